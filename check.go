@@ -18,10 +18,10 @@ type Report struct {
 	Violations []Violation `json:"violations"`
 	// Unlisted counts the violations beyond those.
 	Unlisted int64 `json:"unlisted,omitempty"`
-	// OverdueHolds counts holds that ended over a minute ago and that no
+	// OverdueLeases counts holds that ended over a minute ago and that no
 	// janitor has freed. None may be running; that is a warning, and no
 	// violation.
-	OverdueHolds int64 `json:"overdueHolds"`
+	OverdueLeases int64 `json:"overdueHolds"`
 }
 
 // Violation is an invariant that something in the database breaks.
@@ -59,7 +59,7 @@ func (r Report) String() string {
 // the check itself; what it found is in the report.
 func (e *Engine) Check(ctx context.Context) (Report, error) {
 	found, err := check.Run(ctx, engine.Of(e))
-	r := Report{Checked: found.Checked, Violations: make([]Violation, len(found.Violations)), Unlisted: found.Unlisted, OverdueHolds: found.OverdueHolds}
+	r := Report{Checked: found.Checked, Violations: make([]Violation, len(found.Violations)), Unlisted: found.Unlisted, OverdueLeases: found.OverdueLeases}
 	for i, v := range found.Violations {
 		r.Violations[i] = Violation(v)
 	}

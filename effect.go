@@ -110,7 +110,7 @@ func (e *Engine) ContradictionsOf(ctx context.Context, operation string) ([]Cont
 }
 
 func (e *Engine) contradictions(ctx context.Context, operation, after string, limit int) ([]Contradiction, error) {
-	at, err := engine.Of(e).Place(ctx, store.Read)
+	at, err := engine.Of(e).Partition(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (e *Engine) contradictions(ctx context.Context, operation, after string, li
 // listed any more. Acknowledging again changes nothing; an id that the operation does not have is
 // [ErrNotFound].
 func (e *Engine) Acknowledge(ctx context.Context, operation, by string, ids ...string) error {
-	at, err := engine.Of(e).Place(ctx, store.Write)
+	at, err := engine.Of(e).Partition(ctx, store.Write)
 	if err != nil {
 		return err
 	}

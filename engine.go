@@ -46,17 +46,17 @@ type Config struct {
 	// StuckAfter is how long a claim is held that nobody renews, of a lifecycle
 	// whose config does not say; the default is 5 minutes.
 	StuckAfter time.Duration
-	// KeepHistory is how long the histories of entities, scopes and
+	// HistoryRetention is how long the histories of entities, scopes and
 	// reactions are kept at the least; 0 is for ever, an hour is the shortest.
 	// The last event of each thing stays, and so does what a reaction has
 	// still to handle. Users' streams are not touched.
-	KeepHistory time.Duration
+	HistoryRetention time.Duration
 	// Node names this node in what it holds; the default is the machine's
 	// name with a random part.
 	Node string
-	// Parallel is how many reactions' events are handled at once; the default
+	// MaxConcurrency is how many reactions' events are handled at once; the default
 	// is 16. Where there are several workspaces, one has two thirds of it at the most.
-	Parallel int
+	MaxConcurrency int
 }
 
 // Part is a capability, or a piece of a program's own, that an engine starts
@@ -122,7 +122,7 @@ type Status struct {
 // connection of its own, so that it is answered also when all others are busy.
 func (e *Engine) Status(ctx context.Context) (Status, error) {
 	s, err := engine.Of(e).Status(ctx)
-	return Status{Database: engine.Of(e).Port().Version(), Schema: s.Schema, Now: s.Now}, err
+	return Status{Database: engine.Of(e).Runner().Version(), Schema: s.Schema, Now: s.Now}, err
 }
 
 // InWorkspace returns a context whose commands run in a workspace, which is

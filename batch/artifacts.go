@@ -37,7 +37,7 @@ type artifactsPart struct{ store Store }
 
 // Start is called by [holdfast.Open].
 func (p artifactsPart) Start(_ context.Context, e *holdfast.Engine) error {
-	k := keeperOf(e)
+	k := maintenanceOf(e)
 	if k.artifacts != nil || p.store == nil {
 		return fault.New(fault.Validation, "an engine has one store of artifacts")
 	}

@@ -45,7 +45,7 @@ type Batch struct {
 	// Charged is what went from the wallet, and Refunded what went back, for items given
 	// up or cancelled.
 	Charged, Refunded int64
-	Parallel          int
+	MaxConcurrency    int
 	// Open says that items may be added.
 	Open            bool
 	CancelRequested bool
@@ -80,7 +80,7 @@ type State struct {
 // Get returns a batch, or [holdfast.ErrNotFound].
 func Get(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 	b, err := batchengine.Get(ctx, store.DoerOf(d), id)
-	return told(b), err
+	return publicBatch(b), err
 }
 
 // List gives the batches of a workspace in the order of their ids: those of a status, or
@@ -88,7 +88,7 @@ func Get(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 func List(ctx context.Context, d holdfast.Doer, status Status) iter.Seq2[Batch, error] {
 	return pages(func(after batchengine.Batch, limit int) ([]batchengine.Batch, error) {
 		return batchengine.List(ctx, store.DoerOf(d), after.ID, string(status), limit)
-	}, told)
+	}, publicBatch)
 }
 
 // Items gives the items of a batch in their order: those in a state, or all ("").
@@ -130,7 +130,7 @@ func pages[A, B any](read func(after A, limit int) ([]A, error), tell func(A) B)
 // COMPLETED is [holdfast.ErrInvalidTransition].
 func Cancel(ctx context.Context, d holdfast.Doer, id string) (b Batch, accepted bool, err error) {
 	x, accepted, err := batchengine.Cancel(ctx, store.DoerOf(d), id)
-	return told(x), accepted, err
+	return publicBatch(x), accepted, err
 }
 
 // Finalize accepts items that have succeeded, and returns how many: those with the keys,
@@ -144,10 +144,10 @@ func Finalize(ctx context.Context, d holdfast.Doer, id string, keys ...string) (
 // Seal says that a batch that was made open has all its items.
 func Seal(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 	b, err := batchengine.Seal(ctx, store.DoerOf(d), id)
-	return told(b), err
+	return publicBatch(b), err
 }
 
-func told(b batchengine.Batch) Batch {
+func publicBatch(b batchengine.Batch) Batch {
 	return Batch{ID: b.ID, Wallet: b.Wallet, Kind: b.Handler, Status: Status(b.Status), Counts: Counts(b.Counts()), Charged: b.Charged, Refunded: b.Refunded,
-		Parallel: int(b.Parallel), Open: !b.Sealed && !b.Over() && !b.CancelRequested, CancelRequested: b.CancelRequested, Error: b.Error, CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt}
+		MaxConcurrency: int(b.MaxConcurrency), Open: !b.Sealed && !b.Over() && !b.CancelRequested, CancelRequested: b.CancelRequested, Error: b.Error, CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt}
 }

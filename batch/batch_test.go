@@ -113,7 +113,7 @@ func TestAKindDoesItsItems(t *testing.T) {
 				return err
 			})
 			return 2 * i.Input.N, nil
-		}, batch.Options{Parallel: 3, Backoff: func(int) time.Duration { return time.Millisecond }})
+		}, batch.Options{MaxConcurrency: 3, Backoff: func(int) time.Duration { return time.Millisecond }})
 		e := open(kind)
 		fund(t, e, 100)
 		b, err := kind.Create(t.Context(), e, "w", work(30, 2), batch.ID("b"))
@@ -172,7 +172,7 @@ func TestACancelUndoesWhatWasBegun(t *testing.T) {
 				return "", ctx.Err()
 			}
 			return "out-" + i.Key, nil
-		}, batch.Options{Parallel: parallel, Lease: 1500 * time.Millisecond}).Undo(func(ctx context.Context, u *batch.Undone[in, string]) error {
+		}, batch.Options{MaxConcurrency: parallel, Lease: 1500 * time.Millisecond}).Undo(func(ctx context.Context, u *batch.Undone[in, string]) error {
 			after.Add(1)
 			if u.State != "cancelled" || u.Input.N < 20 && (u.Output == nil || *u.Output != "out-"+u.Key) {
 				t.Errorf("undoes %+v", u)
@@ -319,7 +319,7 @@ func TestArtifactsAreSwept(t *testing.T) {
 // Verifies that credits that race the pauses for want of funds never leave a batch asleep.
 func TestACreditRacesThePause(t *testing.T) {
 	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
-		kind := batch.Define("k", func(context.Context, *batch.Item[in]) (int, error) { return 1, nil }, batch.Options{Parallel: 2})
+		kind := batch.Define("k", func(context.Context, *batch.Item[in]) (int, error) { return 1, nil }, batch.Options{MaxConcurrency: 2})
 		e := open(kind)
 		fund(t, e, 0)
 		const items = 200
@@ -344,7 +344,7 @@ func TestACreditRacesThePause(t *testing.T) {
 func TestFundsForOneAreOneCall(t *testing.T) {
 	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
 		var calls atomic.Int64
-		kind := batch.Define("k", func(context.Context, *batch.Item[in]) (int, error) { return int(calls.Add(1)), nil }, batch.Options{Parallel: 8})
+		kind := batch.Define("k", func(context.Context, *batch.Item[in]) (int, error) { return int(calls.Add(1)), nil }, batch.Options{MaxConcurrency: 8})
 		e := open(kind)
 		fund(t, e, 15)
 		if _, err := kind.Create(t.Context(), e, "w", work(8, 10), batch.ID("b")); err != nil {

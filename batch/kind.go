@@ -21,15 +21,15 @@ import (
 
 // Options are those of a kind. The zero value is ready to use.
 type Options struct {
-	// Parallel is how many items of one batch are done at once, on all nodes; 0 is 1.
-	Parallel int
-	// Bodies is how many items this node does at once, of all batches; 0 is 16. Where there are several workspaces, one has
+	// MaxConcurrency is how many items of one batch are done at once, on all nodes; 0 is 1.
+	MaxConcurrency int
+	// MaxWorkers is how many items this node does at once, of all batches; 0 is 16. Where there are several workspaces, one has
 	// two thirds of it at the most.
-	Bodies int
-	// Attempts is how often an item may be tried that fails; 0 is 3.
-	Attempts int
-	// MaxDeaths is how many workers may die on an item before it is given up; 0 is 5.
-	MaxDeaths int
+	MaxWorkers int
+	// MaxAttempts is how often an item may be tried that fails; 0 is 3.
+	MaxAttempts int
+	// MaxCrashes is how many workers may die on an item before it is given up; 0 is 5.
+	MaxCrashes int
 	// Timeout is how long one try may take; 0 is 15 minutes.
 	Timeout time.Duration
 	// Lease is how long an item is held without a renewal; 0 is 30 seconds.
@@ -46,8 +46,8 @@ type Kind[I, O any] struct {
 	undo func(context.Context, *Undone[I, O]) error
 	o    Options
 
-	mu      sync.Mutex
-	keepers []*keeper // of the engines that it was handed to
+	mu           sync.Mutex
+	maintenances []*maintenance // of the engines that it was handed to
 }
 
 // Define defines what is done for each item. Its name is kept with the batches: items of a
@@ -128,9 +128,9 @@ func ID(id string) CreateOption { return CreateOption{func(n *batchengine.New) {
 // Open leaves the batch open for [Kind.Add], until [Seal].
 func Open() CreateOption { return CreateOption{func(n *batchengine.New) { n.Open = true }} }
 
-// Parallel is how many items of the batch are done at once, instead of what [Options] say.
-func Parallel(n int) CreateOption {
-	return CreateOption{func(b *batchengine.New) { b.Parallel = int64(n) }}
+// MaxConcurrency is how many items of the batch are done at once, instead of what [Options] say.
+func MaxConcurrency(n int) CreateOption {
+	return CreateOption{func(b *batchengine.New) { b.MaxConcurrency = int64(n) }}
 }
 
 // Create makes a batch of items that are paid from a wallet. More than a thousand items are
@@ -170,7 +170,7 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 	} else if err == nil && n.Open {
 		b, err = batchengine.Get(ctx, store.DoerOf(d), n.ID)
 	}
-	return told(b), err
+	return publicBatch(b), err
 }
 
 // again makes a batch that is there already: what it lacks is added, and what it has must
@@ -181,7 +181,7 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.N
 		return Batch{}, err
 	}
 	other := func(what string) (Batch, error) {
-		return told(b), fault.New(fault.Conflict, "there is a batch %q already, with %s", n.ID, what)
+		return publicBatch(b), fault.New(fault.Conflict, "there is a batch %q already, with %s", n.ID, what)
 	}
 	if b.Wallet != n.Wallet || b.Handler != n.Handler {
 		return other("another wallet or kind")
@@ -191,14 +191,14 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.N
 	for {
 		there, err := k.same(ctx, d, n.ID, total, some)
 		if err != nil {
-			return told(b), err
+			return publicBatch(b), err
 		}
 		if there < len(some) {
 			if closed {
 				return other("fewer items")
 			}
 			if err := k.add(ctx, d, n.ID, total, some, there); err != nil {
-				return told(b), err
+				return publicBatch(b), err
 			}
 		}
 		total += int64(len(some))
@@ -206,11 +206,11 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.N
 			break
 		}
 		if some, more, err = page(next); err != nil {
-			return told(b), err
+			return publicBatch(b), err
 		}
 	}
 	if b, err = batchengine.Get(ctx, store.DoerOf(d), n.ID); err != nil {
-		return told(b), err
+		return publicBatch(b), err
 	}
 	switch {
 	case !open && b.Items != total:
@@ -218,7 +218,7 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.N
 	case !open && !b.Sealed && !b.CancelRequested && !b.Over():
 		b, err = batchengine.Seal(ctx, store.DoerOf(d), n.ID)
 	}
-	return told(b), err
+	return publicBatch(b), err
 }
 
 // add adds what is not there yet of a page. Another who makes the same batch may have added it
@@ -293,14 +293,14 @@ func page[I any](next func() (Work[I], bool)) (some []batchengine.Work, more boo
 
 // template is what its batches have in common.
 func (k *Kind[I, O]) template() batchengine.New {
-	return batchengine.New{Parallel: int64(k.o.Parallel), Attempts: int64(k.o.Attempts), MaxDeaths: int64(k.o.MaxDeaths), Timeout: k.o.Timeout, Undo: k.undo != nil}
+	return batchengine.New{MaxConcurrency: int64(k.o.MaxConcurrency), Attempts: int64(k.o.MaxAttempts), MaxCrashes: int64(k.o.MaxCrashes), Timeout: k.o.Timeout, Undo: k.undo != nil}
 }
 
 // hasArtifacts says whether an engine that does the items has a store for them.
 func (k *Kind[I, O]) hasArtifacts() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.ContainsFunc(k.keepers, func(kp *keeper) bool { return kp.artifacts != nil })
+	return slices.ContainsFunc(k.maintenances, func(kp *maintenance) bool { return kp.artifacts != nil })
 }
 
 // Start is called by [holdfast.Open].
@@ -308,26 +308,26 @@ func (k *Kind[I, O]) Start(_ context.Context, e *holdfast.Engine) error {
 	if err := strictjson.Text("kind", k.name, events.MaxName); err != nil {
 		return err
 	}
-	kp := keeperOf(e)
+	kp := maintenanceOf(e)
 	if !kp.kinds.Add(k.name, k.template()) {
 		return fault.New(fault.Conflict, "there are two kinds of items with the name %q", k.name)
 	}
 	if k.undo != nil {
 		kp.undoes[k.name] = k.undone
 	}
-	bodies := k.o.Bodies
+	bodies := k.o.MaxWorkers
 	if bodies == 0 {
 		bodies = 16
 	}
 	w := &batchengine.Worker{Engine: engine.Of(e), Hub: engine.Of(e).Hub(), Log: engine.Of(e).Log(), Name: engine.Of(e).Node(), Handlers: func() []string { return []string{k.name} },
-		Topics: []string{batchengine.Topic(k.name)}, Parallel: bodies, Lease: k.o.Lease, Body: k.do}
+		Topics: []string{batchengine.Topic(k.name)}, MaxConcurrency: bodies, Lease: k.o.Lease, Body: k.do}
 	if k.o.Backoff != nil {
 		w.Backoff = func(n int64) time.Duration { return k.o.Backoff(int(n)) }
 	}
 	e.Background(w.Run)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.keepers = append(k.keepers, kp)
+	k.maintenances = append(k.maintenances, kp)
 	return nil
 }
 

@@ -121,7 +121,7 @@ func (p *drainPlace) batchByKind(ctx context.Context, id string, n int) (t whole
 			close(all)
 		}
 		return done{true}, nil
-	}, batch.Options{Parallel: bodies, Bodies: bodies})
+	}, batch.Options{MaxConcurrency: bodies, MaxWorkers: bodies})
 	hf, err := p.open(ctx, kind)
 	if err != nil {
 		return t, err

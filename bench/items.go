@@ -90,7 +90,7 @@ func (e kernel) batch(ctx context.Context, id string) (items, taken int, err err
 			_, err = batch.Credit(ctx, e.hf, id, 1<<50, "first")
 		}
 		if err == nil {
-			b, err = batchengine.Create(ctx, engine.Of(e.hf), batchengine.New{ID: id, Wallet: id, Handler: id, Parallel: batchengine.MaxParallel, Open: true})
+			b, err = batchengine.Create(ctx, engine.Of(e.hf), batchengine.New{ID: id, Wallet: id, Handler: id, MaxConcurrency: batchengine.MaxConcurrency, Open: true})
 		}
 	}
 	return int(b.Items), int(b.Next), err
@@ -114,7 +114,7 @@ func (e kernel) takeItems(ctx context.Context, id string) ([]ack, error) {
 }
 
 func (h hand) batch(ctx context.Context, id string) (items, taken int, err error) {
-	err = h.CreateBatch(ctx, baseline.Batch{ID: id, Wallet: id, Handler: id, Parallel: batchengine.MaxParallel})
+	err = h.CreateBatch(ctx, baseline.Batch{ID: id, Wallet: id, Handler: id, Parallel: batchengine.MaxConcurrency})
 	if err == nil {
 		return 0, 0, h.PutWallet(ctx, id, 1<<50)
 	}

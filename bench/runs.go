@@ -22,26 +22,26 @@ func startRuns(s system) unit {
 }
 
 // fiveSteps is the definition, and the desk that its runs are moved at.
-var fiveSteps, fiveDesk = func() (*workflow.Definition, *runengine.Desk) {
+var fiveSteps, fiveExecutor = func() (*workflow.Definition, *runengine.Executor) {
 	d := &workflow.Definition{Name: "five", Version: "1"}
 	for _, name := range runSteps {
 		d.Steps = append(d.Steps, workflow.Step{Name: name, Type: workflow.Task, Handler: name, Safety: "idempotent"})
 	}
-	return d, new(runengine.Desk)
+	return d, new(runengine.Executor)
 }()
 
 func everyone(string) (runengine.Handled, bool) { return runengine.Handled{Safety: "idempotent"}, true }
 
 func (e kernel) takeRun(ctx context.Context, key string) error {
-	if err := fiveDesk.Ensure(ctx, engine.Of(e.hf), fiveSteps); err != nil {
+	if err := fiveExecutor.Ensure(ctx, engine.Of(e.hf), fiveSteps); err != nil {
 		return err
 	}
-	l, created, err := fiveDesk.Start(ctx, engine.Of(e.hf), runengine.Start{Definition: fiveSteps.ID(), Input: []byte(payload), Key: key, Holder: holder, Lease: itemLease, Mine: everyone})
+	l, created, err := fiveExecutor.Start(ctx, engine.Of(e.hf), runengine.Start{Definition: fiveSteps.ID(), Input: []byte(payload), Key: key, Holder: holder, Lease: itemLease, Local: everyone})
 	if err == nil && !created {
 		err = errors.New("there was a run under the key")
 	}
 	for err == nil && l.Taken() {
-		l, err = fiveDesk.Complete(ctx, engine.Of(e.hf), &l, runengine.Ended{Output: []byte(output), Holder: holder, Lease: itemLease, Mine: everyone})
+		l, err = fiveExecutor.Complete(ctx, engine.Of(e.hf), &l, runengine.Ended{Output: []byte(output), Holder: holder, Lease: itemLease, Local: everyone})
 	}
 	if err == nil && l.Run.Status != runengine.Completed {
 		err = fmt.Errorf("the run is %s", l.Run.Status)

@@ -78,7 +78,7 @@ func (e kernel) transition(ctx context.Context, id, from, to string) error {
 }
 
 func (e kernel) append(ctx context.Context, stream string, want int64) error {
-	_, err := events.Append(ctx, engine.Of(e.hf), events.AppendArgs{Stream: stream, Want: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
+	_, err := events.Append(ctx, engine.Of(e.hf), events.AppendArgs{Stream: stream, ExpectVersion: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
 	return err
 }
 
@@ -94,7 +94,7 @@ func (l locked) append(ctx context.Context, stream string, want int64) error {
 		if _, err := postgres.Raw(tx).Exec(ctx, "SELECT pg_advisory_xact_lock(8101979)"); err != nil {
 			return err
 		}
-		_, err := events.Append(ctx, store.DoerOf(tx), events.AppendArgs{Stream: stream, Want: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
+		_, err := events.Append(ctx, store.DoerOf(tx), events.AppendArgs{Stream: stream, ExpectVersion: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
 		return err
 	})
 }

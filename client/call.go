@@ -139,7 +139,7 @@ func (c *Client) answer(ctx context.Context, r *request) ([]byte, error) {
 			return body, nil
 		}
 		if tries == 0 || !failed.passing || !b.wait(ctx, failed.after) {
-			return nil, failed.told(ctx)
+			return nil, failed.publicError(ctx)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func serve(t *testing.T, o httpapi.Options) *server {
 	t.Helper()
 	s := &server{}
 	act := func(context.Context, *lifecycle.Act[json.RawMessage]) error { s.closed.Add(1); return nil }
-	invoices := lifecycle.MustParse[json.RawMessage]([]byte(invoiceConfig)).Covered().Action("Close", act, lifecycle.Transactional())
+	invoices := lifecycle.MustParse[json.RawMessage]([]byte(invoiceConfig)).RecoveredBy().Action("Close", act, lifecycle.Transactional())
 	s.engine = holdfasttest.Open(t, invoices, stream.Feed(stream.FeedOptions{}))
 	api := httpapi.New(s.engine, o)
 	s.beside = httpapi.New(s.engine, httpapi.Options{NoKeys: true})

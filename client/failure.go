@@ -28,9 +28,9 @@ type failure struct {
 	after   time.Duration // that the server wants to be left alone
 }
 
-// told is the error that the caller gets. Where the caller's own context has ended,
+// publicError is the error that the caller gets. Where the caller's own context has ended,
 // it says so too.
-func (f *failure) told(ctx context.Context) error {
+func (f *failure) publicError(ctx context.Context) error {
 	if ctx.Err() != nil && !errors.Is(f.fault, ctx.Err()) {
 		return f.fault.Wrap(errors.Join(ctx.Err(), f.fault.Unwrap()))
 	}

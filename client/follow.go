@@ -111,13 +111,13 @@ func (f *following[T]) run(ctx context.Context) error {
 		case errors.Is(failed.fault, errEnough):
 			return nil
 		case ctx.Err() != nil:
-			return failed.told(ctx)
+			return failed.publicError(ctx)
 		case f.over != nil && f.met && f.over(ctx, f.given):
 			return nil
 		case !failed.passing, !f.met && tries >= f.c.o.Attempts:
 			return failed.fault
 		case !f.b.wait(ctx, failed.after):
-			return failed.told(ctx)
+			return failed.publicError(ctx)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func closeInvoice(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := entities.Transition(ctx, store.DoerOf(tx), entities.TransitionArgs{
-			Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "closed", Want: new(int64), Event: "closed"})
+			Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "closed", ExpectVersion: new(int64), Event: "closed"})
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ var planted = map[string]struct {
 // payMarkedApart commits the marker and what it marks one after the other: who
 // dies between them has paid on paper only.
 func payMarkedApart(ctx context.Context, hf *holdfast.Engine) error {
-	_, err := scopestore.Put(ctx, engine.Of(hf), scopestore.PutArgs{Kind: "order", ID: "o", Want: new(events.None), State: []byte(`{"paid":true}`)})
+	_, err := scopestore.Put(ctx, engine.Of(hf), scopestore.PutArgs{Kind: "order", ID: "o", ExpectVersion: new(events.None), State: []byte(`{"paid":true}`)})
 	if errors.Is(err, holdfast.ErrConcurrency) {
 		return nil
 	}

@@ -102,12 +102,12 @@ func createFirst(ctx context.Context, hf *holdfast.Engine) error {
 
 func transition(ctx context.Context, hf *holdfast.Engine, want *int64, by events.Meta) (int64, error) {
 	e, err := entities.Transition(ctx, engine.Of(hf), entities.TransitionArgs{Lifecycle: "thing", ID: "t",
-		From: []string{"created", "moved"}, To: "moved", Want: want, Event: "moved", Meta: by})
+		From: []string{"created", "moved"}, To: "moved", ExpectVersion: want, Event: "moved", Meta: by})
 	return e.Version, errors.Join(err, whole(err, e.Status == "moved" && strings.Contains(string(e.Data), "n") && !e.CreatedAt.IsZero(), e))
 }
 
 func put(ctx context.Context, hf *holdfast.Engine, want *int64, by events.Meta) (int64, error) {
-	s, err := scopestore.Put(ctx, engine.Of(hf), scopestore.PutArgs{Kind: "user", ID: "u", Want: want, State: []byte(`{"n":0}`), Meta: by})
+	s, err := scopestore.Put(ctx, engine.Of(hf), scopestore.PutArgs{Kind: "user", ID: "u", ExpectVersion: want, State: []byte(`{"n":0}`), Meta: by})
 	return s.Version, errors.Join(err, whole(err, len(s.State) > 0, s))
 }
 

@@ -19,7 +19,7 @@ import (
 
 const tells = "$after:note:Tell"
 
-// told has notes sent, each followed by the after-effect Tell.
+// violationsOf has notes sent, each followed by the after-effect Tell.
 func (d *door) told(ids ...string) {
 	d.t.Helper()
 	for _, id := range ids {
@@ -32,7 +32,7 @@ func (d *door) told(ids ...string) {
 func (d *door) later(by time.Duration) {
 	d.t.Helper()
 	holdfasttest.Advance(d.t, d.engine, by)
-	engine.Of(d.engine).Hub().Wake([]string{store.MarkTopic(tells)})
+	engine.Of(d.engine).Hub().Wake([]string{store.DueTopic(tells)})
 }
 
 // teller waits until the after-effect of a note stands so.

@@ -16,7 +16,7 @@ func (a *API) approvalRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "approvals", ID: "listApprovals", Tag: "approvals", Summary: "List what is to be decided, or was.", Roles: readers, Filter: "ApprovalFilter"}, listApprovals)
 	add(a, route{Method: http.MethodGet, Path: "approvals/{id}", ID: "getApproval", Tag: "approvals", Summary: "Show an approval.", Roles: readers}, getApproval)
 	add(a, route{Method: http.MethodPost, Path: "approvals/{id}/decide", ID: "decideApproval", Tag: "approvals", Summary: "Decide an approval. The first decision counts.",
-		Roles: operators, Once: table.InTx,
+		Roles: operators, Idempotency: table.InTx,
 		More: "Any other is refused."}, decideApproval)
 }
 

@@ -19,22 +19,22 @@ import (
 func (a *API) batchRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "batches", ID: "listBatches", Tag: "batches", Summary: "List the batches of the workspace.", Roles: readers,
 		More: `The status "" is all.`}, listBatches)
-	add(a, route{Method: http.MethodPost, Path: "batches", ID: "createBatch", Tag: "batches", Summary: "Make a batch of items that are paid from a wallet.", Roles: operators, Status: http.StatusCreated, Once: table.InTx}, createBatch)
+	add(a, route{Method: http.MethodPost, Path: "batches", ID: "createBatch", Tag: "batches", Summary: "Make a batch of items that are paid from a wallet.", Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx}, createBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}", ID: "getBatch", Tag: "batches", Summary: "Show a batch.", Roles: readers}, getBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}/items", ID: "listItems", Tag: "batches", Summary: "List the items of a batch.", Roles: readers,
 		More: `The state "" is all.`}, listItems)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/items", ID: "addItems", Tag: "batches", Summary: "Add items to a batch that is open.", Roles: operators, Once: table.InTx,
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/items", ID: "addItems", Tag: "batches", Summary: "Add items to a batch that is open.", Roles: operators, Idempotency: table.InTx,
 		More: "A page that is sent again adds nothing."}, addItems)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/seal", ID: "sealBatch", Tag: "batches", Summary: "Say that a batch has all its items.", Roles: operators, Once: table.InTx}, sealBatch)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch: what was charged for what nobody accepted is refunded.", Roles: operators, Also: http.StatusAccepted, Once: table.InTx,
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/seal", ID: "sealBatch", Tag: "batches", Summary: "Say that a batch has all its items.", Roles: operators, Idempotency: table.InTx}, sealBatch)
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch: what was charged for what nobody accepted is refunded.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
 		More: "The result is CANCELLED, or ACCEPTED while it is torn down."}, cancelBatch)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "finalizeBatch", Tag: "batches", Summary: "Accept items that have succeeded.", Roles: operators, Once: table.InTx,
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "finalizeBatch", Tag: "batches", Summary: "Accept items that have succeeded.", Roles: operators, Idempotency: table.InTx,
 		More: "They are those named, or all."}, finalizeBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read what happened to a batch, or follow it to its end.", Roles: readers, Stream: true}, readBatchEvents)
 }
 
 func batchOf(b batchengine.Batch) wire.Batch {
-	return wire.Batch{ID: b.ID, Status: b.Status, Wallet: b.Wallet, Handler: b.Handler, Parallel: b.Parallel, Counts: wire.BatchCounts(b.Counts()), Charged: b.Charged,
+	return wire.Batch{ID: b.ID, Status: b.Status, Wallet: b.Wallet, Handler: b.Handler, Parallel: b.MaxConcurrency, Counts: wire.BatchCounts(b.Counts()), Charged: b.Charged,
 		Refunded: b.Refunded, CancelRequested: b.CancelRequested, Open: !b.Sealed && !b.Over() && !b.CancelRequested, Error: b.Error,
 		CreatedAt: wire.At(b.CreatedAt), UpdatedAt: wire.At(b.UpdatedAt)}
 }
@@ -70,7 +70,7 @@ func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 		n.ID = store.NewID().String()
 	}
 	n.Wallet, n.Open, n.Items = b.Wallet, b.Open, workOf(b.Items)
-	n.Parallel, n.Attempts, n.MaxDeaths = cmp.Or(b.Parallel, n.Parallel), cmp.Or(b.Attempts, n.Attempts), cmp.Or(b.MaxDeaths, n.MaxDeaths)
+	n.MaxConcurrency, n.Attempts, n.MaxCrashes = cmp.Or(b.Parallel, n.MaxConcurrency), cmp.Or(b.Attempts, n.Attempts), cmp.Or(b.MaxDeaths, n.MaxCrashes)
 	n.Timeout = cmp.Or(span(b.TimeoutMs), n.Timeout)
 	made, err := batchengine.Create(c.ctx(), c.doer(), n)
 	return batchOf(made), err
@@ -198,8 +198,8 @@ func finalizeBatch(c *call, in *finalizeIn) (wire.Finalized, error) {
 
 // readBatchEvents reads what happened to a batch, page by page, or, as a stream of events,
 // from its first on, and to its end.
-func readBatchEvents(c *call, in *storyIn) (wire.List[wire.Event], error) {
-	return c.story(in, batchengine.Stream(in.ID), batchengine.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
+func readBatchEvents(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
+	return c.history(in, batchengine.Stream(in.ID), batchengine.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
 		b, err := batchengine.Get(ctx, d, in.ID)
 		return b.Over(), err
 	})

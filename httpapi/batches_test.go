@@ -186,7 +186,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		if again, _ := d.toldOf("batches/"+"b", ids[1]); !slices.Equal(again, names[2:]) {
 			t.Errorf("told again of %q", again)
 		}
-	}, batch.Keep(), batch.Artifacts(files))
+	}, batch.Maintenance(), batch.Artifacts(files))
 }
 
 // toldOf follows a batch or a run to its end.
@@ -292,13 +292,13 @@ func TestBatchesUnderAKey(t *testing.T) {
 				t.Errorf("%s: answered %s and then %s", x.path, a, b)
 			}
 		}
-	}, batch.Keep())
+	}, batch.Maintenance())
 }
 
 // Verifies that a batch of one of the program's own kinds can be made over HTTP, and is done by
 // the program, with what the kind says where the request says nothing.
 func TestABatchOfAProgramsKind(t *testing.T) {
-	kind := batch.Define("own", func(_ context.Context, i *batch.Item[int]) (int, error) { return 2 * i.Input, nil }, batch.Options{Parallel: 3})
+	kind := batch.Define("own", func(_ context.Context, i *batch.Item[int]) (int, error) { return 2 * i.Input, nil }, batch.Options{MaxConcurrency: 3})
 	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
 		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
@@ -309,7 +309,7 @@ func TestABatchOfAProgramsKind(t *testing.T) {
 			}
 		}
 		b, err := batchengine.Get(t.Context(), engine.Of(d.engine), "b")
-		if err != nil || b.Parallel != 3 {
+		if err != nil || b.MaxConcurrency != 3 {
 			t.Errorf("%+v, %v", b, err)
 		}
 		var l wire.List[wire.BatchItem]

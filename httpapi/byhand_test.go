@@ -101,7 +101,7 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 			react := stream.React("prog", stream.Select{Events: []string{"n"}}, func(ctx context.Context, d *stream.Delivery) error {
 				begun <- struct{}{}
 				<-let
-				d.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+				d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 					_, err := stream.Append(ctx, tx, "paid", stream.Any, stream.Event{Name: "booked"})
 					return err
 				})

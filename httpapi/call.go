@@ -54,8 +54,8 @@ func actorOf(key string) string {
 	return "key:" + key
 }
 
-// speaks refuses a requester that the key may not speak for.
-func (c *call) speaks(requester string) error {
+// mayActAs refuses a requester that the key may not speak for.
+func (c *call) mayActAs(requester string) error {
 	if requester == "" {
 		return fault.New(fault.Validation, "requester says on whose behalf").With("pointer", "/requester")
 	}
@@ -122,10 +122,10 @@ func (c *call) answer() (any, error) {
 	}
 	switch {
 	case c.flight != nil:
-		return c.kept()
+		return c.serveIdempotent()
 	case c.route.Stream && c.wantsStream():
 		c.r = c.r.WithContext(store.Gated(c.ctx(), gate{c.share, c.api.reading}))
-	case c.route.Once == table.Never:
+	case c.route.Idempotency == table.Never:
 		return c.read()
 	}
 	return c.route.Serve(c)

@@ -27,20 +27,20 @@ import (
 func (a *API) claimRoutes() {
 	by := workers
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities/{id}/claims", ID: "claimStep", Tag: "claims", Summary: "Take the claim of a step, for a body elsewhere.",
-		Roles: by, Status: http.StatusCreated, Once: table.AsOperation,
+		Roles: by, Status: http.StatusCreated, Idempotency: table.AsOperation,
 		More: "The body runs at the caller's, and not on the server."}, claimStep)
 	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List who works on what.", Roles: readers, Filter: "OperationFilter"}, listClaims)
-	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Extend a claim.", Roles: by, Once: table.UnderHold}, renewClaim)
-	add(a, route{Method: http.MethodPost, Path: "claims/{token}/settle", ID: "settleClaim", Tag: "claims", Summary: "End a claim with what came of it.", Roles: by, Once: table.UnderHold,
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Extend a claim.", Roles: by, Idempotency: table.UnderLease}, renewClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/settle", ID: "settleClaim", Tag: "claims", Summary: "End a claim with what came of it.", Roles: by, Idempotency: table.UnderLease,
 		More: "Settled again with the same outcome, it answers the same."}, settleClaim)
-	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Give a claim back.", Roles: by, Once: table.UnderHold}, releaseClaim)
-	add(a, route{Method: http.MethodPost, Path: "claims/{token}/effects", ID: "journalEffect", Tag: "claims", Summary: "Journal an effect under a claim.", Roles: by, Once: table.UnderHold,
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Give a claim back.", Roles: by, Idempotency: table.UnderLease}, releaseClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/effects", ID: "journalEffect", Tag: "claims", Summary: "Journal an effect under a claim.", Roles: by, Idempotency: table.UnderLease,
 		More: "It begins the effect, or says what became of it."}, journalEffect)
 	add(a, route{Method: http.MethodGet, Path: "operations", ID: "listOperations", Tag: "operations", Summary: "List operations that are not at their end, or have contradictions.", Roles: readers, Filter: "OperationFilter"}, listOperations)
-	add(a, route{Method: http.MethodPost, Path: "operations/{id}/resolve", ID: "resolveOperation", Tag: "operations", Summary: "Say what happened, where that is not known.", Roles: operators, Once: table.UnderHold}, resolveOperation)
-	add(a, route{Method: http.MethodPost, Path: "operations/{id}/withdraw", ID: "withdrawOperation", Tag: "operations", Summary: "Withdraw an operation that nobody holds.", Roles: operators, Once: table.UnderHold,
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/resolve", ID: "resolveOperation", Tag: "operations", Summary: "Say what happened, where that is not known.", Roles: operators, Idempotency: table.UnderLease}, resolveOperation)
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/withdraw", ID: "withdrawOperation", Tag: "operations", Summary: "Withdraw an operation that nobody holds.", Roles: operators, Idempotency: table.UnderLease,
 		More: "If an effect of it may have happened, it is uncertain then, and is to be resolved."}, withdrawOperation)
-	add(a, route{Method: http.MethodPost, Path: "operations/{id}/acknowledge", ID: "acknowledgeContradictions", Tag: "operations", Summary: "Acknowledge contradictions of an operation.", Roles: operators, Once: table.UnderHold,
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/acknowledge", ID: "acknowledgeContradictions", Tag: "operations", Summary: "Acknowledge contradictions of an operation.", Roles: operators, Idempotency: table.UnderLease,
 		More: "A person has seen them; those that are left are returned."}, acknowledge)
 }
 
@@ -54,7 +54,7 @@ func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
 	b := in.Body
 	l, err := c.lifecycle(in.Name)
 	if err == nil {
-		err = c.speaks(b.Requester)
+		err = c.mayActAs(b.Requester)
 	}
 	if err == nil {
 		err = c.unrestricted()
@@ -95,7 +95,7 @@ func (c *call) token(l *named, claim *lifecycleengine.Claim) (wire.Claimed, erro
 
 // claimedAs answers who claims again under the same key: with another token of the
 // same claim, while it is held. The first is not kept.
-func claimedAs(c *call, l *named, id, operation string, f lifecycleengine.Fate) (any, error) {
+func claimedAs(c *call, l *named, id, operation string, f lifecycleengine.OperationOutcome) (any, error) {
 	e, err := l.Get(c.ctx(), c.api.engine, id)
 	if err != nil {
 		return nil, err

@@ -143,7 +143,7 @@ func methodsOf(r *route) []method {
 		return []method{one}
 	}
 	out, o := typeName(r.Out), "o"
-	if r.Once == table.AsHandOut {
+	if r.Idempotency == table.AsHandOut {
 		o = "ownKey(o)"
 	}
 	one.result, one.sends = "("+out+", error)", fmt.Sprintf("return do[%s](ctx, c, %s, %s)", out, requestOf(r), o)
@@ -270,7 +270,7 @@ func typeName(t reflect.Type) string {
 // docOf is what a method does: the route's summary, and what it says beyond that.
 func docOf(r *route) string {
 	doc := sentence(r) + " " + r.More
-	if r.Once == table.AsHandOut {
+	if r.Idempotency == table.AsHandOut {
 		doc += " Without a [Key] it has one of its own, so that it is sent again where its answer was lost, and is given the same again."
 	}
 	return doc

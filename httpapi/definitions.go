@@ -21,7 +21,7 @@ import (
 
 func (a *API) definitionRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "workflow-definitions", ID: "defineWorkflow", Tag: "runs", Summary: "Keep a definition, or judge it (dryRun).",
-		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Once: table.InTx, Before: lookUpLifecycles,
+		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx, Before: lookUpLifecycles,
 		More: "The definition is JSON. The same again changes nothing; another under its name and version is refused."}, defineWorkflow)
 	add(a, route{Method: http.MethodGet, Path: "workflow-definitions", ID: "listDefinitions", Tag: "runs", Summary: "List the definitions of the workspace.", Roles: readers}, listDefinitions)
 	add(a, route{Method: http.MethodGet, Path: "workflow-definitions/{id}", ID: "getDefinition", Tag: "runs", Summary: "Show a definition.", Roles: readers,
@@ -29,7 +29,7 @@ func (a *API) definitionRoutes() {
 }
 
 // definitionOf is a definition as it is kept.
-func definitionOf(k runengine.Kept) (wire.Definition, error) {
+func definitionOf(k runengine.StoredDefinition) (wire.Definition, error) {
 	var d wire.Definition
 	err := json.Unmarshal(k.Body, &d)
 	d.ID, d.CreatedAt = k.ID, wire.At(k.CreatedAt)
@@ -47,7 +47,7 @@ func defineWorkflow(c *call, in *defineIn) (wire.DefinedWorkflow, error) {
 	if err != nil {
 		return none, err
 	}
-	kept := runengine.Kept{ID: def.ID(), Body: def.JSON()}
+	kept := runengine.StoredDefinition{ID: def.ID(), Body: def.JSON()}
 	fresh := false
 	if !in.DryRun {
 		if fresh, err = runengine.Define(c.ctx(), c.doer(), def); err == nil {
@@ -74,7 +74,7 @@ func (c *call) judged(text []byte, dryRun bool) (*workflow.Definition, []fault.V
 	}
 	for i := range def.Steps {
 		if as := def.Steps[i].Requester; as != "" && !c.key.Speaks(as) { // its runs will, whoever starts them
-			return nil, nil, c.speaks(as)
+			return nil, nil, c.mayActAs(as)
 		}
 	}
 	known, undeclared, err := c.handlersOf(def, dryRun || len(violations) > 0)
@@ -89,11 +89,11 @@ func (c *call) judged(text []byte, dryRun bool) (*workflow.Definition, []fault.V
 	for _, name := range undeclared {
 		warnings = append(warnings, fault.Violation{Rule: "undeclared", Path: "/steps", Message: "the handler \"" + name + "\" was not declared, and is taken for one of workers"})
 	}
-	return def, append(warnings, told(found)...), nil
+	return def, append(warnings, violationsOf(found)...), nil
 }
 
-// told are violations as they are told.
-func told(all []workflow.Violation) []fault.Violation {
+// violationsOf are violations as they are told.
+func violationsOf(all []workflow.Violation) []fault.Violation {
 	out := make([]fault.Violation, len(all))
 	for i, v := range all {
 		out[i] = fault.Violation{Rule: v.Rule, Path: v.Path, Line: v.Line, Message: v.Message}
@@ -110,7 +110,7 @@ func badDefinition(all []workflow.Violation) error {
 		}
 	}
 	err := fault.New(fault.Validation, "the definition is refused: %s", strings.Join(lines, "; "))
-	err.Violations = told(all)
+	err.Violations = violationsOf(all)
 	return err
 }
 
@@ -184,9 +184,9 @@ func listDefinitions(c *call, in *paged) (wire.List[wire.Definition], error) {
 	if err != nil {
 		return none, err
 	}
-	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]runengine.Kept, error) {
+	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]runengine.StoredDefinition, error) {
 		return runengine.Definitions(ctx, c.doer(), after, limit)
-	}, func(k runengine.Kept) string { return k.ID })
+	}, func(k runengine.StoredDefinition) string { return k.ID })
 	if err != nil {
 		return none, err
 	}

@@ -155,7 +155,7 @@ const mixedConfig = `{
 // another, is kept under its key in both, and that a failure frees the key.
 func TestAStepThatIsClaimedInOneStatusOnly(t *testing.T) {
 	var fails atomic.Bool
-	part := lifecycle.MustParse[json.RawMessage]([]byte(mixedConfig)).Covered().
+	part := lifecycle.MustParse[json.RawMessage]([]byte(mixedConfig)).RecoveredBy().
 		Action("Refund", func(context.Context, *lifecycle.Act[json.RawMessage]) error {
 			if fails.Load() {
 				return errors.New("no")

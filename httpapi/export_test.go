@@ -19,7 +19,7 @@ type Route struct {
 func (a *API) Routes() []Route {
 	all := make([]Route, len(a.table))
 	for i, r := range a.table {
-		all[i] = Route{r.Method, r.Path, r.ID, r.Roles != nil, r.Once != table.Never, r.May}
+		all[i] = Route{r.Method, r.Path, r.ID, r.Roles != nil, r.Idempotency != table.Never, r.May}
 	}
 	return all
 }

@@ -249,7 +249,7 @@ func TestManyWorkspacesHaveTheirTurn(t *testing.T) {
 		finder := runengine.Finder{Order: &order}
 		had := make(map[string]int)
 		for n := 0; len(had) <= others; {
-			all, _, err := finder.Find(t.Context(), engine.Of(d.engine), store.Place{}, []string{"h"}, "worker", 50)
+			all, _, err := finder.Find(t.Context(), engine.Of(d.engine), store.Partition{}, []string{"h"}, "worker", 50)
 			if err != nil || len(all) == 0 {
 				t.Fatalf("found %d, %v", len(all), err)
 			}
@@ -294,11 +294,11 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		finder := runengine.Finder{Order: &order}
 		var steps []string
 		for range 4 { // who was served last comes last
-			all, _, err := finder.Find(t.Context(), engine.Of(d.engine), store.Place{}, []string{"h"}, "worker", 10)
+			all, _, err := finder.Find(t.Context(), engine.Of(d.engine), store.Partition{}, []string{"h"}, "worker", 10)
 			if err != nil || len(all) < 6 {
 				t.Fatalf("found %d, %v", len(all), err)
 			}
-			if !slices.ContainsFunc(all[:2], func(l runengine.Live) bool { return l.Run.Workspace == "small" }) {
+			if !slices.ContainsFunc(all[:2], func(l runengine.ClaimedStep) bool { return l.Run.Workspace == "small" }) {
 				t.Errorf("small comes after %s, %s", all[0].Run.Workspace, all[1].Run.Workspace)
 			}
 			order.Served(all[0].Run.Workspace)
@@ -308,7 +308,7 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 			t.Errorf("first came %q", steps)
 		}
 		taken, err := batchengine.Take(t.Context(), engine.Of(d.engine), batchengine.Ask{Handlers: []string{"h"}, Kind: "worker", Holder: "me", Limit: 1000, All: true,
-			Room: lease.NewRoom(4, func() bool { return false }, nil)})
+			Room: lease.NewCapacity(4, func() bool { return false }, nil)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -80,36 +80,36 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 		from = spot{position: string(head), id: retention.Now()}
 	}
 	if !live {
-		got, last, err := c.told(from, p)
+		got, last, err := c.historyPage(from, p)
 		if err != nil || len(got) == 0 {
 			return wire.List[wire.Event]{Items: got}, err
 		}
 		return listed(c, got, last.String()), nil
 	}
-	if _, _, err := c.told(from, page{limit: 1, budget: p.budget}); err != nil { // such as a cursor that is none
+	if _, _, err := c.historyPage(from, page{limit: 1, budget: p.budget}); err != nil { // such as a cursor that is none
 		return none, err
 	}
 	w := &watcher{call: c, from: from, seen: make(map[seenID]bool), read: store.NewBudget(watchBytes)}
 	if p.after == "" { // what is there when the answer begins is old
-		if err := w.histories(c.ctx(), func(retention.Told) bool { return true }); err != nil {
+		if err := w.histories(c.ctx(), func(retention.HistoryEvent) bool { return true }); err != nil {
 			return none, err
 		}
 	}
 	return none, c.send(w.watch)
 }
 
-// told returns what there is behind a spot, and the spot behind that.
-func (c *call) told(from spot, p page) ([]wire.Event, spot, error) {
+// violationsOf returns what there is behind a spot, and the spot behind that.
+func (c *call) historyPage(from spot, p page) ([]wire.Event, spot, error) {
 	all := []wire.Event{}
-	old, more, err := readPage(c, p, func(ctx context.Context, _ string, limit int) ([]retention.Told, error) {
+	old, more, err := readPage(c, p, func(ctx context.Context, _ string, limit int) ([]retention.HistoryEvent, error) {
 		some, err := retention.Tail(ctx, c.api.engine, from.id, from.n, limit)
 		for _, t := range some {
 			from.id, from.n = t.ID, t.N
 		}
 		return some, err
-	}, func(t retention.Told) string { return t.ID })
+	}, func(t retention.HistoryEvent) string { return t.ID })
 	for _, t := range old {
-		all = append(all, shapes.ToldEvent(t.Event))
+		all = append(all, shapes.Event(t.Event))
 	}
 	if err != nil || more != "" {
 		return all, from, err
@@ -143,7 +143,7 @@ type seenID struct {
 }
 
 // histories finds what is new in the histories, until f says that it is enough.
-func (w *watcher) histories(ctx context.Context, f func(retention.Told) bool) error {
+func (w *watcher) histories(ctx context.Context, f func(retention.HistoryEvent) bool) error {
 	begun := retention.Now()
 	since := retention.Back(max(w.from.id, w.upTo), lookBack)
 	for at, n, full := since, int64(0), true; full; {
@@ -185,7 +185,7 @@ func (w *watcher) forget(before string) {
 func (w *watcher) watch(ctx context.Context, give func(message) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	p := wake.Poller{Hub: w.api.engine.Hub(), Topics: []string{feed.Topic(w.key.Workspace)}, Log: w.api.log, Look: func(ctx context.Context) (found bool, err error) {
+	p := wake.Poller{Hub: w.api.engine.Hub(), Topics: []string{feed.Topic(w.key.Workspace)}, Log: w.api.log, Poll: func(ctx context.Context) (found bool, err error) {
 		tell := func(e wire.Event) bool {
 			found = true
 			w.from.n++ // so that no two messages have one id
@@ -197,7 +197,7 @@ func (w *watcher) watch(ctx context.Context, give func(message) error) error {
 		if err := stream.OpenFeed(ctx, w.api.hf); err != nil { // the workspace may be one of later
 			return false, err
 		}
-		if err := w.histories(ctx, func(t retention.Told) bool { return tell(shapes.ToldEvent(t.Event)) }); err != nil {
+		if err := w.histories(ctx, func(t retention.HistoryEvent) bool { return tell(shapes.Event(t.Event)) }); err != nil {
 			return found, err
 		}
 		w.read.Refill()

@@ -29,12 +29,12 @@ func Handlers(o Options) holdfast.Part {
 
 func (a *API) handlerRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "handlers", ID: "listHandlers", Tag: "handlers", Summary: "List the handlers of the workspace.", Roles: readers}, listHandlers)
-	add(a, route{Method: http.MethodPut, Path: "handlers/{name}", ID: "putHandler", Tag: "handlers", Summary: "Declare a handler.", Roles: admins, Also: http.StatusCreated, Once: table.InTx,
+	add(a, route{Method: http.MethodPut, Path: "handlers/{name}", ID: "putHandler", Tag: "handlers", Summary: "Declare a handler.", Roles: admins, Also: http.StatusCreated, Idempotency: table.InTx,
 		More: "The secret of a new one over HTTP is shown once."}, putHandler)
 	add(a, route{Method: http.MethodGet, Path: "handlers/{name}", ID: "getHandler", Tag: "handlers", Summary: "Show a handler.", Roles: readers,
 		More: "It comes without its secret."}, getHandler)
-	add(a, route{Method: http.MethodDelete, Path: "handlers/{name}", ID: "deleteHandler", Tag: "handlers", Summary: "Take a handler away.", Roles: admins, Once: table.InTx}, deleteHandler)
-	add(a, route{Method: http.MethodPut, Path: "lifecycles/{name}", ID: "putLifecycle", Tag: "lifecycles", Summary: "Put a config into force, or judge it (dryRun).", Roles: admins, Also: http.StatusCreated, Once: table.UnderHold,
+	add(a, route{Method: http.MethodDelete, Path: "handlers/{name}", ID: "deleteHandler", Tag: "handlers", Summary: "Take a handler away.", Roles: admins, Idempotency: table.InTx}, deleteHandler)
+	add(a, route{Method: http.MethodPut, Path: "lifecycles/{name}", ID: "putLifecycle", Tag: "lifecycles", Summary: "Put a config into force, or judge it (dryRun).", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease,
 		More: "The config is JSON."}, putLifecycle)
 }
 

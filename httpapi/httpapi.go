@@ -123,9 +123,9 @@ func New(hf *holdfast.Engine, o Options) *API {
 		lifecycleengine.Remote{Engine: e},
 		&reactions.Remote{Engine: e, Log: o.Log, After: lifecycleengine.After{Engine: e}},
 		&batchengine.Remote{Engine: e},
-		&runengine.Remote{Engine: e, Desk: runengine.LocalOf(e).Desk, Node: e.Node(), Log: o.Log})
-	_ = batch.Keep().Start(context.Background(), hf) // whoever looks after batches begins before the engine runs
-	run.Keep(hf)                                     // and so does who looks after runs
+		&runengine.Remote{Engine: e, Executor: runengine.LocalOf(e).Executor, Node: e.Node(), Log: o.Log})
+	_ = batch.Maintenance().Start(context.Background(), hf) // whoever looks after batches begins before the engine runs
+	run.Keep(hf)                                            // and so does who looks after runs
 	a.metrics = observe.NewMetrics(a.ownMetrics()...)
 	a.metrics.Also(o.Metrics, o.Log)
 	a.serveWebhooks(o)
@@ -138,7 +138,7 @@ func New(hf *holdfast.Engine, o Options) *API {
 	}
 	a.addRoutes()
 	a.openapi = sync.OnceValue(a.table.OpenAPI)
-	e.Sweep("tokens", func(ctx context.Context) (int, error) { return claimtoken.Prune(ctx, e) }, wake.Need{Kind: wake.OldToken})
+	e.Sweep("tokens", func(ctx context.Context) (int, error) { return claimtoken.Prune(ctx, e) }, wake.WorkKind{Kind: wake.OldToken})
 	a.handler = a.guard(http.HandlerFunc(a.route))
 	return a
 }

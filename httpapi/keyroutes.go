@@ -13,14 +13,14 @@ import (
 
 func (a *API) keyRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "keys", ID: "createKey", Tag: "keys", Summary: "Make an API key. It is shown once.",
-		Roles: admins, Status: http.StatusCreated, Once: table.InTx,
+		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "Under a [Key] that was used before, its secret is empty."}, createKey)
 	add(a, route{Method: http.MethodGet, Path: "keys", ID: "listKeys", Tag: "keys", Summary: "List the API keys of the workspace.", Roles: admins}, listKeys)
 	add(a, route{Method: http.MethodGet, Path: "keys/{id}", ID: "getKey", Tag: "keys", Summary: "Show an API key, without its secret.", Roles: admins}, getKey)
 	add(a, route{Method: http.MethodPost, Path: "keys/{id}/rotate", ID: "rotateKey", Tag: "keys", Summary: "Replace a key by another with the same rights.",
-		Roles: admins, Status: http.StatusCreated, Once: table.InTx,
+		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "Its secret is shown once."}, rotateKey)
-	add(a, route{Method: http.MethodDelete, Path: "keys/{id}", ID: "revokeKey", Tag: "keys", Summary: "Revoke an API key, on all nodes within 5 seconds.", Roles: admins, Once: table.InTx}, revokeKey)
+	add(a, route{Method: http.MethodDelete, Path: "keys/{id}", ID: "revokeKey", Tag: "keys", Summary: "Revoke an API key, on all nodes within 5 seconds.", Roles: admins, Idempotency: table.InTx}, revokeKey)
 }
 
 func keyOf(k keys.Key) wire.Key {

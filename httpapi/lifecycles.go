@@ -33,10 +33,10 @@ func (a *API) lifecycleRoutes() {
 	const entity = "lifecycles/{name}/entities/{id}"
 	add(a, route{Method: http.MethodGet, Path: "lifecycles", ID: "listLifecycles", Tag: "lifecycles", Summary: "List the lifecycles of the workspace.", Roles: readers}, listLifecycles)
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}", ID: "getLifecycle", Tag: "lifecycles", Summary: "Show the config of a lifecycle.", Roles: readers}, getLifecycle)
-	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "drawLifecycle", Tag: "lifecycles", Summary: "Draw a lifecycle.", Roles: readers, Drawn: true,
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "drawLifecycle", Tag: "lifecycles", Summary: "Draw a lifecycle.", Roles: readers, SVG: true,
 		More: `The format is svg ("") or mermaid.`}, drawLifecycle)
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities", ID: "createEntity", Tag: "lifecycles", Summary: "Make an entity.",
-		Roles: operators, Status: http.StatusCreated, Once: table.InTx,
+		Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "Without an id and without a key, each call makes another."}, createEntity)
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List the entities of a lifecycle.", Roles: readers, Filter: "EntityFilter"}, listEntities)
 	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)
@@ -45,7 +45,7 @@ func (a *API) lifecycleRoutes() {
 	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "getAttempts", Tag: "lifecycles", Summary: "Who was refused on an entity, the last first.", Roles: readers,
 		More: "It is one page."}, getAttempts)
 	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step.",
-		Roles: operators, Also: http.StatusAccepted, Once: table.AsOperation,
+		Roles: operators, Also: http.StatusAccepted, Idempotency: table.AsOperation,
 		More: "Its outcome may be pending or uncertain: then it goes on without the caller, and the same call under the same [Key] tells later what became of it."}, fireStep)
 }
 
@@ -273,7 +273,7 @@ type fireIn struct {
 func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 	l, err := c.lifecycle(in.Name)
 	if err == nil {
-		err = c.speaks(in.Body.Requester)
+		err = c.mayActAs(in.Body.Requester)
 	}
 	if err != nil {
 		return wire.Fired{}, err
@@ -290,7 +290,7 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 			return wire.Fired{}, err
 		}
 		if acts && !c.repoints { // the key is what tells others that it has begun
-			held, end, err := c.holdKey(in.Name, in.ID)
+			held, end, err := c.takeKey(in.Name, in.ID)
 			if answer, came, failed := c.second(l, in.ID, err, firedAs); came {
 				fired, _ := answer.(wire.Fired)
 				return fired, failed
@@ -327,10 +327,10 @@ func (c *call) waited(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error
 	if in.WaitMs != nil {
 		wait = span(*in.WaitMs)
 	}
-	var f lifecycleengine.Fate
+	var f lifecycleengine.OperationOutcome
 	err := c.await(wait, nil, func() (bool, error) {
 		var err error
-		f, err = l.FateOf(c.ctx(), c.api.engine, in.ID, fired.Operation)
+		f, err = l.OutcomeOf(c.ctx(), c.api.engine, in.ID, fired.Operation)
 		return f.Outcome != "pending", err
 	})
 	if err != nil || f.Outcome == "pending" {
@@ -373,7 +373,7 @@ func (c *call) fired(name string, e rawEntity, err error) (wire.Fired, error) {
 
 // asks are the options of a step that is fired or claimed.
 func (c *call) asks(input raw, want *int64, lease time.Duration) lifecycleengine.FireOptions {
-	o := lifecycleengine.FireOptions{Want: want, Lease: lease, Meta: events.Meta{Actor: c.actor()}}
+	o := lifecycleengine.FireOptions{ExpectVersion: want, Lease: lease, Meta: events.Meta{Actor: c.actor()}}
 	if len(input) > 0 {
 		o.SetInput(input)
 	}
@@ -381,10 +381,10 @@ func (c *call) asks(input raw, want *int64, lease time.Duration) lifecycleengine
 }
 
 // shown makes the answer of a request whose operation is known.
-type shown func(c *call, l *named, id, operation string, f lifecycleengine.Fate) (any, error)
+type shown func(c *call, l *named, id, operation string, f lifecycleengine.OperationOutcome) (any, error)
 
 // firedAs is the answer to a step that was fired before.
-func firedAs(c *call, l *named, id, operation string, f lifecycleengine.Fate) (any, error) {
+func firedAs(c *call, l *named, id, operation string, f lifecycleengine.OperationOutcome) (any, error) {
 	if f.Outcome == "failed" {
 		c.replayed(0)
 		return nil, fault.New(fault.ActionFailed, "%s", f.Message).With("operation", operation).With("outcome", "failed")
@@ -400,10 +400,10 @@ func firedAs(c *call, l *named, id, operation string, f lifecycleengine.Fate) (a
 	return wire.Fired{Outcome: f.Outcome, Operation: operation, Entity: shapes.Entity(l.Name(), e), Output: f.Output}, nil
 }
 
-// holdKey holds the request's key while its step is worked on, and returns what is to be
+// takeKey holds the request's key while its step is worked on, and returns what is to be
 // written in the transaction that begins, and ends, the operation. Where nothing was
 // written, the key is freed in the end.
-func (c *call) holdKey(name, id string) (begun func(context.Context, *store.Tx, string) error, end func(), err error) {
+func (c *call) takeKey(name, id string) (begun func(context.Context, *store.Tx, string) error, end func(), err error) {
 	_, mine, err := c.flight.Take(c.ctx(), c.api.engine)
 	if err == nil && !mine {
 		err = idempotency.UnderWay(0)
@@ -452,7 +452,7 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 		answer, err = c.replay(q)
 		return nil, answer, err
 	}
-	f, err := l.FateOf(c.ctx(), c.api.engine, id, q.Operation)
+	f, err := l.OutcomeOf(c.ctx(), c.api.engine, id, q.Operation)
 	switch {
 	case err != nil:
 		return nil, nil, err

@@ -96,7 +96,7 @@ func TestALostHandOutIsNoDeath(t *testing.T) {
 		holdfasttest.Advance(t, d.engine, time.Minute)
 		engine.Of(d.engine).Round(t.Context())
 		d.claimFour(4) // the first pause is none
-		const times = lease.MaxDeaths + 2
+		const times = lease.MaxCrashes + 2
 		for range times - 1 {
 			d.lapse()
 			d.claimFour(4)
@@ -144,7 +144,7 @@ func TestAWorkerThatWasHeardOfDies(t *testing.T) {
 		run := d.fourKinds()
 		d.claimFour(4)
 		d.lapse()
-		for n := range lease.MaxDeaths {
+		for n := range lease.MaxCrashes {
 			want := 4
 			if n > 0 { // the action went back, its worker having begun nothing
 				want = 3
@@ -180,14 +180,14 @@ func TestALostClaimOfAStreamIsNoDeath(t *testing.T) {
 	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}, Streams: "^orders$"}, nil), 201, "")
 		d.append("orders", 1)
-		for range lease.MaxDeaths + 1 {
+		for range lease.MaxCrashes + 1 {
 			if got := d.lease("r", 1); len(got) != 1 {
 				t.Fatalf("claimed %+v", got)
 			}
 			d.lapse()
 		}
 		p := d.position("r", "orders")
-		if p.Blocked || p.Deaths != 0 || p.LostHandOuts != lease.MaxDeaths+1 {
+		if p.Blocked || p.Deaths != 0 || p.LostHandOuts != lease.MaxCrashes+1 {
 			t.Errorf("it stands at %+v", p)
 		}
 		got := d.lease("r", 1)
@@ -381,9 +381,9 @@ func TestARenewalTellsOfACancel(t *testing.T) {
 			d.want(d.ask("POST", "tasks/"+held[1].ID+"/renew", wire.Renew{Epoch: held[1].Epoch}, nil), 409, fault.LeaseLost)
 		}
 		told()
-		at, err := engine.Of(d.engine).Place(t.Context(), store.Read)
+		at, err := engine.Of(d.engine).Partition(t.Context(), store.Read)
 		if err == nil {
-			_, err = batchengine.Look(t.Context(), engine.Of(d.engine), at) // the batch is torn down
+			_, err = batchengine.Advance(t.Context(), engine.Of(d.engine), at) // the batch is torn down
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -43,7 +43,7 @@ func newWatchedDoor(t *testing.T, o Options) *watchedDoor {
 	o.Log = slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(d.spans))
 	o.Traces = provider
-	parcels := lifecycle.MustParse[json.RawMessage]([]byte(parcelConfig)).Covered().
+	parcels := lifecycle.MustParse[json.RawMessage]([]byte(parcelConfig)).RecoveredBy().
 		Action("Close", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }, lifecycle.Transactional())
 	engine, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{Log: o.Log}, parcels, stream.Feed(stream.FeedOptions{}))
 	if err != nil {

@@ -101,9 +101,9 @@ func (l *operationList) steps(state, after string) error {
 	if state != "" && state != "uncertain" {
 		return nil
 	}
-	err := part(l, after, func(ctx context.Context, after string, limit int) ([]runengine.Live, error) {
+	err := part(l, after, func(ctx context.Context, after string, limit int) ([]runengine.ClaimedStep, error) {
 		return runengine.Uncertain(ctx, l.api.engine, after, limit)
-	}, func(x runengine.Live) string { return x.Operation() }, func(ctx context.Context, x runengine.Live) (wire.Operation, error) {
+	}, func(x runengine.ClaimedStep) string { return x.Operation() }, func(ctx context.Context, x runengine.ClaimedStep) (wire.Operation, error) {
 		w, err := l.stepOperation(ctx, &x, "uncertain")
 		if err != nil {
 			return w, err
@@ -147,7 +147,7 @@ func (l *operationList) lost() error {
 			w.ID, w.Subject = x.Parts[2], x.Parts[0]+"/"+x.Parts[1]
 		case "runStep":
 			visit, _ := strconv.ParseInt(x.Parts[2], 10, 64) // it is one
-			step := runengine.Live{Run: runengine.Run{ID: x.Parts[0]}, Step: runengine.Step{Name: x.Parts[1], Visit: visit}}
+			step := runengine.ClaimedStep{Run: runengine.Run{ID: x.Parts[0]}, Step: runengine.Step{Name: x.Parts[1], Visit: visit}}
 			w.ID, w.Subject = step.OperationID(), step.Subject()
 		case "batchItem":
 			w.ID, w.Subject = batchengine.Operation(l.key.Workspace, x.Parts[0], x.Parts[1]), "batch "+x.Parts[0]+" item "+x.Parts[1]
@@ -182,7 +182,7 @@ func (l *operationList) operation(ctx context.Context, x holdfast.Contradiction)
 	if runengine.IsOperation(x.Operation) {
 		w.Kind = "runStep"
 	}
-	at, err := l.api.engine.Place(ctx, store.Read)
+	at, err := l.api.engine.Partition(ctx, store.Read)
 	if err != nil {
 		return w, err
 	}
@@ -269,7 +269,7 @@ func acknowledge(c *call, in *acknowledgeIn) (wire.Acknowledged, error) {
 }
 
 // stepOperation is the operation that a step is.
-func (c *call) stepOperation(ctx context.Context, l *runengine.Live, state string) (wire.Operation, error) {
+func (c *call) stepOperation(ctx context.Context, l *runengine.ClaimedStep, state string) (wire.Operation, error) {
 	w := wire.Operation{ID: l.OperationID(), Kind: "runStep", Subject: l.Subject(), State: state, Handler: l.Step.Handler,
 		Since: since1970(l.Step.StartedAt), Epoch: l.Step.Epoch, Error: l.Step.Error, Effects: []wire.Effect{}}
 	journal, err := l.Journal(ctx, c.api.engine)
@@ -285,7 +285,7 @@ func resolveStep(c *call, operation string, b wire.Resolve) (wire.Resolved, erro
 	for i, x := range b.Effects {
 		known[i] = runengine.Known{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
 	}
-	l, err := runengine.LocalOf(c.api.engine).Desk.Resolve(c.ctx(), c.api.engine, operation, known, b.Outcome, c.actor())
+	l, err := runengine.LocalOf(c.api.engine).Executor.Resolve(c.ctx(), c.api.engine, operation, known, b.Outcome, c.actor())
 	if err != nil {
 		return wire.Resolved{}, err
 	}

@@ -26,22 +26,22 @@ import (
 func (a *API) reactionRoutes() {
 	const byToken = "The lease is named by its token."
 	add(a, route{Method: http.MethodGet, Path: "reactions", ID: "listReactions", Tag: "reactions", Summary: "List the reactions of the workspace, and the after-effects of its lifecycles.", Roles: readers}, listReactions)
-	add(a, route{Method: http.MethodPut, Path: "reactions/{name}", ID: "putReaction", Tag: "reactions", Summary: "Register a reaction, or change one.", Roles: admins, Also: http.StatusCreated, Once: table.UnderHold}, putReaction)
+	add(a, route{Method: http.MethodPut, Path: "reactions/{name}", ID: "putReaction", Tag: "reactions", Summary: "Register a reaction, or change one.", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease}, putReaction)
 	add(a, route{Method: http.MethodGet, Path: "reactions/{name}", ID: "getReaction", Tag: "reactions", Summary: "Show a reaction.", Roles: readers}, getReaction)
-	add(a, route{Method: http.MethodDelete, Path: "reactions/{name}", ID: "deleteReaction", Tag: "reactions", Summary: "Remove a reaction.", Roles: admins, Once: table.UnderHold}, deleteReaction)
+	add(a, route{Method: http.MethodDelete, Path: "reactions/{name}", ID: "deleteReaction", Tag: "reactions", Summary: "Remove a reaction.", Roles: admins, Idempotency: table.UnderLease}, deleteReaction)
 	add(a, route{Method: http.MethodGet, Path: "reactions/{name}/streams", ID: "listPositions", Tag: "reactions", Summary: "Where a reaction (* for all) stands on its streams.", Roles: readers, Filter: "PositionFilter"}, listPositions)
-	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/claim", ID: "claimLeases", Tag: "reactions", Summary: "Claim streams of a reaction by hand.", Roles: workers, Once: table.AsHandOut}, claimLeases)
-	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/ack", ID: "ackLeases", Tag: "reactions", Summary: "Acknowledge what was handled.", Roles: workers, Once: table.InTx,
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/claim", ID: "claimLeases", Tag: "reactions", Summary: "Claim streams of a reaction by hand.", Roles: workers, Idempotency: table.AsHandOut}, claimLeases)
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/ack", ID: "ackLeases", Tag: "reactions", Summary: "Acknowledge what was handled.", Roles: workers, Idempotency: table.InTx,
 		More: "Each lease is named by its token. One that was lost, and a version that a lease did not show, are told in the results, and are no error."}, ackLeases)
-	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/fail", ID: "failLease", Tag: "reactions", Summary: "Say that an event could not be handled.", Roles: workers, Once: table.UnderHold, More: byToken}, failLease)
-	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/renew", ID: "renewLease", Tag: "reactions", Summary: "Extend a lease.", Roles: workers, Once: table.UnderHold, More: byToken}, renewLease)
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/fail", ID: "failLease", Tag: "reactions", Summary: "Say that an event could not be handled.", Roles: workers, Idempotency: table.UnderLease, More: byToken}, failLease)
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/renew", ID: "renewLease", Tag: "reactions", Summary: "Extend a lease.", Roles: workers, Idempotency: table.UnderLease, More: byToken}, renewLease)
 	for _, x := range []struct{ how, more string }{
 		{"unblock", "Its streams go on from where they were blocked."},
 		{"reset", "Its streams begin anew; for all, those of after-effects and webhooks do not."},
 		{"skip", "Its streams pass over the event that they are blocked at."},
 	} {
 		add(a, route{Method: http.MethodPost, Path: "reactions/{name}/" + x.how, ID: x.how + "Reactions", Tag: "reactions", Summary: "Repair a reaction (* for all): " + x.how + ".",
-			Roles: operators, Once: table.InTx, More: x.more}, func(c *call, in *repairIn) (wire.Repaired, error) { return repair(c, x.how, in) })
+			Roles: operators, Idempotency: table.InTx, More: x.more}, func(c *call, in *repairIn) (wire.Repaired, error) { return repair(c, x.how, in) })
 	}
 }
 
@@ -71,7 +71,7 @@ func listReactions(c *call, in *paged) (wire.List[wire.Reaction], error) {
 
 func reactionOf(x reactions.Info) wire.Reaction {
 	o := x.Options
-	r := wire.Reaction{Name: x.Name, Events: x.Events, Streams: x.Streams, Source: "event", MaxRetries: o.MaxRetries, MaxDeaths: o.MaxDeaths,
+	r := wire.Reaction{Name: x.Name, Events: x.Events, Streams: x.Streams, Source: "event", MaxRetries: o.MaxRetries, MaxDeaths: o.MaxCrashes,
 		BlockOnError: o.BlockOnError, Backoff: wire.Backoff{Kind: o.Backoff.Kind, BaseMs: wire.Ms(o.Backoff.Base), MaxMs: wire.Ms(o.Backoff.Max)},
 		LeaseMs: wire.Ms(o.Lease), Start: "beginning", Priority: o.Priority, Handler: o.Handler, Program: o.Program, CreatedAt: wire.At(x.CreatedAt), UpdatedAt: wire.At(x.UpdatedAt)}
 	if len(r.Events) == 0 {
@@ -144,7 +144,7 @@ func definition(name string, b wire.PutReaction) (reactions.Definition, error) {
 		o.MaxRetries = *b.MaxRetries
 	}
 	if b.MaxDeaths != nil {
-		o.MaxDeaths = *b.MaxDeaths
+		o.MaxCrashes = *b.MaxDeaths
 	}
 	if b.BlockOnError != nil {
 		o.BlockOnError = *b.BlockOnError
@@ -217,7 +217,7 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 		if x.Reaction == feed.Reaction && in.Name == every { // it is nobody's to repair
 			continue
 		}
-		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Deaths, LostHandOuts: x.LostHandOuts,
+		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Crashes, LostHandOuts: x.LostHandOuts,
 			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt),
 			ResetRequested: x.ResetRequested})
 	}
@@ -257,12 +257,12 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 		return wire.Leases{}, err
 	}
 	out := wire.Leases{Leases: []wire.Lease{}}
-	err = c.await(span(b.WaitMs), []string{store.MarkTopic(x.Name)}, func() (found bool, err error) {
+	err = c.await(span(b.WaitMs), []string{store.DueTopic(x.Name)}, func() (found bool, err error) {
 		if x, err = c.byHand(in.Name); err != nil {
 			return false, err
 		}
-		needs := []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.Reaction, Name: x.Name}}
-		some, found, err := handOut(c, needs, func(d holdfast.Doer, _ map[wake.Need]bool) (out wire.Leases, until time.Time, err error) {
+		needs := []wake.WorkKind{{Kind: wake.HeldReaction}, {Kind: wake.Reaction, Name: x.Name}}
+		some, found, err := handOut(c, needs, func(d holdfast.Doer, _ map[wake.WorkKind]bool) (out wire.Leases, until time.Time, err error) {
 			out.Leases = []wire.Lease{}
 			budget := store.NewBudget(store.PageBytes)
 			for n := 0; err == nil && len(out.Leases) == n && n < b.Limit && !budget.Spent(); {
@@ -355,7 +355,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 	if _, err := c.claimed(in.Name); err != nil {
 		return wire.Acked{}, err
 	}
-	at, err := c.doer().Place(c.ctx(), store.Write)
+	at, err := c.doer().Partition(c.ctx(), store.Write)
 	if err != nil {
 		return wire.Acked{}, err
 	}
@@ -426,7 +426,7 @@ func failLease(c *call, in *failIn) (wire.FailedLease, error) {
 	if err != nil {
 		return wire.FailedLease{}, err
 	}
-	at, err := c.doer().Place(c.ctx(), store.Write)
+	at, err := c.doer().Partition(c.ctx(), store.Write)
 	if err != nil {
 		return wire.FailedLease{}, err
 	}
@@ -449,7 +449,7 @@ func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
 	if err != nil {
 		return wire.Renewed{}, err
 	}
-	at, err := c.doer().Place(c.ctx(), store.Write)
+	at, err := c.doer().Partition(c.ctx(), store.Write)
 	if err != nil {
 		return wire.Renewed{}, err
 	}

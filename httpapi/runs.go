@@ -20,20 +20,20 @@ import (
 func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
 	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run, or find the one that was started under the key.",
-		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Once: table.InTx,
+		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx,
 		More: "The key is its idempotencyKey."}, startRun)
 	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the runs of the workspace, the newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
 	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List the visits of a run's steps, in their order.", Roles: readers}, listSteps)
 	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunEvents", Tag: "runs", Summary: "Read what happened to a run, or follow it to its end.", Roles: readers, Stream: true}, readRunEvents)
 	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run: at once, or when who works on a step of it has ended.",
-		Roles: operators, Also: http.StatusAccepted, Once: table.InTx,
+		Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
 		More: "Until then its cancelRequested is set."}, cancelRun)
-	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Have a run begin no further step.", Roles: operators, Once: table.InTx}, commanded(runengine.Pause))
-	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Have a run go on that was paused.", Roles: operators, Once: table.InTx}, commanded(runengine.Resume))
-	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Have a run go on that has failed, at the step at which it did.", Roles: operators, Once: table.InTx}, commanded(runengine.Retry))
+	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Have a run begin no further step.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Pause))
+	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Have a run go on that was paused.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Resume))
+	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Have a run go on that has failed, at the step at which it did.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Retry))
 	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Tell a run something. It is kept until the run looks.",
-		Roles: operators, Status: http.StatusAccepted, Once: table.InTx,
+		Roles: operators, Status: http.StatusAccepted, Idempotency: table.InTx,
 		More: "Under the same id it is told once."}, signalRun)
 }
 
@@ -135,7 +135,7 @@ func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
 }
 
 func stepOf(s runengine.Step) wire.RunStep {
-	return wire.RunStep{Name: s.Name, Visit: s.Visit, Type: string(s.Type), Handler: s.Handler, Status: s.Status, Attempts: s.Attempts, Failures: s.Failures, Deaths: s.Deaths, LostHandOuts: s.Lost,
+	return wire.RunStep{Name: s.Name, Visit: s.Visit, Type: string(s.Type), Handler: s.Handler, Status: s.Status, Attempts: s.Attempts, Failures: s.Failures, Deaths: s.Crashes, LostHandOuts: s.Lost,
 		Uncertain: s.Uncertain, Input: remote.OrNull(s.Input), Output: remote.OrNull(s.Output), Error: filled(s.Error), Epoch: s.Epoch, Holder: filled(s.Holder), Until: since1970(s.Until),
 		DueAt: since1970(s.Due), StartedAt: since1970(s.StartedAt), FinishedAt: since1970(s.FinishedAt)}
 }
@@ -148,7 +148,7 @@ type commandIn struct {
 // commanded does one of the commands.
 func commanded(name string) func(*call, *commandIn) (wire.Run, error) {
 	return func(c *call, in *commandIn) (wire.Run, error) {
-		r, err := runengine.LocalOf(c.api.engine).Desk.Command(c.ctx(), c.doer(), in.ID, name, in.Body.ExpectedVersion)
+		r, err := runengine.LocalOf(c.api.engine).Executor.Command(c.ctx(), c.doer(), in.ID, name, in.Body.ExpectedVersion)
 		if err == nil { // its times are the database's
 			r, err = runengine.Get(c.ctx(), c.doer(), in.ID)
 		}
@@ -185,8 +185,8 @@ func signalRun(c *call, in *signalIn) (wire.Signalled, error) {
 
 // readRunEvents reads what happened to a run, page by page, or, as a stream of events, from
 // its first on, and to its end.
-func readRunEvents(c *call, in *storyIn) (wire.List[wire.Event], error) {
-	return c.story(in, runengine.Stream(in.ID), runengine.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
+func readRunEvents(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
+	return c.history(in, runengine.Stream(in.ID), runengine.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
 		r, err := runengine.Get(ctx, d, in.ID)
 		return runengine.Over(r.Status), err
 	})

@@ -23,21 +23,21 @@ func (a *API) scopeRoutes() {
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getScope", Tag: "scopes", Summary: "Show a scope, or watch it (text/event-stream).",
 		Roles: readers, Stream: true, Conditional: true}, getScope)
 	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into a scope's state (RFC 7396), or make the scope.",
-		Roles: operators, Once: table.InTx, Update: inTurn, Conditional: true, Merges: true}, patchScope)
+		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true, Merges: true}, patchScope)
 	add(a, route{Method: http.MethodDelete, Path: one, ID: "deleteScope", Tag: "scopes", Summary: "Delete a scope.",
-		Roles: operators, Once: table.InTx, Update: inTurn, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
 		More: "One that is not there changes nothing."}, deleteScope)
 	add(a, route{Method: http.MethodPost, Path: one + "/inc", ID: "incScope", Tag: "scopes", Summary: "Add to the whole number in a field.",
-		Roles: operators, Once: table.InTx, Update: inTurn, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
 		More: "A field that is missing is 0."}, incScope)
 	add(a, route{Method: http.MethodPost, Path: one + "/push", ID: "pushScope", Tag: "scopes", Summary: "Add an item to the list in a field.",
-		Roles: operators, Once: table.InTx, Update: inTurn, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
 		More: "A field that is missing is an empty list."}, pushScope)
 	add(a, route{Method: http.MethodPut, Path: record, ID: "setScopeRecord", Tag: "scopes", Summary: "Put a record into the object in a field, under a key.",
-		Roles: operators, Once: table.InTx, Update: inTurn, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
 		More: "A record that is nil is null."}, setScopeRecord)
 	add(a, route{Method: http.MethodDelete, Path: record, ID: "deleteScopeRecord", Tag: "scopes", Summary: "Take a record out of the object in a field.",
-		Roles: operators, Once: table.InTx, Update: inTurn, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
 		More: "One that is not there changes nothing."}, deleteScopeRecord)
 }
 
@@ -104,7 +104,7 @@ func (c *call) names(header string, same func(tag string) bool) bool {
 }
 
 // moved refuses a read of a scope that is at none of the versions that If-Match names. It is
-// told as a change is.
+// violationsOf as a change is.
 func (c *call) moved(s snapshot) error {
 	match := c.r.Header.Values("If-Match")
 	if len(match) == 0 || c.names("If-Match", func(one string) bool { return one == tagOf(s.Version) }) {
@@ -148,7 +148,7 @@ func wanted(match, none []string) ([]scope.Option, error) {
 		return []scope.Option{scope.Present()}, nil
 	}
 	version, err := versionIn(match[0])
-	return []scope.Option{scope.At(version)}, err
+	return []scope.Option{scope.ExpectVersion(version)}, err
 }
 
 // versionIn reads the tag of a version.
@@ -296,7 +296,7 @@ func (c *call) watchScope(in *scopeIn) error {
 				break
 			}
 			told, last = true, now.Version
-			if give(toldScope(now)) != nil {
+			if give(scopeMessage(now)) != nil {
 				break // the caller went away, and the context ends
 			}
 			c.share.Keep(0)
@@ -310,8 +310,8 @@ type unread struct{}
 
 func (*unread) UnmarshalJSON([]byte) error { return nil }
 
-// toldScope is what a watcher is told.
-func toldScope(s snapshot) message {
+// scopeMessage is what a watcher is told.
+func scopeMessage(s snapshot) message {
 	event := "state"
 	if !s.Exists {
 		event = "deleted"

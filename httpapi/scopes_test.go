@@ -520,7 +520,7 @@ func TestNobodySeesHalfAPatch(t *testing.T) {
 	})
 }
 
-// told holds what comes next to a watcher to what it must be; "" is that there is none.
+// violationsOf holds what comes next to a watcher to what it must be; "" is that there is none.
 func (l *listener) told(kind, id string, version int64, state string) {
 	l.t.Helper()
 	e := l.next()

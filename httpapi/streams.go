@@ -23,11 +23,11 @@ import (
 
 func (a *API) streamRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/events", ID: "appendEvents", Tag: "streams", Summary: "Append events, all or none, at an expected version.",
-		Roles: operators, Status: http.StatusCreated, Once: table.InTx}, appendEvents)
+		Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx}, appendEvents)
 	add(a, route{Method: http.MethodGet, Path: "streams/{stream}/events", ID: "readStream", Tag: "streams", Summary: "Read a stream, forward or backward.",
 		Roles: readers, Filter: "StreamRange"}, readStream)
 	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/close", ID: "closeStream", Tag: "streams", Summary: "Close the books of a stream, at an expected version.",
-		Roles: operators, Once: table.UnderHold,
+		Roles: operators, Idempotency: table.UnderLease,
 		More: "The same close again has the same answer."}, closeStream)
 	add(a, route{Method: http.MethodGet, Path: "events", ID: "readEvents", Tag: "streams", Summary: "Read the feed over all streams, or follow it (text/event-stream).",
 		Roles: readers, Stream: true,
@@ -194,7 +194,7 @@ func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
 	// The feed is a moment behind what was appended a moment ago: it is waited for.
 	err := c.await(feedWait, nil, func() (over bool, err error) {
 		done, err = stream.Close(c.ctx(), c.api.hf, in.Stream,
-			stream.CloseOptions{Mode: stream.Mode(in.Body.Mode), Want: (*stream.Version)(in.Body.ExpectedVersion), Snapshot: in.Body.Snapshot})
+			stream.CloseOptions{Mode: stream.Mode(in.Body.Mode), ExpectVersion: (*stream.Version)(in.Body.ExpectedVersion), Snapshot: in.Body.Snapshot})
 		if onlyFeed(err) {
 			late = err
 			return false, nil

@@ -24,13 +24,13 @@ import (
 
 func (a *API) taskRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "tasks/claim", ID: "claimTasks", Tag: "tasks", Summary: "Take what there is to do for handlers, or wait for something to come.",
-		Roles: workers, Once: table.AsHandOut,
+		Roles: workers, Idempotency: table.AsHandOut,
 		More: "A task counts as received once it is renewed, journals an effect or is ended."}, claimTasks)
-	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/complete", ID: "completeTask", Tag: "tasks", Summary: "End a task that is done.", Roles: workers, Once: table.UnderHold,
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/complete", ID: "completeTask", Tag: "tasks", Summary: "End a task that is done.", Roles: workers, Idempotency: table.UnderLease,
 		More: "Completed again under the same epoch, it answers the same."}, completeTask)
-	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/fail", ID: "failTask", Tag: "tasks", Summary: "End a task that is not done.", Roles: workers, Once: table.UnderHold}, failTask)
-	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/renew", ID: "renewTask", Tag: "tasks", Summary: "Extend the hold of a task.", Roles: workers, Once: table.UnderHold}, renewTask)
-	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/effects", ID: "journalTaskEffect", Tag: "tasks", Summary: "Journal an effect of a task.", Roles: workers, Once: table.UnderHold,
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/fail", ID: "failTask", Tag: "tasks", Summary: "End a task that is not done.", Roles: workers, Idempotency: table.UnderLease}, failTask)
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/renew", ID: "renewTask", Tag: "tasks", Summary: "Extend the hold of a task.", Roles: workers, Idempotency: table.UnderLease}, renewTask)
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/effects", ID: "journalTaskEffect", Tag: "tasks", Summary: "Journal an effect of a task.", Roles: workers, Idempotency: table.UnderLease,
 		More: "It begins the effect, or says what became of it."}, journalTaskEffect)
 }
 
@@ -65,7 +65,7 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 		if err != nil {
 			return false, err
 		}
-		some, found, err := handOut(c, offers.Needs(), func(d holdfast.Doer, due map[wake.Need]bool) (wire.Tasks, time.Time, error) {
+		some, found, err := handOut(c, offers.Needs(), func(d holdfast.Doer, due map[wake.WorkKind]bool) (wire.Tasks, time.Time, error) {
 			taken, err := offers.Take(c.ctx(), store.DoerOf(d), due, limit)
 			out, until := wire.Tasks{Tasks: make([]wire.Task, len(taken))}, time.Time{}
 			for i, t := range taken {
@@ -86,7 +86,7 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 // claim checks what a worker asks for.
 func (c *call) claim(b wire.ClaimTasks) (limit int, claim remote.Claim, err error) {
 	limit = cmp.Or(b.Limit, 10)
-	claim = remote.Claim{Workspace: c.key.Workspace, Worker: b.Worker, Handlers: b.Handlers, Lease: lease.Lease}
+	claim = remote.Claim{Workspace: c.key.Workspace, Worker: b.Worker, Handlers: b.Handlers, Lease: lease.DefaultDuration}
 	if limit < 1 || limit > 1000 {
 		return limit, claim, fault.New(fault.Validation, "limit is 1 to 1000").With("pointer", "/limit")
 	}
@@ -110,7 +110,7 @@ func (c *call) claim(b wire.ClaimTasks) (limit int, claim remote.Claim, err erro
 // offers are what there is for a claim, as its workspace has declared its handlers.
 func (c *call) offers(claim remote.Claim) (remote.Offers, error) {
 	e := c.api.engine
-	at, err := e.Place(c.ctx(), store.Read)
+	at, err := e.Partition(c.ctx(), store.Read)
 	if err != nil {
 		return remote.Offers{}, err
 	}
@@ -180,8 +180,8 @@ func checkEpoch(epoch int64) error {
 }
 
 // task is the task that was given to a worker, and its source.
-func (c *call) task(signed string, epoch int64) (remote.Source, remote.Hold, error) {
-	h := remote.Hold{Epoch: epoch}
+func (c *call) task(signed string, epoch int64) (remote.Source, remote.Lease, error) {
+	h := remote.Lease{Epoch: epoch}
 	var err error
 	if h.ID, err = c.handedOut(signed, epoch); err != nil {
 		return nil, h, err
@@ -231,7 +231,7 @@ func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
 	if err != nil {
 		return wire.Renewed{}, err
 	}
-	lease := lease.Lease
+	lease := lease.DefaultDuration
 	if in.Body.LeaseMs != 0 {
 		lease = span(in.Body.LeaseMs)
 	}

@@ -43,13 +43,13 @@ func (a *API) serveWebhooks(o Options) {
 
 func (a *API) webhookRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "webhooks", ID: "createWebhook", Tag: "webhooks", Summary: "Have events sent to a URL. The secret is shown once.",
-		Roles: admins, Status: http.StatusCreated, Once: table.InTx,
+		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "Under a [Key] that was used before, it is empty."}, createWebhook)
 	add(a, route{Method: http.MethodGet, Path: "webhooks", ID: "listWebhooks", Tag: "webhooks", Summary: "List the webhooks of the workspace.", Roles: readers}, listWebhooks)
 	add(a, route{Method: http.MethodGet, Path: "webhooks/{id}", ID: "getWebhook", Tag: "webhooks", Summary: "Show a webhook, without its secret.", Roles: readers}, getWebhook)
 	add(a, route{Method: http.MethodPost, Path: "webhooks/{id}/rotate", ID: "rotateWebhook", Tag: "webhooks", Summary: "Give a webhook another secret. It is shown once.",
-		Roles: admins, Once: table.InTx}, rotateWebhook)
-	add(a, route{Method: http.MethodDelete, Path: "webhooks/{id}", ID: "deleteWebhook", Tag: "webhooks", Summary: "Remove a webhook.", Roles: admins, Once: table.InTx}, deleteWebhook)
+		Roles: admins, Idempotency: table.InTx}, rotateWebhook)
+	add(a, route{Method: http.MethodDelete, Path: "webhooks/{id}", ID: "deleteWebhook", Tag: "webhooks", Summary: "Remove a webhook.", Roles: admins, Idempotency: table.InTx}, deleteWebhook)
 }
 
 func webhookOf(w webhooks.Webhook) wire.Webhook {

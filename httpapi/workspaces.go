@@ -14,7 +14,7 @@ import (
 func (a *API) workspaceRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "workspaces", ID: "listWorkspaces", Tag: "workspaces", Summary: "List the workspaces: the key's own or, without keys, all.", Roles: readers}, listWorkspaces)
 	add(a, route{Method: http.MethodPost, Path: "workspaces", ID: "createWorkspace", Tag: "workspaces", Summary: "Make a workspace, where no keys are asked for; otherwise its first key makes it.",
-		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Once: table.UnderHold}, createWorkspace)
+		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.UnderLease}, createWorkspace)
 }
 
 // listWorkspaces lists what the caller may know of: a key knows its own alone.
@@ -63,7 +63,7 @@ func createWorkspace(c *call, in *createWorkspaceIn) (wire.Workspace, error) {
 		c.status = http.StatusOK
 		return was[0], nil
 	}
-	if _, err := c.api.engine.Place(holdfast.InWorkspace(c.ctx(), in.Body.Name), store.Write); err != nil {
+	if _, err := c.api.engine.Partition(holdfast.InWorkspace(c.ctx(), in.Body.Name), store.Write); err != nil {
 		return wire.Workspace{}, err
 	}
 	now, err := c.workspace(in.Body.Name)

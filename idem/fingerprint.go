@@ -22,7 +22,7 @@ func fingerprint(w http.ResponseWriter, r *http.Request, limit int64) (string, e
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	isJSON := err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
-	return idempotency.Asked{Method: r.Method, Target: target(r), Body: body, JSON: isJSON}.Fingerprint(), nil
+	return idempotency.Incoming{Method: r.Method, Target: target(r), Body: body, JSON: isJSON}.Fingerprint(), nil
 }
 
 func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {

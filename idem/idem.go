@@ -109,7 +109,7 @@ type Options struct {
 }
 
 func (o Options) orDefaults() Options {
-	o.Lease, o.TTL, o.Header = cmp.Or(o.Lease, lease.Lease), cmp.Or(o.TTL, idempotency.TTL), cmp.Or(o.Header, idempotency.KeyHeader)
+	o.Lease, o.TTL, o.Header = cmp.Or(o.Lease, lease.DefaultDuration), cmp.Or(o.TTL, idempotency.TTL), cmp.Or(o.Header, idempotency.KeyHeader)
 	if o.Lease < time.Millisecond || o.Lease > 24*time.Hour {
 		panic(fmt.Sprintf("idem: Options.Lease is %s: it is a millisecond to a day", o.Lease))
 	}
@@ -181,7 +181,7 @@ func harmless(method string) bool {
 
 // begin reads what a request asks for. One that passes untouched has no key.
 func (g *guard) begin(w http.ResponseWriter, r *http.Request) (*idempotency.Flight, error) {
-	f := &idempotency.Flight{Lease: g.Lease, Engine: g.engine, Log: g.engine.Log()}
+	f := &idempotency.Flight{LeaseTime: g.Lease, Engine: g.engine, Log: g.engine.Log()}
 	if harmless(r.Method) {
 		return f, nil
 	}

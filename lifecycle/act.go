@@ -27,15 +27,15 @@ type Act[E any] struct {
 	inner *lifecycleengine.Act
 }
 
-// Commit adds what is written when the step is settled, in that transaction: all of
+// WriteTx adds what is written when the step is settled, in that transaction: all of
 // it is committed with the new status, or nothing. f may be run again. In an
 // after-effect, it is the transaction of the acknowledgement.
-func (a *Act[E]) Commit(f func(context.Context, holdfast.Tx) error) {
+func (a *Act[E]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	a.inner.Commit(store.TxFunc(f))
 }
 
 // Set replaces the entity's data when the step is settled. The rows of a table of
-// the user's own are changed in [Act.Commit].
+// the user's own are changed in [Act.WriteTx].
 func (a *Act[E]) Set(data E) error {
 	raw, err := encoded(a.Entity.ID, data)
 	if err != nil {

@@ -199,7 +199,7 @@ func TestATimeoutOfAnAfterEffect(t *testing.T) {
 		}
 		p.create("slow")
 		p.fireAll("close", "admin", "slow")
-		p.until("it has failed", func(at stream.Position) bool { return at.Failures > 0 && at.Deaths == 0 })
+		p.until("it has failed", func(at stream.Position) bool { return at.Failures > 0 && at.Crashes == 0 })
 	})
 }
 
@@ -237,7 +237,7 @@ func TestARetryPolicy(t *testing.T) {
 				"keep one":     newFxPostOf(w, strings.Replace(fxAfterConfig, `"steps"`, config, 1), lifecycle.Retry(policy)),
 				"MaxAttempts":  newFxPost(w, lifecycle.Retry(lifecycle.RetryPolicy{MaxAttempts: -1})),
 				"backoff":      newFxPost(w, lifecycle.Retry(lifecycle.RetryPolicy{Backoff: time.Hour, MaxBackoff: time.Second})),
-				"after-effect": {l: lifecycle.MustParse[bill]([]byte(invoices)).Covered().Action("Act", nil).Action("Brief", nil).Validation("May", nil, lifecycle.SkipMissing())},
+				"after-effect": {l: lifecycle.MustParse[bill]([]byte(invoices)).RecoveredBy().Action("Act", nil).Action("Brief", nil).Validation("May", nil, lifecycle.SkipMissing())},
 			} {
 				if err := p.l.Start(w.Context(), w.e); !errors.Is(err, fault.Of(fault.Validation)) || !strings.Contains(err.Error(), why) {
 					w.Errorf("%s: %v", why, err)

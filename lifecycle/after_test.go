@@ -55,7 +55,7 @@ func newFxPost(w *fxWorld, mail ...lifecycle.HandlerOption) *fxPost {
 
 func newFxPostOf(w *fxWorld, config string, mail ...lifecycle.HandlerOption) *fxPost {
 	p := &fxPost{fxWorld: w, fails: make(map[string]int), fired: make(map[string]bool)}
-	p.l = lifecycle.MustParse[bill]([]byte(strings.Replace(config, `"broken",`, `"broken", "breaking",`, 1))).Covered().
+	p.l = lifecycle.MustParse[bill]([]byte(strings.Replace(config, `"broken",`, `"broken", "breaking",`, 1))).RecoveredBy().
 		Action("Close", func(context.Context, *fxAct) error { return p.close }, lifecycle.Transactional()).
 		AfterEffect("Mail", p.after("Mail"), mail...).AfterEffect("Audit", p.after("Audit"))
 	return p
@@ -87,10 +87,10 @@ func (p *fxPost) after(handler string) fxBody {
 		p.delivered = append(p.delivered, fmt.Sprintf("%s %s of %s by %s: %s", handler, a.Step, a.Entity.ID, a.Requester, a.Operation))
 		if key := a.Entity.ID + "/" + handler; p.fails[key] > 0 {
 			p.fails[key]--
-			a.Commit(credit("failed"))
+			a.WriteTx(credit("failed"))
 			return cmp.Or(p.failure, errFx)
 		}
-		a.Commit(credit(a.Entity.ID + "/" + handler))
+		a.WriteTx(credit(a.Entity.ID + "/" + handler))
 		return nil
 	}
 }

@@ -31,7 +31,7 @@ func TestAClaimByHand(t *testing.T) {
 		ctx := context.Background()
 		w.makeOut()
 		w.create("i")
-		c := w.claim("i", "close", lifecycle.By("joe"), lifecycle.Want(0))
+		c := w.claim("i", "close", lifecycle.By("joe"), lifecycle.ExpectVersion(0))
 		got := w.get("i")
 		if got.Status != "closing" || got.Version != 1 || got.Claimed == nil || !got.Claimed.Manual || got.Claimed.ID != c.Operation() ||
 			!got.Claimed.Until.Equal(c.Until()) || got.Claimed.Until.Sub(got.Claimed.Since).Round(time.Second) != 5*time.Minute {

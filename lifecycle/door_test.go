@@ -270,7 +270,7 @@ func TestAnAnswerThatIsNotHeard(t *testing.T) {
 				declare(t, ctx, e, safety, "Send")
 				put(t, ctx, e, parcels)
 				far.set("Send", func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
-					return lifecycleengine.RemoteAnswer{}, fmt.Errorf("cut off: %w", lifecycleengine.ErrUnheard)
+					return lifecycleengine.RemoteAnswer{}, fmt.Errorf("cut off: %w", lifecycleengine.ErrNoResponse)
 				})
 				l := parcelsOf(t, ctx, e)
 				if _, err := l.CreateAt(ctx, engine.Of(e), "p1", "", []byte(`{}`), "me"); err != nil {

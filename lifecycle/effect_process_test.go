@@ -176,7 +176,7 @@ func TestKilledAfterTheEffect(t *testing.T) {
 				}
 				holdfasttest.Advance(p, p.e, time.Hour)
 				engine.Of(p.e).Round(p.Context())
-				if o := p.is("b", "charging", "due"); key != o.ID+"/card/0" || o.Deaths != 1 {
+				if o := p.is("b", "charging", "due"); key != o.ID+"/card/0" || o.Crashes != 1 {
 					p.Errorf("the key was %s, and it is %+v", key, o)
 				}
 				p.resumed("b")

@@ -82,7 +82,7 @@ func fxEach(t *testing.T, f func(*fxWorld)) {
 func newFxWorld(t *testing.T) *fxWorld {
 	w := &fxWorld{T: t, bodies: make(map[string]fxBody)}
 	config := strings.Replace(fxConfig, `"wrapped",`, `"wrapped", "rewrapping",`, 1)
-	w.Lifecycle = lifecycle.MustParse[bill]([]byte(config)).Covered().
+	w.Lifecycle = lifecycle.MustParse[bill]([]byte(config)).RecoveredBy().
 		Action("Charge", w.act, lifecycle.Journaled(), lifecycle.Timeout(time.Minute)).
 		Action("Wrap", w.act, lifecycle.Opaque()).
 		Action("Note", w.act)
@@ -608,7 +608,7 @@ func TestEndsWithAnEffectBegun(t *testing.T) {
 						cancel()
 					}
 					if c.end == nil {
-						a.Commit(func(context.Context, holdfast.Tx) error { return errFx })
+						a.WriteTx(func(context.Context, holdfast.Tx) error { return errFx })
 						return nil
 					}
 					return c.end(w, ctx)
@@ -646,7 +646,7 @@ func TestTimeoutWithAnEffectBegun(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		config := strings.ReplaceAll(strings.Replace(fxConfig, `"wrapped",`, `"wrapped", "rewrapping",`, 1), `"fx"`, `"slow"`)
 		first := true
-		l := lifecycle.MustParse[bill]([]byte(config)).Covered().
+		l := lifecycle.MustParse[bill]([]byte(config)).RecoveredBy().
 			Action("Charge", func(ctx context.Context, _ *fxAct) error {
 				if _, err := w.charge(context.WithoutCancel(ctx), "card", nil); err != nil || !first {
 					return err
@@ -694,7 +694,7 @@ func TestResumedUpToALimit(t *testing.T) {
 			w.resumed("b")
 		}
 		o := w.is("b", "charging", "uncertain")
-		if tries != 6 || o.Failures != 6 || o.Deaths != 0 || len(w.called()) != 1 {
+		if tries != 6 || o.Failures != 6 || o.Crashes != 0 || len(w.called()) != 1 {
 			w.Errorf("after %d tries: %+v, calls %q", tries, o, w.called())
 		}
 		w.rests("b")
@@ -713,7 +713,7 @@ func TestResumedUpToALimit(t *testing.T) {
 		w.running(func() {
 			testkit.Eventually(w, "the deadly one is parked", func() bool { return w.get("d").Claimed.Phase == "uncertain" })
 		})
-		if o := w.is("d", "charging", "uncertain"); o.Deaths != 5 || o.Failures != 0 {
+		if o := w.is("d", "charging", "uncertain"); o.Crashes != 5 || o.Failures != 0 {
 			w.Errorf("parked is %+v", o)
 		}
 	})
@@ -779,7 +779,7 @@ func TestOpaqueWhoseCommitFails(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		w.make("b", func(_ context.Context, a *fxAct) error {
 			w.call("body")
-			a.Commit(func(context.Context, holdfast.Tx) error { return errFx })
+			a.WriteTx(func(context.Context, holdfast.Tx) error { return errFx })
 			return nil
 		})
 		if err := w.fire(w.Context(), "b", "wrap"); !errors.Is(err, errFx) {
@@ -1115,7 +1115,7 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 
 // fxBegin begins an effect, "card", under a claim taken by hand.
 func fxBegin(w *fxWorld, c *lifecycle.Claim[bill], name, id string) error {
-	at, err := engine.Of(w.e).Place(w.Context(), store.Write)
+	at, err := engine.Of(w.e).Partition(w.Context(), store.Write)
 	if err != nil {
 		return err
 	}

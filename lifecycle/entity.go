@@ -40,7 +40,7 @@ type Operation struct {
 	Since     time.Time
 	Until     time.Time // of the hold
 	Failures  int
-	Deaths    int
+	Crashes   int
 	Error     string
 	Manual    bool // taken by hand: nobody resumes it
 	// Handler is that of its action, as it was taken; "" for one that has none.

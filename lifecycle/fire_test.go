@@ -56,7 +56,7 @@ var failings = []failing{
 	{name: "commit fails", act: func(w *world) body {
 		return func(_ context.Context, a *lifecycle.Act[bill]) error {
 			w.write(a, "before")
-			a.Commit(func(context.Context, holdfast.Tx) error { return errOwn })
+			a.WriteTx(func(context.Context, holdfast.Tx) error { return errOwn })
 			w.write(a, "after")
 			return nil
 		}
@@ -64,7 +64,7 @@ var failings = []failing{
 	{name: "commit panics", act: func(w *world) body {
 		return func(_ context.Context, a *lifecycle.Act[bill]) error {
 			w.write(a, "before")
-			a.Commit(func(context.Context, holdfast.Tx) error { panic("ouch") })
+			a.WriteTx(func(context.Context, holdfast.Tx) error { panic("ouch") })
 			return nil
 		}
 	}, panics: "ouch", outcome: "panicked"},
@@ -72,7 +72,7 @@ var failings = []failing{
 	{name: "commit loses something else", act: func(w *world) body {
 		return func(_ context.Context, a *lifecycle.Act[bill]) error {
 			w.write(a, "before")
-			a.Commit(func(context.Context, holdfast.Tx) error { return fmt.Errorf("elsewhere: %w", holdfast.ErrLeaseLost) })
+			a.WriteTx(func(context.Context, holdfast.Tx) error { return fmt.Errorf("elsewhere: %w", holdfast.ErrLeaseLost) })
 			return nil
 		}
 	}, is: holdfast.ErrLeaseLost, code: fault.ActionFailed, outcome: "failed", fails: true},
@@ -304,7 +304,7 @@ func TestWant(t *testing.T) {
 			}
 			w.advance(time.Hour)
 			w.round() // it is open again, at version 2
-			_, err := w.fire(stale, step, lifecycle.Want(1))
+			_, err := w.fire(stale, step, lifecycle.ExpectVersion(1))
 			testkit.WantCode(t, err, fault.Concurrency)
 			if f := factsOf(err); f["expectedVersion"] != int64(1) || f["lastVersion"] != int64(2) {
 				t.Errorf("%s: the facts are %v", step, f)
@@ -314,7 +314,7 @@ func TestWant(t *testing.T) {
 				t.Errorf("the body of %s ran", step)
 			}
 			won, lost := holdfasttest.Race(t, 8, func(int) error {
-				_, err := w.fire(raced, step, lifecycle.Want(0))
+				_, err := w.fire(raced, step, lifecycle.ExpectVersion(0))
 				return err
 			})
 			if won != 1 {
@@ -325,11 +325,11 @@ func TestWant(t *testing.T) {
 					t.Errorf("%s: %v", step, err)
 				}
 			}
-			if got, err := w.fire(stale, step, lifecycle.Want(2)); err != nil || got.Version < 3 {
+			if got, err := w.fire(stale, step, lifecycle.ExpectVersion(2)); err != nil || got.Version < 3 {
 				t.Errorf("%s: %+v, %v", step, got, err)
 			}
 		}
-		_, err := w.fire("stale-close", "close", lifecycle.Want(-1))
+		_, err := w.fire("stale-close", "close", lifecycle.ExpectVersion(-1))
 		testkit.WantCode(t, err, fault.Validation)
 	})
 }
@@ -455,7 +455,7 @@ func TestACommitThatIsNeverAvailableIsReleased(t *testing.T) {
 		w.create("i")
 		w.act("i", func(_ context.Context, a *lifecycle.Act[bill]) error {
 			w.write(a, "me")
-			a.Commit(func(context.Context, holdfast.Tx) error { return holdfast.ErrUnavailable })
+			a.WriteTx(func(context.Context, holdfast.Tx) error { return holdfast.ErrUnavailable })
 			return nil
 		})
 		if _, err := w.fire("i", "close"); !errors.Is(err, holdfast.ErrUnavailable) {

@@ -326,7 +326,7 @@ func (w *world) makeOut() {
 
 // write has a body write a row when it is settled.
 func (w *world) write(a *lifecycle.Act[bill], who string) {
-	a.Commit(w.writes(a.Entity.ID, who))
+	a.WriteTx(w.writes(a.Entity.ID, who))
 }
 
 func (w *world) writes(id, who string) func(context.Context, holdfast.Tx) error {

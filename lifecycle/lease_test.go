@@ -109,7 +109,7 @@ func TestALeaseExcludesAllOthers(t *testing.T) {
 					t.Errorf("%s is %+v", id, got)
 				}
 				for _, other := range []struct{ as, step string }{{"admin", "pay"}, {"system", "pay"}, {"admin", "close"}, {"system", "void"}, {"admin", "note"}, {"admin", "skip"}} {
-					for _, o := range [][]lifecycle.FireOption{nil, {lifecycle.Want(1)}} {
+					for _, o := range [][]lifecycle.FireOption{nil, {lifecycle.ExpectVersion(1)}} {
 						err := w.fireAs(other.as, id, other.step, o...)
 						testkit.WantCode(t, err, fault.ClaimFailed)
 						if f := factsOf(err); f["operation"] != got.Claimed.ID || f["until"] == nil {
@@ -123,7 +123,7 @@ func TestALeaseExcludesAllOthers(t *testing.T) {
 				if n := w.called(id); n != 1 {
 					t.Errorf("%d bodies ran", n)
 				}
-				if r, err := w.e.Check(t.Context()); err != nil || !r.Clean() || r.OverdueHolds != 0 {
+				if r, err := w.e.Check(t.Context()); err != nil || !r.Clean() || r.OverdueLeases != 0 {
 					t.Errorf("%v, %s", err, r)
 				}
 				goOn <- end
@@ -220,7 +220,7 @@ func TestALeaseThatRanOut(t *testing.T) {
 					return nil
 				})
 				w.advance(time.Hour)
-				if r, err := w.e.Check(t.Context()); err != nil || r.OverdueHolds != 1 {
+				if r, err := w.e.Check(t.Context()); err != nil || r.OverdueLeases != 1 {
 					t.Errorf("%v, %s", err, r)
 				}
 				w.round()

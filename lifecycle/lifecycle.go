@@ -9,7 +9,7 @@
 //
 // [Lifecycle.Fire] takes the claim, by a compare-and-swap from the status that the
 // step leaves; runs the validation and the body, which hold no transaction; and
-// settles: what the body wrote through [Act.Commit], the status, the version, the
+// settles: what the body wrote through [Act.WriteTx], the status, the version, the
 // event and the after-effects are one transaction, which is refused if the hold was
 // lost meanwhile. A body that fails goes back to where it was.
 //
@@ -64,7 +64,7 @@ func MustParse[E any](config []byte) *Lifecycle[E] {
 func (l *Lifecycle[E]) Name() string { return l.inner.Name() }
 
 // Action sets what a step does. It holds no transaction: what it writes to the
-// database goes through [Act.Commit], what it does to the world outside through
+// database goes through [Act.WriteTx], what it does to the world outside through
 // [holdfast.Effect]. It panics if the name is taken: that is a mistake in wiring.
 func (l *Lifecycle[E]) Action(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
 	l.inner.Handle("action", name, run(f), declared(o))
@@ -87,9 +87,9 @@ func (l *Lifecycle[E]) AfterEffect(name string, f func(context.Context, *Act[E])
 	return l
 }
 
-// Covered says that what crashes leave of this lifecycle is freed: by the janitors
+// RecoveredBy says that what crashes leave of this lifecycle is freed: by the janitors
 // named, or, if none is, by the standard one.
-func (l *Lifecycle[E]) Covered(by ...Janitor) *Lifecycle[E] {
+func (l *Lifecycle[E]) RecoveredBy(by ...Janitor) *Lifecycle[E] {
 	all := make([]lifecycleengine.Janitor, len(by))
 	for i, j := range by {
 		all[i] = recovering(j)

@@ -37,7 +37,7 @@ func delivery(set func(*lifecycleconfig.AfterEffect)) HandlerOption {
 // Idempotent says that a handler may run again.
 func Idempotent() HandlerOption { return safety(lifecycleconfig.Idempotent) }
 
-// Transactional says that a handler writes only through [Act.Commit].
+// Transactional says that a handler writes only through [Act.WriteTx].
 func Transactional() HandlerOption { return safety(lifecycleconfig.Transactional) }
 
 // Journaled says that a handler's side effects go through [holdfast.Effect].
@@ -94,9 +94,9 @@ func Input(v any) FireOption {
 	return FireOption{func(o *lifecycleengine.FireOptions) { o.SetInput(v) }}
 }
 
-// Want refuses the step unless the entity is at this version.
-func Want(version int64) FireOption {
-	return FireOption{func(o *lifecycleengine.FireOptions) { o.Want = &version }}
+// ExpectVersion refuses the step unless the entity is at this version.
+func ExpectVersion(version int64) FireOption {
+	return FireOption{func(o *lifecycleengine.FireOptions) { o.ExpectVersion = &version }}
 }
 
 // Lease is how long the claim is held without a renewal. The default is 30 seconds

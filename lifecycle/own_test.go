@@ -50,11 +50,11 @@ func TestARowOfTheUsersOwn(t *testing.T) {
 			if a.Entity.Data.Cents != 41 || a.Entity.Status != "closing" || a.Entity.Version != 8 {
 				t.Errorf("the body sees %+v", a.Entity)
 			}
-			a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+			a.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 				return w.in(ctx, tx, `UPDATE bills SET cents = cents + 1 WHERE nr = $1`, a.Entity.ID)
 			})
 			return nil
-		}, lifecycle.Want(7))
+		}, lifecycle.ExpectVersion(7))
 		w.wantRow("i", "closing 8 41")
 		_, err := w.fire("i", "note")
 		testkit.WantCode(t, err, fault.ClaimFailed)
@@ -70,7 +70,7 @@ func TestARowOfTheUsersOwn(t *testing.T) {
 		if got := w.get("i"); got.Data.Cents != 42 || got.Version != 9 {
 			t.Errorf("%+v", got)
 		}
-		if got, err := w.fire("j", "skip", lifecycle.Want(3)); err != nil || got.Status != "noted" || got.Version != 4 {
+		if got, err := w.fire("j", "skip", lifecycle.ExpectVersion(3)); err != nil || got.Status != "noted" || got.Version != 4 {
 			t.Errorf("%+v, %v", got, err)
 		}
 		w.wantRow("j", "noted 4 1")

@@ -244,7 +244,7 @@ func TestAnUncoveredClaimIsRefused(t *testing.T) {
 		} {
 			w := unopened(t, db, uncovered)
 			if len(c.by) > 0 {
-				w.l.Covered(c.by...)
+				w.l.RecoveredBy(c.by...)
 			}
 			e, err := holdfast.Open(context.Background(), databaseAt(db), holdfast.Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, w.l)
 			if c.bare == nil {
@@ -270,7 +270,7 @@ func TestAnUncoveredClaimIsRefused(t *testing.T) {
 			}
 		}
 		w := unopened(t, db, uncovered)
-		w.l.Covered() // by the standard one
+		w.l.RecoveredBy() // by the standard one
 		w.open()
 	})
 }
@@ -291,7 +291,7 @@ func TestAModulesOwnJanitor(t *testing.T) {
 			}
 			return err
 		}
-		w.l.Covered(c)
+		w.l.RecoveredBy(c)
 		w.open()
 		w.makeOut()
 		w.create("i", "j")
@@ -331,7 +331,7 @@ func TestAJanitorOfSomeStatuses(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := unopened(t, db, invoices)
 		p := &partly{covers: []string{"trying"}}
-		w.l.Covered(p)
+		w.l.RecoveredBy(p)
 		w.open()
 		w.create("i", "j")
 		w.claim("i", "try")
@@ -353,7 +353,7 @@ func TestAFailingJanitorIsUnhealthy(t *testing.T) {
 		ctx := context.Background()
 		w := unopened(t, db, uncovered)
 		c := &cleaner{fail: errOwn}
-		w.l.Covered(c)
+		w.l.RecoveredBy(c)
 		w.e = w.engineWith(holdfast.Config{SweepEvery: 300 * time.Millisecond}, w.l)
 		w.create("i")
 		w.claim("i", "close")
@@ -385,7 +385,7 @@ func TestAJanitorThatPanics(t *testing.T) {
 		w := unopened(t, db, invoices)
 		p := &partly{covers: []string{"closing"}}
 		p.panics = "boo"
-		w.l.Covered(p)
+		w.l.RecoveredBy(p)
 		w.open()
 		w.create("a", "b")
 		w.claim("a", "close")
@@ -412,7 +412,7 @@ func TestAModulesJanitorSeesNoEffects(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := unopened(t, db, uncovered)
 		c := &cleaner{}
-		w.l.Covered(c)
+		w.l.RecoveredBy(c)
 		w.open()
 		w.create("j")
 		begun := make(chan struct{})

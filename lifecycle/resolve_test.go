@@ -30,7 +30,7 @@ func (w *fxWorld) uncertain(id string, n int) lifecycle.Operation {
 			}
 			r, err := w.charge(ctx, fmt.Sprintf("e%d", i), unknown)
 			if errs = append(errs, err); err == nil {
-				a.Commit(func(context.Context, holdfast.Tx) error { return nil })
+				a.WriteTx(func(context.Context, holdfast.Tx) error { return nil })
 				w.saw(id, fmt.Sprintf("e%d=%d", i, r))
 			}
 		}

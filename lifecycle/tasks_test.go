@@ -110,7 +110,7 @@ func takeTasks(ctx context.Context, e *holdfast.Engine, c remote.Claim, limit in
 }
 
 // leaseOf is the lease that a task was given out under.
-func leaseOf(t remote.Task) remote.Hold { return remote.Hold{ID: t.ID, Epoch: t.Epoch} }
+func leaseOf(t remote.Task) remote.Lease { return remote.Lease{ID: t.ID, Epoch: t.Epoch} }
 
 func (y *yard) take(handlers ...string) []remote.Task {
 	y.t.Helper()
@@ -168,7 +168,7 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 		}
 		_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", "do", "admin", lifecycleengine.FireOptions{})
 		testkit.WantCode(t, err, fault.ClaimFailed)
-		_, err = workers(y.e).Complete(y.ctx, remote.Hold{ID: task.ID, Epoch: task.Epoch - 1}, remote.Result{})
+		_, err = workers(y.e).Complete(y.ctx, remote.Lease{ID: task.ID, Epoch: task.Epoch - 1}, remote.Result{})
 		testkit.WantCode(t, err, fault.LeaseLost)
 		if _, err := workers(y.e).Renew(y.ctx, leaseOf(task), time.Minute); err != nil {
 			t.Error(err)
@@ -184,7 +184,7 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 				t.Errorf("the data is %s, %v", now.Data, err)
 			}
 		}
-		f, err := y.l.FateOf(y.ctx, engine.Of(y.e), "j", op)
+		f, err := y.l.OutcomeOf(y.ctx, engine.Of(y.e), "j", op)
 		if err != nil || f.Outcome != "success" || string(f.Output) != `{"label":"L"}` && string(f.Output) != `{"label": "L"}` {
 			t.Errorf("it came to %+v, %v", f, err)
 		}
@@ -325,7 +325,7 @@ func TestAWorkerThatStops(t *testing.T) {
 func TestBadTasks(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		for _, id := range []string{"", "tsk_", "tsk_!!", "tsk_W10", "x", "tsk_WyJhIiwiYiIsImMiLCJkIl0"} {
-			_, err := workers(y.e).Complete(y.ctx, remote.Hold{ID: id, Epoch: 1}, remote.Result{})
+			_, err := workers(y.e).Complete(y.ctx, remote.Lease{ID: id, Epoch: 1}, remote.Result{})
 			testkit.WantCode(t, err, fault.NotFound)
 		}
 		_, err := takeTasks(y.ctx, y.e, remote.Claim{Worker: "", Handlers: []string{"Do"}, Lease: time.Minute}, 1)
@@ -345,7 +345,7 @@ func TestAForgedTaskIsNone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = workers(y.e).Complete(y.ctx, remote.Hold{ID: forge(claim.Operation(), "action"), Epoch: claim.Entity.Claimed.Epoch}, remote.Result{State: []byte(`{"forged":true}`)})
+		_, err = workers(y.e).Complete(y.ctx, remote.Lease{ID: forge(claim.Operation(), "action"), Epoch: claim.Entity.Claimed.Epoch}, remote.Result{State: []byte(`{"forged":true}`)})
 		testkit.WantCode(t, err, fault.NotFound)
 		y.is("doing held")
 		if _, err := claim.End(y.ctx, lifecycleengine.Failure, "enough"); err != nil {
@@ -353,7 +353,7 @@ func TestAForgedTaskIsNone(t *testing.T) {
 		}
 		op := y.fire("check")
 		task := y.one("May")
-		_, err = workers(y.e).Complete(y.ctx, remote.Hold{ID: forge(op, "action"), Epoch: task.Epoch}, remote.Result{})
+		_, err = workers(y.e).Complete(y.ctx, remote.Lease{ID: forge(op, "action"), Epoch: task.Epoch}, remote.Result{})
 		testkit.WantCode(t, err, fault.LeaseLost)
 		y.is("checking held")
 		_, err = y.l.Claim(y.ctx, engine.Of(y.e), "j", "check", "admin", lifecycleengine.FireOptions{})

@@ -41,7 +41,7 @@ func TestNoWorkerComes(t *testing.T) {
 		y.is("doing due")
 		y.pass(2 * time.Minute)
 		y.is("new")
-		if f, err := y.l.FateOf(y.ctx, engine.Of(y.e), "j", op); err != nil || f.Outcome != "released" || f.Message != "no worker came for it within 15m0s" {
+		if f, err := y.l.OutcomeOf(y.ctx, engine.Of(y.e), "j", op); err != nil || f.Outcome != "released" || f.Message != "no worker came for it within 15m0s" {
 			y.t.Errorf("its fate: %+v, %v", f, err)
 		}
 		op = y.fire("do")
@@ -71,7 +71,7 @@ func TestWithdraw(t *testing.T) {
 			y.t.Fatalf("withdrawn: %+v, %v", o, err)
 		}
 		y.is("new")
-		if f, err := y.l.FateOf(y.ctx, engine.Of(y.e), "j", op); err != nil || f.Outcome != "released" || f.Message != "no such worker" {
+		if f, err := y.l.OutcomeOf(y.ctx, engine.Of(y.e), "j", op); err != nil || f.Outcome != "released" || f.Message != "no such worker" {
 			y.t.Errorf("its fate: %+v, %v", f, err)
 		}
 		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.NotFound {

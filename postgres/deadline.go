@@ -26,7 +26,7 @@ import (
 //     still acknowledges bytes.
 //
 // A read is then asked again on another connection. A write, or COMMIT, has an
-// unknown outcome and is resolved like any other ([store.Port]). What the server
+// unknown outcome and is resolved like any other ([store.Runner]). What the server
 // still has of a broken connection, a statement that runs or a transaction that
 // waits for its next one, is terminated through a new connection: otherwise its
 // locks would stay until idle_in_transaction_session_timeout.

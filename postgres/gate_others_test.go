@@ -35,7 +35,7 @@ func scopeCalls() map[string]call {
 	zero, none := int64(0), events.None
 	put := func(want *int64, ttl time.Duration) call {
 		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return scopestore.Put(ctx, engine.Of(e), scopestore.PutArgs{Kind: "k", ID: "s", Want: want, State: []byte(`{"n":1}`), TTL: ttl})
+			return scopestore.Put(ctx, engine.Of(e), scopestore.PutArgs{Kind: "k", ID: "s", ExpectVersion: want, State: []byte(`{"n":1}`), TTL: ttl})
 		}
 	}
 	edit := func(want *int64, make func() (scopestore.Op, error)) call {
@@ -44,7 +44,7 @@ func scopeCalls() map[string]call {
 			if err != nil {
 				return nil, err
 			}
-			return scopestore.Edit(ctx, engine.Of(e), scopestore.EditArgs{Kind: "k", ID: "s", Op: op, Want: want})
+			return scopestore.Edit(ctx, engine.Of(e), scopestore.EditArgs{Kind: "k", ID: "s", Op: op, ExpectVersion: want})
 		}
 	}
 	return map[string]call{
@@ -62,7 +62,7 @@ func scopeCalls() map[string]call {
 			return scopestore.Delete(ctx, engine.Of(e), scopestore.DeleteArgs{Kind: "k", ID: "s"})
 		},
 		"delete first": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return scopestore.Delete(ctx, engine.Of(e), scopestore.DeleteArgs{Kind: "k", ID: "s", Want: &zero})
+			return scopestore.Delete(ctx, engine.Of(e), scopestore.DeleteArgs{Kind: "k", ID: "s", ExpectVersion: &zero})
 		},
 		"sweep": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return scopestore.SweepAll(ctx, engine.Of(e))
@@ -145,7 +145,7 @@ func (s *batchStage) calls() map[string]call {
 			return wallets.Post(ctx, engine.Of(e), wallets.PostArgs{Wallet: "w", Delta: 7, Reason: "credit", Reference: "two"})
 		},
 		"create": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batchengine.Create(ctx, engine.Of(e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 2, MaxDeaths: 2, Timeout: 24 * time.Hour, Undo: true, Open: true,
+			return batchengine.Create(ctx, engine.Of(e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", MaxConcurrency: 2, Attempts: 2, MaxCrashes: 2, Timeout: 24 * time.Hour, Undo: true, Open: true,
 				Items: []batchengine.Work{{Key: "1", Cost: 2}, {Key: "2", Cost: 2}, {Key: "3", Cost: 2}}})
 		},
 		"add": func(ctx context.Context, e *holdfast.Engine) (any, error) {
@@ -172,7 +172,7 @@ func (s *batchStage) calls() map[string]call {
 			return batchengine.Expire(ctx, engine.Of(e), s.at)
 		},
 		"look": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batchengine.Look(ctx, engine.Of(e), s.at)
+			return batchengine.Advance(ctx, engine.Of(e), s.at)
 		},
 		"dirty": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			all, err := batchengine.Dirty(ctx, engine.Of(e), s.sweep())
@@ -210,7 +210,7 @@ func (s *batchStage) calls() map[string]call {
 	if len(s.swept) > 0 {
 		one := s.swept[0]
 		all["keep"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batchengine.Keep(ctx, engine.Of(e), one, 3*leaseTime)
+			return nil, batchengine.RenewCleanup(ctx, engine.Of(e), one, 3*leaseTime)
 		}
 		all["cleaned"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return nil, batchengine.Cleaned(ctx, engine.Of(e), s.swept...)
@@ -242,26 +242,26 @@ func requestScene(taken bool) scene {
 		s.must(all["take"])
 		const epoch = 1
 		all["finish"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, idempotency.Hold{Key: "k", Epoch: epoch}.Finish(ctx, engine.Of(e), 200, []byte(`1`))
+			return nil, idempotency.Lease{Key: "k", Epoch: epoch}.Finish(ctx, engine.Of(e), 200, []byte(`1`))
 		}
 		all["answer"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, idempotency.Hold{Key: "k", Epoch: epoch}.Answer(ctx, engine.Of(e), 200, []byte(`1`))
+			return nil, idempotency.Lease{Key: "k", Epoch: epoch}.Answer(ctx, engine.Of(e), 200, []byte(`1`))
 		}
 		all["point"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, idempotency.Hold{Key: "k", Epoch: epoch}.Point(ctx, engine.Of(e), "op", "sub")
+			return nil, idempotency.Lease{Key: "k", Epoch: epoch}.Point(ctx, engine.Of(e), "op", "sub")
 		}
 		all["repoint"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return idempotency.Repoint(ctx, engine.Of(e), idempotency.RepointArgs{Key: "k", Fingerprint: "f", From: "op", Operation: "op2", Subject: "sub"})
 		}
 		all["free"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, idempotency.Hold{Key: "k", Epoch: epoch}.Free(ctx, engine.Of(e))
+			return nil, idempotency.Lease{Key: "k", Epoch: epoch}.Free(ctx, engine.Of(e))
 		}
 		all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return idempotency.Hold{Key: "k", Epoch: epoch}.Renew(ctx, engine.Of(e), 3*leaseTime)
+			return idempotency.Lease{Key: "k", Epoch: epoch}.Renew(ctx, engine.Of(e), 3*leaseTime)
 		}
 		all["commit"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				return idempotency.Hold{Key: "k", Epoch: epoch}.Commit(ctx, store.TxOf(tx))
+				return idempotency.Lease{Key: "k", Epoch: epoch}.Commit(ctx, store.TxOf(tx))
 			})
 		}
 		return all

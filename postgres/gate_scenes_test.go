@@ -96,11 +96,11 @@ type stage struct {
 	t   *testing.T
 	ctx context.Context
 	e   *holdfast.Engine
-	at  store.Place
+	at  store.Partition
 }
 
 func newStage(t *testing.T, ctx context.Context, e *holdfast.Engine) stage {
-	at, err := engine.Of(e).Place(ctx, store.Write)
+	at, err := engine.Of(e).Partition(ctx, store.Write)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,14 +121,14 @@ const leaseTime = time.Hour
 type runStage struct {
 	stage
 	def  *run.Definition
-	desk *runengine.Desk
+	desk *runengine.Executor
 	id   string
-	l    runengine.Live
+	l    runengine.ClaimedStep
 }
 
 func runScene(to func(*runStage)) scene {
 	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
-		r := &runStage{stage: newStage(t, ctx, e), desk: &runengine.Desk{Keep: time.Hour}, def: run.Define("one", "1",
+		r := &runStage{stage: newStage(t, ctx, e), desk: &runengine.Executor{Retention: time.Hour}, def: run.Define("one", "1",
 			run.Remote("first", "w", run.Journaled(), run.Tries(2, time.Second), run.Timeout(24*time.Hour)),
 			run.Remote("second", "w", run.Idempotent(), run.Timeout(24*time.Hour)),
 			run.Signal("told", "news", 24*time.Hour),
@@ -147,7 +147,7 @@ func runScene(to func(*runStage)) scene {
 
 func (r *runStage) calls() map[string]call {
 	l := r.l
-	by := func(f func(context.Context, *holdfast.Engine, *runengine.Live) (runengine.Live, error)) call {
+	by := func(f func(context.Context, *holdfast.Engine, *runengine.ClaimedStep) (runengine.ClaimedStep, error)) call {
 		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			mine := l
 			now, err := f(ctx, e, &mine)
@@ -159,28 +159,28 @@ func (r *runStage) calls() map[string]call {
 	}
 	results := []runengine.Result{{Name: "charge", Result: []byte(`7`)}}
 	all := map[string]call{
-		"complete": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+		"complete": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
 			return r.desk.Complete(ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`1`)})
 		}),
-		"complete whole": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+		"complete whole": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
 			return r.desk.Complete(ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`1`), Whole: true})
 		}),
-		"complete with a result": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+		"complete with a result": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
 			return r.desk.Complete(ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`1`), Whole: true, Results: results})
 		}),
-		"fail": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+		"fail": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
 			return r.desk.Fail(ctx, engine.Of(e), l, runengine.Failure{Message: "no"})
 		}),
-		"fail for good": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+		"fail for good": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
 			return r.desk.Fail(ctx, engine.Of(e), l, runengine.Failure{Message: "no", Final: true})
 		}),
-		"park": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+		"park": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
 			return r.desk.Park(ctx, engine.Of(e), l, "open", nil)
 		}),
-		"pass": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+		"pass": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
 			return r.desk.Pass(ctx, engine.Of(e), l, time.Second, nil)
 		}),
-		"release": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.Live) (runengine.Live, error) {
+		"release": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
 			return r.desk.Release(ctx, engine.Of(e), l, false, nil)
 		}),
 		"resolve done":     r.resolve(true, ""),
@@ -346,7 +346,7 @@ func (s *entityStage) calls() map[string]call {
 			return entities.Queue(ctx, engine.Of(e), s.at, entities.QueueArgs{Ticket: ticket, Stage: "x", Claim: claimed})
 		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return entities.TakeDue(ctx, engine.Of(e), s.at.Shard, entities.ResumeArgs{Turns: []lease.Turn{{Name: entities.Own("invoice"), Workspace: s.at.Workspace}}, Leases: map[string]time.Duration{entities.Own("invoice"): leaseTime}, Holder: "you", Limit: 10})
+			return entities.TakeDue(ctx, engine.Of(e), s.at.Shard, entities.ResumeArgs{Turns: []lease.Turn{{Name: entities.QueueOf("invoice"), Workspace: s.at.Workspace}}, Leases: map[string]time.Duration{entities.QueueOf("invoice"): leaseTime}, Holder: "you", Limit: 10})
 		},
 		"recover": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			all, err := entities.Expired(ctx, engine.Of(e), s.at.Shard, []string{"invoice"})

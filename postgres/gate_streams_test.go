@@ -46,7 +46,7 @@ func streamScene(to func(*streamStage)) scene {
 
 func (s *streamStage) append(stream string, want *int64) call {
 	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		return events.Append(ctx, engine.Of(e), events.AppendArgs{Stream: stream, Want: want, Events: []events.Event{{Name: "x", Data: []byte(`{}`)}}})
+		return events.Append(ctx, engine.Of(e), events.AppendArgs{Stream: stream, ExpectVersion: want, Events: []events.Event{{Name: "x", Data: []byte(`{}`)}}})
 	}
 }
 
@@ -94,7 +94,7 @@ func (s *streamStage) live() {
 }
 
 func (s *streamStage) take(ctx context.Context, e *holdfast.Engine) ([]*reactions.Lease, error) {
-	return reactions.Take(ctx, engine.Of(e), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: leaseTime}}, Holder: "me", Limit: 10, Suspects: 10})
+	return reactions.Take(ctx, engine.Of(e), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: leaseTime}}, Holder: "me", Limit: 10, Crashed: 10})
 }
 
 // held has the reaction take what there is.
@@ -169,7 +169,7 @@ func (s *streamStage) calls() map[string]call {
 					return nil, err
 				}
 			}
-			return reactions.Gather(ctx, engine.Of(e), s.at, []string{"r"})
+			return reactions.CollectDue(ctx, engine.Of(e), s.at, []string{"r"})
 		},
 		"enlist":        s.enlist("^[ab]$"),
 		"enlist others": s.enlist("^n$"),
@@ -187,7 +187,7 @@ func (s *streamStage) calls() map[string]call {
 			})
 		},
 		"gather": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return reactions.Gather(ctx, engine.Of(e), s.at, []string{"r"})
+			return reactions.CollectDue(ctx, engine.Of(e), s.at, []string{"r"})
 		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			all, err := s.take(ctx, e)
@@ -228,7 +228,7 @@ func (s *streamStage) calls() map[string]call {
 			for _, l := range s.leases {
 				ends = append(ends, f(l))
 			}
-			return reactions.Record(ctx, engine.Of(e), ends)
+			return reactions.Ack(ctx, engine.Of(e), ends)
 		}
 	}
 	all["ack"] = record(func(l *reactions.Lease) reactions.End { return reactions.End{Lease: l, Done: l.Due} })
@@ -242,7 +242,7 @@ func (s *streamStage) calls() map[string]call {
 		return reactions.End{Lease: l, Done: l.Watermark, Unfinished: true}
 	})
 	all["ack one"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		return reactions.RecordOne(ctx, engine.Of(e), reactions.End{Lease: s.leases[0], Done: s.leases[0].Due, Now: true})
+		return reactions.AckOne(ctx, engine.Of(e), reactions.End{Lease: s.leases[0], Done: s.leases[0].Due, Now: true})
 	}
 	all["renew"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
 		return reactions.Renew(ctx, engine.Of(e), s.leases, func(*reactions.Lease) time.Duration { return 3 * leaseTime })
@@ -250,7 +250,7 @@ func (s *streamStage) calls() map[string]call {
 	for name, block := range map[string]bool{"block": true, "pass over": false} {
 		all[name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			for _, l := range s.leases {
-				if err := reactions.Stop(ctx, engine.Of(e), l, l.Watermark, l.Due, "no", 1, block); err != nil {
+				if err := reactions.Block(ctx, engine.Of(e), l, l.Watermark, l.Due, "no", 1, block); err != nil {
 					return nil, err
 				}
 			}

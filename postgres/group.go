@@ -21,7 +21,7 @@ const (
 func (s *adapter) rounds() store.Rounds {
 	return store.Rounds{
 		Queue: func(c store.Command) string {
-			return c.Decl().Name + "/" + strconv.Itoa(int(c.Place().Shard))
+			return c.Decl().Name + "/" + strconv.Itoa(int(c.Partition().Shard))
 		},
 		Exclusive: true,
 		Fits:      store.Apart,

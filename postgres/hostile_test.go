@@ -299,7 +299,7 @@ func TestSearchPaths(t *testing.T) {
 	}
 	t.Cleanup(pool.Close)
 	for _, db := range []*postgres.Database{postgres.URL(url), postgres.Pool(pool)} {
-		for name, p := range postgres.Pools(engine.Of(openEngine(t, db)).Port().Base()) {
+		for name, p := range postgres.Pools(engine.Of(openEngine(t, db)).Runner().Base()) {
 			want := map[string]string{"pool": "mine", "quick": "pg_catalog, pg_temp", "vital": "pg_catalog, pg_temp"}[name]
 			var got string
 			if err := p.QueryRow(t.Context(), `SHOW search_path`).Scan(&got); err != nil || got != want {

@@ -56,7 +56,7 @@ func TestOwnTablesGoByTheirKeys(t *testing.T) {
 }
 
 // named are the statements of a table that look for one row.
-func named(own store.OwnTable, name string) store.Texts {
+func named(own store.UserTable, name string) store.Texts {
 	texts := own.(interface{ Texts() store.Texts }).Texts()
 	return store.Texts{name + ".read": texts["read"], name + ".move": texts["move"]}
 }

@@ -154,7 +154,7 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 			if taken.Claim.Phase != entities.Held || taken.Claim.Epoch != 1 {
 				t.Errorf("the claim is %+v", taken.Claim)
 			}
-			at, err := engine.Of(hf).Place(ctx, store.Write)
+			at, err := engine.Of(hf).Partition(ctx, store.Write)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -33,8 +33,8 @@ func (g *gathering) Do(_ context.Context, c store.Command) error {
 	return g.err
 }
 
-func (g *gathering) Place(context.Context, store.Lane) (store.Place, error) {
-	return store.Place{Workspace: store.DefaultWorkspace}, nil
+func (g *gathering) Partition(context.Context, store.Lane) (store.Partition, error) {
+	return store.Partition{Workspace: store.DefaultWorkspace}, nil
 }
 
 // together runs calls of one verb as members of one statement and returns what
@@ -99,8 +99,8 @@ type solo struct {
 }
 
 func (d solo) Do(ctx context.Context, c store.Command) error { return d.s.Do(ctx, c) }
-func (d solo) Place(context.Context, store.Lane) (store.Place, error) {
-	return store.Place{Workspace: store.DefaultWorkspace}, nil
+func (d solo) Partition(context.Context, store.Lane) (store.Partition, error) {
+	return store.Partition{Workspace: store.DefaultWorkspace}, nil
 }
 
 // Verifies that several appends in one statement each get their own answer: one
@@ -117,7 +117,7 @@ func membersOfAnAppend(t *testing.T, grouped bool) {
 	s := openStore(t)
 	appendTo := func(name string, want int64, texts ...string) func(store.Doer) (int64, error) {
 		return func(d store.Doer) (int64, error) {
-			a := events.AppendArgs{Stream: name, Want: &want}
+			a := events.AppendArgs{Stream: name, ExpectVersion: &want}
 			for _, text := range texts {
 				a.Events = append(a.Events, events.Event{Name: text})
 			}
@@ -195,7 +195,7 @@ func membersOfOthers(t *testing.T, grouped bool) {
 
 	put := func(id string, want int64) func(store.Doer) (scopestore.Scope, error) {
 		return func(d store.Doer) (scopestore.Scope, error) {
-			return scopestore.Put(t.Context(), d, scopestore.PutArgs{Kind: "box", ID: id, Want: &want, State: fmt.Appendf(nil, `{"id":%q}`, id)})
+			return scopestore.Put(t.Context(), d, scopestore.PutArgs{Kind: "box", ID: id, ExpectVersion: &want, State: fmt.Appendf(nil, `{"id":%q}`, id)})
 		}
 	}
 	if _, err := put("x", -1)(solo{s: s}); err != nil {
@@ -217,10 +217,10 @@ func wantCodes(t *testing.T, errs []error, codes ...fault.Code) {
 	}
 }
 
-func (g *gathering) Registry(context.Context, store.Place, bool) (*store.Registry, error) {
+func (g *gathering) Registry(context.Context, store.Partition, bool) (*store.Registry, error) {
 	return &store.Registry{}, nil
 }
 
-func (solo) Registry(context.Context, store.Place, bool) (*store.Registry, error) {
+func (solo) Registry(context.Context, store.Partition, bool) (*store.Registry, error) {
 	return &store.Registry{}, nil
 }

@@ -218,7 +218,7 @@ func (s *adapter) grant(ctx context.Context, tx pgx.Tx, role string) error {
 
 // lockAll takes every table before the first is changed. Nodes are at work meanwhile, and use several tables in a
 // transaction: a migration that took one after the other would have work to lose when it meets one of them half-way. It begins with those that
-// nodes look at all the time, in the order in which they do (wake.glance).
+// nodes look at all the time, in the order in which they do (wake.hasWork).
 func (s *adapter) lockAll(ctx context.Context, tx pgx.Tx) error {
 	var all *string
 	err := tx.QueryRow(ctx, `SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, c.relname), ', '

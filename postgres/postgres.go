@@ -92,12 +92,12 @@ func with(d *Database, options []Option) *Database {
 // leaves the transaction usable; an error of the database ends it, as any
 // failed statement does.
 func Join(e *holdfast.Engine, tx pgx.Tx) (holdfast.Tx, error) {
-	port := engine.Of(e).Port()
+	port := engine.Of(e).Runner()
 	s, ok := port.Base().(*adapter)
 	if !ok {
 		return nil, fault.New(fault.Validation, "the engine is not on PostgreSQL: join it with the package of its own database")
 	}
-	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Places), nil
+	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Directory), nil
 }
 
 // Raw returns the transaction under one of the engine's, for the program's own tables.

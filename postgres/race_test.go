@@ -82,7 +82,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 	t.Run("scopes", func(t *testing.T) {
 		none := int64(-1)
 		rounds(t, testlevel.Pick(20, 200, 2000), func(round int) bool {
-			_, err := scopestore.Put(t.Context(), engine.Of(hf), scopestore.PutArgs{Kind: "box", ID: fmt.Sprintf("x%d", round), Want: &none, State: []byte(`{}`)})
+			_, err := scopestore.Put(t.Context(), engine.Of(hf), scopestore.PutArgs{Kind: "box", ID: fmt.Sprintf("x%d", round), ExpectVersion: &none, State: []byte(`{}`)})
 			if err != nil {
 				wantMoved(t, err, 0)
 			}

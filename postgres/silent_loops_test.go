@@ -77,7 +77,7 @@ func newSilentNode(t *testing.T, url string, watcher *pgx.Conn) *silentNode {
 	t.Helper()
 	n := &silentNode{watcher: watcher}
 	copies := stream.React("copy", stream.Select{Streams: "^writer-[0-9]$"}, func(_ context.Context, d *stream.Delivery) error {
-		d.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+		d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := stream.Append(ctx, tx, "copy-"+d.Stream, stream.Any, event(d.Name))
 			return err
 		})

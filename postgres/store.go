@@ -133,9 +133,9 @@ func texts(schema string, movable bool) (store.Texts, error) {
 		tokens := tokens(schema, movable, form)
 		for _, d := range store.Decls() {
 			switch {
-			case d.Impatient != "":
+			case d.NoWait != "":
 				if name == ".group" {
-					texts[d.Name] = tokens.Replace(filled[d.Impatient])
+					texts[d.Name] = tokens.Replace(filled[d.NoWait])
 				}
 			case name != "" && (d.Group || !strings.HasPrefix(name, ".group")):
 				if text := tokens.Replace(filled[d.Name]); text != texts[d.Name] {

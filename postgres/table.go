@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-var _ store.OwnTables = (*adapter)(nil)
+var _ store.UserTables = (*adapter)(nil)
 
 // table is a table of the user's own.
 //
@@ -165,12 +165,12 @@ func (t *table) statements() {
 func (t *table) Texts() store.Texts { return store.Texts{"read": t.read, "move": t.move, "in": t.in} }
 
 // Read returns a row, through a transaction or outside of any.
-func (t *table) Read(ctx context.Context, sc store.Conn, workspace, id string) (row store.OwnRow, found bool, err error) {
+func (t *table) Read(ctx context.Context, sc store.Conn, workspace, id string) (row store.UserRow, found bool, err error) {
 	workspace, ok := t.key(workspace, id)
 	if !ok {
 		return row, false, nil
 	}
-	var rows []store.OwnRow
+	var rows []store.UserRow
 	if sc == nil {
 		err = store.Retry(ctx, func() (err error) {
 			rows, err = t.ask(ctx, t.read, workspace, id)
@@ -195,7 +195,7 @@ func (t *table) Read(ctx context.Context, sc store.Conn, workspace, id string) (
 }
 
 // In returns rows that are in one of some statuses, by their ids.
-func (t *table) In(ctx context.Context, statuses []string, limit int) (rows []store.OwnRow, err error) {
+func (t *table) In(ctx context.Context, statuses []string, limit int) (rows []store.UserRow, err error) {
 	statuses = slices.DeleteFunc(slices.Clone(statuses), func(s string) bool { return !t.cols.status.fits(s) })
 	if len(statuses) == 0 || limit <= 0 {
 		return nil, nil
@@ -208,7 +208,7 @@ func (t *table) In(ctx context.Context, statuses []string, limit int) (rows []st
 }
 
 // ask reads rows outside of any transaction.
-func (t *table) ask(ctx context.Context, text string, args ...any) (rows []store.OwnRow, err error) {
+func (t *table) ask(ctx context.Context, text string, args ...any) (rows []store.UserRow, err error) {
 	link, err := t.store.acquire(ctx, t.store.pool)
 	if err != nil {
 		return nil, err
@@ -221,12 +221,12 @@ func (t *table) ask(ctx context.Context, text string, args ...any) (rows []store
 	return rows, t.fault(err)
 }
 
-func query(ctx context.Context, q querier, text string, args ...any) ([]store.OwnRow, error) {
+func query(ctx context.Context, q querier, text string, args ...any) ([]store.UserRow, error) {
 	rows, err := q.Query(ctx, text, args...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (row store.OwnRow, err error) {
+	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (row store.UserRow, err error) {
 		return row, r.Scan(&row.Workspace, &row.ID, &row.Status, &row.Version, &row.Data)
 	})
 }

@@ -13,7 +13,7 @@ import (
 // OpenTable looks a table of the user's own up in the catalog. A name without a
 // schema is looked for along the search_path, once: from then on the table is
 // named with its schema. Names are taken as they stand, upper and lower case apart.
-func (s *adapter) OpenTable(ctx context.Context, want store.Table) (store.OwnTable, error) {
+func (s *adapter) OpenTable(ctx context.Context, want store.Table) (store.UserTable, error) {
 	schema, name, err := checkTable(want)
 	if err != nil {
 		return nil, err

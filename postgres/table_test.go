@@ -23,9 +23,9 @@ import (
 
 var orders = store.Table{Name: "orders", ID: "id", Status: "status", Version: "version"}
 
-func openTable(t *testing.T, hf *holdfast.Engine, want store.Table) store.OwnTable {
+func openTable(t *testing.T, hf *holdfast.Engine, want store.Table) store.UserTable {
 	t.Helper()
-	own, err := engine.Of(hf).Port().Base().(store.OwnTables).OpenTable(t.Context(), want)
+	own, err := engine.Of(hf).Runner().Base().(store.UserTables).OpenTable(t.Context(), want)
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -34,12 +34,12 @@ func openTable(t *testing.T, hf *holdfast.Engine, want store.Table) store.OwnTab
 
 func tableError(t *testing.T, hf *holdfast.Engine, want store.Table) error {
 	t.Helper()
-	_, err := engine.Of(hf).Port().Base().(store.OwnTables).OpenTable(t.Context(), want)
+	_, err := engine.Of(hf).Runner().Base().(store.UserTables).OpenTable(t.Context(), want)
 	return err
 }
 
 // newOrders is an engine beside a table of orders.
-func newOrders(t *testing.T, columns string) (*holdfast.Engine, *pgx.Conn, store.OwnTable) {
+func newOrders(t *testing.T, columns string) (*holdfast.Engine, *pgx.Conn, store.UserTable) {
 	t.Helper()
 	url := prepared(t)
 	hf, conn := openEngine(t, postgres.URL(url)), connect(t, url)
@@ -55,7 +55,7 @@ type wrapped struct{ store.Conn }
 func (w wrapped) Unwrap() store.Conn { return w.Conn }
 
 // move moves a row in a transaction of its own.
-func move(t *testing.T, hf *holdfast.Engine, own store.OwnTable, workspace, id, from, to string, want *int64) (version int64, moved bool) {
+func move(t *testing.T, hf *holdfast.Engine, own store.UserTable, workspace, id, from, to string, want *int64) (version int64, moved bool) {
 	t.Helper()
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) (err error) {
 		version, moved, err = own.Move(ctx, wrapped{store.TxOf(tx).Conn()}, workspace, id, from, to, want)
@@ -67,21 +67,21 @@ func move(t *testing.T, hf *holdfast.Engine, own store.OwnTable, workspace, id, 
 	return version, moved
 }
 
-func wantMove(t *testing.T, hf *holdfast.Engine, own store.OwnTable, id, from, to string, version int64) {
+func wantMove(t *testing.T, hf *holdfast.Engine, own store.UserTable, id, from, to string, version int64) {
 	t.Helper()
 	if v, moved := move(t, hf, own, "", id, from, to, nil); !moved || v != version {
 		t.Errorf("%q from %q to %q: version %d, %t", id, from, to, v, moved)
 	}
 }
 
-func wantNoMove(t *testing.T, hf *holdfast.Engine, own store.OwnTable, id, from, to string) {
+func wantNoMove(t *testing.T, hf *holdfast.Engine, own store.UserTable, id, from, to string) {
 	t.Helper()
 	if v, moved := move(t, hf, own, "", id, from, to, nil); moved || v != 0 {
 		t.Errorf("%q moved from %q to %q, version %d", id, from, to, v)
 	}
 }
 
-func wantRow(t *testing.T, own store.OwnTable, workspace, id, status string, version int64) store.OwnRow {
+func wantRow(t *testing.T, own store.UserTable, workspace, id, status string, version int64) store.UserRow {
 	t.Helper()
 	row, found, err := own.Read(t.Context(), nil, workspace, id)
 	if err != nil {
@@ -93,7 +93,7 @@ func wantRow(t *testing.T, own store.OwnTable, workspace, id, status string, ver
 	return row
 }
 
-func wantNoRow(t *testing.T, own store.OwnTable, workspace, id string) {
+func wantNoRow(t *testing.T, own store.UserTable, workspace, id string) {
 	t.Helper()
 	if row, found, err := own.Read(t.Context(), nil, workspace, id); found || err != nil {
 		t.Errorf("%q/%q gives %+v, %t, %v", workspace, id, row, found, err)
@@ -126,7 +126,7 @@ func TestTableReadsTheWholeRowAsJSON(t *testing.T) {
 	t.Parallel()
 	hf, conn, own := newOrders(t, plainOrders+`, t text, blob bytea, doc json, at timestamptz, big numeric, f float8`)
 	execute(t, conn, `INSERT INTO orders VALUES (1, 'new', 0, E'a "b"\n', 'tee', '\x00ff', '{"a": "\u0000", "n": [1]}', '2026-01-02T03:04:05Z', 12345678901234567890123, 'NaN')`)
-	check := func(row store.OwnRow) {
+	check := func(row store.UserRow) {
 		var data map[string]any
 		if err := json.Unmarshal(row.Data, &data); err != nil {
 			t.Fatalf("%s: %v", row.Data, err)
@@ -149,7 +149,7 @@ func TestTableReadsTheWholeRowAsJSON(t *testing.T) {
 		if !found || row.Status != "paid" || row.Version != 1 {
 			t.Errorf("inside: %+v, %t", row, found)
 		}
-		check(store.OwnRow{Data: []byte(strings.Replace(string(row.Data), `"paid"`, `"new"`, 1))})
+		check(store.UserRow{Data: []byte(strings.Replace(string(row.Data), `"paid"`, `"new"`, 1))})
 		wantRow(t, own, "", "1", "new", 0) // outside it is not yet so
 		return err
 	})
@@ -221,7 +221,7 @@ func TestTableCastsTheTextToTheTypeOfTheColumn(t *testing.T) {
 
 // wantAbsent looks for rows that are not there, inside one transaction, which must
 // stay usable.
-func wantAbsent(t *testing.T, hf *holdfast.Engine, own store.OwnTable, ids []string, from, to string) {
+func wantAbsent(t *testing.T, hf *holdfast.Engine, own store.UserTable, ids []string, from, to string) {
 	t.Helper()
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		for _, id := range ids {
@@ -256,7 +256,7 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 	moody := openTable(t, hf, store.Table{Name: "moody", ID: "id", Status: "status", Version: "version"})
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		for _, c := range []struct {
-			own     store.OwnTable
+			own     store.UserTable
 			id, to  string
 			because string
 		}{

@@ -22,7 +22,7 @@ func TestAnAfterEffectStartsARun(t *testing.T) {
 	def := run.Define("follow-up", "1", run.Task("note", func(_ context.Context, o order) (string, error) { return o.ID, nil }, run.Idempotent()))
 	bills := func() *lifecycle.Lifecycle[order] {
 		return lifecycle.MustParse[order]([]byte(paidConfig)).AfterEffect("Chase", func(_ context.Context, a *lifecycle.Act[order]) error {
-			a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+			a.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 				_, _, err := def.Start(ctx, tx, order{ID: a.Entity.ID}, run.Key("chase-"+a.Operation))
 				return err
 			})

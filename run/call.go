@@ -39,15 +39,15 @@ type Answer struct {
 
 // Calls has an engine do the steps that call a URL. Hand it to [holdfast.Open], beside
 // [Serve].
-func Calls(c Caller) holdfast.Part { return calling(c, "run.Calls", (*keeper).replace) }
+func Calls(c Caller) holdfast.Part { return calling(c, "run.Calls", (*maintenance).replace) }
 
 // calling is a part that makes the handler of calls known.
-func calling(c Caller, where string, known func(k *keeper, name string, h *handler)) holdfast.Part {
+func calling(c Caller, where string, known func(k *maintenance, name string, h *handler)) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if c == nil {
 			return fault.New(fault.Validation, "%s needs somebody who calls", where)
 		}
-		known(keeperOf(engine.Of(e)), runengine.CallHandler, &handler{body: callBody{c}.call})
+		known(maintenanceOf(engine.Of(e)), runengine.CallHandler, &handler{body: callBody{c}.call})
 		Keep(e)
 		return nil
 	})
@@ -55,7 +55,7 @@ func calling(c Caller, where string, known func(k *keeper, name string, h *handl
 
 type callBody struct{ caller Caller }
 
-func (p callBody) call(ctx context.Context, l *runengine.Live) (runengine.Done, error) {
+func (p callBody) call(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 	var c runengine.Call
 	if err := json.Unmarshal(l.Step.Input, &c); err != nil {
 		return runengine.Done{}, holdfast.NonRetryable(err)
@@ -65,7 +65,7 @@ func (p callBody) call(ctx context.Context, l *runengine.Live) (runengine.Done, 
 	case err != nil && fault.IsFinal(err):
 		return runengine.Done{}, err
 	case err != nil:
-		return runengine.Done{}, runengine.Unheard(err)
+		return runengine.Done{}, runengine.MayHaveActed(err)
 	}
 	return heard(c, a)
 }
@@ -80,14 +80,14 @@ func heard(c runengine.Call, a Answer) (runengine.Done, error) {
 	switch {
 	case a.Status < 300:
 		if len(a.Body) > 0 && strictjson.Check(a.Body) != nil {
-			return runengine.Done{}, runengine.Unheard(fmt.Errorf("%s %s answered what cannot be kept", c.Method, c.URL))
+			return runengine.Done{}, runengine.MayHaveActed(fmt.Errorf("%s %s answered what cannot be kept", c.Method, c.URL))
 		}
 		out, err := json.Marshal(a)
 		return runengine.Done{Output: out}, err
 	case slices.Contains(later, a.Status):
 		return runengine.Done{}, said
 	case a.Status >= 500:
-		return runengine.Done{}, runengine.Unheard(said)
+		return runengine.Done{}, runengine.MayHaveActed(said)
 	}
 	return runengine.Done{}, holdfast.NonRetryable(said)
 }

@@ -49,7 +49,7 @@ func (w *world) called(ctx context.Context, what string) int {
 // wrote has something written with the end of a step.
 func wrote(ctx context.Context, what string) error {
 	info, _ := run.Of(ctx)
-	return run.Commit(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+	return run.WriteTx(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := stream.Append(ctx, tx, fmt.Sprintf("did/%s/%d", what, info.Visit), stream.Any, stream.Event{Name: "did"})
 		return err
 	})
@@ -85,8 +85,8 @@ func (w *world) whole() *run.Definition {
 }
 
 func (w *world) invoices() *lifecycle.Lifecycle[order] {
-	return lifecycle.MustParse[order]([]byte(invoiceConfig)).Covered().Action("Close", func(ctx context.Context, a *lifecycle.Act[order]) error {
-		a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+	return lifecycle.MustParse[order]([]byte(invoiceConfig)).RecoveredBy().Action("Close", func(ctx context.Context, a *lifecycle.Act[order]) error {
+		a.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := stream.Append(ctx, tx, "closed/"+a.Entity.ID, stream.Any, stream.Event{Name: "closed"})
 			return err
 		})
@@ -104,7 +104,7 @@ type hand struct {
 // drive takes a run to its end: it does what is due, and what people do at the steps that
 // wait for them. Whatever is held was left by the dead.
 func (h hand) drive(id string) error {
-	at, err := engine.Of(h.e).Place(h.ctx, store.Read)
+	at, err := engine.Of(h.e).Partition(h.ctx, store.Read)
 	if err != nil {
 		return err
 	}
@@ -128,14 +128,14 @@ func (h hand) drive(id string) error {
 }
 
 // nudge does what others do: people, and time.
-func (h hand) nudge(l *runengine.Live) error {
+func (h hand) nudge(l *runengine.ClaimedStep) error {
 	switch {
 	case l.Step.Uncertain:
 		return h.resolve(l)
 	case l.Step.Status == runengine.Waiting && l.Step.Name == "paid":
 		return run.Send(h.ctx, h.e, l.Run.ID, "payment", "s1", map[string]int{"cents": 700})
 	case l.Step.Status == runengine.Waiting && l.Step.Name == "ask":
-		_, err := run.Decide(h.ctx, h.e, runengine.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Verdict{Decision: "approved", By: "ann", As: "manager"})
+		_, err := run.Decide(h.ctx, h.e, runengine.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Decision{Decision: "approved", By: "ann", As: "manager"})
 		if errors.Is(err, holdfast.ErrConflict) { // it was, and the answer was lost
 			err = nil
 		}
@@ -154,7 +154,7 @@ func (h hand) wait() error {
 }
 
 // resolve is a person who knows what has happened.
-func (h hand) resolve(l *runengine.Live) error {
+func (h hand) resolve(l *runengine.ClaimedStep) error {
 	var known []runengine.Known
 	journal, err := l.Journal(h.ctx, engine.Of(h.e))
 	if err != nil {
@@ -170,7 +170,7 @@ func (h hand) resolve(l *runengine.Live) error {
 			known = append(known, k)
 		}
 	}
-	_, err = runengine.LocalOf(engine.Of(h.e)).Desk.Resolve(h.ctx, engine.Of(h.e), l.Operation(), known, "", "ann")
+	_, err = runengine.LocalOf(engine.Of(h.e)).Executor.Resolve(h.ctx, engine.Of(h.e), l.Operation(), known, "", "ann")
 	if fault.CodeOf(err) == fault.Conflict { // the answer was lost, and it is resolved
 		err = nil
 	}
@@ -292,7 +292,7 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 			Do: func(ctx context.Context, e *holdfast.Engine) error {
 				r, _, err := p.def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
 				if err == nil && p.after != nil {
-					at, failed := engine.Of(e).Place(ctx, store.Read)
+					at, failed := engine.Of(e).Partition(ctx, store.Read)
 					if _, err = run.WorkerOf(e).Once(ctx, at); failed != nil {
 						err = failed
 					}
@@ -333,7 +333,7 @@ func (w *world) once(ctx context.Context, e *holdfast.Engine, did, does []string
 
 // command does a command, unless the run is past it: then it is in one of some statuses.
 func (h hand) command(id, name string, past ...string) error {
-	r, err := runengine.LocalOf(engine.Of(h.e)).Desk.Command(h.ctx, engine.Of(h.e), id, name, nil)
+	r, err := runengine.LocalOf(engine.Of(h.e)).Executor.Command(h.ctx, engine.Of(h.e), id, name, nil)
 	if fault.CodeOf(err) == fault.InvalidTransition {
 		if r, err = runengine.Get(h.ctx, engine.Of(h.e), id); err == nil && !slices.Contains(past, r.Status) {
 			err = fmt.Errorf("%s is refused, and the run is %s", name, r.Status)

@@ -55,9 +55,9 @@ func Define(name, version string, steps ...Step) *Definition {
 	return d.checked()
 }
 
-// Keep is how long runs of a definition are kept beyond their end; without it, it is what
+// Retention is how long runs of a definition are kept beyond their end; without it, it is what
 // the engine keeps them for.
-func (d *Definition) Keep(how time.Duration) *Definition {
+func (d *Definition) Retention(how time.Duration) *Definition {
 	c := *d.def
 	c.Retention = how
 	kept := &Definition{def: &c, bad: d.bad, handlers: d.handlers}
@@ -277,7 +277,7 @@ func Header(name, value string) StepOption {
 // Idempotent says that a step may be done again.
 func Idempotent() StepOption { return safety("idempotent") }
 
-// Transactional says that a step writes only through [Commit].
+// Transactional says that a step writes only through [WriteTx].
 func Transactional() StepOption { return safety("transactional") }
 
 // Journaled says that a step's side effects go through [holdfast.Effect].

@@ -52,7 +52,7 @@ func (y *tally) of(ids ...string) (n int) {
 // once looks once at what is due, and does it.
 func (b *bench) once() {
 	b.t.Helper()
-	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
 	_, err = run.WorkerOf(b.e).Once(b.ctx, at)
 	b.ok(err)
@@ -61,7 +61,7 @@ func (b *bench) once() {
 // expire frees what the dead have held.
 func (b *bench) expire() {
 	b.t.Helper()
-	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
 	_, err = b.desk().Expire(b.ctx, engine.Of(b.e), at)
 	b.ok(err)
@@ -155,7 +155,7 @@ func TestAnOpaqueEndThatCannotBeKept(t *testing.T) {
 
 // commitEnds has something written with the end of the step that ends so.
 func commitEnds(ctx context.Context, end func() error) error {
-	return run.Commit(ctx, func(context.Context, holdfast.Tx) error { return end() })
+	return run.WriteTx(ctx, func(context.Context, holdfast.Tx) error { return end() })
 }
 
 // Verifies that what panics in the transaction that ends a step is a failure of the step, and
@@ -171,8 +171,8 @@ func TestAPanicInACommit(t *testing.T) {
 		holdfasttest.Advance(t, e, time.Minute)
 		b.once()
 		b.is("FAILED", "a", "FAILED")
-		if l := b.live(); l.Step.Failures != 2 || l.Step.Deaths != 0 || !strings.Contains(l.Step.Error, "poison") {
-			t.Errorf("%d failures, %d deaths: %s", l.Step.Failures, l.Step.Deaths, l.Step.Error)
+		if l := b.live(); l.Step.Failures != 2 || l.Step.Crashes != 0 || !strings.Contains(l.Step.Error, "poison") {
+			t.Errorf("%d failures, %d deaths: %s", l.Step.Failures, l.Step.Crashes, l.Step.Error)
 		}
 	}, run.Serve(def))
 }
@@ -280,7 +280,7 @@ func TestAStopKeepsWhatAnEffectBrought(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		stopOnce(t, e, func() bool { return bodies.of(b.id) == 1 })
-		if l := b.live(); l.Step.Uncertain || l.Step.Holder != "" || l.Step.Failures+l.Step.Deaths != 0 {
+		if l := b.live(); l.Step.Uncertain || l.Step.Holder != "" || l.Step.Failures+l.Step.Crashes != 0 {
 			t.Fatalf("behind the stop it is %+v", l.Step)
 		}
 		b.once()
@@ -331,8 +331,8 @@ func TestABodyThatTakesTooLongHasFailed(t *testing.T) {
 		b.expire()
 		b.once()
 		// One whose time is over before it begins, as on a busy machine, has failed without a body.
-		if l := b.live(); bodies.of(b.id) > 2 || l.Step.Failures != 2 || l.Step.Deaths != 0 {
-			t.Errorf("it ran %d times: %d failures, %d deaths", bodies.of(b.id), l.Step.Failures, l.Step.Deaths)
+		if l := b.live(); bodies.of(b.id) > 2 || l.Step.Failures != 2 || l.Step.Crashes != 0 {
+			t.Errorf("it ran %d times: %d failures, %d deaths", bodies.of(b.id), l.Step.Failures, l.Step.Crashes)
 		}
 	}, run.Serve(def))
 }
@@ -349,7 +349,7 @@ func TestSlowBodiesHoldUpNoTimer(t *testing.T) {
 	nap := run.Define("nap", "1", run.Wait("w", 50*time.Millisecond))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		testkit.Run(t, e)
-		room := run.WorkerOf(e).Parallel
+		room := run.WorkerOf(e).MaxConcurrency
 		var ids []string
 		for range room + 6 {
 			ids = append(ids, newBench(t, e, slow).id)
@@ -368,7 +368,7 @@ func TestARejectionAheadOfAnotherCondition(t *testing.T) {
 	def := run.Define("unrelated", "1", run.Approval("ask", "Pay?", 0), run.If("big", "input.cents > 0", "", "end"), run.Remote("pay", "w", run.Idempotent()))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
-		_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "rejected", By: "ann"})
+		_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Decision: "rejected", By: "ann"})
 		b.ok(err)
 		b.tick()
 		b.is("FAILED", "ask", "FAILED")
@@ -406,7 +406,7 @@ func firing() *run.Definition {
 }
 
 // takeFire takes the transition that is due.
-func (b *bench) takeFire() *runengine.Live {
+func (b *bench) takeFire() *runengine.ClaimedStep {
 	b.t.Helper()
 	all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{runengine.TransitionHandler: {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 	if b.ok(err); len(all) != 1 {
@@ -416,7 +416,7 @@ func (b *bench) takeFire() *runengine.Live {
 }
 
 // fire takes the transition, and fires.
-func (b *bench) fire() *runengine.Live {
+func (b *bench) fire() *runengine.ClaimedStep {
 	b.t.Helper()
 	l := b.takeFire()
 	b.ok(runengine.Point(b.ctx, engine.Of(b.e), l, "op1"))
@@ -467,7 +467,7 @@ func TestACancelledTransitionWhoseHolderDies(t *testing.T) {
 func TestRunsAreKeptForSomeTime(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for _, how := range []time.Duration{-time.Hour, 0, time.Microsecond} {
-			def := run.Define("kept", "1", run.Remote("a", "w", run.Idempotent())).Keep(how)
+			def := run.Define("kept", "1", run.Remote("a", "w", run.Idempotent())).Retention(how)
 			if r, _, err := def.Start(t.Context(), e, order{"o", 1}); fault.CodeOf(err) != fault.Validation {
 				t.Errorf("kept for %s: %v, %v", how, r.ID, err)
 			}

@@ -7,4 +7,4 @@ import (
 )
 
 // WorkerOf is the worker of an engine, for tests that step it by hand.
-func WorkerOf(e *holdfast.Engine) *runengine.Worker { return keeperOf(engine.Of(e)).Worker }
+func WorkerOf(e *holdfast.Engine) *runengine.Worker { return maintenanceOf(engine.Of(e)).Worker }

@@ -105,7 +105,7 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 		for range 10 {
 			b := newBench(t, e, asking("1"))
 			id := runengine.ApprovalID(b.id, "ask", 1)
-			if _, err := run.Decide(b.ctx, e, id, run.Verdict{Decision: "approved", By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
+			if _, err := run.Decide(b.ctx, e, id, run.Decision{Decision: "approved", By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
 				t.Errorf("a clerk decided: %v", err)
 			}
 			for _, forged := range []string{"ask", id, "approval", "approvalDecided"} {
@@ -115,7 +115,7 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 			b.is("WAITING", "ask", "WAITING")
 			decisions := []string{"approved", "rejected"}
 			won, lost := holdfasttest.Race(t, 2, func(i int) error {
-				_, err := run.Decide(b.ctx, e, id, run.Verdict{Decision: decisions[i], By: "p" + decisions[i], As: "manager"})
+				_, err := run.Decide(b.ctx, e, id, run.Decision{Decision: decisions[i], By: "p" + decisions[i], As: "manager"})
 				return err
 			})
 			if won != 1 || !errors.Is(lost[0], holdfast.ErrConflict) {
@@ -142,7 +142,7 @@ func TestAnApprovalExpires(t *testing.T) {
 			if looked {
 				b.tick()
 			}
-			if _, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "approved", By: "ann", As: "manager"}); !errors.Is(err, holdfast.ErrConflict) {
+			if _, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Decision: "approved", By: "ann", As: "manager"}); !errors.Is(err, holdfast.ErrConflict) {
 				t.Errorf("decided too late (looked: %v): %v", looked, err)
 			}
 			asked, err := run.Requests(b.ctx, e, b.id)
@@ -163,7 +163,7 @@ func TestARejection(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		reject := func(b *bench, visit int64) {
 			t.Helper()
-			_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", visit), run.Verdict{Decision: "rejected", By: "ann", As: "manager", Content: map[string]int{"why": 1}})
+			_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", visit), run.Decision{Decision: "rejected", By: "ann", As: "manager", Content: map[string]int{"why": 1}})
 			b.ok(err)
 			b.tick()
 		}
@@ -208,8 +208,8 @@ func TestAttemptsAreCounted(t *testing.T) {
 			holdfasttest.Advance(t, e, longest)
 			b.die() // which does not count as a failure
 		}
-		if l := b.live(); l.Step.Failures != 3 || l.Step.Deaths != 3 || l.Step.Attempts != 6 {
-			t.Errorf("%d failures, %d deaths, %d attempts", l.Step.Failures, l.Step.Deaths, l.Step.Attempts)
+		if l := b.live(); l.Step.Failures != 3 || l.Step.Crashes != 3 || l.Step.Attempts != 6 {
+			t.Errorf("%d failures, %d deaths, %d attempts", l.Step.Failures, l.Step.Crashes, l.Step.Attempts)
 		}
 		holdfasttest.Advance(t, e, time.Hour)
 		fail(false)
@@ -226,7 +226,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 // pause is how long the step waits, by what its history tells.
 func (b *bench) pause() time.Duration {
 	b.t.Helper()
-	all, err := stream.ReadBack(b.ctx, b.e, runengine.Stream(b.id), stream.Version(b.live().Run.Version), 1)
+	all, err := stream.ReadBackward(b.ctx, b.e, runengine.Stream(b.id), stream.Version(b.live().Run.Version), 1)
 	b.ok(err)
 	var data struct{ RetryInMs int64 }
 	b.ok(json.Unmarshal(all[0].Data, &data))
@@ -239,7 +239,7 @@ func (b *bench) die() {
 	_, err := runengine.Renew(b.ctx, engine.Of(b.e), b.take(), time.Minute) // it was heard of
 	b.ok(err)
 	holdfasttest.Advance(b.t, b.e, 2*time.Minute)
-	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
 	n, err := b.desk().Expire(b.ctx, engine.Of(b.e), at)
 	if b.ok(err); n != 1 {
@@ -268,13 +268,13 @@ func TestAPoisonStepEnds(t *testing.T) {
 }
 
 // takeOnly takes the step of this run, and of no other.
-func (b *bench) takeOnly() *runengine.Live {
+func (b *bench) takeOnly() *runengine.ClaimedStep {
 	b.t.Helper()
-	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
 	all, err := runengine.Ready(b.ctx, engine.Of(b.e), at, []string{"w"}, "", 100)
 	b.ok(err)
-	i := slices.IndexFunc(all, func(l runengine.Live) bool { return l.Run.ID == b.id })
+	i := slices.IndexFunc(all, func(l runengine.ClaimedStep) bool { return l.Run.ID == b.id })
 	if i < 0 {
 		b.t.Fatalf("nothing is due of the run: %+v", b.live())
 	}
@@ -289,7 +289,7 @@ func (b *bench) dieOnly() {
 	b.t.Helper()
 	b.takeOnly()
 	holdfasttest.Advance(b.t, b.e, 2*time.Minute)
-	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
 	_, err = b.desk().Expire(b.ctx, engine.Of(b.e), at)
 	b.ok(err)
@@ -384,7 +384,7 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 					t.Errorf("page %d: want %s among\n%s", page, want, found())
 				}
 			}
-			woken, next, err := runengine.LocalOf(engine.Of(e)).Desk.Rouse(t.Context(), engine.Of(e), 0, at)
+			woken, next, err := runengine.LocalOf(engine.Of(e)).Executor.Rouse(t.Context(), engine.Of(e), 0, at)
 			if at = next; err != nil || woken != 2*page || (at == runengine.Inbox{}) != (page == 1) {
 				t.Errorf("page %d: woke %d, %v", page, woken, err)
 			}

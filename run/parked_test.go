@@ -16,11 +16,11 @@ import (
 // Verifies that an end which has a step wait for a person gives the same answer when it is told again, as
 // any other end does, and another end does not.
 func TestAnEndThatParksIsToldAgain(t *testing.T) {
-	ends := map[string]func(b *bench, l *runengine.Live, message string) (runengine.Live, error){
-		"fail": func(b *bench, l *runengine.Live, message string) (runengine.Live, error) {
+	ends := map[string]func(b *bench, l *runengine.ClaimedStep, message string) (runengine.ClaimedStep, error){
+		"fail": func(b *bench, l *runengine.ClaimedStep, message string) (runengine.ClaimedStep, error) {
 			return b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: message, Final: true})
 		},
-		"park": func(b *bench, l *runengine.Live, message string) (runengine.Live, error) {
+		"park": func(b *bench, l *runengine.ClaimedStep, message string) (runengine.ClaimedStep, error) {
 			return b.desk().Park(b.ctx, engine.Of(b.e), l, message, nil)
 		},
 	}

@@ -148,7 +148,7 @@ func moves(ctx context.Context, e *holdfast.Engine, n int, moving func(id string
 	for i := range atOnce {
 		all.Go(func() {
 			for range (n + i) / atOnce {
-				l, _, err := runengine.LocalOf(engine.Of(e)).Desk.Start(ctx, engine.Of(e), runengine.Start{Definition: "aimed@1", Holder: "me", Lease: time.Minute, Mine: mine})
+				l, _, err := runengine.LocalOf(engine.Of(e)).Executor.Start(ctx, engine.Of(e), runengine.Start{Definition: "aimed@1", Holder: "me", Lease: time.Minute, Local: mine})
 				if err == nil {
 					err = e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { return moveSlowly(ctx, e, tx, &l, moving) })
 				}
@@ -163,8 +163,8 @@ func moves(ctx context.Context, e *holdfast.Engine, n int, moving func(id string
 	return errors.Join(errs...)
 }
 
-func moveSlowly(ctx context.Context, e *holdfast.Engine, tx holdfast.Tx, l *runengine.Live, moving func(id string)) error {
-	if _, err := runengine.LocalOf(engine.Of(e)).Desk.Complete(ctx, store.DoerOf(tx), l, runengine.Ended{Output: []byte(`1`)}); err != nil {
+func moveSlowly(ctx context.Context, e *holdfast.Engine, tx holdfast.Tx, l *runengine.ClaimedStep, moving func(id string)) error {
+	if _, err := runengine.LocalOf(engine.Of(e)).Executor.Complete(ctx, store.DoerOf(tx), l, runengine.Ended{Output: []byte(`1`)}); err != nil {
 		return err
 	}
 	moving(l.Run.ID)
@@ -230,7 +230,7 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 	}
 	for found := true; found; {
 		var err error
-		if found, err = run.WorkerOf(e).Once(t.Context(), store.Place{}); err != nil {
+		if found, err = run.WorkerOf(e).Once(t.Context(), store.Partition{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -283,7 +283,7 @@ func TestManyProcessesStartOnce(t *testing.T) {
 }
 
 // stepOf waits until a run's step is held, or not, and returns it.
-func stepOf(t *testing.T, e *holdfast.Engine, id string, yes func(runengine.Step) bool) runengine.Live {
+func stepOf(t *testing.T, e *holdfast.Engine, id string, yes func(runengine.Step) bool) runengine.ClaimedStep {
 	t.Helper()
 	for {
 		l, err := runengine.Load(t.Context(), engine.Of(e), id)
@@ -325,7 +325,7 @@ func TestAKilledWorkersSteps(t *testing.T) {
 		second.Expect("body quiet " + ids["quiet@1"] + " 2")
 		second.Tell("go")
 		stepOf(t, e, ids["quiet@1"], func(s runengine.Step) bool {
-			return s.Status == runengine.Completed && s.Deaths == 1 && s.Attempts == 2
+			return s.Status == runengine.Completed && s.Crashes == 1 && s.Attempts == 2
 		})
 		if l := stepOf(t, e, ids["opaque@1"], func(runengine.Step) bool { return true }); l.Step.Attempts != 1 {
 			t.Errorf("the opaque step was begun %d times", l.Step.Attempts)
@@ -337,7 +337,7 @@ func TestAKilledWorkersSteps(t *testing.T) {
 func expire(t *testing.T, e *holdfast.Engine) {
 	t.Helper()
 	holdfasttest.Advance(t, e, 2*time.Minute)
-	if _, err := runengine.LocalOf(engine.Of(e)).Desk.Expire(t.Context(), engine.Of(e), store.Place{}); err != nil {
+	if _, err := runengine.LocalOf(engine.Of(e)).Executor.Expire(t.Context(), engine.Of(e), store.Partition{}); err != nil {
 		t.Fatal(err)
 	}
 	holdfasttest.Advance(t, e, time.Minute)
@@ -366,7 +366,7 @@ func TestAStoppedWorkerRecordsNothing(t *testing.T) {
 		// What the stopped one would write is refused: as its holder, here, too.
 		late := done
 		late.Step.Epoch, late.Step.Holder, late.Step.Status = 1, "stopped", runengine.Running
-		if _, err := runengine.LocalOf(engine.Of(e)).Desk.Complete(t.Context(), engine.Of(e), &late, runengine.Ended{Output: []byte(`"late"`)}); !errors.Is(err, holdfast.ErrLeaseLost) {
+		if _, err := runengine.LocalOf(engine.Of(e)).Executor.Complete(t.Context(), engine.Of(e), &late, runengine.Ended{Output: []byte(`"late"`)}); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("the late one was told %v", err)
 		}
 		if now := stepOf(t, e, r.ID, func(runengine.Step) bool { return true }); now.Run.Version != done.Run.Version || string(now.Step.Output) != `"quiet"` || now.Step.Attempts != 2 {

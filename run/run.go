@@ -67,7 +67,7 @@ func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o .
 	}
 	at := store.DoerOf(do)
 	here := localOf(at)
-	if err := here.Desk.Ensure(ctx, at, d.def); err != nil {
+	if err := here.Executor.Ensure(ctx, at, d.def); err != nil {
 		return Run{}, false, err
 	}
 	l, created, err := here.Start(ctx, at, s)
@@ -77,9 +77,9 @@ func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o .
 // localOf is what an engine has for runs; inside of a transaction, there is no more than a desk.
 func localOf(d store.Doer) *runengine.Local {
 	if e, ok := d.(*engine.Engine); ok {
-		return keeperOf(e).Local
+		return maintenanceOf(e).Local
 	}
-	return &runengine.Local{Desk: new(runengine.Desk)}
+	return &runengine.Local{Executor: new(runengine.Executor)}
 }
 
 // Get returns a run, or [holdfast.ErrNotFound].
@@ -182,8 +182,8 @@ func Requests(ctx context.Context, d holdfast.Doer, run string) ([]Request, erro
 	return out, err
 }
 
-// Verdict is a decision: approved, rejected or edited.
-type Verdict struct {
+// Decision is a decision: approved, rejected or edited.
+type Decision struct {
 	Decision string
 	By       string // who decides
 	As       string // on behalf of which requester
@@ -193,7 +193,7 @@ type Verdict struct {
 // Decide decides what an approval asks for. The first decision counts: any other is
 // [holdfast.ErrConflict], and so is one that comes too late. Who may not is told
 // [holdfast.ErrForbidden].
-func Decide(ctx context.Context, d holdfast.Doer, approval string, v Verdict) (Request, error) {
+func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision) (Request, error) {
 	x := runengine.Decision{Decision: v.Decision, Actor: v.By, May: func(requesters []string) error {
 		for _, r := range requesters {
 			if r == v.As {
@@ -237,7 +237,7 @@ func Retry(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 }
 
 func command(ctx context.Context, d holdfast.Doer, id, name string) (Run, error) {
-	r, err := localOf(store.DoerOf(d)).Desk.Command(ctx, store.DoerOf(d), id, name, nil)
+	r, err := localOf(store.DoerOf(d)).Executor.Command(ctx, store.DoerOf(d), id, name, nil)
 	return public(r), err
 }
 
@@ -256,7 +256,7 @@ type workKey struct{}
 
 // work is one attempt of a task.
 type work struct {
-	live    *runengine.Live
+	live    *runengine.ClaimedStep
 	patch   []byte
 	commits []runengine.Commit
 }
@@ -313,9 +313,9 @@ func both(first, second []byte) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// Commit has something written in the transaction that ends the step: it is there exactly
+// WriteTx has something written in the transaction that ends the step: it is there exactly
 // if the step is completed. f may be run again. Outside of a task it is an error.
-func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
+func WriteTx(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	w := workOf(ctx)
 	if w == nil {
 		return outside("a commit")
@@ -330,7 +330,7 @@ func outside(what string) error {
 
 // bodyOf makes a step's body of a function.
 func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
-	return func(ctx context.Context, l *runengine.Live) (runengine.Done, error) {
+	return func(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 		var input I
 		if err := json.Unmarshal(l.Step.Input, &input); err != nil {
 			return runengine.Done{}, holdfast.NonRetryable(fault.New(fault.Validation, "the input of the step %q is not what its task takes: %v", l.Step.Name, err))
@@ -342,7 +342,7 @@ func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
 		}
 		data, err := json.Marshal(output)
 		if err != nil {
-			return runengine.Done{}, runengine.Unheard(holdfast.NonRetryable(fault.New(fault.Validation, "what the step %q returned cannot be kept as JSON: %v", l.Step.Name, err)))
+			return runengine.Done{}, runengine.MayHaveActed(holdfast.NonRetryable(fault.New(fault.Validation, "what the step %q returned cannot be kept as JSON: %v", l.Step.Name, err)))
 		}
 		return runengine.Done{Output: data, Patch: w.patch, Commits: w.commits}, nil
 	}

@@ -67,10 +67,10 @@ func TestARunFromStartToEnd(t *testing.T) {
 		if err != nil || asked[0].Prompt != "Close o1?" {
 			t.Fatalf("%+v, %v", asked, err)
 		}
-		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Verdict{Decision: "approved", By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
+		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Decision: "approved", By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
 			t.Errorf("a clerk decided: %v", err)
 		}
-		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Verdict{Decision: "approved", By: "ann", As: "manager"}); err != nil {
+		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Decision: "approved", By: "ann", As: "manager"}); err != nil {
 			t.Fatal(err)
 		}
 		end := over(t, hf, r.ID, "COMPLETED")

@@ -22,9 +22,9 @@ import (
 // parallel is how many steps a node does at once. Where there are several workspaces, one has two thirds of it at the most.
 const parallel = 96
 
-// keeper is what an engine has for runs: it does their steps, frees what a crash left held,
+// maintenance is what an engine has for runs: it does their steps, frees what a crash left held,
 // and deletes those whose time is over.
-type keeper struct {
+type maintenance struct {
 	engine *engine.Engine
 	*runengine.Local
 	once sync.Once
@@ -34,17 +34,17 @@ type keeper struct {
 	known    map[string]runengine.Handled // of the handlers; replaced, never changed
 }
 
-type keeperKey struct{}
+type maintenanceKey struct{}
 
-func keeperOf(e *engine.Engine) *keeper {
+func maintenanceOf(e *engine.Engine) *maintenance {
 	local := runengine.LocalOf(e)
-	return e.Shared(keeperKey{}, func() any {
-		k := &keeper{engine: e, Local: local, handlers: make(map[string]*handler), known: make(map[string]runengine.Handled)}
-		k.Desk.Later, k.Handled = k.later, k.all
-		k.Worker = &runengine.Worker{Engine: e, Desk: k.Desk, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Handlers: k.all, Ticks: true,
-			Topics: []string{runengine.Topic(""), runengine.Made}, Body: k.body, Parallel: parallel}
+	return e.Shared(maintenanceKey{}, func() any {
+		k := &maintenance{engine: e, Local: local, handlers: make(map[string]*handler), known: make(map[string]runengine.Handled)}
+		k.Executor.Later, k.Handled = k.later, k.all
+		k.Worker = &runengine.Worker{Engine: e, Executor: k.Executor, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Handlers: k.all, Ticks: true,
+			Topics: []string{runengine.Topic(""), runengine.Made}, Body: k.body, MaxConcurrency: parallel}
 		return k
-	}).(*keeper)
+	}).(*maintenance)
 }
 
 // Lease sets how long the engine that it is handed to holds a step of a run without a renewal: a
@@ -54,7 +54,7 @@ func Lease(d time.Duration) holdfast.Part {
 		if d < shortestLease || d > 24*time.Hour {
 			return fault.New(fault.Validation, "a lease of run steps must be between %s and 24h, got %s", shortestLease, d)
 		}
-		keeperOf(engine.Of(e)).Worker.Lease = d
+		maintenanceOf(engine.Of(e)).Worker.Lease = d
 		return nil
 	})
 }
@@ -71,17 +71,17 @@ const shortestLease = 100 * time.Millisecond
 // farOff is what this node does not remember to look at: it finds out by itself.
 const farOff = time.Minute
 
-func (k *keeper) later(d time.Duration) {
+func (k *maintenance) later(d time.Duration) {
 	if d < farOff {
 		time.AfterFunc(d+time.Millisecond, func() { k.engine.Hub().Wake([]string{runengine.Topic(""), runengine.Made}) })
 	}
 }
 
 // start starts what serves runs.
-func (k *keeper) start() {
+func (k *maintenance) start() {
 	k.once.Do(func() {
 		k.engine.Background(k.Worker.Run)
-		k.engine.Sweep("runs", k.sweep, wake.Need{Kind: wake.HeldStep}, wake.Need{Kind: wake.OldRun})
+		k.engine.Sweep("runs", k.sweep, wake.WorkKind{Kind: wake.HeldStep}, wake.WorkKind{Kind: wake.OldRun})
 		k.engine.Background(k.rouse)
 	})
 }
@@ -95,10 +95,10 @@ const (
 // rouse wakes runs that wait although their signal is there. That there are any is no state
 // of this program's making, so it takes its time: it is no sweep of the janitor's, and an
 // idle node asks a statement a minute for it.
-func (k *keeper) rouse(ctx context.Context) {
+func (k *maintenance) rouse(ctx context.Context) {
 	for {
 		shards, err := store.Shards(ctx, k.engine)
-		woken, err := store.OnShards(shards, err, func(at store.Place) (int, error) { return k.rouseShard(ctx, at.Shard) })
+		woken, err := store.OnShards(shards, err, func(at store.Partition) (int, error) { return k.rouseShard(ctx, at.Shard) })
 		if woken > 0 {
 			k.engine.Log().Warn("woke runs that waited although their signal was there", "woken", woken)
 		}
@@ -111,9 +111,9 @@ func (k *keeper) rouse(ctx context.Context) {
 	}
 }
 
-func (k *keeper) rouseShard(ctx context.Context, shard int16) (woken int, err error) {
+func (k *maintenance) rouseShard(ctx context.Context, shard int16) (woken int, err error) {
 	for at := (runengine.Inbox{}); ; {
-		n, next, failed := k.Desk.Rouse(ctx, k.engine, shard, at)
+		n, next, failed := k.Executor.Rouse(ctx, k.engine, shard, at)
 		woken, err = woken+n, errors.Join(err, failed)
 		if next == (runengine.Inbox{}) || clock.Wait(ctx, rousePause) != nil {
 			return woken, err
@@ -123,17 +123,17 @@ func (k *keeper) rouseShard(ctx context.Context, shard int16) (woken int, err er
 }
 
 // sweep ends the holds that have run out, and deletes runs whose time is over.
-func (k *keeper) sweep(ctx context.Context) (freed int, err error) {
+func (k *maintenance) sweep(ctx context.Context) (freed int, err error) {
 	shards, err := store.Shards(ctx, k.engine)
-	return store.OnShards(shards, err, func(at store.Place) (int, error) {
-		n, err := k.Desk.Expire(ctx, k.engine, at)
+	return store.OnShards(shards, err, func(at store.Partition) (int, error) {
+		n, err := k.Executor.Expire(ctx, k.engine, at)
 		gone, failed := runengine.Prune(ctx, k.engine, at)
 		return n + gone, errors.Join(err, failed)
 	})
 }
 
 // all are the handlers that this node has, with transitions if it has lifecycles.
-func (k *keeper) all() map[string]runengine.Handled {
+func (k *maintenance) all() map[string]runengine.Handled {
 	fires := transition.On(k.engine) != nil
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -146,7 +146,7 @@ func (k *keeper) all() map[string]runengine.Handled {
 }
 
 // add makes a handler known.
-func (k *keeper) add(name string, h *handler) error {
+func (k *maintenance) add(name string, h *handler) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.handlers[name] != nil && k.handlers[name] != h {
@@ -159,7 +159,7 @@ func (k *keeper) add(name string, h *handler) error {
 	return nil
 }
 
-func (k *keeper) body(ctx context.Context, l *runengine.Live) (runengine.Done, error) {
+func (k *maintenance) body(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 	k.mu.Lock()
 	h := k.handlers[l.Step.Handler]
 	k.mu.Unlock()
@@ -173,7 +173,7 @@ func (k *keeper) body(ctx context.Context, l *runengine.Live) (runengine.Done, e
 // their waits, their signals, their decisions. Hand it to [holdfast.Open].
 func Serve(defs ...*Definition) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
-		k := keeperOf(engine.Of(e))
+		k := maintenanceOf(engine.Of(e))
 		for _, d := range defs {
 			if d.bad != nil {
 				return fmt.Errorf("the definition %s: %w", d.ID(), d.bad)
@@ -190,7 +190,7 @@ func Serve(defs ...*Definition) holdfast.Part {
 }
 
 // transition fires a step of a lifecycle.
-func (k *keeper) transition(ctx context.Context, l *runengine.Live) (runengine.Done, error) {
+func (k *maintenance) transition(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 	var f transition.Request
 	if err := json.Unmarshal(l.Step.Input, &f); err != nil {
 		return runengine.Done{}, holdfast.NonRetryable(err)
@@ -198,14 +198,14 @@ func (k *keeper) transition(ctx context.Context, l *runengine.Live) (runengine.D
 	return runengine.Transit(ctx, transition.On(k.engine), l, f)
 }
 
-// Keeping says how long runs are kept beyond their end whose definitions do not say; without
+// Retention says how long runs are kept beyond their end whose definitions do not say; without
 // it, they are kept for ever. Hand it to [holdfast.Open].
-func Keeping(how time.Duration) holdfast.Part {
+func Retention(how time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if how <= 0 {
 			return fault.New(fault.Validation, "runs are kept for longer than nothing: %s", how)
 		}
-		keeperOf(engine.Of(e)).Desk.Keep = how
+		maintenanceOf(engine.Of(e)).Executor.Retention = how
 		return nil
 	})
 }

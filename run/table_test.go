@@ -57,9 +57,9 @@ func (b *bench) ok(err error) {
 	}
 }
 
-func (b *bench) desk() *runengine.Desk { return runengine.LocalOf(engine.Of(b.e)).Desk }
+func (b *bench) desk() *runengine.Executor { return runengine.LocalOf(engine.Of(b.e)).Executor }
 
-func (b *bench) live() runengine.Live {
+func (b *bench) live() runengine.ClaimedStep {
 	b.t.Helper()
 	l, err := runengine.Load(b.ctx, engine.Of(b.e), b.id)
 	b.ok(err)
@@ -76,7 +76,7 @@ func (b *bench) is(status, step, stepStatus string) {
 }
 
 // take takes the step that is due.
-func (b *bench) take() *runengine.Live {
+func (b *bench) take() *runengine.ClaimedStep {
 	b.t.Helper()
 	all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 	b.ok(err)
@@ -89,7 +89,7 @@ func (b *bench) take() *runengine.Live {
 	return nil
 }
 
-func (b *bench) complete(l *runengine.Live) {
+func (b *bench) complete(l *runengine.ClaimedStep) {
 	b.t.Helper()
 	_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
 	b.ok(err)
@@ -98,7 +98,7 @@ func (b *bench) complete(l *runengine.Live) {
 // tick does what is due at the engine's own steps.
 func (b *bench) tick() {
 	b.t.Helper()
-	at, err := engine.Of(b.e).Place(b.ctx, store.Read)
+	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
 	for range 10 {
 		found, err := run.WorkerOf(b.e).Once(b.ctx, at)
@@ -150,7 +150,7 @@ var to = map[string]func(b *bench){
 		b.complete(b.take())
 		b.ok(run.Send(b.ctx, b.e, b.id, "news", "n", 1))
 		b.tick()
-		_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "approved", By: "ann"})
+		_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Decision: "approved", By: "ann"})
 		b.ok(err)
 		b.tick()
 		b.complete(b.take())
@@ -190,7 +190,7 @@ func TestEveryCommandAtEveryStatus(t *testing.T) {
 }
 
 // twice does a command again: it is refused, or changes nothing.
-func (b *bench) twice(command string, was runengine.Live) {
+func (b *bench) twice(command string, was runengine.ClaimedStep) {
 	b.t.Helper()
 	err := b.do(command)
 	now := b.live()
@@ -273,29 +273,29 @@ func TestAnEndAfterItsHold(t *testing.T) {
 func TestCancelRacesEverything(t *testing.T) {
 	races := map[string]struct {
 		bring string
-		do    func(b *bench, l *runengine.Live) error
+		do    func(b *bench, l *runengine.ClaimedStep) error
 		step  []string // what the step may be then
 	}{
-		"complete": {"RUNNING/RUNNING", func(b *bench, l *runengine.Live) error {
+		"complete": {"RUNNING/RUNNING", func(b *bench, l *runengine.ClaimedStep) error {
 			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
 			return err
 		}, []string{"COMPLETED", "CANCELLED"}},
-		"fail": {"RUNNING/RUNNING", func(b *bench, l *runengine.Live) error {
+		"fail": {"RUNNING/RUNNING", func(b *bench, l *runengine.ClaimedStep) error {
 			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no", Final: true})
 			return err
 		}, []string{"FAILED"}},
-		"retry later": {"RUNNING/RUNNING", func(b *bench, l *runengine.Live) error {
+		"retry later": {"RUNNING/RUNNING", func(b *bench, l *runengine.ClaimedStep) error {
 			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
 			return err
 		}, []string{"FAILED", "CANCELLED"}},
-		"signal": {"WAITING/WAITING", func(b *bench, _ *runengine.Live) error {
+		"signal": {"WAITING/WAITING", func(b *bench, _ *runengine.ClaimedStep) error {
 			err := run.Send(b.ctx, b.e, b.id, "news", "n", 1)
 			if err == nil {
 				b.tick()
 			}
 			return err
 		}, []string{"CANCELLED", "COMPLETED", "WAITING"}},
-		"wait": {"RUNNING/PENDING", func(b *bench, _ *runengine.Live) error { // what follows waits
+		"wait": {"RUNNING/PENDING", func(b *bench, _ *runengine.ClaimedStep) error { // what follows waits
 			all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 			if err != nil || len(all) == 0 {
 				return err
@@ -303,15 +303,15 @@ func TestCancelRacesEverything(t *testing.T) {
 			_, err = b.desk().Complete(b.ctx, engine.Of(b.e), &all[0], runengine.Ended{Output: []byte(`1`)})
 			return err
 		}, []string{"CANCELLED", "COMPLETED"}},
-		"approve": {"WAITING/approval", func(b *bench, _ *runengine.Live) error {
-			_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Verdict{Decision: "approved", By: "ann"})
+		"approve": {"WAITING/approval", func(b *bench, _ *runengine.ClaimedStep) error {
+			_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Decision: "approved", By: "ann"})
 			if errors.Is(err, holdfast.ErrConflict) { // the run is cancelled
 				return nil
 			}
 			b.tick()
 			return err
 		}, []string{"CANCELLED"}},
-		"retry": {"FAILED/FAILED", func(b *bench, _ *runengine.Live) error { return b.do(runengine.Retry) }, []string{"FAILED", "CANCELLED"}},
+		"retry": {"FAILED/FAILED", func(b *bench, _ *runengine.ClaimedStep) error { return b.do(runengine.Retry) }, []string{"FAILED", "CANCELLED"}},
 	}
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for name, race := range races {

@@ -59,8 +59,8 @@ func TestAnEffectBegunBesideTheJanitorIsSeen(t *testing.T) {
 // does not end with an effect of which nothing is known.
 func TestAnEffectBegunBesideTheEndIsSeen(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(b *bench, l *runengine.Live) error{
-		"complete": func(b *bench, l *runengine.Live) error {
+	for name, end := range map[string]func(b *bench, l *runengine.ClaimedStep) error{
+		"complete": func(b *bench, l *runengine.ClaimedStep) error {
 			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`), Whole: true})
 			if !errors.Is(err, effects.ErrOpen) {
 				return fmt.Errorf("completed: %w", err)
@@ -68,7 +68,7 @@ func TestAnEffectBegunBesideTheEndIsSeen(t *testing.T) {
 			_, err = b.desk().Park(b.ctx, engine.Of(b.e), l, "open", nil)
 			return err
 		},
-		"fail": func(b *bench, l *runengine.Live) error {
+		"fail": func(b *bench, l *runengine.ClaimedStep) error {
 			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no", Final: true})
 			return err
 		},
@@ -108,8 +108,8 @@ func (b *between) Do(ctx context.Context, c store.Command) error {
 // Verifies on both databases that a plan is not put into force over an effect that was begun
 // after the plan was made: to plan and to move are two transactions.
 func TestAnEffectBegunAfterThePlanIsSeen(t *testing.T) {
-	ends := map[string]func(b *bench, d store.Doer, l *runengine.Live) error{
-		"complete": func(b *bench, d store.Doer, l *runengine.Live) error {
+	ends := map[string]func(b *bench, d store.Doer, l *runengine.ClaimedStep) error{
+		"complete": func(b *bench, d store.Doer, l *runengine.ClaimedStep) error {
 			_, err := b.desk().Complete(b.ctx, d, l, runengine.Ended{Output: []byte(`1`), Whole: true})
 			if !errors.Is(err, effects.ErrOpen) {
 				return fmt.Errorf("the step was completed: %v", err)
@@ -117,7 +117,7 @@ func TestAnEffectBegunAfterThePlanIsSeen(t *testing.T) {
 			_, err = b.desk().Park(b.ctx, d, l, "open", nil)
 			return err
 		},
-		"fail": func(b *bench, d store.Doer, l *runengine.Live) error {
+		"fail": func(b *bench, d store.Doer, l *runengine.ClaimedStep) error {
 			_, err := b.desk().Fail(b.ctx, d, l, runengine.Failure{Message: "no", Final: true})
 			return err
 		},
@@ -160,11 +160,11 @@ func TestWhatIsFiredAfterThePlanIsSeen(t *testing.T) {
 // Verifies that a step whose last attempt fails while its effect is reported done is not parked:
 // all is known.
 func TestAnEffectEndedAfterThePlanIsSeen(t *testing.T) {
-	fails := func(b *bench, l *runengine.Live, d store.Doer) error {
+	fails := func(b *bench, l *runengine.ClaimedStep, d store.Doer) error {
 		_, err := b.desk().Fail(b.ctx, d, l, runengine.Failure{Message: "no", Final: true})
 		return err
 	}
-	begun := func(b *bench) (l *runengine.Live, end func()) {
+	begun := func(b *bench) (l *runengine.ClaimedStep, end func()) {
 		l = b.take()
 		book := l.Book(engine.Of(b.e))
 		_, err := book.Begin(b.ctx, "charge", 0, effects.Hold, nil)

@@ -22,9 +22,9 @@ import (
 // walk is a run that is moved at random.
 type walk struct {
 	*bench
-	at   store.Place
+	at   store.Partition
 	rnd  *rand.Rand
-	held *runengine.Live // what was taken last, perhaps long ago
+	held *runengine.ClaimedStep // what was taken last, perhaps long ago
 	log  []string
 	did  map[string]int // how often each move was made, and not refused
 }
@@ -41,10 +41,10 @@ var byHolder = []move{
 		_, err := w.desk().Complete(w.ctx, engine.Of(w.e), w.held, runengine.Ended{Output: []byte("1")})
 		return err
 	}},
-	{"fail", func(w *walk) error { return w.fail(runengine.Failure{Message: "x", Told: true}) }},
+	{"fail", func(w *walk) error { return w.fail(runengine.Failure{Message: "x", Reported: true}) }},
 	{"fail untold", func(w *walk) error { return w.fail(runengine.Failure{Message: "x"}) }},
 	{"fail for good", func(w *walk) error {
-		return w.fail(runengine.Failure{Message: "x", Final: true, Told: true, Unfired: true})
+		return w.fail(runengine.Failure{Message: "x", Final: true, Reported: true, Unfired: true})
 	}},
 	{"park", func(w *walk) error { _, err := w.desk().Park(w.ctx, engine.Of(w.e), w.held, "x", nil); return err }},
 	{"release", func(w *walk) error { _, err := w.desk().Release(w.ctx, engine.Of(w.e), w.held, false, nil); return err }},
@@ -84,7 +84,7 @@ var byOthers = []move{
 	}},
 	{"signal", func(w *walk) error { return run.Send(w.ctx, w.e, w.id, "news", "", 1) }},
 	{"decide", func(w *walk) error {
-		v := run.Verdict{Decision: []string{"approved", "rejected"}[w.rnd.IntN(2)], By: "x"}
+		v := run.Decision{Decision: []string{"approved", "rejected"}[w.rnd.IntN(2)], By: "x"}
 		_, err := run.Decide(w.ctx, w.e, runengine.ApprovalID(w.id, "k", w.live().Step.Visit), v)
 		return err
 	}},
@@ -161,7 +161,7 @@ func (w *walk) step() {
 }
 
 // broken says what is wrong with how the run stands, if anything.
-func (w *walk) broken(l *runengine.Live) string {
+func (w *walk) broken(l *runengine.ClaimedStep) string {
 	w.t.Helper()
 	s := l.Step
 	due := s.Due.Year() > 2000
@@ -189,7 +189,7 @@ func (w *walk) broken(l *runengine.Live) string {
 }
 
 // open says whether nothing is known of an effect.
-func (w *walk) open(l *runengine.Live) bool {
+func (w *walk) open(l *runengine.ClaimedStep) bool {
 	w.t.Helper()
 	journal, err := l.Journal(w.ctx, engine.Of(w.e))
 	w.ok(err)
@@ -229,7 +229,7 @@ func TestRandomMoves(t *testing.T) {
 			walked++
 			ctx := holdfast.InWorkspace(t.Context(), name)
 			b := &bench{t: t, ctx: ctx, e: e, def: randomFrom(firsts[seed%uint64(len(firsts))])}
-			at, err := engine.Of(e).Place(ctx, store.Read)
+			at, err := engine.Of(e).Partition(ctx, store.Read)
 			b.ok(err)
 			w := &walk{bench: b.start(), at: at, rnd: rand.New(rand.NewPCG(seed, 7)), did: did}
 			w.walk(moves)

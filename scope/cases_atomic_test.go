@@ -195,7 +195,7 @@ var atomicCases = []testCase{
 	}},
 	{"the error of a function is its caller's, and nothing is written", func(e *env) {
 		e.has("u", full)
-		for _, o := range [][]scope.Option{nil, {scope.At(0)}, {scope.Present()}} {
+		for _, o := range [][]scope.Option{nil, {scope.ExpectVersion(0)}, {scope.Present()}} {
 			for _, mine := range []error{errMine, holdfast.ErrConcurrency, holdfast.ErrNotFound, holdfast.ErrUnavailable, context.Canceled, context.DeadlineExceeded} {
 				calls := 0
 				s, err := at[cart](e, "thing", "u", o...).Atomic(e.ctx, func(_ context.Context, c cart) (cart, error) {

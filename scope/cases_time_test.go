@@ -90,7 +90,7 @@ var timedCases = []testCase{
 		e.pass(2 * time.Minute)
 		made := map[string]string{"patch": `{"p":true}`, "inc": `{"n":1}`, "push": `{"l":["x"]}`, "set": `{"r":{"k":"x"}}`, "atomic": `{"a":1}`}
 		for _, v := range verbs {
-			for _, o := range []scope.Option{scope.At(1), scope.Present()} {
+			for _, o := range []scope.Option{scope.ExpectVersion(1), scope.Present()} {
 				_, err := v.do(e.ctx, e.raw(v.name, o))
 				e.equal("lastVersion", e.refused(err, fault.PreconditionFailed).Fields["lastVersion"], -1)
 			}
@@ -121,7 +121,7 @@ var timedCases = []testCase{
 		e.isNone("d")
 		for id, above := range map[string]int64{"u": last.Version, "d": gone.Version} {
 			for stale := range above + 1 {
-				_, err := e.raw(id, scope.At(stale)).Inc(e.ctx, "n", 1)
+				_, err := e.raw(id, scope.ExpectVersion(stale)).Inc(e.ctx, "n", 1)
 				e.refused(err, fault.PreconditionFailed)
 			}
 			s, err := e.raw(id).Inc(e.ctx, "n", 5)
@@ -131,10 +131,10 @@ var timedCases = []testCase{
 			}
 			e.is(id, `{"n":5}`, s.Version)
 			for stale := range above + 1 {
-				_, err := e.raw(id, scope.At(stale)).Inc(e.ctx, "n", 1)
+				_, err := e.raw(id, scope.ExpectVersion(stale)).Inc(e.ctx, "n", 1)
 				e.refused(err, fault.PreconditionFailed)
 			}
-			if s, err = e.raw(id, scope.At(s.Version)).Inc(e.ctx, "n", 1); err != nil {
+			if s, err = e.raw(id, scope.ExpectVersion(s.Version)).Inc(e.ctx, "n", 1); err != nil {
 				e.Error(err)
 			}
 		}

@@ -16,13 +16,13 @@ var wantCases = []testCase{
 			e.has(v.name, `{}`)
 			e.has(v.name, full)
 			for _, stale := range []int64{0, 2, 7} {
-				_, err := v.do(e.ctx, e.raw(v.name, scope.At(stale)))
+				_, err := v.do(e.ctx, e.raw(v.name, scope.ExpectVersion(stale)))
 				e.equal(v.name+" lastVersion", e.refused(err, fault.PreconditionFailed).Fields["lastVersion"], 1)
 			}
 			_, err := v.do(e.ctx, e.raw(v.name, scope.Absent()))
 			e.equal(v.name+" lastVersion", e.refused(err, fault.PreconditionFailed).Fields["lastVersion"], 1)
 			e.is(v.name, full, 1)
-			s, err := v.do(e.ctx, e.raw(v.name, scope.At(1)))
+			s, err := v.do(e.ctx, e.raw(v.name, scope.ExpectVersion(1)))
 			e.ok(err)
 			if !s.Changed || s.Version != 2 {
 				e.Errorf("%s at 1: %+v", v.name, s)
@@ -31,7 +31,7 @@ var wantCases = []testCase{
 	}},
 	{"present: each verb changes what is there, and makes nothing", func(e *env) {
 		for _, v := range verbs {
-			for _, o := range []scope.Option{scope.Present(), scope.At(0)} {
+			for _, o := range []scope.Option{scope.Present(), scope.ExpectVersion(0)} {
 				_, err := v.do(e.ctx, e.raw(v.name, o))
 				e.equal(v.name+" lastVersion", e.refused(err, fault.PreconditionFailed).Fields["lastVersion"], -1)
 			}
@@ -52,22 +52,22 @@ var wantCases = []testCase{
 	{"what changes nothing needs the version all the same", func(e *env) {
 		e.has("u", full)
 		same := func(_ context.Context, d json.RawMessage) (json.RawMessage, error) { return d, nil }
-		for _, stale := range []scope.Option{scope.At(3), scope.Absent()} {
+		for _, stale := range []scope.Option{scope.ExpectVersion(3), scope.Absent()} {
 			_, err := e.raw("u", stale).Inc(e.ctx, "n", 0)
 			e.refused(err, fault.PreconditionFailed)
 			_, err = e.raw("u", stale).Atomic(e.ctx, same)
 			e.refused(err, fault.PreconditionFailed)
 		}
-		s, err := e.raw("u", scope.At(0)).Inc(e.ctx, "n", 0)
+		s, err := e.raw("u", scope.ExpectVersion(0)).Inc(e.ctx, "n", 0)
 		e.ok(err)
 		e.like(s, full, 0, false)
-		s, err = e.raw("u", scope.At(0)).Atomic(e.ctx, same)
+		s, err = e.raw("u", scope.ExpectVersion(0)).Atomic(e.ctx, same)
 		e.ok(err)
 		e.like(s, full, 0, false)
 	}},
 	{"a function is not called where the version is another", func(e *env) {
 		e.has("u", full)
-		_, err := e.raw("u", scope.At(5)).Atomic(e.ctx, func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		_, err := e.raw("u", scope.ExpectVersion(5)).Atomic(e.ctx, func(context.Context, json.RawMessage) (json.RawMessage, error) {
 			e.Error("it was called")
 			return nil, nil
 		})
@@ -83,7 +83,7 @@ var wantCases = []testCase{
 		e.absent(again, -1, false)
 		for _, stale := range []int64{0, 1} {
 			for _, v := range verbs {
-				_, err := v.do(e.ctx, e.raw("u", scope.At(stale)))
+				_, err := v.do(e.ctx, e.raw("u", scope.ExpectVersion(stale)))
 				e.refused(err, fault.PreconditionFailed)
 			}
 		}
@@ -96,7 +96,7 @@ var wantCases = []testCase{
 		e.is("u", `{"n":1}`, s.Version)
 		for stale := range s.Version {
 			for _, v := range verbs {
-				_, err := v.do(e.ctx, e.raw("u", scope.At(stale)))
+				_, err := v.do(e.ctx, e.raw("u", scope.ExpectVersion(stale)))
 				e.refused(err, fault.PreconditionFailed)
 			}
 		}
@@ -158,7 +158,7 @@ var wantCases = []testCase{
 	}},
 	{"options that make no sense are refused", func(e *env) {
 		for _, v := range verbs {
-			_, err := v.do(e.ctx, e.raw("u", scope.At(-3)))
+			_, err := v.do(e.ctx, e.raw("u", scope.ExpectVersion(-3)))
 			e.refused(err, fault.Validation)
 			_, err = v.do(e.ctx, e.raw("u", scope.TTL(200*365*24*time.Hour)))
 			e.refused(err, fault.Validation)

@@ -65,8 +65,8 @@ func notThere(kind, id string) error {
 func edits(a scopestore.EditArgs) change {
 	return func(c cell, now time.Time) (cell, answer) {
 		found := c.scope(a.Kind, a.ID, now)
-		if !scopestore.Met(a.Want, found.Version) {
-			return c, answer{scope: found, err: scopestore.Moved(a.Kind, a.ID, *a.Want, found.Version)}
+		if !scopestore.Met(a.ExpectVersion, found.Version) {
+			return c, answer{scope: found, err: scopestore.Moved(a.Kind, a.ID, *a.ExpectVersion, found.Version)}
 		}
 		state, changed, err := a.Op.Apply(found.State)
 		if err != nil || !changed {
@@ -84,8 +84,8 @@ func puts(a scopestore.PutArgs) change {
 		if err != nil {
 			return c, answer{scope: found, err: err}
 		}
-		if !scopestore.Met(a.Want, found.Version) {
-			return c, answer{scope: found, err: scopestore.Moved(a.Kind, a.ID, *a.Want, found.Version)}
+		if !scopestore.Met(a.ExpectVersion, found.Version) {
+			return c, answer{scope: found, err: scopestore.Moved(a.Kind, a.ID, *a.ExpectVersion, found.Version)}
 		}
 		c = c.next(state, a.TTL, now)
 		return c, answer{scope: c.scope(a.Kind, a.ID, now), changed: true}
@@ -98,8 +98,8 @@ func removes(a scopestore.DeleteArgs) change {
 		switch {
 		case found.Version == events.None:
 			return c, answer{scope: found, err: notThere(a.Kind, a.ID)}
-		case !scopestore.Met(a.Want, found.Version):
-			return c, answer{scope: found, err: scopestore.Moved(a.Kind, a.ID, *a.Want, found.Version)}
+		case !scopestore.Met(a.ExpectVersion, found.Version):
+			return c, answer{scope: found, err: scopestore.Moved(a.Kind, a.ID, *a.ExpectVersion, found.Version)}
 		}
 		c = c.next(nil, 0, now)
 		gone := found

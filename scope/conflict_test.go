@@ -83,7 +83,7 @@ func TestExhausted(t *testing.T) {
 		e.ok(err)
 		e.equal("calls without a limit", calls, 8)
 		e.equal("changed", s.Changed, true)
-		s, calls, err = raced(e, other, 1, doubled, scope.At(s.Version))
+		s, calls, err = raced(e, other, 1, doubled, scope.ExpectVersion(s.Version))
 		e.refused(err, fault.PreconditionFailed)
 		e.equal("calls at a version", calls, 1)
 	}, shared...)

@@ -82,12 +82,16 @@ func TestCrashOfVerbsThatNameAVersion(t *testing.T) {
 				func() (scope.Snapshot[paid], error) {
 					return in(hf, scope.Absent()).Patch(ctx, map[string]any{"sum": 1})
 				},
-				func() (scope.Snapshot[paid], error) { return in(hf, scope.At(0)).Inc(ctx, "sum", 1) },
-				func() (scope.Snapshot[paid], error) { return in(hf, scope.At(1)).Push(ctx, "log", "x") },
-				func() (scope.Snapshot[paid], error) { return in(hf, scope.At(2)).SetRecord(ctx, "orders", "a", 1) },
-				func() (scope.Snapshot[paid], error) { return in(hf, scope.At(3)).DeleteRecord(ctx, "orders", "a") },
+				func() (scope.Snapshot[paid], error) { return in(hf, scope.ExpectVersion(0)).Inc(ctx, "sum", 1) },
+				func() (scope.Snapshot[paid], error) { return in(hf, scope.ExpectVersion(1)).Push(ctx, "log", "x") },
 				func() (scope.Snapshot[paid], error) {
-					return in(hf, scope.At(4)).Atomic(ctx, func(_ context.Context, p paid) (paid, error) { p.Sum *= 10; return p, nil })
+					return in(hf, scope.ExpectVersion(2)).SetRecord(ctx, "orders", "a", 1)
+				},
+				func() (scope.Snapshot[paid], error) {
+					return in(hf, scope.ExpectVersion(3)).DeleteRecord(ctx, "orders", "a")
+				},
+				func() (scope.Snapshot[paid], error) {
+					return in(hf, scope.ExpectVersion(4)).Atomic(ctx, func(_ context.Context, p paid) (paid, error) { p.Sum *= 10; return p, nil })
 				},
 			} {
 				if _, err := step(); err != nil && !errors.Is(err, scope.ErrPrecondition) {

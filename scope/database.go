@@ -10,20 +10,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-type houseKey struct{}
+type stateKey struct{}
 
 // shared is the house of an engine and of its transactions.
-func shared(p *store.Places) *house {
-	return p.Shared(houseKey{}, func() any { return new(house) }).(*house)
+func shared(p *store.Directory) *state {
+	return p.Shared(stateKey{}, func() any { return new(state) }).(*state)
 }
 
 // verbs are those of a database, on an engine or in a transaction.
 type verbs struct {
 	doer   store.Doer
-	common *house
+	common *state
 }
 
-func (v verbs) house() *house { return v.common }
+func (v verbs) state() *state { return v.common }
 
 func (v verbs) get(ctx context.Context, kind, id string) (scopestore.Scope, error) {
 	return scopestore.Get(ctx, v.doer, kind, id)
@@ -41,14 +41,14 @@ func (v verbs) remove(ctx context.Context, a scopestore.DeleteArgs) (scopestore.
 	return scopestore.Delete(ctx, v.doer, a)
 }
 
-// engineHome keeps scopes in the database of an engine.
-type engineHome struct {
+// engineBackend keeps scopes in the database of an engine.
+type engineBackend struct {
 	verbs
 	engine *engine.Engine
 }
 
-func (e *engineHome) traits() traits                  { return traits{queued: true} }
-func (e *engineHome) ready(ctx context.Context) error { return e.engine.Outside(ctx) }
+func (e *engineBackend) traits() traits                  { return traits{queued: true} }
+func (e *engineBackend) ready(ctx context.Context) error { return e.engine.Outside(ctx) }
 
 // watchEvery is how often a scope is looked at whose changes nobody told of: those of nodes
 // that do not reach this one, and the end of its time to live.
@@ -56,24 +56,24 @@ const watchEvery = 2 * time.Second
 
 // watch leaves the looking to the pulse of a node that runs, which asks for all watchers in
 // one statement.
-func (e *engineHome) watch(kind, id string) watching {
+func (e *engineBackend) watch(kind, id string) watching {
 	hub := e.engine.Hub()
 	woken, end := hub.Wait(scopestore.Topic(kind, id))
 	return watching{woken: woken, end: end, every: watchEvery, rest: func(ctx context.Context, seen int64) (<-chan struct{}, func(), bool) {
-		at, ok := e.engine.Port().Places.Known(store.WorkspaceOf(ctx))
+		at, ok := e.engine.Runner().Directory.Known(store.WorkspaceOf(ctx))
 		if !ok { // another node may give the workspace a place that this one would not
 			return nil, nil, false
 		}
-		return hub.Rest(wake.SeenScope(at, kind, id, seen))
+		return hub.Rest(wake.ScopeChanged(at, kind, id, seen))
 	}}
 }
 
-// txHome keeps scopes in a transaction. It is one caller, so nobody queues, and it has no
+// txBackend keeps scopes in a transaction. It is one caller, so nobody queues, and it has no
 // budget: its owner's context bounds it.
-type txHome struct{ verbs }
+type txBackend struct{ verbs }
 
-func (t *txHome) traits() traits              { return traits{} }
-func (t *txHome) ready(context.Context) error { return nil }
+func (t *txBackend) traits() traits              { return traits{} }
+func (t *txBackend) ready(context.Context) error { return nil }
 
 // watch wakes nobody: see [Scope.Watch].
-func (t *txHome) watch(string, string) watching { return watching{end: func() {}} }
+func (t *txBackend) watch(string, string) watching { return watching{end: func() {}} }

@@ -180,7 +180,7 @@ func TestPatchOfManyMembers(t *testing.T) {
 		if e.hf != nil {
 			e.equal("history", e.history("thing", "u"), "[inc put put]")
 		}
-		_, err = at[map[string]any](e, "thing", "u", scope.At(1)).Patch(e.ctx, many("c"))
+		_, err = at[map[string]any](e, "thing", "u", scope.ExpectVersion(1)).Patch(e.ctx, many("c"))
 		e.refused(err, fault.PreconditionFailed)
 	}, few(t, everyStore)...)
 }

@@ -13,7 +13,7 @@ var (
 	// ErrReentrant is returned when a function that changes a container changes it again
 	// inside, and when an engine is used inside one of its own transactions.
 	ErrReentrant = fault.Of(fault.Reentrant)
-	// ErrPrecondition is returned when the scope is not as [At], [Absent] or [Present]
+	// ErrPrecondition is returned when the scope is not as [ExpectVersion], [Absent] or [Present]
 	// want it. Its fact lastVersion is the version that it is at, -1 where there is none.
 	ErrPrecondition = fault.Of(fault.PreconditionFailed)
 )

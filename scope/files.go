@@ -29,7 +29,7 @@ import (
 // kill at any moment leaves the old state or the new one. The folder must be on a file
 // system that locks (not every network's does).
 func InFiles(dir string, kinds ...Kind) (*Store, error) {
-	f := &fileHome{dir: dir, hub: wake.NewHub(), piles: make(map[container]*pile)}
+	f := &fileBackend{dir: dir, hub: wake.NewHub(), piles: make(map[container]*pile)}
 	f.ownVerbs = ownVerbs{f}
 	if err := f.common.declare(kinds); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func InFiles(dir string, kinds ...Kind) (*Store, error) {
 // are not seen any more in any case: it is the room on the disk that is won. In memory
 // it happens by itself.
 func (s *Store) Sweep(ctx context.Context) (int, error) {
-	if f, ok := s.home.(*fileHome); ok {
+	if f, ok := s.backend.(*fileBackend); ok {
 		return f.sweep(ctx)
 	}
 	return 0, nil
@@ -57,11 +57,11 @@ const (
 	lockCount = 64
 )
 
-// fileHome keeps scopes in files.
-type fileHome struct {
+// fileBackend keeps scopes in files.
+type fileBackend struct {
 	ownVerbs
 	dir    string
-	common house
+	common state
 	hub    *wake.Hub
 
 	// held are the locks that this process has or waits for: a thread of the system waits
@@ -83,11 +83,11 @@ type fileCall struct {
 	done   chan struct{}
 }
 
-func (f *fileHome) house() *house               { return &f.common }
-func (f *fileHome) traits() traits              { return traits{queued: true} }
-func (f *fileHome) ready(context.Context) error { return nil }
+func (f *fileBackend) state() *state               { return &f.common }
+func (f *fileBackend) traits() traits              { return traits{queued: true} }
+func (f *fileBackend) ready(context.Context) error { return nil }
 
-func (f *fileHome) get(ctx context.Context, kind, id string) (scopestore.Scope, error) {
+func (f *fileBackend) get(ctx context.Context, kind, id string) (scopestore.Scope, error) {
 	if err := ctx.Err(); err != nil {
 		return scopestore.Scope{}, err
 	}
@@ -106,19 +106,19 @@ func (f *fileHome) get(ctx context.Context, kind, id string) (scopestore.Scope, 
 // watchFiles is how often a file is looked at that another process may have changed.
 const watchFiles = 250 * time.Millisecond
 
-func (f *fileHome) watch(kind, id string) watching {
+func (f *fileBackend) watch(kind, id string) watching {
 	woken, end := f.hub.Wait(scopestore.Topic(kind, id))
 	return watching{woken: woken, end: end, every: watchFiles}
 }
 
-func (f *fileHome) at(ctx context.Context, kind, id string) (container, error) {
+func (f *fileBackend) at(ctx context.Context, kind, id string) (container, error) {
 	at := container{workspace: store.WorkspaceOf(ctx), kind: kind, id: id}
 	return at, store.CheckWorkspace(at.workspace)
 }
 
 // change has a change made, with others that wait. Who leaves before it is begun has
 // changed nothing; then the answer is waited for.
-func (f *fileHome) change(ctx context.Context, kind, id string, what change) (answer, error) {
+func (f *fileBackend) change(ctx context.Context, kind, id string, what change) (answer, error) {
 	at, err := f.at(ctx, kind, id)
 	if err != nil {
 		return answer{}, err
@@ -140,7 +140,7 @@ func (f *fileHome) change(ctx context.Context, kind, id string, what change) (an
 	return call.got, call.got.err
 }
 
-func (f *fileHome) add(at container, call *fileCall) {
+func (f *fileBackend) add(at container, call *fileCall) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p := f.piles[at]; p != nil {
@@ -151,7 +151,7 @@ func (f *fileHome) add(at container, call *fileCall) {
 	go f.serve(at)
 }
 
-func (f *fileHome) withdraw(at container, call *fileCall) bool {
+func (f *fileBackend) withdraw(at container, call *fileCall) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if call.taken {
@@ -167,7 +167,7 @@ func (f *fileHome) withdraw(at container, call *fileCall) bool {
 }
 
 // waits says whether anybody does, and ends the pile if not.
-func (f *fileHome) waits(at container) bool {
+func (f *fileBackend) waits(at container) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.piles[at].calls) == 0 {
@@ -178,7 +178,7 @@ func (f *fileHome) waits(at container) bool {
 }
 
 // take takes all that wait.
-func (f *fileHome) take(at container) []*fileCall {
+func (f *fileBackend) take(at container) []*fileCall {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.piles[at]
@@ -192,7 +192,7 @@ func (f *fileHome) take(at container) []*fileCall {
 
 // serve writes what waits for one scope, until nothing does. Its callers may leave while
 // it waits for the lock.
-func (f *fileHome) serve(at container) {
+func (f *fileBackend) serve(at container) {
 	for f.waits(at) {
 		unlock, err := f.enter(at)
 		calls := f.take(at)
@@ -211,7 +211,7 @@ func (f *fileHome) serve(at container) {
 }
 
 // write makes changes one after the other, and writes what comes of them once.
-func (f *fileHome) write(at container, calls []*fileCall) {
+func (f *fileBackend) write(at container, calls []*fileCall) {
 	c, there, err := f.read(at)
 	now, changed := clock.Now(), false
 	if err == nil && !there {
@@ -240,7 +240,7 @@ func (f *fileHome) write(at container, calls []*fileCall) {
 }
 
 // save puts a cell in its file, or takes the file away.
-func (f *fileHome) save(at container, c cell) error {
+func (f *fileBackend) save(at container, c cell) error {
 	if c.state == nil {
 		return f.drop(at, c)
 	}
@@ -252,7 +252,7 @@ func (f *fileHome) save(at container, c cell) error {
 }
 
 // drop deletes a file. First the floor is raised, so that its versions are not used again.
-func (f *fileHome) drop(at container, c cell) error {
+func (f *fileBackend) drop(at container, c cell) error {
 	floor, err := f.floor(at)
 	if err == nil && floor <= c.version {
 		err = files.Replace(f.floorFile(at), strconv.AppendInt(nil, c.version+1, 10))
@@ -274,7 +274,7 @@ type fileDoc struct {
 }
 
 // read reads a file. It needs no lock: a file is replaced as a whole.
-func (f *fileHome) read(at container) (c cell, there bool, err error) {
+func (f *fileBackend) read(at container) (c cell, there bool, err error) {
 	doc, there, err := files.Read(f.file(at))
 	if err != nil || !there {
 		return cell{}, false, err
@@ -287,12 +287,12 @@ func (f *fileHome) read(at container) (c cell, there bool, err error) {
 }
 
 // floorFile holds the floor of a kind, for the scopes under one lock.
-func (f *fileHome) floorFile(at container) string {
+func (f *fileBackend) floorFile(at container) string {
 	return filepath.Join(f.dir, fileName(at.workspace), fileName(at.kind), fmt.Sprintf(".floor%02d", lockOf(at)))
 }
 
 // floor is the version that a new scope of the kind begins with, under the same lock.
-func (f *fileHome) floor(at container) (int64, error) {
+func (f *fileBackend) floor(at container) (int64, error) {
 	doc, there, err := files.Read(f.floorFile(at))
 	if err != nil || !there {
 		return 0, err
@@ -305,7 +305,7 @@ func (f *fileHome) floor(at container) (int64, error) {
 }
 
 // enter waits for the lock of a scope, in this process and then among all.
-func (f *fileHome) enter(at container) (leave func(), err error) {
+func (f *fileBackend) enter(at container) (leave func(), err error) {
 	held := &f.held[lockOf(at)]
 	held.Lock()
 	unlock, err := files.Lock(f.lock(at))
@@ -316,7 +316,7 @@ func (f *fileHome) enter(at container) (leave func(), err error) {
 	return func() { unlock(); held.Unlock() }, nil
 }
 
-func (f *fileHome) lock(at container) string {
+func (f *fileBackend) lock(at container) string {
 	return filepath.Join(f.dir, locks, fmt.Sprintf("%02d", lockOf(at)))
 }
 
@@ -326,7 +326,7 @@ func lockOf(at container) int {
 	return int(h.Sum32() % lockCount)
 }
 
-func (f *fileHome) file(at container) string {
+func (f *fileBackend) file(at container) string {
 	return filepath.Join(f.dir, fileName(at.workspace), fileName(at.kind), fileName(at.id)+suffix)
 }
 
@@ -352,7 +352,7 @@ func fileName(name string) string {
 }
 
 // sweep deletes the files of what has ended.
-func (f *fileHome) sweep(ctx context.Context) (n int, err error) {
+func (f *fileBackend) sweep(ctx context.Context) (n int, err error) {
 	walked := filepath.WalkDir(f.dir, func(name string, e fs.DirEntry, failed error) error {
 		switch {
 		case ctx.Err() != nil:
@@ -372,7 +372,7 @@ func (f *fileHome) sweep(ctx context.Context) (n int, err error) {
 	return n, errors.Join(err, walked)
 }
 
-func (f *fileHome) sweepOne(name string) (gone bool, err error) {
+func (f *fileBackend) sweepOne(name string) (gone bool, err error) {
 	doc, _, err := files.Read(name)
 	var d fileDoc
 	if err != nil || json.Unmarshal(doc, &d) != nil || d.EndsAt == 0 || d.EndsAt > clock.Now().UnixMilli() {

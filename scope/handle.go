@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// home is where scopes are kept.
-type home interface {
-	house() *house
+// backend is where scopes are kept.
+type backend interface {
+	state() *state
 	// traits say how changes are made here.
 	traits() traits
 	// ready refuses a context that may not be used here.
@@ -41,7 +41,7 @@ type traits struct {
 
 // handle is a [Scope] before it has a type.
 type handle struct {
-	home     home
+	backend  backend
 	kind, id string
 	given    settings
 }
@@ -49,8 +49,8 @@ type handle struct {
 // begin checks what a handle was given and bounds a change by its budget. The context may be
 // theirs: seen by the program's own code.
 func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, end func(), s settings, err error) {
-	s = h.home.house().settle(h.kind, h.given)
-	for _, err := range []error{checkNames(h.kind, h.id), checkWant(s.want), checkTTL(s.TTL), events.CheckMeta(s.meta), h.home.ready(ctx), ctx.Err()} {
+	s = h.backend.state().settle(h.kind, h.given)
+	for _, err := range []error{checkNames(h.kind, h.id), checkExpected(s.expected), checkTTL(s.TTL), events.CheckMeta(s.meta), h.backend.ready(ctx), ctx.Err()} {
 		if err != nil {
 			return ctx, func() {}, s, err
 		}
@@ -59,13 +59,13 @@ func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, en
 		return ctx, func() {}, s, fault.New(fault.Reentrant,
 			"the %s scope %q is being changed by the function that this is called from: compose what it does in one function", h.kind, h.id)
 	}
-	if s.Budget < 0 || !h.home.traits().queued {
+	if s.Budget < 0 || !h.backend.traits().queued {
 		return ctx, func() {}, s, nil
 	}
 	if theirs { // it is a context like any other that they know
 		in, end = context.WithTimeoutCause(ctx, s.Budget, errBudget)
 	} else {
-		in, end = h.home.house().alarm.Within(ctx, s.Budget, errBudget)
+		in, end = h.backend.state().alarm.Within(ctx, s.Budget, errBudget)
 	}
 	return in, end, s, nil
 }
@@ -74,31 +74,31 @@ func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, en
 var errBudget = errors.New("the budget is spent")
 
 func (h *handle) container(ctx context.Context) container {
-	return container{h.home.house(), store.WorkspaceOf(ctx), h.kind, h.id}
+	return container{h.backend.state(), store.WorkspaceOf(ctx), h.kind, h.id}
 }
 
 // enter waits for the turn.
 func (h *handle) enter(ctx context.Context, alone bool) (leave func(), err error) {
-	if !h.home.traits().queued {
+	if !h.backend.traits().queued {
 		return func() {}, nil
 	}
-	return h.home.house().lines.enter(ctx, h.container(ctx), alone || h.home.traits().alone)
+	return h.backend.state().queues.enter(ctx, h.container(ctx), alone || h.backend.traits().alone)
 }
 
-// verdict is an error that says nothing of the version of a scope: of a function that was to
+// opError is an error that says nothing of the version of a scope: of a function that was to
 // change it, of its context, or that others were faster each time.
-type verdict struct{ error }
+type opError struct{ error }
 
-// told makes of an error what the caller is told.
-func (h *handle) told(ctx context.Context, s settings, err error) error {
-	v, own := err.(verdict) //nolint:errorlint // it is our own, as it is
+// publicError makes of an error what the caller is told.
+func (h *handle) publicError(ctx context.Context, s settings, err error) error {
+	v, own := err.(opError) //nolint:errorlint // it is our own, as it is
 	if own {
 		err = v.error
 	}
 	switch code := fault.CodeOf(err); {
 	case err == nil, code == fault.OutcomeUnknown: // whatever the budget says: it may have landed
 		return err
-	case code == fault.Concurrency && s.want != nil && !own:
+	case code == fault.Concurrency && s.expected != nil && !own:
 		f, _ := errors.AsType[*fault.Error](err)
 		p := fault.New(fault.PreconditionFailed, "%s", f.Message).Wrap(err)
 		for name, value := range f.Fields {
@@ -121,15 +121,15 @@ func (h *handle) get(ctx context.Context) (found, error) {
 	if err := checkNames(h.kind, h.id); err != nil {
 		return found{}, err
 	}
-	if err := h.home.ready(ctx); err != nil {
+	if err := h.backend.ready(ctx); err != nil {
 		return found{}, err
 	}
-	return h.look(ctx)
+	return h.read(ctx)
 }
 
-// look returns the scope, also where there is none.
-func (h *handle) look(ctx context.Context) (found, error) {
-	s, err := h.home.get(ctx, h.kind, h.id)
+// read returns the scope, also where there is none.
+func (h *handle) read(ctx context.Context) (found, error) {
+	s, err := h.backend.get(ctx, h.kind, h.id)
 	if fault.CodeOf(err) == fault.NotFound {
 		return h.none(), nil
 	}
@@ -149,12 +149,12 @@ func (h *handle) change(ctx context.Context, alone bool, make func(context.Conte
 	}
 	leave, err := h.enter(ctx, alone)
 	if err != nil {
-		return found{}, h.told(ctx, s, err)
+		return found{}, h.publicError(ctx, s, err)
 	}
 	defer leave()
 	got, err := make(ctx, s)
 	if err != nil {
-		return found{}, h.told(ctx, s, err)
+		return found{}, h.publicError(ctx, s, err)
 	}
 	return got, nil
 }
@@ -165,7 +165,7 @@ func (h *handle) edit(ctx context.Context, op scopestore.Op, invalid error) (fou
 		return found{}, invalid
 	}
 	return h.change(ctx, false, func(ctx context.Context, s settings) (found, error) {
-		e, err := h.home.edit(ctx, scopestore.EditArgs{Kind: h.kind, ID: h.id, Op: op, Want: s.want, TTL: s.TTL, Meta: s.meta})
+		e, err := h.backend.edit(ctx, scopestore.EditArgs{Kind: h.kind, ID: h.id, Op: op, ExpectVersion: s.expected, TTL: s.TTL, Meta: s.meta})
 		if err == nil && e.State == nil && e.Changed { // the answer was lost, and the event told only that it was made
 			return h.since(ctx, op, e), nil
 		}
@@ -179,13 +179,13 @@ func (h *handle) edit(ctx context.Context, op scopestore.Op, invalid error) (fou
 func (h *handle) since(ctx context.Context, op scopestore.Op, e scopestore.Edited) found {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
 	defer cancel()
-	f, err := h.look(ctx)
+	f, err := h.read(ctx)
 	if err != nil || !f.exists {
 		f = h.none()
 		f.State = []byte("{}")
 	}
 	if f.Version != e.Version {
-		f.State = op.Told(f.State, e.Sum)
+		f.State = op.Recoverable(f.State, e.Sum)
 	}
 	f.Version, f.exists, f.changed = e.Version, true, true
 	return f
@@ -193,15 +193,15 @@ func (h *handle) since(ctx context.Context, op scopestore.Op, e scopestore.Edite
 
 func (h *handle) remove(ctx context.Context) (found, error) {
 	return h.change(ctx, false, func(ctx context.Context, s settings) (found, error) {
-		gone, err := h.home.remove(ctx, scopestore.DeleteArgs{Kind: h.kind, ID: h.id, Want: s.want, Meta: s.meta})
+		gone, err := h.backend.remove(ctx, scopestore.DeleteArgs{Kind: h.kind, ID: h.id, ExpectVersion: s.expected, Meta: s.meta})
 		f := h.none()
 		switch {
 		case err == nil:
 			f.Version, f.changed = gone.Version, true
 		case fault.CodeOf(err) != fault.NotFound:
 			return f, err
-		case s.want != nil && *s.want != events.None:
-			return f, scopestore.Moved(h.kind, h.id, *s.want, events.None)
+		case s.expected != nil && *s.expected != events.None:
+			return f, scopestore.Moved(h.kind, h.id, *s.expected, events.None)
 		}
 		return f, nil
 	})
@@ -216,7 +216,7 @@ func (h *handle) atomic(ctx context.Context, f func(context.Context, []byte) ([]
 				return got, err
 			}
 			if s.Retries >= 0 && attempt > s.Retries {
-				return got, verdict{fault.New(fault.Concurrency,
+				return got, opError{fault.New(fault.Concurrency,
 					"the %s scope %q was changed by others each of the %d times that this was tried: allow more retries, or use a verb that needs none", h.kind, h.id, attempt).
 					With("attempts", attempt)}
 			}
@@ -229,12 +229,12 @@ func (h *handle) atomic(ctx context.Context, f func(context.Context, []byte) ([]
 
 // attempt tries once, and says whether another was faster.
 func (h *handle) attempt(ctx context.Context, s settings, f func(context.Context, []byte) ([]byte, error)) (got found, lost bool, err error) {
-	seen, err := h.look(ctx)
+	seen, err := h.read(ctx)
 	if err != nil {
 		return got, false, err
 	}
-	if !scopestore.Met(s.want, seen.Version) {
-		return got, false, scopestore.Moved(h.kind, h.id, *s.want, seen.Version)
+	if !scopestore.Met(s.expected, seen.Version) {
+		return got, false, scopestore.Moved(h.kind, h.id, *s.expected, seen.Version)
 	}
 	var state []byte
 	if seen.exists {
@@ -248,14 +248,14 @@ func (h *handle) attempt(ctx context.Context, s settings, f func(context.Context
 		err = ctx.Err()
 	}
 	if err != nil {
-		return got, false, verdict{err}
+		return got, false, opError{err}
 	}
 	if next == nil { // that it changes nothing must hold of the store, not of what was read a while ago
-		now, err := h.look(ctx)
+		now, err := h.read(ctx)
 		return now, err == nil && now.Version != seen.Version, err
 	}
-	put, err := h.home.put(ctx, scopestore.PutArgs{Kind: h.kind, ID: h.id, Want: &seen.Version, State: next, TTL: s.TTL, Meta: s.meta})
-	if fault.CodeOf(err) == fault.Concurrency && (s.want == nil || *s.want == scopestore.Some) {
+	put, err := h.backend.put(ctx, scopestore.PutArgs{Kind: h.kind, ID: h.id, ExpectVersion: &seen.Version, State: next, TTL: s.TTL, Meta: s.meta})
+	if fault.CodeOf(err) == fault.Concurrency && (s.expected == nil || *s.expected == scopestore.Some) {
 		return got, true, nil
 	}
 	return found{Scope: put, exists: true, changed: true}, false, err
@@ -264,7 +264,7 @@ func (h *handle) attempt(ctx context.Context, s settings, f func(context.Context
 // pause waits before the next try, longer each time. A transaction does not: it holds what
 // others wait for, and has locked what it was refused.
 func (h *handle) pause(ctx context.Context, attempt int) error {
-	if !h.home.traits().queued {
+	if !h.backend.traits().queued {
 		return ctx.Err()
 	}
 	return clock.Wait(ctx, clock.Jitter(firstPause<<min(attempt-1, 7)))

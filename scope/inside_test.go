@@ -61,15 +61,15 @@ func tallyIn(d holdfast.Doer) scope.Scope[tallied] {
 
 func newProgram() *program {
 	p := &program{failed: make(map[string]bool)}
-	p.bills = lifecycle.MustParse[struct{}]([]byte(billConfig)).Covered().Action("Close", func(_ context.Context, a *lifecycle.Act[struct{}]) error {
-		a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+	p.bills = lifecycle.MustParse[struct{}]([]byte(billConfig)).RecoveredBy().Action("Close", func(_ context.Context, a *lifecycle.Act[struct{}]) error {
+		a.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := tallyIn(tx).Inc(ctx, "closed", 1)
 			return p.once("bill", err)
 		})
 		return nil
 	}, lifecycle.Transactional())
 	p.chase = run.Define("chase", "1", run.Task("count", func(ctx context.Context, _ int) (int, error) {
-		return 1, run.Commit(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		return 1, run.WriteTx(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := tallyIn(tx).Atomic(ctx, func(_ context.Context, t tallied) (tallied, error) {
 				t.Steps++
 				return t, nil
@@ -85,7 +85,7 @@ func newProgram() *program {
 		return i.Input, nil
 	}, batch.Options{Backoff: func(int) time.Duration { return time.Millisecond }})
 	p.mails = stream.React("mails", stream.Select{Streams: "^letters$"}, func(_ context.Context, d *stream.Delivery) error {
-		d.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+		d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := tallyIn(tx).Push(ctx, "events", d.Event.Name)
 			return p.once("event", err)
 		})

@@ -42,7 +42,7 @@ func (e *env) ends(n int) {
 // and that the database breaks no invariant on the way.
 func TestNothingIsLeftOfWhatEnded(t *testing.T) {
 	each(t, func(e *env) {
-		hf, err := holdfast.Open(e.ctx, database(e.where), holdfast.Config{Log: slog.New(slog.DiscardHandler), KeepHistory: time.Hour})
+		hf, err := holdfast.Open(e.ctx, database(e.where), holdfast.Config{Log: slog.New(slog.DiscardHandler), HistoryRetention: time.Hour})
 		e.ok(err)
 		e.hf = hf
 		defer hf.Close()

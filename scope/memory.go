@@ -12,20 +12,20 @@ import (
 )
 
 // Store keeps scopes outside any engine. It is safe for concurrent use.
-type Store struct{ home home }
+type Store struct{ backend backend }
 
 // InMemory returns a store that lives as long as the program.
 func InMemory(kinds ...Kind) (s *Store) {
-	m := &memoryHome{cells: make(map[container]cell), floors: make(map[container]int64), hub: wake.NewHub()}
+	m := &memoryBackend{cells: make(map[container]cell), floors: make(map[container]int64), hub: wake.NewHub()}
 	m.ownVerbs = ownVerbs{m}
 	m.bad = m.common.declare(kinds)
 	return &Store{m}
 }
 
-// memoryHome keeps scopes in memory. Callers queue, so nobody is ever faster than another.
-type memoryHome struct {
+// memoryBackend keeps scopes in memory. Callers queue, so nobody is ever faster than another.
+type memoryBackend struct {
 	ownVerbs
-	common house
+	common state
 	bad    error // what is wrong with the kinds that were declared
 	hub    *wake.Hub
 
@@ -36,11 +36,11 @@ type memoryHome struct {
 	kept   int                 // what was left then
 }
 
-func (m *memoryHome) house() *house               { return &m.common }
-func (m *memoryHome) traits() traits              { return traits{queued: true, alone: true} }
-func (m *memoryHome) ready(context.Context) error { return m.bad }
+func (m *memoryBackend) state() *state               { return &m.common }
+func (m *memoryBackend) traits() traits              { return traits{queued: true, alone: true} }
+func (m *memoryBackend) ready(context.Context) error { return m.bad }
 
-func (m *memoryHome) get(ctx context.Context, kind, id string) (scopestore.Scope, error) {
+func (m *memoryBackend) get(ctx context.Context, kind, id string) (scopestore.Scope, error) {
 	now, at := clock.Now(), container{workspace: store.WorkspaceOf(ctx), kind: kind, id: id}
 	if err := store.CheckWorkspace(at.workspace); err != nil {
 		return scopestore.Scope{}, err
@@ -54,7 +54,7 @@ func (m *memoryHome) get(ctx context.Context, kind, id string) (scopestore.Scope
 	return c.scope(kind, id, now), nil
 }
 
-func (m *memoryHome) change(ctx context.Context, kind, id string, f change) (answer, error) {
+func (m *memoryBackend) change(ctx context.Context, kind, id string, f change) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
@@ -72,7 +72,7 @@ func (m *memoryHome) change(ctx context.Context, kind, id string, f change) (ans
 	return got, nil
 }
 
-func (m *memoryHome) cell(at container) cell {
+func (m *memoryBackend) cell(at container) cell {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c, there := m.cells[at]; there {
@@ -81,7 +81,7 @@ func (m *memoryHome) cell(at container) cell {
 	return none(m.floors[at.kindOf()])
 }
 
-func (m *memoryHome) keep(at container, c cell, now time.Time) {
+func (m *memoryBackend) keep(at container, c cell, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.cells[at] = c; c.state == nil {
@@ -91,7 +91,7 @@ func (m *memoryHome) keep(at container, c cell, now time.Time) {
 }
 
 // drop forgets a scope, but not how far the versions had come. REQUIRES: mu
-func (m *memoryHome) drop(at container, c cell) {
+func (m *memoryBackend) drop(at container, c cell) {
 	kind := at.kindOf()
 	m.floors[kind] = max(m.floors[kind], c.version+1)
 	delete(m.cells, at)
@@ -100,7 +100,7 @@ func (m *memoryHome) drop(at container, c cell) {
 // sweep forgets what has ended, when as much was written as was left the last time. So it
 // costs each write as much as looking at two scopes, and no more than half of what is kept
 // has ended long ago. REQUIRES: mu
-func (m *memoryHome) sweep(now time.Time) {
+func (m *memoryBackend) sweep(now time.Time) {
 	if m.busy++; m.busy <= m.kept+1000 {
 		return
 	}
@@ -113,7 +113,7 @@ func (m *memoryHome) sweep(now time.Time) {
 	m.kept = len(m.cells)
 }
 
-func (m *memoryHome) watch(kind, id string) watching {
+func (m *memoryBackend) watch(kind, id string) watching {
 	woken, end := m.hub.Wait(scopestore.Topic(kind, id))
 	return watching{woken: woken, end: end, every: watchEvery}
 }

@@ -44,7 +44,7 @@ type outcome struct {
 // decide has a function decide, and waits for it no longer than the context lasts. What it
 // returns after that is dropped: nobody is there to write it.
 func (h *handle) decide(ctx context.Context, state []byte, f func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
-	if !h.home.traits().queued { // a transaction is used by one goroutine
+	if !h.backend.traits().queued { // a transaction is used by one goroutine
 		return f(ctx, state)
 	}
 	done := make(chan outcome, 1)
@@ -269,16 +269,16 @@ func recognized(b, a []json.RawMessage, from, changed, gone []int) {
 	}
 }
 
-// marks are what items of a list are known by: each begins with what it is, an id, a text or a
+// fingerprints are what items of a list are known by: each begins with what it is, an id, a text or a
 // number.
-type marks struct {
+type fingerprints struct {
 	of   []map[string]bool
 	id   []string
 	only map[string]int // the item, of what one alone has
 }
 
-func signs(all []json.RawMessage) marks {
-	m := marks{of: make([]map[string]bool, len(all)), id: make([]string, len(all)), only: make(map[string]int)}
+func signs(all []json.RawMessage) fingerprints {
+	m := fingerprints{of: make([]map[string]bool, len(all)), id: make([]string, len(all)), only: make(map[string]int)}
 	twice := make(map[string]bool)
 	for i, item := range all {
 		m.of[i] = make(map[string]bool)

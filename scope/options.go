@@ -59,14 +59,14 @@ func Retries(n int) Option { return func(s *settings) { s.Retries = n } }
 // kind, less than 0 for ever.
 func TTL(d time.Duration) Option { return func(s *settings) { s.TTL = d } }
 
-// At makes changes only while the scope is at a version; else they are [ErrPrecondition].
-func At(version int64) Option { return func(s *settings) { s.want = &version } }
+// ExpectVersion makes changes only while the scope is at a version; else they are [ErrPrecondition].
+func ExpectVersion(version int64) Option { return func(s *settings) { s.expected = &version } }
 
 // Absent makes changes only while there is no such scope.
-func Absent() Option { return At(events.None) }
+func Absent() Option { return ExpectVersion(events.None) }
 
 // Present makes changes only while there is one, at whatever version.
-func Present() Option { return At(scopestore.Some) }
+func Present() Option { return ExpectVersion(scopestore.Some) }
 
 // By says who makes the changes, for the history.
 func By(actor string) Option { return func(s *settings) { s.meta.Actor = actor } }
@@ -74,8 +74,8 @@ func By(actor string) Option { return func(s *settings) { s.meta.Actor = actor }
 // settings are a kind's, with what is said of one handle.
 type settings struct {
 	Kind
-	want *int64
-	meta events.Meta
+	expected *int64
+	meta     events.Meta
 }
 
 // Kinds is a [holdfast.Part] that says how scopes of some kinds behave.
@@ -85,18 +85,18 @@ type kindsPart []Kind
 
 // Start implements [holdfast.Part].
 func (p kindsPart) Start(_ context.Context, e *holdfast.Engine) error {
-	return shared(engine.Of(e).Port().Places).declare(p)
+	return shared(engine.Of(e).Runner().Directory).declare(p)
 }
 
-// house is what all handles on one store have in common.
-type house struct {
-	lines lines
-	alarm clock.Alarm // for budgets
-	mu    sync.Mutex
-	kinds map[string]Kind
+// state is what all handles on one store have in common.
+type state struct {
+	queues queues
+	alarm  clock.Alarm // for budgets
+	mu     sync.Mutex
+	kinds  map[string]Kind
 }
 
-func (h *house) declare(kinds []Kind) error {
+func (h *state) declare(kinds []Kind) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, k := range kinds {
@@ -115,7 +115,7 @@ func (h *house) declare(kinds []Kind) error {
 }
 
 // settle fills in what a handle leaves open: as its kind says, as all do.
-func (h *house) settle(kind string, s settings) settings {
+func (h *state) settle(kind string, s settings) settings {
 	h.mu.Lock()
 	k := h.kinds[kind]
 	h.mu.Unlock()
@@ -132,8 +132,8 @@ func (h *house) settle(kind string, s settings) settings {
 	return s
 }
 
-// checkWant refuses a version that there cannot be.
-func checkWant(want *int64) error {
+// checkExpected refuses a version that there cannot be.
+func checkExpected(want *int64) error {
 	if want != nil && *want < scopestore.Some {
 		return fault.New(fault.Validation, "the version is %d: it is 0 or more", *want)
 	}

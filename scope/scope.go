@@ -39,23 +39,23 @@ type Scope[T any] struct{ handle *handle }
 func In[T any](d holdfast.Doer, kind, id string, o ...Option) Scope[T] {
 	switch d := store.DoerOf(d).(type) {
 	case *engine.Engine:
-		return handled[T](&engineHome{verbs{d, shared(d.Port().Places)}, d}, kind, id, o)
+		return handled[T](&engineBackend{verbs{d, shared(d.Runner().Directory)}, d}, kind, id, o)
 	case *store.Tx:
-		return handled[T](&txHome{verbs{d, shared(d.Places())}}, kind, id, o)
+		return handled[T](&txBackend{verbs{d, shared(d.Directory())}}, kind, id, o)
 	}
 	return handled[T](nil, kind, id, o) // nobody else is a Doer
 }
 
 // Of returns a handle on a scope in a store of its own.
 func Of[T any](s *Store, kind, id string, o ...Option) Scope[T] {
-	return handled[T](s.home, kind, id, o)
+	return handled[T](s.backend, kind, id, o)
 }
 
 // Memory returns a handle on a container of its own, in memory.
 func Memory[T any](o ...Option) Scope[T] { return Of[T](InMemory(), "memory", "-", o...) }
 
-func handled[T any](in home, kind, id string, o []Option) Scope[T] {
-	h := &handle{home: in, kind: kind, id: id}
+func handled[T any](in backend, kind, id string, o []Option) Scope[T] {
+	h := &handle{backend: in, kind: kind, id: id}
 	for _, f := range o {
 		f(&h.given)
 	}

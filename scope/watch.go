@@ -25,10 +25,10 @@ func (s Scope[T]) Watch(ctx context.Context) (<-chan Change[T], error) {
 	if err := checkNames(h.kind, h.id); err != nil {
 		return nil, err
 	}
-	if err := h.home.ready(ctx); err != nil {
+	if err := h.backend.ready(ctx); err != nil {
 		return nil, err
 	}
-	w := h.home.watch(h.kind, h.id)
+	w := h.backend.watch(h.kind, h.id)
 	if w.woken == nil {
 		w.end()
 		return nil, fault.New(fault.Validation, "a transaction cannot be watched: nobody else changes it. Watch the engine's")
@@ -52,9 +52,9 @@ type watching struct {
 	rest func(ctx context.Context, seen int64) (due <-chan struct{}, end func(), ok bool)
 }
 
-// lieDown says how long to wait for news when a version was seen, and has somebody else look
+// park says how long to wait for news when a version was seen, and has somebody else look
 // meanwhile if that can be.
-func (w *watching) lieDown(ctx context.Context, seen int64) (long time.Duration, due <-chan struct{}, end func()) {
+func (w *watching) park(ctx context.Context, seen int64) (long time.Duration, due <-chan struct{}, end func()) {
 	if w.rest != nil {
 		if due, end, ok := w.rest(ctx, seen); ok {
 			return wake.Seldom, due, end
@@ -80,9 +80,9 @@ func watch[T any](ctx context.Context, w watching, get func(context.Context) (Sn
 		switch {
 		case err != nil:
 		case now.Exists:
-			long, due, rise = w.lieDown(ctx, now.Version)
+			long, due, rise = w.park(ctx, now.Version)
 		default:
-			long, due, rise = w.lieDown(ctx, -1)
+			long, due, rise = w.park(ctx, -1)
 		}
 		if now := (Change[T]{now, err}); !told || differs(last, now) {
 			next, news = now, out

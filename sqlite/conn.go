@@ -27,7 +27,7 @@ type conn struct {
 	// exposed says that the user has the transaction too, through Raw.
 	exposed bool
 	// revisions of registries, as this transaction has read them.
-	revisions map[store.Place]int64
+	revisions map[store.Partition]int64
 	// did is the row that the "do" of a script returned, where wants asked for it.
 	did   []any
 	wants bool

@@ -186,7 +186,7 @@ func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
 	if _, err := stream.Append(ctx, d, name, 0, event("c", "")); !errors.Is(err, holdfast.ErrConcurrency) {
 		return fmt.Errorf("an append behind the head: %w", err)
 	}
-	for _, read := range []func(context.Context, holdfast.Doer, string, stream.Version, int) ([]stream.Event, error){stream.Read, stream.ReadBack} {
+	for _, read := range []func(context.Context, holdfast.Doer, string, stream.Version, int) ([]stream.Event, error){stream.Read, stream.ReadBackward} {
 		all, err := read(ctx, d, name, 1, 0)
 		if err != nil || len(all) == 0 {
 			return fmt.Errorf("read %d events: %w", len(all), err)

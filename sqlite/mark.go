@@ -21,7 +21,7 @@ func (c *conn) known(ctx context.Context, cmd store.Command) error {
 	if !ok {
 		return nil
 	}
-	at := cmd.Place()
+	at := cmd.Partition()
 	have, seen := c.revisions[at]
 	if !seen {
 		if c.joined {
@@ -33,7 +33,7 @@ func (c *conn) known(ctx context.Context, cmd store.Command) error {
 			return err
 		}
 		if c.revisions == nil {
-			c.revisions = make(map[store.Place]int64)
+			c.revisions = make(map[store.Partition]int64)
 		}
 		c.revisions[at] = have
 	}
@@ -43,7 +43,7 @@ func (c *conn) known(ctx context.Context, cmd store.Command) error {
 	return nil
 }
 
-func (c *conn) revision(ctx context.Context, at store.Place, into *int64) error {
+func (c *conn) revision(ctx context.Context, at store.Partition, into *int64) error {
 	st := &statement{text: revisionText}
 	rows, err := c.rows(ctx, st, []any{int64(at.Shard), at.Workspace})
 	if err != nil {
@@ -66,8 +66,8 @@ func (c *conn) mark(ctx context.Context, cmd store.Command) error {
 	if marks == "" {
 		return nil
 	}
-	id, at := cmd.ID(), cmd.Place()
-	text := markTexts[cmd.Decl().Marks]
+	id, at := cmd.ID(), cmd.Partition()
+	text := markTexts[cmd.Decl().Events]
 	_, err := c.exec(ctx, &text, []any{int64(at.Shard), at.Workspace, id[:], marks})
 	return c.store.fault(err)
 }
@@ -82,9 +82,9 @@ const revisionText = `SELECT coalesce((SELECT g.revision FROM holdfast_registry 
 // markTexts are the statements that mark what a command has written to one of
 // the two tables of events: ?1 shard, ?2 workspace, ?3 command, ?4 reactions as
 // a JSON list.
-var markTexts = map[store.Marks]statement{
-	store.EventMarks:   markText("holdfast_event"),
-	store.HistoryMarks: markText("holdfast_history"),
+var markTexts = map[store.EventTable]statement{
+	store.StreamEvents:  markText("holdfast_event"),
+	store.HistoryEvents: markText("holdfast_history"),
 }
 
 func markText(table string) statement {

@@ -83,7 +83,7 @@ func with(d *Database, options []Option) *Database {
 // The transaction must hold SQLite's write lock or be able to take it: begin
 // it immediate (_txlock=immediate), or join before it reads anything.
 func Join(e *holdfast.Engine, tx *sql.Tx) (holdfast.Tx, error) {
-	port := engine.Of(e).Port()
+	port := engine.Of(e).Runner()
 	s, ok := port.Base().(*adapter)
 	if !ok {
 		return nil, fault.New(fault.Validation, "the engine is not on SQLite: join it with the package of its own database")
@@ -91,7 +91,7 @@ func Join(e *holdfast.Engine, tx *sql.Tx) (holdfast.Tx, error) {
 	if _, err := tx.Exec(takeLock); err != nil {
 		return nil, joinFault(err)
 	}
-	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Places), nil
+	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Directory), nil
 }
 
 // Raw returns the transaction under one of the engine's, for the program's own tables.

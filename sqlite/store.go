@@ -120,8 +120,8 @@ func texts() (store.Texts, error) {
 		texts[name] = tokens.Replace(text)
 	}
 	for _, d := range store.Decls() {
-		if d.Impatient != "" { // there is one writer, and nobody to wait for
-			texts[d.Name] = texts[d.Impatient]
+		if d.NoWait != "" { // there is one writer, and nobody to wait for
+			texts[d.Name] = texts[d.NoWait]
 		}
 	}
 	return texts, nil

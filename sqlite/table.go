@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-var _ store.OwnTables = (*adapter)(nil)
+var _ store.UserTables = (*adapter)(nil)
 
 // table is a table of the user's own.
 //
@@ -129,9 +129,9 @@ type rowsOf interface {
 }
 
 // Read returns a row, through a transaction or outside of any.
-func (t *table) Read(ctx context.Context, sc store.Conn, workspace, id string) (row store.OwnRow, found bool, err error) {
+func (t *table) Read(ctx context.Context, sc store.Conn, workspace, id string) (row store.UserRow, found bool, err error) {
 	args := []any{t.key(workspace), id}
-	var rows []store.OwnRow
+	var rows []store.UserRow
 	if sc == nil {
 		rows, err = t.outside(ctx, t.read, args)
 	} else if c, wrong := t.conn(ctx, sc); wrong != nil {
@@ -149,7 +149,7 @@ func (t *table) Read(ctx context.Context, sc store.Conn, workspace, id string) (
 }
 
 // In returns rows that are in one of some statuses, by their ids.
-func (t *table) In(ctx context.Context, statuses []string, limit int) ([]store.OwnRow, error) {
+func (t *table) In(ctx context.Context, statuses []string, limit int) ([]store.UserRow, error) {
 	if len(statuses) == 0 || limit <= 0 {
 		return nil, nil
 	}
@@ -161,7 +161,7 @@ func (t *table) In(ctx context.Context, statuses []string, limit int) ([]store.O
 }
 
 // outside reads outside of any transaction.
-func (t *table) outside(ctx context.Context, text string, args []any) (rows []store.OwnRow, err error) {
+func (t *table) outside(ctx context.Context, text string, args []any) (rows []store.UserRow, err error) {
 	if !t.store.owned { // of a pool of one, an update may have the only connection
 		wait, cancel := context.WithTimeout(ctx, longTurn)
 		defer cancel()
@@ -174,7 +174,7 @@ func (t *table) outside(ctx context.Context, text string, args []any) (rows []st
 	return rows, err
 }
 
-func (t *table) query(ctx context.Context, q rowsOf, text string, args []any) (all []store.OwnRow, err error) {
+func (t *table) query(ctx context.Context, q rowsOf, text string, args []any) (all []store.UserRow, err error) {
 	rows, err := q.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, t.fault(err)
@@ -191,7 +191,7 @@ func (t *table) query(ctx context.Context, q rowsOf, text string, args []any) (a
 }
 
 // scan reads a row, with its data if the statement returns it.
-func (t *table) scan(rows *sql.Rows) (row store.OwnRow, err error) {
+func (t *table) scan(rows *sql.Rows) (row store.UserRow, err error) {
 	names, err := rows.Columns()
 	if err != nil {
 		return row, err

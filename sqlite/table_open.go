@@ -14,7 +14,7 @@ import (
 
 // OpenTable looks a table of the user's own up in the file. SQLite does not tell
 // upper from lower case in names.
-func (s *adapter) OpenTable(ctx context.Context, want store.Table) (store.OwnTable, error) {
+func (s *adapter) OpenTable(ctx context.Context, want store.Table) (store.UserTable, error) {
 	name, err := checkTable(want)
 	if err != nil {
 		return nil, err

@@ -25,9 +25,9 @@ var orders = store.Table{Name: "orders", ID: "id", Status: "status", Version: "v
 
 const plainOrders = `id INTEGER PRIMARY KEY, status TEXT, version INTEGER, note TEXT`
 
-func openTable(t *testing.T, hf *holdfast.Engine, want store.Table) store.OwnTable {
+func openTable(t *testing.T, hf *holdfast.Engine, want store.Table) store.UserTable {
 	t.Helper()
-	own, err := engine.Of(hf).Port().Base().(store.OwnTables).OpenTable(t.Context(), want)
+	own, err := engine.Of(hf).Runner().Base().(store.UserTables).OpenTable(t.Context(), want)
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -36,7 +36,7 @@ func openTable(t *testing.T, hf *holdfast.Engine, want store.Table) store.OwnTab
 
 func tableError(t *testing.T, hf *holdfast.Engine, want store.Table) error {
 	t.Helper()
-	_, err := engine.Of(hf).Port().Base().(store.OwnTables).OpenTable(t.Context(), want)
+	_, err := engine.Of(hf).Runner().Base().(store.UserTables).OpenTable(t.Context(), want)
 	return err
 }
 
@@ -51,7 +51,7 @@ func beside(t *testing.T, statements ...string) (*holdfast.Engine, *sql.DB) {
 }
 
 // newOrders is an engine beside a table of orders.
-func newOrders(t *testing.T, columns string, statements ...string) (*holdfast.Engine, *sql.DB, store.OwnTable) {
+func newOrders(t *testing.T, columns string, statements ...string) (*holdfast.Engine, *sql.DB, store.UserTable) {
 	t.Helper()
 	hf, db := beside(t, append([]string{`CREATE TABLE orders (` + columns + `)`}, statements...)...)
 	return hf, db, openTable(t, hf, orders)
@@ -63,7 +63,7 @@ type wrapped struct{ store.Conn }
 func (w wrapped) Unwrap() store.Conn { return w.Conn }
 
 // move moves a row in a transaction of its own.
-func move(t *testing.T, hf *holdfast.Engine, own store.OwnTable, workspace, id, from, to string, want *int64) (version int64, moved bool) {
+func move(t *testing.T, hf *holdfast.Engine, own store.UserTable, workspace, id, from, to string, want *int64) (version int64, moved bool) {
 	t.Helper()
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) (err error) {
 		version, moved, err = own.Move(ctx, wrapped{store.TxOf(tx).Conn()}, workspace, id, from, to, want)
@@ -75,21 +75,21 @@ func move(t *testing.T, hf *holdfast.Engine, own store.OwnTable, workspace, id, 
 	return version, moved
 }
 
-func wantMove(t *testing.T, hf *holdfast.Engine, own store.OwnTable, id, from, to string, version int64) {
+func wantMove(t *testing.T, hf *holdfast.Engine, own store.UserTable, id, from, to string, version int64) {
 	t.Helper()
 	if v, moved := move(t, hf, own, "", id, from, to, nil); !moved || v != version {
 		t.Errorf("%q from %q to %q: version %d, %t", id, from, to, v, moved)
 	}
 }
 
-func wantNoMove(t *testing.T, hf *holdfast.Engine, own store.OwnTable, id, from, to string) {
+func wantNoMove(t *testing.T, hf *holdfast.Engine, own store.UserTable, id, from, to string) {
 	t.Helper()
 	if v, moved := move(t, hf, own, "", id, from, to, nil); moved || v != 0 {
 		t.Errorf("%q moved from %q to %q, version %d", id, from, to, v)
 	}
 }
 
-func wantRow(t *testing.T, own store.OwnTable, workspace, id, status string, version int64) store.OwnRow {
+func wantRow(t *testing.T, own store.UserTable, workspace, id, status string, version int64) store.UserRow {
 	t.Helper()
 	row, found, err := own.Read(t.Context(), nil, workspace, id)
 	if err != nil {
@@ -101,7 +101,7 @@ func wantRow(t *testing.T, own store.OwnTable, workspace, id, status string, ver
 	return row
 }
 
-func wantNoRow(t *testing.T, own store.OwnTable, workspace, id string) {
+func wantNoRow(t *testing.T, own store.UserTable, workspace, id string) {
 	t.Helper()
 	if row, found, err := own.Read(t.Context(), nil, workspace, id); found || err != nil {
 		t.Errorf("%q/%q gives %+v, %t, %v", workspace, id, row, found, err)
@@ -110,7 +110,7 @@ func wantNoRow(t *testing.T, own store.OwnTable, workspace, id string) {
 
 // wantAbsent looks for rows that are not there, inside one transaction, which must
 // stay usable.
-func wantAbsent(t *testing.T, hf *holdfast.Engine, own store.OwnTable, ids []string, from, to string) {
+func wantAbsent(t *testing.T, hf *holdfast.Engine, own store.UserTable, ids []string, from, to string) {
 	t.Helper()
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		for _, id := range ids {
@@ -154,7 +154,7 @@ func TestTableReadsTheWholeRowAsJSON(t *testing.T) {
 	t.Parallel()
 	hf, _, own := newOrders(t, plainOrders+`, t TEXT, raw BLOB, doc JSON, at DATETIME, f REAL, small REAL, none TEXT, broken JSON, yes BOOLEAN, bad TEXT, gen TEXT AS (note || '!')`,
 		`INSERT INTO orders VALUES (1, 'new', 0, 'a "b"' || char(10), 'tee', x'00ff', '{"a": [1]}', '2026-01-02 03:04:05', -9e999, 0.5, NULL, '{x', 1, CAST(x'61ff62' AS TEXT))`)
-	check := func(row store.OwnRow) {
+	check := func(row store.UserRow) {
 		var data map[string]any
 		if err := json.Unmarshal(row.Data, &data); err != nil {
 			t.Fatalf("%s: %v", row.Data, err)
@@ -260,7 +260,7 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 	firm := openTable(t, hf, store.Table{Name: "firm", ID: "id", Status: "status", Version: "version"})
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		for _, c := range []struct {
-			own               store.OwnTable
+			own               store.UserTable
 			id, from, to, why string
 		}{
 			{own, "a", "new", "never", "CHECK"},

@@ -31,13 +31,13 @@ type CloseOptions struct {
 	Mode Mode
 	// Snapshot is the data of the one event that a restart leaves, as JSON.
 	Snapshot []byte
-	// Want is the version that the close covers: that of the last event that its
+	// ExpectVersion is the version that the close covers: that of the last event that its
 	// caller has read. If the stream is at another one, the error is
 	// [holdfast.ErrConcurrency] with lastVersion: read on, make the snapshot anew
 	// and close again. A restart needs it, because what was appended after its
 	// snapshot was made would be removed. An archive keeps every event, and a
 	// tombstone removes whatever there is: for them nil takes any version.
-	Want *Version
+	ExpectVersion *Version
 	// Archive, if set, is given the events page by page, in order, before
 	// anything is removed. Meanwhile the stream takes no events. It may be
 	// called again for the same events if closing fails and is repeated. Its
@@ -71,7 +71,7 @@ type Closed struct {
 // appended behind its snapshot. When the stream was closed again since, or
 // truncated beyond the snapshot, a repeated restart is refused.
 func Close(ctx context.Context, e *holdfast.Engine, stream string, o CloseOptions) (Closed, error) {
-	a := streamclose.Args{Stream: stream, Mode: streamclose.Mode(o.Mode), Want: (*int64)(o.Want), Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
+	a := streamclose.Args{Stream: stream, Mode: streamclose.Mode(o.Mode), ExpectVersion: (*int64)(o.ExpectVersion), Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
 	if o.Archive != nil {
 		a.Export = func(ctx context.Context, first, last int64) error {
 			return export(ctx, e, stream, Version(first), Version(last), o.Archive)

@@ -74,7 +74,7 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	o := stream.CloseOptions{Mode: c.mode}
 	if c.mode == stream.Restart {
-		o.Snapshot, o.Want = []byte(`{"n":3}`), new(stream.Version(2))
+		o.Snapshot, o.ExpectVersion = []byte(`{"n":3}`), new(stream.Version(2))
 	}
 	if c.exports {
 		k.exported = 0
@@ -86,7 +86,7 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	closed, err := stream.Close(ctx, hf, "s", o)
 	if errors.Is(err, holdfast.ErrConflict) { // a closer that died has it still
-		return errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.Lease+time.Second))
+		return errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second))
 	}
 	if err != nil {
 		return err
@@ -103,10 +103,10 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 // recover does what a janitor does, after a while: it looks for streams that were
 // left held. What was dropped is not deleted here, for it is of other cases too.
 func (c *closing) recover(ctx context.Context, hf *holdfast.Engine) error {
-	if err := store.Shift(ctx, engine.Of(hf), lease.Lease+time.Second); err != nil {
+	if err := store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second); err != nil {
 		return err
 	}
-	at, err := engine.Of(hf).Place(ctx, store.Write)
+	at, err := engine.Of(hf).Partition(ctx, store.Write)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func TestCrashOfARestart(t *testing.T) {
 		c := &restarting{exports: exports, cases: make(map[string]*restartingCase)}
 		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Do: c.do, Check: c.check, Pairs: true,
 			Recover: func(ctx context.Context, hf *holdfast.Engine) error {
-				return store.Shift(ctx, engine.Of(hf), lease.Lease+time.Second)
+				return store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second)
 			}})
 	}
 }
@@ -208,7 +208,7 @@ func (k *restartingCase) append(ctx context.Context, hf *holdfast.Engine) error 
 	k.appends++
 	_, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: name})
 	if fault.CodeOf(err) == fault.StreamClosed { // a closer that died has it still
-		err = errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.Lease+time.Second))
+		err = errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second))
 	}
 	if err == nil {
 		k.acked = append(k.acked, name)
@@ -231,7 +231,7 @@ func (c *restarting) read(ctx context.Context, hf *holdfast.Engine, k *restartin
 		return err
 	}
 	snapshot, err := json.Marshal(names)
-	k.begun = &stream.CloseOptions{Mode: stream.Restart, Want: &all[len(all)-1].Version, Snapshot: snapshot}
+	k.begun = &stream.CloseOptions{Mode: stream.Restart, ExpectVersion: &all[len(all)-1].Version, Snapshot: snapshot}
 	if c.exports {
 		k.begun.Archive = func(context.Context, []stream.Event) error { return nil }
 	}
@@ -242,7 +242,7 @@ func (c *restarting) close(ctx context.Context, hf *holdfast.Engine, k *restarti
 	closed, err := stream.Close(ctx, hf, "s", *k.begun)
 	switch {
 	case errors.Is(err, holdfast.ErrConflict): // a closer that died has it still
-		return errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.Lease+time.Second))
+		return errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second))
 	case errors.Is(err, holdfast.ErrConcurrency) && k.closed == nil: // as it is told
 		k.begun = nil
 		if err := c.read(ctx, hf, k); err != nil {
@@ -256,7 +256,7 @@ func (c *restarting) close(ctx context.Context, hf *holdfast.Engine, k *restarti
 	if k.closed == nil {
 		k.closed = &closed
 	}
-	if closed != *k.closed || closed.First != *k.begun.Want+1 || closed.Last != closed.First {
+	if closed != *k.closed || closed.First != *k.begun.ExpectVersion+1 || closed.Last != closed.First {
 		return fmt.Errorf("it was told %+v, and then %+v", *k.closed, closed)
 	}
 	return nil
@@ -309,7 +309,7 @@ func TestCrashKeepsWhatIsNotExported(t *testing.T) {
 		},
 		Accepts: []error{full, holdfast.ErrConflict},
 		Recover: func(ctx context.Context, hf *holdfast.Engine) error {
-			return store.Shift(ctx, engine.Of(hf), lease.Lease+time.Second)
+			return store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second)
 		},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
 			last, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "b"})

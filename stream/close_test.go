@@ -65,15 +65,15 @@ func TestCloseWants(t *testing.T) {
 		if _, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "a"}, stream.Event{Name: "b"}); err != nil {
 			t.Fatal(err)
 		}
-		o := stream.CloseOptions{Mode: stream.Restart, Snapshot: []byte(`{}`), Want: new(stream.Version(0))}
+		o := stream.CloseOptions{Mode: stream.Restart, Snapshot: []byte(`{}`), ExpectVersion: new(stream.Version(0))}
 		if _, err := stream.Close(ctx, hf, "s", o); !errors.Is(err, holdfast.ErrConcurrency) {
 			t.Errorf("got %v", err)
 		}
-		o.Want = nil
+		o.ExpectVersion = nil
 		if _, err := stream.Close(ctx, hf, "s", o); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("got %v", err)
 		}
-		o.Want = new(stream.Version(1))
+		o.ExpectVersion = new(stream.Version(1))
 		for range 2 {
 			if got, err := stream.Close(ctx, hf, "s", o); err != nil || got != (stream.Closed{Stream: "s", Mode: stream.Restart, First: 2, Last: 2}) {
 				t.Errorf("%+v, %v", got, err)

@@ -162,7 +162,7 @@ func Follow(ctx context.Context, e *holdfast.Engine, after Cursor, f func(FeedEv
 	defer stop(nil)
 	read := store.NewBudget(followBytes)
 	p := wake.Poller{Hub: engine.Of(e).Hub(), Topics: []string{feed.Topic(store.WorkspaceOf(ctx))}, Log: engine.Of(e).Reactions().Log,
-		Look: func(ctx context.Context) (bool, error) {
+		Poll: func(ctx context.Context) (bool, error) {
 			if err := OpenFeed(ctx, e); err != nil { // the workspace may be one of later
 				return false, err
 			}

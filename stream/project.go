@@ -24,7 +24,7 @@ type Projection struct {
 func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, Event) error,
 	clear func(context.Context, holdfast.Tx) error, o Options) *Projection {
 	body := func(_ context.Context, d *Delivery) error {
-		d.Commit(func(ctx context.Context, tx holdfast.Tx) error { return apply(ctx, tx, d.Event) })
+		d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error { return apply(ctx, tx, d.Event) })
 		return nil
 	}
 	return &Projection{reaction: reaction{name: name, sel: sel, body: body, o: o}, clear: clear}
@@ -37,7 +37,7 @@ func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, E
 func (p *Projection) Rebuild(ctx context.Context, e *holdfast.Engine) error {
 	_, err := reactions.Rebuild(ctx, engine.Of(e), p.name, store.TxFunc(p.clear))
 	if err == nil {
-		engine.Of(e).Hub().Wake([]string{store.MarkTopic(p.name)})
+		engine.Of(e).Hub().Wake([]string{store.DueTopic(p.name)})
 	}
 	return err
 }

@@ -30,9 +30,9 @@ type Options struct {
 	// Retries is how often an event is tried again before the stream is
 	// blocked for the reaction; 0 is 3, [Never] is not at all.
 	Retries int
-	// MaxDeaths is how many workers may die on a stream before it is blocked;
+	// MaxCrashes is how many workers may die on a stream before it is blocked;
 	// 0 is 5.
-	MaxDeaths int
+	MaxCrashes int
 	// SkipOnError skips an event that has failed for good, rather than block
 	// its stream. That it was skipped is recorded.
 	SkipOnError bool
@@ -87,16 +87,16 @@ type Delivery struct {
 	inner *reactions.Delivery
 }
 
-// Commit adds what is written with the acknowledgement of the event, in one
+// WriteTx adds what is written with the acknowledgement of the event, in one
 // transaction: both are kept, or neither. f may run again, as in
 // [holdfast.Engine.Update]; it runs after the body has returned nil.
-func (d *Delivery) Commit(f func(context.Context, holdfast.Tx) error) {
+func (d *Delivery) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	d.inner.Commit(store.TxFunc(f))
 }
 
-// Later is what a body returns to have its event delivered again after a while.
+// Snooze is what a body returns to have its event delivered again after a while.
 // It counts as no failure.
-func Later(after time.Duration) error { return &reactions.Later{After: after} }
+func Snooze(after time.Duration) error { return &reactions.Snoozed{After: after} }
 
 // React makes a reaction: named code that is given every event that sel chooses,
 // stream by stream in order, also those of before unless o says otherwise. Hand
@@ -105,7 +105,7 @@ func Later(after time.Duration) error { return &reactions.Later{After: after} }
 //
 // An event is delivered until f returns nil for it: again after a failure, and
 // again if the node dies before the acknowledgement is recorded. What f writes
-// through [Delivery.Commit] applies once. An error is tried again after a pause;
+// through [Delivery.WriteTx] applies once. An error is tried again after a pause;
 // past the retries, or at once if it is [holdfast.NonRetryable], the stream is
 // blocked for this reaction and nothing else ([Unblock]).
 func React(name string, sel Select, f func(context.Context, *Delivery) error, o Options) holdfast.Part {
@@ -151,7 +151,7 @@ func (r *reaction) definition() reactions.Definition {
 	if r.o.Retries == Never {
 		d.MaxRetries = 0
 	}
-	d.MaxDeaths = cmp.Or(r.o.MaxDeaths, d.MaxDeaths)
+	d.MaxCrashes = cmp.Or(r.o.MaxCrashes, d.MaxCrashes)
 	d.BlockOnError, d.Priority, d.Program = !r.o.SkipOnError, r.o.Priority, true
 	d.Lease = cmp.Or(r.o.Lease, d.Lease)
 	b := r.o.Backoff

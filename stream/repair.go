@@ -29,7 +29,7 @@ type Position struct {
 	Due       Version // the last version that is known to concern the reaction
 	Head      Version // the last version of the stream
 	Failures  int
-	Deaths    int
+	Crashes   int
 	// LostHandOuts counts hand-outs in a row to workers elsewhere of whom nothing was heard.
 	LostHandOuts int
 	Blocked      bool
@@ -105,7 +105,7 @@ func positions(all []reactions.Position) []Position {
 	out := make([]Position, len(all))
 	for i, p := range all {
 		out[i] = Position{Reaction: p.Reaction, Stream: p.Stream, Watermark: Version(p.Watermark), Due: Version(p.Due), Head: Version(p.Head),
-			Failures: p.Failures, Deaths: p.Deaths, LostHandOuts: p.Lost, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
+			Failures: p.Failures, Crashes: p.Crashes, LostHandOuts: p.Lost, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
 			Holder: p.Holder, Until: p.Until, DueAt: p.DueAt, Generation: p.Generation, ResetRequested: p.ResetRequested}
 	}
 	return out

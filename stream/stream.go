@@ -58,7 +58,7 @@ func Append(ctx context.Context, d holdfast.Doer, stream string, want Version, a
 	a := events.AppendArgs{Stream: stream}
 	if want != Any {
 		v := int64(want)
-		a.Want = &v
+		a.ExpectVersion = &v
 	}
 	for i, e := range all {
 		if err := checkSealed(e); err != nil {
@@ -77,9 +77,9 @@ func Read(ctx context.Context, d holdfast.Doer, stream string, from Version, lim
 	return read(ctx, d, events.ReadArgs{Stream: stream, From: int64(from), Limit: limit})
 }
 
-// ReadBack returns up to limit events of a stream from a version backward,
+// ReadBackward returns up to limit events of a stream from a version backward,
 // newest first; from a negative version, it begins at the end.
-func ReadBack(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
+func ReadBackward(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
 	return read(ctx, d, events.ReadArgs{Stream: stream, From: int64(from), Limit: limit, Backward: true})
 }
 

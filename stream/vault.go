@@ -96,9 +96,9 @@ func (v *Vault) Read(ctx context.Context, d holdfast.Doer, stream string, from V
 	return v.opened(ctx, d)(Read(ctx, d, stream, from, limit))
 }
 
-// ReadBack is [ReadBack], and decrypts what it finds, as Open does.
-func (v *Vault) ReadBack(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
-	return v.opened(ctx, d)(ReadBack(ctx, d, stream, from, limit))
+// ReadBackward is [ReadBackward], and decrypts what it finds, as Open does.
+func (v *Vault) ReadBackward(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
+	return v.opened(ctx, d)(ReadBackward(ctx, d, stream, from, limit))
 }
 
 func (v *Vault) opened(ctx context.Context, d holdfast.Doer) func([]Event, error) ([]Event, error) {

@@ -72,7 +72,7 @@ func TestAVaultGivesBackWhatItTook(t *testing.T) {
 		if got := shown(t, again, other, "s"); got != want {
 			t.Errorf("read %s", got)
 		}
-		back, err := again.ReadBack(t.Context(), other, "s", -1, 2)
+		back, err := again.ReadBackward(t.Context(), other, "s", -1, 2)
 		if err != nil || len(back) != 2 || string(back[1].Data) != `"text"` || back[1].Subject != "bob" {
 			t.Errorf("read back %+v, %v", back, err)
 		}

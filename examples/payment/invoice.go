@@ -64,7 +64,7 @@ func applyPayment(s *stage.Stage, g *gateway) func(context.Context, *lifecycle.A
 		s.Danger("charged")
 
 		// The payment and the credit commit with the status, or not at all.
-		a.Commit(func(ctx context.Context, tx holdfast.Tx) error { return p.write(ctx, s.DB.In(tx)) })
+		a.WriteTx(func(ctx context.Context, tx holdfast.Tx) error { return p.write(ctx, s.DB.In(tx)) })
 		return nil
 	}
 }

@@ -62,7 +62,7 @@ func regenerate(s *stage.Stage) func(context.Context, *lifecycle.Act[Invoice]) e
 
 		// The writes are the transition: they commit with the status, or not at all.
 		// If this process was too slow and has lost its claim, they are refused.
-		a.Commit(func(ctx context.Context, tx holdfast.Tx) error { return c.write(ctx, s.DB.In(tx)) })
+		a.WriteTx(func(ctx context.Context, tx holdfast.Tx) error { return c.write(ctx, s.DB.In(tx)) })
 		return nil
 	}
 }

@@ -22,11 +22,11 @@ var layers = map[string][]string{
 		// what a program declares, and what a config says of a step
 		"lifecycle.go", "steps.go", "entity.go", "body.go",
 		// where the entities are, and what their history tells
-		"site.go", "table.go", "owntable.go", "history.go", "aftereffects.go",
+		"bound.go", "table.go", "usertable.go", "history.go", "aftereffects.go",
 		// which configs are in force, and the lifecycles of an engine
-		"inforce.go", "register.go", "published.go", "board.go",
+		"inforce.go", "register.go", "published.go", "registry.go",
 		// one attempt of an operation, by the plan that it was taken with
-		"plan.go", "ending.go", "attempt.go",
+		"plan.go", "attempt_end.go", "attempt.go",
 		// how operations begin and end: fired, claimed, by persons, by workers
 		"idempotency.go", "fire.go", "claim.go", "operations.go", "tasks.go",
 		// what an engine does by itself
@@ -34,11 +34,11 @@ var layers = map[string][]string{
 	},
 	"internal/runengine": {
 		// a run, its steps and their ids, and how they are read
-		"runs.go", "read.go",
+		"run.go", "read.go",
 		// what a run does next, worked out as a plan; no database
 		"plan.go", "input.go", "enter.go", "moves.go",
 		// putting a plan into force, under the lease of a step
-		"apply.go", "journal.go", "desk.go", "step.go",
+		"apply.go", "journal.go", "executor.go", "step.go",
 		// what comes from outside, and what is due
 		"inbox.go", "due.go",
 		// bodies: in this program, and elsewhere

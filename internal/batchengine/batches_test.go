@@ -113,9 +113,9 @@ func (s site) keep() {
 	s.t.Helper()
 	ctx := s.t.Context()
 	for range 10 {
-		n, err := batchengine.Look(ctx, engine.Of(s.e), store.Place{})
+		n, err := batchengine.Advance(ctx, engine.Of(s.e), store.Partition{})
 		s.ok(err)
-		all, err := batchengine.Dirty(ctx, engine.Of(s.e), batchengine.Sweep{At: store.Place{Workspace: store.DefaultWorkspace}, Lease: time.Minute, Limit: 100})
+		all, err := batchengine.Dirty(ctx, engine.Of(s.e), batchengine.Sweep{At: store.Partition{Workspace: store.DefaultWorkspace}, Lease: time.Minute, Limit: 100})
 		s.ok(err)
 		for _, x := range all {
 			s.ok(batchengine.Cleaned(ctx, engine.Of(s.e), x))
@@ -130,7 +130,7 @@ func (s site) keep() {
 func TestABatchIsDoneOnce(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		s.wallet(100)
-		b := s.create(batchengine.New{Parallel: 3, Items: work(5, 10)})
+		b := s.create(batchengine.New{MaxConcurrency: 3, Items: work(5, 10)})
 		if b.Status != batchengine.Pending || !b.Sealed || b.Counts().Pending != 5 {
 			t.Fatalf("made %+v", b)
 		}
@@ -180,7 +180,7 @@ func TestABatchIsDoneOnce(t *testing.T) {
 func TestABatchIsCancelled(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		s.wallet(100)
-		s.create(batchengine.New{Parallel: 3, Items: work(6, 10)})
+		s.create(batchengine.New{MaxConcurrency: 3, Items: work(6, 10)})
 		all := s.take(10)
 		s.settle(all[0], all[1])
 		if _, err := batchengine.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000"}); err != nil {
@@ -245,7 +245,7 @@ func TestAnUntouchedBatchIsCancelledAtOnce(t *testing.T) {
 func TestABatchWithoutFundsIsPausedUntilACredit(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		s.wallet(15)
-		s.create(batchengine.New{Parallel: 8, Items: work(3, 10)})
+		s.create(batchengine.New{MaxConcurrency: 8, Items: work(3, 10)})
 		all := s.take(8)
 		if len(all) != 1 {
 			t.Fatalf("took %d with funds for one", len(all))
@@ -283,7 +283,7 @@ func TestABatchWithoutFundsIsPausedUntilACredit(t *testing.T) {
 func TestAnItemIsGivenUpAndReturned(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		s.wallet(20)
-		s.create(batchengine.New{Items: work(2, 10), Attempts: 2, MaxDeaths: 3})
+		s.create(batchengine.New{Items: work(2, 10), Attempts: 2, MaxCrashes: 3})
 		for i := range 2 {
 			x := s.take(1)
 			e, err := batchengine.Fail(t.Context(), engine.Of(s.e), x[0], "no", 0, false)
@@ -301,7 +301,7 @@ func TestAnItemIsGivenUpAndReturned(t *testing.T) {
 				t.Fatalf("the wallet has %d", s.balance())
 			}
 			holdfasttest.Advance(t, s.e, time.Minute)
-			if n, err := batchengine.Expire(t.Context(), engine.Of(s.e), store.Place{}); n != 1 || err != nil {
+			if n, err := batchengine.Expire(t.Context(), engine.Of(s.e), store.Partition{}); n != 1 || err != nil {
 				t.Fatalf("freed %d, %v", n, err)
 			}
 			_, err := batchengine.Settle(t.Context(), engine.Of(s.e), x[0], nil)
@@ -349,7 +349,7 @@ func TestAnItemIsItsHoldersAlone(t *testing.T) {
 func TestABatchIsMadeInPages(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		s.wallet(1000)
-		s.create(batchengine.New{Open: true, Parallel: 100})
+		s.create(batchengine.New{Open: true, MaxConcurrency: 100})
 		all := work(30, 1)
 		for range 2 { // each page is sent twice
 			for i := 0; i < 30; i += 10 {
@@ -382,7 +382,7 @@ func TestBadBatches(t *testing.T) {
 		for name, n := range map[string]batchengine.New{
 			"slash":    {ID: "a/b", Wallet: "w", Handler: "h"},
 			"no id":    {Wallet: "w", Handler: "h"},
-			"parallel": {ID: "b", Wallet: "w", Handler: "h", Parallel: -1},
+			"parallel": {ID: "b", Wallet: "w", Handler: "h", MaxConcurrency: -1},
 			"twice":    {ID: "b", Wallet: "w", Handler: "h", Items: []batchengine.Work{{Key: "a"}, {Key: "a"}}},
 			"cost":     {ID: "b", Wallet: "w", Handler: "h", Items: []batchengine.Work{{Key: "a", Cost: -1}}},
 			"dear":     {ID: "b", Wallet: "w", Handler: "h", Items: []batchengine.Work{{Key: "a", Cost: batchengine.MaxCost + 1}}},

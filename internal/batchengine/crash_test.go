@@ -24,7 +24,7 @@ type crasher struct {
 	e   *holdfast.Engine
 }
 
-func (c crasher) place() (store.Place, error) { return engine.Of(c.e).Place(c.ctx, store.Read) }
+func (c crasher) place() (store.Partition, error) { return engine.Of(c.e).Partition(c.ctx, store.Read) }
 
 // fund makes the wallet, with so many points.
 func (c crasher) fund(points int64) error {
@@ -47,7 +47,7 @@ func (c crasher) credit(points int64, reference string) error {
 
 // create makes a batch whose items cost 10 each.
 func (c crasher) create(items int) error {
-	_, err := batchengine.Create(c.ctx, engine.Of(c.e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 1, MaxDeaths: 100, Items: work(items, 10)})
+	_, err := batchengine.Create(c.ctx, engine.Of(c.e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", MaxConcurrency: 2, Attempts: 1, MaxCrashes: 100, Items: work(items, 10)})
 	if fault.CodeOf(err) == fault.Conflict {
 		err = nil
 	}
@@ -56,7 +56,7 @@ func (c crasher) create(items int) error {
 
 // pages makes a batch in pages of one.
 func (c crasher) pages(items int) error {
-	_, err := batchengine.Create(c.ctx, engine.Of(c.e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Attempts: 1, MaxDeaths: 100, Open: true})
+	_, err := batchengine.Create(c.ctx, engine.Of(c.e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", MaxConcurrency: 2, Attempts: 1, MaxCrashes: 100, Open: true})
 	if err != nil && fault.CodeOf(err) != fault.Conflict {
 		return err
 	}
@@ -109,7 +109,7 @@ func (c crasher) keep() error {
 		_, err = batchengine.ResumeAll(c.ctx, engine.Of(c.e), at)
 	}
 	if err == nil {
-		_, err = batchengine.Look(c.ctx, engine.Of(c.e), at)
+		_, err = batchengine.Advance(c.ctx, engine.Of(c.e), at)
 	}
 	var all []batchengine.Swept
 	if err == nil {

@@ -25,13 +25,13 @@ type endArgs struct {
 
 // Ended is how an item stands behind the end of a hold.
 type Ended struct {
-	applied          bool
-	State            string
-	epoch            int64
-	Failures, Deaths int64
-	output           []byte
-	over             bool // the batch might be at its end
-	last             bool // it may not fail, or die, any more
+	applied           bool
+	State             string
+	epoch             int64
+	Failures, Crashes int64
+	output            []byte
+	over              bool // the batch might be at its end
+	last              bool // it may not fail, or die, any more
 }
 
 type giveUpArgs struct {
@@ -44,21 +44,21 @@ type giveUpArgs struct {
 }
 
 type givenUp struct {
-	applied          bool
-	state            string
-	epoch            int64
-	failures, deaths int64
-	stuck, missing   bool // the wallet cannot take it back, or is not there
+	applied           bool
+	state             string
+	epoch             int64
+	failures, crashes int64
+	stuck, missing    bool // the wallet cannot take it back, or is not there
 }
 
-type heldArgs struct {
+type leasedArgs struct {
 	id    string `arg:"batch"`
 	key   string `arg:"key"`
 	epoch int64  `arg:"epoch"`
 }
 
 type renewArgs struct {
-	heldArgs
+	leasedArgs
 	lease time.Duration `arg:"lease"`
 }
 
@@ -75,11 +75,11 @@ type expired struct {
 }
 
 var (
-	settleVerb = store.VerbOf[endArgs](store.Decl{Name: "batches.settle", Group: true, Combine: true, Marks: store.HistoryMarks},
+	settleVerb = store.VerbOf[endArgs](store.Decl{Name: "batches.settle", Group: true, Commutative: true, Events: store.HistoryEvents},
 		func(a endArgs) []string { return []string{row(a.id)} },
 		store.Outcome(func(e *Ended) (*bool, []any) {
-			return &e.applied, []any{&e.State, &e.epoch, &e.Failures, &e.Deaths, &e.output, &e.over, &e.last}
-		})).Told(func(a endArgs, m store.Mark) Ended {
+			return &e.applied, []any{&e.State, &e.epoch, &e.Failures, &e.Crashes, &e.output, &e.over, &e.last}
+		})).RecoverWith(func(a endArgs, m store.CommitProof) Ended {
 		e := Ended{applied: true, epoch: a.epoch, output: a.output}
 		var data struct {
 			State            string
@@ -87,29 +87,29 @@ var (
 			Over             bool
 		}
 		_ = json.Unmarshal(m.Data, &data) // it is ours
-		e.State, e.Failures, e.Deaths, e.over = data.State, data.Failures, data.Deaths, data.Over
+		e.State, e.Failures, e.Crashes, e.over = data.State, data.Failures, data.Deaths, data.Over
 		return e
 	}).
-		Waking(func(a endArgs) []string { return []string{Topic(a.handler), Progress(a.id)} }).
-		Emitting(func(a endArgs) store.Emission { return emits(a.id, endNames[a.how]...) })
-	giveUpVerb = store.VerbOf[giveUpArgs](store.Decl{Name: "batches.giveup", Marks: store.HistoryMarks},
+		Wakes(func(a endArgs) []string { return []string{Topic(a.handler), Progress(a.id)} }).
+		Emits(func(a endArgs) store.Emission { return emits(a.id, endNames[a.how]...) })
+	giveUpVerb = store.VerbOf[giveUpArgs](store.Decl{Name: "batches.giveup", Events: store.HistoryEvents},
 		func(a giveUpArgs) []string { return []string{row(a.id)} },
 		store.Outcome(func(g *givenUp) (*bool, []any) {
-			return &g.applied, []any{&g.state, &g.epoch, &g.failures, &g.deaths, &g.stuck, &g.missing}
-		})).Told(func(a giveUpArgs, m store.Mark) givenUp {
+			return &g.applied, []any{&g.state, &g.epoch, &g.failures, &g.crashes, &g.stuck, &g.missing}
+		})).RecoverWith(func(a giveUpArgs, m store.CommitProof) givenUp {
 		g := givenUp{applied: true, state: "failed", epoch: a.epoch}
 		var data struct{ Failures, Deaths int64 }
 		_ = json.Unmarshal(m.Data, &data) // it is ours
-		g.failures, g.deaths = data.Failures, data.Deaths
+		g.failures, g.crashes = data.Failures, data.Deaths
 		return g
 	}).
-		Waking(func(a giveUpArgs) []string { return []string{Topic(a.handler), Keeping, Progress(a.id)} }).
-		Emitting(func(a giveUpArgs) store.Emission { return emits(a.id, "itemGivenUp") })
+		Wakes(func(a giveUpArgs) []string { return []string{Topic(a.handler), Maintenance, Progress(a.id)} }).
+		Emits(func(a giveUpArgs) store.Emission { return emits(a.id, "itemGivenUp") })
 	renewVerb = store.VerbOf[renewArgs](store.Decl{Name: "batches.renew", Lane: store.Vital}, nil,
 		store.Each(func(x *Renewed) []any { return []any{&x.Until, &x.CancelRequested} }))
-	leftVerb = store.VerbOf[heldArgs](store.Decl{Name: "batches.left", Repeat: true},
-		func(a heldArgs) []string { return []string{row(a.id)} }, store.ScanApplied).
-		Waking(func(heldArgs) []string { return []string{Keeping} })
+	leftVerb = store.VerbOf[leasedArgs](store.Decl{Name: "batches.left", Idempotent: true},
+		func(a leasedArgs) []string { return []string{row(a.id)} }, store.ScanApplied).
+		Wakes(func(leasedArgs) []string { return []string{Maintenance} })
 	expiredVerb = store.NewVerb(store.Decl{Name: "batches.expired", Lane: store.Read}, nil, store.IntArg("limit"),
 		store.Each(func(e *expired) []any { return []any{&e.workspace, &e.id, &e.handler, &e.key, &e.epoch, &e.lost} }))
 )
@@ -126,12 +126,12 @@ func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, e
 	if err := strictjson.Check(output); err != nil {
 		return Ended{}, err
 	}
-	e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "done", epoch: t.Epoch, output: output})
+	e, err := settleVerb.DoAt(ctx, d, t.partition(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "done", epoch: t.Epoch, output: output})
 	switch {
 	case err != nil:
 		return e, err
 	case e.applied:
-		return e, closeAt(ctx, d, t.place(), t.Batch, e.over)
+		return e, closeAt(ctx, d, t.partition(), t.Batch, e.over)
 	case e.State == "succeeded" && e.epoch == t.Epoch && strictjson.Equal(e.output, output):
 		return e, nil
 	}
@@ -142,7 +142,7 @@ func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, e
 // is noted that the holder has done with it: the teardown need not wait for it any longer.
 func left(ctx context.Context, d store.Doer, t Taken, e Ended) error {
 	if e.State == "cancelled" && e.epoch == t.Epoch+1 {
-		if _, err := leftVerb.DoAt(ctx, d, t.place(), heldArgs{t.Batch, t.Key, t.Epoch}); err != nil {
+		if _, err := leftVerb.DoAt(ctx, d, t.partition(), leasedArgs{t.Batch, t.Key, t.Epoch}); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func lost(t Taken) error { return lease.Lost("the item "+t.Key+" of the batch "+
 func Fail(ctx context.Context, d store.Doer, t Taken, message string, delay time.Duration, final bool) (Ended, error) {
 	message = lease.Plain(message)
 	if !final {
-		e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "fail", epoch: t.Epoch, message: message, delay: delay})
+		e, err := settleVerb.DoAt(ctx, d, t.partition(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "fail", epoch: t.Epoch, message: message, delay: delay})
 		if err != nil || e.applied {
 			return e, err
 		}
@@ -172,13 +172,13 @@ func Fail(ctx context.Context, d store.Doer, t Taken, message string, delay time
 }
 
 func giveUp(ctx context.Context, d store.Doer, t Taken, how, message string) (Ended, error) {
-	g, err := giveUpVerb.DoAt(ctx, d, t.place(), giveUpArgs{t.Batch, t.Handler, t.Key, how, t.Epoch, message})
-	e := Ended{applied: g.applied, State: g.state, epoch: g.epoch, Failures: g.failures, Deaths: g.deaths}
+	g, err := giveUpVerb.DoAt(ctx, d, t.partition(), giveUpArgs{t.Batch, t.Handler, t.Key, how, t.Epoch, message})
+	e := Ended{applied: g.applied, State: g.state, epoch: g.epoch, Failures: g.failures, Crashes: g.crashes}
 	switch {
 	case err != nil:
 		return e, err
 	case g.applied: // there may be enough for others now
-		_, err := resume(ctx, d, t.place(), "")
+		_, err := resume(ctx, d, t.partition(), "")
 		return e, err
 	case g.stuck && g.missing:
 		return e, fault.New(fault.NotFound, "the item %q of the batch %q cannot be given up: there is no wallet to return to what it cost", t.Key, t.Batch)
@@ -192,7 +192,7 @@ func giveUp(ctx context.Context, d store.Doer, t Taken, how, message string) (En
 
 // Release gives an item back untouched, due after the delay.
 func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) error {
-	e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "release", epoch: t.Epoch, delay: delay})
+	e, err := settleVerb.DoAt(ctx, d, t.partition(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "release", epoch: t.Epoch, delay: delay})
 	if err == nil && !e.applied {
 		err = left(ctx, d, t, e)
 	}
@@ -202,11 +202,11 @@ func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) er
 // Renew extends a hold, at most until the item's timeout, or returns [fault.LeaseLost]. To a
 // holder whose item was cancelled under it, it says CancelRequested.
 func Renew(ctx context.Context, d store.Doer, t Taken, lease time.Duration) (Renewed, error) {
-	all, err := renewVerb.DoAt(ctx, d, t.place(), renewArgs{heldArgs{t.Batch, t.Key, t.Epoch}, lease})
+	all, err := renewVerb.DoAt(ctx, d, t.partition(), renewArgs{leasedArgs{t.Batch, t.Key, t.Epoch}, lease})
 	return store.First(all, err, func() error { return lost(t) })
 }
 
-func closeAt(ctx context.Context, d store.Doer, at store.Place, id string, over bool) error {
+func closeAt(ctx context.Context, d store.Doer, at store.Partition, id string, over bool) error {
 	if !over {
 		return nil
 	}
@@ -219,15 +219,15 @@ const sweepLimit = 500
 
 // Expire ends the holds that have run out, each as a death of its holder, or as a hand-out that
 // was lost, and returns how many: in a workspace, or in all on a shard.
-func Expire(ctx context.Context, d store.Doer, at store.Place) (freed int, err error) {
+func Expire(ctx context.Context, d store.Doer, at store.Partition) (freed int, err error) {
 	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {
 		return 0, err
 	}
 	var failed error
 	for _, x := range all {
-		t := Taken{Shard: at.Shard, Workspace: x.workspace, Batch: x.id, Handler: x.handler, Key: x.key, Hold: lease.Hold{Epoch: x.epoch}}
-		e, err := settleVerb.DoAt(ctx, d, t.place(), endArgs{id: x.id, handler: x.handler, key: x.key, how: "died", epoch: x.epoch, delay: lease.LostPause(x.lost, x.key)})
+		t := Taken{Shard: at.Shard, Workspace: x.workspace, Batch: x.id, Handler: x.handler, Key: x.key, Lease: lease.Lease{Epoch: x.epoch}}
+		e, err := settleVerb.DoAt(ctx, d, t.partition(), endArgs{id: x.id, handler: x.handler, key: x.key, how: "died", epoch: x.epoch, delay: lease.LostPause(x.lost, x.key)})
 		if err == nil && e.last {
 			e, err = giveUp(ctx, d, t, "died", "")
 		}

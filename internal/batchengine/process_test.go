@@ -128,7 +128,7 @@ func post(e *holdfast.Engine, from string, n int) (sum int64) {
 
 // serve does items. A body that is not to finish hangs.
 func serve(e *holdfast.Engine, finish bool) {
-	w := &batchengine.Worker{Engine: engine.Of(e), Hub: wake.NewHub(), Log: slog.New(slog.DiscardHandler), Name: fmt.Sprint("w", os.Getpid()), Handlers: func() []string { return []string{"h"} }, Parallel: 1,
+	w := &batchengine.Worker{Engine: engine.Of(e), Hub: wake.NewHub(), Log: slog.New(slog.DiscardHandler), Name: fmt.Sprint("w", os.Getpid()), Handlers: func() []string { return []string{"h"} }, MaxConcurrency: 1,
 		Body: func(ctx context.Context, t batchengine.Taken) ([]byte, []batchengine.Commit, error) {
 			fmt.Println("body", t.Key)
 			if !finish {
@@ -158,7 +158,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 		untouched, rounds := 0, testlevel.Pick(20, 300, 5000)
 		for i := range rounds {
 			id := fmt.Sprint("b", i)
-			_, err := batchengine.Create(ctx, engine.Of(s.e), batchengine.New{ID: id, Wallet: "w", Handler: id, Parallel: 8, Items: work(20, 3)})
+			_, err := batchengine.Create(ctx, engine.Of(s.e), batchengine.New{ID: id, Wallet: "w", Handler: id, MaxConcurrency: 8, Items: work(20, 3)})
 			s.ok(err)
 			for _, n := range nodes {
 				n.Tell("race %s 4", id)
@@ -194,7 +194,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 		holdfasttest.Advance(t, s.e, time.Hour)
 		for n := 1; n > 0; {
 			var err error
-			n, err = batchengine.Look(ctx, engine.Of(s.e), store.Place{})
+			n, err = batchengine.Advance(ctx, engine.Of(s.e), store.Partition{})
 			s.ok(err)
 		}
 		if s.balance() != 1_000_000 {
@@ -242,7 +242,7 @@ func TestKilledWorkersAreChargedOnce(t *testing.T) {
 			n.Hears("body k000")
 			n.Kill()
 			holdfasttest.Advance(t, s.e, time.Minute)
-			if freed, err := batchengine.Expire(t.Context(), engine.Of(s.e), store.Place{}); freed != 1 || err != nil {
+			if freed, err := batchengine.Expire(t.Context(), engine.Of(s.e), store.Partition{}); freed != 1 || err != nil {
 				t.Fatalf("freed %d, %v", freed, err)
 			}
 			if s.balance() != 15 {
@@ -259,7 +259,7 @@ func TestKilledWorkersAreChargedOnce(t *testing.T) {
 		}
 		s.is(batchengine.Completed, batchengine.Counts{Succeeded: 1, Accepted: 1}, 10, 0, 15)
 		items, err := batchengine.Items(t.Context(), engine.Of(s.e), "b", 0, "", 1)
-		if err != nil || items[0].Deaths != 3 || items[0].Attempts() != 4 {
+		if err != nil || items[0].Crashes != 3 || items[0].Attempts() != 4 {
 			t.Errorf("it is %+v, %v", items, err)
 		}
 	})

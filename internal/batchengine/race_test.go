@@ -23,7 +23,7 @@ func TestManyWorkAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		const items, workers = 300, 8
 		s.wallet(items)
-		s.create(batchengine.New{Parallel: 6, Items: work(items, 1)})
+		s.create(batchengine.New{MaxConcurrency: 6, Items: work(items, 1)})
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		done := make(map[string]int)
@@ -74,7 +74,7 @@ func TestTeardownsAtOnce(t *testing.T) {
 		spent := int64(0)
 		for i := range runs {
 			id := fmt.Sprint("b", i)
-			_, err := batchengine.Create(ctx, engine.Of(s.e), batchengine.New{ID: id, Wallet: "w", Handler: id, Parallel: items, Items: work(items, 7)})
+			_, err := batchengine.Create(ctx, engine.Of(s.e), batchengine.New{ID: id, Wallet: "w", Handler: id, MaxConcurrency: items, Items: work(items, 7)})
 			s.ok(err)
 			taken, err := batchengine.Take(ctx, engine.Of(s.e), batchengine.Ask{Handlers: []string{id}, Holder: "me", Limit: items})
 			s.ok(err)
@@ -92,7 +92,7 @@ func TestTeardownsAtOnce(t *testing.T) {
 			for range 2 {
 				try(func() error { _, _, err := batchengine.Cancel(ctx, engine.Of(s.e), id); return err })
 				try(func() error { _, err := batchengine.Settle(ctx, engine.Of(s.e), taken[4], nil); return err })
-				try(func() error { _, err := batchengine.Look(ctx, engine.Of(s.e), store.Place{}); return err })
+				try(func() error { _, err := batchengine.Advance(ctx, engine.Of(s.e), store.Partition{}); return err })
 				try(func() error {
 					_, err := batchengine.Finalize(ctx, engine.Of(s.e), id, []string{"k001", "k002"})
 					return err
@@ -100,7 +100,7 @@ func TestTeardownsAtOnce(t *testing.T) {
 			}
 			close(begin)
 			all.Wait()
-			_, err = batchengine.Look(ctx, engine.Of(s.e), store.Place{})
+			_, err = batchengine.Advance(ctx, engine.Of(s.e), store.Partition{})
 			s.ok(err)
 			b, err := batchengine.Get(ctx, engine.Of(s.e), id)
 			s.ok(err)
@@ -123,7 +123,7 @@ func TestNothingIsFlippedWithoutItsWallet(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		ctx := t.Context()
 		s.wallet(100)
-		s.create(batchengine.New{Parallel: 2, Attempts: 1, Items: work(3, 10)})
+		s.create(batchengine.New{MaxConcurrency: 2, Attempts: 1, Items: work(3, 10)})
 		all := s.take(2)
 		s.settle(all[0])
 		s.rename("w", "gone")
@@ -131,7 +131,7 @@ func TestNothingIsFlippedWithoutItsWallet(t *testing.T) {
 		s.code(err, fault.NotFound)
 		_, _, err = batchengine.Cancel(ctx, engine.Of(s.e), "b")
 		s.ok(err)
-		_, err = batchengine.Look(ctx, engine.Of(s.e), store.Place{})
+		_, err = batchengine.Advance(ctx, engine.Of(s.e), store.Partition{})
 		s.code(err, fault.NotFound)
 		if b := s.get(); b.Over() || b.Flipped != 0 || b.Succeeded != 1 || !strings.Contains(b.Error, "there is no wallet") {
 			t.Fatalf("it is %+v", b)
@@ -163,7 +163,7 @@ func (s site) exec(text string) {
 func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		s.wallet(100)
-		s.create(batchengine.New{Parallel: 3, Attempts: 1, Items: work(4, 10)})
+		s.create(batchengine.New{MaxConcurrency: 3, Attempts: 1, Items: work(4, 10)})
 		all := s.take(3)
 		s.settle(all[0])
 		_, err := batchengine.Fail(t.Context(), engine.Of(s.e), all[1], "no", 0, false)
@@ -243,7 +243,7 @@ func TestPoorBatchesHoldUpNoOther(t *testing.T) {
 			s.ok(err)
 			_, err = wallets.Post(ctx, engine.Of(s.e), wallets.PostArgs{Wallet: wallet, Delta: points, Reason: "credit", Reference: "first"})
 			s.ok(err)
-			_, err = batchengine.Create(ctx, engine.Of(s.e), batchengine.New{ID: "of-" + wallet, Wallet: wallet, Handler: "h", Parallel: 5, Items: work(5, 1)})
+			_, err = batchengine.Create(ctx, engine.Of(s.e), batchengine.New{ID: "of-" + wallet, Wallet: wallet, Handler: "h", MaxConcurrency: 5, Items: work(5, 1)})
 			s.ok(err)
 		}
 		for i := range 20 {
@@ -268,7 +268,7 @@ func TestACleanupIsNotedTwice(t *testing.T) {
 		_, err := batchengine.Fail(ctx, engine.Of(s.e), s.take(1)[0], "no", 0, false)
 		s.ok(err)
 		sweep := func() []batchengine.Swept {
-			all, err := batchengine.Dirty(ctx, engine.Of(s.e), batchengine.Sweep{At: store.Place{Workspace: store.DefaultWorkspace}, Lease: time.Minute, Limit: 10})
+			all, err := batchengine.Dirty(ctx, engine.Of(s.e), batchengine.Sweep{At: store.Partition{Workspace: store.DefaultWorkspace}, Lease: time.Minute, Limit: 10})
 			s.ok(err)
 			return all
 		}

@@ -25,7 +25,7 @@ func (r *Remote) Owns(id string) bool { return IsTask(id) }
 
 // Offer has the items of batches that the claim's handlers do.
 func (r *Remote) Offer(_ context.Context, c remote.Claim) (remote.Offer, error) {
-	o := remote.Offer{Held: wake.HeldItem, Due: wake.Needs(wake.Batch, c.Handlers...)}
+	o := remote.Offer{Leased: wake.HeldItem, Due: wake.WorkKinds(wake.Batch, c.Handlers...)}
 	for _, name := range c.Handlers {
 		o.Topics = append(o.Topics, Topic(name))
 	}
@@ -51,7 +51,7 @@ func (t Taken) Remote() remote.Task {
 }
 
 // Complete ends an item that is done.
-func (r *Remote) Complete(ctx context.Context, h remote.Hold, done remote.Result) (remote.Ended, error) {
+func (r *Remote) Complete(ctx context.Context, h remote.Lease, done remote.Result) (remote.Ended, error) {
 	if err := done.Stateless(); err != nil {
 		return remote.Ended{}, err
 	}
@@ -64,7 +64,7 @@ func (r *Remote) Complete(ctx context.Context, h remote.Hold, done remote.Result
 }
 
 // Fail has an item tried again later, or fails it.
-func (r *Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (remote.Ended, error) {
+func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
 	t, err := TaskOf(ctx, r.Engine, h.ID, h.Epoch)
 	if err != nil {
 		return remote.Ended{}, err
@@ -74,7 +74,7 @@ func (r *Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (r
 }
 
 // Renew extends the lease of an item, and tells whether its batch is to be cancelled.
-func (r *Remote) Renew(ctx context.Context, h remote.Hold, lease time.Duration) (remote.Renewed, error) {
+func (r *Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration) (remote.Renewed, error) {
 	t, err := TaskOf(ctx, r.Engine, h.ID, h.Epoch)
 	if err != nil {
 		return remote.Renewed{}, err

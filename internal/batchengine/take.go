@@ -17,18 +17,18 @@ import (
 
 // Taken is an item in somebody's hands.
 type Taken struct {
-	Shard            int16
-	Workspace, Batch string
-	Handler, Key     string
-	Input            []byte
-	Failures, Deaths int64
-	Timeout          time.Duration
-	Artifacts        bool
-	lease.Hold
+	Shard             int16
+	Workspace, Batch  string
+	Handler, Key      string
+	Input             []byte
+	Failures, Crashes int64
+	Timeout           time.Duration
+	Artifacts         bool
+	lease.Lease
 }
 
 // Attempt counts the tries, this one included.
-func (t Taken) Attempt() int { return int(t.Failures + t.Deaths + 1) }
+func (t Taken) Attempt() int { return int(t.Failures + t.Crashes + 1) }
 
 // Operation is the same for every try of an item.
 func (t Taken) Operation() string { return Operation(t.Workspace, t.Batch, t.Key) }
@@ -60,11 +60,13 @@ func TaskOf(ctx context.Context, d store.Doer, id string, epoch int64) (Taken, e
 	if !ok {
 		return Taken{}, fault.New(fault.NotFound, "there is no task %q", id)
 	}
-	at, err := d.Place(ctx, store.Read)
-	return Taken{Shard: at.Shard, Workspace: at.Workspace, Batch: parts[0], Key: parts[1], Handler: parts[2], Failures: failures, Hold: lease.Hold{Epoch: epoch}}, err
+	at, err := d.Partition(ctx, store.Read)
+	return Taken{Shard: at.Shard, Workspace: at.Workspace, Batch: parts[0], Key: parts[1], Handler: parts[2], Failures: failures, Lease: lease.Lease{Epoch: epoch}}, err
 }
 
-func (t Taken) place() store.Place { return store.Place{Shard: t.Shard, Workspace: t.Workspace} }
+func (t Taken) partition() store.Partition {
+	return store.Partition{Shard: t.Shard, Workspace: t.Workspace}
+}
 
 // Ready is a batch of which something can be taken.
 type Ready struct{ Workspace, ID, Handler string }
@@ -86,7 +88,7 @@ type Ask struct {
 	All   bool
 	Shard int16
 	// Room, if set, is taken for each item, as far as the share of its workspace and handler goes.
-	Room *lease.Room
+	Room *lease.Capacity
 }
 
 type readyArgs struct {
@@ -124,7 +126,7 @@ var (
 			args.Text("kind", a.kind)
 			args.Text("except", a.except)
 		}, scanReady)
-	takeVerb = store.NewVerb(store.Decl{Name: "batches.take", Marks: store.HistoryMarks},
+	takeVerb = store.NewVerb(store.Decl{Name: "batches.take", Events: store.HistoryEvents},
 		func(a takeArgs) []string { return []string{row(a.id)} },
 		func(a takeArgs, args *store.Args) {
 			args.Text("batch", a.id)
@@ -138,9 +140,9 @@ var (
 			return r.Scan(&t.items, &t.until, &t.timeout, &t.artifacts, &t.short)
 		}).
 		// What was taken by a take whose answer was lost runs out, and is taken again.
-		Told(func(takeArgs, store.Mark) taking { return taking{items: "[]"} }).
-		Waking(func(a takeArgs) []string { return []string{Progress(a.id)} }).
-		Emitting(func(a takeArgs) store.Emission { return emits(a.id, "itemsTaken") })
+		RecoverWith(func(takeArgs, store.CommitProof) taking { return taking{items: "[]"} }).
+		Wakes(func(a takeArgs) []string { return []string{Progress(a.id)} }).
+		Emits(func(a takeArgs) store.Emission { return emits(a.id, "itemsTaken") })
 	pausedVerb = store.NewVerb(store.Decl{Name: "batches.paused", Lane: store.Read}, nil,
 		func(a pausedArgs, args *store.Args) { args.Text("wallet", a.wallet); args.Int("limit", int64(a.limit)) }, scanReady)
 )
@@ -158,15 +160,15 @@ const fewBatches = 16
 // Take takes up to a.Limit items.
 func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 	if a.Lease == 0 {
-		a.Lease = lease.Lease
+		a.Lease = lease.DefaultDuration
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	at := store.Place{Shard: a.Shard}
+	at := store.Partition{Shard: a.Shard}
 	if !a.All {
 		var err error
-		if at, err = d.Place(ctx, store.Read); err != nil {
+		if at, err = d.Partition(ctx, store.Read); err != nil {
 			return nil, err
 		}
 	}
@@ -213,7 +215,7 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 }
 
 // ready returns batches, so that each workspace has its turn.
-func (a Ask) ready(ctx context.Context, d store.Doer, at store.Place, handlers string) ([]Ready, error) {
+func (a Ask) ready(ctx context.Context, d store.Doer, at store.Partition, handlers string) ([]Ready, error) {
 	r := readyArgs{handlers, a.Kind, fewBatches, "[]"}
 	if a.Room != nil {
 		shut := [][2]string{}
@@ -255,7 +257,7 @@ func (b Ready) share() lease.Share { return lease.Share{Workspace: b.Workspace, 
 // longTake is how long a batch is waited for whose wallet somebody else has locked.
 const longTake = 2 * time.Second
 
-func takeSoon(ctx context.Context, d store.Doer, at store.Place, a takeArgs) ([]Taken, error) {
+func takeSoon(ctx context.Context, d store.Doer, at store.Partition, a takeArgs) ([]Taken, error) {
 	soon, cancel := context.WithTimeout(ctx, longTake)
 	defer cancel()
 	all, err := takeOf(soon, d, at, a)
@@ -276,7 +278,7 @@ func (a Ask) check() error {
 }
 
 // takeOf takes items of one batch, or pauses it for want of funds.
-func takeOf(ctx context.Context, d store.Doer, at store.Place, a takeArgs) ([]Taken, error) {
+func takeOf(ctx context.Context, d store.Doer, at store.Partition, a takeArgs) ([]Taken, error) {
 	t, err := takeVerb.DoAt(ctx, d, at, a)
 	if err != nil {
 		return nil, err
@@ -294,7 +296,7 @@ func takeOf(ctx context.Context, d store.Doer, at store.Place, a takeArgs) ([]Ta
 		x := &all[i]
 		x.Shard, x.Workspace, x.Batch, x.Handler = at.Shard, at.Workspace, a.id, a.handler
 		x.Input, x.Until, x.Timeout, x.Artifacts = r[2], t.until.UTC(), time.Duration(t.timeout)*time.Millisecond, t.artifacts
-		for j, into := range []any{&x.Key, &x.Epoch, nil, &x.Failures, &x.Deaths} {
+		for j, into := range []any{&x.Key, &x.Epoch, nil, &x.Failures, &x.Crashes} {
 			if into == nil {
 				continue
 			}
@@ -310,14 +312,14 @@ func takeOf(ctx context.Context, d store.Doer, at store.Place, a takeArgs) ([]Ta
 // those of one wallet in the context's workspace. It is called behind a credit, and looks
 // at what is there then: a pause that did not see the credit is.
 func Resume(ctx context.Context, d store.Doer, wallet string) error {
-	at, err := d.Place(ctx, store.Read)
+	at, err := d.Partition(ctx, store.Read)
 	if err == nil {
 		_, err = resume(ctx, d, at, wallet)
 	}
 	return err
 }
 
-func resume(ctx context.Context, d store.Doer, at store.Place, wallet string) (n int, err error) {
+func resume(ctx context.Context, d store.Doer, at store.Partition, wallet string) (n int, err error) {
 	const few = 500
 	all, err := pausedVerb.DoAt(ctx, d, at, pausedArgs{wallet, few})
 	for _, b := range all {

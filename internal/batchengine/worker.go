@@ -40,10 +40,10 @@ type Worker struct {
 	// Body does the work. Its context ends when the hold is lost, or a cancel is
 	// requested.
 	Body func(context.Context, Taken) (output []byte, commits []Commit, err error)
-	// Parallel is how many bodies run at once; workspaces share that. ByHandler has the handlers of each share too.
-	Parallel  int
-	ByHandler bool
-	Lease     time.Duration // [lease.Lease] if not set
+	// MaxConcurrency is how many bodies run at once; workspaces share that. ByHandler has the handlers of each share too.
+	MaxConcurrency int
+	ByHandler      bool
+	Lease          time.Duration // [lease.DefaultDuration] if not set
 	// Backoff is the pause after the n-th failure; [Pause] if not set.
 	Backoff func(failures int64) time.Duration
 }
@@ -64,18 +64,18 @@ func (w *Worker) Run(ctx context.Context) {
 	var bodies sync.WaitGroup
 	defer bodies.Wait()
 	again := "items/" + w.Name + "/" + w.Kind // wakes it when there is room for one who could have none
-	room := lease.NewRoom(w.Parallel, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(again) })
+	room := lease.NewCapacity(w.MaxConcurrency, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(again) })
 	if w.ByHandler {
 		room.ByHandler()
 	}
-	p := wake.Poller{Hub: w.Hub, Topics: append([]string{again}, w.Topics...), Log: w.Log, Needs: func() []wake.Need { return wake.Needs(wake.Batch, w.Handlers()...) }, Look: func(ctx context.Context) (bool, error) {
-		return w.look(ctx, room, &bodies)
+	p := wake.Poller{Hub: w.Hub, Topics: append([]string{again}, w.Topics...), Log: w.Log, WorkKinds: func() []wake.WorkKind { return wake.WorkKinds(wake.Batch, w.Handlers()...) }, Poll: func(ctx context.Context) (bool, error) {
+		return w.poll(ctx, room, &bodies)
 	}}
 	p.Run(ctx)
 }
 
-// look takes what there is room for, and starts a body for each item.
-func (w *Worker) look(ctx context.Context, room *lease.Room, bodies *sync.WaitGroup) (found bool, err error) {
+// advance takes what there is room for, and starts a body for each item.
+func (w *Worker) poll(ctx context.Context, room *lease.Capacity, bodies *sync.WaitGroup) (found bool, err error) {
 	handlers := w.Handlers()
 	if len(handlers) == 0 {
 		return false, nil
@@ -107,7 +107,7 @@ func (t Taken) share() lease.Share { return lease.Share{Workspace: t.Workspace, 
 
 // take finishes also when the worker stops meanwhile: an item that was taken for nobody
 // would count as a death.
-func (w *Worker) take(ctx context.Context, handlers []string, shard int16, room *lease.Room) ([]Taken, error) {
+func (w *Worker) take(ctx context.Context, handlers []string, shard int16, room *lease.Capacity) ([]Taken, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
 	defer cancel()
 	return Take(ctx, w.Engine, Ask{Handlers: handlers, Kind: w.Kind, Holder: w.Name, Lease: w.lease(), Limit: 1000, All: true, Shard: shard, Room: room})
@@ -117,7 +117,7 @@ func (w *Worker) lease() time.Duration {
 	if w.Lease > 0 {
 		return w.Lease
 	}
-	return lease.Lease
+	return lease.DefaultDuration
 }
 
 // Serve runs a body under its hold and records how it ended. Neither the hold nor the
@@ -125,9 +125,9 @@ func (w *Worker) lease() time.Duration {
 func (w *Worker) Serve(ctx context.Context, t Taken) {
 	ctx = store.InWorkspace(ctx, t.Workspace)
 	var told atomic.Bool // the body was, that it is not wanted any more
-	woken, leave := w.Hub.Watch(CancelTopic(t.Batch), wake.Cancelled(wake.CancelledBatch, t.place(), t.Batch))
+	woken, leave := w.Hub.Watch(CancelTopic(t.Batch), wake.Cancelled(wake.CancelledBatch, t.partition(), t.Batch))
 	defer leave()
-	k := lease.Keeper{Lease: w.lease(), Timeout: t.Timeout, Woken: woken, Renew: func(ctx context.Context) error {
+	k := lease.Renewer{Lease: w.lease(), Timeout: t.Timeout, Woken: woken, Renew: func(ctx context.Context) error {
 		r, err := Renew(ctx, w.Engine, t, w.lease())
 		if err == nil && r.CancelRequested { // what it would bring is refunded
 			err = lost(t)
@@ -182,7 +182,7 @@ func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits [
 		_, err := Settle(ctx, e, t, output)
 		return err
 	}
-	err := with(ctx, e, t.place(), t.Batch, commits, func(ctx context.Context, tx *store.Tx) error {
+	err := with(ctx, e, t.partition(), t.Batch, commits, func(ctx context.Context, tx *store.Tx) error {
 		ended, err := Settle(ctx, tx, t, output)
 		if err == nil && !ended.applied { // it is written already
 			err = lost(t)
@@ -197,7 +197,7 @@ func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits [
 
 // with writes an end, and then what the program wants, in one transaction. The program may
 // write to the batch's wallet, which everybody else has before the batch.
-func with(ctx context.Context, e Engine, at store.Place, batch string, commits []Commit, end Commit) error {
+func with(ctx context.Context, e Engine, at store.Partition, batch string, commits []Commit, end Commit) error {
 	return e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := lockVerb.DoAt(ctx, tx, at, batch)
 		if err == nil {

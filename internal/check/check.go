@@ -30,10 +30,10 @@ const (
 
 // Report says what was looked at and what is wrong with it; holdfast.Report explains it.
 type Report struct {
-	Checked      map[string]int64
-	Violations   []Violation
-	Unlisted     int64
-	OverdueHolds int64
+	Checked       map[string]int64
+	Violations    []Violation
+	Unlisted      int64
+	OverdueLeases int64
 }
 
 // Violation is an invariant that something breaks.
@@ -44,7 +44,7 @@ type Violation struct{ Invariant, Workspace, Subject, Message string }
 type row struct {
 	nth    int64 // in its page
 	bad    bool
-	at     store.Place
+	at     store.Partition
 	first  string // the name, of which some have two parts
 	second string
 	head   int64 // the version that the row says it is at, -1 if there is none
@@ -106,7 +106,7 @@ var kinds = []kind{
 // overdue is how long after its end a hold is overdue, beyond any sweep's turn.
 const overdue = time.Minute
 
-var holdsVerb = store.NewVerb(store.Decl{Name: "check.holds", Lane: store.Read, Slow: true}, nil,
+var leasesVerb = store.NewVerb(store.Decl{Name: "check.holds", Lane: store.Read, Slow: true}, nil,
 	func(ago time.Duration, a *store.Args) { a.Int("ago", ago.Milliseconds()) },
 	store.ScanValue[int64])
 
@@ -228,7 +228,7 @@ func Run(ctx context.Context, d store.Doer) (Report, error) {
 		}
 	}
 	var err error
-	r.OverdueHolds, err = holdsVerb.DoAt(ctx, d, store.Place{}, overdue)
+	r.OverdueLeases, err = leasesVerb.DoAt(ctx, d, store.Partition{}, overdue)
 	return r, err
 }
 

@@ -91,11 +91,11 @@ func (s *scene) fill(workspaces ...string) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		at, err := engine.Of(s.hf).Place(ctx, store.Read)
+		at, err := engine.Of(s.hf).Partition(ctx, store.Read)
 		if err != nil {
 			s.Fatal(err)
 		}
-		if _, err := reactions.Gather(ctx, engine.Of(s.hf), at, []string{"watch"}); err != nil {
+		if _, err := reactions.CollectDue(ctx, engine.Of(s.hf), at, []string{"watch"}); err != nil {
 			s.Fatal(err)
 		}
 	}
@@ -262,8 +262,8 @@ func TestOverdueHolds(t *testing.T) {
 			s.Fatal(err)
 		}
 		for _, want := range []int64{0, 0, 1} {
-			if r := s.check(); r.OverdueHolds != want || !r.Clean() {
-				s.Errorf("%d holds are overdue, want %d\n%s", r.OverdueHolds, want, r)
+			if r := s.check(); r.OverdueLeases != want || !r.Clean() {
+				s.Errorf("%d holds are overdue, want %d\n%s", r.OverdueLeases, want, r)
 			}
 			holdfasttest.Advance(s, s.hf, 80*time.Second)
 		}
@@ -296,8 +296,8 @@ func TestOverdueClose(t *testing.T) {
 		s.fill("w1")
 		past := map[bool]string{true: "1", false: "'epoch'"}[strings.HasSuffix(s.Name(), "/sqlite")]
 		s.exec(`UPDATE holdfast_stream SET state = 'closing', holder = 'me', until = ` + past + ` WHERE workspace = 'w1'`)
-		if r := s.check(); r.OverdueHolds != 1 || !r.Clean() {
-			s.Errorf("%d holds are overdue\n%s", r.OverdueHolds, r)
+		if r := s.check(); r.OverdueLeases != 1 || !r.Clean() {
+			s.Errorf("%d holds are overdue\n%s", r.OverdueLeases, r)
 		}
 	})
 }

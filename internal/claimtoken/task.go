@@ -31,7 +31,7 @@ func (k *Keyring) Signer(ctx context.Context, d store.Doer) (Signer, error) {
 	if s := k.signer.Load(); s != nil {
 		return *s, nil
 	}
-	text, err := secretVerb.DoAt(ctx, d, store.Place{}, struct{}{})
+	text, err := secretVerb.DoAt(ctx, d, store.Partition{}, struct{}{})
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func batchFacts(b wire.Batch, before ...string) *table {
 }
 
 type batchesCreate struct {
-	onceFlags
+	idempotencyFlags
 	itemsFile
 	Wallet    string `setting:"-" required:"" placeholder:"ID" help:"What the items are paid from."`
 	Handler   string `setting:"-" required:"" placeholder:"NAME" help:"What does the items."`
@@ -135,7 +135,7 @@ type batchesCreate struct {
 	LeaveOpen bool   `setting:"-" help:"Leave it open for more items."`
 }
 
-func (c *batchesCreate) Run(ctx context.Context, d *door) error {
+func (c *batchesCreate) Run(ctx context.Context, d *connection) error {
 	in := wire.NewBatch{ID: c.ID, Wallet: c.Wallet, Handler: c.Handler, Parallel: c.Parallel, Attempts: c.Attempts, Open: true}
 	b, err := d.CreateBatch(ctx, in, c.options(d)...)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *batchesCreate) Run(ctx context.Context, d *door) error {
 }
 
 // add adds the items of a file.
-func (f itemsFile) add(ctx context.Context, d *door, id string) error {
+func (f itemsFile) add(ctx context.Context, d *connection, id string) error {
 	return f.pages(func(page []wire.NewItem) error {
 		_, err := d.AddItems(ctx, id, wire.AddItems{Items: page})
 		return err
@@ -164,7 +164,7 @@ func (f itemsFile) add(ctx context.Context, d *door, id string) error {
 }
 
 type batchesAdd struct {
-	doorFlags
+	targetFlags
 	batchArg
 	itemsFile
 }
@@ -184,17 +184,17 @@ func (c *batchesAdd) Run(ctx context.Context, to *target) error {
 }
 
 // showBatch shows a batch as it is now.
-func (d *door) showBatch(ctx context.Context, id string) error {
+func (d *connection) showBatch(ctx context.Context, id string) error {
 	b, err := d.GetBatch(ctx, id, d.raw())
 	return d.show(batchFacts(b), err)
 }
 
 type batchesSeal struct {
-	onceFlags
+	idempotencyFlags
 	batchArg
 }
 
-func (c *batchesSeal) Run(ctx context.Context, d *door) error {
+func (c *batchesSeal) Run(ctx context.Context, d *connection) error {
 	b, err := d.SealBatch(ctx, c.ID, c.options(d)...)
 	return d.show(batchFacts(b), err)
 }
@@ -204,7 +204,7 @@ type batchesList struct {
 	Status string `setting:"-" placeholder:"STATUS" help:"Only those of this status, such as RUNNING."`
 }
 
-func (c *batchesList) Run(ctx context.Context, d *door) error {
+func (c *batchesList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListBatchesPage(ctx, c.Status, c.page(), d.raw())
 	t := &table{heads: []string{"BATCH", "STATUS", "WALLET", "PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "CHARGED", "REFUNDED", "ERROR"}}
 	for _, b := range l.Items {
@@ -216,11 +216,11 @@ func (c *batchesList) Run(ctx context.Context, d *door) error {
 }
 
 type batchesShow struct {
-	doorFlags
+	targetFlags
 	batchArg
 }
 
-func (c *batchesShow) Run(ctx context.Context, d *door) error {
+func (c *batchesShow) Run(ctx context.Context, d *connection) error {
 	return d.showBatch(ctx, c.ID)
 }
 
@@ -230,7 +230,7 @@ type batchesItems struct {
 	State string `setting:"-" placeholder:"STATE" help:"Only those in this state, such as failed."`
 }
 
-func (c *batchesItems) Run(ctx context.Context, d *door) error {
+func (c *batchesItems) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListItemsPage(ctx, c.ID, c.State, c.page(), d.raw())
 	t := &table{heads: []string{"ITEM", "STATE", "DECISION", "COST", "ATTEMPTS", "OUTPUT", "ERROR"}}
 	for _, x := range l.Items {
@@ -240,17 +240,17 @@ func (c *batchesItems) Run(ctx context.Context, d *door) error {
 }
 
 type batchesFollow struct {
-	doorFlags
+	targetFlags
 	batchArg
 }
 
-func (c *batchesFollow) Run(ctx context.Context, d *door) error {
+func (c *batchesFollow) Run(ctx context.Context, d *connection) error {
 	return d.followed(d.FollowBatch(ctx, c.ID), d.progress, func() error { return d.showBatch(ctx, c.ID) })
 }
 
 // progress shows how far a batch is. Only what has counts moves the bar; what else happens
 // has a line of its own.
-func (d *door) progress(e wire.Event) error {
+func (d *connection) progress(e wire.Event) error {
 	var data struct{ Counts *wire.BatchCounts }
 	_ = json.Unmarshal(e.Data, &data) // without counts there is nothing to draw
 	if data.Counts == nil {
@@ -281,12 +281,12 @@ func progressBar(part, whole int64) string {
 }
 
 type batchesFinalize struct {
-	onceFlags
+	idempotencyFlags
 	batchArg
 	Items []string `arg:"" optional:"" help:"The keys of items; by default all that have succeeded."`
 }
 
-func (c *batchesFinalize) Run(ctx context.Context, d *door) error {
+func (c *batchesFinalize) Run(ctx context.Context, d *connection) error {
 	var in wire.Finalize
 	if len(c.Items) > 0 {
 		in.Items = &c.Items
@@ -296,12 +296,12 @@ func (c *batchesFinalize) Run(ctx context.Context, d *door) error {
 }
 
 type batchesCancel struct {
-	onceFlags
+	idempotencyFlags
 	batchArg
 	Wait bool `setting:"-" help:"Wait until it is torn down."`
 }
 
-func (c *batchesCancel) Run(ctx context.Context, d *door) error {
+func (c *batchesCancel) Run(ctx context.Context, d *connection) error {
 	x, err := d.CancelBatch(ctx, c.ID, c.options(d)...)
 	if err != nil {
 		return err

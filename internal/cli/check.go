@@ -58,7 +58,7 @@ func (p *program) showReport(r holdfast.Report) error {
 	for _, what := range slices.Sorted(maps.Keys(r.Checked)) {
 		fmt.Fprintf(t, "%s\t%d\n", what, r.Checked[what])
 	}
-	fmt.Fprintf(t, "overdue holds\t%d\n", r.OverdueHolds)
+	fmt.Fprintf(t, "overdue holds\t%d\n", r.OverdueLeases)
 	fmt.Fprintf(t, "violations\t%d\n", int64(len(r.Violations))+r.Unlisted)
 	if err := t.Flush(); err != nil || r.Clean() {
 		return err

@@ -19,7 +19,7 @@ type claimsList struct {
 	State string `setting:"-" enum:",held,due,uncertain" default:"" placeholder:"STATE" help:"Only those that are held, due or uncertain."`
 }
 
-func (c *claimsList) Run(ctx context.Context, d *door) error {
+func (c *claimsList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListClaimsPage(ctx, client.OperationFilter{State: c.State}, c.page(), d.raw())
 	t := &table{heads: []string{"LIFECYCLE", "ENTITY", "STATUS", "STEP", "REQUESTER", "STATE", "UNTIL", "OPERATION"}}
 	for _, x := range l.Items {
@@ -36,7 +36,7 @@ type claimCommand struct {
 }
 
 type claimTake struct {
-	onceFlags
+	idempotencyFlags
 	stepFlags
 	entityArgs
 	Step  string        `arg:"" help:"The step's key."`
@@ -55,7 +55,7 @@ func (c *claimTake) Run(ctx context.Context, to *target) error {
 }
 
 type claimRenew struct {
-	onceFlags
+	idempotencyFlags
 	Token string        `arg:"" help:"The token that take told."`
 	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"How long it is held. By default as the lifecycle says."`
 }
@@ -70,7 +70,7 @@ func (c *claimRenew) Run(ctx context.Context, to *target) error {
 }
 
 type claimSettle struct {
-	onceFlags
+	idempotencyFlags
 	Token   string `arg:"" help:"The token that take told."`
 	Outcome string `arg:"" enum:"success,failure,invalid" help:"What came of it: success, failure or invalid."`
 	Data    string `setting:"-" placeholder:"JSON" help:"What changes in the entity's data: a merge patch, or @FILE."`
@@ -88,12 +88,12 @@ func (c *claimSettle) Run(ctx context.Context, to *target) error {
 }
 
 type claimRelease struct {
-	onceFlags
+	idempotencyFlags
 	Token  string `arg:"" help:"The token that take told."`
 	Reason string `setting:"-" placeholder:"TEXT" help:"Why, for the history."`
 }
 
-func (c *claimRelease) Run(ctx context.Context, d *door) error {
+func (c *claimRelease) Run(ctx context.Context, d *connection) error {
 	done, err := d.ReleaseClaim(ctx, c.Token, wire.Release{Reason: c.Reason}, c.options(d)...)
 	return d.show(entityFacts(done.Entity), err)
 }
@@ -110,7 +110,7 @@ type operationsList struct {
 	State string `setting:"-" enum:",held,due,uncertain,contradicted,lost" default:"" placeholder:"STATE" help:"Only those that are held, due, uncertain, contradicted or lost."`
 }
 
-func (c *operationsList) Run(ctx context.Context, d *door) error {
+func (c *operationsList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListOperationsPage(ctx, client.OperationFilter{State: c.State}, c.page(), d.raw())
 	t := &table{heads: []string{"ID", "SUBJECT", "HANDLER", "STATE", "SINCE", "EFFECTS", "CONTRADICTIONS"}}
 	for _, x := range l.Items {
@@ -140,29 +140,29 @@ func contradictionsOf(some []wire.Contradiction) string {
 }
 
 type operationsAck struct {
-	onceFlags
+	idempotencyFlags
 	ID             string   `arg:"" name:"id" help:"The operation's id."`
 	Contradictions []string `arg:"" name:"contradiction" help:"The ids of the contradictions that were seen."`
 }
 
-func (c *operationsAck) Run(ctx context.Context, d *door) error {
+func (c *operationsAck) Run(ctx context.Context, d *connection) error {
 	left, err := d.AcknowledgeContradictions(ctx, c.ID, wire.Acknowledge{Contradictions: c.Contradictions}, c.options(d)...)
 	return d.show(facts("contradictions left", strconv.Itoa(len(left.Contradictions))), err)
 }
 
 type operationsWithdraw struct {
-	onceFlags
+	idempotencyFlags
 	ID     string `arg:"" name:"id" help:"The operation's id."`
 	Reason string `setting:"-" placeholder:"TEXT" help:"Why, for its history."`
 }
 
-func (c *operationsWithdraw) Run(ctx context.Context, d *door) error {
+func (c *operationsWithdraw) Run(ctx context.Context, d *connection) error {
 	done, err := d.WithdrawOperation(ctx, c.ID, wire.Withdraw{Reason: c.Reason}, c.options(d)...)
 	return d.show(resolvedFacts(c.ID, done), err)
 }
 
 type operationsResolve struct {
-	onceFlags
+	idempotencyFlags
 	ID          string   `arg:"" name:"id" help:"The operation's id."`
 	Happened    []string `setting:"-" sep:"none" placeholder:"EFFECT[=JSON]" help:"An effect that happened, with its result; charge#1 is the second charge. It may be given again."`
 	NotHappened []string `setting:"-" sep:"none" placeholder:"EFFECT" help:"An effect that did not happen. It may be given again."`

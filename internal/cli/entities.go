@@ -16,7 +16,7 @@ type entitiesCommand struct {
 }
 
 type entitiesCreate struct {
-	onceFlags
+	idempotencyFlags
 	Lifecycle string `arg:"" help:"The lifecycle's name."`
 	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Its id. By default a new one."`
 	Status    string `setting:"-" placeholder:"STATUS" help:"Where it begins. By default where the lifecycle says."`
@@ -52,7 +52,7 @@ type entitiesList struct {
 	Status    string `setting:"-" placeholder:"STATUS" help:"Only those that are there."`
 }
 
-func (c *entitiesList) Run(ctx context.Context, d *door) error {
+func (c *entitiesList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListEntitiesPage(ctx, c.Lifecycle, client.EntityFilter{Status: c.Status}, c.page(), d.raw())
 	t := &table{heads: []string{"ID", "STATUS", "VERSION", "UPDATED", "CLAIMED BY"}}
 	for _, e := range l.Items {
@@ -71,11 +71,11 @@ type entityArgs struct {
 }
 
 type entitiesShow struct {
-	doorFlags
+	targetFlags
 	entityArgs
 }
 
-func (c *entitiesShow) Run(ctx context.Context, d *door) error {
+func (c *entitiesShow) Run(ctx context.Context, d *connection) error {
 	e, err := d.GetEntity(ctx, c.Lifecycle, c.ID, d.raw())
 	return d.show(entityFacts(e), err)
 }
@@ -85,7 +85,7 @@ type entitiesHistory struct {
 	entityArgs
 }
 
-func (c *entitiesHistory) Run(ctx context.Context, d *door) error {
+func (c *entitiesHistory) Run(ctx context.Context, d *connection) error {
 	l, err := d.GetHistoryPage(ctx, c.Lifecycle, c.ID, c.page(), d.raw())
 	return d.showList(eventTable(l.Items), l.Next, err)
 }
@@ -106,7 +106,7 @@ type stepFlags struct {
 }
 
 type fireCommand struct {
-	onceFlags
+	idempotencyFlags
 	stepFlags
 	entityArgs
 	Step string        `arg:"" help:"The step's key."`

@@ -17,7 +17,7 @@ type handlersList struct {
 	pageFlags
 }
 
-func (c *handlersList) Run(ctx context.Context, d *door) error {
+func (c *handlersList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListHandlersPage(ctx, c.page(), d.raw())
 	t := &table{heads: []string{"NAME", "KIND", "SAFETY", "ON UNKNOWN", "TIMEOUT", "URL"}}
 	for _, x := range l.Items {
@@ -34,7 +34,7 @@ func timeout(m wire.Millis) string {
 }
 
 type handlersPut struct {
-	onceFlags
+	idempotencyFlags
 	Name      string        `arg:"" help:"The handler's name, as configs have it."`
 	HandlerAt string        `setting:"-" name:"call" placeholder:"URL" help:"Where it is called. Without it, workers ask for its tasks."`
 	Safety    string        `setting:"-" enum:",idempotent,transactional,journaled,opaque" default:"" placeholder:"SAFETY" help:"What is known of it when no answer is heard: idempotent, transactional, journaled or opaque."`
@@ -57,10 +57,10 @@ func (c *handlersPut) Run(ctx context.Context, to *target) error {
 }
 
 type handlersDelete struct {
-	onceFlags
+	idempotencyFlags
 	Name string `arg:"" help:"The handler's name."`
 }
 
-func (c *handlersDelete) Run(ctx context.Context, d *door) error {
+func (c *handlersDelete) Run(ctx context.Context, d *connection) error {
 	return d.show(facts("removed", c.Name), d.DeleteHandler(ctx, c.Name, c.options(d)...))
 }

@@ -19,7 +19,7 @@ type keysCommand struct {
 }
 
 type keysCreate struct {
-	doorFlags
+	targetFlags
 	Role      string        `setting:"-" required:"" enum:"read,operate,worker,admin" placeholder:"ROLE" help:"What it may do: read, operate, worker or admin."`
 	Requester []string      `setting:"-" placeholder:"NAME,…" help:"Whom it may speak for; * for everyone. Without one it fires nothing."`
 	Handler   []string      `setting:"-" placeholder:"NAME,…" help:"Whose tasks it may claim and end. Without one those of all handlers."`
@@ -39,7 +39,7 @@ func (c *keysCreate) Run(ctx context.Context, to *target) error {
 }
 
 // showSecret prints a key alone, for $(…); what it is goes to stderr.
-func (d *door) showSecret(made wire.CreatedKey, err error) error {
+func (d *connection) showSecret(made wire.CreatedKey, err error) error {
 	if err != nil || d.Output == "json" {
 		return d.show(nil, err)
 	}
@@ -57,7 +57,7 @@ type keysList struct {
 	pageFlags
 }
 
-func (c *keysList) Run(ctx context.Context, d *door) error {
+func (c *keysList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListKeysPage(ctx, c.page(), d.raw())
 	t := &table{heads: []string{"ID", "NAME", "ROLE", "REQUESTERS", "CREATED", "EXPIRES", "REVOKED"}}
 	for _, x := range l.Items {
@@ -67,11 +67,11 @@ func (c *keysList) Run(ctx context.Context, d *door) error {
 }
 
 type keysShow struct {
-	doorFlags
+	targetFlags
 	ID string `arg:"" name:"id" help:"The key's id: what stands after hf_."`
 }
 
-func (c *keysShow) Run(ctx context.Context, d *door) error {
+func (c *keysShow) Run(ctx context.Context, d *connection) error {
 	x, err := d.GetKey(ctx, c.ID, d.raw())
 	return d.show(keyFacts(x), err)
 }
@@ -86,7 +86,7 @@ func keyFacts(x wire.Key) *table {
 }
 
 type keysRotate struct {
-	doorFlags
+	targetFlags
 	ID      string        `arg:"" name:"id" help:"The key's id: what stands after hf_."`
 	Overlap time.Duration `setting:"-" placeholder:"DURATION" help:"How long the old one still works. By default not at all."`
 }
@@ -101,11 +101,11 @@ func (c *keysRotate) Run(ctx context.Context, to *target) error {
 }
 
 type keysRevoke struct {
-	doorFlags
+	targetFlags
 	ID string `arg:"" name:"id" help:"The key's id: what stands after hf_."`
 }
 
-func (c *keysRevoke) Run(ctx context.Context, d *door) error {
+func (c *keysRevoke) Run(ctx context.Context, d *connection) error {
 	x, err := d.RevokeKey(ctx, c.ID, d.raw())
 	return d.show(keyFacts(x), err)
 }

@@ -22,7 +22,7 @@ type lifecyclesList struct {
 	pageFlags
 }
 
-func (c *lifecyclesList) Run(ctx context.Context, d *door) error {
+func (c *lifecyclesList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListLifecyclesPage(ctx, c.page(), d.raw())
 	t := &table{heads: []string{"NAME", "STATUSES"}}
 	for _, x := range l.Items {
@@ -32,7 +32,7 @@ func (c *lifecyclesList) Run(ctx context.Context, d *door) error {
 }
 
 type lifecyclesPut struct {
-	onceFlags
+	idempotencyFlags
 	File   string `arg:"" help:"The config, in JSON or YAML."`
 	DryRun bool   `setting:"-" help:"Judge it, and put nothing into force."`
 }
@@ -69,12 +69,12 @@ func (c *lifecyclesPut) Run(ctx context.Context, to *target) error {
 }
 
 type lifecyclesDiagram struct {
-	doorFlags
+	targetFlags
 	Name   string `arg:"" help:"The lifecycle."`
 	Format string `enum:"svg,mermaid" default:"svg" placeholder:"FORMAT" help:"What to draw it in: svg or mermaid."`
 }
 
-func (c *lifecyclesDiagram) Run(ctx context.Context, d *door) error {
+func (c *lifecyclesDiagram) Run(ctx context.Context, d *connection) error {
 	x, err := d.DrawLifecycle(ctx, c.Name, c.Format, d.raw())
 	if err != nil || d.Output == "json" {
 		return d.show(nil, err)

@@ -25,7 +25,7 @@ type reactionsList struct {
 	pageFlags
 }
 
-func (c *reactionsList) Run(ctx context.Context, d *door) error {
+func (c *reactionsList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListReactionsPage(ctx, c.page(), d.raw())
 	t := &table{heads: []string{"NAME", "EVENTS", "STREAMS", "HANDLER", "UPDATED"}}
 	for _, x := range l.Items {
@@ -39,11 +39,11 @@ type reactionArg struct {
 }
 
 type reactionsShow struct {
-	doorFlags
+	targetFlags
 	reactionArg
 }
 
-func (c *reactionsShow) Run(ctx context.Context, d *door) error {
+func (c *reactionsShow) Run(ctx context.Context, d *connection) error {
 	x, err := d.GetReaction(ctx, c.Name, d.raw())
 	return d.show(reactionFacts(x), err)
 }
@@ -57,7 +57,7 @@ func reactionFacts(x wire.Reaction) *table {
 }
 
 type reactionsPut struct {
-	onceFlags
+	idempotencyFlags
 	reactionArg
 	Events       []string      `setting:"-" required:"" placeholder:"NAME,…" help:"The names of events; * for all."`
 	Streams      string        `setting:"-" placeholder:"RE2" help:"A pattern of streams. By default all."`
@@ -89,11 +89,11 @@ func (c *reactionsPut) Run(ctx context.Context, to *target) error {
 }
 
 type reactionsDelete struct {
-	onceFlags
+	idempotencyFlags
 	reactionArg
 }
 
-func (c *reactionsDelete) Run(ctx context.Context, d *door) error {
+func (c *reactionsDelete) Run(ctx context.Context, d *connection) error {
 	return d.show(facts("removed", c.Name), d.DeleteReaction(ctx, c.Name, c.options(d)...))
 }
 
@@ -104,7 +104,7 @@ type reactionsStreams struct {
 	Blocked  *bool  `setting:"-" negatable:"" help:"Only those that are blocked, or are not."`
 }
 
-func (c *reactionsStreams) Run(ctx context.Context, d *door) error {
+func (c *reactionsStreams) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListPositionsPage(ctx, c.Name, client.PositionFilter{Stream: c.Matching, Blocked: c.Blocked}, c.page(), d.raw())
 	t := &table{heads: []string{"REACTION", "STREAM", "HANDLED", "HEAD", "RETRY", "BLOCKED", "HELD BY", "ERROR"}}
 	for _, x := range l.Items {
@@ -115,7 +115,7 @@ func (c *reactionsStreams) Run(ctx context.Context, d *door) error {
 
 // repairFlags say which streams a repair is for.
 type repairFlags struct {
-	onceFlags
+	idempotencyFlags
 	Name     string   `arg:"" help:"The reaction's name; * for all."`
 	Stream   []string `arg:"" optional:"" help:"The streams, by name."`
 	Matching string   `setting:"-" placeholder:"RE2" help:"All streams whose names match."`

@@ -52,7 +52,7 @@ func runFacts(r wire.Run, before ...string) *table {
 }
 
 type runsDefine struct {
-	onceFlags
+	idempotencyFlags
 	File   string `arg:"" help:"The definition, in JSON or YAML."`
 	DryRun bool   `setting:"-" help:"Judge it, and keep nothing."`
 }
@@ -84,7 +84,7 @@ type runsDefinitions struct {
 	pageFlags
 }
 
-func (c *runsDefinitions) Run(ctx context.Context, d *door) error {
+func (c *runsDefinitions) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListDefinitionsPage(ctx, c.page(), d.raw())
 	t := &table{heads: []string{"DEFINITION", "STEPS", "CREATED"}}
 	for _, x := range l.Items {
@@ -94,7 +94,7 @@ func (c *runsDefinitions) Run(ctx context.Context, d *door) error {
 }
 
 type runsStart struct {
-	onceFlags
+	idempotencyFlags
 	Definition     string `arg:"" help:"The definition, as name@version."`
 	Input          string `setting:"-" placeholder:"JSON" help:"What the run is given, an object, or @FILE."`
 	IdempotencyKey string `setting:"-" placeholder:"KEY" help:"Whoever starts a run under this key, now or later, is given the same."`
@@ -127,7 +127,7 @@ type runsList struct {
 	Definition string `setting:"-" placeholder:"ID" help:"Only those of this definition, as name@version."`
 }
 
-func (c *runsList) Run(ctx context.Context, d *door) error {
+func (c *runsList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListRunsPage(ctx, client.RunFilter{Status: c.Status, Definition: c.Definition}, c.page(), d.raw())
 	t := &table{heads: []string{"RUN", "DEFINITION", "STATUS", "VERSION", "STEP", "KEY", "CREATED", "ERROR"}}
 	for _, r := range l.Items {
@@ -137,16 +137,16 @@ func (c *runsList) Run(ctx context.Context, d *door) error {
 }
 
 type runsShow struct {
-	doorFlags
+	targetFlags
 	runArg
 }
 
-func (c *runsShow) Run(ctx context.Context, d *door) error {
+func (c *runsShow) Run(ctx context.Context, d *connection) error {
 	return d.showRun(ctx, c.ID)
 }
 
 // showRun shows a run as it is now.
-func (d *door) showRun(ctx context.Context, id string) error {
+func (d *connection) showRun(ctx context.Context, id string) error {
 	r, err := d.GetRun(ctx, id, d.raw())
 	return d.show(runFacts(r), err)
 }
@@ -156,7 +156,7 @@ type runsSteps struct {
 	runArg
 }
 
-func (c *runsSteps) Run(ctx context.Context, d *door) error {
+func (c *runsSteps) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListStepsPage(ctx, c.ID, c.page(), d.raw())
 	t := &table{heads: []string{"STEP", "VISIT", "TYPE", "STATUS", "ATTEMPTS", "HOLDER", "OUTPUT", "ERROR"}}
 	for _, s := range l.Items {
@@ -170,16 +170,16 @@ func (c *runsSteps) Run(ctx context.Context, d *door) error {
 }
 
 type runsFollow struct {
-	doorFlags
+	targetFlags
 	runArg
 }
 
-func (c *runsFollow) Run(ctx context.Context, d *door) error {
+func (c *runsFollow) Run(ctx context.Context, d *connection) error {
 	return d.followRun(ctx, c.ID)
 }
 
 // followRun shows what happens to a run, and how it ended.
-func (d *door) followRun(ctx context.Context, id string) error {
+func (d *connection) followRun(ctx context.Context, id string) error {
 	return d.followed(d.FollowRun(ctx, id), func(e wire.Event) error {
 		_, err := fmt.Fprintf(d.stderr, "%s  %s\n", at(e.At), runLine(e))
 		return err
@@ -209,7 +209,7 @@ func runLine(e wire.Event) string {
 
 // moveFlags are for what moves a run.
 type moveFlags struct {
-	onceFlags
+	idempotencyFlags
 	runArg
 	ExpectedVersion *int64 `setting:"-" placeholder:"N" help:"Only if the run has this version."`
 }
@@ -217,37 +217,37 @@ type moveFlags struct {
 type moveCall func(*client.Client, context.Context, string, wire.Command, ...client.Option) (wire.Run, error)
 
 // move moves a run, and shows it.
-func (f moveFlags) move(ctx context.Context, d *door, call moveCall) error {
+func (f moveFlags) move(ctx context.Context, d *connection, call moveCall) error {
 	r, err := call(d.Client, ctx, f.ID, wire.Command{ExpectedVersion: f.ExpectedVersion}, f.options(d)...)
 	return d.show(runFacts(r), err)
 }
 
 type runsCancel struct{ moveFlags }
 
-func (c *runsCancel) Run(ctx context.Context, d *door) error {
+func (c *runsCancel) Run(ctx context.Context, d *connection) error {
 	return c.move(ctx, d, (*client.Client).CancelRun)
 }
 
 type runsPause struct{ moveFlags }
 
-func (c *runsPause) Run(ctx context.Context, d *door) error {
+func (c *runsPause) Run(ctx context.Context, d *connection) error {
 	return c.move(ctx, d, (*client.Client).PauseRun)
 }
 
 type runsResume struct{ moveFlags }
 
-func (c *runsResume) Run(ctx context.Context, d *door) error {
+func (c *runsResume) Run(ctx context.Context, d *connection) error {
 	return c.move(ctx, d, (*client.Client).ResumeRun)
 }
 
 type runsRetry struct{ moveFlags }
 
-func (c *runsRetry) Run(ctx context.Context, d *door) error {
+func (c *runsRetry) Run(ctx context.Context, d *connection) error {
 	return c.move(ctx, d, (*client.Client).RetryRun)
 }
 
 type runsSignal struct {
-	onceFlags
+	idempotencyFlags
 	runArg
 	Type    string `arg:"" help:"What the run waits for."`
 	Payload string `setting:"-" placeholder:"JSON" help:"What it is told, or @FILE."`
@@ -274,7 +274,7 @@ type runsApprovals struct {
 	OfRun  string `setting:"-" name:"run" placeholder:"ID" help:"Only those of this run."`
 }
 
-func (c *runsApprovals) Run(ctx context.Context, d *door) error {
+func (c *runsApprovals) Run(ctx context.Context, d *connection) error {
 	f := client.ApprovalFilter{Status: c.Status, Run: c.OfRun}
 	if f.Status == "all" {
 		f.Status = ""
@@ -289,13 +289,13 @@ func (c *runsApprovals) Run(ctx context.Context, d *door) error {
 
 // decideFlags are for a decision.
 type decideFlags struct {
-	onceFlags
+	idempotencyFlags
 	ID      string `arg:"" help:"The approval."`
 	Content string `setting:"-" placeholder:"JSON" help:"What goes with the decision, or @FILE."`
 	By      string `setting:"-" placeholder:"NAME" help:"What who decides wants to be called."`
 }
 
-func (f decideFlags) decide(ctx context.Context, d *door, decision string) error {
+func (f decideFlags) decide(ctx context.Context, d *connection, decision string) error {
 	content, err := document("--content", f.Content)
 	if err != nil {
 		return err
@@ -309,7 +309,7 @@ type runsApprove struct {
 	Edited bool `setting:"-" help:"It is approved as edited: the content is what was made of it."`
 }
 
-func (c *runsApprove) Run(ctx context.Context, d *door) error {
+func (c *runsApprove) Run(ctx context.Context, d *connection) error {
 	if c.Edited {
 		return c.decide(ctx, d, "edited")
 	}
@@ -318,4 +318,6 @@ func (c *runsApprove) Run(ctx context.Context, d *door) error {
 
 type runsReject struct{ decideFlags }
 
-func (c *runsReject) Run(ctx context.Context, d *door) error { return c.decide(ctx, d, "rejected") }
+func (c *runsReject) Run(ctx context.Context, d *connection) error {
+	return c.decide(ctx, d, "rejected")
+}

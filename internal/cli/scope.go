@@ -31,7 +31,7 @@ type scopeArgs struct {
 
 // changeFlags are for what changes a scope.
 type changeFlags struct {
-	doorFlags
+	targetFlags
 	KeyOnce   string `setting:"-" aliases:"idempotency-key" placeholder:"KEY" help:"The same command under the same key is done once (Idempotency-Key); --idempotency-key is the same."`
 	IfVersion *int64 `setting:"-" placeholder:"N" help:"Only if the scope is at this version; =-1 if there is none yet."`
 }
@@ -51,7 +51,7 @@ func (f changeFlags) options(to *target) ([]client.Option, error) {
 }
 
 // change runs a verb that changes a scope, and shows what has become of it.
-func (f changeFlags) change(ctx context.Context, to *target, verb func(*door, ...client.Option) (wire.ChangedScope, error)) error {
+func (f changeFlags) change(ctx context.Context, to *target, verb func(*connection, ...client.Option) (wire.ChangedScope, error)) error {
 	options, bad := f.options(to)
 	d, err := to.openUnless(ctx, bad)
 	if err != nil {
@@ -87,11 +87,11 @@ func value(name, text string) (json.RawMessage, error) {
 }
 
 type scopeGet struct {
-	doorFlags
+	targetFlags
 	scopeArgs
 }
 
-func (c *scopeGet) Run(ctx context.Context, d *door) error {
+func (c *scopeGet) Run(ctx context.Context, d *connection) error {
 	x, err := d.GetScope(ctx, c.Kind, c.ID, d.raw())
 	return d.show(facts("kind", x.Kind, "id", x.ID, "version", number64(x.Version), "state", string(x.State)), err)
 }
@@ -107,7 +107,7 @@ func (c *scopePatch) Run(ctx context.Context, to *target) error {
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *connection, o ...client.Option) (wire.ChangedScope, error) {
 		return d.PatchScope(ctx, c.Kind, c.ID, merge, o...)
 	})
 }
@@ -120,7 +120,7 @@ type scopeInc struct {
 }
 
 func (c *scopeInc) Run(ctx context.Context, to *target) error {
-	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *connection, o ...client.Option) (wire.ChangedScope, error) {
 		return d.IncScope(ctx, c.Kind, c.ID, wire.IncScope{Field: c.Field, By: &c.By}, o...)
 	})
 }
@@ -137,7 +137,7 @@ func (c *scopePush) Run(ctx context.Context, to *target) error {
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *connection, o ...client.Option) (wire.ChangedScope, error) {
 		return d.PushScope(ctx, c.Kind, c.ID, wire.PushScope{Field: c.Field, Value: item}, o...)
 	})
 }
@@ -155,7 +155,7 @@ func (c *scopeSet) Run(ctx context.Context, to *target) error {
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *connection, o ...client.Option) (wire.ChangedScope, error) {
 		return d.SetScopeRecord(ctx, c.Kind, c.ID, c.Field, c.Key, record, o...)
 	})
 }
@@ -177,7 +177,7 @@ func (c *scopeDelete) Run(ctx context.Context, to *target) error {
 	case c.Field != nil && c.Key == nil:
 		return misuse("a field is given, and no key: name the record, or neither to delete the whole scope")
 	}
-	return c.change(ctx, to, func(d *door, o ...client.Option) (wire.ChangedScope, error) {
+	return c.change(ctx, to, func(d *connection, o ...client.Option) (wire.ChangedScope, error) {
 		if c.Field == nil {
 			return d.DeleteScope(ctx, c.Kind, c.ID, o...)
 		}
@@ -186,12 +186,12 @@ func (c *scopeDelete) Run(ctx context.Context, to *target) error {
 }
 
 type scopeWatch struct {
-	doorFlags
+	targetFlags
 	scopeArgs
 }
 
 // Run watches a scope. To be stopped is its end, and no failure.
-func (c *scopeWatch) Run(ctx context.Context, d *door) error {
+func (c *scopeWatch) Run(ctx context.Context, d *connection) error {
 	for x, err := range d.WatchScope(ctx, c.Kind, c.ID) {
 		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return nil
@@ -207,7 +207,7 @@ func (c *scopeWatch) Run(ctx context.Context, d *door) error {
 }
 
 // showChange shows a scope in a line.
-func (d *door) showChange(x wire.Scope) error {
+func (d *connection) showChange(x wire.Scope) error {
 	if d.Output == "json" {
 		return d.showLine(x)
 	}

@@ -138,7 +138,7 @@ func (s server) run(ctx context.Context) error {
 		s.parts = append(s.parts, batch.Artifacts(store))
 	}
 	if s.KeepRuns > 0 {
-		s.parts = append(s.parts, run.Keeping(s.KeepRuns))
+		s.parts = append(s.parts, run.Retention(s.KeepRuns))
 	}
 	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: cmp.Or(s.sweepEvery, s.JanitorEvery), StuckAfter: s.JanitorStuckAfter},
 		append(s.parts, stream.Feed(stream.FeedOptions{}), httpapi.Handlers(s.api))...)

@@ -35,7 +35,7 @@ func facts(pairs ...string) *table {
 }
 
 // show shows the last answer, as it came or as a table, unless the call has failed.
-func (d *door) show(t *table, err error) error {
+func (d *connection) show(t *table, err error) error {
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (t *table) write(out io.Writer) error {
 }
 
 // showList shows a page of a list, and says where it goes on.
-func (d *door) showList(t *table, next *string, err error) error {
+func (d *connection) showList(t *table, next *string, err error) error {
 	if err := d.show(t, err); err != nil || next == nil || d.Output == "json" {
 		return err
 	}
@@ -69,7 +69,7 @@ func (d *door) showList(t *table, next *string, err error) error {
 }
 
 // showLine writes a value as a line of JSON.
-func (d *door) showLine(x any) error {
+func (d *connection) showLine(x any) error {
 	line, err := json.Marshal(x)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (d *door) showLine(x any) error {
 
 // followed shows events as they come, and then how it ended. As JSON each event is a line, and
 // there is no more.
-func (d *door) followed(events iter.Seq2[wire.Event, error], each func(wire.Event) error, end func() error) error {
+func (d *connection) followed(events iter.Seq2[wire.Event, error], each func(wire.Event) error, end func() error) error {
 	if d.Output == "json" {
 		each, end = func(e wire.Event) error { return d.showLine(e) }, func() error { return nil }
 	}

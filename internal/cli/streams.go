@@ -17,7 +17,7 @@ type streamsCommand struct {
 }
 
 type streamsAppend struct {
-	onceFlags
+	idempotencyFlags
 	Stream        string `arg:"" help:"The stream's name."`
 	Event         string `arg:"" help:"The event's name."`
 	Data          string `setting:"-" placeholder:"JSON" help:"What it says: JSON, or @FILE."`
@@ -44,13 +44,13 @@ type streamsRead struct {
 	Backward bool   `setting:"-" help:"The last event first."`
 }
 
-func (c *streamsRead) Run(ctx context.Context, d *door) error {
+func (c *streamsRead) Run(ctx context.Context, d *connection) error {
 	l, err := d.ReadStreamPage(ctx, c.Stream, client.StreamRange{From: c.From, Backward: c.Backward}, c.page(), d.raw())
 	return d.showList(eventTable(l.Items), l.Next, err)
 }
 
 type streamsClose struct {
-	onceFlags
+	idempotencyFlags
 	Stream        string `arg:"" help:"The stream's name."`
 	Mode          string `setting:"-" required:"" enum:"archive,tombstone,restart" placeholder:"MODE" help:"What is left: archive, tombstone or restart."`
 	ExpectVersion *int64 `setting:"-" placeholder:"N" help:"Only if this is the stream's last version. A restart needs it: the version that its snapshot covers."`
@@ -90,7 +90,7 @@ func (c *eventsCommand) Run(ctx context.Context, to *target) error {
 }
 
 // follow prints events as they come. To be stopped is its end, and no failure.
-func (d *door) follow(ctx context.Context, after string) error {
+func (d *connection) follow(ctx context.Context, after string) error {
 	lines := json.NewEncoder(d.stdout)
 	lines.SetEscapeHTML(false)
 	for e, err := range d.Client.Follow(ctx, after) {

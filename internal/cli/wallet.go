@@ -25,7 +25,7 @@ type walletList struct {
 	pageFlags
 }
 
-func (c *walletList) Run(ctx context.Context, d *door) error {
+func (c *walletList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListWalletsPage(ctx, c.page(), d.raw())
 	t := &table{heads: []string{"WALLET", "BALANCE", "MAY BE NEGATIVE"}}
 	for _, x := range l.Items {
@@ -39,34 +39,34 @@ func walletFacts(x wire.Wallet) *table {
 }
 
 type walletPut struct {
-	onceFlags
+	idempotencyFlags
 	walletArg
 	AllowNegative bool `setting:"-" help:"Let its balance be below zero."`
 }
 
-func (c *walletPut) Run(ctx context.Context, d *door) error {
+func (c *walletPut) Run(ctx context.Context, d *connection) error {
 	x, err := d.PutWallet(ctx, c.ID, wire.PutWallet{AllowNegative: c.AllowNegative}, c.options(d)...)
 	return d.show(walletFacts(x), err)
 }
 
 type walletShow struct {
-	doorFlags
+	targetFlags
 	walletArg
 }
 
-func (c *walletShow) Run(ctx context.Context, d *door) error {
+func (c *walletShow) Run(ctx context.Context, d *connection) error {
 	x, err := d.GetWallet(ctx, c.ID, d.raw())
 	return d.show(walletFacts(x), err)
 }
 
 type walletCredit struct {
-	onceFlags
+	idempotencyFlags
 	walletArg
 	Points    int64  `arg:"" help:"How many."`
 	Reference string `setting:"-" required:"" placeholder:"TEXT" help:"What they are for: the same again credits nothing."`
 }
 
-func (c *walletCredit) Run(ctx context.Context, d *door) error {
+func (c *walletCredit) Run(ctx context.Context, d *connection) error {
 	x, err := d.CreditWallet(ctx, c.ID, wire.Credit{Points: c.Points, Reference: c.Reference}, c.options(d)...)
 	return d.show(walletFacts(x), err)
 }
@@ -76,7 +76,7 @@ type walletLedger struct {
 	walletArg
 }
 
-func (c *walletLedger) Run(ctx context.Context, d *door) error {
+func (c *walletLedger) Run(ctx context.Context, d *connection) error {
 	l, err := d.ReadLedgerPage(ctx, c.ID, c.page(), d.raw())
 	t := &table{heads: []string{"ROW", "DELTA", "BALANCE", "REASON", "REFERENCE", "AT"}}
 	for _, x := range l.Items {
@@ -86,11 +86,11 @@ func (c *walletLedger) Run(ctx context.Context, d *door) error {
 }
 
 type walletAudit struct {
-	doorFlags
+	targetFlags
 	ID string `arg:"" default:"*" help:"The wallet; by default all."`
 }
 
-func (c *walletAudit) Run(ctx context.Context, d *door) error {
+func (c *walletAudit) Run(ctx context.Context, d *connection) error {
 	x, err := d.AuditWallet(ctx, c.ID, d.raw())
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ type webhooksList struct {
 	pageFlags
 }
 
-func (c *webhooksList) Run(ctx context.Context, d *door) error {
+func (c *webhooksList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListWebhooksPage(ctx, c.page(), d.raw())
 	t := &table{heads: []string{"ID", "NAME", "EVENTS", "STREAMS", "URL"}}
 	for _, x := range l.Items {
@@ -29,7 +29,7 @@ func (c *webhooksList) Run(ctx context.Context, d *door) error {
 }
 
 type webhooksCreate struct {
-	onceFlags
+	idempotencyFlags
 	To      string   `arg:"" help:"The URL."`
 	Name    string   `setting:"-" placeholder:"NAME" help:"What to call it."`
 	Events  []string `setting:"-" placeholder:"NAME,…" help:"The names of events. By default all."`
@@ -37,7 +37,7 @@ type webhooksCreate struct {
 	Source  string   `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"The streams that are appended to (event), or the histories (history). By default as the pattern says."`
 }
 
-func (c *webhooksCreate) Run(ctx context.Context, d *door) error {
+func (c *webhooksCreate) Run(ctx context.Context, d *connection) error {
 	x, err := d.CreateWebhook(ctx, wire.NewWebhook{URL: c.To, Name: c.Name, Events: c.Events, Streams: c.Streams, Source: c.Source}, c.options(d)...)
 	return d.show(webhookFacts(x), err)
 }
@@ -47,7 +47,7 @@ func webhookFacts(x wire.CreatedWebhook) *table {
 }
 
 type webhooksRotate struct {
-	onceFlags
+	idempotencyFlags
 	ID      string        `arg:"" help:"The webhook's id."`
 	Overlap time.Duration `setting:"-" placeholder:"DURATION" help:"How long messages are signed with the old secret, too. By default not at all."`
 }
@@ -62,10 +62,10 @@ func (c *webhooksRotate) Run(ctx context.Context, to *target) error {
 }
 
 type webhooksDelete struct {
-	onceFlags
+	idempotencyFlags
 	ID string `arg:"" help:"The webhook's id."`
 }
 
-func (c *webhooksDelete) Run(ctx context.Context, d *door) error {
+func (c *webhooksDelete) Run(ctx context.Context, d *connection) error {
 	return d.show(facts("removed", c.ID), d.DeleteWebhook(ctx, c.ID, c.options(d)...))
 }

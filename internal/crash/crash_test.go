@@ -234,7 +234,7 @@ func TestNumbering(t *testing.T) {
 // TestRawAndJoin verifies that what stands before the store does not hide it.
 func TestRawAndJoin(t *testing.T) {
 	s := newScene(t)
-	if base := fmt.Sprintf("%T", engine.Of(s.hf).Port().Base()); base != "*sqlite.adapter" {
+	if base := fmt.Sprintf("%T", engine.Of(s.hf).Runner().Base()); base != "*sqlite.adapter" {
 		t.Errorf("the base is %s", base)
 	}
 	err := s.hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {

@@ -33,7 +33,7 @@ func chase() *run.Definition {
 			if err := run.Patch(ctx, map[string]int64{"reminded": info.Visit}); err != nil {
 				return 0, err
 			}
-			return info.Visit, run.Commit(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			return info.Visit, run.WriteTx(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 				_, err := stream.Append(ctx, tx, reminders(c.Invoice), stream.Any, stream.Event{Name: "reminded"})
 				return err
 			})
@@ -105,7 +105,7 @@ func (d *Demo) startTogether(ctx context.Context, id string) (string, error) {
 // decideTogether has some decide at once.
 func (d *Demo) decideTogether(ctx context.Context, approval string) error {
 	for _, err := range atOnce(deciders, func(i int) error {
-		_, err := run.Decide(ctx, d.engine, approval, run.Verdict{Decision: "approved", By: fmt.Sprint("manager-", i+1), As: "manager"})
+		_, err := run.Decide(ctx, d.engine, approval, run.Decision{Decision: "approved", By: fmt.Sprint("manager-", i+1), As: "manager"})
 		return err
 	}) {
 		switch {

@@ -26,7 +26,7 @@ func scanKind() *batch.Kind[int, string] {
 		}
 		<-ctx.Done()
 		return "", ctx.Err()
-	}, batch.Options{Parallel: inMiddle, Lease: time.Second})
+	}, batch.Options{MaxConcurrency: inMiddle, Lease: time.Second})
 }
 
 // refunds has a batch cancelled in the middle, by several at once, and adds up what went

@@ -115,7 +115,7 @@ func (s *shop) mail(_ context.Context, a *lifecycle.Act[invoice]) error {
 	if err != nil {
 		return err
 	}
-	a.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+	a.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := stream.Append(ctx, tx, mailbox(a.Entity.ID), stream.Any, stream.Event{Name: "sent", Data: data})
 		return err
 	})

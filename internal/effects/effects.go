@@ -91,12 +91,12 @@ type answer struct {
 func row(t entities.Ticket) []string { return []string{"entity/" + t.Lifecycle + "/" + t.ID} }
 
 var (
-	beginVerb = store.VerbOf[beginArgs](store.Decl{Name: "effects.begin", Repeat: true},
+	beginVerb = store.VerbOf[beginArgs](store.Decl{Name: "effects.begin", Idempotent: true},
 		func(a beginArgs) []string { return row(a.Ticket) },
 		store.Outcome(func(r *answer) (*bool, []any) {
 			return &r.held, []any{(*string)(&r.State), &r.Epoch, (*string)(&r.Policy), &r.Result}
 		}))
-	endVerb = store.VerbOf[endArgs](store.Decl{Name: "effects.end", Repeat: true},
+	endVerb = store.VerbOf[endArgs](store.Decl{Name: "effects.end", Idempotent: true},
 		func(a endArgs) []string { return row(a.Ticket) },
 		store.Outcome(func(r *answer) (*bool, []any) { return &r.held, []any{(*string)(&r.State), &r.Result} }))
 	listVerb = store.NewVerb(store.Decl{Name: "effects.list", Lane: store.Read}, nil, store.TextArg("operation"),
@@ -121,11 +121,11 @@ type Book interface {
 }
 
 // OfClaim is the book of an operation on an entity.
-func OfClaim(d store.Doer, at store.Place, t entities.Ticket) Book { return claimBook{d, at, t} }
+func OfClaim(d store.Doer, at store.Partition, t entities.Ticket) Book { return claimBook{d, at, t} }
 
 type claimBook struct {
 	d  store.Doer
-	at store.Place
+	at store.Partition
 	t  entities.Ticket
 }
 
@@ -142,7 +142,7 @@ func (b claimBook) End(ctx context.Context, name string, ordinal int, s State, r
 // Begin notes that an effect is about to be tried, with the results of earlier
 // ones, and returns how it stands. Where the hold is lost, the error is
 // [fault.LeaseLost].
-func Begin(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, p Policy, results []entities.Result) (Entry, error) {
+func Begin(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, p Policy, results []entities.Result) (Entry, error) {
 	r, err := beginVerb.DoAt(ctx, d, at, beginArgs{t, name, ordinal, p, results})
 	if err == nil && !r.held {
 		err = lost(t)
@@ -156,13 +156,13 @@ func Begin(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket,
 
 // End notes what became of an effect, and returns how it stands then: the first
 // end counts. Where the hold is lost, the error is [fault.LeaseLost].
-func End(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, s State, result []byte, asked bool) (State, error) {
+func End(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, s State, result []byte, asked bool) (State, error) {
 	state, _, err := EndWith(ctx, d, at, t, name, ordinal, s, result, asked)
 	return state, err
 }
 
 // EndWith is [End], and returns the result, too, that is kept.
-func EndWith(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, s State, result []byte, asked bool) (State, []byte, error) {
+func EndWith(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, s State, result []byte, asked bool) (State, []byte, error) {
 	return end(ctx, d, at, endArgs{t, name, ordinal, s, result, HolderSays(asked)})
 }
 
@@ -185,7 +185,7 @@ func HolderSays(asked bool) By {
 }
 
 // Resolve notes what a person knows of an effect whose operation is uncertain.
-func Resolve(ctx context.Context, d store.Doer, at store.Place, t entities.Ticket, name string, ordinal int, s State, result []byte) (State, error) {
+func Resolve(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, s State, result []byte) (State, error) {
 	if result != nil {
 		if err := strictjson.Check(result); err != nil {
 			return "", err
@@ -203,7 +203,7 @@ func Resolve(ctx context.Context, d store.Doer, at store.Place, t entities.Ticke
 	return state, err
 }
 
-func end(ctx context.Context, d store.Doer, at store.Place, a endArgs) (State, []byte, error) {
+func end(ctx context.Context, d store.Doer, at store.Partition, a endArgs) (State, []byte, error) {
 	r, err := endVerb.DoAt(ctx, d, at, a)
 	if err == nil && !r.held {
 		err = lost(a.Ticket)
@@ -212,7 +212,7 @@ func end(ctx context.Context, d store.Doer, at store.Place, a endArgs) (State, [
 }
 
 // List returns the effects of an operation.
-func List(ctx context.Context, d store.Doer, at store.Place, operation string) ([]Entry, error) {
+func List(ctx context.Context, d store.Doer, at store.Partition, operation string) ([]Entry, error) {
 	return listVerb.DoAt(ctx, d, at, operation)
 }
 

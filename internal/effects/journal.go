@@ -22,9 +22,9 @@ import (
 // not do it twice.
 type Journal struct {
 	Book Book
-	// Held is asked right before a call is made: an error keeps it from being made. It is for a
+	// Leased is asked right before a call is made: an error keeps it from being made. It is for a
 	// holder that was stopped after it had begun the effect, and whose lease may have run out.
-	Held func(context.Context) error
+	Leased func(context.Context) error
 
 	mu      sync.Mutex
 	names   map[string]*named
@@ -165,7 +165,7 @@ func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, aga
 		return ctx.Err()
 	}
 	repeated := e.State == Begun || again
-	if err := j.held(ctx); err != nil {
+	if err := j.leased(ctx); err != nil {
 		if repeated { // an earlier call may have happened
 			j.giveBack(c, ordinal, true)
 			return err
@@ -195,11 +195,11 @@ func (j *Journal) anew(ctx context.Context, c Call, ordinal int) error {
 	return j.proceed(ctx, c, ordinal, e, false)
 }
 
-func (j *Journal) held(ctx context.Context) error {
-	if j.Held == nil {
+func (j *Journal) leased(ctx context.Context) error {
+	if j.Leased == nil {
 		return nil
 	}
-	return j.Held(ctx)
+	return j.Leased(ctx)
 }
 
 // try makes the call. A panic leaves the effect unknown. So does the answer that a repeated call

@@ -27,7 +27,7 @@ func (s *slow) Do(ctx context.Context, c store.Command) error {
 }
 
 // claimed makes an entity and claims it.
-func claimed(t *testing.T, hf *holdfast.Engine) (store.Place, entities.Ticket) {
+func claimed(t *testing.T, hf *holdfast.Engine) (store.Partition, entities.Ticket) {
 	t.Helper()
 	ctx := t.Context()
 	if _, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "l", ID: "x", Status: "a"}); err != nil {
@@ -38,7 +38,7 @@ func claimed(t *testing.T, hf *holdfast.Engine) (store.Place, entities.Ticket) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := engine.Of(hf).Place(ctx, store.Write)
+	at, err := engine.Of(hf).Partition(ctx, store.Write)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestACallIsNotMadeWithoutTheLease(t *testing.T) {
 			state  effects.State
 		}{"new": {0, effects.NotDone}, "called": {1, effects.Begun}} {
 			calls := 0
-			j := &effects.Journal{Book: effects.OfClaim(engine.Of(hf), at, ticket), Held: func(context.Context) error {
+			j := &effects.Journal{Book: effects.OfClaim(engine.Of(hf), at, ticket), Leased: func(context.Context) error {
 				if calls == c.called {
 					return lost
 				}

@@ -128,7 +128,7 @@ func contradicting(journal []Entry, epoch int64, calls []LateCall) (left []LateC
 // outcome that may be repeated under its key. Storing a call again changes nothing. While the
 // database does not answer it is tried again for some seconds, also after the end of ctx. Calls that
 // cannot be stored are logged.
-func Late(ctx context.Context, d store.Doer, at store.Place, h Holder, calls []LateCall, log *slog.Logger) {
+func Late(ctx context.Context, d store.Doer, at store.Partition, h Holder, calls []LateCall, log *slog.Logger) {
 	if len(calls) == 0 {
 		return
 	}
@@ -147,7 +147,7 @@ func Late(ctx context.Context, d store.Doer, at store.Place, h Holder, calls []L
 	}
 }
 
-func late(ctx context.Context, d store.Doer, at store.Place, h Holder, calls []LateCall) (int, error) {
+func late(ctx context.Context, d store.Doer, at store.Partition, h Holder, calls []LateCall) (int, error) {
 	journal, err := List(ctx, d, at, h.Operation)
 	if err != nil {
 		return 0, err
@@ -166,7 +166,7 @@ func retryable(err error) bool {
 
 // Contradictions returns the late calls that nobody has acknowledged, and that the journal does not have by now, of
 // up to limit operations behind one, in the order of their operations; or of one operation.
-func Contradictions(ctx context.Context, d store.Doer, at store.Place, operation, after string, limit int) (all []Contradiction, err error) {
+func Contradictions(ctx context.Context, d store.Doer, at store.Partition, operation, after string, limit int) (all []Contradiction, err error) {
 	for operations := 0; ; {
 		page, err := contradictionsVerb.DoAt(ctx, d, at, contradictionArgs{operation, after, limit - operations})
 		if err != nil || len(page) == 0 {
@@ -190,7 +190,7 @@ func Contradictions(ctx context.Context, d store.Doer, at store.Place, operation
 
 // Acknowledge records that a person has seen contradictions of an operation. Acknowledging again
 // changes nothing.
-func Acknowledge(ctx context.Context, d store.Doer, at store.Place, operation, by string, ids []string) error {
+func Acknowledge(ctx context.Context, d store.Doer, at store.Partition, operation, by string, ids []string) error {
 	if len(ids) == 0 {
 		return fault.New(fault.Validation, "name the contradictions that were seen, by their ids").With("pointer", "/contradictions")
 	}

@@ -18,21 +18,21 @@ import (
 
 // Config says how an engine works; holdfast.Config, which has the same fields, explains them.
 type Config struct {
-	Log         *slog.Logger
-	NoMigrate   bool
-	Shards      int
-	SweepEvery  time.Duration
-	StuckAfter  time.Duration
-	KeepHistory time.Duration
-	Node        string
-	Parallel    int
+	Log              *slog.Logger
+	NoMigrate        bool
+	Shards           int
+	SweepEvery       time.Duration
+	StuckAfter       time.Duration
+	HistoryRetention time.Duration
+	Node             string
+	MaxConcurrency   int
 }
 
 // Engine runs commands on a database. It is safe for concurrent use.
 type Engine struct {
 	doer       // itself
 	log        *slog.Logger
-	port       *store.Port
+	runner     *store.Runner
 	hub        *wake.Hub
 	janitor    *lease.Janitor
 	follow     *reactions.Worker
@@ -55,18 +55,18 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	if c.Shards < 0 || c.Shards > maxShards {
 		return nil, fault.New(fault.Validation, "Config.Shards is %d: it is 1 to %d", c.Shards, maxShards)
 	}
-	if c.KeepHistory != 0 && c.KeepHistory < retention.Shortest {
-		return nil, fault.New(fault.Validation, "Config.KeepHistory is %s: it is 0, for ever, or %s at the least", c.KeepHistory, retention.Shortest)
+	if c.HistoryRetention != 0 && c.HistoryRetention < retention.Shortest {
+		return nil, fault.New(fault.Validation, "Config.KeepHistory is %s: it is 0, for ever, or %s at the least", c.HistoryRetention, retention.Shortest)
 	}
 	s, err := db.Open(ctx, store.Options{Log: c.Log, NoMigrate: c.NoMigrate})
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{log: c.Log, port: store.NewPort(s, store.NewPlaces(c.Shards)), hub: wake.NewHub(), stuckAfter: c.StuckAfter}
+	e := &Engine{log: c.Log, runner: store.NewRunner(s, store.NewDirectory(c.Shards)), hub: wake.NewHub(), stuckAfter: c.StuckAfter}
 	e.doer = store.HandleDoer(e)
-	e.janitor = e.newJanitor(c.SweepEvery, c.KeepHistory)
-	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), Parallel: c.Parallel}
-	e.port.Wake = func(topics []string) {
+	e.janitor = e.newJanitor(c.SweepEvery, c.HistoryRetention)
+	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), MaxConcurrency: c.MaxConcurrency}
+	e.runner.Wake = func(topics []string) {
 		if topics = e.follow.Notice(topics); len(topics) > 0 {
 			e.hub.Wake(topics)
 		}
@@ -77,14 +77,14 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 const maxShards = 1024
 
 // Close waits for what is under way and frees the database's connections.
-func (e *Engine) Close() error { return e.port.Close() }
+func (e *Engine) Close() error { return e.runner.Close() }
 
 // Do runs one command and commits it.
 func (e *Engine) Do(ctx context.Context, c store.Command) error {
 	if err := e.outside(ctx); err != nil {
 		return err
 	}
-	return e.port.Do(ctx, c)
+	return e.runner.Do(ctx, c)
 }
 
 // Update runs f in one transaction: all of what it does is committed, or nothing.
@@ -98,8 +98,8 @@ func Update[T any](ctx context.Context, e *Engine, f func(context.Context, T) er
 		return err
 	}
 	inner := context.WithValue(ctx, insideKey{e}, true)
-	return e.port.Update(inner, func(ctx context.Context, conn store.Conn) error {
-		return f(ctx, any(store.NewTx(conn, e.port.Places)).(T))
+	return e.runner.Update(inner, func(ctx context.Context, conn store.Conn) error {
+		return f(ctx, any(store.NewTx(conn, e.runner.Directory)).(T))
 	})
 }
 
@@ -116,22 +116,22 @@ func (e *Engine) outside(ctx context.Context) error {
 	return fault.New(fault.Reentrant, "the engine is used inside one of its own transactions: use the transaction that the function was given")
 }
 
-// Place returns where the workspace of the context lives.
-func (e *Engine) Place(ctx context.Context, lane store.Lane) (store.Place, error) {
-	return e.port.Places.Resolve(ctx, e, lane)
+// Partition returns where the workspace of the context lives.
+func (e *Engine) Partition(ctx context.Context, lane store.Lane) (store.Partition, error) {
+	return e.runner.Directory.Resolve(ctx, e, lane)
 }
 
 // Registry returns which reactions a workspace has.
-func (e *Engine) Registry(ctx context.Context, at store.Place, fresh bool) (*store.Registry, error) {
-	return e.port.Places.Registry(ctx, e, at, fresh)
+func (e *Engine) Registry(ctx context.Context, at store.Partition, fresh bool) (*store.Registry, error) {
+	return e.runner.Directory.Registry(ctx, e, at, fresh)
 }
 
-// Port is what the engine runs commands on.
-func (e *Engine) Port() *store.Port { return e.port }
+// Runner is what the engine runs commands on.
+func (e *Engine) Runner() *store.Runner { return e.runner }
 
 // Status asks the database whether it lives, and a running engine whether its janitor still comes round.
 func (e *Engine) Status(ctx context.Context) (store.Status, error) {
-	s, err := store.Ask.DoAt(ctx, e, store.Place{}, struct{}{})
+	s, err := store.Ask.DoAt(ctx, e, store.Partition{}, struct{}{})
 	if err == nil {
 		err = e.stalled()
 	}

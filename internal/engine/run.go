@@ -34,7 +34,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return fault.New(fault.Conflict, "the engine runs already")
 	}
 	defer e.running.Store(false)
-	if signals, ok := e.port.Base().(store.Signals); ok {
+	if signals, ok := e.runner.Base().(store.Signals); ok {
 		relay := &wake.Relay{Hub: e.hub, Signals: signals, Log: e.log}
 		relay.Start(ctx)
 		defer relay.Stop()
@@ -42,7 +42,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.janitor.Start(ctx)
 	defer e.janitor.Stop()
 	var loops sync.WaitGroup
-	pulse := &wake.Pulse{Hub: e.hub, Doer: e, Shards: e.Shards, Log: e.log, Leases: e.janitor.Leases(), Expire: e.janitor.Expire}
+	pulse := &wake.IdlePoller{Hub: e.hub, Doer: e, Shards: e.Shards, Log: e.log, Leases: e.janitor.Leases(), Expire: e.janitor.Expire}
 	loops.Go(func() { pulse.Run(ctx) })
 	for _, f := range e.loops {
 		loops.Go(func() { f(ctx) })
@@ -60,17 +60,17 @@ func (e *Engine) Background(f func(context.Context)) { e.loops = append(e.loops,
 // Sweep adds something that the engine's janitor does on each of its rounds or, if
 // needs are said, on those that find something of them. Parts call it when they are
 // started.
-func (e *Engine) Sweep(name string, f func(context.Context) (int, error), needs ...wake.Need) {
+func (e *Engine) Sweep(name string, f func(context.Context) (int, error), needs ...wake.WorkKind) {
 	e.Leases(name, func(ctx context.Context, _ bool) (int, error) { return f(ctx) }, needs...)
 }
 
 // Leases adds a sweep that ends expired leases, and is told whether somebody is about to take what it frees.
-func (e *Engine) Leases(name string, f func(ctx context.Context, asked bool) (int, error), needs ...wake.Need) {
+func (e *Engine) Leases(name string, f func(ctx context.Context, asked bool) (int, error), needs ...wake.WorkKind) {
 	e.janitor.Sweeps = append(e.janitor.Sweeps, lease.Sweep{Name: name, Run: f, Needs: needs})
 }
 
 // Due says for which needs there is something, and ends the expired leases among them first.
-func (e *Engine) Due(ctx context.Context, needs ...wake.Need) (map[wake.Need]bool, error) {
+func (e *Engine) Due(ctx context.Context, needs ...wake.WorkKind) (map[wake.WorkKind]bool, error) {
 	return e.janitor.Due(ctx, needs)
 }
 
@@ -79,7 +79,7 @@ func (e *Engine) Round(ctx context.Context) { e.janitor.Round(ctx) }
 
 // Shared returns what the parts of this engine have in common under a key, made by
 // the first that asks.
-func (e *Engine) Shared(key any, make func() any) any { return e.port.Places.Shared(key, make) }
+func (e *Engine) Shared(key any, make func() any) any { return e.runner.Directory.Shared(key, make) }
 
 // Node is the name of this node in what it holds.
 func (e *Engine) Node() string { return e.follow.Name }
@@ -109,7 +109,7 @@ func (e *Engine) Shards(ctx context.Context) ([]int16, error) {
 // Alone is for the loops of this module: whether there was but one workspace when they last asked for the shards, and no
 // other was used here since.
 func (e *Engine) Alone() bool {
-	return e.alone.Load() && !e.port.Places.Several()
+	return e.alone.Load() && !e.runner.Directory.Several()
 }
 
 // rememberShards is how long a node does not ask again which shards there are.
@@ -138,14 +138,14 @@ func (e *Engine) newJanitor(every, keep time.Duration) *lease.Janitor {
 	if every <= 0 {
 		every = sweepEvery
 	}
-	j := &lease.Janitor{Every: every, Log: e.log, Glance: e.glance, Sweeps: []lease.Sweep{{
-		Name: "reactions", Needs: []wake.Need{{Kind: wake.HeldReaction}, {Kind: wake.UnfinishedReaction}}, Run: func(ctx context.Context, _ bool) (int, error) { return reactions.SweepAll(ctx, e, e.hub.Wake) },
+	j := &lease.Janitor{Every: every, Log: e.log, HasWork: e.hasWork, Sweeps: []lease.Sweep{{
+		Name: "reactions", Needs: []wake.WorkKind{{Kind: wake.HeldReaction}, {Kind: wake.UnfinishedReaction}}, Run: func(ctx context.Context, _ bool) (int, error) { return reactions.SweepAll(ctx, e, e.hub.Wake) },
 	}, {
-		Name: "scopes", Needs: []wake.Need{{Kind: wake.OldScope}}, Run: func(ctx context.Context, _ bool) (int, error) { return scopestore.SweepAll(ctx, e) },
+		Name: "scopes", Needs: []wake.WorkKind{{Kind: wake.OldScope}}, Run: func(ctx context.Context, _ bool) (int, error) { return scopestore.SweepAll(ctx, e) },
 	}, {
-		Name: "books", Needs: []wake.Need{{Kind: wake.HeldStream}, {Kind: wake.DroppedEvents}}, Run: func(ctx context.Context, _ bool) (int, error) { return streamclose.SweepAll(ctx, e) },
+		Name: "books", Needs: []wake.WorkKind{{Kind: wake.HeldStream}, {Kind: wake.DroppedEvents}}, Run: func(ctx context.Context, _ bool) (int, error) { return streamclose.SweepAll(ctx, e) },
 	}, {
-		Name: "requests", Needs: []wake.Need{{Kind: wake.OldRequest}}, Run: func(ctx context.Context, _ bool) (int, error) { return idempotency.PruneAll(ctx, e) },
+		Name: "requests", Needs: []wake.WorkKind{{Kind: wake.OldRequest}}, Run: func(ctx context.Context, _ bool) (int, error) { return idempotency.PruneAll(ctx, e) },
 	}}}
 	if keep > 0 {
 		pruner := &retention.Pruner{Keep: keep}
@@ -154,13 +154,13 @@ func (e *Engine) newJanitor(every, keep time.Duration) *lease.Janitor {
 	return j
 }
 
-// glance says for which needs there is something, on any shard.
-func (e *Engine) glance(ctx context.Context, needs []wake.Need) (map[wake.Need]bool, error) {
+// hasWork says for which needs there is something, on any shard.
+func (e *Engine) hasWork(ctx context.Context, needs []wake.WorkKind) (map[wake.WorkKind]bool, error) {
 	shards, err := e.Shards(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return wake.Glance(ctx, e, shards, needs)
+	return wake.HasWork(ctx, e, shards, needs)
 }
 
 // stalled says that this node no longer frees what crashes leave held.

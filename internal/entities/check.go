@@ -30,8 +30,8 @@ func checkTransition(a TransitionArgs) error {
 	if len(a.From) == 0 {
 		return fault.New(fault.Validation, "a transition names the status that it leaves")
 	}
-	if a.Want != nil && *a.Want < 0 {
-		return fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.Want)
+	if a.ExpectVersion != nil && *a.ExpectVersion < 0 {
+		return fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.ExpectVersion)
 	}
 	err := cmp.Or(
 		checkNames(a.Lifecycle, a.ID, append([]string{a.To}, a.From...)...),

@@ -44,11 +44,11 @@ type Claim struct {
 	Revert    string
 	Input     []byte
 	Holder    string
-	lease.Hold
+	lease.Lease
 	ClaimedAt time.Time
 	Begun     int // effects that may have happened
 	Failures  int
-	Deaths    int
+	Crashes   int
 	Error     string
 	Outcome   string
 	Manual    bool // nobody resumes it
@@ -99,19 +99,19 @@ func planIn(text, operation string) *Plan {
 // ClaimArgs takes an entity into a claim. Choices says into which, by the status
 // that it is in. Begun is the number of effects that begin with it.
 type ClaimArgs struct {
-	Lifecycle string            `arg:"lifecycle"`
-	ID        string            `arg:"entity"`
-	Choices   map[string]Choice `arg:"choices"`
-	Want      *int64            `arg:"want"`
-	Operation string            `arg:"operation"`
-	Step      string            `arg:"step"`
-	Requester string            `arg:"requester"`
-	Input     []byte            `arg:"input,null"`
-	Holder    string            `arg:"holder"`
-	Lease     time.Duration     `arg:"lease"`
-	Manual    bool              `arg:"manual"`
-	Begun     int               `arg:"begun"`
-	Meta      events.Meta
+	Lifecycle     string            `arg:"lifecycle"`
+	ID            string            `arg:"entity"`
+	Choices       map[string]Choice `arg:"choices"`
+	ExpectVersion *int64            `arg:"want"`
+	Operation     string            `arg:"operation"`
+	Step          string            `arg:"step"`
+	Requester     string            `arg:"requester"`
+	Input         []byte            `arg:"input,null"`
+	Holder        string            `arg:"holder"`
+	Lease         time.Duration     `arg:"lease"`
+	Manual        bool              `arg:"manual"`
+	Begun         int               `arg:"begun"`
+	Meta          events.Meta
 }
 
 // Ticket is what a holder needs to go on.
@@ -132,19 +132,19 @@ const (
 // EndArgs ends a hold. Results are those of effects that are not noted yet.
 type EndArgs struct {
 	Ticket
-	How     string        `arg:"how"`
-	To      string        `arg:"target,null"` // "": back
-	Data    []byte        `arg:"data,null"`
-	Results []Result      `arg:"results"`
-	Delay   time.Duration `arg:"delay"`
-	Retries int           `arg:"retries"`
-	Event   string        `arg:"event"`
-	Message string        `arg:"message,null"`
-	Outcome string        `arg:"outcome"`
-	Note    []byte        `arg:"note,null"`
-	Claim   string        `arg:"claim"` // the claim status
-	After   string        // the after-effect, if there is one
-	Meta    events.Meta
+	How        string        `arg:"how"`
+	To         string        `arg:"target,null"` // "": back
+	Data       []byte        `arg:"data,null"`
+	Results    []Result      `arg:"results"`
+	Delay      time.Duration `arg:"delay"`
+	MaxRetries int           `arg:"retries"`
+	Event      string        `arg:"event"`
+	Message    string        `arg:"message,null"`
+	Outcome    string        `arg:"outcome"`
+	Note       []byte        `arg:"note,null"`
+	Claim      string        `arg:"claim"` // the claim status
+	After      string        // the after-effect, if there is one
+	Meta       events.Meta
 }
 
 // Result is the result of an effect.
@@ -169,11 +169,11 @@ const (
 )
 
 var (
-	claimVerb = store.VerbOf[ClaimArgs](store.Decl{Name: "entities.claim", Group: true, Marks: store.HistoryMarks},
+	claimVerb = store.VerbOf[ClaimArgs](store.Decl{Name: "entities.claim", Group: true, Events: store.HistoryEvents},
 		func(a ClaimArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
-		Told(func(a ClaimArgs, m store.Mark) result { return told(m) }).
-		Emitting(func(a ClaimArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventClaimed) }).
-		Governed(func(a ClaimArgs) store.Move {
+		RecoverWith(func(a ClaimArgs, m store.CommitProof) result { return recovered(m) }).
+		Emits(func(a ClaimArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventClaimed) }).
+		GuardStatus(func(a ClaimArgs) store.Move {
 			m := store.Move{Lifecycle: a.Lifecycle}
 			for _, c := range a.Choices {
 				m.Into, m.To = append(m.Into, c.Into), append(m.To, c.Revert)
@@ -183,16 +183,16 @@ var (
 			}
 			return m
 		})
-	endVerb = store.VerbOf[EndArgs](store.Decl{Name: "entities.end", Group: true, Marks: store.HistoryMarks},
+	endVerb = store.VerbOf[EndArgs](store.Decl{Name: "entities.end", Group: true, Events: store.HistoryEvents},
 		func(a EndArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
-		Told(func(a EndArgs, m store.Mark) result { return told(m) }).
-		Emitting(func(a EndArgs) store.Emission {
+		RecoverWith(func(a EndArgs, m store.CommitProof) result { return recovered(m) }).
+		Emits(func(a EndArgs) store.Emission {
 			if a.How == Success {
 				return emits(a.Lifecycle, a.ID, a.Event, After(a.After), EventParked)
 			}
 			return emits(a.Lifecycle, a.ID, a.Event, EventInterrupted, EventParked)
 		}).
-		Waking(func(a EndArgs) []string {
+		Wakes(func(a EndArgs) []string {
 			if a.How == Success || a.Delay > 0 {
 				return nil
 			}
@@ -216,8 +216,8 @@ func After(handler string) string { return "$after/" + handler }
 // Topic is what is woken when an operation of a lifecycle is due.
 func Topic(lifecycle string) string { return "operations/" + lifecycle }
 
-// told is what the event of a command tells: enough to know what became of it.
-func told(m store.Mark) result {
+// recovered is what the event of a command tells: enough to know what became of it.
+func recovered(m store.CommitProof) result {
 	e := Entity{Version: m.Version, Claim: Claim{Phase: Free}}
 	switch m.Name {
 	case EventInterrupted, EventLost, EventResumed, EventQueued:
@@ -247,7 +247,7 @@ func scanRow(e *Entity, row store.Row, before ...any) error {
 	c := &e.Claim
 	var phase string
 	err := row.Scan(append(before, &e.Status, &e.Version, &e.Data, &e.CreatedAt, &e.UpdatedAt, &phase, &c.Operation, &c.Step, &c.Requester,
-		&c.Revert, &c.Input, &c.Holder, &c.Epoch, &c.Until, &c.ClaimedAt, &c.Begun, &c.Failures, &c.Deaths, &c.Error, &c.Outcome, &c.Manual)...)
+		&c.Revert, &c.Input, &c.Holder, &c.Epoch, &c.Until, &c.ClaimedAt, &c.Begun, &c.Failures, &c.Crashes, &c.Error, &c.Outcome, &c.Manual)...)
 	c.Phase = Phase(phase)
 	if c.Expired = phase == "expired"; c.Expired {
 		c.Phase = Held
@@ -308,8 +308,8 @@ func checkClaim(a ClaimArgs) error {
 	if len(statuses) == 0 {
 		return fault.New(fault.Validation, "a claim names the status that it leaves")
 	}
-	if a.Want != nil && *a.Want < 0 {
-		return fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.Want)
+	if a.ExpectVersion != nil && *a.ExpectVersion < 0 {
+		return fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.ExpectVersion)
 	}
 	err := cmp.Or(checkNames(a.Lifecycle, a.ID, statuses...), CheckLease(a.Lease),
 		strictjson.Text("holder", a.Holder, events.MaxName), strictjson.Text("step", a.Step, events.MaxName),
@@ -335,8 +335,8 @@ func claimRefusal(a ClaimArgs, e Entity) error {
 		return missing(a.Lifecycle, a.ID)
 	case e.Claim.Phase != Free:
 		return ClaimFailed(e)
-	case offered && a.Want != nil && *a.Want != e.Version:
-		return events.Moved(a.Lifecycle+" "+a.ID, *a.Want, e.Version)
+	case offered && a.ExpectVersion != nil && *a.ExpectVersion != e.Version:
+		return events.Moved(a.Lifecycle+" "+a.ID, *a.ExpectVersion, e.Version)
 	}
 	return fault.New(fault.InvalidTransition, "the %s %q is %q, where %q cannot be done", a.Lifecycle, a.ID, e.Status, a.Step).
 		With("status", e.Status).With("version", e.Version)
@@ -357,22 +357,22 @@ func ClaimFailed(e Entity) *fault.Error {
 }
 
 // Renew extends a hold, or returns [fault.LeaseLost].
-func Renew(ctx context.Context, d store.Doer, at store.Place, t Ticket, lease time.Duration) (time.Time, error) {
+func Renew(ctx context.Context, d store.Doer, at store.Partition, t Ticket, lease time.Duration) (time.Time, error) {
 	return renew(ctx, d, at, renewArgs{t, lease, 0, true})
 }
 
 // RenewWithin extends the hold of an operation that was resumed, at the most until so
 // long after that; 0 is as [Renew].
-func RenewWithin(ctx context.Context, d store.Doer, at store.Place, t Ticket, lease, longest time.Duration) (time.Time, error) {
+func RenewWithin(ctx context.Context, d store.Doer, at store.Partition, t Ticket, lease, longest time.Duration) (time.Time, error) {
 	return renew(ctx, d, at, renewArgs{t, lease, longest, true})
 }
 
 // Limit has a hold that was just handed out end so long after that. Its holder was not heard of by it.
-func Limit(ctx context.Context, d store.Doer, at store.Place, t Ticket, longest time.Duration) (time.Time, error) {
+func Limit(ctx context.Context, d store.Doer, at store.Partition, t Ticket, longest time.Duration) (time.Time, error) {
 	return renew(ctx, d, at, renewArgs{t, longest, longest, false})
 }
 
-func renew(ctx context.Context, d store.Doer, at store.Place, a renewArgs) (time.Time, error) {
+func renew(ctx context.Context, d store.Doer, at store.Partition, a renewArgs) (time.Time, error) {
 	if err := CheckLease(a.lease); err != nil {
 		return time.Time{}, err
 	}
@@ -392,7 +392,7 @@ func lost(t Ticket) *fault.Error { return lease.Lost("the "+t.Lifecycle+" "+t.ID
 // claim where something was begun. Ending again under the epoch that ended it, the
 // same way, writes nothing, and gives the same answer. Where the hold is lost, the
 // error is [fault.LeaseLost], and nothing is written.
-func End(ctx context.Context, d store.Doer, at store.Place, a EndArgs) (e Entity, again bool, err error) {
+func End(ctx context.Context, d store.Doer, at store.Partition, a EndArgs) (e Entity, again bool, err error) {
 	ctx = store.InWorkspace(ctx, at.Workspace)
 	a.Message = lease.Plain(a.Message)
 	if err := events.CheckMeta(a.Meta); err != nil {

@@ -52,7 +52,7 @@ type TransitionArgs struct {
 	Lifecycle, ID string
 	From          []string
 	To            string
-	Want          *int64
+	ExpectVersion *int64
 	Data          []byte
 	Event         string
 	Note          []byte
@@ -68,16 +68,16 @@ type result struct {
 }
 
 var (
-	createVerb = store.VerbOf[CreateArgs](store.Decl{Name: "entities.create", Group: true, Marks: store.HistoryMarks},
-		func(a CreateArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scan).Told(toldCreate).
-		Emitting(func(a CreateArgs) store.Emission {
+	createVerb = store.VerbOf[CreateArgs](store.Decl{Name: "entities.create", Group: true, Events: store.HistoryEvents},
+		func(a CreateArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scan).RecoverWith(recoveredCreate).
+		Emits(func(a CreateArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.Lifecycle, a.ID), Names: []string{"created"}}
-		}).Governed(func(a CreateArgs) store.Move { return store.Move{Lifecycle: a.Lifecycle, To: []string{a.Status}} })
-	transitionVerb = store.NewVerb(store.Decl{Name: "entities.transition", Group: true, Marks: store.HistoryMarks},
-		func(a TransitionArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindTransition, scan).Told(toldTransition).
-		Emitting(func(a TransitionArgs) store.Emission {
+		}).GuardStatus(func(a CreateArgs) store.Move { return store.Move{Lifecycle: a.Lifecycle, To: []string{a.Status}} })
+	transitionVerb = store.NewVerb(store.Decl{Name: "entities.transition", Group: true, Events: store.HistoryEvents},
+		func(a TransitionArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, bindTransition, scan).RecoverWith(recoveredTransition).
+		Emits(func(a TransitionArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.Lifecycle, a.ID), Names: []string{a.Event, After(a.After)}}
-		}).Governed(func(a TransitionArgs) store.Move { return store.Move{Lifecycle: a.Lifecycle, To: []string{a.To}} })
+		}).GuardStatus(func(a TransitionArgs) store.Move { return store.Move{Lifecycle: a.Lifecycle, To: []string{a.To}} })
 	getVerb = store.NewVerb(store.Decl{Name: "entities.get", Lane: store.Read},
 		nil, func(a [2]string, args *store.Args) { args.Text("lifecycle", a[0]); args.Text("entity", a[1]) },
 		func(r *result, row store.Row) error { r.applied = row.Applied(); return scanPlanned(&r.entity, row) })
@@ -95,7 +95,7 @@ func bindTransition(a TransitionArgs, args *store.Args) {
 	args.MaybeText("one", one)
 	args.Text("froms", store.JSON(a.From))
 	args.Text("target", a.To)
-	args.MaybeInt("want", a.Want)
+	args.MaybeInt("want", a.ExpectVersion)
 	args.MaybeText("data", string(a.Data))
 	args.Text("event", a.Event)
 	args.MaybeText("note", string(a.Note))
@@ -108,13 +108,13 @@ func scan(r *result, row store.Row) error {
 	return row.Scan(&e.Status, &e.Version, &e.Data, &e.CreatedAt, &e.UpdatedAt)
 }
 
-func toldCreate(a CreateArgs, m store.Mark) result {
+func recoveredCreate(a CreateArgs, m store.CommitProof) result {
 	return result{true, Entity{Status: a.Status, Version: m.Version, Data: a.Data, CreatedAt: m.At, UpdatedAt: m.At}}
 }
 
-// toldTransition knows everything but data that the transition left as it was,
+// recoveredTransition knows everything but data that the transition left as it was,
 // and the time of creation.
-func toldTransition(a TransitionArgs, m store.Mark) result {
+func recoveredTransition(a TransitionArgs, m store.CommitProof) result {
 	return result{true, Entity{Status: a.To, Version: m.Version, Data: a.Data, UpdatedAt: m.At}}
 }
 
@@ -191,8 +191,8 @@ func refusal(a TransitionArgs, e Entity) error {
 		return missing(a.Lifecycle, a.ID)
 	}
 	switch offered := slices.Contains(a.From, e.Status); {
-	case offered && a.Want != nil && *a.Want != e.Version:
-		return events.Moved(a.Lifecycle+" "+a.ID, *a.Want, e.Version)
+	case offered && a.ExpectVersion != nil && *a.ExpectVersion != e.Version:
+		return events.Moved(a.Lifecycle+" "+a.ID, *a.ExpectVersion, e.Version)
 	case offered: // nothing else is left that refuses it
 		return fault.New(fault.ClaimFailed, "another operation is already in progress on the %s %q", a.Lifecycle, a.ID).With("status", e.Status)
 	}

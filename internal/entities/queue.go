@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Own is the queue of a lifecycle's operations that a node takes up which has the
+// QueueOf is the queue of a lifecycle's operations that a node takes up which has the
 // lifecycle.
-func Own(lifecycle string) string { return "l:" + lifecycle }
+func QueueOf(lifecycle string) string { return "l:" + lifecycle }
 
 // Workers is the queue of a handler's workers.
 func Workers(workspace, handler string) string { return "h:" + workspace + ":" + handler }
@@ -24,11 +24,11 @@ type QueueArgs struct {
 	Claim string `arg:"claim"` // the claim status
 }
 
-var queueVerb = store.VerbOf[QueueArgs](store.Decl{Name: "entities.queue", Marks: store.HistoryMarks},
+var queueVerb = store.VerbOf[QueueArgs](store.Decl{Name: "entities.queue", Events: store.HistoryEvents},
 	func(a QueueArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
-	Told(func(a QueueArgs, m store.Mark) result { return told(m) }).
-	Emitting(func(a QueueArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventQueued) }).
-	Waking(func(a QueueArgs) []string {
+	RecoverWith(func(a QueueArgs, m store.CommitProof) result { return recovered(m) }).
+	Emits(func(a QueueArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventQueued) }).
+	Wakes(func(a QueueArgs) []string {
 		if a.Queue == "" {
 			return []string{Topic(a.Lifecycle)}
 		}
@@ -37,7 +37,7 @@ var queueVerb = store.VerbOf[QueueArgs](store.Decl{Name: "entities.queue", Marks
 
 // Queue hands an operation that is held on to who takes up a queue, or returns
 // [fault.LeaseLost].
-func Queue(ctx context.Context, d store.Doer, at store.Place, a QueueArgs) (Entity, error) {
+func Queue(ctx context.Context, d store.Doer, at store.Partition, a QueueArgs) (Entity, error) {
 	r, err := queueVerb.DoAt(store.InWorkspace(ctx, at.Workspace), d, at, a)
 	e := named(r.entity, a.Lifecycle, a.ID)
 	if err == nil && !r.applied {

@@ -12,7 +12,7 @@ import (
 
 // Lapsed is a hold that has run out.
 type Lapsed struct {
-	store.Place
+	store.Partition
 	Ticket
 	Begun           int
 	Status, Revert  string
@@ -73,34 +73,34 @@ var (
 			args.Int("wait", lease.Timeout.Milliseconds())
 		},
 		scanLapsed)
-	withdrawVerb = store.VerbOf[WithdrawArgs](store.Decl{Name: "entities.withdraw", Group: true, Marks: store.HistoryMarks},
+	withdrawVerb = store.VerbOf[WithdrawArgs](store.Decl{Name: "entities.withdraw", Group: true, Events: store.HistoryEvents},
 		func(a WithdrawArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
-		Told(func(a WithdrawArgs, m store.Mark) result { return told(m) }).
-		Emitting(func(a WithdrawArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventReleased, EventParked) })
-	freeVerb = store.VerbOf[freeArgs](store.Decl{Name: "entities.free", Group: true, Marks: store.HistoryMarks},
+		RecoverWith(func(a WithdrawArgs, m store.CommitProof) result { return recovered(m) }).
+		Emits(func(a WithdrawArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventReleased, EventParked) })
+	freeVerb = store.VerbOf[freeArgs](store.Decl{Name: "entities.free", Group: true, Events: store.HistoryEvents},
 		func(a freeArgs) []string { return []string{key(a.lifecycle, a.id)} }, scanClaim).
-		Told(func(a freeArgs, m store.Mark) result { return told(m) }).
-		Emitting(func(a freeArgs) store.Emission {
+		RecoverWith(func(a freeArgs, m store.CommitProof) result { return recovered(m) }).
+		Emits(func(a freeArgs) store.Emission {
 			return emits(a.lifecycle, a.id, EventRecovered, EventInterrupted, EventLost, EventParked)
 		}).
-		Waking(func(a freeArgs) []string { return []string{Topic(a.lifecycle)} })
-	adoptVerb = store.VerbOf[adoptArgs](store.Decl{Name: "entities.adopt", Group: true, Marks: store.HistoryMarks},
+		Wakes(func(a freeArgs) []string { return []string{Topic(a.lifecycle)} })
+	adoptVerb = store.VerbOf[adoptArgs](store.Decl{Name: "entities.adopt", Group: true, Events: store.HistoryEvents},
 		func(a adoptArgs) []string { return []string{key(a.lifecycle, a.id)} }, scanClaim).
-		Told(func(a adoptArgs, m store.Mark) result { return told(m) }).
-		Emitting(func(a adoptArgs) store.Emission { return emits(a.lifecycle, a.id, EventAdopted) }).
-		Governed(func(a adoptArgs) store.Move {
+		RecoverWith(func(a adoptArgs, m store.CommitProof) result { return recovered(m) }).
+		Emits(func(a adoptArgs) store.Emission { return emits(a.lifecycle, a.id, EventAdopted) }).
+		GuardStatus(func(a adoptArgs) store.Move {
 			return store.Move{Lifecycle: a.lifecycle, To: []string{a.Revert}, Stray: a.Into}
 		})
-	unparkVerb = store.VerbOf[UnparkArgs](store.Decl{Name: "entities.unpark", Group: true, Marks: store.HistoryMarks},
+	unparkVerb = store.VerbOf[UnparkArgs](store.Decl{Name: "entities.unpark", Group: true, Events: store.HistoryEvents},
 		func(a UnparkArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
-		Told(func(a UnparkArgs, m store.Mark) result { return told(m) }).
-		Emitting(func(a UnparkArgs) store.Emission {
+		RecoverWith(func(a UnparkArgs, m store.CommitProof) result { return recovered(m) }).
+		Emits(func(a UnparkArgs) store.Emission {
 			return emits(a.Lifecycle, a.ID, a.Event, EventResumed, After(a.After))
 		}).
-		Waking(func(a UnparkArgs) []string { return []string{Topic(a.Lifecycle)} })
-	syncVerb = store.VerbOf[syncArgs](store.Decl{Name: "entities.sync", Marks: store.HistoryMarks},
+		Wakes(func(a UnparkArgs) []string { return []string{Topic(a.Lifecycle)} })
+	syncVerb = store.VerbOf[syncArgs](store.Decl{Name: "entities.sync", Events: store.HistoryEvents},
 		func(a syncArgs) []string { return []string{key(a.lifecycle, a.id)} }, scanClaim).
-		Emitting(func(a syncArgs) store.Emission { return emits(a.lifecycle, a.id, EventSeen) })
+		Emits(func(a syncArgs) store.Emission { return emits(a.lifecycle, a.id, EventSeen) })
 	resumeVerb = store.NewVerb(store.Decl{Name: "entities.resume", Lane: store.Work}, nil,
 		func(a ResumeArgs, args *store.Args) {
 			list := make([][3]any, len(a.Turns))
@@ -180,7 +180,7 @@ func scanLapsed(all *[]Lapsed, row store.Row) error {
 
 // Expired returns holds of some lifecycles that have run out, on one shard.
 func Expired(ctx context.Context, d store.Doer, shard int16, lifecycles []string) ([]Lapsed, error) {
-	all, err := expiredVerb.DoAt(ctx, d, store.Place{Shard: shard}, lifecycles)
+	all, err := expiredVerb.DoAt(ctx, d, store.Partition{Shard: shard}, lifecycles)
 	for i := range all {
 		all[i].Shard = shard
 	}
@@ -190,7 +190,7 @@ func Expired(ctx context.Context, d store.Doer, shard int16, lifecycles []string
 // Overdue returns operations of some lifecycles that have waited for a worker for longer than their step may take, on one
 // shard.
 func Overdue(ctx context.Context, d store.Doer, shard int16, lifecycles []string) ([]Lapsed, error) {
-	all, err := overdueVerb.DoAt(ctx, d, store.Place{Shard: shard}, lifecycles)
+	all, err := overdueVerb.DoAt(ctx, d, store.Partition{Shard: shard}, lifecycles)
 	for i := range all {
 		all[i].Shard = shard
 	}
@@ -208,7 +208,7 @@ type WithdrawArgs struct {
 
 // Withdraw ends an operation that is due, and that nobody holds, and says whether it did:
 // the entity goes back, or, if an effect of it may have happened, waits for a person.
-func Withdraw(ctx context.Context, d store.Doer, at store.Place, a WithdrawArgs) (Entity, bool, error) {
+func Withdraw(ctx context.Context, d store.Doer, at store.Partition, a WithdrawArgs) (Entity, bool, error) {
 	a.Message = lease.Plain(a.Message)
 	r, err := withdrawVerb.DoAt(ctx, d, at, a)
 	return named(r.entity, a.Lifecycle, a.ID), r.applied, err
@@ -218,12 +218,12 @@ func Withdraw(ctx context.Context, d store.Doer, at store.Place, a WithdrawArgs)
 // have, or its holder may have renewed it. A status other than the claim's was set
 // by somebody else, and stays.
 func Recover(ctx context.Context, d store.Doer, l Lapsed, claim string, resume bool, maxDeaths int, note []byte) (Entity, bool, error) {
-	r, err := freeVerb.DoAt(ctx, d, l.Place, freeArgs{l.Lifecycle, l.ID, l.Epoch, resume, maxDeaths, note, claim, lease.LostPause(l.Lost, l.ID)})
+	r, err := freeVerb.DoAt(ctx, d, l.Partition, freeArgs{l.Lifecycle, l.ID, l.Epoch, resume, maxDeaths, note, claim, lease.LostPause(l.Lost, l.ID)})
 	return named(r.entity, l.Lifecycle, l.ID), r.applied, err
 }
 
 // Adopt holds an entity that is in a claim status although nobody claimed it.
-func Adopt(ctx context.Context, d store.Doer, at store.Place, lifecycle, id string, c Choice, holder string, lease time.Duration) (bool, error) {
+func Adopt(ctx context.Context, d store.Doer, at store.Partition, lifecycle, id string, c Choice, holder string, lease time.Duration) (bool, error) {
 	r, err := adoptVerb.DoAt(ctx, d, at, adoptArgs{lifecycle, id, store.NewID().String(), holder, c, lease})
 	return r.applied, err
 }
@@ -231,7 +231,7 @@ func Adopt(ctx context.Context, d store.Doer, at store.Place, lifecycle, id stri
 // Unpark ends the uncertainty of an operation whose effects are all known. It
 // returns [fault.Conflict] where it is not uncertain under this epoch, or something
 // of it is unknown still.
-func Unpark(ctx context.Context, d store.Doer, at store.Place, a UnparkArgs) (Entity, error) {
+func Unpark(ctx context.Context, d store.Doer, at store.Partition, a UnparkArgs) (Entity, error) {
 	r, err := unparkVerb.DoAt(ctx, d, at, a)
 	e := named(r.entity, a.Lifecycle, a.ID)
 	if err == nil && !r.applied {
@@ -258,14 +258,14 @@ func Sync(ctx context.Context, d store.Doer, lifecycle, id, status string) (Enti
 
 // TakeDue takes operations on a shard that are to be resumed.
 func TakeDue(ctx context.Context, d store.Doer, shard int16, a ResumeArgs) ([]Resumed, error) {
-	return resumeVerb.DoAt(ctx, d, store.Place{Shard: shard}, a)
+	return resumeVerb.DoAt(ctx, d, store.Partition{Shard: shard}, a)
 }
 
 // Strays looks at a page of entities, behind one, for those that are in a claim
 // status although nobody claimed them. next is where to go on, or nothing at the
 // end.
 func Strays(ctx context.Context, d store.Doer, shard int16, claims map[string][]string, behind [3]string) (found []Stray, next [3]string, err error) {
-	all, err := straysVerb.DoAt(ctx, d, store.Place{Shard: shard}, straysArgs{claims, behind})
+	all, err := straysVerb.DoAt(ctx, d, store.Partition{Shard: shard}, straysArgs{claims, behind})
 	if err != nil || len(all) == 0 {
 		return nil, next, err
 	}

@@ -59,9 +59,9 @@ type Event struct {
 // AppendArgs is an append: nil Want takes any version, [None] wants the stream
 // not to exist.
 type AppendArgs struct {
-	Stream string
-	Want   *int64
-	Events []Event
+	Stream        string
+	ExpectVersion *int64
+	Events        []Event
 }
 
 // AppendResult tells where the stream stands: after the append, or, where it
@@ -72,11 +72,11 @@ type AppendResult struct {
 	Closed  bool // refused, because the stream takes no more events
 }
 
-var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Marks: store.EventMarks},
+var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Events: store.StreamEvents},
 	func(a AppendArgs) []string { return []string{"stream/" + a.Stream} },
 	func(a AppendArgs, args *store.Args) {
 		args.Text("stream", a.Stream)
-		args.MaybeInt("want", a.Want)
+		args.MaybeInt("want", a.ExpectVersion)
 		args.Int("size", int64(len(a.Events)))
 		store.Rows(args, a.Events, func(n int, e Event, row *store.Args) {
 			row.Int("n", int64(n))
@@ -86,9 +86,9 @@ var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Ma
 			BindMeta(row, e.Meta)
 		})
 	},
-	store.Outcome(func(r *AppendResult) (*bool, []any) { return &r.Applied, []any{&r.Last, &r.Closed} })).Told(func(_ AppendArgs, m store.Mark) AppendResult {
+	store.Outcome(func(r *AppendResult) (*bool, []any) { return &r.Applied, []any{&r.Last, &r.Closed} })).RecoverWith(func(_ AppendArgs, m store.CommitProof) AppendResult {
 	return AppendResult{Applied: true, Last: m.Version}
-}).Emitting(func(a AppendArgs) store.Emission {
+}).Emits(func(a AppendArgs) store.Emission {
 	e := store.Emission{Stream: a.Stream}
 	for i := range a.Events {
 		e.Names = append(e.Names, a.Events[i].Name)
@@ -118,7 +118,7 @@ func Append(ctx context.Context, d store.Doer, a AppendArgs) (int64, error) {
 		return r.Last, Closed(a.Stream, r.Last)
 	}
 	if !r.Applied {
-		return r.Last, Moved("stream "+a.Stream, *a.Want, r.Last)
+		return r.Last, Moved("stream "+a.Stream, *a.ExpectVersion, r.Last)
 	}
 	return r.Last, nil
 }
@@ -149,8 +149,8 @@ func checkAppend(a *AppendArgs) error {
 	if strings.HasPrefix(a.Stream, "$") {
 		return fault.New(fault.Forbidden, "the stream %q is Holdfast's own history and cannot be appended to", a.Stream)
 	}
-	if a.Want != nil && *a.Want < None {
-		return fault.New(fault.Validation, "the expected version is %d: it is -1 (the stream must not exist) or a version", *a.Want)
+	if a.ExpectVersion != nil && *a.ExpectVersion < None {
+		return fault.New(fault.Validation, "the expected version is %d: it is -1 (the stream must not exist) or a version", *a.ExpectVersion)
 	}
 	if n := len(a.Events); n == 0 || n > MaxBatch {
 		return fault.New(fault.Validation, "an append has 1 to %d events, this one has %d", MaxBatch, n)

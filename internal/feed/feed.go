@@ -67,11 +67,11 @@ type sequenceArgs struct {
 }
 
 var (
-	openVerb = store.VerbOf[struct{}](store.Decl{Name: "feed.open", Lane: store.Work, Repeat: true}, nil,
+	openVerb = store.VerbOf[struct{}](store.Decl{Name: "feed.open", Lane: store.Work, Idempotent: true}, nil,
 		func(*struct{}, store.Row) error { return nil })
-	sequenceVerb = store.VerbOf[sequenceArgs](store.Decl{Name: "feed.sequence", Lane: store.Work, Repeat: true}, nil,
-		scanSome).Waking(func(a sequenceArgs) []string { return []string{Topic(a.workspace)} })
-	advanceVerb = store.NewVerb(store.Decl{Name: "feed.advance", Lane: store.Work, Repeat: true}, nil,
+	sequenceVerb = store.VerbOf[sequenceArgs](store.Decl{Name: "feed.sequence", Lane: store.Work, Idempotent: true}, nil,
+		scanSome).Wakes(func(a sequenceArgs) []string { return []string{Topic(a.workspace)} })
+	advanceVerb = store.NewVerb(store.Decl{Name: "feed.advance", Lane: store.Work, Idempotent: true}, nil,
 		store.IntArg("streams"), scanSome)
 )
 
@@ -84,7 +84,7 @@ func scanSome(some *bool, _ store.Row) error {
 // begins with the first event that is there. The row that counts comes first:
 // once the feed is registered, every node may number.
 func Open(ctx context.Context, e reactions.Engine) error {
-	at, err := e.Place(ctx, store.Write)
+	at, err := e.Partition(ctx, store.Write)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func Open(ctx context.Context, e reactions.Engine) error {
 
 // Sequence numbers one batch of a workspace's events, and says whether there was
 // something to do. It says no also where somebody else is at it.
-func Sequence(ctx context.Context, d store.Doer, at store.Place, b Batch) (bool, error) {
+func Sequence(ctx context.Context, d store.Doer, at store.Partition, b Batch) (bool, error) {
 	numbered, err := sequenceVerb.DoAt(ctx, d, at, sequenceArgs{at.Workspace, b})
 	if err != nil {
 		return false, err
@@ -117,12 +117,12 @@ func step(ctx context.Context, d store.Doer, shard int16, b Batch, r *lease.Roun
 	if err != nil {
 		return false, err
 	}
-	found, err = new(reactions.Gathering).Next(ctx, d, store.Place{Shard: shard}, turns)
+	found, err = new(reactions.Collector).Next(ctx, d, store.Partition{Shard: shard}, turns)
 	if err != nil {
 		return found, err
 	}
 	for _, t := range turns {
-		some, failed := Sequence(ctx, d, store.Place{Shard: shard, Workspace: t.Workspace}, b)
+		some, failed := Sequence(ctx, d, store.Partition{Shard: shard, Workspace: t.Workspace}, b)
 		found, err = found || some, errors.Join(err, failed) // one workspace must not stop the others
 	}
 	return found || !r.Whole(), err
@@ -147,8 +147,8 @@ func (s *Sequencer) Run(ctx context.Context) {
 	if s.Batch == (Batch{}) {
 		s.Batch = DefaultBatch
 	}
-	p := wake.Poller{Hub: s.Hub, Topics: []string{store.MarkTopic(Reaction)}, Look: s.look, Log: s.Log,
-		Needs: func() []wake.Need { return wake.Needs(wake.Reaction, Reaction) }}
+	p := wake.Poller{Hub: s.Hub, Topics: []string{store.DueTopic(Reaction)}, Poll: s.look, Log: s.Log,
+		WorkKinds: func() []wake.WorkKind { return wake.WorkKinds(wake.Reaction, Reaction) }}
 	p.Run(ctx)
 }
 

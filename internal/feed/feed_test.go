@@ -248,7 +248,7 @@ func TestBatchesAreBounded(t *testing.T) {
 			write(t, hf, name, 10)
 		}
 		gather(t, hf)
-		at, err := engine.Of(hf).Place(t.Context(), store.Read)
+		at, err := engine.Of(hf).Partition(t.Context(), store.Read)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +281,7 @@ func TestBatchesAreBounded(t *testing.T) {
 func gather(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
 	for {
-		some, err := reactions.Gather(t.Context(), engine.Of(hf), store.Place{}, []string{feed.Reaction})
+		some, err := reactions.CollectDue(t.Context(), engine.Of(hf), store.Partition{}, []string{feed.Reaction})
 		if err != nil {
 			t.Fatal(err)
 		}

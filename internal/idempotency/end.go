@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Hold is a request that is held, for those who took it: under another epoch they write nothing.
-type Hold struct {
+// Lease is a request that is held, for those who took it: under another epoch they write nothing.
+type Lease struct {
 	Key   string
 	Epoch int64
 	TTL   time.Duration // how long the request is remembered; 0 is [TTL]
@@ -21,13 +21,13 @@ type Hold struct {
 // Finish ends a hold with the answer of the request. The answer is JSON, or empty.
 // Finishing again under the epoch that finished, with the same answer, is well;
 // otherwise a hold that has run out or was ended is [fault.LeaseLost].
-func (h Hold) Finish(ctx context.Context, d store.Doer, status int, answer []byte) error {
-	return answered(ctx, d, endArgs{Hold: h, how: "done", status: status, answer: string(answer)})
+func (h Lease) Finish(ctx context.Context, d store.Doer, status int, answer []byte) error {
+	return answered(ctx, d, endArgs{Lease: h, how: "done", status: status, answer: string(answer)})
 }
 
 // Answer writes the answer of a request that Commit marked under this epoch.
-func (h Hold) Answer(ctx context.Context, d store.Doer, status int, answer []byte) error {
-	return answered(ctx, d, endArgs{Hold: h, how: "answer", status: status, answer: string(answer)})
+func (h Lease) Answer(ctx context.Context, d store.Doer, status int, answer []byte) error {
+	return answered(ctx, d, endArgs{Lease: h, how: "answer", status: status, answer: string(answer)})
 }
 
 func answered(ctx context.Context, d store.Doer, a endArgs) error {
@@ -50,8 +50,8 @@ func answered(ctx context.Context, d store.Doer, a endArgs) error {
 // that it is lost. It is for the first statement of the transaction: the row is
 // then locked, and nobody takes the request over while the rest is written. A
 // request that is marked already is [fault.Conflict]: what it asks for is done.
-func (h Hold) Commit(ctx context.Context, tx *store.Tx) error {
-	e, err := endVerb.Do(ctx, tx, endArgs{Hold: h, how: "commit"})
+func (h Lease) Commit(ctx context.Context, tx *store.Tx) error {
+	e, err := endVerb.Do(ctx, tx, endArgs{Lease: h, how: "commit"})
 	switch {
 	case err != nil || e.applied:
 		return err
@@ -63,8 +63,8 @@ func (h Hold) Commit(ctx context.Context, tx *store.Tx) error {
 
 // Point ends a hold: the answer will be what became of an operation. Pointing
 // again, to the same, under the same epoch is well.
-func (h Hold) Point(ctx context.Context, d store.Doer, operation, subject string) error {
-	e, err := endVerb.Do(ctx, d, endArgs{Hold: h, how: "operation", operation: operation, subject: subject})
+func (h Lease) Point(ctx context.Context, d store.Doer, operation, subject string) error {
+	e, err := endVerb.Do(ctx, d, endArgs{Lease: h, how: "operation", operation: operation, subject: subject})
 	if err != nil || e.applied || e.State == Operation && e.Epoch == h.Epoch && e.Operation == operation && e.Subject == subject {
 		return err
 	}
@@ -74,13 +74,13 @@ func (h Hold) Point(ctx context.Context, d store.Doer, operation, subject string
 // Free forgets a request that was refused and changed nothing, if it is still held
 // under this epoch. Otherwise it does nothing: a holder that lost it changes
 // nothing.
-func (h Hold) Free(ctx context.Context, d store.Doer) error {
+func (h Lease) Free(ctx context.Context, d store.Doer) error {
 	_, err := freeVerb.Do(ctx, d, h)
 	return err
 }
 
 // Renew extends a hold, or returns [fault.LeaseLost].
-func (h Hold) Renew(ctx context.Context, d store.Doer, leaseTime time.Duration) (time.Time, error) {
+func (h Lease) Renew(ctx context.Context, d store.Doer, leaseTime time.Duration) (time.Time, error) {
 	until, err := renewVerb.Do(ctx, d, renewArgs{h, leaseTime})
 	if err == nil && until.IsZero() {
 		err = lease.Lost("the request", h.Epoch)
@@ -116,7 +116,7 @@ func Get(ctx context.Context, d store.Doer, key string) (Request, error) {
 // Prune forgets requests whose time is over, of all workspaces on a shard, up to a
 // limit, and returns how many. It may run on every node at once.
 func Prune(ctx context.Context, d store.Doer, shard int16, limit int) (int, error) {
-	return pruneVerb.DoAt(ctx, d, store.Place{Shard: shard}, limit)
+	return pruneVerb.DoAt(ctx, d, store.Partition{Shard: shard}, limit)
 }
 
 // pruneLimit is how many requests go in one transaction.
@@ -125,7 +125,7 @@ const pruneLimit = 1000
 // PruneAll forgets all requests whose time is over.
 func PruneAll(ctx context.Context, d store.Doer) (int, error) {
 	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Place) (n int, err error) {
+	return store.OnShards(shards, err, func(at store.Partition) (n int, err error) {
 		for {
 			some, err := Prune(ctx, d, at.Shard, pruneLimit)
 			if n += some; err != nil || some < pruneLimit {

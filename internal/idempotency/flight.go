@@ -19,7 +19,7 @@ import (
 // Engine is what the keys of flights are kept by.
 type Engine interface {
 	store.Doer
-	Port() *store.Port
+	Runner() *store.Runner
 	Update(context.Context, func(context.Context, *store.Tx) error) error
 }
 
@@ -33,10 +33,10 @@ type Engine interface {
 //
 // Between Keep and its end it is safe for concurrent use.
 type Flight struct {
-	Hold                      // TTL is also that of its slots
+	Lease                     // TTL is also that of its slots
 	Name        string        // the key as the caller chose it
-	Fingerprint string        // see [Asked]
-	Lease       time.Duration // of the key
+	Fingerprint string        // see [Incoming]
+	LeaseTime   time.Duration // of the key
 	Timeout     time.Duration // how long the key is renewed at the most; 0 is [lease.Timeout]
 	Engine      Engine
 	Log         *slog.Logger
@@ -67,7 +67,7 @@ func FlightOf(ctx context.Context) *Flight {
 
 // Take is [Take] of the flight's key.
 func (f *Flight) Take(ctx context.Context, d store.Doer) (q Request, mine bool, err error) {
-	q, mine, err = Take(ctx, d, TakeArgs{Key: f.Key, Fingerprint: f.Fingerprint, Holder: store.NewID().String(), Lease: f.Lease, TTL: f.TTL})
+	q, mine, err = Take(ctx, d, TakeArgs{Key: f.Key, Fingerprint: f.Fingerprint, Holder: store.NewID().String(), Lease: f.LeaseTime, TTL: f.TTL})
 	if mine {
 		f.Epoch, f.workspace = q.Epoch, store.WorkspaceOf(ctx)
 		f.ended, f.stand = make(map[string]int), make(map[string]bool)
@@ -78,7 +78,7 @@ func (f *Flight) Take(ctx context.Context, d store.Doer) (q Request, mine bool, 
 // Keep renews the key until end is called. The context ends when the key is lost. end frees the key of a
 // request that was refused, unless it was committed: what is refused is taken to have changed nothing.
 func (f *Flight) Keep(ctx context.Context) (held context.Context, end func(refused bool)) {
-	k := &lease.Keeper{Lease: f.Lease, Timeout: f.Timeout, Renew: f.renew}
+	k := &lease.Renewer{Lease: f.LeaseTime, Timeout: f.Timeout, Renew: f.renew}
 	return k.Start(ctx), func(refused bool) {
 		k.Stop()
 		f.updating.Lock()
@@ -109,7 +109,7 @@ func (f *Flight) extend(ctx context.Context, d store.Doer) error {
 	if f.Committed() {
 		return nil
 	}
-	_, err := f.Renew(ctx, d, f.Lease)
+	_, err := f.Renew(ctx, d, f.LeaseTime)
 	if f.committing.Load() || f.Committed() {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (f *Flight) fence(ctx context.Context, tx *store.Tx) error {
 	if f.Committed() { // a retry would be told that all is done, and not run the handler
 		return fault.New(fault.Conflict, "the step is fired behind idem.Commit, which marks the request as done, so that no retry would do the step if the process died now: fire it before")
 	}
-	if tx.Places() != f.Engine.Port().Places {
+	if tx.Directory() != f.Engine.Runner().Directory {
 		return nil
 	}
 	return f.extend(store.InWorkspace(ctx, f.workspace), tx)
@@ -206,7 +206,7 @@ func (f *Flight) Begin(ctx context.Context, tx *store.Tx, key, was, operation, s
 		var q Request
 		q, mine, err = Take(ctx, tx, TakeArgs{Key: key, Fingerprint: f.Fingerprint, Holder: operation, TTL: f.TTL})
 		if err == nil && mine {
-			err = Hold{key, q.Epoch, f.TTL}.Point(ctx, tx, operation, subject)
+			err = Lease{key, q.Epoch, f.TTL}.Point(ctx, tx, operation, subject)
 		}
 	} else {
 		mine, err = Repoint(ctx, tx, RepointArgs{key, f.Fingerprint, was, operation, subject, f.TTL})

@@ -16,7 +16,7 @@ import (
 )
 
 func flightOn(hf *holdfast.Engine) *idempotency.Flight {
-	return &idempotency.Flight{Hold: idempotency.Hold{Key: "k"}, Name: "k", Fingerprint: "print", Lease: time.Minute, Engine: engine.Of(hf), Log: slog.New(slog.DiscardHandler)}
+	return &idempotency.Flight{Lease: idempotency.Lease{Key: "k"}, Name: "k", Fingerprint: "print", LeaseTime: time.Minute, Engine: engine.Of(hf), Log: slog.New(slog.DiscardHandler)}
 }
 
 func mustFly(t *testing.T, hf *holdfast.Engine) *idempotency.Flight {

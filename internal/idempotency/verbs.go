@@ -14,7 +14,7 @@ type found struct {
 }
 
 type endArgs struct {
-	Hold
+	Lease
 	how                string
 	status             int
 	answer             string
@@ -22,12 +22,12 @@ type endArgs struct {
 }
 
 type renewArgs struct {
-	Hold
+	Lease
 	lease time.Duration
 }
 
 var (
-	takeVerb = store.NewVerb(store.Decl{Name: "requests.take", Repeat: true},
+	takeVerb = store.NewVerb(store.Decl{Name: "requests.take", Idempotent: true},
 		func(a TakeArgs) []string { return []string{row(a.Key)} },
 		func(a TakeArgs, args *store.Args) {
 			args.Text("key", a.Key)
@@ -40,7 +40,7 @@ var (
 			t.applied = r.Applied()
 			return scan(&t.Request, r)
 		})
-	endVerb = store.NewVerb(store.Decl{Name: "requests.end", Repeat: true},
+	endVerb = store.NewVerb(store.Decl{Name: "requests.end", Idempotent: true},
 		func(a endArgs) []string { return []string{row(a.Key)} }, bindEnd,
 		func(e *found, r store.Row) error {
 			var answer string
@@ -49,7 +49,7 @@ var (
 			e.Answer = []byte(answer)
 			return err
 		})
-	repointVerb = store.NewVerb(store.Decl{Name: "requests.repoint", Repeat: true},
+	repointVerb = store.NewVerb(store.Decl{Name: "requests.repoint", Idempotent: true},
 		func(a RepointArgs) []string { return []string{row(a.Key)} },
 		func(a RepointArgs, args *store.Args) {
 			args.Text("key", a.Key)
@@ -63,9 +63,9 @@ var (
 			p.applied = r.Applied()
 			return r.Scan((*string)(&p.State), &p.Fingerprint, &p.Operation, &p.Subject)
 		})
-	freeVerb = store.NewVerb(store.Decl{Name: "requests.free", Repeat: true},
-		func(h Hold) []string { return []string{row(h.Key)} },
-		func(h Hold, args *store.Args) { args.Text("key", h.Key); args.Int("epoch", h.Epoch) },
+	freeVerb = store.NewVerb(store.Decl{Name: "requests.free", Idempotent: true},
+		func(h Lease) []string { return []string{row(h.Key)} },
+		func(h Lease, args *store.Args) { args.Text("key", h.Key); args.Int("epoch", h.Epoch) },
 		func(n *int64, r store.Row) error { return r.Scan(n) })
 	// A renewal goes the short way: behind other work it might come too late.
 	renewVerb = store.NewVerb(store.Decl{Name: "requests.renew", Lane: store.Vital}, nil,

@@ -22,20 +22,20 @@ type replaceArgs struct {
 }
 
 var (
-	revokeVerb = store.VerbOf[revokeArgs](store.Decl{Name: "keys.revoke", Marks: store.HistoryMarks},
+	revokeVerb = store.VerbOf[revokeArgs](store.Decl{Name: "keys.revoke", Events: store.HistoryEvents},
 		func(a revokeArgs) []string { return []string{row(a.id)} }, scan).
-		Told(func(a revokeArgs, m store.Mark) result {
+		RecoverWith(func(a revokeArgs, m store.CommitProof) result {
 			return result{applied: true, key: Key{ID: a.id, RevokedAt: new(m.At.UTC())}}
 		}).
-		Emitting(func(a revokeArgs) store.Emission {
+		Emits(func(a revokeArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.id), Names: []string{"revoked"}}
 		})
-	replaceVerb = store.VerbOf[replaceArgs](store.Decl{Name: "keys.replace", Marks: store.HistoryMarks},
+	replaceVerb = store.VerbOf[replaceArgs](store.Decl{Name: "keys.replace", Events: store.HistoryEvents},
 		func(a replaceArgs) []string { return []string{row(a.id)} }, scan).
-		Told(func(a replaceArgs, _ store.Mark) result {
+		RecoverWith(func(a replaceArgs, _ store.CommitProof) result {
 			return result{applied: true, key: Key{ID: a.id}, successor: a.successor}
 		}).
-		Emitting(func(a replaceArgs) store.Emission {
+		Emits(func(a replaceArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.id), Names: []string{"rotated"}}
 		})
 )

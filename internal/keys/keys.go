@@ -114,9 +114,9 @@ type listArgs struct {
 }
 
 var (
-	createVerb = store.VerbOf[makeArgs](store.Decl{Name: "keys.create", Marks: store.HistoryMarks},
-		func(a makeArgs) []string { return []string{row(a.id)} }, scan).Told(toldMake).
-		Emitting(func(a makeArgs) store.Emission {
+	createVerb = store.VerbOf[makeArgs](store.Decl{Name: "keys.create", Events: store.HistoryEvents},
+		func(a makeArgs) []string { return []string{row(a.id)} }, scan).RecoverWith(recoveredMake).
+		Emits(func(a makeArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.id), Names: []string{"created"}}
 		})
 	getVerb  = store.NewVerb(store.Decl{Name: "keys.get", Lane: store.Read}, nil, store.TextArg("id"), scan)
@@ -165,7 +165,7 @@ func scanWith(r *result, from store.Row, more ...any) error {
 	return nil
 }
 
-func toldMake(a makeArgs, m store.Mark) result {
+func recoveredMake(a makeArgs, m store.CommitProof) result {
 	k := Key{ID: a.id, Name: a.Name, Role: a.Role, Requesters: append([]string{}, a.Requesters...), Handlers: append([]string{}, a.Handlers...), Rate: a.Rate,
 		CreatedBy: a.By, CreatedAt: m.At}
 	if a.lifetime != nil {

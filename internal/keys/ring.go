@@ -81,7 +81,7 @@ var anyVerb = store.VerbOf[struct{}](store.Decl{Name: "keys.any", Lane: store.Re
 
 // Any says whether somebody has a key that is good now, in whatever workspace.
 func Any(ctx context.Context, d store.Doer) (bool, error) {
-	return anyVerb.DoAt(ctx, d, store.Place{}, struct{}{})
+	return anyVerb.DoAt(ctx, d, store.Partition{}, struct{}{})
 }
 
 // NewRing returns a ring that reads through a doer, and remembers nothing yet.
@@ -154,7 +154,7 @@ func young(now, at time.Time, lasts time.Duration) bool {
 func (r *Ring) ask(ctx context.Context, id string, q *question) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
-	f, err := findVerb.DoAt(ctx, r.d, store.Place{}, id)
+	f, err := findVerb.DoAt(ctx, r.d, store.Partition{}, id)
 	if ctx.Err() != nil { // an answer too, that comes so late
 		err = fault.New(fault.Unavailable, "the database did not tell of the API key within %s: try again", asking).Repeatable().Wrap(err)
 	}

@@ -12,26 +12,26 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-var heldStep = wake.Need{Kind: wake.HeldStep}
+var heldStep = wake.WorkKind{Kind: wake.HeldStep}
 
 // TestASweepThatFreesNothingIsLeftAlone verifies that leases which a sweep cannot end are looked at seldom, and those
 // that it can at each glance; and that it begins anew when there are none any more.
 func TestASweepThatFreesNothingIsLeftAlone(t *testing.T) {
 	frees, runs := 0, 0
-	j := &Janitor{Every: time.Hour, Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep, {Kind: wake.OldRun}},
+	j := &Janitor{Every: time.Hour, Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.WorkKind{heldStep, {Kind: wake.OldRun}},
 		Run: func(context.Context, bool) (int, error) { runs++; return frees, nil }}}}
-	glances := func(due map[wake.Need]bool) int {
+	glances := func(due map[wake.WorkKind]bool) int {
 		runs = 0
 		for range 1000 {
 			j.Expire(t.Context(), due)
 		}
 		return runs
 	}
-	there := map[wake.Need]bool{heldStep: true}
+	there := map[wake.WorkKind]bool{heldStep: true}
 	if n := glances(there); n == 0 || n > 100 {
 		t.Errorf("what cannot be freed is swept %d times in 1000 glances", n)
 	}
-	if n := glances(map[wake.Need]bool{{Kind: wake.OldRun}: true}); n != 0 {
+	if n := glances(map[wake.WorkKind]bool{{Kind: wake.OldRun}: true}); n != 0 {
 		t.Errorf("without expired leases it is swept %d times", n)
 	}
 	if frees = 1; glances(there) != 1000 {
@@ -47,30 +47,30 @@ func TestManyWhoAskSweepOnce(t *testing.T) {
 	var all, glanced sync.WaitGroup
 	glanced.Add(many)
 	expired := true
-	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep}, Run: func(_ context.Context, asked bool) (int, error) {
+	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.WorkKind{heldStep}, Run: func(_ context.Context, asked bool) (int, error) {
 		if !asked {
 			t.Error("it was not told that somebody asks")
 		}
 		runs++ // under the janitor's lock
 		return 1, nil
-	}}}, Glance: func(_ context.Context, needs []wake.Need) (map[wake.Need]bool, error) {
+	}}}, HasWork: func(_ context.Context, needs []wake.WorkKind) (map[wake.WorkKind]bool, error) {
 		if expired {
 			glanced.Done()
 			glanced.Wait()
 		}
-		return map[wake.Need]bool{heldStep: expired}, nil
+		return map[wake.WorkKind]bool{heldStep: expired}, nil
 	}}
 	for range many {
 		all.Go(func() {
-			due, err := j.Due(t.Context(), []wake.Need{heldStep, {Kind: wake.Step, Name: "h"}})
-			if err != nil || !due[wake.Need{Kind: wake.Step, Name: "h"}] || runs == 0 {
+			due, err := j.Due(t.Context(), []wake.WorkKind{heldStep, {Kind: wake.Step, Name: "h"}})
+			if err != nil || !due[wake.WorkKind{Kind: wake.Step, Name: "h"}] || runs == 0 {
 				t.Errorf("asked: %v, %v", due, err)
 			}
 		})
 	}
 	all.Wait()
 	expired = false
-	if due, err := j.Due(t.Context(), []wake.Need{heldStep}); err != nil || due[heldStep] {
+	if due, err := j.Due(t.Context(), []wake.WorkKind{heldStep}); err != nil || due[heldStep] {
 		t.Errorf("asked: %v, %v", due, err)
 	}
 	if runs != 1 {
@@ -78,26 +78,26 @@ func TestManyWhoAskSweepOnce(t *testing.T) {
 	}
 }
 
-var heldItem = wake.Need{Kind: wake.HeldItem}
+var heldItem = wake.WorkKind{Kind: wake.HeldItem}
 
 // TestWhoSweepsOneKindSweepsNoOther verifies that one who asks for leases of one kind sweeps those also where another has
 // begun to sweep leases of another kind since it looked.
 func TestWhoSweepsOneKindSweepsNoOther(t *testing.T) {
 	runs := make(map[string]int)
-	sweep := func(name string, n wake.Need) Sweep {
-		return Sweep{Name: name, Needs: []wake.Need{n}, Run: func(context.Context, bool) (int, error) { runs[name]++; return 1, nil }}
+	sweep := func(name string, n wake.WorkKind) Sweep {
+		return Sweep{Name: name, Needs: []wake.WorkKind{n}, Run: func(context.Context, bool) (int, error) { runs[name]++; return 1, nil }}
 	}
 	var glanced sync.WaitGroup
 	glanced.Add(2)
 	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{sweep("steps", heldStep), sweep("items", heldItem)},
-		Glance: func(_ context.Context, needs []wake.Need) (map[wake.Need]bool, error) {
+		HasWork: func(_ context.Context, needs []wake.WorkKind) (map[wake.WorkKind]bool, error) {
 			glanced.Done()
 			glanced.Wait()
-			return map[wake.Need]bool{needs[0]: true}, nil
+			return map[wake.WorkKind]bool{needs[0]: true}, nil
 		}}
 	var all sync.WaitGroup
-	for _, n := range []wake.Need{heldStep, heldItem} {
-		all.Go(func() { _, _ = j.Due(t.Context(), []wake.Need{n}) })
+	for _, n := range []wake.WorkKind{heldStep, heldItem} {
+		all.Go(func() { _, _ = j.Due(t.Context(), []wake.WorkKind{n}) })
 	}
 	all.Wait()
 	if runs["steps"] != 1 || runs["items"] != 1 {
@@ -110,18 +110,18 @@ func TestASweepThatWasBrokenOffIsNone(t *testing.T) {
 	runs := 0
 	var glanced, all sync.WaitGroup
 	glanced.Add(2)
-	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep}, Run: func(context.Context, bool) (int, error) {
+	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.WorkKind{heldStep}, Run: func(context.Context, bool) (int, error) {
 		if runs++; runs == 1 {
 			return 0, context.Canceled
 		}
 		return 1, nil
-	}}}, Glance: func(context.Context, []wake.Need) (map[wake.Need]bool, error) {
+	}}}, HasWork: func(context.Context, []wake.WorkKind) (map[wake.WorkKind]bool, error) {
 		glanced.Done()
 		glanced.Wait()
-		return map[wake.Need]bool{heldStep: true}, nil
+		return map[wake.WorkKind]bool{heldStep: true}, nil
 	}}
 	for range 2 {
-		all.Go(func() { _, _ = j.Due(t.Context(), []wake.Need{heldStep}) })
+		all.Go(func() { _, _ = j.Due(t.Context(), []wake.WorkKind{heldStep}) })
 	}
 	all.Wait()
 	if runs != 2 {
@@ -134,18 +134,18 @@ func TestASweepThatWasBrokenOffIsNone(t *testing.T) {
 func TestASweepThatHangsHoldsNobodyUp(t *testing.T) {
 	hangs, release := make(chan struct{}), make(chan struct{})
 	var j *Janitor
-	j = &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep}, Run: func(ctx context.Context, _ bool) (int, error) {
-		if _, err := j.Due(ctx, []wake.Need{heldStep}); err != nil {
+	j = &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.WorkKind{heldStep}, Run: func(ctx context.Context, _ bool) (int, error) {
+		if _, err := j.Due(ctx, []wake.WorkKind{heldStep}); err != nil {
 			t.Error(err)
 		}
 		close(hangs)
 		<-release
 		return 1, nil
-	}}}, Glance: func(context.Context, []wake.Need) (map[wake.Need]bool, error) {
-		return map[wake.Need]bool{heldStep: true}, nil
+	}}}, HasWork: func(context.Context, []wake.WorkKind) (map[wake.WorkKind]bool, error) {
+		return map[wake.WorkKind]bool{heldStep: true}, nil
 	}}
 	var all sync.WaitGroup
-	all.Go(func() { _, _ = j.Due(t.Context(), []wake.Need{heldStep}) })
+	all.Go(func() { _, _ = j.Due(t.Context(), []wake.WorkKind{heldStep}) })
 	defer all.Wait()
 	defer close(release)
 	select {
@@ -155,7 +155,7 @@ func TestASweepThatHangsHoldsNobodyUp(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := j.Due(ctx, []wake.Need{heldStep}); err == nil {
+	if _, err := j.Due(ctx, []wake.WorkKind{heldStep}); err == nil {
 		t.Error("it did not wait")
 	}
 }
@@ -164,16 +164,16 @@ func TestASweepThatHangsHoldsNobodyUp(t *testing.T) {
 func TestWhoAskLeaveASweepAloneThatFreesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		frees, runs := 0, 0
-		j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.Need{heldStep}, Run: func(context.Context, bool) (int, error) {
+		j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.WorkKind{heldStep}, Run: func(context.Context, bool) (int, error) {
 			runs++
 			return frees, errors.New("no")
-		}}}, Glance: func(context.Context, []wake.Need) (map[wake.Need]bool, error) {
-			return map[wake.Need]bool{heldStep: true}, nil
+		}}}, HasWork: func(context.Context, []wake.WorkKind) (map[wake.WorkKind]bool, error) {
+			return map[wake.WorkKind]bool{heldStep: true}, nil
 		}}
 		asked := func() int {
 			runs = 0
 			for range 1000 { // a hundred who look each second, for ten
-				if _, err := j.Due(t.Context(), []wake.Need{heldStep}); err != nil {
+				if _, err := j.Due(t.Context(), []wake.WorkKind{heldStep}); err != nil {
 					t.Error(err)
 				}
 				time.Sleep(10 * time.Millisecond)

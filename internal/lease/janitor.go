@@ -19,7 +19,7 @@ type Sweep struct {
 	Name string
 	// Needs are what it looks for: it is left out while there is nothing of
 	// that. With none it is always run.
-	Needs []wake.Need
+	Needs []wake.WorkKind
 	// Run sweeps. asked says that somebody is about to take what is freed; else it is the turn of the janitor.
 	Run func(ctx context.Context, asked bool) (freed int, err error)
 }
@@ -33,9 +33,9 @@ type Janitor struct {
 	Every  time.Duration
 	Sweeps []Sweep
 	Log    *slog.Logger
-	// Glance says for which of the sweeps' needs there is something; nil is for
+	// HasWork says for which of the sweeps' needs there is something; nil is for
 	// all. Most rounds find nothing, and ask no more than this.
-	Glance func(context.Context, []wake.Need) (map[wake.Need]bool, error)
+	HasWork func(context.Context, []wake.WorkKind) (map[wake.WorkKind]bool, error)
 
 	mu       sync.Mutex
 	expiring chan struct{}    // who has put something into it ends expired leases: one at a time
@@ -69,7 +69,7 @@ func (j *Janitor) Stop() {
 // Round sweeps everything once. Tests call it instead of Start.
 func (j *Janitor) Round(ctx context.Context) {
 	healthy := true
-	there := j.glance(ctx)
+	there := j.hasWork(ctx)
 	for _, s := range j.Sweeps {
 		if there(s) {
 			_, ok := j.sweep(ctx, s, false)
@@ -102,7 +102,7 @@ func (j *Janitor) sweep(ctx context.Context, s Sweep, asked bool) (freed int, he
 }
 
 // Leases are the needs of the sweeps that end expired leases.
-func (j *Janitor) Leases() (all []wake.Need) {
+func (j *Janitor) Leases() (all []wake.WorkKind) {
 	for _, s := range j.Sweeps {
 		for _, n := range s.Needs {
 			if slices.Contains(leases, n.Kind) {
@@ -116,7 +116,7 @@ func (j *Janitor) Leases() (all []wake.Need) {
 // Expire runs the sweeps of leases for which there is something, as a glance said. A pulse calls it after each of its
 // glances. What is there again after a sweep that freed nothing, such as the leases of a lifecycle that this node does not
 // have, is looked at less and less often.
-func (j *Janitor) Expire(ctx context.Context, due map[wake.Need]bool) {
+func (j *Janitor) Expire(ctx context.Context, due map[wake.WorkKind]bool) {
 	if j.stuck == nil {
 		j.stuck = make(map[string]stuck)
 	}
@@ -136,8 +136,8 @@ func (j *Janitor) Expire(ctx context.Context, due map[wake.Need]bool) {
 }
 
 // expired says whether leases that a sweep ends have expired, as a glance said.
-func (s Sweep) expired(due map[wake.Need]bool) bool {
-	return slices.ContainsFunc(s.Needs, func(n wake.Need) bool { return due[n] && slices.Contains(leases, n.Kind) })
+func (s Sweep) expired(due map[wake.WorkKind]bool) bool {
+	return slices.ContainsFunc(s.Needs, func(n wake.WorkKind) bool { return due[n] && slices.Contains(leases, n.Kind) })
 }
 
 // stuck is a sweep that freed nothing: when, and how long it is left alone.
@@ -149,10 +149,10 @@ type stuck struct {
 // Due says for which needs there is something, and ends the expired leases among them first: whoever takes
 // something asks this, so that what a dead holder had can be taken. Where leases were ended, all of needs
 // counts as due. Many may ask at once: one sweeps for all. What a sweep itself asks, such as a hook of its user's, sweeps nothing.
-func (j *Janitor) Due(ctx context.Context, needs []wake.Need) (map[wake.Need]bool, error) {
+func (j *Janitor) Due(ctx context.Context, needs []wake.WorkKind) (map[wake.WorkKind]bool, error) {
 	begun := j.turns()
-	due, err := j.Glance(ctx, needs)
-	if err != nil || !slices.ContainsFunc(needs, func(n wake.Need) bool { return due[n] && slices.Contains(leases, n.Kind) }) {
+	due, err := j.HasWork(ctx, needs)
+	if err != nil || !slices.ContainsFunc(needs, func(n wake.WorkKind) bool { return due[n] && slices.Contains(leases, n.Kind) }) {
 		return due, err
 	}
 	if ctx.Value(sweeping{}) != nil {
@@ -230,22 +230,22 @@ func (j *Janitor) sweepSince(ctx context.Context, s Sweep, since turns) {
 	j.mu.Unlock()
 }
 
-// glance says which sweeps there is something for: all, where it is not known.
-func (j *Janitor) glance(ctx context.Context) func(Sweep) bool {
+// hasWork says which sweeps there is something for: all, where it is not known.
+func (j *Janitor) hasWork(ctx context.Context) func(Sweep) bool {
 	all := func(Sweep) bool { return true }
-	var needs []wake.Need
+	var needs []wake.WorkKind
 	for _, s := range j.Sweeps {
 		needs = append(needs, s.Needs...)
 	}
-	if j.Glance == nil || len(needs) == 0 {
+	if j.HasWork == nil || len(needs) == 0 {
 		return all
 	}
-	due, err := j.Glance(ctx, needs)
+	due, err := j.HasWork(ctx, needs)
 	if err != nil { // the sweeps tell
 		return all
 	}
 	return func(s Sweep) bool {
-		return len(s.Needs) == 0 || slices.ContainsFunc(s.Needs, func(n wake.Need) bool { return due[n] })
+		return len(s.Needs) == 0 || slices.ContainsFunc(s.Needs, func(n wake.WorkKind) bool { return due[n] })
 	}
 }
 

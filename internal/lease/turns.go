@@ -48,7 +48,7 @@ func (r *Round) Next(ctx context.Context, d store.Doer, ask *Turns, shard int16,
 	for i, name := range names {
 		a.Names[i] = [3]string{name, r.behind[name], r.Kind}
 	}
-	all, err := (*store.Verb[turnsArgs, []Turn])(ask).DoAt(ctx, d, store.Place{Shard: shard}, a)
+	all, err := (*store.Verb[turnsArgs, []Turn])(ask).DoAt(ctx, d, store.Partition{Shard: shard}, a)
 	if err != nil {
 		return nil, err
 	}

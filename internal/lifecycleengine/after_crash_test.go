@@ -38,7 +38,7 @@ func mailed() []holdfast.Part {
 // closeAndMail closes an entity, unless that was asked for before, and delivers what
 // follows.
 func closeAndMail(ctx context.Context, hf *holdfast.Engine) error {
-	s := boardOf(engine.Of(hf)).site("mailed")
+	s := registryOf(engine.Of(hf)).boundTo("mailed")
 	s.workspaces = []string{store.WorkspaceOf(ctx)}
 	e, err := entities.Get(ctx, engine.Of(hf), "mailed", "x")
 	if fault.CodeOf(err) == fault.NotFound {
@@ -54,21 +54,21 @@ func closeAndMail(ctx context.Context, hf *holdfast.Engine) error {
 }
 
 // deliver is one round of the worker that serves the after-effect.
-func deliver(ctx context.Context, hf *holdfast.Engine, s *site) error {
+func deliver(ctx context.Context, hf *holdfast.Engine, s *bound) error {
 	const name = "$after:mailed:Mail"
-	at, err := engine.Of(hf).Place(ctx, store.Read)
+	at, err := engine.Of(hf).Partition(ctx, store.Read)
 	if err != nil {
 		return err
 	}
-	if _, err := reactions.Gather(ctx, engine.Of(hf), at, []string{name}); err != nil {
+	if _, err := reactions.CollectDue(ctx, engine.Of(hf), at, []string{name}); err != nil {
 		return err
 	}
-	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: name, Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
+	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: name, Lease: time.Minute}}, Holder: "me", Limit: 1, Crashed: 1})
 	if err != nil || len(leases) == 0 {
 		return err
 	}
 	l := leases[0]
-	if err := reactions.Fill(ctx, engine.Of(hf), store.HistoryMarks, leases, func(*reactions.Lease) []string { return []string{settled("close")} }, 10); err != nil {
+	if err := reactions.LoadEvents(ctx, engine.Of(hf), store.HistoryEvents, leases, func(*reactions.Lease) []string { return []string{settled("close")} }, 10); err != nil {
 		return err
 	}
 	for i, e := range l.Events {
@@ -81,7 +81,7 @@ func deliver(ctx context.Context, hf *holdfast.Engine, s *site) error {
 			if err := d.Apply(ctx, store.TxOf(tx)); err != nil {
 				return err
 			}
-			_, err := reactions.RecordOne(ctx, store.DoerOf(tx), end)
+			_, err := reactions.AckOne(ctx, store.DoerOf(tx), end)
 			return err
 		})
 		if err != nil {
@@ -93,8 +93,8 @@ func deliver(ctx context.Context, hf *holdfast.Engine, s *site) error {
 
 // comeRound is what the loops of a running program do, when all holds have run out.
 func comeRound(ctx context.Context, hf *holdfast.Engine) error {
-	b := boardOf(engine.Of(hf))
-	s := b.site("mailed")
+	b := registryOf(engine.Of(hf))
+	s := b.boundTo("mailed")
 	s.workspaces = []string{store.WorkspaceOf(ctx)}
 	if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
 		return err
@@ -113,8 +113,8 @@ func comeRound(ctx context.Context, hf *holdfast.Engine) error {
 // swept is a round of the janitor that ends leases. It does not look for strays: how
 // often that asks depends on what else is in the database, and every run must count the
 // same points.
-func swept(ctx context.Context, hf *holdfast.Engine, s *site) error {
-	if _, err := s.board.expire(ctx, true); err != nil {
+func swept(ctx context.Context, hf *holdfast.Engine, s *bound) error {
+	if _, err := s.registry.expire(ctx, true); err != nil {
 		return err
 	}
 	_, err := reactions.SweepAll(ctx, engine.Of(hf), func([]string) {})
@@ -128,7 +128,7 @@ func mailedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
 		return err
 	}
-	if err := swept(ctx, hf, boardOf(engine.Of(hf)).site("mailed")); err != nil {
+	if err := swept(ctx, hf, registryOf(engine.Of(hf)).boundTo("mailed")); err != nil {
 		return err
 	}
 	e, err := entities.Get(ctx, engine.Of(hf), "mailed", "x")

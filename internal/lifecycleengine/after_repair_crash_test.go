@@ -101,7 +101,7 @@ func mend(how string) func(context.Context, *holdfast.Engine) error {
 }
 
 func takeSteps(ctx context.Context, hf *holdfast.Engine) error {
-	s := boardOf(engine.Of(hf)).site("mended")
+	s := registryOf(engine.Of(hf)).boundTo("mended")
 	s.workspaces = []string{store.WorkspaceOf(ctx)}
 	e, err := entities.Get(ctx, engine.Of(hf), "mended", "x")
 	if fault.CodeOf(err) == fault.NotFound {
@@ -140,20 +140,20 @@ func isMended(ctx context.Context, hf *holdfast.Engine) (bool, error) {
 
 // mailRound is one round of a worker.
 func mailRound(ctx context.Context, hf *holdfast.Engine) error {
-	s := boardOf(engine.Of(hf)).site("mended")
-	at, err := engine.Of(hf).Place(ctx, store.Read)
+	s := registryOf(engine.Of(hf)).boundTo("mended")
+	at, err := engine.Of(hf).Partition(ctx, store.Read)
 	if err != nil {
 		return err
 	}
-	if _, err := reactions.Gather(ctx, engine.Of(hf), at, []string{mendedMail}); err != nil {
+	if _, err := reactions.CollectDue(ctx, engine.Of(hf), at, []string{mendedMail}); err != nil {
 		return err
 	}
-	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: mendedMail, Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
+	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: mendedMail, Lease: time.Minute}}, Holder: "me", Limit: 1, Crashed: 1})
 	if err != nil || len(leases) == 0 {
 		return err
 	}
 	l := leases[0]
-	if err := reactions.Fill(ctx, engine.Of(hf), store.HistoryMarks, leases, func(*reactions.Lease) []string { return nil }, 10); err != nil {
+	if err := reactions.LoadEvents(ctx, engine.Of(hf), store.HistoryEvents, leases, func(*reactions.Lease) []string { return nil }, 10); err != nil {
 		return err
 	}
 	done := l.Watermark
@@ -163,14 +163,14 @@ func mailRound(ctx context.Context, hf *holdfast.Engine) error {
 			if !fault.IsFinal(failed) { // of the database
 				return failed
 			}
-			return reactions.Stop(ctx, engine.Of(hf), l, done, e.Version, failed.Error(), 1, true)
+			return reactions.Block(ctx, engine.Of(hf), l, done, e.Version, failed.Error(), 1, true)
 		}
 		end := reactions.End{Lease: l, Done: e.Version, Keep: i < len(l.Events)-1, Now: true}
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			if err := d.Apply(ctx, store.TxOf(tx)); err != nil {
 				return err
 			}
-			_, err := reactions.RecordOne(ctx, store.DoerOf(tx), end)
+			_, err := reactions.AckOne(ctx, store.DoerOf(tx), end)
 			return err
 		})
 		if err != nil {

@@ -24,7 +24,7 @@ import (
 // the event: a config that is changed later takes none away.
 
 // addAfterEffects has the engine serve the after-effects.
-func (s *site) addAfterEffects() error {
+func (s *bound) addAfterEffects() error {
 	for name, h := range s.handlers {
 		if h.Kind != "afterEffect" {
 			continue
@@ -33,7 +33,7 @@ func (s *site) addAfterEffects() error {
 		// others that fail. Only one that does not come back is a death, of which few are
 		// allowed.
 		timeout := cmp.Or(h.Timeout, lease.Timeout)
-		r := &reactions.Handler{Timeout: timeout + lease.Lease, Every: true, Definition: afterEffect(s.config.Workflow, name, s.delivery(name)),
+		r := &reactions.Handler{Timeout: timeout + lease.DefaultDuration, Every: true, Definition: afterEffect(s.config.Workflow, name, s.delivery(name)),
 			Body: func(ctx context.Context, d *reactions.Delivery) error {
 				ctx, cancel := context.WithTimeout(ctx, timeout)
 				defer cancel()
@@ -100,24 +100,24 @@ func workflowOf(x reactions.Info) string {
 	return strings.TrimSuffix(strings.TrimPrefix(x.Name, reactions.AfterPrefix), ":"+x.Options.Handler)
 }
 
-// told returns what there is to do behind an event, if it is for the handler.
-func (s *site) told(ctx context.Context, handler string, x events.Event) (*work, bool, error) {
-	t, err := toldOf(x)
+// stepFacts returns what there is to do behind an event, if it is for the handler.
+func (s *bound) afterEffectWork(ctx context.Context, handler string, x events.Event) (*work, bool, error) {
+	t, err := stepFactsOf(x)
 	if err != nil || t.After != handler { // it is another's, or nobody's
 		return nil, false, err
 	}
 	id := x.Stream[len(entities.Stream(s.config.Workflow, "")):]
-	e, err := s.ground.get(ctx, id)
+	e, err := s.store.get(ctx, id)
 	e.ID = id // also of one that is gone
 	return &work{entity: e, step: t.Step, requester: t.Requester, operation: t.Operation, input: t.Input}, true, err
 }
 
 // after runs an after-effect, if it is that of the event's step and requester. After a
 // reset it is another operation, as with any reaction.
-func (s *site) after(ctx context.Context, h *handler, d *reactions.Delivery) error {
+func (s *bound) after(ctx context.Context, h *handler, d *reactions.Delivery) error {
 	how := s.delivery(h.name)
 	d.Options = new(optionsOf(how))
-	w, ours, err := s.told(ctx, h.name, d.Event)
+	w, ours, err := s.afterEffectWork(ctx, h.name, d.Event)
 	if ours && fault.CodeOf(err) == fault.NotFound {
 		d.Options.BlockOnError = how.OnMissing != lifecycleconfig.Skip
 		return fault.NonRetryable(fault.New(fault.NotFound, "the %s %q was deleted before this was delivered: skip it, or put the row back and unblock it",

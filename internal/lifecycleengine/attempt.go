@@ -23,8 +23,8 @@ import (
 // entity's row: it knows what was begun. So a body that failed after an effect began
 // cannot go back, whoever thinks that it may.
 type attempt struct {
-	*site
-	at      store.Place
+	*bound
+	at      store.Partition
 	entity  entities.Entity // as the body sees it
 	claim   string          // the claim status
 	step    *lifecycleconfig.Step
@@ -40,7 +40,7 @@ type attempt struct {
 }
 
 // attemptOf is an attempt whose body is elsewhere.
-func (s *site) attemptOf(ctx context.Context, at store.Place, now entities.Entity, operation string, epoch int64) (*attempt, error) {
+func (s *bound) attemptOf(ctx context.Context, at store.Partition, now entities.Entity, operation string, epoch int64) (*attempt, error) {
 	now.Claim.Operation, now.Claim.Epoch = operation, epoch
 	c := now.Claim
 	s, step, err := s.planned(ctx, c.Plan, c.Step, c.Requester, c.Revert)
@@ -50,7 +50,7 @@ func (s *site) attemptOf(ctx context.Context, at store.Place, now entities.Entit
 	if err != nil {
 		return nil, err
 	}
-	return &attempt{site: s, at: at, entity: now, claim: claimOf(step, c), step: step, lease: s.stuckAfter(), opaque: s.opaque(step, c.Requester)}, nil
+	return &attempt{bound: s, at: at, entity: now, claim: claimOf(step, c), step: step, lease: s.stuckAfter(), opaque: s.opaque(step, c.Requester)}, nil
 }
 
 // refreshed returns the entity as its body wants to see it.
@@ -58,7 +58,7 @@ func (t *attempt) refreshed(ctx context.Context) (entities.Entity, error) {
 	if t.config.Table == nil {
 		return t.entity, nil
 	}
-	e, err := t.ground.get(ctx, t.entity.ID)
+	e, err := t.store.get(ctx, t.entity.ID)
 	e.Claim = t.entity.Claim
 	return e, err
 }
@@ -75,7 +75,7 @@ func (t *attempt) run(ctx context.Context) (entities.Entity, error) {
 // try runs the bodies and ends the attempt; a panic is an error.
 func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 	c := t.entity.Claim
-	w := &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: c.Failures + c.Deaths + 1, input: c.Input,
+	w := &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: c.Failures + c.Crashes + 1, input: c.Input,
 		own: t.config.Table != nil, stage: c.Stage, doubtful: t.opaque && c.Begun > 0 && t.resumed}
 	j := &effects.Journal{Book: effects.OfClaim(t.engine, t.at, t.entity.Ticket())}
 	err, cause := t.work(ctx, j, w)
@@ -125,7 +125,7 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 		defer stop()
 		end = again
 	}
-	u.outcome, u.told = t.judge(u.err, u.cause)
+	u.outcome, u.told = t.decide(u.err, u.cause)
 	u.told = u.told || !w.started
 	if w.doubtful && !w.cleared { // what it says of this attempt is no word on the one before
 		u.told = false
@@ -141,11 +141,11 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 // if it did.
 func (t *attempt) work(ctx context.Context, j *effects.Journal, w *work) (err, cause error) {
 	ticket := t.entity.Ticket()
-	k := &lease.Keeper{Lease: t.lease, Since: t.since, Timeout: timeoutOf(t.step), Renew: func(ctx context.Context) error {
+	k := &lease.Renewer{Lease: t.lease, Since: t.since, Timeout: timeoutOf(t.step), Renew: func(ctx context.Context) error {
 		_, err := entities.Renew(ctx, t.engine, t.at, ticket, t.lease)
 		return err
 	}}
-	j.Held, w.held = k.Held, k.Held
+	j.Leased, w.held = k.Held, k.Held
 	body := k.Start(effects.With(ctx, j))
 	defer k.Stop()
 	err = caught(func() error { return t.bodies(body, t.step, w) })
@@ -163,7 +163,7 @@ func (t *attempt) late(ctx context.Context, w *work, j *effects.Journal, err, ca
 		if err != nil {
 			state = effects.Unknown
 		}
-		if _, told := t.judge(err, cause); err == nil || !told {
+		if _, told := t.decide(err, cause); err == nil || !told {
 			calls = append(calls, effects.LateCall{Name: effects.Body, State: state})
 		}
 	}
@@ -191,7 +191,7 @@ func (t *attempt) worker(stage string) *handler {
 	if stage == stageValidation {
 		p = t.step.Validation
 	}
-	return t.site.worker(p, t.entity.Claim.Requester)
+	return t.bound.worker(p, t.entity.Claim.Requester)
 }
 
 // longest is how long the handler of a stage may take.

@@ -25,29 +25,29 @@ import (
 const resumers = 8
 
 // resume resumes operations until ctx ends, and waits for those that run.
-func (b *board) resume(ctx context.Context) {
+func (b *registry) resume(ctx context.Context) {
 	defer b.log.Flush()
 	again := "operations/" + b.engine.Node()
-	r := &resuming{room: lease.NewRoom(resumers, b.engine.Alone, func() { b.engine.Hub().WakeHere(again) }), rounds: make(map[int16]*lease.Round)}
+	r := &resuming{room: lease.NewCapacity(resumers, b.engine.Alone, func() { b.engine.Hub().WakeHere(again) }), rounds: make(map[int16]*lease.Round)}
 	defer r.running.Wait()
 	topics := []string{again}
 	for _, name := range b.names() {
 		topics = append(topics, entities.Topic(name))
 	}
-	p := wake.Poller{Hub: b.engine.Hub(), Topics: topics, Log: b.engine.Log(), Needs: b.needs, Look: func(ctx context.Context) (bool, error) {
-		return b.look(ctx, r)
+	p := wake.Poller{Hub: b.engine.Hub(), Topics: topics, Log: b.engine.Log(), WorkKinds: b.needs, Poll: func(ctx context.Context) (bool, error) {
+		return b.poll(ctx, r)
 	}}
 	p.Run(ctx)
 }
 
 // resuming is what looks for operations remember of each other.
 type resuming struct {
-	room    *lease.Room
+	room    *lease.Capacity
 	rounds  map[int16]*lease.Round
 	running sync.WaitGroup
 }
 
-func (b *board) look(ctx context.Context, r *resuming) (found bool, err error) {
+func (b *registry) poll(ctx context.Context, r *resuming) (found bool, err error) {
 	shards, err := store.Shards(ctx, b.engine)
 	if err != nil {
 		return false, err
@@ -83,7 +83,7 @@ func (b *board) look(ctx context.Context, r *resuming) (found bool, err error) {
 }
 
 // takeFrom takes up to n operations of a workspace, as far as there is room for it, and resumes them.
-func (b *board) takeFrom(ctx context.Context, shard int16, r *resuming, s lease.Share, n int, a entities.ResumeArgs) (found bool, err error) {
+func (b *registry) takeFrom(ctx context.Context, shard int16, r *resuming, s lease.Share, n int, a entities.ResumeArgs) (found bool, err error) {
 	if a.Limit = r.room.Take(s, n); a.Limit == 0 {
 		return false, nil
 	}
@@ -100,25 +100,25 @@ func (b *board) takeFrom(ctx context.Context, shard int16, r *resuming, s lease.
 }
 
 // leases are the queues that this node takes operations of, and for how long.
-func (b *board) leases() map[string]time.Duration {
+func (b *registry) leases() map[string]time.Duration {
 	leases := make(map[string]time.Duration)
 	for _, name := range b.names() {
-		leases[entities.Own(name)] = b.site(name).lease(0)
+		leases[entities.QueueOf(name)] = b.boundTo(name).lease(0)
 	}
 	for name := range b.putThrough() {
-		leases[entities.Own(name)] = lease.Lease
+		leases[entities.QueueOf(name)] = lease.DefaultDuration
 	}
 	return leases
 }
 
-func (b *board) needs() []wake.Need {
-	return wake.Needs(wake.Operation, slices.Collect(maps.Keys(b.leases()))...)
+func (b *registry) needs() []wake.WorkKind {
+	return wake.WorkKinds(wake.Operation, slices.Collect(maps.Keys(b.leases()))...)
 }
 
 // take resumes one operation, which was taken after since.
-func (b *board) take(ctx context.Context, shard int16, r entities.Resumed, since time.Time) {
+func (b *registry) take(ctx context.Context, shard int16, r entities.Resumed, since time.Time) {
 	ctx = store.InWorkspace(ctx, r.Workspace)
-	at := store.Place{Shard: shard, Workspace: r.Workspace}
+	at := store.Partition{Shard: shard, Workspace: r.Workspace}
 	log := b.engine.Log().With("lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "step", r.Claim.Step)
 	s, err := b.find(ctx, r.Lifecycle)
 	if err != nil { // the hold runs out, and somebody tries again
@@ -137,11 +137,11 @@ func (b *board) take(ctx context.Context, shard int16, r entities.Resumed, since
 		}
 	}
 	if step == nil {
-		_, err := s.ground.end(ctx, at, entities.EndArgs{Ticket: r.Ticket(), How: entities.Park, Event: "released", Outcome: "failed", Message: why}, r.Status, nil)
+		_, err := s.store.end(ctx, at, entities.EndArgs{Ticket: r.Ticket(), How: entities.Park, Event: "released", Outcome: "failed", Message: why}, r.Status, nil)
 		log.Error("an operation cannot be resumed: "+why, "error", err)
 		return
 	}
-	t := &attempt{site: s, at: at, entity: r.Entity, claim: r.Status, step: step, opaque: s.opaque(step, r.Claim.Requester), lease: s.lease(0), since: since, resumed: true}
+	t := &attempt{bound: s, at: at, entity: r.Entity, claim: r.Status, step: step, opaque: s.opaque(step, r.Claim.Requester), lease: s.lease(0), since: since, resumed: true}
 	e, err := t.refreshed(ctx)
 	if err == nil {
 		err = s.ready(ctx)
@@ -170,19 +170,19 @@ func outcomeOf(err error) any {
 
 // expire ends the leases of operations that have expired: of all lifecycles where somebody is about to take
 // them, and else of those whose own time to sweep has come.
-func (b *board) expire(ctx context.Context, asked bool) (freed int, err error) {
+func (b *registry) expire(ctx context.Context, asked bool) (freed int, err error) {
 	shards, err := store.Shards(ctx, b.engine)
 	if err != nil {
 		return 0, err
 	}
 	now, swept := clock.OfMachine(), make(map[string]bool)
-	names := slices.DeleteFunc(b.names(), func(name string) bool { return !asked && !b.isDue(name, b.site(name), now) })
+	names := slices.DeleteFunc(b.names(), func(name string) bool { return !asked && !b.isDue(name, b.boundTo(name), now) })
 	names = slices.AppendSeq(names, maps.Keys(b.putThrough()))
 	for _, shard := range shards {
 		lapsed, failed := entities.Expired(ctx, b.engine, shard, names)
 		err = errors.Join(err, failed)
 		for _, l := range lapsed {
-			s, key := b.site(l.Lifecycle), l.Lifecycle
+			s, key := b.boundTo(l.Lifecycle), l.Lifecycle
 			if s == nil {
 				if s, failed = b.find(store.InWorkspace(ctx, l.Workspace), l.Lifecycle); failed != nil {
 					if fault.CodeOf(failed) != fault.NotFound { // it is a program's, in a workspace that this node does not have it in
@@ -213,7 +213,7 @@ func (b *board) expire(ctx context.Context, asked bool) (freed int, err error) {
 
 // isDue says whether the time has come to sweep a lifecycle in a workspace, as its config says; one that says
 // nothing is swept each time.
-func (b *board) isDue(key string, s *site, now time.Time) bool {
+func (b *registry) isDue(key string, s *bound, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last, ok := b.swept[key]
@@ -221,7 +221,7 @@ func (b *board) isDue(key string, s *site, now time.Time) bool {
 }
 
 // free frees a claim whose hold has run out.
-func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
+func (s *bound) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 	ctx = store.InWorkspace(ctx, l.Workspace)
 	s, step, err := s.planned(ctx, l.Plan, l.Step, l.Requester, l.Revert)
 	if err != nil {
@@ -242,7 +242,7 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 		}
 	}
 	if l.Begun > 0 { // what the body was when it began counts, and not what it is declared as by now
-		journal, err := effects.List(ctx, s.engine, l.Place, l.Operation)
+		journal, err := effects.List(ctx, s.engine, l.Partition, l.Operation)
 		if err != nil {
 			return false, err
 		}
@@ -250,7 +250,7 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 			return x.Name == effects.Body && x.State == effects.Begun && x.Policy == effects.Hold
 		})
 	}
-	e, freed, err := s.ground.recover(ctx, r)
+	e, freed, err := s.store.recover(ctx, r)
 	if freed {
 		s.engine.Log().Warn("a claim was left by its holder", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "holder", l.Holder,
 			"operation", l.Operation, "phase", e.Claim.Phase, "status", e.Status)
@@ -259,11 +259,11 @@ func (s *site) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 }
 
 // adopt holds what is in a claim status by mistake, and gives up what no worker came for.
-func (b *board) adopt(ctx context.Context) (adopted int, err error) {
+func (b *registry) adopt(ctx context.Context) (adopted int, err error) {
 	for _, name := range b.names() {
-		s := b.site(name)
+		s := b.boundTo(name)
 		if now, key := clock.OfMachine(), "adopt/"+name; b.isDue(key, s, now) {
-			n, failed := s.ground.adopt(ctx)
+			n, failed := s.store.adopt(ctx)
 			adopted, err = adopted+n, errors.Join(err, failed)
 			b.mu.Lock()
 			b.swept[key] = now
@@ -282,10 +282,10 @@ func (b *board) adopt(ctx context.Context) (adopted int, err error) {
 // strays looks through a page of a shard's entities for those that are in a claim
 // status although nobody claimed them: somebody has edited the row. They are held,
 // and put back when that has run out.
-func (b *board) strays(ctx context.Context, shard int16) error {
+func (b *registry) strays(ctx context.Context, shard int16) error {
 	claims := b.putThrough() // looked at closer in the workspace of each
 	for _, name := range b.names() {
-		s := b.site(name)
+		s := b.boundTo(name)
 		for _, c := range s.config.Claims() {
 			if s.config.Table == nil {
 				claims[name] = append(claims[name], c.Into)
@@ -315,7 +315,7 @@ func (b *board) strays(ctx context.Context, shard int16) error {
 			continue
 		}
 		if failed == nil {
-			failed = s.adoptOne(ctx, b.engine, store.Place{Shard: shard, Workspace: f.Workspace}, f.ID, f.Status)
+			failed = s.adoptOne(ctx, b.engine, store.Partition{Shard: shard, Workspace: f.Workspace}, f.ID, f.Status)
 		}
 		err = errors.Join(err, failed)
 	}
@@ -323,7 +323,7 @@ func (b *board) strays(ctx context.Context, shard int16) error {
 }
 
 // overdue gives up what no worker came for, of lifecycles that were put.
-func (b *board) overdue(ctx context.Context, shards []int16) (ended int, err error) {
+func (b *registry) overdue(ctx context.Context, shards []int16) (ended int, err error) {
 	names := slices.Sorted(maps.Keys(b.putThrough()))
 	if len(names) == 0 {
 		return 0, nil
@@ -346,12 +346,12 @@ func (b *board) overdue(ctx context.Context, shards []int16) (ended int, err err
 }
 
 // giveUp withdraws an operation that no worker came for.
-func (s *site) giveUp(ctx context.Context, l entities.Lapsed) (bool, error) {
+func (s *bound) giveUp(ctx context.Context, l entities.Lapsed) (bool, error) {
 	bound := lease.Timeout
 	if l.Plan != nil {
 		bound = time.Duration(l.Plan.Timeout) * time.Millisecond
 	}
-	e, done, err := s.ground.withdraw(store.InWorkspace(ctx, l.Workspace), l.Place, entities.WithdrawArgs{Ticket: l.Ticket, Outcome: "timeout",
+	e, done, err := s.store.withdraw(store.InWorkspace(ctx, l.Workspace), l.Partition, entities.WithdrawArgs{Ticket: l.Ticket, Outcome: "timeout",
 		Message: "no worker came for it within " + bound.String(), Claim: s.heldIn(l)})
 	if done {
 		s.engine.Log().Warn("no worker came for an operation", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "operation", l.Operation,
@@ -362,7 +362,7 @@ func (s *site) giveUp(ctx context.Context, l entities.Lapsed) (bool, error) {
 
 // heldIn is the status that an operation is held in: a claim's, or a lease's, unless
 // somebody has set another under it.
-func (s *site) heldIn(l entities.Lapsed) string {
+func (s *bound) heldIn(l entities.Lapsed) string {
 	if l.Plan != nil {
 		return l.Plan.Into
 	}
@@ -379,9 +379,9 @@ func (s *site) heldIn(l entities.Lapsed) string {
 
 // Sweep is one round of the janitor, in this goroutine. It is for tests.
 func Sweep(ctx context.Context, e *engine.Engine) error {
-	b := boardOf(e)
-	if b.door != nil {
-		if err := b.door.look(ctx); err != nil {
+	b := registryOf(e)
+	if b.published != nil {
+		if err := b.published.poll(ctx); err != nil {
 			return err
 		}
 	}

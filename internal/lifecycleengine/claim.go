@@ -55,7 +55,7 @@ func (l *Lifecycle) Claim(ctx context.Context, e *engine.Engine, id, step, as st
 	return &Claim{Entity: Public(t.entity), t: t}, nil
 }
 
-func (s *site) claim(ctx context.Context, r *request) (*attempt, error) {
+func (s *bound) claim(ctx context.Context, r *request) (*attempt, error) {
 	all, claimed := s.choices(r.steps, r.as)
 	for status, c := range all {
 		claimed = claimed && c.Into != status // a lease is for a body that is fired
@@ -91,11 +91,11 @@ func (l *Lifecycle) Held(ctx context.Context, e *engine.Engine, id, operation st
 	if err != nil {
 		return nil, err
 	}
-	at, err := e.Place(ctx, store.Write)
+	at, err := e.Partition(ctx, store.Write)
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.ground.get(ctx, id)
+	now, err := s.store.get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (t *attempt) validated(ctx context.Context) error {
 func (t *attempt) refuse(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
-	outcome, _ := t.judge(err, nil)
+	outcome, _ := t.decide(err, nil)
 	_, told := t.giveBack(ctx, unfinished{err: err, outcome: outcome, told: true})
 	if p, ok := errors.AsType[*panicked](err); ok {
 		panic(p.value)
@@ -192,7 +192,7 @@ func (c *Claim) End(ctx context.Context, o Outcome, reason string) (Entity, erro
 	}
 	e, err := t.end(ctx, args, t.opaque, false)
 	if fault.CodeOf(err) == fault.LeaseLost {
-		now, failed := t.ground.get(ctx, t.entity.ID)
+		now, failed := t.store.get(ctx, t.entity.ID)
 		if failed == nil && now.Claim.Phase == entities.Uncertain && now.Ticket() == t.entity.Ticket() {
 			if was, failed := Ended(ctx, t.engine, t.entity.Ticket()); failed == nil && was.How == EndedOpen {
 				e, err = now, nil // it was said before
@@ -254,7 +254,7 @@ func (t *attempt) waitForPerson(ctx context.Context, x remote.Effect) error {
 // LateCalls reports calls of a worker that has lost its lease. An epoch that the entity never had is
 // not reported: nobody held it.
 func LateCalls(ctx context.Context, e *engine.Engine, t entities.Ticket, calls ...effects.LateCall) {
-	at, err := e.Place(ctx, store.Write)
+	at, err := e.Partition(ctx, store.Write)
 	if err != nil {
 		return
 	}

@@ -74,7 +74,7 @@ func (c *fxCrash) of(ctx context.Context) *fxCase {
 }
 
 // parts makes the lifecycle anew: a process that is started again has one of its
-// own.
+// userTable.
 func (c *fxCrash) parts() []holdfast.Part {
 	config := cmp.Or(c.config, fxCrashConfig)
 	if c.leased {
@@ -95,7 +95,7 @@ func (c *fxCrash) parts() []holdfast.Part {
 // do fires the step, unless it was fired before: a client that got no answer looks
 // first. So one operation is asked for, unless one was released.
 func (c *fxCrash) do(ctx context.Context, hf *holdfast.Engine) (err error) {
-	s := boardOf(engine.Of(hf)).site("crash")
+	s := registryOf(engine.Of(hf)).boundTo("crash")
 	s.workspaces = []string{store.WorkspaceOf(ctx)}
 	e, err := entities.Get(ctx, engine.Of(hf), "crash", "x")
 	if fault.CodeOf(err) == fault.NotFound {
@@ -128,7 +128,7 @@ var errFxCrash = errors.New("by plan")
 // recover is what the loops of a running program do, when everything has run out
 // and fallen due, and what a person does who is asked.
 func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
-	boardOf(engine.Of(hf)).site("crash").workspaces = []string{store.WorkspaceOf(ctx)}
+	registryOf(engine.Of(hf)).boundTo("crash").workspaces = []string{store.WorkspaceOf(ctx)}
 	if err := c.comeRound(ctx, hf); err != nil || !c.person {
 		return err
 	}
@@ -147,7 +147,7 @@ func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
 // comeRound goes on until it is at an end, or waits for a person: rounds of the janitor,
 // and of the resumer.
 func (c *fxCrash) comeRound(ctx context.Context, hf *holdfast.Engine) error {
-	b := boardOf(engine.Of(hf))
+	b := registryOf(engine.Of(hf))
 	for range 4 {
 		e, err := entities.Get(ctx, engine.Of(hf), "crash", "x")
 		if fault.CodeOf(err) == fault.NotFound {
@@ -172,13 +172,13 @@ func (c *fxCrash) comeRound(ctx context.Context, hf *holdfast.Engine) error {
 }
 
 // fxResume is one round of the resumer, in this goroutine.
-func fxResume(ctx context.Context, b *board) error {
+func fxResume(ctx context.Context, b *registry) error {
 	shards, err := store.Shards(ctx, b.engine)
 	if err != nil {
 		return err
 	}
 	for _, shard := range shards {
-		some, err := entities.TakeDue(ctx, b.engine, shard, entities.ResumeArgs{Turns: []lease.Turn{{Name: entities.Own("crash"), Workspace: store.WorkspaceOf(ctx)}}, Leases: map[string]time.Duration{entities.Own("crash"): time.Minute}, Holder: "me", Limit: 1})
+		some, err := entities.TakeDue(ctx, b.engine, shard, entities.ResumeArgs{Turns: []lease.Turn{{Name: entities.QueueOf("crash"), Workspace: store.WorkspaceOf(ctx)}}, Leases: map[string]time.Duration{entities.QueueOf("crash"): time.Minute}, Holder: "me", Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -264,7 +264,7 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 // taken back by who comes after a while. It also keeps cases apart: an engine that
 // is opened would go on with it.
 func (c *fxCrash) nothingAnnounced(ctx context.Context, hf *holdfast.Engine) error {
-	at, err := engine.Of(hf).Place(ctx, store.Read)
+	at, err := engine.Of(hf).Partition(ctx, store.Read)
 	if err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (c *fxCrash) nothingAnnounced(ctx context.Context, hf *holdfast.Engine) err
 	if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
 		return err
 	}
-	if err := boardOf(engine.Of(hf)).site("crash").register(ctx, false); err != nil {
+	if err := registryOf(engine.Of(hf)).boundTo("crash").register(ctx, false); err != nil {
 		return err
 	}
 	if now, err = readConfigVerb.DoAt(ctx, engine.Of(hf), at, "crash"); err == nil && now.wanted != "" {

@@ -47,7 +47,7 @@ type OperationFacts struct {
 	Since     time.Time
 	Until     time.Time
 	Failures  int
-	Deaths    int
+	Crashes   int
 	Error     string
 	Manual    bool
 	Handler   string
@@ -59,7 +59,7 @@ func operationOf(e entities.Entity) *Operation {
 		return nil
 	}
 	o := &Operation{plan: c.Plan, revert: c.Revert, OperationFacts: OperationFacts{ID: c.Operation, Lifecycle: e.Lifecycle, Entity: e.ID, Status: e.Status, Step: c.Step, Requester: c.Requester,
-		Phase: string(c.Phase), Holder: c.Holder, Epoch: c.Epoch, Since: c.ClaimedAt, Failures: c.Failures, Deaths: c.Deaths,
+		Phase: string(c.Phase), Holder: c.Holder, Epoch: c.Epoch, Since: c.ClaimedAt, Failures: c.Failures, Crashes: c.Crashes,
 		Error: c.Error, Manual: c.Manual}}
 	if c.Phase == entities.Held {
 		o.Until = c.Until

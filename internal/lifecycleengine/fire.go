@@ -23,12 +23,12 @@ import (
 
 // FireOptions is what a caller asks for besides the step; the options of package lifecycle explain it.
 type FireOptions struct {
-	Input    []byte // JSON
-	BadInput error  // why the input is none
-	Want     *int64 // the expected version
-	Lease    time.Duration
-	Meta     events.Meta
-	Output   *json.RawMessage // where to write what the handler tells
+	Input         []byte // JSON
+	BadInput      error  // why the input is none
+	ExpectVersion *int64 // the expected version
+	Lease         time.Duration
+	Meta          events.Meta
+	Output        *json.RawMessage // where to write what the handler tells
 	// Begin is written in the transaction that begins the step: the one that takes the claim or, for a step
 	// without one, that moves the entity. What it marks is there exactly if the operation is; its error
 	// keeps the step from being begun. It may be run again.
@@ -63,7 +63,7 @@ func (l *Lifecycle) Fire(ctx context.Context, e *engine.Engine, id, step, as str
 	return shown(s.fire(ctx, id, step, as, o))
 }
 
-func (s *site) fire(ctx context.Context, id, step, as string, o FireOptions) (entities.Entity, error) {
+func (s *bound) fire(ctx context.Context, id, step, as string, o FireOptions) (entities.Entity, error) {
 	r, err := s.request(ctx, id, step, as, o)
 	if err != nil {
 		return entities.Entity{}, err
@@ -81,13 +81,13 @@ func (s *site) fire(ctx context.Context, id, step, as string, o FireOptions) (en
 }
 
 // request checks what is asked for.
-func (s *site) request(ctx context.Context, id, step, as string, o FireOptions) (*request, error) {
+func (s *bound) request(ctx context.Context, id, step, as string, o FireOptions) (*request, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
 	switch {
-	case o.Want != nil && *o.Want < 0:
-		return nil, fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *o.Want)
+	case o.ExpectVersion != nil && *o.ExpectVersion < 0:
+		return nil, fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *o.ExpectVersion)
 	case o.BadInput != nil:
 		return nil, fault.New(fault.Validation, "the input cannot be kept as JSON: %s", o.BadInput)
 	case o.Lease != 0:
@@ -109,12 +109,12 @@ func (s *site) request(ctx context.Context, id, step, as string, o FireOptions) 
 
 // ended does something with an entity, and does it again where an expired lease was in its way: that is ended
 // first, as the janitor would.
-func (s *site) ended(ctx context.Context, do func() (entities.Entity, error)) (entities.Entity, error) {
+func (s *bound) ended(ctx context.Context, do func() (entities.Entity, error)) (entities.Entity, error) {
 	e, err := do()
 	if fault.CodeOf(err) != fault.ClaimFailed || !e.Claim.Expired {
 		return e, err
 	}
-	if _, failed := s.engine.Due(ctx, wake.Need{Kind: wake.HeldOperation}); failed != nil {
+	if _, failed := s.engine.Due(ctx, wake.WorkKind{Kind: wake.HeldOperation}); failed != nil {
 		return e, err
 	}
 	return do()
@@ -122,7 +122,7 @@ func (s *site) ended(ctx context.Context, do func() (entities.Entity, error)) (e
 
 // outdated says whether an error is that of a status which this config has, and the
 // one in force has not.
-func (s *site) outdated(err error) bool {
+func (s *bound) outdated(err error) bool {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Code != fault.Concurrency || f.Fields["lifecycle"] != s.config.Workflow {
 		return false
@@ -132,24 +132,24 @@ func (s *site) outdated(err error) bool {
 }
 
 // note counts and remembers who was refused.
-func (s *site) note(ctx context.Context, r *request, err error) {
-	at, failed := s.engine.Place(ctx, store.Read)
+func (s *bound) note(ctx context.Context, r *request, err error) {
+	at, failed := s.engine.Partition(ctx, store.Read)
 	if f, ok := errors.AsType[*fault.Error](err); ok && failed == nil {
-		s.board.refusal.Add(1)
-		s.board.log.Note(at, refusals.Attempt{Lifecycle: s.config.Workflow, Entity: r.id, Step: r.step, Requester: r.as, Code: string(f.Code), Detail: f.Fields})
+		s.registry.refusal.Add(1)
+		s.registry.log.Note(at, refusals.Attempt{Lifecycle: s.config.Workflow, Entity: r.id, Step: r.step, Requester: r.as, Code: string(f.Code), Detail: f.Fields})
 	}
 }
 
 // enter finds the step that starts where the entity is. Where all that are offered
 // are claimed, the claim itself decides.
-func (s *site) enter(ctx context.Context, r *request) (entities.Entity, error) {
+func (s *bound) enter(ctx context.Context, r *request) (entities.Entity, error) {
 	if all, claimed := s.choices(r.steps, r.as); claimed {
 		return s.fireClaimed(ctx, r, all)
 	}
 	if e, done, err := s.fireAtOnce(ctx, r); done {
 		return e, err
 	}
-	e, err := s.ground.get(ctx, r.id)
+	e, err := s.store.get(ctx, r.id)
 	if err != nil {
 		return e, err
 	}
@@ -164,7 +164,7 @@ func (s *site) enter(ctx context.Context, r *request) (entities.Entity, error) {
 }
 
 // fireClaimed takes the claim and runs the step under it.
-func (s *site) fireClaimed(ctx context.Context, r *request, all map[string]entities.Choice) (entities.Entity, error) {
+func (s *bound) fireClaimed(ctx context.Context, r *request, all map[string]entities.Choice) (entities.Entity, error) {
 	t, e, err := s.take(ctx, r, entities.ClaimArgs{Choices: all, Holder: s.engine.Node(), Lease: s.lease(r.Lease)})
 	if err != nil {
 		return e, err
@@ -175,15 +175,15 @@ func (s *site) fireClaimed(ctx context.Context, r *request, all map[string]entit
 
 // take takes the claim of one of some steps; an opaque body is an effect begun from
 // the start.
-func (s *site) take(ctx context.Context, r *request, args entities.ClaimArgs) (*attempt, entities.Entity, error) {
+func (s *bound) take(ctx context.Context, r *request, args entities.ClaimArgs) (*attempt, entities.Entity, error) {
 	args.Lifecycle, args.ID, args.Step, args.Requester = s.config.Workflow, r.id, r.step, r.as
-	args.Operation, args.Want, args.Input, args.Meta = store.NewID().String(), r.Want, r.Input, r.Meta
+	args.Operation, args.ExpectVersion, args.Input, args.Meta = store.NewID().String(), r.ExpectVersion, r.Input, r.Meta
 	args.Choices = maps.Clone(args.Choices)
 	for status, c := range args.Choices {
 		c.Plan = planOf(stepAt(r.steps, status), args.Requester, args.Operation, c.Into)
 		args.Choices[status] = c
 	}
-	at, err := s.engine.Place(ctx, store.Write)
+	at, err := s.engine.Partition(ctx, store.Write)
 	if err != nil {
 		return nil, entities.Entity{}, err
 	}
@@ -211,24 +211,24 @@ func (s *site) take(ctx context.Context, r *request, args entities.ClaimArgs) (*
 		}
 	}
 	since := clock.OfMachine()
-	e, err := s.ground.take(ctx, args, also)
+	e, err := s.store.take(ctx, args, also)
 	if err != nil {
 		return nil, e, err
 	}
 	step := stepAt(r.steps, e.Claim.Revert)
-	return &attempt{site: s, at: at, entity: e, claim: e.Status, step: step, lease: args.Lease, since: since, meta: args.Meta, opaque: opaque(step)}, e, nil
+	return &attempt{bound: s, at: at, entity: e, claim: e.Status, step: step, lease: args.Lease, since: since, meta: args.Meta, opaque: opaque(step)}, e, nil
 }
 
 // fireAtOnce does a step that has neither claim nor code, in one statement.
-func (s *site) fireAtOnce(ctx context.Context, r *request) (e entities.Entity, done bool, err error) {
+func (s *bound) fireAtOnce(ctx context.Context, r *request) (e entities.Entity, done bool, err error) {
 	step := r.steps[0]
 	if len(r.steps) > 1 || s.acts(step, r.as) || s.config.Table != nil {
 		return e, false, nil
 	}
 	operation := store.NewID().String()
-	e, err = s.ground.move(ctx, s.transition(r, step, operation), r.commits(operation))
+	e, err = s.store.move(ctx, s.transition(r, step, operation), r.commits(operation))
 	if code := fault.CodeOf(err); code == fault.InvalidTransition || code == fault.ClaimFailed {
-		if now, failed := s.ground.get(ctx, r.id); failed == nil && now.Claim.Phase != entities.Free {
+		if now, failed := s.store.get(ctx, r.id); failed == nil && now.Claim.Phase != entities.Free {
 			e, err = now, entities.ClaimFailed(now)
 		}
 	}
@@ -236,16 +236,16 @@ func (s *site) fireAtOnce(ctx context.Context, r *request) (e entities.Entity, d
 }
 
 // transition is the move of a step that is not claimed.
-func (s *site) transition(r *request, step *lifecycleconfig.Step, operation string) entities.TransitionArgs {
+func (s *bound) transition(r *request, step *lifecycleconfig.Step, operation string) entities.TransitionArgs {
 	to, _ := step.Success.For(r.as)
-	return entities.TransitionArgs{Lifecycle: s.config.Workflow, ID: r.id, From: step.Status, To: to, Want: r.Want, Event: settled(r.step),
+	return entities.TransitionArgs{Lifecycle: s.config.Workflow, ID: r.id, From: step.Status, To: to, ExpectVersion: r.ExpectVersion, Event: settled(r.step),
 		Note: noteOf(r.step, r.as, operation, afterOf(step, r.as), r.Input), After: afterOf(step, r.as), Meta: r.Meta}
 }
 
 // fireUnclaimed runs a step without a claim: whoever commits first wins.
-func (s *site) fireUnclaimed(ctx context.Context, r *request, e entities.Entity, step *lifecycleconfig.Step) (entities.Entity, error) {
-	if r.Want != nil && *r.Want != e.Version {
-		return e, events.Moved(e.Lifecycle+" "+e.ID, *r.Want, e.Version)
+func (s *bound) fireUnclaimed(ctx context.Context, r *request, e entities.Entity, step *lifecycleconfig.Step) (entities.Entity, error) {
+	if r.ExpectVersion != nil && *r.ExpectVersion != e.Version {
+		return e, events.Moved(e.Lifecycle+" "+e.ID, *r.ExpectVersion, e.Version)
 	}
 	w := &work{entity: e, step: r.step, requester: r.as, operation: store.NewID().String(), attempt: 1, input: r.Input, own: s.config.Table != nil}
 	ctx, cancel := context.WithTimeout(effects.With(ctx, nil), timeoutOf(step)) // it is no part of an operation that fires it
@@ -257,8 +257,8 @@ func (s *site) fireUnclaimed(ctx context.Context, r *request, e entities.Entity,
 		return e, actionError(err)
 	}
 	args := s.transition(r, step, w.operation)
-	args.From, args.Want, args.Data = []string{e.Status}, &e.Version, w.data
-	moved, err := s.ground.move(ctx, args, append(r.commits(w.operation), w.commits...))
+	args.From, args.ExpectVersion, args.Data = []string{e.Status}, &e.Version, w.data
+	moved, err := s.store.move(ctx, args, append(r.commits(w.operation), w.commits...))
 	if err == nil && r.Output != nil {
 		*r.Output = w.output
 	}
@@ -280,7 +280,7 @@ func (l *Lifecycle) ActsUnclaimed(ctx context.Context, e *engine.Engine, id, ste
 	if claimed || !slices.ContainsFunc(steps, func(x *lifecycleconfig.Step) bool { return s.acts(x, requester) }) {
 		return false, nil
 	}
-	now, err := s.ground.get(ctx, id)
+	now, err := s.store.get(ctx, id)
 	if fault.CodeOf(err) == fault.NotFound {
 		return false, nil // it is refused
 	}

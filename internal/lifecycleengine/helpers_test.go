@@ -42,4 +42,4 @@ func takeTasks(ctx context.Context, e *holdfast.Engine, c remote.Claim, limit in
 }
 
 // leaseOf is the lease that a task was given out under.
-func leaseOf(t remote.Task) remote.Hold { return remote.Hold{ID: t.ID, Epoch: t.Epoch} }
+func leaseOf(t remote.Task) remote.Lease { return remote.Lease{ID: t.ID, Epoch: t.Epoch} }

@@ -50,20 +50,20 @@ func text(v any) string {
 	return string(list)
 }
 
-// told is what the event of a settled step says: at its top, or, for a step that
+// stepFacts is what the event of a settled step says: at its top, or, for a step that
 // was not claimed, in its note.
-type told struct {
+type stepFacts struct {
 	After     string          `json:"after"`
 	Step      string          `json:"step"`
 	Requester string          `json:"requester"`
 	Operation string          `json:"operation"`
 	Input     json.RawMessage `json:"input"`
-	Note      *told           `json:"note"`
+	Note      *stepFacts      `json:"note"`
 }
 
-// toldOf reads what an event of a lifecycle's history says of its step.
-func toldOf(x events.Event) (told, error) {
-	var t told
+// stepFactsOf reads what an event of a lifecycle's history says of its step.
+func stepFactsOf(x events.Event) (stepFacts, error) {
+	var t stepFacts
 	if err := json.Unmarshal(x.Data, &t); err != nil {
 		return t, fault.NonRetryable(err)
 	}
@@ -90,8 +90,8 @@ const (
 	EndedOpen    = "open"    // something was begun: it is resumed, or waits for a person
 )
 
-// Ending is how an attempt ended, and the status and version that the entity had then.
-type Ending struct {
+// AttemptEnd is how an attempt ended, and the status and version that the entity had then.
+type AttemptEnd struct {
 	How     string // "": it did not, or its holder did not end it
 	Status  string
 	Version int64
@@ -100,12 +100,12 @@ type Ending struct {
 
 // Ended returns how the holder of a claim ended an attempt, also when the entity has long
 // gone on; where that is too long ago, it is not known any more.
-func Ended(ctx context.Context, d store.Doer, t entities.Ticket) (Ending, error) {
+func Ended(ctx context.Context, d store.Doer, t entities.Ticket) (AttemptEnd, error) {
 	const longAgo = 2000 // events
 	n := 0
 	for x, err := range backward(ctx, d, entities.Stream(t.Lifecycle, t.ID)) {
 		if n++; err != nil || n > longAgo {
-			return Ending{}, err
+			return AttemptEnd{}, err
 		}
 		var told struct {
 			Deaths    *int   `json:"deaths"` // of one that the janitor has freed
@@ -121,7 +121,7 @@ func Ended(ctx context.Context, d store.Doer, t entities.Ticket) (Ending, error)
 		how := ""
 		switch {
 		case told.Deaths != nil:
-			return Ending{}, nil
+			return AttemptEnd{}, nil
 		case strings.HasPrefix(x.Name, settled("")):
 			how = EndedSuccess
 		case x.Name == "released" && told.Outcome == "invalid":
@@ -135,9 +135,9 @@ func Ended(ctx context.Context, d store.Doer, t entities.Ticket) (Ending, error)
 		default:
 			continue
 		}
-		return Ending{how, told.To, x.Version, told.Message}, nil
+		return AttemptEnd{how, told.To, x.Version, told.Message}, nil
 	}
-	return Ending{}, nil
+	return AttemptEnd{}, nil
 }
 
 // backward returns the events of a stream, from its end.
@@ -159,8 +159,8 @@ func backward(ctx context.Context, d store.Doer, stream string) iter.Seq2[events
 	}
 }
 
-// Fate is what became of an operation.
-type Fate struct {
+// OperationOutcome is what became of an operation.
+type OperationOutcome struct {
 	// Outcome is success; failed, which moved the entity to where failures go;
 	// released, which put it back without effect; pending, while it is worked on
 	// or is to be resumed; uncertain, until a person resolves it.
@@ -175,20 +175,20 @@ type Fate struct {
 	Invalid bool
 }
 
-func (s *site) fateOf(ctx context.Context, id, operation string) (Fate, error) {
-	now, err := s.ground.get(ctx, id)
+func (s *bound) outcomeOf(ctx context.Context, id, operation string) (OperationOutcome, error) {
+	now, err := s.store.get(ctx, id)
 	if err != nil && fault.CodeOf(err) != fault.NotFound {
-		return Fate{}, err
+		return OperationOutcome{}, err
 	}
 	if operation == "" {
-		return Fate{}, fault.New(fault.NotFound, "an operation has an id")
+		return OperationOutcome{}, fault.New(fault.NotFound, "an operation has an id")
 	}
 	if c := now.Claim; err == nil && c.Operation == operation && c.Phase != entities.Free {
 		queue, _, err := entities.Queued(ctx, s.engine, s.config.Workflow, id)
-		return Fate{Outcome: map[bool]string{true: "uncertain", false: "pending"}[c.Phase == entities.Uncertain], Running: c.Phase == entities.Held && queue == "",
+		return OperationOutcome{Outcome: map[bool]string{true: "uncertain", false: "pending"}[c.Phase == entities.Uncertain], Running: c.Phase == entities.Held && queue == "",
 			Message: c.Error}, err
 	}
-	return fateIn(ctx, s.engine, entities.Stream(s.config.Workflow, id), operation)
+	return outcomeIn(ctx, s.engine, entities.Stream(s.config.Workflow, id), operation)
 }
 
 // ended is what the last event of an operation tells.
@@ -203,17 +203,17 @@ type ended struct {
 	} `json:"note"`
 }
 
-// fateIn looks for the end of an operation in the history, from its end.
-func fateIn(ctx context.Context, d store.Doer, stream, operation string) (Fate, error) {
+// outcomeIn looks for the end of an operation in the history, from its end.
+func outcomeIn(ctx context.Context, d store.Doer, stream, operation string) (OperationOutcome, error) {
 	for x, err := range backward(ctx, d, stream) {
 		if err != nil {
-			return Fate{}, err
+			return OperationOutcome{}, err
 		}
 		var told ended
 		if json.Unmarshal(x.Data, &told) != nil || told.Operation != operation && (told.Note == nil || told.Note.Operation != operation) {
 			continue
 		}
-		f := Fate{Outcome: outcomeBy(x.Name), Message: told.Message, Invalid: told.Outcome == "invalid"}
+		f := OperationOutcome{Outcome: outcomeBy(x.Name), Message: told.Message, Invalid: told.Outcome == "invalid"}
 		if f.Outcome == "released" && told.Effects > 0 {
 			f.Outcome = "failed" // somebody has ended it so, knowing what had happened
 		}
@@ -222,7 +222,7 @@ func fateIn(ctx context.Context, d store.Doer, stream, operation string) (Fate, 
 		}
 		return f, nil
 	}
-	return Fate{}, fault.New(fault.NotFound, "nothing is known of the operation %s any more", operation)
+	return OperationOutcome{}, fault.New(fault.NotFound, "nothing is known of the operation %s any more", operation)
 }
 
 // outcomeBy is the outcome that the name of an operation's last event tells.

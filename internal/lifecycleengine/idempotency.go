@@ -34,7 +34,7 @@ import (
 
 // tied does a step for the request of the context, if it has a key. do is given the
 // context for the bodies, which belong to the operation and not to the request.
-func (s *site) tied(ctx context.Context, r *request, do func(context.Context) (entities.Entity, error)) (entities.Entity, error) {
+func (s *bound) tied(ctx context.Context, r *request, do func(context.Context) (entities.Entity, error)) (entities.Entity, error) {
 	f := idempotency.FlightOf(ctx)
 	if f == nil {
 		return do(ctx)
@@ -81,20 +81,20 @@ func (s *site) tied(ctx context.Context, r *request, do func(context.Context) (e
 }
 
 // stands says whether an operation is under way, or has ended with an effect.
-func stands(f Fate) bool { return f.Outcome != "" && f.Outcome != "released" }
+func stands(f OperationOutcome) bool { return f.Outcome != "" && f.Outcome != "released" }
 
 // inSlot returns the operation that a slot points to and what became of it, if there is
 // one.
-func (s *site) inSlot(ctx context.Context, slot *idempotency.Slot, id string) (operation string, f Fate, err error) {
+func (s *bound) inSlot(ctx context.Context, slot *idempotency.Slot, id string) (operation string, f OperationOutcome, err error) {
 	if operation, err = slot.Operation(ctx, s.engine); err != nil || operation == "" {
-		return "", Fate{}, err
+		return "", OperationOutcome{}, err
 	}
-	f, err = s.fateOf(ctx, id, operation)
+	f, err = s.outcomeOf(ctx, id, operation)
 	return operation, f, err
 }
 
 // again answers for an operation that was begun before.
-func (s *site) again(ctx context.Context, slot *idempotency.Slot, r *request, operation string, f Fate) (entities.Entity, error) {
+func (s *bound) again(ctx context.Context, slot *idempotency.Slot, r *request, operation string, f OperationOutcome) (entities.Entity, error) {
 	slot.Stands(true)
 	if err := slot.Keep(ctx, s.engine, operation); err != nil {
 		return entities.Entity{}, err
@@ -102,7 +102,7 @@ func (s *site) again(ctx context.Context, slot *idempotency.Slot, r *request, op
 	if f.Running {
 		return entities.Entity{}, idempotency.UnderWay(0).With("operation", operation)
 	}
-	e, err := s.ground.get(ctx, r.id)
+	e, err := s.store.get(ctx, r.id)
 	if err != nil {
 		return e, err
 	}

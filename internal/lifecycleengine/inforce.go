@@ -39,7 +39,7 @@ type stranded struct {
 
 type ofArgs struct{ name, origin string }
 
-type doorsArgs struct {
+type listPublishedArgs struct {
 	since int64
 	limit int
 }
@@ -114,8 +114,11 @@ var ofVerb = store.NewVerb(store.Decl{Name: "lifecycles.of", Lane: store.Read}, 
 		return err
 	})
 
-var doorsVerb = store.NewVerb(store.Decl{Name: "lifecycles.doors", Lane: store.Read}, nil,
-	func(a doorsArgs, args *store.Args) { args.Int("since", a.since); args.Int("limit", int64(a.limit)) },
+var listPublishedVerb = store.NewVerb(store.Decl{Name: "lifecycles.doors", Lane: store.Read}, nil,
+	func(a listPublishedArgs, args *store.Args) {
+		args.Int("since", a.since)
+		args.Int("limit", int64(a.limit))
+	},
 	func(all *[]putThrough, row store.Row) error {
 		var p putThrough
 		err := row.Scan(&p.workspace, &p.name, &p.config, &p.at)
@@ -163,7 +166,7 @@ func differing(a, b []string) []string {
 func notOf(ctx context.Context, e *engine.Engine, origin, name string) error {
 	shards, err := store.Shards(ctx, e)
 	for _, shard := range shards {
-		spaces, failed := ofVerb.DoAt(ctx, e, store.Place{Shard: shard}, ofArgs{name, origin})
+		spaces, failed := ofVerb.DoAt(ctx, e, store.Partition{Shard: shard}, ofArgs{name, origin})
 		if failed != nil {
 			return errors.Join(err, failed)
 		}
@@ -176,7 +179,7 @@ func notOf(ctx context.Context, e *engine.Engine, origin, name string) error {
 
 // RevisionOf returns the revision of a lifecycle's config in the context's workspace, or 0.
 func RevisionOf(ctx context.Context, e *engine.Engine, name string) (int64, error) {
-	at, err := e.Place(ctx, store.Read)
+	at, err := e.Partition(ctx, store.Read)
 	if err != nil {
 		return 0, err
 	}

@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 		{errors.New("x"), lease.ErrTimeout, "timeout", false},
 		{holdfast.Invalid("no"), nil, "invalid", true},
 	} {
-		if got, told := new(attempt).judge(c.err, c.cause); got != c.want || told != c.told {
+		if got, told := new(attempt).decide(c.err, c.cause); got != c.want || told != c.told {
 			t.Errorf("%v, because of %v: %s, %v", c.err, c.cause, got, told)
 		}
 	}

@@ -27,7 +27,7 @@ type fxKeyed struct{ fxCrash }
 // pay is the user's handler.
 func (c *fxKeyed) pay(hf *holdfast.Engine) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e, err := boardOf(engine.Of(hf)).site("crash").fire(r.Context(), "x", "close", "admin", FireOptions{})
+		e, err := registryOf(engine.Of(hf)).boundTo("crash").fire(r.Context(), "x", "close", "admin", FireOptions{})
 		if f, ok := errors.AsType[*fault.Error](err); ok {
 			outcome, _ := f.Fields["outcome"].(string)
 			w.Header().Set("Outcome", outcome)
@@ -64,7 +64,7 @@ func (c *fxKeyed) send(ctx context.Context, hf *holdfast.Engine) error {
 
 // do is the client; between its tries the leases expire, and the loops come round.
 func (c *fxKeyed) do(ctx context.Context, hf *holdfast.Engine) error {
-	boardOf(engine.Of(hf)).site("crash").workspaces = []string{store.WorkspaceOf(ctx)}
+	registryOf(engine.Of(hf)).boundTo("crash").workspaces = []string{store.WorkspaceOf(ctx)}
 	if _, err := entities.Get(ctx, engine.Of(hf), "crash", "x"); fault.CodeOf(err) == fault.NotFound {
 		if _, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "crash", ID: "x", Status: "open", Data: []byte(`{}`)}); err != nil {
 			return err

@@ -37,7 +37,7 @@ type Lifecycle struct {
 	workspaces []string
 	// bound is where a lifecycle is that was put through the door: in one
 	// workspace of one engine.
-	bound *site
+	bound *bound
 }
 
 // Parse reads a config, JSON or YAML.

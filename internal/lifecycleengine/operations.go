@@ -58,7 +58,7 @@ func Find(ctx context.Context, e *engine.Engine, operation string) (Pending, err
 }
 
 func pendings(ctx context.Context, e *engine.Engine, a listArgs) ([]Pending, error) {
-	at, err := e.Place(ctx, store.Read)
+	at, err := e.Partition(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func HandlerOf(ctx context.Context, e *engine.Engine, o Operation) string {
 	if o.plan != nil {
 		return o.Handler
 	}
-	s, err := boardOf(e).find(ctx, o.Lifecycle)
+	s, err := registryOf(e).find(ctx, o.Lifecycle)
 	if err != nil {
 		return ""
 	}
@@ -113,7 +113,7 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Re
 	if err != nil {
 		return nil, err
 	}
-	s, at, err := p.site(ctx, e)
+	s, at, err := p.bound(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Re
 		case p.Manual && a.How == entities.Resume:
 			return fault.New(fault.Validation, "the claim of the operation %s was taken by hand, and nobody resumes it: name the outcome", p.ID)
 		}
-		now, err = s.ground.unpark(ctx, tx, at, a, p.Status)
+		now, err = s.store.unpark(ctx, tx, at, a, p.Status)
 		return err
 	})
 	if err != nil || !whole {
@@ -162,16 +162,16 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Re
 	return operationOf(now), nil
 }
 
-// site is the lifecycle of an operation that a person ends, and where it is.
-func (o *Operation) site(ctx context.Context, e *engine.Engine) (*site, store.Place, error) {
-	s, err := boardOf(e).find(ctx, o.Lifecycle)
+// bound is the lifecycle of an operation that a person ends, and where it is.
+func (o *Operation) bound(ctx context.Context, e *engine.Engine) (*bound, store.Partition, error) {
+	s, err := registryOf(e).find(ctx, o.Lifecycle)
 	if fault.CodeOf(err) == fault.NotFound {
 		err = fault.New(fault.Validation, "the lifecycle %q is not part of this engine", o.Lifecycle)
 	}
 	if err != nil {
-		return nil, store.Place{}, err
+		return nil, store.Partition{}, err
 	}
-	at, err := e.Place(ctx, store.Write)
+	at, err := e.Partition(ctx, store.Write)
 	if err == nil {
 		err = s.ready(ctx)
 	}
@@ -191,7 +191,7 @@ func agrees(journal []effects.Entry, known []Resolution) error {
 }
 
 // resolution says how an operation goes on, once nothing of it is unknown.
-func (s *site) resolution(ctx context.Context, p Pending, o Outcome, by string) (a entities.UnparkArgs, err error) {
+func (s *bound) resolution(ctx context.Context, p Pending, o Outcome, by string) (a entities.UnparkArgs, err error) {
 	a = entities.UnparkArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch}, How: entities.Resume,
 		Event: "released", Outcome: "resolved", Meta: events.Meta{Actor: by}}
 	switch o {
@@ -230,7 +230,7 @@ func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by strin
 	if err != nil {
 		return nil, err
 	}
-	s, at, err := p.site(ctx, e)
+	s, at, err := p.bound(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by strin
 	if p.plan != nil {
 		claim = p.plan.Into
 	}
-	now, done, err := s.ground.withdraw(ctx, at, entities.WithdrawArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch},
+	now, done, err := s.store.withdraw(ctx, at, entities.WithdrawArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch},
 		Outcome: "withdrawn", Message: cmp.Or(reason, "it was withdrawn"), Claim: claim, Meta: events.Meta{Actor: by}})
 	if err == nil && !done {
 		err = fault.New(fault.Conflict, "the operation %s was taken up or ended at the same moment: look at it again", p.ID).With("operation", p.ID)

@@ -25,7 +25,7 @@ func planOf(step *lifecycleconfig.Step, requester, operation, into string) *enti
 
 // planned returns the step of an operation as it was taken, or nil where there is none, and the
 // lifecycle with the handlers of the step, also where the config does not name them any more.
-func (s *site) planned(ctx context.Context, p *entities.Plan, key, requester, revert string) (*site, *lifecycleconfig.Step, error) {
+func (s *bound) planned(ctx context.Context, p *entities.Plan, key, requester, revert string) (*bound, *lifecycleconfig.Step, error) {
 	now := new(lifecycleconfig.Step)
 	steps, err := s.offered(key, requester)
 	if err == nil {
@@ -64,7 +64,7 @@ func each(v string) lifecycleconfig.Per[string] {
 
 // standing is the handler that a plan names or, where there is none of that name any more, the
 // one that the config has in its place.
-func (s *site) standing(name string, now lifecycleconfig.Per[string], requester string) lifecycleconfig.Per[string] {
+func (s *bound) standing(name string, now lifecycleconfig.Per[string], requester string) lifecycleconfig.Per[string] {
 	if h := s.handlers[name]; name != "" && (h == nil || h.missing) {
 		if other, ok := now.For(requester); ok && s.handlers[other] != nil {
 			name = other
@@ -74,7 +74,7 @@ func (s *site) standing(name string, now lifecycleconfig.Per[string], requester 
 }
 
 // lacks names a handler of a step that there is not any more, or "".
-func (s *site) lacks(step *lifecycleconfig.Step, requester string) string {
+func (s *bound) lacks(step *lifecycleconfig.Step, requester string) string {
 	for _, p := range []lifecycleconfig.Per[string]{step.Action, step.Validation} {
 		if name, _ := p.For(requester); name != "" && s.handlers[name] == nil {
 			return name
@@ -85,7 +85,7 @@ func (s *site) lacks(step *lifecycleconfig.Step, requester string) string {
 
 // knowing is the lifecycle with some handlers, by kind. One that was put is built with those
 // that its config does not name any more; a program has what it has.
-func (s *site) knowing(ctx context.Context, names map[string]string) (*site, error) {
+func (s *bound) knowing(ctx context.Context, names map[string]string) (*bound, error) {
 	more := make(map[string][]string)
 	for kind, name := range names {
 		if name != "" && s.handlers[name] == nil {
@@ -95,7 +95,7 @@ func (s *site) knowing(ctx context.Context, names map[string]string) (*site, err
 	if s.bound == nil || len(more) == 0 {
 		return s, nil
 	}
-	built, err := s.board.door.build(ctx, []byte(s.text), more)
+	built, err := s.registry.published.build(ctx, []byte(s.text), more)
 	if err != nil {
 		return s, err
 	}
@@ -103,7 +103,7 @@ func (s *site) knowing(ctx context.Context, names map[string]string) (*site, err
 }
 
 // plannedStep returns the step of an operation as it was taken, or nil.
-func (o *Operation) plannedStep(ctx context.Context, s *site) (*lifecycleconfig.Step, error) {
+func (o *Operation) plannedStep(ctx context.Context, s *bound) (*lifecycleconfig.Step, error) {
 	if o.plan != nil {
 		_, step, err := s.planned(ctx, o.plan, o.Step, o.Requester, o.revert)
 		return step, err

@@ -30,14 +30,14 @@ const (
 // learn finds the lifecycles that were put, on whatever node, until ctx ends: this
 // node resumes their operations, frees what is left of them, and runs their
 // after-effects.
-func (d *door) learn(ctx context.Context) {
+func (d *publishedSet) learn(ctx context.Context) {
 	ticks := time.NewTicker(remotehandler.LearnEvery)
 	defer ticks.Stop()
-	woken, end := d.board.engine.Hub().Wait(remotehandler.Topic)
+	woken, end := d.registry.engine.Hub().Wait(remotehandler.Topic)
 	defer end()
 	for {
-		if err := d.look(ctx); err != nil && ctx.Err() == nil {
-			d.board.engine.Log().Warn("lifecycles that were put through the API could not be read", "error", err)
+		if err := d.poll(ctx); err != nil && ctx.Err() == nil {
+			d.registry.engine.Log().Warn("lifecycles that were put through the API could not be read", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -48,13 +48,13 @@ func (d *door) learn(ctx context.Context) {
 	}
 }
 
-func (d *door) look(ctx context.Context) error {
-	urls, err := remotehandler.URLs(ctx, d.board.engine)
+func (d *publishedSet) poll(ctx context.Context) error {
+	urls, err := remotehandler.URLs(ctx, d.registry.engine)
 	if err != nil {
 		return err
 	}
 	d.urls.Store(&urls)
-	handled, err := reactions.AllHandled(ctx, d.board.engine, "http")
+	handled, err := reactions.AllHandled(ctx, d.registry.engine, "http")
 	if err != nil {
 		return err
 	}
@@ -65,14 +65,14 @@ func (d *door) look(ctx context.Context) error {
 			}
 		}
 	}
-	shards, err := store.Shards(ctx, d.board.engine)
+	shards, err := store.Shards(ctx, d.registry.engine)
 	for _, shard := range shards {
 		d.mu.Lock()
 		since := d.since[shard]
 		d.mu.Unlock()
 		from, limit := max(0, since-lookBack), learnPage
 		for {
-			page, failed := doorsVerb.DoAt(ctx, d.board.engine, store.Place{Shard: shard}, doorsArgs{from, limit})
+			page, failed := listPublishedVerb.DoAt(ctx, d.registry.engine, store.Partition{Shard: shard}, listPublishedArgs{from, limit})
 			if failed != nil {
 				return errors.Join(err, failed)
 			}
@@ -97,7 +97,7 @@ func (d *door) look(ctx context.Context) error {
 }
 
 // meet makes a lifecycle known to the loops of this node.
-func (d *door) meet(p putThrough) error {
+func (d *publishedSet) meet(p putThrough) error {
 	c, violations := lifecycleconfig.Parse([]byte(p.config))
 	if len(violations) > 0 {
 		return nil // of a later program
@@ -121,7 +121,7 @@ func (d *door) meet(p putThrough) error {
 
 // serve has the node serve an after-effect where its handler is a URL, in whatever
 // workspace it is. Workers ask for theirs.
-func (d *door) serve(workflow, name string, def reactions.Definition) error {
+func (d *publishedSet) serve(workflow, name string, def reactions.Definition) error {
 	d.mu.Lock()
 	served := d.served[def.Name]
 	d.served[def.Name] = true
@@ -135,7 +135,7 @@ func (d *door) serve(workflow, name string, def reactions.Definition) error {
 			return urls != nil && (*urls)[name]
 		},
 		Body: func(ctx context.Context, x *reactions.Delivery) error {
-			s, err := d.site(ctx, workflow)
+			s, err := d.boundTo(ctx, workflow)
 			if err == nil {
 				s, err = s.knowing(ctx, map[string]string{"afterEffect": name})
 			}
@@ -144,7 +144,7 @@ func (d *door) serve(workflow, name string, def reactions.Definition) error {
 			}
 			h := s.handlers[name]
 			if h == nil || h.body == nil { // it was declared anew, just now
-				return &reactions.Later{}
+				return &reactions.Snoozed{}
 			}
 			ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, lease.Timeout))
 			defer cancel()
@@ -169,7 +169,7 @@ func (After) Is(x reactions.Info) bool {
 
 // Wants says whether an event is one that an after-effect follows.
 func (After) Wants(x reactions.Info, e events.Event) (bool, error) {
-	t, err := toldOf(e)
+	t, err := stepFactsOf(e)
 	return t.After == x.Options.Handler, err
 }
 
@@ -177,11 +177,11 @@ func (After) Wants(x reactions.Info, e events.Event) (bool, error) {
 // operation is the delivery's, not the step's: it acts in its own right.
 func (a After) Task(ctx context.Context, t reactions.Task) (remote.Task, error) {
 	workflow := workflowOf(t.Reaction)
-	s, err := boardOf(a.Engine).find(ctx, workflow)
+	s, err := registryOf(a.Engine).find(ctx, workflow)
 	if err != nil {
 		return remote.Task{}, err
 	}
-	w, _, err := s.told(ctx, t.Reaction.Options.Handler, t.Event)
+	w, _, err := s.afterEffectWork(ctx, t.Reaction.Options.Handler, t.Event)
 	if err != nil {
 		return remote.Task{}, err
 	}
@@ -201,18 +201,18 @@ type Put struct {
 // PutConfig puts a config into the context's workspace, or, with dryRun, only judges
 // it. The error tells every violation.
 func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte, dryRun bool) (Put, error) {
-	b := boardOf(e)
-	if b.door == nil {
+	b := registryOf(e)
+	if b.published == nil {
 		return Put{}, fault.New(fault.Conflict, "this program takes no lifecycles through the API")
 	}
-	if b.site(name) != nil {
+	if b.boundTo(name) != nil {
 		return Put{}, fault.New(fault.Conflict, "there is a lifecycle %q already, which a program has brought", name)
 	}
-	s, warnings, err := b.door.judge(ctx, name, config)
+	s, warnings, err := b.published.validate(ctx, name, config)
 	if err != nil || dryRun {
 		return Put{Warnings: warnings}, err
 	}
-	at, err := e.Place(ctx, store.Write)
+	at, err := e.Partition(ctx, store.Write)
 	if err != nil {
 		return Put{}, err
 	}
@@ -226,15 +226,15 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 	if err := s.enlist(ctx, true); err != nil {
 		return Put{}, err
 	}
-	if err := b.door.meet(putThrough{name: name, config: string(config)}); err != nil {
+	if err := b.published.meet(putThrough{name: name, config: string(config)}); err != nil {
 		return Put{}, err
 	}
 	now, err := readConfigVerb.DoAt(ctx, e, at, name)
 	return Put{Revision: now.revision, Created: before.revision == 0, Warnings: warnings}, err
 }
 
-// judge holds a config to every rule that can be seen here.
-func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []lifecycleconfig.Violation, error) {
+// validate holds a config to every rule that can be seen here.
+func (d *publishedSet) validate(ctx context.Context, name string, config []byte) (*bound, []lifecycleconfig.Violation, error) {
 	s, err := d.build(ctx, config, nil)
 	if err != nil {
 		return nil, nil, err
@@ -261,7 +261,7 @@ func (d *door) judge(ctx context.Context, name string, config []byte) (*site, []
 
 // unclaimedWork tells of handlers of a step that are workers', for requesters who do not
 // claim it: a task is its claim.
-func unclaimedWork(s *site, nth int) (all []lifecycleconfig.Violation) {
+func unclaimedWork(s *bound, nth int) (all []lifecycleconfig.Violation) {
 	step := &s.config.Steps[nth]
 	tell := func(what, name, requester string) {
 		h := s.handlers[name]

@@ -27,9 +27,9 @@ import (
 // a program would have brought, and goes by it as long as the registry's revision is
 // the one that it read them at. Whoever changes either raises the revision.
 
-// ErrUnheard is the error of a handler elsewhere whose answer was not heard: it may
+// ErrNoResponse is the error of a handler elsewhere whose answer was not heard: it may
 // have acted.
-var ErrUnheard = errors.New("the handler's answer was not heard")
+var ErrNoResponse = errors.New("the handler's answer was not heard")
 
 // Caller calls a handler elsewhere.
 type Caller func(context.Context, RemoteCall) (RemoteAnswer, error)
@@ -44,21 +44,21 @@ type RemoteCall struct {
 type RemoteAnswer struct {
 	State  json.RawMessage
 	Output json.RawMessage
-	// Told says that the answer to a probe is there, which is Happened.
-	Told, Happened bool
+	// Reported says that the answer to a probe is there, which is Happened.
+	Reported, Happened bool
 }
 
-// door is the lifecycles of an engine that were put through the API.
-type door struct {
-	board  *board
-	remote Caller
-	worker *reactions.Worker // serves after-effects that are URLs
+// publishedSet is the lifecycles of an engine that were put through the API.
+type publishedSet struct {
+	registry *registry
+	remote   Caller
+	worker   *reactions.Worker // serves after-effects that are URLs
 	// urls are the handlers that are URLs, in whatever workspace. The worker asks for
 	// them under its own lock, so there is none here.
 	urls atomic.Pointer[map[string]bool]
 
 	mu     sync.Mutex
-	sites  map[spaced]*kept
+	bound  map[spaced]*cached
 	known  map[string][]string // names, in whatever workspace, and the claim statuses that they ever had
 	served map[string]bool     // after-effects
 	since  map[int16]int64     // up to when each shard was read
@@ -66,19 +66,19 @@ type door struct {
 
 type spaced struct{ workspace, name string }
 
-// kept is a lifecycle as it was read at a revision of its registry.
-type kept struct {
+// cached is a lifecycle as it was read at a revision of its registry.
+type cached struct {
 	revision int64
-	site     *site
+	bound    *bound
 }
 
-// mostSites is how many lifecycles are remembered.
-const mostSites = 10_000
+// maxBound is how many lifecycles are remembered.
+const maxBound = 10_000
 
-// site returns a lifecycle of the context's workspace.
-func (d *door) site(ctx context.Context, name string) (*site, error) {
-	e := d.board.engine
-	at, err := e.Place(ctx, store.Read)
+// bound returns a lifecycle of the context's workspace.
+func (d *publishedSet) boundTo(ctx context.Context, name string) (*bound, error) {
+	e := d.registry.engine
+	at, err := e.Partition(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +88,10 @@ func (d *door) site(ctx context.Context, name string) (*site, error) {
 	}
 	key := spaced{at.Workspace, name}
 	d.mu.Lock()
-	k := d.sites[key]
+	k := d.bound[key]
 	d.mu.Unlock()
 	if k != nil && k.revision == g.Revision {
-		return k.site, nil
+		return k.bound, nil
 	}
 	now, err := readConfigVerb.DoAt(ctx, e, at, name)
 	if err != nil {
@@ -106,10 +106,10 @@ func (d *door) site(ctx context.Context, name string) (*site, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.sites) >= mostSites {
-		clear(d.sites)
+	if len(d.bound) >= maxBound {
+		clear(d.bound)
 	}
-	d.sites[key] = &kept{g.Revision, s}
+	d.bound[key] = &cached{g.Revision, s}
 	return s, nil
 }
 
@@ -117,27 +117,27 @@ func unknown(name string) error { return fault.New(fault.NotFound, "there is no 
 
 // put returns the lifecycles that were put into the context's workspace.
 func put(ctx context.Context, d store.Doer) ([]putThrough, error) {
-	at, err := d.Place(ctx, store.Read)
+	at, err := d.Partition(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}
-	return doorsVerb.DoAt(ctx, d, at, doorsArgs{limit: mostSites})
+	return listPublishedVerb.DoAt(ctx, d, at, listPublishedArgs{limit: maxBound})
 }
 
 // build makes of a config and the handlers of the context's workspace what a program
 // would have brought.
 // more are handlers, by kind, besides those that the config names.
-func (d *door) build(ctx context.Context, text []byte, more map[string][]string) (*site, error) {
+func (d *publishedSet) build(ctx context.Context, text []byte, more map[string][]string) (*bound, error) {
 	c, violations := lifecycleconfig.Parse(text)
 	if len(violations) > 0 {
 		return nil, refused(violations)
 	}
-	s := &site{engine: d.board.engine, board: d.board, turn: make(chan struct{}, 1)}
+	s := &bound{engine: d.registry.engine, registry: d.registry, turn: make(chan struct{}, 1)}
 	s.Lifecycle = &Lifecycle{config: c, text: string(text), handlers: make(map[string]*handler), workspaces: []string{store.WorkspaceOf(ctx)}, bound: s}
-	s.ground = &plain{site: s}
+	s.store = &builtinTable{bound: s}
 	for kind, names := range named(c) {
 		for _, name := range append(names, more[kind]...) {
-			h, err := remotehandler.Get(ctx, d.board.engine, name)
+			h, err := remotehandler.Get(ctx, d.registry.engine, name)
 			if fault.CodeOf(err) == fault.NotFound {
 				s.handlers[name] = undeclared(kind, name)
 				continue
@@ -181,7 +181,7 @@ func undeclared(kind, name string) *handler {
 }
 
 // handler makes a handler of one that is elsewhere.
-func (d *door) handler(kind string, c *lifecycleconfig.Config, workspace string, h remotehandler.Handler) *handler {
+func (d *publishedSet) handler(kind string, c *lifecycleconfig.Config, workspace string, h remotehandler.Handler) *handler {
 	made := &handler{Handler: lifecycleconfig.Handler{Kind: kind, Safety: lifecycleconfig.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name, unknown: effects.Policy(h.OnUnknown)}
 	if h.Kind == "worker" {
 		made.queue = entities.Workers(workspace, h.Name)
@@ -216,7 +216,7 @@ func (d *door) handler(kind string, c *lifecycleconfig.Config, workspace string,
 			return err
 		}
 		if w.data, err = strictjson.Merge(w.entity.Data, a.State); err != nil { // it has acted, whatever it answers
-			return fmt.Errorf("%w: what it answered cannot be used: %w", ErrUnheard, err)
+			return fmt.Errorf("%w: what it answered cannot be used: %w", ErrNoResponse, err)
 		}
 		return nil
 	}
@@ -225,14 +225,14 @@ func (d *door) handler(kind string, c *lifecycleconfig.Config, workspace string,
 
 // probe asks a handler whether it has acted, on an earlier attempt. Whatever is no
 // answer to that leaves it open.
-func (d *door) probe(ctx context.Context, call RemoteCall) (RemoteAnswer, error) {
+func (d *publishedSet) probe(ctx context.Context, call RemoteCall) (RemoteAnswer, error) {
 	call.Kind = kindProbe
 	a, err := d.remote(ctx, call)
-	if err == nil && !a.Told {
+	if err == nil && !a.Reported {
 		err = errors.New("it did not say whether it has acted (happened)")
 	}
 	if err != nil {
-		err = fault.New(fault.Unavailable, "the handler %q was asked whether it has acted: %s", call.To.Name, err).Wrap(ErrUnheard)
+		err = fault.New(fault.Unavailable, "the handler %q was asked whether it has acted: %s", call.To.Name, err).Wrap(ErrNoResponse)
 	}
 	return a, err
 }
@@ -240,7 +240,7 @@ func (d *door) probe(ctx context.Context, call RemoteCall) (RemoteAnswer, error)
 // Counted makes a failure of a call whose answer was not heard: it is known to have
 // been tried, and counts.
 func Counted(err error) error {
-	if errors.Is(err, ErrUnheard) {
+	if errors.Is(err, ErrNoResponse) {
 		return fault.New(fault.ActionFailed, "%s", err)
 	}
 	return err

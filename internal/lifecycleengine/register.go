@@ -37,12 +37,12 @@ import (
 // ready registers the lifecycle in the context's workspace when it is first used
 // there. Where another config is in force it stays: a node that comes late does not
 // take back what one that was started after it has brought.
-func (s *site) ready(ctx context.Context) error {
+func (s *bound) ready(ctx context.Context) error {
 	space := store.WorkspaceOf(ctx)
 	if _, known := s.known.Load(space); known {
 		return nil
 	}
-	if o, ok := s.ground.(*own); ok && o.space != "" && o.space != space {
+	if o, ok := s.store.(*userTable); ok && o.space != "" && o.space != space {
 		return nil // there is nothing of it there
 	}
 	if len(s.workspaces) > 0 && !slices.Contains(s.workspaces, space) {
@@ -53,7 +53,7 @@ func (s *site) ready(ctx context.Context) error {
 
 // enlist registers the lifecycle in the context's workspace; replace says that its
 // config replaces another.
-func (s *site) enlist(ctx context.Context, replace bool) error {
+func (s *bound) enlist(ctx context.Context, replace bool) error {
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -76,11 +76,11 @@ func (s *site) enlist(ctx context.Context, replace bool) error {
 // enlistAll brings the config into force in every workspace that it is for, and
 // where another is in force. There may be many workspaces, and in most of them
 // nothing changes when a node starts: these wait for their first use.
-func (s *site) enlistAll(ctx context.Context) error {
+func (s *bound) enlistAll(ctx context.Context) error {
 	spaces := s.spaces()
 	shards, err := store.Shards(ctx, s.engine)
 	for _, shard := range shards {
-		behind, failed := behindVerb.DoAt(ctx, s.engine, store.Place{Shard: shard}, behindArgs{s.config.Workflow, s.text})
+		behind, failed := behindVerb.DoAt(ctx, s.engine, store.Partition{Shard: shard}, behindArgs{s.config.Workflow, s.text})
 		err = errors.Join(err, failed)
 		if len(s.workspaces) == 0 {
 			spaces = append(spaces, behind...)
@@ -99,7 +99,7 @@ func (s *site) enlistAll(ctx context.Context) error {
 }
 
 // registerAfterEffects registers the after-effects in the context's workspace.
-func (s *site) registerAfterEffects(ctx context.Context) error {
+func (s *bound) registerAfterEffects(ctx context.Context) error {
 	for _, d := range s.afters {
 		if _, err := reactions.Register(ctx, s.engine, d); err != nil {
 			return err
@@ -113,13 +113,13 @@ const underway = 30 * time.Second
 
 // register brings the config into force in a workspace, if there is none, or if it
 // is to replace another.
-func (s *site) register(ctx context.Context, replace bool) error {
-	at, err := s.engine.Place(ctx, store.Write)
+func (s *bound) register(ctx context.Context, replace bool) error {
+	at, err := s.engine.Partition(ctx, store.Write)
 	if err != nil {
 		return err
 	}
 	mine := text(s.config.StatusTypes)
-	for range tries {
+	for range maxAttempts {
 		now, err := readConfigVerb.DoAt(ctx, s.engine, at, s.config.Workflow)
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func (s *site) register(ctx context.Context, replace bool) error {
 // change replaces a config. Where it could strand somebody, it is announced first. What
 // another node has announced already is not announced again, which would only make the
 // other begin anew: nodes that bring the same config at once finish it together.
-func (s *site) change(ctx context.Context, at store.Place, now, next inForce) error {
+func (s *bound) change(ctx context.Context, at store.Partition, now, next inForce) error {
 	was := now.claimsInForce()
 	if now.first() { // there is nothing that it would be another than
 		was = s.config.ClaimStatuses()
@@ -182,7 +182,7 @@ func (s *site) change(ctx context.Context, at store.Place, now, next inForce) er
 }
 
 // put writes a config, and raises the registry's revision with it.
-func (s *site) put(ctx context.Context, at store.Place, expected int64, c inForce) (revision int64, err error) {
+func (s *bound) put(ctx context.Context, at store.Partition, expected int64, c inForce) (revision int64, err error) {
 	err = s.raised(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if revision, err = putConfigVerb.DoAt(ctx, tx, at, putArgs{s.config.Workflow, expected, c}); err == nil && revision == 0 {
@@ -194,7 +194,7 @@ func (s *site) put(ctx context.Context, at store.Place, expected int64, c inForc
 }
 
 // takeBack undoes what was announced.
-func (s *site) takeBack(ctx context.Context, at store.Place, revision int64, was inForce) error {
+func (s *bound) takeBack(ctx context.Context, at store.Partition, revision int64, was inForce) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
 	if !was.first() {
@@ -209,7 +209,7 @@ func (s *site) takeBack(ctx context.Context, at store.Place, revision int64, was
 }
 
 // raised writes something and raises the registry's revision.
-func (s *site) raised(ctx context.Context, f func(context.Context, *store.Tx) error) error {
+func (s *bound) raised(ctx context.Context, f func(context.Context, *store.Tx) error) error {
 	return s.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if _, err := store.Raise(ctx, tx); err != nil {
 			return err
@@ -219,8 +219,8 @@ func (s *site) raised(ctx context.Context, f func(context.Context, *store.Tx) er
 }
 
 // heal takes back a change whose node died in the middle of it, if there is one.
-func (s *site) heal(ctx context.Context) {
-	at, err := s.engine.Place(ctx, store.Write)
+func (s *bound) heal(ctx context.Context) {
+	at, err := s.engine.Partition(ctx, store.Write)
 	if err != nil {
 		return
 	}
@@ -235,7 +235,7 @@ func (s *site) heal(ctx context.Context) {
 
 // takeBackStale undoes what was announced long ago. One of several who do so at
 // once is enough.
-func (s *site) takeBackStale(ctx context.Context, at store.Place, now inForce) error {
+func (s *bound) takeBackStale(ctx context.Context, at store.Partition, now inForce) error {
 	if !now.stale {
 		return nil
 	}
@@ -248,7 +248,7 @@ func (s *site) takeBackStale(ctx context.Context, at store.Place, now inForce) e
 }
 
 // settleDown waits until the transactions have ended that are under way.
-func (s *site) settleDown(ctx context.Context, at store.Place) error {
+func (s *bound) settleDown(ctx context.Context, at store.Partition) error {
 	all, err := underwayVerb.DoAt(ctx, s.engine, at, "")
 	wait, cancel := context.WithTimeout(ctx, underway)
 	defer cancel()
@@ -264,9 +264,9 @@ func (s *site) settleDown(ctx context.Context, at store.Place) error {
 
 // strands refuses a config that has no place for some entities; flipped are the statuses that
 // become claim statuses, or cease to be.
-func (s *site) strands(ctx context.Context, at store.Place, was string, next inForce, flipped []string) error {
+func (s *bound) strands(ctx context.Context, at store.Partition, was string, next inForce, flipped []string) error {
 	all, err := strandVerb.DoAt(ctx, s.engine, at, strandArgs{s.config.Workflow, next.statuses, next.claims, text(flipped)})
-	if o, ok := s.ground.(*own); ok && err == nil {
+	if o, ok := s.store.(*userTable); ok && err == nil {
 		var rows []stranded
 		rows, err = o.strands(ctx, was, next.statuses, flipped)
 		all = append(all, rows...)
@@ -306,7 +306,7 @@ const strandLimit = 100_000
 // strands counts the rows of the user's that are in a status which goes, and those that stand free in one
 // that becomes a claim status or ceases to be one. The user may write what they like: nothing keeps them
 // from a status that is gone.
-func (o *own) strands(ctx context.Context, was, next string, flipped []string) ([]stranded, error) {
+func (o *userTable) strands(ctx context.Context, was, next string, flipped []string) ([]stranded, error) {
 	var old []string
 	if json.Unmarshal([]byte(was), &old) != nil {
 		return nil, nil // there was none before
@@ -324,7 +324,7 @@ func (o *own) strands(ctx context.Context, was, next string, flipped []string) (
 			continue
 		}
 		if !slices.Contains(gone, row.Status) { // who has an operation is counted by that
-			side, failed := entities.Get(ctx, o.site.engine, o.site.config.Workflow, row.ID)
+			side, failed := entities.Get(ctx, o.bound.engine, o.bound.config.Workflow, row.ID)
 			if failed == nil && side.Claim.Phase != entities.Free {
 				continue
 			}

@@ -28,12 +28,12 @@ func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
 	if err := errors.Join(c.covered(), c.checkDeliveries()); err != nil {
 		return err
 	}
-	s := &site{Lifecycle: c, engine: e, board: boardOf(e), turn: make(chan struct{}, 1)}
+	s := &bound{Lifecycle: c, engine: e, registry: registryOf(e), turn: make(chan struct{}, 1)}
 	var err error
-	if s.ground, err = s.newGround(ctx); err != nil {
+	if s.store, err = s.newStore(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(s.addAfterEffects(), s.board.add(s)); err != nil {
+	if err := errors.Join(s.addAfterEffects(), s.registry.add(s)); err != nil {
 		return err
 	}
 	if err := notOf(ctx, e, "door", c.config.Workflow); err != nil {
@@ -43,49 +43,49 @@ func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
 }
 
 // add makes a lifecycle known. The first starts what serves all.
-func (b *board) add(s *site) error {
+func (b *registry) add(s *bound) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	name := s.config.Workflow
-	if b.sites[name] != nil {
+	if b.bound[name] != nil {
 		return fault.New(fault.Conflict, "two lifecycles are named %q", name)
 	}
-	b.sites[name] = s
+	b.bound[name] = s
 	b.start()
 	return nil
 }
 
 // start starts what serves all lifecycles.
-func (b *board) start() {
+func (b *registry) start() {
 	b.once.Do(func() {
-		transition.Register(b.engine, firer{b})
+		transition.Register(b.engine, transitioner{b})
 		b.engine.Background(b.resume)
-		b.engine.Leases("operations", b.expire, wake.Need{Kind: wake.HeldOperation})
+		b.engine.Leases("operations", b.expire, wake.WorkKind{Kind: wake.HeldOperation})
 		b.engine.Sweep("lifecycles", b.adopt)
 		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return refusals.Prune(ctx, b.engine) },
-			wake.Need{Kind: wake.OldAttempt, Name: strconv.FormatInt(refusals.Kept.Milliseconds(), 10)})
+			wake.WorkKind{Kind: wake.OldAttempt, Name: strconv.FormatInt(refusals.Kept.Milliseconds(), 10)})
 	})
 }
 
 // ServePut has an engine serve lifecycles that are put through the API. It is called before the engine runs.
 func ServePut(e *engine.Engine, r Caller) error {
-	b := boardOf(e)
-	if b.door != nil {
+	b := registryOf(e)
+	if b.published != nil {
 		return fault.New(fault.Conflict, "an engine has one door")
 	}
-	b.door = &door{board: b, remote: r, worker: reactions.CallingWorker(e), sites: make(map[spaced]*kept), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
+	b.published = &publishedSet{registry: b, remote: r, worker: reactions.CallingWorker(e), bound: make(map[spaced]*cached), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
-	e.Background(b.door.learn)
+	e.Background(b.published.learn)
 	remotehandler.Watch(e)
 	return nil
 }
 
-// firer fires the steps of this engine's lifecycles for runs.
-type firer struct{ board *board }
+// transitioner fires the steps of this engine's lifecycles for runs.
+type transitioner struct{ registry *registry }
 
 // Fire fires a step.
-func (f firer) Fire(ctx context.Context, x transition.Request, begun func(context.Context, *store.Tx, string) error) ([]byte, error) {
-	s, err := f.board.find(ctx, x.Lifecycle)
+func (f transitioner) Fire(ctx context.Context, x transition.Request, begun func(context.Context, *store.Tx, string) error) ([]byte, error) {
+	s, err := f.registry.find(ctx, x.Lifecycle)
 	if err != nil {
 		return nil, err
 	}
@@ -111,23 +111,23 @@ func toRun(status string, version int64, output json.RawMessage) []byte {
 	return text
 }
 
-// Fate says what became of an operation.
-func (f firer) Fate(ctx context.Context, x transition.Request, operation string) (outcome string, output []byte, message string, err error) {
-	s, err := f.board.find(ctx, x.Lifecycle)
+// OperationOutcome says what became of an operation.
+func (f transitioner) Outcome(ctx context.Context, x transition.Request, operation string) (outcome string, output []byte, message string, err error) {
+	s, err := f.registry.find(ctx, x.Lifecycle)
 	if err != nil {
 		return "", nil, "", err
 	}
-	fate, err := s.fateOf(ctx, x.Entity, operation)
+	fate, err := s.outcomeOf(ctx, x.Entity, operation)
 	if err != nil {
 		return "", nil, "", err
 	}
-	e, err := s.ground.get(ctx, x.Entity)
+	e, err := s.store.get(ctx, x.Entity)
 	return fate.Outcome, toRun(e.Status, e.Version, fate.Output), fate.Message, err
 }
 
 // Steps returns which steps a lifecycle has.
-func (f firer) Steps(ctx context.Context, name string) (map[string]bool, bool) {
-	s, err := f.board.find(ctx, name)
+func (f transitioner) Steps(ctx context.Context, name string) (map[string]bool, bool) {
+	s, err := f.registry.find(ctx, name)
 	if err != nil {
 		return nil, false
 	}

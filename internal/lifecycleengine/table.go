@@ -8,23 +8,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// ground is where the entities are: in Holdfast's own table, or in one of the
+// entityStore is where the entities are: in Holdfast's own table, or in one of the
 // user's.
-type ground interface {
+type entityStore interface {
 	get(ctx context.Context, id string) (entities.Entity, error)
 	// take takes a claim, with what is written in its transaction.
 	take(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (entities.Entity, error)
 	// end ends a claim whose status is named, with what is written in its
 	// transaction.
-	end(ctx context.Context, at store.Place, a entities.EndArgs, claim string, commits []commit) (entities.Entity, error)
+	end(ctx context.Context, at store.Partition, a entities.EndArgs, claim string, commits []commit) (entities.Entity, error)
 	// move moves an entity that nobody has claimed.
 	move(ctx context.Context, a entities.TransitionArgs, commits []commit) (entities.Entity, error)
 	// recover frees a claim whose hold has run out.
 	recover(ctx context.Context, r recovery) (entities.Entity, bool, error)
 	// unpark ends an uncertainty, in a transaction.
-	unpark(ctx context.Context, tx *store.Tx, at store.Place, a entities.UnparkArgs, claim string) (entities.Entity, error)
+	unpark(ctx context.Context, tx *store.Tx, at store.Partition, a entities.UnparkArgs, claim string) (entities.Entity, error)
 	// withdraw ends an operation that is due, and says whether it did.
-	withdraw(ctx context.Context, at store.Place, a entities.WithdrawArgs) (entities.Entity, bool, error)
+	withdraw(ctx context.Context, at store.Partition, a entities.WithdrawArgs) (entities.Entity, bool, error)
 	// adopt holds what is in a claim status by mistake, and says how many.
 	adopt(ctx context.Context) (int, error)
 }
@@ -39,21 +39,21 @@ type recovery struct {
 }
 
 func (r recovery) do(ctx context.Context, d store.Doer) (entities.Entity, bool, error) {
-	return entities.Recover(ctx, d, r.Lapsed, r.claim, r.resume, lease.MaxDeaths, r.note)
+	return entities.Recover(ctx, d, r.Lapsed, r.claim, r.resume, lease.MaxCrashes, r.note)
 }
 
-// plain is Holdfast's own table.
-type plain struct{ site *site }
+// builtinTable is Holdfast's own table.
+type builtinTable struct{ bound *bound }
 
-func (p *plain) get(ctx context.Context, id string) (entities.Entity, error) {
-	return entities.Get(ctx, p.site.engine, p.site.config.Workflow, id)
+func (p *builtinTable) get(ctx context.Context, id string) (entities.Entity, error) {
+	return entities.Get(ctx, p.bound.engine, p.bound.config.Workflow, id)
 }
 
-func (p *plain) take(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, err error) {
+func (p *builtinTable) take(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, err error) {
 	if also == nil {
-		return entities.Take(ctx, p.site.engine, a)
+		return entities.Take(ctx, p.bound.engine, a)
 	}
-	err = p.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = p.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if e, err = entities.Take(ctx, tx, a); err != nil {
 			return err
@@ -63,14 +63,14 @@ func (p *plain) take(ctx context.Context, a entities.ClaimArgs, also func(contex
 	return e, err
 }
 
-func (p *plain) end(ctx context.Context, at store.Place, a entities.EndArgs, claim string, commits []commit) (e entities.Entity, err error) {
+func (p *builtinTable) end(ctx context.Context, at store.Partition, a entities.EndArgs, claim string, commits []commit) (e entities.Entity, err error) {
 	a.Claim = claim
 	ctx = store.InWorkspace(ctx, at.Workspace)
 	if len(commits) == 0 {
-		e, _, err = entities.End(ctx, p.site.engine, at, a)
+		e, _, err = entities.End(ctx, p.bound.engine, at, a)
 		return e, err
 	}
-	err = p.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = p.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var again bool
 		var err error
 		if e, again, err = entities.End(ctx, tx, at, a); err != nil || again || e.Claim.Phase != entities.Free {
@@ -96,11 +96,11 @@ type ofCommit struct{ error }
 
 func (c *ofCommit) Unwrap() error { return c.error }
 
-func (p *plain) move(ctx context.Context, a entities.TransitionArgs, commits []commit) (e entities.Entity, err error) {
+func (p *builtinTable) move(ctx context.Context, a entities.TransitionArgs, commits []commit) (e entities.Entity, err error) {
 	if len(commits) == 0 {
-		return entities.Transition(ctx, p.site.engine, a)
+		return entities.Transition(ctx, p.bound.engine, a)
 	}
-	err = p.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = p.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if e, err = entities.Transition(ctx, tx, a); err != nil {
 			return err
@@ -110,12 +110,12 @@ func (p *plain) move(ctx context.Context, a entities.TransitionArgs, commits []c
 	return e, err
 }
 
-func (p *plain) recover(ctx context.Context, r recovery) (e entities.Entity, freed bool, err error) {
+func (p *builtinTable) recover(ctx context.Context, r recovery) (e entities.Entity, freed bool, err error) {
 	ctx = store.InWorkspace(ctx, r.Workspace)
 	if r.also == nil {
-		return r.do(ctx, p.site.engine)
+		return r.do(ctx, p.bound.engine)
 	}
-	err = p.site.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = p.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if e, freed, err = r.do(ctx, tx); err != nil || !freed || e.Claim.Phase != entities.Free {
 			return err
@@ -125,13 +125,13 @@ func (p *plain) recover(ctx context.Context, r recovery) (e entities.Entity, fre
 	return e, freed && err == nil, err
 }
 
-func (p *plain) unpark(ctx context.Context, tx *store.Tx, at store.Place, a entities.UnparkArgs, _ string) (entities.Entity, error) {
+func (p *builtinTable) unpark(ctx context.Context, tx *store.Tx, at store.Partition, a entities.UnparkArgs, _ string) (entities.Entity, error) {
 	return entities.Unpark(ctx, tx, at, a)
 }
 
-func (p *plain) withdraw(ctx context.Context, at store.Place, a entities.WithdrawArgs) (entities.Entity, bool, error) {
-	return entities.Withdraw(ctx, p.site.engine, at, a)
+func (p *builtinTable) withdraw(ctx context.Context, at store.Partition, a entities.WithdrawArgs) (entities.Entity, bool, error) {
+	return entities.Withdraw(ctx, p.bound.engine, at, a)
 }
 
 // adopt is done for all lifecycles at once; see [board.strays].
-func (p *plain) adopt(context.Context) (int, error) { return 0, nil }
+func (p *builtinTable) adopt(context.Context) (int, error) { return 0, nil }

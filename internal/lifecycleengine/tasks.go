@@ -43,7 +43,7 @@ func (r Remote) Offer(_ context.Context, c remote.Claim) (remote.Offer, error) {
 		queue := entities.Workers(c.Workspace, name)
 		queues, topics = append(queues, queue), append(topics, entities.QueueTopic(queue))
 	}
-	return remote.Offer{Topics: topics, Held: wake.HeldOperation, Due: wake.Needs(wake.Operation, queues...), Take: func(ctx context.Context, d store.Doer, limit int) ([]remote.Task, error) {
+	return remote.Offer{Topics: topics, Leased: wake.HeldOperation, Due: wake.WorkKinds(wake.Operation, queues...), Take: func(ctx context.Context, d store.Doer, limit int) ([]remote.Task, error) {
 		return r.take(ctx, d, c, limit)
 	}}, nil
 }
@@ -91,7 +91,7 @@ func (r Remote) take(ctx context.Context, d store.Doer, c remote.Claim, limit in
 	if err := entities.CheckLease(c.Lease); err != nil {
 		return nil, err
 	}
-	at, err := r.Engine.Place(ctx, store.Read)
+	at, err := r.Engine.Partition(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +117,8 @@ func (r Remote) take(ctx context.Context, d store.Doer, c remote.Claim, limit in
 
 // giveOut makes a task of an operation that was taken. An opaque body is an effect begun
 // from here on: the worker is about to be told.
-func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Place, x entities.Resumed, lease time.Duration) (remote.Task, error) {
-	s, err := boardOf(r.Engine).find(ctx, x.Lifecycle)
+func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Partition, x entities.Resumed, lease time.Duration) (remote.Task, error) {
+	s, err := registryOf(r.Engine).find(ctx, x.Lifecycle)
 	if err != nil {
 		return remote.Task{}, err
 	}
@@ -149,7 +149,7 @@ func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Place, x ent
 		x.Claim.Until = until
 	}
 	return remote.Task{ID: name.id(), Epoch: x.Claim.Epoch, Handler: h.name, Kind: kind,
-		Attempt: x.Claim.Failures + x.Claim.Deaths + 1, Until: x.Claim.Until, Operation: x.Claim.Operation, Lifecycle: x.Lifecycle, StepKey: x.Claim.Step,
+		Attempt: x.Claim.Failures + x.Claim.Crashes + 1, Until: x.Claim.Until, Operation: x.Claim.Operation, Lifecycle: x.Lifecycle, StepKey: x.Claim.Step,
 		Requester: x.Claim.Requester, Input: x.Claim.Input, Entity: &x.Entity}, nil
 }
 
@@ -161,20 +161,20 @@ type task struct {
 }
 
 // task returns the task that a worker holds.
-func (r Remote) task(ctx context.Context, h remote.Hold) (*task, error) {
+func (r Remote) task(ctx context.Context, h remote.Lease) (*task, error) {
 	name, err := refOf(h.ID)
 	if err != nil {
 		return nil, err
 	}
-	s, err := boardOf(r.Engine).find(ctx, name.lifecycle)
+	s, err := registryOf(r.Engine).find(ctx, name.lifecycle)
 	if err != nil {
 		return nil, orNoTask(err, h)
 	}
-	at, err := r.Engine.Place(ctx, store.Write)
+	at, err := r.Engine.Partition(ctx, store.Write)
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.ground.get(ctx, name.entity)
+	now, err := s.store.get(ctx, name.entity)
 	if err != nil {
 		return nil, orNoTask(err, h)
 	}
@@ -209,21 +209,21 @@ func (r Remote) task(ctx context.Context, h remote.Hold) (*task, error) {
 var errPassed = errors.New("the stage is over")
 
 // orNoTask is the error of a task whose lifecycle or entity could not be read, or is not there.
-func orNoTask(err error, h remote.Hold) error {
+func orNoTask(err error, h remote.Lease) error {
 	if fault.CodeOf(err) == fault.NotFound {
 		return noTask(h.ID)
 	}
 	return err
 }
 
-func lostTask(h remote.Hold) *fault.Error { return lease.Lost("the task "+h.ID, h.Epoch) }
+func lostTask(h remote.Lease) *fault.Error { return lease.Lost("the task "+h.ID, h.Epoch) }
 
 // Complete ends a step that is done. State is a merge patch of the entity's data, output is
-// told to who fired the step.
-func (r Remote) Complete(ctx context.Context, h remote.Hold, done remote.Result) (remote.Ended, error) {
+// stepFacts to who fired the step.
+func (r Remote) Complete(ctx context.Context, h remote.Lease, done remote.Result) (remote.Ended, error) {
 	e, err := r.complete(ctx, h, done)
 	lost := fault.CodeOf(err) == fault.LeaseLost // a person may have ended it the same way since then
-	x, err := r.endedBefore(ctx, h, e, err, func(r ref, was Ending) bool {
+	x, err := r.endedBefore(ctx, h, e, err, func(r ref, was AttemptEnd) bool {
 		return was.How == EndedSuccess && r.stage == stageAction || was.How == EndedQueued && (r.stage == stageValidation || r.probe)
 	})
 	if name, bad := refOf(h.ID); bad == nil && name.stage == stageAction && !name.probe && (lost || late(err)) {
@@ -243,7 +243,7 @@ func late(err error) bool {
 
 // endedBefore answers who ends a task again that ended under its epoch, the same way, and of
 // which the entity has gone on since then.
-func (r Remote) endedBefore(ctx context.Context, h remote.Hold, e entities.Entity, err error, same func(ref, Ending) bool) (remote.Ended, error) {
+func (r Remote) endedBefore(ctx context.Context, h remote.Lease, e entities.Entity, err error, same func(ref, AttemptEnd) bool) (remote.Ended, error) {
 	now := remote.Ended{Status: e.Status, Version: e.Version}
 	name, bad := refOf(h.ID)
 	if fault.CodeOf(err) != fault.LeaseLost || bad != nil {
@@ -256,7 +256,7 @@ func (r Remote) endedBefore(ctx context.Context, h remote.Hold, e entities.Entit
 	return remote.Ended{Status: was.Status, Version: was.Version}, nil
 }
 
-func (r Remote) complete(ctx context.Context, h remote.Hold, done remote.Result) (e entities.Entity, err error) {
+func (r Remote) complete(ctx context.Context, h remote.Lease, done remote.Result) (e entities.Entity, err error) {
 	t, err := r.task(ctx, h)
 	if errors.Is(err, errPassed) {
 		return t.now, nil
@@ -341,14 +341,14 @@ func (t *task) passed(ctx context.Context) (entities.Entity, error) {
 
 // Fail ends a step that is not done: Invalid refuses it; another attempt may help, unless it is
 // Final, if something was begun. Where nothing was begun, the entity goes back.
-func (r Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (remote.Ended, error) {
+func (r Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
 	e, err := r.fail(ctx, h, why)
-	return r.endedBefore(ctx, h, e, err, func(r ref, was Ending) bool {
+	return r.endedBefore(ctx, h, e, err, func(r ref, was AttemptEnd) bool {
 		return was.How == EndedOpen && was.Message != "" || was.How == EndedInvalid && (why.Invalid || r.stage == stageValidation) || was.How == EndedFailed && !why.Invalid
 	})
 }
 
-func (r Remote) fail(ctx context.Context, h remote.Hold, why remote.Failure) (e entities.Entity, err error) {
+func (r Remote) fail(ctx context.Context, h remote.Lease, why remote.Failure) (e entities.Entity, err error) {
 	t, err := r.task(ctx, h)
 	if err != nil {
 		return e, err
@@ -384,7 +384,7 @@ func (r Remote) fail(ctx context.Context, h remote.Hold, why remote.Failure) (e 
 
 // Renew extends the lease of a step, as long as its handler may take: what hangs is
 // not held for ever.
-func (r Remote) Renew(ctx context.Context, h remote.Hold, lease time.Duration) (remote.Renewed, error) {
+func (r Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration) (remote.Renewed, error) {
 	t, err := r.task(ctx, h)
 	if err != nil {
 		return remote.Renewed{}, err
@@ -397,7 +397,7 @@ func (r Remote) Renew(ctx context.Context, h remote.Hold, lease time.Duration) (
 // attempt began, and of which nothing is known, is told as begun where the handler says
 // that it may be tried again or asked about; otherwise the operation waits for a person,
 // and the error is [holdfast.ErrConflict].
-func (r Remote) Effect(ctx context.Context, h remote.Hold, x remote.Effect) (remote.EffectState, error) {
+func (r Remote) Effect(ctx context.Context, h remote.Lease, x remote.Effect) (remote.EffectState, error) {
 	t, err := r.task(ctx, h)
 	if err != nil {
 		if name, bad := refOf(h.ID); bad == nil && len(x.Result) > 0 && strictjson.Check(x.Result) == nil && late(err) {

@@ -91,10 +91,10 @@ func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 
 // recover is what the janitor and the workers do, when everything has run out.
 func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
-	b := boardOf(engine.Of(hf))
-	b.door.mu.Lock()
-	b.door.known["job"] = nil // the loop of the door would have found it
-	b.door.mu.Unlock()
+	b := registryOf(engine.Of(hf))
+	b.published.mu.Lock()
+	b.published.known["job"] = nil // the loop of the door would have found it
+	b.published.mu.Unlock()
 	for range 10 {
 		e, err := entities.Get(ctx, engine.Of(hf), "job", "x")
 		if fault.CodeOf(err) == fault.NotFound {
@@ -215,7 +215,7 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 		running.Go(func() { _ = e.Run(ctx) })
 		defer running.Wait()
 		defer stop()
-		if _, err := engine.Of(e).Place(ctx, store.Write); err != nil { // without a workspace nobody looks
+		if _, err := engine.Of(e).Partition(ctx, store.Write); err != nil { // without a workspace nobody looks
 			t.Fatal(err)
 		}
 		done := make(chan struct{})
@@ -223,7 +223,7 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 			defer close(done)
 			for i := range 300 {
 				name := fmt.Sprint("h", i)
-				if err := boardOf(engine.Of(e)).door.serve("wf", name, afterElsewhere(&lifecycleconfig.Config{Workflow: "wf"}, name)); err != nil {
+				if err := registryOf(engine.Of(e)).published.serve("wf", name, afterElsewhere(&lifecycleconfig.Config{Workflow: "wf"}, name)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -236,7 +236,7 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 			case <-late:
 				t.Fatal("they wait for each other")
 			default:
-				engine.Of(e).Hub().Wake([]string{store.MarkTopic("$after:wf:h0")})
+				engine.Of(e).Hub().Wake([]string{store.DueTopic("$after:wf:h0")})
 			}
 		}
 	}, serving(func(context.Context, RemoteCall) (RemoteAnswer, error) { return RemoteAnswer{}, nil }))

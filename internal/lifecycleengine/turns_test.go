@@ -17,10 +17,10 @@ import (
 // Verifies that operations that are due in one workspace are found and taken, however many are due in another, and for longer.
 func TestOperationsOfEachWorkspaceHaveTheirTurn(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		queue := entities.Own("invoice")
+		queue := entities.QueueOf("invoice")
 		for _, w := range []string{"big", "small"} {
 			ctx := store.InWorkspace(t.Context(), w)
-			at, err := engine.Of(hf).Place(ctx, store.Write)
+			at, err := engine.Of(hf).Partition(ctx, store.Write)
 			if err != nil {
 				t.Fatal(err)
 			}

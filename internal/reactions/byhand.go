@@ -38,12 +38,12 @@ type Ask struct {
 // TakeAsked takes streams on which there is something to show. Those on which there is
 // nothing are acknowledged here: nobody could say what he has handled of nothing.
 func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
-	at, err := d.Place(ctx, store.Read)
+	at, err := d.Partition(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	args := TakeArgs{Holder: a.Holder, Limit: a.Limit, Suspects: a.Limit, Elsewhere: true}
+	args := TakeArgs{Holder: a.Holder, Limit: a.Limit, Crashed: a.Limit, Elsewhere: true}
 	byName := make(map[string]Info, len(a.Reactions))
 	for _, x := range a.Reactions {
 		byName[x.Name] = x
@@ -57,7 +57,7 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	if _, err := Gather(ctx, d, at, names); err != nil {
+	if _, err := CollectDue(ctx, d, at, names); err != nil {
 		return nil, err
 	}
 	for {
@@ -66,7 +66,7 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 			return nil, err
 		}
 		type way struct {
-			source store.Marks
+			source store.EventTable
 			every  bool
 		}
 		ways := make(map[way][]*Lease)
@@ -81,13 +81,13 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 				names, limit = func(*Lease) []string { return nil }, readLimit
 			}
 			if a.Budget == nil {
-				if err := Fill(ctx, d, w.source, some, names, limit); err != nil {
+				if err := LoadEvents(ctx, d, w.source, some, names, limit); err != nil {
 					return nil, err
 				}
 				continue
 			}
 			for _, l := range some {
-				if err := fillWithin(ctx, d, a.Budget, w.source, l, names, limit); err != nil {
+				if err := loadEventsWithin(ctx, d, a.Budget, w.source, l, names, limit); err != nil {
 					return nil, err
 				}
 			}
@@ -139,7 +139,7 @@ func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Eve
 			ends = append(ends, End{Lease: l, Done: handled})
 		}
 	}
-	_, err := recordAll(ctx, d, ends)
+	_, err := ackAll(ctx, d, ends)
 	return some, err
 }
 
@@ -161,22 +161,22 @@ func deliver(ctx context.Context, d store.Doer, taken []*Lease, limit int) ([]*L
 	if len(items) == 0 {
 		return taken, nil
 	}
-	noted, err := deliverVerb.DoAt(ctx, d, store.Place{Shard: taken[0].Shard}, items)
+	noted, err := deliverVerb.DoAt(ctx, d, store.Partition{Shard: taken[0].Shard}, items)
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(taken, func(l *Lease) bool { return l.Handled() < l.Due && !slices.Contains(noted, l.row()) }), nil
 }
 
-// recordAll records ends, and waits for rows that somebody else has at this moment:
+// ackAll records ends, and waits for rows that somebody else has at this moment:
 // who gathers marks has them often, and not for long. The others are recorded first,
 // but in a transaction, which would wait with their rows locked: there all are locked
 // in one order.
-func recordAll(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
+func ackAll(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
 	if _, ok := d.(*store.Tx); ok {
-		return record(ctx, d, ackVerb, ends)
+		return ackBy(ctx, d, ackVerb, ends)
 	}
-	out, err := Record(ctx, d, ends)
+	out, err := Ack(ctx, d, ends)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func recordAll(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
 			busy = append(busy, ends[i])
 		}
 	}
-	waited, err := record(ctx, d, ackVerb, busy)
+	waited, err := ackBy(ctx, d, ackVerb, busy)
 	for i := range out {
 		if err == nil && out[i].Busy {
 			out[i], waited = waited[0], waited[1:]
@@ -199,7 +199,7 @@ func recordAll(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
 // and answers for each: nil, [fault.LeaseLost], [fault.NotDelivered] or, where its row
 // went away meanwhile, [fault.Unavailable]. An end that is refused changes nothing.
 func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, error) {
-	done, err := recordAll(ctx, d, ends)
+	done, err := ackAll(ctx, d, ends)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +283,7 @@ func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, me
 	}
 	l.Watermark, l.Due, l.Failures = p.Watermark, p.Due, p.Failures
 	if failing < 0 {
-		if err := Fill(ctx, d, x.Source(), []*Lease{l}, func(*Lease) []string { return x.wanted() }, 1); err != nil {
+		if err := LoadEvents(ctx, d, x.Source(), []*Lease{l}, func(*Lease) []string { return x.wanted() }, 1); err != nil {
 			return Failed{}, err
 		}
 		failing = p.Watermark + 1
@@ -293,7 +293,7 @@ func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, me
 	}
 	if failures := p.Failures + 1; !retryable || failures > x.Options.MaxRetries {
 		block := x.Options.BlockOnError || !retryable
-		err := Stop(ctx, d, l, p.Watermark, failing, message, failures, block)
+		err := Block(ctx, d, l, p.Watermark, failing, message, failures, block)
 		if errors.Is(err, errReset) {
 			return Failed{}, nil
 		}
@@ -302,13 +302,13 @@ func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, me
 		}
 		return Failed{Blocked: block, Skipped: !block, Failures: failures}, err
 	}
-	ended, err := RecordOne(ctx, d, End{Lease: l, Done: p.Watermark, Error: message, Failing: failing, Delay: x.Options.Backoff.Pause(p.Failures + 1)})
+	ended, err := AckOne(ctx, d, End{Lease: l, Done: p.Watermark, Error: message, Failing: failing, Delay: x.Options.Backoff.Pause(p.Failures + 1)})
 	return Failed{Failures: ended.Failures, NotBefore: ended.DueAt}, err
 }
 
 // ByHand is the lease of who says that he has one: its epoch decides.
-func ByHand(at store.Place, reaction, stream string, epoch int64) *Lease {
-	return &Lease{Shard: at.Shard, Workspace: at.Workspace, Reaction: reaction, Stream: stream, Watermark: -1, Hold: lease.Hold{Epoch: epoch}}
+func ByHand(at store.Partition, reaction, stream string, epoch int64) *Lease {
+	return &Lease{Shard: at.Shard, Workspace: at.Workspace, Reaction: reaction, Stream: stream, Watermark: -1, Lease: lease.Lease{Epoch: epoch}}
 }
 
 // RenewOne extends one hold, at the most until so long after it was taken (0 is for

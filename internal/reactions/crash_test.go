@@ -26,7 +26,7 @@ func TestCrashOfAReaction(t *testing.T) {
 
 func follower(name string) reactions.Definition {
 	d := reactions.Definition{Name: name, Streams: "^s$", Options: reactions.DefaultOptions()}
-	d.MaxDeaths = 1000 // each fault that leaves a hold is one
+	d.MaxCrashes = 1000 // each fault that leaves a hold is one
 	return d
 }
 
@@ -64,18 +64,18 @@ func janitorOnce(ctx context.Context, hf *holdfast.Engine) error {
 
 // reactOnce is one round of a worker.
 func reactOnce(ctx context.Context, hf *holdfast.Engine) error {
-	at, err := engine.Of(hf).Place(ctx, store.Read)
+	at, err := engine.Of(hf).Partition(ctx, store.Read)
 	if err != nil {
 		return err
 	}
-	if _, err := reactions.Gather(ctx, engine.Of(hf), at, []string{"r"}); err != nil {
+	if _, err := reactions.CollectDue(ctx, engine.Of(hf), at, []string{"r"}); err != nil {
 		return err
 	}
-	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
+	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "me", Limit: 1, Crashed: 1})
 	if err != nil || len(leases) == 0 {
 		return err
 	}
-	if err := reactions.Fill(ctx, engine.Of(hf), store.EventMarks, leases, func(*reactions.Lease) []string { return nil }, 10); err != nil {
+	if err := reactions.LoadEvents(ctx, engine.Of(hf), store.StreamEvents, leases, func(*reactions.Lease) []string { return nil }, 10); err != nil {
 		return err
 	}
 	return reactTo(ctx, hf, leases[0])
@@ -90,7 +90,7 @@ func reactTo(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) error
 				return err
 			}
 			if len(history) == 0 {
-				return reactions.Stop(ctx, engine.Of(hf), l, done, 1, "not before it is unblocked", 1, true)
+				return reactions.Block(ctx, engine.Of(hf), l, done, 1, "not before it is unblocked", 1, true)
 			}
 		}
 		end := reactions.End{Lease: l, Done: e.Version, Keep: e.Version < l.Due}
@@ -98,7 +98,7 @@ func reactTo(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) error
 			if _, err := stream.Append(ctx, tx, "out", stream.Any, stream.Event{Name: fmt.Sprint(e.Version)}); err != nil {
 				return err
 			}
-			_, err := reactions.RecordOne(ctx, store.DoerOf(tx), end)
+			_, err := reactions.AckOne(ctx, store.DoerOf(tx), end)
 			return err
 		})
 		if err != nil {
@@ -124,7 +124,7 @@ func reactedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil {
 		return err
 	}
-	if len(all) != 1 || all[0].Watermark != 1 || all[0].Due != 1 || all[0].Blocked || all[0].Holder != "" || all[0].Failures+all[0].Deaths != 0 {
+	if len(all) != 1 || all[0].Watermark != 1 || all[0].Due != 1 || all[0].Blocked || all[0].Holder != "" || all[0].Failures+all[0].Crashes != 0 {
 		return fmt.Errorf("it stands at %+v", all)
 	}
 	if got := names("out"); !slices.Equal(got, []string{"0", "1"}) {
@@ -224,14 +224,14 @@ func TestCrashOfAReset(t *testing.T) {
 
 // handleOnce takes the stream and acknowledges it, and requests a reset between the two, unless that was done before.
 func handleOnce(ctx context.Context, hf *holdfast.Engine, reset bool) error {
-	at, err := engine.Of(hf).Place(ctx, store.Read)
+	at, err := engine.Of(hf).Partition(ctx, store.Read)
 	if err != nil {
 		return err
 	}
-	if _, err := reactions.Gather(ctx, engine.Of(hf), at, []string{"r"}); err != nil {
+	if _, err := reactions.CollectDue(ctx, engine.Of(hf), at, []string{"r"}); err != nil {
 		return err
 	}
-	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "me", Limit: 1, Suspects: 1})
+	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "me", Limit: 1, Crashed: 1})
 	if err != nil || len(leases) == 0 {
 		return err
 	}
@@ -242,6 +242,6 @@ func handleOnce(ctx context.Context, hf *holdfast.Engine, reset bool) error {
 			return err
 		}
 	}
-	_, err = reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: leases[0], Done: leases[0].Due})
+	_, err = reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: leases[0], Done: leases[0].Due})
 	return err
 }

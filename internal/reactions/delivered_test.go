@@ -43,7 +43,7 @@ func asked(t *testing.T, d holdfast.Doer, limit int, from, to int64) *reactions.
 
 // acks acknowledges a version by hand, and returns the code of the refusal.
 func acks(ctx context.Context, d holdfast.Doer, l *reactions.Lease, version int64) (fault.Code, error) {
-	at := store.Place{Shard: l.Shard, Workspace: l.Workspace}
+	at := store.Partition{Shard: l.Shard, Workspace: l.Workspace}
 	refused, err := reactions.AckAsked(ctx, store.DoerOf(d), []reactions.End{{Lease: reactions.ByHand(at, l.Reaction, l.Stream, l.Epoch), Done: version}})
 	if err != nil || refused[0] == nil {
 		return "", err

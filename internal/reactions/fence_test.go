@@ -53,7 +53,7 @@ const deadlocks = `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40P01'; END 
 // commit nothing.
 func TestAHolderFencedByASkipWritesNothing(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		enlist(t, hf, "r", func(d *reactions.Definition) { d.MaxDeaths = 1 })
+		enlist(t, hf, "r", func(d *reactions.Definition) { d.MaxCrashes = 1 })
 		emit(t, hf, "s", "charge")
 		l := one(t, hf, "r")
 		holdfasttest.Advance(t, hf, time.Hour)
@@ -175,7 +175,7 @@ func TestWideningWhileSomebodyGathersLosesNothing(t *testing.T) {
 	}
 	gathered, widened := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{"a", "q"})
+		_, err := reactions.CollectDue(ctx, engine.Of(hf), store.Partition{}, []string{"a", "q"})
 		gathered <- err
 	}()
 	testkit.Eventually(t, "the gathering waits for the row", func() bool { return s.waiters(t, other) == 1 })
@@ -225,7 +225,7 @@ func TestAWorkerStopsAfterAnOutage(t *testing.T) {
 	emit(t, hf, "s2", "a")
 	o := &outage{Engine: engine.Of(hf), verb: "reactions.ackall"}
 	release, ended := make(chan struct{}), make(chan struct{})
-	w := &reactions.Worker{Engine: o, Hub: wake.NewHub(), Log: slog.New(slog.DiscardHandler), Name: "n", Parallel: 1}
+	w := &reactions.Worker{Engine: o, Hub: wake.NewHub(), Log: slog.New(slog.DiscardHandler), Name: "n", MaxConcurrency: 1}
 	if err := w.Add(&reactions.Handler{Definition: d, Timeout: 300 * time.Millisecond,
 		Body: func(context.Context, *reactions.Delivery) error { <-release; return nil }}); err != nil {
 		t.Fatal(err)
@@ -353,7 +353,7 @@ func hastily(t *testing.T, hf *holdfast.Engine, d reactions.Definition) {
 func TestASlowFinisherEndsNoOtherRegistration(t *testing.T) {
 	t.Parallel()
 	s := site{url: holdfasttest.PostgreSQL(t)}
-	ctx, hf, at := context.Background(), s.open(t), store.Place{Workspace: store.DefaultWorkspace}
+	ctx, hf, at := context.Background(), s.open(t), store.Partition{Workspace: store.DefaultWorkspace}
 	outwaited := func() { // until it waits only for what is prepared
 		t.Helper()
 		testkit.Eventually(t, "all that was open has ended", func() bool {

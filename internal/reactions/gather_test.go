@@ -19,10 +19,10 @@ func TestMarksInFrontAreGathered(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r")
-		var g reactions.Gathering
+		var g reactions.Collector
 		next := func() {
 			t.Helper()
-			if _, err := g.Next(ctx, engine.Of(hf), store.Place{}, []lease.Turn{{Name: "r", Workspace: "default"}}); err != nil {
+			if _, err := g.Next(ctx, engine.Of(hf), store.Partition{}, []lease.Turn{{Name: "r", Workspace: "default"}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -37,19 +37,19 @@ func (w *Worker) end(l *Lease, e End) {
 	}
 }
 
-// record records ends, as many at a time as there are.
+// ackBy records ends, as many at a time as there are.
 func (w *Worker) record(stopped <-chan struct{}) {
 	for {
 		select {
 		case first := <-w.ends:
-			w.recordAll(w.gatherEnds(first))
+			w.recordAll(w.collectEnds(first))
 		case <-stopped:
 			return
 		}
 	}
 }
 
-func (w *Worker) gatherEnds(first ending) map[int16][]ending {
+func (w *Worker) collectEnds(first ending) map[int16][]ending {
 	all := map[int16][]ending{first.Lease.Shard: {first}}
 	for range ackLimit {
 		select {
@@ -69,7 +69,7 @@ func (w *Worker) recordAll(all map[int16][]ending) {
 			ends[i] = e.End
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
-		out, err := Record(ctx, w.Engine, ends)
+		out, err := Ack(ctx, w.Engine, ends)
 		cancel()
 		for i, e := range some {
 			if err != nil {
@@ -113,7 +113,7 @@ func (w *Worker) renew(stopped <-chan struct{}) {
 func (w *Worker) shortest() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	shortest := lease.Lease
+	shortest := lease.DefaultDuration
 	for _, h := range w.handlers {
 		shortest = min(shortest, h.Lease)
 	}
@@ -162,7 +162,7 @@ func (w *Worker) renewAll(patience time.Duration) error {
 // patience is how long a lease is renewed: a body that hangs, whatever its context
 // says, is not kept for ever, nor what waits behind it. What is not renewed runs
 // out, and goes to another node. REQUIRES: mu
-func (w *Worker) patience(l *Lease, g *grip) time.Duration {
+func (w *Worker) patience(l *Lease, g *heldLease) time.Duration {
 	h := w.handler(l)
 	if g.begun {
 		return h.Timeout
@@ -178,7 +178,7 @@ func (w *Worker) lose(l *Lease) (untouched bool) {
 	if g != nil {
 		delete(w.held, l)
 		if l.Group > 0 {
-			w.suspects[l.Shard]--
+			w.crashedLeases[l.Shard]--
 		}
 		if g.begun {
 			w.stuck[l.stream()] = false

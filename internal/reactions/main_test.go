@@ -164,7 +164,7 @@ func take(t *testing.T, hf *holdfast.Engine, d reactions.Definition, limit int) 
 	ctx := context.Background()
 	for more := true; more; {
 		var err error
-		if more, err = reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{d.Name}); err != nil {
+		if more, err = reactions.CollectDue(ctx, engine.Of(hf), store.Partition{}, []string{d.Name}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -177,7 +177,7 @@ func take(t *testing.T, hf *holdfast.Engine, d reactions.Definition, limit int) 
 	if slices.Contains(names, "*") {
 		names = nil
 	}
-	if err := reactions.Fill(ctx, engine.Of(hf), d.Source(), all, func(*reactions.Lease) []string { return names }, 3); err != nil {
+	if err := reactions.LoadEvents(ctx, engine.Of(hf), d.Source(), all, func(*reactions.Lease) []string { return names }, 3); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -204,7 +204,7 @@ func drain(t *testing.T, hf *holdfast.Engine, d reactions.Definition) (got []str
 			}
 			ends[i] = reactions.End{Lease: l, Done: l.Handled()}
 		}
-		out, err := reactions.Record(context.Background(), engine.Of(hf), ends)
+		out, err := reactions.Ack(context.Background(), engine.Of(hf), ends)
 		if err != nil {
 			t.Fatal(err)
 		}

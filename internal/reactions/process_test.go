@@ -53,7 +53,7 @@ func reactInChild(db string, lease time.Duration) error {
 	}()
 	body := func(_ context.Context, d *stream.Delivery) error {
 		if strings.HasPrefix(d.Stream, "c") {
-			d.Commit(writeOut(d, "child"))
+			d.WriteTx(writeOut(d, "child"))
 		}
 		switch d.Name {
 		case "wait":
@@ -63,16 +63,16 @@ func reactInChild(db string, lease time.Duration) error {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		case "panic in the commit":
-			d.Commit(func(context.Context, holdfast.Tx) error { panic("ouch") })
+			d.WriteTx(func(context.Context, holdfast.Tx) error { panic("ouch") })
 		}
 		return nil
 	}
 	hf, err := holdfast.Open(context.Background(), databaseAt(db), holdfast.Config{Log: slog.New(slog.DiscardHandler), SweepEvery: time.Hour},
-		stream.React("r", following, body, stream.Options{Lease: lease, MaxDeaths: maxDeaths, Backoff: lasting(time.Millisecond)}))
+		stream.React("r", following, body, stream.Options{Lease: lease, MaxCrashes: maxDeaths, Backoff: lasting(time.Millisecond)}))
 	if err != nil {
 		return err
 	}
-	engine.Of(hf).Reactions().Trace = func(c reactions.Crumb) {
+	engine.Of(hf).Reactions().Trace = func(c reactions.TraceEvent) {
 		if c.What != "claimed" {
 			fmt.Println(c.What, c.Stream)
 		}
@@ -101,10 +101,10 @@ func hears(c *testkit.Child, lines ...string) {
 func successor(t *testing.T, db string, lease time.Duration) *node {
 	return startNode(t, databaseAt(db), briskly, stream.React("r", following, func(_ context.Context, d *stream.Delivery) error {
 		if strings.HasPrefix(d.Stream, "c") {
-			d.Commit(writeOut(d, "successor"))
+			d.WriteTx(writeOut(d, "successor"))
 		}
 		return nil
-	}, stream.Options{Lease: lease, MaxDeaths: maxDeaths}))
+	}, stream.Options{Lease: lease, MaxCrashes: maxDeaths}))
 }
 
 // Verifies that what a killed process (SIGKILL) had in hand is handled by another
@@ -186,7 +186,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 		const streams, lease = 36, 5 * time.Minute
 		hf := startNode(t, databaseAt(db), briskly) // only a janitor
 		def := reactions.Definition{Name: "r", Streams: following.Streams, Options: reactions.DefaultOptions()}
-		def.MaxDeaths = maxDeaths
+		def.MaxCrashes = maxDeaths
 		if _, err := reactions.Register(context.Background(), engine.Of(hf), def); err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 			return done == streams+1
 		})
 		p := positionOf(t, hf, "r", "poison")
-		if !p.Blocked || p.Watermark != 1 || p.Failing != 2 || p.Deaths != maxDeaths || p.Failures != 0 || !strings.Contains(p.Error, "died") {
+		if !p.Blocked || p.Watermark != 1 || p.Failing != 2 || p.Crashes != maxDeaths || p.Failures != 0 || !strings.Contains(p.Error, "died") {
 			t.Errorf("the poison is %+v", *p)
 		}
 		t.Logf("%d processes died", deaths)

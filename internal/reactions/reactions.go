@@ -51,7 +51,7 @@ type Definition struct {
 // Options is how a reaction is served.
 type Options struct {
 	MaxRetries   int           `json:"maxRetries"`
-	MaxDeaths    int           `json:"maxDeaths"`
+	MaxCrashes   int           `json:"maxDeaths"`
 	BlockOnError bool          `json:"blockOnError"`
 	Backoff      Backoff       `json:"backoff"`
 	Lease        time.Duration `json:"lease"`
@@ -101,7 +101,7 @@ func (b Backoff) Pause(failures int) time.Duration {
 // Limits and defaults.
 const (
 	DefaultRetries = 3
-	DefaultDeaths  = 5
+	DefaultCrashes = 5
 	DefaultLease   = 10 * time.Second
 	maxPriority    = 1000
 	// Own begins the patterns that follow histories.
@@ -110,7 +110,7 @@ const (
 
 // DefaultOptions are those of a reaction that sets none.
 func DefaultOptions() Options {
-	return Options{MaxRetries: DefaultRetries, MaxDeaths: DefaultDeaths, BlockOnError: true,
+	return Options{MaxRetries: DefaultRetries, MaxCrashes: DefaultCrashes, BlockOnError: true,
 		Backoff: Backoff{Kind: "exponential", Base: time.Second, Max: 5 * time.Minute}, Lease: DefaultLease}
 }
 
@@ -147,11 +147,11 @@ func CheckName(name string) error {
 }
 
 // Source is which events a definition follows.
-func (d *Definition) Source() store.Marks {
+func (d *Definition) Source() store.EventTable {
 	if strings.HasPrefix(d.Streams, Own) {
-		return store.HistoryMarks
+		return store.HistoryEvents
 	}
-	return store.EventMarks
+	return store.StreamEvents
 }
 
 // Check refuses a definition that makes no sense.
@@ -177,8 +177,8 @@ func (o *Options) check() error {
 	switch {
 	case o.MaxRetries < 0 || o.MaxRetries > 1_000_000:
 		return fault.New(fault.Validation, "maxRetries is %d: it is 0 to 1000000", o.MaxRetries)
-	case o.MaxDeaths < 1 || o.MaxDeaths > 1_000_000:
-		return fault.New(fault.Validation, "maxDeaths is %d: it is 1 to 1000000", o.MaxDeaths)
+	case o.MaxCrashes < 1 || o.MaxCrashes > 1_000_000:
+		return fault.New(fault.Validation, "maxDeaths is %d: it is 1 to 1000000", o.MaxCrashes)
 	case o.Lease < time.Millisecond || o.Lease > 24*time.Hour:
 		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", o.Lease)
 	case o.Priority < -maxPriority || o.Priority > maxPriority:
@@ -266,16 +266,16 @@ var (
 			args.Text("events", a.eventsJSON())
 			args.Text("streams", a.Streams)
 			args.Text("options", store.JSON(a.Options))
-			args.Int("deaths", int64(a.MaxDeaths))
+			args.Int("deaths", int64(a.MaxCrashes))
 			args.Int("priority", int64(a.Priority))
 			args.Int("base", a.base)
 		}, store.ScanApplied)
-	tuneVerb = store.NewVerb(store.Decl{Name: "reactions.tune", Repeat: true},
+	tuneVerb = store.NewVerb(store.Decl{Name: "reactions.tune", Idempotent: true},
 		func(d Definition) []string { return []string{"reaction/" + d.Name} },
 		func(d Definition, args *store.Args) {
 			args.Text("name", d.Name)
 			args.Text("options", store.JSON(d.Options))
-			args.Int("deaths", int64(d.MaxDeaths))
+			args.Int("deaths", int64(d.MaxCrashes))
 			args.Int("priority", int64(d.Priority))
 		}, store.ScanApplied)
 	removeVerb = store.NewVerb(store.Decl{Name: "reactions.remove"},
@@ -283,12 +283,12 @@ var (
 		store.TextArg("name"), store.ScanApplied)
 	behindVerb    = store.VerbOf[behindArgs](store.Decl{Name: "reactions.behind", Lane: store.Read}, nil, scanHead)
 	behindOwnVerb = store.VerbOf[behindArgs](store.Decl{Name: "reactions.behindown", Lane: store.Read}, nil, scanHead)
-	seedVerb      = store.VerbOf[seedArgs](store.Decl{Name: "reactions.seed", Repeat: true}, nil, store.ScanValue[int64]).
-			Waking(func(a seedArgs) []string { return []string{store.MarkTopic(a.reaction)} })
-	retireVerb    = store.VerbOf[retireArgs](store.Decl{Name: "reactions.retire", Lane: store.Work}, nil, store.CountRows)
-	gatherOneVerb = store.NewVerb(store.Decl{Name: "reactions.gatherone", Lane: store.Work}, nil, store.TextArg("reaction"), store.CountRows)
-	awaitVerb     = store.NewVerb(store.Decl{Name: "reactions.await", Lane: store.Work}, nil, store.TextArg("reaction"), scanTexts)
-	endedVerb     = store.NewVerb(store.Decl{Name: "reactions.ended", Lane: store.Read}, nil, store.TextArg("reaction"),
+	seedVerb      = store.VerbOf[seedArgs](store.Decl{Name: "reactions.seed", Idempotent: true}, nil, store.ScanValue[int64]).
+			Wakes(func(a seedArgs) []string { return []string{store.DueTopic(a.reaction)} })
+	retireVerb     = store.VerbOf[retireArgs](store.Decl{Name: "reactions.retire", Lane: store.Work}, nil, store.CountRows)
+	collectOneVerb = store.NewVerb(store.Decl{Name: "reactions.gatherone", Lane: store.Work}, nil, store.TextArg("reaction"), store.CountRows)
+	awaitVerb      = store.NewVerb(store.Decl{Name: "reactions.await", Lane: store.Work}, nil, store.TextArg("reaction"), scanTexts)
+	endedVerb      = store.NewVerb(store.Decl{Name: "reactions.ended", Lane: store.Read}, nil, store.TextArg("reaction"),
 		func(w *waiting, row store.Row) error { return row.Scan(&w.left, &w.waits) })
 	liveVerb       = store.VerbOf[awaited](store.Decl{Name: "reactions.live", Lane: store.Work}, nil, store.CountRows)
 	preparedVerb   = store.VerbOf[awaited](store.Decl{Name: "reactions.prepared", Lane: store.Work}, nil, scanTexts)

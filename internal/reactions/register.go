@@ -44,7 +44,7 @@ func Register(ctx context.Context, e Engine, d Definition) (created bool, err er
 	if err != nil {
 		return created, err
 	}
-	at, err := e.Place(ctx, store.Write)
+	at, err := e.Partition(ctx, store.Write)
 	if err != nil {
 		return created, err
 	}
@@ -57,7 +57,7 @@ func register(ctx context.Context, e Engine, d Definition) (created bool, err er
 	case err != nil:
 		return false, err
 	case len(old) == 1 && old[0].state == "removed":
-		at, err := e.Place(ctx, store.Write)
+		at, err := e.Partition(ctx, store.Write)
 		if err != nil {
 			return false, err
 		}
@@ -71,7 +71,7 @@ func register(ctx context.Context, e Engine, d Definition) (created bool, err er
 		if old[0].Options == same {
 			return false, nil
 		}
-		return false, tune(ctx, e, old[0], d)
+		return false, updateOptions(ctx, e, old[0], d)
 	case len(old) == 1 && old[0].Source() != d.Source():
 		return false, fault.New(fault.Conflict,
 			"the reaction %q follows users' streams or histories, and cannot go over to the others: remove it first, or choose another name", d.Name)
@@ -83,9 +83,9 @@ func register(ctx context.Context, e Engine, d Definition) (created bool, err er
 	return created, err
 }
 
-// tune changes how a reaction is served. Who serves it is what nodes remember of the
+// updateOptions changes how a reaction is served. Who serves it is what nodes remember of the
 // registry.
-func tune(ctx context.Context, e Engine, old Info, d Definition) error {
+func updateOptions(ctx context.Context, e Engine, old Info, d Definition) error {
 	if old.Options.Handler == d.Options.Handler {
 		_, err := tuneVerb.Do(ctx, e, d)
 		return err
@@ -115,7 +115,7 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 	created = len(old) == 0
 	if !created && old[0].state == "removed" { // and perhaps waits to be forgotten: it begins anew
 		created = true
-		at, err := tx.Place(ctx, store.Write)
+		at, err := tx.Partition(ctx, store.Write)
 		if err == nil {
 			err = clear(ctx, tx, at, d.Name)
 		}
@@ -129,14 +129,14 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 	if !created {
 		// A stream that was born since then has marks perhaps, and no row
 		// yet: it begins at its beginning, and not behind what is there now.
-		if _, err := gatherOneVerb.Do(ctx, tx, d.Name); err != nil {
+		if _, err := collectOneVerb.Do(ctx, tx, d.Name); err != nil {
 			return false, err
 		}
 		if err := retire(ctx, tx, d); err != nil {
 			return false, err
 		}
 	}
-	return created, look(ctx, tx, d, d.FromNow)
+	return created, start(ctx, tx, d, d.FromNow)
 }
 
 // retire forgets the streams that a reaction does not follow any more. If it
@@ -170,8 +170,8 @@ func retire(ctx context.Context, tx *store.Tx, d Definition) error {
 // page is how many streams are looked at in one statement.
 const page = 2000
 
-// look notes every stream on which there is more than a reaction knows of.
-func look(ctx context.Context, d store.Doer, def Definition, skip bool) error {
+// start notes every stream on which there is more than a reaction knows of.
+func start(ctx context.Context, d store.Doer, def Definition, skip bool) error {
 	var pattern *regexp.Regexp
 	if def.Streams != "" {
 		var err error
@@ -180,7 +180,7 @@ func look(ctx context.Context, d store.Doer, def Definition, skip bool) error {
 		}
 	}
 	verb := behindVerb
-	if def.Source() == store.HistoryMarks {
+	if def.Source() == store.HistoryEvents {
 		verb = behindOwnVerb
 	}
 	for after := ""; ; {
@@ -211,7 +211,7 @@ const patience = 2 * time.Second
 
 // await gives older transactions a moment to end. What is then left to do is
 // done by whoever sweeps.
-func await(ctx context.Context, d store.Doer, at store.Place, name string) error {
+func await(ctx context.Context, d store.Doer, at store.Partition, name string) error {
 	begun := clock.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		done, err := Finish(ctx, d, at, name)
@@ -227,7 +227,7 @@ func await(ctx context.Context, d store.Doer, at store.Place, name string) error
 // Finish takes the second look, or forgets a reaction that was removed, if the
 // transactions that it waits for have ended, and says whether there is nothing left
 // to do.
-func Finish(ctx context.Context, d store.Doer, at store.Place, name string) (bool, error) {
+func Finish(ctx context.Context, d store.Doer, at store.Partition, name string) (bool, error) {
 	ctx = store.InWorkspace(ctx, at.Workspace)
 	if _, err := awaitVerb.DoAt(ctx, d, at, name); err != nil {
 		return false, err
@@ -254,7 +254,7 @@ func Finish(ctx context.Context, d store.Doer, at store.Place, name string) (boo
 		n, err := forgetVerb.DoAt(ctx, d, at, awaited{name, w.waits})
 		return n == 1, err
 	}
-	if err := look(ctx, d, infos[0].Definition, false); err != nil {
+	if err := start(ctx, d, infos[0].Definition, false); err != nil {
 		return false, err
 	}
 	n, err := liveVerb.DoAt(ctx, d, at, awaited{name, w.waits})
@@ -272,7 +272,7 @@ var errNothing = errors.New("there is no such reaction")
 // reaction is forgotten only when the transactions that were under way at its removal have
 // ended, as with [Register]: here or, if one takes longer, by [Sweep].
 func Remove(ctx context.Context, e Engine, name string) (bool, error) {
-	at, err := e.Place(ctx, store.Write)
+	at, err := e.Partition(ctx, store.Write)
 	if err != nil {
 		return false, err
 	}
@@ -302,7 +302,7 @@ func Remove(ctx context.Context, e Engine, name string) (bool, error) {
 }
 
 // clear deletes what a removed reaction has left.
-func clear(ctx context.Context, d store.Doer, at store.Place, name string) error {
+func clear(ctx context.Context, d store.Doer, at store.Partition, name string) error {
 	for {
 		n, err := dropVerb.DoAt(ctx, d, at, dropArgs{name, dropPage})
 		if err != nil {
@@ -316,9 +316,9 @@ func clear(ctx context.Context, d store.Doer, at store.Place, name string) error
 
 // finishAll finishes what registering and removing left unfinished on a shard.
 func finishAll(ctx context.Context, d store.Doer, shard int16) (done int, err error) {
-	all, err := unfinishedVerb.DoAt(ctx, d, store.Place{Shard: shard}, sweepLimit)
+	all, err := unfinishedVerb.DoAt(ctx, d, store.Partition{Shard: shard}, sweepLimit)
 	for _, u := range all {
-		yes, failed := Finish(ctx, d, store.Place{Shard: shard, Workspace: u[0]}, u[1])
+		yes, failed := Finish(ctx, d, store.Partition{Shard: shard, Workspace: u[0]}, u[1])
 		if yes {
 			done++
 		}

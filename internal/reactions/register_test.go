@@ -216,7 +216,7 @@ func TestARegistrationChangedWhileItIsNotedMissesNothing(t *testing.T) {
 	}
 	finished := make(chan error, 1)
 	go func() {
-		_, err := reactions.Finish(context.Background(), engine.Of(a), store.Place{Workspace: store.DefaultWorkspace}, "r")
+		_, err := reactions.Finish(context.Background(), engine.Of(a), store.Partition{Workspace: store.DefaultWorkspace}, "r")
 		finished <- err
 	}()
 	testkit.Eventually(t, "the noting waits for the change", func() bool {
@@ -375,7 +375,7 @@ func TestAReactionMadeAgainIsAnother(t *testing.T) {
 			t.Fatalf("took %d", len(old))
 		}
 		poison := func(l *reactions.Lease) error {
-			return reactions.Stop(ctx, engine.Of(hf), l, -1, 0, "poison", 1, true)
+			return reactions.Block(ctx, engine.Of(hf), l, -1, 0, "poison", 1, true)
 		}
 		b := slices.IndexFunc(old, func(l *reactions.Lease) bool { return l.Stream == "b" })
 		if err := poison(old[b]); err != nil {
@@ -399,7 +399,7 @@ func TestAReactionMadeAgainIsAnother(t *testing.T) {
 			t.Fatal(created, err)
 		}
 		for _, l := range old {
-			end, err := reactions.Record(ctx, engine.Of(hf), []reactions.End{{Lease: l, Done: l.Handled()}})
+			end, err := reactions.Ack(ctx, engine.Of(hf), []reactions.End{{Lease: l, Done: l.Handled()}})
 			if err != nil || end[0].Recorded {
 				t.Errorf("the old holder of %s recorded its end: %v", l.Stream, err)
 			}

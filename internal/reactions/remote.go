@@ -31,7 +31,7 @@ func CallingWorker(e interface {
 	Node() string
 }) *Worker {
 	return e.Shared(callingKey{}, func() any {
-		w := &Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Parallel: calls, ByHandler: true, Idle: true}
+		w := &Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), MaxConcurrency: calls, ByHandler: true, Idle: true}
 		e.Background(w.Run)
 		return w
 	}).(*Worker)
@@ -80,10 +80,10 @@ func (r *Remote) Offer(ctx context.Context, c remote.Claim) (remote.Offer, error
 	for _, x := range all {
 		if slices.Contains(c.Handlers, x.Options.Handler) {
 			served[x.Name] = x
-			ask.Reactions, names, topics = append(ask.Reactions, x), append(names, x.Name), append(topics, store.MarkTopic(x.Name))
+			ask.Reactions, names, topics = append(ask.Reactions, x), append(names, x.Name), append(topics, store.DueTopic(x.Name))
 		}
 	}
-	return remote.Offer{Topics: topics, Held: wake.HeldReaction, Due: wake.Needs(wake.Reaction, names...), Take: func(ctx context.Context, d store.Doer, limit int) ([]remote.Task, error) {
+	return remote.Offer{Topics: topics, Leased: wake.HeldReaction, Due: wake.WorkKinds(wake.Reaction, names...), Take: func(ctx context.Context, d store.Doer, limit int) ([]remote.Task, error) {
 		ask.Limit = limit
 		return r.take(ctx, d, ask)
 	}}, nil
@@ -113,7 +113,7 @@ func (t Task) Remote() remote.Task {
 }
 
 // Complete acknowledges the event.
-func (r *Remote) Complete(ctx context.Context, h remote.Hold, done remote.Result) (remote.Ended, error) {
+func (r *Remote) Complete(ctx context.Context, h remote.Lease, done remote.Result) (remote.Ended, error) {
 	if err := done.Stateless(); err != nil {
 		return remote.Ended{}, err
 	}
@@ -122,7 +122,7 @@ func (r *Remote) Complete(ctx context.Context, h remote.Hold, done remote.Result
 }
 
 // Fail has the event delivered again later, blocks its stream, or skips it, as the reaction's options say.
-func (r *Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (remote.Ended, error) {
+func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
 	if err := why.Said(); err != nil { // without a message it would be no failure
 		return remote.Ended{}, err
 	}
@@ -138,7 +138,7 @@ func (r *Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (r
 }
 
 // Renew extends the lease of the event's stream, as long as the handler may take.
-func (r *Remote) Renew(ctx context.Context, h remote.Hold, leaseTime time.Duration) (remote.Renewed, error) {
+func (r *Remote) Renew(ctx context.Context, h remote.Lease, leaseTime time.Duration) (remote.Renewed, error) {
 	x, err := RenewTask(ctx, r.Engine, h.ID, h.Epoch, leaseTime, func(handler string) (time.Duration, error) {
 		h, err := remotehandler.Get(ctx, r.Engine, handler)
 		if fault.CodeOf(err) == fault.NotFound {

@@ -12,24 +12,24 @@ import (
 
 // Position is where a reaction stands on a stream.
 type Position struct {
-	Reaction, Stream string
-	Own              bool  // the stream is a history
-	Watermark        int64 // the last version handled, -1 for none
-	Due              int64 // the last version that is known to concern the reaction
-	Head             int64 // the last version of the stream
-	Failures, Deaths int
-	Lost             int // hand-outs in a row of which nobody was heard
-	Blocked          bool
-	Error            string
-	Failing          int64 // the version that failed, -1 for none
-	Holder           string
-	Until            time.Time
-	DueAt            time.Time // when it is tried again
-	Epoch            int64
-	Generation       int64
-	Delivered        int64 // the last version that can be acknowledged under the epoch
-	Held             bool  // the lease has not run out
-	ResetRequested   bool  // it is reset when the lease ends
+	Reaction, Stream  string
+	Own               bool  // the stream is a history
+	Watermark         int64 // the last version handled, -1 for none
+	Due               int64 // the last version that is known to concern the reaction
+	Head              int64 // the last version of the stream
+	Failures, Crashes int
+	Lost              int // hand-outs in a row of which nobody was heard
+	Blocked           bool
+	Error             string
+	Failing           int64 // the version that failed, -1 for none
+	Holder            string
+	Until             time.Time
+	DueAt             time.Time // when it is tried again
+	Epoch             int64
+	Generation        int64
+	Delivered         int64 // the last version that can be acknowledged under the epoch
+	Held              bool  // the lease has not run out
+	ResetRequested    bool  // it is reset when the lease ends
 }
 
 // Filter chooses positions. The zero value chooses all of every reaction.
@@ -65,15 +65,15 @@ type repaired struct {
 
 var (
 	positionsVerb = store.VerbOf[positionArgs](store.Decl{Name: "reactions.positions", Lane: store.Read}, nil, scanPosition)
-	repairVerb    = store.VerbOf[repairArgs](store.Decl{Name: "reactions.repair", Group: true, Marks: store.HistoryMarks},
+	repairVerb    = store.VerbOf[repairArgs](store.Decl{Name: "reactions.repair", Group: true, Events: store.HistoryEvents},
 		func(a repairArgs) []string { return []string{key(a.reaction, a.stream)} },
 		store.Outcome(func(r *repaired) (*bool, []any) {
 			return &r.applied, []any{&r.watermark, &r.holder, &r.dueAt, &r.pending}
-		})).Told(func(repairArgs, store.Mark) repaired { return repaired{applied: true} }).
-		Waking(func(a repairArgs) []string {
-			return []string{store.MarkTopic(a.reaction), notice{What: repairs[a.how], Reaction: a.reaction, Stream: a.stream}.topic()}
+		})).RecoverWith(func(repairArgs, store.CommitProof) repaired { return repaired{applied: true} }).
+		Wakes(func(a repairArgs) []string {
+			return []string{store.DueTopic(a.reaction), notice{What: repairs[a.how], Reaction: a.reaction, Stream: a.stream}.topic()}
 		}).
-		Emitting(func(a repairArgs) store.Emission {
+		Emits(func(a repairArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.reaction, a.stream), Names: []string{repairs[a.how]}}
 		})
 	rebuildVerb = store.NewVerb(store.Decl{Name: "reactions.rebuild", Lane: store.Work}, nil, store.TextArg("reaction"), store.CountRows)
@@ -83,12 +83,12 @@ var (
 func scanPosition(all *[]Position, row store.Row) error {
 	var p Position
 	var source string
-	err := row.Scan(&p.Reaction, &source, &p.Stream, &p.Watermark, &p.Due, &p.Head, &p.Failures, &p.Deaths, &p.Lost, &p.Blocked, &p.Error,
+	err := row.Scan(&p.Reaction, &source, &p.Stream, &p.Watermark, &p.Due, &p.Head, &p.Failures, &p.Crashes, &p.Lost, &p.Blocked, &p.Error,
 		&p.Holder, &p.Until, &p.DueAt, &p.Failing, &p.Epoch, &p.Generation, &p.Delivered, &p.Held, &p.ResetRequested)
 	if p.Delivered < 0 { // it is not known
 		p.Delivered = p.Head
 	}
-	p.Own = source == string(store.HistoryMarks)
+	p.Own = source == string(store.HistoryEvents)
 	if p.Holder == "" {
 		p.Until = time.Time{}
 	}
@@ -212,7 +212,7 @@ func (p Position) repaired(how string, dueAt time.Time) Position {
 	p.Epoch++ // whoever had it is fenced
 	p.Delivered, p.Held, p.ResetRequested = p.Head, false, false
 	p.Lost = 0
-	p.Failures, p.Deaths, p.Blocked, p.Error, p.Failing, p.Holder, p.Until = 0, 0, false, "", -1, "", time.Time{}
+	p.Failures, p.Crashes, p.Blocked, p.Error, p.Failing, p.Holder, p.Until = 0, 0, false, "", -1, "", time.Time{}
 	return p
 }
 

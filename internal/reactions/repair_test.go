@@ -42,14 +42,14 @@ func one(t testing.TB, d holdfast.Doer, reaction string) *reactions.Lease {
 
 // ack ends a hold, with everything done.
 func ack(d holdfast.Doer, l *reactions.Lease) error {
-	_, err := reactions.RecordOne(context.Background(), store.DoerOf(d), reactions.End{Lease: l, Done: l.Handled()})
+	_, err := reactions.AckOne(context.Background(), store.DoerOf(d), reactions.End{Lease: l, Done: l.Handled()})
 	return err
 }
 
 // blockAt blocks a stream at a version.
 func blockAt(t testing.TB, d holdfast.Doer, l *reactions.Lease, version int64) {
 	t.Helper()
-	if err := reactions.Stop(context.Background(), store.DoerOf(d), l, version-1, version, "no", 4, true); err != nil {
+	if err := reactions.Block(context.Background(), store.DoerOf(d), l, version-1, version, "no", 4, true); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -95,7 +95,7 @@ func TestRepairsAndHolds(t *testing.T) {
 		for _, how := range []string{"skip", "unblock"} {
 			emit(t, hf, "s", "a", "b")
 			l := one(t, hf, "r")
-			if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil { // there is something to skip
+			if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil { // there is something to skip
 				t.Fatal(err)
 			}
 			l = one(t, hf, "r")
@@ -112,7 +112,7 @@ func TestRepairsAndHolds(t *testing.T) {
 			emit(t, hf, "s", "c", "d") // one to skip, and one to go on with
 			l := one(t, hf, "r")
 			if how == "skip" {
-				if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil {
+				if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil {
 					t.Fatal(err)
 				}
 				l = one(t, hf, "r")
@@ -145,9 +145,9 @@ func late(t testing.TB, hf *holdfast.Engine, l *reactions.Lease) {
 	ctx := context.Background()
 	for what, err := range map[string]error{
 		"ack":   ack(hf, l),
-		"fail":  second(reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "late", Failing: l.Watermark + 1})),
-		"block": reactions.Stop(ctx, engine.Of(hf), l, l.Watermark, l.Watermark+1, "late", 1, true),
-		"skip":  reactions.Stop(ctx, engine.Of(hf), l, l.Watermark, l.Watermark+1, "late", 1, false),
+		"fail":  second(reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "late", Failing: l.Watermark + 1})),
+		"block": reactions.Block(ctx, engine.Of(hf), l, l.Watermark, l.Watermark+1, "late", 1, true),
+		"skip":  reactions.Block(ctx, engine.Of(hf), l, l.Watermark, l.Watermark+1, "late", 1, false),
 	} {
 		if fault.CodeOf(err) != fault.LeaseLost {
 			t.Errorf("a late %s is answered %v", what, err)
@@ -249,7 +249,7 @@ func TestWhereARepairGoesOn(t *testing.T) {
 		l := one(t, hf, "r")
 		operation := l.Operation(2)
 		blockAt(t, hf, l, 2)
-		if err := reactions.Stop(context.Background(), engine.Of(hf), l, 1, 2, "no", 4, true); err != nil {
+		if err := reactions.Block(context.Background(), engine.Of(hf), l, 1, 2, "no", 4, true); err != nil {
 			t.Errorf("blocked again under the same epoch: %v", err)
 		}
 		if got := takeByHand(t, hf, "r"); len(got) != 0 {
@@ -289,7 +289,7 @@ func TestARemovalOfNothingIsNone(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r")
-		at, err := engine.Of(hf).Place(ctx, store.Read)
+		at, err := engine.Of(hf).Partition(ctx, store.Read)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +335,7 @@ func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {
 				t.Errorf("the epoch went from %d to %d", l.Epoch, next.Epoch)
 			}
 			late(t, hf, l)
-			if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: next, Done: next.Watermark, Unfinished: true}); err != nil {
+			if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: next, Done: next.Watermark, Unfinished: true}); err != nil {
 				t.Fatal(err)
 			}
 			late(t, hf, l)
@@ -351,7 +351,7 @@ func TestARepairTellsHowAStreamStandsNow(t *testing.T) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a")
 		l := one(t, hf, "r")
-		if _, err := reactions.RecordOne(context.Background(), engine.Of(hf), reactions.End{Lease: l, Done: -1, Error: "no", Failing: 0, Delay: time.Hour}); err != nil {
+		if _, err := reactions.AckOne(context.Background(), engine.Of(hf), reactions.End{Lease: l, Done: -1, Error: "no", Failing: 0, Delay: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		done, err := stream.Reset(context.Background(), hf, stream.Filter{})
@@ -373,7 +373,7 @@ func TestALateAckChangesNothing(t *testing.T) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a", "b")
 		l := one(t, hf, "r")
-		if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 0, Keep: true}); err != nil {
+		if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 0, Keep: true}); err != nil {
 			t.Fatal(err)
 		}
 		holdfasttest.Advance(t, hf, time.Hour)
@@ -381,7 +381,7 @@ func TestALateAckChangesNothing(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		before := *positionOf(t, hf, "r", "s")
-		_, _ = reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 0})
+		_, _ = reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 0})
 		if after := *positionOf(t, hf, "r", "s"); after != before {
 			t.Errorf("a late holder made %+v of %+v", after, before)
 		}
@@ -398,17 +398,17 @@ func TestProgressExtendsAHold(t *testing.T) {
 		l := one(t, hf, "r")
 		for v := range int64(4) {
 			end := reactions.End{Lease: l, Done: v, Keep: true, Extend: time.Minute}
-			if _, err := reactions.RecordOne(context.Background(), engine.Of(hf), end); err != nil {
+			if _, err := reactions.AckOne(context.Background(), engine.Of(hf), end); err != nil {
 				t.Fatalf("event %d: %v", v, err)
 			}
 			holdfasttest.Advance(t, hf, 45*time.Second)
 		}
 		end := reactions.End{Lease: l, Done: 3, Keep: true}
-		if _, err := reactions.RecordOne(context.Background(), engine.Of(hf), end); err != nil {
+		if _, err := reactions.AckOne(context.Background(), engine.Of(hf), end); err != nil {
 			t.Fatal(err)
 		}
 		holdfasttest.Advance(t, hf, 45*time.Second)
-		if _, err := reactions.RecordOne(context.Background(), engine.Of(hf), end); fault.CodeOf(err) != fault.LeaseLost {
+		if _, err := reactions.AckOne(context.Background(), engine.Of(hf), end); fault.CodeOf(err) != fault.LeaseLost {
 			t.Errorf("an ack that extends nothing, and one past the end of the hold: %v", err)
 		}
 	})
@@ -441,10 +441,10 @@ func TestFewSuspectsAreTakenAtOnce(t *testing.T) {
 func TestSkipGoesBehindWhatKills(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
-		enlist(t, hf, "r", func(d *reactions.Definition) { d.MaxDeaths, d.Events = 1, []string{"wanted"} })
+		enlist(t, hf, "r", func(d *reactions.Definition) { d.MaxCrashes, d.Events = 1, []string{"wanted"} })
 		emit(t, hf, "s", "other", "other", "wanted", "wanted")
 		wanted := func(l *reactions.Lease) {
-			if err := reactions.Fill(ctx, engine.Of(hf), store.EventMarks, []*reactions.Lease{l}, func(*reactions.Lease) []string { return []string{"wanted"} }, 100); err != nil {
+			if err := reactions.LoadEvents(ctx, engine.Of(hf), store.StreamEvents, []*reactions.Lease{l}, func(*reactions.Lease) []string { return []string{"wanted"} }, 100); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -480,7 +480,7 @@ func TestSkippingAgainHasTheSameAnswer(t *testing.T) {
 		emit(t, hf, "s", "a")
 		l := one(t, hf, "r")
 		for range 2 {
-			if err := reactions.Stop(context.Background(), engine.Of(hf), l, -1, 0, "no", 1, false); err != nil {
+			if err := reactions.Block(context.Background(), engine.Of(hf), l, -1, 0, "no", 1, false); err != nil {
 				t.Errorf("skip: %v", err)
 			}
 		}

@@ -24,10 +24,10 @@ import (
 func takeAs(t *testing.T, hf *holdfast.Engine, holder string) (leases []*reactions.Lease, names []string) {
 	t.Helper()
 	ctx := context.Background()
-	if _, err := reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{"r"}); err != nil {
+	if _, err := reactions.CollectDue(ctx, engine.Of(hf), store.Partition{}, []string{"r"}); err != nil {
 		t.Fatal(err)
 	}
-	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: holder, Limit: 100, Suspects: 100})
+	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: holder, Limit: 100, Crashed: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +62,8 @@ func TestTheStreamsOfACrashedWorkerAreRetakenTogether(t *testing.T) {
 			t.Fatalf("after the crash the next took %d of 60", len(names))
 		}
 		for _, l := range leases {
-			if l.Deaths != 0 || l.Attempt() != 2 {
-				t.Fatalf("%s was retaken with %d crashes, as attempt %d", l.Stream, l.Deaths, l.Attempt())
+			if l.Crashes != 0 || l.Attempt() != 2 {
+				t.Fatalf("%s was retaken with %d crashes, as attempt %d", l.Stream, l.Crashes, l.Attempt())
 			}
 			if err := ack(hf, l); err != nil {
 				t.Fatal(err)
@@ -96,7 +96,7 @@ func TestACrashedGroupIsHalved(t *testing.T) {
 				continue
 			}
 			for _, l := range leases {
-				if l.Deaths > 0 {
+				if l.Crashes > 0 {
 					t.Errorf("a crash was counted against %s", l.Stream)
 				}
 				if err := ack(hf, l); err != nil {
@@ -110,7 +110,7 @@ func TestACrashedGroupIsHalved(t *testing.T) {
 		}
 		for i := range 8 {
 			p := positionOf(t, hf, "r", fmt.Sprint("s", i))
-			if poison := i == 3; p.Blocked != poison || (p.Watermark == 0) == poison || p.Deaths != map[bool]int{true: 5}[poison] {
+			if poison := i == 3; p.Blocked != poison || (p.Watermark == 0) == poison || p.Crashes != map[bool]int{true: 5}[poison] {
 				t.Errorf("s%d stands at %+v", i, p)
 			}
 		}
@@ -157,10 +157,10 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 		}
 		handOut := func(heard ...string) {
 			t.Helper()
-			if _, err := reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{"r"}); err != nil {
+			if _, err := reactions.CollectDue(ctx, engine.Of(hf), store.Partition{}, []string{"r"}); err != nil {
 				t.Fatal(err)
 			}
-			leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "w", Limit: 100, Suspects: 100, Elsewhere: true})
+			leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "w", Limit: 100, Crashed: 100, Elsewhere: true})
 			if err != nil || len(leases) != 6 {
 				t.Fatalf("took %d, %v", len(leases), err)
 			}
@@ -177,7 +177,7 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 			var got []string
 			for i := range 6 {
 				p := positionOf(t, hf, "r", fmt.Sprint("s", i))
-				got = append(got, fmt.Sprint(p.Deaths, "+", p.LostHandOuts))
+				got = append(got, fmt.Sprint(p.Crashes, "+", p.LostHandOuts))
 			}
 			if fmt.Sprint(got) != want {
 				t.Errorf("deaths and lost hand-outs are %v, want %s", got, want)
@@ -246,19 +246,19 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 	ends := map[string]func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error{
 		"is acknowledged": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error { return ack(hf, l) },
 		"is given back": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
-			return second(reactions.RecordOne(context.Background(), engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Unfinished: true}))
+			return second(reactions.AckOne(context.Background(), engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Unfinished: true}))
 		},
 		"fails": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
-			return second(reactions.RecordOne(context.Background(), engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: 1}))
+			return second(reactions.AckOne(context.Background(), engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: 1}))
 		},
 		"is blocked": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
-			if reactions.Stop(context.Background(), engine.Of(hf), l, l.Watermark, 1, "no", 1, true) == nil {
+			if reactions.Block(context.Background(), engine.Of(hf), l, l.Watermark, 1, "no", 1, true) == nil {
 				return errors.New("it was blocked")
 			}
 			return nil
 		},
 		"is skipped": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
-			if reactions.Stop(context.Background(), engine.Of(hf), l, l.Watermark, 1, "no", 1, false) == nil {
+			if reactions.Block(context.Background(), engine.Of(hf), l, l.Watermark, 1, "no", 1, false) == nil {
 				return errors.New("it was skipped")
 			}
 			return nil
@@ -281,7 +281,7 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 			if more := takeByHand(t, hf, "r"); len(more) != 0 {
 				t.Errorf("somebody took it: %+v", more)
 			}
-			if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Keep: true, Extend: time.Hour}); err != nil {
+			if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Keep: true, Extend: time.Hour}); err != nil {
 				t.Errorf("progress under a lease that %s: %v", how, err)
 			}
 			r, err := reactions.RenewOne(ctx, engine.Of(hf), l, time.Hour, 0)
@@ -293,7 +293,7 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 			}
 			generation++
 			p := positionOf(t, hf, "r", "s")
-			if p.Watermark != -1 || p.Generation != generation || p.Blocked || p.Failures != 0 || p.Deaths != 0 || p.Holder != "" || p.ResetRequested {
+			if p.Watermark != -1 || p.Generation != generation || p.Blocked || p.Failures != 0 || p.Crashes != 0 || p.Holder != "" || p.ResetRequested {
 				t.Errorf("after a lease that %s it stands at %+v", how, p)
 			}
 			late(t, hf, l)
@@ -339,7 +339,7 @@ func TestAResetStopsAWorker(t *testing.T) {
 		if done, err := stream.Reset(t.Context(), hf, stream.Filter{Reaction: "r"}); err != nil || len(done.Pending) != 1 || len(done.Touched)+len(done.Held) != 0 {
 			t.Fatalf("reset: %+v, %v", done, err)
 		}
-		if p := standsSo(t, hf, "r", "s", "is done", handled(0)); p.Generation != 1 || p.Deaths != 0 || p.Failures != 0 || p.ResetRequested {
+		if p := standsSo(t, hf, "r", "s", "is done", handled(0)); p.Generation != 1 || p.Crashes != 0 || p.Failures != 0 || p.ResetRequested {
 			t.Errorf("it stands at %+v", p)
 		}
 	})
@@ -406,7 +406,7 @@ func TestAResetDoesNotWaitForWhatWasDeferred(t *testing.T) {
 		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Unfinished: true, Delay: 24 * time.Hour}); err != nil {
+		if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Unfinished: true, Delay: 24 * time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		if next := takeByHand(t, hf, "r"); len(next) != 1 {
@@ -423,7 +423,7 @@ func TestASkipTakesNoResetAway(t *testing.T) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a", "b")
 		l := one(t, hf, "r")
-		if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 0, Error: "no", Failing: 1}); err != nil {
+		if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 0, Error: "no", Failing: 1}); err != nil {
 			t.Fatal(err)
 		}
 		one(t, hf, "r")
@@ -453,7 +453,7 @@ func TestASweepThatHangsStopsNoPulse(t *testing.T) {
 			close(hangs)
 			<-release
 			return 0, nil
-		}, wake.Need{Kind: wake.HeldReaction})
+		}, wake.WorkKind{Kind: wake.HeldReaction})
 		emit(t, hf, "s", "a")
 		one(t, hf, "r")
 		other := openNode(t, databaseAt(db), holdfast.Config{})

@@ -104,21 +104,21 @@ func (w *Worker) commit(ctx context.Context, l *Lease, d *Delivery, last bool) (
 		e.Done = l.Handled()
 	}
 	if len(d.commits) == 0 {
-		_, err := RecordOne(ctx, w.Engine, e)
+		_, err := AckOne(ctx, w.Engine, e)
 		return err
 	}
 	return w.Engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := d.Apply(ctx, tx); err != nil {
 			return err
 		}
-		_, err := RecordOne(ctx, tx, e)
+		_, err := AckOne(ctx, tx, e)
 		return err
 	})
 }
 
 // failed ends a lease whose event failed.
 func (w *Worker) failed(ctx context.Context, h *Handler, l *Lease, d *Delivery, done int64, failures int, err error) {
-	var later *Later
+	var later *Snoozed
 	switch cause := context.Cause(ctx); {
 	case cause != nil:
 		w.abandon(l, done, cause)
@@ -169,7 +169,7 @@ func (w *Worker) count(h *Handler, l *Lease, d *Delivery, done int64, failures i
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.Lease)
 	defer cancel()
-	stop := Stop(ctx, w.Engine, l, done, version, message, failures, o.BlockOnError)
+	stop := Block(ctx, w.Engine, l, done, version, message, failures, o.BlockOnError)
 	w.letGo(l)
 	what := "blocked"
 	if !o.BlockOnError {

@@ -40,7 +40,7 @@ const journalTable = `CREATE TABLE seen (reaction text NOT NULL, stream text NOT
 // a stream, or the one behind the last that was noted.
 func (j *journal) once(name string, fromNow bool) holdfast.Part {
 	return stream.React(name, stream.Select{Streams: "^s-"}, func(_ context.Context, d *stream.Delivery) error {
-		d.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+		d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 			first := int64(d.Version) - 1 // from now on, the first may be any
 			if !fromNow {
 				first = -1
@@ -300,7 +300,7 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 					if !inside {
 						return withdraw(ctx, nodes[0], "account")
 					}
-					d.Commit(func(ctx context.Context, tx holdfast.Tx) error { return withdraw(ctx, tx, "account") })
+					d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error { return withdraw(ctx, tx, "account") })
 					return nil
 				}, options))
 			}
@@ -350,14 +350,14 @@ func TestLowPriorityIsNotStarved(t *testing.T) {
 		register(t, hf, low)
 		wanted := []reactions.Wanted{{Name: "high", Lease: time.Hour}, {Name: "low", Lease: time.Hour}}
 		appendTo(t, hf, "l", "x")
-		if _, err := reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{"low"}); err != nil {
+		if _, err := reactions.CollectDue(ctx, engine.Of(hf), store.Partition{}, []string{"low"}); err != nil {
 			t.Fatal(err)
 		}
 		for second := 0; ; second += 5 {
 			for i := range 3 { // and one is taken
 				appendTo(t, hf, fmt.Sprint("h-", second, "-", i), "x")
 			}
-			if _, err := reactions.Gather(ctx, engine.Of(hf), store.Place{}, []string{"high", "low"}); err != nil {
+			if _, err := reactions.CollectDue(ctx, engine.Of(hf), store.Partition{}, []string{"high", "low"}); err != nil {
 				t.Fatal(err)
 			}
 			got, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: wanted, Holder: "h", Limit: 1})
@@ -370,7 +370,7 @@ func TestLowPriorityIsNotStarved(t *testing.T) {
 				}
 				return
 			}
-			if _, err := reactions.RecordOne(ctx, engine.Of(hf), reactions.End{Lease: got[0], Done: got[0].Handled()}); err != nil {
+			if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: got[0], Done: got[0].Handled()}); err != nil {
 				t.Fatal(err)
 			}
 			if second > 4*worth {

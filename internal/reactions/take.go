@@ -22,12 +22,12 @@ type Lease struct {
 	Workspace, Reaction, Stream string
 	Watermark                   int64 // the last version handled
 	Due                         int64 // the last version that is known to concern the reaction
-	Failures, Deaths            int
+	Failures, Crashes           int
 	// Group is how many streams on which a holder has crashed, this one among them, may be in one holder's
 	// hands; 0: nobody has crashed.
 	Group      int
 	Generation int64 // counts the resets
-	lease.Hold
+	lease.Lease
 	// Events are what comes next, as far as they were read; Full says that
 	// there may be more.
 	Events []events.Event
@@ -37,7 +37,7 @@ type Lease struct {
 }
 
 // Attempt counts the tries of the first event, this one included.
-func (l *Lease) Attempt() int { return l.Failures + max(l.Deaths, min(l.Group, 1)) + 1 }
+func (l *Lease) Attempt() int { return l.Failures + max(l.Crashes, min(l.Group, 1)) + 1 }
 
 // Handled is the version to acknowledge when all events are handled: where
 // there are no more, all that is known to concern the reaction.
@@ -58,7 +58,9 @@ func (l *Lease) Operation(version int64) string {
 	return l.Reaction + "/" + l.Stream + "/" + strconv.FormatInt(version, 10) + "/" + strconv.FormatInt(l.Generation, 10)
 }
 
-func (l *Lease) place() store.Place { return store.Place{Shard: l.Shard, Workspace: l.Workspace} }
+func (l *Lease) partition() store.Partition {
+	return store.Partition{Shard: l.Shard, Workspace: l.Workspace}
+}
 
 // Wanted is a reaction that somebody serves.
 type Wanted struct {
@@ -81,7 +83,7 @@ type TakeArgs struct {
 	Holder    string
 	Limit     int
 	Share     int // of them in each workspace; 0 is all
-	Suspects  int // of streams among them on which a holder has crashed
+	Crashed   int // of streams among them on which a holder has crashed
 	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
 	Elsewhere bool
 	All       bool
@@ -207,38 +209,38 @@ var (
 			args.Text("reactions", store.JSON(list))
 			args.Text("holder", a.Holder)
 			args.Int("limit", int64(a.Limit))
-			args.Int("crashed", int64(min(a.Suspects, a.Limit)))
+			args.Int("crashed", int64(min(a.Crashed, a.Limit)))
 			args.Int("quiet", store.Bit(a.Elsewhere))
 			args.Int("share", int64(cmp.Or(a.Share, a.Limit)))
 		},
 		func(all *[]*Lease, row store.Row) error {
 			l := new(Lease)
-			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Watermark, &l.Due, &l.Epoch, &l.Until, &l.Failures, &l.Deaths, &l.Group, &l.Generation)
+			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Watermark, &l.Due, &l.Epoch, &l.Until, &l.Failures, &l.Crashes, &l.Group, &l.Generation)
 			*all = append(*all, l)
 			return err
 		})
 	eventsVerb    = store.VerbOf[readArgs](store.Decl{Name: "reactions.events", Lane: store.Read}, nil, scanFound)
 	historiesVerb = store.VerbOf[readArgs](store.Decl{Name: "reactions.histories", Lane: store.Read}, nil, scanFound)
 	ackVerb       = store.NewVerb(store.Decl{Name: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
-	ackAllVerb    = store.NewVerb(store.Decl{Name: "reactions.ackall", Impatient: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
+	ackAllVerb    = store.NewVerb(store.Decl{Name: "reactions.ackall", NoWait: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
 	deliverVerb   = store.NewVerb(store.Decl{Name: "reactions.deliver", Lane: store.Work}, nil, bindItems,
 		store.Each(func(f *follows) []any { return []any{&f.workspace, &f.reaction, &f.stream, &f.epoch} }))
 	renewVerb = store.NewVerb(store.Decl{Name: "reactions.renew", Lane: store.Vital}, nil, bindItems,
 		store.Each(func(r *renewed) []any {
 			return []any{&r.workspace, &r.reaction, &r.stream, &r.epoch, &r.Until, &r.CancelRequested}
 		}))
-	stopVerb = store.VerbOf[stopArgs](store.Decl{Name: "reactions.stop", Group: true, Marks: store.HistoryMarks},
+	stopVerb = store.VerbOf[stopArgs](store.Decl{Name: "reactions.stop", Group: true, Events: store.HistoryEvents},
 		func(a stopArgs) []string { return []string{key(a.reaction, a.name)} },
 		store.Outcome(func(r *stopped) (*bool, []any) { return &r.applied, []any{&r.again, &r.reset} })).
-		Told(func(stopArgs, store.Mark) stopped { return stopped{applied: true} }).
-		Waking(func(a stopArgs) []string {
+		RecoverWith(func(stopArgs, store.CommitProof) stopped { return stopped{applied: true} }).
+		Wakes(func(a stopArgs) []string {
 			n := notice{What: "blocked", Reaction: a.reaction, Stream: a.name, Version: a.failing, Error: a.message}
 			if a.how == "skipped" {
 				n.What = "skipped"
 			}
 			return []string{n.topic()}
 		}).
-		Emitting(func(a stopArgs) store.Emission {
+		Emits(func(a stopArgs) store.Emission {
 			name := "blocked"
 			if a.how == "skipped" {
 				name = "skipped"
@@ -275,7 +277,7 @@ var Turns = lease.NewTurns("reactions.look")
 
 // Take takes streams on which there is something to do.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
-	if len(a.Reactions) == 0 || a.Limit < 1 || a.Limit > 1000 || a.Suspects < 0 {
+	if len(a.Reactions) == 0 || a.Limit < 1 || a.Limit > 1000 || a.Crashed < 0 {
 		return nil, fault.New(fault.Validation, "a take names its reactions and takes 1 to 1000 streams")
 	}
 	for _, w := range a.Reactions {
@@ -289,10 +291,10 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 	if err := strictjson.Text("holder", a.Holder, events.MaxName); err != nil {
 		return nil, err
 	}
-	at := store.Place{Shard: a.Shard}
+	at := store.Partition{Shard: a.Shard}
 	if !a.All {
 		var err error
-		if at, err = d.Place(ctx, store.Read); err != nil {
+		if at, err = d.Partition(ctx, store.Read); err != nil {
 			return nil, err
 		}
 		a.Reactions = slices.Clone(a.Reactions)
@@ -307,12 +309,12 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 	return all, err
 }
 
-// Fill reads what comes next on the streams of leases that are of one source and
+// LoadEvents reads what comes next on the streams of leases that are of one source and
 // on one shard, up to limit events of each; names says which are wanted, none
 // for all. It reads what was known to concern the reaction when the stream was
 // taken, and no further: beyond that the reaction may have been registered in
 // another way.
-func Fill(ctx context.Context, d store.Doer, source store.Marks, leases []*Lease, names func(*Lease) []string, limit int) error {
+func LoadEvents(ctx context.Context, d store.Doer, source store.EventTable, leases []*Lease, names func(*Lease) []string, limit int) error {
 	if len(leases) == 0 {
 		return nil
 	}
@@ -322,10 +324,10 @@ func Fill(ctx context.Context, d store.Doer, source store.Marks, leases []*Lease
 		a.Streams = append(a.Streams, []any{l.Workspace, l.Stream, l.Watermark, l.Due, names(l)})
 	}
 	verb := eventsVerb
-	if source == store.HistoryMarks {
+	if source == store.HistoryEvents {
 		verb = historiesVerb
 	}
-	all, err := verb.DoAt(ctx, d, store.Place{Shard: leases[0].Shard}, a)
+	all, err := verb.DoAt(ctx, d, store.Partition{Shard: leases[0].Shard}, a)
 	if err != nil {
 		return err
 	}
@@ -338,13 +340,13 @@ func Fill(ctx context.Context, d store.Doer, source store.Marks, leases []*Lease
 	return nil
 }
 
-// fillWithin is [Fill] for one lease, within a budget: at least one event, if there is any.
-func fillWithin(ctx context.Context, d store.Doer, b *store.Budget, source store.Marks, l *Lease, names func(*Lease) []string, limit int) error {
+// loadEventsWithin is [LoadEvents] for one lease, within a budget: at least one event, if there is any.
+func loadEventsWithin(ctx context.Context, d store.Doer, b *store.Budget, source store.EventTable, l *Lease, names func(*Lease) []string, limit int) error {
 	ctx = b.In(ctx)
 	rest := *l
 	for l.Events, l.Full = nil, false; ; {
 		n := b.Rows(limit - len(l.Events))
-		if err := Fill(ctx, d, source, []*Lease{&rest}, names, n); err != nil {
+		if err := LoadEvents(ctx, d, source, []*Lease{&rest}, names, n); err != nil {
 			return err
 		}
 		l.Events = append(l.Events, rest.Events...)
@@ -356,14 +358,14 @@ func fillWithin(ctx context.Context, d store.Doer, b *store.Budget, source store
 	}
 }
 
-// Record records ends, on one shard, in one statement, one end of a stream at the
+// Ack records ends, on one shard, in one statement, one end of a stream at the
 // most. An end whose hold was lost is not recorded, and has changed nothing. It
 // waits for nobody: an end whose row somebody else has at this moment is busy.
-func Record(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
-	return record(ctx, d, ackAllVerb, ends)
+func Ack(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
+	return ackBy(ctx, d, ackAllVerb, ends)
 }
 
-func record(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked], ends []End) ([]Ended, error) {
+func ackBy(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked], ends []End) ([]Ended, error) {
 	if len(ends) == 0 {
 		return nil, nil
 	}
@@ -377,7 +379,7 @@ func record(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked]
 			items[i].Error, items[i].Failing = lease.Plain(e.Error), &failing
 		}
 	}
-	rows, err := verb.DoAt(ctx, d, store.Place{Shard: ends[0].Lease.Shard}, items)
+	rows, err := verb.DoAt(ctx, d, store.Partition{Shard: ends[0].Lease.Shard}, items)
 	recorded := make(map[follows]Ended, len(rows))
 	for _, r := range rows {
 		recorded[r.follows] = r.Ended
@@ -389,9 +391,9 @@ func record(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked]
 	return out, err
 }
 
-// RecordOne records one end, or returns [fault.LeaseLost]. It waits for its row.
-func RecordOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
-	all, err := record(ctx, d, ackVerb, []End{e})
+// AckOne records one end, or returns [fault.LeaseLost]. It waits for its row.
+func AckOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
+	all, err := ackBy(ctx, d, ackVerb, []End{e})
 	if err != nil {
 		return Ended{}, err
 	}
@@ -401,22 +403,22 @@ func RecordOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
 	return all[0], nil
 }
 
-// Stop blocks a stream for a reaction or, where the reaction does not block,
+// Block blocks a stream for a reaction or, where the reaction does not block,
 // skips the version that failed; or it returns [fault.LeaseLost]. Stopping again
 // under the same epoch gives the same answer. A stream whose reset is requested is neither blocked nor skipped:
 // it is reset, and the error is errReset.
-func Stop(ctx context.Context, d store.Doer, l *Lease, done, failing int64, message string, failures int, block bool) error {
+func Block(ctx context.Context, d store.Doer, l *Lease, done, failing int64, message string, failures int, block bool) error {
 	a := stopArgs{how: "blocked", done: done, failing: failing, message: lease.Plain(message), failures: failures,
 		reaction: l.Reaction, name: l.Stream, epoch: l.Epoch}
 	if !block {
 		a.how, a.failures = "skipped", 0
 	}
-	r, err := stopVerb.DoAt(ctx, d, l.place(), a)
+	r, err := stopVerb.DoAt(ctx, d, l.partition(), a)
 	switch {
 	case err != nil || r.applied || r.again:
 		return err
 	case r.reset:
-		if _, err = RecordOne(ctx, d, End{Lease: l, Done: l.Watermark, Unfinished: true}); err == nil {
+		if _, err = AckOne(ctx, d, End{Lease: l, Done: l.Watermark, Unfinished: true}); err == nil {
 			err = errReset
 		}
 		return err
@@ -439,7 +441,7 @@ func renewWithin(ctx context.Context, d store.Doer, leases []*Lease, lease func(
 		items[i] = l.item()
 		items[i].Lease, items[i].Longest = lease(l).Milliseconds(), longest.Milliseconds()
 	}
-	rows, err := renewVerb.DoAt(ctx, d, store.Place{Shard: leases[0].Shard}, items)
+	rows, err := renewVerb.DoAt(ctx, d, store.Partition{Shard: leases[0].Shard}, items)
 	extended := make(map[follows]Renewal, len(rows))
 	for _, r := range rows {
 		extended[r.follows] = r.Renewal
@@ -486,7 +488,7 @@ var (
 // and removing left unfinished. It may run on every node at once. It calls wake
 // with the topics of those who have something to do again.
 func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) (freed int, err error) {
-	at := store.Place{Shard: shard}
+	at := store.Partition{Shard: shard}
 	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {
 		return 0, err
@@ -501,7 +503,7 @@ func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) 
 		err = errors.Join(err, failed)
 		a := stopArgs{how: "died", done: -1, failing: failing, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch,
 			message: "each of its workers died; the last was " + l.holder}
-		r, failed := stopVerb.DoAt(ctx, d, store.Place{Shard: shard, Workspace: l.Workspace}, a)
+		r, failed := stopVerb.DoAt(ctx, d, store.Partition{Shard: shard, Workspace: l.Workspace}, a)
 		err = errors.Join(err, failed) // one that cannot be freed must not keep the others held
 		if r.applied {
 			freed++
@@ -513,7 +515,7 @@ func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) 
 		freed += len(names)
 		topics := make([]string, len(names))
 		for i, n := range names {
-			topics[i] = store.MarkTopic(n)
+			topics[i] = store.DueTopic(n)
 		}
 		wake(topics)
 	}
@@ -528,7 +530,7 @@ func (l lapsed) next(ctx context.Context, d store.Doer, shard int16) (int64, err
 		return l.watermark + 1, err
 	}
 	held := &Lease{Shard: shard, Workspace: l.Workspace, Reaction: l.Reaction, Stream: l.Stream, Watermark: l.watermark, Due: l.due}
-	err = Fill(ctx, d, r.Source, []*Lease{held}, func(*Lease) []string { return r.Events }, 1)
+	err = LoadEvents(ctx, d, r.Source, []*Lease{held}, func(*Lease) []string { return r.Events }, 1)
 	if err != nil || len(held.Events) == 0 {
 		return l.watermark + 1, err
 	}
@@ -538,5 +540,5 @@ func (l lapsed) next(ctx context.Context, d store.Doer, shard int16) (int64, err
 // SweepAll sweeps every shard that is in use.
 func SweepAll(ctx context.Context, d store.Doer, wake func([]string)) (freed int, err error) {
 	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Place) (int, error) { return Sweep(ctx, d, at.Shard, wake) })
+	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return Sweep(ctx, d, at.Shard, wake) })
 }

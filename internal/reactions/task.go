@@ -83,7 +83,7 @@ func taskOf(ctx context.Context, d store.Doer, id string, epoch int64) (t task, 
 	case p.Generation != generation || t.version > p.Due: // it was reset, or is not there
 		return t, lease.Lost("the task "+id, epoch)
 	}
-	at, err := d.Place(ctx, store.Write)
+	at, err := d.Partition(ctx, store.Write)
 	t.lease = ByHand(at, parts[0], parts[1], epoch)
 	if err == nil && t.version > p.Delivered { // it was not given out as a task
 		err = p.refusal(t.lease, t.version)
@@ -96,7 +96,7 @@ func taskOf(ctx context.Context, d store.Doer, id string, epoch int64) (t task, 
 func CompleteTask(ctx context.Context, d store.Doer, id string, epoch int64) (version int64, err error) {
 	t, err := taskOf(ctx, d, id, epoch)
 	if err == nil {
-		_, err = RecordOne(ctx, d, End{Lease: t.lease, Done: t.version})
+		_, err = AckOne(ctx, d, End{Lease: t.lease, Done: t.version})
 	}
 	return t.version, err
 }

@@ -61,7 +61,7 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		if err != nil || !slices.Equal(turns, []lease.Turn{{Name: "r", Workspace: "big"}, {Name: "r", Workspace: "w000"}}) {
 			t.Fatalf("turns: %+v, %v", turns, err)
 		}
-		if _, err := new(reactions.Gathering).Next(t.Context(), engine.Of(hf), store.Place{}, turns); err != nil {
+		if _, err := new(reactions.Collector).Next(t.Context(), engine.Of(hf), store.Partition{}, turns); err != nil {
 			t.Fatal(err)
 		}
 		a := reactions.TakeArgs{Holder: "me", Limit: 10, Share: 5, All: true}

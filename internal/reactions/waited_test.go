@@ -28,7 +28,7 @@ func TestWhatARegistrationWaitsForIsItsOwn(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	at, err := engine.Of(hf).Place(ctx, store.Read)
+	at, err := engine.Of(hf).Partition(ctx, store.Read)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,14 +69,14 @@ func (d *Delivery) Apply(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// Later is what a body returns to have its event delivered again after a while,
+// Snoozed is what a body returns to have its event delivered again after a while,
 // without a failure.
-type Later struct{ After time.Duration }
+type Snoozed struct{ After time.Duration }
 
-func (l *Later) Error() string { return fmt.Sprintf("deferred for %s", l.After) }
+func (l *Snoozed) Error() string { return fmt.Sprintf("deferred for %s", l.After) }
 
-// Crumb tells what became of a stream in a worker's hands.
-type Crumb struct {
+// TraceEvent tells what became of a stream in a worker's hands.
+type TraceEvent struct {
 	What                        string // claimed, acked, failed, deferred, blocked, skipped, lost
 	Workspace, Reaction, Stream string
 	Version                     int64 // the watermark
@@ -100,23 +100,23 @@ type Worker struct {
 	Hub    *wake.Hub
 	Log    *slog.Logger
 	Name   string // the holder
-	// Parallel is how many bodies run at once; workspaces share that. ByHandler has the reactions of each share too.
-	Parallel  int
-	ByHandler bool
-	Trace     func(Crumb)
+	// MaxConcurrency is how many bodies run at once; workspaces share that. ByHandler has the reactions of each share too.
+	MaxConcurrency int
+	ByHandler      bool
+	Trace          func(TraceEvent)
 	// Idle has Run go on while there is nothing to serve, because reactions are
 	// added later.
 	Idle bool
 
-	mu       sync.Mutex
-	handlers map[served]*Handler
-	changed  bool          // the poller listens for others than these
-	tuned    chan struct{} // tells who renews that they are others
-	held     map[*Lease]*grip
-	stuck    map[follows]bool // streams whose body here has not come back; whether they were left to others
-	suspects map[int16]int    // streams in hand on which a holder has crashed, by shard
+	mu            sync.Mutex
+	handlers      map[served]*Handler
+	changed       bool          // the poller listens for others than these
+	tuned         chan struct{} // tells who renews that they are others
+	held          map[*Lease]*heldLease
+	stuck         map[follows]bool // streams whose body here has not come back; whether they were left to others
+	crashedLeases map[int16]int    // streams in hand on which a holder has crashed, by shard
 
-	room    *lease.Room // for bodies
+	room    *lease.Capacity // for bodies
 	lining  sync.Mutex
 	line    map[lease.Share][]*Lease // who waits for room
 	passed  bool                     // a look has passed over who waits
@@ -131,10 +131,10 @@ type Worker struct {
 // served names what is served: a reaction, in a workspace or in all.
 type served struct{ workspace, name string }
 
-// grip is a lease in hand, with how to tell its body that it is lost. since is
+// heldLease is a lease in hand, with how to tell its body that it is lost. since is
 // when it was taken or, once its body has begun, when that began with the event
 // at hand.
-type grip struct {
+type heldLease struct {
 	lost  func(error)
 	begun bool
 	since time.Time
@@ -154,8 +154,8 @@ const (
 	takeLimit = 128 // of one take
 	readLimit = 100 // events of a stream, of one read
 	ackLimit  = 256
-	// defaultParallel is how many bodies run at once.
-	defaultParallel = 16
+	// defaultConcurrency is how many bodies run at once.
+	defaultConcurrency = 16
 )
 
 // Add adds a reaction to serve.
@@ -217,7 +217,7 @@ func (w *Worker) topics() []string {
 	w.changed = false
 	topics := []string{w.topic()}
 	for key := range w.handlers {
-		topics = append(topics, store.MarkTopic(key.name))
+		topics = append(topics, store.DueTopic(key.name))
 	}
 	return topics
 }
@@ -251,16 +251,16 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 	w.rounds = make(map[int16]*round)
 	w.mu.Lock()
-	w.held, w.stuck, w.ends, w.tuned = make(map[*Lease]*grip), make(map[follows]bool), make(chan ending), make(chan struct{}, 1)
-	w.suspects = make(map[int16]int)
+	w.held, w.stuck, w.ends, w.tuned = make(map[*Lease]*heldLease), make(map[follows]bool), make(chan ending), make(chan struct{}, 1)
+	w.crashedLeases = make(map[int16]int)
 	w.mu.Unlock()
 	ended, unheld := make(chan struct{}), make(chan struct{})
 	var recording, renewing sync.WaitGroup
 	recording.Go(func() { w.record(ended) })
 	renewing.Go(func() { w.renew(unheld) })
-	w.batch = w.parallel()
+	w.batch = w.maxConcurrency()
 	w.line = make(map[lease.Share][]*Lease)
-	w.room = lease.NewRoom(w.parallel(), func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.topic()) })
+	w.room = lease.NewCapacity(w.maxConcurrency(), func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.topic()) })
 	if w.ByHandler {
 		w.room.ByHandler()
 	}
@@ -281,24 +281,24 @@ func (w *Worker) Run(ctx context.Context) {
 func (w *Worker) poll(serving context.Context) {
 	ctx, end := context.WithCancel(serving)
 	defer end()
-	p := wake.Poller{Hub: w.Hub, Topics: w.topics(), Log: w.Log, Needs: w.needs, Look: func(ctx context.Context) (bool, error) {
+	p := wake.Poller{Hub: w.Hub, Topics: w.topics(), Log: w.Log, WorkKinds: w.needs, Poll: func(ctx context.Context) (bool, error) {
 		if w.outdated() {
 			end()
 			return false, nil
 		}
-		return w.look(ctx, serving)
+		return w.pollOnce(ctx, serving)
 	}}
 	p.Run(ctx)
 }
 
-// look takes what there is to do, as far as there is room, and hands it out.
-func (w *Worker) look(ctx, serving context.Context) (found bool, err error) {
+// pollOnce takes what there is to do, as far as there is room, and hands it out.
+func (w *Worker) pollOnce(ctx, serving context.Context) (found bool, err error) {
 	shards, err := store.Shards(ctx, w.Engine)
 	if err != nil {
 		return false, err
 	}
 	for _, shard := range shards {
-		yes, err := w.lookAt(ctx, serving, shard)
+		yes, err := w.pollShard(ctx, serving, shard)
 		found = found || yes
 		if err != nil {
 			return found, err
@@ -307,7 +307,7 @@ func (w *Worker) look(ctx, serving context.Context) (found bool, err error) {
 	return found, nil
 }
 
-func (w *Worker) lookAt(ctx, serving context.Context, shard int16) (found bool, err error) {
+func (w *Worker) pollShard(ctx, serving context.Context, shard int16) (found bool, err error) {
 	names := w.names()
 	if len(names) == 0 {
 		return false, nil
@@ -321,13 +321,13 @@ func (w *Worker) lookAt(ctx, serving context.Context, shard int16) (found bool, 
 	if turns = w.inTurn(turns); len(turns) == 0 {
 		return more, nil
 	}
-	marks, err := at.gathering.Next(ctx, w.Engine, store.Place{Shard: shard}, turns)
+	marks, err := at.collector.Next(ctx, w.Engine, store.Partition{Shard: shard}, turns)
 	if err != nil {
 		return false, err
 	}
 	w.mu.Lock()
 	suspects := w.batch
-	for other, n := range w.suspects {
+	for other, n := range w.crashedLeases {
 		if other != shard && n > 0 { // a crash is to tell of one group, and the statement knows one shard
 			suspects = 0
 		}
@@ -337,11 +337,11 @@ func (w *Worker) lookAt(ctx, serving context.Context, shard int16) (found bool, 
 	if len(wanted) == 0 {
 		return marks || more, nil
 	}
-	leases, err := w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Share: (w.batch-1)/workspaces + 1, Suspects: suspects, All: true, Shard: shard})
+	leases, err := w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Share: (w.batch-1)/workspaces + 1, Crashed: suspects, All: true, Shard: shard})
 	if err != nil || len(leases) == 0 {
 		return marks || more, err
 	}
-	leases, err = w.fill(ctx, w.unwanted(w.leave(w.grip(leases))))
+	leases, err = w.fill(ctx, w.unwanted(w.leave(w.heldLease(leases))))
 	defer w.adapt(clock.Now())
 	w.enter(leases)
 	for w.begins(serving); w.waits() && w.room.Left() == 0 && w.room.Wait(ctx) == nil; { // those who still wait then have their share
@@ -365,7 +365,7 @@ func (w *Worker) take(ctx context.Context, a TakeArgs) ([]*Lease, error) {
 // looks.
 type round struct {
 	turns     lease.Round
-	gathering Gathering
+	collector Collector
 	busy      bool   // the last look found something
 	only      string // a workspace in which it did
 }
@@ -384,15 +384,15 @@ func (w *Worker) adapt(begun time.Time) {
 	case took < 100*time.Millisecond:
 		w.batch = min(2*w.batch, takeLimit)
 	case took > time.Second:
-		w.batch = max(w.batch/2, w.parallel())
+		w.batch = max(w.batch/2, w.maxConcurrency())
 	}
 }
 
-func (w *Worker) parallel() int {
-	if w.Parallel > 0 {
-		return w.Parallel
+func (w *Worker) maxConcurrency() int {
+	if w.MaxConcurrency > 0 {
+		return w.MaxConcurrency
 	}
-	return defaultParallel
+	return defaultConcurrency
 }
 
 // names are those of the reactions that are served and have room.
@@ -437,13 +437,13 @@ func (w *Worker) by(workspace, reaction string) *Handler {
 }
 
 // needs are the reactions that are served and have room.
-func (w *Worker) needs() []wake.Need { return wake.Needs(wake.Reaction, w.names()...) }
+func (w *Worker) needs() []wake.WorkKind { return wake.WorkKinds(wake.Reaction, w.names()...) }
 
 func (w *Worker) handler(l *Lease) *Handler { return l.by }
 
-// grip begins to keep leases. Those of a reaction that was dropped meanwhile are
+// heldLease begins to keep leases. Those of a reaction that was dropped meanwhile are
 // given back.
-func (w *Worker) grip(leases []*Lease) []*Lease {
+func (w *Worker) heldLease(leases []*Lease) []*Lease {
 	var dropped []*Lease
 	w.mu.Lock()
 	kept := slices.DeleteFunc(leases, func(l *Lease) bool {
@@ -451,9 +451,9 @@ func (w *Worker) grip(leases []*Lease) []*Lease {
 			dropped = append(dropped, l)
 			return true
 		}
-		w.held[l] = &grip{since: clock.Now()}
+		w.held[l] = &heldLease{since: clock.Now()}
 		if l.Group > 0 {
-			w.suspects[l.Shard]++
+			w.crashedLeases[l.Shard]++
 		}
 		w.trace("claimed", l, l.Watermark, nil)
 		return false
@@ -507,19 +507,19 @@ func (w *Worker) letGo(l *Lease) {
 	}
 	delete(w.held, l)
 	if l.Group > 0 {
-		w.suspects[l.Shard]--
+		w.crashedLeases[l.Shard]--
 	}
 }
 
 // fill reads the events of leases. Those of a read that fails are given back.
 func (w *Worker) fill(ctx context.Context, leases []*Lease) (filled []*Lease, err error) {
-	bySource := make(map[store.Marks][]*Lease)
+	bySource := make(map[store.EventTable][]*Lease)
 	for _, l := range leases {
 		source := w.handler(l).Source()
 		bySource[source] = append(bySource[source], l)
 	}
 	for source, some := range bySource {
-		failed := Fill(ctx, w.Engine, source, some, func(l *Lease) []string { return w.handler(l).names() }, readLimit)
+		failed := LoadEvents(ctx, w.Engine, source, some, func(l *Lease) []string { return w.handler(l).names() }, readLimit)
 		if failed != nil {
 			err = errors.Join(err, failed)
 			w.giveBack(some)
@@ -547,7 +547,7 @@ func (w *Worker) giveBack(leases []*Lease) {
 	}
 	for _, ends := range byShard {
 		ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
-		_, err := record(ctx, w.Engine, ackVerb, ends) // and waits for who has a row at this moment
+		_, err := ackBy(ctx, w.Engine, ackVerb, ends) // and waits for who has a row at this moment
 		cancel()
 		if err != nil {
 			w.Log.Warn("streams could not be given back, and will run out", "streams", len(ends), "error", err)
@@ -564,7 +564,7 @@ func (w *Worker) trace(what string, l *Lease, version int64, err error) {
 	if w.Trace == nil {
 		return
 	}
-	c := Crumb{What: what, Workspace: l.Workspace, Reaction: l.Reaction, Stream: l.Stream, Version: version}
+	c := TraceEvent{What: what, Workspace: l.Workspace, Reaction: l.Reaction, Stream: l.Stream, Version: version}
 	if err != nil {
 		c.Error = err.Error()
 	}

@@ -241,18 +241,18 @@ func takeByHand(t testing.TB, d holdfast.Doer, names ...string) []*reactions.Lea
 func takeSome(t testing.TB, d holdfast.Doer, limit, suspects int, names ...string) []*reactions.Lease {
 	t.Helper()
 	ctx := context.Background()
-	a := reactions.TakeArgs{Holder: "hand", Limit: limit, Suspects: suspects}
+	a := reactions.TakeArgs{Holder: "hand", Limit: limit, Crashed: suspects}
 	for _, n := range names {
 		a.Reactions = append(a.Reactions, reactions.Wanted{Name: n, Lease: time.Minute})
 	}
-	if _, err := reactions.Gather(ctx, store.DoerOf(d), store.Place{}, names); err != nil {
+	if _, err := reactions.CollectDue(ctx, store.DoerOf(d), store.Partition{}, names); err != nil {
 		t.Fatal(err)
 	}
 	leases, err := reactions.Take(ctx, store.DoerOf(d), a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := reactions.Fill(ctx, store.DoerOf(d), store.EventMarks, leases, func(*reactions.Lease) []string { return nil }, 100); err != nil {
+	if err := reactions.LoadEvents(ctx, store.DoerOf(d), store.StreamEvents, leases, func(*reactions.Lease) []string { return nil }, 100); err != nil {
 		t.Fatal(err)
 	}
 	return leases
@@ -281,7 +281,7 @@ func TestHowABodyEnds(t *testing.T) {
 				return errors.New("")
 			case "later":
 				if n < 3 {
-					return fmt.Errorf("wrapped: %w", stream.Later(time.Millisecond))
+					return fmt.Errorf("wrapped: %w", stream.Snooze(time.Millisecond))
 				}
 			}
 			return nil
@@ -296,7 +296,7 @@ func TestHowABodyEnds(t *testing.T) {
 			emit(t, hf, name, "a", "b", "c")
 		}
 		for i := range 20 {
-			if p := standsSo(t, hf, "r", fmt.Sprint("fine-", i), "is done", handled(2)); p.Failures+p.Deaths != 0 {
+			if p := standsSo(t, hf, "r", fmt.Sprint("fine-", i), "is done", handled(2)); p.Failures+p.Crashes != 0 {
 				t.Errorf("%+v", p)
 			}
 		}
@@ -331,7 +331,7 @@ func TestADeferralLasts(t *testing.T) {
 		var y diary
 		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 			if y.write(d) == 1 && d.Version == 2 {
-				return stream.Later(time.Hour)
+				return stream.Snooze(time.Hour)
 			}
 			return nil
 		}, stream.Options{}))
@@ -386,7 +386,7 @@ func TestAFailureKeepsWhatWentBefore(t *testing.T) {
 				hf := openNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 					n := y.write(d)
 					if commits {
-						d.Commit(writeOut(d, "w"))
+						d.WriteTx(writeOut(d, "w"))
 					}
 					if (d.Version == 4 || d.Version == 5 || d.Version == 7) && n < 3 {
 						return errors.New("no")
@@ -394,7 +394,7 @@ func TestAFailureKeepsWhatWentBefore(t *testing.T) {
 					return nil
 				}, stream.Options{Retries: 2, Backoff: lasting(20 * time.Millisecond)}))
 				var seen []string // one stream, so one at a time
-				engine.Of(hf).Reactions().Trace = func(c reactions.Crumb) {
+				engine.Of(hf).Reactions().Trace = func(c reactions.TraceEvent) {
 					if c.What == "failed" {
 						seen = append(seen, fmt.Sprint(c.Version))
 					}
@@ -537,7 +537,7 @@ func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 					if d.Version == 0 {
 						bodies.Add(1)
 					}
-					d.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+					d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 						if d.Version == 0 {
 							closures.Add(1)
 						}
@@ -550,7 +550,7 @@ func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 				}, stream.Options{Backoff: lasting(time.Millisecond)}))
 				emit(t, hf, "s", "a", "b")
 				p := standsSo(t, hf, "r", "s", "is done", handled(1))
-				if p.Failures != 0 || p.Deaths != 0 || p.Blocked {
+				if p.Failures != 0 || p.Crashes != 0 || p.Blocked {
 					t.Errorf("%+v", p)
 				}
 				wantOut(t, hf, "s", 2)
@@ -578,7 +578,7 @@ func TestACommitUnderALostHoldWritesNothing(t *testing.T) {
 				done, err := stream.Reset(context.Background(), other, stream.Filter{Reaction: "r"})
 				fenced.Store(err == nil && len(done.Touched) == 1 && len(done.Held) == 0)
 			}
-			d.Commit(writeOut(d, by))
+			d.WriteTx(writeOut(d, by))
 			return nil
 		}, stream.Options{Lease: 30 * time.Second}))
 		emit(t, hf, "s", "a")
@@ -598,7 +598,7 @@ func TestASlowBodyKeepsItsHold(t *testing.T) {
 		part := func() holdfast.Part {
 			return stream.React("r", stream.Select{Streams: "^s$"}, func(ctx context.Context, d *stream.Delivery) error {
 				ran.Add(1)
-				d.Commit(writeOut(d, "w"))
+				d.WriteTx(writeOut(d, "w"))
 				return clock.Wait(ctx, 3*lease)
 			}, stream.Options{Lease: lease})
 		}
@@ -606,7 +606,7 @@ func TestASlowBodyKeepsItsHold(t *testing.T) {
 		startNode(t, databaseAt(db), briskly, part())
 		emit(t, hf, "s", "a")
 		p := standsSo(t, hf, "r", "s", "is done", handled(0))
-		if wantOut(t, hf, "s", 1); ran.Load() != 1 || p.Deaths != 0 || p.Failures != 0 {
+		if wantOut(t, hf, "s", 1); ran.Load() != 1 || p.Crashes != 0 || p.Failures != 0 {
 			t.Errorf("it ran %d times: %+v", ran.Load(), p)
 		}
 	})
@@ -623,7 +623,7 @@ func TestABodyThatHangsLosesItsStream(t *testing.T) {
 		back := make(chan struct{}, 10)
 		part := func(by string) holdfast.Part {
 			return stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
-				d.Commit(writeOut(d, by))
+				d.WriteTx(writeOut(d, by))
 				if by == "hangs" {
 					hung <- struct{}{}
 					<-release
@@ -633,7 +633,7 @@ func TestABodyThatHangsLosesItsStream(t *testing.T) {
 			}, stream.Options{Lease: time.Second, Timeout: 500 * time.Millisecond})
 		}
 		room := briskly
-		room.Parallel = 1 // what hangs has no room to take it again, and hang again
+		room.MaxConcurrency = 1 // what hangs has no room to take it again, and hang again
 		one := startNode(t, databaseAt(db), room, part("hangs"))
 		t.Cleanup(free)
 		emit(t, one, "s", "a", "b")
@@ -666,7 +666,7 @@ func TestStoppingGivesEverythingBack(t *testing.T) {
 			part := func(body func(context.Context, *stream.Delivery) error) holdfast.Part {
 				return stream.React("r", stream.Select{}, body, stream.Options{Lease: 24 * time.Hour})
 			}
-			one := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour, Parallel: 4},
+			one := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour, MaxConcurrency: 4},
 				part(func(ctx context.Context, d *stream.Delivery) error {
 					if d.Version == 0 {
 						return nil
@@ -692,7 +692,7 @@ func TestStoppingGivesEverythingBack(t *testing.T) {
 			}
 			for i := range 12 {
 				name := fmt.Sprintf("s-%02d", i)
-				if p := positionOf(t, one, "r", name); p != nil && (p.Holder != "" || p.Failures+p.Deaths != 0) {
+				if p := positionOf(t, one, "r", name); p != nil && (p.Holder != "" || p.Failures+p.Crashes != 0) {
 					t.Errorf("after the stop: %+v", *p)
 				}
 			}
@@ -723,7 +723,7 @@ func TestAWorkerOutlivesItsServer(t *testing.T) {
 	hf := startNode(t, postgres.URL(server.URL()), briskly, stream.React("r", stream.Select{Streams: "^s"}, func(_ context.Context, d *stream.Delivery) error {
 		bodies.Add(1)
 		<-*gate.Load()
-		d.Commit(writeOut(d, "w"))
+		d.WriteTx(writeOut(d, "w"))
 		return nil
 	}, stream.Options{Lease: 2 * time.Second, Retries: 1000, Backoff: lasting(10 * time.Millisecond)}))
 	const streams, each = 8, 40
@@ -749,7 +749,7 @@ func TestAWorkerOutlivesItsServer(t *testing.T) {
 	}
 	for i := range streams {
 		standsSo(t, hf, "r", fmt.Sprint("s", i), "is done", handled(2*each-1))
-		if p := positionOf(t, hf, "r", fmt.Sprint("s", i)); p.Failures+p.Deaths != 0 || p.Blocked {
+		if p := positionOf(t, hf, "r", fmt.Sprint("s", i)); p.Failures+p.Crashes != 0 || p.Blocked {
 			t.Errorf("%+v", *p)
 		}
 		wantOut(t, hf, fmt.Sprint("s", i), 2*each)
@@ -828,7 +828,7 @@ func TestWhatWaitsBehindAHungBodyGoesToAnotherNode(t *testing.T) {
 				return nil
 			}, stream.Options{Lease: time.Second, Timeout: 300 * time.Millisecond})
 		}
-		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: 100 * time.Millisecond, Parallel: 1}, part(true))
+		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: 100 * time.Millisecond, MaxConcurrency: 1}, part(true))
 		emit(t, first, "a", "x")
 		emit(t, first, "b", "x")
 		first.start(t)
@@ -856,7 +856,7 @@ func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 			}
 			return nil
 		}, stream.Options{Lease: time.Second, Timeout: 300 * time.Millisecond}))
-		engine.Of(first).Reactions().Trace = func(c reactions.Crumb) {
+		engine.Of(first).Reactions().Trace = func(c reactions.TraceEvent) {
 			if c.What == "lost" {
 				lost <- struct{}{}
 			}
@@ -892,7 +892,7 @@ func TestAnOutageIsNoFailureOfItsEvent(t *testing.T) {
 		m := &meddler{Database: store.DatabaseOf(databaseAt(db)), command: "reactions.ack", after: once(nil),
 			before: once(func() error { return fault.New(fault.Unavailable, "down") })}
 		hf := startNode(t, store.HandleDatabase(m), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
-			d.Commit(writeOut(d, "w"))
+			d.WriteTx(writeOut(d, "w"))
 			return nil
 		}, stream.Options{Retries: stream.Never, Backoff: lasting(time.Millisecond)}))
 		emit(t, hf, "s", "a")

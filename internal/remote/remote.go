@@ -25,13 +25,13 @@ type Source interface {
 	// Offer tells what the source has for a claim. It is called outside of a transaction.
 	Offer(context.Context, Claim) (Offer, error)
 	// Complete ends a task that is done. Under the epoch that ended it, it answers the same again.
-	Complete(context.Context, Hold, Result) (Ended, error)
+	Complete(context.Context, Lease, Result) (Ended, error)
 	// Fail ends a task that is not done, with the same promise.
-	Fail(context.Context, Hold, Failure) (Ended, error)
+	Fail(context.Context, Lease, Failure) (Ended, error)
 	// Renew extends the lease of a task.
-	Renew(context.Context, Hold, time.Duration) (Renewed, error)
+	Renew(context.Context, Lease, time.Duration) (Renewed, error)
 	// Effect journals an effect of a task: it begins the effect, or says what became of it.
-	Effect(context.Context, Hold, Effect) (EffectState, error)
+	Effect(context.Context, Lease, Effect) (EffectState, error)
 }
 
 // Claim is what a worker asks for.
@@ -46,9 +46,9 @@ type Claim struct {
 
 // Offer is what a source has for a claim.
 type Offer struct {
-	Topics []string    // what is woken when there may be something
-	Held   string      // the kind of leases that end first, where they have expired
-	Due    []wake.Need // what Take finds something of
+	Topics []string        // what is woken when there may be something
+	Leased string          // the kind of leases that end first, where they have expired
+	Due    []wake.WorkKind // what Take finds something of
 	Take   func(ctx context.Context, d store.Doer, limit int) ([]Task, error)
 }
 
@@ -95,8 +95,8 @@ func (t *Task) size() int {
 	return n
 }
 
-// Hold names a task that was given out, and the epoch of its lease.
-type Hold struct {
+// Lease names a task that was given out, and the epoch of its lease.
+type Lease struct {
 	ID    string
 	Epoch int64
 }
@@ -204,7 +204,7 @@ func OrNull(doc []byte) []byte {
 type NoEffects struct{}
 
 // Effect refuses.
-func (NoEffects) Effect(context.Context, Hold, Effect) (EffectState, error) {
+func (NoEffects) Effect(context.Context, Lease, Effect) (EffectState, error) {
 	return EffectState{}, fault.New(fault.Validation, "effects are those of actions and of steps of runs: an event or an item is repeated, under the same idempotencyKey, until it is done")
 }
 

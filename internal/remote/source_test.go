@@ -79,13 +79,13 @@ func work(t *testing.T, ctx context.Context, hf *holdfast.Engine) {
 		if _, err = l.Fire(ctx, e, id, "do", "admin", lifecycleengine.FireOptions{}); fault.CodeOf(err) != fault.ActionFailed { // it waits for a worker
 			t.Fatal("fired", err)
 		}
-		_, _, err = runengine.LocalOf(e).Desk.Start(ctx, e, runengine.Start{Definition: def.ID()})
+		_, _, err = runengine.LocalOf(e).Executor.Start(ctx, e, runengine.Start{Definition: def.ID()})
 		ok("the run", err)
 		items = append(items, batchengine.Work{Key: id, Input: []byte(`{}`)})
 	}
 	_, err = batch.PutWallet(ctx, hf, "w", false)
 	ok("the wallet", err)
-	_, err = batchengine.Create(ctx, e, batchengine.New{ID: "b", Wallet: "w", Handler: "Do", Parallel: 3, Items: items})
+	_, err = batchengine.Create(ctx, e, batchengine.New{ID: "b", Wallet: "w", Handler: "Do", MaxConcurrency: 3, Items: items})
 	ok("the batch", err)
 }
 
@@ -94,7 +94,7 @@ func sources(e *engine.Engine) []remote.Source {
 		lifecycleengine.Remote{Engine: e},
 		&reactions.Remote{Engine: e, Log: e.Log(), After: lifecycleengine.After{Engine: e}},
 		&batchengine.Remote{Engine: e},
-		&runengine.Remote{Engine: e, Desk: runengine.LocalOf(e).Desk, Node: e.Node(), Log: e.Log()},
+		&runengine.Remote{Engine: e, Executor: runengine.LocalOf(e).Executor, Node: e.Node(), Log: e.Log()},
 	}
 }
 
@@ -112,7 +112,7 @@ func TestEverySourceKeepsTheContract(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(o.Topics) == 0 || len(o.Due) == 0 || o.Held == "" {
+				if len(o.Topics) == 0 || len(o.Due) == 0 || o.Leased == "" {
 					t.Fatalf("it offers %+v", o)
 				}
 				taken, err := o.Take(ctx, e, 1)
@@ -128,7 +128,7 @@ func TestEverySourceKeepsTheContract(t *testing.T) {
 					t.Errorf("%s: source %d says that it owns it: %v", first.Kind, j, other.Owns(first.ID))
 				}
 			}
-			h, done := remote.Hold{ID: first.ID, Epoch: first.Epoch}, remote.Result{Output: json.RawMessage(`{"ok":true}`)}
+			h, done := remote.Lease{ID: first.ID, Epoch: first.Epoch}, remote.Result{Output: json.RawMessage(`{"ok":true}`)}
 			late := h
 			late.Epoch++
 			if _, err := s.Complete(ctx, late, done); fault.CodeOf(err) != fault.LeaseLost {
@@ -149,7 +149,7 @@ func TestEverySourceKeepsTheContract(t *testing.T) {
 			if second.ID == first.ID {
 				t.Errorf("%s is given out after its end", first.Kind)
 			}
-			h = remote.Hold{ID: second.ID, Epoch: second.Epoch}
+			h = remote.Lease{ID: second.ID, Epoch: second.Epoch}
 			failed, err := s.Fail(ctx, h, remote.Failure{Message: "no paper", Final: true})
 			same, twice := s.Fail(ctx, h, remote.Failure{Message: "no paper", Final: true})
 			if err != nil || twice != nil || failed.Status != same.Status {
@@ -166,7 +166,7 @@ func TestEverySourceKeepsTheContract(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	}, elsewhere{}, run.Serve(), batch.Keep())
+	}, elsewhere{}, run.Serve(), batch.Maintenance())
 }
 
 // fake gives out tasks of one kind, so many of so many bytes.
@@ -179,7 +179,7 @@ type fake struct {
 }
 
 func (f fake) Offer(context.Context, remote.Claim) (remote.Offer, error) {
-	return remote.Offer{Held: "held/" + f.kind, Due: []wake.Need{{Kind: f.kind}}, Take: func(_ context.Context, _ store.Doer, limit int) (all []remote.Task, err error) {
+	return remote.Offer{Leased: "held/" + f.kind, Due: []wake.WorkKind{{Kind: f.kind}}, Take: func(_ context.Context, _ store.Doer, limit int) (all []remote.Task, err error) {
 		for ; *f.left > 0 && len(all) < limit; *f.left-- {
 			all = append(all, remote.Task{Kind: f.kind, Input: make([]byte, f.size)})
 		}
@@ -192,10 +192,10 @@ func (f fake) Offer(context.Context, remote.Claim) (remote.Offer, error) {
 func TestOffersAreTakenInTurn(t *testing.T) {
 	take := func(d store.Doer, limit int, all ...fake) (kinds []string, err error) {
 		var list []remote.Source
-		due := make(map[wake.Need]bool)
+		due := make(map[wake.WorkKind]bool)
 		for _, f := range all {
 			list = append(list, f)
-			due[wake.Need{Kind: f.kind}] = true
+			due[wake.WorkKind{Kind: f.kind}] = true
 		}
 		s := remote.NewSources(list...)
 		for range all {

@@ -56,16 +56,16 @@ func (o Offers) Topics() (topics []string) {
 }
 
 // Needs are what there must be for [Offers.Take] to find anything.
-func (o Offers) Needs() (needs []wake.Need) {
+func (o Offers) Needs() (needs []wake.WorkKind) {
 	for _, x := range o.all {
-		needs = append(append(needs, wake.Need{Kind: x.Held}), x.Due...)
+		needs = append(append(needs, wake.WorkKind{Kind: x.Leased}), x.Due...)
 	}
 	return needs
 }
 
 // Take takes tasks of what is due; in a transaction of the first source alone that has any. What
 // was taken outside of one is held, and returned also where a later source fails.
-func (o Offers) Take(ctx context.Context, d store.Doer, due map[wake.Need]bool, limit int) (all []Task, err error) {
+func (o Offers) Take(ctx context.Context, d store.Doer, due map[wake.WorkKind]bool, limit int) (all []Task, err error) {
 	_, whole := d.(*store.Tx)
 	first := int(o.turns.Add(1) % int64(len(o.all)))
 	for i := range o.all { // each source is first in its turn, so that none starves behind the others
@@ -73,7 +73,7 @@ func (o Offers) Take(ctx context.Context, d store.Doer, due map[wake.Need]bool, 
 		if len(all) >= limit || whole && len(all) > 0 {
 			break
 		}
-		if !slices.ContainsFunc(x.Due, func(n wake.Need) bool { return due[n] }) {
+		if !slices.ContainsFunc(x.Due, func(n wake.WorkKind) bool { return due[n] }) {
 			continue
 		}
 		if all, err = x.some(ctx, d, all, limit); err != nil {

@@ -37,7 +37,7 @@ func URLs(ctx context.Context, d store.Doer) (map[string]bool, error) {
 	}
 	names := make(map[string]bool)
 	for _, shard := range shards {
-		all, err := urlsVerb.DoAt(ctx, d, store.Place{Shard: shard}, struct{}{})
+		all, err := urlsVerb.DoAt(ctx, d, store.Partition{Shard: shard}, struct{}{})
 		if err != nil {
 			return nil, err
 		}

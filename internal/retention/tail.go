@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Told is an event of some history, as those are told who watch a workspace. ID and N
+// HistoryEvent is an event of some history, as those are told who watch a workspace. ID and N
 // name it; the ids grow with the nodes' time.
-type Told struct {
+type HistoryEvent struct {
 	ID string // 32 hexadecimal digits
 	N  int64
 	events.Event
@@ -26,7 +26,7 @@ type tailArgs struct {
 }
 
 var tailVerb = store.VerbOf[tailArgs](store.Decl{Name: "history.tail", Lane: store.Read}, nil,
-	store.Each(func(t *Told) []any {
+	store.Each(func(t *HistoryEvent) []any {
 		return []any{&t.ID, &t.N, &t.Stream, &t.Version, &t.Name, &t.Data, &t.Correlation, &t.Causation, &t.Actor, &t.At}
 	}))
 
@@ -34,7 +34,7 @@ var tailVerb = store.VerbOf[tailArgs](store.Decl{Name: "history.tail", Lane: sto
 // order of ids. That is nearly the order of time, but a transaction that commits late
 // comes with a small id: who wants all of it looks a while back ([Back]), and knows what
 // he has seen.
-func Tail(ctx context.Context, d store.Doer, after string, n int64, limit int) ([]Told, error) {
+func Tail(ctx context.Context, d store.Doer, after string, n int64, limit int) ([]HistoryEvent, error) {
 	return tailVerb.Do(ctx, d, tailArgs{after, n, limit})
 }
 

@@ -46,7 +46,7 @@ type started struct {
 }
 
 var (
-	moveVerb = store.NewVerb(store.Decl{Name: "runs.move", Group: true, Marks: store.HistoryMarks},
+	moveVerb = store.NewVerb(store.Decl{Name: "runs.move", Group: true, Events: store.HistoryEvents},
 		func(a moveArgs) []string { return []string{row(a.run)} },
 		func(a moveArgs, args *store.Args) {
 			args.Text("run", a.run)
@@ -62,12 +62,12 @@ var (
 		func(m *moved, r store.Row) error {
 			m.applied = r.Applied()
 			return r.Scan(&m.version, &m.until, &m.now)
-		}).Told(func(a moveArgs, k store.Mark) moved {
+		}).RecoverWith(func(a moveArgs, k store.CommitProof) moved {
 		return moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}
 	}).
-		Waking(func(a moveArgs) []string { return append(a.wakes, Progress(a.run)) }).
-		Emitting(func(a moveArgs) store.Emission { return emits(a.run, a.names) })
-	startVerb = store.NewVerb(store.Decl{Name: "runs.start", Group: true, Marks: store.HistoryMarks},
+		Wakes(func(a moveArgs) []string { return append(a.wakes, Progress(a.run)) }).
+		Emits(func(a moveArgs) store.Emission { return emits(a.run, a.names) })
+	startVerb = store.NewVerb(store.Decl{Name: "runs.start", Group: true, Events: store.HistoryEvents},
 		func(a startArgs) []string {
 			if a.key != "" {
 				return []string{"run-key/" + a.key}
@@ -86,11 +86,11 @@ var (
 		func(s *started, r store.Row) error {
 			s.applied = r.Applied()
 			return r.Scan(&s.run, &s.version, &s.until, &s.now)
-		}).Told(func(a startArgs, k store.Mark) started {
+		}).RecoverWith(func(a startArgs, k store.CommitProof) started {
 		return started{true, a.run, moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}}
 	}).
-		Waking(func(a startArgs) []string { return append(a.wakes, Progress(a.run)) }).
-		Emitting(func(a startArgs) store.Emission { return emits(a.run, a.names) })
+		Wakes(func(a startArgs) []string { return append(a.wakes, Progress(a.run)) }).
+		Emits(func(a startArgs) store.Emission { return emits(a.run, a.names) })
 )
 
 func emits(run string, names []string) store.Emission {
@@ -98,7 +98,7 @@ func emits(run string, names []string) store.Emission {
 }
 
 // apply puts a plan into force.
-func apply(ctx context.Context, d store.Doer, l *Live, c *course, by Taker) (moved, error) {
+func apply(ctx context.Context, d store.Doer, l *ClaimedStep, c *planner, by Taker) (moved, error) {
 	text, err := c.sealed()
 	if err != nil {
 		return moved{}, err
@@ -108,7 +108,7 @@ func apply(ctx context.Context, d store.Doer, l *Live, c *course, by Taker) (mov
 		held = min(by.Lease, time.Duration(c.added.Timeout)*time.Millisecond)
 	}
 	since := clock.OfMachine()
-	m, err := moveVerb.DoAt(ctx, d, l.place(), moveArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
+	m, err := moveVerb.DoAt(ctx, d, l.partition(), moveArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
 		holder: by.Holder, lease: by.Lease, plan: text, names: c.names(), wakes: c.wakes, held: held})
 	m.since = since
 	return m, err
@@ -116,8 +116,8 @@ func apply(ctx context.Context, d store.Doer, l *Live, c *course, by Taker) (mov
 
 // after is how a run stands when a plan is in force: with the step that it took, or that it
 // was about.
-func (c *course) after(l *Live, m moved) Live {
-	next := Live{Shard: l.Shard, Run: c.run, Step: c.step}
+func (c *planner) after(l *ClaimedStep, m moved) ClaimedStep {
+	next := ClaimedStep{Shard: l.Shard, Run: c.run, Step: c.step}
 	next.Run.Version = m.version
 	next.Run.memo = c.plan.Run.Memo
 	next.since = m.since
@@ -127,7 +127,7 @@ func (c *course) after(l *Live, m moved) Live {
 		next.Step = Step{Name: a.Name, Visit: a.Visit, N: a.N, Type: workflow.Type(a.Type), Handler: a.Handler, Status: a.Status, Input: a.Input, Attempts: a.Attempts,
 			Epoch: 1, Until: m.until, Timeout: time.Duration(a.Timeout) * time.Millisecond, Begun: a.Begun, Safety: a.Safety, Unknown: a.Unknown}
 		next.taken = true
-	case c.plan.Touch != nil && c.plan.Touch.Hold == "take":
+	case c.plan.Touch != nil && c.plan.Touch.Lease == "take":
 		next.Step.Epoch++
 		if c.plan.Body != nil {
 			next.Step.Begun++

@@ -27,9 +27,9 @@ var (
 			args.Text("handlers", a.handlers)
 			args.Int("limit", int64(a.limit))
 			args.Text("kind", a.kind)
-		}, scanLive)
+		}, scanClaimedStep)
 	expiredVerb = store.NewVerb(store.Decl{Name: "runs.expired", Lane: store.Read}, nil,
-		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) }, scanLive)
+		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) }, scanClaimedStep)
 	oldVerb = store.NewVerb(store.Decl{Name: "runs.old", Lane: store.Read}, nil,
 		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(all *[][2]string, r store.Row) error {
@@ -38,7 +38,7 @@ var (
 			*all = append(*all, one)
 			return err
 		})
-	dropVerb = store.NewVerb(store.Decl{Name: "runs.drop", Repeat: true},
+	dropVerb = store.NewVerb(store.Decl{Name: "runs.drop", Idempotent: true},
 		func(id string) []string { return []string{row(id)} },
 		func(id string, args *store.Args) { args.Text("run", id) },
 		func(gone *bool, r store.Row) error {
@@ -76,7 +76,7 @@ func (a Ask) check() error {
 }
 
 // Ready returns steps that are due, with their runs.
-func Ready(ctx context.Context, d store.Doer, at store.Place, handlers []string, kind string, limit int) ([]Live, error) {
+func Ready(ctx context.Context, d store.Doer, at store.Partition, handlers []string, kind string, limit int) ([]ClaimedStep, error) {
 	names, err := json.Marshal(handlers)
 	if err != nil {
 		return nil, err
@@ -94,9 +94,9 @@ var turns = lease.NewTurns("runs.turns")
 // Finder finds steps that are due, in all workspaces of a shard, each of which has its turn, and in it each handler. Not
 // safe for concurrent use.
 type Finder struct {
-	Order  *lease.Order
-	Room   *lease.Room // if set, what has no room is left out
-	rounds map[int16]*lease.Round
+	Order    *lease.Order
+	Capacity *lease.Capacity // if set, what has no room is left out
+	rounds   map[int16]*lease.Round
 }
 
 // Where there is more than one look reads, it looks in fewTurns workspaces, for leastOfEach steps in each at the least.
@@ -104,17 +104,17 @@ const fewTurns, leastOfEach = 32, 2
 
 // Find returns steps of some handlers, about limit: those that have waited longest or, where there are more, some of each
 // workspace and handler. Each workspace has one before any has another. more says that it is worth to look again.
-func (f *Finder) Find(ctx context.Context, d store.Doer, at store.Place, handlers []string, kind string, limit int) (all []Live, more bool, err error) {
+func (f *Finder) Find(ctx context.Context, d store.Doer, at store.Partition, handlers []string, kind string, limit int) (all []ClaimedStep, more bool, err error) {
 	all, err = Ready(ctx, d, at, handlers, kind, limit)
 	if err != nil {
 		return nil, false, err
 	}
 	// Many ask for the same at once: each begins elsewhere.
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	if at.Workspace == "" && len(all) >= limit && (!store.Alone(d) || f.Room != nil && f.Room.Handlers()) {
+	if at.Workspace == "" && len(all) >= limit && (!store.Alone(d) || f.Capacity != nil && f.Capacity.Handlers()) {
 		all, more, err = f.each(ctx, d, at.Shard, wanted{handlers, kind, limit}, all)
 	}
-	lease.InTurn(f.Order, all, func(l Live) string { return l.Run.Workspace })
+	lease.InTurn(f.Order, all, func(l ClaimedStep) string { return l.Run.Workspace })
 	return all, more, err
 }
 
@@ -126,7 +126,7 @@ type wanted struct {
 }
 
 // each looks in each workspace that has its turn; all is what it has found without.
-func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, all []Live) (_ []Live, more bool, err error) {
+func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, all []ClaimedStep) (_ []ClaimedStep, more bool, err error) {
 	if f.rounds == nil {
 		f.rounds = make(map[int16]*lease.Round)
 	}
@@ -134,8 +134,8 @@ func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, 
 		f.rounds[shard] = &lease.Round{Kind: w.kind}
 	}
 	var shut []string
-	if f.Room != nil {
-		shut = f.Room.ShutWorkspaces()
+	if f.Capacity != nil {
+		shut = f.Capacity.ShutWorkspaces()
 	}
 	due, err := f.rounds[shard].Next(ctx, d, turns, shard, w.handlers, shut)
 	if err != nil {
@@ -146,7 +146,7 @@ func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, 
 		return all, false, nil
 	}
 	due = slices.DeleteFunc(due, func(t lease.Turn) bool {
-		return f.Room != nil && f.Room.Full(lease.Share{Workspace: t.Workspace, Handler: t.Name})
+		return f.Capacity != nil && f.Capacity.Full(lease.Share{Workspace: t.Workspace, Handler: t.Name})
 	})
 	lease.InTurn(f.Order, due, func(t lease.Turn) string { return t.Workspace })
 	few := make(map[string]bool)
@@ -161,7 +161,7 @@ func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, 
 			more = true
 			continue
 		}
-		some, err := Ready(ctx, d, store.Place{Shard: shard, Workspace: t.Workspace}, []string{t.Name}, w.kind, max(w.limit/len(due), leastOfEach))
+		some, err := Ready(ctx, d, store.Partition{Shard: shard, Workspace: t.Workspace}, []string{t.Name}, w.kind, max(w.limit/len(due), leastOfEach))
 		if err != nil {
 			return nil, false, err
 		}
@@ -174,16 +174,16 @@ func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, 
 }
 
 // TakeDue takes up to a.Limit steps that are due, for somebody elsewhere.
-func (k *Desk) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Live, err error) {
+func (k *Executor) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []ClaimedStep, err error) {
 	if a.Lease == 0 {
-		a.Lease = lease.Lease
+		a.Lease = lease.DefaultDuration
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	at := store.Place{Shard: a.Shard}
+	at := store.Partition{Shard: a.Shard}
 	if !a.All {
-		if at, err = d.Place(ctx, store.Read); err != nil {
+		if at, err = d.Partition(ctx, store.Read); err != nil {
 			return nil, err
 		}
 	}
@@ -199,7 +199,7 @@ func (k *Desk) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Live, 
 	rand.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
 	_, whole := d.(*store.Tx)
 	if whole { // or, where all are locked until the end, in one order
-		slices.SortFunc(ready, func(a, b Live) int { return strings.Compare(a.Run.ID, b.Run.ID) })
+		slices.SortFunc(ready, func(a, b ClaimedStep) int { return strings.Compare(a.Run.ID, b.Run.ID) })
 	}
 	var failed error
 	for i := range ready {
@@ -232,7 +232,7 @@ const sweepLimit = 500
 
 // Expire ends the holds that have run out, each as a death of its holder, and returns how
 // many: in a workspace, or in all on a shard.
-func (k *Desk) Expire(ctx context.Context, d store.Doer, at store.Place) (freed int, err error) {
+func (k *Executor) Expire(ctx context.Context, d store.Doer, at store.Partition) (freed int, err error) {
 	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {
 		return 0, err
@@ -241,7 +241,7 @@ func (k *Desk) Expire(ctx context.Context, d store.Doer, at store.Place) (freed 
 	for i := range all {
 		l := &all[i]
 		l.Shard = at.Shard
-		_, ended, err := k.once(ctx, d, l, Taker{}, (*course).died)
+		_, ended, err := k.once(ctx, d, l, Taker{}, (*planner).died)
 		if failed = errors.Join(failed, err); ended {
 			freed++
 		}
@@ -251,7 +251,7 @@ func (k *Desk) Expire(ctx context.Context, d store.Doer, at store.Place) (freed 
 
 // Prune deletes runs whose time is over, in a workspace, or in all on a shard, and returns
 // how many.
-func Prune(ctx context.Context, d store.Doer, at store.Place) (n int, err error) {
+func Prune(ctx context.Context, d store.Doer, at store.Partition) (n int, err error) {
 	all, err := oldVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {
 		return 0, err

@@ -16,7 +16,7 @@ import (
 // How steps end, and the next begin.
 
 // completed ends the step well, and goes on.
-func (c *course) completed(output, patch json.RawMessage, target string) error {
+func (c *planner) completed(output, patch json.RawMessage, target string) error {
 	if len(patch) > 0 {
 		state, err := strictjson.Merge(c.run.State, patch)
 		if err != nil {
@@ -27,13 +27,13 @@ func (c *course) completed(output, patch json.RawMessage, target string) error {
 	c.touch(Completed, func(t *touch) { t.Output, t.Error, t.Next = output, nil, &target })
 	c.remember(c.step.Name, Completed, c.step.Visit, output, "")
 	c.awake()
-	c.tellStep("stepCompleted", c.step.Name, c.step.Visit, map[string]any{"next": target})
+	c.emitStep("stepCompleted", c.step.Name, c.step.Visit, map[string]any{"next": target})
 	c.goOn(target)
 	return nil
 }
 
 // lost ends the step badly, for good, and goes on where the definition says.
-func (c *course) lost(message, target string) {
+func (c *planner) lost(message, target string) {
 	if target == "" {
 		target = c.spec().OnFailure
 	}
@@ -42,12 +42,12 @@ func (c *course) lost(message, target string) {
 	if target != "" || c.run.CancelRequested {
 		c.awake()
 	}
-	c.tellStep("stepFailed", c.step.Name, c.step.Visit, map[string]any{"error": message})
+	c.emitStep("stepFailed", c.step.Name, c.step.Visit, map[string]any{"error": message})
 	c.goOn(target)
 }
 
 // goOn goes on with a step, or to the end; unless the run is paused, or is to be cancelled.
-func (c *course) goOn(target string) {
+func (c *planner) goOn(target string) {
 	switch {
 	case c.run.CancelRequested:
 		c.cancelled()
@@ -61,13 +61,13 @@ func (c *course) goOn(target string) {
 
 // enter goes on with a step: through those that need nobody, to one that somebody does or
 // that something is waited for at, or to the end.
-func (c *course) enter(target string) {
+func (c *planner) enter(target string) {
 	for range spins {
 		if target == workflow.End {
 			c.to(Completed)
 			c.plan.Run.Output = c.memo.Last
 			c.run.Output = c.memo.Last
-			c.tell("completed", nil)
+			c.emit("completed", nil)
 			return
 		}
 		var more bool
@@ -79,7 +79,7 @@ func (c *course) enter(target string) {
 }
 
 // visit begins a step, and says where to go on if that is known already.
-func (c *course) visit(name string) (target string, more bool) {
+func (c *planner) visit(name string) (target string, more bool) {
 	i := c.def.Find(name)
 	if i < 0 || c.memo.N >= MaxVisits {
 		message := fmt.Sprintf("it has taken %d steps, which is all that a run may", MaxVisits)
@@ -106,11 +106,11 @@ func (c *course) visit(name string) (target string, more bool) {
 }
 
 // spoilt is a step that cannot begin: what the definition says of it cannot be worked out.
-func (c *course) spoilt(s *workflow.Step, a addStep, err error) (target string, more bool) {
+func (c *planner) spoilt(s *workflow.Step, a addStep, err error) (target string, more bool) {
 	message := lease.Plain(err.Error())
 	a.Status, a.Error, a.Next, a.Over, a.Held, a.Due, a.At, a.Wait, a.Signal, a.Handler = Failed, &message, &s.OnFailure, true, false, nil, nil, nil, nil, ""
 	c.started(a)
-	c.tellStep("stepFailed", a.Name, a.Visit, map[string]any{"error": message})
+	c.emitStep("stepFailed", a.Name, a.Visit, map[string]any{"error": message})
 	c.plan.Add = append(c.plan.Add, a)
 	c.remember(a.Name, Failed, a.Visit, nil, message)
 	if s.OnFailure != "" {
@@ -122,13 +122,13 @@ func (c *course) spoilt(s *workflow.Step, a addStep, err error) (target string, 
 }
 
 // started tells that a step begins; the run does not wait any more.
-func (c *course) started(a addStep) {
+func (c *planner) started(a addStep) {
 	c.to(Running)
-	c.tellStep("stepStarted", a.Name, a.Visit, nil)
+	c.emitStep("stepStarted", a.Name, a.Visit, nil)
 }
 
 // begin works out how a step begins. Where it is over at once, it says where to go on.
-func (c *course) begin(s *workflow.Step, a *addStep) (target string, err error) {
+func (c *planner) begin(s *workflow.Step, a *addStep) (target string, err error) {
 	switch s.Type {
 	case workflow.Condition:
 		return c.decide(s, a)
@@ -144,7 +144,7 @@ func (c *course) begin(s *workflow.Step, a *addStep) (target string, err error) 
 	return "", c.work(s, a)
 }
 
-func (c *course) decide(s *workflow.Step, a *addStep) (target string, err error) {
+func (c *planner) decide(s *workflow.Step, a *addStep) (target string, err error) {
 	x, err := workflow.Compile(s.If)
 	if err != nil {
 		return "", err
@@ -160,7 +160,7 @@ func (c *course) decide(s *workflow.Step, a *addStep) (target string, err error)
 	a.Status, a.Next, a.Over = Completed, &target, true
 	a.Output, _ = json.Marshal(map[string]bool{"result": yes}) // of a bool, it does not fail
 	c.started(*a)
-	c.tellStep("stepCompleted", a.Name, a.Visit, map[string]any{"result": yes})
+	c.emitStep("stepCompleted", a.Name, a.Visit, map[string]any{"result": yes})
 	last := c.memo.Last
 	c.remember(a.Name, Completed, a.Visit, a.Output, "")
 	c.memo.Last = last
@@ -168,14 +168,14 @@ func (c *course) decide(s *workflow.Step, a *addStep) (target string, err error)
 }
 
 // rest is a step that waits from the start.
-func (c *course) rest(a *addStep) {
+func (c *planner) rest(a *addStep) {
 	a.Status = Waiting
 	c.started(*a)
 	c.to(Waiting)
-	c.tellStep("stepWaiting", a.Name, a.Visit, nil)
+	c.emitStep("stepWaiting", a.Name, a.Visit, nil)
 }
 
-func (c *course) sleep(s *workflow.Step, a *addStep) error {
+func (c *planner) sleep(s *workflow.Step, a *addStep) error {
 	if len(s.Until) == 0 {
 		a.Due = ms(s.Duration)
 		c.soon(s.Duration)
@@ -218,7 +218,7 @@ func timeOf(v json.RawMessage) (time.Time, error) {
 }
 
 // await waits for somebody, for as long as the step says.
-func (c *course) await(s *workflow.Step, a *addStep) {
+func (c *planner) await(s *workflow.Step, a *addStep) {
 	if s.Timeout > 0 {
 		a.Due, a.Wait = ms(s.Timeout), ms(s.Timeout)
 		c.soon(s.Timeout)
@@ -227,7 +227,7 @@ func (c *course) await(s *workflow.Step, a *addStep) {
 	c.rest(a)
 }
 
-func (c *course) approve(s *workflow.Step, a *addStep) error {
+func (c *planner) approve(s *workflow.Step, a *addStep) error {
 	v, err := workflow.Render(s.Prompt, c.env())
 	if err != nil {
 		return err
@@ -247,7 +247,7 @@ func (c *course) approve(s *workflow.Step, a *addStep) error {
 }
 
 // work is a step that somebody does.
-func (c *course) work(s *workflow.Step, a *addStep) (err error) {
+func (c *planner) work(s *workflow.Step, a *addStep) (err error) {
 	if a.Input, err = c.input(s); err != nil {
 		return err
 	}
@@ -262,8 +262,8 @@ func (c *course) work(s *workflow.Step, a *addStep) (err error) {
 	default:
 		a.Handler = s.Handler
 	}
-	if c.mine != nil && c.added == nil {
-		if h, mine := c.mine(a.Handler); mine {
+	if c.local != nil && c.added == nil {
+		if h, mine := c.local(a.Handler); mine {
 			h = h.of(s)
 			a.Status, a.Held, a.Attempts, a.Safety, a.Unknown, a.Timeout = Running, true, 1, h.Safety, h.Unknown, *ms(h.Timeout)
 			if h.Safety == opaque {

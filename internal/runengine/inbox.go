@@ -73,7 +73,7 @@ type approvalsArgs struct {
 }
 
 var (
-	signalVerb = store.NewVerb(store.Decl{Name: "runs.signal", Marks: store.HistoryMarks},
+	signalVerb = store.NewVerb(store.Decl{Name: "runs.signal", Events: store.HistoryEvents},
 		func(a Signal) []string { return []string{row(a.Run)} },
 		func(a Signal, args *store.Args) {
 			args.Text("run", a.Run)
@@ -84,10 +84,10 @@ var (
 		func(s *signalled, r store.Row) error {
 			s.applied = r.Applied()
 			return r.Scan(&s.status, &s.kind, &s.payload, &s.version)
-		}).Told(func(_ Signal, m store.Mark) signalled { return signalled{applied: true, version: m.Version} }).
-		Waking(func(a Signal) []string { return []string{Topic(""), Progress(a.Run)} }).
-		Emitting(func(a Signal) store.Emission { return emits(a.Run, []string{"signalled"}) })
-	decideVerb = store.NewVerb(store.Decl{Name: "runs.decide", Marks: store.HistoryMarks},
+		}).RecoverWith(func(_ Signal, m store.CommitProof) signalled { return signalled{applied: true, version: m.Version} }).
+		Wakes(func(a Signal) []string { return []string{Topic(""), Progress(a.Run)} }).
+		Emits(func(a Signal) store.Emission { return emits(a.Run, []string{"signalled"}) })
+	decideVerb = store.NewVerb(store.Decl{Name: "runs.decide", Events: store.HistoryEvents},
 		func(a decideArgs) []string { return []string{row(a.run)} },
 		func(a decideArgs, args *store.Args) {
 			args.Text("approval", a.id(approvalPrefix))
@@ -100,9 +100,9 @@ var (
 		func(d *decided, r store.Row) error {
 			d.applied = r.Applied()
 			return r.Scan(&d.status, &d.version)
-		}).Told(func(a decideArgs, m store.Mark) decided { return decided{true, a.decision, m.Version} }).
-		Waking(func(a decideArgs) []string { return []string{Topic(""), Progress(a.run)} }).
-		Emitting(func(a decideArgs) store.Emission { return emits(a.run, []string{"approvalDecided"}) })
+		}).RecoverWith(func(a decideArgs, m store.CommitProof) decided { return decided{true, a.decision, m.Version} }).
+		Wakes(func(a decideArgs) []string { return []string{Topic(""), Progress(a.run)} }).
+		Emits(func(a decideArgs) store.Emission { return emits(a.run, []string{"approvalDecided"}) })
 	approvalVerb = store.NewVerb(store.Decl{Name: "runs.approval", Lane: store.Read}, nil,
 		bindVisited, scanApproval)
 	approvalsVerb = newApprovalsVerb("runs.approvals")
@@ -147,7 +147,7 @@ func Send(ctx context.Context, d store.Doer, s Signal) (fresh bool, err error) {
 	if err := s.check(); err != nil {
 		return false, err
 	}
-	for range mostTries {
+	for range maxAttempts {
 		got, err := signalVerb.Do(ctx, d, s)
 		switch {
 		case err != nil || got.applied:
@@ -302,8 +302,8 @@ var unheardVerb = store.NewVerb(store.Decl{Name: "runs.unheard", Lane: store.Rea
 // that wait for one of them. It returns how many those were, and where to go on; the zero
 // value says that this was the last page. There are none to be woken, unless a program from
 // before has left them: a signal and the wake of its step are one transaction.
-func (k *Desk) Rouse(ctx context.Context, d store.Doer, shard int16, after Inbox) (woken int, next Inbox, err error) {
-	page, err := unheardVerb.DoAt(ctx, d, store.Place{Shard: shard}, after)
+func (k *Executor) Rouse(ctx context.Context, d store.Doer, shard int16, after Inbox) (woken int, next Inbox, err error) {
+	page, err := unheardVerb.DoAt(ctx, d, store.Partition{Shard: shard}, after)
 	for _, x := range page {
 		if x.nth == inboxPage {
 			next = x
@@ -311,7 +311,7 @@ func (k *Desk) Rouse(ctx context.Context, d store.Doer, shard int16, after Inbox
 		if !x.deaf {
 			continue
 		}
-		yes, failed := k.rouse(ctx, d, store.Place{Shard: shard, Workspace: x.workspace}, x.run)
+		yes, failed := k.rouse(ctx, d, store.Partition{Shard: shard, Workspace: x.workspace}, x.run)
 		err = errors.Join(err, failed) // one that cannot be woken must not keep the others asleep
 		if yes {
 			woken++
@@ -321,7 +321,7 @@ func (k *Desk) Rouse(ctx context.Context, d store.Doer, shard int16, after Inbox
 }
 
 // rouse gives a run the signal that it waits for, whenever its step would be due.
-func (k *Desk) rouse(ctx context.Context, d store.Doer, at store.Place, run string) (bool, error) {
+func (k *Executor) rouse(ctx context.Context, d store.Doer, at store.Partition, run string) (bool, error) {
 	l, err := load(ctx, d, at, visited{run: run})
 	if fault.CodeOf(err) == fault.NotFound { // its time was over
 		return false, nil
@@ -329,7 +329,7 @@ func (k *Desk) rouse(ctx context.Context, d store.Doer, at store.Place, run stri
 	if err != nil || l.Step.Type != workflow.Event || l.Step.Status != Waiting || l.signal.id == "" {
 		return false, err
 	}
-	_, woken, err := k.once(ctx, d, &l, Taker{}, func(c *course) {
+	_, woken, err := k.once(ctx, d, &l, Taker{}, func(c *planner) {
 		c.due(&l)
 		c.how = ""
 	})

@@ -41,7 +41,7 @@ func callSafety(method string) string {
 }
 
 // input is what a step is given to work with.
-func (c *course) input(s *workflow.Step) (json.RawMessage, error) {
+func (c *planner) input(s *workflow.Step) (json.RawMessage, error) {
 	switch {
 	case s.Type == workflow.HTTP:
 		return c.call(s)
@@ -61,7 +61,7 @@ type Call struct {
 	Body    json.RawMessage   `json:"body,omitempty"`
 }
 
-func (c *course) call(s *workflow.Step) (json.RawMessage, error) {
+func (c *planner) call(s *workflow.Step) (json.RawMessage, error) {
 	out := Call{Method: cmp.Or(s.Method, "GET")}
 	var err error
 	if out.URL, err = c.text("url", s.URL); err != nil {
@@ -84,7 +84,7 @@ func (c *course) call(s *workflow.Step) (json.RawMessage, error) {
 }
 
 // text works out a value that is to be a text; a number is taken for one.
-func (c *course) text(what string, v workflow.Value) (string, error) {
+func (c *planner) text(what string, v workflow.Value) (string, error) {
 	out, err := workflow.Render(v, c.env())
 	if err != nil {
 		return "", err
@@ -100,7 +100,7 @@ func (c *course) text(what string, v workflow.Value) (string, error) {
 	return "", fault.New(fault.Validation, "%s is to be a text, and came out as %s", what, lease.Plain(string(out)))
 }
 
-func (c *course) transition(s *workflow.Step) (json.RawMessage, error) {
+func (c *planner) transition(s *workflow.Step) (json.RawMessage, error) {
 	entity, err := c.text("entity", s.Entity)
 	if err != nil {
 		return nil, err

@@ -13,14 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// held is a visit of a step under the epoch of its hold.
-type held struct {
+// leasedStep is a visit of a step under the epoch of its hold.
+type leasedStep struct {
 	visited
 	epoch int64
 }
 
 type beginArgs struct {
-	held
+	leasedStep
 	name    string
 	ordinal int
 	policy  effects.Policy
@@ -28,7 +28,7 @@ type beginArgs struct {
 }
 
 type endArgs struct {
-	held
+	leasedStep
 	name    string
 	ordinal int
 	state   effects.State
@@ -42,17 +42,17 @@ type noted struct {
 }
 
 type renewArgs struct {
-	held
+	leasedStep
 	lease time.Duration
 }
 
 type pointArgs struct {
-	held
+	leasedStep
 	operation string
 }
 
 var (
-	beginVerb = store.NewVerb(store.Decl{Name: "runs.effectbegin", Repeat: true},
+	beginVerb = store.NewVerb(store.Decl{Name: "runs.effectbegin", Idempotent: true},
 		func(a beginArgs) []string { return []string{row(a.run)} },
 		func(a beginArgs, args *store.Args) {
 			a.bind(args)
@@ -65,7 +65,7 @@ var (
 			n.held = r.Applied()
 			return r.Scan((*string)(&n.State), &n.Epoch, (*string)(&n.Policy), &n.Result)
 		})
-	endVerb = store.NewVerb(store.Decl{Name: "runs.effectend", Repeat: true},
+	endVerb = store.NewVerb(store.Decl{Name: "runs.effectend", Idempotent: true},
 		func(a endArgs) []string { return []string{row(a.run)} },
 		func(a endArgs, args *store.Args) {
 			a.bind(args)
@@ -90,7 +90,7 @@ var (
 			*all = append(*all, x)
 			return err
 		})
-	lockVerb = store.NewVerb(store.Decl{Name: "runs.lock", Repeat: true},
+	lockVerb = store.NewVerb(store.Decl{Name: "runs.lock", Idempotent: true},
 		func(id string) []string { return []string{row(id)} },
 		func(id string, args *store.Args) { args.Text("run", id) },
 		func(there *bool, r store.Row) error {
@@ -98,7 +98,7 @@ var (
 			*there = r.Applied()
 			return r.Scan(&one)
 		})
-	pointVerb = store.NewVerb(store.Decl{Name: "runs.point", Repeat: true},
+	pointVerb = store.NewVerb(store.Decl{Name: "runs.point", Idempotent: true},
 		func(a pointArgs) []string { return []string{row(a.run)} },
 		func(a pointArgs, args *store.Args) {
 			a.bind(args)
@@ -111,18 +111,18 @@ var (
 		})
 )
 
-func (h held) bind(args *store.Args) {
+func (h leasedStep) bind(args *store.Args) {
 	bindVisited(h.visited, args)
 	args.Int("epoch", h.epoch)
 }
 
-func lostStep(l *Live) error {
+func lostStep(l *ClaimedStep) error {
 	return lease.Lost("the step "+l.Step.Name+" of the run "+l.Run.ID, l.Step.Epoch)
 }
 
 // Renew extends a hold, at most until the step's timeout, or returns [fault.LeaseLost].
-func Renew(ctx context.Context, d store.Doer, l *Live, lease time.Duration) (remote.Renewed, error) {
-	all, err := renewVerb.DoAt(ctx, d, l.place(), renewArgs{held{l.visited(), l.Step.Epoch}, lease})
+func Renew(ctx context.Context, d store.Doer, l *ClaimedStep, lease time.Duration) (remote.Renewed, error) {
+	all, err := renewVerb.DoAt(ctx, d, l.partition(), renewArgs{leasedStep{l.visited(), l.Step.Epoch}, lease})
 	if err == nil && len(all) == 0 {
 		err = lostStep(l)
 	}
@@ -134,8 +134,8 @@ func Renew(ctx context.Context, d store.Doer, l *Live, lease time.Duration) (rem
 
 // Point notes which operation a transition has fired, in the transaction that fires it:
 // once for a visit, under its hold.
-func Point(ctx context.Context, d store.Doer, l *Live, operation string) error {
-	ok, err := pointVerb.DoAt(ctx, d, l.place(), pointArgs{held{l.visited(), l.Step.Epoch}, operation})
+func Point(ctx context.Context, d store.Doer, l *ClaimedStep, operation string) error {
+	ok, err := pointVerb.DoAt(ctx, d, l.partition(), pointArgs{leasedStep{l.visited(), l.Step.Epoch}, operation})
 	if err == nil && !ok {
 		err = lostStep(l)
 	}
@@ -143,11 +143,11 @@ func Point(ctx context.Context, d store.Doer, l *Live, operation string) error {
 }
 
 // Book is where the effects of a held step are noted.
-func (l *Live) Book(d store.Doer) effects.Book { return &book{d, l} }
+func (l *ClaimedStep) Book(d store.Doer) effects.Book { return &book{d, l} }
 
 type book struct {
 	d store.Doer
-	l *Live
+	l *ClaimedStep
 }
 
 // Operation is that of the step.
@@ -156,7 +156,7 @@ func (b *book) Operation() string { return b.l.Operation() }
 // Begin notes that an effect is about to be tried.
 func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Policy, results []entities.Result) (effects.Entry, error) {
 	l := b.l
-	n, err := beginVerb.DoAt(ctx, b.d, l.place(), beginArgs{held{l.visited(), l.Step.Epoch}, name, ordinal, p, results})
+	n, err := beginVerb.DoAt(ctx, b.d, l.partition(), beginArgs{leasedStep{l.visited(), l.Step.Epoch}, name, ordinal, p, results})
 	if err == nil && !n.held {
 		err = lostStep(l)
 	}
@@ -170,7 +170,7 @@ func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Po
 // End notes what became of an effect, and returns how it stands then.
 func (b *book) End(ctx context.Context, name string, ordinal int, s effects.State, result []byte, asked bool) (effects.State, []byte, error) {
 	l := b.l
-	n, err := endVerb.DoAt(ctx, b.d, l.place(), endArgs{held{l.visited(), l.Step.Epoch}, name, ordinal, s, result, effects.HolderSays(asked)})
+	n, err := endVerb.DoAt(ctx, b.d, l.partition(), endArgs{leasedStep{l.visited(), l.Step.Epoch}, name, ordinal, s, result, effects.HolderSays(asked)})
 	if err == nil && !n.held {
 		err = lostStep(l)
 	}
@@ -178,13 +178,13 @@ func (b *book) End(ctx context.Context, name string, ordinal int, s effects.Stat
 }
 
 // Journal returns the effects of the step.
-func (l *Live) Journal(ctx context.Context, d store.Doer) ([]effects.Entry, error) {
-	return effects.List(ctx, d, l.place(), l.Operation())
+func (l *ClaimedStep) Journal(ctx context.Context, d store.Doer) ([]effects.Entry, error) {
+	return effects.List(ctx, d, l.partition(), l.Operation())
 }
 
 // unknown says whether an effect of the step was begun of which nothing is known, nor will be
 // by what is about to be noted, and what it saw.
-func (l *Live) unknown(ctx context.Context, d store.Doer, noted []Result) (bool, *saw, error) {
+func (l *ClaimedStep) unknown(ctx context.Context, d store.Doer, noted []Result) (bool, *saw, error) {
 	journal, err := l.Journal(ctx, d)
 	if err != nil {
 		return false, nil, err
@@ -203,13 +203,13 @@ func (l *Live) unknown(ctx context.Context, d store.Doer, noted []Result) (bool,
 }
 
 // open says the same of the effects beside an opaque body as a whole.
-func (l *Live) open(ctx context.Context, d store.Doer, noted []Result) (bool, *saw, error) {
+func (l *ClaimedStep) open(ctx context.Context, d store.Doer, noted []Result) (bool, *saw, error) {
 	return l.unknown(ctx, d, append(slices.Clone(noted), Result{Name: effects.Body}))
 }
 
 // Doubtful says whether an earlier attempt of an opaque body may have acted. What this one
 // says of itself is no word on that.
-func (l *Live) Doubtful(ctx context.Context, d store.Doer) (bool, error) {
+func (l *ClaimedStep) Doubtful(ctx context.Context, d store.Doer) (bool, error) {
 	if l.Step.Safety != opaque {
 		return false, nil
 	}
@@ -221,7 +221,7 @@ func (l *Live) Doubtful(ctx context.Context, d store.Doer) (bool, error) {
 
 // Probes says whether the step is to be asked whether it has acted, rather than to act: an
 // earlier attempt of an opaque body may have.
-func (l *Live) Probes(ctx context.Context, d store.Doer) (bool, error) {
+func (l *ClaimedStep) Probes(ctx context.Context, d store.Doer) (bool, error) {
 	if l.Step.Unknown != "probe" || l.Step.Attempts < 2 {
 		return false, nil
 	}
@@ -229,6 +229,6 @@ func (l *Live) Probes(ctx context.Context, d store.Doer) (bool, error) {
 }
 
 // Late reports calls of a holder of the step that has lost its lease.
-func (l *Live) Late(ctx context.Context, d store.Doer, node string, calls []effects.LateCall, log *slog.Logger) {
-	effects.Late(ctx, d, l.place(), effects.Holder{Operation: l.Operation(), Subject: l.Subject(), Epoch: l.Step.Epoch, Node: node}, calls, log)
+func (l *ClaimedStep) Late(ctx context.Context, d store.Doer, node string, calls []effects.LateCall, log *slog.Logger) {
+	effects.Late(ctx, d, l.partition(), effects.Holder{Operation: l.Operation(), Subject: l.Subject(), Epoch: l.Step.Epoch, Node: node}, calls, log)
 }

@@ -17,7 +17,7 @@ import (
 
 // take gives the step to somebody, of whose handler this is known. One who is elsewhere is
 // quiet until he is heard of.
-func (c *course) take(h Handled, elsewhere bool) {
+func (c *planner) take(h Handled, elsewhere bool) {
 	c.how = "due"
 	h = h.of(c.spec())
 	name := "stepStarted"
@@ -26,7 +26,7 @@ func (c *course) take(h Handled, elsewhere bool) {
 	}
 	c.to(Running)
 	c.touch(Running, func(t *touch) {
-		t.Hold, t.Safety, t.Unknown, t.Timeout = "take", &h.Safety, &h.Unknown, ms(h.Timeout)
+		t.Lease, t.Safety, t.Unknown, t.Timeout = "take", &h.Safety, &h.Unknown, ms(h.Timeout)
 		t.Attempts++
 		t.Quiet = elsewhere
 	})
@@ -34,11 +34,11 @@ func (c *course) take(h Handled, elsewhere bool) {
 		c.plan.Body = &body{Operation(c.run.ID, c.step.Name, c.step.Visit), c.step.Epoch + 1, h.Unknown}
 	}
 	c.step.Safety, c.step.Unknown, c.step.Timeout = h.Safety, h.Unknown, h.Timeout
-	c.tellStep(name, c.step.Name, c.step.Visit, map[string]any{"attempt": c.plan.Touch.Attempts, "epoch": c.step.Epoch + 1})
+	c.emitStep(name, c.step.Name, c.step.Visit, map[string]any{"attempt": c.plan.Touch.Attempts, "epoch": c.step.Epoch + 1})
 }
 
 // fail is an attempt that its worker lived to report.
-func (c *course) fail(message string, final bool) {
+func (c *planner) fail(message string, final bool) {
 	c.how = "held"
 	last := c.last(final)
 	c.step.Failures++
@@ -56,11 +56,11 @@ func (c *course) fail(message string, final bool) {
 		c.soon(delay)
 	}
 	c.touch(Waiting, func(t *touch) { t.Error, t.When, t.Ms = &message, when, *ms(delay) })
-	c.tellStep("stepWaiting", c.step.Name, c.step.Visit, map[string]any{"error": message, "failures": c.step.Failures, "retryInMs": *ms(delay)})
+	c.emitStep("stepWaiting", c.step.Name, c.step.Visit, map[string]any{"error": message, "failures": c.step.Failures, "retryInMs": *ms(delay)})
 }
 
 // last says whether a failure now would be the last.
-func (c *course) last(final bool) bool {
+func (c *planner) last(final bool) bool {
 	most := int64(cmp.Or(c.spec().Retry.MaxAttempts, DefaultAttempts))
 	return final || c.step.Failures+1 >= most || c.run.CancelRequested
 }
@@ -82,7 +82,7 @@ func Backoff(r workflow.Retry, n int64) time.Duration {
 }
 
 // pass has the step wait a while for something elsewhere: it has not failed.
-func (c *course) pass(delay time.Duration) {
+func (c *planner) pass(delay time.Duration) {
 	c.how = "held"
 	if c.run.CancelRequested && c.step.Fired == "" {
 		c.stopped("stepReleased")
@@ -92,31 +92,31 @@ func (c *course) pass(delay time.Duration) {
 		c.to(Waiting)
 	}
 	c.touch(Waiting, func(t *touch) { t.When, t.Ms = c.soonest(), *ms(delay); t.Attempts-- })
-	c.tellStep("stepWaiting", c.step.Name, c.step.Visit, map[string]any{"lookInMs": *ms(delay)})
+	c.emitStep("stepWaiting", c.step.Name, c.step.Visit, map[string]any{"lookInMs": *ms(delay)})
 }
 
 // stopped ends a step, of a run that is to be cancelled, that has done nothing.
-func (c *course) stopped(why string) {
+func (c *planner) stopped(why string) {
 	c.touch(Cancelled, func(*touch) {})
-	c.tellStep(why, c.step.Name, c.step.Visit, nil)
+	c.emitStep(why, c.step.Name, c.step.Visit, nil)
 	c.cancelled()
 }
 
 // release gives the step back untouched.
-func (c *course) release() {
+func (c *planner) release() {
 	c.how = "held"
 	if c.run.CancelRequested && c.step.Begun == 0 && c.step.Fired == "" {
 		c.stopped("stepReleased")
 		return
 	}
 	c.touch(Running, func(t *touch) { t.When = c.soonest(); t.Attempts-- })
-	c.tellStep("stepReleased", c.step.Name, c.step.Visit, nil)
+	c.emitStep("stepReleased", c.step.Name, c.step.Visit, nil)
 	c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 }
 
 // died is a hold that has run out. Where its holder is elsewhere and was never heard of, the
 // hand-out is lost: no death is counted, and the step fails by no number of them.
-func (c *course) died() {
+func (c *planner) died() {
 	c.how = "died"
 	c.sawStep()
 	name, message := "stepDied", fmt.Sprintf("the holder %s did not come back", c.step.Holder)
@@ -128,10 +128,10 @@ func (c *course) died() {
 		name, message, delay = "stepLost", fmt.Sprintf("it was handed out to %s, who was not heard of", c.step.Holder), lease.LostPause(c.step.Lost, c.run.ID)
 		told["lost"] = c.step.Lost
 	} else {
-		c.step.Deaths++
+		c.step.Crashes++
 		c.step.Lost = 0
-		delay, dead = clock.Jitter(time.Second<<min(c.step.Deaths-1, 8)), c.step.Deaths >= lease.MaxDeaths
-		told["deaths"] = c.step.Deaths
+		delay, dead = clock.Jitter(time.Second<<min(c.step.Crashes-1, 8)), c.step.Crashes >= lease.MaxCrashes
+		told["deaths"] = c.step.Crashes
 	}
 	unknown := c.step.Begun > 0
 	parked := unknown && (c.step.Safety == opaque && c.step.Unknown == "hold" || dead || c.run.CancelRequested)
@@ -141,23 +141,23 @@ func (c *course) died() {
 	case c.run.CancelRequested && c.step.Fired == "":
 		c.stopped(name)
 	case dead:
-		c.lost(fmt.Sprintf("%d holders died of it: %s", c.step.Deaths, message), "")
+		c.lost(fmt.Sprintf("%d holders died of it: %s", c.step.Crashes, message), "")
 	default:
 		c.touch(Running, func(t *touch) { t.When, t.Ms, t.Error = c.soonest(), *ms(delay), &message })
-		c.tellStep(name, c.step.Name, c.step.Visit, told)
+		c.emitStep(name, c.step.Name, c.step.Visit, told)
 		c.soon(delay)
 	}
 }
 
 // park has the step wait for a person, who says what happened.
-func (c *course) park(message string) {
+func (c *planner) park(message string) {
 	c.touch(Running, func(t *touch) { t.Uncertain, t.Error = true, &message })
-	c.tellStep("stepUncertain", c.step.Name, c.step.Visit, map[string]any{"error": message})
+	c.emitStep("stepUncertain", c.step.Name, c.step.Visit, map[string]any{"error": message})
 }
 
 // due is a step of the engine's own at which something may have come: the time, a signal,
 // a decision. It says false if nothing has.
-func (c *course) due(l *Live) bool {
+func (c *planner) due(l *ClaimedStep) bool {
 	c.how = "due"
 	s := c.spec()
 	next := following(c.def, c.step.Name)
@@ -181,7 +181,7 @@ func (c *course) due(l *Live) bool {
 }
 
 // judged goes on behind a decision. A rejection that nothing looks at fails the step.
-func (c *course) judged(v verdict, s *workflow.Step, next string) {
+func (c *planner) judged(v decision, s *workflow.Step, next string) {
 	out := map[string]any{"decision": v.status, "by": v.actor}
 	if v.label != "" {
 		out["label"] = v.label
@@ -216,7 +216,7 @@ const (
 )
 
 // command does one of the commands, or says why not.
-func (c *course) command(name string, open bool) error {
+func (c *planner) command(name string, open bool) error {
 	into := map[string]string{Pause: Paused, Resume: Running, Cancel: Cancelled, Retry: Running}[name]
 	from := map[string]bool{Pause: c.run.Status == Running, Resume: c.run.Status == Paused, Retry: c.run.Status == Failed,
 		Cancel: c.run.Status == Pending || c.run.Status == Running || c.run.Status == Waiting || c.run.Status == Paused}[name]
@@ -237,17 +237,17 @@ func (c *course) command(name string, open bool) error {
 	return nil
 }
 
-func (c *course) pause() {
+func (c *planner) pause() {
 	c.to(Paused)
 	if c.step.Holder == "" && !c.step.Uncertain {
 		c.touch(c.step.Status, func(t *touch) { t.When = "park" })
 	}
-	c.tell("paused", nil)
+	c.emit("paused", nil)
 }
 
-func (c *course) resume() {
+func (c *planner) resume() {
 	c.to(Running)
-	c.tell("resumed", nil)
+	c.emit("resumed", nil)
 	switch {
 	case c.step.Holder != "" || c.step.Uncertain:
 	case c.step.Status == Completed || c.step.Status == Failed:
@@ -255,7 +255,7 @@ func (c *course) resume() {
 	default:
 		if c.step.Status == Waiting {
 			c.to(Waiting)
-			c.tellStep("stepWaiting", c.step.Name, c.step.Visit, nil)
+			c.emitStep("stepWaiting", c.step.Name, c.step.Visit, nil)
 		}
 		c.touch(c.step.Status, func(t *touch) { t.When = "unpark" })
 		c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
@@ -264,25 +264,25 @@ func (c *course) resume() {
 
 // cancel ends a run that nobody works for; otherwise it is noted, and whoever works for it
 // is told, and ends it.
-func (c *course) cancel(open bool) {
+func (c *planner) cancel(open bool) {
 	live := c.step.Status == Pending || c.step.Status == Running || c.step.Status == Waiting
 	switch {
 	case c.step.Holder != "" || c.step.Uncertain:
 		c.run.CancelRequested = true
-		c.tell("cancelRequested", nil)
+		c.emit("cancelRequested", nil)
 		c.wakes = append(c.wakes, CancelTopic(c.run.ID))
 		return
 	case live && open: // an effect may have happened: a person says so, and then it is over
 		c.run.CancelRequested = true
 		c.awake()
-		c.tell("cancelRequested", nil)
+		c.emit("cancelRequested", nil)
 		c.park("it was cancelled, and nobody knows what became of an effect that was begun")
 		return
 	case live && c.step.Fired != "": // what it fired goes on: the run is over when that is
 		if c.run.CancelRequested = true; c.run.Status == Paused {
 			c.touch(c.step.Status, func(t *touch) { t.When = "unpark" })
 		}
-		c.tell("cancelRequested", nil)
+		c.emit("cancelRequested", nil)
 		c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 		return
 	}
@@ -291,29 +291,29 @@ func (c *course) cancel(open bool) {
 		if c.step.Type == workflow.Approval {
 			c.plan.Lapse = true
 		}
-		c.tellStep("stepCancelled", c.step.Name, c.step.Visit, nil)
+		c.emitStep("stepCancelled", c.step.Name, c.step.Visit, nil)
 	}
 	c.cancelled()
 }
 
 // retry has a run go on at the step at which it failed, with as many attempts as at first.
 // What was waited for there in vain is waited for anew.
-func (c *course) retry() {
+func (c *planner) retry() {
 	c.to(Running)
 	c.run.Error = ""
-	c.tell("retried", map[string]any{"step": c.step.Name})
+	c.emit("retried", map[string]any{"step": c.step.Name})
 	if c.step.Handler == "" || c.step.Status != Failed {
 		c.enter(c.run.Step)
 		return
 	}
-	c.step.Failures, c.step.Deaths, c.step.Lost = 0, 0, 0
+	c.step.Failures, c.step.Crashes, c.step.Lost = 0, 0, 0
 	c.touch(Running, func(t *touch) { t.When, t.Error = "in", nil })
 	c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 }
 
 // settled ends an uncertain step by what a person says.
-func (c *course) settled(outcome, by string, output json.RawMessage) {
-	c.tellStep("stepResolved", c.step.Name, c.step.Visit, map[string]any{"by": by, "outcome": outcome})
+func (c *planner) settled(outcome, by string, output json.RawMessage) {
+	c.emitStep("stepResolved", c.step.Name, c.step.Visit, map[string]any{"by": by, "outcome": outcome})
 	switch {
 	case outcome == "success":
 		_ = c.completed(output, nil, following(c.def, c.step.Name))

@@ -56,10 +56,10 @@ type touch struct {
 	Next      *string         `json:"next"`
 	Attempts  int64           `json:"attempts"`
 	Failures  int64           `json:"failures"`
-	Deaths    int64           `json:"deaths"`
+	Crashes   int64           `json:"deaths"`
 	Quiet     bool            `json:"quiet"`
 	Lost      int64           `json:"lost"`
-	Hold      string          `json:"hold"` // take, keep, drop
+	Lease     string          `json:"hold"` // take, keep, drop
 	When      string          `json:"when"` // none, in, keep, deadline, park, parkin, unpark
 	Ms        int64           `json:"ms"`
 	Uncertain bool            `json:"uncertain"`
@@ -145,41 +145,41 @@ type Handled struct {
 	Timeout         time.Duration
 }
 
-// Mine says of a handler that this node does its steps, and has room for one now.
-type Mine func(handler string) (Handled, bool)
+// LocalHandlers says of a handler that this node does its steps, and has room for one now.
+type LocalHandlers func(handler string) (Handled, bool)
 
-// plot is a definition, and which of its steps its expressions look at.
-type plot struct {
+// compiled is a definition, and which of its steps its expressions look at.
+type compiled struct {
 	*workflow.Definition
 	looks map[string]bool
 	all   bool
 }
 
-func plotOf(def *workflow.Definition) *plot {
+func compile(def *workflow.Definition) *compiled {
 	looks, all := def.Mentions()
-	return &plot{def, looks, all}
+	return &compiled{def, looks, all}
 }
 
-// course is a plan in the making: how a run stands, and what has been decided so far.
-type course struct {
-	def  *plot
-	run  Run
-	step Step
-	memo memo
-	plan plan
-	how  string        // how the step must be: held, died, due or ""
-	keep time.Duration // how long the run is kept beyond its end
+// planner is a plan in the making: how a run stands, and what has been decided so far.
+type planner struct {
+	def       *compiled
+	run       Run
+	step      Step
+	memo      memo
+	plan      plan
+	how       string        // how the step must be: held, died, due or ""
+	retention time.Duration // how long the run is kept beyond its end
 
-	// mine says of a handler that this node does its steps, and has room for one: it is
+	// local says of a handler that this node does its steps, and has room for one: it is
 	// then held from the start.
-	mine  func(handler string) (Handled, bool)
+	local func(handler string) (Handled, bool)
 	wakes []string
 	later time.Duration // when there is something to do that is not due yet
 	added *addStep      // the step that is held from the start
 }
 
 // spec is what the definition says of the step.
-func (c *course) spec() *workflow.Step {
+func (c *planner) spec() *workflow.Step {
 	if i := c.def.Find(c.step.Name); i >= 0 {
 		return &c.def.Steps[i]
 	}
@@ -187,7 +187,7 @@ func (c *course) spec() *workflow.Step {
 }
 
 // following is where a run goes on behind a step.
-func following(def *plot, step string) string {
+func following(def *compiled, step string) string {
 	if i := def.Find(step); i >= 0 {
 		return def.After(i)
 	}
@@ -196,7 +196,7 @@ func following(def *plot, step string) string {
 
 // to moves the run to a status. The table says which may follow which: anything else is a
 // mistake in this package, and nothing is written.
-func (c *course) to(status string) {
+func (c *planner) to(status string) {
 	if status == c.run.Status {
 		return
 	}
@@ -206,8 +206,8 @@ func (c *course) to(status string) {
 	c.run.Status = status
 }
 
-// tell adds an event. Each has what the run is then.
-func (c *course) tell(name string, data map[string]any) {
+// emit adds an event. Each has what the run is then.
+func (c *planner) emit(name string, data map[string]any) {
 	if data == nil {
 		data = map[string]any{}
 	}
@@ -215,20 +215,20 @@ func (c *course) tell(name string, data map[string]any) {
 	c.plan.Events = append(c.plan.Events, event{name, data})
 }
 
-func (c *course) tellStep(name, step string, visit int64, data map[string]any) {
+func (c *planner) emitStep(name, step string, visit int64, data map[string]any) {
 	if data == nil {
 		data = map[string]any{}
 	}
 	data["step"], data["visit"] = step, visit
-	c.tell(name, data)
+	c.emit(name, data)
 }
 
 // touch sets what becomes of the step.
-func (c *course) touch(status string, set func(*touch)) {
+func (c *planner) touch(status string, set func(*touch)) {
 	if status != c.step.Status && !slices.Contains(StepTable[c.step.Status], status) {
 		panic(fmt.Sprintf("runs: a step goes from %s to %s", c.step.Status, status))
 	}
-	t := &touch{Status: status, Attempts: c.step.Attempts, Failures: c.step.Failures, Deaths: c.step.Deaths, Lost: c.step.Lost, Hold: "drop", When: "none",
+	t := &touch{Status: status, Attempts: c.step.Attempts, Failures: c.step.Failures, Crashes: c.step.Crashes, Lost: c.step.Lost, Lease: "drop", When: "none",
 		Over: status == Completed || status == Failed || status == Cancelled || status == Skipped, Error: maybe(c.step.Error)}
 	if c.how == "held" { // its holder was heard of
 		t.Lost = 0
@@ -258,14 +258,14 @@ func ms(d time.Duration) *int64 {
 }
 
 // env is what expressions see.
-func (c *course) env() workflow.Env {
+func (c *planner) env() workflow.Env {
 	steps, _ := json.Marshal(c.memo.Steps)                                      // of ours, it does not fail
 	run, _ := json.Marshal(map[string]string{"id": c.run.ID, "key": c.run.Key}) // of strings
 	return workflow.Env{Input: c.run.Input, State: c.run.State, Steps: steps, Run: run}
 }
 
 // remember keeps what came out of a step, if an expression looks at it.
-func (c *course) remember(name, status string, visit int64, output json.RawMessage, failure string) {
+func (c *planner) remember(name, status string, visit int64, output json.RawMessage, failure string) {
 	if status == Completed && len(output) > 0 && string(output) != "null" {
 		c.memo.Last = output
 	}
@@ -282,50 +282,50 @@ func (c *course) remember(name, status string, visit int64, output json.RawMessa
 }
 
 // awake has a run go on that waited.
-func (c *course) awake() {
+func (c *planner) awake() {
 	if c.run.Status == Waiting {
 		c.to(Running)
 	}
 }
 
-func (c *course) cancelled() {
+func (c *planner) cancelled() {
 	c.to(Cancelled)
 	c.run.Error = ""
-	c.tell("cancelled", nil)
+	c.emit("cancelled", nil)
 }
 
 // failed ends the run with the error of its step.
-func (c *course) failed() {
+func (c *planner) failed() {
 	c.to(Failed)
 	c.run.Error = fmt.Sprintf("%s: %s", c.step.Name, c.step.Error)
-	c.tell("failed", map[string]any{"step": c.step.Name, "error": c.run.Error})
+	c.emit("failed", map[string]any{"step": c.step.Name, "error": c.run.Error})
 }
 
 // fault ends the run because of itself.
-func (c *course) fault(message string) {
+func (c *planner) fault(message string) {
 	if c.run.Status == Pending {
 		c.to(Running)
 	}
 	c.to(Failed)
 	c.run.Error = message
-	c.tell("failed", map[string]any{"error": message})
+	c.emit("failed", map[string]any{"error": message})
 }
 
 // soon has this node look again when something is due.
-func (c *course) soon(d time.Duration) {
+func (c *planner) soon(d time.Duration) {
 	if c.later == 0 || d < c.later {
 		c.later = max(d, time.Millisecond)
 	}
 }
 
 // sawStep has the plan hold only while nothing more is begun or fired.
-func (c *course) sawStep() {
+func (c *planner) sawStep() {
 	begun, fired := c.step.Begun, c.step.Fired
 	c.plan.Saw = &saw{Begun: &begun, Fired: &fired}
 }
 
 // soonest is when the next may take the step: at once, unless the run is paused.
-func (c *course) soonest() string {
+func (c *planner) soonest() string {
 	if c.run.Status == Paused && !c.run.CancelRequested {
 		return "parkin"
 	}
@@ -333,12 +333,12 @@ func (c *course) soonest() string {
 }
 
 // sealed writes the plan down.
-func (c *course) sealed() (string, error) {
+func (c *planner) sealed() (string, error) {
 	p := &c.plan
 	p.Run.Status, p.Run.Step, p.Run.Visit, p.Run.Cancel = c.run.Status, c.run.Step, c.run.Visit, c.run.CancelRequested
 	p.Run.Error, p.Run.Over = maybe(c.run.Error), Over(c.run.Status)
-	if p.Run.Over && c.keep > 0 {
-		p.Run.Keep = ms(c.keep)
+	if p.Run.Over && c.retention > 0 {
+		p.Run.Keep = ms(c.retention)
 	}
 	memo, err := json.Marshal(c.memo)
 	if err != nil {
@@ -355,7 +355,7 @@ func (c *course) sealed() (string, error) {
 }
 
 // names are the events that the plan writes.
-func (c *course) names() []string {
+func (c *planner) names() []string {
 	all := make([]string, len(c.plan.Events))
 	for i, e := range c.plan.Events {
 		all[i] = e.Name

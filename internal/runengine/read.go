@@ -29,15 +29,15 @@ type uncertainArgs struct {
 
 var (
 	loadVerb = store.NewVerb(store.Decl{Name: "runs.load", Lane: store.Read}, nil,
-		bindVisited, scanLive)
+		bindVisited, scanClaimedStep)
 	listVerb      = newListVerb("runs.list")
-	listLiveVerb  = newListVerb("runs.listlive")
+	listOpenVerb  = newListVerb("runs.listlive")
 	uncertainVerb = store.NewVerb(store.Decl{Name: "runs.uncertain", Lane: store.Read}, nil,
 		func(a uncertainArgs, args *store.Args) {
 			args.Text("run", a.run)
 			args.Text("after", a.behind)
 			args.Int("limit", int64(a.limit))
-		}, scanLive)
+		}, scanClaimedStep)
 	stepsVerb = store.NewVerb(store.Decl{Name: "runs.steps", Lane: store.Read}, nil,
 		func(a stepsArgs, args *store.Args) {
 			args.Text("run", a.run)
@@ -98,7 +98,7 @@ type stepRow struct {
 func (x *stepRow) into() []any {
 	s := &x.Step
 	return []any{&s.Name, &s.Visit, &s.N, &x.kind, &s.Handler, &s.Status, &s.Input, &s.Output, &s.Error, &s.Next, &s.Attempts, &s.Failures, &s.Holder, &s.Epoch, &s.Until,
-		&s.Deaths, &s.Quiet, &s.Lost, &x.timeout, &s.Due, &s.Deadline, &s.past, &s.Begun, &s.Uncertain, &s.Safety, &s.Unknown, &s.Signal, &s.Fired, &s.StartedAt, &s.FinishedAt}
+		&s.Crashes, &s.Quiet, &s.Lost, &x.timeout, &s.Due, &s.Deadline, &s.past, &s.Begun, &s.Uncertain, &s.Safety, &s.Unknown, &s.Signal, &s.Fired, &s.StartedAt, &s.FinishedAt}
 }
 
 func (x *stepRow) step() Step {
@@ -107,10 +107,10 @@ func (x *stepRow) step() Step {
 	return s
 }
 
-func scanLive(all *[]Live, r store.Row) error {
+func scanClaimedStep(all *[]ClaimedStep, r store.Row) error {
 	var x runRow
 	var s stepRow
-	var l Live
+	var l ClaimedStep
 	g, a := &l.signal, &l.approval
 	err := r.Scan(append(append(x.into(), s.into()...), &g.id, &g.payload, &a.status, &a.actor, &a.label, &a.content)...)
 	l.Run, l.Step = x.run(), s.step()
@@ -119,7 +119,7 @@ func scanLive(all *[]Live, r store.Row) error {
 }
 
 // load reads a run with a step of it: with the one that it stands at, if none is named.
-func load(ctx context.Context, d store.Doer, at store.Place, v visited) (Live, error) {
+func load(ctx context.Context, d store.Doer, at store.Partition, v visited) (ClaimedStep, error) {
 	all, err := loadVerb.DoAt(ctx, d, at, v)
 	if err == nil && len(all) == 0 {
 		err = fault.New(fault.NotFound, "there is no run %q", v.run)
@@ -128,20 +128,20 @@ func load(ctx context.Context, d store.Doer, at store.Place, v visited) (Live, e
 		}
 	}
 	if err != nil {
-		return Live{}, err
+		return ClaimedStep{}, err
 	}
 	all[0].Shard = at.Shard
 	return all[0], nil
 }
 
 // Load returns a run with the step that it stands at, or [fault.NotFound].
-func Load(ctx context.Context, d store.Doer, id string) (Live, error) {
+func Load(ctx context.Context, d store.Doer, id string) (ClaimedStep, error) {
 	if err := CheckID(id); err != nil {
-		return Live{}, err
+		return ClaimedStep{}, err
 	}
-	at, err := d.Place(ctx, store.Read)
+	at, err := d.Partition(ctx, store.Read)
 	if err != nil {
-		return Live{}, err
+		return ClaimedStep{}, err
 	}
 	return load(ctx, d, at, visited{run: id})
 }
@@ -154,19 +154,19 @@ func Get(ctx context.Context, d store.Doer, id string) (Run, error) {
 
 // Now is the step as it stands: under the epoch that it has, whatever the one is that l was
 // asked for with.
-func (l *Live) Now(ctx context.Context, d store.Doer) (Live, error) {
-	return load(ctx, d, l.place(), l.visited())
+func (l *ClaimedStep) Now(ctx context.Context, d store.Doer) (ClaimedStep, error) {
+	return load(ctx, d, l.partition(), l.visited())
 }
 
 // ByOperation finds the step that an operation is.
-func ByOperation(ctx context.Context, d store.Doer, operation string) (Live, error) {
+func ByOperation(ctx context.Context, d store.Doer, operation string) (ClaimedStep, error) {
 	v, ok := cutOperation(operation)
 	if !ok {
-		return Live{}, fault.New(fault.NotFound, "there is no operation %q", operation)
+		return ClaimedStep{}, fault.New(fault.NotFound, "there is no operation %q", operation)
 	}
-	at, err := d.Place(ctx, store.Read)
+	at, err := d.Partition(ctx, store.Read)
 	if err != nil {
-		return Live{}, err
+		return ClaimedStep{}, err
 	}
 	return load(ctx, d, at, v)
 }
@@ -181,7 +181,7 @@ func List(ctx context.Context, d store.Doer, f Filter, behind string, limit int)
 	}
 	verb := listVerb
 	if f.Status != "" && f.Status != Completed && f.Status != Cancelled {
-		verb = listLiveVerb
+		verb = listOpenVerb
 	}
 	return verb.Do(ctx, d, listArgs{behind, f.Status, f.Definition, limit})
 }
@@ -200,8 +200,8 @@ func Steps(ctx context.Context, d store.Doer, id string, behind int64, limit int
 
 // Uncertain returns the steps that wait for a person, in the order of their operations,
 // behind one of them.
-func Uncertain(ctx context.Context, d store.Doer, behind string, limit int) ([]Live, error) {
-	at, err := d.Place(ctx, store.Read)
+func Uncertain(ctx context.Context, d store.Doer, behind string, limit int) ([]ClaimedStep, error) {
+	at, err := d.Partition(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}

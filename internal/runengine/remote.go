@@ -23,10 +23,10 @@ import (
 
 // Remote gives out steps of runs whose handlers are workers.
 type Remote struct {
-	Engine Engine
-	Desk   *Desk
-	Node   string
-	Log    *slog.Logger
+	Engine   Engine
+	Executor *Executor
+	Node     string
+	Log      *slog.Logger
 
 	workers remote.Known[map[string]Handled]
 }
@@ -40,7 +40,7 @@ const (
 )
 
 // JournalID names the step to a URL that journals its effects.
-func (l *Live) JournalID() string { return l.TaskID() + journalMark }
+func (l *ClaimedStep) JournalID() string { return l.TaskID() + journalMark }
 
 // Owns says whether a task is a step of a run.
 func (r *Remote) Owns(id string) bool { return strings.HasPrefix(id, taskPrefix) }
@@ -53,7 +53,7 @@ func (r *Remote) Offer(ctx context.Context, c remote.Claim) (remote.Offer, error
 	}
 	asked := maps.Clone(all)
 	maps.DeleteFunc(asked, func(name string, _ Handled) bool { return !slices.Contains(c.Handlers, name) })
-	o := remote.Offer{Held: wake.HeldStep, Due: wake.Needs(wake.Step, c.Handlers...)}
+	o := remote.Offer{Leased: wake.HeldStep, Due: wake.WorkKinds(wake.Step, c.Handlers...)}
 	for _, name := range c.Handlers {
 		o.Topics = append(o.Topics, Topic(name))
 	}
@@ -88,7 +88,7 @@ func (r *Remote) readWorkers(ctx context.Context) (map[string]Handled, error) {
 }
 
 func (r *Remote) take(ctx context.Context, d store.Doer, a Ask) ([]remote.Task, error) {
-	taken, err := r.Desk.TakeDue(ctx, d, a)
+	taken, err := r.Executor.TakeDue(ctx, d, a)
 	all := make([]remote.Task, 0, len(taken))
 	for i := range taken {
 		l := &taken[i]
@@ -107,14 +107,14 @@ func (r *Remote) take(ctx context.Context, d store.Doer, a Ask) ([]remote.Task, 
 }
 
 // Remote is the step as another program is told of it.
-func (l *Live) Remote() remote.Task {
+func (l *ClaimedStep) Remote() remote.Task {
 	return remote.Task{ID: l.TaskID(), Epoch: l.Step.Epoch, Handler: l.Step.Handler, Kind: "runStep", Input: l.Step.Input, Attempt: int(l.Step.Attempts), Until: l.Step.Until,
 		Operation: l.Operation(), Run: l.Run.ID, Step: l.Step.Name, Visit: l.Step.Visit, State: l.Run.State, RunInput: l.Run.Input}
 }
 
 // task is a step in the hands of a worker.
 type task struct {
-	Live
+	ClaimedStep
 	r     *Remote
 	held  bool // under the epoch that was named
 	epoch int64
@@ -123,18 +123,18 @@ type task struct {
 
 // task is the step that a hold is of, in the context's workspace. What is not held under that very epoch cannot be ended:
 // only whoever ended it can be told so again.
-func (r *Remote) task(ctx context.Context, h remote.Hold) (t *task, err error) {
+func (r *Remote) task(ctx context.Context, h remote.Lease) (t *task, err error) {
 	id, probe := strings.CutSuffix(h.ID, probeMark)
 	t = &task{r: r, epoch: h.Epoch, probe: probe}
 	v, ok := cutID(taskPrefix, id)
 	if !ok {
 		return t, fault.New(fault.NotFound, "there is no task %q", id)
 	}
-	at, err := r.Engine.Place(ctx, store.Read)
+	at, err := r.Engine.Partition(ctx, store.Read)
 	if err != nil {
 		return t, err
 	}
-	t.Live, err = load(ctx, r.Engine, at, v)
+	t.ClaimedStep, err = load(ctx, r.Engine, at, v)
 	if fault.CodeOf(err) == fault.NotFound {
 		err = fault.New(fault.NotFound, "there is no task %q", id)
 	}
@@ -143,7 +143,7 @@ func (r *Remote) task(ctx context.Context, h remote.Hold) (t *task, err error) {
 }
 
 // heldTask is the step that a hold is of, or the error of who has lost it.
-func (r *Remote) heldTask(ctx context.Context, h remote.Hold) (t *task, err error) {
+func (r *Remote) heldTask(ctx context.Context, h remote.Lease) (t *task, err error) {
 	t, err = r.task(ctx, h)
 	if err == nil && !t.held {
 		err = t.ended(ctx, func(Step) bool { return false })
@@ -162,7 +162,7 @@ func (t *task) ended(ctx context.Context, so func(Step) bool) error {
 }
 
 // Complete ends a step that is done.
-func (r *Remote) Complete(ctx context.Context, h remote.Hold, done remote.Result) (remote.Ended, error) {
+func (r *Remote) Complete(ctx context.Context, h remote.Lease, done remote.Result) (remote.Ended, error) {
 	t, err := r.task(ctx, h)
 	if err != nil {
 		return remote.Ended{}, err
@@ -183,7 +183,7 @@ func (r *Remote) Complete(ctx context.Context, h remote.Hold, done remote.Result
 		done.Output = result
 	}
 	if t.held {
-		_, err = r.Desk.Complete(ctx, r.Engine, &t.Live, Ended{Output: done.Output, Patch: done.State, Whole: true})
+		_, err = r.Executor.Complete(ctx, r.Engine, &t.ClaimedStep, Ended{Output: done.Output, Patch: done.State, Whole: true})
 		if errors.Is(err, effects.ErrOpen) {
 			err = t.leftOpen(ctx)
 		}
@@ -199,7 +199,7 @@ func (r *Remote) Complete(ctx context.Context, h remote.Hold, done remote.Result
 // late reports what a worker did that has lost its lease. It is stored only where the step's journal
 // has the effect.
 func (t *task) late(ctx context.Context, call effects.LateCall) {
-	l := t.Live
+	l := t.ClaimedStep
 	l.Step.Epoch = t.epoch
 	l.Late(ctx, t.r.Engine, t.r.Node, []effects.LateCall{call}, t.r.Log)
 }
@@ -208,7 +208,7 @@ func (t *task) late(ctx context.Context, call effects.LateCall) {
 // takes the step begins anew.
 func (t *task) notHappened(ctx context.Context) (remote.Ended, error) {
 	if t.held {
-		next, err := t.r.Desk.Release(ctx, t.r.Engine, &t.Live, true, nil)
+		next, err := t.r.Executor.Release(ctx, t.r.Engine, &t.ClaimedStep, true, nil)
 		return t.after(next), err
 	}
 	journal, err := t.Journal(ctx, t.r.Engine)
@@ -217,7 +217,7 @@ func (t *task) notHappened(ctx context.Context) (remote.Ended, error) {
 			return !s.Uncertain && slices.ContainsFunc(journal, func(x effects.Entry) bool { return x.Name == effects.Body && x.State == effects.NotDone })
 		})
 	}
-	return t.after(t.Live), err
+	return t.after(t.ClaimedStep), err
 }
 
 // completedBefore answers a worker that completes a step which it does not hold any more.
@@ -236,7 +236,7 @@ func (t *task) completedBefore(ctx context.Context, output json.RawMessage) erro
 // it waits for a person.
 func (t *task) leftOpen(ctx context.Context) (err error) {
 	if t.held {
-		_, err = t.r.Desk.Park(ctx, t.r.Engine, &t.Live, effects.ErrOpen.Error(), nil)
+		_, err = t.r.Executor.Park(ctx, t.r.Engine, &t.ClaimedStep, effects.ErrOpen.Error(), nil)
 	} else {
 		err = t.ended(ctx, func(s Step) bool { return s.Uncertain && s.Error == effects.ErrOpen.Error() })
 	}
@@ -247,7 +247,7 @@ func (t *task) leftOpen(ctx context.Context) (err error) {
 }
 
 // after is what has become of a step. What a repetition could not tell is not told.
-func (t *task) after(next Live) remote.Ended {
+func (t *task) after(next ClaimedStep) remote.Ended {
 	status := Failed // and the run has gone on since then
 	if next.Step.Name == t.Step.Name && next.Step.Visit == t.Step.Visit {
 		status = next.Step.Status
@@ -257,7 +257,7 @@ func (t *task) after(next Live) remote.Ended {
 
 // Fail ends an attempt at a step. What it says of itself is no word on an attempt before
 // it that may have acted.
-func (r *Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (remote.Ended, error) {
+func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
 	if err := why.Said(); err != nil {
 		return remote.Ended{}, err
 	}
@@ -265,13 +265,13 @@ func (r *Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (r
 	if err != nil {
 		return remote.Ended{}, err
 	}
-	out := t.after(t.Live)
+	out := t.after(t.ClaimedStep)
 	if t.held {
 		doubtful, err := t.Doubtful(ctx, r.Engine)
 		if err != nil {
 			return remote.Ended{}, err
 		}
-		next, err := r.Desk.Fail(ctx, r.Engine, &t.Live, Failure{Message: why.Message, Final: why.Invalid || why.Final, Told: !t.probe && !doubtful})
+		next, err := r.Executor.Fail(ctx, r.Engine, &t.ClaimedStep, Failure{Message: why.Message, Final: why.Invalid || why.Final, Reported: !t.probe && !doubtful})
 		if err != nil {
 			return remote.Ended{}, err
 		}
@@ -286,18 +286,18 @@ func (r *Remote) Fail(ctx context.Context, h remote.Hold, why remote.Failure) (r
 }
 
 // Renew extends the lease of a step, and tells whether its run is to be cancelled.
-func (r *Remote) Renew(ctx context.Context, h remote.Hold, lease time.Duration) (remote.Renewed, error) {
+func (r *Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration) (remote.Renewed, error) {
 	t, err := r.heldTask(ctx, h)
 	if err != nil {
 		return remote.Renewed{}, err
 	}
-	return Renew(ctx, r.Engine, &t.Live, lease)
+	return Renew(ctx, r.Engine, &t.ClaimedStep, lease)
 }
 
 // Effect journals an effect of a step. One that an earlier attempt began, and of
 // which nothing is known, is told as begun where it may be tried again or asked about;
 // otherwise the step waits for a person.
-func (r *Remote) Effect(ctx context.Context, h remote.Hold, x remote.Effect) (remote.EffectState, error) {
+func (r *Remote) Effect(ctx context.Context, h remote.Lease, x remote.Effect) (remote.EffectState, error) {
 	h.ID = strings.TrimSuffix(h.ID, journalMark)
 	t, err := r.heldTask(ctx, h)
 	if err != nil {
@@ -328,7 +328,7 @@ func (t *task) lateEffect(ctx context.Context, x remote.Effect, err error) {
 // returns the error for the worker.
 func (t *task) waitForPerson(ctx context.Context, x remote.Effect) error {
 	unknown := effects.BegunBefore(x.Name, x.Ordinal)
-	if _, err := t.r.Desk.Park(ctx, t.r.Engine, &t.Live, unknown.Message, nil); err != nil {
+	if _, err := t.r.Executor.Park(ctx, t.r.Engine, &t.ClaimedStep, unknown.Message, nil); err != nil {
 		return err
 	}
 	return unknown

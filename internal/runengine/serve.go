@@ -28,13 +28,13 @@ type Done struct {
 }
 
 // Body does a step.
-type Body func(ctx context.Context, l *Live) (Done, error)
+type Body func(ctx context.Context, l *ClaimedStep) (Done, error)
 
 func (w *Worker) lease() time.Duration {
 	if w.Lease > 0 {
 		return w.Lease
 	}
-	return lease.Lease
+	return lease.DefaultDuration
 }
 
 // Taker is who holds the steps that it takes.
@@ -47,13 +47,13 @@ func (w *Worker) running() bool {
 	return w.stop != nil
 }
 
-// unheard is an end of which nobody knows what was done before.
-type unheard struct{ error }
+// mayHaveActed is an end of which nobody knows what was done before.
+type mayHaveActed struct{ error }
 
-func (u *unheard) Unwrap() error { return u.error }
+func (u *mayHaveActed) Unwrap() error { return u.error }
 
-// Unheard says of an error that the body may have acted.
-func Unheard(err error) error { return &unheard{err} }
+// MayHaveActed says of an error that the body may have acted.
+func MayHaveActed(err error) error { return &mayHaveActed{err} }
 
 // passing is no error: the step waits for something elsewhere.
 type passing struct{ delay time.Duration }
@@ -66,7 +66,7 @@ func Pass(delay time.Duration) error { return passing{delay} }
 // Serve runs a body under its hold and records how it ended, and goes on with the run as
 // long as its next step is this worker's too. Neither the hold nor the recording depends on
 // the worker's own context, which ends when it stops.
-func (w *Worker) Serve(ctx context.Context, l Live) {
+func (w *Worker) Serve(ctx context.Context, l ClaimedStep) {
 	for {
 		next, more := w.serve(ctx, l)
 		if !more {
@@ -77,14 +77,14 @@ func (w *Worker) Serve(ctx context.Context, l Live) {
 }
 
 // serve does one step, and says whether the run goes on here.
-func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
+func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, more bool) {
 	ctx = store.InWorkspace(ctx, l.Run.Workspace)
 	var told atomic.Bool // the body was, that it is not wanted any more
 	wanted, unwanted := context.WithCancelCause(ctx)
 	defer unwanted(nil)
-	woken, leave := w.Hub.Watch(CancelTopic(l.Run.ID), wake.Cancelled(wake.CancelledRun, l.place(), l.Run.ID))
+	woken, leave := w.Hub.Watch(CancelTopic(l.Run.ID), wake.Cancelled(wake.CancelledRun, l.partition(), l.Run.ID))
 	defer leave()
-	k := lease.Keeper{Lease: w.lease(), Woken: woken, Since: l.since, Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
+	k := lease.Renewer{Lease: w.lease(), Woken: woken, Since: l.since, Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
 		r, err := Renew(ctx, w.Engine, &l, w.lease())
 		if fault.CodeOf(err) == fault.LeaseLost {
 			told.Store(true)
@@ -95,7 +95,7 @@ func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
 		}
 		return err
 	}}
-	j := &effects.Journal{Book: l.Book(w.Engine), Held: k.Held}
+	j := &effects.Journal{Book: l.Book(w.Engine), Leased: k.Held}
 	body := k.Start(effects.With(wanted, j))
 	var done Done
 	err := k.Held(body) // it may have waited for its turn
@@ -105,10 +105,10 @@ func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
 	}
 	failure := err
 	if err != nil && context.Cause(body) != nil { // one that is told to stop says nothing of what it did before
-		failure = Unheard(err)
+		failure = MayHaveActed(err)
 	}
 	if err != nil && errors.Is(context.Cause(body), lease.ErrTimeout) {
-		err = &unheard{fmt.Errorf("it took longer than %s: %w", l.Step.Timeout-grace, err)}
+		err = &mayHaveActed{fmt.Errorf("it took longer than %s: %w", l.Step.Timeout-grace, err)}
 	}
 	stopping := ctx.Err() != nil
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
@@ -125,10 +125,10 @@ func (w *Worker) serve(ctx context.Context, l Live) (next Live, more bool) {
 }
 
 // body runs the user's code; a panic is a failure of which nobody knows what was done.
-func (w *Worker) body(ctx context.Context, l *Live) (done Done, err error) {
+func (w *Worker) body(ctx context.Context, l *ClaimedStep) (done Done, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &unheard{fmt.Errorf("the body panicked: %v", p)}
+			err = &mayHaveActed{fmt.Errorf("the body panicked: %v", p)}
 		}
 	}()
 	return w.Body(ctx, l)
@@ -139,7 +139,7 @@ var errCancelled = errors.New("the run is to be cancelled")
 
 // record writes how a body ended. One that gave up because the worker stops has not failed;
 // an output that cannot be kept has.
-func (w *Worker) record(ctx context.Context, l *Live, done Done, failure error, j *effects.Journal, stopping bool) (Live, error) {
+func (w *Worker) record(ctx context.Context, l *ClaimedStep, done Done, failure error, j *effects.Journal, stopping bool) (ClaimedStep, error) {
 	if failure == nil {
 		next, err := w.settle(ctx, l, done, j)
 		for fault.CodeOf(err) == fault.Unavailable && clock.Wait(ctx, settleAgain) == nil {
@@ -149,7 +149,7 @@ func (w *Worker) record(ctx context.Context, l *Live, done Done, failure error, 
 			errors.Is(err, context.Canceled) { // it is not recorded: the hold runs out
 			return next, err
 		}
-		failure = Unheard(fmt.Errorf("what it did cannot be kept: %w", err)) // it has done it
+		failure = MayHaveActed(fmt.Errorf("what it did cannot be kept: %w", err)) // it has done it
 	}
 	return w.failed(ctx, l, failure, j, stopping)
 }
@@ -158,24 +158,24 @@ func (w *Worker) record(ctx context.Context, l *Live, done Done, failure error, 
 const settleAgain = 250 * time.Millisecond
 
 // settle ends a step well, with what its body wants written in that transaction.
-func (w *Worker) settle(ctx context.Context, l *Live, done Done, j *effects.Journal) (Live, error) {
+func (w *Worker) settle(ctx context.Context, l *ClaimedStep, done Done, j *effects.Journal) (ClaimedStep, error) {
 	results, open, _ := restOf(j)
 	if open {
-		return w.Desk.Park(ctx, w.Engine, l, effects.ErrOpen.Error(), results)
+		return w.Executor.Park(ctx, w.Engine, l, effects.ErrOpen.Error(), results)
 	}
 	mine := func(handler string) (Handled, bool) {
 		h, ok := w.Handlers()[handler]
 		return h, ok && w.running() && w.Kind == ""
 	}
-	e := Ended{Output: done.Output, Patch: done.Patch, Results: results, Holder: w.Name, Lease: w.lease(), Mine: mine, Whole: done.Whole}
+	e := Ended{Output: done.Output, Patch: done.Patch, Results: results, Holder: w.Name, Lease: w.lease(), Local: mine, Whole: done.Whole}
 	if len(done.Commits) == 0 {
-		next, err := w.Desk.Complete(ctx, w.Engine, l, e)
+		next, err := w.Executor.Complete(ctx, w.Engine, l, e)
 		if errors.Is(err, effects.ErrOpen) {
-			return w.Desk.Park(ctx, w.Engine, l, effects.ErrOpen.Error(), results)
+			return w.Executor.Park(ctx, w.Engine, l, effects.ErrOpen.Error(), results)
 		}
 		return next, err
 	}
-	var next Live
+	var next ClaimedStep
 	err := w.Engine.Update(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		// What the program writes may be an entity or a stream, which everybody else has
 		// before the run.
@@ -184,7 +184,7 @@ func (w *Worker) settle(ctx context.Context, l *Live, done Done, j *effects.Jour
 				return err
 			}
 		}
-		next, err = w.Desk.Complete(ctx, tx, l, e)
+		next, err = w.Executor.Complete(ctx, tx, l, e)
 		if err == nil && next.again { // it is written already
 			err = lostStep(l)
 		}
@@ -212,15 +212,15 @@ func careful(ctx context.Context, tx *store.Tx, f Commit) (err error) {
 	return f(ctx, tx)
 }
 
-func (w *Worker) failed(ctx context.Context, l *Live, failure error, j *effects.Journal, stopping bool) (Live, error) {
+func (w *Worker) failed(ctx context.Context, l *ClaimedStep, failure error, j *effects.Journal, stopping bool) (ClaimedStep, error) {
 	results, _, doubt := restOf(j)
 	if pass, ok := errors.AsType[passing](failure); ok {
-		return w.Desk.Pass(ctx, w.Engine, l, pass.delay, results)
+		return w.Executor.Pass(ctx, w.Engine, l, pass.delay, results)
 	}
-	_, untold := errors.AsType[*unheard](failure)
+	_, untold := errors.AsType[*mayHaveActed](failure)
 	untold = untold && l.Step.Safety == opaque
 	if doubt || untold && l.Step.Unknown == "hold" {
-		return w.Desk.Park(ctx, w.Engine, l, failure.Error(), results)
+		return w.Executor.Park(ctx, w.Engine, l, failure.Error(), results)
 	}
 	if stopping && !untold && errors.Is(failure, context.Canceled) {
 		doubtful, err := l.Doubtful(ctx, w.Engine)
@@ -228,18 +228,18 @@ func (w *Worker) failed(ctx context.Context, l *Live, failure error, j *effects.
 			return *l, err
 		}
 		if !doubtful { // it gave up because the worker stops: it has not failed
-			return w.Desk.Release(ctx, w.Engine, l, l.Step.Safety == opaque, results)
+			return w.Executor.Release(ctx, w.Engine, l, l.Step.Safety == opaque, results)
 		}
 	}
 	_, over := errors.AsType[*unfired](failure)
-	return w.Desk.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsFinal(failure), Told: !untold, Unfired: over, Results: results})
+	return w.Executor.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsFinal(failure), Reported: !untold, Unfired: over, Results: results})
 }
 
 // late reports the calls of a body that has lost its lease. An opaque body is a call itself,
 // unless it said that it did nothing.
-func (w *Worker) late(ctx context.Context, l *Live, done Done, failure error, j *effects.Journal) {
+func (w *Worker) late(ctx context.Context, l *ClaimedStep, done Done, failure error, j *effects.Journal) {
 	calls := j.Made()
-	_, unknown := errors.AsType[*unheard](failure)
+	_, unknown := errors.AsType[*mayHaveActed](failure)
 	switch {
 	case l.Step.Safety == opaque && failure == nil:
 		calls = append(calls, effects.LateCall{Name: effects.Body, State: effects.Done, Result: done.Output})
@@ -249,17 +249,17 @@ func (w *Worker) late(ctx context.Context, l *Live, done Done, failure error, j 
 	l.Late(ctx, w.Engine, w.Name, calls, w.Log)
 }
 
-// lookAgain is when the fate of an operation is asked for again that goes on elsewhere.
-const lookAgain = time.Second
+// pollAgain is when the fate of an operation is asked for again that goes on elsewhere.
+const pollAgain = time.Second
 
-// lookElsewhere is when a transition is given up again by a node that has not its lifecycle.
-const lookElsewhere = 5 * time.Second
+// pollElsewhere is when a transition is given up again by a node that has not its lifecycle.
+const pollElsewhere = 5 * time.Second
 
 // Transit does a transition: it fires once, under the step's hold, and then asks what
 // became of it.
-func Transit(ctx context.Context, firer transition.Firer, l *Live, f transition.Request) (Done, error) {
+func Transit(ctx context.Context, firer transition.Transitioner, l *ClaimedStep, f transition.Request) (Done, error) {
 	if _, here := firer.Steps(ctx, f.Lifecycle); !here { // another node has it, or will
-		return Done{}, Pass(lookElsewhere)
+		return Done{}, Pass(pollElsewhere)
 	}
 	if l.Step.Fired != "" {
 		return fated(ctx, firer, l, f)
@@ -276,7 +276,7 @@ func Transit(ctx context.Context, firer transition.Firer, l *Live, f transition.
 	}
 	switch outcome, _ := x.Fields["outcome"].(string); {
 	case outcome == "pending" || outcome == "uncertain":
-		return Done{}, Pass(lookAgain)
+		return Done{}, Pass(pollAgain)
 	case x.Code == fault.ActionFailed && outcome == "released":
 		return Done{}, &unfired{err}
 	case x.Code == fault.ActionInvalid:
@@ -287,15 +287,15 @@ func Transit(ctx context.Context, firer transition.Firer, l *Live, f transition.
 	return Done{}, err
 }
 
-func fated(ctx context.Context, firer transition.Firer, l *Live, f transition.Request) (Done, error) {
-	outcome, output, message, err := firer.Fate(ctx, f, l.Step.Fired)
+func fated(ctx context.Context, firer transition.Transitioner, l *ClaimedStep, f transition.Request) (Done, error) {
+	outcome, output, message, err := firer.Outcome(ctx, f, l.Step.Fired)
 	switch {
 	case err != nil:
 		return Done{}, err
 	case outcome == "success":
 		return Done{Output: output}, nil
 	case outcome == "pending" || outcome == "uncertain":
-		return Done{}, Pass(lookAgain)
+		return Done{}, Pass(pollAgain)
 	}
 	return Done{}, &unfired{fault.New(fault.ActionFailed, "%s", message)}
 }

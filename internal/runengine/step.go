@@ -15,8 +15,8 @@ import (
 )
 
 // Take takes a step that is due. It says false where somebody else was first.
-func (k *Desk) Take(ctx context.Context, d store.Doer, l *Live, h Handled, by Taker) (Live, bool, error) {
-	return k.once(ctx, d, l, by, func(c *course) { c.take(h, by.Elsewhere) })
+func (k *Executor) Take(ctx context.Context, d store.Doer, l *ClaimedStep, h Handled, by Taker) (ClaimedStep, bool, error) {
+	return k.once(ctx, d, l, by, func(c *planner) { c.take(h, by.Elsewhere) })
 }
 
 // Ended is what a worker says of its step.
@@ -25,7 +25,7 @@ type Ended struct {
 	Results       []Result
 	Holder        string
 	Lease         time.Duration
-	Mine          Mine
+	Local         LocalHandlers
 	// Whole refuses, with [effects.ErrOpen], where an effect was begun of which nothing is known.
 	Whole bool
 }
@@ -33,7 +33,7 @@ type Ended struct {
 // Complete ends a step that is done, and goes on: what the run takes at once, for who does
 // this, is held. Ending it again under the epoch that did, with the same output, gives the
 // same answer.
-func (k *Desk) Complete(ctx context.Context, d store.Doer, l *Live, e Ended) (Live, error) {
+func (k *Executor) Complete(ctx context.Context, d store.Doer, l *ClaimedStep, e Ended) (ClaimedStep, error) {
 	if len(e.Output) == 0 {
 		e.Output = []byte("null")
 	}
@@ -45,8 +45,8 @@ func (k *Desk) Complete(ctx context.Context, d store.Doer, l *Live, e Ended) (Li
 			return *l, err
 		}
 	}
-	return k.end(ctx, d, l, Taker{Holder: e.Holder, Lease: e.Lease}, func(c *course) error {
-		c.how, c.mine = "held", e.Mine
+	return k.end(ctx, d, l, Taker{Holder: e.Holder, Lease: e.Lease}, func(c *planner) error {
+		c.how, c.local = "held", e.Local
 		c.plan.Results = e.results(&c.step, effects.Done)
 		if e.Whole {
 			open, saw, err := l.open(ctx, d, c.plan.Results)
@@ -79,8 +79,8 @@ func (e Ended) results(s *Step, how effects.State) []Result {
 type Failure struct {
 	Message string
 	Final   bool // it is not to be tried again
-	// Told says that the worker's word is to be taken for what an opaque body did: nothing.
-	Told bool
+	// Reported says that the worker's word is to be taken for what an opaque body did: nothing.
+	Reported bool
 	// Unfired says that what a transition fired has ended, without effect.
 	Unfired bool
 	Results []Result
@@ -94,18 +94,18 @@ func (f Failure) is(s Step) bool {
 // Fail ends an attempt that its worker lived to report: the step is due again after a
 // while, or has failed. Where an effect of it may have happened, that is no end: it waits
 // for a person.
-func (k *Desk) Fail(ctx context.Context, d store.Doer, l *Live, f Failure) (Live, error) {
+func (k *Executor) Fail(ctx context.Context, d store.Doer, l *ClaimedStep, f Failure) (ClaimedStep, error) {
 	f.Message = lease.Plain(f.Message)
-	if f.Told && l.Step.Attempts > 1 { // what it says is no word on an attempt before it
+	if f.Reported && l.Step.Attempts > 1 { // what it says is no word on an attempt before it
 		doubtful, err := l.Doubtful(ctx, d)
 		if err != nil {
 			return *l, err
 		}
-		f.Told = !doubtful
+		f.Reported = !doubtful
 	}
-	return k.end(ctx, d, l, Taker{}, func(c *course) error {
+	return k.end(ctx, d, l, Taker{}, func(c *planner) error {
 		c.how, c.plan.Results = "held", f.Results
-		if f.Told {
+		if f.Reported {
 			c.plan.Results = Ended{Results: f.Results}.results(&c.step, effects.NotDone)
 		}
 		unknown := false
@@ -127,9 +127,9 @@ func (k *Desk) Fail(ctx context.Context, d store.Doer, l *Live, f Failure) (Live
 
 // Park has a step wait for a person: something may have happened, and nobody knows. Parking it
 // again under the epoch that did, with the same message, gives the same answer.
-func (k *Desk) Park(ctx context.Context, d store.Doer, l *Live, message string, results []Result) (Live, error) {
+func (k *Executor) Park(ctx context.Context, d store.Doer, l *ClaimedStep, message string, results []Result) (ClaimedStep, error) {
 	message = lease.Plain(message)
-	return k.end(ctx, d, l, Taker{}, func(c *course) error {
+	return k.end(ctx, d, l, Taker{}, func(c *planner) error {
 		c.how, c.plan.Results = "held", results
 		c.park(message)
 		return nil
@@ -137,8 +137,8 @@ func (k *Desk) Park(ctx context.Context, d store.Doer, l *Live, message string, 
 }
 
 // Pass has a step wait a while for something elsewhere.
-func (k *Desk) Pass(ctx context.Context, d store.Doer, l *Live, delay time.Duration, results []Result) (Live, error) {
-	return k.holding(ctx, d, l, Taker{}, func(c *course) error {
+func (k *Executor) Pass(ctx context.Context, d store.Doer, l *ClaimedStep, delay time.Duration, results []Result) (ClaimedStep, error) {
+	return k.holding(ctx, d, l, Taker{}, func(c *planner) error {
 		c.plan.Results = results
 		if c.run.CancelRequested {
 			c.sawStep()
@@ -149,8 +149,8 @@ func (k *Desk) Pass(ctx context.Context, d store.Doer, l *Live, delay time.Durat
 }
 
 // Release gives a step back untouched; notDone says of an opaque body that it has not begun.
-func (k *Desk) Release(ctx context.Context, d store.Doer, l *Live, notDone bool, results []Result) (Live, error) {
-	return k.holding(ctx, d, l, Taker{}, func(c *course) error {
+func (k *Executor) Release(ctx context.Context, d store.Doer, l *ClaimedStep, notDone bool, results []Result) (ClaimedStep, error) {
+	return k.holding(ctx, d, l, Taker{}, func(c *planner) error {
 		c.plan.Results = results
 		if c.run.CancelRequested {
 			c.sawStep()
@@ -168,9 +168,9 @@ func (k *Desk) Release(ctx context.Context, d store.Doer, l *Live, notDone bool,
 
 // Tick does what is due at a step of the engine's own. It says false where nothing was, or
 // somebody else was first.
-func (k *Desk) Tick(ctx context.Context, d store.Doer, l *Live, by Taker, mine Mine) (Live, bool, error) {
-	return k.once(ctx, d, l, by, func(c *course) {
-		c.mine = mine
+func (k *Executor) Tick(ctx context.Context, d store.Doer, l *ClaimedStep, by Taker, mine LocalHandlers) (ClaimedStep, bool, error) {
+	return k.once(ctx, d, l, by, func(c *planner) {
+		c.local = mine
 		if !c.due(l) {
 			c.how = "due"
 			c.touch(c.step.Status, func(t *touch) { t.When = "deadline" })
@@ -181,8 +181,8 @@ func (k *Desk) Tick(ctx context.Context, d store.Doer, l *Live, by Taker, mine M
 // Command pauses, resumes, cancels or retries a run. With a version, it does so only if the
 // run has it: otherwise the error is [fault.Concurrency]. What the run's status does not
 // allow is [fault.InvalidTransition].
-func (k *Desk) Command(ctx context.Context, d store.Doer, id, name string, version *int64) (Run, error) {
-	for range mostTries {
+func (k *Executor) Command(ctx context.Context, d store.Doer, id, name string, version *int64) (Run, error) {
+	for range maxAttempts {
 		l, err := Load(ctx, d, id)
 		if err != nil {
 			return l.Run, err
@@ -194,7 +194,7 @@ func (k *Desk) Command(ctx context.Context, d store.Doer, id, name string, versi
 		if name == Cancel && l.Run.CancelRequested && !Over(l.Run.Status) {
 			return l.Run, nil // it is noted
 		}
-		next, err := k.try(ctx, d, &l, Taker{}, func(c *course) error {
+		next, err := k.try(ctx, d, &l, Taker{}, func(c *planner) error {
 			open := false
 			if name == Cancel && l.Step.Holder == "" && l.Step.Begun > 0 {
 				var err error
@@ -223,7 +223,7 @@ type Known struct {
 // Resolve ends the doubt about a step that waits for a person. Without an outcome, the step
 // goes on under its handler, unless it was an opaque body that is known to have happened:
 // then that was it.
-func (k *Desk) Resolve(ctx context.Context, e Engine, operation string, all []Known, outcome, by string) (Live, error) {
+func (k *Executor) Resolve(ctx context.Context, e Engine, operation string, all []Known, outcome, by string) (ClaimedStep, error) {
 	l, err := ByOperation(ctx, e, operation)
 	if err != nil {
 		return l, err
@@ -232,7 +232,7 @@ func (k *Desk) Resolve(ctx context.Context, e Engine, operation string, all []Kn
 		return l, fault.New(fault.Validation, "the outcome of a step is success or failure: %q", outcome).With("pointer", "/outcome")
 	}
 	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if _, err := lockVerb.DoAt(ctx, tx, l.place(), l.Run.ID); err != nil { // as everybody else has it before the step
+		if _, err := lockVerb.DoAt(ctx, tx, l.partition(), l.Run.ID); err != nil { // as everybody else has it before the step
 			return err
 		}
 		now, err := l.Now(ctx, tx)
@@ -248,7 +248,7 @@ func (k *Desk) Resolve(ctx context.Context, e Engine, operation string, all []Kn
 	return l, err
 }
 
-func (k *Desk) resolve(ctx context.Context, tx *store.Tx, l *Live, all []Known, outcome, by string) (Live, error) {
+func (k *Executor) resolve(ctx context.Context, tx *store.Tx, l *ClaimedStep, all []Known, outcome, by string) (ClaimedStep, error) {
 	for _, x := range all {
 		if err := l.close(ctx, tx, x); err != nil {
 			return *l, err
@@ -274,8 +274,8 @@ func (k *Desk) resolve(ctx context.Context, tx *store.Tx, l *Live, all []Known, 
 	return k.settle(ctx, tx, &now, outcome, by, output)
 }
 
-func (k *Desk) settle(ctx context.Context, tx *store.Tx, l *Live, outcome, by string, output json.RawMessage) (Live, error) {
-	next, err := k.try(ctx, tx, l, Taker{}, func(c *course) error {
+func (k *Executor) settle(ctx context.Context, tx *store.Tx, l *ClaimedStep, outcome, by string, output json.RawMessage) (ClaimedStep, error) {
+	next, err := k.try(ctx, tx, l, Taker{}, func(c *planner) error {
 		c.settled(outcome, by, output)
 		return nil
 	})
@@ -286,7 +286,7 @@ func (k *Desk) settle(ctx context.Context, tx *store.Tx, l *Live, outcome, by st
 }
 
 // close notes what a person knows of an effect.
-func (l *Live) close(ctx context.Context, tx *store.Tx, x Known) error {
+func (l *ClaimedStep) close(ctx context.Context, tx *store.Tx, x Known) error {
 	if x.Result != nil {
 		if err := strictjson.Check(x.Result); err != nil {
 			return err
@@ -296,7 +296,7 @@ func (l *Live) close(ctx context.Context, tx *store.Tx, x Known) error {
 	if x.Happened {
 		state = effects.Done
 	}
-	n, err := endVerb.DoAt(ctx, tx, l.place(), endArgs{held{l.visited(), l.Step.Epoch}, x.Name, x.Ordinal, state, x.Result, effects.ByPerson})
+	n, err := endVerb.DoAt(ctx, tx, l.partition(), endArgs{leasedStep{l.visited(), l.Step.Epoch}, x.Name, x.Ordinal, state, x.Result, effects.ByPerson})
 	switch {
 	case err != nil:
 		return err

@@ -18,11 +18,11 @@ import (
 // goes on with the next step of a run, if that is one of its own, without giving it away in
 // between.
 type Worker struct {
-	Engine Engine
-	Desk   *Desk
-	Hub    *wake.Hub
-	Log    *slog.Logger
-	Name   string // the holder
+	Engine   Engine
+	Executor *Executor
+	Hub      *wake.Hub
+	Log      *slog.Logger
+	Name     string // the holder
 	// Handlers are those whose steps it takes, and Kind what they must be declared as.
 	Handlers func() map[string]Handled
 	Kind     string
@@ -30,12 +30,12 @@ type Worker struct {
 	Ticks  bool
 	Topics []string
 	Body   Body
-	// Parallel is how many bodies run at once; workspaces share that.
-	Parallel int
-	Lease    time.Duration // [lease.Lease] if not set
+	// MaxConcurrency is how many bodies run at once; workspaces share that.
+	MaxConcurrency int
+	Lease          time.Duration // [lease.DefaultDuration] if not set
 
 	once   sync.Once
-	room   *lease.Room
+	room   *lease.Capacity
 	finder Finder
 	ticker Finder
 	bodies sync.WaitGroup
@@ -46,8 +46,8 @@ type Worker struct {
 
 func (w *Worker) init() {
 	w.once.Do(func() {
-		w.room = lease.NewRoom(w.Parallel, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.again()) })
-		w.finder.Order, w.finder.Room, w.ticker.Order = &w.room.Order, w.room, new(lease.Order)
+		w.room = lease.NewCapacity(w.MaxConcurrency, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.again()) })
+		w.finder.Order, w.finder.Capacity, w.ticker.Order = &w.room.Order, w.room, new(lease.Order)
 	})
 }
 
@@ -65,17 +65,17 @@ func (w *Worker) Run(ctx context.Context) {
 	var ticking sync.WaitGroup
 	defer ticking.Wait()
 	if w.Ticks {
-		p := wake.Poller{Hub: w.Hub, Topics: []string{Topic("")}, Log: w.Log, Look: w.each(w.tick), Needs: func() []wake.Need { return []wake.Need{{Kind: wake.Step}} }}
+		p := wake.Poller{Hub: w.Hub, Topics: []string{Topic("")}, Log: w.Log, Poll: w.each(w.tick), WorkKinds: func() []wake.WorkKind { return []wake.WorkKind{{Kind: wake.Step}} }}
 		ticking.Go(func() { p.Run(ctx) })
 	}
-	p := wake.Poller{Hub: w.Hub, Topics: append([]string{w.again()}, w.Topics...), Log: w.Log, Look: w.each(func(ctx context.Context, at store.Place) (bool, error) {
-		return w.take(ctx, at, func(s lease.Share, l Live) {
+	p := wake.Poller{Hub: w.Hub, Topics: append([]string{w.again()}, w.Topics...), Log: w.Log, Poll: w.each(func(ctx context.Context, at store.Partition) (bool, error) {
+		return w.take(ctx, at, func(s lease.Share, l ClaimedStep) {
 			w.bodies.Go(func() {
 				defer w.room.Free(s, 1)
 				w.Serve(ctx, l)
 			})
 		})
-	}), Needs: func() []wake.Need { return wake.Needs(wake.Step, slices.Collect(maps.Keys(w.Handlers()))...) }}
+	}), WorkKinds: func() []wake.WorkKind { return wake.WorkKinds(wake.Step, slices.Collect(maps.Keys(w.Handlers()))...) }}
 	p.Run(ctx)
 }
 
@@ -87,14 +87,14 @@ func (w *Worker) runs(ctx context.Context) {
 }
 
 // each looks at all shards.
-func (w *Worker) each(look func(context.Context, store.Place) (bool, error)) func(context.Context) (bool, error) {
+func (w *Worker) each(look func(context.Context, store.Partition) (bool, error)) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (found bool, err error) {
 		shards, err := w.Engine.Shards(ctx)
 		if err != nil {
 			return false, err
 		}
 		for _, shard := range shards {
-			some, err := look(ctx, store.Place{Shard: shard})
+			some, err := look(ctx, store.Partition{Shard: shard})
 			found = found || some
 			if err != nil {
 				return found, err
@@ -108,13 +108,13 @@ func (w *Worker) each(look func(context.Context, store.Place) (bool, error)) fun
 const fewSteps = 100
 
 // tick does what is due at the engine's own steps.
-func (w *Worker) tick(ctx context.Context, at store.Place) (found bool, err error) {
+func (w *Worker) tick(ctx context.Context, at store.Partition) (found bool, err error) {
 	ready, found, err := w.ticker.Find(ctx, w.Engine, at, []string{""}, "", fewSteps)
 	var failed error
 	for i := range ready {
 		w.ticker.Order.Served(ready[i].Run.Workspace)
 		mine, serve, free := w.Eager(ready[i].Run.Workspace)
-		next, moved, err := w.Desk.Tick(ctx, w.Engine, &ready[i], w.Taker(), mine)
+		next, moved, err := w.Executor.Tick(ctx, w.Engine, &ready[i], w.Taker(), mine)
 		if failed = errors.Join(failed, err); moved && next.taken {
 			serve(&next)
 		}
@@ -125,7 +125,7 @@ func (w *Worker) tick(ctx context.Context, at store.Place) (found bool, err erro
 }
 
 // take takes what there is room for, and has a body run for each step.
-func (w *Worker) take(ctx context.Context, at store.Place, serve func(lease.Share, Live)) (found bool, err error) {
+func (w *Worker) take(ctx context.Context, at store.Partition, serve func(lease.Share, ClaimedStep)) (found bool, err error) {
 	handlers := w.Handlers()
 	if len(handlers) == 0 {
 		return false, nil
@@ -153,7 +153,7 @@ func (w *Worker) take(ctx context.Context, at store.Place, serve func(lease.Shar
 			}
 			continue
 		}
-		next, taken, err := w.Desk.Take(in, w.Engine, &ready[i], handlers[ready[i].Step.Handler], w.Taker())
+		next, taken, err := w.Executor.Take(in, w.Engine, &ready[i], handlers[ready[i].Step.Handler], w.Taker())
 		failed = errors.Join(failed, err) // one that cannot be taken must not hold up the others
 		if !taken {
 			w.room.Free(s, 1)
@@ -167,14 +167,14 @@ func (w *Worker) take(ctx context.Context, at store.Place, serve func(lease.Shar
 
 // Once looks once, at one workspace or at all on a shard, and does what it takes by itself,
 // before it returns. It is for tests, which step by hand what loops do.
-func (w *Worker) Once(ctx context.Context, at store.Place) (found bool, err error) {
+func (w *Worker) Once(ctx context.Context, at store.Partition) (found bool, err error) {
 	w.init()
 	if w.Ticks {
 		if found, err = w.tick(ctx, at); err != nil {
 			return found, err
 		}
 	}
-	taken, err := w.take(ctx, at, func(s lease.Share, l Live) {
+	taken, err := w.take(ctx, at, func(s lease.Share, l ClaimedStep) {
 		defer w.room.Free(s, 1)
 		w.Serve(ctx, l)
 	})
@@ -184,7 +184,7 @@ func (w *Worker) Once(ctx context.Context, at store.Place) (found bool, err erro
 // Eager says of the steps that a run begins with which this worker does at once: those of
 // its handlers, while it runs and has room for the workspace. It returns what to do with a step that was taken
 // so; free must be called, and gives back room that was not used.
-func (w *Worker) Eager(workspace string) (mine Mine, serve func(*Live), free func()) {
+func (w *Worker) Eager(workspace string) (mine LocalHandlers, serve func(*ClaimedStep), free func()) {
 	w.init()
 	share := lease.Share{Workspace: workspace}
 	var stop context.Context // room is reserved
@@ -205,7 +205,7 @@ func (w *Worker) Eager(workspace string) (mine Mine, serve func(*Live), free fun
 			done()
 		}
 	}
-	serve = func(l *Live) {
+	serve = func(l *ClaimedStep) {
 		ctx, step := stop, *l
 		stop = nil
 		go func() {
@@ -229,7 +229,7 @@ func (w *Worker) reserve(s lease.Share) context.Context {
 
 // Local is what an engine has for runs.
 type Local struct {
-	Desk *Desk
+	Executor *Executor
 	// Worker does the steps whose handlers the program has brought; nil is nobody.
 	Worker *Worker
 	// Handled tells what is known of those handlers.
@@ -242,18 +242,18 @@ type localKey struct{}
 func LocalOf(e interface {
 	Shared(key any, make func() any) any
 }) *Local {
-	return e.Shared(localKey{}, func() any { return &Local{Desk: new(Desk)} }).(*Local)
+	return e.Shared(localKey{}, func() any { return &Local{Executor: new(Executor)} }).(*Local)
 }
 
 // Start starts a run. One that is not part of a transaction is begun here at once, where there is room.
-func (l *Local) Start(ctx context.Context, d store.Doer, s Start) (at Live, created bool, err error) {
+func (l *Local) Start(ctx context.Context, d store.Doer, s Start) (at ClaimedStep, created bool, err error) {
 	if _, inside := d.(*store.Tx); inside || l.Worker == nil {
-		return l.Desk.Start(ctx, d, s)
+		return l.Executor.Start(ctx, d, s)
 	}
 	mine, serve, free := l.Worker.Eager(store.WorkspaceOf(ctx))
 	defer free()
-	s.Mine, s.Holder, s.Lease = mine, l.Worker.Name, l.Worker.lease()
-	if at, created, err = l.Desk.Start(ctx, d, s); created && at.taken {
+	s.Local, s.Holder, s.Lease = mine, l.Worker.Name, l.Worker.lease()
+	if at, created, err = l.Executor.Start(ctx, d, s); created && at.taken {
 		serve(&at)
 	}
 	return at, created, err

@@ -225,9 +225,9 @@ func add(old any, has bool, by any) (sum json.Number, ok bool) {
 	return json.Number(strconv.FormatInt(s, 10)), true
 }
 
-// Told is a state as read after the edit, maybe much later, with what the edit's event tells
+// Recoverable is a state as read after the edit, maybe much later, with what the edit's event tells
 // of it: the sum of an inc.
-func (o Op) Told(state []byte, sum int64) []byte {
+func (o Op) Recoverable(state []byte, sum int64) []byte {
 	if o.name != opInc {
 		return state
 	}

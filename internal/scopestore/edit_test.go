@@ -190,7 +190,7 @@ func TestEditsAreThoseOfTheModel(t *testing.T) {
 			e, before := drawEdit(rt, begin), string(m.state)
 			want := m.run(e)
 			for name, hf := range all {
-				got, err := scopestore.Edit(context.Background(), engine.Of(hf), scopestore.EditArgs{Kind: "k", ID: id, Op: e.op, Want: e.want})
+				got, err := scopestore.Edit(context.Background(), engine.Of(hf), scopestore.EditArgs{Kind: "k", ID: id, Op: e.op, ExpectVersion: e.want})
 				if told := answer(got, err); told != want {
 					rt.Fatalf("%s: %s of %s\n is %s\nnot %s", name, e.text, before, told, want)
 				}
@@ -240,7 +240,7 @@ func together(hf *holdfast.Engine, id string, begin map[string]json.RawMessage, 
 	var group sync.WaitGroup
 	for i, e := range edits {
 		group.Go(func() {
-			told[i], errs[i] = scopestore.Edit(ctx, engine.Of(hf), scopestore.EditArgs{Kind: "k", ID: id, Op: e.op, Want: e.want})
+			told[i], errs[i] = scopestore.Edit(ctx, engine.Of(hf), scopestore.EditArgs{Kind: "k", ID: id, Op: e.op, ExpectVersion: e.want})
 		})
 	}
 	group.Wait()

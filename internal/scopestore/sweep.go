@@ -20,15 +20,15 @@ type old struct {
 var (
 	oldVerb = store.NewVerb(store.Decl{Name: "scopes.old", Lane: store.Read}, nil, store.IntArg("limit"),
 		store.Each(func(o *old) []any { return []any{&o.workspace, &o.kind, &o.id, &o.version, &o.alive} }))
-	expireVerb = store.NewVerb(store.Decl{Name: "scopes.expire", Group: true, Marks: store.HistoryMarks},
+	expireVerb = store.NewVerb(store.Decl{Name: "scopes.expire", Group: true, Events: store.HistoryEvents},
 		func(o old) []string { return []string{key(o.kind, o.id)} },
 		func(o old, args *store.Args) {
 			bindName(args, o.kind, o.id)
 			args.Int("version", o.version)
 		}, store.ScanApplied).
-		Waking(func(o old) []string { return []string{Topic(o.kind, o.id)} }).
-		Emitting(func(o old) store.Emission { return emits("expired", o.kind, o.id) })
-	forgetVerb = store.NewVerb(store.Decl{Name: "scopes.forget", Group: true, Repeat: true},
+		Wakes(func(o old) []string { return []string{Topic(o.kind, o.id)} }).
+		Emits(func(o old) store.Emission { return emits("expired", o.kind, o.id) })
+	forgetVerb = store.NewVerb(store.Decl{Name: "scopes.forget", Group: true, Idempotent: true},
 		func(o old) []string { return []string{key(o.kind, o.id)} },
 		func(o old, args *store.Args) { bindName(args, o.kind, o.id) }, store.ScanApplied)
 )
@@ -51,7 +51,7 @@ func SweepAll(ctx context.Context, d store.Doer) (n int, err error) {
 // SweepFor is [SweepAll] for so long at the most, on each shard, or a page more.
 func SweepFor(ctx context.Context, d store.Doer, most time.Duration) (n int, err error) {
 	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Place) (n int, err error) {
+	return store.OnShards(shards, err, func(at store.Partition) (n int, err error) {
 		for begun := clock.Now(); ; {
 			all, failed := oldVerb.DoAt(ctx, d, at, sweepPage)
 			done, worse := sweep(ctx, d, at.Shard, all)
@@ -98,5 +98,5 @@ func (o old) end(ctx context.Context, d store.Doer, shard int16) (bool, error) {
 	if o.alive {
 		verb = expireVerb
 	}
-	return verb.DoAt(ctx, d, store.Place{Shard: shard, Workspace: o.workspace}, o)
+	return verb.DoAt(ctx, d, store.Partition{Shard: shard, Workspace: o.workspace}, o)
 }

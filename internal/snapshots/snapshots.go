@@ -22,7 +22,7 @@ var (
 	getVerb = store.NewVerb(store.Decl{Name: "snapshots.get", Lane: store.Read}, nil,
 		func(s Snapshot, args *store.Args) { args.Text("stream", s.Stream); args.Text("kind", s.Kind) },
 		store.Each(func(s *Snapshot) []any { return []any{&s.Version, &s.Data} }))
-	putVerb = store.VerbOf[Snapshot](store.Decl{Name: "snapshots.put", Repeat: true},
+	putVerb = store.VerbOf[Snapshot](store.Decl{Name: "snapshots.put", Idempotent: true},
 		func(s Snapshot) []string { return []string{"snapshot/" + s.Kind + "/" + s.Stream} }, store.ScanApplied)
 )
 

@@ -16,37 +16,37 @@ import (
 type Doer interface {
 	PublicDoer
 	Do(context.Context, Command) error
-	// Place returns where the workspace of the context lives. Only for a
+	// Partition returns where the workspace of the context lives. Only for a
 	// write is a workspace given a place that has none.
-	Place(context.Context, Lane) (Place, error)
+	Partition(context.Context, Lane) (Partition, error)
 	// Registry returns which reactions a workspace has: as remembered, or as
 	// it is now.
-	Registry(ctx context.Context, at Place, fresh bool) (*Registry, error)
+	Registry(ctx context.Context, at Partition, fresh bool) (*Registry, error)
 }
 
 // Tx is one open transaction. It must not be used after the transaction has
 // ended, nor by two goroutines at once.
 type Tx struct {
-	conn   Conn
-	places *Places
+	conn      Conn
+	directory *Directory
 	// fresh holds places that this transaction may have made itself. They
 	// are not shared before it commits.
 	fresh map[string]int16
 	// read holds registries that this transaction has read itself: it may
 	// have changed them.
-	read map[Place]*Registry
+	read map[Partition]*Registry
 }
 
 // NewTx wraps an adapter's transaction.
-func NewTx(conn Conn, places *Places) *Tx { return &Tx{conn: conn, places: places} }
+func NewTx(conn Conn, places *Directory) *Tx { return &Tx{conn: conn, directory: places} }
 
 // Registry returns which reactions a workspace has, read through the transaction
 // itself where it must be read.
-func (t *Tx) Registry(ctx context.Context, at Place, fresh bool) (*Registry, error) {
+func (t *Tx) Registry(ctx context.Context, at Partition, fresh bool) (*Registry, error) {
 	if g := t.read[at]; g != nil && !fresh {
 		return g, nil
 	}
-	if g := t.places.registries.known(at); g != nil && !fresh {
+	if g := t.directory.registries.known(at); g != nil && !fresh {
 		return g, nil
 	}
 	g, err := loadRegistry(ctx, t, at)
@@ -54,7 +54,7 @@ func (t *Tx) Registry(ctx context.Context, at Place, fresh bool) (*Registry, err
 		return nil, err
 	}
 	if t.read == nil {
-		t.read = make(map[Place]*Registry)
+		t.read = make(map[Partition]*Registry)
 	}
 	t.read[at] = g
 	return g, nil
@@ -63,18 +63,18 @@ func (t *Tx) Registry(ctx context.Context, at Place, fresh bool) (*Registry, err
 // Do runs a command inside the transaction.
 func (t *Tx) Do(ctx context.Context, c Command) error { return t.conn.Run(ctx, c) }
 
-// Place returns where the workspace of the context lives. A workspace that is
+// Partition returns where the workspace of the context lives. A workspace that is
 // not known yet is looked up through the transaction itself: on another
 // connection the look-up would wait for the very transaction that asks.
-func (t *Tx) Place(ctx context.Context, lane Lane) (Place, error) {
+func (t *Tx) Partition(ctx context.Context, lane Lane) (Partition, error) {
 	name := WorkspaceOf(ctx)
-	if shard, ok := t.places.known(name); ok {
-		return Place{shard, name}, nil
+	if shard, ok := t.directory.known(name); ok {
+		return Partition{shard, name}, nil
 	}
 	if shard, ok := t.fresh[name]; ok {
-		return Place{shard, name}, nil
+		return Partition{shard, name}, nil
 	}
-	at, stored, err := t.places.ask(ctx, t, name, lane)
+	at, stored, err := t.directory.ask(ctx, t, name, lane)
 	if err != nil || !stored {
 		return at, err
 	}
@@ -85,8 +85,8 @@ func (t *Tx) Place(ctx context.Context, lane Lane) (Place, error) {
 	return at, nil
 }
 
-// Places is what the transaction has in common with its engine.
-func (t *Tx) Places() *Places { return t.places }
+// Directory is what the transaction has in common with its engine.
+func (t *Tx) Directory() *Directory { return t.directory }
 
 // Within runs f in the transaction that a doer is, or in one of its own.
 func Within(ctx context.Context, d Doer, f func(context.Context, *Tx) error) error {
@@ -123,10 +123,10 @@ func WorkspaceOf(ctx context.Context) string {
 	return DefaultWorkspace
 }
 
-// Places remembers where workspaces live. The map itself is stored: a
+// Directory remembers where workspaces live. The map itself is stored: a
 // workspace keeps the shard it was first given, whatever the number of shards
 // is later. Safe for concurrent use.
-type Places struct {
+type Directory struct {
 	shards     int
 	registries Registries
 
@@ -138,21 +138,21 @@ type Places struct {
 }
 
 // Several says whether more than one workspace is known.
-func (p *Places) Several() bool {
+func (p *Directory) Several() bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return len(p.cache) > 1
 }
 
-// NewPlaces returns an empty memory; new workspaces are spread over so many
+// NewDirectory returns an empty memory; new workspaces are spread over so many
 // shards.
-func NewPlaces(shards int) *Places {
-	return &Places{shards: max(shards, 1), cache: make(map[string]int16)}
+func NewDirectory(shards int) *Directory {
+	return &Directory{shards: max(shards, 1), cache: make(map[string]int16)}
 }
 
 // Shared returns what the parts of an engine, and its transactions, have in common under a
 // key, made by the first that asks.
-func (p *Places) Shared(key any, make func() any) any {
+func (p *Directory) Shared(key any, make func() any) any {
 	p.sharing.Lock()
 	defer p.sharing.Unlock()
 	if v, ok := p.common[key]; ok {
@@ -167,10 +167,10 @@ func (p *Places) Shared(key any, make func() any) any {
 
 // Resolve returns where a workspace lives, and for a write gives it a place if
 // it has none.
-func (p *Places) Resolve(ctx context.Context, d Doer, lane Lane) (Place, error) {
+func (p *Directory) Resolve(ctx context.Context, d Doer, lane Lane) (Partition, error) {
 	name := WorkspaceOf(ctx)
 	if shard, ok := p.known(name); ok {
-		return Place{shard, name}, nil
+		return Partition{shard, name}, nil
 	}
 	at, stored, err := p.ask(ctx, d, name, lane)
 	if err != nil || !stored {
@@ -183,17 +183,17 @@ func (p *Places) Resolve(ctx context.Context, d Doer, lane Lane) (Place, error) 
 }
 
 // Registry returns which reactions a workspace has.
-func (p *Places) Registry(ctx context.Context, d Doer, at Place, fresh bool) (*Registry, error) {
+func (p *Directory) Registry(ctx context.Context, d Doer, at Partition, fresh bool) (*Registry, error) {
 	return p.registries.Resolve(ctx, d, at, fresh)
 }
 
 // Known returns where a workspace lives if that is known here: it does not change any more.
-func (p *Places) Known(name string) (Place, bool) {
+func (p *Directory) Known(name string) (Partition, bool) {
 	shard, ok := p.known(name)
-	return Place{shard, name}, ok
+	return Partition{shard, name}, ok
 }
 
-func (p *Places) known(name string) (int16, bool) {
+func (p *Directory) known(name string) (int16, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	shard, ok := p.cache[name]
@@ -202,25 +202,25 @@ func (p *Places) known(name string) (int16, bool) {
 
 // ask asks the database. A reader of a workspace that has no place is sent
 // where it would get one: there is nothing to be found, there or elsewhere.
-func (p *Places) ask(ctx context.Context, d Doer, name string, lane Lane) (at Place, stored bool, err error) {
+func (p *Directory) ask(ctx context.Context, d Doer, name string, lane Lane) (at Partition, stored bool, err error) {
 	if err := CheckWorkspace(name); err != nil {
 		return at, false, err
 	}
-	at = Place{p.propose(name), name}
+	at = Partition{p.propose(name), name}
 	if lane == Write {
-		at.Shard, err = place.DoAt(ctx, d, Place{Workspace: name}, at.Shard)
-		return at, err == nil, unplaced(ctx, err)
+		at.Shard, err = partitionVerb.DoAt(ctx, d, Partition{Workspace: name}, at.Shard)
+		return at, err == nil, noPartition(ctx, err)
 	}
-	found, err := find.DoAt(ctx, d, Place{Workspace: name}, struct{}{})
+	found, err := find.DoAt(ctx, d, Partition{Workspace: name}, struct{}{})
 	if err != nil || len(found) == 0 {
 		return at, false, err
 	}
-	return Place{found[0], name}, true, nil
+	return Partition{found[0], name}, true, nil
 }
 
-// unplaced is the error of what was to be written to a workspace whose place is not known:
+// noPartition is the error of what was to be written to a workspace whose place is not known:
 // whether it was given one may be in doubt, but nothing else was sent.
-func unplaced(ctx context.Context, err error) error {
+func noPartition(ctx context.Context, err error) error {
 	switch {
 	case fault.CodeOf(err) != fault.OutcomeUnknown:
 		return err
@@ -230,7 +230,7 @@ func unplaced(ctx context.Context, err error) error {
 	return fault.New(fault.Unavailable, "the workspace could not be looked up: nothing was written").Wrap(err).Repeatable()
 }
 
-func (p *Places) propose(name string) int16 {
+func (p *Directory) propose(name string) int16 {
 	h := fnv.New32a()
 	h.Write([]byte(name))
 	return int16(h.Sum32() % uint32(p.shards))
@@ -246,8 +246,8 @@ func CheckWorkspace(name string) error {
 
 var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// place gives a workspace its shard, or tells the one that it has.
-var place = NewVerb(Decl{Name: "workspaces.place", Repeat: true},
+// partitionVerb gives a workspace its shard, or tells the one that it has.
+var partitionVerb = NewVerb(Decl{Name: "workspaces.place", Idempotent: true},
 	nil,
 	func(shard int16, a *Args) { a.Int("proposed", int64(shard)) },
 	ScanValue[int16])
@@ -284,7 +284,7 @@ var workspacesVerb = VerbOf[workspacesArgs](Decl{Name: "workspaces.list", Lane: 
 
 // WorkspaceNamed returns one of them, or nil.
 func WorkspaceNamed(ctx context.Context, d Doer, name string) (*Workspace, error) {
-	all, err := workspacesVerb.DoAt(ctx, d, Place{}, workspacesArgs{name: name, limit: 1})
+	all, err := workspacesVerb.DoAt(ctx, d, Partition{}, workspacesArgs{name: name, limit: 1})
 	if err != nil || len(all) == 0 || name == "" {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func WorkspaceNamed(ctx context.Context, d Doer, name string) (*Workspace, error
 
 // Workspaces returns workspaces in the order of their names, behind one of them.
 func Workspaces(ctx context.Context, d Doer, after string, limit int) ([]Workspace, error) {
-	return workspacesVerb.DoAt(ctx, d, Place{}, workspacesArgs{after: after, limit: limit})
+	return workspacesVerb.DoAt(ctx, d, Partition{}, workspacesArgs{after: after, limit: limit})
 }
 
 // Shards returns the shards that workspaces live on. They are stored, and may be
@@ -310,9 +310,9 @@ func Shards(ctx context.Context, d Doer) ([]int16, error) {
 
 // OnShards does something on each of the shards that there are, and returns the sum and all errors: one that fails keeps no
 // other from its turn. It is given what [Shards] returned.
-func OnShards(shards []int16, err error, do func(Place) (int, error)) (sum int, _ error) {
+func OnShards(shards []int16, err error, do func(Partition) (int, error)) (sum int, _ error) {
 	for _, shard := range shards {
-		n, failed := do(Place{Shard: shard})
+		n, failed := do(Partition{Shard: shard})
 		sum, err = sum+n, errors.Join(err, failed)
 	}
 	return sum, err
@@ -324,7 +324,7 @@ func Pages[A, T any](ctx context.Context, d Doer, v *Verb[A, []T], limit int, fi
 	shards, err := Shards(ctx, d)
 	for _, shard := range shards {
 		for a := first; ; a = next(all[len(all)-1]) {
-			page, err := v.DoAt(ctx, d, Place{Shard: shard}, a)
+			page, err := v.DoAt(ctx, d, Partition{Shard: shard}, a)
 			if err != nil {
 				return nil, err
 			}
@@ -338,7 +338,7 @@ func Pages[A, T any](ctx context.Context, d Doer, v *Verb[A, []T], limit int, fi
 
 // AskShards asks the database for them, and for how many workspaces there are.
 func AskShards(ctx context.Context, d Doer) (shards []int16, workspaces int64, err error) {
-	all, err := shardsVerb.DoAt(ctx, d, Place{}, struct{}{})
+	all, err := shardsVerb.DoAt(ctx, d, Partition{}, struct{}{})
 	for _, x := range all {
 		shards = append(shards, x.shard)
 		workspaces += x.workspaces

@@ -319,7 +319,7 @@ func (g *Grouper) timed(f func() error) error {
 func Apart() func(Command) bool {
 	taken := make(map[Key]bool)
 	return func(c Command) bool {
-		if c.Decl().Combine {
+		if c.Decl().Commutative {
 			return true
 		}
 		keys := c.Keys()

@@ -17,7 +17,7 @@ var testVerb = NewVerb(Decl{Name: "test.verb", Group: true},
 	func(*int, Row) error { return nil })
 
 func testCommand(row int) Command {
-	return &command[int, int]{verb: testVerb, at: Place{Workspace: "w"}, id: NewID(), args: row}
+	return &command[int, int]{verb: testVerb, at: Partition{Workspace: "w"}, id: NewID(), args: row}
 }
 
 // rowsUnderWay fails if two that run at once share a row.

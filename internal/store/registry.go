@@ -41,13 +41,13 @@ type Move struct {
 // Reaction is what is needed to know whether a reaction wants an event.
 type Reaction struct {
 	Name    string
-	Source  Marks
+	Source  EventTable
 	Events  []string // none: every name
 	Streams *regexp.Regexp
 }
 
 // Wants says whether a reaction follows a stream.
-func (r *Reaction) Wants(source Marks, stream string) bool {
+func (r *Reaction) Wants(source EventTable, stream string) bool {
 	return r.Source == source && (r.Streams == nil || r.Streams.MatchString(stream))
 }
 
@@ -64,7 +64,7 @@ type Emission struct {
 }
 
 // match returns the names of the reactions that want what a command writes.
-func (g *Registry) match(source Marks, e Emission) (names []string) {
+func (g *Registry) match(source EventTable, e Emission) (names []string) {
 	for i := range g.Reactions {
 		if r := &g.Reactions[i]; r.Wants(source, e.Stream) && r.named(e.Names) {
 			names = append(names, r.Name)
@@ -76,18 +76,18 @@ func (g *Registry) match(source Marks, e Emission) (names []string) {
 // Registries remembers the registries of workspaces. Safe for concurrent use.
 type Registries struct {
 	mu    sync.RWMutex
-	cache map[Place]*Registry
+	cache map[Partition]*Registry
 }
 
 // known returns what is remembered, if anything is.
-func (r *Registries) known(at Place) *Registry {
+func (r *Registries) known(at Partition) *Registry {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.cache[at]
 }
 
 // Resolve returns a workspace's registry: the one remembered, or a fresh one.
-func (r *Registries) Resolve(ctx context.Context, d Doer, at Place, fresh bool) (*Registry, error) {
+func (r *Registries) Resolve(ctx context.Context, d Doer, at Partition, fresh bool) (*Registry, error) {
 	before := r.known(at)
 	if before != nil && !fresh {
 		return before, nil
@@ -104,13 +104,13 @@ func (r *Registries) Resolve(ctx context.Context, d Doer, at Place, fresh bool) 
 		return other, nil
 	}
 	if r.cache == nil {
-		r.cache = make(map[Place]*Registry)
+		r.cache = make(map[Partition]*Registry)
 	}
 	r.cache[at] = g
 	return g, nil
 }
 
-func loadRegistry(ctx context.Context, d Doer, at Place) (*Registry, error) {
+func loadRegistry(ctx context.Context, d Doer, at Partition) (*Registry, error) {
 	g, err := registryVerb.DoAt(ctx, d, at, struct{}{})
 	return &g, err
 }
@@ -187,7 +187,7 @@ func changed(lifecycle, status, why string) error {
 // ParseReaction makes a reaction of its stored form: a JSON list of names, of
 // which "*" is any, and a pattern, of which "" is any.
 func ParseReaction(name, source, events, streams string) (r Reaction, err error) {
-	r = Reaction{Name: name, Source: Marks(source)}
+	r = Reaction{Name: name, Source: EventTable(source)}
 	if err := json.Unmarshal([]byte(events), &r.Events); err != nil {
 		return r, fmt.Errorf("the events of the reaction %s: %w", name, err)
 	}
@@ -216,8 +216,8 @@ var totalVerb = VerbOf[struct{}](Decl{Name: "registry.total", Lane: Read}, nil, 
 // Declared is a number that is another when something was declared, in whatever
 // workspace: the sum of all revisions.
 func Declared(ctx context.Context, d Doer) (int64, error) {
-	return totalVerb.DoAt(ctx, d, Place{}, struct{}{})
+	return totalVerb.DoAt(ctx, d, Partition{}, struct{}{})
 }
 
-// MarkTopic is what the workers of a reaction are woken by.
-func MarkTopic(reaction string) string { return "reaction/" + reaction }
+// DueTopic is what the workers of a reaction are woken by.
+func DueTopic(reaction string) string { return "reaction/" + reaction }

@@ -65,7 +65,7 @@ func (f SQLFiles) Texts(decls []Decl, fill func(d Decl, cols Columns, fast bool)
 	texts := make(Texts, len(f))
 	var wrong []error
 	for _, d := range decls {
-		if d.Impatient != "" || f[d.Name] == "" {
+		if d.NoWait != "" || f[d.Name] == "" {
 			continue // it has another's, or Missing tells
 		}
 		cols, used := ColumnsOf(d.Name), make(map[string]bool)

@@ -22,7 +22,7 @@ var listVerb = NewVerb(Decl{Name: "test.list"}, nil,
 		}
 		Rows(a, l.rows, func(n int, row int64, a *Args) { a.Int("row", row) })
 	},
-	func(*int, Row) error { return nil }).Emitting(func(listed) Emission { return Emission{} })
+	func(*int, Row) error { return nil }).Emits(func(listed) Emission { return Emission{} })
 
 // Verifies that the columns of a verb are known before it is called: the common ones, its own, and those of child rows.
 func TestTheColumnsOfAVerbAreKnown(t *testing.T) {

@@ -19,7 +19,7 @@ var shift = NewVerb(Decl{Name: "meta.shift"},
 // Shift moves the database's time, for everyone who uses that database. It is
 // for tests: a node's role has no right to it.
 func Shift(ctx context.Context, d Doer, by time.Duration) error {
-	moved, err := shift.DoAt(ctx, d, Place{}, by)
+	moved, err := shift.DoAt(ctx, d, Partition{}, by)
 	if err == nil && !moved {
 		err = fault.New(fault.Forbidden, "the time of this database cannot be moved: use one that holdfasttest made")
 	}

@@ -44,21 +44,21 @@ const (
 type Decl struct {
 	// Name is the name of the SQL, "events.append".
 	Name string
-	// Impatient names another verb: this one has its SQL, and waits for no
+	// NoWait names another verb: this one has its SQL, and waits for no
 	// row that somebody else has locked.
-	Impatient string
-	Lane      Lane
+	NoWait string
+	Lane   Lane
 	// Group says that commands of several callers may share a statement.
 	Group bool
-	// Combine says that the verb adds up: members of a group may share a row.
-	Combine bool
-	// Marks is the table that holds the event which an applied command of
+	// Commutative says that the verb adds up: members of a group may share a row.
+	Commutative bool
+	// EventTable is the table that holds the event which an applied command of
 	// this verb writes under its id: that is how an unknown outcome is
 	// resolved.
-	Marks Marks
-	// Repeat says that the verb may be repeated without harm, where its
+	Events EventTable
+	// Idempotent says that the verb may be repeated without harm, where its
 	// outcome is unknown.
-	Repeat bool
+	Idempotent bool
 	// Slow says of a read that it may look at much of the database: it has
 	// [SlowLimit] instead of the limit of a call.
 	Slow bool
@@ -67,14 +67,14 @@ type Decl struct {
 // SlowLimit is how long a slow read may take.
 const SlowLimit = 5 * time.Minute
 
-// Marks names a table of events.
-type Marks string
+// EventTable names a table of events.
+type EventTable string
 
 // The two tables of events.
 const (
-	NoMarks      Marks = ""
-	EventMarks   Marks = "event"
-	HistoryMarks Marks = "history"
+	NoEvents      EventTable = ""
+	StreamEvents  EventTable = "event"
+	HistoryEvents EventTable = "history"
 )
 
 // Key names one row that a command locks. A key's shard and workspace are
@@ -85,8 +85,8 @@ type Key struct {
 	Row       string
 }
 
-// Place is where a workspace lives.
-type Place struct {
+// Partition is where a workspace lives.
+type Partition struct {
 	Shard     int16
 	Workspace string
 }
@@ -106,8 +106,8 @@ type Command interface {
 	Decl() Decl
 	// ID is the caller's own id of this command, the same for every try.
 	ID() ID
-	// Place is the shard and workspace that the command touches.
-	Place() Place
+	// Partition is the shard and workspace that the command touches.
+	Partition() Partition
 	// Keys names every row that it locks.
 	Keys() []Key
 	// Bind adds the command's arguments as one more member.
@@ -125,7 +125,7 @@ type Command interface {
 	Wakes() []string
 	// Recover makes the answer from the event that the command wrote, where
 	// the database's own answer was lost.
-	Recover(Mark)
+	Recover(CommitProof)
 	// Known returns the revision of the registry that the command goes by,
 	// and the reactions to mark as a JSON list, "" for none; ok is false for
 	// a verb that writes no events.
@@ -138,15 +138,15 @@ type Command interface {
 // Verb is the declaration of one thing that a database does. It is made once,
 // as a package variable, and is safe for concurrent use.
 type Verb[A, R any] struct {
-	decl Decl
-	keys func(A) []string
-	bind func(*A, *Args)
-	scan func(*R, Row) error
-	told func(A, Mark) R
-	wake func(A) []string
-	emit func(A) Emission
-	rule func(A) Move
-	cols *Columns
+	decl    Decl
+	keys    func(A) []string
+	bind    func(*A, *Args)
+	scan    func(*R, Row) error
+	recover func(A, CommitProof) R
+	wake    func(A) []string
+	emit    func(A) Emission
+	rule    func(A) Move
+	cols    *Columns
 }
 
 // NewVerb declares a verb and registers it, so that [Decls] and with it every
@@ -169,37 +169,37 @@ func newVerb[A, R any](d Decl, keys func(A) []string, bind func(*A, *Args), scan
 	return v
 }
 
-// Told sets how an answer is made from the event that an applied command wrote,
+// RecoverWith sets how an answer is made from the event that an applied command wrote,
 // and returns the verb.
-func (v *Verb[A, R]) Told(f func(A, Mark) R) *Verb[A, R] {
-	v.told = f
+func (v *Verb[A, R]) RecoverWith(f func(A, CommitProof) R) *Verb[A, R] {
+	v.recover = f
 	return v
 }
 
-// Waking sets whom an applied command wakes, and returns the verb. A wake-up is
+// Wakes sets whom an applied command wakes, and returns the verb. A wake-up is
 // a hint that saves somebody a wait: the truth is in the tables.
-func (v *Verb[A, R]) Waking(f func(A) []string) *Verb[A, R] {
+func (v *Verb[A, R]) Wakes(f func(A) []string) *Verb[A, R] {
 	v.wake = f
 	return v
 }
 
-// Emitting sets what events a command writes, and returns the verb.
-func (v *Verb[A, R]) Emitting(f func(A) Emission) *Verb[A, R] {
+// Emits sets what events a command writes, and returns the verb.
+func (v *Verb[A, R]) Emits(f func(A) Emission) *Verb[A, R] {
 	v.emit, v.cols.Emits = f, true
 	v.cols.Members = append(v.cols.Members, Column{"revision", IntKind}, Column{"marks", TextKind})
 	return v
 }
 
-// Governed sets how a command moves an entity, and returns the verb: a status that the
+// GuardStatus sets how a command moves an entity, and returns the verb: a status that the
 // lifecycle does not have is refused, and so is a claim status that is not claimed.
-func (v *Verb[A, R]) Governed(f func(A) Move) *Verb[A, R] {
+func (v *Verb[A, R]) GuardStatus(f func(A) Move) *Verb[A, R] {
 	v.rule = f
 	return v
 }
 
 // Do runs the verb in the workspace of the context and returns its answer.
 func (v *Verb[A, R]) Do(ctx context.Context, d Doer, a A) (R, error) {
-	at, err := d.Place(ctx, v.decl.Lane)
+	at, err := d.Partition(ctx, v.decl.Lane)
 	if err != nil {
 		var none R
 		return none, err
@@ -208,7 +208,7 @@ func (v *Verb[A, R]) Do(ctx context.Context, d Doer, a A) (R, error) {
 }
 
 // DoAt runs the verb at a place that the caller names.
-func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Place, a A) (R, error) {
+func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Partition, a A) (R, error) {
 	c := &command[A, R]{verb: v, at: at, args: a, meter: meterOf(ctx, v.decl.Lane)}
 	if v.decl.Lane == Write {
 		c.id = NewID()
@@ -259,7 +259,7 @@ func (c *command[A, R]) know(ctx context.Context, d Doer, fresh bool) error {
 	if err != nil {
 		return err
 	}
-	c.revision, c.marks, c.stale = g.Revision, nil, false
+	c.revision, c.due, c.stale = g.Revision, nil, false
 	if len(g.Statuses) > 0 && c.verb.rule != nil {
 		if err := g.allows(c.verb.rule(c.args)); err != nil && !fresh {
 			return c.know(ctx, d, true) // what is remembered may be of yesterday, and nothing else would tell
@@ -268,7 +268,7 @@ func (c *command[A, R]) know(ctx context.Context, d Doer, fresh bool) error {
 		}
 	}
 	if len(g.Reactions) > 0 {
-		c.marks = g.match(c.verb.decl.Marks, c.verb.emit(c.args))
+		c.due = g.match(c.verb.decl.Events, c.verb.emit(c.args))
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func (c *command[A, R]) know(ctx context.Context, d Doer, fresh bool) error {
 // command is a [Verb] with its arguments and, once run, its answer.
 type command[A, R any] struct {
 	verb *Verb[A, R]
-	at   Place
+	at   Partition
 	id   ID
 	args A
 	out  R
@@ -287,13 +287,13 @@ type command[A, R any] struct {
 	applied  bool
 	stale    bool // refused, because the registry has another revision
 	revision int64
-	marks    []string
+	due      []string
 }
 
-func (c *command[A, R]) Decl() Decl   { return c.verb.decl }
-func (c *command[A, R]) ID() ID       { return c.id }
-func (c *command[A, R]) Place() Place { return c.at }
-func (c *command[A, R]) sealed()      {}
+func (c *command[A, R]) Decl() Decl           { return c.verb.decl }
+func (c *command[A, R]) ID() ID               { return c.id }
+func (c *command[A, R]) Partition() Partition { return c.at }
+func (c *command[A, R]) sealed()              {}
 
 func (c *command[A, R]) Keys() []Key {
 	if c.verb.keys == nil || c.keys != nil {
@@ -333,8 +333,8 @@ func (c *command[A, R]) bind(a *Args) {
 }
 
 func (c *command[A, R]) Known() (revision int64, marks string, ok bool) {
-	if len(c.marks) > 0 {
-		list, _ := json.Marshal(c.marks) // of strings, it does not fail
+	if len(c.due) > 0 {
+		list, _ := json.Marshal(c.due) // of strings, it does not fail
 		marks = string(list)
 	}
 	return c.revision, marks, c.verb.emit != nil
@@ -369,16 +369,16 @@ func (c *command[A, R]) Wakes() []string {
 	if c.verb.wake != nil {
 		topics = c.verb.wake(c.args)
 	}
-	for _, name := range c.marks {
-		topics = append(topics, MarkTopic(name))
+	for _, name := range c.due {
+		topics = append(topics, DueTopic(name))
 	}
 	return topics
 }
 
-func (c *command[A, R]) Recover(m Mark) {
+func (c *command[A, R]) Recover(m CommitProof) {
 	c.applied = true
-	if c.verb.told != nil {
-		c.out = c.verb.told(c.args, m)
+	if c.verb.recover != nil {
+		c.out = c.verb.recover(c.args, m)
 	}
 }
 

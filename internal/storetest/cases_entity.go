@@ -94,7 +94,7 @@ var entityCases = []Case{
 	}},
 	{"entity: a transition at the expected version wins", func(e *env) {
 		e.created("i", "open")
-		got, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "open", Want: at(0), Event: "touch"})
+		got, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "open", ExpectVersion: at(0), Event: "touch"})
 		e.ok(err)
 		e.equal("version", got.Version, 1)
 	}},
@@ -103,14 +103,14 @@ var entityCases = []Case{
 		_, err := e.move(e.hf, "i", "open", "open")
 		e.ok(err)
 		for _, want := range []int64{0, 2} {
-			_, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "closed", Want: at(want), Event: "close"})
+			_, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "closed", ExpectVersion: at(want), Event: "close"})
 			e.moved(err, want, 1)
 		}
 		e.equal("status", e.entity("i").Status, "open")
 	}},
 	{"entity: a wrong status says so, whatever the version is", func(e *env) {
 		e.created("i", "open")
-		_, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"closed"}, To: "open", Want: at(5), Event: "x"})
+		_, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"closed"}, To: "open", ExpectVersion: at(5), Event: "x"})
 		e.refused(err, fault.InvalidTransition)
 	}},
 	{"entity: a lease leaves the status as it is, and refuses every transition, claim and lease", func(e *env) {
@@ -129,9 +129,9 @@ var entityCases = []Case{
 		for _, from := range [][]string{{"open"}, {"open", "sent"}} {
 			_, err := e.move(e.hf, "i", "closed", from...)
 			e.refused(err, fault.ClaimFailed)
-			_, err = entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: from, To: "closed", Want: at(1), Event: "close"})
+			_, err = entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: from, To: "closed", ExpectVersion: at(1), Event: "close"})
 			e.refused(err, fault.ClaimFailed)
-			_, err = entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: from, To: "closed", Want: at(0), Event: "close"})
+			_, err = entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: from, To: "closed", ExpectVersion: at(0), Event: "close"})
 			e.moved(err, 0, 1)
 		}
 		e.equal("history", e.names(entities.Stream("invoice", "i")), []string{"created", "claimed"})
@@ -237,7 +237,7 @@ var entityCases = []Case{
 		e.created("i", "open")
 		for v := range int64(10) {
 			won, lost := holdfasttest.Race(e.T, 8, func(int) error {
-				_, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "open", Want: at(v), Event: "touch"})
+				_, err := entities.Transition(e.ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: "invoice", ID: "i", From: []string{"open"}, To: "open", ExpectVersion: at(v), Event: "touch"})
 				return err
 			})
 			e.equal("won", won, 1)

@@ -169,13 +169,13 @@ var scopeCases = []Case{
 	{"scope: a deleted one is not found, and deleting it again neither", func(e *env) {
 		_, err := e.put(e.hf, "u", nil, `{}`)
 		e.ok(err)
-		got, err := scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: "u", Want: at(0)})
+		got, err := scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: "u", ExpectVersion: at(0)})
 		e.ok(err)
 		e.equal("version", got.Version, 1)
 		_, err = scopestore.Get(e.ctx, engine.Of(e.hf), "user", "u")
 		e.refused(err, fault.NotFound)
 		for _, want := range []*int64{nil, at(0), at(1)} {
-			_, err = scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: "u", Want: want})
+			_, err = scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: "u", ExpectVersion: want})
 			e.refused(err, fault.NotFound)
 		}
 		e.equal("history", e.names(scopestore.Stream("user", "u")), []string{"put", "deleted"})
@@ -183,7 +183,7 @@ var scopeCases = []Case{
 	{"scope: delete at another version is refused", func(e *env) {
 		_, err := e.put(e.hf, "u", nil, `{"a":1}`)
 		e.ok(err)
-		_, err = scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: "u", Want: at(3)})
+		_, err = scopestore.Delete(e.ctx, engine.Of(e.hf), scopestore.DeleteArgs{Kind: "user", ID: "u", ExpectVersion: at(3)})
 		e.moved(err, 3, 0)
 		e.sameJSON("state", e.scope("u").State, []byte(`{"a":1}`))
 	}},

@@ -19,7 +19,7 @@ import (
 
 // edit edits a scope; want and ttl may be nothing.
 func (e *env) edit(d holdfast.Doer, id string, op scopestore.Op, want *int64, ttl time.Duration) (scopestore.Edited, error) {
-	return scopestore.Edit(e.ctx, store.DoerOf(d), scopestore.EditArgs{Kind: "user", ID: id, Op: op, Want: want, TTL: ttl, Meta: events.Meta{Actor: "me"}})
+	return scopestore.Edit(e.ctx, store.DoerOf(d), scopestore.EditArgs{Kind: "user", ID: id, Op: op, ExpectVersion: want, TTL: ttl, Meta: events.Meta{Actor: "me"}})
 }
 
 // op is an edit by its name, of the field f and the key k.

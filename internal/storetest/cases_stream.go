@@ -75,7 +75,7 @@ var streamCases = []Case{
 		} {
 			_, err := stream.Append(e.ctx, e.hf, "s", stream.Version(i-1), stream.Event{Name: "n", Data: []byte(data)})
 			e.ok(err)
-			got, err := stream.ReadBack(e.ctx, e.hf, "s", -1, 1)
+			got, err := stream.ReadBackward(e.ctx, e.hf, "s", -1, 1)
 			e.ok(err)
 			e.equal("data", string(got[0].Data), data)
 		}
@@ -179,7 +179,7 @@ var streamCases = []Case{
 			limit int
 			want  string
 		}{{-1, 0, "dcba"}, {-1, 1, "d"}, {2, 2, "cb"}, {0, 5, "a"}, {99, 1, "d"}} {
-			got, err := stream.ReadBack(e.ctx, e.hf, "s", r.from, r.limit)
+			got, err := stream.ReadBackward(e.ctx, e.hf, "s", r.from, r.limit)
 			e.ok(err)
 			e.equal("read", joined(got), r.want)
 		}

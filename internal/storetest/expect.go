@@ -109,7 +109,7 @@ func (e *env) entity(id string) entities.Entity {
 }
 
 func (e *env) put(d holdfast.Doer, id string, want *int64, state string) (scopestore.Scope, error) {
-	return scopestore.Put(e.ctx, store.DoerOf(d), scopestore.PutArgs{Kind: "user", ID: id, Want: want, State: []byte(state)})
+	return scopestore.Put(e.ctx, store.DoerOf(d), scopestore.PutArgs{Kind: "user", ID: id, ExpectVersion: want, State: []byte(state)})
 }
 
 func (e *env) inc(d holdfast.Doer, id, field string, by int64) (Sum, error) {

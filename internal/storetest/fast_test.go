@@ -212,7 +212,7 @@ func version(n int64) *int64 { return &n }
 
 func appendScene(t *testing.T, p play) (told []string, _ string) {
 	add := func(stream string, want *int64, names ...string) {
-		a := events.AppendArgs{Stream: stream, Want: want}
+		a := events.AppendArgs{Stream: stream, ExpectVersion: want}
 		for i, name := range names {
 			a.Events = append(a.Events, events.Event{Name: name, Data: fmt.Appendf(nil, `{"i":%d}`, i), Meta: events.Meta{Correlation: "c" + name, Actor: "me"}})
 		}
@@ -248,8 +248,8 @@ func transitionScene(t *testing.T, p play) (told []string, _ string) {
 		{From: []string{"open"}, To: "shut"},
 		{From: []string{"open"}, To: "shut"},
 		{From: []string{"shut"}, To: "open", Data: []byte(`{"b":2}`), Note: []byte(`{"n":1}`)},
-		{From: []string{"open"}, To: "shut", Want: version(2), Meta: events.Meta{Correlation: "c", Causation: "x", Actor: "me"}},
-		{From: []string{"shut"}, To: "open", Want: version(2)},
+		{From: []string{"open"}, To: "shut", ExpectVersion: version(2), Meta: events.Meta{Correlation: "c", Causation: "x", Actor: "me"}},
+		{From: []string{"shut"}, To: "open", ExpectVersion: version(2)},
 		{From: []string{"shut", "open"}, To: "ajar"},
 		{ID: "none", From: []string{"open"}, To: "shut"},
 	} {
@@ -259,7 +259,7 @@ func transitionScene(t *testing.T, p play) (told []string, _ string) {
 	move(entities.TransitionArgs{ID: "1", From: []string{"ajar"}, To: "shut"})
 	p.change(t, "UPDATE {entity} SET phase = 'held', epoch = 1, operation = 'op', revert = 'shut', step = 's', requester = 'r', holder = 'h', until = updated_at, claimed_at = updated_at WHERE id = '1'")
 	move(entities.TransitionArgs{ID: "1", From: []string{"shut"}, To: "open"})
-	move(entities.TransitionArgs{ID: "1", From: []string{"shut"}, To: "open", Want: version(6)})
+	move(entities.TransitionArgs{ID: "1", From: []string{"shut"}, To: "open", ExpectVersion: version(6)})
 	return told, ""
 }
 
@@ -272,11 +272,11 @@ func putScene(t *testing.T, p play) (told []string, _ string) {
 	for _, a := range []scopestore.PutArgs{
 		{State: []byte(`{"n":1}`)},
 		{State: []byte(`{"n":2}`)},
-		{State: []byte(`{"n":3}`), Want: version(1), Meta: events.Meta{Actor: "me"}},
-		{State: []byte(`{"n":4}`), Want: version(1)},
-		{State: []byte(`{"n":5}`), Want: version(-1)},
-		{ID: "2", State: []byte(`{}`), Want: version(0)},
-		{ID: "2", State: []byte(`{}`), Want: version(-1)},
+		{State: []byte(`{"n":3}`), ExpectVersion: version(1), Meta: events.Meta{Actor: "me"}},
+		{State: []byte(`{"n":4}`), ExpectVersion: version(1)},
+		{State: []byte(`{"n":5}`), ExpectVersion: version(-1)},
+		{ID: "2", State: []byte(`{}`), ExpectVersion: version(0)},
+		{ID: "2", State: []byte(`{}`), ExpectVersion: version(-1)},
 		{ID: "2", State: []byte(`{"x":"y"}`)},
 		{ID: "2", State: []byte(`{"x":"z"}`), TTL: time.Hour},
 		{ID: "2", State: []byte(`{}`)},
@@ -286,7 +286,7 @@ func putScene(t *testing.T, p play) (told []string, _ string) {
 	p.declared(t)
 	put(scopestore.PutArgs{State: []byte(`{"n":6}`), TTL: time.Hour})
 	p.change(t, "UPDATE {scope} SET expires_at = updated_at WHERE id = '1'")
-	put(scopestore.PutArgs{State: []byte(`{"n":7}`), Want: version(3)})
+	put(scopestore.PutArgs{State: []byte(`{"n":7}`), ExpectVersion: version(3)})
 	put(scopestore.PutArgs{State: []byte(`{"n":8}`)})
 	return told, ""
 }
@@ -296,7 +296,7 @@ func editScene(t *testing.T, p play) (told []string, _ string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := scopestore.Edit(t.Context(), engine.Of(p.hf), scopestore.EditArgs{Kind: "k", ID: "1", Op: op, Want: want, Meta: events.Meta{Correlation: "c"}})
+		s, err := scopestore.Edit(t.Context(), engine.Of(p.hf), scopestore.EditArgs{Kind: "k", ID: "1", Op: op, ExpectVersion: want, Meta: events.Meta{Correlation: "c"}})
 		told = append(told, said(s, err))
 	}
 	inc := func(want *int64, field string, by int64) {

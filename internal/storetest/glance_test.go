@@ -21,38 +21,38 @@ import (
 // glimpses are rows, as column=value, that a glance sees, and what they are like when
 // there is nothing to do. PAST and FUTURE are times.
 var glimpses = []struct {
-	need       wake.Need
+	need       wake.WorkKind
 	table      string
 	seen, idle string
 }{
-	{wake.Need{Kind: wake.Reaction, Name: "n"}, "follow", "reaction='n' due=1 watermark=0 due_at=PAST", "reaction='n' due=1 watermark=0 due_at=FUTURE"},
-	{wake.Need{Kind: wake.Reaction, Name: "n"}, "follow", "reaction='n' due=1 watermark=0 due_at=PAST deaths=1", "reaction='m' due=1 watermark=0 due_at=PAST"},
-	{wake.Need{Kind: wake.Operation, Name: "l:n"}, "entity", "lifecycle='n' phase='due' due_at=PAST", "lifecycle='n' phase='due' due_at=FUTURE"},
-	{wake.Need{Kind: wake.Operation, Name: "h:n"}, "entity", "lifecycle='n' queue='h:n' phase='due' due_at=PAST", "lifecycle='n' phase='due' due_at=PAST"},
-	{wake.Need{Kind: wake.Step}, "step", "handler='' due_at=PAST", "handler='' due_at=FUTURE"},
-	{wake.Need{Kind: wake.Step, Name: "n"}, "step", "handler='n' due_at=PAST", "handler='m' due_at=PAST"},
-	{wake.Need{Kind: wake.Batch, Name: "n"}, "batch", "handler='n' status='PENDING' items=1 parallel=1", "handler='n' status='COMPLETED' items=1 parallel=1"},
-	{wake.Need{Kind: wake.Batch, Name: "n"}, "batch", "handler='n' status='RUNNING' items=1 next=1 waiting=1 parallel=1", "handler='n' status='RUNNING' items=1 parallel=1 running=1"},
-	{wake.Need{Kind: wake.Keeping}, "batch", "due_at=PAST", "due_at=FUTURE"},
-	{wake.Need{Kind: wake.Cleaning}, "item", "sweep_at=PAST", "sweep_at=FUTURE"},
-	{wake.Need{Kind: wake.HeldReaction}, "follow", "holder='h' until=PAST", "holder='h' until=FUTURE"},
-	{wake.Need{Kind: wake.HeldStream}, "stream", "holder='h' until=PAST", "holder='h' until=FUTURE"},
-	{wake.Need{Kind: wake.HeldOperation}, "entity", "holder='h' until=PAST", "holder='h' until=FUTURE"},
-	{wake.Need{Kind: wake.HeldStep}, "step", "holder='h' until=PAST", "holder='h' until=FUTURE"},
-	{wake.Need{Kind: wake.HeldItem}, "item", "workspace='w' batch='b' holder='h' until=PAST", "workspace='w' batch='b' holder='h' until=FUTURE"},
-	{wake.Need{Kind: wake.PausedBatch}, "batch", "status='PAUSED'", "status='CANCELLED'"},
-	{wake.Need{Kind: wake.UnfinishedReaction}, "reaction", "state='waiting' max_deaths=1 source='event'", "state='live' max_deaths=1 source='event'"},
-	{wake.Need{Kind: wake.DroppedEvents}, "stream", "first=1 pruned=0", "first=1 pruned=1"},
-	{wake.Need{Kind: wake.OldRun}, "run", "prune_at=PAST", "prune_at=FUTURE"},
-	{wake.SeenScope(store.Place{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=0", "workspace='w' kind='k' id='i' state='{}' version=0 expires_at=PAST"},
-	{wake.SeenScope(store.Place{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=7 expires_at=FUTURE", "workspace='w' kind='k' id='i' version=7"},
-	{wake.SeenScope(store.Place{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=7", "workspace='v' kind='k' id='i' state='{}' version=7"},
-	{wake.Cancelled(wake.CancelledBatch, store.Place{Shard: 1, Workspace: "w"}, "b"), "batch", "workspace='w' id='b' cancel_requested=true", "workspace='w' id='b' cancel_requested=false"},
-	{wake.Cancelled(wake.CancelledRun, store.Place{Shard: 1, Workspace: "w"}, "r"), "run", "workspace='w' id='r' cancel_requested=true", "workspace='v' id='r' cancel_requested=true"},
-	{wake.Need{Kind: wake.OldScope}, "scope", "expires_at=PAST", "expires_at=FUTURE"},
-	{wake.Need{Kind: wake.OldRequest}, "request", "expires_at=PAST", "expires_at=FUTURE"},
-	{wake.Need{Kind: wake.OldToken}, "token", "expires_at=PAST", "expires_at=FUTURE"},
-	{wake.Need{Kind: wake.OldAttempt, Name: "1000"}, "attempt", "at=PAST", "at=FUTURE"},
+	{wake.WorkKind{Kind: wake.Reaction, Name: "n"}, "follow", "reaction='n' due=1 watermark=0 due_at=PAST", "reaction='n' due=1 watermark=0 due_at=FUTURE"},
+	{wake.WorkKind{Kind: wake.Reaction, Name: "n"}, "follow", "reaction='n' due=1 watermark=0 due_at=PAST deaths=1", "reaction='m' due=1 watermark=0 due_at=PAST"},
+	{wake.WorkKind{Kind: wake.Operation, Name: "l:n"}, "entity", "lifecycle='n' phase='due' due_at=PAST", "lifecycle='n' phase='due' due_at=FUTURE"},
+	{wake.WorkKind{Kind: wake.Operation, Name: "h:n"}, "entity", "lifecycle='n' queue='h:n' phase='due' due_at=PAST", "lifecycle='n' phase='due' due_at=PAST"},
+	{wake.WorkKind{Kind: wake.Step}, "step", "handler='' due_at=PAST", "handler='' due_at=FUTURE"},
+	{wake.WorkKind{Kind: wake.Step, Name: "n"}, "step", "handler='n' due_at=PAST", "handler='m' due_at=PAST"},
+	{wake.WorkKind{Kind: wake.Batch, Name: "n"}, "batch", "handler='n' status='PENDING' items=1 parallel=1", "handler='n' status='COMPLETED' items=1 parallel=1"},
+	{wake.WorkKind{Kind: wake.Batch, Name: "n"}, "batch", "handler='n' status='RUNNING' items=1 next=1 waiting=1 parallel=1", "handler='n' status='RUNNING' items=1 parallel=1 running=1"},
+	{wake.WorkKind{Kind: wake.Maintenance}, "batch", "due_at=PAST", "due_at=FUTURE"},
+	{wake.WorkKind{Kind: wake.Cleaning}, "item", "sweep_at=PAST", "sweep_at=FUTURE"},
+	{wake.WorkKind{Kind: wake.HeldReaction}, "follow", "holder='h' until=PAST", "holder='h' until=FUTURE"},
+	{wake.WorkKind{Kind: wake.HeldStream}, "stream", "holder='h' until=PAST", "holder='h' until=FUTURE"},
+	{wake.WorkKind{Kind: wake.HeldOperation}, "entity", "holder='h' until=PAST", "holder='h' until=FUTURE"},
+	{wake.WorkKind{Kind: wake.HeldStep}, "step", "holder='h' until=PAST", "holder='h' until=FUTURE"},
+	{wake.WorkKind{Kind: wake.HeldItem}, "item", "workspace='w' batch='b' holder='h' until=PAST", "workspace='w' batch='b' holder='h' until=FUTURE"},
+	{wake.WorkKind{Kind: wake.PausedBatch}, "batch", "status='PAUSED'", "status='CANCELLED'"},
+	{wake.WorkKind{Kind: wake.UnfinishedReaction}, "reaction", "state='waiting' max_deaths=1 source='event'", "state='live' max_deaths=1 source='event'"},
+	{wake.WorkKind{Kind: wake.DroppedEvents}, "stream", "first=1 pruned=0", "first=1 pruned=1"},
+	{wake.WorkKind{Kind: wake.OldRun}, "run", "prune_at=PAST", "prune_at=FUTURE"},
+	{wake.ScopeChanged(store.Partition{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=0", "workspace='w' kind='k' id='i' state='{}' version=0 expires_at=PAST"},
+	{wake.ScopeChanged(store.Partition{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=7 expires_at=FUTURE", "workspace='w' kind='k' id='i' version=7"},
+	{wake.ScopeChanged(store.Partition{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=7", "workspace='v' kind='k' id='i' state='{}' version=7"},
+	{wake.Cancelled(wake.CancelledBatch, store.Partition{Shard: 1, Workspace: "w"}, "b"), "batch", "workspace='w' id='b' cancel_requested=true", "workspace='w' id='b' cancel_requested=false"},
+	{wake.Cancelled(wake.CancelledRun, store.Partition{Shard: 1, Workspace: "w"}, "r"), "run", "workspace='w' id='r' cancel_requested=true", "workspace='v' id='r' cancel_requested=true"},
+	{wake.WorkKind{Kind: wake.OldScope}, "scope", "expires_at=PAST", "expires_at=FUTURE"},
+	{wake.WorkKind{Kind: wake.OldRequest}, "request", "expires_at=PAST", "expires_at=FUTURE"},
+	{wake.WorkKind{Kind: wake.OldToken}, "token", "expires_at=PAST", "expires_at=FUTURE"},
+	{wake.WorkKind{Kind: wake.OldAttempt, Name: "1000"}, "attempt", "at=PAST", "at=FUTURE"},
 }
 
 // TestAGlanceSeesWhatIsDue verifies of each kind of need that a row which is due is
@@ -78,15 +78,15 @@ func TestAGlanceSeesWhatIsDue(t *testing.T) {
 }
 
 func glances(t *testing.T, hf *holdfast.Engine, r rows) {
-	var needs []wake.Need
+	var needs []wake.WorkKind
 	for _, g := range glimpses {
 		if !slices.Contains(needs, g.need) {
 			needs = append(needs, g.need)
 		}
 	}
-	see := func(shards ...int16) map[wake.Need]bool {
+	see := func(shards ...int16) map[wake.WorkKind]bool {
 		t.Helper()
-		due, err := wake.Glance(t.Context(), engine.Of(hf), shards, needs)
+		due, err := wake.HasWork(t.Context(), engine.Of(hf), shards, needs)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -94,7 +94,7 @@ func claim(ctx context.Context, hf *holdfast.Engine, id, holder string, lease ti
 
 // end does to a claim what its holder may do.
 func end(ctx context.Context, hf *holdfast.Engine, e entities.Entity, what string) error {
-	at, err := engine.Of(hf).Place(ctx, store.Write)
+	at, err := engine.Of(hf).Partition(ctx, store.Write)
 	if err != nil {
 		return err
 	}

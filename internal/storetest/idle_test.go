@@ -98,7 +98,7 @@ janitor: {stuck_after: 5m}
 steps:
 - {step_id: 10, step_key: close, status: open, successful_claim_state: [closing, open], successful_state: closed, action: Act, success_after_effect: Tell}
 `, i))).Action("Act", func(context.Context, *lifecycle.Act[map[string]any]) error { return nil }, lifecycle.Idempotent()).
-					AfterEffect("Tell", func(context.Context, *lifecycle.Act[map[string]any]) error { return nil }, lifecycle.Idempotent()).Covered())
+					AfterEffect("Tell", func(context.Context, *lifecycle.Act[map[string]any]) error { return nil }, lifecycle.Idempotent()).RecoveredBy())
 		}
 		parts = append(parts, run.Serve(run.Define("d", "1", run.Wait("pause", time.Hour),
 			run.Task("t", func(context.Context, int) (int, error) { return 1, nil }, run.Idempotent()))))
@@ -186,7 +186,7 @@ func finds(t *testing.T, url string) {
 	react := stream.React("r", stream.Select{Events: []string{"a"}}, func(_ context.Context, d *stream.Delivery) error {
 		did <- "event"
 		if d.Attempt == 1 {
-			return stream.Later(time.Second)
+			return stream.Snooze(time.Second)
 		}
 		return nil
 	}, stream.Options{})

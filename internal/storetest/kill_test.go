@@ -79,7 +79,7 @@ func workOnce(ctx context.Context, hf *holdfast.Engine, name string, n int64) er
 		return err
 	}
 	fmt.Println("own-"+name, last, mark)
-	got, err := entities.Transition(ctx, engine.Of(hf), entities.TransitionArgs{Lifecycle: "thing", ID: name, From: []string{"a"}, To: "a", Want: &n, Event: mark})
+	got, err := entities.Transition(ctx, engine.Of(hf), entities.TransitionArgs{Lifecycle: "thing", ID: name, From: []string{"a"}, To: "a", ExpectVersion: &n, Event: mark})
 	if err != nil {
 		return err
 	}

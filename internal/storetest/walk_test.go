@@ -327,7 +327,7 @@ func runEntity(ctx context.Context, d holdfast.Doer, o op) string {
 	case "create":
 		e, err = entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: "thing", ID: o.key, Status: o.to, Data: []byte(o.data)})
 	case "transition":
-		a := entities.TransitionArgs{Lifecycle: "thing", ID: o.key, From: o.from, To: o.to, Want: o.want, Event: "moved"}
+		a := entities.TransitionArgs{Lifecycle: "thing", ID: o.key, From: o.from, To: o.to, ExpectVersion: o.want, Event: "moved"}
 		if o.data != "" {
 			a.Data = []byte(o.data)
 		}
@@ -343,12 +343,12 @@ func runScope(ctx context.Context, d holdfast.Doer, o op) string {
 	var err error
 	switch o.verb {
 	case "put":
-		s, err = scopestore.Put(ctx, store.DoerOf(d), scopestore.PutArgs{Kind: "user", ID: o.key, Want: o.want, State: o.state()})
+		s, err = scopestore.Put(ctx, store.DoerOf(d), scopestore.PutArgs{Kind: "user", ID: o.key, ExpectVersion: o.want, State: o.state()})
 	case "inc":
 		sum, err := Inc(ctx, d, IncArgs{Kind: "user", ID: o.key, Field: o.field, By: o.by})
 		return answer(err, fmt.Sprintf("v%d %s = %d", sum.Version, canonical(string(sum.State)), sum.Value))
 	case "delete":
-		s, err = scopestore.Delete(ctx, store.DoerOf(d), scopestore.DeleteArgs{Kind: "user", ID: o.key, Want: o.want})
+		s, err = scopestore.Delete(ctx, store.DoerOf(d), scopestore.DeleteArgs{Kind: "user", ID: o.key, ExpectVersion: o.want})
 		return answer(err, fmt.Sprint("deleted v", s.Version))
 	default:
 		s, err = scopestore.Get(ctx, store.DoerOf(d), "user", o.key)

@@ -17,7 +17,7 @@ import (
 type closer struct {
 	Args
 	engine Engine
-	at     store.Place
+	at     store.Partition
 	holder string // of this call alone, so that it knows its own hold again
 }
 
@@ -29,7 +29,7 @@ func Close(ctx context.Context, e Engine, a Args) (Closed, error) {
 	if err := check(&a); err != nil {
 		return Closed{}, err
 	}
-	at, err := e.Place(ctx, store.Read)
+	at, err := e.Partition(ctx, store.Read)
 	if err != nil {
 		return Closed{}, err
 	}
@@ -46,14 +46,14 @@ func Close(ctx context.Context, e Engine, a Args) (Closed, error) {
 	return closed, nil
 }
 
-// mostTries is how often a transaction is run whose outcome is unknown each time.
-const mostTries = 8
+// maxAttempts is how often a transaction is run whose outcome is unknown each time.
+const maxAttempts = 8
 
 // update runs f in a transaction. Where it is not known whether that committed,
 // it is run again: f locks the row that it has changed, so that it waits for the
 // transaction in doubt, and finds there what it did.
 func update[T any](ctx context.Context, e Engine, f func(context.Context, *store.Tx) (T, error)) (out T, err error) {
-	for range mostTries {
+	for range maxAttempts {
 		err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			out, err = f(ctx, tx)
 			return err
@@ -103,7 +103,7 @@ func (c *closer) inSteps(ctx context.Context) (closed Closed, err error) {
 // guarded is a stream in the hands of its closer, or one that needs none.
 type guarded struct {
 	standing
-	lease.Hold
+	lease.Lease
 	done bool
 }
 
@@ -114,7 +114,7 @@ func (c *closer) guard(ctx context.Context, tx *store.Tx) (g guarded, err error)
 		return g, err
 	}
 	if c.mine(g.standing) { // the answer to an earlier try was lost
-		g.Hold = lease.Hold{Epoch: g.epoch, Until: g.until}
+		g.Lease = lease.Lease{Epoch: g.epoch, Until: g.until}
 		return g, nil
 	}
 	if _, err := ready(ctx, tx, c.at, c.Stream, math.MaxInt64); err != nil {
@@ -127,13 +127,13 @@ func (c *closer) guard(ctx context.Context, tx *store.Tx) (g guarded, err error)
 	if err != nil {
 		return g, err
 	}
-	g.Hold = taken[0]
+	g.Lease = taken[0]
 	return g, nil
 }
 
 // export has the caller keep the events elsewhere while the hold is renewed.
 func (c *closer) export(ctx context.Context, g guarded) error {
-	k := lease.Keeper{Lease: c.Lease, Timeout: c.Timeout, Renew: func(ctx context.Context) error {
+	k := lease.Renewer{Lease: c.Lease, Timeout: c.Timeout, Renew: func(ctx context.Context) error {
 		until, err := renewVerb.DoAt(ctx, c.engine, c.at, renewArgs{c.Stream, g.Epoch, c.Lease})
 		if err == nil && len(until) == 0 {
 			err = lease.Lost("the stream "+c.Stream, g.Epoch)
@@ -193,7 +193,7 @@ func (c *closer) admit(ctx context.Context, tx *store.Tx) (s standing, done bool
 			With("mode", string(s.closed)).With("lastVersion", s.head)
 	case s.live:
 		return s, false, s.busy(c.Stream)
-	case c.Want != nil && *c.Want != s.head:
+	case c.ExpectVersion != nil && *c.ExpectVersion != s.head:
 		return s, false, c.outdated(s)
 	}
 	return s, false, nil
@@ -207,9 +207,9 @@ func (c *closer) mine(s standing) bool { return s.live && s.holder == c.holder }
 // it covers.
 func (c *closer) already(ctx context.Context, tx *store.Tx, s standing) (bool, error) {
 	if s.state == "closed" {
-		return s.closed == c.Mode && (c.Want == nil || *c.Want == s.covered()), nil
+		return s.closed == c.Mode && (c.ExpectVersion == nil || *c.ExpectVersion == s.covered()), nil
 	}
-	if c.Mode != Restart || s.first != *c.Want+1 {
+	if c.Mode != Restart || s.first != *c.ExpectVersion+1 {
 		return false, nil
 	}
 	first, err := events.Read(ctx, tx, events.ReadArgs{Stream: c.Stream, From: s.first, Limit: 1})
@@ -223,8 +223,8 @@ func (c *closer) outdated(s standing) *fault.Error {
 	if c.Mode == Restart {
 		todo += ", make the snapshot anew"
 	}
-	return fault.New(fault.Concurrency, "the stream %s is at version %d, and this close covers version %d: %s and close it at the last version read", c.Stream, s.head, *c.Want, todo).
-		With("expectedVersion", *c.Want).With("lastVersion", s.head)
+	return fault.New(fault.Concurrency, "the stream %s is at version %d, and this close covers version %d: %s and close it at the last version read", c.Stream, s.head, *c.ExpectVersion, todo).
+		With("expectedVersion", *c.ExpectVersion).With("lastVersion", s.head)
 }
 
 // end closes the stream, or starts it again, where no reaction needs it any more.

@@ -35,7 +35,7 @@ func TestModes(t *testing.T) {
 		} {
 			name := string(c.mode)
 			add(t, hf, name, 3)
-			a := streamclose.Args{Stream: name, Mode: c.mode, Want: new(int64(2))}
+			a := streamclose.Args{Stream: name, Mode: c.mode, ExpectVersion: new(int64(2))}
 			if c.mode == streamclose.Restart {
 				a.Snapshot = []byte(`{"sum":1}`)
 			}
@@ -52,12 +52,12 @@ func TestModes(t *testing.T) {
 			if c.mode == streamclose.Restart {
 				continue
 			}
-			a.Want = nil
+			a.ExpectVersion = nil
 			if got, err := streamclose.Close(ctx, engine.Of(hf), a); err != nil || got != c.want {
 				t.Errorf("%s at any version: %+v, %v", name, got, err)
 			}
 			for _, other := range []int64{1, 3} {
-				a.Want = &other
+				a.ExpectVersion = &other
 				_, err := streamclose.Close(ctx, engine.Of(hf), a)
 				refused(t, err, fault.Conflict, "closed already, by "+name+" at version 2")
 			}
@@ -153,7 +153,7 @@ func TestARestartIsRepeated(t *testing.T) {
 				t.Helper()
 				for _, export := range []func(context.Context, int64, int64) error{nil,
 					func(context.Context, int64, int64) error { return errors.New("exported again") }} {
-					got, err := streamclose.Close(ctx, engine.Of(hf), streamclose.Args{Stream: name, Mode: streamclose.Restart, Want: new(int64(2)), Snapshot: []byte(`{ "sum" : 1 }`), Export: export})
+					got, err := streamclose.Close(ctx, engine.Of(hf), streamclose.Args{Stream: name, Mode: streamclose.Restart, ExpectVersion: new(int64(2)), Snapshot: []byte(`{ "sum" : 1 }`), Export: export})
 					if fault.CodeOf(err) != c.code || err == nil && got != (streamclose.Closed{Stream: name, Mode: streamclose.Restart, First: 3, Last: 3}) {
 						t.Errorf("%s: %+v, %v", name, got, err)
 					}
@@ -193,13 +193,13 @@ func TestBadRequests(t *testing.T) {
 			{streamclose.Args{Stream: "$task/q/1", Mode: streamclose.Archive}, fault.Forbidden},
 			{streamclose.Args{Stream: "s"}, fault.Validation},
 			{streamclose.Args{Stream: "s", Mode: "burn"}, fault.Validation},
-			{streamclose.Args{Stream: "s", Mode: streamclose.Restart, Want: new(int64(0))}, fault.Validation},
+			{streamclose.Args{Stream: "s", Mode: streamclose.Restart, ExpectVersion: new(int64(0))}, fault.Validation},
 			{streamclose.Args{Stream: "s", Mode: streamclose.Restart, Snapshot: []byte(`{}`)}, fault.Validation},
-			{streamclose.Args{Stream: "s", Mode: streamclose.Restart, Want: new(int64(0)), Snapshot: []byte(`{`)}, fault.Validation},
-			{streamclose.Args{Stream: "s", Mode: streamclose.Archive, Want: new(int64(-1))}, fault.Validation},
+			{streamclose.Args{Stream: "s", Mode: streamclose.Restart, ExpectVersion: new(int64(0)), Snapshot: []byte(`{`)}, fault.Validation},
+			{streamclose.Args{Stream: "s", Mode: streamclose.Archive, ExpectVersion: new(int64(-1))}, fault.Validation},
 			{streamclose.Args{Stream: "s", Mode: streamclose.Archive, Snapshot: []byte(`{}`)}, fault.Validation},
 			{streamclose.Args{Stream: "s", Mode: streamclose.Archive, Lease: -1}, fault.Validation},
-			{streamclose.Args{Stream: "s", Mode: streamclose.Archive, Want: new(int64(7))}, fault.Concurrency},
+			{streamclose.Args{Stream: "s", Mode: streamclose.Archive, ExpectVersion: new(int64(7))}, fault.Concurrency},
 		} {
 			_, err := streamclose.Close(ctx, engine.Of(hf), c.a)
 			refused(t, err, c.code)
@@ -293,7 +293,7 @@ func TestDeadCloser(t *testing.T) {
 					}
 					_, err = stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "a"})
 					refused(t, err, fault.StreamClosed)
-					holdfasttest.Advance(t, hf, lease.Lease+time.Second)
+					holdfasttest.Advance(t, hf, lease.DefaultDuration+time.Second)
 					c.revive(t, name)
 					return nil
 				})
@@ -313,7 +313,7 @@ func TestLateCloserMeetsANewHold(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 1)
 		got, err := closeAt(hf, "s", streamclose.Restart, func(context.Context, int64, int64) error {
-			holdfasttest.Advance(t, hf, lease.Lease+time.Second)
+			holdfasttest.Advance(t, hf, lease.DefaultDuration+time.Second)
 			_, err := closeAt(hf, "s", streamclose.Tombstone, func(context.Context, int64, int64) error { return nil })
 			return errors.Join(err, errors.New("failed late"))
 		})
@@ -325,12 +325,12 @@ func TestLateCloserMeetsANewHold(t *testing.T) {
 		add(t, hf, "r", 1)
 		var late error
 		_, err = closeAt(hf, "r", streamclose.Archive, func(context.Context, int64, int64) error {
-			holdfasttest.Advance(t, hf, lease.Lease+time.Second)
+			holdfasttest.Advance(t, hf, lease.DefaultDuration+time.Second)
 			return nil
 		})
 		refused(t, err, fault.LeaseLost)
 		_, err = closeAt(hf, "r", streamclose.Archive, func(context.Context, int64, int64) error {
-			holdfasttest.Advance(t, hf, lease.Lease+time.Second)
+			holdfasttest.Advance(t, hf, lease.DefaultDuration+time.Second)
 			_, late = closeAt(hf, "r", streamclose.Archive, func(context.Context, int64, int64) error { return nil })
 			return nil
 		})

@@ -149,16 +149,16 @@ func reads(t *testing.T, hf *holdfast.Engine, name, want string) {
 func closeAt(hf *holdfast.Engine, name string, mode streamclose.Mode, export func(context.Context, int64, int64) error) (streamclose.Closed, error) {
 	a := streamclose.Args{Stream: name, Mode: mode, Export: export}
 	if mode == streamclose.Restart {
-		last, err := stream.ReadBack(ctx, hf, name, stream.Any, 1)
+		last, err := stream.ReadBackward(ctx, hf, name, stream.Any, 1)
 		if err != nil || len(last) == 0 {
 			return streamclose.Closed{}, errors.Join(err, errors.New("there is nothing to read"))
 		}
-		a.Snapshot, a.Want = []byte(`{"sum":1}`), new(int64(last[0].Version))
+		a.Snapshot, a.ExpectVersion = []byte(`{"sum":1}`), new(int64(last[0].Version))
 	}
 	return streamclose.Close(ctx, engine.Of(hf), a)
 }
 
 // restart has a stream begin anew from a snapshot that covers a version.
 func restart(hf *holdfast.Engine, name string, version int64, snapshot string) (streamclose.Closed, error) {
-	return streamclose.Close(ctx, engine.Of(hf), streamclose.Args{Stream: name, Mode: streamclose.Restart, Want: &version, Snapshot: []byte(snapshot)})
+	return streamclose.Close(ctx, engine.Of(hf), streamclose.Args{Stream: name, Mode: streamclose.Restart, ExpectVersion: &version, Snapshot: []byte(snapshot)})
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // lock locks the row of a stream and tells where it stands.
-func lock(ctx context.Context, tx *store.Tx, at store.Place, stream string) (standing, error) {
+func lock(ctx context.Context, tx *store.Tx, at store.Partition, stream string) (standing, error) {
 	found, err := lockVerb.DoAt(ctx, tx, at, stream)
 	if err == nil && len(found) == 0 {
 		err = fault.New(fault.NotFound, "there is no stream %q", stream)
@@ -46,7 +46,7 @@ const mostReloads = 20
 // follow the stream is known by their patterns, which the database cannot match:
 // so the answer counts only where the registry is still the one that was read.
 // REQUIRES: the stream's row is locked
-func ready(ctx context.Context, tx *store.Tx, at store.Place, stream string, below int64) (revision int64, err error) {
+func ready(ctx context.Context, tx *store.Tx, at store.Partition, stream string, below int64) (revision int64, err error) {
 	for try := range mostReloads {
 		g, err := tx.Registry(ctx, at, try > 0)
 		if err != nil {
@@ -70,7 +70,7 @@ func ready(ctx context.Context, tx *store.Tx, at store.Place, stream string, bel
 // followers names the reactions that follow a stream.
 func followers(g *store.Registry, stream string) (names []string) {
 	for i := range g.Reactions {
-		if r := &g.Reactions[i]; r.Wants(store.EventMarks, stream) {
+		if r := &g.Reactions[i]; r.Wants(store.StreamEvents, stream) {
 			names = append(names, r.Name)
 		}
 	}

@@ -56,7 +56,7 @@ var (
 // every shard that is in use. It returns how many it opened.
 func SweepAll(ctx context.Context, d store.Doer) (opened int, err error) {
 	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Place) (int, error) {
+	return store.OnShards(shards, err, func(at store.Partition) (int, error) {
 		n, err := Sweep(ctx, d, at.Shard)
 		_, left := Prune(ctx, d, at.Shard, sweepRows)
 		return n, errors.Join(err, left)
@@ -67,9 +67,9 @@ func SweepAll(ctx context.Context, d store.Doer) (opened int, err error) {
 // how many. It may run on every node at once: what another has opened, or an
 // append, is left alone.
 func Sweep(ctx context.Context, d store.Doer, shard int16) (opened int, err error) {
-	all, err := expiredVerb.DoAt(ctx, d, store.Place{Shard: shard}, sweepLimit)
+	all, err := expiredVerb.DoAt(ctx, d, store.Partition{Shard: shard}, sweepLimit)
 	for _, e := range all {
-		at := store.Place{Shard: shard, Workspace: e.workspace}
+		at := store.Partition{Shard: shard, Workspace: e.workspace}
 		done, failed := openVerb.DoAt(ctx, d, at, openArgs{stream: e.stream, epoch: e.epoch, swept: true})
 		opened, err = opened+len(done), errors.Join(err, failed)
 	}
@@ -82,13 +82,13 @@ func Sweep(ctx context.Context, d store.Doer, shard int16) (opened int, err erro
 // deletes is noted afterwards: where that is lost, or two do the same, the page is
 // deleted again, which changes nothing.
 func Prune(ctx context.Context, d store.Doer, shard int16, limit int64) (deleted int64, err error) {
-	all, err := leftVerb.DoAt(ctx, d, store.Place{Shard: shard}, leftArgs{Grace, sweepLimit})
+	all, err := leftVerb.DoAt(ctx, d, store.Partition{Shard: shard}, leftArgs{Grace, sweepLimit})
 	for _, l := range all {
 		for err == nil && l.from < l.to && deleted < limit {
 			part := l
 			part.to = min(l.to, l.from+page)
 			var noted bool
-			noted, err = prune(ctx, d, store.Place{Shard: shard, Workspace: l.workspace}, part)
+			noted, err = prune(ctx, d, store.Partition{Shard: shard, Workspace: l.workspace}, part)
 			if !noted { // some of its events stay for now
 				break
 			}
@@ -99,7 +99,7 @@ func Prune(ctx context.Context, d store.Doer, shard int16, limit int64) (deleted
 	return deleted, err
 }
 
-func prune(ctx context.Context, d store.Doer, at store.Place, l leftover) (noted bool, err error) {
+func prune(ctx context.Context, d store.Doer, at store.Partition, l leftover) (noted bool, err error) {
 	for _, verb := range []*store.Verb[leftover, []int64]{dropFeedVerb, dropEventsVerb} {
 		if _, err := verb.DoAt(ctx, d, at, l); err != nil {
 			return false, err

@@ -25,7 +25,7 @@ func Truncate(ctx context.Context, e Engine, stream string, before int64) error 
 	if before < 0 {
 		return fault.New(fault.Validation, "events are dropped below a version, not below %d", before)
 	}
-	at, err := e.Place(ctx, store.Read)
+	at, err := e.Partition(ctx, store.Read)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func Truncate(ctx context.Context, e Engine, stream string, before int64) error 
 	return nil
 }
 
-func truncate(ctx context.Context, tx *store.Tx, at store.Place, a truncateArgs) error {
+func truncate(ctx context.Context, tx *store.Tx, at store.Partition, a truncateArgs) error {
 	s, err := lock(ctx, tx, at, a.stream)
 	switch {
 	case err != nil:

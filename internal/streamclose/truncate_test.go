@@ -15,7 +15,7 @@ import (
 
 func shard(t *testing.T, hf *holdfast.Engine) int16 {
 	t.Helper()
-	at, err := engine.Of(hf).Place(ctx, store.Write)
+	at, err := engine.Of(hf).Partition(ctx, store.Write)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,12 +18,12 @@ type Request struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 }
 
-// Firer fires steps of lifecycles.
-type Firer interface {
+// Transitioner fires steps of lifecycles.
+type Transitioner interface {
 	// Fire fires a step. begun is written in the transaction that begins its operation.
 	Fire(ctx context.Context, r Request, begun func(ctx context.Context, tx *store.Tx, operation string) error) (output []byte, err error)
-	// Fate says what became of an operation: success, failed, pending or uncertain.
-	Fate(ctx context.Context, r Request, operation string) (outcome string, output []byte, message string, err error)
+	// Outcome says what became of an operation: success, failed, pending or uncertain.
+	Outcome(ctx context.Context, r Request, operation string) (outcome string, output []byte, message string, err error)
 	// Steps returns which steps a lifecycle has, and whether there is one of that name.
 	Steps(ctx context.Context, lifecycle string) (keys map[string]bool, ok bool)
 }
@@ -33,18 +33,18 @@ type Engine interface {
 	Shared(key any, make func() any) any
 }
 
-type firerKey struct{}
+type transitionerKey struct{}
 
-func firerOf(e Engine) *atomic.Pointer[Firer] {
-	return e.Shared(firerKey{}, func() any { return new(atomic.Pointer[Firer]) }).(*atomic.Pointer[Firer])
+func transitionerOf(e Engine) *atomic.Pointer[Transitioner] {
+	return e.Shared(transitionerKey{}, func() any { return new(atomic.Pointer[Transitioner]) }).(*atomic.Pointer[Transitioner])
 }
 
 // Register says who fires on an engine.
-func Register(e Engine, f Firer) { firerOf(e).Store(&f) }
+func Register(e Engine, f Transitioner) { transitionerOf(e).Store(&f) }
 
 // On returns who fires on an engine, or nil.
-func On(e Engine) Firer {
-	if f := firerOf(e).Load(); f != nil {
+func On(e Engine) Transitioner {
+	if f := transitionerOf(e).Load(); f != nil {
 		return *f
 	}
 	return nil

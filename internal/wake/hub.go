@@ -15,13 +15,13 @@ type Hub struct {
 	mu      sync.Mutex
 	waiters map[string][]chan struct{}
 	relay   func(topics []string)
-	pulse   bool // somebody glances for those who rest
-	resting map[*rest]bool
+	poller  bool // somebody glances for those who rest
+	resting map[*idleState]bool
 }
 
 // NewHub returns a hub that nobody waits at.
 func NewHub() *Hub {
-	return &Hub{waiters: make(map[string][]chan struct{}), resting: make(map[*rest]bool)}
+	return &Hub{waiters: make(map[string][]chan struct{}), resting: make(map[*idleState]bool)}
 }
 
 // Wake wakes the waiters of the topics, here and, through the relay, on other

@@ -10,7 +10,7 @@ import (
 
 // Intervals of a poller. One that finds nothing asks less and less often, down
 // to once a second and a half, with jitter; a wake-up makes it ask at once. One whose
-// needs a [Pulse] knows leaves the looking to that when it has come so far, and looks
+// needs a [IdlePoller] knows leaves the looking to that when it has come so far, and looks
 // by itself once a minute.
 const (
 	eager = 25 * time.Millisecond
@@ -23,14 +23,14 @@ const (
 type Poller struct {
 	Hub    *Hub
 	Topics []string
-	// Look looks once and says whether there was something. While there is,
+	// Poll looks once and says whether there was something. While there is,
 	// it is called again without a pause.
-	Look func(context.Context) (found bool, err error)
-	// Needs are what it looks for, as they are now, if a [Pulse] can tell that
+	Poll func(context.Context) (found bool, err error)
+	// WorkKinds are what it looks for, as they are now, if a [IdlePoller] can tell that
 	// there is some. It is called from another goroutine. With nil, or without
 	// a pulse, the poller looks by itself.
-	Needs func() []Need
-	Log   *slog.Logger
+	WorkKinds func() []WorkKind
+	Log       *slog.Logger
 	// Idle is the longest pause of one that looks by itself; 0 is two seconds.
 	Idle time.Duration
 }
@@ -44,7 +44,7 @@ func (p *Poller) Run(ctx context.Context) {
 		longest = 2 * idle // with jitter, once a second and a half
 	}
 	for pause := eager; ctx.Err() == nil; {
-		found, err := p.Look(ctx)
+		found, err := p.Poll(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			p.Log.Warn("looking for work failed", "topics", p.Topics, "error", err)
@@ -61,13 +61,13 @@ func (p *Poller) Run(ctx context.Context) {
 	}
 }
 
-// rest waits, and says whether it was woken. A glance that saw something is no
+// idleState waits, and says whether it was woken. A glance that saw something is no
 // wake-up: if the look that follows finds nothing, the rest goes on.
 func (p *Poller) rest(ctx context.Context, woken <-chan struct{}, d time.Duration, long bool) bool {
 	var due chan struct{}
-	if long && p.Needs != nil {
-		r := &rest{needs: p.Needs, due: make(chan struct{}, 1)}
-		if end, ok := p.Hub.lieDown(r); ok {
+	if long && p.WorkKinds != nil {
+		r := &idleState{needs: p.WorkKinds, due: make(chan struct{}, 1)}
+		if end, ok := p.Hub.park(r); ok {
 			defer end()
 			due, d = r.due, Seldom
 		}

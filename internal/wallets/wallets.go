@@ -67,16 +67,16 @@ type posted struct {
 }
 
 var (
-	putVerb = store.VerbOf[putArgs](store.Decl{Name: "wallets.put", Repeat: true},
+	putVerb = store.VerbOf[putArgs](store.Decl{Name: "wallets.put", Idempotent: true},
 		func(a putArgs) []string { return []string{row(a.id)} },
 		func(w *Wallet, r store.Row) error {
 			return r.Scan(&w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt)
 		})
-	postVerb = store.VerbOf[PostArgs](store.Decl{Name: "wallets.post", Group: true, Combine: true, Repeat: true},
+	postVerb = store.VerbOf[PostArgs](store.Decl{Name: "wallets.post", Group: true, Commutative: true, Idempotent: true},
 		func(a PostArgs) []string { return []string{row(a.Wallet)} },
 		store.Outcome(func(p *posted) (*bool, []any) {
 			return &p.applied, []any{&p.found, &p.balance, &p.version, &p.negative, &p.delta, &p.moved}
-		})).Waking(func(a PostArgs) []string { return []string{Topic(a.Wallet)} })
+		})).Wakes(func(a PostArgs) []string { return []string{Topic(a.Wallet)} })
 	listVerb = store.VerbOf[listArgs](store.Decl{Name: "wallets.list", Lane: store.Read}, nil,
 		store.Each(func(w *Wallet) []any { return []any{&w.ID, &w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt} }))
 	ledgerVerb = store.VerbOf[ledgerArgs](store.Decl{Name: "wallets.ledger", Lane: store.Read}, nil,

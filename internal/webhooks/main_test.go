@@ -77,7 +77,7 @@ func wholeLife(ctx context.Context, hf *holdfast.Engine) error {
 			if err != nil {
 				return err
 			}
-			_, err = events.Append(ctx, store.DoerOf(tx), events.AppendArgs{Stream: "made", Want: new(int64(len(made)) - 1), Events: []events.Event{{Name: w.ID}}})
+			_, err = events.Append(ctx, store.DoerOf(tx), events.AppendArgs{Stream: "made", ExpectVersion: new(int64(len(made)) - 1), Events: []events.Event{{Name: w.ID}}})
 			return err
 		})
 		if err != nil && fault.CodeOf(err) != fault.Concurrency {
@@ -201,7 +201,7 @@ func TestTold(t *testing.T) {
 		webhooks.Stream("x"):                          false,
 		"s":                                           false,
 	} {
-		if webhooks.Told(stream) != want {
+		if webhooks.Reported(stream) != want {
 			t.Errorf("%s: %v", stream, !want)
 		}
 	}

@@ -42,9 +42,9 @@ func Reaction(id string) string { return reactions.HookPrefix + id }
 // Stream is the name of the stream that holds a webhook's history.
 func Stream(id string) string { return "$webhook/" + id }
 
-// Told says whether a stream is the history of a webhook's reaction. What becomes of
+// Reported says whether a stream is the history of a webhook's reaction. What becomes of
 // webhooks is sent to none: a failure that is told of, which fails, would not end.
-func Told(stream string) bool {
+func Reported(stream string) bool {
 	return strings.HasPrefix(stream, strings.TrimSuffix(reactions.Stream(reactions.HookPrefix, ""), "/"))
 }
 
@@ -131,25 +131,25 @@ type listArgs struct {
 }
 
 var (
-	createVerb = store.VerbOf[createArgs](store.Decl{Name: "webhooks.create", Marks: store.HistoryMarks},
+	createVerb = store.VerbOf[createArgs](store.Decl{Name: "webhooks.create", Events: store.HistoryEvents},
 		func(a createArgs) []string { return []string{row(a.id)} }, scan).
-		Told(func(a createArgs, m store.Mark) result {
+		RecoverWith(func(a createArgs, m store.CommitProof) result {
 			return result{true, Webhook{ID: a.id, Name: a.Name, URL: a.URL, Events: a.Events, Streams: a.Streams, CreatedBy: a.By, CreatedAt: m.At}}
 		}).
-		Emitting(func(a createArgs) store.Emission { return emission(a.id, "created") }).
-		Waking(func(createArgs) []string { return []string{Topic} })
-	rotateVerb = store.VerbOf[rotateArgs](store.Decl{Name: "webhooks.rotate", Marks: store.HistoryMarks},
+		Emits(func(a createArgs) store.Emission { return emission(a.id, "created") }).
+		Wakes(func(createArgs) []string { return []string{Topic} })
+	rotateVerb = store.VerbOf[rotateArgs](store.Decl{Name: "webhooks.rotate", Events: store.HistoryEvents},
 		func(a rotateArgs) []string { return []string{row(a.id)} }, scan).
-		Told(func(a rotateArgs, _ store.Mark) result {
+		RecoverWith(func(a rotateArgs, _ store.CommitProof) result {
 			return result{true, Webhook{ID: a.id, version: a.version + 1}}
 		}).
-		Emitting(func(a rotateArgs) store.Emission { return emission(a.id, "rotated") })
-	removeVerb = store.VerbOf[removeArgs](store.Decl{Name: "webhooks.remove", Marks: store.HistoryMarks},
+		Emits(func(a rotateArgs) store.Emission { return emission(a.id, "rotated") })
+	removeVerb = store.VerbOf[removeArgs](store.Decl{Name: "webhooks.remove", Events: store.HistoryEvents},
 		func(a removeArgs) []string { return []string{row(a.id)} },
 		store.ScanApplied).
-		Told(func(removeArgs, store.Mark) bool { return true }).
-		Emitting(func(a removeArgs) store.Emission { return emission(a.id, "removed") }).
-		Waking(func(removeArgs) []string { return []string{Topic} })
+		RecoverWith(func(removeArgs, store.CommitProof) bool { return true }).
+		Emits(func(a removeArgs) store.Emission { return emission(a.id, "removed") }).
+		Wakes(func(removeArgs) []string { return []string{Topic} })
 	getVerb  = store.NewVerb(store.Decl{Name: "webhooks.get", Lane: store.Read}, nil, store.TextArg("id"), scan)
 	listVerb = store.VerbOf[listArgs](store.Decl{Name: "webhooks.list", Lane: store.Read}, nil,
 		func(all *[]Webhook, r store.Row) error {

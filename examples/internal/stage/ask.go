@@ -53,7 +53,7 @@ func (s *Stage) Whole(ctx context.Context, parts ...holdfast.Part) error {
 	}
 	var found []string
 	for _, o := range open {
-		found = append(found, fmt.Sprintf("%s of %s is %s, after %d failures and %d deaths: %s", o.Step, o.Entity, o.Phase, o.Failures, o.Deaths, o.Error))
+		found = append(found, fmt.Sprintf("%s of %s is %s, after %d failures and %d deaths: %s", o.Step, o.Entity, o.Phase, o.Failures, o.Crashes, o.Error))
 	}
 	s.Tell("no operation is left open, and none waits for a person", found)
 

@@ -49,16 +49,16 @@ func (p Part) Start(ctx context.Context, hf *holdfast.Engine) error {
 			return err
 		}
 	}
-	s := &servant{caller: c, worker: reactions.CallingWorker(e), served: make(map[handledKey]reactions.Definition)}
+	s := &urlDispatcher{caller: c, worker: reactions.CallingWorker(e), served: make(map[handledKey]reactions.Definition)}
 	e.Background(s.learn)
-	items := &batchengine.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batchengine.Made, remotehandler.Topic}, Parallel: calledAtOnce, ByHandler: true,
+	items := &batchengine.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batchengine.Made, remotehandler.Topic}, MaxConcurrency: calledAtOnce, ByHandler: true,
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
 	e.Background(newStepper(s).run)
 	if err := run.Door(httpcall.With(p.Policy.Guarded())).Start(ctx, hf); err != nil {
 		return err
 	}
-	if err := batch.Keep().Start(ctx, hf); err != nil {
+	if err := batch.Maintenance().Start(ctx, hf); err != nil {
 		return err
 	}
 	return lifecycleengine.ServePut(e, c.call)
@@ -100,7 +100,7 @@ func callOf(t remote.Task) wire.HandlerCall {
 		call.Entity = new(shapes.Entity(t.Lifecycle, lifecycleengine.Public(*t.Entity)))
 	}
 	if t.Event != nil {
-		call.Event = new(shapes.ToldEvent(*t.Event))
+		call.Event = new(shapes.Event(*t.Event))
 	}
 	return call
 }
@@ -118,21 +118,21 @@ func (c *caller) send(ctx context.Context, h remotehandler.Handler, call wire.Ha
 	case fault.CodeOf(err) == fault.Forbidden:
 		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(err) // it was not sent
 	case err != nil:
-		return lifecycleengine.RemoteAnswer{}, unheard(err)
+		return lifecycleengine.RemoteAnswer{}, noResponse(err)
 	}
-	return judge(a)
+	return readAnswer(a)
 }
 
-func unheard(err error) error {
-	return fault.New(fault.Unavailable, "%s", err).Wrap(lifecycleengine.ErrUnheard)
+func noResponse(err error) error {
+	return fault.New(fault.Unavailable, "%s", err).Wrap(lifecycleengine.ErrNoResponse)
 }
 
-// judge makes of an HTTP answer what the handler says.
-func judge(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
+// readAnswer makes of an HTTP answer what the handler says.
+func readAnswer(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
 	var told wire.HandlerAnswer
 	if len(bytes.TrimSpace(a.Body)) > 0 {
 		if err := json.Unmarshal(a.Body, &told); err != nil && a.Status < 300 {
-			return lifecycleengine.RemoteAnswer{}, unheard(fault.New(fault.Unavailable, "the handler answered something that is no JSON"))
+			return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler answered something that is no JSON"))
 		}
 	}
 	if told.Message == "" {
@@ -140,7 +140,7 @@ func judge(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
 	}
 	switch {
 	case a.Status >= 200 && a.Status < 300:
-		return lifecycleengine.RemoteAnswer{State: told.State, Output: told.Output, Told: told.Happened != nil, Happened: told.Happened != nil && *told.Happened}, nil
+		return lifecycleengine.RemoteAnswer{State: told.State, Output: told.Output, Reported: told.Happened != nil, Happened: told.Happened != nil && *told.Happened}, nil
 	case a.Status == http.StatusUnprocessableEntity:
 		return lifecycleengine.RemoteAnswer{}, holdfast.Invalid(told.Message)
 	case a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout:
@@ -148,7 +148,7 @@ func judge(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
 	case a.Status >= 400 && a.Status < 500:
 		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message))
 	}
-	return lifecycleengine.RemoteAnswer{}, unheard(fault.New(fault.Unavailable, "the handler answered %d: %s", a.Status, told.Message))
+	return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler answered %d: %s", a.Status, told.Message))
 }
 
 // request makes the signed request.

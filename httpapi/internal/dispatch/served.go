@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 )
 
-// servant serves the reactions, in all workspaces, whose handlers are URLs.
-type servant struct {
+// urlDispatcher serves the reactions, in all workspaces, whose handlers are URLs.
+type urlDispatcher struct {
 	*caller
 	worker *reactions.Worker
 	served map[handledKey]reactions.Definition // only the loop that learns knows them
@@ -33,13 +33,13 @@ const calledAtOnce = 128
 type handledKey struct{ workspace, reaction string }
 
 // learn keeps to what is registered, until ctx ends.
-func (s *servant) learn(ctx context.Context) {
+func (s *urlDispatcher) learn(ctx context.Context) {
 	woken, end := s.engine.Hub().Wait(remotehandler.Topic)
 	defer end()
 	tick := time.NewTicker(remotehandler.LearnEvery)
 	defer tick.Stop()
 	for {
-		if err := s.look(ctx); err != nil && ctx.Err() == nil {
+		if err := s.poll(ctx); err != nil && ctx.Err() == nil {
 			s.engine.Log().Warn("looking for reactions that handlers serve failed", "error", err)
 		}
 		select {
@@ -51,8 +51,8 @@ func (s *servant) learn(ctx context.Context) {
 	}
 }
 
-// look begins to serve what is new, and leaves what is gone or another's.
-func (s *servant) look(ctx context.Context) error {
+// poll begins to serve what is new, and leaves what is gone or another's.
+func (s *urlDispatcher) poll(ctx context.Context) error {
 	urls, err := remotehandler.URLs(ctx, s.engine)
 	if err != nil {
 		return err
@@ -93,16 +93,16 @@ func (s *servant) look(ctx context.Context) error {
 	return nil
 }
 
-func (s *servant) handler(x reactions.Handled) *reactions.Handler {
+func (s *urlDispatcher) handler(x reactions.Handled) *reactions.Handler {
 	return &reactions.Handler{Definition: x.Definition, Workspace: x.Workspace, Kind: "http", Timeout: 2 * remotehandler.Longest,
 		Body: func(ctx context.Context, d *reactions.Delivery) error { return s.deliver(ctx, x.Options.Handler, d) }}
 }
 
 // deliver has the handler told of one event.
-func (s *servant) deliver(ctx context.Context, name string, d *reactions.Delivery) error {
+func (s *urlDispatcher) deliver(ctx context.Context, name string, d *reactions.Delivery) error {
 	h, err := remotehandler.Get(ctx, s.engine, name)
 	if fault.CodeOf(err) == fault.NotFound || err == nil && h.Kind != "http" { // since it was taken
-		return &reactions.Later{}
+		return &reactions.Snoozed{}
 	}
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *servant) deliver(ctx context.Context, name string, d *reactions.Deliver
 }
 
 // urls are the names of handlers that are URLs, in whatever workspace.
-func (s *servant) urls() []string {
+func (s *urlDispatcher) urls() []string {
 	if names := s.names.Load(); names != nil {
 		return *names
 	}
@@ -123,7 +123,7 @@ func (s *servant) urls() []string {
 }
 
 // item has a URL do an item of a batch.
-func (s *servant) item(ctx context.Context, t batchengine.Taken) ([]byte, []batchengine.Commit, error) {
+func (s *urlDispatcher) item(ctx context.Context, t batchengine.Taken) ([]byte, []batchengine.Commit, error) {
 	h, err := remotehandler.Get(ctx, s.engine, t.Handler)
 	if err != nil {
 		return nil, nil, err

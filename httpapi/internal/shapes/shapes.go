@@ -29,9 +29,9 @@ func Claim(o lifecycleengine.Operation) wire.Claim {
 		Operation: o.ID, Since: wire.At(o.Since)}
 }
 
-// ToldEvent is an event as a handler is told of it: its place in the feed is not
+// Event is an event as a handler is told of it: its place in the feed is not
 // known yet, as like as not.
-func ToldEvent(e events.Event) wire.Event {
+func Event(e events.Event) wire.Event {
 	return wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name, Data: e.Data, Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: wire.At(e.At)}
 }
 
@@ -44,7 +44,7 @@ func Task(t remote.Task) wire.Task {
 		w.Context.Entity = new(Entity(t.Lifecycle, lifecycleengine.Public(*t.Entity)))
 	}
 	if t.Event != nil {
-		w.Context.Event = new(ToldEvent(*t.Event))
+		w.Context.Event = new(Event(*t.Event))
 	}
 	if t.Run != "" {
 		w.Context.State, w.Context.Input = remote.OrNull(t.State), remote.OrNull(t.RunInput)

@@ -63,7 +63,7 @@ func (r *Route[C]) operation(schemas huma.Registry, problem *huma.Schema) *huma.
 			op.Parameters = append(op.Parameters, p)
 		}
 	}
-	if r.Once != Never {
+	if r.Idempotency != Never {
 		op.Parameters = append(op.Parameters, &huma.Param{Name: idempotency.KeyHeader, In: "header", Description: "Send it again under the same key, and it is done once.",
 			Schema: &huma.Schema{Type: "string", MinLength: ptr(1), MaxLength: ptr(255)}})
 	}
@@ -87,7 +87,7 @@ func (r *Route[C]) operation(schemas huma.Registry, problem *huma.Schema) *huma.
 	if r.Stream {
 		ok.Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: "string"}}
 	}
-	if r.Drawn {
+	if r.SVG {
 		ok.Content["image/svg+xml"] = &huma.MediaType{Schema: &huma.Schema{Type: "string"}}
 	}
 	op.Responses[strconv.Itoa(r.Status)] = ok

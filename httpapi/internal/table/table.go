@@ -29,9 +29,9 @@ type Route[C any] struct {
 	Roles            []keys.Role // besides admin, who may do everything
 	Status           int         // of success
 	Also             int         // another one of success, 0 for none
-	Once             Once
+	Idempotency      Idempotency
 	Stream           bool    // it may answer with a stream of events
-	Drawn            bool    // it may answer with a picture
+	SVG              bool    // it may answer with a picture
 	Conditional      bool    // what it shows or changes has an entity tag, which a caller may name
 	Merges           bool    // its body is a merge patch
 	Before           func(C) // looks up, before a transaction begins, what cannot be looked up in it
@@ -44,17 +44,17 @@ type Route[C any] struct {
 	parts []string
 }
 
-// Once is how a request that has a key is kept from being done twice.
-type Once uint8
+// Idempotency is how a request that has a key is kept from being done twice.
+type Idempotency uint8
 
 const (
 	// Never is for what changes nothing.
-	Never Once = iota
+	Never Idempotency = iota
 	// InTx is for what is one transaction: the answer is stored in it.
 	InTx
-	// UnderHold is for what is more than one: the key is held while it is worked
+	// UnderLease is for what is more than one: the key is held while it is worked
 	// on, and a repetition after a crash is the same as a second call.
-	UnderHold
+	UnderLease
 	// AsOperation is for what begins an operation: the key points to it.
 	AsOperation
 	// AsHandOut is for what hands out leases: the key and they are one transaction, and it

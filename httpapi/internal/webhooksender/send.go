@@ -33,11 +33,11 @@ const (
 // for each: a webhook that was removed, or whose secret was replaced because somebody
 // had it, is so from the next message on.
 func (s *Service) deliver(ctx context.Context, g *gate, id string, d *reactions.Delivery) error {
-	if webhooks.Told(d.Event.Stream) {
+	if webhooks.Reported(d.Event.Stream) {
 		return nil
 	}
 	if wait := g.enter(); wait > 0 {
-		return &reactions.Later{After: wait}
+		return &reactions.Snoozed{After: wait}
 	}
 	var called, answered bool
 	var asked time.Duration
@@ -63,7 +63,7 @@ func (s *Service) deliver(ctx context.Context, g *gate, id string, d *reactions.
 	called = fault.CodeOf(err) != fault.Forbidden && context.Cause(stopping) == nil
 	if answered = a.Status != 0; answered { // whatever became of the rest
 		asked = retryAfter(a, clock.Now())
-		return verdict(a.Status)
+		return outcomeOf(a.Status)
 	}
 	return unanswered(ctx, err)
 }
@@ -103,10 +103,10 @@ func messageID(id string, d *reactions.Delivery) string {
 	return "msg_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:20]))
 }
 
-// verdict is what an answer means. A receiver that says no may say yes when it is
+// outcomeOf is what an answer means. A receiver that says no may say yes when it is
 // deployed anew, or when whoever stands before it is set up: so everything is tried
 // again but for 410, by which a receiver says that it wants no more.
-func verdict(status int) error {
+func outcomeOf(status int) error {
 	switch {
 	case status >= 200 && status < 300:
 		return nil

@@ -1,0 +1,197 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// maintenance does what batches need beside their items: it tears down what is cancelled, cleans
+// up after it, ends what is done, frees what the dead held, and resumes what was paused.
+// Every node has one; two at once do no harm, since each step is conditional, or held.
+type maintenance struct {
+	engine    *engine.Engine
+	kinds     *batchengine.Templates
+	undoes    map[string]func(context.Context, batchengine.Swept) ([]batchengine.Commit, error)
+	artifacts Store
+	capacity  *lease.Capacity // for cleanups
+	rounds    map[int16]*lease.Round
+	cleaning  sync.WaitGroup
+}
+
+type maintenanceKey struct{}
+
+// maintenanceOf returns the keeper of an engine; the first who asks starts it.
+func maintenanceOf(hf *holdfast.Engine) *maintenance {
+	e := engine.Of(hf)
+	kinds := batchengine.TemplatesOf(e)
+	return e.Shared(maintenanceKey{}, func() any {
+		k := &maintenance{engine: e, kinds: kinds, rounds: make(map[int16]*lease.Round), undoes: make(map[string]func(context.Context, batchengine.Swept) ([]batchengine.Commit, error))}
+		again := "cleanups/" + e.Node() // wakes it when there is room for one who could have none
+		k.capacity = lease.NewCapacity(cleaners, e.Alone, func() { e.Hub().WakeHere(again) })
+		poll := func(kind string, look func(context.Context) (bool, error)) func(context.Context) {
+			p := wake.Poller{Hub: e.Hub(), Topics: []string{batchengine.Maintenance, again}, Log: e.Log(), Poll: look, Idle: maintenanceInterval,
+				WorkKinds: func() []wake.WorkKind { return []wake.WorkKind{{Kind: kind}} }}
+			return p.Run
+		}
+		e.Background(poll(wake.Maintenance, k.poll))
+		e.Background(func(ctx context.Context) { // a cleanup that hangs holds up no teardown
+			defer k.cleaning.Wait()
+			poll(wake.Cleaning, k.sweeps)(ctx)
+		})
+		e.Sweep("items", func(ctx context.Context) (int, error) { return k.each(ctx, batchengine.Expire) }, wake.WorkKind{Kind: wake.HeldItem})
+		e.Sweep("batches", func(ctx context.Context) (int, error) { return k.each(ctx, batchengine.ResumeAll) }, wake.WorkKind{Kind: wake.PausedBatch})
+		return k
+	}).(*maintenance)
+}
+
+// Maintenance is a part for an engine that has no kinds of its own, and looks after batches all
+// the same.
+func Maintenance() holdfast.Part { return maintenancePart{} }
+
+type maintenancePart struct{}
+
+// Start is called by [holdfast.Open].
+func (maintenancePart) Start(_ context.Context, e *holdfast.Engine) error {
+	maintenanceOf(e)
+	return nil
+}
+
+// maintenanceInterval is how often a keeper looks that nobody wakes.
+const maintenanceInterval = 5 * time.Second
+
+// cleaners is how many items are cleaned up after at once, and sweptPage how many are
+// taken for that.
+const (
+	cleaners  = 8
+	sweptPage = 200
+)
+
+// poll goes on with what is to be done, once.
+func (k *maintenance) poll(ctx context.Context) (found bool, err error) {
+	n, err := k.each(ctx, batchengine.Advance)
+	return n > 0 && err == nil, err
+}
+
+// sweeps begins to clean up after what there is room for.
+func (k *maintenance) sweeps(ctx context.Context) (found bool, err error) {
+	shards, err := k.engine.Shards(ctx)
+	for _, shard := range shards {
+		some, failed := k.clean(ctx, shard)
+		found, err = found || some, errors.Join(err, failed)
+	}
+	return found && err == nil, err
+}
+
+// each is the janitor's round over the shards.
+func (k *maintenance) each(ctx context.Context, sweep func(context.Context, store.Doer, store.Partition) (int, error)) (freed int, err error) {
+	shards, err := k.engine.Shards(ctx)
+	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return sweep(ctx, k.engine, at) })
+}
+
+// clean begins to clean up after items that were given up or cancelled, in each workspace in its turn, and says whether
+// there is more to look at.
+func (k *maintenance) clean(ctx context.Context, shard int16) (found bool, err error) {
+	if err := k.capacity.Wait(ctx); err != nil {
+		return false, err
+	}
+	if k.rounds[shard] == nil {
+		k.rounds[shard] = new(lease.Round)
+	}
+	turns, err := k.rounds[shard].Next(ctx, k.engine, batchengine.Turns, shard, []string{""}, k.capacity.ShutWorkspaces())
+	if err != nil {
+		return false, err
+	}
+	lease.InTurn(&k.capacity.Order, turns, func(t lease.Turn) string { return t.Workspace })
+	for i, t := range turns {
+		some, failed := k.cleanIn(ctx, store.Partition{Shard: shard, Workspace: t.Workspace}, len(turns)-i)
+		found, err = found || some > 0, errors.Join(err, failed)
+	}
+	return found || !k.rounds[shard].Whole(), err
+}
+
+// cleanIn begins to clean up in a workspace, which shares the room that is left with the others that have their turn.
+func (k *maintenance) cleanIn(ctx context.Context, at store.Partition, others int) (int, error) {
+	share, room, limit := lease.Share{Workspace: at.Workspace}, 0, sweptPage
+	if k.artifacts != nil || len(k.undoes) > 0 { // each is held while it is worked on
+		if left := k.capacity.Left(); left > 0 {
+			room = k.capacity.Take(share, (left-1)/others+1)
+		}
+		if limit = room; room == 0 {
+			return 0, nil
+		}
+	}
+	defer func() { k.capacity.Free(share, room) }()
+	all, err := batchengine.Dirty(ctx, k.engine, batchengine.Sweep{At: at, Lease: lease.DefaultDuration, Limit: limit, Undoes: slices.Collect(maps.Keys(k.undoes)), Artifacts: k.artifacts != nil})
+	if err != nil || len(all) == 0 {
+		return 0, err
+	}
+	clean := make(map[string][]batchengine.Swept) // that nothing has to be done for
+	for _, s := range all {
+		if !s.Undo && !s.Artifacts {
+			clean[s.Batch] = append(clean[s.Batch], s)
+			continue
+		}
+		room--
+		k.cleaning.Go(func() {
+			defer k.capacity.Free(share, 1)
+			k.cleanOne(store.InWorkspace(ctx, s.Workspace), s)
+		})
+	}
+	for _, list := range clean {
+		if failed := batchengine.Cleaned(ctx, k.engine, list...); fault.CodeOf(failed) != fault.LeaseLost {
+			err = errors.Join(err, failed)
+		}
+	}
+	return len(all), err
+}
+
+// cleanOne cleans up after one item. What fails is shown on the batch.
+func (k *maintenance) cleanOne(ctx context.Context, s batchengine.Swept) {
+	kp := lease.Renewer{Lease: lease.DefaultDuration, Renew: func(ctx context.Context) error {
+		return batchengine.RenewCleanup(ctx, k.engine, s, lease.DefaultDuration)
+	}}
+	commits, err := k.undo(kp.Start(ctx), s)
+	kp.Stop()
+	if err == nil {
+		err = batchengine.CleanedWith(ctx, k.engine, s, commits)
+	}
+	if err == nil || fault.CodeOf(err) == fault.LeaseLost || ctx.Err() != nil {
+		return // it is another's, or somebody comes again when the hold has run out
+	}
+	k.engine.Log().Warn("an item could not be cleaned up after", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
+	if err := batchengine.Unclean(ctx, k.engine, s, fmt.Errorf("cleaning up after the item %q: %w", s.Key, err)); err != nil {
+		k.engine.Log().Warn("why an item could not be cleaned up after was not noted", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
+	}
+}
+
+// undo deletes an item's artifacts, and, once nobody can be at work on it any more, has
+// the program undo it. A last look is for artifacts that came late.
+func (k *maintenance) undo(ctx context.Context, s batchengine.Swept) (commits []batchengine.Commit, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the cleanup panicked: %v", p)
+		}
+	}()
+	if s.Artifacts {
+		if err := k.artifacts.Delete(ctx, Prefix(s.Workspace, s.Batch, s.Key)); err != nil {
+			return nil, err
+		}
+	}
+	if f := k.undoes[s.Handler]; f != nil && s.Undo && s.Dirty && !s.Late {
+		return f(ctx, s)
+	}
+	return nil, nil
+}

@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// The history of one thing that comes to an end: a run, a batch.
+
+type historyRequestIn struct {
+	ID     string `path:"id"`
+	Limit  *int   `query:"limit"`
+	Cursor string `query:"cursor" doc:"next of a page, or the id of a message."`
+}
+
+// isOver says whether a thing is at its end, or that there is no such thing.
+type isOver func(context.Context, store.Doer) (bool, error)
+
+// history is a page of a history or, as a stream of events, all of it from there on, to its end.
+// The topic is what is woken when there is more.
+func (c *call) history(in *historyRequestIn, stream, topic string, over isOver) (wire.List[wire.Event], error) {
+	var none wire.List[wire.Event]
+	p, live, err := c.pageOrStream(in.Limit, in.Cursor)
+	if err != nil {
+		return none, err
+	}
+	from, err := behind(p.after)
+	if err != nil {
+		return none, err
+	}
+	if _, err := over(c.ctx(), c.doer()); err != nil {
+		return none, err
+	}
+	if live {
+		return none, c.send(func(ctx context.Context, give func(message) error) error {
+			return c.tell(ctx, stream, topic, over, from, give)
+		})
+	}
+	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]events.Event, error) {
+		from, err := behind(after)
+		if err != nil {
+			return nil, err
+		}
+		return events.Read(ctx, c.doer(), events.ReadArgs{Stream: stream, From: from, Limit: limit})
+	}, func(e events.Event) string { return strconv.FormatInt(e.Version, 10) })
+	all := make([]wire.Event, len(found))
+	for i, e := range found {
+		all[i] = shapes.Event(e)
+	}
+	return listed(c, all, next), err
+}
+
+// behind is the version behind that of a cursor, 0 for none.
+func behind(after string) (int64, error) {
+	if after == "" {
+		return 0, nil
+	}
+	n, err := versionOf(after)
+	return n + 1, err
+}
+
+// ends are the events that something may end with. A run that has failed may go on.
+var ends = map[string]bool{"completed": true, "failed": true, "cancelled": true}
+
+// tell gives what happens, until it is over, and all of it is told.
+func (c *call) tell(ctx context.Context, stream, topic string, over isOver, from int64, give func(message) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	read := store.NewBudget(watchBytes)
+	p := wake.Poller{Hub: c.api.engine.Hub(), Topics: []string{topic}, Log: c.api.log, Poll: func(ctx context.Context) (bool, error) {
+		done, err := over(ctx, c.api.engine)
+		if err != nil {
+			return false, err
+		}
+		read.Refill()
+		limit, bound := read.Rows(watchPage), read.In(ctx)
+		found, err := events.Read(bound, c.api.engine, events.ReadArgs{Stream: stream, From: from, Limit: limit})
+		ended := len(found) == 0 // who comes back has been told of its end
+		for _, e := range found {
+			from, ended = e.Version+1, ends[e.Name]
+			if err := give(message{cursorOf(c.route.ID, strconv.FormatInt(e.Version, 10)), e.Name, shapes.Event(e)}); err != nil {
+				stop(err)
+				return true, nil
+			}
+		}
+		if err == nil && ended && len(found) < limit && !store.Cut(bound) && done {
+			stop(errOver)
+		}
+		return len(found) > 0, err
+	}}
+	p.Run(ctx)
+	if err := context.Cause(ctx); err != errOver { //nolint:errorlint // it is our own, as it is
+		return err
+	}
+	return nil
+}
+
+// errOver says that nothing more will happen.
+var errOver = fault.New(fault.NotFound, "it is over")

@@ -1,0 +1,443 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+const paymentConfig = `{
+  "workflow": "payment", "owning_module": "billing", "initial_status": "open", "status_types": ["open", "paying", "paid"],
+  "steps": [{"step_id": 1, "step_key": "pay", "status": "open", "successful_claim_state": ["paying", "open"], "successful_state": "paid", "action": "Pay"}]
+}`
+
+// bank is the world outside: what it does is told by the input of the step.
+type bank struct {
+	calls atomic.Int64
+	doors atomic.Int64 // that call it
+}
+
+var errLine = errors.New("the line broke")
+
+// payments is a lifecycle whose action charges: "fine", or it is not known ("unknown"),
+// or it fails before it charges ("fails"), or is refused ("refused").
+func (b *bank) payments() holdfast.Part {
+	act := func(ctx context.Context, a *lifecycle.Act[json.RawMessage]) error {
+		var how string
+		if err := a.Decode(&how); err != nil {
+			return err
+		}
+		switch how {
+		case "fails":
+			b.calls.Add(1)
+			return errLine
+		case "refused":
+			b.calls.Add(1)
+			return holdfast.Invalid("not today")
+		}
+		_, err := holdfast.Effect(ctx, "charge", func(context.Context, string) (int, error) {
+			b.calls.Add(1)
+			if how == "unknown" {
+				return 0, errLine
+			}
+			return 1, nil
+		})
+		return err
+	}
+	return lifecycle.MustParse[json.RawMessage]([]byte(paymentConfig)).RecoveredBy().Action("Pay", act, lifecycle.Journaled())
+}
+
+const keyHeader, replayedHeader = "Idempotency-Key", "Idempotency-Replayed"
+
+// TestManyAtOnceUnderOneKey verifies I25 at the door: of requests that come at once under
+// one key one is carried out; each of the others gets its answer, or is told to come
+// again, when it gets it then.
+func TestManyAtOnceUnderOneKey(t *testing.T) {
+	b := new(bank)
+	cases := []struct {
+		name, method, path string
+		body               any
+		status             int
+		count              string // a list that has one item then
+	}{
+		{"append", "POST", "streams/s/events", exampleBodies["appendEvents"], 201, "streams/s/events"},
+		{"create", "POST", "lifecycles/invoice/entities", wire.NewEntity{}, 201, "lifecycles/invoice/entities"},
+		{"fire", "POST", "lifecycles/payment/entities/p/steps/pay", wire.Fire{Requester: "any", Input: []byte(`"fine"`)}, 200, ""},
+		{"create a key", "POST", "keys", wire.NewKey{Role: "read"}, 201, "keys"},
+		{"put a reaction", "PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, 201, "reactions"},
+		{"claim", "POST", "lifecycles/payment/entities/q/claims", wire.NewClaim{StepKey: "pay", Requester: "any"}, 201, "claims"},
+	}
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		b.doors.Add(1)
+		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "q"}, nil), 201, "")
+		for _, c := range cases {
+			var mu sync.Mutex
+			firsts, answers := 0, make(map[string]int)
+			holdfasttest.Race(t, 20, func(int) error {
+				resp := d.ask(c.method, c.path, c.body, nil, keyHeader, "k "+c.name)
+				for resp.StatusCode == 409 {
+					if p := d.problem(resp); p.Code != fault.KeyInFlight || resp.Header.Get("Retry-After") == "" {
+						t.Errorf("%s: answered %s, Retry-After %q", c.name, textOf(resp), resp.Header.Get("Retry-After"))
+						return nil
+					}
+					resp = d.ask(c.method, c.path, c.body, nil, keyHeader, "k "+c.name)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if resp.Header.Get(replayedHeader) != "true" {
+					firsts++
+				}
+				answers[fmt.Sprint(resp.StatusCode)+" "+resp.Header.Get("Location")+" "+core(textOf(resp))]++
+				return nil
+			})
+			if firsts != 1 || len(answers) != 1 {
+				t.Errorf("%s: %d were the first, and the answers were %v", c.name, firsts, answers)
+			}
+			for text := range answers {
+				if !strings.HasPrefix(text, fmt.Sprint(c.status)) {
+					t.Errorf("%s: answered %s", c.name, text)
+				}
+			}
+			if c.count == "" {
+				continue
+			}
+			var list wire.List[json.RawMessage]
+			d.want(d.ask("GET", c.count, nil, &list), 200, "")
+			if len(list.Items) != 1 {
+				t.Errorf("%s: there are %d", c.name, len(list.Items))
+			}
+		}
+	}, invoices(nil), b.payments())
+	t.Cleanup(func() {
+		if n := b.calls.Load(); n != b.doors.Load() {
+			t.Errorf("the bank was called %d times", n)
+		}
+	})
+}
+
+func (d *door) problem(resp *http.Response) (p wire.Problem) {
+	_ = json.Unmarshal([]byte(textOf(resp)), &p)
+	return p
+}
+
+// core is what every answer to one request has in common: a secret is told once, a
+// token each time, an operation only where it is looked up.
+func core(text string) string {
+	var doc map[string]any
+	if json.Unmarshal([]byte(text), &doc) != nil {
+		return text
+	}
+	delete(doc, "secret")
+	delete(doc, "operation")
+	if claim, ok := doc["claim"].(map[string]any); ok {
+		delete(claim, "token")
+	}
+	out, _ := json.Marshal(doc)
+	return string(out)
+}
+
+func TestAKeyIsOfOneRequest(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		first := d.ask("POST", "streams/s/events", `{"events":[{"name":"n","data":{"a":1,"b":[2,3]}}],"expectedVersion":-1}`, nil, keyHeader, "k")
+		d.want(first, 201, "")
+		same := d.ask("POST", "streams/s/events", ` { "expectedVersion" : -1, "events":[{"data":{"b":[2,3],"a":1},"name":"n"}]} `, nil, keyHeader, "k")
+		d.want(same, 201, "")
+		if textOf(first) != textOf(same) || same.Header.Get("Location") != first.Header.Get("Location") || same.Header.Get(replayedHeader) != "true" {
+			t.Errorf("answered %s and %s", textOf(first), textOf(same))
+		}
+		for name, c := range map[string][3]string{
+			"other body":   {"POST", "streams/s/events", `{"events":[{"name":"n","data":{"a":1,"b":[3,2]}}],"expectedVersion":-1}`},
+			"other number": {"POST", "streams/s/events", `{"events":[{"name":"n","data":{"a":1.0,"b":[2,3]}}],"expectedVersion":-1}`},
+			"other stream": {"POST", "streams/t/events", `{"events":[{"name":"n","data":{"a":1,"b":[2,3]}}],"expectedVersion":-1}`},
+		} {
+			resp := d.ask(c[0], c[1], c[2], nil, keyHeader, "k")
+			if p := d.problem(resp); resp.StatusCode != 422 || p.Code != fault.KeyMismatch {
+				t.Errorf("%s: answered %d %s", name, resp.StatusCode, textOf(resp))
+			}
+		}
+		// Another workspace has keys of its own.
+		d.want(d.ask("POST", "streams/t/events", exampleBodies["appendEvents"], nil, keyHeader, "k", "X-Holdfast-Workspace", "other"), 201, "")
+		d.want(d.ask("GET", "streams/t/events", nil, nil), 200, "")
+	}, invoices(nil))
+}
+
+// What was refused changed nothing, and may be tried again under its key.
+func TestARefusalIsNotKept(t *testing.T) {
+	b := new(bank)
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		at := int64(0)
+		body := wire.Append{ExpectedVersion: &at, Events: []wire.NewEvent{{Name: "n"}}}
+		d.want(d.ask("POST", "streams/s/events", body, nil, keyHeader, "k1"), 409, fault.Concurrency)
+		d.want(d.ask("POST", "streams/s/events", exampleBodies["appendEvents"], nil), 201, "")
+		resp := d.ask("POST", "streams/s/events", body, nil, keyHeader, "k1")
+		d.want(resp, 201, "")
+		if resp.Header.Get(replayedHeader) != "" {
+			t.Error("it was not done before")
+		}
+		fire := wire.Fire{Requester: "any", Input: []byte(`"fine"`)}
+		d.want(d.ask("POST", "lifecycles/payment/entities/p/steps/pay", fire, nil, keyHeader, "k2"), 404, fault.NotFound)
+		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/payment/entities/p/steps/pay", fire, nil, keyHeader, "k2"), 200, "")
+		d.want(d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me"}, nil, keyHeader, "k3"), 404, fault.NotFound)
+		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
+		d.want(d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me"}, nil, keyHeader, "k3"), 200, "")
+		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil, keyHeader, "k4"), 409, fault.Conflict)
+		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p4"}, nil, keyHeader, "k4"), 201, "")
+	}, invoices(nil), b.payments())
+}
+
+// A step that was released without effect frees its key: it may be fired again.
+func TestAFireWithoutEffectFreesItsKey(t *testing.T) {
+	for how, code := range map[string]fault.Code{"fails": fault.ActionFailed, "refused": fault.ActionInvalid} {
+		t.Run(how, func(t *testing.T) {
+			b := new(bank)
+			d := newDoor(t, holdfasttest.Open(t, b.payments()), httpapi.Options{NoKeys: true})
+			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil), 201, "")
+			fire := wire.Fire{Requester: "any", Input: []byte(`"` + how + `"`)}
+			for i := range 3 {
+				d.want(d.ask("POST", "lifecycles/payment/entities/p/steps/pay", fire, nil, keyHeader, "k"), 422, code)
+				if n := b.calls.Load(); n != int64(i+1) {
+					t.Errorf("the action ran %d times", n)
+				}
+			}
+			fire.Input = []byte(`"fine"`)
+			d.want(d.ask("POST", "lifecycles/payment/entities/p/steps/pay", fire, nil, keyHeader, "k"), 422, fault.KeyMismatch)
+			d.want(d.ask("POST", "lifecycles/payment/entities/p/steps/pay", fire, nil, keyHeader, "other"), 200, "")
+		})
+	}
+}
+
+// A step whose effect is not known is answered with 202, and again with what it is then.
+func TestAnUncertainFireIsReplayedAsItStands(t *testing.T) {
+	b := new(bank)
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		b.doors.Add(1)
+		for _, id := range []string{"p", "q"} {
+			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: id}, nil), 201, "")
+			fire := wire.Fire{Requester: "any", Input: []byte(`"unknown"`)}
+			path := "lifecycles/payment/entities/" + id + "/steps/pay"
+			var operation string
+			for i := range 3 {
+				var fired wire.Fired
+				resp := d.ask("POST", path, fire, &fired, keyHeader, "k"+id)
+				d.want(resp, 202, "")
+				if fired.Outcome != "uncertain" || fired.Operation == "" || operation != "" && fired.Operation != operation || (resp.Header.Get(replayedHeader) == "true") != (i > 0) {
+					t.Fatalf("%d: %+v %v", i, fired, resp.Header)
+				}
+				operation = fired.Operation
+			}
+			d.want(d.ask("POST", path, fire, nil, keyHeader, "another"+id), 409, fault.ClaimFailed)
+			d.refused("an outcome", d.ask("POST", "operations/"+operation+"/resolve", wire.Resolve{Outcome: "maybe"}, nil))
+			d.refused("an effect", d.ask("POST", "operations/"+operation+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "nonsense", Happened: true}}}, nil))
+			known := wire.Resolve{Effects: []wire.KnownEffect{{Name: "charge", Happened: true, Result: []byte("1")}}, Outcome: "success"}
+			var done wire.Resolved
+			d.want(d.ask("POST", "operations/"+operation+"/resolve", known, &done, keyHeader, "r"+id), 200, "")
+			again := d.ask("POST", "operations/"+operation+"/resolve", known, &done, keyHeader, "r"+id)
+			d.want(again, 200, "")
+			if again.Header.Get(replayedHeader) != "true" || done.Operation != nil {
+				t.Errorf("resolved: %+v", done)
+			}
+			var fired wire.Fired
+			d.want(d.ask("POST", path, fire, &fired, keyHeader, "k"+id), 200, "")
+			if fired.Outcome != "success" || fired.Entity.Status != "paid" {
+				t.Errorf("told %+v", fired)
+			}
+		}
+	}, b.payments())
+	t.Cleanup(func() {
+		if n := b.calls.Load(); n != 2*b.doors.Load() { // for two entities
+			t.Errorf("the bank was called %d times", n)
+		}
+	})
+}
+
+func TestAKeyIsReplayedWithoutItsSecret(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		var made, again wire.CreatedKey
+		d.want(d.ask("POST", "keys", wire.NewKey{Role: "read"}, &made, keyHeader, "k"), 201, "")
+		d.want(d.ask("POST", "keys", wire.NewKey{Role: "read"}, &again, keyHeader, "k"), 201, "")
+		if made.Secret == "" || again.Secret != "" || again.ID != made.ID {
+			t.Errorf("made %+v and then %+v", made, again)
+		}
+		var next, then wire.CreatedKey
+		d.want(d.ask("POST", "keys/"+made.ID+"/rotate", wire.RotateKey{}, &next, keyHeader, "k2"), 201, "")
+		d.want(d.ask("POST", "keys/"+made.ID+"/rotate", wire.RotateKey{}, &then, keyHeader, "k2"), 201, "")
+		if next.Secret == "" || then.Secret != "" || then.ID != next.ID {
+			t.Errorf("made %+v and then %+v", next, then)
+		}
+	})
+}
+
+// A claim that is asked for again under its key is the same, and its token works.
+func TestAClaimIsReplayedWithATokenThatWorks(t *testing.T) {
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+		var first, second wire.Claimed
+		ask := func(into *wire.Claimed) *http.Response {
+			return d.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], into, keyHeader, "k")
+		}
+		d.want(ask(&first), 201, "")
+		resp := ask(&second)
+		d.want(resp, 201, "")
+		if resp.Header.Get(replayedHeader) != "true" || second.Claim.Epoch != first.Claim.Epoch || second.Entity.Claim.Operation != first.Entity.Claim.Operation {
+			t.Errorf("claimed %+v and then %+v", first, second)
+		}
+		d.want(d.ask("POST", "claims/"+first.Claim.Token+"/renew", nil, nil), 200, "")
+		d.want(d.ask("POST", "claims/"+second.Claim.Token+"/settle", wire.Settle{Outcome: "success"}, nil), 200, "")
+		d.want(d.ask("POST", "claims/"+first.Claim.Token+"/settle", wire.Settle{Outcome: "success"}, nil), 200, "")
+		d.want(ask(nil), 409, fault.Conflict)
+	}, invoices(nil))
+}
+
+// holdKey takes the key of a request without keys of the API for one that dies.
+func (d *door) holdKey(route, key, method, path, body string) {
+	d.t.Helper()
+	asked := idempotency.Incoming{Owner: "dev", Method: method, Target: "/api/v1/" + path + "?", Body: []byte(body), JSON: true}
+	_, mine, err := idempotency.Take(context.Background(), engine.Of(d.engine),
+		idempotency.TakeArgs{Key: idempotency.Stored(route, "", key), Fingerprint: asked.Fingerprint(), Holder: "dead " + key, Lease: time.Minute})
+	if err != nil || !mine {
+		d.t.Fatal(mine, err)
+	}
+}
+
+// The key of an owner that died is in flight until its hold has run out, and then
+// usable; another request never gets it.
+func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
+	cases := map[string][5]string{
+		"in a transaction": {"POST", "streams/s/events", `{"events":[{"name":"n"}]}`, "appendEvents", `{"events":[{"name":"other"}]}`},
+		"under a hold":     {"PUT", "reactions/r", `{"events":["*"]}`, "putReaction", `{"events":["other"]}`},
+		"an operation":     {"POST", "lifecycles/invoice/entities/i/steps/close", `{"requester":"admin"}`, "fireStep", `{"requester":"admin","input":1}`},
+	}
+	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+		for name, c := range cases {
+			d.holdKey(c[3], name, c[0], c[1], c[2])
+		}
+		for name, c := range cases {
+			resp := d.ask(c[0], c[1], c[2], nil, keyHeader, name)
+			d.want(resp, 409, fault.KeyInFlight)
+			if resp.Header.Get("Retry-After") == "" {
+				t.Errorf("%s: it does not say when to come again", name)
+			}
+			d.want(d.ask(c[0], c[1], c[4], nil, keyHeader, name), 422, fault.KeyMismatch)
+		}
+		holdfasttest.Advance(t, d.engine, 2*time.Minute)
+		for name, c := range cases {
+			d.want(d.ask(c[0], c[1], c[4], nil, keyHeader, name), 422, fault.KeyMismatch)
+			for i := range 2 {
+				resp := d.ask(c[0], c[1], c[2], nil, keyHeader, name)
+				if resp.StatusCode > 201 || (resp.Header.Get(replayedHeader) == "true") != (i == 1) {
+					t.Errorf("%s, %d: answered %d %s", name, i, resp.StatusCode, textOf(resp))
+				}
+			}
+		}
+	}, invoices(nil))
+}
+
+// A step that acts without a claim is done once under its key, however many ask at
+// once: the others are told that it is being worked on, and later how it ended.
+func TestAnUnclaimedFireIsDoneOnce(t *testing.T) {
+	doneOnceUnderAKey(t, `{"workflow": "note", "owning_module": "notes", "initial_status": "new", "status_types": ["new", "sent"],
+	  "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": "sent", "action": "Send"}]}`, nil)
+}
+
+// So is a step that acts under a lease, which those who claim it are told of.
+func TestASerializedFireIsDoneOnce(t *testing.T) {
+	doneOnceUnderAKey(t, `{"workflow": "note", "owning_module": "notes", "initial_status": "new", "status_types": ["new", "sending", "sent"], "janitor": {},
+	  "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": {"any": "sent", "boss": "sent"}, "action": "Send",
+	             "successful_claim_state": {"boss": ["sending", "new"]}, "serialized": ["any"]}]}`, func(d *door) {
+		var now wire.Entity
+		d.want(d.ask("GET", "lifecycles/note/entities/n", nil, &now), 200, "")
+		if now.Status != "new" || now.Claim == nil || now.Claim.Requester != "any" {
+			d.t.Errorf("it is %+v", now)
+		}
+		d.want(d.ask("POST", "lifecycles/note/entities/n/steps/send", wire.Fire{Requester: "boss"}, nil), 409, fault.ClaimFailed)
+		d.want(d.ask("POST", "lifecycles/note/entities/n/claims", wire.NewClaim{StepKey: "send", Requester: "boss"}, nil), 409, fault.ClaimFailed)
+	})
+}
+
+// doneOnceUnderAKey fires a step many times at once; meanwhile is called while its body
+// runs.
+func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*door)) {
+	test := func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		var calls atomic.Int64
+		begun, goOn := make(chan struct{}, 100), make(chan struct{})
+		var refuses atomic.Bool
+		send := func(ctx context.Context, _ *lifecycle.Act[json.RawMessage]) error {
+			calls.Add(1)
+			begun <- struct{}{}
+			<-goOn
+			if refuses.Load() {
+				return holdfast.Invalid("not today")
+			}
+			return nil
+		}
+		e := open(lifecycle.MustParse[json.RawMessage]([]byte(config)).Action("Send", send))
+		d := newDoor(t, e, httpapi.Options{NoKeys: true})
+		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: "n"}, nil), 201, "")
+		fire := func() *http.Response {
+			return d.ask("POST", "lifecycles/note/entities/n/steps/send", wire.Fire{Requester: "any"}, nil, keyHeader, "k")
+		}
+		before := calls.Load()
+		var all sync.WaitGroup
+		var done, waits atomic.Int64
+		for range 20 {
+			all.Go(func() {
+				switch resp := fire(); resp.StatusCode {
+				case 200:
+					done.Add(1)
+				case 409:
+					waits.Add(1)
+				default:
+					t.Errorf("answered %d", resp.StatusCode)
+				}
+			})
+		}
+		<-begun
+		resp := fire()
+		d.want(resp, 409, fault.KeyInFlight)
+		if resp.Header.Get("Retry-After") == "" {
+			t.Error("it is not said when to come again")
+		}
+		if meanwhile != nil {
+			meanwhile(d)
+		}
+		goOn <- struct{}{}
+		all.Wait()
+		resp = fire()
+		d.want(resp, 200, "")
+		if resp.Header.Get(replayedHeader) != "true" || calls.Load() != before+1 || done.Load() < 1 || done.Load()+waits.Load() != 20 {
+			t.Errorf("it ran %d times; %d were answered, %d sent away", calls.Load()-before, done.Load(), waits.Load())
+		}
+
+		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: "m"}, nil), 201, "")
+		refuses.Store(true) // what is refused may be tried again under its key
+		defer refuses.Store(false)
+		for range 2 {
+			all.Go(func() { <-begun; goOn <- struct{}{} })
+			d.want(d.ask("POST", "lifecycles/note/entities/m/steps/send", wire.Fire{Requester: "any"}, nil, keyHeader, "k2"), 422, fault.ActionInvalid)
+			all.Wait()
+		}
+	}
+	storetest.OnBoth(t, func(t *testing.T, db string) {
+		test(t, func(p ...holdfast.Part) *holdfast.Engine { return holdfasttest.OpenOn(t, holdfasttest.At(db), p...) })
+	})
+}

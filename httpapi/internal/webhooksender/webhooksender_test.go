@@ -1,0 +1,145 @@
+package webhooksender
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/reactions"
+)
+
+// stopped is a gate whose clock is moved by hand.
+func stopped() (g *gate, move func(time.Duration)) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	return &gate{now: func() time.Time { return at }}, func(d time.Duration) { at = at.Add(d) }
+}
+
+func TestAGateLetsFewThrough(t *testing.T) {
+	g, _ := stopped()
+	for range most {
+		if wait := g.enter(); wait != 0 {
+			t.Fatalf("one of the first waits %s", wait)
+		}
+	}
+	if wait := g.enter(); wait <= 0 || wait > crowded {
+		t.Errorf("one too many waits %s", wait)
+	}
+	g.leave(true, true, 0)
+	if wait := g.enter(); wait != 0 {
+		t.Errorf("the next waits %s", wait)
+	}
+}
+
+// Verifies that a webhook that gives no answer rests for longer and longer, that one
+// message at a time tries whether it does again, and that an answer ends all that.
+func TestASilentWebhookRests(t *testing.T) {
+	g, move := stopped()
+	var rest time.Duration
+	for n := range 20 {
+		if wait := g.enter(); wait != 0 {
+			t.Fatalf("%d waits %s", n, wait)
+		}
+		g.leave(true, false, 0)
+		next := g.enter()
+		if next < rest || next > longestRest || n > 10 && next != longestRest {
+			t.Errorf("after %s it rests for %s", rest, next)
+		}
+		rest = next
+		move(rest)
+	}
+	if wait := g.enter(); wait != 0 {
+		t.Fatalf("it waits %s", wait)
+	}
+	if wait := g.enter(); wait <= 0 {
+		t.Error("a second one tries a silent webhook")
+	}
+	g.leave(false, false, 0) // the database did not answer: that says nothing
+	if wait := g.enter(); wait != 0 || g.silent == 0 {
+		t.Errorf("it waits %s", wait)
+	}
+	g.leave(true, true, 0)
+	for range most {
+		if wait := g.enter(); wait != 0 {
+			t.Errorf("after an answer it waits %s", wait)
+		}
+	}
+}
+
+func TestAWebhookAsksToBeLeftAlone(t *testing.T) {
+	g, move := stopped()
+	g.enter()
+	g.leave(true, true, 90*time.Second)
+	if wait := g.enter(); wait != 90*time.Second {
+		t.Errorf("it waits %s", wait)
+	}
+	move(90 * time.Second)
+	if wait := g.enter(); wait != 0 {
+		t.Errorf("and then %s", wait)
+	}
+	g.leave(true, true, 1000*time.Hour)
+	if wait := g.enter(); wait != longestAsked {
+		t.Errorf("it may ask for %s", wait)
+	}
+	move(-1000 * time.Hour)
+	if wait := g.enter(); wait != 0 {
+		t.Errorf("a clock that was put back has it wait %s", wait)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		status int
+		text   string
+		want   time.Duration
+	}{
+		{429, "120", 2 * time.Minute},
+		{503, now.Add(time.Minute).Format(http.TimeFormat), time.Minute},
+		{503, now.Add(-time.Minute).Format(http.TimeFormat), 0},
+		{429, "", 0}, {429, "-1", 0}, {429, "soon", 0}, {429, "99999999999999999999", 0},
+		{500, "120", 0}, {200, "120", 0},
+	} {
+		a := egress.Answer{Status: c.status, Header: http.Header{"Retry-After": {c.text}}}
+		if got := retryAfter(a, now); got != c.want {
+			t.Errorf("%d %q: %s", c.status, c.text, got)
+		}
+	}
+}
+
+func TestWhatAnAnswerMeans(t *testing.T) {
+	for status, want := range map[int]string{200: "sent", 204: "sent", 299: "sent", 410: "blocked", 400: "again", 401: "again", 404: "again", 408: "again",
+		429: "again", 500: "again", 503: "again", 304: "again"} {
+		got := "again"
+		if err := outcomeOf(status); err == nil {
+			got = "sent"
+		} else if fault.IsFinal(err) {
+			got = "blocked"
+		} else if c := fault.CodeOf(err); c == fault.Unavailable { // a worker would not count it
+			got = "uncounted"
+		}
+		if got != want {
+			t.Errorf("%d is %s", status, got)
+		}
+	}
+}
+
+// Verifies that a message has the same id each time, and another one for any other
+// webhook, stream, version or generation.
+func TestTheIDOfAMessage(t *testing.T) {
+	of := func(id, stream string, version, generation int64) string {
+		return messageID(id, &reactions.Delivery{Event: events.Event{Stream: stream, Version: version}, Lease: &reactions.Lease{Generation: generation}})
+	}
+	if first := of("a", "s", 1, 0); first != of("a", "s", 1, 0) {
+		t.Error("it changes")
+	}
+	seen := map[string]bool{}
+	for _, id := range []string{of("a", "s", 1, 0), of("b", "s", 1, 0), of("a", "t", 1, 0), of("a", "s", 2, 0), of("a", "s", 1, 1), of("as", "", 1, 0), of("", "as", 1, 0)} {
+		if seen[id] {
+			t.Errorf("%s is the id of two", id)
+		}
+		seen[id] = true
+	}
+}

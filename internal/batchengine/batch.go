@@ -1,0 +1,503 @@
+// Package batchengine keeps items of work that are paid for, one by one, from a wallet.
+//
+// An item is held while somebody works on it. The first take of an item
+// reserves its cost, in the same transaction; success keeps it, giving up returns it, and
+// a cancel refunds exactly what was charged for what it marks as cancelled. The row of the
+// batch has the counts, and decides every race: nothing is taken of a batch once a cancel
+// is noted in it, and completion and cancel are conditional on each other there. A batch
+// is at its end when nothing of it is held, waits, or is to be cleaned: that comes last.
+//
+// Every statement locks in the order wallet, batch, item.
+package batchengine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
+)
+
+// The statuses of a batch.
+const (
+	Pending    = "PENDING"
+	Running    = "RUNNING"
+	Paused     = "PAUSED"
+	Cancelling = "CANCELLING"
+	Cancelled  = "CANCELLED"
+	Completed  = "COMPLETED"
+)
+
+// Statuses are all of them.
+var Statuses = []string{Pending, Running, Paused, Cancelling, Cancelled, Completed}
+
+// States are those of items.
+var States = []string{"pending", "waiting", "running", "succeeded", "failed", "cancelled"}
+
+// Batch is a batch as it stands.
+type Batch struct {
+	ID, Wallet, Handler, Status          string
+	MaxConcurrency, Attempts, MaxCrashes int64
+	Timeout                              time.Duration
+	Artifacts, Sealed, CancelRequested   bool
+	Items, Next                          int64
+	Waiting, Running                     int64
+	Succeeded, Accepted, Failed, Flipped int64
+	Dirty                                int64
+	Charged, Refunded                    int64
+	Version                              int64
+	Error                                string
+	CreatedAt, UpdatedAt                 time.Time
+}
+
+// Over says whether the batch is at its end.
+func (b Batch) Over() bool { return b.Status == Cancelled || b.Status == Completed }
+
+// Counts are how many items are in which state: each is in one of the first five, and
+// the accepted are some of the succeeded.
+type Counts struct {
+	Pending, Running, Succeeded, Failed, Cancelled, Accepted int64
+}
+
+// Counts counts the items. What was never taken is cancelled with the batch.
+func (b Batch) Counts() Counts {
+	c := Counts{Pending: b.Items - b.Next + b.Waiting, Running: b.Running, Succeeded: b.Succeeded, Failed: b.Failed, Cancelled: b.Flipped, Accepted: b.Accepted}
+	if b.Status == Cancelled {
+		c.Pending, c.Cancelled = b.Waiting, b.Flipped+b.Items-b.Next
+	}
+	return c
+}
+
+// Item is an item as it stands. Decision is "accepted", "cancelled" or "".
+type Item struct {
+	N                 int64
+	Key               string
+	Cost, Charged     int64
+	Failures, Crashes int64
+	Lost              int64 // hand-outs in a row of which nobody was heard
+	Epoch             int64
+	Holder            string
+	Until             time.Time
+	State, Decision   string
+	Input, Output     []byte
+	Error             string
+}
+
+// Attempts counts how often the item was tried, a try that goes on included.
+func (i Item) Attempts() int64 {
+	n := i.Failures + i.Crashes
+	if i.State == "running" || i.State == "succeeded" || i.State == "cancelled" && i.Epoch > n { // it was one of them
+		n++
+	}
+	return n
+}
+
+// Work is an item to be.
+type Work struct {
+	Key   string
+	Cost  int64
+	Input []byte // JSON, or nil
+}
+
+// New is a batch to be.
+type New struct {
+	ID             string        `arg:"batch"`
+	Wallet         string        `arg:"wallet"`
+	Handler        string        `arg:"handler"`
+	MaxConcurrency int64         `arg:"parallel"`
+	Attempts       int64         `arg:"attempts"` // tries that may fail, the first included
+	MaxCrashes     int64         `arg:"allowed"`
+	Timeout        time.Duration `arg:"timeout"`
+	Undo           bool          `arg:"undo"`
+	Artifacts      bool          `arg:"artifacts"`
+	Open           bool
+	Items          []Work
+}
+
+// Limits of batches.
+const (
+	MaxConcurrency = 10000
+	MaxAttempts    = 100
+	MaxPage        = 10000 // items that are added at once
+	MaxTimeout     = 24 * time.Hour
+	// MaxCost is what an item costs at the most: the charges of millions of them fit into a
+	// number.
+	MaxCost = 1_000_000_000_000
+)
+
+// The defaults.
+const (
+	DefaultAttempts = 3
+	pageBytes       = 16 << 20
+)
+
+// Stream is the name of the stream that holds a batch's history.
+func Stream(id string) string { return "$batch/" + id }
+
+// Topic is what a worker of a handler is woken by.
+func Topic(handler string) string { return "batch/" + handler }
+
+// Made is what those are woken by who do the items of whatever handler, when there is
+// something new.
+const Made = "batch-made"
+
+// Maintenance is what those are woken by who tear down and clean up.
+const Maintenance = "batch-keeping"
+
+// Progress is what those are woken by who follow a batch.
+func Progress(id string) string { return "batch-progress/" + id }
+
+// CancelTopic is woken when a batch is to be cancelled.
+func CancelTopic(id string) string { return "batch-cancelled/" + id }
+
+func row(id string) string { return "batch/" + id }
+
+type createArgs struct {
+	New
+	sealed bool   `arg:"sealed"`
+	items  string `arg:"items"`
+}
+
+type found struct {
+	applied bool
+	what    string
+}
+
+type added struct {
+	applied bool
+	what    string
+	added   int64
+	other   string
+}
+
+type addArgs struct {
+	id      string `arg:"batch"`
+	handler string
+	items   string `arg:"items"`
+}
+
+type finalized struct {
+	applied, there bool
+	taken          int64
+	stranger       string
+}
+
+type finalizeArgs struct {
+	id   string `arg:"batch"`
+	keys string `arg:"keys,null"` // "" for all
+}
+
+type listArgs struct {
+	after  string `arg:"after"`
+	status string `arg:"status"`
+	limit  int    `arg:"limit"`
+}
+
+type itemsArgs struct {
+	id    string `arg:"batch"`
+	after int64  `arg:"after"`
+	state string `arg:"state"`
+	limit int    `arg:"limit"`
+}
+
+var (
+	createVerb = store.VerbOf[createArgs](store.Decl{Name: "batches.create", Events: store.HistoryEvents},
+		func(a createArgs) []string { return []string{row(a.ID)} },
+		store.Outcome(func(f *found) (*bool, []any) { return &f.applied, []any{&f.what} })).
+		RecoverWith(func(createArgs, store.CommitProof) found { return found{applied: true} }).
+		Wakes(func(a createArgs) []string { return []string{Topic(a.Handler), Made, Maintenance} }).
+		Emits(func(a createArgs) store.Emission { return emits(a.ID, "created") })
+	addVerb = store.VerbOf[addArgs](store.Decl{Name: "batches.add", Events: store.HistoryEvents},
+		func(a addArgs) []string { return []string{row(a.id)} },
+		store.Outcome(func(f *added) (*bool, []any) { return &f.applied, []any{&f.what, &f.added, &f.other} })).
+		RecoverWith(func(_ addArgs, m store.CommitProof) added {
+			var data struct{ Added int64 }
+			_ = json.Unmarshal(m.Data, &data) // it is ours
+			return added{applied: true, added: data.Added}
+		}).
+		Wakes(func(a addArgs) []string { return []string{Topic(a.handler), Made, Progress(a.id)} }).
+		Emits(func(a addArgs) store.Emission { return emits(a.id, "itemsAdded") })
+	sealVerb   = moveVerb("batches.seal", "sealed")
+	cancelVerb = moveVerb("batches.cancel", "cancelled", "cancelRequested").
+			Wakes(func(a moveArgs) []string { return []string{Maintenance, Progress(a.id), CancelTopic(a.id)} })
+	closeVerb    = moveVerb("batches.close", "completed", "cancelled")
+	pauseVerb    = moveVerb("batches.pause", "paused")
+	resumeVerb   = moveVerb("batches.resume", "resumed")
+	finalizeVerb = store.VerbOf[finalizeArgs](store.Decl{Name: "batches.finalize", Events: store.HistoryEvents},
+		func(a finalizeArgs) []string { return []string{row(a.id)} },
+		store.Outcome(func(f *finalized) (*bool, []any) { return &f.applied, []any{&f.there, &f.taken, &f.stranger} })).
+		RecoverWith(func(_ finalizeArgs, m store.CommitProof) finalized {
+			var data struct{ Taken int64 }
+			_ = json.Unmarshal(m.Data, &data) // it is ours
+			return finalized{applied: true, there: true, taken: data.Taken}
+		}).
+		Wakes(func(a finalizeArgs) []string { return []string{Progress(a.id)} }).
+		Emits(func(a finalizeArgs) store.Emission { return emits(a.id, "itemsAccepted") })
+	getVerb   = store.NewVerb(store.Decl{Name: "batches.get", Lane: store.Read}, nil, store.TextArg("batch"), scanBatch)
+	listVerb  = store.VerbOf[listArgs](store.Decl{Name: "batches.list", Lane: store.Read}, nil, scanBatch)
+	itemsVerb = store.VerbOf[itemsArgs](store.Decl{Name: "batches.items", Lane: store.Read}, nil,
+		store.Each(func(i *Item) []any {
+			return []any{&i.N, &i.Key, &i.Cost, &i.Charged, &i.Failures, &i.Crashes, &i.Lost, &i.Epoch, &i.Holder, &i.Until, &i.State, &i.Decision, &i.Input, &i.Output, &i.Error}
+		}))
+)
+
+type moveArgs struct {
+	id      string `arg:"batch"`
+	handler string // whose workers have something to do then
+}
+
+// moveVerb is a verb that moves the row of a batch, if it may be moved.
+func moveVerb(name string, names ...string) *store.Verb[moveArgs, bool] {
+	return store.VerbOf[moveArgs](store.Decl{Name: name, Events: store.HistoryEvents},
+		func(a moveArgs) []string { return []string{row(a.id)} },
+		store.ScanApplied).RecoverWith(func(moveArgs, store.CommitProof) bool { return true }).
+		Wakes(func(a moveArgs) []string {
+			if a.handler != "" {
+				return []string{Topic(a.handler), Made, Progress(a.id)}
+			}
+			return []string{Maintenance, Progress(a.id)}
+		}).
+		Emits(func(a moveArgs) store.Emission { return emits(a.id, names...) })
+}
+
+func scanBatch(all *[]Batch, r store.Row) error {
+	var b Batch
+	var timeout int64
+	err := r.Scan(&b.ID, &b.Wallet, &b.Handler, &b.Status, &b.MaxConcurrency, &b.Attempts, &b.MaxCrashes, &timeout, &b.Artifacts, &b.Sealed, &b.CancelRequested,
+		&b.Items, &b.Next, &b.Waiting, &b.Running, &b.Succeeded, &b.Accepted, &b.Failed, &b.Flipped, &b.Dirty, &b.Charged, &b.Refunded, &b.Version, &b.Error,
+		&b.CreatedAt, &b.UpdatedAt)
+	b.Timeout = time.Duration(timeout) * time.Millisecond
+	*all = append(*all, b)
+	return err
+}
+
+func emits(id string, names ...string) store.Emission {
+	return store.Emission{Stream: Stream(id), Names: names}
+}
+
+func bit(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// Create makes a batch; one that exists is [fault.Conflict].
+func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
+	n.MaxConcurrency, n.Attempts, n.MaxCrashes = cmp.Or(n.MaxConcurrency, 1), cmp.Or(n.Attempts, DefaultAttempts), cmp.Or(n.MaxCrashes, lease.MaxCrashes)
+	n.Timeout = cmp.Or(n.Timeout, lease.Timeout)
+	if err := n.check(); err != nil {
+		return Batch{}, err
+	}
+	items, err := page(n.Items)
+	if err != nil {
+		return Batch{}, err
+	}
+	f, err := createVerb.Do(ctx, d, createArgs{n, !n.Open, items})
+	switch {
+	case err != nil:
+		return Batch{}, err
+	case f.what == "missing":
+		return Batch{}, fault.New(fault.NotFound, "there is no wallet %q to pay the batch %q from", n.Wallet, n.ID).With("pointer", "/wallet")
+	case !f.applied:
+		return Batch{}, fault.New(fault.Conflict, "there is a batch %q already", n.ID).With("pointer", "/id")
+	}
+	if !n.Open && len(n.Items) == 0 {
+		if err := Close(ctx, d, n.ID); err != nil {
+			return Batch{}, err
+		}
+	}
+	return Get(ctx, d, n.ID)
+}
+
+func (n New) check() error {
+	if err := cmp.Or(CheckID(n.ID), strictjson.Text("wallet", n.Wallet, events.MaxName), strictjson.Text("handler", n.Handler, events.MaxName)); err != nil {
+		return err
+	}
+	switch {
+	case n.MaxConcurrency < 1 || n.MaxConcurrency > MaxConcurrency:
+		return fault.New(fault.Validation, "parallel is 1 to %d: %d", MaxConcurrency, n.MaxConcurrency).With("pointer", "/parallel")
+	case n.Attempts < 1 || n.Attempts > MaxAttempts:
+		return fault.New(fault.Validation, "attempts are 1 to %d: %d", MaxAttempts, n.Attempts).With("pointer", "/attempts")
+	case n.MaxCrashes < 1 || n.MaxCrashes > MaxAttempts:
+		return fault.New(fault.Validation, "maxDeaths is 1 to %d: %d", MaxAttempts, n.MaxCrashes).With("pointer", "/maxDeaths")
+	case n.Timeout < time.Millisecond || n.Timeout > MaxTimeout:
+		return fault.New(fault.Validation, "the timeout of an item is a millisecond to %s: %s", MaxTimeout, n.Timeout).With("pointer", "/timeoutMs")
+	}
+	return nil
+}
+
+// CheckID refuses what cannot name a batch: a stream's name and the references in a
+// ledger are made of it.
+func CheckID(id string) error {
+	if strings.Contains(id, "/") {
+		return fault.New(fault.Validation, "a batch's id has no slash: %q", id).With("pointer", "/id")
+	}
+	return strictjson.Text("id", id, events.MaxName)
+}
+
+// page writes items as the statements read them.
+func page(items []Work) (string, error) {
+	if len(items) > MaxPage {
+		return "", fault.New(fault.PayloadTooLarge, "%d items are too many at once: add them in pages of %d to a batch that is open, and seal it then", len(items), MaxPage)
+	}
+	all := make([][3]any, len(items))
+	seen := make(map[string]int, len(items))
+	size := 0
+	for i, w := range items {
+		at := func(field string) string { return fmt.Sprintf("/items/%d/%s", i, field) }
+		if err := strictjson.Text("key", w.Key, events.MaxName); err != nil {
+			return "", err
+		}
+		if j, twice := seen[w.Key]; twice {
+			return "", fault.New(fault.Validation, "items %d and %d have the same key %q", j, i, w.Key).With("pointer", at("key"))
+		}
+		seen[w.Key] = i
+		if w.Cost < 0 || w.Cost > MaxCost {
+			return "", fault.New(fault.Validation, "the item %q costs %d: a cost is 0 to %d", w.Key, w.Cost, int64(MaxCost)).With("pointer", at("cost"))
+		}
+		if len(w.Input) == 0 {
+			w.Input = []byte("null")
+		}
+		if err := strictjson.Check(w.Input); err != nil {
+			return "", fmt.Errorf("the input of the item %q: %w", w.Key, err)
+		}
+		if size += len(w.Input) + len(w.Key); size > pageBytes {
+			return "", fault.New(fault.PayloadTooLarge, "the items are more than %d bytes at once: add them in pages", pageBytes)
+		}
+		all[i] = [3]any{w.Key, w.Cost, json.RawMessage(w.Input)}
+	}
+	text, err := json.Marshal(all)
+	return string(text), err
+}
+
+// Add adds items to a batch that is open, and returns how many were new. Items that it
+// has already, just so, are left out: a page that is sent again adds nothing.
+func Add(ctx context.Context, d store.Doer, id string, items []Work) (int64, error) {
+	text, err := page(items)
+	if err != nil {
+		return 0, err
+	}
+	b, err := Get(ctx, d, id)
+	if err != nil || len(items) == 0 {
+		return 0, err
+	}
+	f, err := addVerb.Do(ctx, d, addArgs{id, b.Handler, text})
+	switch {
+	case err != nil || f.applied:
+		return f.added, err
+	case f.what == "closed":
+		if b, err = Get(ctx, d, id); err != nil {
+			return 0, err
+		}
+		return 0, refused(b, "takes no more items")
+	case f.what == "other":
+		return 0, fault.New(fault.Conflict, "the batch %q has an item %q already, with another cost or input: nothing was added", id, f.other).With("key", f.other)
+	case f.what == "missing":
+		return 0, missing(id)
+	}
+	return 0, nil // it has them all
+}
+
+func refused(b Batch, what string) error {
+	how := b.Status
+	switch {
+	case b.CancelRequested && !b.Over():
+		how += ", to be cancelled"
+	case b.Sealed && !b.Over():
+		how += ", sealed"
+	}
+	return fault.New(fault.InvalidTransition, "the batch %q %s: it is %s", b.ID, what, how).With("status", b.Status)
+}
+
+func missing(id string) error { return fault.New(fault.NotFound, "there is no batch %q", id) }
+
+// Seal has nothing more added. Sealing again does nothing.
+func Seal(ctx context.Context, d store.Doer, id string) (Batch, error) {
+	if err := CheckID(id); err != nil {
+		return Batch{}, err
+	}
+	moved, err := sealVerb.Do(ctx, d, moveArgs{id: id})
+	if err == nil && moved {
+		err = Close(ctx, d, id)
+	}
+	if err != nil {
+		return Batch{}, err
+	}
+	b, err := Get(ctx, d, id)
+	if err == nil && !b.Sealed {
+		err = refused(b, "cannot be sealed")
+	}
+	return b, err
+}
+
+// Get returns a batch, or [fault.NotFound].
+func Get(ctx context.Context, d store.Doer, id string) (Batch, error) {
+	if err := CheckID(id); err != nil {
+		return Batch{}, err
+	}
+	all, err := getVerb.Do(ctx, d, id)
+	return store.First(all, err, func() error { return missing(id) })
+}
+
+// List returns batches in the order of their ids, behind one of them: those of a status,
+// or all ("").
+func List(ctx context.Context, d store.Doer, after, status string, limit int) ([]Batch, error) {
+	return listVerb.Do(ctx, d, listArgs{after, status, limit})
+}
+
+// Items returns items in their order, behind one of them: those in a state, or all ("").
+func Items(ctx context.Context, d store.Doer, id string, after int64, state string, limit int) ([]Item, error) {
+	return itemsVerb.Do(ctx, d, itemsArgs{id, after, state, limit})
+}
+
+// Finalize accepts items that have succeeded: those named, or all. None, once a cancel is
+// requested or the batch is at its end.
+func Finalize(ctx context.Context, d store.Doer, id string, keys []string) (int64, error) {
+	if err := CheckID(id); err != nil {
+		return 0, err
+	}
+	text := ""
+	if keys != nil {
+		text = store.JSON(keys)
+	}
+	f, err := finalizeVerb.Do(ctx, d, finalizeArgs{id, text})
+	switch {
+	case err != nil || f.applied:
+		return f.taken, err
+	case !f.there:
+		return 0, missing(id)
+	case f.stranger != "":
+		return 0, fault.New(fault.NotFound, "the batch %q has no item %q: nothing was accepted", id, f.stranger).With("key", f.stranger)
+	}
+	return 0, nil
+}
+
+// Cancel cancels a batch. One of which nothing was taken is CANCELLED at once. Of any
+// other nothing starts any more, and it is torn down: accepted says that this goes on.
+// One that is COMPLETED is [fault.InvalidTransition].
+func Cancel(ctx context.Context, d store.Doer, id string) (b Batch, accepted bool, err error) {
+	if err := CheckID(id); err != nil {
+		return b, false, err
+	}
+	if _, err = cancelVerb.Do(ctx, d, moveArgs{id: id}); err == nil {
+		b, err = Get(ctx, d, id)
+	}
+	if err == nil && b.Status == Completed {
+		err = refused(b, "cannot be cancelled")
+	}
+	return b, err == nil && b.Status != Cancelled, err
+}
+
+// Close ends a batch that has nothing left to do; of any other it does nothing.
+func Close(ctx context.Context, d store.Doer, id string) error {
+	_, err := closeVerb.Do(ctx, d, moveArgs{id: id})
+	return err
+}

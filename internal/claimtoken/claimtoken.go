@@ -1,0 +1,77 @@
+// Package claimtoken knows the claims that were taken over HTTP by a token of 128 random
+// bits. Only the token's hash is kept. A token names an operation and its epoch; what
+// it may do is decided by the hold itself, each time.
+package claimtoken
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Claim is what a token stands for.
+type Claim struct {
+	Lifecycle string `arg:"lifecycle"`
+	Entity    string `arg:"entity"`
+	Operation string `arg:"operation"`
+	Epoch     int64  `arg:"epoch"`
+	Requester string `arg:"requester"`
+}
+
+// Kept is how long a token is known: longer than any claim is held at a stretch, so
+// that who settles again, or too late, is told so.
+const Kept = 7 * 24 * time.Hour
+
+type putArgs struct {
+	hash string `arg:"hash"`
+	Claim
+	kept time.Duration `arg:"kept"`
+}
+
+var (
+	putVerb = store.VerbOf[putArgs](store.Decl{Name: "tokens.put", Idempotent: true},
+		func(a putArgs) []string { return []string{"token/" + a.hash} }, store.ScanValue[int])
+	findVerb = store.NewVerb(store.Decl{Name: "tokens.find", Lane: store.Read}, nil, store.TextArg("hash"),
+		store.Each(func(c *Claim) []any { return []any{&c.Lifecycle, &c.Entity, &c.Operation, &c.Epoch, &c.Requester} }))
+	pruneVerb = store.NewVerb(store.Decl{Name: "tokens.prune", Lane: store.Work}, nil,
+		store.IntArg("limit"),
+		store.CountRows)
+)
+
+// New makes a token.
+func New() string {
+	raw := make([]byte, 16)
+	_, _ = rand.Read(raw) // it does not fail
+	return "clm_" + base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func hash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// Put remembers what a token stands for.
+func Put(ctx context.Context, d store.Doer, token string, c Claim) error {
+	_, err := putVerb.Do(ctx, d, putArgs{hash(token), c, Kept})
+	return err
+}
+
+// Find returns what a token of the context's workspace stands for.
+func Find(ctx context.Context, d store.Doer, token string) (Claim, error) {
+	all, err := findVerb.Do(ctx, d, hash(token))
+	return store.First(all, err, func() error { return fault.New(fault.NotFound, "there is no claim with this token") })
+}
+
+const pruneLimit = 1000
+
+// Prune forgets old tokens.
+func Prune(ctx context.Context, d store.Doer) (n int, err error) {
+	shards, err := store.Shards(ctx, d)
+	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return pruneVerb.DoAt(ctx, d, at, pruneLimit) })
+}

@@ -1,0 +1,512 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
+
+// take begins the request "k" for a new holder, who asks for "print".
+func take(ctx context.Context, d store.Doer) (idempotency.Request, bool, error) {
+	return takeAs(ctx, d, store.NewID().String(), "print")
+}
+
+func takeAs(ctx context.Context, d store.Doer, holder, print string) (idempotency.Request, bool, error) {
+	return idempotency.Take(ctx, d, idempotency.TakeArgs{Key: "k", Fingerprint: print, Holder: holder, Lease: time.Minute})
+}
+
+// hold is the request "k" as the holder of an epoch has it.
+func hold(epoch int64) idempotency.Lease { return idempotency.Lease{Key: "k", Epoch: epoch} }
+
+// mustTake takes the request and wants it to be the caller's.
+func mustTake(t *testing.T, d store.Doer) idempotency.Request {
+	t.Helper()
+	q, mine, err := take(context.Background(), d)
+	if err != nil || !mine {
+		t.Fatalf("it is not mine: %+v, %v", q, err)
+	}
+	return q
+}
+
+// mustKnow takes the request and wants it to be somebody else's, in a state.
+func mustKnow(t *testing.T, d store.Doer, want idempotency.State) idempotency.Request {
+	t.Helper()
+	q, mine, err := take(context.Background(), d)
+	if err != nil || mine || q.State != want {
+		t.Fatalf("it is %+v (mine: %t), %v, want it %s", q, mine, err, want)
+	}
+	return q
+}
+
+func wantNil(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCheckKey(t *testing.T) {
+	for _, key := range []string{"k", "a b", "~!", strings.Repeat("x", 255)} {
+		wantNil(t, idempotency.CheckKey(key))
+	}
+	for _, key := range []string{"", " ", " k", "k ", "a\tb", "a\x00", "ä", "a\x7f", strings.Repeat("x", 256)} {
+		testkit.WantCode(t, idempotency.CheckKey(key), fault.Validation)
+	}
+}
+
+// TestLife verifies the life of a request that is held and finished, and that each
+// verb knows its own repetition.
+func TestLife(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		q, mine, err := takeAs(ctx, engine.Of(hf), "me", "print")
+		if err != nil || !mine || q.State != idempotency.Held || q.Holder != "me" || q.Key != "k" || q.RetryAfter <= 0 || q.RetryAfter > time.Minute {
+			t.Fatalf("%+v, %t, %v", q, mine, err)
+		}
+		again, mine, err := takeAs(ctx, engine.Of(hf), "me", "print")
+		if err != nil || !mine || again.Epoch != q.Epoch || !again.Until.Equal(q.Until) {
+			t.Errorf("my own take again is %+v, %t, %v, want %+v", again, mine, err, q)
+		}
+		held := mustKnow(t, engine.Of(hf), idempotency.Held)
+		if held.Holder != "me" || held.RetryAfter <= 0 {
+			t.Errorf("a held one is %+v", held)
+		}
+		until, err := hold(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
+		if err != nil || until.Sub(q.Until) < 58*time.Minute {
+			t.Errorf("renewed until %s, from %s, %v", until, q.Until, err)
+		}
+		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 99, nil), fault.Validation)
+		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("{")), fault.Validation)
+		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
+		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
+		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
+		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, nil), fault.LeaseLost)
+		testkit.WantCode(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
+		_, err = hold(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
+		testkit.WantCode(t, err, fault.LeaseLost)
+		wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
+		done := mustKnow(t, engine.Of(hf), idempotency.Done)
+		if done.Status != 201 || string(done.Answer) != `{"a": "\u0000"}` || done.Epoch != q.Epoch || done.Holder != "" || !done.Until.IsZero() || done.RetryAfter != 0 {
+			t.Errorf("done: %+v", done)
+		}
+		got, err := idempotency.Get(ctx, engine.Of(hf), "k")
+		if err != nil || fmt.Sprint(got) != fmt.Sprint(done) {
+			t.Errorf("got %+v, %v, want %+v", got, err, done)
+		}
+		if _, mine, err := take(holdfast.InWorkspace(ctx, "other"), engine.Of(hf)); err != nil || !mine {
+			t.Errorf("the key of another workspace is not free: %v", err)
+		}
+		if q, err := idempotency.Get(ctx, engine.Of(hf), "nothing"); err != nil || q.State != "" {
+			t.Errorf("an unknown one is %+v, %v", q, err)
+		}
+	})
+}
+
+// TestTimeIsOver verifies that an answer is kept for 24 hours, and that the key is
+// then free, for another request too.
+func TestTimeIsOver(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		q := mustTake(t, engine.Of(hf))
+		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
+		holdfasttest.Advance(t, hf, idempotency.TTL-time.Minute)
+		mustKnow(t, engine.Of(hf), idempotency.Done)
+		holdfasttest.Advance(t, hf, time.Minute)
+		if q, err := idempotency.Get(ctx, engine.Of(hf), "k"); err != nil || q.State != "" {
+			t.Errorf("after its time it is %+v, %v", q, err)
+		}
+		next, mine, err := takeAs(ctx, engine.Of(hf), "me", "another")
+		if err != nil || !mine || next.Epoch != q.Epoch+1 || next.Fingerprint != "another" || next.Status != 0 || !next.CreatedAt.After(q.CreatedAt) {
+			t.Errorf("after its time: %+v, %t, %v", next, mine, err)
+		}
+		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
+	})
+}
+
+// TestTakesAtOnce verifies that of 20 who take a request at once one has it, and the
+// others know it as held.
+func TestTakesAtOnce(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		var mine atomic.Int64
+		_, lost := holdfasttest.Race(t, 20, func(int) error {
+			q, yes, err := take(context.Background(), engine.Of(hf))
+			if yes {
+				mine.Add(1)
+			} else if err == nil && q.State != idempotency.Held {
+				err = fmt.Errorf("it is %+v", q)
+			}
+			return err
+		})
+		if mine.Load() != 1 || len(lost) > 0 {
+			t.Errorf("%d have it; %v", mine.Load(), errors.Join(lost...))
+		}
+	})
+}
+
+// whole is a request in one transaction: it appends an event.
+func whole(ctx context.Context, hf *holdfast.Engine, holder string) (q idempotency.Request, mine bool, err error) {
+	err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		if q, mine, err = takeAs(ctx, store.DoerOf(tx), holder, "print"); err != nil || !mine {
+			return err
+		}
+		if _, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"}); err != nil {
+			return err
+		}
+		return hold(q.Epoch).Finish(ctx, store.DoerOf(tx), 200, []byte(`"well"`))
+	})
+	return q, mine, err
+}
+
+func wantEvents(t *testing.T, hf *holdfast.Engine, want int) {
+	t.Helper()
+	all, err := stream.Read(context.Background(), hf, "done", 0, 0)
+	if err != nil || len(all) != want {
+		t.Errorf("it was done %d times, want %d; %v", len(all), want, err)
+	}
+}
+
+// TestTransactionsAtOnce verifies that of 20 transactions that take a request, do it
+// and finish it, one does, and that the others wait for it and see its answer.
+func TestTransactionsAtOnce(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		var mine atomic.Int64
+		_, lost := holdfasttest.Race(t, 20, func(int) error {
+			q, yes, err := whole(context.Background(), hf, store.NewID().String())
+			if err == nil && yes {
+				mine.Add(1)
+			} else if err == nil && (q.State != idempotency.Done || string(q.Answer) != `"well"`) {
+				err = fmt.Errorf("it is %+v", q)
+			}
+			return err
+		})
+		if mine.Load() != 1 || len(lost) > 0 {
+			t.Errorf("%d have it; %v", mine.Load(), errors.Join(lost...))
+		}
+		wantEvents(t, hf, 1)
+	})
+}
+
+// TestRolledBack verifies that a transaction that is rolled back leaves nothing: one
+// that waits for it has the request.
+func TestRolledBack(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		refused := errors.New("refused")
+		second := make(chan error)
+		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			mustTake(t, store.DoerOf(tx))
+			go func() {
+				_, mine, err := whole(context.Background(), hf, "second")
+				if err == nil && !mine {
+					err = errors.New("the second does not have it")
+				}
+				second <- err
+			}()
+			return refused
+		})
+		if !errors.Is(err, refused) {
+			t.Error(err)
+		}
+		wantNil(t, <-second)
+		wantEvents(t, hf, 1)
+	})
+}
+
+// TestRunOut verifies that the holder of a hold that has run out can write nothing,
+// whether another has the request by then or not, and that another takes it over
+// under the next epoch.
+func TestRunOut(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		writesNothing := func(epoch int64) {
+			t.Helper()
+			testkit.WantCode(t, hold(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, hold(epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, hold(epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
+			testkit.WantCode(t, commit(ctx, hf, epoch), fault.LeaseLost)
+			_, err := hold(epoch).Renew(ctx, engine.Of(hf), time.Hour)
+			testkit.WantCode(t, err, fault.LeaseLost)
+			wantNil(t, hold(epoch).Free(ctx, engine.Of(hf)))
+		}
+		old := mustTake(t, engine.Of(hf))
+		holdfasttest.Advance(t, hf, 2*time.Minute)
+		writesNothing(old.Epoch)
+		if q, mine, err := takeAs(ctx, engine.Of(hf), "another", "another"); err != nil || mine || q.Fingerprint != "print" || q.RetryAfter != 0 {
+			t.Errorf("another request took over: %+v, %t, %v", q, mine, err)
+		}
+		next := mustTake(t, engine.Of(hf))
+		if next.Epoch != old.Epoch+1 || !next.CreatedAt.Equal(old.CreatedAt) {
+			t.Errorf("the next is %+v after %+v", next, old)
+		}
+		writesNothing(old.Epoch)
+		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 202, nil))
+		writesNothing(old.Epoch)
+		if done := mustKnow(t, engine.Of(hf), idempotency.Done); done.Status != 202 {
+			t.Errorf("it is %+v", done)
+		}
+	})
+}
+
+func commit(ctx context.Context, hf *holdfast.Engine, epoch int64) error {
+	return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+		return hold(epoch).Commit(ctx, store.TxOf(tx))
+	})
+}
+
+// TestTakeOverAgainstFinish verifies that an old holder that finishes while others
+// take its request over is refused, and one of them has it.
+func TestTakeOverAgainstFinish(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		old := mustTake(t, engine.Of(hf))
+		for range 5 {
+			holdfasttest.Advance(t, hf, 2*time.Minute)
+			var epoch, mine atomic.Int64
+			_, lost := holdfasttest.Race(t, 8, func(i int) error {
+				if i%2 == 0 {
+					return hold(old.Epoch).Finish(context.Background(), engine.Of(hf), 200, nil)
+				}
+				q, yes, err := take(context.Background(), engine.Of(hf))
+				if yes {
+					mine.Add(1)
+					epoch.Store(q.Epoch)
+				}
+				return err
+			})
+			for _, err := range lost {
+				testkit.WantCode(t, err, fault.LeaseLost)
+			}
+			if len(lost) != 4 || mine.Load() != 1 || epoch.Load() != old.Epoch+1 {
+				t.Fatalf("%d were refused, %d have it, at %d after %d", len(lost), mine.Load(), epoch.Load(), old.Epoch)
+			}
+			old.Epoch = epoch.Load()
+		}
+	})
+}
+
+// TestFinishAgainstTransactions verifies that of a holder that commits and others
+// who take meanwhile, also in transactions of their own, all see one outcome.
+func TestFinishAgainstTransactions(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		q := mustTake(t, engine.Of(hf))
+		_, lost := holdfasttest.Race(t, 8, func(i int) error {
+			if i == 0 {
+				return hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
+					if err := hold(q.Epoch).Commit(ctx, store.TxOf(tx)); err != nil {
+						return err
+					}
+					_, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"})
+					return err
+				})
+			}
+			_, mine, err := whole(context.Background(), hf, store.NewID().String())
+			if err == nil && mine {
+				err = errors.New("another had it")
+			}
+			return err
+		})
+		if len(lost) > 0 {
+			t.Error(errors.Join(lost...))
+		}
+		wantEvents(t, hf, 1)
+	})
+}
+
+// TestFreed verifies that a freed key is free for any request, and that nothing of
+// the holder who freed it is taken for the next one's.
+func TestFreed(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		seen := map[int64]bool{}
+		for range 20 {
+			q := mustTake(t, engine.Of(hf))
+			if seen[q.Epoch] {
+				t.Fatalf("two holders have the epoch %d", q.Epoch)
+			}
+			seen[q.Epoch] = true
+			wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
+			wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
+			testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+		}
+		next := mustTake(t, engine.Of(hf))
+		for epoch := range seen {
+			testkit.WantCode(t, hold(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			wantNil(t, hold(epoch).Free(ctx, engine.Of(hf)))
+		}
+		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
+	})
+}
+
+// TestFreeAgainstTake verifies that one who takes a request while its holder frees
+// it has it or is told that it is held, and that two never have it at once.
+func TestFreeAgainstTake(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		for range 5 {
+			old := mustTake(t, engine.Of(hf))
+			var mine, epoch atomic.Int64
+			_, lost := holdfasttest.Race(t, 8, func(i int) error {
+				if i == 0 {
+					return hold(old.Epoch).Free(ctx, engine.Of(hf))
+				}
+				q, yes, err := take(ctx, engine.Of(hf))
+				if yes {
+					mine.Add(1)
+					epoch.Store(q.Epoch)
+				}
+				return err
+			})
+			if len(lost) > 0 || mine.Load() > 1 {
+				t.Fatalf("%d have it; %v", mine.Load(), errors.Join(lost...))
+			}
+			wantNil(t, hold(epoch.Load()).Free(ctx, engine.Of(hf)))
+		}
+	})
+}
+
+// TestCommit verifies that a committed request is done, that committing it again is
+// refused, and that its answer is written once.
+func TestCommit(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		q := mustTake(t, engine.Of(hf))
+		testkit.WantCode(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+		wantNil(t, commit(ctx, hf, q.Epoch))
+		testkit.WantCode(t, commit(ctx, hf, q.Epoch), fault.Conflict)
+		wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
+		if done := mustKnow(t, engine.Of(hf), idempotency.Done); !done.Answerless() || done.Answer != nil || done.RetryAfter <= 0 {
+			t.Errorf("committed: %+v", done)
+		}
+		holdfasttest.Advance(t, hf, time.Hour) // no hold is needed
+		if done := mustKnow(t, engine.Of(hf), idempotency.Done); !done.Answerless() || done.RetryAfter != 0 {
+			t.Errorf("committed long ago: %+v", done)
+		}
+		wantNil(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
+		wantNil(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
+		testkit.WantCode(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("2")), fault.LeaseLost)
+		if done := mustKnow(t, engine.Of(hf), idempotency.Done); done.Status != 200 || string(done.Answer) != "1" || !done.Until.IsZero() {
+			t.Errorf("answered: %+v", done)
+		}
+	})
+}
+
+// TestPoint verifies that a request points to one operation, and that of several who
+// point it to another one does.
+func TestPoint(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		q := mustTake(t, engine.Of(hf))
+		if yes, err := idempotency.Repoint(ctx, engine.Of(hf), idempotency.RepointArgs{Key: "k", Fingerprint: "print", From: "", Operation: "o", Subject: ""}); err != nil || yes {
+			t.Errorf("a held one is pointed: %t, %v", yes, err)
+		}
+		wantNil(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
+		wantNil(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
+		testkit.WantCode(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "other", "invoice/i"), fault.LeaseLost)
+		if p := mustKnow(t, engine.Of(hf), idempotency.Operation); p.Operation != "first" || p.Subject != "invoice/i" || p.Holder != "" {
+			t.Errorf("it is %+v", p)
+		}
+		for _, wrong := range [][2]string{{"print", "none"}, {"another", "first"}} {
+			if yes, err := idempotency.Repoint(ctx, engine.Of(hf), idempotency.RepointArgs{Key: "k", Fingerprint: wrong[0], From: wrong[1], Operation: "o", Subject: ""}); err != nil || yes {
+				t.Errorf("%v: it is pointed: %t, %v", wrong, yes, err)
+			}
+		}
+		var won atomic.Int64
+		_, lost := holdfasttest.Race(t, 20, func(i int) error {
+			name := fmt.Sprint("o", i)
+			yes, err := idempotency.Repoint(ctx, engine.Of(hf), idempotency.RepointArgs{Key: "k", Fingerprint: "print", From: "first", Operation: name, Subject: "invoice/j"})
+			if yes && err == nil {
+				won.Add(1)
+				if yes, err = idempotency.Repoint(ctx, engine.Of(hf), idempotency.RepointArgs{Key: "k", Fingerprint: "print", From: "first", Operation: name, Subject: "invoice/j"}); err == nil && !yes {
+					err = errors.New("the repetition is not recognised")
+				}
+			}
+			return err
+		})
+		if won.Load() != 1 || len(lost) > 0 {
+			t.Errorf("%d pointed it; %v", won.Load(), errors.Join(lost...))
+		}
+		if p := mustKnow(t, engine.Of(hf), idempotency.Operation); p.Subject != "invoice/j" {
+			t.Errorf("it is %+v", p)
+		}
+	})
+}
+
+// TestPrune verifies that requests go when their time is over, whosever they are,
+// unless they are held.
+func TestPrune(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		prune := func(want int) {
+			t.Helper()
+			if n, err := idempotency.PruneAll(ctx, engine.Of(hf)); err != nil || n != want {
+				t.Errorf("%d went, want %d; %v", n, want, err)
+			}
+		}
+		for _, w := range []string{"a", "b"} {
+			in := holdfast.InWorkspace(ctx, w)
+			q, _, err := take(in, engine.Of(hf))
+			wantNil(t, err)
+			wantNil(t, hold(q.Epoch).Finish(in, engine.Of(hf), 200, nil))
+		}
+		mustTake(t, engine.Of(hf)) // and nobody comes back
+		prune(0)
+		holdfasttest.Advance(t, hf, idempotency.TTL-time.Hour)
+		long, mine, err := idempotency.Take(ctx, engine.Of(hf), idempotency.TakeArgs{Key: "long", Fingerprint: "f", Holder: "h", Lease: 24 * time.Hour})
+		if err != nil || !mine {
+			t.Fatal(err)
+		}
+		holdfasttest.Advance(t, hf, time.Hour)
+		prune(3)
+		prune(0)
+		holdfasttest.Advance(t, hf, 22*time.Hour)
+		_, err = idempotency.Lease{Key: "long", Epoch: long.Epoch}.Renew(ctx, engine.Of(hf), 24*time.Hour)
+		wantNil(t, err)
+		holdfasttest.Advance(t, hf, 2*time.Hour)
+		prune(0) // its time is over, but it is held
+		wantNil(t, idempotency.Lease{Key: "long", Epoch: long.Epoch}.Finish(ctx, engine.Of(hf), 200, nil))
+	})
+}
+
+// TestPruneAgainstTake verifies that a request that is taken again when its time is
+// over stays, however many prune meanwhile.
+func TestPruneAgainstTake(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := context.Background()
+		for range 5 {
+			var mine, epoch atomic.Int64
+			_, lost := holdfasttest.Race(t, 12, func(i int) error {
+				if i%2 == 0 {
+					_, err := idempotency.PruneAll(ctx, engine.Of(hf))
+					return err
+				}
+				q, yes, err := take(ctx, engine.Of(hf))
+				if yes {
+					mine.Add(1)
+					epoch.Store(q.Epoch)
+				}
+				return err
+			})
+			if len(lost) > 0 || mine.Load() != 1 {
+				t.Fatalf("%d have it; %v", mine.Load(), errors.Join(lost...))
+			}
+			wantNil(t, hold(epoch.Load()).Finish(ctx, engine.Of(hf), 200, nil))
+			holdfasttest.Advance(t, hf, idempotency.TTL)
+		}
+	})
+}

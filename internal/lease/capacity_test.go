@@ -1,0 +1,102 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"testing"
+)
+
+func several() bool { return false }
+
+// Verifies what a workspace may have of room: two thirds by itself, less beside others, and so that there is room for one
+// who comes, however many hang; and all if it is the only one there is.
+func TestWorkspacesShareRoom(t *testing.T) {
+	for size := 2; size <= 130; size++ {
+		r := NewCapacity(size, several, nil)
+		if n := r.Take(Share{Workspace: "a"}, size); n < max((2*size-2)/3, 1) || n > max((2*size)/3, 1) {
+			t.Errorf("of %d, one by itself has %d", size, n)
+		}
+		for i := 0; r.Left() > 0; i++ {
+			if r.Take(Share{Workspace: fmt.Sprint("w", i)}, size) == 0 {
+				t.Fatalf("of %d, nothing is left for the %dth although %d are free", size, i, r.Left())
+			}
+			if many := map[int]int{8: 3, 16: 4, 128: 6}[size]; r.Left() == 0 && i+2 < many {
+				t.Errorf("%d fill a room of %d", i+2, size)
+			}
+		}
+	}
+	r := NewCapacity(7, func() bool { return true }, nil)
+	if n := r.Take(Share{Workspace: "a"}, 10); n != 7 {
+		t.Errorf("one alone has %d of 7", n)
+	}
+	if NewCapacity(1, several, nil).Take(Share{Workspace: "a"}, 1) != 1 {
+		t.Error("there is no room for one")
+	}
+}
+
+// Verifies that a handler that hangs leaves room for the other handlers of its workspace, also where there is no other.
+func TestHandlersShareRoom(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		r := NewCapacity(128, func() bool { return alone }, nil).ByHandler()
+		if n := r.Take(Share{"a", "hangs"}, 200); n < 60 || n > 64 {
+			t.Errorf("one handler has %d", n)
+		}
+		if shut := r.Shut(); len(shut) != 1 || shut[0] != (Share{"a", "hangs"}) || !r.Full(shut[0]) || r.Full(Share{"a", "h"}) || len(r.ShutWorkspaces()) != 0 {
+			t.Errorf("shut are %v", shut)
+		}
+		for i := range 10 {
+			if r.Take(Share{"a", fmt.Sprint("h", i)}, 1) != 1 {
+				t.Errorf("alone %t: there is no room for the %dth handler beside it", alone, i)
+			}
+		}
+		if r.Take(Share{"b", "h"}, 1) != 1 {
+			t.Error("there is no room for another workspace")
+		}
+	}
+}
+
+// Verifies that room that is freed is told to who was refused some, and lets who waits for any go on.
+func TestRoomIsFreed(t *testing.T) {
+	told := 0
+	r := NewCapacity(3, several, func() { told++ })
+	a, b := Share{Workspace: "a"}, Share{Workspace: "b"}
+	if n := r.Take(a, 3); n != 2 {
+		t.Fatalf("took %d", n)
+	}
+	if shut := r.ShutWorkspaces(); len(shut) != 1 || shut[0] != "a" {
+		t.Errorf("shut are %q", shut)
+	}
+	if r.Take(b, 1) != 1 {
+		t.Fatal("none for b")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error, 2)
+	go func() { waited <- r.Wait(ctx) }()
+	r.Free(a, 1)
+	if err := <-waited; err != nil || told != 1 {
+		t.Errorf("waited: %v; told %d times", err, told)
+	}
+	r.Free(a, 1)
+	r.Free(b, 1)
+	if told != 1 {
+		t.Errorf("nobody was refused, and it was told %d times", told)
+	}
+	r.Take(a, 2)
+	r.Take(b, 1)
+	cancel()
+	if err := r.Wait(ctx); err == nil {
+		t.Error("it did not wait")
+	}
+}
+
+// Verifies that each workspace has one before any has another, and that who was served longest ago comes first.
+func TestInTurn(t *testing.T) {
+	var o Order
+	o.Served("b")
+	o.Served("a")
+	all := []string{"a1", "a2", "a3", "b1", "c1", "c2"}
+	InTurn(&o, all, func(s string) string { return s[:1] })
+	if got := fmt.Sprint(all); got != "[c1 b1 a1 c2 a2 a3]" {
+		t.Errorf("in turn: %s", got)
+	}
+}

@@ -1,0 +1,185 @@
+package lifecycleengine
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// unfinished is an attempt that did not succeed.
+type unfinished struct {
+	err, cause error
+	results    []entities.Result
+	outcome    string
+	told       bool // by the body itself, or it has not begun
+	park       bool // another attempt would not help
+	asked      bool // the other side said that no earlier attempt acted
+}
+
+// How often an operation is resumed whose body failed after an effect began, and
+// after which pauses.
+const (
+	maxResumes   = 5
+	firstPause   = time.Second
+	longestPause = 5 * time.Minute
+)
+
+// ending is how long the end of an attempt is tried to be recorded, beyond the end
+// of the caller's context.
+const ending = 15 * time.Second
+
+// settle ends an operation that is done. While the database does not answer and the
+// hold may last, it is tried again: the work is done.
+func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result) (e entities.Entity, err error) {
+	defer func() {
+		if p := recover(); p != nil { // of a commit
+			err = &panicked{p, debug.Stack()}
+		}
+	}()
+	to, _ := t.step.Success.For(w.requester)
+	if t.opaque {
+		results = append(slices.Clone(results), entities.Result{Name: effects.Body, Result: []byte("null")})
+	}
+	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Success, To: to, Data: w.data, Results: results, Event: settled(t.step.Key),
+		Outcome: "success", Meta: t.meta}
+	args.After = afterOf(t.step, w.requester)
+	args.Note = settledNote(args.After, w.output)
+	e, err = patiently(ctx, func() (entities.Entity, error) { return t.store.end(ctx, t.at, args, t.claim, w.commits) })
+	t.lost = t.lost || e.Claim.Repeated
+	if err == nil && t.output != nil {
+		*t.output = w.output
+	}
+	if err == nil && e.Claim.Phase != entities.Free {
+		return e, t.outcome(effects.ErrOpen, "uncertain", e) // an effect is unknown, which the journal of this attempt did not see
+	}
+	return e, err
+}
+
+// giveBack ends an attempt that is not done: the entity goes back, or, if something
+// was begun, waits for another attempt or for a person.
+func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, error) {
+	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Results: u.results, Event: "released", Outcome: u.outcome, Message: plainly(u.err),
+		Delay: pauseAfter(t.entity.Claim.Failures), MaxRetries: maxResumes, Meta: t.meta}
+	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && u.outcome == "failed" {
+		args.To, args.Event = failed, "failed/"+t.step.Key
+	}
+	if !u.told && t.safety(t.step, t.entity.Claim.Requester) == lifecycleconfig.Undeclared {
+		args.Note = []byte(`{"outcomeUnknown":true}`)
+	}
+	if u.park || u.outcome == "invalid" || fault.IsFinal(u.err) || (t.opaque && !u.told && t.unknown(t.step, t.entity.Claim.Requester) == effects.Hold) {
+		args.How = entities.Park
+	}
+	e, ended := t.end(ctx, args, t.opaque && u.told, u.asked)
+	t.lost, t.gaveBack = t.lost || fault.CodeOf(ended) == fault.LeaseLost, ended == nil
+	if ended != nil {
+		return t.entity, errors.Join(t.outcome(u.err, "unreleased", t.entity), ended)
+	}
+	switch e.Claim.Phase {
+	case entities.Due:
+		return e, t.outcome(u.err, "pending", e)
+	case entities.Uncertain:
+		t.engine.Log().Warn("an operation is uncertain, and waits for a person", "lifecycle", e.Lifecycle, "entity", e.ID,
+			"operation", e.Claim.Operation, "step", e.Claim.Step, "error", u.err)
+		return e, t.outcome(u.err, "uncertain", e)
+	}
+	return e, t.outcome(u.err, "released", e)
+}
+
+// end records the end, first that the body, where it is an effect itself, says that
+// it has done nothing.
+func (t *attempt) end(ctx context.Context, args entities.EndArgs, nothing, asked bool) (e entities.Entity, err error) {
+	return patiently(ctx, func() (entities.Entity, error) {
+		if nothing {
+			if _, err := effects.End(ctx, t.engine, t.at, args.Ticket, effects.Body, 0, effects.NotDone, nil, asked); err != nil && fault.CodeOf(err) != fault.LeaseLost {
+				return e, err // a lost hold is found out below, and who ends again is told the same
+			}
+		}
+		return t.store.end(ctx, t.at, args, t.claim, nil)
+	})
+}
+
+// patiently tries again while the database does not answer, for a while.
+func patiently(ctx context.Context, f func() (entities.Entity, error)) (entities.Entity, error) {
+	begun := clock.Now()
+	for pause := 20 * time.Millisecond; ; pause *= 2 {
+		e, err := f()
+		known, ok := errors.AsType[*fault.Error](err)
+		if _, own := errors.AsType[*ofCommit](err); own || !ok || known.Code != fault.Unavailable || !known.Safe || clock.Since(begun)+pause > ending || clock.Wait(ctx, pause) != nil {
+			return e, err
+		}
+	}
+}
+
+// decide names the outcome of a body that did not succeed, and says whether that is
+// the body's own word.
+func (t *attempt) decide(err, cause error) (outcome string, told bool) {
+	var p *panicked
+	switch {
+	case errors.As(err, &p):
+		t.engine.Log().Error("the action of a step panicked", "lifecycle", t.entity.Lifecycle, "entity", t.entity.ID, "step", t.step.Key,
+			"panic", p.value, "stack", string(p.stack))
+		return "panicked", false
+	case errors.Is(cause, lease.ErrTimeout), errors.Is(err, errTimeout):
+		return "timeout", false
+	case cause != nil:
+		return "cancelled", false
+	case errors.Is(err, ErrNoResponse):
+		return "unheard", false
+	case fault.CodeOf(err) == fault.ActionInvalid:
+		return "invalid", true
+	}
+	return "failed", true
+}
+
+// plainly is what an error says, without its code.
+func plainly(err error) string {
+	if f, ok := err.(*fault.Error); ok {
+		return f.Message
+	}
+	return err.Error()
+}
+
+func pauseAfter(failures int) time.Duration {
+	pause := firstPause
+	for range min(failures, 20) {
+		pause = min(2*pause, longestPause)
+	}
+	return clock.Jitter(pause)
+}
+
+// outcome is what the caller is told.
+func (t *attempt) outcome(err error, outcome string, e entities.Entity) error {
+	if _, ok := errors.AsType[*panicked](err); ok {
+		return err
+	}
+	f := fault.New(fault.ActionFailed, "%s", plainly(err))
+	if as, ok := errors.AsType[*fault.Error](err); ok && as.Code == fault.ActionInvalid {
+		f = fault.New(fault.ActionInvalid, "%s", as.Message)
+	}
+	switch outcome {
+	case "pending":
+		f.Message += " (something was begun that may have happened: the operation will be resumed)"
+	case "uncertain":
+		f.Message += " (something was begun that may have happened: the operation waits until a person resolves it)"
+	}
+	return f.Wrap(err).With("outcome", outcome).With("operation", e.Claim.Operation).With("status", e.Status)
+}
+
+func (t *attempt) reportLate(ctx context.Context, calls []effects.LateCall) {
+	reportLate(ctx, t.engine, t.at, t.entity.Ticket(), calls)
+}
+
+func reportLate(ctx context.Context, e *engine.Engine, at store.Partition, t entities.Ticket, calls []effects.LateCall) {
+	effects.Late(ctx, e, at, effects.Holder{Operation: t.Operation, Subject: t.Lifecycle + "/" + t.ID, Epoch: t.Epoch, Node: e.Node()}, calls, e.Log())
+}

@@ -1,0 +1,166 @@
+package lifecycleengine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/refusals"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// registry is all lifecycles of an engine: one poll resumes the operations of all, and
+// one janitor frees what crashes left of all.
+type registry struct {
+	engine  *engine.Engine
+	log     *refusals.Log
+	refusal atomic.Int64
+
+	mu     sync.Mutex
+	bound  map[string]*bound
+	behind map[int16][3]string  // how far each shard was looked through for strays
+	swept  map[string]time.Time // when a lifecycle's own time to sweep last came
+
+	published *publishedSet // set before the engine runs, if at all
+	once      sync.Once
+}
+
+type registryKey struct{}
+
+func registryOf(e *engine.Engine) *registry {
+	return e.Shared(registryKey{}, func() any {
+		return &registry{engine: e, log: refusals.NewLog(e), bound: make(map[string]*bound), behind: make(map[int16][3]string), swept: make(map[string]time.Time)}
+	}).(*registry)
+}
+
+func (b *registry) boundTo(name string) *bound {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bound[name]
+}
+
+// names returns the lifecycles, by rising name.
+func (b *registry) names() (all []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name := range b.bound {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// putThrough returns the lifecycles that were put, as far as this node knows, without those
+// that the program has itself, with their claim statuses in whatever workspace.
+func (b *registry) putThrough() map[string][]string {
+	all := make(map[string][]string)
+	if b.published == nil {
+		return all
+	}
+	b.published.mu.Lock()
+	defer b.published.mu.Unlock()
+	for name, claims := range b.published.known {
+		if b.boundTo(name) == nil {
+			all[name] = claims
+		}
+	}
+	return all
+}
+
+// find returns a lifecycle in the context's workspace.
+func (b *registry) find(ctx context.Context, name string) (*bound, error) {
+	s := b.boundTo(name)
+	if s == nil && b.published != nil {
+		return b.published.boundTo(ctx, name)
+	}
+	if s == nil || len(s.workspaces) > 0 && !slices.Contains(s.workspaces, store.WorkspaceOf(ctx)) {
+		return nil, unknown(name)
+	}
+	return s, nil
+}
+
+// owner returns a lifecycle of the program, in whatever workspace, or one that was put into the context's.
+func (b *registry) owner(ctx context.Context, name string) (*bound, error) {
+	if s := b.boundTo(name); s != nil {
+		return s, nil
+	}
+	return b.find(ctx, name)
+}
+
+// Named returns a lifecycle of an engine by its name, for entities whose data is
+// whatever JSON it is. There is none, or none for the context's workspace:
+// [holdfast.ErrNotFound].
+func Named(ctx context.Context, e *engine.Engine, name string) (*Lifecycle, error) {
+	s, err := registryOf(e).find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.Lifecycle, nil
+}
+
+// Names returns the names of the lifecycles of an engine that are for the context's
+// workspace, rising.
+func Names(ctx context.Context, e *engine.Engine) (all []string, err error) {
+	b := registryOf(e)
+	for _, name := range b.names() {
+		if _, err := b.find(ctx, name); err == nil {
+			all = append(all, name)
+		}
+	}
+	if b.published != nil {
+		found, err := put(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range found {
+			all = append(all, x.name)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// at returns the lifecycle on an engine that it was started on.
+func (c *Lifecycle) at(e *engine.Engine) (*bound, error) {
+	if c.bound != nil && c.bound.engine == e {
+		return c.bound, nil
+	}
+	if s := registryOf(e).boundTo(c.config.Workflow); s != nil && s.Lifecycle == c {
+		return s, nil
+	}
+	return nil, fault.New(fault.Validation, "the lifecycle %q is not part of this engine: hand it to holdfast.Open", c.config.Workflow)
+}
+
+// Get returns an entity.
+func (l *Lifecycle) Get(ctx context.Context, e *engine.Engine, id string) (Entity, error) {
+	s, err := l.at(e)
+	if err != nil {
+		return Entity{}, err
+	}
+	return shown(s.store.get(ctx, id))
+}
+
+// OutcomeOf returns what became of an operation on an entity, also long after its end,
+// as long as its history is kept: [holdfast.ErrNotFound] if nothing is known of it.
+func (l *Lifecycle) OutcomeOf(ctx context.Context, e *engine.Engine, id, operation string) (OperationOutcome, error) {
+	s, err := l.at(e)
+	if err != nil {
+		return OperationOutcome{}, err
+	}
+	return s.outcomeOf(ctx, id, operation)
+}
+
+// Refused is how many tries this engine has refused, because another was in
+// progress or had come first.
+func Refused(e *engine.Engine) int64 { return registryOf(e).refusal.Load() }
+
+// Attempts returns who was refused on an entity, the last first. It is a log by the
+// way: what could not be noted is missing.
+func (l *Lifecycle) Attempts(ctx context.Context, e *engine.Engine, id string) ([]refusals.Attempt, error) {
+	registryOf(e).log.Flush()
+	return refusals.List(ctx, e, l.Name(), id, 0)
+}

@@ -1,0 +1,364 @@
+package lifecycleengine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+func (s *bound) newStore(ctx context.Context) (entityStore, error) {
+	if s.config.Table == nil {
+		return &builtinTable{bound: s}, nil
+	}
+	return newUserTable(ctx, s)
+}
+
+// userTable is a table of the user's own. Its row has the status and the version, which
+// others may write as they like; the hold, and the history, are on a row of
+// Holdfast's beside it.
+//
+// Each write locks the row beside first, and then the user's, by a compare-and-swap
+// of its status: so both change together or not at all, and in the same order for
+// all. What the row beside says of the status is what was last seen; it is brought up
+// to date before it is used.
+type userTable struct {
+	bound *bound
+	table store.UserTable
+	space string // the one workspace of the whole table, or ""
+}
+
+func newUserTable(ctx context.Context, s *bound) (*userTable, error) {
+	tables, ok := s.engine.Runner().Base().(store.UserTables)
+	if !ok {
+		return nil, fault.New(fault.Validation, "this database has no tables of the user's own")
+	}
+	t := s.config.Table
+	o := &userTable{bound: s, space: t.InWorkspace}
+	if t.Workspace == "" && o.space == "" {
+		o.space = store.DefaultWorkspace
+	}
+	var err error
+	o.table, err = tables.OpenTable(ctx, store.Table{Name: t.Name, ID: cmp.Or(t.ID, "id"), Status: cmp.Or(t.Status, "status"),
+		Version: cmp.Or(t.Version, "version"), Workspace: t.Workspace})
+	return o, err
+}
+
+// workspace is the workspace of a context as the table has it; ok is false for
+// another than the table's.
+func (o *userTable) workspace(ctx context.Context) (name string, ok bool) {
+	name = store.WorkspaceOf(ctx)
+	if o.space != "" {
+		return "", name == o.space
+	}
+	return name, true
+}
+
+// row reads a row of the user's.
+func (o *userTable) row(ctx context.Context, tx *store.Tx, id string) (store.UserRow, error) {
+	space, ok := o.workspace(ctx)
+	if !ok {
+		return store.UserRow{}, o.missing(id)
+	}
+	var conn store.Conn
+	if tx != nil {
+		conn = tx.Conn()
+	}
+	row, found, err := o.table.Read(ctx, conn, space, id)
+	if err == nil && !found {
+		err = o.missing(id)
+	}
+	return row, err
+}
+
+func (o *userTable) missing(id string) error {
+	return fault.New(fault.NotFound, "there is no %s %q", o.bound.config.Workflow, id)
+}
+
+// seen is an entity with what the user's row says of it.
+func seen(e entities.Entity, row store.UserRow) entities.Entity {
+	e.Status, e.Version, e.Data = row.Status, row.Version, row.Data
+	return e
+}
+
+func (o *userTable) get(ctx context.Context, id string) (entities.Entity, error) {
+	row, err := o.row(ctx, nil, id)
+	if err != nil {
+		return entities.Entity{}, err
+	}
+	e, err := entities.Get(ctx, o.bound.engine, o.bound.config.Workflow, id)
+	if fault.CodeOf(err) == fault.NotFound {
+		e, err = entities.Entity{Lifecycle: o.bound.config.Workflow, ID: id, Claim: entities.Claim{Phase: entities.Free}}, nil
+	}
+	return seen(e, row), err
+}
+
+// errMoved says that the user's row was changed between a look at it and the write.
+var errMoved = errors.New("the row was changed meanwhile")
+
+// maxAttempts is how often a write is tried whose row was changed meanwhile.
+const maxAttempts = 5
+
+func (o *userTable) take(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, err error) {
+	for range maxAttempts {
+		if e, err = o.takeOnce(ctx, a, also); !errors.Is(err, errMoved) {
+			return e, err
+		}
+	}
+	return e, fault.New(fault.Concurrency, "the %s %q was changed each time it was to be claimed", a.Lifecycle, a.ID)
+}
+
+func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, err error) {
+	e, err = o.get(ctx, a.ID)
+	if err != nil {
+		return e, err
+	}
+	choice, offered := a.Choices[e.Status]
+	switch {
+	case e.Claim.Phase != entities.Free:
+		return e, entities.ClaimFailed(e)
+	case !offered:
+		return e, notHere(e, a.Step)
+	case a.ExpectVersion != nil && *a.ExpectVersion != e.Version:
+		return e, events.Moved(a.Lifecycle+" "+a.ID, *a.ExpectVersion, e.Version)
+	}
+	from, want := e.Status, e.Version
+	a.ExpectVersion, a.Choices = nil, map[string]entities.Choice{from: choice}
+	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if _, err := entities.Sync(ctx, tx, a.Lifecycle, a.ID, from); err != nil {
+			return err
+		}
+		var err error
+		if e, err = entities.Take(ctx, tx, a); err != nil {
+			return err
+		}
+		if err := o.swap(ctx, tx, a.ID, from, choice.Into, &want); err != nil {
+			return err
+		}
+		row, err := o.row(ctx, tx, a.ID)
+		if err != nil {
+			return err
+		}
+		e = seen(e, row)
+		if also == nil {
+			return nil
+		}
+		return also(ctx, tx, e)
+	})
+	return e, err
+}
+
+// swap moves the user's row, or returns [errMoved].
+func (o *userTable) swap(ctx context.Context, tx *store.Tx, id, from, to string, want *int64) error {
+	space, ok := o.workspace(ctx)
+	if !ok {
+		return o.missing(id)
+	}
+	_, moved, err := o.table.Move(ctx, tx.Conn(), space, id, from, to, want)
+	if err == nil && !moved {
+		err = errMoved
+	}
+	return err
+}
+
+func (o *userTable) end(ctx context.Context, at store.Partition, a entities.EndArgs, claim string, commits []commit) (e entities.Entity, err error) {
+	ctx, a.Claim = store.InWorkspace(ctx, at.Workspace), claim
+	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		var again bool
+		var err error
+		if e, again, err = entities.End(ctx, tx, at, a); err != nil || again {
+			return errors.Join(err, o.shown(ctx, tx, &e))
+		}
+		if e.Claim.Phase == entities.Free {
+			if err := all(ctx, tx, commits); err != nil {
+				return err
+			}
+		}
+		return o.follow(ctx, tx, &e, claim, a.How == entities.Success)
+	})
+	if errors.Is(err, errMoved) {
+		err = fault.New(fault.Concurrency, "the %s %q was taken out of %q by somebody else while it was claimed: what was done is not recorded", a.Lifecycle, a.ID, claim)
+	}
+	return e, err
+}
+
+// follow has the user's row follow the row beside it, which was moved out of a
+// claim. One that somebody else has moved already is left alone, unless it must be
+// there: then its version counts also where a step leads to the status that it leaves.
+func (o *userTable) follow(ctx context.Context, tx *store.Tx, e *entities.Entity, claim string, must bool) error {
+	if e.Claim.Phase == entities.Free && (must || e.Status != claim) {
+		if err := o.swap(ctx, tx, e.ID, claim, e.Status, nil); err != nil && (must || !errors.Is(err, errMoved)) {
+			return err
+		}
+	}
+	err := o.shown(ctx, tx, e)
+	if !must && fault.CodeOf(err) == fault.NotFound {
+		return nil
+	}
+	return err
+}
+
+// shown shows an entity as the user's row has it.
+func (o *userTable) shown(ctx context.Context, tx *store.Tx, e *entities.Entity) error {
+	row, err := o.row(ctx, tx, e.ID)
+	if err == nil {
+		*e = seen(*e, row)
+	}
+	return err
+}
+
+func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits []commit) (e entities.Entity, err error) {
+	row, err := o.row(ctx, nil, a.ID)
+	if err != nil {
+		return e, err
+	}
+	if !slices.Contains(a.From, row.Status) {
+		return e, fault.New(fault.InvalidTransition, "the %s %q is %q, and this leaves %s", a.Lifecycle, a.ID, row.Status, strings.Join(a.From, " or ")).
+			With("status", row.Status).With("version", row.Version)
+	}
+	want := a.ExpectVersion
+	a.From, a.ExpectVersion, a.Data = []string{row.Status}, nil, nil
+	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		side, err := entities.Sync(ctx, tx, a.Lifecycle, a.ID, row.Status)
+		if err != nil {
+			return err
+		}
+		if side.Claim.Phase != entities.Free {
+			return entities.ClaimFailed(side)
+		}
+		if e, err = entities.Transition(ctx, tx, a); err != nil {
+			return err
+		}
+		if err := o.swap(ctx, tx, a.ID, row.Status, a.To, want); err != nil {
+			return err
+		}
+		if err := all(ctx, tx, commits); err != nil {
+			return err
+		}
+		now, err := o.row(ctx, tx, a.ID)
+		e = seen(e, now)
+		return err
+	})
+	if errors.Is(err, errMoved) {
+		return e, o.moved(ctx, a.ID, want, row)
+	}
+	return e, err
+}
+
+// moved is the error of one whose row was changed by another who was first.
+func (o *userTable) moved(ctx context.Context, id string, want *int64, was store.UserRow) error {
+	now, err := o.row(ctx, nil, id)
+	if err != nil {
+		return err
+	}
+	expected := was.Version
+	if want != nil {
+		expected = *want
+	}
+	return events.Moved(o.bound.config.Workflow+" "+id, expected, now.Version)
+}
+
+func (o *userTable) recover(ctx context.Context, r recovery) (e entities.Entity, freed bool, err error) {
+	ctx = store.InWorkspace(ctx, r.Workspace)
+	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		var err error
+		if e, freed, err = r.do(ctx, tx); err != nil || !freed || e.Claim.Phase != entities.Free {
+			return err
+		}
+		if r.also != nil {
+			if err := r.also(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return o.follow(ctx, tx, &e, r.claim, false)
+	})
+	return e, freed && err == nil, err
+}
+
+func (o *userTable) unpark(ctx context.Context, tx *store.Tx, at store.Partition, a entities.UnparkArgs, claim string) (entities.Entity, error) {
+	e, err := entities.Unpark(ctx, tx, at, a)
+	if err != nil {
+		return e, err
+	}
+	err = o.follow(ctx, tx, &e, claim, a.How == entities.Success)
+	if errors.Is(err, errMoved) {
+		err = fault.New(fault.Concurrency, "the %s %q was taken out of %q by somebody else", a.Lifecycle, a.ID, claim)
+	}
+	return e, err
+}
+
+func (o *userTable) withdraw(ctx context.Context, at store.Partition, a entities.WithdrawArgs) (e entities.Entity, done bool, err error) {
+	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		var err error
+		if e, done, err = entities.Withdraw(ctx, tx, at, a); err != nil || !done {
+			return err
+		}
+		return o.follow(ctx, tx, &e, a.Claim, false)
+	})
+	return e, done && err == nil, err
+}
+
+// adoptLimit is how many rows of the user's a sweep looks at.
+const adoptLimit = 1000
+
+// adopt holds rows of the user's that are in a claim status although nobody has
+// claimed them.
+func (o *userTable) adopt(ctx context.Context) (n int, err error) {
+	var claims []string
+	for _, c := range o.bound.config.Claims() {
+		claims = append(claims, c.Into)
+	}
+	if len(claims) == 0 {
+		return 0, nil
+	}
+	rows, err := o.table.In(ctx, claims, adoptLimit)
+	for _, row := range rows {
+		space := row.Workspace
+		if o.space != "" {
+			space = o.space
+		}
+		failed := o.adoptRow(store.InWorkspace(ctx, space), row)
+		if err = errors.Join(err, failed); failed == nil {
+			n++
+		}
+	}
+	return n, err
+}
+
+func (o *userTable) adoptRow(ctx context.Context, row store.UserRow) error {
+	at, err := o.bound.engine.Partition(ctx, store.Write)
+	if err != nil {
+		return err
+	}
+	side, err := entities.Get(ctx, o.bound.engine, o.bound.config.Workflow, row.ID)
+	switch {
+	case err == nil && side.Claim.Phase != entities.Free:
+		return nil // somebody has it
+	case err != nil && fault.CodeOf(err) != fault.NotFound:
+		return err
+	}
+	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		side, err := entities.Sync(ctx, tx, o.bound.config.Workflow, row.ID, row.Status)
+		if err != nil {
+			return err
+		}
+		now, err := o.row(ctx, tx, row.ID) // under the lock of the row beside it
+		if err != nil {
+			return err
+		}
+		if side.Claim.Phase != entities.Free || now.Status != row.Status {
+			return errMoved
+		}
+		return o.bound.adoptOne(ctx, tx, at, row.ID, row.Status)
+	})
+	if errors.Is(err, errMoved) || fault.CodeOf(err) == fault.NotFound {
+		return nil // it was claimed, or left the status, or is gone
+	}
+	return err
+}
