@@ -86,41 +86,18 @@ func Get(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 // List gives the batches of a workspace in the order of their ids: those of a status, or
 // all ("").
 func List(ctx context.Context, d holdfast.Doer, status Status) iter.Seq2[Batch, error] {
-	return pages(func(after batchengine.Batch, limit int) ([]batchengine.Batch, error) {
+	return store.Seq(func(after batchengine.Batch, limit int) ([]batchengine.Batch, error) {
 		return batchengine.List(ctx, store.DoerOf(d), after.ID, string(status), limit)
 	}, publicBatch)
 }
 
 // Items gives the items of a batch in their order: those in a state, or all ("").
 func Items(ctx context.Context, d holdfast.Doer, id, state string) iter.Seq2[State, error] {
-	return pages(func(after batchengine.Item, limit int) ([]batchengine.Item, error) {
+	return store.Seq(func(after batchengine.Item, limit int) ([]batchengine.Item, error) {
 		return batchengine.Items(ctx, store.DoerOf(d), id, after.N, state, limit)
 	}, func(i batchengine.Item) State {
 		return State{Key: i.Key, State: i.State, Decision: i.Decision, Cost: i.Cost, Attempts: int(i.Attempts()), Output: i.Output, Error: i.Error}
 	})
-}
-
-// pages reads a list page by page.
-func pages[A, B any](read func(after A, limit int) ([]A, error), tell func(A) B) iter.Seq2[B, error] {
-	const limit = 500
-	return func(yield func(B, error) bool) {
-		for after := *new(A); ; {
-			all, err := read(after, limit)
-			if err != nil {
-				yield(*new(B), err)
-				return
-			}
-			for _, x := range all {
-				if !yield(tell(x), nil) {
-					return
-				}
-				after = x
-			}
-			if len(all) < limit {
-				return
-			}
-		}
-	}
 }
 
 // Cancel cancels a batch. One of which nothing was begun is CANCELLED at once. Of any other

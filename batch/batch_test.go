@@ -113,7 +113,7 @@ func TestAKindDoesItsItems(t *testing.T) {
 				return err
 			})
 			return 2 * i.Input.N, nil
-		}, batch.Options{MaxConcurrency: 3, Backoff: func(int) time.Duration { return time.Millisecond }})
+		}, batch.Options{MaxConcurrency: 3, Retry: holdfast.RetryPolicy{Backoff: time.Millisecond, Multiplier: 1}})
 		e := open(kind)
 		fund(t, e, 100)
 		b, err := kind.Create(t.Context(), e, "w", work(30, 2), batch.ID("b"))

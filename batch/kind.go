@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -26,17 +27,14 @@ type Options struct {
 	// MaxWorkers is how many items this node does at once, of all batches; 0 is 16. Where there are several workspaces, one has
 	// two thirds of it at the most.
 	MaxWorkers int
-	// MaxAttempts is how often an item may be tried that fails; 0 is 3.
-	MaxAttempts int
+	// Retry says how often an item is attempted; by default 3 times.
+	Retry holdfast.RetryPolicy
 	// MaxCrashes is how many workers may die on an item before it is given up; 0 is 5.
 	MaxCrashes int
 	// Timeout is how long one try may take; 0 is 15 minutes.
 	Timeout time.Duration
 	// Lease is how long an item is held without a renewal; 0 is 30 seconds.
 	Lease time.Duration
-	// Backoff is the pause before an item is tried again that has failed n times; without
-	// one it is a second, doubling up to five minutes, with jitter.
-	Backoff func(n int) time.Duration
 }
 
 // Kind is what is done for each item of a batch. Hand it to [holdfast.Open].
@@ -293,7 +291,7 @@ func page[I any](next func() (Work[I], bool)) (some []batchengine.Work, more boo
 
 // template is what its batches have in common.
 func (k *Kind[I, O]) template() batchengine.New {
-	return batchengine.New{MaxConcurrency: int64(k.o.MaxConcurrency), Attempts: int64(k.o.MaxAttempts), MaxCrashes: int64(k.o.MaxCrashes), Timeout: k.o.Timeout, Undo: k.undo != nil}
+	return batchengine.New{MaxConcurrency: int64(k.o.MaxConcurrency), Attempts: int64(k.o.Retry.MaxAttempts), MaxCrashes: int64(k.o.MaxCrashes), Timeout: k.o.Timeout, Undo: k.undo != nil}
 }
 
 // hasArtifacts says whether an engine that does the items has a store for them.
@@ -321,9 +319,11 @@ func (k *Kind[I, O]) Start(_ context.Context, e *holdfast.Engine) error {
 	}
 	w := &batchengine.Worker{Engine: engine.Of(e), Hub: engine.Of(e).Hub(), Log: engine.Of(e).Log(), Name: engine.Of(e).Node(), Handlers: func() []string { return []string{k.name} },
 		Topics: []string{batchengine.Topic(k.name)}, MaxConcurrency: bodies, Lease: k.o.Lease, Body: k.do}
-	if k.o.Backoff != nil {
-		w.Backoff = func(n int64) time.Duration { return k.o.Backoff(int(n)) }
+	p := k.o.Retry
+	if p.Backoff < 0 || p.MaxBackoff < 0 || p.Multiplier < 0 || p.Multiplier > 0 && p.Multiplier < 1 {
+		return fault.New(fault.Validation, "kind %q: Backoff and MaxBackoff must not be negative, and Multiplier must be at least 1", k.name)
 	}
+	w.Backoff = func(n int64) time.Duration { return clock.Backoff(p.Backoff, p.Multiplier, p.MaxBackoff, n) }
 	e.Background(w.Run)
 	k.mu.Lock()
 	defer k.mu.Unlock()

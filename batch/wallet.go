@@ -65,7 +65,7 @@ func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, r
 
 // Ledger gives the rows of a wallet's ledger in their order, behind one of them.
 func Ledger(ctx context.Context, d holdfast.Doer, wallet string, after int64) iter.Seq2[Entry, error] {
-	return pages(func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
+	return store.Seq(func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
 		return wallets.Ledger(ctx, store.DoerOf(d), wallet, cmp.Or(last.N, after), limit)
 	}, func(e wallets.Entry) Entry { return Entry(e) })
 }

@@ -195,16 +195,16 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 	if err != nil {
 		return none, err
 	}
-	f := stream.Filter{Pattern: in.Stream, Blocked: in.Blocked}
+	f := reactions.Filter{Pattern: in.Stream, Blocked: in.Blocked}
 	if in.Name != every {
 		f.Reaction = in.Name
 		if _, err := reactions.Get(c.ctx(), c.doer(), in.Name); err != nil {
 			return none, err
 		}
 	}
-	var after stream.Position
+	var after reactions.Position
 	after.Reaction, after.Stream, _ = strings.Cut(p.after, "\n") // no name has one
-	found, more, err := stream.Query(c.ctx(), c.doer(), f, after, p.limit)
+	found, more, err := reactions.Query(c.ctx(), c.doer(), f, after, p.limit)
 	if err != nil {
 		return none, err
 	}
@@ -217,7 +217,7 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 		if x.Reaction == feed.Reaction && in.Name == every { // it is nobody's to repair
 			continue
 		}
-		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: int64(x.Watermark), Head: int64(x.Head), Retry: x.Failures, Deaths: x.Crashes, LostHandOuts: x.LostHandOuts,
+		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: x.Watermark, Head: x.Head, Retry: x.Failures, Deaths: x.Crashes, LostHandOuts: x.Lost,
 			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt),
 			ResetRequested: x.ResetRequested})
 	}

@@ -25,7 +25,7 @@ const mailOfPost = "$after:after:Mail"
 // positions are where the after-effect Mail stands.
 func (p *fxPost) positions() []stream.Position {
 	p.Helper()
-	all, _, err := stream.Query(context.Background(), p.e, stream.Filter{Reaction: mailOfPost}, stream.Position{}, 1000)
+	all, err := holdfast.Collect(stream.Positions(context.Background(), p.e, stream.Filter{Reaction: mailOfPost}))
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 			return at.Blocked || at.Stream == history("done") && at.Watermark == at.Due
 		})
 		yes := true
-		blocked, _, err := stream.Query(p.Context(), p.e, stream.Filter{Blocked: &yes}, stream.Position{}, 10)
+		blocked, err := holdfast.Collect(stream.Positions(p.Context(), p.e, stream.Filter{Blocked: &yes}))
 		if err != nil || len(blocked) != len(all) || blocked[0].Reaction != mailOfPost || !strings.Contains(blocked[0].Error, errFx.Error()) {
 			p.Fatalf("blocked are %+v, %v", blocked, err)
 		}
@@ -206,10 +206,10 @@ func TestATimeoutOfAnAfterEffect(t *testing.T) {
 // TestARetryPolicy verifies that a program and a config say how often an after-effect is
 // delivered, and after which pauses; and that what cannot be meant is refused at the start.
 func TestARetryPolicy(t *testing.T) {
-	policy := lifecycle.RetryPolicy{MaxAttempts: 2, Backoff: time.Minute, MaxBackoff: time.Hour}
+	policy := holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Minute, MaxBackoff: time.Hour}
 	const config = `"after_effects": {"Mail": {"max_attempts": 2, "backoff": "1m", "max_backoff": "1h"}}, "steps"`
 	for name, made := range map[string]func(*fxWorld) *fxPost{
-		"program": func(w *fxWorld) *fxPost { return newFxPost(w, lifecycle.Retry(policy)) },
+		"program": func(w *fxWorld) *fxPost { return newFxPost(w, lifecycle.WithRetry(policy)) },
 		"config":  func(w *fxWorld) *fxPost { return newFxPostOf(w, strings.Replace(fxAfterConfig, `"steps"`, config, 1)) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,9 +234,9 @@ func TestARetryPolicy(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		fxEach(t, func(w *fxWorld) {
 			for why, p := range map[string]*fxPost{
-				"keep one":     newFxPostOf(w, strings.Replace(fxAfterConfig, `"steps"`, config, 1), lifecycle.Retry(policy)),
-				"MaxAttempts":  newFxPost(w, lifecycle.Retry(lifecycle.RetryPolicy{MaxAttempts: -1})),
-				"backoff":      newFxPost(w, lifecycle.Retry(lifecycle.RetryPolicy{Backoff: time.Hour, MaxBackoff: time.Second})),
+				"keep one":     newFxPostOf(w, strings.Replace(fxAfterConfig, `"steps"`, config, 1), lifecycle.WithRetry(policy)),
+				"MaxAttempts":  newFxPost(w, lifecycle.WithRetry(holdfast.RetryPolicy{MaxAttempts: -1})),
+				"backoff":      newFxPost(w, lifecycle.WithRetry(holdfast.RetryPolicy{Backoff: time.Hour, MaxBackoff: time.Second})),
 				"after-effect": {l: lifecycle.MustParse[bill]([]byte(invoices)).RecoveredBy().Action("Act", nil).Action("Brief", nil).Validation("May", nil, lifecycle.SkipMissing())},
 			} {
 				if err := p.l.Start(w.Context(), w.e); !errors.Is(err, fault.Of(fault.Validation)) || !strings.Contains(err.Error(), why) {
@@ -271,7 +271,7 @@ func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 		t.Helper()
 		var at stream.Position
 		testkit.Eventually(t, id+" "+what, func() bool {
-			all, _, err := stream.Query(context.Background(), w.e, stream.Filter{Reaction: "$after:invoice:Mail", Streams: []string{entities.Stream("invoice", id)}}, stream.Position{}, 10)
+			all, err := holdfast.Collect(stream.Positions(context.Background(), w.e, stream.Filter{Reaction: "$after:invoice:Mail", Streams: []string{entities.Stream("invoice", id)}}))
 			if err != nil || len(all) != 1 || all[0].Holder != "" || !so(all[0]) {
 				return false
 			}

@@ -417,7 +417,7 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 			e, err := now.Get(ctx, two, id)
 			got := e.Status
 			if e.Claimed != nil {
-				got += " " + e.Claimed.Phase
+				got += " " + string(e.Claimed.Phase)
 			}
 			if err != nil || got != want {
 				t.Errorf("%s is %s, %v, not %s", id, got, err, want)
@@ -434,7 +434,7 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 			return err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain"
 		})
 		stop()
-		all, err := lifecycle.Operations(ctx, two, "uncertain", "", 10)
+		all, err := holdfast.Collect(lifecycle.Operations(ctx, two, lifecycle.Uncertain))
 		if err != nil || len(all) != 1 || all[0].Error != `there is no handler "Pack" any more` {
 			t.Fatalf("uncertain are %+v, %v", all, err)
 		}

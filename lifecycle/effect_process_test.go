@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/testkit"
+	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -180,7 +181,7 @@ func TestKilledAfterTheEffect(t *testing.T) {
 					p.Errorf("the key was %s, and it is %+v", key, o)
 				}
 				p.resumed("b")
-				p.is("b", c.status, c.phase)
+				p.is("b", c.status, lifecycle.Phase(c.phase))
 				if calls := p.called(); !slices.Equal(calls, c.calls(key)) {
 					p.Errorf("called were %q, want %q", calls, c.calls(key))
 				}

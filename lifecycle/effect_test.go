@@ -172,7 +172,7 @@ func (w *fxWorld) get(id string) lifecycle.Entity[bill] {
 
 // is checks the status and the phase ("" is free) of an entity, and returns the
 // operation that it is in.
-func (w *fxWorld) is(id, status, phase string) lifecycle.Operation {
+func (w *fxWorld) is(id, status string, phase lifecycle.Phase) lifecycle.Operation {
 	w.Helper()
 	e := w.get(id)
 	var o lifecycle.Operation
@@ -356,7 +356,7 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 		}
 		o := w.is("b", "charging", "uncertain")
 		w.rests("b")
-		all, err := lifecycle.Operations(w.Context(), w.e, "uncertain", "", 0)
+		all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.Uncertain))
 		if err != nil || len(all) != 1 || all[0].ID != o.ID || all[0].Step != "charge" || all[0].Entity != "b" || all[0].Requester != "admin" {
 			w.Fatalf("listed are %+v, %v", all, err)
 		}
@@ -365,7 +365,7 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 			w.Errorf("its effects are %+v", x)
 		}
 		for _, phase := range []string{"held", "due"} {
-			if all, err := lifecycle.Operations(w.Context(), w.e, phase, "", 0); err != nil || len(all) != 0 {
+			if all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.Phase(phase))); err != nil || len(all) != 0 {
 				w.Errorf("%s are %+v, %v", phase, all, err)
 			}
 		}
@@ -558,7 +558,7 @@ func TestNotDoneUnderACancelledContext(t *testing.T) {
 					w.is("b", "open", "")
 					return
 				}
-				o := w.is("b", "charging", c.phase)
+				o := w.is("b", "charging", lifecycle.Phase(c.phase))
 				if got := fxStates(w.find(o.ID)); !slices.Equal(got, c.states) {
 					w.Errorf("the journal has %q, want %q", got, c.states)
 				}
@@ -623,7 +623,7 @@ func TestEndsWithAnEffectBegun(t *testing.T) {
 				if name == "death" && !errors.Is(err, holdfast.ErrLeaseLost) {
 					w.Errorf("the late holder is told %v", err)
 				}
-				o := w.is("b", "charging", c.phase)
+				o := w.is("b", "charging", lifecycle.Phase(c.phase))
 				if c.phase == "uncertain" {
 					w.rests("b")
 					if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, nil, "", "me"); err != nil {
@@ -759,7 +759,7 @@ func TestOpaque(t *testing.T) {
 				if (err == nil) != (c.status == "wrapped") {
 					w.Errorf("told %v", err)
 				}
-				o := w.is("b", c.status, c.phase)
+				o := w.is("b", c.status, lifecycle.Phase(c.phase))
 				if c.phase == "" {
 					return
 				}

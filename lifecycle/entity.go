@@ -3,11 +3,13 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -34,11 +36,11 @@ type Operation struct {
 	Status    string // the claim status; of a serialized requester, where the step starts
 	Step      string
 	Requester string
-	Phase     string // "held", "due", to be resumed, or "uncertain"
+	Phase     Phase
 	Holder    string
 	Epoch     int64
 	Since     time.Time
-	Until     time.Time // of the hold
+	Until     time.Time // when the lease ends
 	Failures  int
 	Crashes   int
 	Error     string
@@ -51,8 +53,13 @@ func operation(o *lifecycleengine.Operation) *Operation {
 	if o == nil {
 		return nil
 	}
-	p := Operation(o.OperationFacts)
+	p := publicOperation(o.OperationFacts)
 	return &p
+}
+
+func publicOperation(o lifecycleengine.OperationFacts) Operation {
+	return Operation{ID: o.ID, Lifecycle: o.Lifecycle, Entity: o.Entity, Status: o.Status, Step: o.Step, Requester: o.Requester, Phase: Phase(o.Phase), Holder: o.Holder,
+		Epoch: o.Epoch, Since: o.Since, Until: o.Until, Failures: o.Failures, Crashes: o.Crashes, Error: o.Error, Manual: o.Manual, Handler: o.Handler}
 }
 
 // typed is an entity with its data as an E.
@@ -100,19 +107,18 @@ func (l *Lifecycle[E]) Get(ctx context.Context, e *holdfast.Engine, id string) (
 	return shown[E](l.inner.Get(ctx, engine.Of(e), id))
 }
 
-// List returns entities in the order of their ids, behind one of them: those in a
-// status, or all.
-func (l *Lifecycle[E]) List(ctx context.Context, e *holdfast.Engine, status, behind string, limit int) ([]Entity[E], error) {
-	found, err := l.inner.List(ctx, engine.Of(e), status, behind, limit)
-	all := make([]Entity[E], 0, len(found))
-	for _, x := range found {
-		p, bad := typed[E](x)
-		if bad != nil {
-			return nil, bad
+// List iterates over the entities in the order of their ids: those in a status, or all ("").
+func (l *Lifecycle[E]) List(ctx context.Context, e *holdfast.Engine, status string) iter.Seq2[Entity[E], error] {
+	list := store.Seq(func(after lifecycleengine.Entity, limit int) ([]lifecycleengine.Entity, error) {
+		return l.inner.List(ctx, engine.Of(e), status, after.ID, limit)
+	}, func(x lifecycleengine.Entity) lifecycleengine.Entity { return x })
+	return func(yield func(Entity[E], error) bool) {
+		for x, err := range list {
+			if p, err := shown[E](x, err); !yield(p, err) || err != nil {
+				return
+			}
 		}
-		all = append(all, p)
 	}
-	return all, err
 }
 
 // Event is an event of an entity's history.
@@ -124,30 +130,37 @@ type Event struct {
 	At      time.Time
 }
 
-// History returns what happened to an entity, from a version on.
-func (l *Lifecycle[E]) History(ctx context.Context, d holdfast.Doer, id string, from int64, limit int) ([]Event, error) {
-	all, err := l.inner.History(ctx, store.DoerOf(d), id, from, limit)
-	out := make([]Event, len(all))
-	for i, e := range all {
-		out[i] = Event{e.Version, e.Name, e.Data, e.Actor, e.At}
-	}
-	return out, err
+// History iterates over the events of an entity, from a version on.
+func (l *Lifecycle[E]) History(ctx context.Context, d holdfast.Doer, id string, from int64) iter.Seq2[Event, error] {
+	return store.Seq(func(after events.Event, limit int) ([]events.Event, error) {
+		start := from
+		if after.Name != "" {
+			start = after.Version + 1
+		}
+		return l.inner.History(ctx, store.DoerOf(d), id, start, limit)
+	}, func(x events.Event) Event { return Event{x.Version, x.Name, x.Data, x.Actor, x.At} })
 }
 
-// Attempt is a try that was refused.
-type Attempt struct {
+// Refusal is a step that was refused to a requester.
+type Refusal struct {
 	Step, Requester, Code string
 	Detail                map[string]any
 	At                    time.Time
 }
 
-// Attempts returns who was refused on an entity, the last first. It is a log by the
-// way: what could not be noted is missing.
-func (l *Lifecycle[E]) Attempts(ctx context.Context, e *holdfast.Engine, id string) ([]Attempt, error) {
-	all, err := l.inner.Attempts(ctx, engine.Of(e), id)
-	out := make([]Attempt, len(all))
-	for i, a := range all {
-		out[i] = Attempt{a.Step, a.Requester, a.Code, a.Detail, a.At}
+// Refusals iterates over the refusals on an entity, the latest first. The log is best effort: it is written outside of
+// transactions and kept for a week, and entries may be missing after a crash or under load.
+func (l *Lifecycle[E]) Refusals(ctx context.Context, e *holdfast.Engine, id string) iter.Seq2[Refusal, error] {
+	return func(yield func(Refusal, error) bool) {
+		all, err := l.inner.Attempts(ctx, engine.Of(e), id)
+		if err != nil {
+			yield(Refusal{}, err)
+			return
+		}
+		for _, a := range all {
+			if !yield(Refusal{a.Step, a.Requester, a.Code, a.Detail, a.At}, nil) {
+				return
+			}
+		}
 	}
-	return out, err
 }

@@ -165,7 +165,7 @@ func failsWell(t *testing.T, w *world, f failing, id, step string) {
 	if got := w.get(id); got.Version != 2 || got.Data.Cents != 0 {
 		t.Errorf("it is %+v", got)
 	}
-	all, _ := w.l.History(context.Background(), w.e, id, 2, 1)
+	all, _ := holdfast.Collect(w.l.History(context.Background(), w.e, id, 2))
 	if len(all) == 1 && !strings.Contains(strings.ReplaceAll(string(all[0].Data), " ", ""), `"outcome":"`+f.outcome+`"`) {
 		t.Errorf("the event tells %s, not the outcome %q", all[0].Data, f.outcome)
 	}
@@ -278,7 +278,7 @@ func TestASettleWritesAllOrNothing(t *testing.T) {
 				t.Errorf("%s: %+v, %v", step, got, err)
 			}
 			w.written(id, "one", "two")
-			all, err := w.l.History(context.Background(), w.e, id, 1, 10)
+			all, err := holdfast.Collect(w.l.History(context.Background(), w.e, id, 1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -395,7 +395,7 @@ func TestRequesters(t *testing.T) {
 		}
 		w.happened("j", "closed", "created", "claimed", "settled/pay")
 
-		all, err := w.l.Attempts(ctx, w.e, "i")
+		all, err := holdfast.Collect(w.l.Refusals(ctx, w.e, "i"))
 		if err != nil || len(all) != 3 {
 			t.Fatalf("%+v, %v", all, err)
 		}
@@ -427,7 +427,7 @@ func TestAttemptsAreReadWhileOthersAreRefused(t *testing.T) {
 					if fault.CodeOf(err) != fault.ClaimFailed {
 						return fmt.Errorf("%v", err)
 					}
-				} else if _, err := w.l.Attempts(context.Background(), w.e, "i"); err != nil {
+				} else if _, err := holdfast.Collect(w.l.Refusals(context.Background(), w.e, "i")); err != nil {
 					return err
 				}
 			}
@@ -436,7 +436,7 @@ func TestAttemptsAreReadWhileOthersAreRefused(t *testing.T) {
 		if len(errs) > 0 {
 			t.Error(errs)
 		}
-		all, err := w.l.Attempts(context.Background(), w.e, "i")
+		all, err := holdfast.Collect(w.l.Refusals(context.Background(), w.e, "i"))
 		if err != nil || len(all) != 80 {
 			t.Errorf("%d attempts, %v", len(all), err)
 		}

@@ -38,7 +38,10 @@ import (
 // Lifecycle is a config with its handlers, for entities whose data is an E. It
 // knows no engine: handed to [holdfast.Open] it starts there. Handlers are added
 // before that. Safe for concurrent use afterwards.
-type Lifecycle[E any] struct{ inner *lifecycleengine.Lifecycle }
+type Lifecycle[E any] struct {
+	inner *lifecycleengine.Lifecycle
+	bad   error // a handler option that cannot be used
+}
 
 // Parse reads a config, JSON or YAML. The error tells every violation that can be
 // seen without the handlers, in [fault.Error.Violations].
@@ -47,7 +50,7 @@ func Parse[E any](config []byte) (*Lifecycle[E], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Lifecycle[E]{l}, nil
+	return &Lifecycle[E]{inner: l}, nil
 }
 
 // MustParse is [Parse] for a config that is part of the program: it panics where
@@ -67,24 +70,21 @@ func (l *Lifecycle[E]) Name() string { return l.inner.Name() }
 // database goes through [Act.WriteTx], what it does to the world outside through
 // [holdfast.Effect]. It panics if the name is taken: that is a mistake in wiring.
 func (l *Lifecycle[E]) Action(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
-	l.inner.Handle("action", name, run(f), declared(o))
-	return l
+	return l.handle("action", name, f, o)
 }
 
 // Validation sets what is asked before an action. It returns [holdfast.Invalid] to
 // refuse.
 func (l *Lifecycle[E]) Validation(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
-	l.inner.Handle("validation", name, run(f), declared(o))
-	return l
+	return l.handle("validation", name, f, o)
 }
 
 // AfterEffect sets what follows the commit of a step: it is delivered at least
 // once, with the same operation each time, and what it commits applies once. One that
-// fails is delivered again ([Retry]); past that it is blocked, by itself, until it is
+// fails is delivered again ([WithRetry]); past that it is blocked, by itself, until it is
 // unblocked or skipped (stream.Unblock, under the name $after:<workflow>:<handler>).
 func (l *Lifecycle[E]) AfterEffect(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
-	l.inner.Handle("afterEffect", name, run(f), declared(o))
-	return l
+	return l.handle("afterEffect", name, f, o)
 }
 
 // RecoveredBy says that what crashes leave of this lifecycle is freed: by the janitors
@@ -120,6 +120,9 @@ func run[E any](f func(context.Context, *Act[E]) error) func(context.Context, *l
 // Start is called by [holdfast.Open]. It refuses a config that breaks a rule, and
 // a claim that nobody covers.
 func (l *Lifecycle[E]) Start(ctx context.Context, e *holdfast.Engine) error {
+	if l.bad != nil {
+		return l.bad
+	}
 	return l.inner.Start(ctx, engine.Of(e))
 }
 

@@ -3,11 +3,13 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // Effect is one external side effect inside an operation, as the journal has it.
@@ -28,15 +30,25 @@ type Pending struct {
 }
 
 func pending(p lifecycleengine.Pending) Pending {
-	return Pending{Operation(p.OperationFacts), mapped(p.Effects, func(x lifecycleengine.Effect) Effect { return Effect(x) })}
+	return Pending{publicOperation(p.OperationFacts), mapped(p.Effects, func(x lifecycleengine.Effect) Effect { return Effect(x) })}
 }
 
-// Operations returns the operations of the context's workspace that are not at
-// their end, in the order of their ids, behind one of them ("" for the first): those
-// of a phase, "held", "due" or "uncertain", or all.
-func Operations(ctx context.Context, e *holdfast.Engine, phase, behind string, limit int) ([]Pending, error) {
-	found, err := lifecycleengine.Operations(ctx, engine.Of(e), phase, behind, limit)
-	return mapped(found, pending), err
+// Phase is where an unfinished operation stands.
+type Phase string
+
+// The phases of unfinished operations.
+const (
+	Held      Phase = "held"      // a holder works on it
+	Due       Phase = "due"       // it waits to be resumed or for a worker
+	Uncertain Phase = "uncertain" // the outcome of an effect is unknown; [Resolve] ends that
+)
+
+// Operations iterates over the unfinished operations of the context's workspace in the order of their
+// ids: those in a phase, or all ("").
+func Operations(ctx context.Context, e *holdfast.Engine, phase Phase) iter.Seq2[Pending, error] {
+	return store.Seq(func(after lifecycleengine.Pending, limit int) ([]lifecycleengine.Pending, error) {
+		return lifecycleengine.Operations(ctx, engine.Of(e), string(phase), after.ID, limit)
+	}, pending)
 }
 
 // Find returns an operation that is not at its end, or [holdfast.ErrNotFound].

@@ -1,9 +1,14 @@
 package lifecycle
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 )
@@ -11,22 +16,29 @@ import (
 // HandlerOption says something about a handler.
 type HandlerOption struct {
 	set func(*lifecycleengine.Declared)
+	err error // why it cannot be used
 }
 
-func declared(all []HandlerOption) (d lifecycleengine.Declared) {
+// handle declares a handler. A bad option is reported when the engine opens.
+func (l *Lifecycle[E]) handle(kind, name string, f func(context.Context, *Act[E]) error, all []HandlerOption) *Lifecycle[E] {
+	var d lifecycleengine.Declared
 	for _, o := range all {
 		o.set(&d)
+		if o.err != nil {
+			l.bad = errors.Join(l.bad, fmt.Errorf("handler %q: %w", name, o.err))
+		}
 	}
-	return d
+	l.inner.Handle(kind, name, run(f), d)
+	return l
 }
 
 func safety(s lifecycleconfig.Safety) HandlerOption {
-	return HandlerOption{func(d *lifecycleengine.Declared) { d.Safety = s }}
+	return HandlerOption{set: func(d *lifecycleengine.Declared) { d.Safety = s }}
 }
 
 // delivery is an option of an after-effect.
 func delivery(set func(*lifecycleconfig.AfterEffect)) HandlerOption {
-	return HandlerOption{func(d *lifecycleengine.Declared) {
+	return HandlerOption{set: func(d *lifecycleengine.Declared) {
 		if d.After == nil {
 			d.After = new(lifecycleconfig.AfterEffect)
 		}
@@ -49,26 +61,19 @@ func Opaque() HandlerOption { return safety(lifecycleconfig.Opaque) }
 
 // Timeout is how long a handler may take. It ends before the claim does.
 func Timeout(d time.Duration) HandlerOption {
-	return HandlerOption{func(h *lifecycleengine.Declared) { h.Timeout = d }}
+	return HandlerOption{set: func(h *lifecycleengine.Declared) { h.Timeout = d }}
 }
 
-// RetryPolicy is how often an after-effect that fails is delivered again. The zero value is
-// the default, which tries for two to four days.
-type RetryPolicy struct {
-	// MaxAttempts is how many deliveries may fail, the first included, before the
-	// after-effect is blocked; 0 is 1000.
-	MaxAttempts int
-	// Backoff is the pause after the first failure, which doubles up to MaxBackoff; 0 is a
-	// second, and five minutes. Each pause is half to all of that.
-	Backoff, MaxBackoff time.Duration
-}
-
-// Retry sets how often an after-effect is delivered that fails. An error that is
-// [holdfast.NonRetryable] blocks it at once.
-func Retry(p RetryPolicy) HandlerOption {
-	return delivery(func(a *lifecycleconfig.AfterEffect) {
+// WithRetry says how often an after-effect is delivered; by default 1000 times, which takes two to four days. After that it
+// is blocked.
+func WithRetry(p holdfast.RetryPolicy) HandlerOption {
+	o := delivery(func(a *lifecycleconfig.AfterEffect) {
 		a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff
 	})
+	if p.Multiplier != 0 && p.Multiplier != 2 {
+		o.err = fault.New(fault.Validation, "an after-effect's Multiplier must be 2, got %g", p.Multiplier)
+	}
+	return o
 }
 
 // SkipMissing has an after-effect skipped, rather than blocked, if the row of a table of the

@@ -129,7 +129,7 @@ type runStage struct {
 func runScene(to func(*runStage)) scene {
 	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
 		r := &runStage{stage: newStage(t, ctx, e), desk: &runengine.Executor{Retention: time.Hour}, def: run.Define("one", "1",
-			run.Remote("first", "w", run.Journaled(), run.Tries(2, time.Second), run.Timeout(24*time.Hour)),
+			run.Remote("first", "w", run.Journaled(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second}), run.Timeout(24*time.Hour)),
 			run.Remote("second", "w", run.Idempotent(), run.Timeout(24*time.Hour)),
 			run.Signal("told", "news", 24*time.Hour),
 			run.Approval("ask", "Yes?", 24*time.Hour),

@@ -44,7 +44,7 @@ func TestAnAfterEffectStartsARun(t *testing.T) {
 			var all []run.Run
 			testkit.Eventually(t, "the run is over", func() bool {
 				var err error
-				if all, err = run.List(t.Context(), e, "", def.ID(), 10); err != nil {
+				if all, err = holdfast.Collect(run.List(t.Context(), e, run.Filter{Definition: def.ID()})); err != nil {
 					t.Fatal(err)
 				}
 				return len(all) > 0 && all[0].Over()

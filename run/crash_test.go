@@ -135,7 +135,7 @@ func (h hand) nudge(l *runengine.ClaimedStep) error {
 	case l.Step.Status == runengine.Waiting && l.Step.Name == "paid":
 		return run.Send(h.ctx, h.e, l.Run.ID, "payment", "s1", map[string]int{"cents": 700})
 	case l.Step.Status == runengine.Waiting && l.Step.Name == "ask":
-		_, err := run.Decide(h.ctx, h.e, runengine.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Decision{Decision: "approved", By: "ann", As: "manager"})
+		_, err := run.Decide(h.ctx, h.e, runengine.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Decision{Status: run.Approved, By: "ann", As: "manager"})
 		if errors.Is(err, holdfast.ErrConflict) { // it was, and the answer was lost
 			err = nil
 		}
@@ -211,7 +211,7 @@ func (w *world) check(ctx context.Context, e *holdfast.Engine, def *run.Definiti
 	if err != nil || created || r.Status != "COMPLETED" {
 		return fmt.Errorf("the run is %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
 	}
-	steps, err := run.Steps(ctx, e, r.ID)
+	steps, err := holdfast.Collect(run.Steps(ctx, e, r.ID))
 	if err != nil {
 		return err
 	}
@@ -307,7 +307,7 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 			},
 			Check: func(ctx context.Context, e *holdfast.Engine) error {
 				r, created, err := p.def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
-				if err != nil || created || !slices.Contains(p.ends, r.Status) {
+				if err != nil || created || !slices.Contains(p.ends, string(r.Status)) {
 					return fmt.Errorf("the run is %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
 				}
 				return w.once(ctx, e, p.did, p.does)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/workflow"
@@ -220,23 +221,9 @@ func OnReject(step string) StepOption { return func(s *Step) { s.spec.OnReject =
 // For says on whose behalf an approval may be decided.
 func For(requesters ...string) StepOption { return func(s *Step) { s.spec.Requesters = requesters } }
 
-// Tries says how often a step is tried, the first included, and how long it waits in between.
-func Tries(attempts int, backoff time.Duration, o ...RetryOption) StepOption {
-	return func(s *Step) {
-		s.spec.Retry = workflow.Retry{MaxAttempts: attempts, Backoff: backoff}
-		for _, option := range o {
-			option.set(&s.spec.Retry)
-		}
-	}
-}
-
-// RetryOption is an option of [Tries].
-type RetryOption struct{ set func(*workflow.Retry) }
-
-// Growing says by which factor the pause grows, up to which length. The default is 2, up to
-// five minutes.
-func Growing(factor float64, longest time.Duration) RetryOption {
-	return RetryOption{func(r *workflow.Retry) { r.Multiplier, r.MaxBackoff = factor, longest }}
+// WithRetry says how often a step is attempted; by default 3 times.
+func WithRetry(p holdfast.RetryPolicy) StepOption {
+	return func(s *Step) { s.spec.Retry = workflow.Retry(p) }
 }
 
 // Timeout is how long one attempt may take; the default is 15 minutes.

@@ -163,7 +163,7 @@ func commitEnds(ctx context.Context, end func() error) error {
 func TestAPanicInACommit(t *testing.T) {
 	def := run.Define("poison", "1", run.Task("a", func(ctx context.Context, _ any) (int, error) {
 		return 1, commitEnds(ctx, func() error { panic("poison") })
-	}, run.Transactional(), run.Tries(2, time.Second)))
+	}, run.Transactional(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second})))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		b.once()
@@ -235,7 +235,7 @@ func TestALastAttemptThatLeavesADoubt(t *testing.T) {
 	defs := []*run.Definition{
 		run.Define("one-try", "1", run.Task("a", func(context.Context, any) (string, error) {
 			panic("acted, and died")
-		}, run.Opaque(), run.OnUnknownRetry(), run.Tries(1, time.Second))),
+		}, run.Opaque(), run.OnUnknownRetry(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 1, Backoff: time.Second}))),
 		run.Define("says-no", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) {
 			if info, _ := run.Of(ctx); info.Attempt == 1 {
 				panic("acted, and died")
@@ -244,7 +244,7 @@ func TestALastAttemptThatLeavesADoubt(t *testing.T) {
 		}, run.Opaque(), run.OnUnknownRetry())),
 		run.Define("effect", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) {
 			return holdfast.Effect(ctx, "charge", func(context.Context, string) (string, error) { return "", errors.New("timeout") }, holdfast.OnUnknownRetry())
-		}, run.Journaled(), run.Tries(1, time.Second))),
+		}, run.Journaled(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 1, Backoff: time.Second}))),
 	}
 	attempts := map[string]int64{"one-try@1": 1, "says-no@1": 2, "effect@1": 1}
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
@@ -301,7 +301,7 @@ func TestAStopFailsNoOpaqueBody(t *testing.T) {
 			return "", ctx.Err()
 		}
 		return "done", nil
-	}, run.Opaque(), run.Tries(1, time.Second)))
+	}, run.Opaque(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 1, Backoff: time.Second})))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		stopOnce(t, e, func() bool { return bodies.of(b.id) == 1 })
@@ -319,7 +319,7 @@ func TestABodyThatTakesTooLongHasFailed(t *testing.T) {
 		bodies.add(ctx)
 		<-ctx.Done()
 		return "", ctx.Err()
-	}, run.Idempotent(), run.Tries(2, time.Second), run.Timeout(50*time.Millisecond)))
+	}, run.Idempotent(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second}), run.Timeout(50*time.Millisecond)))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		b.once()
@@ -368,7 +368,7 @@ func TestARejectionAheadOfAnotherCondition(t *testing.T) {
 	def := run.Define("unrelated", "1", run.Approval("ask", "Pay?", 0), run.If("big", "input.cents > 0", "", "end"), run.Remote("pay", "w", run.Idempotent()))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
-		_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Decision: "rejected", By: "ann"})
+		_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Rejected, By: "ann"})
 		b.ok(err)
 		b.tick()
 		b.is("FAILED", "ask", "FAILED")

@@ -45,7 +45,7 @@ func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 		b.complete(b.take())
 		b.tick()
 		b.is("WAITING", "c", "WAITING")
-		steps, err := run.Steps(b.ctx, e, b.id)
+		steps, err := holdfast.Collect(run.Steps(b.ctx, e, b.id))
 		b.ok(err)
 		if string(steps[1].Output) != `"n1"` || string(steps[2].Output) != `"n2"` {
 			t.Errorf("the waits took %s and %s", steps[1].Output, steps[2].Output)
@@ -84,7 +84,7 @@ func TestASignalRacesTheTimeout(t *testing.T) {
 				b.tick()
 			}
 			b.ok(sent)
-			steps, err := run.Steps(b.ctx, e, b.id)
+			steps, err := holdfast.Collect(run.Steps(b.ctx, e, b.id))
 			b.ok(err)
 			in, late := steps[0].Status == "COMPLETED" && string(steps[0].Output) == "7" && steps[1].Name == "y", steps[0].Status == "FAILED" && steps[1].Name == "z"
 			if in == late || i%3 == 0 && in || i%3 == 1 && late {
@@ -105,7 +105,7 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 		for range 10 {
 			b := newBench(t, e, asking("1"))
 			id := runengine.ApprovalID(b.id, "ask", 1)
-			if _, err := run.Decide(b.ctx, e, id, run.Decision{Decision: "approved", By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
+			if _, err := run.Decide(b.ctx, e, id, run.Decision{Status: run.Approved, By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
 				t.Errorf("a clerk decided: %v", err)
 			}
 			for _, forged := range []string{"ask", id, "approval", "approvalDecided"} {
@@ -115,13 +115,13 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 			b.is("WAITING", "ask", "WAITING")
 			decisions := []string{"approved", "rejected"}
 			won, lost := holdfasttest.Race(t, 2, func(i int) error {
-				_, err := run.Decide(b.ctx, e, id, run.Decision{Decision: decisions[i], By: "p" + decisions[i], As: "manager"})
+				_, err := run.Decide(b.ctx, e, id, run.Decision{Status: run.ApprovalStatus(decisions[i]), By: "p" + decisions[i], As: "manager"})
 				return err
 			})
 			if won != 1 || !errors.Is(lost[0], holdfast.ErrConflict) {
 				t.Fatalf("%d decided, %v", won, lost)
 			}
-			asked, err := run.Requests(b.ctx, e, b.id)
+			asked, err := holdfast.Collect(run.ApprovalRequests(b.ctx, e, b.id))
 			b.ok(err)
 			b.tick()
 			l := b.live()
@@ -142,10 +142,10 @@ func TestAnApprovalExpires(t *testing.T) {
 			if looked {
 				b.tick()
 			}
-			if _, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Decision: "approved", By: "ann", As: "manager"}); !errors.Is(err, holdfast.ErrConflict) {
+			if _, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved, By: "ann", As: "manager"}); !errors.Is(err, holdfast.ErrConflict) {
 				t.Errorf("decided too late (looked: %v): %v", looked, err)
 			}
-			asked, err := run.Requests(b.ctx, e, b.id)
+			asked, err := holdfast.Collect(run.ApprovalRequests(b.ctx, e, b.id))
 			b.ok(err)
 			if len(asked) != 1 || asked[0].Status != "expired" {
 				t.Errorf("it is %+v", asked)
@@ -163,7 +163,7 @@ func TestARejection(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		reject := func(b *bench, visit int64) {
 			t.Helper()
-			_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", visit), run.Decision{Decision: "rejected", By: "ann", As: "manager", Content: map[string]int{"why": 1}})
+			_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", visit), run.Decision{Status: run.Rejected, By: "ann", As: "manager", Content: map[string]int{"why": 1}})
 			b.ok(err)
 			b.tick()
 		}
@@ -190,7 +190,7 @@ func TestARejection(t *testing.T) {
 // between them grow, within the cap and half of it, that what is not to be tried again is
 // not, and that a retry by hand has as many attempts as the first.
 func TestAttemptsAreCounted(t *testing.T) {
-	def := run.Define("tries", "1", run.Remote("work", "w", run.Idempotent(), run.Tries(4, time.Second, run.Growing(10, 30*time.Second))))
+	def := run.Define("tries", "1", run.Remote("work", "w", run.Idempotent(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 4, Backoff: time.Second, Multiplier: 10, MaxBackoff: 30 * time.Second})))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		fail := func(final bool) {

@@ -49,7 +49,7 @@ func nodeDefs(begun func(string), proceed func(context.Context) error) []*run.De
 		}
 	}
 	return []*run.Definition{
-		run.Define("quiet", "1", run.Task("work", body("quiet"), run.Idempotent(), run.Tries(2, time.Second))),
+		run.Define("quiet", "1", run.Task("work", body("quiet"), run.Idempotent(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second}))),
 		run.Define("opaque", "1", run.Task("work", body("opaque"), run.Opaque())),
 	}
 }

@@ -3,6 +3,9 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -13,26 +16,40 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Run is a run as it stands. Its status is PENDING, RUNNING, WAITING, PAUSED, COMPLETED,
-// FAILED or CANCELLED.
+// Status is the status of a run or of a step.
+type Status string
+
+// The statuses of runs. A step is never PAUSED, and may be SKIPPED.
+const (
+	Pending   Status = runengine.Pending
+	Running   Status = runengine.Running
+	Waiting   Status = runengine.Waiting
+	Paused    Status = runengine.Paused
+	Completed Status = runengine.Completed
+	Failed    Status = runengine.Failed
+	Cancelled Status = runengine.Cancelled
+	Skipped   Status = runengine.Skipped
+)
+
+// Run is a run as it was when it was read.
 type Run struct {
 	ID, Definition, Key  string
-	Status               string
+	Status               Status
 	Version              int64
 	Input, State, Output json.RawMessage
 	Error                string
-	Step                 string // where it stands
+	Step                 string // the current step
 	CancelRequested      bool
 	CreatedAt            time.Time
 	StartedAt            time.Time
 	FinishedAt           time.Time
 }
 
-// Over says whether the run is at an end. One that has failed may be retried.
-func (r Run) Over() bool { return runengine.Over(r.Status) }
+// Over reports whether the run is COMPLETED, FAILED or CANCELLED. A failed run can be retried with [Retry].
+func (r Run) Over() bool { return runengine.Over(string(r.Status)) }
 
 func public(r runengine.Run) Run {
-	return Run{ID: r.ID, Definition: r.Definition, Key: r.Key, Status: r.Status, Version: r.Version, Input: r.Input, State: r.State, Output: r.Output, Error: r.Error,
+	return Run{ID: r.ID, Definition: r.Definition, Key: r.Key, Status: Status(r.Status), Version: r.Version, Input: r.Input, State: r.State, Output: r.Output, Error: r.Error,
 		Step: r.Step, CancelRequested: r.CancelRequested, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}
 }
 
@@ -88,11 +105,12 @@ func Get(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 	return public(r), err
 }
 
-// Visit is a visit of a step.
+// Visit is one visit of a step: a loop visits a step several times.
 type Visit struct {
 	Name                  string
 	Visit                 int64
-	Type, Status          string
+	Type                  string
+	Status                Status
 	Attempts              int64
 	Uncertain             bool
 	Input, Output         json.RawMessage
@@ -100,23 +118,13 @@ type Visit struct {
 	StartedAt, FinishedAt time.Time
 }
 
-// Steps returns the visits of a run's steps, in their order.
-func Steps(ctx context.Context, d holdfast.Doer, id string) ([]Visit, error) {
-	var out []Visit
-	for behind := int64(0); ; {
-		const page = 1000
-		all, err := runengine.Steps(ctx, store.DoerOf(d), id, behind, page)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range all {
-			behind = s.N
-			out = append(out, Visit{s.Name, s.Visit, string(s.Type), s.Status, s.Attempts, s.Uncertain, s.Input, s.Output, s.Error, s.StartedAt, s.FinishedAt})
-		}
-		if len(all) < page {
-			return out, nil
-		}
-	}
+// Steps iterates over the visits of a run's steps, in their order.
+func Steps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, error] {
+	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
+		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
+	}, func(s runengine.Step) Visit {
+		return Visit{s.Name, s.Visit, string(s.Type), Status(s.Status), s.Attempts, s.Uncertain, s.Input, s.Output, s.Error, s.StartedAt, s.FinishedAt}
+	})
 }
 
 // Await waits until a run is over, and returns it.
@@ -152,67 +160,70 @@ func Send(ctx context.Context, d holdfast.Doer, run, signal, id string, payload 
 	return err
 }
 
-// Request is what somebody is to decide, or has: its status is pending, approved, rejected,
-// edited or expired.
-type Request struct {
+// ApprovalStatus is the status of an approval request.
+type ApprovalStatus string
+
+// The statuses of approval requests.
+const (
+	AwaitingDecision ApprovalStatus = "pending"
+	Approved         ApprovalStatus = "approved"
+	Rejected         ApprovalStatus = "rejected"
+	Edited           ApprovalStatus = "edited" // approved with other content
+	Expired          ApprovalStatus = "expired"
+)
+
+// ApprovalRequest is the question that an approval step asks.
+type ApprovalRequest struct {
 	ID, Run, Step        string
 	Prompt               string
-	Requesters           []string
-	Status, By           string
+	Requesters           []string // who may decide; none is everybody
+	Status               ApprovalStatus
+	By                   string // who decided
 	Content              json.RawMessage
 	CreatedAt, DecidedAt time.Time
 }
 
-func request(a runengine.Approval) Request {
-	return Request{a.ID, a.Run, a.Step, a.Prompt, a.Requesters, a.Status, a.Actor, a.Content, a.CreatedAt, a.DecidedAt}
+func approvalRequest(a runengine.Approval) ApprovalRequest {
+	return ApprovalRequest{a.ID, a.Run, a.Step, a.Prompt, a.Requesters, ApprovalStatus(a.Status), a.Actor, a.Content, a.CreatedAt, a.DecidedAt}
 }
 
-// Requests returns what is to be decided in a run, or was; "" is in all of them, of what is
-// pending.
-func Requests(ctx context.Context, d holdfast.Doer, run string) ([]Request, error) {
-	status := ""
+// ApprovalRequests iterates over the approval requests of a run. With run "" it iterates over those of all runs that
+// await a decision.
+func ApprovalRequests(ctx context.Context, d holdfast.Doer, run string) iter.Seq2[ApprovalRequest, error] {
+	var status ApprovalStatus
 	if run == "" {
-		status = "pending"
+		status = AwaitingDecision
 	}
-	all, err := runengine.Approvals(ctx, store.DoerOf(d), status, run, "", 1000)
-	out := make([]Request, len(all))
-	for i, a := range all {
-		out[i] = request(a)
-	}
-	return out, err
+	return store.Seq(func(after runengine.Approval, limit int) ([]runengine.Approval, error) {
+		return runengine.Approvals(ctx, store.DoerOf(d), string(status), run, after.ID, limit)
+	}, approvalRequest)
 }
 
-// Decision is a decision: approved, rejected or edited.
+// Decision decides an approval request.
 type Decision struct {
-	Decision string
-	By       string // who decides
-	As       string // on behalf of which requester
-	Content  any
+	Status  ApprovalStatus // [Approved], [Rejected] or [Edited]
+	By      string         // who decides
+	As      string         // the requester on whose behalf
+	Content any
 }
 
-// Decide decides what an approval asks for. The first decision counts: any other is
-// [holdfast.ErrConflict], and so is one that comes too late. Who may not is told
-// [holdfast.ErrForbidden].
-func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision) (Request, error) {
-	x := runengine.Decision{Decision: v.Decision, Actor: v.By, May: func(requesters []string) error {
-		for _, r := range requesters {
-			if r == v.As {
-				return nil
-			}
-		}
-		if len(requesters) == 0 {
+// Decide decides an approval request. The first decision counts: a different or late one returns
+// [holdfast.ErrConflict], and a requester that the request does not name gets [holdfast.ErrForbidden].
+func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision) (ApprovalRequest, error) {
+	x := runengine.Decision{Decision: string(v.Status), Actor: v.By, May: func(requesters []string) error {
+		if len(requesters) == 0 || slices.Contains(requesters, v.As) {
 			return nil
 		}
-		return fault.New(fault.Forbidden, "the approval %q is not for the requester %q to decide", approval, v.As).With("requesters", requesters)
+		return fault.New(fault.Forbidden, "requester %q may not decide approval %q; allowed: %s", v.As, approval, strings.Join(requesters, ", ")).With("requesters", requesters)
 	}}
 	if v.Content != nil {
 		var err error
 		if x.Content, err = json.Marshal(v.Content); err != nil {
-			return Request{}, fault.New(fault.Validation, "the content cannot be kept as JSON: %v", err)
+			return ApprovalRequest{}, fault.New(fault.Validation, "the content cannot be encoded as JSON: %v", err)
 		}
 	}
 	a, err := runengine.Decide(ctx, store.DoerOf(d), approval, x)
-	return request(a), err
+	return approvalRequest(a), err
 }
 
 // Cancel cancels a run. While somebody works on a step of it, the cancel is only noted, and
@@ -348,12 +359,15 @@ func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
 	}
 }
 
-// List returns runs, the newest first, of a status and of a definition; "" is any.
-func List(ctx context.Context, d holdfast.Doer, status, definition string, limit int) ([]Run, error) {
-	all, err := runengine.List(ctx, store.DoerOf(d), runengine.Filter{Status: status, Definition: definition}, "", limit)
-	out := make([]Run, len(all))
-	for i, r := range all {
-		out[i] = public(r)
-	}
-	return out, err
+// Filter selects runs. The zero value selects all.
+type Filter struct {
+	Status     Status
+	Definition string // "name@version"
+}
+
+// List iterates over runs, the newest first.
+func List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Run, error] {
+	return store.Seq(func(after runengine.Run, limit int) ([]runengine.Run, error) {
+		return runengine.List(ctx, store.DoerOf(d), runengine.Filter{Status: string(f.Status), Definition: f.Definition}, after.ID, limit)
+	}, public)
 }

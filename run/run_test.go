@@ -24,8 +24,8 @@ func over(t *testing.T, hf *holdfast.Engine, id, status string) run.Run {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	r, err := run.Await(ctx, hf, id)
-	if err != nil || r.Status != status {
-		steps, _ := run.Steps(t.Context(), hf, id)
+	if err != nil || string(r.Status) != status {
+		steps, _ := holdfast.Collect(run.Steps(t.Context(), hf, id))
 		t.Fatalf("the run is %s (%s), wanted %s: %v\n%+v", r.Status, r.Error, status, err, steps)
 	}
 	return r
@@ -59,18 +59,18 @@ func TestARunFromStartToEnd(t *testing.T) {
 		if err := run.Send(ctx, hf, r.ID, "payment", "s1", order{"o1", 700}); err != nil {
 			t.Fatal(err)
 		}
-		var asked []run.Request
+		var asked []run.ApprovalRequest
 		testkit.Eventually(t, "the approval is asked for", func() bool {
-			asked, err = run.Requests(ctx, hf, r.ID)
+			asked, err = holdfast.Collect(run.ApprovalRequests(ctx, hf, r.ID))
 			return err != nil || len(asked) == 1
 		})
 		if err != nil || asked[0].Prompt != "Close o1?" {
 			t.Fatalf("%+v, %v", asked, err)
 		}
-		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Decision: "approved", By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
+		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
 			t.Errorf("a clerk decided: %v", err)
 		}
-		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Decision: "approved", By: "ann", As: "manager"}); err != nil {
+		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "ann", As: "manager"}); err != nil {
 			t.Fatal(err)
 		}
 		end := over(t, hf, r.ID, "COMPLETED")
@@ -78,7 +78,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 		if err := json.Unmarshal(end.Output, &output); err != nil || output != "closed with 700" {
 			t.Errorf("the output is %s, %v", end.Output, err)
 		}
-		if steps, err := run.Steps(ctx, hf, r.ID); err != nil || steps[2].Name != "remind" || steps[2].Visit != 2 || steps[4].Name != "pause" {
+		if steps, err := holdfast.Collect(run.Steps(ctx, hf, r.ID)); err != nil || steps[2].Name != "remind" || steps[2].Visit != 2 || steps[4].Name != "pause" {
 			t.Errorf("%+v, %v", steps, err)
 		}
 		again, created, err := def.Start(ctx, hf, order{"o1", 500}, run.Key("k"))

@@ -29,8 +29,8 @@ type bench struct {
 // simple is two tasks of workers, a signal, and an approval.
 func simple() *run.Definition {
 	return run.Define("simple", "1",
-		run.Remote("first", "w", run.Idempotent(), run.Tries(2, time.Second)),
-		run.Remote("second", "w", run.Idempotent(), run.Tries(1, time.Second)),
+		run.Remote("first", "w", run.Idempotent(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second})),
+		run.Remote("second", "w", run.Idempotent(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 1, Backoff: time.Second})),
 		run.Signal("told", "news", time.Hour),
 		run.Approval("ask", "Yes?", time.Hour),
 		run.Remote("last", "w", run.Idempotent()))
@@ -150,7 +150,7 @@ var to = map[string]func(b *bench){
 		b.complete(b.take())
 		b.ok(run.Send(b.ctx, b.e, b.id, "news", "n", 1))
 		b.tick()
-		_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Decision: "approved", By: "ann"})
+		_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved, By: "ann"})
 		b.ok(err)
 		b.tick()
 		b.complete(b.take())
@@ -304,7 +304,7 @@ func TestCancelRacesEverything(t *testing.T) {
 			return err
 		}, []string{"CANCELLED", "COMPLETED"}},
 		"approve": {"WAITING/approval", func(b *bench, _ *runengine.ClaimedStep) error {
-			_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Decision: "approved", By: "ann"})
+			_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved, By: "ann"})
 			if errors.Is(err, holdfast.ErrConflict) { // the run is cancelled
 				return nil
 			}

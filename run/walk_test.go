@@ -84,7 +84,7 @@ var byOthers = []move{
 	}},
 	{"signal", func(w *walk) error { return run.Send(w.ctx, w.e, w.id, "news", "", 1) }},
 	{"decide", func(w *walk) error {
-		v := run.Decision{Decision: []string{"approved", "rejected"}[w.rnd.IntN(2)], By: "x"}
+		v := run.Decision{Status: []run.ApprovalStatus{run.Approved, run.Rejected}[w.rnd.IntN(2)], By: "x"}
 		_, err := run.Decide(w.ctx, w.e, runengine.ApprovalID(w.id, "k", w.live().Step.Visit), v)
 		return err
 	}},
@@ -206,8 +206,8 @@ func (w *walk) open(l *runengine.ClaimedStep) bool {
 func randomFrom(first string) *run.Definition {
 	return run.Define("random-"+first, "1",
 		run.If("from", "input.cents > 0", first, "end"),
-		run.Remote("a", "w", run.Opaque(), run.Tries(2, time.Second), run.OnFailure("s")),
-		run.Remote("b", "w", run.Journaled(), run.Tries(2, time.Second)),
+		run.Remote("a", "w", run.Opaque(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second}), run.OnFailure("s")),
+		run.Remote("b", "w", run.Journaled(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second})),
 		run.Signal("s", "news", time.Hour, run.OnTimeout("k")),
 		run.Approval("k", "?", time.Hour),
 		run.Fire("f", "invoice", "i1", "close", "system"),

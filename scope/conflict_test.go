@@ -67,7 +67,7 @@ func TestExhausted(t *testing.T) {
 		for _, c := range []struct {
 			o    []scope.Option
 			want int
-		}{{nil, 4}, {[]scope.Option{scope.Retries(0)}, 4}, {[]scope.Option{scope.Retries(1)}, 2}, {[]scope.Option{scope.Retries(5)}, 6}} {
+		}{{nil, 4}, {[]scope.Option{scope.MaxAttempts(0)}, 4}, {[]scope.Option{scope.MaxAttempts(2)}, 2}, {[]scope.Option{scope.MaxAttempts(6)}, 6}} {
 			before, err := e.raw("u").Get(e.ctx)
 			e.ok(err)
 			s, calls, err := raced(e, other, 100, doubled, c.o...)
@@ -79,7 +79,7 @@ func TestExhausted(t *testing.T) {
 			e.ok(err)
 			e.like(now, fmt.Sprintf(`{"n":%d}`, 1+now.Version), before.Version+int64(c.want), false)
 		}
-		s, calls, err := raced(e, other, 7, doubled, scope.Retries(-1))
+		s, calls, err := raced(e, other, 7, doubled, scope.MaxAttempts(-1))
 		e.ok(err)
 		e.equal("calls without a limit", calls, 8)
 		e.equal("changed", s.Changed, true)
@@ -92,14 +92,14 @@ func TestExhausted(t *testing.T) {
 // TestRetriesOfAKind verifies that a kind's retries hold where a handle says nothing.
 func TestRetriesOfAKind(t *testing.T) {
 	dir := t.TempDir()
-	files, err := scope.InFiles(dir, scope.Kind{Name: "thing", Retries: 1})
+	files, err := scope.InFiles(dir, scope.Kind{Name: "thing", MaxAttempts: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := &env{T: t, ctx: freshWorkspace(), own: files, where: "files:" + dir}
 	other := e.other()
 	e.has("u", `{"n":1}`)
-	for o, want := range map[*scope.Option]int{nil: 2, new(scope.Retries(2)): 3} {
+	for o, want := range map[*scope.Option]int{nil: 2, new(scope.MaxAttempts(3)): 3} {
 		var options []scope.Option
 		if o != nil {
 			options = append(options, *o)

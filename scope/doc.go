@@ -29,7 +29,7 @@
 // Delete are made where the state is; those that wait at the same time are made in one
 // write, each with its own version. Atomic compares and swaps: it reads, has the function
 // decide, and writes if the version is still the one that was read, else it tries again
-// ([Retries]). Callers of one process stand in the queue first, so a process never races
+// ([MaxAttempts]). Callers of one process stand in the queue first, so a process never races
 // itself.
 //
 // What changes nothing writes nothing, and says so ([Snapshot].Changed): no version, no

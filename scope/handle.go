@@ -215,9 +215,9 @@ func (h *handle) atomic(ctx context.Context, f func(context.Context, []byte) ([]
 			if err != nil || !lost {
 				return got, err
 			}
-			if s.Retries >= 0 && attempt > s.Retries {
+			if s.MaxAttempts >= 0 && attempt >= s.MaxAttempts {
 				return got, opError{fault.New(fault.Concurrency,
-					"the %s scope %q was changed by others each of the %d times that this was tried: allow more retries, or use a verb that needs none", h.kind, h.id, attempt).
+					"the %s scope %q was changed by others each of the %d times that this was tried: raise MaxAttempts, or use a verb that needs none", h.kind, h.id, attempt).
 					With("attempts", attempt)}
 			}
 			if err := h.pause(ctx, attempt); err != nil {

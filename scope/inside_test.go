@@ -76,21 +76,21 @@ func newProgram() *program {
 			})
 			return p.once("step", err)
 		})
-	}, run.Transactional(), run.Tries(3, time.Millisecond)))
+	}, run.Transactional(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 3, Backoff: time.Millisecond})))
 	p.scans = batch.Define("scan", func(_ context.Context, i *batch.Item[int]) (int, error) {
 		i.Commit(func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := tallyIn(tx).SetRecord(ctx, "items", i.Key, i.Input)
 			return p.once("item", err)
 		})
 		return i.Input, nil
-	}, batch.Options{Backoff: func(int) time.Duration { return time.Millisecond }})
+	}, batch.Options{Retry: holdfast.RetryPolicy{Backoff: time.Millisecond}})
 	p.mails = stream.React("mails", stream.Select{Streams: "^letters$"}, func(_ context.Context, d *stream.Delivery) error {
 		d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := tallyIn(tx).Push(ctx, "events", d.Event.Name)
 			return p.once("event", err)
 		})
 		return nil
-	}, stream.Options{Backoff: stream.Backoff{Base: time.Millisecond}})
+	}, stream.Options{Retry: holdfast.RetryPolicy{Backoff: time.Millisecond}})
 	return p
 }
 

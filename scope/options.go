@@ -17,10 +17,10 @@ import (
 
 // What holds where nobody says otherwise.
 const (
-	DefaultBudget     = 30 * time.Second
-	DefaultRetries    = 3
-	DefaultRequestTTL = time.Hour
-	DefaultSessionTTL = 24 * time.Hour
+	DefaultBudget      = 30 * time.Second
+	DefaultMaxAttempts = 4
+	DefaultRequestTTL  = time.Hour
+	DefaultSessionTTL  = 24 * time.Hour
 )
 
 // Names of kinds that are known without being declared. Any other name is a kind too.
@@ -37,8 +37,8 @@ type Kind struct {
 	Name string
 	// Budget is how long a change may take, waiting and deciding; by default 30 seconds.
 	Budget time.Duration
-	// Retries is how often Atomic tries again after another was faster; by default 3.
-	Retries int
+	// MaxAttempts is the number of attempts of Atomic while other writers are faster, the first included; by default 4.
+	MaxAttempts int
 	// TTL is how long a scope lives after its last change; by default an hour for
 	// "request", a day for "session", and for ever else.
 	TTL time.Duration
@@ -51,9 +51,9 @@ type Option func(*settings)
 // than 0 no limit.
 func Budget(d time.Duration) Option { return func(s *settings) { s.Budget = d } }
 
-// Retries is how often Atomic tries again after another was faster. 0 is that of the kind,
-// less than 0 no limit but the budget.
-func Retries(n int) Option { return func(s *settings) { s.Retries = n } }
+// MaxAttempts is the number of attempts of Atomic while other writers are faster, the first included. 0 takes the
+// kind's value; a negative number means no limit but the budget.
+func MaxAttempts(n int) Option { return func(s *settings) { s.MaxAttempts = n } }
 
 // TTL is how long the scope lives after a change made with this handle. 0 is that of the
 // kind, less than 0 for ever.
@@ -120,7 +120,7 @@ func (h *state) settle(kind string, s settings) settings {
 	k := h.kinds[kind]
 	h.mu.Unlock()
 	s.Budget = cmp.Or(s.Budget, k.Budget, DefaultBudget)
-	s.Retries = cmp.Or(s.Retries, k.Retries, DefaultRetries)
+	s.MaxAttempts = cmp.Or(s.MaxAttempts, k.MaxAttempts, DefaultMaxAttempts)
 	ttl := time.Duration(-1)
 	switch kind {
 	case Request:

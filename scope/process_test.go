@@ -110,7 +110,7 @@ func changed(ctx context.Context, ledgers func(string, ...scope.Option) scope.Sc
 	case "push":
 		return ledgers(how).Push(ctx, "items", item)
 	case "always":
-		return ledgers(how, patient, scope.Retries(-1)).Atomic(ctx, add)
+		return ledgers(how, patient, scope.MaxAttempts(-1)).Atomic(ctx, add)
 	}
 	return ledgers(how, patient).Atomic(ctx, add)
 }

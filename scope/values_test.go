@@ -275,7 +275,7 @@ func TestTransactionsInTheLine(t *testing.T) {
 		_, err := e.raw("late").Inc(e.ctx, "n", 1)
 		e.ok(err)
 		e.refused(scope.Update(e.ctx, e.hf, "", "u", nil), fault.Validation)
-		for _, o := range []scope.Option{scope.ExpectVersion(0), scope.Absent(), scope.TTL(time.Hour), scope.Retries(1), scope.By("ann")} {
+		for _, o := range []scope.Option{scope.ExpectVersion(0), scope.Absent(), scope.TTL(time.Hour), scope.MaxAttempts(1), scope.By("ann")} {
 			e.refused(scope.Update(e.ctx, e.hf, "thing", "u", nil, o), fault.Validation)
 		}
 	}, "sqlite", "postgres")

@@ -21,12 +21,11 @@ type foldOptions struct {
 
 const defaultAttempts = 10
 
-// Attempts is how often Do tries where others are faster, the first time
-// included; the default is 10.
-func Attempts(n int) FoldOption {
+// MaxAttempts is the number of attempts of Do while other writers are faster, the first included; the default is 10.
+func MaxAttempts(n int) FoldOption {
 	return func(o *foldOptions) {
 		if n < 1 {
-			o.fail(fault.New(fault.Validation, "Attempts is at least 1, and it is %d", n))
+			o.fail(fault.New(fault.Validation, "MaxAttempts must be at least 1, got %d", n))
 		}
 		o.attempts = n
 	}

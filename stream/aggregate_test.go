@@ -115,7 +115,7 @@ func meddle(t *testing.T, hf *holdfast.Engine, statement string, args ...any) {
 // that each decision was made on the state that it was appended to.
 func TestRacingDosNeverBreakAnInvariant(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		purses := stream.Fold("purse-", foldPurse, stream.Attempts(1000), stream.SnapshotEvery(4, "1"))
+		purses := stream.Fold("purse-", foldPurse, stream.MaxAttempts(1000), stream.SnapshotEvery(4, "1"))
 		const amount, each = 100, 5
 		mustDo(t, purses, hf, "a", add(amount))
 		var taken atomic.Int64
@@ -173,7 +173,7 @@ func TestRacingDosNeverBreakAnInvariant(t *testing.T) {
 // decides as often as it may, writes nothing, and says so.
 func TestDoGivesUpAfterItsAttempts(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		purses := stream.Fold("purse-", foldPurse, stream.Attempts(3))
+		purses := stream.Fold("purse-", foldPurse, stream.MaxAttempts(3))
 		decided := 0
 		_, err := purses.Do(t.Context(), hf, "a", func(p purse) ([]stream.Event, error) {
 			if p.Balance != decided {
@@ -429,7 +429,7 @@ func TestFoldRefusesMistakesInWiring(t *testing.T) {
 	for name, declare := range map[string]func(){
 		"no function":          func() { stream.Fold[int]("a", nil) },
 		"prefix":               func() { foldOf[int]("a\n") },
-		"attempts":             func() { foldOf[int]("a", stream.Attempts(0)) },
+		"attempts":             func() { foldOf[int]("a", stream.MaxAttempts(0)) },
 		"every":                func() { foldOf[int]("a", stream.SnapshotEvery(0, "1")) },
 		"no codec":             func() { foldOf[int]("a", stream.SnapshotEvery(1, "")) },
 		"codec with a slash":   func() { foldOf[int]("a", stream.SnapshotEvery(1, "a/1")) },

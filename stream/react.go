@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -27,17 +28,14 @@ type Select struct {
 type Options struct {
 	// FromNow leaves out what is there when the reaction is first registered.
 	FromNow bool
-	// Retries is how often an event is tried again before the stream is
-	// blocked for the reaction; 0 is 3, [Never] is not at all.
-	Retries int
+	// Retry says how often an event is attempted before its stream is blocked for the reaction; by default 4 times.
+	Retry holdfast.RetryPolicy
 	// MaxCrashes is how many workers may die on a stream before it is blocked;
 	// 0 is 5.
 	MaxCrashes int
 	// SkipOnError skips an event that has failed for good, rather than block
 	// its stream. That it was skipped is recorded.
 	SkipOnError bool
-	// Backoff is the pause before an event is tried again.
-	Backoff Backoff
 	// Lease is how long a stream is held without a renewal; 0 is 10 seconds.
 	// A body may take longer: its hold is renewed.
 	Lease time.Duration
@@ -50,30 +48,6 @@ type Options struct {
 	// default one. It is served wherever it is registered.
 	Workspaces []string
 }
-
-// Never is for [Options.Retries]: an event is not tried again.
-const Never = -1
-
-// Backoff is the pause before an event is tried again. The zero value is
-// [Exponential] from a second to five minutes.
-type Backoff struct {
-	Kind BackoffKind
-	Base time.Duration // after the first failure
-	Max  time.Duration
-	// Steady leaves out the jitter, which makes each pause half to all of
-	// what it would be.
-	Steady bool
-}
-
-// BackoffKind is how the pauses grow.
-type BackoffKind string
-
-// The kinds of backoff.
-const (
-	Exponential BackoffKind = "exponential"
-	Linear      BackoffKind = "linear"
-	Fixed       BackoffKind = "fixed"
-)
 
 // Delivery is one event in the hands of a reaction.
 type Delivery struct {
@@ -122,7 +96,7 @@ type reaction struct {
 // Start registers the reaction.
 func (r *reaction) Start(ctx context.Context, e *holdfast.Engine) error {
 	h := &reactions.Handler{Definition: r.definition(), Timeout: r.o.Timeout, Body: r.handle}
-	if err := errors.Join(h.Check(), reactions.CheckName(h.Name)); err != nil {
+	if err := errors.Join(r.checkRetry(), h.Check(), reactions.CheckName(h.Name)); err != nil {
 		return err
 	}
 	if err := engine.Of(e).Reactions().Add(h); err != nil {
@@ -144,21 +118,33 @@ func (r *reaction) handle(ctx context.Context, d *reactions.Delivery) error {
 	return r.body(ctx, &Delivery{Event: public(d.Event), Attempt: d.Attempt, Operation: d.Lease.Operation(d.Event.Version), inner: d})
 }
 
-// definition is the reaction as it is kept, with its defaults filled in.
+// checkRetry refuses a policy that a reaction cannot store.
+func (r *reaction) checkRetry() error {
+	p := r.o.Retry
+	switch {
+	case p.MaxAttempts < 0 || p.Backoff < 0 || p.MaxBackoff < 0:
+		return fault.New(fault.Validation, "reaction %q: MaxAttempts, Backoff and MaxBackoff must not be negative", r.name)
+	case p.Multiplier != 0 && p.Multiplier != 1 && p.Multiplier != 2:
+		return fault.New(fault.Validation, "reaction %q: Multiplier must be 1 or 2, got %g", r.name, p.Multiplier)
+	}
+	return nil
+}
+
+// definition returns the reaction as it is stored, with its defaults filled in.
 func (r *reaction) definition() reactions.Definition {
 	d := reactions.Definition{Name: r.name, Events: r.sel.Events, Streams: r.sel.Streams, FromNow: r.o.FromNow, Options: reactions.DefaultOptions()}
-	d.MaxRetries = cmp.Or(r.o.Retries, d.MaxRetries)
-	if r.o.Retries == Never {
-		d.MaxRetries = 0
+	p := r.o.Retry
+	if p.MaxAttempts > 0 {
+		d.MaxRetries = p.MaxAttempts - 1
 	}
 	d.MaxCrashes = cmp.Or(r.o.MaxCrashes, d.MaxCrashes)
 	d.BlockOnError, d.Priority, d.Program = !r.o.SkipOnError, r.o.Priority, true
 	d.Lease = cmp.Or(r.o.Lease, d.Lease)
-	b := r.o.Backoff
-	d.Backoff.Kind = cmp.Or(string(b.Kind), d.Backoff.Kind)
-	d.Backoff.Base = cmp.Or(b.Base, d.Backoff.Base)
-	d.Backoff.Max = max(cmp.Or(b.Max, d.Backoff.Max), d.Backoff.Base)
-	d.Backoff.Steady = b.Steady
+	if p.Multiplier == 1 {
+		d.Backoff.Kind = "fixed"
+	}
+	d.Backoff.Base = cmp.Or(p.Backoff, d.Backoff.Base)
+	d.Backoff.Max = max(cmp.Or(p.MaxBackoff, d.Backoff.Max), d.Backoff.Base)
 	return d
 }
 

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -52,15 +53,12 @@ type Repaired struct {
 	Pending []Position
 }
 
-// Query returns where reactions stand, in the order of their names and streams:
-// those that come after the given position, up to limit. more says that there
-// are others.
-func Query(ctx context.Context, d holdfast.Doer, f Filter, after Position, limit int) (all []Position, more bool, err error) {
-	if limit <= 0 {
-		limit = 1000
-	}
-	found, more, err := reactions.Query(ctx, store.DoerOf(d), f.inner(), reactions.Position{Reaction: after.Reaction, Stream: after.Stream}, limit)
-	return positions(found), more, err
+// Positions iterates over the positions of reactions, ordered by reaction and stream.
+func Positions(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Position, error] {
+	return store.Seq(func(after reactions.Position, limit int) ([]reactions.Position, error) {
+		all, _, err := reactions.Query(ctx, store.DoerOf(d), f.inner(), after, limit)
+		return all, err
+	}, position)
 }
 
 // Unblock lets blocked reactions go on where they stopped.
@@ -104,9 +102,13 @@ func (f Filter) inner() reactions.Filter {
 func positions(all []reactions.Position) []Position {
 	out := make([]Position, len(all))
 	for i, p := range all {
-		out[i] = Position{Reaction: p.Reaction, Stream: p.Stream, Watermark: Version(p.Watermark), Due: Version(p.Due), Head: Version(p.Head),
-			Failures: p.Failures, Crashes: p.Crashes, LostHandOuts: p.Lost, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
-			Holder: p.Holder, Until: p.Until, DueAt: p.DueAt, Generation: p.Generation, ResetRequested: p.ResetRequested}
+		out[i] = position(p)
 	}
 	return out
+}
+
+func position(p reactions.Position) Position {
+	return Position{Reaction: p.Reaction, Stream: p.Stream, Watermark: Version(p.Watermark), Due: Version(p.Due), Head: Version(p.Head),
+		Failures: p.Failures, Crashes: p.Crashes, LostHandOuts: p.Lost, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
+		Holder: p.Holder, Until: p.Until, DueAt: p.DueAt, Generation: p.Generation, ResetRequested: p.ResetRequested}
 }

@@ -67,7 +67,9 @@ func scopeKind(text string) (k scope.Kind, err error) {
 		case "ttl":
 			k.TTL, err = limit(k.Name, what, value)
 		case "retries":
-			k.Retries, err = retries(k.Name, value)
+			if k.MaxAttempts, err = retries(k.Name, value); k.MaxAttempts > 0 {
+				k.MaxAttempts++ // the first attempt is no retry
+			}
 		default:
 			err = misuse("--scope-kind: %q of the kind %q is no setting: there are budget, retries and ttl", what, k.Name)
 		}

@@ -17,10 +17,10 @@ func TestKindsOfScopes(t *testing.T) {
 	}{
 		{nil, nil},
 		{[]string{"", " ; "}, nil},
-		{[]string{"cart:budget=5s,retries=10,ttl=48h"}, []scope.Kind{{Name: "cart", Budget: 5 * time.Second, Retries: 10, TTL: 48 * time.Hour}}},
+		{[]string{"cart:budget=5s,retries=10,ttl=48h"}, []scope.Kind{{Name: "cart", Budget: 5 * time.Second, MaxAttempts: 11, TTL: 48 * time.Hour}}},
 		{[]string{" my cart : ttl=1m30s , budget=1ms "}, []scope.Kind{{Name: "my cart", Budget: time.Millisecond, TTL: 90 * time.Second}}},
-		{[]string{"a:ttl=never", "b:budget=none;c:retries=none"}, []scope.Kind{{Name: "a", TTL: -1}, {Name: "b", Budget: -1}, {Name: "c", Retries: -1}}},
-		{[]string{"a:ttl=-5s,budget=-1h,retries=-7"}, []scope.Kind{{Name: "a", TTL: -1, Budget: -1, Retries: -1}}},
+		{[]string{"a:ttl=never", "b:budget=none;c:retries=none"}, []scope.Kind{{Name: "a", TTL: -1}, {Name: "b", Budget: -1}, {Name: "c", MaxAttempts: -1}}},
+		{[]string{"a:ttl=-5s,budget=-1h,retries=-7"}, []scope.Kind{{Name: "a", TTL: -1, Budget: -1, MaxAttempts: -1}}},
 	} {
 		got, err := parseKinds(c.texts)
 		if err != nil || !slices.Equal(got, c.want) {

@@ -25,7 +25,7 @@ type account struct {
 	seen    string // its status after a kill
 
 	history  []lifecycle.Event
-	attempts []lifecycle.Attempt
+	attempts []lifecycle.Refusal
 	status   string
 	receipt  string
 }

@@ -63,9 +63,9 @@ func (d *Demo) chases(ctx context.Context) error {
 			return err
 		}
 	}
-	var asked []run.Request
+	var asked []run.ApprovalRequest
 	err = await(ctx, func() (bool, error) {
-		asked, err = run.Requests(ctx, d.engine, r)
+		asked, err = holdfast.Collect(run.ApprovalRequests(ctx, d.engine, r))
 		return len(asked) == 1, err
 	})
 	if err == nil {
@@ -105,7 +105,7 @@ func (d *Demo) startTogether(ctx context.Context, id string) (string, error) {
 // decideTogether has some decide at once.
 func (d *Demo) decideTogether(ctx context.Context, approval string) error {
 	for _, err := range atOnce(deciders, func(i int) error {
-		_, err := run.Decide(ctx, d.engine, approval, run.Decision{Decision: "approved", By: fmt.Sprint("manager-", i+1), As: "manager"})
+		_, err := run.Decide(ctx, d.engine, approval, run.Decision{Status: run.Approved, By: fmt.Sprint("manager-", i+1), As: "manager"})
 		return err
 	}) {
 		switch {
@@ -122,7 +122,7 @@ func (d *Demo) decideTogether(ctx context.Context, approval string) error {
 func (d *Demo) auditChase(ctx context.Context, id string, end run.Run) error {
 	d.total.recorded.runs++
 	d.total.told.reminders += enoughReminders
-	steps, err := run.Steps(ctx, d.engine, end.ID)
+	steps, err := holdfast.Collect(run.Steps(ctx, d.engine, end.ID))
 	if err != nil {
 		return err
 	}

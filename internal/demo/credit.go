@@ -31,7 +31,7 @@ var errNoCredit = errors.New("the limit is reached")
 func (d *Demo) credits(ctx context.Context) error {
 	d.say("\n7. A scope: %d clerks note %d visits each of one customer, and each reserves %d of a credit of %d, at once; one takes too long.\n\n",
 		clerks, visits, reserve, limit)
-	state := scope.In[customer](d.engine, scope.User, d.run+"-customer", scope.Retries(-1))
+	state := scope.In[customer](d.engine, scope.User, d.run+"-customer", scope.MaxAttempts(-1))
 	won := make([]bool, clerks)
 	errs := atOnce(clerks, func(i int) (err error) {
 		won[i], err = serve(ctx, state)

@@ -37,7 +37,7 @@ func event(text, operation string, epoch int64) lifecycle.Event {
 func closedByOne() *account {
 	return &account{id: "1", bodies: 1, claims: 1, refused: 1, won: []string{"one"}, status: "closed",
 		told:     []string{"created", "claimed by one", "settled/close by one"},
-		attempts: []lifecycle.Attempt{{Code: "CLAIM_FAILED"}},
+		attempts: []lifecycle.Refusal{{Code: "CLAIM_FAILED"}},
 		history:  []lifecycle.Event{event("created", "", 0), event("claimed by one", "a", 1), event("settled/close by one", "a", 1)}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -84,7 +85,7 @@ func (d *Demo) closeFreed(ctx context.Context, a *account) error {
 
 // has says whether an invoice's history has an event.
 func (d *Demo) has(ctx context.Context, a *account, name string) (bool, error) {
-	all, err := d.invoices.History(ctx, d.engine, a.id, 0, 0)
+	all, err := holdfast.Collect(d.invoices.History(ctx, d.engine, a.id, 0))
 	return slices.ContainsFunc(all, func(e lifecycle.Event) bool { return e.Name == name }), err
 }
 

@@ -270,7 +270,7 @@ func TestADeadlockWithARebuildBlocksNothing(t *testing.T) {
 	}, func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := storetest.Exec(ctx, tx, `UPDATE sums SET n = 0`)
 		return err
-	}, stream.Options{Retries: stream.Never})
+	}, stream.Options{Retry: holdfast.RetryPolicy{MaxAttempts: 1}})
 	hf := s.node(t, p)
 	emit(t, hf, "s", "a")
 	<-applying
@@ -313,7 +313,7 @@ func TestADeadlockIsNoFailureOfTheEvent(t *testing.T) {
 		}
 		_, err := storetest.Exec(ctx, tx, deadlocks)
 		return err
-	}, func(context.Context, holdfast.Tx) error { return nil }, stream.Options{Retries: stream.Never})
+	}, func(context.Context, holdfast.Tx) error { return nil }, stream.Options{Retry: holdfast.RetryPolicy{MaxAttempts: 1}})
 	hf := s.node(t, p)
 	emit(t, hf, "s", "a")
 	at := standsSo(t, hf, "p", "s", "is handled or blocked", func(p stream.Position) bool { return p.Blocked || handled(0)(p) })

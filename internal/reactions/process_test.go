@@ -68,7 +68,7 @@ func reactInChild(db string, lease time.Duration) error {
 		return nil
 	}
 	hf, err := holdfast.Open(context.Background(), databaseAt(db), holdfast.Config{Log: slog.New(slog.DiscardHandler), SweepEvery: time.Hour},
-		stream.React("r", following, body, stream.Options{Lease: lease, MaxCrashes: maxDeaths, Backoff: lasting(time.Millisecond)}))
+		stream.React("r", following, body, stream.Options{Lease: lease, MaxCrashes: maxDeaths, Retry: lasting(0, time.Millisecond)}))
 	if err != nil {
 		return err
 	}
@@ -160,14 +160,14 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 			standsSo(t, next, "r", name, "is done", handled(1))
 		}
 		next.stop() // the epochs are the successor's, and nobody holds anything
-		before, _, err := stream.Query(context.Background(), hf, stream.Filter{}, stream.Position{}, 0)
+		before, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Signal(syscall.SIGCONT)
 		c.Tell("go on")
 		hears(c, "lost c", "lost p")
-		after, _, err := stream.Query(context.Background(), hf, stream.Filter{}, stream.Position{}, 0)
+		after, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{}))
 		if err != nil || !slices.Equal(before, after) {
 			t.Errorf("the late process changed something: %+v, %v, before %+v", after, err, before)
 		}
@@ -212,7 +212,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 			default:
 			}
 			_ = clock.Wait(context.Background(), 50*time.Millisecond) // leave the machine to the child
-			all, _, err := stream.Query(context.Background(), hf, stream.Filter{Reaction: "r"}, stream.Position{}, 0)
+			all, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{Reaction: "r"}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -292,7 +292,7 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 	asked, there := testlevel.Pick(30, 60, 60), testlevel.Pick(12, 25, 25)
 	t.Parallel()
 	each(t, func(t *testing.T, s site) {
-		options := stream.Options{Retries: 1000, Backoff: stream.Backoff{Kind: stream.Fixed, Base: time.Millisecond}}
+		options := stream.Options{Retry: holdfast.RetryPolicy{MaxAttempts: 1001, Backoff: time.Millisecond, Multiplier: 1}}
 		var nodes []*holdfast.Engine
 		parts := func() (all []holdfast.Part) {
 			for _, inside := range []bool{true, false} {
@@ -319,7 +319,7 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 		}
 		no := false
 		dwindles(t, "streams have events left", func() int {
-			all, _, err := stream.Query(context.Background(), hf, stream.Filter{Blocked: &no}, stream.Position{}, 0)
+			all, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{Blocked: &no}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -95,7 +95,7 @@ func emit(t testing.TB, d holdfast.Doer, name string, events ...string) {
 // positionOf is where a reaction stands on a stream; nil if nowhere yet.
 func positionOf(t testing.TB, d holdfast.Doer, reaction, name string) *stream.Position {
 	t.Helper()
-	all, _, err := stream.Query(context.Background(), d, stream.Filter{Reaction: reaction, Streams: []string{name}}, stream.Position{}, 2)
+	all, err := holdfast.Collect(stream.Positions(context.Background(), d, stream.Filter{Reaction: reaction, Streams: []string{name}}))
 	if err != nil {
 		t.Fatalf("query: %v", err)
 	}
@@ -184,8 +184,9 @@ func (y *diary) of(name string) (versions []stream.Version, attempts []int, oper
 	return versions, attempts, operations
 }
 
-func lasting(pause time.Duration) stream.Backoff {
-	return stream.Backoff{Kind: stream.Fixed, Base: pause, Max: pause, Steady: true}
+// lasting is a policy whose pauses do not grow; 0 attempts is the default.
+func lasting(attempts int, pause time.Duration) holdfast.RetryPolicy {
+	return holdfast.RetryPolicy{MaxAttempts: attempts, Backoff: pause, Multiplier: 1, MaxBackoff: pause}
 }
 
 // Verifies that an event that failed is tried again by itself, not before its
@@ -204,17 +205,18 @@ func TestAFailureIsTriedAgainByTheDatabasesTime(t *testing.T) {
 				return errors.New("not yet")
 			}
 			return nil
-		}, stream.Options{Backoff: lasting(time.Hour)})
+		}, stream.Options{Retry: lasting(0, time.Hour)})
 		hf = openNode(t, databaseAt(db), briskly, part)
 		emit(t, hf, "s", "e")
 		hf.start(t)
 		for n := 1; n <= 2; n++ {
 			p := standsSo(t, hf, "r", "s", "has failed", func(p stream.Position) bool { return p.Failures == n && p.Holder == "" })
 			due.Store(p.DueAt.UnixMilli())
-			if in := p.DueAt.Sub(databaseTime(t, hf.Engine)); in < 59*time.Minute || in > time.Hour || p.Failing != 0 || p.Error != "not yet" {
+			in := p.DueAt.Sub(databaseTime(t, hf.Engine))
+			if in < 29*time.Minute || in > time.Hour || p.Failing != 0 || p.Error != "not yet" {
 				t.Errorf("after %d failures it is due in %s: %+v", n, in, p)
 			}
-			holdfasttest.Advance(t, hf.Engine, 58*time.Minute)
+			holdfasttest.Advance(t, hf.Engine, in-2*time.Minute)
 			early := takeByHand(t, hf, "r")
 			if len(early) != 0 {
 				t.Fatalf("it could be taken two minutes early: %+v", early[0])
@@ -287,7 +289,7 @@ func TestHowABodyEnds(t *testing.T) {
 			return nil
 		}
 		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{}, body,
-			stream.Options{Retries: 2, Backoff: lasting(time.Millisecond)}))
+			stream.Options{Retry: lasting(3, time.Millisecond)}))
 		bad := []string{"throws", "panics", "final", "silent", "later"}
 		for i := range 20 {
 			emit(t, hf, fmt.Sprint("fine-", i), "a", "b", "c")
@@ -362,7 +364,7 @@ func TestSkipOnErrorGoesOnAndTells(t *testing.T) {
 				return errors.New("no")
 			}
 			return nil
-		}, stream.Options{SkipOnError: true, Retries: 1, Backoff: lasting(time.Millisecond)}))
+		}, stream.Options{SkipOnError: true, Retry: lasting(2, time.Millisecond)}))
 		emit(t, hf, "s", "a", "b", "c")
 		p := standsSo(t, hf, "r", "s", "is done", handled(2))
 		versions, attempts, _ := y.of("s")
@@ -392,7 +394,7 @@ func TestAFailureKeepsWhatWentBefore(t *testing.T) {
 						return errors.New("no")
 					}
 					return nil
-				}, stream.Options{Retries: 2, Backoff: lasting(20 * time.Millisecond)}))
+				}, stream.Options{Retry: lasting(3, 20*time.Millisecond)}))
 				var seen []string // one stream, so one at a time
 				engine.Of(hf).Reactions().Trace = func(c reactions.TraceEvent) {
 					if c.What == "failed" {
@@ -547,7 +549,7 @@ func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 						return closure()
 					})
 					return nil
-				}, stream.Options{Backoff: lasting(time.Millisecond)}))
+				}, stream.Options{Retry: lasting(0, time.Millisecond)}))
 				emit(t, hf, "s", "a", "b")
 				p := standsSo(t, hf, "r", "s", "is done", handled(1))
 				if p.Failures != 0 || p.Crashes != 0 || p.Blocked {
@@ -725,7 +727,7 @@ func TestAWorkerOutlivesItsServer(t *testing.T) {
 		<-*gate.Load()
 		d.WriteTx(writeOut(d, "w"))
 		return nil
-	}, stream.Options{Lease: 2 * time.Second, Retries: 1000, Backoff: lasting(10 * time.Millisecond)}))
+	}, stream.Options{Lease: 2 * time.Second, Retry: lasting(1001, 10*time.Millisecond)}))
 	const streams, each = 8, 40
 	for _, mode := range []string{"fast", "immediate"} {
 		shut := make(chan struct{})
@@ -894,7 +896,7 @@ func TestAnOutageIsNoFailureOfItsEvent(t *testing.T) {
 		hf := startNode(t, store.HandleDatabase(m), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 			d.WriteTx(writeOut(d, "w"))
 			return nil
-		}, stream.Options{Retries: stream.Never, Backoff: lasting(time.Millisecond)}))
+		}, stream.Options{Retry: lasting(1, time.Millisecond)}))
 		emit(t, hf, "s", "a")
 		p := standsSo(t, hf, "r", "s", "comes to an end", func(p stream.Position) bool { return p.Blocked || handled(0)(p) })
 		if p.Blocked {
@@ -903,13 +905,30 @@ func TestAnOutageIsNoFailureOfItsEvent(t *testing.T) {
 	})
 }
 
-// TestSteadyAloneIsKept verifies that a reaction registers Backoff{Steady: true},
-// with all else left at its default, as steady.
-func TestSteadyAloneIsKept(t *testing.T) {
+// Properties: what a policy says is stored, and a zero field is the default; a policy that a reaction cannot store is
+// refused when the engine opens, and names the field.
+func TestARetryPolicyIsStored(t *testing.T) {
 	t.Parallel()
-	hf := openNode(t, databaseAt("sqlite:"+holdfasttest.SQLite(t)), briskly,
-		stream.React("r", stream.Select{}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{Backoff: stream.Backoff{Steady: true}}))
-	if got, err := reactions.Get(context.Background(), engine.Of(hf), "r"); err != nil || !got.Backoff.Steady {
-		t.Errorf("%+v, %v", got.Backoff, err)
+	react := func(p holdfast.RetryPolicy) holdfast.Part {
+		return stream.React("r", stream.Select{}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{Retry: p})
+	}
+	for p, want := range map[holdfast.RetryPolicy]string{
+		{}:               "3 exponential 1s 5m0s",
+		{MaxAttempts: 1}: "0 exponential 1s 5m0s",
+		{MaxAttempts: 9, Backoff: time.Minute, Multiplier: 2}: "8 exponential 1m0s 5m0s",
+		{Backoff: time.Hour}: "3 exponential 1h0m0s 1h0m0s",
+		{Backoff: time.Minute, Multiplier: 1, MaxBackoff: 7 * time.Minute}: "3 fixed 1m0s 7m0s",
+	} {
+		hf := openNode(t, databaseAt("sqlite:"+holdfasttest.SQLite(t)), briskly, react(p))
+		got, err := reactions.Get(context.Background(), engine.Of(hf), "r")
+		if have := fmt.Sprint(got.MaxRetries, " ", got.Backoff.Kind, " ", got.Backoff.Base, " ", got.Backoff.Max); err != nil || have != want {
+			t.Errorf("%+v is stored as %s, not %s (%v)", p, have, want, err)
+		}
+	}
+	for field, p := range map[string]holdfast.RetryPolicy{"Multiplier": {Multiplier: 3}, "MaxAttempts": {MaxAttempts: -1}, "Backoff": {Backoff: -1}, "MaxBackoff": {MaxBackoff: -1}} {
+		_, err := holdfast.Open(context.Background(), databaseAt("sqlite:"+holdfasttest.SQLite(t)), holdfast.Config{}, react(p))
+		if fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), field) {
+			t.Errorf("%+v: %v", p, err)
+		}
 	}
 }

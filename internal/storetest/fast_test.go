@@ -332,7 +332,7 @@ var moves = run.Define("moves", "1",
 		return map[string]int{"n": n}, run.Patch(ctx, map[string]any{"n": n})
 	}, run.Idempotent()),
 	run.If("choose", "state.n > 1", "fails", "last"),
-	run.Task("fails", func(context.Context, any) (int, error) { return 0, errors.New("it fails") }, run.Idempotent(), run.Tries(2, time.Millisecond)),
+	run.Task("fails", func(context.Context, any) (int, error) { return 0, errors.New("it fails") }, run.Idempotent(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Millisecond})),
 	run.Task("last", func(ctx context.Context, _ any) (string, error) {
 		return holdfast.Effect(ctx, "call", func(context.Context, string) (string, error) { return "over", nil })
 	}, run.Journaled()))
@@ -349,7 +349,7 @@ func moveScene(t *testing.T, p play) (told []string, first string) {
 			first = started.ID
 			continue
 		}
-		told = append(told, r.Status+" "+string(r.Output)+" "+r.Error+" "+fmt.Sprint(fault.CodeOf(err)))
+		told = append(told, string(r.Status)+" "+string(r.Output)+" "+r.Error+" "+fmt.Sprint(fault.CodeOf(err)))
 	}
 	return told, first
 }

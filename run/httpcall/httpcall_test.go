@@ -63,7 +63,7 @@ func (s *shop) heard() (keys, bodies []string) {
 }
 
 func def(version, method, url string, o ...run.StepOption) *run.Definition {
-	o = append(slices.Clip(o), run.Tries(2, time.Millisecond))
+	o = append(slices.Clip(o), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Millisecond}))
 	return run.Define("shop", version, run.Call("buy", method, url, o...))
 }
 
@@ -111,7 +111,7 @@ func TestCalls(t *testing.T) {
 				status = "uncertain"
 			}
 			keys, bodies := shop.heard()
-			if status != c.status || len(keys) != c.calls {
+			if string(status) != c.status || len(keys) != c.calls {
 				t.Errorf("%s: it is %s after %d calls (%s)", c.name, status, len(keys), step.Error)
 			}
 			for j, key := range keys {
@@ -131,7 +131,7 @@ func TestCalls(t *testing.T) {
 func ended(t *testing.T, e *holdfast.Engine, id string) run.Visit {
 	t.Helper()
 	for {
-		steps, err := run.Steps(t.Context(), e, id)
+		steps, err := holdfast.Collect(run.Steps(t.Context(), e, id))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,13 +47,12 @@ func (s *Stage) Whole(ctx context.Context, parts ...holdfast.Part) error {
 		return err
 	}
 	defer hf.Close()
-	open, err := lifecycle.Operations(ctx, hf, "", "", 0)
-	if err != nil {
-		return err
-	}
 	var found []string
-	for _, o := range open {
-		found = append(found, fmt.Sprintf("%s of %s is %s, after %d failures and %d deaths: %s", o.Step, o.Entity, o.Phase, o.Failures, o.Crashes, o.Error))
+	for o, err := range lifecycle.Operations(ctx, hf, "") {
+		if err != nil {
+			return err
+		}
+		found = append(found, fmt.Sprintf("%s of %s is %s, after %d failures and %d crashes: %s", o.Step, o.Entity, o.Phase, o.Failures, o.Crashes, o.Error))
 	}
 	s.Tell("no operation is left open, and none waits for a person", found)
 
