@@ -303,7 +303,7 @@ func TestHowABodyEnds(t *testing.T) {
 		for name, want := range map[string]struct {
 			runs  int
 			error string
-		}{"throws": {3, "no \uFFFD \uFFFD"}, "panics": {3, "panic: ouch"}, "final": {1, "wrapped: never"}, "silent": {3, "it failed and did not say why"}} {
+		}{"throws": {3, "no \uFFFD \uFFFD"}, "panics": {3, "panic: ouch"}, "final": {1, "wrapped: never"}, "silent": {3, "failed without an error message"}} {
 			p := standsSo(t, hf, "r", name, "is blocked", blocked)
 			versions, _, _ := y.of(name)
 			if len(versions) != want.runs+1 || slices.Contains(versions, 2) {
