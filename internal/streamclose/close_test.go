@@ -83,7 +83,7 @@ func TestRestartGoesOn(t *testing.T) {
 		add(t, hf, "s", 3)
 		for _, version := range []int64{1, 3, math.MaxInt64} {
 			_, err := restart(hf, "s", version, `{}`)
-			refused(t, err, fault.Concurrency, "at version 2", fmt.Sprint("covers version ", version), "make the snapshot anew")
+			refused(t, err, fault.Concurrency, "at version 2", fmt.Sprint("covers version ", version), "make a new snapshot")
 			if field(err, "expectedVersion") != version || field(err, "lastVersion") != int64(2) {
 				t.Errorf("got %v", err)
 			}
