@@ -133,7 +133,7 @@ func TestNothingIsFlippedWithoutItsWallet(t *testing.T) {
 		s.ok(err)
 		_, err = batchengine.Advance(ctx, engine.Of(s.e), store.Partition{})
 		s.code(err, fault.NotFound)
-		if b := s.get(); b.Over() || b.Flipped != 0 || b.Succeeded != 1 || !strings.Contains(b.Error, "there is no wallet") {
+		if b := s.get(); b.Over() || b.Flipped != 0 || b.Succeeded != 1 || !strings.Contains(b.Error, "does not exist") {
 			t.Fatalf("it is %+v", b)
 		}
 		s.rename("gone", "w")

@@ -63,7 +63,7 @@ type posted struct {
 	balance, version int64
 	negative         bool
 	delta            int64 // the delta that the reference posted before
-	moved            int64 // number of changed wallets; reading it makes the statement run the update
+	moved            int64 // number of updated wallets; selected so that the statement updates them
 }
 
 var (
