@@ -315,8 +315,8 @@ func TestAnItemIsGivenUpAndReturned(t *testing.T) {
 	})
 }
 
-// Verifies that an item is renewed and ended under its own epoch alone, and only until its hold
-// has run out, also where nobody has freed it yet.
+// TestAnItemIsItsHoldersAlone verifies that an item is renewed and ended under its own
+// epoch alone, and only until its hold has run out, also where nobody has freed it yet.
 func TestAnItemIsItsHoldersAlone(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		s.wallet(100)

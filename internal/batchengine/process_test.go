@@ -144,9 +144,9 @@ func start(t *testing.T, db string) *testkit.Child {
 	return testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 }
 
-// Verifies I13, from four processes with four callers each: whoever wins, no item is taken
-// behind a cancel of its batch in the batch's own history, and what was charged for what was
-// taken before it is refunded.
+// TestCancelRacesTheTakes verifies I13, from four processes with four callers each:
+// whoever wins, no item is taken behind a cancel of its batch in the batch's own
+// history, and what was charged for what was taken before it is refunded.
 func TestCancelRacesTheTakes(t *testing.T) {
 	eachAt(t, func(t *testing.T, s site, db string) {
 		ctx := t.Context()
@@ -204,7 +204,8 @@ func TestCancelRacesTheTakes(t *testing.T) {
 	})
 }
 
-// Verifies that credits and debits of four processes at once are added up exactly.
+// TestProcessesShareAWallet verifies that credits and debits of four processes at once
+// are added up exactly.
 func TestProcessesShareAWallet(t *testing.T) {
 	eachAt(t, func(t *testing.T, s site, db string) {
 		s.wallet(1000)
@@ -230,8 +231,8 @@ func TestProcessesShareAWallet(t *testing.T) {
 	})
 }
 
-// Verifies that an item whose workers are killed is charged once, is done by the next, and
-// counts their deaths.
+// TestKilledWorkersAreChargedOnce verifies that an item whose workers are killed is
+// charged once, is done by the next, and counts their deaths.
 func TestKilledWorkersAreChargedOnce(t *testing.T) {
 	eachAt(t, func(t *testing.T, s site, db string) {
 		s.wallet(25)

@@ -18,7 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
-// Verifies that many who take and settle at once do each item once, and count right.
+// TestManyWorkAtOnce verifies that many who take and settle at once do each item once,
+// and count right.
 func TestManyWorkAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		const items, workers = 300, 8
@@ -63,9 +64,9 @@ func TestManyWorkAtOnce(t *testing.T) {
 	})
 }
 
-// Verifies I10 and I14: of teardowns at once, with cancels, a result that is delivered
-// twice and items that are accepted meanwhile, each item is refunded once or accepted, and
-// the refund is of what was flipped.
+// TestTeardownsAtOnce verifies I10 and I14: of teardowns at once, with cancels, a result
+// that is delivered twice and items that are accepted meanwhile, each item is refunded
+// once or accepted, and the refund is of what was flipped.
 func TestTeardownsAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		ctx := t.Context()
@@ -117,8 +118,9 @@ func TestTeardownsAtOnce(t *testing.T) {
 	})
 }
 
-// Verifies that nothing is flipped, or given up, without the wallet that it is refunded to,
-// that the reason is shown, and that the teardown goes on once the wallet is there.
+// TestNothingIsFlippedWithoutItsWallet verifies that nothing is flipped, or given up,
+// without the wallet that it is refunded to, that the reason is shown, and that the
+// teardown goes on once the wallet is there.
 func TestNothingIsFlippedWithoutItsWallet(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		ctx := t.Context()
@@ -159,7 +161,8 @@ func (s site) exec(text string) {
 	}))
 }
 
-// Verifies that a check sees what is wrong with a batch, whatever it is.
+// TestTheCheckSeesWhatIsWrong verifies that a check sees what is wrong with a batch,
+// whatever it is.
 func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		s.wallet(100)
@@ -194,8 +197,9 @@ func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 	})
 }
 
-// Verifies that who ends an item under an epoch that is only just being given changes all of
-// it or nothing: on PostgreSQL the statement then waits, and sees rows of two ages.
+// TestAnEndMeetsATake verifies that who ends an item under an epoch that is only just
+// being given changes all of it or nothing: on PostgreSQL the statement then waits, and
+// sees rows of two ages.
 func TestAnEndMeetsATake(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		ctx := t.Context()
@@ -233,8 +237,8 @@ func TestAnEndMeetsATake(t *testing.T) {
 	})
 }
 
-// Verifies that batches that cannot pay, and batches that cannot be taken of, do not keep
-// others from being served.
+// TestPoorBatchesHoldUpNoOther verifies that batches that cannot pay, and batches that
+// cannot be taken of, do not keep others from being served.
 func TestPoorBatchesHoldUpNoOther(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		ctx := t.Context()
@@ -259,7 +263,8 @@ func TestPoorBatchesHoldUpNoOther(t *testing.T) {
 	})
 }
 
-// Verifies that a cleanup that is noted twice has its last look all the same.
+// TestACleanupIsNotedTwice verifies that a cleanup that is noted twice has its last look
+// all the same.
 func TestACleanupIsNotedTwice(t *testing.T) {
 	each(t, func(t *testing.T, s site) {
 		ctx := t.Context()

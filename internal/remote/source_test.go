@@ -187,8 +187,9 @@ func (f fake) Offer(context.Context, remote.Claim) (remote.Offer, error) {
 	}}, nil
 }
 
-// Verifies that each source is first in its turn, that a transaction takes of one of them alone, that what is held is told though a
-// later source fails, and that the documents of a claim are bounded.
+// TestOffersAreTakenInTurn verifies that each source is first in its turn, that a
+// transaction takes of one of them alone, that what is held is told though a later
+// source fails, and that the documents of a claim are bounded.
 func TestOffersAreTakenInTurn(t *testing.T) {
 	take := func(d store.Doer, limit int, all ...fake) (kinds []string, err error) {
 		var list []remote.Source

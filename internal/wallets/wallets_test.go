@@ -88,8 +88,8 @@ func TestAWallet(t *testing.T) {
 	})
 }
 
-// Verifies that many who add and take at once are added up exactly, each with its own
-// answer, and none goes below zero.
+// TestManyPostAtOnce verifies that many who add and take at once are added up exactly,
+// each with its own answer, and none goes below zero.
 func TestManyPostAtOnce(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		ctx := t.Context()
