@@ -228,7 +228,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 			return done == streams+1
 		})
 		p := positionOf(t, hf, "r", "poison")
-		if !p.Blocked || p.Watermark != 1 || p.Failing != 2 || p.Crashes != maxDeaths || p.Failures != 0 || !strings.Contains(p.Error, "died") {
+		if !p.Blocked || p.Watermark != 1 || p.Failing != 2 || p.Crashes != maxDeaths || p.Failures != 0 || !strings.Contains(p.Error, "crashed") {
 			t.Errorf("the poison is %+v", *p)
 		}
 		t.Logf("%d processes died", deaths)
