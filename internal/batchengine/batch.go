@@ -448,13 +448,13 @@ func Get(ctx context.Context, d store.Doer, id string) (Batch, error) {
 	return store.First(all, err, func() error { return missing(id) })
 }
 
-// List returns batches ordered by id, starting after the id after: those with a
+// List returns batches ordered by id, after the given id: those with a
 // status, or all ("").
 func List(ctx context.Context, d store.Doer, after, status string, limit int) ([]Batch, error) {
 	return listVerb.Do(ctx, d, listArgs{after, status, limit})
 }
 
-// Items returns items in order, starting after the number after: those in a state,
+// Items returns items in order, after the given number: those in a state,
 // or all ("").
 func Items(ctx context.Context, d store.Doer, id string, after int64, state string, limit int) ([]Item, error) {
 	return itemsVerb.Do(ctx, d, itemsArgs{id, after, state, limit})

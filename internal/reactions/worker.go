@@ -73,6 +73,7 @@ func (d *Delivery) Apply(ctx context.Context, tx *store.Tx) error {
 // after a pause, without counting a failure.
 type Snoozed struct{ After time.Duration }
 
+// Error returns the duration of the deferral.
 func (l *Snoozed) Error() string { return fmt.Sprintf("deferred for %s", l.After) }
 
 // TraceEvent is one step of a worker on a stream.

@@ -22,8 +22,8 @@ type Lost struct {
 }
 
 type lostArgs struct {
-	behind string `arg:"after"`
-	limit  int    `arg:"limit"`
+	after string `arg:"after"`
+	limit int    `arg:"limit"`
 }
 
 var lostVerb = store.VerbOf[lostArgs](store.Decl{Name: "handlers.lost", Lane: store.Read}, nil,
@@ -32,7 +32,7 @@ var lostVerb = store.VerbOf[lostArgs](store.Decl{Name: "handlers.lost", Lane: st
 	}))
 
 // LostHandOuts returns the work of the context's workspace whose hand-outs were
-// lost, ordered by place and starting after the place behind.
-func LostHandOuts(ctx context.Context, d store.Doer, behind string, limit int) ([]Lost, error) {
-	return lostVerb.Do(ctx, d, lostArgs{behind, limit})
+// lost, ordered by place, after the given place.
+func LostHandOuts(ctx context.Context, d store.Doer, after string, limit int) ([]Lost, error) {
+	return lostVerb.Do(ctx, d, lostArgs{after, limit})
 }

@@ -29,9 +29,9 @@ type Handler struct {
 }
 
 type listArgs struct {
-	name   string `arg:"name"`
-	behind string `arg:"after"`
-	limit  int    `arg:"limit"`
+	name  string `arg:"name"`
+	after string `arg:"after"`
+	limit int    `arg:"limit"`
 }
 
 var (
@@ -109,7 +109,7 @@ func Get(ctx context.Context, d store.Doer, name string) (Handler, error) {
 	return store.First(all, err, func() error { return fault.New(fault.NotFound, "there is no handler %q", name) })
 }
 
-// List returns handlers ordered by name, starting after the name behind.
-func List(ctx context.Context, d store.Doer, behind string, limit int) ([]Handler, error) {
-	return listVerb.Do(ctx, d, listArgs{behind: behind, limit: limit})
+// List returns handlers ordered by name, after the given name.
+func List(ctx context.Context, d store.Doer, after string, limit int) ([]Handler, error) {
+	return listVerb.Do(ctx, d, listArgs{after: after, limit: limit})
 }

@@ -110,12 +110,12 @@ func Get(ctx context.Context, d store.Doer, id string) (Wallet, error) {
 
 func missing(id string) error { return fault.New(fault.NotFound, "there is no wallet %q", id) }
 
-// List returns wallets ordered by id, starting after the id after.
+// List returns wallets ordered by id, after the given id.
 func List(ctx context.Context, d store.Doer, after string, limit int) ([]Wallet, error) {
 	return listVerb.Do(ctx, d, listArgs{after: after, limit: limit})
 }
 
-// Ledger returns the rows of a ledger in order, starting after the row after.
+// Ledger returns the rows of a ledger in order, after the given row.
 func Ledger(ctx context.Context, d store.Doer, id string, after int64, limit int) ([]Entry, error) {
 	return ledgerVerb.Do(ctx, d, ledgerArgs{id, after, limit})
 }

@@ -278,8 +278,8 @@ func Get(ctx context.Context, d store.Doer, id string) (Webhook, error) {
 	return r.hook, err
 }
 
-// List returns webhooks of the context's workspace ordered by id, starting after the id
-// after.
+// List returns webhooks of the context's workspace ordered by id, after
+// the given id.
 func List(ctx context.Context, d store.Doer, after string, limit int) ([]Webhook, error) {
 	return listVerb.Do(ctx, d, listArgs{after, min(max(limit, 1), maxListed)})
 }
