@@ -1,11 +1,11 @@
-// Package batchengine keeps items of work that are paid for, one by one, from a wallet.
+// Package batchengine runs batches: lists of work items, each paid for from a wallet.
 //
-// An item is held while somebody works on it. The first take of an item
-// reserves its cost, in the same transaction; success keeps it, giving up returns it, and
-// a cancel refunds exactly what was charged for what it marks as cancelled. The row of the
-// batch has the counts, and decides every race: nothing is taken of a batch once a cancel
-// is noted in it, and completion and cancel are conditional on each other there. A batch
-// is at its end when nothing of it is held, waits, or is to be cleaned: that comes last.
+// An item is leased while a worker works on it. The first take of an item charges
+// its cost in the same transaction. Success keeps the charge, giving up returns it,
+// and a cancel refunds exactly the charges of the items that it cancels. The row of
+// the batch has the counts and decides every race: no item is taken once a cancel is
+// recorded in it, and completion and cancel exclude each other there. A batch ends
+// last, when none of its items is leased, waits or has to be cleaned up.
 //
 // Every statement locks in the order wallet, batch, item.
 package batchengine
@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// The statuses of a batch.
+// Statuses of a batch.
 const (
 	Pending    = "PENDING"
 	Running    = "RUNNING"
@@ -35,13 +35,13 @@ const (
 	Completed  = "COMPLETED"
 )
 
-// Statuses are all of them.
+// Statuses are all statuses of a batch.
 var Statuses = []string{Pending, Running, Paused, Cancelling, Cancelled, Completed}
 
-// States are those of items.
+// States are all states of an item.
 var States = []string{"pending", "waiting", "running", "succeeded", "failed", "cancelled"}
 
-// Batch is a batch as it stands.
+// Batch is the current state of a batch.
 type Batch struct {
 	ID, Wallet, Handler, Status          string
 	MaxConcurrency, Attempts, MaxCrashes int64
@@ -57,16 +57,17 @@ type Batch struct {
 	CreatedAt, UpdatedAt                 time.Time
 }
 
-// Over says whether the batch is at its end.
+// Over reports whether the batch has ended.
 func (b Batch) Over() bool { return b.Status == Cancelled || b.Status == Completed }
 
-// Counts are how many items are in which state: each is in one of the first five, and
-// the accepted are some of the succeeded.
+// Counts is the number of items per state. Each item is in one of the first five;
+// the accepted items are some of the succeeded ones.
 type Counts struct {
 	Pending, Running, Succeeded, Failed, Cancelled, Accepted int64
 }
 
-// Counts counts the items. What was never taken is cancelled with the batch.
+// Counts returns the number of items per state. Items that were never taken count
+// as cancelled once the batch is.
 func (b Batch) Counts() Counts {
 	c := Counts{Pending: b.Items - b.Next + b.Waiting, Running: b.Running, Succeeded: b.Succeeded, Failed: b.Failed, Cancelled: b.Flipped, Accepted: b.Accepted}
 	if b.Status == Cancelled {
@@ -75,13 +76,13 @@ func (b Batch) Counts() Counts {
 	return c
 }
 
-// Item is an item as it stands. Decision is "accepted", "cancelled" or "".
+// Item is the current state of an item. Decision is "accepted", "cancelled" or "".
 type Item struct {
 	N                 int64
 	Key               string
 	Cost, Charged     int64
 	Failures, Crashes int64
-	Lost              int64 // hand-outs in a row of which nobody was heard
+	Lost              int64 // hand-outs in a row after which the holder never called
 	Epoch             int64
 	Holder            string
 	Until             time.Time
@@ -90,29 +91,29 @@ type Item struct {
 	Error             string
 }
 
-// Attempts counts how often the item was tried, a try that goes on included.
+// Attempts returns the number of attempts, a running one included.
 func (i Item) Attempts() int64 {
 	n := i.Failures + i.Crashes
-	if i.State == "running" || i.State == "succeeded" || i.State == "cancelled" && i.Epoch > n { // it was one of them
+	if i.State == "running" || i.State == "succeeded" || i.State == "cancelled" && i.Epoch > n { // an attempt that neither failed nor crashed
 		n++
 	}
 	return n
 }
 
-// Work is an item to be.
+// Work is an item to add.
 type Work struct {
 	Key   string
 	Cost  int64
 	Input []byte // JSON, or nil
 }
 
-// New is a batch to be.
+// New is a batch to create.
 type New struct {
 	ID             string        `arg:"batch"`
 	Wallet         string        `arg:"wallet"`
 	Handler        string        `arg:"handler"`
 	MaxConcurrency int64         `arg:"parallel"`
-	Attempts       int64         `arg:"attempts"` // tries that may fail, the first included
+	Attempts       int64         `arg:"attempts"` // maximum number of failed attempts
 	MaxCrashes     int64         `arg:"allowed"`
 	Timeout        time.Duration `arg:"timeout"`
 	Undo           bool          `arg:"undo"`
@@ -125,36 +126,35 @@ type New struct {
 const (
 	MaxConcurrency = 10000
 	MaxAttempts    = 100
-	MaxPage        = 10000 // items that are added at once
+	MaxPage        = 10000 // items per call
 	MaxTimeout     = 24 * time.Hour
-	// MaxCost is what an item costs at the most: the charges of millions of them fit into a
-	// number.
+	// MaxCost is the maximum cost of an item. The charges of millions of items then
+	// fit into 64 bits.
 	MaxCost = 1_000_000_000_000
 )
 
-// The defaults.
+// Defaults.
 const (
 	DefaultAttempts = 3
 	pageBytes       = 16 << 20
 )
 
-// Stream is the name of the stream that holds a batch's history.
+// Stream returns the name of a batch's history stream.
 func Stream(id string) string { return "$batch/" + id }
 
-// Topic is what a worker of a handler is woken by.
+// Topic returns the topic that wakes the workers of a handler.
 func Topic(handler string) string { return "batch/" + handler }
 
-// Made is what those are woken by who do the items of whatever handler, when there is
-// something new.
+// Made is the topic that wakes workers of any handler when there are new items.
 const Made = "batch-made"
 
-// Maintenance is what those are woken by who tear down and clean up.
+// Maintenance is the topic that wakes teardown and cleanup.
 const Maintenance = "batch-keeping"
 
-// Progress is what those are woken by who follow a batch.
+// Progress returns the topic that wakes the watchers of a batch.
 func Progress(id string) string { return "batch-progress/" + id }
 
-// CancelTopic is woken when a batch is to be cancelled.
+// CancelTopic returns the topic that is woken when a cancel of a batch is requested.
 func CancelTopic(id string) string { return "batch-cancelled/" + id }
 
 func row(id string) string { return "batch/" + id }
@@ -184,9 +184,9 @@ type addArgs struct {
 }
 
 type finalized struct {
-	applied, there bool
-	taken          int64
-	stranger       string
+	applied, exists bool
+	taken           int64
+	unknownKey      string
 }
 
 type finalizeArgs struct {
@@ -219,7 +219,7 @@ var (
 		store.Outcome(func(f *added) (*bool, []any) { return &f.applied, []any{&f.what, &f.added, &f.other} })).
 		RecoverWith(func(_ addArgs, m store.CommitProof) added {
 			var data struct{ Added int64 }
-			_ = json.Unmarshal(m.Data, &data) // it is ours
+			_ = json.Unmarshal(m.Data, &data) // written by Holdfast
 			return added{applied: true, added: data.Added}
 		}).
 		Wakes(func(a addArgs) []string { return []string{Topic(a.handler), Made, Progress(a.id)} }).
@@ -232,11 +232,11 @@ var (
 	resumeVerb   = moveVerb("batches.resume", "resumed")
 	finalizeVerb = store.VerbOf[finalizeArgs](store.Decl{Name: "batches.finalize", Events: store.HistoryEvents},
 		func(a finalizeArgs) []string { return []string{row(a.id)} },
-		store.Outcome(func(f *finalized) (*bool, []any) { return &f.applied, []any{&f.there, &f.taken, &f.stranger} })).
+		store.Outcome(func(f *finalized) (*bool, []any) { return &f.applied, []any{&f.exists, &f.taken, &f.unknownKey} })).
 		RecoverWith(func(_ finalizeArgs, m store.CommitProof) finalized {
 			var data struct{ Taken int64 }
-			_ = json.Unmarshal(m.Data, &data) // it is ours
-			return finalized{applied: true, there: true, taken: data.Taken}
+			_ = json.Unmarshal(m.Data, &data) // written by Holdfast
+			return finalized{applied: true, exists: true, taken: data.Taken}
 		}).
 		Wakes(func(a finalizeArgs) []string { return []string{Progress(a.id)} }).
 		Emits(func(a finalizeArgs) store.Emission { return emits(a.id, "itemsAccepted") })
@@ -250,10 +250,11 @@ var (
 
 type moveArgs struct {
 	id      string `arg:"batch"`
-	handler string // whose workers have something to do then
+	handler string // whose workers get work by the change
 }
 
-// moveVerb is a verb that moves the row of a batch, if it may be moved.
+// moveVerb returns a verb that changes the status of a batch if the transition is
+// allowed.
 func moveVerb(name string, names ...string) *store.Verb[moveArgs, bool] {
 	return store.VerbOf[moveArgs](store.Decl{Name: name, Events: store.HistoryEvents},
 		func(a moveArgs) []string { return []string{row(a.id)} },
@@ -289,7 +290,7 @@ func bit(yes bool) int64 {
 	return 0
 }
 
-// Create makes a batch; one that exists is [fault.Conflict].
+// Create creates a batch, or returns [fault.Conflict] if it exists.
 func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 	n.MaxConcurrency, n.Attempts, n.MaxCrashes = cmp.Or(n.MaxConcurrency, 1), cmp.Or(n.Attempts, DefaultAttempts), cmp.Or(n.MaxCrashes, lease.MaxCrashes)
 	n.Timeout = cmp.Or(n.Timeout, lease.Timeout)
@@ -307,7 +308,7 @@ func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 	case f.what == "missing":
 		return Batch{}, fault.New(fault.NotFound, "there is no wallet %q to pay the batch %q from", n.Wallet, n.ID).With("pointer", "/wallet")
 	case !f.applied:
-		return Batch{}, fault.New(fault.Conflict, "there is a batch %q already", n.ID).With("pointer", "/id")
+		return Batch{}, fault.New(fault.Conflict, "the batch %q exists already", n.ID).With("pointer", "/id")
 	}
 	if !n.Open && len(n.Items) == 0 {
 		if err := Close(ctx, d, n.ID); err != nil {
@@ -323,30 +324,29 @@ func (n New) check() error {
 	}
 	switch {
 	case n.MaxConcurrency < 1 || n.MaxConcurrency > MaxConcurrency:
-		return fault.New(fault.Validation, "parallel is 1 to %d: %d", MaxConcurrency, n.MaxConcurrency).With("pointer", "/parallel")
+		return fault.New(fault.Validation, "parallel must be between 1 and %d, got %d", MaxConcurrency, n.MaxConcurrency).With("pointer", "/parallel")
 	case n.Attempts < 1 || n.Attempts > MaxAttempts:
-		return fault.New(fault.Validation, "attempts are 1 to %d: %d", MaxAttempts, n.Attempts).With("pointer", "/attempts")
+		return fault.New(fault.Validation, "attempts must be between 1 and %d, got %d", MaxAttempts, n.Attempts).With("pointer", "/attempts")
 	case n.MaxCrashes < 1 || n.MaxCrashes > MaxAttempts:
-		return fault.New(fault.Validation, "maxDeaths is 1 to %d: %d", MaxAttempts, n.MaxCrashes).With("pointer", "/maxDeaths")
+		return fault.New(fault.Validation, "maxDeaths must be between 1 and %d, got %d", MaxAttempts, n.MaxCrashes).With("pointer", "/maxDeaths")
 	case n.Timeout < time.Millisecond || n.Timeout > MaxTimeout:
-		return fault.New(fault.Validation, "the timeout of an item is a millisecond to %s: %s", MaxTimeout, n.Timeout).With("pointer", "/timeoutMs")
+		return fault.New(fault.Validation, "the timeout of an item must be between 1ms and %s, got %s", MaxTimeout, n.Timeout).With("pointer", "/timeoutMs")
 	}
 	return nil
 }
 
-// CheckID refuses what cannot name a batch: a stream's name and the references in a
-// ledger are made of it.
+// CheckID validates the id of a batch. Stream names and ledger references contain it.
 func CheckID(id string) error {
 	if strings.Contains(id, "/") {
-		return fault.New(fault.Validation, "a batch's id has no slash: %q", id).With("pointer", "/id")
+		return fault.New(fault.Validation, "a batch id must not contain a slash, got %q", id).With("pointer", "/id")
 	}
 	return strictjson.Text("id", id, events.MaxName)
 }
 
-// page writes items as the statements read them.
+// page returns the JSON form of items for the SQL statements.
 func page(items []Work) (string, error) {
 	if len(items) > MaxPage {
-		return "", fault.New(fault.PayloadTooLarge, "%d items are too many at once: add them in pages of %d to a batch that is open, and seal it then", len(items), MaxPage)
+		return "", fault.New(fault.PayloadTooLarge, "%d items are too many for one call: create an open batch, add pages of at most %d items, then seal it", len(items), MaxPage)
 	}
 	all := make([][3]any, len(items))
 	seen := make(map[string]int, len(items))
@@ -361,7 +361,7 @@ func page(items []Work) (string, error) {
 		}
 		seen[w.Key] = i
 		if w.Cost < 0 || w.Cost > MaxCost {
-			return "", fault.New(fault.Validation, "the item %q costs %d: a cost is 0 to %d", w.Key, w.Cost, int64(MaxCost)).With("pointer", at("cost"))
+			return "", fault.New(fault.Validation, "the cost of the item %q is %d: it must be between 0 and %d", w.Key, w.Cost, int64(MaxCost)).With("pointer", at("cost"))
 		}
 		if len(w.Input) == 0 {
 			w.Input = []byte("null")
@@ -370,7 +370,7 @@ func page(items []Work) (string, error) {
 			return "", fmt.Errorf("the input of the item %q: %w", w.Key, err)
 		}
 		if size += len(w.Input) + len(w.Key); size > pageBytes {
-			return "", fault.New(fault.PayloadTooLarge, "the items are more than %d bytes at once: add them in pages", pageBytes)
+			return "", fault.New(fault.PayloadTooLarge, "the items are larger than %d bytes together: add them in smaller pages", pageBytes)
 		}
 		all[i] = [3]any{w.Key, w.Cost, json.RawMessage(w.Input)}
 	}
@@ -378,8 +378,9 @@ func page(items []Work) (string, error) {
 	return string(text), err
 }
 
-// Add adds items to a batch that is open, and returns how many were new. Items that it
-// has already, just so, are left out: a page that is sent again adds nothing.
+// Add adds items to an open batch and returns the number of new items. Items that
+// the batch has already, with the same cost and input, are skipped, so a page that
+// is sent again adds nothing.
 func Add(ctx context.Context, d store.Doer, id string, items []Work) (int64, error) {
 	text, err := page(items)
 	if err != nil {
@@ -399,18 +400,18 @@ func Add(ctx context.Context, d store.Doer, id string, items []Work) (int64, err
 		}
 		return 0, refused(b, "takes no more items")
 	case f.what == "other":
-		return 0, fault.New(fault.Conflict, "the batch %q has an item %q already, with another cost or input: nothing was added", id, f.other).With("key", f.other)
+		return 0, fault.New(fault.Conflict, "the batch %q already has an item %q with another cost or input: nothing was added", id, f.other).With("key", f.other)
 	case f.what == "missing":
 		return 0, missing(id)
 	}
-	return 0, nil // it has them all
+	return 0, nil // the batch has all of them
 }
 
 func refused(b Batch, what string) error {
 	how := b.Status
 	switch {
 	case b.CancelRequested && !b.Over():
-		how += ", to be cancelled"
+		how += ", cancel requested"
 	case b.Sealed && !b.Over():
 		how += ", sealed"
 	}
@@ -419,7 +420,7 @@ func refused(b Batch, what string) error {
 
 func missing(id string) error { return fault.New(fault.NotFound, "there is no batch %q", id) }
 
-// Seal has nothing more added. Sealing again does nothing.
+// Seal closes a batch to further items. Sealing it again does nothing.
 func Seal(ctx context.Context, d store.Doer, id string) (Batch, error) {
 	if err := CheckID(id); err != nil {
 		return Batch{}, err
@@ -447,19 +448,20 @@ func Get(ctx context.Context, d store.Doer, id string) (Batch, error) {
 	return store.First(all, err, func() error { return missing(id) })
 }
 
-// List returns batches in the order of their ids, behind one of them: those of a status,
-// or all ("").
+// List returns batches ordered by id, after the given id: those with a
+// status, or all ("").
 func List(ctx context.Context, d store.Doer, after, status string, limit int) ([]Batch, error) {
 	return listVerb.Do(ctx, d, listArgs{after, status, limit})
 }
 
-// Items returns items in their order, behind one of them: those in a state, or all ("").
+// Items returns items in order, after the given number: those in a state,
+// or all ("").
 func Items(ctx context.Context, d store.Doer, id string, after int64, state string, limit int) ([]Item, error) {
 	return itemsVerb.Do(ctx, d, itemsArgs{id, after, state, limit})
 }
 
-// Finalize accepts items that have succeeded: those named, or all. None, once a cancel is
-// requested or the batch is at its end.
+// Finalize accepts succeeded items, the named ones or all, and returns their
+// number. It accepts none once a cancel is requested or the batch has ended.
 func Finalize(ctx context.Context, d store.Doer, id string, keys []string) (int64, error) {
 	if err := CheckID(id); err != nil {
 		return 0, err
@@ -472,17 +474,17 @@ func Finalize(ctx context.Context, d store.Doer, id string, keys []string) (int6
 	switch {
 	case err != nil || f.applied:
 		return f.taken, err
-	case !f.there:
+	case !f.exists:
 		return 0, missing(id)
-	case f.stranger != "":
-		return 0, fault.New(fault.NotFound, "the batch %q has no item %q: nothing was accepted", id, f.stranger).With("key", f.stranger)
+	case f.unknownKey != "":
+		return 0, fault.New(fault.NotFound, "the batch %q has no item %q: nothing was accepted", id, f.unknownKey).With("key", f.unknownKey)
 	}
 	return 0, nil
 }
 
-// Cancel cancels a batch. One of which nothing was taken is CANCELLED at once. Of any
-// other nothing starts any more, and it is torn down: accepted says that this goes on.
-// One that is COMPLETED is [fault.InvalidTransition].
+// Cancel cancels a batch. A batch without taken items is CANCELLED at once. For any
+// other batch no further item starts, and accepted reports that the teardown is in
+// progress. Cancel returns [fault.InvalidTransition] for a COMPLETED batch.
 func Cancel(ctx context.Context, d store.Doer, id string) (b Batch, accepted bool, err error) {
 	if err := CheckID(id); err != nil {
 		return b, false, err
@@ -496,7 +498,7 @@ func Cancel(ctx context.Context, d store.Doer, id string) (b Batch, accepted boo
 	return b, err == nil && b.Status != Cancelled, err
 }
 
-// Close ends a batch that has nothing left to do; of any other it does nothing.
+// Close ends a batch that has nothing left to do, and otherwise does nothing.
 func Close(ctx context.Context, d store.Doer, id string) error {
 	_, err := closeVerb.Do(ctx, d, moveArgs{id: id})
 	return err

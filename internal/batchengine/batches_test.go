@@ -18,18 +18,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
-// site is an engine with a batch.
-type site struct {
+// fixture is an engine with a batch.
+type fixture struct {
 	t *testing.T
 	e *holdfast.Engine
 }
 
-func each(t *testing.T, f func(*testing.T, site)) {
+func each(t *testing.T, f func(*testing.T, fixture)) {
 	t.Helper()
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) { f(t, site{t, e}) })
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) { f(t, fixture{t, e}) })
 }
 
-func (s site) wallet(points int64) {
+func (s fixture) wallet(points int64) {
 	s.t.Helper()
 	_, err := wallets.Put(s.t.Context(), engine.Of(s.e), "w", false)
 	if err == nil && points > 0 {
@@ -38,14 +38,14 @@ func (s site) wallet(points int64) {
 	s.ok(err)
 }
 
-func (s site) ok(err error) {
+func (s fixture) ok(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s site) code(err error, want fault.Code) {
+func (s fixture) code(err error, want fault.Code) {
 	s.t.Helper()
 	if fault.CodeOf(err) != want {
 		s.t.Fatalf("failed with %v, want %q", err, want)
@@ -59,7 +59,7 @@ func work(n int, cost int64) (all []batchengine.Work) {
 	return all
 }
 
-func (s site) create(n batchengine.New) batchengine.Batch {
+func (s fixture) create(n batchengine.New) batchengine.Batch {
 	s.t.Helper()
 	n.ID, n.Wallet, n.Handler = "b", "w", "h"
 	b, err := batchengine.Create(s.t.Context(), engine.Of(s.e), n)
@@ -67,14 +67,14 @@ func (s site) create(n batchengine.New) batchengine.Batch {
 	return b
 }
 
-func (s site) take(limit int) []batchengine.Taken {
+func (s fixture) take(limit int) []batchengine.Taken {
 	s.t.Helper()
 	all, err := batchengine.Take(s.t.Context(), engine.Of(s.e), batchengine.Ask{Handlers: []string{"h"}, Holder: "me", Limit: limit})
 	s.ok(err)
 	return all
 }
 
-func (s site) settle(all ...batchengine.Taken) {
+func (s fixture) settle(all ...batchengine.Taken) {
 	s.t.Helper()
 	for _, x := range all {
 		_, err := batchengine.Settle(s.t.Context(), engine.Of(s.e), x, []byte(`"done"`))
@@ -82,21 +82,21 @@ func (s site) settle(all ...batchengine.Taken) {
 	}
 }
 
-func (s site) get() batchengine.Batch {
+func (s fixture) get() batchengine.Batch {
 	s.t.Helper()
 	b, err := batchengine.Get(s.t.Context(), engine.Of(s.e), "b")
 	s.ok(err)
 	return b
 }
 
-func (s site) balance() int64 {
+func (s fixture) balance() int64 {
 	s.t.Helper()
 	w, err := wallets.Get(s.t.Context(), engine.Of(s.e), "w")
 	s.ok(err)
 	return w.Balance
 }
 
-func (s site) is(status string, want batchengine.Counts, charged, refunded, balance int64) {
+func (s fixture) is(status string, want batchengine.Counts, charged, refunded, balance int64) {
 	s.t.Helper()
 	b := s.get()
 	if b.Status != status || b.Counts() != want || b.Charged != charged || b.Refunded != refunded || s.balance() != balance {
@@ -108,8 +108,8 @@ func (s site) is(status string, want batchengine.Counts, charged, refunded, bala
 	}
 }
 
-// keep tears down, cleans and closes, as far as it can now.
-func (s site) keep() {
+// maintain tears down, cleans up and closes as far as possible now.
+func (s fixture) maintain() {
 	s.t.Helper()
 	ctx := s.t.Context()
 	for range 10 {
@@ -128,7 +128,7 @@ func (s site) keep() {
 }
 
 func TestABatchIsDoneOnce(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		s.wallet(100)
 		b := s.create(batchengine.New{MaxConcurrency: 3, Items: work(5, 10)})
 		if b.Status != batchengine.Pending || !b.Sealed || b.Counts().Pending != 5 {
@@ -147,7 +147,7 @@ func TestABatchIsDoneOnce(t *testing.T) {
 			t.Fatalf("took %+v beyond what may run at once", more)
 		}
 		s.settle(first[0])
-		s.settle(first[0]) // again, the same
+		s.settle(first[0]) // repeated, with the same result
 		_, err = batchengine.Settle(t.Context(), engine.Of(s.e), first[0], []byte(`"other"`))
 		s.code(err, fault.LeaseLost)
 		if n, err := batchengine.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000", "k001"}); n != 1 || err != nil {
@@ -156,7 +156,7 @@ func TestABatchIsDoneOnce(t *testing.T) {
 		_, err = batchengine.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000", "x"})
 		s.code(err, fault.NotFound)
 		s.is(batchengine.Running, batchengine.Counts{Pending: 2, Running: 2, Succeeded: 1, Accepted: 1}, 30, 0, 70)
-		// One fails, and is tried again before what was never tried.
+		// One fails, and is retried before the items that were never taken.
 		e, err := batchengine.Fail(t.Context(), engine.Of(s.e), first[1], "no", 0, false)
 		if err != nil || e.State != "waiting" || e.Failures != 1 {
 			t.Fatalf("failed: %+v, %v", e, err)
@@ -178,7 +178,7 @@ func TestABatchIsDoneOnce(t *testing.T) {
 }
 
 func TestABatchIsCancelled(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		s.wallet(100)
 		s.create(batchengine.New{MaxConcurrency: 3, Items: work(6, 10)})
 		all := s.take(10)
@@ -196,14 +196,14 @@ func TestABatchIsCancelled(t *testing.T) {
 		if r, err := batchengine.Renew(t.Context(), engine.Of(s.e), all[2], time.Minute); err != nil || !r.CancelRequested {
 			t.Fatalf("renewed: %+v, %v", r, err)
 		}
-		s.keep()
+		s.maintain()
 		s.is(batchengine.Cancelling, batchengine.Counts{Pending: 3, Succeeded: 1, Accepted: 1, Cancelled: 2}, 30, 20, 90)
 		other := all[2]
 		other.Epoch += 3
-		for range 2 { // of a hold that was not, nothing is believed
+		for range 2 { // ends under a lease that never existed are refused
 			_, err = batchengine.Settle(t.Context(), engine.Of(s.e), other, nil)
 			s.code(err, fault.LeaseLost)
-			s.keep()
+			s.maintain()
 			s.is(batchengine.Cancelling, batchengine.Counts{Pending: 3, Succeeded: 1, Accepted: 1, Cancelled: 2}, 30, 20, 90)
 		}
 		_, err = batchengine.Settle(t.Context(), engine.Of(s.e), all[2], nil)
@@ -212,14 +212,14 @@ func TestABatchIsCancelled(t *testing.T) {
 		if err != nil || !accepted {
 			t.Fatalf("cancelled again: %v, %v", accepted, err)
 		}
-		s.keep() // who had the item has said that it is done with it
+		s.maintain() // the holder of the item has reported that it finished
 		s.is(batchengine.Cancelled, batchengine.Counts{Succeeded: 1, Accepted: 1, Cancelled: 5}, 30, 20, 90)
 		b, accepted, err = batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
 		if err != nil || accepted || b.Status != batchengine.Cancelled {
 			t.Fatalf("cancelled again: %+v, %v, %v", b, accepted, err)
 		}
 		holdfasttest.Advance(t, s.e, time.Hour)
-		s.keep() // the last look
+		s.maintain() // the final check
 		items, err := batchengine.Items(t.Context(), engine.Of(s.e), "b", 0, "cancelled", 10)
 		if err != nil || len(items) != 5 {
 			t.Fatalf("cancelled are %+v, %v", items, err)
@@ -228,7 +228,7 @@ func TestABatchIsCancelled(t *testing.T) {
 }
 
 func TestAnUntouchedBatchIsCancelledAtOnce(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		s.wallet(100)
 		s.create(batchengine.New{Items: work(3, 10)})
 		b, accepted, err := batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
@@ -243,7 +243,7 @@ func TestAnUntouchedBatchIsCancelledAtOnce(t *testing.T) {
 }
 
 func TestABatchWithoutFundsIsPausedUntilACredit(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		s.wallet(15)
 		s.create(batchengine.New{MaxConcurrency: 8, Items: work(3, 10)})
 		all := s.take(8)
@@ -253,7 +253,7 @@ func TestABatchWithoutFundsIsPausedUntilACredit(t *testing.T) {
 		if more := s.take(8); len(more) > 0 {
 			t.Fatalf("took %+v", more)
 		}
-		s.is(batchengine.Running, batchengine.Counts{Pending: 2, Running: 1}, 10, 0, 5) // it may yet return something
+		s.is(batchengine.Running, batchengine.Counts{Pending: 2, Running: 1}, 10, 0, 5) // the running item may still return its charge
 		s.settle(all...)
 		if more := s.take(8); len(more) > 0 {
 			t.Fatalf("took %+v", more)
@@ -275,13 +275,13 @@ func TestABatchWithoutFundsIsPausedUntilACredit(t *testing.T) {
 		if err != nil || !accepted {
 			t.Fatalf("cancelled: %+v, %v", b, err)
 		}
-		s.keep()
+		s.maintain()
 		s.is(batchengine.Cancelled, batchengine.Counts{Cancelled: 3}, 20, 20, 20)
 	})
 }
 
 func TestAnItemIsGivenUpAndReturned(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		s.wallet(20)
 		s.create(batchengine.New{Items: work(2, 10), Attempts: 2, MaxCrashes: 3})
 		for i := range 2 {
@@ -292,7 +292,7 @@ func TestAnItemIsGivenUpAndReturned(t *testing.T) {
 			}
 		}
 		s.is(batchengine.Running, batchengine.Counts{Pending: 1, Failed: 1}, 10, 10, 20)
-		for range 3 { // the other kills whoever takes it
+		for range 3 { // the other crashes every worker that takes it
 			x := s.take(1)
 			if len(x) != 1 || x[0].Key != "k001" {
 				t.Fatalf("took %+v", x)
@@ -310,15 +310,16 @@ func TestAnItemIsGivenUpAndReturned(t *testing.T) {
 			s.code(err, fault.LeaseLost)
 		}
 		s.is(batchengine.Running, batchengine.Counts{Failed: 2}, 20, 20, 20)
-		s.keep()
+		s.maintain()
 		s.is(batchengine.Completed, batchengine.Counts{Failed: 2}, 20, 20, 20)
 	})
 }
 
-// Verifies that an item is renewed and ended under its own epoch alone, and only until its hold
-// has run out, also where nobody has freed it yet.
+// TestAnItemIsItsHoldersAlone verifies that an item can be renewed and ended only under
+// its own epoch and only until its lease has expired, even before a sweep has released
+// it.
 func TestAnItemIsItsHoldersAlone(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		s.wallet(100)
 		s.create(batchengine.New{Items: work(1, 10)})
 		x := s.take(1)[0]
@@ -347,7 +348,7 @@ func TestAnItemIsItsHoldersAlone(t *testing.T) {
 }
 
 func TestABatchIsMadeInPages(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		s.wallet(1000)
 		s.create(batchengine.New{Open: true, MaxConcurrency: 100})
 		all := work(30, 1)
@@ -377,7 +378,7 @@ func TestABatchIsMadeInPages(t *testing.T) {
 }
 
 func TestBadBatches(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		s.wallet(0)
 		for name, n := range map[string]batchengine.New{
 			"slash":    {ID: "a/b", Wallet: "w", Handler: "h"},

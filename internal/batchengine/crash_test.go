@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
-// crasher is a batch of which each step is asked for again until it is done, and that is
-// kept by hand.
+// crasher is a batch whose steps are repeated until they are done, and whose maintenance
+// runs by hand.
 type crasher struct {
 	ctx context.Context
 	e   *holdfast.Engine
@@ -26,7 +26,7 @@ type crasher struct {
 
 func (c crasher) place() (store.Partition, error) { return engine.Of(c.e).Partition(c.ctx, store.Read) }
 
-// fund makes the wallet, with so many points.
+// fund creates the wallet with a number of points.
 func (c crasher) fund(points int64) error {
 	if _, err := wallets.Put(c.ctx, engine.Of(c.e), "w", false); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (c crasher) credit(points int64, reference string) error {
 	return err
 }
 
-// create makes a batch whose items cost 10 each.
+// create creates a batch whose items cost 10 each.
 func (c crasher) create(items int) error {
 	_, err := batchengine.Create(c.ctx, engine.Of(c.e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", MaxConcurrency: 2, Attempts: 1, MaxCrashes: 100, Items: work(items, 10)})
 	if fault.CodeOf(err) == fault.Conflict {
@@ -54,7 +54,7 @@ func (c crasher) create(items int) error {
 	return err
 }
 
-// pages makes a batch in pages of one.
+// pages creates a batch in pages of one item.
 func (c crasher) pages(items int) error {
 	_, err := batchengine.Create(c.ctx, engine.Of(c.e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", MaxConcurrency: 2, Attempts: 1, MaxCrashes: 100, Open: true})
 	if err != nil && fault.CodeOf(err) != fault.Conflict {
@@ -73,8 +73,8 @@ func (c crasher) pages(items int) error {
 	return err
 }
 
-// do takes items, and ends each: the second fails for good, the others succeed, and note
-// that in a stream with their end.
+// do takes items and ends each: the second fails permanently, the others succeed and
+// record that in a stream with their end.
 func (c crasher) do(limit int) (n int, err error) {
 	some, err := batchengine.Take(c.ctx, engine.Of(c.e), batchengine.Ask{Handlers: []string{"h"}, Holder: "me", Limit: limit, Lease: time.Minute})
 	for _, t := range some {
@@ -96,8 +96,8 @@ func (c crasher) end(t batchengine.Taken) error {
 	}})
 }
 
-// keep is what the loops of a running program do, when all holds have run out.
-func (c crasher) keep() error {
+// maintain does the work of a running program's loops after all leases have expired.
+func (c crasher) maintain() error {
 	at, err := c.place()
 	if err == nil {
 		err = store.Shift(c.ctx, engine.Of(c.e), time.Hour)
@@ -125,7 +125,7 @@ func (c crasher) keep() error {
 
 func (c crasher) get() (batchengine.Batch, error) { return batchengine.Get(c.ctx, engine.Of(c.e), "b") }
 
-// finish goes round until the batch is at its end.
+// finish repeats the rounds until the batch has ended.
 func (c crasher) finish() error {
 	for range 10 {
 		b, err := c.get()
@@ -136,7 +136,7 @@ func (c crasher) finish() error {
 			n, err = c.do(2)
 		}
 		if err == nil {
-			err = c.keep()
+			err = c.maintain()
 		}
 		if err != nil {
 			return err
@@ -145,8 +145,8 @@ func (c crasher) finish() error {
 	return errors.New("it does not come to its end")
 }
 
-// check holds the end to what was promised: the batch is at its end, the wallet has what it
-// had but the price of what was accepted, and what was done and not refunded was done once.
+// check verifies the end: the batch has ended, the wallet has lost only the price of
+// accepted items, and each item that was done and not refunded was done once.
 func (c crasher) check(funds int64, statuses ...string) error {
 	b, err := c.get()
 	if err != nil {
@@ -216,7 +216,7 @@ func TestCrashOfABatch(t *testing.T) {
 	ends := func(funds int64, statuses ...string) func(crasher) error {
 		return func(c crasher) error { return c.check(funds, statuses...) }
 	}
-	// begun says whether a step that is not repeated was asked for before.
+	// begun reports whether a step that is not repeated was requested before.
 	begun := func(c crasher, n int64) bool {
 		b, err := c.get()
 		return err == nil && b.Next >= n
@@ -262,7 +262,7 @@ func TestCrashOfABatch(t *testing.T) {
 		return cancel(c)
 	}), ends(30, batchengine.Cancelled, batchengine.Completed))
 	scenario("cancel paused", made(10, 2, func(c crasher) error {
-		for range 2 { // the second finds no funds
+		for range 2 { // the second has insufficient funds
 			if _, err := c.do(1); err != nil {
 				return err
 			}

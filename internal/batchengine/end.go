@@ -23,15 +23,15 @@ type endArgs struct {
 	delay   time.Duration `arg:"delay"`
 }
 
-// Ended is how an item stands behind the end of a hold.
+// Ended is the state of an item after the end of a lease.
 type Ended struct {
 	applied           bool
 	State             string
 	epoch             int64
 	Failures, Crashes int64
 	output            []byte
-	over              bool // the batch might be at its end
-	last              bool // it may not fail, or die, any more
+	over              bool // the batch may have ended
+	last              bool // no further failure or crash is allowed
 }
 
 type giveUpArgs struct {
@@ -48,7 +48,7 @@ type givenUp struct {
 	state             string
 	epoch             int64
 	failures, crashes int64
-	stuck, missing    bool // the wallet cannot take it back, or is not there
+	stuck, missing    bool // the refund is impossible; the wallet does not exist
 }
 
 type leasedArgs struct {
@@ -62,7 +62,7 @@ type renewArgs struct {
 	lease time.Duration `arg:"lease"`
 }
 
-// Renewed is a hold that was extended.
+// Renewed is the result of a renewal.
 type Renewed struct {
 	Until           time.Time
 	CancelRequested bool
@@ -71,7 +71,7 @@ type Renewed struct {
 type expired struct {
 	workspace, id, handler, key string
 	epoch                       int64
-	lost                        int64 // how many hand-outs in a row are by that
+	lost                        int64 // lost hand-outs in a row, this one included
 }
 
 var (
@@ -86,7 +86,7 @@ var (
 			Failures, Deaths int64
 			Over             bool
 		}
-		_ = json.Unmarshal(m.Data, &data) // it is ours
+		_ = json.Unmarshal(m.Data, &data) // written by Holdfast
 		e.State, e.Failures, e.Crashes, e.over = data.State, data.Failures, data.Deaths, data.Over
 		return e
 	}).
@@ -99,7 +99,7 @@ var (
 		})).RecoverWith(func(a giveUpArgs, m store.CommitProof) givenUp {
 		g := givenUp{applied: true, state: "failed", epoch: a.epoch}
 		var data struct{ Failures, Deaths int64 }
-		_ = json.Unmarshal(m.Data, &data) // it is ours
+		_ = json.Unmarshal(m.Data, &data) // written by Holdfast
 		g.failures, g.crashes = data.Failures, data.Deaths
 		return g
 	}).
@@ -114,11 +114,11 @@ var (
 		store.Each(func(e *expired) []any { return []any{&e.workspace, &e.id, &e.handler, &e.key, &e.epoch, &e.lost} }))
 )
 
-// endNames names the events by how a hold ends.
+// endNames maps the way in which a lease ends to its events.
 var endNames = map[string][]string{"done": {"itemSucceeded"}, "fail": {"itemFailed"}, "died": {"itemDied", "itemLost"}, "release": {"itemReleased"}}
 
-// Settle ends an item with its output. Settling again under the epoch that settled it,
-// with the same output, gives the same answer.
+// Settle ends an item with its output. Repeating it under the same epoch with the
+// same output returns the same result.
 func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, error) {
 	if output == nil {
 		output = []byte("null")
@@ -135,12 +135,13 @@ func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, e
 	case e.State == "succeeded" && e.epoch == t.Epoch && strictjson.Equal(e.output, output):
 		return e, nil
 	}
-	return e, left(ctx, d, t, e)
+	return e, lateError(ctx, d, t, e)
 }
 
-// left is the error of a holder that comes too late. If its item was cancelled meanwhile, it
-// is noted that the holder has done with it: the teardown need not wait for it any longer.
-func left(ctx context.Context, d store.Doer, t Taken, e Ended) error {
+// lateError returns the error for a holder that lost its lease. If its item was
+// cancelled meanwhile, it records that the holder has finished, so that the teardown
+// no longer waits for it.
+func lateError(ctx context.Context, d store.Doer, t Taken, e Ended) error {
 	if e.State == "cancelled" && e.epoch == t.Epoch+1 {
 		if _, err := leftVerb.DoAt(ctx, d, t.partition(), leasedArgs{t.Batch, t.Key, t.Epoch}); err != nil {
 			return err
@@ -151,9 +152,9 @@ func left(ctx context.Context, d store.Doer, t Taken, e Ended) error {
 
 func lost(t Taken) error { return lease.Lost("the item "+t.Key+" of the batch "+t.Batch, t.Epoch) }
 
-// Fail ends a try that its worker lived to report. The item is due again after the
-// delay, or, if it has failed as often as it may or is not to be tried again, is given up:
-// what it cost is returned.
+// Fail ends an attempt with a failure that its worker reported. The item is due
+// again after the delay. If no attempt is left, or final is set, the item is given
+// up and its cost is returned.
 func Fail(ctx context.Context, d store.Doer, t Taken, message string, delay time.Duration, final bool) (Ended, error) {
 	message = lease.Plain(message)
 	if !final {
@@ -161,11 +162,11 @@ func Fail(ctx context.Context, d store.Doer, t Taken, message string, delay time
 		if err != nil || e.applied {
 			return e, err
 		}
-		if (e.State == "waiting" || e.State == "failed") && e.epoch == t.Epoch && e.Failures > t.Failures { // it is said already that it failed
+		if (e.State == "waiting" || e.State == "failed") && e.epoch == t.Epoch && e.Failures > t.Failures { // the failure was reported before
 			return e, nil
 		}
 		if !e.last {
-			return e, left(ctx, d, t, e)
+			return e, lateError(ctx, d, t, e)
 		}
 	}
 	return giveUp(ctx, d, t, "fail", message)
@@ -177,30 +178,30 @@ func giveUp(ctx context.Context, d store.Doer, t Taken, how, message string) (En
 	switch {
 	case err != nil:
 		return e, err
-	case g.applied: // there may be enough for others now
+	case g.applied: // the refund may pay for paused batches
 		_, err := resume(ctx, d, t.partition(), "")
 		return e, err
 	case g.stuck && g.missing:
-		return e, fault.New(fault.NotFound, "the item %q of the batch %q cannot be given up: there is no wallet to return to what it cost", t.Key, t.Batch)
+		return e, fault.New(fault.NotFound, "the item %q of the batch %q cannot be given up: the wallet for its refund does not exist", t.Key, t.Batch)
 	case g.stuck:
-		return e, fault.New(fault.Conflict, "the item %q of the batch %q cannot be given up: its wallet has no room for what it cost", t.Key, t.Batch)
+		return e, fault.New(fault.Conflict, "the item %q of the batch %q cannot be given up: the refund would exceed the maximum balance of its wallet", t.Key, t.Batch)
 	case g.state == "failed" && g.epoch == t.Epoch && how == "fail" && g.failures > t.Failures:
-		return e, nil // it was, by this very hold
+		return e, nil // given up before, under this lease
 	}
-	return e, left(ctx, d, t, e)
+	return e, lateError(ctx, d, t, e)
 }
 
-// Release gives an item back untouched, due after the delay.
+// Release releases an item without counting an attempt; it is due after the delay.
 func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) error {
 	e, err := settleVerb.DoAt(ctx, d, t.partition(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "release", epoch: t.Epoch, delay: delay})
 	if err == nil && !e.applied {
-		err = left(ctx, d, t, e)
+		err = lateError(ctx, d, t, e)
 	}
 	return err
 }
 
-// Renew extends a hold, at most until the item's timeout, or returns [fault.LeaseLost]. To a
-// holder whose item was cancelled under it, it says CancelRequested.
+// Renew extends a lease, at most until the item's timeout, or returns
+// [fault.LeaseLost]. It sets CancelRequested if the item was cancelled meanwhile.
 func Renew(ctx context.Context, d store.Doer, t Taken, lease time.Duration) (Renewed, error) {
 	all, err := renewVerb.DoAt(ctx, d, t.partition(), renewArgs{leasedArgs{t.Batch, t.Key, t.Epoch}, lease})
 	return store.First(all, err, func() error { return lost(t) })
@@ -214,11 +215,11 @@ func closeAt(ctx context.Context, d store.Doer, at store.Partition, id string, o
 	return err
 }
 
-// sweepLimit is how much one sweep does at the most.
+// sweepLimit is the maximum number of rows per sweep.
 const sweepLimit = 500
 
-// Expire ends the holds that have run out, each as a death of its holder, or as a hand-out that
-// was lost, and returns how many: in a workspace, or in all on a shard.
+// Expire ends the expired leases of a workspace, or of all on a shard, and returns
+// their number. Each one counts as a crash of its holder, or as a lost hand-out.
 func Expire(ctx context.Context, d store.Doer, at store.Partition) (freed int, err error) {
 	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {
@@ -231,7 +232,7 @@ func Expire(ctx context.Context, d store.Doer, at store.Partition) (freed int, e
 		if err == nil && e.last {
 			e, err = giveUp(ctx, d, t, "died", "")
 		}
-		if fault.CodeOf(err) != fault.LeaseLost { // another has freed it
+		if fault.CodeOf(err) != fault.LeaseLost { // another node released it
 			failed = errors.Join(failed, err)
 		}
 		if e.applied {

@@ -23,10 +23,10 @@ type cancelledItems struct {
 	last, left      int64
 }
 
-type laterArgs struct {
+type deferArgs struct {
 	id      string        `arg:"batch"`
 	version int64         `arg:"version"`
-	delay   time.Duration `arg:"delay"` // below 0: when something happens
+	delay   time.Duration `arg:"delay"` // negative: wait for the next change
 	message string        `arg:"error,null"`
 }
 
@@ -43,15 +43,15 @@ type sweepArgs struct {
 	artifacts bool          `arg:"artifacts"`
 }
 
-// Swept is an item to clean up after, held by who does it.
+// Swept is an item to clean up, leased to the node that does it.
 type Swept struct {
 	Shard            int16
 	Workspace, Batch string
 	Key, State       string
 	Sweeps, Epoch    int64
 	Input, Output    []byte
-	Dirty            bool // it is not only a last look
-	Late             bool // somebody may still be at work on it
+	Dirty            bool // false for the final check after the handler's timeout
+	Late             bool // a worker may still work on the item
 	Handler          string
 	Undo, Artifacts  bool
 }
@@ -87,19 +87,19 @@ type renewCleanupArgs struct {
 }
 
 var (
-	flipVerb = store.VerbOf[cancelItemsArgs](store.Decl{Name: "batches.flip", Events: store.HistoryEvents},
+	cancelItemsVerb = store.VerbOf[cancelItemsArgs](store.Decl{Name: "batches.flip", Events: store.HistoryEvents},
 		func(a cancelItemsArgs) []string { return []string{row(a.id)} },
 		store.Outcome(func(f *cancelledItems) (*bool, []any) {
 			return &f.applied, []any{&f.found, &f.flipped, &f.refund, &f.last, &f.left}
 		})).
-		// Whether anything is left, the next page tells.
+		// The next page finds out whether anything is left.
 		RecoverWith(func(cancelItemsArgs, store.CommitProof) cancelledItems {
 			return cancelledItems{applied: true, found: "fine", left: 1}
 		}).
 		Wakes(func(a cancelItemsArgs) []string { return []string{Maintenance, Progress(a.id)} }).
 		Emits(func(a cancelItemsArgs) store.Emission { return emits(a.id, "itemsCancelled") })
-	laterVerb = store.VerbOf[laterArgs](store.Decl{Name: "batches.later", Idempotent: true},
-		func(a laterArgs) []string { return []string{row(a.id)} }, store.ScanApplied)
+	deferVerb = store.VerbOf[deferArgs](store.Decl{Name: "batches.later", Idempotent: true},
+		func(a deferArgs) []string { return []string{row(a.id)} }, store.ScanApplied)
 	dueVerb = store.NewVerb(store.Decl{Name: "batches.due", Lane: store.Read}, nil, store.IntArg("limit"),
 		store.Each(func(x *due) []any { return []any{&x.workspace, &x.id, &x.version, &x.cancel} }))
 	sweepVerb = store.VerbOf[sweepArgs](store.Decl{Name: "batches.sweep", Lane: store.Work}, nil,
@@ -118,24 +118,24 @@ var (
 		func(a uncleanArgs) []string { return []string{row(a.id)} }, store.ScanApplied)
 )
 
-// flipPage is how many items a transaction of the teardown flips.
-const flipPage = 500
+// cancelPage is the number of items that one transaction of the teardown cancels.
+const cancelPage = 500
 
-// cancelItems flips what nobody has decided on, page by page, until nothing is left.
+// cancelItems cancels the undecided items page by page until none is left.
 func cancelItems(ctx context.Context, d store.Doer, at store.Partition, id string) error {
 	for after := int64(0); ; {
-		f, err := flipVerb.DoAt(ctx, d, at, cancelItemsArgs{id, after, flipPage})
+		f, err := cancelItemsVerb.DoAt(ctx, d, at, cancelItemsArgs{id, after, cancelPage})
 		switch {
 		case err != nil:
 			return err
 		case f.found == "missing":
-			return fault.New(fault.NotFound, "the batch %q cannot be torn down: there is no wallet to refund to", id)
+			return fault.New(fault.NotFound, "the batch %q cannot be torn down: the wallet for its refund does not exist", id)
 		case f.found == "full":
-			return fault.New(fault.Conflict, "the batch %q cannot be torn down: its wallet has no room for the refund", id)
+			return fault.New(fault.Conflict, "the batch %q cannot be torn down: the refund would exceed the maximum balance of its wallet", id)
 		case f.left <= 0 || f.found == "none":
-			_, err := resume(ctx, d, at, "") // there may be enough for others now
+			_, err := resume(ctx, d, at, "") // the refund may pay for paused batches
 			return err
-		case f.flipped == 0: // the page began behind what is left
+		case f.flipped == 0: // the remaining items are before the page
 			after = 0
 		default:
 			after = f.last
@@ -143,12 +143,12 @@ func cancelItems(ctx context.Context, d store.Doer, at store.Partition, id strin
 	}
 }
 
-// longestPause is how long what fails is left alone at the most.
-const longestPause = time.Minute
+// maxPause is the maximum pause after a failed cleanup.
+const maxPause = time.Minute
 
-// Advance goes on with what is due in a workspace, or in all on a shard: batches to be torn
-// down, and those that might be at their end. It returns how many it looked at. What fails
-// is visible on the batch, and tried again.
+// Advance continues the due batches of a workspace, or of all on a shard: it tears
+// down cancelled batches and ends finished ones. It returns the number of due
+// batches. A failure is recorded on the batch and retried.
 func Advance(ctx context.Context, d store.Doer, at store.Partition) (int, error) {
 	all, err := dueVerb.DoAt(ctx, d, at, sweepLimit)
 	var failed error
@@ -175,18 +175,18 @@ func advance(ctx context.Context, d store.Doer, at store.Partition, x due) error
 	if failed != nil || len(all) == 0 {
 		return errors.Join(err, failed)
 	}
-	later := laterArgs{id: x.id, version: all[0].Version, delay: -time.Millisecond}
+	later := deferArgs{id: x.id, version: all[0].Version, delay: -time.Millisecond}
 	if err != nil {
-		later.delay, later.message = longestPause/12, lease.Plain(err.Error())
+		later.delay, later.message = maxPause/12, lease.Plain(err.Error())
 	}
-	_, failed = laterVerb.DoAt(ctx, d, at, later)
+	_, failed = deferVerb.DoAt(ctx, d, at, later)
 	return errors.Join(err, failed)
 }
 
-// Turns asks for the workspaces in which there are items to clean up after, for one name.
+// Turns lists the workspaces that have items to clean up.
 var Turns = lease.NewTurns("batches.turns")
 
-// Sweep says what a node can clean up after, and in which workspace.
+// Sweep selects the items that a node can clean up, and their workspace.
 type Sweep struct {
 	At        store.Partition
 	Lease     time.Duration
@@ -195,7 +195,7 @@ type Sweep struct {
 	Artifacts bool
 }
 
-// Dirty takes items to clean up after.
+// Dirty leases items to clean up.
 func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
 	all, err := sweepVerb.DoAt(ctx, d, s.At, sweepArgs{s.Lease, s.Limit, s.Undoes, s.Artifacts})
 	for i := range all {
@@ -204,17 +204,17 @@ func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
 	return all, err
 }
 
-// RenewCleanup extends the hold on an item that is cleaned up after.
+// RenewCleanup extends the lease of an item that is being cleaned up.
 func RenewCleanup(ctx context.Context, d store.Doer, s Swept, leaseTime time.Duration) error {
 	all, err := renewCleanupVerb.DoAt(ctx, d, s.partition(), renewCleanupArgs{s.Batch, s.Key, s.Sweeps, leaseTime})
 	if err == nil && len(all) == 0 {
-		err = lease.Lost("the item "+s.Key+" to clean up after", s.Sweeps)
+		err = lease.Lost("the cleanup of the item "+s.Key, s.Sweeps)
 	}
 	return err
 }
 
-// Cleaned notes that items of one batch were cleaned up after. It is [fault.LeaseLost]
-// where one of them was another's by then; the others are noted.
+// Cleaned records that items of one batch were cleaned up. It returns
+// [fault.LeaseLost] if the lease of one of them was lost; the others are recorded.
 func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
 	list := make([][4]any, len(all))
 	for i, s := range all {
@@ -225,13 +225,12 @@ func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
 		err = closeAt(ctx, d, all[0].partition(), all[0].Batch, c.over)
 	}
 	if err == nil && c.n < int64(len(all)) {
-		err = lease.Lost("the batch "+all[0].Batch+" to clean up", all[0].Sweeps)
+		err = lease.Lost("the cleanup of the batch "+all[0].Batch, all[0].Sweeps)
 	}
 	return err
 }
 
-// CleanedWith notes that an item was cleaned up after, and writes what that wants written in
-// the same transaction.
+// CleanedWith records that an item was cleaned up and runs commits, in one transaction.
 func CleanedWith(ctx context.Context, e Engine, s Swept, commits []Commit) error {
 	if len(commits) == 0 {
 		return Cleaned(ctx, e, s)
@@ -239,14 +238,15 @@ func CleanedWith(ctx context.Context, e Engine, s Swept, commits []Commit) error
 	return with(ctx, e, s.partition(), s.Batch, commits, func(ctx context.Context, tx *store.Tx) error { return Cleaned(ctx, tx, s) })
 }
 
-// Unclean notes why an item could not be cleaned up after; it is tried again.
+// Unclean records why the cleanup of an item failed; it is retried.
 func Unclean(ctx context.Context, d store.Doer, s Swept, cause error) error {
-	delay := min(time.Second<<min(s.Sweeps, 10), longestPause)
+	delay := min(time.Second<<min(s.Sweeps, 10), maxPause)
 	_, err := uncleanVerb.DoAt(ctx, d, s.partition(), uncleanArgs{s.Batch, s.Key, s.Sweeps, s.Dirty, delay, lease.Plain(cause.Error())})
 	return err
 }
 
-// ResumeAll resumes what a credit has left PAUSED, in a workspace or in all on a shard.
+// ResumeAll resumes the PAUSED batches that their wallets can pay for, in a
+// workspace or in all on a shard.
 func ResumeAll(ctx context.Context, d store.Doer, at store.Partition) (int, error) {
 	return resume(ctx, d, at, "")
 }

@@ -29,16 +29,16 @@ import (
 // nodeVar names the database of a child process.
 const nodeVar = "HOLDFAST_BATCHES_NODE"
 
-// eachAt runs a test on both databases, which have names for other processes.
-func eachAt(t *testing.T, f func(*testing.T, site, string)) {
+// eachAt runs a test on both databases, with names for other processes.
+func eachAt(t *testing.T, f func(*testing.T, fixture, string)) {
 	t.Helper()
 	storetest.OnBoth(t, func(t *testing.T, db string) {
-		f(t, site{t, holdfasttest.OpenOn(t, holdfasttest.At(db))}, db)
+		f(t, fixture{t, holdfasttest.OpenOn(t, holdfasttest.At(db))}, db)
 	})
 }
 
-// TestNodeProcess is no test, but a program in a process of its own, which the tests below
-// start and kill. It does what its input says, and says what becomes of it.
+// TestNodeProcess is no test, but a program in its own process, which the tests below
+// start and kill. It runs the commands of its input and prints the results.
 func TestNodeProcess(t *testing.T) {
 	db := os.Getenv(nodeVar)
 	if db == "" {
@@ -50,9 +50,9 @@ func TestNodeProcess(t *testing.T) {
 	os.Exit(0)
 }
 
-// obey does what it is told, a line each: "race h n" takes of a handler, n at once, and
-// settles; "post from n" credits and debits, n at once; "work" does items until it is
-// killed, and "finish" does them to the end.
+// obey runs commands, one per line: "race h n" takes items of a handler with n callers
+// and settles them; "post from n" credits and debits with n callers; "work" does items
+// until it is killed, and "finish" does them to the end.
 func obey(db string) error {
 	e, err := holdfast.Open(context.Background(), holdfasttest.At(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -79,8 +79,8 @@ func obey(db string) error {
 	return nil
 }
 
-// race takes items, n callers at once, and settles them. It tells what fails that should
-// not.
+// race takes items with n concurrent callers and settles them. It prints unexpected
+// failures.
 func race(e *holdfast.Engine, handler string, n int) error {
 	ctx := context.Background()
 	failures := make([]error, n)
@@ -89,7 +89,7 @@ func race(e *holdfast.Engine, handler string, n int) error {
 		all.Go(func() {
 			some, err := batchengine.Take(ctx, engine.Of(e), batchengine.Ask{Handlers: []string{handler}, Holder: fmt.Sprint("w", os.Getpid()), Limit: 1})
 			for _, x := range some {
-				if _, ended := batchengine.Settle(ctx, engine.Of(e), x, nil); fault.CodeOf(ended) != fault.LeaseLost { // it was flipped
+				if _, ended := batchengine.Settle(ctx, engine.Of(e), x, nil); fault.CodeOf(ended) != fault.LeaseLost { // it was cancelled
 					err = errors.Join(err, ended)
 				}
 			}
@@ -100,7 +100,7 @@ func race(e *holdfast.Engine, handler string, n int) error {
 	return errors.Join(failures...)
 }
 
-// post credits and debits, n callers at once, and returns what that comes to.
+// post credits and debits with n concurrent callers, and returns the sum.
 func post(e *holdfast.Engine, from string, n int) (sum int64) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -111,7 +111,7 @@ func post(e *holdfast.Engine, from string, n int) (sum int64) {
 				delta = -int64(5 + i)
 			}
 			a := wallets.PostArgs{Wallet: "w", Delta: delta, Reason: "test", Reference: fmt.Sprint(from, "/", i)}
-			for range 2 { // the second time it is there already
+			for range 2 { // the second time it is known already
 				if _, err := wallets.Post(context.Background(), engine.Of(e), a); err != nil {
 					fmt.Println("failed", err)
 					return
@@ -126,7 +126,7 @@ func post(e *holdfast.Engine, from string, n int) (sum int64) {
 	return sum
 }
 
-// serve does items. A body that is not to finish hangs.
+// serve does items. A body that must not finish hangs.
 func serve(e *holdfast.Engine, finish bool) {
 	w := &batchengine.Worker{Engine: engine.Of(e), Hub: wake.NewHub(), Log: slog.New(slog.DiscardHandler), Name: fmt.Sprint("w", os.Getpid()), Handlers: func() []string { return []string{"h"} }, MaxConcurrency: 1,
 		Body: func(ctx context.Context, t batchengine.Taken) ([]byte, []batchengine.Commit, error) {
@@ -144,11 +144,11 @@ func start(t *testing.T, db string) *testkit.Child {
 	return testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 }
 
-// Verifies I13, from four processes with four callers each: whoever wins, no item is taken
-// behind a cancel of its batch in the batch's own history, and what was charged for what was
-// taken before it is refunded.
+// TestCancelRacesTheTakes verifies, with four processes of four callers each, that no
+// item is taken after a cancel in the batch's own history, and that the charges of the
+// items taken before it are refunded.
 func TestCancelRacesTheTakes(t *testing.T) {
-	eachAt(t, func(t *testing.T, s site, db string) {
+	eachAt(t, func(t *testing.T, s fixture, db string) {
 		ctx := t.Context()
 		s.wallet(1_000_000)
 		var nodes []*testkit.Child
@@ -178,12 +178,12 @@ func TestCancelRacesTheTakes(t *testing.T) {
 			if after.Next != b.Next {
 				t.Fatalf("%d: an item was taken after the cancel: %+v, and then %+v", i, b, after)
 			}
-			told, err := events.Read(ctx, engine.Of(s.e), events.ReadArgs{Stream: batchengine.Stream(id), Limit: 100})
+			history, err := events.Read(ctx, engine.Of(s.e), events.ReadArgs{Stream: batchengine.Stream(id), Limit: 100})
 			s.ok(err)
 			cancelled := false
-			for _, e := range told {
+			for _, e := range history {
 				if cancelled && e.Name == "itemsTaken" {
-					t.Fatalf("%d: an item was taken behind the cancel: %+v", i, told)
+					t.Fatalf("%d: an item was taken behind the cancel: %+v", i, history)
 				}
 				cancelled = cancelled || e.Name == "cancelRequested" || e.Name == "cancelled"
 			}
@@ -204,9 +204,10 @@ func TestCancelRacesTheTakes(t *testing.T) {
 	})
 }
 
-// Verifies that credits and debits of four processes at once are added up exactly.
+// TestProcessesShareAWallet verifies that concurrent credits and debits of four
+// processes add up exactly.
 func TestProcessesShareAWallet(t *testing.T) {
-	eachAt(t, func(t *testing.T, s site, db string) {
+	eachAt(t, func(t *testing.T, s fixture, db string) {
 		s.wallet(1000)
 		var nodes []*testkit.Child
 		for range 4 {
@@ -230,10 +231,10 @@ func TestProcessesShareAWallet(t *testing.T) {
 	})
 }
 
-// Verifies that an item whose workers are killed is charged once, is done by the next, and
-// counts their deaths.
+// TestKilledWorkersAreChargedOnce verifies that an item whose workers are killed is
+// charged once, is done by the next worker, and counts their crashes.
 func TestKilledWorkersAreChargedOnce(t *testing.T) {
-	eachAt(t, func(t *testing.T, s site, db string) {
+	eachAt(t, func(t *testing.T, s fixture, db string) {
 		s.wallet(25)
 		s.create(batchengine.New{Items: work(1, 10)})
 		for range 3 {

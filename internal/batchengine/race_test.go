@@ -18,9 +18,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
-// Verifies that many who take and settle at once do each item once, and count right.
+// TestManyWorkAtOnce verifies that many concurrent takes and settles do each item once,
+// and that the counts are right.
 func TestManyWorkAtOnce(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		const items, workers = 300, 8
 		s.wallet(items)
 		s.create(batchengine.New{MaxConcurrency: 6, Items: work(items, 1)})
@@ -63,11 +64,11 @@ func TestManyWorkAtOnce(t *testing.T) {
 	})
 }
 
-// Verifies I10 and I14: of teardowns at once, with cancels, a result that is delivered
-// twice and items that are accepted meanwhile, each item is refunded once or accepted, and
-// the refund is of what was flipped.
+// TestTeardownsAtOnce verifies that concurrent teardowns, with cancels, a result that is
+// delivered twice and items that are accepted meanwhile, refund each item once or accept
+// it, and that the refund matches the cancelled items.
 func TestTeardownsAtOnce(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		ctx := t.Context()
 		s.wallet(10_000)
 		const runs, items = 25, 6
@@ -113,14 +114,15 @@ func TestTeardownsAtOnce(t *testing.T) {
 			}
 		}
 		holdfasttest.Advance(t, s.e, time.Hour)
-		s.keep()
+		s.maintain()
 	})
 }
 
-// Verifies that nothing is flipped, or given up, without the wallet that it is refunded to,
-// that the reason is shown, and that the teardown goes on once the wallet is there.
+// TestNothingIsFlippedWithoutItsWallet verifies that no item is cancelled or given up
+// without the wallet for its refund, that the batch shows the reason, and that the
+// teardown continues once the wallet exists.
 func TestNothingIsFlippedWithoutItsWallet(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		ctx := t.Context()
 		s.wallet(100)
 		s.create(batchengine.New{MaxConcurrency: 2, Attempts: 1, Items: work(3, 10)})
@@ -133,25 +135,25 @@ func TestNothingIsFlippedWithoutItsWallet(t *testing.T) {
 		s.ok(err)
 		_, err = batchengine.Advance(ctx, engine.Of(s.e), store.Partition{})
 		s.code(err, fault.NotFound)
-		if b := s.get(); b.Over() || b.Flipped != 0 || b.Succeeded != 1 || !strings.Contains(b.Error, "there is no wallet") {
+		if b := s.get(); b.Over() || b.Flipped != 0 || b.Succeeded != 1 || !strings.Contains(b.Error, "does not exist") {
 			t.Fatalf("it is %+v", b)
 		}
 		s.rename("gone", "w")
 		holdfasttest.Advance(t, s.e, time.Hour)
-		s.keep()
+		s.maintain()
 		s.is(batchengine.Cancelled, batchengine.Counts{Cancelled: 3}, 20, 20, 100)
 	})
 }
 
-// rename takes a wallet away, as nothing but a hand in the tables can, with its ledger.
-func (s site) rename(from, to string) {
+// rename renames a wallet and its ledger directly in the tables.
+func (s fixture) rename(from, to string) {
 	s.t.Helper()
 	s.exec("UPDATE holdfast_wallet SET id = '" + to + "' WHERE id = '" + from + "'")
 	s.exec("UPDATE holdfast_ledger SET wallet = '" + to + "' WHERE wallet = '" + from + "'")
 }
 
-// exec does something to the tables by hand; they are named as on SQLite.
-func (s site) exec(text string) {
+// exec runs a statement on the tables, named as on SQLite.
+func (s fixture) exec(text string) {
 	s.t.Helper()
 	s.ok(s.e.Update(s.t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := storetest.Exec(ctx, tx, text)
@@ -159,9 +161,10 @@ func (s site) exec(text string) {
 	}))
 }
 
-// Verifies that a check sees what is wrong with a batch, whatever it is.
+// TestTheCheckSeesWhatIsWrong verifies that a check detects every kind of damage to a
+// batch.
 func TestTheCheckSeesWhatIsWrong(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		s.wallet(100)
 		s.create(batchengine.New{MaxConcurrency: 3, Attempts: 1, Items: work(4, 10)})
 		all := s.take(3)
@@ -194,10 +197,11 @@ func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 	})
 }
 
-// Verifies that who ends an item under an epoch that is only just being given changes all of
-// it or nothing: on PostgreSQL the statement then waits, and sees rows of two ages.
+// TestAnEndMeetsATake verifies that an end under an epoch that is just being taken
+// changes all of the item or nothing: on PostgreSQL the statement then waits, and sees
+// rows of two snapshots.
 func TestAnEndMeetsATake(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		ctx := t.Context()
 		s.wallet(1000)
 		const runs = 40
@@ -233,10 +237,10 @@ func TestAnEndMeetsATake(t *testing.T) {
 	})
 }
 
-// Verifies that batches that cannot pay, and batches that cannot be taken of, do not keep
-// others from being served.
+// TestPoorBatchesHoldUpNoOther verifies that batches which cannot pay, or of which
+// nothing can be taken, do not delay others.
 func TestPoorBatchesHoldUpNoOther(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		ctx := t.Context()
 		put := func(wallet string, points int64) {
 			_, err := wallets.Put(ctx, engine.Of(s.e), wallet, false)
@@ -259,9 +263,10 @@ func TestPoorBatchesHoldUpNoOther(t *testing.T) {
 	})
 }
 
-// Verifies that a cleanup that is noted twice has its last look all the same.
+// TestACleanupIsNotedTwice verifies that a cleanup that is recorded twice still gets its
+// final check.
 func TestACleanupIsNotedTwice(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s fixture) {
 		ctx := t.Context()
 		s.wallet(100)
 		s.create(batchengine.New{Attempts: 1, Items: work(1, 10)})
@@ -275,7 +280,7 @@ func TestACleanupIsNotedTwice(t *testing.T) {
 		dirty := sweep()
 		for range 2 {
 			s.ok(batchengine.Cleaned(ctx, engine.Of(s.e), dirty...))
-			s.ok(batchengine.Unclean(ctx, engine.Of(s.e), dirty[0], context.Canceled)) // it is not, any more
+			s.ok(batchengine.Unclean(ctx, engine.Of(s.e), dirty[0], context.Canceled)) // it is clean by now
 		}
 		if more := sweep(); len(more) > 0 {
 			t.Fatalf("swept again: %+v", more)

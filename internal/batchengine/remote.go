@@ -13,17 +13,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Remote gives out items of batches whose handlers are workers.
+// Remote gives out items of batches whose handlers are remote workers.
 type Remote struct {
 	remote.NoEffects
 
 	Engine Engine
 }
 
-// Owns says whether a task is an item of a batch.
+// Owns reports whether a task id is one of a batch item.
 func (r *Remote) Owns(id string) bool { return IsTask(id) }
 
-// Offer has the items of batches that the claim's handlers do.
+// Offer offers the items of the batches that the claim's handlers serve.
 func (r *Remote) Offer(_ context.Context, c remote.Claim) (remote.Offer, error) {
 	o := remote.Offer{Leased: wake.HeldItem, Due: wake.WorkKinds(wake.Batch, c.Handlers...)}
 	for _, name := range c.Handlers {
@@ -40,7 +40,7 @@ func (r *Remote) Offer(_ context.Context, c remote.Claim) (remote.Offer, error) 
 	return o, nil
 }
 
-// Remote is the item as another program is told of it.
+// Remote returns the item in its wire form.
 func (t Taken) Remote() remote.Task {
 	x := remote.Task{ID: t.TaskID(), Epoch: t.Epoch, Handler: t.Handler, Kind: "batchItem", Input: t.Input, Attempt: t.Attempt(), Until: t.Until,
 		Operation: t.Operation(), Batch: t.Batch, Item: t.Key}
@@ -50,7 +50,7 @@ func (t Taken) Remote() remote.Task {
 	return x
 }
 
-// Complete ends an item that is done.
+// Complete settles an item with its output.
 func (r *Remote) Complete(ctx context.Context, h remote.Lease, done remote.Result) (remote.Ended, error) {
 	if err := done.Stateless(); err != nil {
 		return remote.Ended{}, err
@@ -63,7 +63,7 @@ func (r *Remote) Complete(ctx context.Context, h remote.Lease, done remote.Resul
 	return remote.Ended{Status: e.State}, err
 }
 
-// Fail has an item tried again later, or fails it.
+// Fail schedules a retry of an item, or gives it up.
 func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
 	t, err := TaskOf(ctx, r.Engine, h.ID, h.Epoch)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (
 	return remote.Ended{Status: e.State}, err
 }
 
-// Renew extends the lease of an item, and tells whether its batch is to be cancelled.
+// Renew extends the lease of an item, and reports whether a cancel is requested.
 func (r *Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration) (remote.Renewed, error) {
 	t, err := TaskOf(ctx, r.Engine, h.ID, h.Epoch)
 	if err != nil {
@@ -83,15 +83,15 @@ func (r *Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration)
 	return remote.Renewed{Until: x.Until, CancelRequested: x.CancelRequested}, err
 }
 
-// Prefix is where an item may put artifacts. It consists of letters that names of files and
-// of objects may have, whatever the item is called, and ends with a slash.
+// Prefix returns the path prefix for the artifacts of an item. It contains only
+// characters that file and object names allow, and ends with a slash.
 func Prefix(workspace, batch, key string) string {
-	return strings.Join([]string{plain(workspace), plain(batch), plain(key)}, "/") + "/"
+	return strings.Join([]string{safeName(workspace), safeName(batch), safeName(key)}, "/") + "/"
 }
 
-// plain makes a name one that a folder may have, also where upper and lower case are not
-// told apart. Two names stay two.
-func plain(name string) string {
+// safeName encodes a name as a folder name. Different names stay different, even on
+// case-insensitive file systems.
+func safeName(name string) string {
 	const longest = 200
 	escaped := url.PathEscape(name)
 	if escaped == strings.ToLower(escaped) && len(escaped) <= longest && !strings.HasPrefix(escaped, ".") && !strings.ContainsAny(escaped, "%=:*") {

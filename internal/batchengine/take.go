@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Taken is an item in somebody's hands.
+// Taken is an item under a lease.
 type Taken struct {
 	Shard             int16
 	Workspace, Batch  string
@@ -27,31 +27,31 @@ type Taken struct {
 	lease.Lease
 }
 
-// Attempt counts the tries, this one included.
+// Attempt returns the number of this attempt, from 1.
 func (t Taken) Attempt() int { return int(t.Failures + t.Crashes + 1) }
 
-// Operation is the same for every try of an item.
+// Operation returns the operation id of the item, the same for every attempt.
 func (t Taken) Operation() string { return Operation(t.Workspace, t.Batch, t.Key) }
 
-// Operation is what an item is called to other systems: the same for every try of it.
+// Operation returns the id of an item for other systems, the same for every attempt.
 func Operation(workspace, batch, key string) string { return lease.ID("itm_", workspace, batch, key) }
 
-// taskID begins the id of an item's task.
-const taskID = "bit_"
+// taskPrefix is the prefix of the task ids of items.
+const taskPrefix = "bit_"
 
-// TaskID names the item in somebody's hands to that somebody. How often it has failed
-// stands in it, so that the pause after the next time is known.
+// TaskID returns the id of the item's task on the wire. It contains the number of
+// failures, from which the pause after the next failure is computed.
 func (t Taken) TaskID() string {
-	return lease.ID(taskID, t.Batch, t.Key, t.Handler, strconv.FormatInt(t.Failures, 10))
+	return lease.ID(taskPrefix, t.Batch, t.Key, t.Handler, strconv.FormatInt(t.Failures, 10))
 }
 
-// IsTask says whether an id is one of an item's task.
-func IsTask(id string) bool { return strings.HasPrefix(id, taskID) }
+// IsTask reports whether an id is the id of an item's task.
+func IsTask(id string) bool { return strings.HasPrefix(id, taskPrefix) }
 
-// TaskOf is the item that a task is, in the context's workspace, under an epoch.
+// TaskOf returns the item of a task in the context's workspace, under an epoch.
 func TaskOf(ctx context.Context, d store.Doer, id string, epoch int64) (Taken, error) {
 	var failures int64
-	parts, ok := lease.Parts(taskID, id, 4)
+	parts, ok := lease.Parts(taskPrefix, id, 4)
 	if ok {
 		var err error
 		failures, err = strconv.ParseInt(parts[3], 10, 64)
@@ -68,26 +68,29 @@ func (t Taken) partition() store.Partition {
 	return store.Partition{Shard: t.Shard, Workspace: t.Workspace}
 }
 
-// Ready is a batch of which something can be taken.
+// Ready is a batch that has items to take.
 type Ready struct{ Workspace, ID, Handler string }
 
-// Ask asks for items of batches with some handlers: in one workspace or, with All, in
-// every one on a shard.
+// Ask selects the items to take by their handlers: in the context's workspace or,
+// with All, in every workspace on a shard.
 type Ask struct {
 	Handlers []string
-	// Kind is what the handlers must be declared as: "worker" or "http". Those of a
+	// Kind is the declared kind of the handlers: "worker" or "http". Handlers of a
 	// program are not declared.
 	Kind   string
 	Holder string
-	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
+	// Elsewhere is set for a holder outside of this process. Such a holder counts
+	// as quiet until its first call.
 	Elsewhere bool
-	// Busy are batches that a transaction leaves out: an earlier try did not get their wallets, and notes that here.
+	// Busy are batches to leave out. A take in a transaction adds the batches whose
+	// wallets it could not lock.
 	Busy  map[string]bool
 	Lease time.Duration
 	Limit int
 	All   bool
 	Shard int16
-	// Room, if set, is taken for each item, as far as the share of its workspace and handler goes.
+	// Room, if set, is the capacity to take from for each item, within the share of
+	// its workspace and handler.
 	Room *lease.Capacity
 }
 
@@ -110,7 +113,7 @@ type taking struct {
 	until     time.Time
 	timeout   int64
 	artifacts bool
-	short     bool // it has nothing to do but what it could not pay
+	short     bool // the wallet cannot pay for any of the items left
 }
 
 type pausedArgs struct {
@@ -139,7 +142,7 @@ var (
 			t.applied = r.Applied()
 			return r.Scan(&t.items, &t.until, &t.timeout, &t.artifacts, &t.short)
 		}).
-		// What was taken by a take whose answer was lost runs out, and is taken again.
+		// Items of a take whose response was lost expire, and are taken again.
 		RecoverWith(func(takeArgs, store.CommitProof) taking { return taking{items: "[]"} }).
 		Wakes(func(a takeArgs) []string { return []string{Progress(a.id)} }).
 		Emits(func(a takeArgs) store.Emission { return emits(a.id, "itemsTaken") })
@@ -154,8 +157,8 @@ func scanReady(all *[]Ready, r store.Row) error {
 	return err
 }
 
-// fewBatches is how many batches one look considers.
-const fewBatches = 16
+// readyLimit is the maximum number of batches per take.
+const readyLimit = 16
 
 // Take takes up to a.Limit items.
 func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
@@ -182,9 +185,9 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 	}
 	var all []Taken
 	var failed error
-	_, whole := d.(*store.Tx)
+	_, inTx := d.(*store.Tx)
 	for i, b := range ready {
-		if len(all) >= a.Limit || whole && len(all) > 0 { // a transaction has one wallet locked
+		if len(all) >= a.Limit || inTx && len(all) > 0 { // a transaction locks only one wallet
 			break
 		}
 		if a.Busy[b.ID] {
@@ -199,24 +202,25 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 		if a.Room != nil {
 			a.Room.Free(b.share(), n-len(some))
 		}
-		if whole && err != nil { // it is over
+		if inTx && err != nil { // the transaction has failed
 			if a.Busy != nil {
 				a.Busy[b.ID] = true
 			}
 			return nil, err
 		}
-		failed = errors.Join(failed, err) // one that cannot be taken of must not hold up the others
+		failed = errors.Join(failed, err) // continue with the other batches
 		all = append(all, some...)
 	}
-	if len(all) > 0 { // they are held: who asked is to know
+	if len(all) > 0 { // they are leased, so the caller must get them
 		return all, nil
 	}
 	return nil, failed
 }
 
-// ready returns batches, so that each workspace has its turn.
+// ready returns batches that have items to take, ordered so that each workspace
+// gets its turn.
 func (a Ask) ready(ctx context.Context, d store.Doer, at store.Partition, handlers string) ([]Ready, error) {
-	r := readyArgs{handlers, a.Kind, fewBatches, "[]"}
+	r := readyArgs{handlers, a.Kind, readyLimit, "[]"}
 	if a.Room != nil {
 		shut := [][2]string{}
 		for _, s := range a.Room.Shut() {
@@ -235,8 +239,8 @@ func (a Ask) ready(ctx context.Context, d store.Doer, at store.Partition, handle
 	return ready, err
 }
 
-// share is how many items are taken of the first of some batches: where there is to be room for them, what is left is
-// shared by the workspaces.
+// share returns how many items to take from the first of the ready batches. With
+// Room set, the workspaces share the capacity that is left.
 func (a Ask) share(ready []Ready, most int) int {
 	if a.Room == nil {
 		return most
@@ -254,30 +258,30 @@ func (a Ask) share(ready []Ready, most int) int {
 
 func (b Ready) share() lease.Share { return lease.Share{Workspace: b.Workspace, Handler: b.Handler} }
 
-// longTake is how long a batch is waited for whose wallet somebody else has locked.
-const longTake = 2 * time.Second
+// takeTimeout is how long a take waits for a locked wallet.
+const takeTimeout = 2 * time.Second
 
 func takeSoon(ctx context.Context, d store.Doer, at store.Partition, a takeArgs) ([]Taken, error) {
-	soon, cancel := context.WithTimeout(ctx, longTake)
+	soon, cancel := context.WithTimeout(ctx, takeTimeout)
 	defer cancel()
 	all, err := takeOf(soon, d, at, a)
-	if _, whole := d.(*store.Tx); whole && err != nil && soon.Err() != nil && ctx.Err() == nil { // nothing was committed
-		err = fault.New(fault.Unavailable, "somebody has the wallet of the batch %q locked", a.id).Repeatable().Wrap(err)
+	if _, inTx := d.(*store.Tx); inTx && err != nil && soon.Err() != nil && ctx.Err() == nil { // nothing was committed
+		err = fault.New(fault.Unavailable, "the wallet of the batch %q is locked by another transaction: try again", a.id).Repeatable().Wrap(err)
 	}
 	return all, err
 }
 
 func (a Ask) check() error {
 	if len(a.Handlers) == 0 || a.Limit < 1 || a.Limit > 1000 {
-		return fault.New(fault.Validation, "a take names its handlers and takes 1 to 1000 items")
+		return fault.New(fault.Validation, "a take needs at least one handler and a limit between 1 and 1000")
 	}
 	if a.Lease < time.Millisecond || a.Lease > 24*time.Hour {
-		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", a.Lease)
+		return fault.New(fault.Validation, "lease must be between 1ms and 24h, got %s", a.Lease)
 	}
 	return strictjson.Text("holder", a.Holder, events.MaxName)
 }
 
-// takeOf takes items of one batch, or pauses it for want of funds.
+// takeOf takes items of one batch, or pauses it if the funds are insufficient.
 func takeOf(ctx context.Context, d store.Doer, at store.Partition, a takeArgs) ([]Taken, error) {
 	t, err := takeVerb.DoAt(ctx, d, at, a)
 	if err != nil {
@@ -289,7 +293,7 @@ func takeOf(ctx context.Context, d store.Doer, at store.Partition, a takeArgs) (
 	}
 	var rows [][5]json.RawMessage
 	if err := json.Unmarshal([]byte(t.items), &rows); err != nil {
-		return nil, fault.New(fault.Internal, "batches.take answered %q: %v", t.items, err)
+		return nil, fault.New(fault.Internal, "batches.take returned %q: %v", t.items, err)
 	}
 	all := make([]Taken, len(rows))
 	for i, r := range rows {
@@ -301,16 +305,16 @@ func takeOf(ctx context.Context, d store.Doer, at store.Partition, a takeArgs) (
 				continue
 			}
 			if err := json.Unmarshal(r[j], into); err != nil {
-				return nil, fault.New(fault.Internal, "batches.take answered %q: %v", t.items, err)
+				return nil, fault.New(fault.Internal, "batches.take returned %q: %v", t.items, err)
 			}
 		}
 	}
 	return all, nil
 }
 
-// Resume resumes the batches that are PAUSED and whose wallet has what they need by now:
-// those of one wallet in the context's workspace. It is called behind a credit, and looks
-// at what is there then: a pause that did not see the credit is.
+// Resume resumes the PAUSED batches of one wallet in the context's workspace, if the
+// balance now suffices. It is called after a credit has been committed, so it sees
+// every pause that did not see the credit.
 func Resume(ctx context.Context, d store.Doer, wallet string) error {
 	at, err := d.Partition(ctx, store.Read)
 	if err == nil {

@@ -16,31 +16,32 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Engine is what batches run on.
+// Engine runs commands and transactions, and knows the shards in use.
 type Engine interface {
 	store.Doer
 	Update(context.Context, func(context.Context, *store.Tx) error) error
 	Shards(context.Context) ([]int16, error)
 }
 
-// Commit is written in the transaction that ends an item.
+// Commit adds writes to the transaction that ends an item.
 type Commit func(context.Context, *store.Tx) error
 
-// Worker takes the items of some handlers, in all workspaces, and runs a body for each.
+// Worker takes items of some handlers in all workspaces, and runs a body for each.
 type Worker struct {
 	Engine Engine
 	Hub    *wake.Hub
 	Log    *slog.Logger
 	Name   string // the holder
-	// Handlers are those whose items it takes, and Kind what they must be declared as.
+	// Handlers returns the handlers to take items for. Kind is their declared kind.
 	Handlers func() []string
 	Kind     string
-	// Topics wake it.
+	// Topics wake the worker.
 	Topics []string
-	// Body does the work. Its context ends when the hold is lost, or a cancel is
+	// Body does the work. Its context ends when the lease is lost or a cancel is
 	// requested.
 	Body func(context.Context, Taken) (output []byte, commits []Commit, err error)
-	// MaxConcurrency is how many bodies run at once; workspaces share that. ByHandler has the handlers of each share too.
+	// MaxConcurrency is the number of bodies that run at once, shared by the
+	// workspaces. With ByHandler the handlers of a workspace get shares too.
 	MaxConcurrency int
 	ByHandler      bool
 	Lease          time.Duration // [lease.DefaultDuration] if not set
@@ -48,8 +49,8 @@ type Worker struct {
 	Backoff func(failures int64) time.Duration
 }
 
-// Pause is how long an item waits that has failed n times: a second, doubling up to five
-// minutes, with jitter.
+// Pause returns the pause after the n-th failure of an item: a second, doubling up
+// to five minutes, with jitter.
 func Pause(n int64) time.Duration {
 	const longest = 5 * time.Minute
 	d := longest
@@ -59,11 +60,11 @@ func Pause(n int64) time.Duration {
 	return clock.Jitter(d)
 }
 
-// Run works until ctx ends, and then waits for the bodies that run.
+// Run works until ctx ends, and then waits for the running bodies.
 func (w *Worker) Run(ctx context.Context) {
 	var bodies sync.WaitGroup
 	defer bodies.Wait()
-	again := "items/" + w.Name + "/" + w.Kind // wakes it when there is room for one who could have none
+	again := "items/" + w.Name + "/" + w.Kind // wakes the worker when capacity is freed after a refusal
 	room := lease.NewCapacity(w.MaxConcurrency, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(again) })
 	if w.ByHandler {
 		room.ByHandler()
@@ -74,7 +75,7 @@ func (w *Worker) Run(ctx context.Context) {
 	p.Run(ctx)
 }
 
-// advance takes what there is room for, and starts a body for each item.
+// poll takes items as far as there is capacity, and starts a body for each.
 func (w *Worker) poll(ctx context.Context, room *lease.Capacity, bodies *sync.WaitGroup) (found bool, err error) {
 	handlers := w.Handlers()
 	if len(handlers) == 0 {
@@ -105,8 +106,8 @@ func (w *Worker) poll(ctx context.Context, room *lease.Capacity, bodies *sync.Wa
 
 func (t Taken) share() lease.Share { return lease.Share{Workspace: t.Workspace, Handler: t.Handler} }
 
-// take finishes also when the worker stops meanwhile: an item that was taken for nobody
-// would count as a death.
+// take calls [Take] and finishes even if the worker stops meanwhile: the items of an
+// interrupted take would count as crashed.
 func (w *Worker) take(ctx context.Context, handlers []string, shard int16, room *lease.Capacity) ([]Taken, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
 	defer cancel()
@@ -120,20 +121,20 @@ func (w *Worker) lease() time.Duration {
 	return lease.DefaultDuration
 }
 
-// Serve runs a body under its hold and records how it ended. Neither the hold nor the
-// recording depends on the worker's own context, which ends when it stops.
+// Serve runs a body under its lease and records the result. Neither the lease nor
+// the recording depends on the worker's own context, which ends when it stops.
 func (w *Worker) Serve(ctx context.Context, t Taken) {
 	ctx = store.InWorkspace(ctx, t.Workspace)
-	var told atomic.Bool // the body was, that it is not wanted any more
-	woken, leave := w.Hub.Watch(CancelTopic(t.Batch), wake.Cancelled(wake.CancelledBatch, t.partition(), t.Batch))
-	defer leave()
+	var cancelled atomic.Bool // the lease was lost or a cancel requested while the body ran
+	woken, unwatch := w.Hub.Watch(CancelTopic(t.Batch), wake.Cancelled(wake.CancelledBatch, t.partition(), t.Batch))
+	defer unwatch()
 	k := lease.Renewer{Lease: w.lease(), Timeout: t.Timeout, Woken: woken, Renew: func(ctx context.Context) error {
 		r, err := Renew(ctx, w.Engine, t, w.lease())
-		if err == nil && r.CancelRequested { // what it would bring is refunded
+		if err == nil && r.CancelRequested { // the item is refunded whatever its result
 			err = lost(t)
 		}
 		if fault.CodeOf(err) == fault.LeaseLost {
-			told.Store(true)
+			cancelled.Store(true)
 		}
 		return err
 	}}
@@ -143,26 +144,27 @@ func (w *Worker) Serve(ctx context.Context, t Taken) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
 	defer cancel()
 	err = w.record(ctx, t, output, commits, err, stopping)
-	if err != nil && !(told.Load() && fault.CodeOf(err) == fault.LeaseLost) {
-		w.Log.Warn("the end of an item was not recorded", "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "epoch", t.Epoch, "error", err)
+	if err != nil && !(cancelled.Load() && fault.CodeOf(err) == fault.LeaseLost) {
+		w.Log.Warn("could not record the end of an item", "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "epoch", t.Epoch, "error", err)
 	}
 }
 
-// settleAgain is the pause before the end of an item is written again, as long as it is held.
-const settleAgain = 250 * time.Millisecond
+// settlePause is the pause between attempts to settle an item while the database is
+// unavailable.
+const settlePause = 250 * time.Millisecond
 
-// record writes how a body ended. One that gave up because the worker stops has not
-// failed; an output that cannot be kept has.
+// record records the result of a body. A body that gave up because the worker stops
+// has not failed; an output that cannot be stored is a failure.
 func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []Commit, failure error, stopping bool) error {
 	if failure == nil {
 		err := SettleWith(ctx, w.Engine, t, output, commits)
-		for fault.CodeOf(err) == fault.Unavailable && clock.Wait(ctx, settleAgain) == nil { // it has cost something
+		for fault.CodeOf(err) == fault.Unavailable && clock.Wait(ctx, settlePause) == nil { // retry: the work is paid for
 			err = SettleWith(ctx, w.Engine, t, output, commits)
 		}
 		if code := fault.CodeOf(err); err == nil || code == fault.LeaseLost || code == fault.Unavailable || code == fault.OutcomeUnknown {
 			return err
 		}
-		failure = fmt.Errorf("what it did cannot be kept: %w", err)
+		failure = fmt.Errorf("the output cannot be stored: %w", err)
 	}
 	if stopping && errors.Is(failure, context.Canceled) {
 		return Release(ctx, w.Engine, t, 0)
@@ -175,8 +177,8 @@ func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []C
 	return err
 }
 
-// SettleWith settles an item, and writes what its body wants written in that transaction:
-// once, whoever asks for it again.
+// SettleWith settles an item and runs commits in the same transaction. The commits
+// take effect once, even if it is called again.
 func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits []Commit) error {
 	if len(commits) == 0 {
 		_, err := Settle(ctx, e, t, output)
@@ -184,19 +186,20 @@ func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits [
 	}
 	err := with(ctx, e, t.partition(), t.Batch, commits, func(ctx context.Context, tx *store.Tx) error {
 		ended, err := Settle(ctx, tx, t, output)
-		if err == nil && !ended.applied { // it is written already
+		if err == nil && !ended.applied { // settled before
 			err = lost(t)
 		}
 		return err
 	})
-	if fault.CodeOf(err) == fault.LeaseLost { // outside of what was rolled back it is noted that this holder has done with it
+	if fault.CodeOf(err) == fault.LeaseLost { // outside of the rolled-back transaction, record that this holder has finished
 		_, _ = Settle(ctx, e, t, output)
 	}
 	return err
 }
 
-// with writes an end, and then what the program wants, in one transaction. The program may
-// write to the batch's wallet, which everybody else has before the batch.
+// with writes an end and then the program's commits in one transaction. It locks the
+// wallet first: the program may write to it, and every other statement locks the
+// wallet before the batch.
 func with(ctx context.Context, e Engine, at store.Partition, batch string, commits []Commit, end Commit) error {
 	return e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := lockVerb.DoAt(ctx, tx, at, batch)
@@ -212,7 +215,7 @@ func with(ctx context.Context, e Engine, at store.Partition, batch string, commi
 	})
 }
 
-// body runs the user's code; a panic is a failure.
+// body runs the user's code and turns a panic into an error.
 func (w *Worker) body(ctx context.Context, t Taken) (output []byte, commits []Commit, err error) {
 	defer func() {
 		if p := recover(); p != nil {

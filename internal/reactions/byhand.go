@@ -13,30 +13,31 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// A reaction may be served by somebody who asks for what there is to do, and says what
-// became of it: by hand, or as the worker of a handler. The hold is the same, and so
-// are the statements that begin and end it.
+// A client can serve a reaction over the API: it claims streams and reports the
+// results itself, by hand or as the worker of a handler. The lease and the
+// statements that begin and end it are those of a program's worker.
 
-// Ask asks for streams of reactions of the context's workspace.
+// Ask selects streams of reactions of the context's workspace.
 type Ask struct {
 	Reactions []Info
-	// Kind is that of the handler that each of them must have; "" asks for reactions
-	// that have none.
+	// Kind is the required kind of the reactions' handlers. "" selects reactions
+	// without a handler.
 	Kind   string
 	Holder string
 	Limit  int
-	Lease  time.Duration // 0 is each reaction's own
-	Events int           // of a stream, at the most
-	// Budget bounds the bytes of all events together, but for one of each stream; nil does not.
+	Lease  time.Duration // 0 means each reaction's own
+	Events int           // limit per stream
+	// Budget limits the bytes of all events together, except the first event of
+	// each stream. nil means no limit.
 	Budget *store.Budget
-	// Every has every event read, whatever its name, for those reactions.
+	// Every returns true for a reaction whose events are read whatever their name.
 	Every func(Info) bool
-	// Wants leaves out events that are read and not meant; nil leaves out none.
+	// Wants returns false for an event to leave out; nil leaves out none.
 	Wants func(*Lease, events.Event) (bool, error)
 }
 
-// TakeAsked takes streams on which there is something to show. Those on which there is
-// nothing are acknowledged here: nobody could say what he has handled of nothing.
+// TakeAsked takes streams that have events to deliver. It acknowledges the
+// streams without such events itself: the client has no event to acknowledge.
 func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 	at, err := d.Partition(ctx, store.Read)
 	if err != nil {
@@ -65,19 +66,19 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 		if err != nil || len(taken) == 0 {
 			return nil, err
 		}
-		type way struct {
+		type readMode struct {
 			source store.EventTable
 			every  bool
 		}
-		ways := make(map[way][]*Lease)
+		byMode := make(map[readMode][]*Lease)
 		for _, l := range taken {
 			x := byName[l.Reaction]
-			w := way{x.Source(), a.Every != nil && a.Every(x)}
-			ways[w] = append(ways[w], l)
+			w := readMode{x.Source(), a.Every != nil && a.Every(x)}
+			byMode[w] = append(byMode[w], l)
 		}
-		for w, some := range ways {
+		for w, some := range byMode {
 			names, limit := func(l *Lease) []string { x := byName[l.Reaction]; return x.wanted() }, max(a.Events, 1)
-			if w.every { // what is meant is found among the others
+			if w.every { // Wants selects among all events
 				names, limit = func(*Lease) []string { return nil }, readLimit
 			}
 			if a.Budget == nil {
@@ -101,7 +102,7 @@ func TakeAsked(ctx context.Context, d store.Doer, a Ask) ([]*Lease, error) {
 	}
 }
 
-// wanted are the names of events that a reaction wants, none for all.
+// wanted returns the event names that a reaction selects, none for all.
 func (d *Definition) wanted() []string {
 	if slices.Contains(d.Events, "*") {
 		return nil
@@ -126,13 +127,13 @@ func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Eve
 				}
 				return err == nil && !yes
 			})
-			if failed != nil { // it runs out, and is taken again
+			if failed != nil { // the lease expires, and the stream is taken again
 				continue
 			}
 		}
 		if len(l.Events) > 0 {
 			some = append(some, l)
-			if next := l.Events[0].Version; next > first { // a death is blamed on what is behind the watermark: that is to be this event
+			if next := l.Events[0].Version; next > first { // a crash is blamed on the first event after the watermark: this must be that event
 				ends = append(ends, End{Lease: l, Done: next - 1, Keep: true, Unheard: true})
 			}
 		} else {
@@ -143,9 +144,10 @@ func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Eve
 	return some, err
 }
 
-// deliver cuts leases to limit events, notes up to where they go, and returns those
-// that are held still. A take notes all that was due, so that only less is noted here:
-// nobody has been told of the lease yet, and who takes it after a crash notes anew.
+// deliver cuts leases to limit events, records the last delivered version, and
+// returns the leases that are still held. A take records all due versions as
+// delivered, so only a lower version is recorded here. That is safe: the client
+// has not seen the lease yet, and a take after a crash records it again.
 func deliver(ctx context.Context, d store.Doer, taken []*Lease, limit int) ([]*Lease, error) {
 	var items []item
 	for _, l := range taken {
@@ -168,10 +170,10 @@ func deliver(ctx context.Context, d store.Doer, taken []*Lease, limit int) ([]*L
 	return slices.DeleteFunc(taken, func(l *Lease) bool { return l.Handled() < l.Due && !slices.Contains(noted, l.row()) }), nil
 }
 
-// ackAll records ends, and waits for rows that somebody else has at this moment:
-// who gathers marks has them often, and not for long. The others are recorded first,
-// but in a transaction, which would wait with their rows locked: there all are locked
-// in one order.
+// ackAll records ends and waits for locked rows; collectors of due notices lock
+// rows often and briefly. Outside a transaction the unlocked rows are recorded
+// first. In a transaction that would mean waiting with rows locked, so all rows
+// are locked in one order instead.
 func ackAll(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
 	if _, ok := d.(*store.Tx); ok {
 		return ackBy(ctx, d, ackVerb, ends)
@@ -195,9 +197,9 @@ func ackAll(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
 	return out, err
 }
 
-// AckAsked records ends of leases that [TakeAsked] gave, one of a stream at the most,
-// and answers for each: nil, [fault.LeaseLost], [fault.NotDelivered] or, where its row
-// went away meanwhile, [fault.Unavailable]. An end that is refused changes nothing.
+// AckAsked records ends of leases that [TakeAsked] returned, at most one per
+// stream. It returns for each nil, [fault.LeaseLost], [fault.NotDelivered] or, if
+// its row changes concurrently, [fault.Unavailable]. A refused end changes nothing.
 func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, error) {
 	done, err := ackAll(ctx, d, ends)
 	if err != nil {
@@ -207,7 +209,7 @@ func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, er
 	for i, e := range ends {
 		switch {
 		case done[i].Busy:
-			refused[i] = fault.New(fault.Unavailable, "the stream %q is being changed at this moment: try again", e.Lease.Stream).Repeatable()
+			refused[i] = fault.New(fault.Unavailable, "the stream %q is being changed concurrently: try again", e.Lease.Stream).Repeatable()
 		case !done[i].Recorded:
 			p, err := Stands(ctx, d, e.Lease.Reaction, e.Lease.Stream)
 			if err != nil && fault.CodeOf(err) != fault.NotFound {
@@ -219,11 +221,12 @@ func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, er
 	return refused, nil
 }
 
-// refusal says why a version cannot be acknowledged under a lease. What is delivered
-// under an epoch does not change, so it is true however late it is said.
+// refusal returns why a version cannot be acknowledged under a lease. The
+// delivered version of an epoch never changes, so the reason holds however late
+// it is determined.
 func (p Position) refusal(l *Lease, version int64) *fault.Error {
 	if p.Epoch == l.Epoch && p.Held && version > p.Delivered {
-		return fault.New(fault.NotDelivered, "the stream %q was delivered up to version %d: acknowledge that, and claim again for the rest", l.Stream, p.Delivered).
+		return fault.New(fault.NotDelivered, "the stream %q was delivered up to version %d only: acknowledge that version, then claim again", l.Stream, p.Delivered).
 			With("delivered", p.Delivered)
 	}
 	return lease.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
@@ -236,12 +239,12 @@ type oneArgs struct {
 
 var positionVerb = store.VerbOf[oneArgs](store.Decl{Name: "reactions.position", Lane: store.Read}, nil, scanPosition)
 
-// Stands returns where a reaction stands on a stream of the context's workspace, or
-// [fault.NotFound].
+// Stands returns the position of a reaction on a stream of the context's
+// workspace, or [fault.NotFound].
 func Stands(ctx context.Context, d store.Doer, reaction, stream string) (Position, error) {
 	all, err := positionVerb.Do(ctx, d, oneArgs{reaction, stream})
 	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "the reaction %q has nothing to do with a stream %q", reaction, stream)
+		err = fault.New(fault.NotFound, "the reaction %q has no position on the stream %q", reaction, stream)
 	}
 	if err != nil {
 		return Position{}, err
@@ -249,18 +252,18 @@ func Stands(ctx context.Context, d store.Doer, reaction, stream string) (Positio
 	return all[0], nil
 }
 
-// Failed is what became of a failure that was told.
+// Failed is the result of a reported failure.
 type Failed struct {
 	Blocked   bool
-	Skipped   bool // it was passed over
+	Skipped   bool
 	Failures  int
 	NotBefore time.Time
 }
 
-// Fail counts a failure of the first event behind the watermark, or of the one that is
-// named (-1 for none), and blocks the stream or skips the event past the retries, as a
-// program's worker would. Told again, under the epoch that did, it gives the same
-// answer.
+// Fail counts a failure of the version failing or, if that is -1, of the first
+// event after the watermark. After the last retry it blocks the stream or skips
+// the event, like a program's worker. Repeating the call under the same epoch
+// returns the same result.
 func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, message string, retryable bool) (Failed, error) {
 	message = lease.Plain(message)
 	lost := lease.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
@@ -272,13 +275,13 @@ func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, me
 		return Failed{}, err
 	case p.Epoch != l.Epoch:
 		return Failed{}, lost
-	case p.Holder == "" && p.Error == message && p.Failures > 0: // it was told before
+	case p.Holder == "" && p.Error == message && p.Failures > 0: // reported before
 		f := Failed{Blocked: p.Blocked, Failures: p.Failures}
 		if !p.Blocked {
 			f.NotBefore = p.DueAt
 		}
 		return f, nil
-	case p.Holder == "" && !p.Blocked && failing >= 0 && p.Watermark >= failing && p.Error == "": // it was passed over before
+	case p.Holder == "" && !p.Blocked && failing >= 0 && p.Watermark >= failing && p.Error == "": // skipped before
 		return Failed{Skipped: true}, nil
 	}
 	l.Watermark, l.Due, l.Failures = p.Watermark, p.Due, p.Failures
@@ -306,13 +309,13 @@ func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, me
 	return Failed{Failures: ended.Failures, NotBefore: ended.DueAt}, err
 }
 
-// ByHand is the lease of who says that he has one: its epoch decides.
+// ByHand returns the lease that a client claims to hold. Only its epoch proves it.
 func ByHand(at store.Partition, reaction, stream string, epoch int64) *Lease {
 	return &Lease{Shard: at.Shard, Workspace: at.Workspace, Reaction: reaction, Stream: stream, Watermark: -1, Lease: lease.Lease{Epoch: epoch}}
 }
 
-// RenewOne extends one hold, at the most until so long after it was taken (0 is for
-// ever), or returns [fault.LeaseLost].
+// RenewOne extends one lease, at most until longest after its take (0 means no
+// limit), or returns [fault.LeaseLost].
 func RenewOne(ctx context.Context, d store.Doer, l *Lease, leaseTime, longest time.Duration) (Renewal, error) {
 	all, err := renewWithin(ctx, d, []*Lease{l}, func(*Lease) time.Duration { return leaseTime }, longest)
 	if err == nil && all[0].Until.IsZero() {

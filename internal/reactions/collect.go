@@ -8,71 +8,71 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Collector takes marks away, where appends leave them, and notes what they say
-// where takes look for it. It remembers how far it has come with each reaction in each workspace, on
-// one shard, and begins again at the beginning after a page that was not full, and
-// after some that were: what is marked before that waits for as long. Not safe for
-// concurrent use.
+// Collector moves the due notices that appends leave into the position rows that
+// takes read. It remembers a cursor for each reaction in each workspace of one
+// shard. It restarts at the first notice after a page that was not full, and
+// after maxPages full pages; notices before the cursor wait until then. A
+// Collector is not safe for concurrent use.
 type Collector struct {
-	come  map[lease.Turn]place
-	pages map[lease.Turn]int // full ones, since the beginning
+	cursors map[lease.Turn]noticeKey
+	pages   map[lease.Turn]int // full pages since the last restart
 }
 
-// place is the key of a mark, of one reaction in one workspace.
-type place struct {
+// noticeKey is the key of a due notice of one reaction in one workspace.
+type noticeKey struct {
 	stream  string
 	version int64
 }
 
-var beginning = place{version: -1}
+var firstKey = noticeKey{version: -1}
 
-// collectLimit is how many marks one statement takes away of what has its turn, and mostGathered of how many turns at
-// the most.
+// collectLimit is the number of due notices that one statement collects, and
+// maxCollected the number of turns that it serves.
 const collectLimit, maxCollected = 2000, 100
 
-// mostPages is how many full pages are gathered before it begins again.
-const mostPages = 16
+// maxPages is the number of full pages before the collector restarts.
+const maxPages = 16
 
 type collectArgs struct {
 	From  [][4]any `arg:"reactions"`
 	limit int      `arg:"limit"`
 }
 
-type picked struct {
-	gone int64
+type collected struct {
+	deleted int64
 	lease.Turn
-	last  place
+	last  noticeKey
 	count int64
 }
 
 var collectDueVerb = store.VerbOf[collectArgs](store.Decl{Name: "reactions.gather", Lane: store.Work}, nil,
-	store.Each(func(p *picked) []any {
-		return []any{&p.gone, &p.Name, &p.Workspace, &p.last.stream, &p.last.version, &p.count}
+	store.Each(func(p *collected) []any {
+		return []any{&p.deleted, &p.Name, &p.Workspace, &p.last.stream, &p.last.version, &p.count}
 	}))
 
-// Next gathers some marks of what has its turn, and says whether there were any.
+// Next collects a page of due notices for turns, and reports whether there were any.
 func (g *Collector) Next(ctx context.Context, d store.Doer, at store.Partition, turns []lease.Turn) (bool, error) {
-	onward := slices.ContainsFunc(turns, func(t lease.Turn) bool { _, ok := g.come[t]; return ok })
+	onward := slices.ContainsFunc(turns, func(t lease.Turn) bool { _, ok := g.cursors[t]; return ok })
 	some, err := g.page(ctx, d, at, turns)
-	if err == nil && onward && !gone(some) { // there may be some before
+	if err == nil && onward && !deleted(some) { // there may be notices before the cursor
 		some, err = g.page(ctx, d, at, turns)
 	}
-	return gone(some), err
+	return deleted(some), err
 }
 
-func gone(some []picked) bool { return len(some) > 0 && some[0].gone > 0 }
+func deleted(some []collected) bool { return len(some) > 0 && some[0].deleted > 0 }
 
-// page gathers a page, and notes how far it has come.
-func (g *Collector) page(ctx context.Context, d store.Doer, at store.Partition, turns []lease.Turn) ([]picked, error) {
+// page collects one page and moves the cursors.
+func (g *Collector) page(ctx context.Context, d store.Doer, at store.Partition, turns []lease.Turn) ([]collected, error) {
 	if len(turns) == 0 {
 		return nil, nil
 	}
 	turns = turns[:min(len(turns), maxCollected)]
 	a := collectArgs{make([][4]any, len(turns)), collectLimit / len(turns)}
 	for i, t := range turns {
-		p, ok := g.come[t]
+		p, ok := g.cursors[t]
 		if !ok {
-			p = beginning
+			p = firstKey
 		}
 		a.From[i] = [4]any{t.Name, t.Workspace, p.stream, p.version}
 	}
@@ -80,22 +80,23 @@ func (g *Collector) page(ctx context.Context, d store.Doer, at store.Partition, 
 	if err != nil {
 		return nil, err
 	}
-	if g.come == nil {
-		g.come, g.pages = make(map[lease.Turn]place), make(map[lease.Turn]int)
+	if g.cursors == nil {
+		g.cursors, g.pages = make(map[lease.Turn]noticeKey), make(map[lease.Turn]int)
 	}
 	for _, t := range turns {
-		delete(g.come, t)
+		delete(g.cursors, t)
 	}
 	for _, p := range some {
 		n := g.pages[p.Turn] + 1
-		if delete(g.pages, p.Turn); p.count >= int64(a.limit) && n < mostPages {
-			g.come[p.Turn], g.pages[p.Turn] = p.last, n
+		if delete(g.pages, p.Turn); p.count >= int64(a.limit) && n < maxPages {
+			g.cursors[p.Turn], g.pages[p.Turn] = p.last, n
 		}
 	}
 	return some, nil
 }
 
-// CollectDue gathers some marks from the beginning: in one workspace or in all on a shard.
+// CollectDue collects a page of due notices from the first one: in the
+// partition's workspace or, if that is "", in all workspaces of the shard.
 func CollectDue(ctx context.Context, d store.Doer, at store.Partition, names []string) (bool, error) {
 	var turns []lease.Turn
 	if at.Workspace != "" {

@@ -16,23 +16,23 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// TestCrashOfAReaction verifies that events which are appended, reacted to with a
-// commit, blocked, unblocked and reacted to again end the same way wherever a
-// fault strikes: each is committed once, the stream was blocked once and unblocked
-// once, and nobody holds it.
+// TestCrashOfAReaction verifies that events which are appended, handled with a commit,
+// blocked, unblocked and handled again end the same way wherever a fault strikes: each
+// is committed once, the stream was blocked once and unblocked once, and no lease is
+// left.
 func TestCrashOfAReaction(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{Do: appendAndReact, Recover: janitorOnce, Check: reactedOnce})
 }
 
 func follower(name string) reactions.Definition {
 	d := reactions.Definition{Name: name, Streams: "^s$", Options: reactions.DefaultOptions()}
-	d.MaxCrashes = 1000 // each fault that leaves a hold is one
+	d.MaxCrashes = 1000 // each fault that leaves a lease is a crash
 	return d
 }
 
-// appendAndReact is the whole way of two events, the second of which cannot be
-// handled before somebody has unblocked it. Every step looks at what there is, so
-// that it may be repeated from the beginning.
+// appendAndReact runs the full path of two events. The second one is blocked until a
+// repair unblocks it. Every step checks the current state, so that the path may be
+// repeated from the beginning.
 func appendAndReact(ctx context.Context, hf *holdfast.Engine) error {
 	if _, err := reactions.Register(ctx, engine.Of(hf), follower("r")); err != nil {
 		return fmt.Errorf("register: %w", err)
@@ -41,7 +41,7 @@ func appendAndReact(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
 		return err
 	}
-	if err := janitorOnce(ctx, hf); err != nil { // a try before this one may have left a hold
+	if err := janitorOnce(ctx, hf); err != nil { // an earlier attempt may have left a lease
 		return err
 	}
 	if err := reactOnce(ctx, hf); err != nil {
@@ -53,7 +53,7 @@ func appendAndReact(ctx context.Context, hf *holdfast.Engine) error {
 	return reactOnce(ctx, hf)
 }
 
-// janitorOnce is one round of a janitor, when all holds have run out.
+// janitorOnce runs one round of a janitor after all leases have expired.
 func janitorOnce(ctx context.Context, hf *holdfast.Engine) error {
 	if err := store.Shift(ctx, engine.Of(hf), 2*time.Minute); err != nil {
 		return err
@@ -62,7 +62,7 @@ func janitorOnce(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
-// reactOnce is one round of a worker.
+// reactOnce runs one round of a worker.
 func reactOnce(ctx context.Context, hf *holdfast.Engine) error {
 	at, err := engine.Of(hf).Partition(ctx, store.Read)
 	if err != nil {
@@ -136,9 +136,9 @@ func reactedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// TestCrashOfARemovedReaction verifies that a reaction which is registered,
-// marked, removed and registered again leaves nothing of its first life, wherever
-// a fault strikes, and that its second one gets every event.
+// TestCrashOfARemovedReaction verifies that a reaction which is registered, gets a due
+// notice, is removed and registered again leaves nothing of its first registration
+// wherever a fault strikes, and that the second registration gets every event.
 func TestCrashOfARemovedReaction(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
@@ -167,7 +167,7 @@ func TestCrashOfARemovedReaction(t *testing.T) {
 	})
 }
 
-// removeOnce gives a reaction its first life, unless that is over.
+// removeOnce registers and removes a reaction for the first time, unless that is done.
 func removeOnce(ctx context.Context, hf *holdfast.Engine) error {
 	over, err := stream.Read(ctx, hf, "over", 0, 1)
 	if err != nil || len(over) > 0 {
@@ -187,8 +187,9 @@ func removeOnce(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
-// TestCrashOfAReset verifies that a reset which is requested while somebody holds the stream, and done by the end of that
-// lease, is done once, wherever a fault strikes, and that the event comes again.
+// TestCrashOfAReset verifies that a reset which is requested for a leased stream, and
+// done by the end of that lease, is done once wherever a fault strikes, and that the
+// event is delivered again.
 func TestCrashOfAReset(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
@@ -199,7 +200,7 @@ func TestCrashOfAReset(t *testing.T) {
 			if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
 				return err
 			}
-			if err := janitorOnce(ctx, hf); err != nil { // a try before this one may have left a lease
+			if err := janitorOnce(ctx, hf); err != nil { // an earlier attempt may have left a lease
 				return err
 			}
 			if err := handleOnce(ctx, hf, true); err != nil {
@@ -222,7 +223,8 @@ func TestCrashOfAReset(t *testing.T) {
 	})
 }
 
-// handleOnce takes the stream and acknowledges it, and requests a reset between the two, unless that was done before.
+// handleOnce takes the stream and acknowledges it. It requests a reset between the two,
+// unless that was done before.
 func handleOnce(ctx context.Context, hf *holdfast.Engine, reset bool) error {
 	at, err := engine.Of(hf).Partition(ctx, store.Read)
 	if err != nil {

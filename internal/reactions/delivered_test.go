@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// ask claims a stream of the reaction r by hand, with up to limit events.
-func ask(ctx context.Context, d holdfast.Doer, limit int) ([]*reactions.Lease, error) {
+// claimStreams claims streams of the reaction r by hand, with up to limit events each.
+func claimStreams(ctx context.Context, d holdfast.Doer, limit int) ([]*reactions.Lease, error) {
 	x, err := reactions.Get(ctx, store.DoerOf(d), "r")
 	if err != nil {
 		return nil, err
@@ -28,10 +28,10 @@ func ask(ctx context.Context, d holdfast.Doer, limit int) ([]*reactions.Lease, e
 	return reactions.TakeAsked(ctx, store.DoerOf(d), reactions.Ask{Reactions: []reactions.Info{x}, Holder: "hand", Limit: 1, Lease: time.Minute, Events: limit})
 }
 
-// asked claims the one stream there is, which must be shown from one version to another.
-func asked(t *testing.T, d holdfast.Doer, limit int, from, to int64) *reactions.Lease {
+// claimOne claims the only stream, and checks the range of versions that it shows.
+func claimOne(t *testing.T, d holdfast.Doer, limit int, from, to int64) *reactions.Lease {
 	t.Helper()
-	all, err := ask(context.Background(), d, limit)
+	all, err := claimStreams(context.Background(), d, limit)
 	if err != nil || len(all) != 1 || len(all[0].Events) == 0 {
 		t.Fatalf("claimed %+v, %v", all, err)
 	}
@@ -41,8 +41,8 @@ func asked(t *testing.T, d holdfast.Doer, limit int, from, to int64) *reactions.
 	return all[0]
 }
 
-// acks acknowledges a version by hand, and returns the code of the refusal.
-func acks(ctx context.Context, d holdfast.Doer, l *reactions.Lease, version int64) (fault.Code, error) {
+// ackByHand acknowledges a version by hand, and returns the code of the refusal.
+func ackByHand(ctx context.Context, d holdfast.Doer, l *reactions.Lease, version int64) (fault.Code, error) {
 	at := store.Partition{Shard: l.Shard, Workspace: l.Workspace}
 	refused, err := reactions.AckAsked(ctx, store.DoerOf(d), []reactions.End{{Lease: reactions.ByHand(at, l.Reaction, l.Stream, l.Epoch), Done: version}})
 	if err != nil || refused[0] == nil {
@@ -53,13 +53,14 @@ func acks(ctx context.Context, d holdfast.Doer, l *reactions.Lease, version int6
 
 func wantAck(t *testing.T, what string, d holdfast.Doer, l *reactions.Lease, version int64, want fault.Code) {
 	t.Helper()
-	if code, err := acks(context.Background(), d, l, version); err != nil || code != want {
+	if code, err := ackByHand(context.Background(), d, l, version); err != nil || code != want {
 		t.Errorf("%s: an ack of %d is answered %q, %v; want %q", what, version, code, err, want)
 	}
 }
 
-// TestCrashOfAnAckByHand verifies that a stream which is claimed by hand, two events at a time, with an ack beyond
-// each lease, is handled without a gap to its end wherever a fault strikes, and that no ack beyond is accepted.
+// TestCrashOfAnAckByHand verifies that a stream which is claimed by hand, two events at
+// a time, with an ack beyond each lease, is handled to its end without a gap wherever a
+// fault strikes, and that no ack beyond a lease is accepted.
 func TestCrashOfAnAckByHand(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{Do: handleByHand, Recover: janitorOnce, Check: handledWithoutGap})
 }
@@ -74,11 +75,11 @@ func handleByHand(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
 		return err
 	}
-	if err := janitorOnce(ctx, hf); err != nil { // a try before this one may have left a lease
+	if err := janitorOnce(ctx, hf); err != nil { // an earlier attempt may have left a lease
 		return err
 	}
 	for {
-		all, err := ask(ctx, hf, 2)
+		all, err := claimStreams(ctx, hf, 2)
 		if err != nil || len(all) == 0 {
 			return err
 		}
@@ -88,14 +89,14 @@ func handleByHand(ctx context.Context, hf *holdfast.Engine) error {
 	}
 }
 
-// handleLease notes what a lease shows and acknowledges it, after an ack beyond it.
+// handleLease records the events of a lease and acknowledges it, after an ack beyond it.
 func handleLease(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) error {
 	note := func(name, what string) error {
 		_, err := stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: what})
 		return err
 	}
 	if l.Handled() < lastByHand {
-		code, err := acks(ctx, hf, l, lastByHand)
+		code, err := ackByHand(ctx, hf, l, lastByHand)
 		if err == nil && code != fault.NotDelivered {
 			err = note("bad", fmt.Sprintf("beyond %d: %q", l.Handled(), code))
 		}
@@ -108,7 +109,7 @@ func handleLease(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) e
 			return err
 		}
 	}
-	code, err := acks(ctx, hf, l, l.Events[len(l.Events)-1].Version)
+	code, err := ackByHand(ctx, hf, l, l.Events[len(l.Events)-1].Version)
 	if err == nil && code != "" {
 		err = fault.Of(code)
 	}
@@ -139,14 +140,14 @@ func handledWithoutGap(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// struck is an engine that is struck before or after each of some commands.
-type struck struct {
+// faultyEngine is an engine with a fault before or after each of some commands.
+type faultyEngine struct {
 	*engine.Engine
 	verb          string
 	before, after func() error
 }
 
-func (s *struck) Do(ctx context.Context, c store.Command) error {
+func (s *faultyEngine) Do(ctx context.Context, c store.Command) error {
 	if c.Decl().Name != s.verb {
 		return s.Engine.Do(ctx, c)
 	}
@@ -156,8 +157,9 @@ func (s *struck) Do(ctx context.Context, c store.Command) error {
 	return errors.Join(s.Engine.Do(ctx, c), s.after())
 }
 
-// TestALeaseThatIsNotToldOf verifies that a server that fails before or after it notes what it delivers, or loses
-// the lease meanwhile, tells of no lease, and that the next claim shows everything.
+// TestALeaseThatIsNotToldOf verifies that a server which fails before or after it
+// records the delivered version, or loses the lease meanwhile, returns no lease, and
+// that the next claim shows all events.
 func TestALeaseThatIsNotToldOf(t *testing.T) {
 	down := func() error { return fault.New(fault.Unavailable, "down") }
 	for name, strike := range map[string]func(lapse func() error) (before, after func() error){
@@ -175,11 +177,11 @@ func TestALeaseThatIsNotToldOf(t *testing.T) {
 					_, err := reactions.SweepAll(ctx, engine.Of(hf), func([]string) {})
 					return err
 				}
-				x := &struck{Engine: engine.Of(hf), verb: "reactions.deliver"}
+				x := &faultyEngine{Engine: engine.Of(hf), verb: "reactions.deliver"}
 				x.before, x.after = strike(lapse)
-				all, err := ask(ctx, x, 2)
+				all, err := claimStreams(ctx, x, 2)
 				if name == "lost" { // it is taken again
-					if err != nil || len(all) != 1 || int32(all[0].Epoch) < 2 { // its high bits tell which run of the stream it is of
+					if err != nil || len(all) != 1 || int32(all[0].Epoch) < 2 { // the high bits of the epoch identify the registration
 						t.Fatalf("claimed %+v, %v", all, err)
 					}
 					wantAck(t, "of the second take", hf, all[0], 2, fault.NotDelivered)
@@ -191,22 +193,23 @@ func TestALeaseThatIsNotToldOf(t *testing.T) {
 				if err := lapse(); err != nil {
 					t.Fatal(err)
 				}
-				l := asked(t, hf, 9, 0, 2)
+				l := claimOne(t, hf, 9, 0, 2)
 				wantAck(t, "of the next claim", hf, l, 2, "")
 			})
 		})
 	}
 }
 
-// TestAnAckThatWaitedIsJudgedByTheRow verifies on PostgreSQL that an ack which waited for its row is judged by what
-// was delivered, and under which epoch, as that is then: one who gathers marks beside it has delivered nothing.
+// TestAnAckThatWaitedIsJudgedByTheRow verifies on PostgreSQL that an ack which waited
+// for its row is checked against the current epoch and delivered version of that row. A
+// concurrent collection of due notices delivers nothing.
 func TestAnAckThatWaitedIsJudgedByTheRow(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	hf := s.open(t)
 	enlist(t, hf, "r")
 	emit(t, hf, "s", "a", "b", "c")
-	l := asked(t, hf, 2, 0, 1)
+	l := claimOne(t, hf, 2, 0, 1)
 	for _, c := range []struct {
 		change string
 		want   fault.Code
@@ -215,7 +218,7 @@ func TestAnAckThatWaitedIsJudgedByTheRow(t *testing.T) {
 		{`UPDATE holdfast.follow SET epoch = epoch + 1, delivered = 9, delivered_epoch = epoch + 1`, fault.LeaseLost},
 	} {
 		err := errors.Join(storetest.Queue(t, s.url, c.change, nil, nil, func() error {
-			code, err := acks(context.Background(), hf, l, 2)
+			code, err := ackByHand(context.Background(), hf, l, 2)
 			if err == nil && code != c.want {
 				err = fmt.Errorf("the ack is answered %q, want %q", code, c.want)
 			}

@@ -26,8 +26,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// waiters is how many sessions of a PostgreSQL database wait for a lock.
-func (s site) waiters(t *testing.T, hf *holdfast.Engine) int {
+// waiters returns how many sessions of a PostgreSQL database wait for a lock.
+func (s testDB) waiters(t *testing.T, hf *holdfast.Engine) int {
 	t.Helper()
 	n, err := strconv.Atoi(s.texts(t, hf, `SELECT count(*)::text FROM pg_stat_activity
 		WHERE datname = current_database() AND wait_event_type = 'Lock'`)[0])
@@ -45,12 +45,11 @@ func emitElsewhere(t *testing.T, hf *holdfast.Engine, name string) {
 	}
 }
 
-// deadlocks is a statement that fails as the one does that gives way in a deadlock.
+// deadlocks is a statement that fails like the victim of a deadlock.
 const deadlocks = `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40P01'; END $$`
 
-// TestAHolderFencedByASkipWritesNothing verifies that a holder whose hold ran out,
-// and whose stream was blocked for its death and then skipped by a person, can
-// commit nothing.
+// TestAHolderFencedByASkipWritesNothing verifies that a holder whose lease expired, and
+// whose stream was blocked for its crash and then skipped by a user, can commit nothing.
 func TestAHolderFencedByASkipWritesNothing(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r", func(d *reactions.Definition) { d.MaxCrashes = 1 })
@@ -61,15 +60,15 @@ func TestAHolderFencedByASkipWritesNothing(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		repair(t, hf, "skip", reactions.Filter{})
-		late(t, hf, l)
+		checkFenced(t, hf, l)
 	})
 }
 
-// TestARebuildStallsNoOtherWorkspace verifies that while a projection is being
-// cleared in one workspace, a reaction in another gets its events.
+// TestARebuildStallsNoOtherWorkspace verifies that a reaction in one workspace gets its
+// events while a projection in another one is being cleared.
 func TestARebuildStallsNoOtherWorkspace(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	got, clearing, rebuilt := make(chan struct{}, 1), make(chan struct{}), make(chan error, 1)
 	begun := sync.OnceFunc(func() { close(clearing) })
 	q := stream.React("q", stream.Select{}, func(context.Context, *stream.Delivery) error { got <- struct{}{}; return nil },
@@ -86,7 +85,7 @@ func TestARebuildStallsNoOtherWorkspace(t *testing.T) {
 		}, stream.Options{})
 	hf := s.node(t, p, q)
 	emit(t, hf, "s", "a")
-	standsSo(t, hf, "p", "s", "is handled", handled(0))
+	waitForPosition(t, hf, "p", "s", "is handled", handled(0))
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	go func() {
@@ -98,14 +97,14 @@ func TestARebuildStallsNoOtherWorkspace(t *testing.T) {
 	if err := <-rebuilt; err != nil {
 		t.Errorf("an event of another workspace and reaction waited for a rebuild, which ended with %v", err)
 	}
-	standsSo(t, hf, "p", "s", "is handled again", handled(0))
+	waitForPosition(t, hf, "p", "s", "is handled again", handled(0))
 }
 
-// TestALockedRowCostsNoOtherHold verifies that a node goes on to renew its holds
-// while somebody has locked the row of another stream that it holds.
+// TestALockedRowCostsNoOtherHold verifies that a node keeps renewing its leases while
+// the row of another stream that it holds is locked.
 func TestALockedRowCostsNoOtherHold(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	begun := make(chan struct{}, 10)
 	hang := func(ctx context.Context, _ *stream.Delivery) error {
 		begun <- struct{}{}
@@ -154,12 +153,12 @@ func TestALockedRowCostsNoOtherHold(t *testing.T) {
 	}
 }
 
-// TestWideningWhileSomebodyGathersLosesNothing verifies that an event that is due
-// for a reaction from now on is delivered, although the reaction is widened while
-// somebody else gathers its mark.
+// TestWideningWhileSomebodyGathersLosesNothing verifies that an event which is due for a
+// reaction with FromNow is delivered, although the reaction is widened while its due
+// notice is being collected.
 func TestWideningWhileSomebodyGathersLosesNothing(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	ctx, hf, other := context.Background(), s.open(t), s.open(t)
 	register(t, hf, define("a", "^s$"))
 	appendTo(t, hf, "s", "x")
@@ -195,7 +194,7 @@ func TestWideningWhileSomebodyGathersLosesNothing(t *testing.T) {
 	same(t, "after it was widened", drain(t, hf, d), []string{"new 0 x"})
 }
 
-// outage is an engine on which one verb fails until it is over.
+// outage is an engine on which one verb fails until the outage is over.
 type outage struct {
 	*engine.Engine
 	verb  string
@@ -211,12 +210,12 @@ func (o *outage) Do(ctx context.Context, c store.Command) error {
 	return o.Engine.Do(ctx, c)
 }
 
-// TestAWorkerStopsAfterAnOutage verifies that a worker that is told to stop ends,
-// although the database was gone while it gave back what had waited too long
-// behind a body that hung.
+// TestAWorkerStopsAfterAnOutage verifies that a stopping worker ends, although the
+// database was unavailable while the worker released leases that had waited too long
+// behind a hanging body.
 func TestAWorkerStopsAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	s := site{path: holdfasttest.SQLite(t)}
+	s := testDB{path: holdfasttest.SQLite(t)}
 	hf := s.open(t)
 	d := define("r", "")
 	d.Lease = time.Second
@@ -247,12 +246,12 @@ func TestAWorkerStopsAfterAnOutage(t *testing.T) {
 	})
 }
 
-// TestADeadlockWithARebuildBlocksNothing verifies that a rebuild and a worker that
-// lock the rows of the reaction and a table of its own the other way round both
-// come to their end, and that this is no failure of the event.
+// TestADeadlockWithARebuildBlocksNothing verifies that a rebuild and a worker which lock
+// the reaction's rows and a user table in opposite order both finish, and that the
+// deadlock is no failure of the event.
 func TestADeadlockWithARebuildBlocksNothing(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	other := s.open(t)
 	s.must(t, other, `CREATE TABLE sums (one int PRIMARY KEY, n int)`)
 	s.must(t, other, `INSERT INTO sums VALUES (1, 0)`)
@@ -264,7 +263,7 @@ func TestADeadlockWithARebuildBlocksNothing(t *testing.T) {
 		_, err := storetest.Exec(ctx, tx, `UPDATE sums SET n = n + 1`)
 		if err == nil && applied.Add(1) == 1 {
 			close(applying)
-			<-locked // until the rebuild has its rows, and waits for this one
+			<-locked // until the rebuild has its rows locked and waits for this one
 		}
 		return err
 	}, func(ctx context.Context, tx holdfast.Tx) error {
@@ -280,15 +279,15 @@ func TestADeadlockWithARebuildBlocksNothing(t *testing.T) {
 	if err := <-rebuilt; err != nil {
 		t.Errorf("the rebuild is answered %v", err)
 	}
-	standsSo(t, hf, "p", "s", "is handled", handled(0))
+	waitForPosition(t, hf, "p", "s", "is handled", handled(0))
 	same(t, "the sum", s.texts(t, other, `SELECT n::text FROM sums`), []string{"1"})
 }
 
-// TestAnUpdateWhoseStatementMeetsADeadlockRunsAgain verifies that an update is run
-// again if a statement of the program's own in it gives way in a deadlock.
+// TestAnUpdateWhoseStatementMeetsADeadlockRunsAgain verifies that an update is retried
+// if one of the program's own statements in it is the victim of a deadlock.
 func TestAnUpdateWhoseStatementMeetsADeadlockRunsAgain(t *testing.T) {
 	t.Parallel()
-	hf, n := site{url: holdfasttest.PostgreSQL(t)}.open(t), 0
+	hf, n := testDB{url: holdfasttest.PostgreSQL(t)}.open(t), 0
 	err := hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
 		if n++; n > 1 {
 			return nil
@@ -301,11 +300,11 @@ func TestAnUpdateWhoseStatementMeetsADeadlockRunsAgain(t *testing.T) {
 	}
 }
 
-// TestADeadlockIsNoFailureOfTheEvent verifies that an apply that gives way in a
-// deadlock is run again, and does not block its stream.
+// TestADeadlockIsNoFailureOfTheEvent verifies that an apply which is the victim of a
+// deadlock is retried and does not block its stream.
 func TestADeadlockIsNoFailureOfTheEvent(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	var n atomic.Int64
 	p := stream.Project("p", stream.Select{}, func(ctx context.Context, tx holdfast.Tx, _ stream.Event) error {
 		if n.Add(1) > 1 {
@@ -316,20 +315,20 @@ func TestADeadlockIsNoFailureOfTheEvent(t *testing.T) {
 	}, func(context.Context, holdfast.Tx) error { return nil }, stream.Options{Retry: holdfast.RetryPolicy{MaxAttempts: 1}})
 	hf := s.node(t, p)
 	emit(t, hf, "s", "a")
-	at := standsSo(t, hf, "p", "s", "is handled or blocked", func(p stream.Position) bool { return p.Blocked || handled(0)(p) })
+	at := waitForPosition(t, hf, "p", "s", "is handled or blocked", func(p stream.Position) bool { return p.Blocked || handled(0)(p) })
 	if at.Blocked {
 		t.Errorf("one deadlock blocked the stream: %s", at.Error)
 	}
 }
 
-// between is an engine on which f happens right before a verb, the first time.
-type between struct {
+// hookEngine is an engine that calls f right before a verb, the first time.
+type hookEngine struct {
 	*engine.Engine
 	verb string
 	f    func()
 }
 
-func (b *between) Do(ctx context.Context, c store.Command) error {
+func (b *hookEngine) Do(ctx context.Context, c store.Command) error {
 	if f := b.f; c.Decl().Name == b.verb && f != nil {
 		b.f = nil
 		f()
@@ -337,24 +336,23 @@ func (b *between) Do(ctx context.Context, c store.Command) error {
 	return b.Engine.Do(ctx, c)
 }
 
-// hastily registers a reaction, and waits for no transaction that is open.
-func hastily(t *testing.T, hf *holdfast.Engine, d reactions.Definition) {
+// registerWithoutWait registers a reaction without waiting for open transactions.
+func registerWithoutWait(t *testing.T, hf *holdfast.Engine, d reactions.Definition) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if _, err := reactions.Register(ctx, &between{engine.Of(hf), "reactions.ended", cancel}, d); err != nil && ctx.Err() == nil {
+	if _, err := reactions.Register(ctx, &hookEngine{engine.Of(hf), "reactions.ended", cancel}, d); err != nil && ctx.Err() == nil {
 		t.Fatalf("register %s: %v", d.Name, err)
 	}
 }
 
-// TestASlowFinisherEndsNoOtherRegistration verifies that a node that is slow to
-// finish a registration does not end the waiting of the next one, which has come
-// as far meanwhile.
+// TestASlowFinisherEndsNoOtherRegistration verifies that a node which is slow to finish
+// a registration does not end the wait of the next registration.
 func TestASlowFinisherEndsNoOtherRegistration(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	ctx, hf, at := context.Background(), s.open(t), store.Partition{Workspace: store.DefaultWorkspace}
-	outwaited := func() { // until it waits only for what is prepared
+	outwaited := func() { // until it waits only for prepared transactions
 		t.Helper()
 		testkit.Eventually(t, "all that was open has ended", func() bool {
 			if done, err := reactions.Finish(ctx, engine.Of(hf), at, "r"); done || err != nil {
@@ -365,14 +363,14 @@ func TestASlowFinisherEndsNoOtherRegistration(t *testing.T) {
 	}
 	appendTo(t, hf, "a1", "x")
 	open := s.hold(t, hf, pgx.ReadCommitted)
-	hastily(t, hf, define("r", "^a"))
+	registerWithoutWait(t, hf, define("r", "^a"))
 	open.commit(t)
 	outwaited()
 	wide := define("r", "^[ab]")
-	slow := &between{engine.Of(hf), "reactions.live", func() {
+	slow := &hookEngine{engine.Of(hf), "reactions.live", func() {
 		late := s.hold(t, hf, pgx.ReadCommitted)
-		appendTo(t, late.tx, "b1", "x") // by the registry as it is
-		hastily(t, hf, wide)
+		appendTo(t, late.tx, "b1", "x") // with the current registry
+		registerWithoutWait(t, hf, wide)
 		late.commit(t)
 		outwaited()
 	}}
@@ -383,11 +381,11 @@ func TestASlowFinisherEndsNoOtherRegistration(t *testing.T) {
 	same(t, "after it was widened", drain(t, hf, wide), []string{"a1 0 x", "b1 0 x"})
 }
 
-// TestANarrowedReactionSeesOnlyItsStreams verifies that a reaction whose pattern
-// was narrowed is given no stream that it does not follow any more.
+// TestANarrowedReactionSeesOnlyItsStreams verifies that a reaction whose pattern was
+// narrowed gets no stream that it no longer follows.
 func TestANarrowedReactionSeesOnlyItsStreams(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s testDB) {
 		hf := s.open(t)
 		register(t, hf, define("r", ""))
 		appendTo(t, hf, "order-1", "x")
@@ -398,9 +396,8 @@ func TestANarrowedReactionSeesOnlyItsStreams(t *testing.T) {
 	})
 }
 
-// gone checks that nothing is left of the reactions that were removed, when the sweep has
-// come often enough.
-func (s site) gone(t *testing.T, hf *holdfast.Engine) {
+// checkRemoved checks that nothing is left of the removed reactions after enough sweeps.
+func (s testDB) checkRemoved(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
 	testkit.Eventually(t, "the removed reaction is forgotten", func() bool {
 		sweep(t, hf)
@@ -411,11 +408,11 @@ func (s site) gone(t *testing.T, hf *holdfast.Engine) {
 }
 
 // TestAnAppendThatWaitedOutlivesNoReaction verifies that an append which waited for its
-// stream while its reaction was removed leaves no due notice: it went by a registry that
-// had the reaction, and commits behind the removal.
+// stream while its reaction was removed leaves no due notice: it used a registry with
+// the reaction, and commits after the removal.
 func TestAnAppendThatWaitedOutlivesNoReaction(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	ctx, hf := context.Background(), s.open(t)
 	register(t, hf, define("r", ""))
 	appendTo(t, hf, "s", "x")
@@ -431,22 +428,23 @@ func TestAnAppendThatWaitedOutlivesNoReaction(t *testing.T) {
 	if errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	s.gone(t, hf)
+	s.checkRemoved(t, hf)
 }
 
 // TestARemovedReactionIsMadeAgainAtOnce verifies that a reaction can be registered again
-// while a transaction from before its removal is open, that its second life begins at the
-// beginning, whatever that transaction appends, and that nothing is left when it is removed.
+// while a transaction from before its removal is open, that the second registration
+// starts at the first event whatever that transaction appends, and that nothing is left
+// when it is removed.
 func TestARemovedReactionIsMadeAgainAtOnce(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	ctx, hf := context.Background(), s.open(t)
 	d := define("r", "")
 	register(t, hf, d)
 	appendTo(t, hf, "s", "x")
 	same(t, "in its first life", drain(t, hf, d), []string{"s 0 x"})
 	open := s.hold(t, hf, pgx.ReadCommitted)
-	appendTo(t, open.tx, "o", "x") // by the first life's registry
+	appendTo(t, open.tx, "o", "x") // with the registry of the first registration
 	remove := func() {
 		t.Helper()
 		if yes, err := reactions.Remove(ctx, engine.Of(hf), "r"); err != nil || !yes {
@@ -454,11 +452,11 @@ func TestARemovedReactionIsMadeAgainAtOnce(t *testing.T) {
 		}
 	}
 	remove()
-	hastily(t, hf, d)
+	registerWithoutWait(t, hf, d)
 	same(t, "in its second life", drain(t, hf, d), []string{"s 0 x"})
 	open.commit(t)
 	testkit.Eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
 	same(t, "behind the transaction", drain(t, hf, d), []string{"o 0 x"})
 	remove()
-	s.gone(t, hf)
+	s.checkRemoved(t, hf)
 }

@@ -24,43 +24,43 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// site is a database that several engines can be opened on.
-type site struct{ url, path string }
+// testDB is a database on which several engines can be opened.
+type testDB struct{ url, path string }
 
-// each runs a test on both databases, at the same time.
-func each(t *testing.T, f func(*testing.T, site)) {
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, site{path: holdfasttest.SQLite(t)}) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, site{url: holdfasttest.PostgreSQL(t)}) })
+// each runs a test on both databases in parallel.
+func each(t *testing.T, f func(*testing.T, testDB)) {
+	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, testDB{path: holdfasttest.SQLite(t)}) })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, testDB{url: holdfasttest.PostgreSQL(t)}) })
 }
 
-func (s site) postgres() bool { return s.url != "" }
+func (s testDB) postgres() bool { return s.url != "" }
 
-func (s site) database(o ...postgres.Option) holdfast.Database {
+func (s testDB) database(o ...postgres.Option) holdfast.Database {
 	if s.postgres() && len(o) > 0 {
 		return postgres.URL(s.url, o...)
 	}
-	return holdfasttest.At(s.url + s.path) // one of the two
+	return holdfasttest.At(s.url + s.path) // one of the two is empty
 }
 
 // open opens an engine.
-func (s site) open(t *testing.T, parts ...holdfast.Part) *holdfast.Engine {
+func (s testDB) open(t *testing.T, parts ...holdfast.Part) *holdfast.Engine {
 	t.Helper()
 	return holdfasttest.OpenOn(t, s.database(), parts...)
 }
 
 // node opens an engine and runs it until the test ends.
-func (s site) node(t *testing.T, parts ...holdfast.Part) *holdfast.Engine {
+func (s testDB) node(t *testing.T, parts ...holdfast.Part) *holdfast.Engine {
 	t.Helper()
 	hf := s.open(t, parts...)
 	testkit.Run(t, hf)
 	return hf
 }
 
-// mute is where the log goes of engines that are made to fail.
-func mute() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+// discardLog returns a logger that discards the output of engines that are made to fail.
+func discardLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 // must runs a statement of the program's own.
-func (s site) must(t *testing.T, hf *holdfast.Engine, text string, args ...any) {
+func (s testDB) must(t *testing.T, hf *holdfast.Engine, text string, args ...any) {
 	t.Helper()
 	err := hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := storetest.Exec(ctx, tx, text, args...)
@@ -72,7 +72,7 @@ func (s site) must(t *testing.T, hf *holdfast.Engine, text string, args ...any) 
 }
 
 // texts reads one column.
-func (s site) texts(t *testing.T, hf *holdfast.Engine, text string) (all []string) {
+func (s testDB) texts(t *testing.T, hf *holdfast.Engine, text string) (all []string) {
 	t.Helper()
 	err := hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) (err error) {
 		all, err = storetest.Column[string](ctx, tx, text)
@@ -84,14 +84,14 @@ func (s site) texts(t *testing.T, hf *holdfast.Engine, text string) (all []strin
 	return all
 }
 
-// held is a transaction of the user's own on PostgreSQL, open.
+// held is an open transaction of the user's own on PostgreSQL.
 type held struct {
 	pgx.Tx
 	tx holdfast.Tx
 }
 
-// hold begins a transaction that has seen the database as it is now.
-func (s site) hold(t *testing.T, hf *holdfast.Engine, level pgx.TxIsoLevel) held {
+// hold begins a transaction with a snapshot of the current database.
+func (s testDB) hold(t *testing.T, hf *holdfast.Engine, level pgx.TxIsoLevel) held {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), s.url)
 	if err != nil {
@@ -130,7 +130,7 @@ func appendTo(t *testing.T, d holdfast.Doer, name string, events ...string) {
 	}
 }
 
-// define is a definition with its defaults.
+// define returns a definition with default options.
 func define(name, streams string, events ...string) reactions.Definition {
 	return reactions.Definition{Name: name, Streams: streams, Events: events, Options: reactions.DefaultOptions()}
 }
@@ -158,7 +158,7 @@ func settled(t *testing.T, hf *holdfast.Engine, name string) bool {
 	return info.Settled
 }
 
-// take takes by hand what there is for a reaction, with its events.
+// take takes the due streams of a reaction by hand, with their events.
 func take(t *testing.T, hf *holdfast.Engine, d reactions.Definition, limit int) []*reactions.Lease {
 	t.Helper()
 	ctx := context.Background()
@@ -183,8 +183,8 @@ func take(t *testing.T, hf *holdfast.Engine, d reactions.Definition, limit int) 
 	return all
 }
 
-// drain handles by hand all that there is for a reaction, and returns it as
-// "stream version name", by stream and in the order of delivery.
+// drain handles all due events of a reaction by hand, and returns them as "stream
+// version name", sorted by stream and in the order of delivery.
 func drain(t *testing.T, hf *holdfast.Engine, d reactions.Definition) (got []string) {
 	t.Helper()
 	for {
@@ -216,9 +216,9 @@ func drain(t *testing.T, hf *holdfast.Engine, d reactions.Definition) (got []str
 	}
 }
 
-// dwindles waits until nothing is left, for as long as there is progress: how
-// fast that is, is the machine's affair.
-func dwindles(t *testing.T, what string, left func() int) {
+// waitUntilNone waits until nothing is left, as long as there is progress. It does not depend
+// on the speed of the machine.
+func waitUntilNone(t *testing.T, what string, left func() int) {
 	t.Helper()
 	least, since := left(), clock.Now()
 	for n := least; n != 0; n = left() {

@@ -9,16 +9,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Streams are blocked and released by workers, by the janitor and by people, each in a
-// transaction of its own, which may be rolled back. All of it is logged and counted in one
-// place: where a commit says whom it wakes. A notice is such a topic, which nobody waits
-// for.
+// notice reports that a stream was blocked, skipped, unblocked or reset. Workers,
+// the janitor and users do that in transactions that may be rolled back. A notice
+// is therefore sent as a wake topic of the commit, so that all of them are logged
+// and counted in one place. No poller waits on such a topic.
 type notice struct {
 	What     string // blocked, unblocked, skipped, reset
 	Reaction string
 	Stream   string
-	Version  int64  // that failed
-	Error    string // of a block
+	Version  int64  // the version that failed
+	Error    string // the error of a block or a skip
 }
 
 const noticePrefix = "notice/"
@@ -27,11 +27,11 @@ func (n notice) topic() string { return noticePrefix + store.JSON(n) }
 
 func isNotice(topic string) bool { return strings.HasPrefix(topic, noticePrefix) }
 
-// Tally counts what became of streams, by kind of reaction ([Kind]).
+// Tally is the key of a counter: what happened, by kind of reaction ([Kind]).
 type Tally struct{ What, Kind string }
 
-// Notice logs and counts the notices among the topics that a commit on this node wakes,
-// and returns the others.
+// Notice logs and counts the notices among the topics of a commit on this node,
+// and returns the other topics.
 func (w *Worker) Notice(topics []string) []string {
 	if !slices.ContainsFunc(topics, isNotice) {
 		return topics
@@ -49,7 +49,7 @@ func (w *Worker) Notice(topics []string) []string {
 		case n.What == "blocked":
 			w.Log.Error("reaction blocked: unblock, skip or reset it", "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
 		case n.Error != "":
-			w.Log.Error("reaction skipped an event that failed for good", "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
+			w.Log.Error("reaction skipped a permanently failed event", "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
 		default:
 			w.Log.Info("reaction released", "how", n.What, "reaction", n.Reaction, "stream", n.Stream)
 		}
@@ -57,7 +57,7 @@ func (w *Worker) Notice(topics []string) []string {
 	return others
 }
 
-// Tallies returns what was counted since the node started.
+// Tallies returns the counters since the node started.
 func (w *Worker) Tallies() map[Tally]int64 {
 	all := make(map[Tally]int64)
 	w.tallies.Range(func(key, n any) bool {

@@ -14,13 +14,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// TestBlocksAndReleasesAreNoticed verifies that a stream that is blocked, and one that is
-// released, is logged with its reaction, its stream and the error, and counted by kind; once,
-// by the commit; and that a repair which is rolled back is not.
+// TestBlocksAndReleasesAreNoticed verifies that a blocked stream and a released one are
+// logged with reaction, stream and error and counted by kind, once per commit, and that
+// a repair which is rolled back is not.
 func TestBlocksAndReleasesAreNoticed(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s site) {
-		var log bytes.Buffer // its one writer is this goroutine
+	each(t, func(t *testing.T, s testDB) {
+		var log bytes.Buffer // written by this goroutine only
 		hf, err := holdfast.Open(t.Context(), s.database(), holdfast.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)

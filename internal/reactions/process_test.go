@@ -28,8 +28,8 @@ const (
 	maxDeaths = 2
 )
 
-// TestChild is no test, but a node in a process of its own, which the tests below
-// start, stop and kill.
+// TestChild is no test, but a node in its own process, which the tests below start, stop
+// and kill.
 func TestChild(t *testing.T) {
 	db := os.Getenv(childVar)
 	if db == "" {
@@ -43,13 +43,13 @@ func TestChild(t *testing.T) {
 	os.Exit(0)
 }
 
-// reactInChild runs a node until it is killed. The names of the events say what
-// its body does with them.
+// reactInChild runs a node until it is killed. The name of an event selects the action
+// of its body.
 func reactInChild(db string, lease time.Duration) error {
-	told := make(chan struct{})
+	resumed := make(chan struct{})
 	go func() {
 		bufio.NewScanner(os.Stdin).Scan()
-		close(told)
+		close(resumed)
 	}()
 	body := func(_ context.Context, d *stream.Delivery) error {
 		if strings.HasPrefix(d.Stream, "c") {
@@ -58,7 +58,7 @@ func reactInChild(db string, lease time.Duration) error {
 		switch d.Name {
 		case "wait":
 			fmt.Println("working on", d.Stream)
-			<-told
+			<-resumed
 		case "kill":
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
@@ -88,16 +88,16 @@ func startChild(t *testing.T, db string, lease time.Duration) *testkit.Child {
 	return testkit.Start(t, testkit.Self("TestChild", childVar+"="+db, leaseVar+"="+lease.String()))
 }
 
-// hears waits until the child has said all of these lines, in any order, and whatever else.
-func hears(c *testkit.Child, lines ...string) {
+// expectLines waits until the child has printed all of the lines, in any order and among
+// others.
+func expectLines(c *testkit.Child, lines ...string) {
 	for len(lines) > 0 {
 		line := c.Next()
 		lines = slices.DeleteFunc(lines, func(l string) bool { return l == line })
 	}
 }
 
-// successor is a node of the test's own process, which does with no event
-// anything but write it down.
+// successor is a node in the test's own process that only records events.
 func successor(t *testing.T, db string, lease time.Duration) *node {
 	return startNode(t, databaseAt(db), briskly, stream.React("r", following, func(_ context.Context, d *stream.Delivery) error {
 		if strings.HasPrefix(d.Stream, "c") {
@@ -107,9 +107,9 @@ func successor(t *testing.T, db string, lease time.Duration) *node {
 	}, stream.Options{Lease: lease, MaxCrashes: maxDeaths}))
 }
 
-// Verifies that what a killed process (SIGKILL) had in hand is handled by another
-// node, by itself and once its hold has run out; what the killed one committed
-// before is not repeated.
+// TestAKilledProcessIsSucceeded verifies that another node handles the streams of a
+// killed process (SIGKILL) once their leases have expired, and that the commits of the
+// killed process are not repeated.
 func TestAKilledProcessIsSucceeded(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		const lease = time.Second
@@ -124,11 +124,11 @@ func TestAKilledProcessIsSucceeded(t *testing.T) {
 			return err == nil && len(all) == 1
 		})
 		emitOnce()
-		hears(c, "working on c", "working on p")
+		expectLines(c, "working on c", "working on p")
 		c.Kill()
 		next := successor(t, db, lease)
 		for _, name := range []string{"c", "p"} {
-			if p := standsSo(t, next, "r", name, "is done", handled(2)); p.Failures != 0 || p.Blocked {
+			if p := waitForPosition(t, next, "r", name, "is done", handled(2)); p.Failures != 0 || p.Blocked {
 				t.Errorf("%+v", p)
 			}
 		}
@@ -138,12 +138,12 @@ func TestAKilledProcessIsSucceeded(t *testing.T) {
 	})
 }
 
-// Verifies that a process that was stopped (SIGSTOP) past the end of its holds,
-// and goes on (SIGCONT), can neither acknowledge nor commit: its streams were
-// handled by another node meanwhile, and stay as they are.
+// TestAStoppedProcessCanWriteNothing verifies that a process which was stopped (SIGSTOP)
+// until its leases expired, and then continues (SIGCONT), can neither acknowledge nor
+// commit: another node has handled its streams, and they do not change.
 func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		const lease = 5 * time.Minute // it does not find out by renewing
+		const lease = 5 * time.Minute // so that no renewal detects the loss
 		hf := openNode(t, databaseAt(db), briskly)
 		c := startChild(t, db, lease)
 		testkit.Eventually(t, "the reaction is registered", func() bool {
@@ -152,21 +152,21 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 		})
 		emit(t, hf, "c", "wait", "b")
 		emit(t, hf, "p", "wait", "b")
-		hears(c, "working on c", "working on p")
+		expectLines(c, "working on c", "working on p")
 		c.Signal(syscall.SIGSTOP)
 		holdfasttest.Advance(t, hf.Engine, time.Hour)
 		next := successor(t, db, lease)
 		for _, name := range []string{"c", "p"} {
-			standsSo(t, next, "r", name, "is done", handled(1))
+			waitForPosition(t, next, "r", name, "is done", handled(1))
 		}
-		next.stop() // the epochs are the successor's, and nobody holds anything
+		next.stop() // the epochs are those of the successor, and no lease is left
 		before, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Signal(syscall.SIGCONT)
 		c.Tell("go on")
-		hears(c, "lost c", "lost p")
+		expectLines(c, "lost c", "lost p")
 		after, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{}))
 		if err != nil || !slices.Equal(before, after) {
 			t.Errorf("the late process changed something: %+v, %v, before %+v", after, err, before)
@@ -177,14 +177,14 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 	})
 }
 
-// Verifies that an event that kills its process each time ends with its stream
-// blocked, right before that event, when as many have died as may; and that the
-// streams which the process had in hand beside it, several dozen, are all handled
-// and none is blocked, though one more death would have blocked each of them.
+// TestAnEventThatKillsIsBlockedAlone verifies that an event which kills its process each
+// time gets its stream blocked right before that event, after the allowed number of
+// crashes, and that the several dozen other streams of the process are all handled. None
+// of them is blocked, although one more crash would have blocked each.
 func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		const streams, lease = 36, 5 * time.Minute
-		hf := startNode(t, databaseAt(db), briskly) // only a janitor
+		hf := startNode(t, databaseAt(db), briskly) // runs only a janitor
 		def := reactions.Definition{Name: "r", Streams: following.Streams, Options: reactions.DefaultOptions()}
 		def.MaxCrashes = maxDeaths
 		if _, err := reactions.Register(context.Background(), engine.Of(hf), def); err != nil {
@@ -202,16 +202,16 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dead, deaths := unheard(startChild(t, db, lease)), 0
+		dead, deaths := discardOutput(startChild(t, db, lease)), 0
 		testkit.Eventually(t, "the poison is blocked and the rest is done", func() bool {
 			select {
 			case <-dead:
 				deaths++
 				holdfasttest.Advance(t, hf.Engine, time.Hour)
-				dead = unheard(startChild(t, db, lease))
+				dead = discardOutput(startChild(t, db, lease))
 			default:
 			}
-			_ = clock.Wait(context.Background(), 50*time.Millisecond) // leave the machine to the child
+			_ = clock.Wait(context.Background(), 50*time.Millisecond) // leave the CPU to the child
 			all, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{Reaction: "r"}))
 			if err != nil {
 				t.Fatal(err)
@@ -228,7 +228,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 			return done == streams+1
 		})
 		p := positionOf(t, hf, "r", "poison")
-		if !p.Blocked || p.Watermark != 1 || p.Failing != 2 || p.Crashes != maxDeaths || p.Failures != 0 || !strings.Contains(p.Error, "died") {
+		if !p.Blocked || p.Watermark != 1 || p.Failing != 2 || p.Crashes != maxDeaths || p.Failures != 0 || !strings.Contains(p.Error, "crashed") {
 			t.Errorf("the poison is %+v", *p)
 		}
 		t.Logf("%d processes died", deaths)
@@ -239,12 +239,13 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 		if err != nil || len(done.Touched) != 1 || done.Touched[0].Watermark != 2 {
 			t.Errorf("skipped %+v, %v", done, err)
 		}
-		standsSo(t, hf, "r", "poison", "is done", handled(3))
+		waitForPosition(t, hf, "r", "poison", "is done", handled(3))
 	})
 }
 
-// unheard lets the child talk to nobody. The channel is closed when it is dead.
-func unheard(c *testkit.Child) (dead chan struct{}) {
+// discardOutput discards the output of the child. The channel is closed when the child has
+// exited.
+func discardOutput(c *testkit.Child) (dead chan struct{}) {
 	dead = make(chan struct{})
 	go func() {
 		defer close(dead)
@@ -256,8 +257,8 @@ func unheard(c *testkit.Child) (dead chan struct{}) {
 }
 
 // TestAPanicInACommitIsAFailure verifies that a panic in a closure given to
-// Delivery.Commit is a failure of its event, as one in the body is, and that the
-// process lives on.
+// Delivery.Commit is a failure of its event, like a panic in the body, and that the
+// process survives.
 func TestAPanicInACommitIsAFailure(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		hf := openNode(t, databaseAt(db), briskly)
@@ -267,6 +268,6 @@ func TestAPanicInACommitIsAFailure(t *testing.T) {
 		}
 		emit(t, hf, "c", "panic in the commit")
 		c := startChild(t, db, time.Minute)
-		hears(c, "blocked c")
+		expectLines(c, "blocked c")
 	})
 }

@@ -1,20 +1,19 @@
-// Package reactions follows streams with named code: each event of each stream
-// that a reaction wants, in order, at least once, and its writes with the
-// acknowledgement once.
+// Package reactions delivers the events of streams to named reactions. Each
+// event that a reaction selects is delivered at least once and in stream order.
+// Writes that are committed with the acknowledgement happen exactly once.
 //
-// Where a reaction stands on a stream is one row: the last version handled (the
-// watermark), the last version that concerns it (due), and a hold. Who writes
-// events writes a mark for each reaction that wants them, in the same
-// transaction; so there is nothing to scan for, and nothing that a later commit
-// with a smaller number could be hidden behind. On PostgreSQL a mark is a row
-// that is only inserted, and gathered into the reaction's row before a take: an
-// append never waits for somebody who works on the stream, nor the other way
-// round.
+// The position of a reaction on a stream is one row: the last version handled
+// (the watermark), the last version that concerns the reaction (due), and a
+// lease. A transaction that appends events also writes a due notice for each
+// reaction that selects them. No scan is needed, and a commit that becomes
+// visible late is never skipped. On PostgreSQL a due notice is an insert-only
+// row; it is collected into the position row before a take. An append therefore
+// never waits for a worker on the stream, and a worker never waits for an append.
 //
-// Rejected: a global number for events and a watermark over it (a transaction
-// that commits late is skipped), one mark a stream that is written only when
-// there is none (the ack that removes it does not see the append that relied on
-// it), and marks in the row itself on PostgreSQL (two reactions that append to
+// Rejected: a global event number with a watermark over it (a transaction that
+// commits late is skipped); one due notice per stream, written only if there is
+// none (the ack that deletes it does not see the append that relied on it); due
+// notices in the position row itself on PostgreSQL (two reactions that append to
 // each other's streams deadlock).
 package reactions
 
@@ -33,22 +32,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Definition is what a reaction follows and how it is served. It is kept in the
-// database, so that every node knows it.
+// Definition says which events a reaction follows and how it is served. It is
+// stored in the database, so every node knows it.
 type Definition struct {
 	Name string
-	// Events are the names that it wants; none, or "*", is every name.
+	// Events are the names of the events to deliver. An empty list or "*" selects
+	// every event.
 	Events []string
-	// Streams is a pattern (RE2) of the streams that it follows; "" is every
-	// stream of the user's. A pattern that begins with ^\$ follows histories
-	// instead.
+	// Streams is a pattern (RE2) that selects the streams. "" selects every user
+	// stream. A pattern that begins with ^\$ selects histories instead.
 	Streams string
-	// FromNow leaves out what is there when it is registered.
+	// FromNow skips the events that exist when the reaction is registered.
 	FromNow bool
 	Options
 }
 
-// Options is how a reaction is served.
+// Options configures how a reaction is served.
 type Options struct {
 	MaxRetries   int           `json:"maxRetries"`
 	MaxCrashes   int           `json:"maxDeaths"`
@@ -57,22 +56,23 @@ type Options struct {
 	Lease        time.Duration `json:"lease"`
 	Priority     int           `json:"priority"`
 	Handler      string        `json:"handler,omitempty"`
-	FromNow      bool          `json:"fromNow"` // as it was registered
-	// Program says that a program has registered it, and serves it; it stays so until it is registered to follow something else.
+	FromNow      bool          `json:"fromNow"` // as given at the first registration
+	// Program is set when a program registered the reaction and serves it. It
+	// stays set until the reaction is registered with another selection.
 	Program bool `json:"program,omitempty"`
 }
 
-// Backoff is the pause before an event is tried again.
+// Backoff is the pause before a failed event is retried.
 type Backoff struct {
 	Kind string        `json:"kind"` // fixed, linear, exponential
 	Base time.Duration `json:"base"`
 	Max  time.Duration `json:"max"`
-	// Steady leaves out the jitter that keeps those who failed together from
-	// coming back together.
+	// Steady disables the jitter. Jitter keeps events that failed together from
+	// being retried together.
 	Steady bool `json:"steady,omitempty"`
 }
 
-// Pause is the pause after so many failures in a row.
+// Pause returns the pause after the given number of failures in a row.
 func (b Backoff) Pause(failures int) time.Duration {
 	pause := min(b.Base, b.Max)
 	grown := pause
@@ -104,28 +104,28 @@ const (
 	DefaultCrashes = 5
 	DefaultLease   = 10 * time.Second
 	maxPriority    = 1000
-	// Own begins the patterns that follow histories.
+	// Own is the prefix of stream patterns that select histories.
 	Own = `^\$`
 )
 
-// DefaultOptions are those of a reaction that sets none.
+// DefaultOptions returns the options of a reaction that sets none.
 func DefaultOptions() Options {
 	return Options{MaxRetries: DefaultRetries, MaxCrashes: DefaultCrashes, BlockOnError: true,
 		Backoff: Backoff{Kind: "exponential", Base: time.Second, Max: 5 * time.Minute}, Lease: DefaultLease}
 }
 
-// Reserved says whether a name is one that Holdfast keeps to itself.
+// Reserved reports whether a name is reserved for Holdfast.
 func Reserved(name string) bool { return strings.HasPrefix(name, "$") }
 
-// How the names of reactions begin that are made for something else, and that people
-// repair as they do their own: the after-effects of lifecycles, and webhooks.
+// Name prefixes of the reactions behind after-effects and webhooks. Users repair
+// them like their own reactions.
 const (
 	AfterPrefix = "$after:"
 	HookPrefix  = "$hook:"
 )
 
-// Kind says what a reaction is for: reaction, afterEffect or webhook, or "" for one that
-// Holdfast serves itself and repairs itself.
+// Kind returns reaction, afterEffect or webhook, or "" for a reaction that
+// Holdfast serves and repairs itself.
 func Kind(name string) string {
 	switch {
 	case strings.HasPrefix(name, AfterPrefix):
@@ -138,15 +138,15 @@ func Kind(name string) string {
 	return "reaction"
 }
 
-// CheckName refuses the name of a user's reaction that is Holdfast's own.
+// CheckName returns [fault.Forbidden] for a reserved name.
 func CheckName(name string) error {
 	if Reserved(name) {
-		return fault.New(fault.Forbidden, "the reaction %q is Holdfast's own: names that begin with $ are reserved", name)
+		return fault.New(fault.Forbidden, "the reaction name %q is reserved: choose a name that does not begin with $", name)
 	}
 	return nil
 }
 
-// Source is which events a definition follows.
+// Source returns the event table that a definition reads.
 func (d *Definition) Source() store.EventTable {
 	if strings.HasPrefix(d.Streams, Own) {
 		return store.HistoryEvents
@@ -154,13 +154,13 @@ func (d *Definition) Source() store.EventTable {
 	return store.StreamEvents
 }
 
-// Check refuses a definition that makes no sense.
+// Check validates a definition.
 func (d *Definition) Check() error {
 	if err := strictjson.Text("reaction", d.Name, events.MaxName); err != nil {
 		return err
 	}
 	if strings.Contains(d.Name, "/") || d.Name == "*" {
-		return fault.New(fault.Validation, "a reaction's name has no slash and is not \"*\": %q", d.Name)
+		return fault.New(fault.Validation, "a reaction name must not contain a slash and must not be \"*\", got %q", d.Name)
 	}
 	for _, e := range d.Events {
 		if err := strictjson.Text("event", e, events.MaxName); err != nil {
@@ -168,7 +168,7 @@ func (d *Definition) Check() error {
 		}
 	}
 	if _, err := regexp.Compile(d.Streams); err != nil {
-		return fault.New(fault.Validation, "the pattern %q of streams is no regular expression (RE2): %s", d.Streams, err)
+		return fault.New(fault.Validation, "the stream pattern %q is not a valid regular expression (RE2): %s", d.Streams, err)
 	}
 	return d.Options.check()
 }
@@ -176,26 +176,26 @@ func (d *Definition) Check() error {
 func (o *Options) check() error {
 	switch {
 	case o.MaxRetries < 0 || o.MaxRetries > 1_000_000:
-		return fault.New(fault.Validation, "maxRetries is %d: it is 0 to 1000000", o.MaxRetries)
+		return fault.New(fault.Validation, "maxRetries must be between 0 and 1000000, got %d", o.MaxRetries)
 	case o.MaxCrashes < 1 || o.MaxCrashes > 1_000_000:
-		return fault.New(fault.Validation, "maxDeaths is %d: it is 1 to 1000000", o.MaxCrashes)
+		return fault.New(fault.Validation, "maxDeaths must be between 1 and 1000000, got %d", o.MaxCrashes)
 	case o.Lease < time.Millisecond || o.Lease > 24*time.Hour:
-		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", o.Lease)
+		return fault.New(fault.Validation, "lease must be between 1ms and 24h, got %s", o.Lease)
 	case o.Priority < -maxPriority || o.Priority > maxPriority:
-		return fault.New(fault.Validation, "a priority is -%d to %d, not %d", maxPriority, maxPriority, o.Priority)
+		return fault.New(fault.Validation, "priority must be between -%d and %d, got %d", maxPriority, maxPriority, o.Priority)
 	case !slices.Contains([]string{"fixed", "linear", "exponential"}, o.Backoff.Kind):
-		return fault.New(fault.Validation, "a backoff is fixed, linear or exponential, not %q", o.Backoff.Kind)
+		return fault.New(fault.Validation, "backoff must be fixed, linear or exponential, got %q", o.Backoff.Kind)
 	case o.Backoff.Base < 0 || o.Backoff.Max < o.Backoff.Base || o.Backoff.Max > 365*24*time.Hour:
-		return fault.New(fault.Validation, "a backoff grows from its base to its max, a year at the most, not from %s to %s", o.Backoff.Base, o.Backoff.Max)
+		return fault.New(fault.Validation, "backoff must have 0 <= base <= max <= 365 days, got base %s and max %s", o.Backoff.Base, o.Backoff.Max)
 	}
 	return nil
 }
 
-// Info is a reaction as it is registered.
+// Info is a registered reaction.
 type Info struct {
 	Definition
-	// Settled says that whatever was under way when it was registered has
-	// ended; it is served before that too.
+	// Settled is set once all transactions that were in flight at registration
+	// have ended. The reaction is served before that too.
 	Settled   bool
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -204,7 +204,7 @@ type Info struct {
 	base         int64
 }
 
-// eventsJSON is the stored form of the names.
+// eventsJSON returns the stored form of the event names.
 func (d *Definition) eventsJSON() string {
 	if len(d.Events) == 0 || slices.Contains(d.Events, "*") {
 		return `["*"]`
@@ -213,7 +213,7 @@ func (d *Definition) eventsJSON() string {
 	return store.JSON(slices.Compact(names))
 }
 
-// Same says whether two definitions follow the same.
+// Same reports whether two definitions select the same events.
 func (d *Definition) Same(o *Definition) bool {
 	return d.eventsJSON() == o.eventsJSON() && d.Streams == o.Streams
 }
@@ -234,7 +234,7 @@ type retireArgs struct {
 	Streams  []string `arg:"streams"`
 }
 
-// awaited is a transaction that a reaction waits for.
+// awaited names a reaction and the transactions that it waits for.
 type awaited struct {
 	reaction string `arg:"reaction"`
 	tx       string `arg:"awaited"`
@@ -270,7 +270,7 @@ var (
 			args.Int("priority", int64(a.Priority))
 			args.Int("base", a.base)
 		}, store.ScanApplied)
-	tuneVerb = store.NewVerb(store.Decl{Name: "reactions.tune", Idempotent: true},
+	updateOptionsVerb = store.NewVerb(store.Decl{Name: "reactions.tune", Idempotent: true},
 		func(d Definition) []string { return []string{"reaction/" + d.Name} },
 		func(d Definition, args *store.Args) {
 			args.Text("name", d.Name)
@@ -323,7 +323,7 @@ func scanInfo(all *[]Info, row store.Row) error {
 	return err
 }
 
-// scan reads a reaction, behind other columns.
+// scan reads a reaction from the columns after those of before.
 func (i *Info) scan(row store.Row, before ...any) error {
 	var source, names, options string
 	columns := append(before, &i.Name, &source, &names, &i.Streams, &options, &i.base, &i.state, &i.waits, &i.CreatedAt, &i.UpdatedAt)
@@ -341,8 +341,8 @@ func (i *Info) scan(row store.Row, before ...any) error {
 	return nil
 }
 
-// List returns the reactions of the context's workspace, or the one that is
-// named.
+// List returns the reactions of the context's workspace: all of them, or only
+// the named one.
 func List(ctx context.Context, d store.Doer, name string) ([]Info, error) {
 	all, err := listVerb.Do(ctx, d, name)
 	return slices.DeleteFunc(all, func(i Info) bool { return i.state == "removed" }), err
@@ -360,7 +360,7 @@ func Get(ctx context.Context, d store.Doer, name string) (Info, error) {
 	return all[0], nil
 }
 
-// Handled is a reaction that is served by a handler, and where.
+// Handled is a reaction that is served by a handler, with its workspace.
 type Handled struct {
 	Workspace string
 	Info
@@ -381,7 +381,7 @@ var handledVerb = store.VerbOf[handledArgs](store.Decl{Name: "reactions.handled"
 		return err
 	})
 
-// AllHandled returns the reactions of all workspaces whose handlers are of a kind.
+// AllHandled returns the reactions of all workspaces whose handler is of the given kind.
 func AllHandled(ctx context.Context, d store.Doer, kind string) (all []Handled, err error) {
 	return store.Pages(ctx, d, handledVerb, page, handledArgs{kind: kind, limit: page},
 		func(last Handled) handledArgs { return handledArgs{kind, last.Workspace, last.Name, page} })

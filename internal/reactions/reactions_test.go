@@ -8,11 +8,11 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// TestAnEventReachesItsReaction verifies that what is appended is delivered, once
-// and in order, and acknowledged.
+// TestAnEventReachesItsReaction verifies that appended events are delivered once and in
+// order, and acknowledged.
 func TestAnEventReachesItsReaction(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		var y diary
+		var y deliveryLog
 		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 			y.write(d)
 			return nil
@@ -20,7 +20,7 @@ func TestAnEventReachesItsReaction(t *testing.T) {
 		var want []stream.Version
 		for v := range stream.Version(10) {
 			emit(t, hf, "a", "n")
-			standsSo(t, hf, "r", "a", "is acknowledged", handled(v))
+			waitForPosition(t, hf, "r", "a", "is acknowledged", handled(v))
 			want = append(want, v)
 		}
 		if got, _, _ := y.of("a"); !slices.Equal(got, want) {

@@ -12,24 +12,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Engine is what registering needs: commands by themselves, and several in one
-// transaction.
+// Engine runs single commands, and several commands in one transaction.
 type Engine interface {
 	store.Doer
 	Update(context.Context, func(context.Context, *store.Tx) error) error
 }
 
-// Register makes a reaction, or changes one, in the context's workspace, and
-// says whether it was made. Registering the same again changes nothing.
+// Register creates or changes a reaction in the context's workspace, and reports
+// whether it was created. Registering the same definition again changes nothing.
 //
-// The reaction and the raised revision of the registry are one transaction, and
-// so is the first look at the streams that are there. From its commit on, every
-// append that begins marks what concerns the reaction. Appends that began before
-// may still write without knowing of it, and be seen by no look until they
-// commit. So the transactions that were under way at the commit are noted, and
-// once they have all ended there is a second look (PostgreSQL; on SQLite there is
-// one writer). Until then the reaction is served already. If this node dies, any
-// other finishes it ([Sweep]).
+// One transaction writes the reaction, raises the revision of the registry and
+// scans the existing streams. Every append that begins after its commit writes
+// due notices for the reaction. Appends that began before may not know of the
+// reaction, and no scan sees them until they commit. The transactions in flight
+// at the commit are therefore recorded, and once all of them have ended a second
+// scan follows (PostgreSQL only; SQLite has a single writer). The reaction is
+// served before that. If this node crashes, any other node finishes the
+// registration ([Sweep]).
 func Register(ctx context.Context, e Engine, d Definition) (created bool, err error) {
 	if err := d.Check(); err != nil {
 		return false, err
@@ -38,7 +37,7 @@ func Register(ctx context.Context, e Engine, d Definition) (created bool, err er
 	for {
 		created, err = register(ctx, e, d)
 		if fault.CodeOf(err) != fault.OutcomeUnknown || ctx.Err() != nil {
-			break // it may be repeated: it looks at what is there first
+			break // otherwise retry: register reads the current state first
 		}
 	}
 	if err != nil {
@@ -65,16 +64,16 @@ func register(ctx context.Context, e Engine, d Definition) (created bool, err er
 			return false, err
 		}
 	case len(old) == 1 && old[0].Same(&d):
-		d.Options.FromNow = old[0].Options.FromNow // that is over
+		d.Options.FromNow = old[0].Options.FromNow // applies only to the first registration
 		same := d.Options
-		same.Program = same.Program || old[0].Options.Program // the statement keeps it
+		same.Program = same.Program || old[0].Options.Program // the statement preserves it
 		if old[0].Options == same {
 			return false, nil
 		}
 		return false, updateOptions(ctx, e, old[0], d)
 	case len(old) == 1 && old[0].Source() != d.Source():
 		return false, fault.New(fault.Conflict,
-			"the reaction %q follows users' streams or histories, and cannot go over to the others: remove it first, or choose another name", d.Name)
+			"the reaction %q cannot switch between user streams and histories: remove it first, or choose another name", d.Name)
 	}
 	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		created, err = put(ctx, tx, d)
@@ -83,29 +82,29 @@ func register(ctx context.Context, e Engine, d Definition) (created bool, err er
 	return created, err
 }
 
-// updateOptions changes how a reaction is served. Who serves it is what nodes remember of the
-// registry.
+// updateOptions changes the options of a reaction. Nodes cache the handler with
+// the registry, so a new handler raises the registry's revision.
 func updateOptions(ctx context.Context, e Engine, old Info, d Definition) error {
 	if old.Options.Handler == d.Options.Handler {
-		_, err := tuneVerb.Do(ctx, e, d)
+		_, err := updateOptionsVerb.Do(ctx, e, d)
 		return err
 	}
 	return e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if _, err := store.Raise(ctx, tx); err != nil {
 			return err
 		}
-		_, err := tuneVerb.Do(ctx, tx, d)
+		_, err := updateOptionsVerb.Do(ctx, tx, d)
 		return err
 	})
 }
 
-// put writes a reaction and looks for what concerns it. REQUIRES: a transaction
+// put writes a reaction and scans the existing streams. REQUIRES: a transaction
 func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err error) {
 	revision, err := store.Raise(ctx, tx)
 	if err != nil {
 		return false, err
 	}
-	if _, err := fenceVerb.Do(ctx, tx, d.Name); err != nil { // nobody gathers for it meanwhile
+	if _, err := fenceVerb.Do(ctx, tx, d.Name); err != nil { // keeps collectors of due notices away
 		return false, err
 	}
 	old, err := listVerb.Do(ctx, tx, d.Name)
@@ -113,7 +112,7 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 		return false, err
 	}
 	created = len(old) == 0
-	if !created && old[0].state == "removed" { // and perhaps waits to be forgotten: it begins anew
+	if !created && old[0].state == "removed" { // its removal may be unfinished: start from scratch
 		created = true
 		at, err := tx.Partition(ctx, store.Write)
 		if err == nil {
@@ -127,8 +126,9 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 		return false, err
 	}
 	if !created {
-		// A stream that was born since then has marks perhaps, and no row
-		// yet: it begins at its beginning, and not behind what is there now.
+		// A stream that was created since then may have due notices and no
+		// position yet. It must start at its first event, not after its
+		// current end.
 		if _, err := collectOneVerb.Do(ctx, tx, d.Name); err != nil {
 			return false, err
 		}
@@ -139,9 +139,9 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 	return created, start(ctx, tx, d, d.FromNow)
 }
 
-// retire forgets the streams that a reaction does not follow any more. If it
-// should follow them again, it begins with them as with any other; its epochs then
-// begin where no holder of now can be.
+// retire deletes the positions of streams that a reaction no longer follows. If
+// it follows them again, it starts with them as with new streams; their epochs
+// then start above those of all current holders.
 func retire(ctx context.Context, tx *store.Tx, d Definition) error {
 	pattern, err := regexp.Compile(d.Streams)
 	if err != nil {
@@ -167,10 +167,11 @@ func retire(ctx context.Context, tx *store.Tx, d Definition) error {
 	return nil
 }
 
-// page is how many streams are looked at in one statement.
+// page is the number of streams per statement.
 const page = 2000
 
-// start notes every stream on which there is more than a reaction knows of.
+// start creates or advances the position of every stream that has events beyond
+// the reaction's due version.
 func start(ctx context.Context, d store.Doer, def Definition, skip bool) error {
 	var pattern *regexp.Regexp
 	if def.Streams != "" {
@@ -206,27 +207,26 @@ func start(ctx context.Context, d store.Doer, def Definition, skip bool) error {
 	}
 }
 
-// patience is how long a caller who registers waits for older transactions.
-const patience = 2 * time.Second
+// settleTimeout is how long Register waits for older transactions.
+const settleTimeout = 2 * time.Second
 
-// await gives older transactions a moment to end. What is then left to do is
-// done by whoever sweeps.
+// await waits a moment for older transactions to end. [Sweep] does the rest.
 func await(ctx context.Context, d store.Doer, at store.Partition, name string) error {
 	begun := clock.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		done, err := Finish(ctx, d, at, name)
-		if err != nil || done || clock.Since(begun) > patience {
+		if err != nil || done || clock.Since(begun) > settleTimeout {
 			return err
 		}
 		if err := clock.Wait(ctx, pause); err != nil {
-			return nil // it is registered
+			return nil // the reaction is registered
 		}
 	}
 }
 
-// Finish takes the second look, or forgets a reaction that was removed, if the
-// transactions that it waits for have ended, and says whether there is nothing left
-// to do.
+// Finish finishes a registration with its second scan, or deletes a removed
+// reaction, if the transactions that it waits for have ended. It reports whether
+// nothing is left to do.
 func Finish(ctx context.Context, d store.Doer, at store.Partition, name string) (bool, error) {
 	ctx = store.InWorkspace(ctx, at.Workspace)
 	if _, err := awaitVerb.DoAt(ctx, d, at, name); err != nil {
@@ -240,7 +240,7 @@ func Finish(ctx context.Context, d store.Doer, at store.Partition, name string) 
 	if err != nil || len(infos) == 0 || infos[0].state == "live" {
 		return err == nil, err
 	}
-	if w.waits == "" { // it was changed a moment ago, and waits anew
+	if w.waits == "" { // it was changed meanwhile, and waits again
 		return false, nil
 	}
 	if !strings.HasPrefix(w.waits, `["prepared"`) {
@@ -261,16 +261,17 @@ func Finish(ctx context.Context, d store.Doer, at store.Partition, name string) 
 	return n == 1, err
 }
 
-// errNothing undoes a removal of what is not there: the registry stays as it is.
-var errNothing = errors.New("there is no such reaction")
+// errNoReaction rolls back the removal of a missing reaction, so that the
+// registry's revision stays.
+var errNoReaction = errors.New("there is no such reaction")
 
-// Remove removes a reaction and everything that is known of where it stands, and
-// says whether there was one. A worker that holds a stream for it can record
-// nothing more.
+// Remove removes a reaction and its positions, and reports whether it existed. A
+// worker that holds a lease for it can record nothing more.
 //
-// A command that went by an older registry may still write a due notice for it. So the
-// reaction is forgotten only when the transactions that were under way at its removal have
-// ended, as with [Register]: here or, if one takes longer, by [Sweep].
+// A command that uses an older registry may still write a due notice for the
+// reaction. The reaction is therefore deleted only after the transactions in
+// flight at its removal have ended, as with [Register]: here or, if one takes
+// longer, by [Sweep].
 func Remove(ctx context.Context, e Engine, name string) (bool, error) {
 	at, err := e.Partition(ctx, store.Write)
 	if err != nil {
@@ -283,17 +284,17 @@ func Remove(ctx context.Context, e Engine, name string) (bool, error) {
 		}
 		removed, err = removeVerb.Do(ctx, tx, name)
 		if err == nil && !removed {
-			err = errNothing
+			err = errNoReaction
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, errNothing) {
+	if err != nil && !errors.Is(err, errNoReaction) {
 		return false, err
 	}
 	if err := clear(ctx, e, at, name); err != nil {
 		return removed, err
 	}
-	for range 2 { // enough where nothing else is under way
+	for range 2 { // enough if no other transaction is in flight
 		if done, err := Finish(ctx, e, at, name); done || err != nil {
 			return removed, err
 		}
@@ -301,7 +302,7 @@ func Remove(ctx context.Context, e Engine, name string) (bool, error) {
 	return removed, nil
 }
 
-// clear deletes what a removed reaction has left.
+// clear deletes the positions and due notices of a removed reaction.
 func clear(ctx context.Context, d store.Doer, at store.Partition, name string) error {
 	for {
 		n, err := dropVerb.DoAt(ctx, d, at, dropArgs{name, dropPage})
@@ -314,7 +315,7 @@ func clear(ctx context.Context, d store.Doer, at store.Partition, name string) e
 	}
 }
 
-// finishAll finishes what registering and removing left unfinished on a shard.
+// finishAll finishes the interrupted registrations and removals of a shard.
 func finishAll(ctx context.Context, d store.Doer, shard int16) (done int, err error) {
 	all, err := unfinishedVerb.DoAt(ctx, d, store.Partition{Shard: shard}, sweepLimit)
 	for _, u := range all {

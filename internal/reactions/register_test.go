@@ -27,36 +27,35 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// straddler is a transaction that is open while a reaction is registered.
-type straddler struct {
+// openTx is a transaction that is open while a reaction is registered.
+type openTx struct {
 	name  string
 	level pgx.TxIsoLevel
-	stale bool // through an engine that has known the registry from before
-	early bool // it appends before the registration, too
+	stale bool // through an engine that knows the registry from before
+	early bool // it also appends before the registration
 	tx    held
 }
 
-func straddlers() (all []*straddler) {
+func straddlers() (all []*openTx) {
 	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead} {
 		for _, stale := range []bool{false, true} {
 			for _, early := range []bool{false, true} {
-				all = append(all, &straddler{name: fmt.Sprintf("%.4s-%t-%t", level, stale, early), level: level, stale: stale, early: early})
+				all = append(all, &openTx{name: fmt.Sprintf("%.4s-%t-%t", level, stale, early), level: level, stale: stale, early: early})
 			}
 		}
 	}
 	return all
 }
 
-// TestRegistrationMissesNoOpenTransaction verifies, with transactions that begin
-// before reactions are registered and commit long after, in READ COMMITTED and
-// REPEATABLE READ, through the engine that registers and through another, having
-// appended before or appending only after, to streams that exist and to new ones:
-// none of their events is missed, by a reaction from the beginning or from now
-// on; the registration is not called settled before they have ended; and it is
-// another node that settles it.
+// TestRegistrationMissesNoOpenTransaction covers transactions that begin before
+// reactions are registered and commit long after: in READ COMMITTED and REPEATABLE READ,
+// through the engine that registers and through another, with appends before and after
+// the registration, to existing and to new streams. It verifies that no reaction, from
+// the beginning or with FromNow, misses any of their events, that the registration is
+// not settled before they have ended, and that another node settles it.
 func TestRegistrationMissesNoOpenTransaction(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	a, b, c := s.open(t), s.open(t), s.open(t)
 	appendTo(t, b, "warm", "w") // b knows the registry
 	all := straddlers()
@@ -120,8 +119,8 @@ func TestRegistrationMissesNoOpenTransaction(t *testing.T) {
 	sameEvents(t, "from now on", gotNow, wantNow)
 }
 
-// sameEvents compares what was delivered with what was to be, and the order on
-// each stream.
+// sameEvents compares the delivered events with the expected ones, and checks the order
+// on each stream.
 func sameEvents(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	ordered := map[string]int64{}
@@ -142,15 +141,15 @@ func sameEvents(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestAnotherNodeFinishesARegistration verifies that a registration whose node
-// dies, before or after it has noted which transactions it waits for, is
-// finished by another node, and then has missed nothing.
+// TestAnotherNodeFinishesARegistration verifies that a registration whose node crashes,
+// before or after it has recorded the transactions that it waits for, is finished by
+// another node and misses nothing.
 func TestAnotherNodeFinishesARegistration(t *testing.T) {
 	for _, noted := range []bool{true, false} {
 		t.Run(fmt.Sprintf("noted=%t", noted), func(t *testing.T) {
 			t.Parallel()
-			s := site{url: holdfasttest.PostgreSQL(t)}
-			dying, err := holdfast.Open(context.Background(), s.database(), holdfast.Config{Log: mute()})
+			s := testDB{url: holdfasttest.PostgreSQL(t)}
+			dying, err := holdfast.Open(context.Background(), s.database(), holdfast.Config{Log: discardLog()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,8 +177,9 @@ func TestAnotherNodeFinishesARegistration(t *testing.T) {
 	}
 }
 
-// registerUnsettled registers a reaction that waits for a transaction. It gives up the waiting
-// soon, but not before it has come so far, which a slow machine may need longer for.
+// registerUnsettled registers a reaction that waits for a transaction. It cancels the
+// wait soon, but not before the registration has come so far, which may take longer on a
+// slow machine.
 func registerUnsettled(t *testing.T, hf *holdfast.Engine, d reactions.Definition) {
 	t.Helper()
 	for limit := 300 * time.Millisecond; ; limit *= 2 {
@@ -195,19 +195,18 @@ func registerUnsettled(t *testing.T, hf *holdfast.Engine, d reactions.Definition
 	}
 }
 
-// TestARegistrationChangedWhileItIsNotedMissesNothing verifies that a reaction
-// which is changed at the very moment that somebody notes which transactions its
-// registration waits for waits for those of the change: the note is of the time
-// after the change committed, not of when the noting began.
+// TestARegistrationChangedWhileItIsNotedMissesNothing verifies that a reaction which is
+// changed while the transactions of its registration are being recorded waits for those
+// of the change: they are recorded as of after the commit of the change.
 func TestARegistrationChangedWhileItIsNotedMissesNothing(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	a, b := s.open(t), s.open(t)
 	narrow, wide := define("r", "", "x"), define("r", "")
 	register(t, a, narrow)
-	appendTo(t, b, "warm", "y") // b knows the narrow one
+	appendTo(t, b, "warm", "y") // b knows the narrow definition
 	s.must(t, a, `UPDATE holdfast.reaction SET state = 'waiting', waits = NULL`)
-	change := s.hold(t, a, pgx.ReadCommitted) // what a node does that registers the wide one
+	change := s.hold(t, a, pgx.ReadCommitted) // like a node that registers the wide definition
 	for _, text := range []string{`UPDATE holdfast.registry SET revision = revision + 1`,
 		`UPDATE holdfast.reaction SET events = '["*"]', state = 'waiting', waits = NULL`} {
 		if _, err := change.Exec(context.Background(), text); err != nil {
@@ -224,7 +223,7 @@ func TestARegistrationChangedWhileItIsNotedMissesNothing(t *testing.T) {
 			WHERE datname = current_database() AND wait_event_type = 'Lock'`)[0] == "1"
 	})
 	open := s.hold(t, b, pgx.ReadCommitted)
-	appendTo(t, open.tx, "s", "y") // the change is not committed: nobody wants it
+	appendTo(t, open.tx, "s", "y") // the change is not committed, so no reaction selects it
 	change.commit(t)
 	if err := <-finished; err != nil {
 		t.Fatal(err)
@@ -239,12 +238,12 @@ func TestARegistrationChangedWhileItIsNotedMissesNothing(t *testing.T) {
 	}
 }
 
-// TestAPreparedTransactionIsWaitedFor verifies that a transaction that was under
-// way when a reaction was registered, and was prepared for two-phase commit
-// after that, is waited for until it is committed.
+// TestAPreparedTransactionIsWaitedFor verifies that a registration waits for a
+// transaction which was in flight at the registration and was prepared for two-phase
+// commit after it, until it is committed.
 func TestAPreparedTransactionIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	hf := s.open(t)
 	if s.texts(t, hf, `SELECT current_setting('max_prepared_transactions')`)[0] == "0" {
 		t.Skipf("the server that %s names has no prepared transactions (max_prepared_transactions = 0)", pgtest.EnvURL)
@@ -270,13 +269,13 @@ func TestAPreparedTransactionIsWaitedFor(t *testing.T) {
 	same(t, "after the commit", drain(t, hf, d), []string{"s 0 e"})
 }
 
-// TestFiltersChooseEventsAndStreams verifies that a reaction gets the events and
-// streams that it names and no others, and that widening its filter goes on from
-// where it stands: nothing that comes after is left out, nothing is repeated, and
-// streams that are new to it come from their beginning.
+// TestFiltersChooseEventsAndStreams verifies that a reaction gets only the events and
+// streams that it selects, and that it continues from its positions when its filter is
+// widened: later events are not skipped, none is repeated, and new streams start at
+// their first event.
 func TestFiltersChooseEventsAndStreams(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s testDB) {
 		hf := s.open(t)
 		narrow := define("r", "^a-", "x")
 		register(t, hf, narrow)
@@ -307,12 +306,12 @@ func TestFiltersChooseEventsAndStreams(t *testing.T) {
 	})
 }
 
-// TestWideningAReactionFromNowOnKeepsWhatIsDue verifies that an event that was
-// appended after a reaction from now on was registered is delivered, although
-// its filter is widened before anybody has looked.
+// TestWideningAReactionFromNowOnKeepsWhatIsDue verifies that an event appended after a
+// reaction with FromNow was registered is delivered, although the filter is widened
+// before the first take.
 func TestWideningAReactionFromNowOnKeepsWhatIsDue(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s testDB) {
 		hf := s.open(t)
 		d := define("r", "", "x")
 		d.FromNow = true
@@ -324,12 +323,12 @@ func TestWideningAReactionFromNowOnKeepsWhatIsDue(t *testing.T) {
 	})
 }
 
-// TestANodeWithANarrowerReactionSkipsNothing verifies that while nodes are
-// replaced, the old ones serving a reaction by a narrower filter, alone and beside
-// a new one, each event that the wider one wants is delivered, in order.
+// TestANodeWithANarrowerReactionSkipsNothing verifies that each event of a widened
+// filter is delivered in order during a rolling update, while old nodes serve the
+// narrower filter alone or beside a new one.
 func TestANodeWithANarrowerReactionSkipsNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		var y diary
+		var y deliveryLog
 		part := func(names ...string) holdfast.Part {
 			return stream.React("r", stream.Select{Events: names}, func(_ context.Context, d *stream.Delivery) error {
 				y.write(d)
@@ -339,7 +338,7 @@ func TestANodeWithANarrowerReactionSkipsNothing(t *testing.T) {
 		old := startNode(t, databaseAt(db), briskly, part("x"))
 		next := openNode(t, databaseAt(db), briskly, part("x", "y"))
 		emit(t, next, "s", "y", "x")
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second) // more than a poll; it may leave it alone
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second) // more than a poll interval; the old node may ignore it
 		defer cancel()
 		for p := positionOf(t, next, "r", "s"); p == nil || !handled(1)(*p); p = positionOf(t, next, "r", "s") {
 			if clock.Wait(ctx, 20*time.Millisecond) != nil {
@@ -347,10 +346,10 @@ func TestANodeWithANarrowerReactionSkipsNothing(t *testing.T) {
 			}
 		}
 		next.start(t)
-		standsSo(t, next, "r", "s", "is done beside the old node", handled(1))
+		waitForPosition(t, next, "r", "s", "is done beside the old node", handled(1))
 		old.stop()
 		emit(t, next, "s", "x")
-		standsSo(t, next, "r", "s", "is done", handled(2))
+		waitForPosition(t, next, "r", "s", "is done", handled(2))
 		if versions, _, _ := y.of("s"); !slices.Equal(versions, []stream.Version{0, 1, 2}) {
 			t.Errorf("delivered %v, want 0, 1 and 2", versions)
 		}
@@ -358,12 +357,11 @@ func TestANodeWithANarrowerReactionSkipsNothing(t *testing.T) {
 }
 
 // TestAReactionMadeAgainIsAnother verifies that a reaction which is removed and
-// registered again under its name begins anew, that who held a stream for the
-// old one can record nothing, nor renew, and that the new one can be blocked
-// where the old one was.
+// registered again under its name starts from scratch, that a holder of the old one can
+// neither record nor renew, and that the new one can be blocked where the old one was.
 func TestAReactionMadeAgainIsAnother(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s testDB) {
 		ctx, hf, other := context.Background(), s.open(t), s.open(t)
 		d := define("r", "")
 		register(t, hf, d)
@@ -381,7 +379,7 @@ func TestAReactionMadeAgainIsAnother(t *testing.T) {
 		if err := poison(old[b]); err != nil {
 			t.Fatal(err)
 		}
-		appendTo(t, other, "a", "x") // a mark that nobody has gathered
+		appendTo(t, other, "a", "x") // a due notice that was not collected
 		if yes, err := reactions.Remove(ctx, engine.Of(hf), "r"); err != nil || !yes {
 			t.Fatal(yes, err)
 		}
@@ -426,14 +424,14 @@ func TestAReactionMadeAgainIsAnother(t *testing.T) {
 	})
 }
 
-// histories writes to histories in every way that there is, by one caller and by
-// many at once, and returns the streams that it wrote to.
+// histories writes to histories in every possible way, by one caller and by many at
+// once, and returns the streams that it wrote to.
 func histories(t *testing.T, d holdfast.Doer, tag string) (streams []string) {
 	t.Helper()
 	ctx := context.Background()
 	n := 8
 	if _, ok := d.(*holdfast.Engine); !ok {
-		n = 1 // a transaction is used by one goroutine
+		n = 1 // only one goroutine uses a transaction
 	}
 	var mu sync.Mutex
 	one := func(i int) error {
@@ -457,14 +455,14 @@ func histories(t *testing.T, d holdfast.Doer, tag string) (streams []string) {
 	return append(streams, scopestore.Stream("sum", tag))
 }
 
-// TestHistoriesAreFollowed verifies that reactions over histories get every
-// event of entities and scopes, written by one caller and by many at once,
-// alone, in a transaction and in the user's own, by the short and the general
-// form of each statement, from nodes that knew the registry before there
-// was a reaction and from one that did not; and nothing of users' streams.
+// TestHistoriesAreFollowed verifies that reactions over histories get every event of
+// entities and scopes and no event of user streams. The events are written by one caller
+// and by many, alone, in a transaction and in the user's own, with the short and the
+// general form of each statement, and from nodes that knew the registry before the
+// reaction and from one that did not.
 func TestHistoriesAreFollowed(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s testDB) {
 		stale := s.open(t)
 		streams := histories(t, stale, "before")
 		appendTo(t, stale, "users", "x")
@@ -517,12 +515,12 @@ func TestHistoriesAreFollowed(t *testing.T) {
 	})
 }
 
-// TestAStaleNodeMarks verifies that appends of a node that knew the registry
-// before a reaction was registered are all delivered: alone, many at once, in a
-// transaction, in the user's own, to new streams and to old ones.
+// TestAStaleNodeMarks verifies that all appends of a node with an outdated registry are
+// delivered: alone, many at once, in a transaction, in the user's own, to new streams
+// and to old ones.
 func TestAStaleNodeMarks(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s testDB) {
 		ctx, stale := context.Background(), s.open(t)
 		for i := range 16 {
 			appendTo(t, stale, fmt.Sprint("s", i), "x")

@@ -16,51 +16,55 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// calls is how many handlers a node calls at once for reactions. One reaction in one workspace has half of it at the
-// most.
-const calls = 128
+// maxCalls is the number of handlers that a node calls at once for reactions. One
+// reaction in one workspace gets at most half of it.
+const maxCalls = 128
 
 type callingKey struct{}
 
-// CallingWorker is the engine's worker that calls handlers elsewhere for the reactions and after-effects
-// that they serve. It is one beside the engine's own: a handler that does not answer
-// takes up a body until its time is over, and would hold up the program's reactions.
+// CallingWorker returns the engine's worker that calls remote handlers for
+// reactions and after-effects. It is separate from the engine's own worker: a
+// handler that does not respond occupies a body until its timeout and would delay
+// the program's reactions.
 func CallingWorker(e interface {
 	Engine
 	remotehandler.Engine
 	Node() string
 }) *Worker {
 	return e.Shared(callingKey{}, func() any {
-		w := &Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), MaxConcurrency: calls, ByHandler: true, Idle: true}
+		w := &Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), MaxConcurrency: maxCalls, ByHandler: true, Idle: true}
 		e.Background(w.Run)
 		return w
 	}).(*Worker)
 }
 
-// Remote gives out the events of reactions whose handlers are workers.
+// Remote gives out the events of reactions whose handlers are remote workers.
 type Remote struct {
 	remote.NoEffects
 
 	Engine Engine
 	Log    *slog.Logger
-	// After is who makes the tasks of after-effects.
+	// After makes the tasks of after-effects.
 	After After
 
 	handled remote.Known[[]Info]
 }
 
-// After knows the after-effects of lifecycles, which are reactions that lifecycles have declared.
+// After knows the after-effects of lifecycles. An after-effect is a reaction that
+// a lifecycle declares.
 type After interface {
+	// Is reports whether a reaction is an after-effect.
 	Is(Info) bool
-	// Wants says whether an event is one that the after-effect follows.
+	// Wants reports whether the after-effect follows an event.
 	Wants(Info, events.Event) (bool, error)
+	// Task returns the remote task of an after-effect.
 	Task(context.Context, Task) (remote.Task, error)
 }
 
-// Owns says whether a task is an event of a reaction.
+// Owns reports whether a task id is one of a reaction.
 func (r *Remote) Owns(id string) bool { return IsTask(id) }
 
-// Offer has the reactions that the claim's handlers serve.
+// Offer offers the events of the reactions that the claim's handlers serve.
 func (r *Remote) Offer(ctx context.Context, c remote.Claim) (remote.Offer, error) {
 	all, err := r.handled.For(c, func() ([]Info, error) {
 		all, err := List(ctx, r.Engine, "")
@@ -96,8 +100,8 @@ func (r *Remote) take(ctx context.Context, d store.Doer, a Ask) ([]remote.Task, 
 		x := t.Remote()
 		if r.After.Is(t.Reaction) {
 			var failed error
-			if x, failed = r.After.Task(ctx, t); failed != nil { // its lease expires, and it is taken again
-				r.Log.Warn("an after-effect could not be given out", "reaction", t.Reaction.Name, "stream", t.Lease.Stream, "error", failed)
+			if x, failed = r.After.Task(ctx, t); failed != nil { // its lease expires, and the stream is taken again
+				r.Log.Warn("could not give out an after-effect", "reaction", t.Reaction.Name, "stream", t.Lease.Stream, "error", failed)
 				continue
 			}
 		}
@@ -106,7 +110,7 @@ func (r *Remote) take(ctx context.Context, d store.Doer, a Ask) ([]remote.Task, 
 	return all, err
 }
 
-// Remote is the task as another program is told of it.
+// Remote returns the task in its wire form.
 func (t Task) Remote() remote.Task {
 	return remote.Task{ID: t.ID(), Epoch: t.Lease.Epoch, Handler: t.Reaction.Options.Handler, Kind: "reaction", Input: t.Event.Data, Attempt: t.Lease.Attempt(),
 		Until: t.Lease.Until, Operation: t.Lease.Operation(t.Event.Version), Reaction: t.Reaction.Name, Event: &t.Event}
@@ -121,9 +125,10 @@ func (r *Remote) Complete(ctx context.Context, h remote.Lease, done remote.Resul
 	return remote.Ended{Status: "acked", Version: version}, err
 }
 
-// Fail has the event delivered again later, blocks its stream, or skips it, as the reaction's options say.
+// Fail schedules a retry, blocks the stream or skips the event, as the reaction's
+// options say.
 func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
-	if err := why.Said(); err != nil { // without a message it would be no failure
+	if err := why.Said(); err != nil { // without a message it would not count as a failure
 		return remote.Ended{}, err
 	}
 	version, f, err := FailTask(ctx, r.Engine, h.ID, h.Epoch, why.Message, !why.Final && !why.Invalid)
@@ -137,12 +142,12 @@ func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (
 	return out, err
 }
 
-// Renew extends the lease of the event's stream, as long as the handler may take.
+// Renew extends the lease of the event's stream, within the timeout of the handler.
 func (r *Remote) Renew(ctx context.Context, h remote.Lease, leaseTime time.Duration) (remote.Renewed, error) {
 	x, err := RenewTask(ctx, r.Engine, h.ID, h.Epoch, leaseTime, func(handler string) (time.Duration, error) {
 		h, err := remotehandler.Get(ctx, r.Engine, handler)
 		if fault.CodeOf(err) == fault.NotFound {
-			err = nil // it was deleted meanwhile
+			err = nil // the handler was deleted meanwhile
 		}
 		return cmp.Or(h.Timeout, lease.Timeout), err
 	})

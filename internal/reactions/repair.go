@@ -10,34 +10,34 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Position is where a reaction stands on a stream.
+// Position is the position of a reaction on a stream.
 type Position struct {
 	Reaction, Stream  string
 	Own               bool  // the stream is a history
 	Watermark         int64 // the last version handled, -1 for none
-	Due               int64 // the last version that is known to concern the reaction
+	Due               int64 // the last version known to concern the reaction
 	Head              int64 // the last version of the stream
 	Failures, Crashes int
-	Lost              int // hand-outs in a row of which nobody was heard
+	Lost              int // hand-outs in a row after which the holder never called
 	Blocked           bool
 	Error             string
 	Failing           int64 // the version that failed, -1 for none
 	Holder            string
 	Until             time.Time
-	DueAt             time.Time // when it is tried again
+	DueAt             time.Time // time of the next attempt
 	Epoch             int64
 	Generation        int64
 	Delivered         int64 // the last version that can be acknowledged under the epoch
-	Held              bool  // the lease has not run out
-	ResetRequested    bool  // it is reset when the lease ends
+	Held              bool  // the lease has not expired
+	ResetRequested    bool  // the stream is reset when the lease ends
 }
 
-// Filter chooses positions. The zero value chooses all of every reaction.
+// Filter selects positions. The zero value selects all positions.
 type Filter struct {
-	Reaction string   // "" for every one
-	Streams  []string // these, if any are named
-	Pattern  string   // of streams (RE2), "" for every one
-	Own      *bool    // only histories, or only users' streams
+	Reaction string   // "" selects every reaction
+	Streams  []string // none selects every stream
+	Pattern  string   // of streams (RE2), "" selects every stream
+	Own      *bool    // only histories, or only user streams
 	Blocked  *bool
 }
 
@@ -60,7 +60,7 @@ type repaired struct {
 	watermark int64
 	holder    string
 	dueAt     time.Time
-	pending   bool // the reset is requested, and done when the lease ends
+	pending   bool // the reset is requested and happens when the lease ends
 }
 
 var (
@@ -85,7 +85,7 @@ func scanPosition(all *[]Position, row store.Row) error {
 	var source string
 	err := row.Scan(&p.Reaction, &source, &p.Stream, &p.Watermark, &p.Due, &p.Head, &p.Failures, &p.Crashes, &p.Lost, &p.Blocked, &p.Error,
 		&p.Holder, &p.Until, &p.DueAt, &p.Failing, &p.Epoch, &p.Generation, &p.Delivered, &p.Held, &p.ResetRequested)
-	if p.Delivered < 0 { // it is not known
+	if p.Delivered < 0 { // unknown
 		p.Delivered = p.Head
 	}
 	p.Own = source == string(store.HistoryEvents)
@@ -96,11 +96,11 @@ func scanPosition(all *[]Position, row store.Row) error {
 	return err
 }
 
-// repairs names the event of each repair.
+// repairs maps each repair to the name of its event.
 var repairs = map[string]string{"unblock": "unblocked", "reset": "reset", "skip": "skipped"}
 
-// Query returns positions, page by page, in the order of their reactions and
-// streams: those behind after, up to limit; more says that there are others.
+// Query returns a page of positions, ordered by reaction and stream: those after
+// the position after, up to limit. more reports whether others follow.
 func Query(ctx context.Context, d store.Doer, f Filter, after Position, limit int) (all []Position, more bool, err error) {
 	var pattern *regexp.Regexp
 	if pattern, err = f.pattern(); err != nil {
@@ -139,7 +139,7 @@ func (f *Filter) pattern() (*regexp.Regexp, error) {
 	}
 	pattern, err := regexp.Compile(f.Pattern)
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the pattern %q of streams is no regular expression (RE2): %s", f.Pattern, err)
+		return nil, fault.New(fault.Validation, "the stream pattern %q is not a valid regular expression (RE2): %s", f.Pattern, err)
 	}
 	return pattern, nil
 }
@@ -149,15 +149,19 @@ func (f *Filter) chooses(p Position, pattern *regexp.Regexp) bool {
 		(pattern == nil || pattern.MatchString(p.Stream)) && (f.Own == nil || *f.Own == p.Own)
 }
 
-// Repair repairs positions: how is unblock, reset or skip. It returns those that
-// it touched, as they stand now, and those that somebody holds, which it left
-// alone. A reset of one that is held is requested: no more is delivered under the lease, its holder is told when
-// it renews, which extends the lease no more, and the end of the lease is the reset. Each is a transaction of its own, so a repair of many may be interrupted
-// and repeated. A filter that names no reaction is for all that people repair; a reset,
-// which sends again what was sent, only for those that they have made themselves.
+// Repair repairs positions; how is unblock, reset or skip. It returns the
+// positions that it changed, in their new state, and the leased positions that it
+// did not change. The reset of a leased position is only requested: nothing more
+// is delivered under the lease, renewals no longer extend it and tell its holder
+// to stop, and the end of the lease resets the stream.
+//
+// Each position is repaired in a transaction of its own, so a repair of many
+// positions may be interrupted and repeated. A filter without a reaction selects
+// the reactions, after-effects and webhooks of users. For a reset, which delivers
+// events again, it selects only their reactions.
 func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, held []Position, err error) {
 	if repairs[how] == "" {
-		return nil, nil, fault.New(fault.Validation, "a repair is unblock, reset or skip, not %q", how)
+		return nil, nil, fault.New(fault.Validation, "a repair must be unblock, reset or skip, got %q", how)
 	}
 	if how == "unblock" {
 		yes := true
@@ -197,9 +201,9 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 	}
 }
 
-// repaired is a position after a repair.
+// repaired returns a position after a repair.
 func (p Position) repaired(how string, dueAt time.Time) Position {
-	if !dueAt.IsZero() { // it is not known where the answer was lost
+	if !dueAt.IsZero() { // it is unknown if the response was lost
 		p.DueAt = dueAt
 	}
 	switch how {
@@ -209,22 +213,22 @@ func (p Position) repaired(how string, dueAt time.Time) Position {
 	case "skip":
 		p.Watermark = max(p.Watermark, p.Failing)
 	}
-	p.Epoch++ // whoever had it is fenced
+	p.Epoch++ // fences the former holder
 	p.Delivered, p.Held, p.ResetRequested = p.Head, false, false
 	p.Lost = 0
 	p.Failures, p.Crashes, p.Blocked, p.Error, p.Failing, p.Holder, p.Until = 0, 0, false, "", -1, "", time.Time{}
 	return p
 }
 
-// Rebuild sends a reaction back to the beginning of every stream and takes all
-// its streams away from whoever holds them; then clear removes what it has
-// written. All is one transaction. It is for a projection, whose writes go with
-// its acknowledgements.
+// Rebuild resets a reaction to the beginning of every stream, revokes all its
+// leases, and then calls clear to delete its writes. All of that is one
+// transaction. It is meant for projections, whose writes are committed with the
+// acknowledgements.
 //
-// First come the rows, then the clearing: an acknowledgement that is under way
-// has its row locked, so that its writes are either in before the clearing looks,
-// or are refused. New rows are kept away meanwhile: one that was made, handled
-// and acknowledged between the two would be cleared and never handled again.
+// The positions are reset before clear runs: an acknowledgement in flight has its
+// row locked, so its writes are either visible to clear or refused. New positions
+// are fenced off meanwhile: a position created, handled and acknowledged between
+// the two steps would be cleared and never handled again.
 func Rebuild(ctx context.Context, e Engine, name string, clear func(context.Context, *store.Tx) error) (streams int, err error) {
 	if _, err := Get(ctx, e, name); err != nil {
 		return 0, err
@@ -241,13 +245,13 @@ func Rebuild(ctx context.Context, e Engine, name string, clear func(context.Cont
 	return streams, err
 }
 
-// Progress is how far a reaction has come over all its streams.
+// Progress is the progress of a reaction over all its streams.
 type Progress struct {
 	Streams, Behind, Blocked int
 	Handled, Events          int64
 }
 
-// ProgressOf sums up where a reaction stands.
+// ProgressOf sums up the positions of a reaction.
 func ProgressOf(ctx context.Context, d store.Doer, name string) (p Progress, err error) {
 	for after := (Position{}); ; {
 		all, more, err := Query(ctx, d, Filter{Reaction: name}, after, page)

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// enlist registers a reaction that nobody serves: the tests do that by hand.
+// enlist registers a reaction without a worker; the tests handle its events by hand.
 func enlist(t testing.TB, hf *holdfast.Engine, name string, change ...func(*reactions.Definition)) {
 	t.Helper()
 	d := reactions.Definition{Name: name, Options: reactions.DefaultOptions()}
@@ -30,7 +30,7 @@ func enlist(t testing.TB, hf *holdfast.Engine, name string, change ...func(*reac
 	}
 }
 
-// one takes the one stream there is to take.
+// one takes the only due stream.
 func one(t testing.TB, d holdfast.Doer, reaction string) *reactions.Lease {
 	t.Helper()
 	all := takeByHand(t, d, reaction)
@@ -40,7 +40,7 @@ func one(t testing.TB, d holdfast.Doer, reaction string) *reactions.Lease {
 	return all[0]
 }
 
-// ack ends a hold, with everything done.
+// ack ends a lease with all events handled.
 func ack(d holdfast.Doer, l *reactions.Lease) error {
 	_, err := reactions.AckOne(context.Background(), store.DoerOf(d), reactions.End{Lease: l, Done: l.Handled()})
 	return err
@@ -54,7 +54,7 @@ func blockAt(t testing.TB, d holdfast.Doer, l *reactions.Lease, version int64) {
 	}
 }
 
-// repair repairs, and checks that what it says it touched is what a query shows.
+// repair repairs, and checks that the returned positions match a query.
 func repair(t testing.TB, hf *holdfast.Engine, how string, f reactions.Filter) (touched, held []string) {
 	t.Helper()
 	ctx := context.Background()
@@ -85,9 +85,10 @@ func wantNames(t testing.TB, what string, got []string, want ...string) {
 	}
 }
 
-// Verifies that repairs other than a reset leave alone what somebody holds, say so, and do the holder
-// no harm; that a hold that has run out is ended by them, so that its holder can
-// write nothing more; and that unblock concerns only what is blocked.
+// TestRepairsAndHolds verifies that repairs other than a reset do not change leased
+// positions, return them as held and do not disturb their holders; that they end an
+// expired lease, so that its holder can write nothing more; and that unblock changes
+// only blocked positions.
 func TestRepairsAndHolds(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -95,7 +96,7 @@ func TestRepairsAndHolds(t *testing.T) {
 		for _, how := range []string{"skip", "unblock"} {
 			emit(t, hf, "s", "a", "b")
 			l := one(t, hf, "r")
-			if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil { // there is something to skip
+			if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil { // there is an event to skip
 				t.Fatal(err)
 			}
 			l = one(t, hf, "r")
@@ -109,7 +110,7 @@ func TestRepairsAndHolds(t *testing.T) {
 			}
 		}
 		for _, how := range []string{"reset", "skip"} {
-			emit(t, hf, "s", "c", "d") // one to skip, and one to go on with
+			emit(t, hf, "s", "c", "d") // one to skip, and one to continue with
 			l := one(t, hf, "r")
 			if how == "skip" {
 				if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Watermark + 1}); err != nil {
@@ -118,12 +119,12 @@ func TestRepairsAndHolds(t *testing.T) {
 				l = one(t, hf, "r")
 			}
 			holdfasttest.Advance(t, hf, time.Hour)
-			late(t, hf, l) // it ran out, and nobody has seen that yet
+			checkFenced(t, hf, l) // it expired, and no sweep has run yet
 			touched, held := repair(t, hf, how, reactions.Filter{})
 			wantNames(t, how+" touched", touched, "r s")
 			wantNames(t, how+" held", held)
 			before := *positionOf(t, hf, "r", "s")
-			late(t, hf, l)
+			checkFenced(t, hf, l)
 			if after := *positionOf(t, hf, "r", "s"); after != before {
 				t.Errorf("%s: a late holder made %+v of %+v", how, after, before)
 			}
@@ -131,7 +132,7 @@ func TestRepairsAndHolds(t *testing.T) {
 			if next.Epoch <= l.Epoch+1 {
 				t.Errorf("%s: the epoch went from %d to %d, and was to be raised in between", how, l.Epoch, next.Epoch)
 			}
-			late(t, hf, l)
+			checkFenced(t, hf, l)
 			if err := ack(hf, next); err != nil {
 				t.Error(err)
 			}
@@ -139,8 +140,8 @@ func TestRepairsAndHolds(t *testing.T) {
 	})
 }
 
-// late tries everything that a holder can do, and wants each refused.
-func late(t testing.TB, hf *holdfast.Engine, l *reactions.Lease) {
+// checkFenced tries every call of a holder, and expects each to be refused.
+func checkFenced(t testing.TB, hf *holdfast.Engine, l *reactions.Lease) {
 	t.Helper()
 	ctx := context.Background()
 	for what, err := range map[string]error{
@@ -169,10 +170,10 @@ func late(t testing.TB, hf *holdfast.Engine, l *reactions.Lease) {
 
 func second[A any](_ A, err error) error { return err }
 
-// Verifies which positions a repair touches: those of one reaction or of all, by
-// names, by a pattern, histories or not, blocked or not; that everything touched
-// is as a query then shows it; and that an unknown reaction, an unknown repair and
-// a pattern that is none are refused.
+// TestWhatARepairTouches verifies which positions a repair selects: of one reaction or
+// of all, by name, by pattern, histories or not, blocked or not; that each returned
+// position matches a query; and that an unknown reaction, an unknown repair and an
+// invalid pattern are refused.
 func TestWhatARepairTouches(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -233,9 +234,9 @@ func TestWhatARepairTouches(t *testing.T) {
 	})
 }
 
-// Verifies where a reaction goes on: after unblock with the event that failed,
-// after skip right behind it, after reset with the first, as another operation;
-// and that each wrote its event.
+// TestWhereARepairGoesOn verifies where a reaction continues: after unblock with the
+// failed event, after skip with the next one, after reset with the first one as a new
+// operation; and that each repair writes its event.
 func TestWhereARepairGoesOn(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
@@ -284,7 +285,8 @@ func TestWhereARepairGoesOn(t *testing.T) {
 	})
 }
 
-// Verifies that the removal of a reaction that there is not leaves the registry as it is: otherwise every node reads it anew.
+// TestARemovalOfNothingIsNone verifies that removing a missing reaction does not change
+// the registry: otherwise every node would read it again.
 func TestARemovalOfNothingIsNone(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -303,13 +305,14 @@ func TestARemovalOfNothingIsNone(t *testing.T) {
 		if after, err := engine.Of(hf).Registry(ctx, at, true); err != nil || after.Revision != before.Revision {
 			t.Errorf("the registry was at %d and is at %d, %v", before.Revision, after.Revision, err)
 		}
-		emit(t, hf, "s", "a") // goes by the registry that there is
+		emit(t, hf, "s", "a") // uses the current registry
 		one(t, hf, "r")
 	})
 }
 
-// Verifies that epochs never go back, over a reaction that is removed and made
-// again under its name: who held a stream for the old one can write nothing.
+// TestEpochsGrowOverRemoveAndRegister verifies that epochs never go back, even if a
+// reaction is removed and registered again under its name: a holder of the old one can
+// write nothing.
 func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -324,28 +327,28 @@ func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {
 			if removed, err := reactions.Remove(ctx, engine.Of(hf), "r"); err != nil || !removed {
 				t.Fatalf("removed %t, %v", removed, err)
 			}
-			late(t, hf, l)
+			checkFenced(t, hf, l)
 			if again, err := reactions.Remove(ctx, engine.Of(hf), "r"); err != nil || again {
 				t.Errorf("removed again %t, %v", again, err)
 			}
 			enlist(t, hf, "r")
-			late(t, hf, l)
+			checkFenced(t, hf, l)
 			next := one(t, hf, "r")
 			if next.Epoch <= l.Epoch {
 				t.Errorf("the epoch went from %d to %d", l.Epoch, next.Epoch)
 			}
-			late(t, hf, l)
+			checkFenced(t, hf, l)
 			if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: next, Done: next.Watermark, Unfinished: true}); err != nil {
 				t.Fatal(err)
 			}
-			late(t, hf, l)
+			checkFenced(t, hf, l)
 			last = next.Epoch
 		}
 	})
 }
 
-// TestARepairTellsHowAStreamStandsNow verifies that what a repair returns is what a
-// query then shows, also when the stream is due, which the repair itself changes.
+// TestARepairTellsHowAStreamStandsNow verifies that the positions returned by a repair
+// match a query, also for a due stream, whose due time the repair changes.
 func TestARepairTellsHowAStreamStandsNow(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
@@ -364,9 +367,9 @@ func TestARepairTellsHowAStreamStandsNow(t *testing.T) {
 	})
 }
 
-// TestALateAckChangesNothing verifies that an ack that comes after its hold was freed
-// leaves the deaths and the error as they are, although it says nothing but what was
-// recorded before and so looks like one that is repeated.
+// TestALateAckChangesNothing verifies that an ack after the release of its lease does
+// not change the crashes and the error, although it looks like a repeated ack because
+// its version was recorded before.
 func TestALateAckChangesNothing(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -388,9 +391,8 @@ func TestALateAckChangesNothing(t *testing.T) {
 	})
 }
 
-// TestProgressExtendsAHold verifies that an ack that keeps its hold extends it: the
-// renewals of one who acknowledges event after event may find its row locked by its
-// own transactions, each time.
+// TestProgressExtendsAHold verifies that an ack that keeps its lease extends it:
+// renewals may find the row locked by the holder's own transactions each time.
 func TestProgressExtendsAHold(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
@@ -414,9 +416,9 @@ func TestProgressExtendsAHold(t *testing.T) {
 	})
 }
 
-// TestFewSuspectsAreTakenAtOnce verifies that a take takes at most as many streams on
-// which somebody died as it says, over all its reactions together: an innocent stream
-// in hand beside a poisoned one would die with it each time.
+// TestFewSuspectsAreTakenAtOnce verifies that a take does not exceed its limit of
+// crashed streams over all its reactions together: a healthy stream that is held beside
+// a poisoned one would crash with it each time.
 func TestFewSuspectsAreTakenAtOnce(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "one")
@@ -435,9 +437,9 @@ func TestFewSuspectsAreTakenAtOnce(t *testing.T) {
 	})
 }
 
-// TestSkipGoesBehindWhatKills verifies that where a reaction wants only some events,
-// the one that killed its worker is named, by the position and by its history, and a
-// skip goes on right behind it.
+// TestSkipGoesBehindWhatKills verifies for a reaction with an event filter that the
+// position and the history name the event that crashed the worker, and that a skip
+// continues right after it.
 func TestSkipGoesBehindWhatKills(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -453,7 +455,7 @@ func TestSkipGoesBehindWhatKills(t *testing.T) {
 		if l.Events[0].Version != 2 {
 			t.Fatalf("first comes %+v", l.Events[0])
 		}
-		holdfasttest.Advance(t, hf, time.Hour) // it kills
+		holdfasttest.Advance(t, hf, time.Hour) // it crashes its holder
 		if n, err := reactions.SweepAll(ctx, engine.Of(hf), func([]string) {}); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
@@ -472,8 +474,8 @@ func TestSkipGoesBehindWhatKills(t *testing.T) {
 	})
 }
 
-// TestSkippingAgainHasTheSameAnswer verifies that a stop that skips may be repeated
-// under its epoch, as one whose answer was lost is.
+// TestSkippingAgainHasTheSameAnswer verifies that a block that skips may be repeated
+// under its epoch, as after a lost response.
 func TestSkippingAgainHasTheSameAnswer(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// takeAs takes all that a holder can get of the reaction r.
+// takeAs takes all streams of the reaction r that a holder can get.
 func takeAs(t *testing.T, hf *holdfast.Engine, holder string) (leases []*reactions.Lease, names []string) {
 	t.Helper()
 	ctx := context.Background()
@@ -38,15 +38,16 @@ func takeAs(t *testing.T, hf *holdfast.Engine, holder string) (leases []*reactio
 	return leases, names
 }
 
-// crash has all leases expire, and ends them.
+// crash lets all leases expire, and sweeps them.
 func crash(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
 	holdfasttest.Advance(t, hf, time.Hour)
 	sweep(t, hf)
 }
 
-// TestTheStreamsOfACrashedWorkerAreRetakenTogether verifies that all that a worker had in hand is taken by the next
-// at once, that no crash is counted, and that what was not done is delivered as a further attempt.
+// TestTheStreamsOfACrashedWorkerAreRetakenTogether verifies that the next worker takes
+// all streams of a crashed worker at once, that no crash is counted, and that unfinished
+// events are delivered as a further attempt.
 func TestTheStreamsOfACrashedWorkerAreRetakenTogether(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
@@ -76,8 +77,10 @@ func TestTheStreamsOfACrashedWorkerAreRetakenTogether(t *testing.T) {
 	})
 }
 
-// TestACrashedGroupIsHalved verifies that one event which kills its worker each time is found by halving: all other
-// streams are done on the way and never counted against; it alone is blocked, after as many crashes by itself as are allowed.
+// TestACrashedGroupIsHalved verifies that an event which crashes its worker each time is
+// found by halving: all other streams are handled on the way without a crash counted
+// against them, and only the poisoned stream is blocked, after the allowed number of
+// crashes on its own.
 func TestACrashedGroupIsHalved(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
@@ -104,7 +107,8 @@ func TestACrashedGroupIsHalved(t *testing.T) {
 				}
 			}
 		}
-		// as it was, as one group, halved thrice, and alone until it is blocked: the fifth time
+		// first take, one group, halved three times, and then alone until it is blocked the
+		// fifth time
 		if want := []int{8, 8, 4, 2, 1, 1, 1, 1, 1}; !slices.Equal(groups, want) {
 			t.Errorf("the groups that died were of %v, want %v", groups, want)
 		}
@@ -117,15 +121,15 @@ func TestACrashedGroupIsHalved(t *testing.T) {
 	})
 }
 
-// TestAHolderHasOneGroupInHand verifies that a holder gets no more streams on which another has crashed than their
-// group allows, in however many takes, and that others get theirs.
+// TestAHolderHasOneGroupInHand verifies that a holder gets no more crashed streams than
+// their group allows, over any number of takes, and that other holders get theirs.
 func TestAHolderHasOneGroupInHand(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		for i := range 4 {
 			emit(t, hf, fmt.Sprint("s", i), "a")
 		}
-		for range 2 { // they may be taken by two then
+		for range 2 { // two holders may take them then
 			if _, names := takeAs(t, hf, "w"); len(names) != 4 {
 				t.Fatalf("took %q", names)
 			}
@@ -145,9 +149,10 @@ func TestAHolderHasOneGroupInHand(t *testing.T) {
 	})
 }
 
-// TestALostHandOutIsNoCrash verifies that streams which were handed out to somebody elsewhere, of whom nothing was heard
-// by them, are no part of a crash of that holder: they make no group, halve none, and count none as a death, and neither
-// does the size of a group count them; and that a reset that was requested is done at the end of such a lease, too.
+// TestALostHandOutIsNoCrash verifies that streams handed out to a remote holder that
+// never called are not part of a crash of that holder: they form no group, halve none,
+// count no crash and do not count for the size of a group; and that a requested reset is
+// done at the end of such a lease too.
 func TestALostHandOutIsNoCrash(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -186,7 +191,7 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 		handOut()
 		crash(t, hf)
 		stand("[0+1 0+1 0+1 0+1 0+1 0+1]")
-		handOut("s0") // of the others nothing is heard: it was alone
+		handOut("s0") // the other hand-outs are lost, so it is alone
 		crash(t, hf)
 		stand("[1+0 0+2 0+2 0+2 0+2 0+2]")
 		holdfasttest.Advance(t, hf, time.Minute)
@@ -205,7 +210,7 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 		handOut("s0", "s1", "s2", "s3")
 		crash(t, hf) // a group of four
 		stand("[0+0 0+0 0+0 0+0 0+1 0+1]")
-		handOut("s0", "s1") // of which two are lost now, and two crash
+		handOut("s0", "s1") // two are lost now, and two crash
 		crash(t, hf)
 		stand("[0+0 0+0 0+1 0+1 0+2 0+2]")
 		holdfasttest.Advance(t, hf, time.Minute)
@@ -239,9 +244,10 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 	})
 }
 
-// TestAResetOfAStreamInHand verifies that a reset of a stream that somebody holds is stored and done when that lease
-// ends, however it ends; that it is told once, that a renewal tells of it and extends the lease no more, nor does
-// progress; that nobody takes the stream before; and that every event comes again, as another operation.
+// TestAResetOfAStreamInHand verifies that the reset of a leased stream is stored and
+// done when that lease ends, however it ends; that it is reported once; that a renewal
+// reports it and, like progress, no longer extends the lease; that the stream is not
+// taken before; and that every event is delivered again as a new operation.
 func TestAResetOfAStreamInHand(t *testing.T) {
 	ends := map[string]func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error{
 		"is acknowledged": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error { return ack(hf, l) },
@@ -272,7 +278,7 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 		for how, end := range ends {
 			emit(t, hf, "s", "a", "b")
 			l := one(t, hf, "r")
-			for range 2 { // asked for again, it is the same reset
+			for range 2 { // requesting it again is the same reset
 				touched, held, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{})
 				if err != nil || len(held) != 0 || len(touched) != 1 || !touched[0].ResetRequested || touched[0].Holder == "" {
 					t.Fatalf("reset: %+v, %+v, %v", touched, held, err)
@@ -296,7 +302,7 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 			if p.Watermark != -1 || p.Generation != generation || p.Blocked || p.Failures != 0 || p.Crashes != 0 || p.Holder != "" || p.ResetRequested {
 				t.Errorf("after a lease that %s it stands at %+v", how, p)
 			}
-			late(t, hf, l)
+			checkFenced(t, hf, l)
 			next := one(t, hf, "r")
 			if len(next.Events) == 0 || next.Events[0].Version != 0 || next.Generation != generation || next.Attempt() != 1 {
 				t.Errorf("after a lease that %s comes %+v", how, next)
@@ -317,8 +323,9 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 	})
 }
 
-// TestAResetStopsAWorker verifies that a worker tells a body whose stream is reset, and that the stream then begins
-// again, although the body would not have ended by itself; no crash and no failure is counted.
+// TestAResetStopsAWorker verifies that a worker cancels a body whose stream is reset,
+// and that the stream then starts again, although the body would not have ended by
+// itself. No crash and no failure is counted.
 func TestAResetStopsAWorker(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		begun := make(chan struct{}, 10)
@@ -339,14 +346,14 @@ func TestAResetStopsAWorker(t *testing.T) {
 		if done, err := stream.Reset(t.Context(), hf, stream.Filter{Reaction: "r"}); err != nil || len(done.Pending) != 1 || len(done.Touched)+len(done.Held) != 0 {
 			t.Fatalf("reset: %+v, %v", done, err)
 		}
-		if p := standsSo(t, hf, "r", "s", "is done", handled(0)); p.Generation != 1 || p.Crashes != 0 || p.Failures != 0 || p.ResetRequested {
+		if p := waitForPosition(t, hf, "r", "s", "is done", handled(0)); p.Generation != 1 || p.Crashes != 0 || p.Failures != 0 || p.ResetRequested {
 			t.Errorf("it stands at %+v", p)
 		}
 	})
 }
 
-// TestAnExpiredLeaseIsEndedByANodeThatRuns verifies that a node learns when a lease of another expires, and does the work
-// then, although its janitor does not come round.
+// TestAnExpiredLeaseIsEndedByANodeThatRuns verifies that a node detects when a lease of
+// another node expires and then does the work, although its janitor does not run.
 func TestAnExpiredLeaseIsEndedByANodeThatRuns(t *testing.T) {
 	testlevel.Long(t)
 	onBoth(t, func(t *testing.T, db string) {
@@ -356,12 +363,13 @@ func TestAnExpiredLeaseIsEndedByANodeThatRuns(t *testing.T) {
 		one(t, hf, "r")
 		hf.start(t)
 		holdfasttest.Advance(t, hf.Engine, time.Hour)
-		standsSo(t, hf, "r", "s", "is done", handled(0))
+		waitForPosition(t, hf, "r", "s", "is done", handled(0))
 	})
 }
 
-// TestASmallGroupInHandBoundsALargerOne verifies that a holder which has a stream of a small group in hand gets none of a
-// larger group beside it: a crash by one of those would be counted against the former, until it is blocked.
+// TestASmallGroupInHandBoundsALargerOne verifies that a holder with a stream of a small
+// group gets none of a larger group beside it: a crash caused by the larger group would
+// count against the small one until it is blocked.
 func TestASmallGroupInHandBoundsALargerOne(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
@@ -396,7 +404,8 @@ func TestASmallGroupInHandBoundsALargerOne(t *testing.T) {
 	})
 }
 
-// TestAResetDoesNotWaitForWhatWasDeferred verifies that a stream which is reset by an end that defers it begins again at once.
+// TestAResetDoesNotWaitForWhatWasDeferred verifies that a stream which is reset by an
+// end that defers it starts again at once.
 func TestAResetDoesNotWaitForWhatWasDeferred(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -415,8 +424,8 @@ func TestAResetDoesNotWaitForWhatWasDeferred(t *testing.T) {
 	})
 }
 
-// TestASkipTakesNoResetAway verifies that a skip of a stream whose lease has expired, and whose reset is requested, leaves
-// the reset to the end of the lease.
+// TestASkipTakesNoResetAway verifies that a skip of a stream whose lease has expired,
+// and whose reset is requested, leaves the reset to the end of the lease.
 func TestASkipTakesNoResetAway(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -441,8 +450,8 @@ func TestASkipTakesNoResetAway(t *testing.T) {
 	})
 }
 
-// TestASweepThatHangsStopsNoPulse verifies that work which nobody tells of is found while a sweep of expired leases, of which
-// code of the user's is part, does not come back.
+// TestASweepThatHangsStopsNoPulse verifies that work without a notification is found
+// while a sweep of expired leases, which calls user code, hangs.
 func TestASweepThatHangsStopsNoPulse(t *testing.T) {
 	testlevel.Long(t)
 	onBoth(t, func(t *testing.T, db string) {
@@ -459,12 +468,12 @@ func TestASweepThatHangsStopsNoPulse(t *testing.T) {
 		other := openNode(t, databaseAt(db), holdfast.Config{})
 		hf.start(t)
 		t.Cleanup(func() { close(release) })       // before the stop, which waits for it
-		_ = clock.Wait(t.Context(), 5*time.Second) // until its poller rests
+		_ = clock.Wait(t.Context(), 5*time.Second) // until its poller is idle
 		holdfasttest.Advance(t, hf.Engine, time.Hour)
 		<-hangs
-		standsSo(t, hf, "r", "s", "is done", handled(0))
-		_ = clock.Wait(t.Context(), 6*time.Second) // until it rests again
+		waitForPosition(t, hf, "r", "s", "is done", handled(0))
+		_ = clock.Wait(t.Context(), 6*time.Second) // until it is idle again
 		emit(t, other, "s2", "a")
-		standsSo(t, hf, "r", "s2", "is done", handled(0))
+		waitForPosition(t, hf, "r", "s2", "is done", handled(0))
 	})
 }

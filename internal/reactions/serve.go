@@ -24,7 +24,7 @@ func (w *Worker) serve(ctx context.Context, l *Lease) {
 		g.lost = lose
 	}
 	w.mu.Unlock()
-	if g == nil { // it was lost while it waited its turn
+	if g == nil { // it was lost while it was queued
 		return
 	}
 	done, failures, finished := l.Watermark, l.Failures, false
@@ -50,22 +50,22 @@ func (w *Worker) serve(ctx context.Context, l *Lease) {
 		}
 		done, failures = d.Event.Version, 0
 	}
-	if finished { // it was acknowledged with its last event
-		w.letGo(l)
+	if finished { // the last event's commit ended the lease
+		w.untrack(l)
 		w.trace("acked", l, l.Handled(), nil)
 		return
 	}
 	w.end(l, End{Lease: l, Done: l.Handled()})
 }
 
-// unstuck notes that a body has come back.
+// unstuck records that a body has returned.
 func (w *Worker) unstuck(l *Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.stuck, l.stream())
 }
 
-// begin notes that the body is about to work on an event.
+// begin records that the body starts with an event.
 func (w *Worker) begin(l *Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,11 +74,11 @@ func (w *Worker) begin(l *Lease) {
 	}
 }
 
-// run calls the body, for as long as it may take.
+// run calls the body with the handler's timeout.
 func (w *Worker) run(ctx context.Context, h *Handler, d *Delivery) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, lease.ErrTimeout)
 	defer cancel()
-	defer w.recovered(d.Lease, d, &err)
+	defer w.recoverPanic(d.Lease, d, &err)
 	err = h.Body(ctx, d)
 	if err != nil && errors.Is(context.Cause(ctx), lease.ErrTimeout) {
 		err = lease.ErrTimeout
@@ -86,19 +86,19 @@ func (w *Worker) run(ctx context.Context, h *Handler, d *Delivery) (err error) {
 	return err
 }
 
-// recovered makes an error of a panic.
-func (w *Worker) recovered(l *Lease, d *Delivery, err *error) {
+// recoverPanic turns a panic into an error.
+func (w *Worker) recoverPanic(l *Lease, d *Delivery, err *error) {
 	if p := recover(); p != nil {
-		w.Log.Error("a reaction panicked", "reaction", l.Reaction, "stream", l.Stream, "version", d.Event.Version,
+		w.Log.Error("reaction panicked", "reaction", l.Reaction, "stream", l.Stream, "version", d.Event.Version,
 			"panic", p, "stack", string(debug.Stack()))
 		*err = fmt.Errorf("panic: %v", p)
 	}
 }
 
-// commit acknowledges one event with what its body wrote, in one transaction, and
-// keeps the hold unless it was the last.
+// commit acknowledges one event and runs its body's writes in one transaction. It
+// keeps the lease unless the event is the last.
 func (w *Worker) commit(ctx context.Context, l *Lease, d *Delivery, last bool) (err error) {
-	defer w.recovered(l, d, &err)
+	defer w.recoverPanic(l, d, &err)
 	e := End{Lease: l, Done: d.Event.Version, Keep: !last, Extend: w.handler(l).Lease, Now: len(d.commits) > 0}
 	if last {
 		e.Done = l.Handled()
@@ -127,8 +127,8 @@ func (w *Worker) failed(ctx context.Context, h *Handler, l *Lease, d *Delivery, 
 	case errors.Is(err, lease.ErrTimeout):
 		w.timedOut(l, done)
 	case fault.CodeOf(err) == fault.Unavailable || fault.CodeOf(err) == fault.OutcomeUnknown:
-		// the database is gone for a moment: that says nothing of the event
-		w.Log.Warn("a reaction is tried again, because the database did not answer", "reaction", h.Name, "stream", l.Stream, "error", err)
+		// an unavailable database is no failure of the event
+		w.Log.Warn("database unavailable; retrying the event", "reaction", h.Name, "stream", l.Stream, "error", err)
 		w.end(l, End{Lease: l, Done: done, Unfinished: true, Delay: h.Backoff.Pause(1)})
 	case errors.As(err, &later):
 		w.trace("deferred", l, done, nil)
@@ -138,24 +138,23 @@ func (w *Worker) failed(ctx context.Context, h *Handler, l *Lease, d *Delivery, 
 	}
 }
 
-// timedOut lets a hold run out whose body took longer than it may: that is no
-// failure, which the body would have told of, but a death. What was done before
-// is kept.
+// timedOut lets the lease of a timed-out body expire: a timeout counts as a
+// crash, not as a failure. The versions handled before stay acknowledged.
 func (w *Worker) timedOut(l *Lease, done int64) {
-	w.Log.Warn("a reaction took longer than it may", "reaction", l.Reaction, "stream", l.Stream)
+	w.Log.Warn("reaction timed out", "reaction", l.Reaction, "stream", l.Stream)
 	if done > l.Watermark {
 		w.end(l, End{Lease: l, Done: done, Keep: true})
 	}
-	w.letGo(l)
+	w.untrack(l)
 	w.trace("lost", l, done, lease.ErrTimeout)
 }
 
-// count counts a failure: the event is tried again after a while, or has failed
-// for good.
+// count counts a failure: the event is retried after a pause, or its stream is
+// blocked, or it is skipped.
 func (w *Worker) count(h *Handler, l *Lease, d *Delivery, done int64, failures int, err error) {
 	message := err.Error()
 	if message == "" {
-		message = "it failed and did not say why"
+		message = "failed without an error message"
 	}
 	o := h.Options
 	if d.Options != nil {
@@ -163,31 +162,31 @@ func (w *Worker) count(h *Handler, l *Lease, d *Delivery, done int64, failures i
 	}
 	version := d.Event.Version
 	if !fault.IsFinal(err) && failures <= o.MaxRetries {
-		w.Log.Warn("a reaction failed and is tried again", "reaction", h.Name, "stream", l.Stream, "version", version, "failures", failures, "error", err)
+		w.Log.Warn("reaction failed; retrying", "reaction", h.Name, "stream", l.Stream, "version", version, "failures", failures, "error", err)
 		w.end(l, End{Lease: l, Done: done, Delay: o.Backoff.Pause(failures), Error: message, Failing: version})
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.Lease)
 	defer cancel()
 	stop := Block(ctx, w.Engine, l, done, version, message, failures, o.BlockOnError)
-	w.letGo(l)
+	w.untrack(l)
 	what := "blocked"
 	if !o.BlockOnError {
 		what = "skipped"
 	}
 	if stop != nil {
-		w.Log.Warn("a reaction failed for good, and that could not be recorded: it will be tried again", "reaction", h.Name,
+		w.Log.Warn("reaction failed permanently, but recording it failed; retrying", "reaction", h.Name,
 			"stream", l.Stream, "version", version, "error", errors.Join(err, stop))
 		return
 	}
 	w.trace(what, l, done, err)
 }
 
-// abandon ends a lease that was lost, or whose worker is told to stop.
+// abandon ends a lease that was lost, or whose worker stops.
 func (w *Worker) abandon(l *Lease, done int64, cause error) {
 	if errors.Is(cause, lease.ErrLost) {
-		w.letGo(l)
-		w.Log.Warn("a reaction lost its stream while it worked", "reaction", l.Reaction, "stream", l.Stream)
+		w.untrack(l)
+		w.Log.Warn("lease lost while the reaction ran", "reaction", l.Reaction, "stream", l.Stream)
 		w.trace("lost", l, done, cause)
 		return
 	}

@@ -25,23 +25,23 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// journal is where reactions note what they were given: in a table, with the
-// acknowledgement, and in memory, without.
+// journal records the events that reactions got: in a table with the acknowledgement, or
+// only in memory.
 type journal struct {
 	*testing.T
-	site
+	testDB
 	mu   sync.Mutex
-	last map[string]int64 // by reaction and stream, of those without a commit
+	last map[string]int64 // by reaction and stream, for reactions without a commit
 }
 
 const journalTable = `CREATE TABLE seen (reaction text NOT NULL, stream text NOT NULL, version bigint NOT NULL, UNIQUE (reaction, stream, version))`
 
-// once is a reaction that notes each event with its acknowledgement: the first of
-// a stream, or the one behind the last that was noted.
+// once is a reaction that records each event with its acknowledgement. It accepts only
+// the first event of a stream and the one after the last recorded.
 func (j *journal) once(name string, fromNow bool) holdfast.Part {
 	return stream.React(name, stream.Select{Streams: "^s-"}, func(_ context.Context, d *stream.Delivery) error {
 		d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
-			first := int64(d.Version) - 1 // from now on, the first may be any
+			first := int64(d.Version) - 1 // with FromNow the first may be any
 			if !fromNow {
 				first = -1
 			}
@@ -58,8 +58,8 @@ func (j *journal) once(name string, fromNow bool) holdfast.Part {
 	}, stream.Options{FromNow: fromNow})
 }
 
-// least is a reaction that notes nothing with its acknowledgement: an event may
-// come again, but none before the one before it.
+// least is a reaction that records nothing with its acknowledgement: an event may be
+// repeated, but never comes before its predecessor.
 func (j *journal) least(name string) holdfast.Part {
 	return stream.React(name, stream.Select{Streams: "^s-"}, func(_ context.Context, d *stream.Delivery) error {
 		j.mu.Lock()
@@ -76,11 +76,11 @@ func (j *journal) least(name string) holdfast.Part {
 	}, stream.Options{})
 }
 
-// written is what was acknowledged to the writers.
+// written are the events that were acknowledged to the writers.
 type written struct {
 	mu    sync.Mutex
 	heads map[string]int64
-	after map[string]bool // begun to commit after the late reactions were registered
+	after map[string]bool // began to commit after the late reactions were registered
 	count atomic.Int64
 	late  atomic.Bool
 }
@@ -95,17 +95,17 @@ func (w *written) note(name string, head, n int64, late bool) {
 	w.count.Add(1)
 }
 
-// TestNothingIsSkippedOrRepeated verifies, with twelve writers over dozens of
-// streams, and on PostgreSQL four more that hold their transactions open while
-// dozens of later ones commit, with two nodes that serve the same reactions and a
-// third that registers more of them in the middle: each event is noted once, with
-// its acknowledgement, and in the order of its stream, from the first on; a
-// reaction from now on has all that began to commit after it was registered; one
-// without a commit gets each at least once, and none before the one before it.
+// TestNothingIsSkippedOrRepeated runs twelve writers over dozens of streams, on
+// PostgreSQL four more whose transactions stay open while dozens of later ones commit,
+// two nodes that serve the same reactions, and a third that registers more in the
+// middle. It verifies that each event is recorded once with its acknowledgement and in
+// stream order, from the first on; that a reaction with FromNow gets every event that
+// began to commit after its registration; and that a reaction without a commit gets each
+// event at least once, never before its predecessor.
 func TestNothingIsSkippedOrRepeated(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s site) {
-		j := &journal{T: t, site: s, last: map[string]int64{}}
+	each(t, func(t *testing.T, s testDB) {
+		j := &journal{T: t, testDB: s, last: map[string]int64{}}
 		w := &written{heads: map[string]int64{}, after: map[string]bool{}}
 		s.must(t, s.open(t), journalTable)
 		a := s.node(t, j.once("once", false), j.least("least"))
@@ -150,7 +150,7 @@ func TestNothingIsSkippedOrRepeated(t *testing.T) {
 			}
 			return all
 		}
-		dwindles(t, "events are not delivered, or began to commit after the reaction from now on was registered and are not", func() int {
+		waitUntilNone(t, "events are not delivered, or began to commit after the reaction from now on was registered and are not", func() int {
 			sweep(t, c)
 			j.mu.Lock()
 			got := 0
@@ -170,7 +170,7 @@ func writeOn(ctx context.Context, t *testing.T, hf *holdfast.Engine, w *written)
 		name, n := fmt.Sprint("s-", rand.IntN(36)), 1+rand.IntN(3)
 		late := w.late.Load()
 		head, err := stream.Append(context.Background(), hf, name, stream.Any, make3(n)...)
-		if fault.IsSafe(err) { // nothing was written: several busy nodes on one SQLite file may pass one over for long
+		if fault.IsSafe(err) { // nothing was written: several busy nodes on one SQLite file may starve a writer for long
 			continue
 		}
 		if err != nil {
@@ -185,9 +185,9 @@ func make3(n int) []stream.Event {
 	return []stream.Event{{Name: "x"}, {Name: "y"}, {Name: "z"}}[:n]
 }
 
-// holdOpen appends, to streams of its own and to new ones, in transactions that
-// it holds open until many of the others' have committed.
-func holdOpen(ctx context.Context, t *testing.T, s site, hf *holdfast.Engine, w *written, i int, level pgx.TxIsoLevel) {
+// holdOpen appends, to its own streams and to new ones, in transactions that stay open
+// until many others have committed.
+func holdOpen(ctx context.Context, t *testing.T, s testDB, hf *holdfast.Engine, w *written, i int, level pgx.TxIsoLevel) {
 	for round := 0; ctx.Err() == nil; round++ {
 		h := s.hold(t, hf, level)
 		from := w.count.Load()
@@ -217,12 +217,12 @@ func holdOpen(ctx context.Context, t *testing.T, s site, hf *holdfast.Engine, w 
 	}
 }
 
-// TestALateCommitIsDelivered verifies that an event whose transaction is held
-// open while later ones of the same reaction commit and are handled is delivered
-// when it commits, and that the commit itself wakes the node.
+// TestALateCommitIsDelivered verifies that an event whose transaction stays open while
+// later ones of the same reaction commit and are handled is delivered when it commits,
+// and that the commit itself wakes the node.
 func TestALateCommitIsDelivered(t *testing.T) {
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	got := make(chan string, 100)
 	hf := s.node(t, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 		got <- fmt.Sprint(d.Stream, " ", d.Version)
@@ -285,13 +285,13 @@ func withdraw(ctx context.Context, d holdfast.Doer, account string) error {
 	return err
 }
 
-// TestReactionsNeverOverdraw verifies that reactions which fold an account and
-// append to it at the version that they loaded, with their acknowledgement and
-// without, two of them on each of two nodes, never overdraw it, and settle.
+// TestReactionsNeverOverdraw verifies that reactions which fold an account and append to
+// it at the version they loaded never overdraw it and come to an end: with and without
+// their acknowledgement, two of them on each of two nodes.
 func TestReactionsNeverOverdraw(t *testing.T) {
-	asked, there := testlevel.Pick(30, 60, 60), testlevel.Pick(12, 25, 25)
+	claimOne, there := testlevel.Pick(30, 60, 60), testlevel.Pick(12, 25, 25)
 	t.Parallel()
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s testDB) {
 		options := stream.Options{Retry: holdfast.RetryPolicy{MaxAttempts: 1001, Backoff: time.Millisecond, Multiplier: 1}}
 		var nodes []*holdfast.Engine
 		parts := func() (all []holdfast.Part) {
@@ -311,14 +311,14 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 		if _, err := stream.Append(t.Context(), hf, "account", stream.None, stream.Event{Name: "paid", Data: fmt.Appendf(nil, `{"Cents": %d}`, there)}); err != nil {
 			t.Fatal(err)
 		}
-		for i := range asked {
+		for i := range claimOne {
 			appendTo(t, hf, fmt.Sprint("ask-", i%12), "please")
 		}
 		for _, n := range nodes {
 			testkit.Run(t, n)
 		}
 		no := false
-		dwindles(t, "streams have events left", func() int {
+		waitUntilNone(t, "streams have events left", func() int {
 			all, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{Blocked: &no}))
 			if err != nil {
 				t.Fatal(err)
@@ -331,18 +331,18 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 		})
 		sum, at, err := balance(context.Background(), hf, "account")
 		if err != nil || sum != 0 || at != stream.Version(there) {
-			t.Errorf("the account has %d at version %d (%v), after %d were asked of %d", sum, at, err, 2*asked, there)
+			t.Errorf("the account has %d at version %d (%v), after %d were asked of %d", sum, at, err, 2*claimOne, there)
 		}
 	})
 }
 
-// TestLowPriorityIsNotStarved verifies that a reaction without priority, under a
-// load of one with priority that is more than is ever taken, is taken as soon as
-// it has waited for as long as the priority is worth, and not before.
+// TestLowPriorityIsNotStarved verifies that a reaction without priority, under an
+// unlimited load of one with priority, is taken as soon as it has waited for as long as
+// the priority is worth, and not before.
 func TestLowPriorityIsNotStarved(t *testing.T) {
 	const worth = 30
 	t.Parallel()
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s testDB) {
 		ctx, hf := context.Background(), s.open(t)
 		high, low := define("high", "^h-"), define("low", "^l$")
 		high.Priority = worth
@@ -381,12 +381,12 @@ func TestLowPriorityIsNotStarved(t *testing.T) {
 	})
 }
 
-// TestAnAppendWakesAnIdleNode verifies that a node which has come to rest handles
-// an append of its own process at once, and on PostgreSQL one of another node,
-// not at the next poll: of many tries, spread over the polls' interval, none may
-// take as long as a poll would for half of them.
+// TestAnAppendWakesAnIdleNode verifies that an idle node handles an append of its own
+// process at once, and on PostgreSQL one of another node too, not at the next poll: of
+// many attempts, spread over the poll interval, none may take as long as a poll would
+// take for half of them.
 func TestAnAppendWakesAnIdleNode(t *testing.T) {
-	each(t, func(t *testing.T, s site) {
+	each(t, func(t *testing.T, s testDB) {
 		got := make(chan struct{}, 10)
 		hf := s.node(t, stream.React("r", stream.Select{}, func(context.Context, *stream.Delivery) error {
 			got <- struct{}{}
@@ -401,7 +401,7 @@ func TestAnAppendWakesAnIdleNode(t *testing.T) {
 		for what, by := range from {
 			slow := 0
 			for i := range 3 {
-				// after this much without a find, polls are a second or two apart
+				// after this long without work, polls are a second or two apart
 				_ = clock.Wait(t.Context(), 1700*time.Millisecond)
 				begun := clock.Now()
 				appendTo(t, by, fmt.Sprint(what, i), "x")
@@ -419,12 +419,12 @@ func TestAnAppendWakesAnIdleNode(t *testing.T) {
 	})
 }
 
-// TestAnIdleNodeWithReactionsAsksSeldom verifies that a node that serves
-// reactions, with nothing to do, asks PostgreSQL at most twice a second.
+// TestAnIdleNodeWithReactionsAsksSeldom verifies that an idle node that serves reactions
+// queries PostgreSQL at most twice a second.
 func TestAnIdleNodeWithReactionsAsksSeldom(t *testing.T) {
 	testlevel.Long(t)
 	t.Parallel()
-	s := site{url: holdfasttest.PostgreSQL(t)}
+	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	var parts []holdfast.Part
 	for i := range 5 {
 		parts = append(parts, stream.React(fmt.Sprint("r", i), stream.Select{}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{}))
@@ -439,7 +439,7 @@ func TestAnIdleNodeWithReactionsAsksSeldom(t *testing.T) {
 	if _, err := watch.Exec(t.Context(), `CREATE EXTENSION IF NOT EXISTS pg_stat_statements`); err != nil {
 		t.Fatal(err)
 	}
-	asked := func() (n int) {
+	claimOne := func() (n int) {
 		err := watch.QueryRow(t.Context(), `SELECT coalesce(sum(s.calls), 0)::int FROM pg_stat_statements s
 			JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = current_database() AND s.query NOT LIKE '%pg_stat_statements%'`).Scan(&n)
 		if err != nil {
@@ -447,10 +447,10 @@ func TestAnIdleNodeWithReactionsAsksSeldom(t *testing.T) {
 		}
 		return n
 	}
-	_ = clock.Wait(t.Context(), 5*time.Second) // it comes to rest
-	begun, before := clock.Now(), asked()
-	_ = clock.Wait(t.Context(), 10*time.Second) // a sweep is among it
-	n, took := asked()-before, clock.Since(begun)
+	_ = clock.Wait(t.Context(), 5*time.Second) // it becomes idle
+	begun, before := clock.Now(), claimOne()
+	_ = clock.Wait(t.Context(), 10*time.Second) // includes a sweep
+	n, took := claimOne()-before, clock.Since(begun)
 	t.Logf("%d queries in %s", n, took.Round(time.Millisecond))
 	rows, _ := watch.Query(t.Context(), `SELECT s.calls || ' ' || left(s.query, 90) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
 		WHERE d.datname = current_database() ORDER BY s.calls DESC LIMIT 8`)

@@ -16,31 +16,31 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Lease is a stream in somebody's hands, for one reaction.
+// Lease is the lease of one stream for one reaction.
 type Lease struct {
 	Shard                       int16
 	Workspace, Reaction, Stream string
 	Watermark                   int64 // the last version handled
-	Due                         int64 // the last version that is known to concern the reaction
+	Due                         int64 // the last version known to concern the reaction
 	Failures, Crashes           int
-	// Group is how many streams on which a holder has crashed, this one among them, may be in one holder's
-	// hands; 0: nobody has crashed.
+	// Group is the number of crashed streams, this one included, that one holder
+	// may hold at the same time. 0 means that no holder crashed on this stream.
 	Group      int
-	Generation int64 // counts the resets
+	Generation int64 // number of resets
 	lease.Lease
-	// Events are what comes next, as far as they were read; Full says that
+	// Events are the next events, as far as they were read. Full means that
 	// there may be more.
 	Events []events.Event
 	Full   bool
 
-	by *Handler // who serves it, in a worker's hands
+	by *Handler // set by the worker that took the lease
 }
 
-// Attempt counts the tries of the first event, this one included.
+// Attempt returns the number of the current attempt at the first event, from 1.
 func (l *Lease) Attempt() int { return l.Failures + max(l.Crashes, min(l.Group, 1)) + 1 }
 
-// Handled is the version to acknowledge when all events are handled: where
-// there are no more, all that is known to concern the reaction.
+// Handled returns the version to acknowledge when all events are handled. If the
+// read was complete, that is at least Due.
 func (l *Lease) Handled() int64 {
 	last := l.Watermark
 	if n := len(l.Events); n > 0 {
@@ -52,8 +52,8 @@ func (l *Lease) Handled() int64 {
 	return max(last, l.Due)
 }
 
-// Operation names the handling of one event by one reaction: the same for every
-// attempt, another after a reset.
+// Operation returns the id of the handling of one event by one reaction. It is
+// the same for every attempt and changes with a reset.
 func (l *Lease) Operation(version int64) string {
 	return l.Reaction + "/" + l.Stream + "/" + strconv.FormatInt(version, 10) + "/" + strconv.FormatInt(l.Generation, 10)
 }
@@ -62,69 +62,70 @@ func (l *Lease) partition() store.Partition {
 	return store.Partition{Shard: l.Shard, Workspace: l.Workspace}
 }
 
-// Wanted is a reaction that somebody serves.
+// Wanted is a reaction to take streams for.
 type Wanted struct {
 	Name  string
 	Lease time.Duration
-	// As is how the one who serves it knows the reaction. Where it is
-	// registered in another way, nothing is taken; nil takes it as it is.
+	// As is the definition that the caller serves. Nothing is taken if another
+	// definition is registered. nil accepts any definition.
 	As *Definition
-	// Workspace is where; who takes in the context's workspace leaves it out.
+	// Workspace is required if TakeArgs.All is set, and ignored otherwise.
 	Workspace string
-	// Handler and Kind are what it must be served by, in the workspace: nothing is
-	// taken where its handler is another, or of another kind. "" takes it as it is.
+	// Handler and Kind name the handler that must serve the reaction in the
+	// workspace. Nothing is taken if the handler or its kind differs. "" skips the
+	// check.
 	Handler, Kind string
 }
 
-// TakeArgs asks for streams on which there is something to do: in the context's
-// workspace or, with All, in every workspace on a shard.
+// TakeArgs selects the streams to take: in the context's workspace or, with All,
+// in every workspace on a shard.
 type TakeArgs struct {
 	Reactions []Wanted
 	Holder    string
 	Limit     int
-	Share     int // of them in each workspace; 0 is all
-	Crashed   int // of streams among them on which a holder has crashed
-	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
+	Share     int // limit per workspace; 0 means Limit
+	Crashed   int // limit of streams on which a holder crashed
+	// Elsewhere is set for a holder outside of this process. Such a holder counts
+	// as quiet until its first call.
 	Elsewhere bool
 	All       bool
 	Shard     int16
 }
 
-// End is how a hold ends, or what was done under it so far.
+// End ends a lease, or with Keep records the progress made under it.
 type End struct {
 	Lease *Lease
 	// Done is the last version that was handled.
 	Done int64
-	// Keep keeps the hold, and Extend is for how long from now: progress is as
-	// good as a renewal, and a row that its own holder is busy with is passed
-	// over by renewals.
+	// Keep keeps the lease and extends it to Extend from now. Progress counts as a
+	// renewal, because renewals skip a row that its own holder has locked.
 	Keep   bool
 	Extend time.Duration
-	// Unfinished gives the stream back without a failure; Delay is when it is
-	// due again.
+	// Unfinished releases the stream without counting a failure. The stream is due
+	// again after Delay.
 	Unfinished bool
 	Delay      time.Duration
-	// Error counts a failure, of the version Failing.
+	// Error counts a failure of the version Failing.
 	Error   string
 	Failing int64
-	// Now says that it must be recorded now, with what else its transaction
-	// writes: that it was recorded before will not do.
+	// Now requires that this call records the end, because other writes share its
+	// transaction. An end that was recorded before does not count.
 	Now bool
-	// Unheard says that it is not the holder who says so.
+	// Unheard is set if the end does not come from the holder.
 	Unheard bool
 }
 
-// Ended is what became of an [End]: nothing, if the hold was lost, or if the end
-// names a version that was not delivered under it.
+// Ended is the result of an [End]. Recorded is false if the lease was lost, or if
+// the end names a version that was not delivered under it.
 type Ended struct {
 	Recorded bool
-	// Busy says that somebody else has the row at this moment: try again.
+	// Busy is set if another transaction has the row locked; retry the end.
 	Busy     bool
 	Failures int
 	DueAt    time.Time
 }
 
-// item is an end as the statement reads it.
+// item is the JSON form of an End, a delivery or a renewal for the SQL statements.
 type item struct {
 	Workspace string `json:"w"`
 	Reaction  string `json:"r"`
@@ -156,7 +157,7 @@ type found struct {
 	event events.Event
 }
 
-type stopArgs struct {
+type blockArgs struct {
 	reaction string `arg:"reaction"`
 	name     string `arg:"stream"`
 	epoch    int64  `arg:"epoch"`
@@ -167,7 +168,8 @@ type stopArgs struct {
 	failures int    `arg:"failures"`
 }
 
-// follows names a row of the table follow, on a shard, under an epoch.
+// follows is the key of a row of the table follow on a shard, with the epoch of
+// its lease.
 type follows struct {
 	workspace, reaction, stream string
 	epoch                       int64
@@ -180,8 +182,8 @@ type renewed struct {
 	Renewal
 }
 
-// Renewal is until when a lease is held, the zero time for one that is not, and whether its holder is to stop,
-// because the stream is to be reset.
+// Renewal is the result of a renewal. Until is the zero time for a lost lease.
+// CancelRequested tells the holder to stop, because a reset is requested.
 type Renewal struct {
 	Until           time.Time
 	CancelRequested bool
@@ -229,18 +231,18 @@ var (
 		store.Each(func(r *renewed) []any {
 			return []any{&r.workspace, &r.reaction, &r.stream, &r.epoch, &r.Until, &r.CancelRequested}
 		}))
-	stopVerb = store.VerbOf[stopArgs](store.Decl{Name: "reactions.stop", Group: true, Events: store.HistoryEvents},
-		func(a stopArgs) []string { return []string{key(a.reaction, a.name)} },
+	blockVerb = store.VerbOf[blockArgs](store.Decl{Name: "reactions.stop", Group: true, Events: store.HistoryEvents},
+		func(a blockArgs) []string { return []string{key(a.reaction, a.name)} },
 		store.Outcome(func(r *stopped) (*bool, []any) { return &r.applied, []any{&r.again, &r.reset} })).
-		RecoverWith(func(stopArgs, store.CommitProof) stopped { return stopped{applied: true} }).
-		Wakes(func(a stopArgs) []string {
+		RecoverWith(func(blockArgs, store.CommitProof) stopped { return stopped{applied: true} }).
+		Wakes(func(a blockArgs) []string {
 			n := notice{What: "blocked", Reaction: a.reaction, Stream: a.name, Version: a.failing, Error: a.message}
 			if a.how == "skipped" {
 				n.What = "skipped"
 			}
 			return []string{n.topic()}
 		}).
-		Emits(func(a stopArgs) store.Emission {
+		Emits(func(a blockArgs) store.Emission {
 			name := "blocked"
 			if a.how == "skipped" {
 				name = "skipped"
@@ -261,8 +263,7 @@ func scanAcked(all *[]acked, row store.Row) error {
 	return err
 }
 
-// Stream is the name of the stream that holds the history of a reaction on a
-// stream.
+// Stream returns the name of the history stream of a reaction on a stream.
 func Stream(reaction, stream string) string { return "$reaction/" + reaction + "/" + stream }
 
 func key(reaction, stream string) string { return "follow/" + reaction + "/" + stream }
@@ -272,20 +273,20 @@ var scanFound = store.Each(func(f *found) []any {
 	return []any{&f.nth, &e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At, &e.Subject}
 })
 
-// Turns asks for the reactions and workspaces in which there may be something to do.
+// Turns lists the reactions and workspaces that may have work.
 var Turns = lease.NewTurns("reactions.look")
 
-// Take takes streams on which there is something to do.
+// Take leases streams that have due events.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 	if len(a.Reactions) == 0 || a.Limit < 1 || a.Limit > 1000 || a.Crashed < 0 {
-		return nil, fault.New(fault.Validation, "a take names its reactions and takes 1 to 1000 streams")
+		return nil, fault.New(fault.Validation, "a take needs at least one reaction, a limit between 1 and 1000 and no negative limit of crashed streams")
 	}
 	for _, w := range a.Reactions {
 		if err := strictjson.Text("reaction", w.Name, events.MaxName); err != nil {
 			return nil, err
 		}
 		if a.All && w.Workspace == "" {
-			return nil, fault.New(fault.Internal, "a take in all workspaces names that of each reaction")
+			return nil, fault.New(fault.Internal, "a take in all workspaces needs the workspace of each reaction")
 		}
 	}
 	if err := strictjson.Text("holder", a.Holder, events.MaxName); err != nil {
@@ -309,11 +310,10 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 	return all, err
 }
 
-// LoadEvents reads what comes next on the streams of leases that are of one source and
-// on one shard, up to limit events of each; names says which are wanted, none
-// for all. It reads what was known to concern the reaction when the stream was
-// taken, and no further: beyond that the reaction may have been registered in
-// another way.
+// LoadEvents reads the next events of leases that have the same source and
+// shard, up to limit events per lease. names returns the event names to read,
+// none for all. It reads only up to the lease's Due: the reaction may have been
+// registered with another definition for later events.
 func LoadEvents(ctx context.Context, d store.Doer, source store.EventTable, leases []*Lease, names func(*Lease) []string, limit int) error {
 	if len(leases) == 0 {
 		return nil
@@ -340,7 +340,8 @@ func LoadEvents(ctx context.Context, d store.Doer, source store.EventTable, leas
 	return nil
 }
 
-// loadEventsWithin is [LoadEvents] for one lease, within a budget: at least one event, if there is any.
+// loadEventsWithin is [LoadEvents] for one lease within a budget. It reads at
+// least one event if there is any.
 func loadEventsWithin(ctx context.Context, d store.Doer, b *store.Budget, source store.EventTable, l *Lease, names func(*Lease) []string, limit int) error {
 	ctx = b.In(ctx)
 	rest := *l
@@ -358,9 +359,9 @@ func loadEventsWithin(ctx context.Context, d store.Doer, b *store.Budget, source
 	}
 }
 
-// Ack records ends, on one shard, in one statement, one end of a stream at the
-// most. An end whose hold was lost is not recorded, and has changed nothing. It
-// waits for nobody: an end whose row somebody else has at this moment is busy.
+// Ack records ends on one shard in one statement, at most one end per stream.
+// The end of a lost lease is not recorded and changes nothing. Ack never waits
+// for a row lock: it reports an end whose row is locked as busy.
 func Ack(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
 	return ackBy(ctx, d, ackAllVerb, ends)
 }
@@ -391,7 +392,7 @@ func ackBy(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked],
 	return out, err
 }
 
-// AckOne records one end, or returns [fault.LeaseLost]. It waits for its row.
+// AckOne records one end, or returns [fault.LeaseLost]. It waits for the row lock.
 func AckOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
 	all, err := ackBy(ctx, d, ackVerb, []End{e})
 	if err != nil {
@@ -403,17 +404,17 @@ func AckOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
 	return all[0], nil
 }
 
-// Block blocks a stream for a reaction or, where the reaction does not block,
-// skips the version that failed; or it returns [fault.LeaseLost]. Stopping again
-// under the same epoch gives the same answer. A stream whose reset is requested is neither blocked nor skipped:
-// it is reset, and the error is errReset.
+// Block blocks a stream for a reaction or, with block false, skips the version
+// that failed. It returns [fault.LeaseLost] if the lease is lost. Repeating the
+// call under the same epoch returns the same result. If a reset is requested, the
+// stream is reset instead and the error is errReset.
 func Block(ctx context.Context, d store.Doer, l *Lease, done, failing int64, message string, failures int, block bool) error {
-	a := stopArgs{how: "blocked", done: done, failing: failing, message: lease.Plain(message), failures: failures,
+	a := blockArgs{how: "blocked", done: done, failing: failing, message: lease.Plain(message), failures: failures,
 		reaction: l.Reaction, name: l.Stream, epoch: l.Epoch}
 	if !block {
 		a.how, a.failures = "skipped", 0
 	}
-	r, err := stopVerb.DoAt(ctx, d, l.partition(), a)
+	r, err := blockVerb.DoAt(ctx, d, l.partition(), a)
 	switch {
 	case err != nil || r.applied || r.again:
 		return err
@@ -426,15 +427,16 @@ func Block(ctx context.Context, d store.Doer, l *Lease, done, failing int64, mes
 	return lease.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 }
 
-// errReset is the cause of the end of a body's context whose stream is to be reset.
+// errReset cancels the context of a body whose stream has to be reset.
 var errReset = errors.New("the stream is reset")
 
-// Renew extends holds on one shard, and says how each is held.
+// Renew extends leases on one shard and returns the state of each.
 func Renew(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration) ([]Renewal, error) {
 	return renewWithin(ctx, d, leases, lease, 0)
 }
 
-// renewWithin renews at the most until so long after the take, 0 is for ever.
+// renewWithin is [Renew] with a limit: no lease is extended beyond longest after
+// its take. 0 means no limit.
 func renewWithin(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration, longest time.Duration) ([]Renewal, error) {
 	items := make([]item, len(leases))
 	for i, l := range leases {
@@ -453,15 +455,15 @@ func renewWithin(ctx context.Context, d store.Doer, leases []*Lease, lease func(
 	return all, err
 }
 
-// sweepLimit is how many things one sweep looks at.
+// sweepLimit is the number of rows that one sweep reads.
 const sweepLimit = 500
 
-type lapsed struct {
+type expiredLease struct {
 	Workspace string `json:"w"`
 	Reaction  string `json:"r"`
 	Stream    string `json:"s"`
 	Epoch     int64  `json:"e"`
-	Pause     int64  `json:"d,omitempty"` // in ms, behind a lost hand-out
+	Pause     int64  `json:"d,omitempty"` // in ms, after a lost hand-out
 
 	holder         string
 	last           bool
@@ -471,8 +473,8 @@ type lapsed struct {
 
 var (
 	expiredVerb = store.NewVerb(store.Decl{Name: "reactions.expired", Lane: store.Read}, nil, store.IntArg("limit"),
-		func(all *[]lapsed, row store.Row) error {
-			var l lapsed
+		func(all *[]expiredLease, row store.Row) error {
+			var l expiredLease
 			var lost int64
 			err := row.Scan(&l.Workspace, &l.Reaction, &l.Stream, &l.Epoch, &l.holder, &l.last, &l.watermark, &l.due, &l.source, &l.names, &lost)
 			l.Pause = lease.LostPause(lost, l.Stream).Milliseconds()
@@ -480,20 +482,20 @@ var (
 			return err
 		})
 	freeVerb = store.NewVerb(store.Decl{Name: "reactions.free", Lane: store.Work}, nil,
-		func(all []lapsed, args *store.Args) { args.Text("items", store.JSON(all)) },
+		func(all []expiredLease, args *store.Args) { args.Text("items", store.JSON(all)) },
 		store.ScanValues[string])
 )
 
-// Sweep frees what dead workers held on a shard, and finishes what registering
-// and removing left unfinished. It may run on every node at once. It calls wake
-// with the topics of those who have something to do again.
+// Sweep releases the expired leases of a shard, and finishes interrupted
+// registrations and removals. It may run on every node at once. It calls wake
+// with the topics of the reactions that have work again.
 func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) (freed int, err error) {
 	at := store.Partition{Shard: shard}
 	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {
 		return 0, err
 	}
-	var again []lapsed
+	var again []expiredLease
 	for _, l := range all {
 		if !l.last {
 			again = append(again, l)
@@ -501,10 +503,10 @@ func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) 
 		}
 		failing, failed := l.next(ctx, d, shard)
 		err = errors.Join(err, failed)
-		a := stopArgs{how: "died", done: -1, failing: failing, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch,
-			message: "each of its workers died; the last was " + l.holder}
-		r, failed := stopVerb.DoAt(ctx, d, store.Partition{Shard: shard, Workspace: l.Workspace}, a)
-		err = errors.Join(err, failed) // one that cannot be freed must not keep the others held
+		a := blockArgs{how: "died", done: -1, failing: failing, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch,
+			message: "every worker that held the stream crashed; the last was " + l.holder}
+		r, failed := blockVerb.DoAt(ctx, d, store.Partition{Shard: shard, Workspace: l.Workspace}, a)
+		err = errors.Join(err, failed) // continue: one failure must not block the release of the other leases
 		if r.applied {
 			freed++
 		}
@@ -523,8 +525,9 @@ func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) 
 	return freed, errors.Join(err, failed)
 }
 
-// next is the event that the holder died of: the first one that it had to handle.
-func (l lapsed) next(ctx context.Context, d store.Doer, shard int16) (int64, error) {
+// next returns the version of the event that the holder crashed on: the first
+// one after the watermark.
+func (l expiredLease) next(ctx context.Context, d store.Doer, shard int16) (int64, error) {
 	r, err := store.ParseReaction(l.Reaction, l.source, l.names, "")
 	if err != nil {
 		return l.watermark + 1, err
@@ -537,7 +540,7 @@ func (l lapsed) next(ctx context.Context, d store.Doer, shard int16) (int64, err
 	return held.Events[0].Version, nil
 }
 
-// SweepAll sweeps every shard that is in use.
+// SweepAll runs [Sweep] on every shard in use.
 func SweepAll(ctx context.Context, d store.Doer, wake func([]string)) (freed int, err error) {
 	shards, err := store.Shards(ctx, d)
 	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return Sweep(ctx, d, at.Shard, wake) })

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Task is one event in the hands of a handler's worker. The lease of its stream is its
-// hold: to complete it is to acknowledge the event.
+// Task is one event that is given to a remote worker. The lease of the event's
+// stream is the lease of the task: completing the task acknowledges the event.
 type Task struct {
 	Lease    *Lease
 	Reaction Info
@@ -21,18 +21,18 @@ type Task struct {
 
 const taskPrefix = "rct_"
 
-// ID names the task to its worker.
+// ID returns the id of the task on the wire.
 func (t Task) ID() string {
 	return lease.ID(taskPrefix, t.Reaction.Name, t.Lease.Stream, strconv.FormatInt(t.Event.Version, 10), strconv.FormatInt(t.Lease.Generation, 10))
 }
 
-// IsTask says whether an id is one of a reaction's task.
+// IsTask reports whether an id is the id of a reaction's task.
 func IsTask(id string) bool {
 	_, yes := lease.Parts(taskPrefix, id, 4)
 	return yes
 }
 
-// TakeTasks takes events of reactions that are served by workers, one of each stream.
+// TakeTasks takes events of reactions that are served by remote workers, one per stream.
 func TakeTasks(ctx context.Context, d store.Doer, a Ask) ([]Task, error) {
 	a.Kind, a.Events = "worker", 1
 	taken, err := TakeAsked(ctx, d, a)
@@ -47,7 +47,7 @@ func TakeTasks(ctx context.Context, d store.Doer, a Ask) ([]Task, error) {
 	return all, err
 }
 
-// task is a task as its id names it.
+// task is a task that was parsed from its id.
 type task struct {
 	reaction Info
 	lease    *Lease
@@ -55,21 +55,21 @@ type task struct {
 }
 
 func taskOf(ctx context.Context, d store.Doer, id string, epoch int64) (t task, err error) {
-	none := fault.New(fault.NotFound, "there is no task %q", id)
+	notFound := fault.New(fault.NotFound, "there is no task %q", id)
 	parts, ok := lease.Parts(taskPrefix, id, 4)
 	if !ok {
-		return t, none
+		return t, notFound
 	}
 	generation, err := strconv.ParseInt(parts[3], 10, 64)
 	if err != nil {
-		return t, none
+		return t, notFound
 	}
 	if t.version, err = strconv.ParseInt(parts[2], 10, 64); err != nil || t.version < 0 {
-		return t, none
+		return t, notFound
 	}
 	t.reaction, err = Get(ctx, d, parts[0])
 	if fault.CodeOf(err) == fault.NotFound || err == nil && t.reaction.Options.Handler == "" {
-		return t, none
+		return t, notFound
 	}
 	if err != nil {
 		return t, err
@@ -77,22 +77,22 @@ func taskOf(ctx context.Context, d store.Doer, id string, epoch int64) (t task, 
 	p, err := Stands(ctx, d, parts[0], parts[1])
 	switch {
 	case fault.CodeOf(err) == fault.NotFound:
-		return t, none
+		return t, notFound
 	case err != nil:
 		return t, err
-	case p.Generation != generation || t.version > p.Due: // it was reset, or is not there
+	case p.Generation != generation || t.version > p.Due: // the stream was reset, or the version is not due
 		return t, lease.Lost("the task "+id, epoch)
 	}
 	at, err := d.Partition(ctx, store.Write)
 	t.lease = ByHand(at, parts[0], parts[1], epoch)
-	if err == nil && t.version > p.Delivered { // it was not given out as a task
+	if err == nil && t.version > p.Delivered { // the version was never given out as a task
 		err = p.refusal(t.lease, t.version)
 	}
 	return t, err
 }
 
-// CompleteTask acknowledges the event of a task, and returns its version. Completing again, under the epoch that
-// did, gives the same answer.
+// CompleteTask acknowledges the event of a task and returns its version.
+// Completing it again under the same epoch returns the same result.
 func CompleteTask(ctx context.Context, d store.Doer, id string, epoch int64) (version int64, err error) {
 	t, err := taskOf(ctx, d, id, epoch)
 	if err == nil {
@@ -101,7 +101,7 @@ func CompleteTask(ctx context.Context, d store.Doer, id string, epoch int64) (ve
 	return t.version, err
 }
 
-// FailTask says that the event of a task could not be handled.
+// FailTask records that the event of a task failed.
 func FailTask(ctx context.Context, d store.Doer, id string, epoch int64, message string, retryable bool) (version int64, f Failed, err error) {
 	t, err := taskOf(ctx, d, id, epoch)
 	if err == nil {
@@ -110,7 +110,7 @@ func FailTask(ctx context.Context, d store.Doer, id string, epoch int64, message
 	return t.version, f, err
 }
 
-// RenewTask extends the hold of a task, as long as its handler may take.
+// RenewTask extends the lease of a task, within the timeout of its handler.
 func RenewTask(ctx context.Context, d store.Doer, id string, epoch int64, lease time.Duration, longest func(handler string) (time.Duration, error)) (Renewal, error) {
 	t, err := taskOf(ctx, d, id, epoch)
 	if err != nil {

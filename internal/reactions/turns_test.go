@@ -15,8 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Verifies that however much is due in one workspace, and for however long, all others have their turn: a take has as much
-// of each, what is marked is gathered of each, and a round that cannot name all of them goes on with the others.
+// TestEachWorkspaceHasItsTurn verifies that every workspace gets its turn, however much
+// is due in one of them: a take gets as much from each, due notices of each are
+// collected, and a round that cannot name all workspaces continues with the others.
 func TestEachWorkspaceHasItsTurn(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		const much, others = 50, 40

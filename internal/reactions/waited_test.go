@@ -16,9 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
-// TestWhatARegistrationWaitsForIsItsOwn verifies that a reaction which was changed while somebody waited to note
-// who is under way waits under the revision of that change: under the one before, who finishes the earlier
-// registration could end the later one.
+// TestWhatARegistrationWaitsForIsItsOwn verifies that a reaction which was changed while
+// a node waited to record the transactions in flight waits under the revision of that
+// change: under the revision before, finishing the earlier registration could end the
+// later one.
 func TestWhatARegistrationWaitsForIsItsOwn(t *testing.T) {
 	t.Parallel()
 	ctx, url := t.Context(), holdfasttest.PostgreSQL(t)

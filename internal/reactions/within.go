@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Enlist makes a reaction in a transaction of the caller's, with what else that
-// writes, under a name that no reaction had before. It takes effect when the
-// transaction commits; what was under way then is looked at again by whoever sweeps.
+// Enlist creates a reaction in the caller's transaction. Its name must be new. It
+// takes effect when the transaction commits; [Sweep] finishes the registration
+// after the transactions in flight at that time have ended.
 func Enlist(ctx context.Context, tx *store.Tx, d Definition) error {
 	if err := d.Check(); err != nil {
 		return err
@@ -18,8 +18,8 @@ func Enlist(ctx context.Context, tx *store.Tx, d Definition) error {
 	return err
 }
 
-// Dismiss removes a reaction in a transaction of the caller's, and says whether there
-// was one. What it leaves is cleared away by whoever sweeps.
+// Dismiss removes a reaction in the caller's transaction, and reports whether it
+// existed. [Sweep] deletes its positions.
 func Dismiss(ctx context.Context, tx *store.Tx, name string) (bool, error) {
 	if _, err := store.Raise(ctx, tx); err != nil {
 		return false, err

@@ -18,48 +18,48 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Handler is the code of a reaction.
+// Handler is the code that serves a reaction.
 type Handler struct {
 	Definition
-	// Workspace is the only one that it is served in; "" is every one where it is
-	// registered in this way.
+	// Workspace is the only workspace to serve. "" serves every workspace where the
+	// same definition is registered.
 	Workspace string
-	// Kind is that of the handler that the definition names, where it names one: it is
-	// served where the handler is of this kind.
+	// Kind is the kind of the definition's named handler. The reaction is served
+	// only where the registered handler has this kind.
 	Kind string
-	// Workspaces are where it is registered when a program starts.
+	// Workspaces are the workspaces to register the reaction in when a program starts.
 	Workspaces []string
-	// Body handles one event. Its context ends when the hold is lost.
+	// Body handles one event. Its context ends when the lease is lost.
 	Body func(context.Context, *Delivery) error
-	// Timeout is how long the body may take for one event.
+	// Timeout is the limit for handling one event.
 	Timeout time.Duration
-	// Every has the body given every event of the streams, whatever their names:
-	// the definition's names then only say what is marked.
+	// Every delivers every event of the streams to the body. The definition's event
+	// names then only select the events that get a due notice.
 	Every bool
-	// Ready says whether it has room for more; nil is always. While it has none,
-	// nothing is taken for it. It is asked often, and must not wait.
+	// Ready reports whether the handler has capacity; nil means always. Nothing is
+	// taken while it returns false. It is called often and must not block.
 	Ready func() bool
 
-	pattern *regexp.Regexp // of the streams, nil for every one
+	pattern *regexp.Regexp // of the streams, nil for every stream
 }
 
-// Delivery is one event in the hands of a reaction.
+// Delivery is one event that is delivered to a reaction.
 type Delivery struct {
 	Event   events.Event
 	Lease   *Lease
 	Attempt int
-	// Options, where the body sets them, are those that a failure is counted by: a
-	// body may know them better than the one who serves it in all workspaces.
+	// Options replace the handler's options when a failure is counted. A body that
+	// serves all workspaces sets the options of its own workspace.
 	Options *Options
 
 	commits []func(context.Context, *store.Tx) error
 }
 
-// Commit adds what is written with the acknowledgement of the event, in its
-// transaction. It may be run again.
+// Commit adds writes to the transaction that acknowledges the event. f may run
+// more than once.
 func (d *Delivery) Commit(f func(context.Context, *store.Tx) error) { d.commits = append(d.commits, f) }
 
-// Apply writes what is written with the acknowledgement.
+// Apply runs the writes that were added with [Delivery.Commit].
 func (d *Delivery) Apply(ctx context.Context, tx *store.Tx) error {
 	for _, f := range d.commits {
 		if err := f(ctx, tx); err != nil {
@@ -69,13 +69,14 @@ func (d *Delivery) Apply(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// Snoozed is what a body returns to have its event delivered again after a while,
-// without a failure.
+// Snoozed is the error that a body returns to have its event delivered again
+// after a pause, without counting a failure.
 type Snoozed struct{ After time.Duration }
 
+// Error returns the duration of the deferral.
 func (l *Snoozed) Error() string { return fmt.Sprintf("deferred for %s", l.After) }
 
-// TraceEvent tells what became of a stream in a worker's hands.
+// TraceEvent is one step of a worker on a stream.
 type TraceEvent struct {
 	What                        string // claimed, acked, failed, deferred, blocked, skipped, lost
 	Workspace, Reaction, Stream string
@@ -83,57 +84,58 @@ type TraceEvent struct {
 	Error                       string
 }
 
-// Worker serves the reactions of a program: one for all of them, so that one
-// poll serves all.
+// Worker serves the reactions of a program. One worker serves all of them, so
+// that one poll serves all.
 //
-// A fetcher takes many streams at a time and reads what comes next on them in
-// one statement; their events are handled in order, several streams at once;
-// what is done is acknowledged for as many streams as are ready, in one
-// statement. What a worker had in hand that crashed is taken as one group, and one
-// group at a time, which is halved after each further crash; each of its events is
-// acknowledged by itself, so that what kills its worker shows.
+// A poll takes many streams at a time and reads their next events in one
+// statement. The events of a stream are handled in order, several streams at
+// once. One statement acknowledges all streams that are ready. The streams that a
+// crashed worker held are taken as one group, one group at a time; the group is
+// halved after each further crash. Each event of such a stream is acknowledged on
+// its own, so that the event that crashes the worker can be identified.
 //
-// Reactions may be added and dropped while it runs. A lease stays with the handler
-// that it was taken for, until it ends.
+// Reactions may be added and dropped while the worker runs. A lease stays with
+// the handler that it was taken for until it ends.
 type Worker struct {
 	Engine Engine
 	Hub    *wake.Hub
 	Log    *slog.Logger
 	Name   string // the holder
-	// MaxConcurrency is how many bodies run at once; workspaces share that. ByHandler has the reactions of each share too.
+	// MaxConcurrency is the number of bodies that run at once, shared by the
+	// workspaces. With ByHandler the reactions of a workspace get shares too.
 	MaxConcurrency int
 	ByHandler      bool
 	Trace          func(TraceEvent)
-	// Idle has Run go on while there is nothing to serve, because reactions are
+	// Idle keeps Run running while there are no handlers, because reactions are
 	// added later.
 	Idle bool
 
-	mu            sync.Mutex
-	handlers      map[served]*Handler
-	changed       bool          // the poller listens for others than these
-	tuned         chan struct{} // tells who renews that they are others
-	held          map[*Lease]*heldLease
-	stuck         map[follows]bool // streams whose body here has not come back; whether they were left to others
-	crashedLeases map[int16]int    // streams in hand on which a holder has crashed, by shard
+	mu              sync.Mutex
+	handlers        map[served]*Handler
+	changed         bool          // the poller still waits on the topics of an older set
+	handlersChanged chan struct{} // signals the renewal loop that handlers changed
+	held            map[*Lease]*heldLease
+	stuck           map[follows]bool // streams whose body on this node has not returned; true once the stream was left to other nodes
+	crashedLeases   map[int16]int    // held streams on which a holder crashed, by shard
 
-	room    *lease.Capacity // for bodies
-	lining  sync.Mutex
-	line    map[lease.Share][]*Lease // who waits for room
-	passed  bool                     // a look has passed over who waits
-	bodies  sync.WaitGroup
-	ends    chan ending
-	batch   int // streams of one take
-	rounds  map[int16]*round
-	tallies sync.Map       // by [Tally]
-	aside   sync.WaitGroup // ends that nobody waits for
+	room          *lease.Capacity // for bodies
+	queueMu       sync.Mutex
+	queue         map[lease.Share][]*Lease // leases that wait for capacity
+	skippedQueued bool                     // a poll excluded the workspaces in the queue
+	bodies        sync.WaitGroup
+	ends          chan ending
+	batch         int // streams of one take
+	rounds        map[int16]*round
+	tallies       sync.Map       // by [Tally]
+	detached      sync.WaitGroup // ends recorded in the background
 }
 
-// served names what is served: a reaction, in a workspace or in all.
+// served is the key of a handler: a reaction in one workspace, or in all ("").
 type served struct{ workspace, name string }
 
-// heldLease is a lease in hand, with how to tell its body that it is lost. since is
-// when it was taken or, once its body has begun, when that began with the event
-// at hand.
+// heldLease is a lease that this worker holds. lost cancels its body. since is
+// the time of the take or, once the body has begun, the start of the current
+// event.
 type heldLease struct {
 	lost  func(error)
 	begun bool
@@ -151,14 +153,13 @@ type outcome struct {
 }
 
 const (
-	takeLimit = 128 // of one take
-	readLimit = 100 // events of a stream, of one read
-	ackLimit  = 256
-	// defaultConcurrency is how many bodies run at once.
+	takeLimit          = 128 // streams per take
+	readLimit          = 100 // events per stream and read
+	ackLimit           = 256
 	defaultConcurrency = 16
 )
 
-// Add adds a reaction to serve.
+// Add starts serving a reaction.
 func (w *Worker) Add(h *Handler) error {
 	if h.Timeout <= 0 {
 		h.Timeout = lease.Timeout
@@ -166,7 +167,7 @@ func (w *Worker) Add(h *Handler) error {
 	if h.Streams != "" {
 		pattern, err := regexp.Compile(h.Streams)
 		if err != nil {
-			return fault.New(fault.Validation, "the pattern %q of streams is no regular expression (RE2): %s", h.Streams, err)
+			return fault.New(fault.Validation, "the stream pattern %q is not a valid regular expression (RE2): %s", h.Streams, err)
 		}
 		h.pattern = pattern
 	}
@@ -174,7 +175,7 @@ func (w *Worker) Add(h *Handler) error {
 	key := served{h.Workspace, h.Name}
 	if w.handlers[key] != nil {
 		w.mu.Unlock()
-		return fault.New(fault.Conflict, "two reactions are named %q", h.Name)
+		return fault.New(fault.Conflict, "the reaction %q is served already: choose another name", h.Name)
 	}
 	if w.handlers == nil {
 		w.handlers = make(map[served]*Handler)
@@ -184,21 +185,21 @@ func (w *Worker) Add(h *Handler) error {
 	return nil
 }
 
-// Drop ends the serving of a reaction, which stays registered. Nothing more is taken
-// for it; what is in hand is handled to its end.
+// Drop stops serving a reaction; the reaction stays registered. Nothing more is
+// taken for it. Leases in flight run to their end.
 func (w *Worker) Drop(workspace, name string) {
 	w.mu.Lock()
 	delete(w.handlers, served{workspace, name})
 	w.change()
 }
 
-// change tells the loops that the reactions are others, and gives up mu. REQUIRES: mu
+// change signals the loops that the handlers changed, and unlocks mu. REQUIRES: mu
 func (w *Worker) change() {
 	w.changed = true
-	if w.tuned != nil {
+	if w.handlersChanged != nil {
 		select {
-		case w.tuned <- struct{}{}:
-		default: // it will look anyway
+		case w.handlersChanged <- struct{}{}:
+		default: // a signal is pending
 		}
 	}
 	w.mu.Unlock()
@@ -207,10 +208,10 @@ func (w *Worker) change() {
 	}
 }
 
-// topic is what the poller is woken by when its reactions are others.
+// topic returns the topic that wakes the poller when the handlers change.
 func (w *Worker) topic() string { return "worker/" + w.Name }
 
-// topics returns what the poller is woken by.
+// topics returns the topics that wake the poller.
 func (w *Worker) topics() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,21 +223,22 @@ func (w *Worker) topics() []string {
 	return topics
 }
 
-// outdated says whether the poller listens for other reactions than there are.
+// outdated reports whether the handlers changed since the poller got its topics.
 func (w *Worker) outdated() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.changed
 }
 
-// Serves says whether there is anything to serve.
+// Serves reports whether the worker has handlers.
 func (w *Worker) Serves() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.handlers) > 0
 }
 
-// Follows says whether the program here serves a reaction as it is registered, in whatever workspace.
+// Follows reports whether this program serves the reaction with the same
+// selection in all workspaces.
 func (w *Worker) Follows(d *Definition) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -244,14 +246,14 @@ func (w *Worker) Follows(d *Definition) bool {
 	return h != nil && h.Same(d)
 }
 
-// Run serves until ctx ends, and then waits for the bodies that run.
+// Run serves until ctx ends, and then waits for the running bodies.
 func (w *Worker) Run(ctx context.Context) {
 	if !w.Idle && !w.Serves() {
 		return
 	}
 	w.rounds = make(map[int16]*round)
 	w.mu.Lock()
-	w.held, w.stuck, w.ends, w.tuned = make(map[*Lease]*heldLease), make(map[follows]bool), make(chan ending), make(chan struct{}, 1)
+	w.held, w.stuck, w.ends, w.handlersChanged = make(map[*Lease]*heldLease), make(map[follows]bool), make(chan ending), make(chan struct{}, 1)
 	w.crashedLeases = make(map[int16]int)
 	w.mu.Unlock()
 	ended, unheld := make(chan struct{}), make(chan struct{})
@@ -259,7 +261,7 @@ func (w *Worker) Run(ctx context.Context) {
 	recording.Go(func() { w.record(ended) })
 	renewing.Go(func() { w.renew(unheld) })
 	w.batch = w.maxConcurrency()
-	w.line = make(map[lease.Share][]*Lease)
+	w.queue = make(map[lease.Share][]*Lease)
 	w.room = lease.NewCapacity(w.maxConcurrency(), func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.topic()) })
 	if w.ByHandler {
 		w.room.ByHandler()
@@ -267,21 +269,21 @@ func (w *Worker) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		w.poll(ctx)
 	}
-	w.giveBack(w.leaveLine())
+	w.release(w.drainQueue())
 	w.bodies.Wait()
 	close(unheld)
 	renewing.Wait()
-	w.aside.Wait()
-	close(ended) // nobody ends anything any more
+	w.detached.Wait()
+	close(ended) // after the last possible end
 	recording.Wait()
 }
 
-// poll looks for something to do until ctx ends, or until the reactions are others.
-// It ends between two looks: one that is broken off leaves holds behind.
+// poll polls until ctx ends or the handlers change. It stops only between two
+// polls: an interrupted poll would leave leases behind.
 func (w *Worker) poll(serving context.Context) {
 	ctx, end := context.WithCancel(serving)
 	defer end()
-	p := wake.Poller{Hub: w.Hub, Topics: w.topics(), Log: w.Log, WorkKinds: w.needs, Poll: func(ctx context.Context) (bool, error) {
+	p := wake.Poller{Hub: w.Hub, Topics: w.topics(), Log: w.Log, WorkKinds: w.workKinds, Poll: func(ctx context.Context) (bool, error) {
 		if w.outdated() {
 			end()
 			return false, nil
@@ -291,7 +293,8 @@ func (w *Worker) poll(serving context.Context) {
 	p.Run(ctx)
 }
 
-// pollOnce takes what there is to do, as far as there is room, and hands it out.
+// pollOnce takes due streams on all shards, as far as there is capacity, and
+// starts their bodies.
 func (w *Worker) pollOnce(ctx, serving context.Context) (found bool, err error) {
 	shards, err := store.Shards(ctx, w.Engine)
 	if err != nil {
@@ -312,7 +315,7 @@ func (w *Worker) pollShard(ctx, serving context.Context, shard int16) (found boo
 	if len(names) == 0 {
 		return false, nil
 	}
-	at := w.at(shard)
+	at := w.roundOf(shard)
 	turns, more, err := w.turns(ctx, at, shard, names)
 	if err != nil {
 		return false, err
@@ -321,64 +324,63 @@ func (w *Worker) pollShard(ctx, serving context.Context, shard int16) (found boo
 	if turns = w.inTurn(turns); len(turns) == 0 {
 		return more, nil
 	}
-	marks, err := at.collector.Next(ctx, w.Engine, store.Partition{Shard: shard}, turns)
+	collectedAny, err := at.collector.Next(ctx, w.Engine, store.Partition{Shard: shard}, turns)
 	if err != nil {
 		return false, err
 	}
 	w.mu.Lock()
-	suspects := w.batch
+	crashed := w.batch
 	for other, n := range w.crashedLeases {
-		if other != shard && n > 0 { // a crash is to tell of one group, and the statement knows one shard
-			suspects = 0
+		if other != shard && n > 0 { // a crash must point to one group, and the statement sees only one shard
+			crashed = 0
 		}
 	}
 	w.mu.Unlock()
 	wanted, workspaces := w.wanted(turns)
 	if len(wanted) == 0 {
-		return marks || more, nil
+		return collectedAny || more, nil
 	}
-	leases, err := w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Share: (w.batch-1)/workspaces + 1, Crashed: suspects, All: true, Shard: shard})
+	leases, err := w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Share: (w.batch-1)/workspaces + 1, Crashed: crashed, All: true, Shard: shard})
 	if err != nil || len(leases) == 0 {
-		return marks || more, err
+		return collectedAny || more, err
 	}
-	leases, err = w.fill(ctx, w.unwanted(w.leave(w.heldLease(leases))))
+	leases, err = w.fill(ctx, w.skipUnmatched(w.deferStuck(w.track(leases))))
 	defer w.adapt(clock.Now())
-	w.enter(leases)
-	for w.begins(serving); w.waits() && w.room.Left() == 0 && w.room.Wait(ctx) == nil; { // those who still wait then have their share
-		w.begins(serving)
+	w.enqueue(leases)
+	for w.startQueued(serving); w.hasQueued() && w.room.Left() == 0 && w.room.Wait(ctx) == nil; { // after that, queued leases wait only because their share is used up
+		w.startQueued(serving)
 	}
 	return true, err
 }
 
-// take finishes also when the worker stops meanwhile: what was taken for nobody would stay
-// held until it runs out.
+// take calls [Take] and finishes even if the worker stops meanwhile: streams of
+// an interrupted take would stay leased until they expire.
 func (w *Worker) take(ctx context.Context, a TakeArgs) ([]*Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	return Take(ctx, w.Engine, a)
 }
 
-// round is what the looks at one shard remember of each other. Only the poller
-// looks.
+// round is the state that the polls of one shard share. Only the poller uses it.
 type round struct {
 	turns     lease.Round
 	collector Collector
-	busy      bool   // the last look found something
-	only      string // a workspace in which it did
+	busy      bool   // the last poll found work
+	only      string // a workspace with work
 }
 
-func (w *Worker) at(shard int16) *round {
+func (w *Worker) roundOf(shard int16) *round {
 	if w.rounds[shard] == nil {
 		w.rounds[shard] = new(round)
 	}
 	return w.rounds[shard]
 }
 
-// adapt makes takes larger where bodies are fast, and smaller where they are
-// slow: what one node has in hand, no other can do.
+// adapt makes takes larger if bodies are fast, and smaller if they are slow:
+// streams that one node holds are not available to other nodes.
 func (w *Worker) adapt(begun time.Time) {
 	switch took := clock.Since(begun); {
 	case took < 100*time.Millisecond:
@@ -395,7 +397,7 @@ func (w *Worker) maxConcurrency() int {
 	return defaultConcurrency
 }
 
-// names are those of the reactions that are served and have room.
+// names returns the served reactions that have capacity.
 func (w *Worker) names() (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -408,7 +410,7 @@ func (w *Worker) names() (names []string) {
 	return slices.Compact(names)
 }
 
-// wanted returns what is to be taken for turns, and of how many workspaces that is.
+// wanted returns the reactions to take for turns, and the number of their workspaces.
 func (w *Worker) wanted(turns []lease.Turn) (wanted []Wanted, workspaces int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -428,7 +430,7 @@ func (w *Worker) wanted(turns []lease.Turn) (wanted []Wanted, workspaces int) {
 	return wanted, len(seen)
 }
 
-// by is the handler that serves a reaction in a workspace. REQUIRES: mu
+// by returns the handler of a reaction in a workspace. REQUIRES: mu
 func (w *Worker) by(workspace, reaction string) *Handler {
 	if h := w.handlers[served{workspace, reaction}]; h != nil {
 		return h
@@ -436,17 +438,17 @@ func (w *Worker) by(workspace, reaction string) *Handler {
 	return w.handlers[served{name: reaction}]
 }
 
-// needs are the reactions that are served and have room.
-func (w *Worker) needs() []wake.WorkKind { return wake.WorkKinds(wake.Reaction, w.names()...) }
+// workKinds returns the work that the poller waits for.
+func (w *Worker) workKinds() []wake.WorkKind { return wake.WorkKinds(wake.Reaction, w.names()...) }
 
 func (w *Worker) handler(l *Lease) *Handler { return l.by }
 
-// heldLease begins to keep leases. Those of a reaction that was dropped meanwhile are
-// given back.
-func (w *Worker) heldLease(leases []*Lease) []*Lease {
+// track starts the renewal of leases. It releases those of a reaction that was
+// dropped meanwhile.
+func (w *Worker) track(leases []*Lease) []*Lease {
 	var dropped []*Lease
 	w.mu.Lock()
-	kept := slices.DeleteFunc(leases, func(l *Lease) bool {
+	tracked := slices.DeleteFunc(leases, func(l *Lease) bool {
 		if l.by = w.by(l.Workspace, l.Reaction); l.by == nil {
 			dropped = append(dropped, l)
 			return true
@@ -459,16 +461,17 @@ func (w *Worker) heldLease(leases []*Lease) []*Lease {
 		return false
 	})
 	w.mu.Unlock()
-	w.giveBack(dropped)
-	return kept
+	w.release(dropped)
+	return tracked
 }
 
-// leave leaves to other nodes, for a while and once, streams on which a body of
-// this node hangs: it would hang again.
-func (w *Worker) leave(leases []*Lease) []*Lease {
+// deferStuck releases streams on which a body of this node hangs, once per hang
+// and with a delay, so that another node can take them: here they would probably
+// hang again.
+func (w *Worker) deferStuck(leases []*Lease) []*Lease {
 	var left []*Lease
 	w.mu.Lock()
-	kept := slices.DeleteFunc(leases, func(l *Lease) bool {
+	tracked := slices.DeleteFunc(leases, func(l *Lease) bool {
 		was, hangs := w.stuck[l.stream()]
 		if !hangs || was {
 			return false
@@ -481,11 +484,11 @@ func (w *Worker) leave(leases []*Lease) []*Lease {
 	for _, l := range left {
 		w.end(l, End{Lease: l, Done: l.Watermark, Unfinished: true, Delay: 2 * w.handler(l).Lease})
 	}
-	return kept
+	return tracked
 }
 
-// unwanted passes over streams that a reaction followed before it was narrowed.
-func (w *Worker) unwanted(leases []*Lease) []*Lease {
+// skipUnmatched acknowledges streams that the reaction's pattern no longer matches.
+func (w *Worker) skipUnmatched(leases []*Lease) []*Lease {
 	return slices.DeleteFunc(leases, func(l *Lease) bool {
 		if p := l.by.pattern; p == nil || p.MatchString(l.Stream) {
 			return false
@@ -495,11 +498,11 @@ func (w *Worker) unwanted(leases []*Lease) []*Lease {
 	})
 }
 
-// stream is the row of a lease, whatever its epoch.
+// stream returns the row of a lease without its epoch.
 func (l *Lease) stream() follows { return follows{l.Workspace, l.Reaction, l.Stream, 0} }
 
-// letGo ends the keeping of a lease.
-func (w *Worker) letGo(l *Lease) {
+// untrack stops the renewal of a lease.
+func (w *Worker) untrack(l *Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.held[l] == nil {
@@ -511,7 +514,7 @@ func (w *Worker) letGo(l *Lease) {
 	}
 }
 
-// fill reads the events of leases. Those of a read that fails are given back.
+// fill reads the events of leases, and releases the leases whose read failed.
 func (w *Worker) fill(ctx context.Context, leases []*Lease) (filled []*Lease, err error) {
 	bySource := make(map[store.EventTable][]*Lease)
 	for _, l := range leases {
@@ -522,7 +525,7 @@ func (w *Worker) fill(ctx context.Context, leases []*Lease) (filled []*Lease, er
 		failed := LoadEvents(ctx, w.Engine, source, some, func(l *Lease) []string { return w.handler(l).names() }, readLimit)
 		if failed != nil {
 			err = errors.Join(err, failed)
-			w.giveBack(some)
+			w.release(some)
 			continue
 		}
 		filled = append(filled, some...)
@@ -530,7 +533,7 @@ func (w *Worker) fill(ctx context.Context, leases []*Lease) (filled []*Lease, er
 	return filled, err
 }
 
-// names are the events that a reaction wants, none for all.
+// names returns the names of the events to read, none for all.
 func (h *Handler) names() []string {
 	if h.Every || slices.Contains(h.Events, "*") {
 		return nil
@@ -538,27 +541,26 @@ func (h *Handler) names() []string {
 	return h.Events
 }
 
-// giveBack releases leases that were not worked on, all at once. Where that fails
-// they run out by themselves.
-func (w *Worker) giveBack(leases []*Lease) {
+// release releases leases whose bodies did not begin. If that fails, they expire.
+func (w *Worker) release(leases []*Lease) {
 	byShard := make(map[int16][]End)
 	for _, l := range leases {
 		byShard[l.Shard] = append(byShard[l.Shard], End{Lease: l, Done: l.Watermark, Unfinished: true})
 	}
 	for _, ends := range byShard {
-		ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
-		_, err := ackBy(ctx, w.Engine, ackVerb, ends) // and waits for who has a row at this moment
+		ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+		_, err := ackBy(ctx, w.Engine, ackVerb, ends) // waits for row locks
 		cancel()
 		if err != nil {
-			w.Log.Warn("streams could not be given back, and will run out", "streams", len(ends), "error", err)
+			w.Log.Warn("could not release leases; they will expire", "streams", len(ends), "error", err)
 		}
 	}
 	for _, l := range leases {
-		w.letGo(l)
+		w.untrack(l)
 	}
 }
 
-// trace leaves a crumb: in the log, and with whoever asked for it.
+// trace logs a step of a lease and calls Trace.
 func (w *Worker) trace(what string, l *Lease, version int64, err error) {
 	w.Log.Debug(what, "workspace", l.Workspace, "reaction", l.Reaction, "stream", l.Stream, "version", version, "epoch", l.Epoch)
 	if w.Trace == nil {

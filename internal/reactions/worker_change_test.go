@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testkit"
 )
 
-// serving runs a worker that has nothing to serve yet.
+// serving runs a worker without handlers.
 func serving(t *testing.T, hf *holdfast.Engine) *reactions.Worker {
 	t.Helper()
-	w := &reactions.Worker{Engine: engine.Of(hf), Hub: engine.Of(hf).Hub(), Log: mute(), Name: "w", Idle: true}
+	w := &reactions.Worker{Engine: engine.Of(hf), Hub: engine.Of(hf).Hub(), Log: discardLog(), Name: "w", Idle: true}
 	ctx, stop := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { w.Run(ctx) })
@@ -31,95 +31,95 @@ func serving(t *testing.T, hf *holdfast.Engine) *reactions.Worker {
 	return w
 }
 
-// telling is a handler that tells what it is given.
-func telling(d reactions.Definition, told chan<- string, wait <-chan struct{}) *reactions.Handler {
+// reportingHandler is a handler that reports the events that it gets.
+func reportingHandler(d reactions.Definition, delivered chan<- string, wait <-chan struct{}) *reactions.Handler {
 	return &reactions.Handler{Definition: d, Body: func(_ context.Context, v *reactions.Delivery) error {
-		told <- v.Lease.Reaction + " " + v.Event.Name
+		delivered <- v.Lease.Reaction + " " + v.Event.Name
 		<-wait
 		return nil
 	}}
 }
 
-// TestReactionsAreAddedAndDroppedWhileAWorkerRuns verifies that a worker that runs
-// serves a reaction from when it is added until it is dropped, that what is in hand
-// is then handled to its end, that nothing more is taken, and that the reaction goes
-// on where it was when it is added again.
+// TestReactionsAreAddedAndDroppedWhileAWorkerRuns verifies that a running worker serves
+// a reaction from when it is added until it is dropped, that leases in flight run to
+// their end, that nothing more is taken, and that the reaction continues at its position
+// when it is added again.
 func TestReactionsAreAddedAndDroppedWhileAWorkerRuns(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		w := serving(t, hf)
 		a, b := define("a", "^s"), define("b", "")
-		a.Lease = 1500 * time.Millisecond // to be renewed more often than what there was before
+		a.Lease = 1500 * time.Millisecond // renewed more often than the leases before
 		register(t, hf, a)
 		register(t, hf, b)
-		told, goOn, free := make(chan string, 10), make(chan struct{}), make(chan struct{})
+		delivered, goOn, free := make(chan string, 10), make(chan struct{}), make(chan struct{})
 		close(free)
-		if err := w.Add(telling(a, told, goOn)); err != nil {
+		if err := w.Add(reportingHandler(a, delivered, goOn)); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Add(telling(a, told, goOn)); fault.CodeOf(err) != fault.Conflict {
+		if err := w.Add(reportingHandler(a, delivered, goOn)); fault.CodeOf(err) != fault.Conflict {
 			t.Errorf("added twice: %v", err)
 		}
 		appendTo(t, hf, "s1", "one")
-		expect(t, told, "a one")
+		expect(t, delivered, "a one")
 		w.Drop("", "a")
 		appendTo(t, hf, "s2", "two")
-		if err := w.Add(telling(b, told, free)); err != nil {
+		if err := w.Add(reportingHandler(b, delivered, free)); err != nil {
 			t.Fatal(err)
 		}
-		got := map[string]bool{<-told: true, <-told: true}
+		got := map[string]bool{<-delivered: true, <-delivered: true}
 		if !got["b one"] || !got["b two"] {
 			t.Errorf("got %v", got)
 		}
 		close(goOn)
-		standsSo(t, hf, "a", "s1", "is handled to its end", handled(0))
+		waitForPosition(t, hf, "a", "s1", "is handled to its end", handled(0))
 		if p := positionOf(t, hf, "a", "s2"); p != nil && (p.Watermark != -1 || p.Holder != "") {
 			t.Errorf("a dropped reaction was served: %+v", p)
 		}
-		if err := w.Add(telling(a, told, free)); err != nil {
+		if err := w.Add(reportingHandler(a, delivered, free)); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, told, "a two")
-		standsSo(t, hf, "a", "s2", "is handled", handled(0))
+		expect(t, delivered, "a two")
+		waitForPosition(t, hf, "a", "s2", "is handled", handled(0))
 	})
 }
 
-// TestNothingIsTakenWithoutRoom verifies that nothing is taken for a reaction that has
-// no room, and that it goes on when it has some.
+// TestNothingIsTakenWithoutRoom verifies that nothing is taken for a reaction without
+// capacity, and that it continues when it has capacity.
 func TestNothingIsTakenWithoutRoom(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		w := serving(t, hf)
 		a, b := define("a", ""), define("b", "")
 		register(t, hf, a)
 		register(t, hf, b)
-		told, free := make(chan string, 10), make(chan struct{})
+		delivered, free := make(chan string, 10), make(chan struct{})
 		close(free)
 		var room atomic.Bool
-		full := telling(a, told, free)
+		full := reportingHandler(a, delivered, free)
 		full.Ready = room.Load
-		if err := errors.Join(w.Add(full), w.Add(telling(b, told, free))); err != nil {
+		if err := errors.Join(w.Add(full), w.Add(reportingHandler(b, delivered, free))); err != nil {
 			t.Fatal(err)
 		}
 		appendTo(t, hf, "s", "one")
-		expect(t, told, "b one")
-		standsSo(t, hf, "b", "s", "is handled", handled(0))
+		expect(t, delivered, "b one")
+		waitForPosition(t, hf, "b", "s", "is handled", handled(0))
 		if p := positionOf(t, hf, "a", "s"); p != nil && (p.Watermark != -1 || p.Holder != "") {
 			t.Errorf("a stream was taken: %+v", p)
 		}
 		room.Store(true)
-		expect(t, told, "a one")
-		standsSo(t, hf, "a", "s", "is handled", handled(0))
+		expect(t, delivered, "a one")
+		waitForPosition(t, hf, "a", "s", "is handled", handled(0))
 	})
 }
 
-func expect(t *testing.T, told <-chan string, want string) {
+func expect(t *testing.T, delivered <-chan string, want string) {
 	t.Helper()
-	if got := <-told; got != want {
+	if got := <-delivered; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// TestAReactionOfATransaction verifies that a reaction which is made and removed in
-// transactions of the caller's is there from their commits on, and not otherwise.
+// TestAReactionOfATransaction verifies that a reaction which is created and removed in
+// the caller's transactions follows their commits, and only those.
 func TestAReactionOfATransaction(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx, d := context.Background(), define("a", "")
@@ -147,9 +147,9 @@ func TestAReactionOfATransaction(t *testing.T) {
 		testkit.Eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "a") })
 		for _, want := range []bool{true, false} {
 			err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				gone, err := reactions.Dismiss(ctx, store.TxOf(tx), "a")
-				if gone != want {
-					t.Errorf("removed: %v, want %v", gone, want)
+				removed, err := reactions.Dismiss(ctx, store.TxOf(tx), "a")
+				if removed != want {
+					t.Errorf("removed: %v, want %v", removed, want)
 				}
 				return err
 			})

@@ -29,8 +29,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// onBoth runs a test on both databases, at the same time, and names them so that
-// another process can open them too.
+// onBoth runs a test on both databases in parallel, with names under which another
+// process can open them too.
 func onBoth(t *testing.T, f func(t *testing.T, db string)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, "sqlite:"+holdfasttest.SQLite(t)) })
@@ -41,14 +41,14 @@ func databaseAt(name string) holdfast.Database {
 	return holdfasttest.At(strings.TrimPrefix(name, "sqlite:"))
 }
 
-// node is an engine that runs.
+// node is a running engine.
 type node struct {
 	*holdfast.Engine
-	stop func() // ends the running and waits for it; stopping twice is harmless
+	stop func() // ends Run and waits for it; a second call is harmless
 }
 
-// startNode opens an engine and runs it. When the test ends it is stopped, what
-// it left is checked, and it is closed.
+// startNode opens an engine and runs it. When the test ends, the engine is stopped, the
+// database is checked, and the engine is closed.
 func startNode(t *testing.T, db holdfast.Database, c holdfast.Config, parts ...holdfast.Part) *node {
 	t.Helper()
 	n := openNode(t, db, c, parts...)
@@ -56,7 +56,7 @@ func startNode(t *testing.T, db holdfast.Database, c holdfast.Config, parts ...h
 	return n
 }
 
-// start runs it until it is stopped, or the test ends.
+// start runs the engine until it is stopped or the test ends.
 func (n *node) start(t *testing.T) { n.stop = testkit.Run(t, n.Engine) }
 
 func openNode(t *testing.T, db holdfast.Database, c holdfast.Config, parts ...holdfast.Part) *node {
@@ -92,7 +92,7 @@ func emit(t testing.TB, d holdfast.Doer, name string, events ...string) {
 	}
 }
 
-// positionOf is where a reaction stands on a stream; nil if nowhere yet.
+// positionOf returns the position of a reaction on a stream, or nil.
 func positionOf(t testing.TB, d holdfast.Doer, reaction, name string) *stream.Position {
 	t.Helper()
 	all, err := holdfast.Collect(stream.Positions(context.Background(), d, stream.Filter{Reaction: reaction, Streams: []string{name}}))
@@ -105,8 +105,8 @@ func positionOf(t testing.TB, d holdfast.Doer, reaction, name string) *stream.Po
 	return &all[0]
 }
 
-// standsSo waits until a reaction's position on a stream is so.
-func standsSo(t testing.TB, d holdfast.Doer, reaction, name, what string, so func(stream.Position) bool) stream.Position {
+// waitForPosition waits until a reaction's position on a stream meets a condition.
+func waitForPosition(t testing.TB, d holdfast.Doer, reaction, name, what string, so func(stream.Position) bool) stream.Position {
 	t.Helper()
 	var last *stream.Position
 	defer func() {
@@ -153,13 +153,13 @@ func historyOf(t testing.TB, d holdfast.Doer, reaction, name string) (names []st
 	return names, data
 }
 
-// diary keeps what was delivered.
-type diary struct {
+// deliveryLog records the deliveries.
+type deliveryLog struct {
 	mu   sync.Mutex
 	seen []stream.Delivery
 }
 
-func (y *diary) write(d *stream.Delivery) int {
+func (y *deliveryLog) write(d *stream.Delivery) int {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.seen = append(y.seen, *d)
@@ -172,8 +172,8 @@ func (y *diary) write(d *stream.Delivery) int {
 	return n
 }
 
-// of returns how often each version of a stream was delivered, in what order.
-func (y *diary) of(name string) (versions []stream.Version, attempts []int, operations []string) {
+// of returns the delivered versions of a stream, in the order of delivery.
+func (y *deliveryLog) of(name string) (versions []stream.Version, attempts []int, operations []string) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	for _, s := range y.seen {
@@ -189,14 +189,14 @@ func lasting(attempts int, pause time.Duration) holdfast.RetryPolicy {
 	return holdfast.RetryPolicy{MaxAttempts: attempts, Backoff: pause, Multiplier: 1, MaxBackoff: pause}
 }
 
-// Verifies that an event that failed is tried again by itself, not before its
-// pause is over by the database's time and then without a nudge, as the same
-// operation; and that the count of failures is gone once it succeeds.
+// TestAFailureIsTriedAgainByTheDatabasesTime verifies that a failed event is retried as
+// the same operation, not before its pause is over by the database's time, and then
+// without a wake-up; and that the failure count is reset once it succeeds.
 func TestAFailureIsTriedAgainByTheDatabasesTime(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		var y diary
+		var y deliveryLog
 		var hf *node
-		var due atomic.Int64 // not before this is it to be tried again
+		var due atomic.Int64 // time before which it must not be retried
 		part := stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 			if now := databaseTime(t, hf.Engine).UnixMilli(); now < due.Load() {
 				t.Errorf("it was tried again %d ms early", due.Load()-now)
@@ -210,7 +210,7 @@ func TestAFailureIsTriedAgainByTheDatabasesTime(t *testing.T) {
 		emit(t, hf, "s", "e")
 		hf.start(t)
 		for n := 1; n <= 2; n++ {
-			p := standsSo(t, hf, "r", "s", "has failed", func(p stream.Position) bool { return p.Failures == n && p.Holder == "" })
+			p := waitForPosition(t, hf, "r", "s", "has failed", func(p stream.Position) bool { return p.Failures == n && p.Holder == "" })
 			due.Store(p.DueAt.UnixMilli())
 			in := p.DueAt.Sub(databaseTime(t, hf.Engine))
 			if in < 29*time.Minute || in > time.Hour || p.Failing != 0 || p.Error != "not yet" {
@@ -223,7 +223,7 @@ func TestAFailureIsTriedAgainByTheDatabasesTime(t *testing.T) {
 			}
 			holdfasttest.Advance(t, hf.Engine, 3*time.Minute)
 		}
-		p := standsSo(t, hf, "r", "s", "is handled", handled(0))
+		p := waitForPosition(t, hf, "r", "s", "is handled", handled(0))
 		if p.Failures != 0 || p.Failing != -1 || p.Error != "" {
 			t.Errorf("in the end it is %+v", p)
 		}
@@ -234,7 +234,7 @@ func TestAFailureIsTriedAgainByTheDatabasesTime(t *testing.T) {
 	})
 }
 
-// takeByHand takes and reads what a worker would.
+// takeByHand takes and reads streams like a worker.
 func takeByHand(t testing.TB, d holdfast.Doer, names ...string) []*reactions.Lease {
 	t.Helper()
 	return takeSome(t, d, 100, 100, names...)
@@ -260,13 +260,13 @@ func takeSome(t testing.TB, d holdfast.Doer, limit, suspects int, names ...strin
 	return leases
 }
 
-// Verifies what each end of a body leads to: an error and a panic are tried again
-// as often as may be and then block the stream, right behind the last event that
-// was handled; an error that is said to be final blocks at once; a deferral is no
-// failure; and none of it concerns the other streams.
+// TestHowABodyEnds verifies the result of each end of a body: errors and panics are
+// retried up to the limit and then block the stream, right after the last handled event;
+// a final error blocks at once; a deferral is no failure; and other streams are not
+// affected.
 func TestHowABodyEnds(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		var y diary
+		var y deliveryLog
 		body := func(_ context.Context, d *stream.Delivery) error {
 			n := y.write(d)
 			if d.Version != 1 {
@@ -298,15 +298,15 @@ func TestHowABodyEnds(t *testing.T) {
 			emit(t, hf, name, "a", "b", "c")
 		}
 		for i := range 20 {
-			if p := standsSo(t, hf, "r", fmt.Sprint("fine-", i), "is done", handled(2)); p.Failures+p.Crashes != 0 {
+			if p := waitForPosition(t, hf, "r", fmt.Sprint("fine-", i), "is done", handled(2)); p.Failures+p.Crashes != 0 {
 				t.Errorf("%+v", p)
 			}
 		}
 		for name, want := range map[string]struct {
 			runs  int
 			error string
-		}{"throws": {3, "no \uFFFD \uFFFD"}, "panics": {3, "panic: ouch"}, "final": {1, "wrapped: never"}, "silent": {3, "it failed and did not say why"}} {
-			p := standsSo(t, hf, "r", name, "is blocked", blocked)
+		}{"throws": {3, "no \uFFFD \uFFFD"}, "panics": {3, "panic: ouch"}, "final": {1, "wrapped: never"}, "silent": {3, "failed without an error message"}} {
+			p := waitForPosition(t, hf, "r", name, "is blocked", blocked)
 			versions, _, _ := y.of(name)
 			if len(versions) != want.runs+1 || slices.Contains(versions, 2) {
 				t.Errorf("%s: delivered %v", name, versions)
@@ -318,7 +318,7 @@ func TestHowABodyEnds(t *testing.T) {
 				t.Errorf("%s: history %v %v", name, names, data)
 			}
 		}
-		p := standsSo(t, hf, "r", "later", "is done", handled(2))
+		p := waitForPosition(t, hf, "r", "later", "is done", handled(2))
 		if versions, attempts, _ := y.of("later"); p.Failures != 0 || !slices.Equal(versions, []stream.Version{0, 1, 1, 1, 2}) ||
 			slices.ContainsFunc(attempts, func(n int) bool { return n != 1 }) {
 			t.Errorf("deferred: %v, attempts %v: %+v", versions, attempts, p)
@@ -326,11 +326,11 @@ func TestHowABodyEnds(t *testing.T) {
 	})
 }
 
-// Verifies that a deferral counts no failure and lasts by the database's time,
-// and that what went before it in the lease stays acknowledged.
+// TestADeferralLasts verifies that a deferral counts no failure and lasts by the
+// database's time, and that earlier events of the lease stay acknowledged.
 func TestADeferralLasts(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		var y diary
+		var y deliveryLog
 		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 			if y.write(d) == 1 && d.Version == 2 {
 				return stream.Snooze(time.Hour)
@@ -338,26 +338,27 @@ func TestADeferralLasts(t *testing.T) {
 			return nil
 		}, stream.Options{}))
 		emit(t, hf, "s", "a", "b", "c")
-		p := standsSo(t, hf, "r", "s", "is deferred", handled(1))
+		p := waitForPosition(t, hf, "r", "s", "is deferred", handled(1))
 		if in := p.DueAt.Sub(databaseTime(t, hf.Engine)); in < 59*time.Minute || in > time.Hour || p.Failures != 0 || p.Error != "" {
 			t.Errorf("it is due in %s: %+v", in, p)
 		}
 		emit(t, hf, "s", "d") // does not bring it forward
 		emit(t, hf, "other", "a")
-		standsSo(t, hf, "r", "other", "is done", handled(0))
+		waitForPosition(t, hf, "r", "other", "is done", handled(0))
 		holdfasttest.Advance(t, hf.Engine, time.Hour)
-		standsSo(t, hf, "r", "s", "is done", handled(3))
+		waitForPosition(t, hf, "r", "s", "is done", handled(3))
 		if versions, attempts, _ := y.of("s"); !slices.Equal(versions, []stream.Version{0, 1, 2, 2, 3}) || slices.Max(attempts) != 1 {
 			t.Errorf("delivered %v, attempts %v", versions, attempts)
 		}
 	})
 }
 
-// Verifies that an event that fails for good is skipped where the reaction says
-// so, that its history tells, and that the events behind it are delivered.
+// TestSkipOnErrorGoesOnAndTells verifies that a permanently failed event is skipped if
+// the reaction's options say so, that the history records it, and that the events after
+// it are delivered.
 func TestSkipOnErrorGoesOnAndTells(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		var y diary
+		var y deliveryLog
 		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 			y.write(d)
 			if d.Version == 1 {
@@ -366,7 +367,7 @@ func TestSkipOnErrorGoesOnAndTells(t *testing.T) {
 			return nil
 		}, stream.Options{SkipOnError: true, Retry: lasting(2, time.Millisecond)}))
 		emit(t, hf, "s", "a", "b", "c")
-		p := standsSo(t, hf, "r", "s", "is done", handled(2))
+		p := waitForPosition(t, hf, "r", "s", "is done", handled(2))
 		versions, attempts, _ := y.of("s")
 		if !slices.Equal(versions, []stream.Version{0, 1, 1, 2}) || !slices.Equal(attempts, []int{1, 1, 2, 1}) || p.Blocked || p.Failures != 0 || p.Failing != -1 || p.Error != "" {
 			t.Errorf("delivered %v, attempts %v: %+v", versions, attempts, p)
@@ -377,14 +378,14 @@ func TestSkipOnErrorGoesOnAndTells(t *testing.T) {
 	})
 }
 
-// Verifies, with bodies that commit and with bodies that do not, that a failure
-// keeps what went before it in the lease acknowledged, and that the failures of
-// one event do not count for the next.
+// TestAFailureKeepsWhatWentBefore verifies, with bodies that commit and with bodies that
+// do not, that a failure leaves earlier events of the lease acknowledged, and that the
+// failures of one event do not count for the next.
 func TestAFailureKeepsWhatWentBefore(t *testing.T) {
 	for _, commits := range []bool{false, true} {
 		t.Run(fmt.Sprint("commits ", commits), func(t *testing.T) {
 			onBoth(t, func(t *testing.T, db string) {
-				var y diary
+				var y deliveryLog
 				hf := openNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 					n := y.write(d)
 					if commits {
@@ -403,7 +404,7 @@ func TestAFailureKeepsWhatWentBefore(t *testing.T) {
 				}
 				emit(t, hf, "s", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 				hf.start(t)
-				standsSo(t, hf, "r", "s", "is done", handled(9))
+				waitForPosition(t, hf, "r", "s", "is done", handled(9))
 				hf.stop()
 				if !slices.Equal(seen, []string{"3", "3", "4", "4", "6", "6"}) {
 					t.Errorf("the watermarks of the failures are %v", seen)
@@ -421,7 +422,7 @@ func TestAFailureKeepsWhatWentBefore(t *testing.T) {
 	}
 }
 
-// writeOut writes down that an event was handled, and by whom.
+// writeOut records in a table which node handled an event.
 func writeOut(d *stream.Delivery, by string) func(context.Context, holdfast.Tx) error {
 	return func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := stream.Append(ctx, tx, "out-"+d.Stream, stream.Any, stream.Event{Name: fmt.Sprint(d.Version), Actor: by})
@@ -429,7 +430,7 @@ func writeOut(d *stream.Delivery, by string) func(context.Context, holdfast.Tx) 
 	}
 }
 
-// wantOut checks that each of so many events was written down once, in order.
+// wantOut checks that each of n events was recorded once, in order.
 func wantOut(t testing.TB, d holdfast.Doer, name string, n int) (by []string) {
 	t.Helper()
 	var names, want []string
@@ -454,21 +455,21 @@ func wantOut(t testing.TB, d holdfast.Doer, name string, n int) (by []string) {
 	return by
 }
 
-// meddler stands before a database and meddles with its commits.
-type meddler struct {
+// faultyDatabase wraps a database and injects faults into its commits.
+type faultyDatabase struct {
 	store.Database
-	// before is asked before a transaction commits that ran a command of this
-	// name, and after it has; an error of before rolls it back.
+	// before runs before the commit of a transaction that ran this command, and after runs
+	// after it. An error of before rolls the transaction back.
 	command       string
 	before, after func() error
 }
 
 type meddled struct {
 	store.Store
-	m *meddler
+	m *faultyDatabase
 }
 
-func (m *meddler) Open(ctx context.Context, o store.Options) (store.Store, error) {
+func (m *faultyDatabase) Open(ctx context.Context, o store.Options) (store.Store, error) {
 	s, err := m.Database.Open(ctx, o)
 	return &meddled{s, m}, err
 }
@@ -502,7 +503,7 @@ func (c *watched) Run(ctx context.Context, cmd store.Command) error {
 	return c.Conn.Run(ctx, cmd)
 }
 
-// once strikes the first time only, if there is anything to strike with.
+// once injects a fault the first time only, if there is one.
 func once(strike func() error) func() error {
 	var done atomic.Bool
 	return func() error {
@@ -513,15 +514,15 @@ func once(strike func() error) func() error {
 	}
 }
 
-// Verifies that what a body commits and the acknowledgement are kept together or
-// not at all: where the closure fails after it has written, where the database
-// fails, and where the answer to the commit is lost, applied or not. Whatever
-// happens, it applies once.
+// TestCommitAppliesOnceWithItsAcknowledgement verifies that the writes of a body and its
+// acknowledgement commit together or not at all: if the closure fails after it has
+// written, if the database fails, and if the response to the commit is lost, applied or
+// not. In every case the writes apply once.
 func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 	lost := func() error { return fault.New(fault.OutcomeUnknown, "the answer was lost") }
 	down := func() error { return fault.New(fault.Unavailable, "down") }
 	for name, c := range map[string]struct {
-		before, after, closure func() error // what strikes once
+		before, after, closure func() error // faults that strike once
 		bodies, closures       int          // how often the event's body and closure run
 	}{
 		"the closure fails":                 {closure: down, bodies: 2, closures: 2},
@@ -533,7 +534,7 @@ func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, db string) {
 				closure := once(c.closure)
-				m := &meddler{Database: store.DatabaseOf(databaseAt(db)), command: "reactions.ack", before: once(c.before), after: once(c.after)}
+				m := &faultyDatabase{Database: store.DatabaseOf(databaseAt(db)), command: "reactions.ack", before: once(c.before), after: once(c.after)}
 				var bodies, closures atomic.Int32
 				hf := startNode(t, store.HandleDatabase(m), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 					if d.Version == 0 {
@@ -551,7 +552,7 @@ func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 					return nil
 				}, stream.Options{Retry: lasting(0, time.Millisecond)}))
 				emit(t, hf, "s", "a", "b")
-				p := standsSo(t, hf, "r", "s", "is done", handled(1))
+				p := waitForPosition(t, hf, "r", "s", "is done", handled(1))
 				if p.Failures != 0 || p.Crashes != 0 || p.Blocked {
 					t.Errorf("%+v", p)
 				}
@@ -564,8 +565,9 @@ func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 	}
 }
 
-// Verifies that a body whose hold was taken away while it worked commits nothing:
-// its closure's writes are rolled back, and its successor's apply once.
+// TestACommitUnderALostHoldWritesNothing verifies that a body whose lease was lost while
+// it ran commits nothing: the writes of its closure are rolled back, and those of its
+// successor apply once.
 func TestACommitUnderALostHoldWritesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		other := openNode(t, databaseAt(db), briskly)
@@ -584,15 +586,16 @@ func TestACommitUnderALostHoldWritesNothing(t *testing.T) {
 			return nil
 		}, stream.Options{Lease: 30 * time.Second}))
 		emit(t, hf, "s", "a")
-		p := standsSo(t, hf, "r", "s", "is done", handled(0))
+		p := waitForPosition(t, hf, "r", "s", "is done", handled(0))
 		if by := wantOut(t, hf, "s", 1); !slices.Equal(by, []string{"second"}) || !fenced.Load() || p.Generation != 1 || p.Failures != 0 {
 			t.Errorf("written by %v, fenced %t: %+v", by, fenced.Load(), p)
 		}
 	})
 }
 
-// Verifies that a body that takes several times its lease keeps its hold while
-// janitors sweep and another node looks for work, and is handled once.
+// TestASlowBodyKeepsItsHold verifies that a body which takes several times its lease
+// keeps the lease while janitors sweep and another node polls, and that its event is
+// handled once.
 func TestASlowBodyKeepsItsHold(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		const lease = 1500 * time.Millisecond
@@ -607,16 +610,16 @@ func TestASlowBodyKeepsItsHold(t *testing.T) {
 		hf := startNode(t, databaseAt(db), briskly, part())
 		startNode(t, databaseAt(db), briskly, part())
 		emit(t, hf, "s", "a")
-		p := standsSo(t, hf, "r", "s", "is done", handled(0))
+		p := waitForPosition(t, hf, "r", "s", "is done", handled(0))
 		if wantOut(t, hf, "s", 1); ran.Load() != 1 || p.Crashes != 0 || p.Failures != 0 {
 			t.Errorf("it ran %d times: %+v", ran.Load(), p)
 		}
 	})
 }
 
-// Verifies that a body that hangs beyond its timeout, whatever its context says,
-// loses its stream to another node, which is counted as a death and not as a
-// failure; and that what it would have committed is refused when it comes back.
+// TestABodyThatHangsLosesItsStream verifies that a body which hangs beyond its timeout
+// and ignores its context loses its stream to another node, that this counts as a crash
+// and not as a failure, and that its late commit is refused.
 func TestABodyThatHangsLosesItsStream(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		hung, release := make(chan struct{}, 10), make(chan struct{})
@@ -635,28 +638,28 @@ func TestABodyThatHangsLosesItsStream(t *testing.T) {
 			}, stream.Options{Lease: time.Second, Timeout: 500 * time.Millisecond})
 		}
 		room := briskly
-		room.MaxConcurrency = 1 // what hangs has no room to take it again, and hang again
+		room.MaxConcurrency = 1 // so that the hanging node has no capacity to take it again
 		one := startNode(t, databaseAt(db), room, part("hangs"))
 		t.Cleanup(free)
 		emit(t, one, "s", "a", "b")
 		<-hung
 		two := startNode(t, databaseAt(db), briskly, part("goes on"))
-		p := standsSo(t, two, "r", "s", "is done", handled(1))
+		p := waitForPosition(t, two, "r", "s", "is done", handled(1))
 		free()
 		<-back
-		one.stop() // and with that its late end is over
+		one.stop() // also ends its late body
 		if by := wantOut(t, two, "s", 2); !slices.Equal(by, []string{"goes on", "goes on"}) || p.Failures != 0 {
 			t.Errorf("written by %v: %+v", by, p)
 		}
 	})
 }
 
-// Verifies that a node that stops waits for its bodies, counts nothing against
-// them and gives back at once what it holds, begun or not: with leases of a day,
-// another node does the rest. No goroutine is left.
+// TestStoppingGivesEverythingBack verifies that a stopping node waits for its bodies,
+// counts nothing against them and releases its leases at once, begun or not: with leases
+// of a day, another node does the rest. No goroutine is left.
 func TestStoppingGivesEverythingBack(t *testing.T) {
 	for _, kind := range []string{"sqlite", "postgres"} {
-		t.Run(kind, func(t *testing.T) { // alone, for the goroutines
+		t.Run(kind, func(t *testing.T) { // not in parallel, because goroutines are counted
 			db := "sqlite:" + holdfasttest.SQLite(t)
 			if kind == "postgres" {
 				db = holdfasttest.PostgreSQL(t)
@@ -698,20 +701,20 @@ func TestStoppingGivesEverythingBack(t *testing.T) {
 					t.Errorf("after the stop: %+v", *p)
 				}
 			}
-			var y diary
+			var y deliveryLog
 			two := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour},
 				part(func(_ context.Context, d *stream.Delivery) error { y.write(d); return nil }))
 			for i := range 12 {
-				standsSo(t, two, "r", fmt.Sprintf("s-%02d", i), "is done", handled(1))
+				waitForPosition(t, two, "r", fmt.Sprintf("s-%02d", i), "is done", handled(1))
 			}
 			two.stop()
 		})
 	}
 }
 
-// Verifies that after its server was gone for a while, stopped in order or as by
-// a crash and with work in hand, a worker goes on by itself: every event is
-// handled, in order, and what it commits applies once.
+// TestAWorkerOutlivesItsServer verifies that a worker continues by itself after its
+// server was gone for a while, after a clean stop or a crash and with events in flight:
+// every event is handled in order, and its commits apply once.
 func TestAWorkerOutlivesItsServer(t *testing.T) {
 	t.Parallel()
 	testlevel.Long(t)
@@ -744,13 +747,13 @@ func TestAWorkerOutlivesItsServer(t *testing.T) {
 		if err := server.Stop(mode); err != nil {
 			t.Fatal(err)
 		}
-		close(shut) // they commit, and nobody is there
+		close(shut) // they commit, and the server is gone
 		if err := server.Restart(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range streams {
-		standsSo(t, hf, "r", fmt.Sprint("s", i), "is done", handled(2*each-1))
+		waitForPosition(t, hf, "r", fmt.Sprint("s", i), "is done", handled(2*each-1))
 		if p := positionOf(t, hf, "r", fmt.Sprint("s", i)); p.Failures+p.Crashes != 0 || p.Blocked {
 			t.Errorf("%+v", *p)
 		}
@@ -759,8 +762,8 @@ func TestAWorkerOutlivesItsServer(t *testing.T) {
 	t.Logf("%d bodies for %d events", bodies.Load(), streams*2*each)
 }
 
-// Verifies the pauses: how they grow, that they end at the max whatever the number
-// of failures, and that the jitter makes them half to all of that.
+// TestPause verifies the pauses: how they grow, that they end at the maximum whatever
+// the number of failures, and that the jitter makes them half to all of that.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
@@ -795,8 +798,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestPausesDoNotOverflow verifies that no number of failures makes a pause negative
-// or longer than the max, and that a pause that begins with nothing stays nothing.
+// TestPausesDoNotOverflow verifies that no number of failures makes a pause negative or
+// longer than the maximum, and that a pause with base 0 stays 0.
 func TestPausesDoNotOverflow(t *testing.T) {
 	t.Parallel()
 	year := 365 * 24 * time.Hour
@@ -815,9 +818,9 @@ func TestPausesDoNotOverflow(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsBehindAHungBodyGoesToAnotherNode verifies that a stream that a node
-// took and has not begun, because all its bodies hang beyond their timeout, is not
-// renewed for ever.
+// TestWhatWaitsBehindAHungBodyGoesToAnotherNode verifies that a stream which a node took
+// and has not begun, because all its bodies hang beyond their timeout, is not renewed
+// forever.
 func TestWhatWaitsBehindAHungBodyGoesToAnotherNode(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		hung, release := make(chan struct{}, 10), make(chan struct{})
@@ -838,19 +841,19 @@ func TestWhatWaitsBehindAHungBodyGoesToAnotherNode(t *testing.T) {
 		<-hung
 		next := startNode(t, databaseAt(db), briskly, part(false))
 		for _, name := range []string{"a", "b"} {
-			standsSo(t, next, "r", name, "is done", func(p stream.Position) bool { return p.Watermark == 0 })
+			waitForPosition(t, next, "r", name, "is done", func(p stream.Position) bool { return p.Watermark == 0 })
 		}
 	})
 }
 
-// TestAHungBodyBeginsNothingUnderALostHold verifies that a node whose body comes back
-// after its timeout, when somebody else has the stream, begins none of the events that
-// follow, although no renewal has told it that the hold is lost.
+// TestAHungBodyBeginsNothingUnderALostHold verifies that a node whose body returns after
+// its timeout, when another node has the stream, begins none of the following events,
+// although no renewal has reported the lost lease.
 func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		ctx := context.Background()
 		hung, release, lost := make(chan struct{}), make(chan struct{}), make(chan struct{}, 10)
-		var y diary
+		var y deliveryLog
 		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 			if y.write(d); d.Version == 0 {
 				hung <- struct{}{}
@@ -867,8 +870,8 @@ func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 		first.start(t)
 		t.Cleanup(sync.OnceFunc(func() { close(release) }))
 		<-hung
-		standsSo(t, first, "r", "s", "has run out", func(p stream.Position) bool { return p.Until.Before(databaseTime(t, first.Engine)) })
-		err := first.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { // so that nobody comes in between
+		waitForPosition(t, first, "r", "s", "has run out", func(p stream.Position) bool { return p.Until.Before(databaseTime(t, first.Engine)) })
+		err := first.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { // so that no other node comes in between
 			if _, err := reactions.Sweep(ctx, store.DoerOf(tx), 0, func([]string) {}); err != nil {
 				return err
 			}
@@ -887,18 +890,18 @@ func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 }
 
 // TestAnOutageIsNoFailureOfItsEvent verifies that an event whose body succeeded, and
-// whose acknowledgement failed because the database was gone for a moment, is tried
-// again, even where there are no retries.
+// whose acknowledgement failed because the database was unavailable for a moment, is
+// retried even without retries left.
 func TestAnOutageIsNoFailureOfItsEvent(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		m := &meddler{Database: store.DatabaseOf(databaseAt(db)), command: "reactions.ack", after: once(nil),
+		m := &faultyDatabase{Database: store.DatabaseOf(databaseAt(db)), command: "reactions.ack", after: once(nil),
 			before: once(func() error { return fault.New(fault.Unavailable, "down") })}
 		hf := startNode(t, store.HandleDatabase(m), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 			d.WriteTx(writeOut(d, "w"))
 			return nil
 		}, stream.Options{Retry: lasting(1, time.Millisecond)}))
 		emit(t, hf, "s", "a")
-		p := standsSo(t, hf, "r", "s", "comes to an end", func(p stream.Position) bool { return p.Blocked || handled(0)(p) })
+		p := waitForPosition(t, hf, "r", "s", "comes to an end", func(p stream.Position) bool { return p.Blocked || handled(0)(p) })
 		if p.Blocked {
 			t.Errorf("%+v", p)
 		}

@@ -1,6 +1,7 @@
-// Package remote is work that other programs do: workers, which ask for tasks, and URLs, which
-// are called. Each capability is a [Source] of it and keeps the rules of its own tasks; whoever
-// gives them out, over HTTP or otherwise, knows no capability.
+// Package remote defines the work that other programs do: workers, which claim tasks, and
+// URLs, which Holdfast calls. Each capability is a [Source] of tasks and enforces the
+// rules of its own tasks. The code that gives out tasks, over HTTP or otherwise, knows no
+// capability.
 package remote
 
 import (
@@ -20,39 +21,41 @@ import (
 
 // Source gives out the tasks of one capability.
 type Source interface {
-	// Owns says whether a task's id is one of this source.
+	// Owns reports whether a task id belongs to this source.
 	Owns(id string) bool
-	// Offer tells what the source has for a claim. It is called outside of a transaction.
+	// Offer returns the source's offer for a claim. It is called outside of a transaction.
 	Offer(context.Context, Claim) (Offer, error)
-	// Complete ends a task that is done. Under the epoch that ended it, it answers the same again.
+	// Complete ends a task with its result. Repeating it under the same epoch returns the
+	// same result.
 	Complete(context.Context, Lease, Result) (Ended, error)
-	// Fail ends a task that is not done, with the same promise.
+	// Fail ends a task with a failure. Repeating it under the same epoch returns the same
+	// result.
 	Fail(context.Context, Lease, Failure) (Ended, error)
 	// Renew extends the lease of a task.
 	Renew(context.Context, Lease, time.Duration) (Renewed, error)
-	// Effect journals an effect of a task: it begins the effect, or says what became of it.
+	// Effect journals an effect of a task: it begins the effect or records its outcome.
 	Effect(context.Context, Lease, Effect) (EffectState, error)
 }
 
-// Claim is what a worker asks for.
+// Claim is a worker's request for tasks.
 type Claim struct {
 	Workspace string
-	Revision  int64 // of what the workspace has declared
+	Revision  int64 // of the workspace's declarations
 	Worker    string
 	Handlers  []string
 	Lease     time.Duration
-	Busy      map[string]bool // what an earlier try of the transaction could not lock; a source adds to it
+	Busy      map[string]bool // objects that an earlier attempt of the transaction could not lock; sources add to it
 }
 
-// Offer is what a source has for a claim.
+// Offer describes the tasks that a source has for a claim.
 type Offer struct {
-	Topics []string        // what is woken when there may be something
-	Leased string          // the kind of leases that end first, where they have expired
-	Due    []wake.WorkKind // what Take finds something of
+	Topics []string        // woken when there may be tasks
+	Leased string          // the kind of expired leases to release first
+	Due    []wake.WorkKind // the work that Take serves
 	Take   func(ctx context.Context, d store.Doer, limit int) ([]Task, error)
 }
 
-// Task is one piece of work in the hands of another program.
+// Task is one piece of work for another program.
 type Task struct {
 	ID      string
 	Epoch   int64
@@ -64,26 +67,26 @@ type Task struct {
 	Operation string
 	Input     json.RawMessage
 
-	// Of a step of a lifecycle.
+	// Fields of a lifecycle step.
 	StepKey, Requester string
 	Lifecycle          string
 	Entity             *entities.Entity
 
-	// Of a reaction.
+	// Fields of a reaction.
 	Reaction string
 	Event    *events.Event
 
-	// Of an item of a batch.
+	// Fields of a batch item.
 	Batch, Item    string
 	ArtifactPrefix string
 
-	// Of a step of a run.
+	// Fields of a run step.
 	Run, Step       string
 	Visit           int64
 	State, RunInput json.RawMessage
 }
 
-// size is how many bytes the documents of a task have.
+// size returns the number of bytes in a task's documents.
 func (t *Task) size() int {
 	n := len(t.Input) + len(t.RunInput) + len(t.State)
 	if t.Entity != nil {
@@ -95,56 +98,56 @@ func (t *Task) size() int {
 	return n
 }
 
-// Lease names a task that was given out, and the epoch of its lease.
+// Lease is the id of a task that was given out, and the epoch of its lease.
 type Lease struct {
 	ID    string
 	Epoch int64
 }
 
-// Result is what a task has brought.
+// Result is the result of a completed task.
 type Result struct {
 	Output json.RawMessage
 	State  json.RawMessage // a merge patch
 }
 
-// Stateless refuses a result with a state, which has no meaning for most tasks.
+// Stateless returns an error for a result with a state. Most kinds of task have none.
 func (r Result) Stateless() error {
 	if len(r.State) == 0 {
 		return nil
 	}
-	return fault.New(fault.Validation, "only an action has a state").With("pointer", "/state")
+	return fault.New(fault.Validation, "only an action may return a state: remove it").With("pointer", "/state")
 }
 
-// Failure says why a task is not done.
+// Failure is the reason why a task failed.
 type Failure struct {
 	Message string
-	Final   bool // another attempt does not help
-	Invalid bool // the task itself is refused
+	Final   bool // a retry does not help
+	Invalid bool // the handler rejects the task itself
 }
 
-// Said refuses a failure without a message.
+// Said returns an error for a failure without a message.
 func (f Failure) Said() error {
 	if f.Message != "" {
 		return nil
 	}
-	return fault.New(fault.Validation, "message says what went wrong").With("pointer", "/message")
+	return fault.New(fault.Validation, "message must say what went wrong").With("pointer", "/message")
 }
 
-// Ended is what has become of a task.
+// Ended is the state of a task after its lease ended.
 type Ended struct {
 	Status    string
 	Version   int64
 	NotBefore time.Time
 }
 
-// Renewed is a lease that was extended.
+// Renewed is the result of a renewal.
 type Renewed struct {
 	Until           time.Time
 	CancelRequested bool
 }
 
-// Effect is a call of another system that a task journals. Without a result, and not NotDone, it
-// is about to be made.
+// Effect is a call of another system that a task journals. Without a result, and without
+// NotDone, the call is about to be made.
 type Effect struct {
 	Name    string
 	Ordinal int
@@ -152,15 +155,16 @@ type Effect struct {
 	NotDone bool
 }
 
-// EffectState is how an effect stands.
+// EffectState is the recorded state of an effect.
 type EffectState struct {
 	Key    string
 	State  string
 	Result json.RawMessage
 }
 
-// Journal writes the effect into the book of its operation, and returns how it stands. unknown says that an earlier attempt
-// began it, and that nothing is known of that: its operation waits for a person.
+// Journal records the effect in the journal of its operation, and returns its state.
+// unknown is true if an earlier attempt began the effect and its outcome is unknown; the
+// operation is then parked for manual resolution.
 func (x Effect) Journal(ctx context.Context, b effects.Book, p effects.Policy) (s EffectState, unknown bool, err error) {
 	s = EffectState{Key: effects.Key(b.Operation(), x.Name, x.Ordinal), Result: x.Result}
 	if len(x.Result) == 0 && !x.NotDone {
@@ -181,18 +185,18 @@ func (x Effect) Journal(ctx context.Context, b effects.Book, p effects.Policy) (
 	case err != nil:
 	case state == "":
 		err = fault.New(fault.NotFound, "the effect %q, ordinal %d, was not begun", x.Name, x.Ordinal)
-	case x.NotDone && state == effects.Begun: // that this call did not happen says nothing of the earlier one
+	case x.NotDone && state == effects.Begun: // says nothing about the call of the earlier attempt
 		unknown = true
 	case state != to:
-		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", x.Name, x.Ordinal, state)
+		err = fault.New(fault.Conflict, "the effect %q, ordinal %d, is recorded as %s already", x.Name, x.Ordinal, state)
 	case !x.NotDone && !strictjson.Equal(OrNull(result), OrNull(x.Result)):
 		s.Result = result
-		err = fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", x.Name, x.Ordinal)
+		err = fault.New(fault.Conflict, "the effect %q, ordinal %d, is recorded with another result already", x.Name, x.Ordinal)
 	}
 	return s, unknown, err
 }
 
-// OrNull is a document, or null if there is none.
+// OrNull returns the document, or the JSON null if it is empty.
 func OrNull(doc []byte) []byte {
 	if len(doc) == 0 {
 		return []byte("null")
@@ -203,24 +207,24 @@ func OrNull(doc []byte) []byte {
 // NoEffects is embedded by a source whose tasks journal nothing.
 type NoEffects struct{}
 
-// Effect refuses.
+// Effect returns [fault.Validation].
 func (NoEffects) Effect(context.Context, Lease, Effect) (EffectState, error) {
-	return EffectState{}, fault.New(fault.Validation, "effects are those of actions and of steps of runs: an event or an item is repeated, under the same idempotencyKey, until it is done")
+	return EffectState{}, fault.New(fault.Validation, "only actions and run steps have effects: events and batch items are retried under the same idempotencyKey until they are done")
 }
 
-// Probed reads the output of a probe: whether the body has acted, and with what result.
+// Probed parses the output of a probe: whether the effect happened, and its result.
 func Probed(output json.RawMessage) (happened bool, result json.RawMessage, err error) {
 	var found struct {
 		Happened *bool           `json:"happened"`
 		Result   json.RawMessage `json:"result"`
 	}
 	if len(output) == 0 || json.Unmarshal(output, &found) != nil || found.Happened == nil {
-		return false, nil, fault.New(fault.Validation, `the output of a probe says whether it has happened: {"happened": true, "result": …} or {"happened": false}`).With("pointer", "/output")
+		return false, nil, fault.New(fault.Validation, `the output of a probe must be {"happened": true, "result": …} or {"happened": false}`).With("pointer", "/output")
 	}
 	return *found.Happened, found.Result, nil
 }
 
-// Known keeps what was read of each workspace's declarations, until they change.
+// Known caches a value read from each workspace's declarations until they change.
 type Known[T any] struct{ workspaces sync.Map }
 
 type known[T any] struct {
@@ -228,7 +232,8 @@ type known[T any] struct {
 	value    T
 }
 
-// For returns what is known for a claim. It is read where that is not of the claim's revision.
+// For returns the cached value for a claim. It calls read if the cached value is of
+// another revision.
 func (k *Known[T]) For(c Claim, read func() (T, error)) (T, error) {
 	if was, ok := k.workspaces.Load(c.Workspace); ok && was.(known[T]).revision == c.Revision {
 		return was.(known[T]).value, nil

@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/run"
 )
 
-// elsewhere lets lifecycles be put whose handlers are workers.
+// elsewhere accepts lifecycles whose handlers are workers.
 type elsewhere struct{}
 
 func (elsewhere) Start(_ context.Context, e *holdfast.Engine) error {
@@ -41,7 +41,7 @@ const job = `{
 
 const task = `{"name": "one", "version": "1", "steps": [{"name": "do", "type": "task", "handler": "Do", "retry": {"maxAttempts": 3, "backoffMs": 1}}]}`
 
-// work makes three pieces of work of each kind for the handler Do, which is a worker.
+// work creates three pieces of work of each kind for the handler Do, which is a worker.
 func work(t *testing.T, ctx context.Context, hf *holdfast.Engine) {
 	t.Helper()
 	e := engine.Of(hf)
@@ -98,8 +98,10 @@ func sources(e *engine.Engine) []remote.Source {
 	}
 }
 
-// Every source keeps the contract of [remote.Source]: one owner of an id, an end under the epoch of the lease alone,
-// the same answer to who ends a task again, another task for who failed, and nothing for another workspace.
+// TestEverySourceKeepsTheContract verifies that every source keeps the contract of
+// [remote.Source]: one source owns an id, a task ends only under the epoch of its lease,
+// a repeated end returns the same result, a failed task is given out again, and other
+// workspaces get nothing.
 func TestEverySourceKeepsTheContract(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		e, ctx := engine.Of(hf), holdfast.InWorkspace(t.Context(), "acme")
@@ -169,7 +171,7 @@ func TestEverySourceKeepsTheContract(t *testing.T) {
 	}, elsewhere{}, run.Serve(), batch.Maintenance())
 }
 
-// fake gives out tasks of one kind, so many of so many bytes.
+// fake gives out a number of tasks of one kind and size.
 type fake struct {
 	remote.Source
 	kind string
@@ -187,7 +189,8 @@ func (f fake) Offer(context.Context, remote.Claim) (remote.Offer, error) {
 	}}, nil
 }
 
-// Verifies that each source is first in its turn, that a transaction takes of one of them alone, that what is held is told though a
+// TestOffersAreTakenInTurn verifies that each source gets its turn to be first, that a
+// transaction takes from one source only, that leased tasks are returned although a
 // later source fails, and that the documents of a claim are bounded.
 func TestOffersAreTakenInTurn(t *testing.T) {
 	take := func(d store.Doer, limit int, all ...fake) (kinds []string, err error) {
@@ -199,7 +202,7 @@ func TestOffersAreTakenInTurn(t *testing.T) {
 		}
 		s := remote.NewSources(list...)
 		for range all {
-			if _, err := s.Offers(t.Context(), remote.Claim{}); err != nil { // as who asks for the topics alone: no turn
+			if _, err := s.Offers(t.Context(), remote.Claim{}); err != nil { // like a caller that needs only the topics: no turn
 				return nil, err
 			}
 			o, err := s.Offers(t.Context(), remote.Claim{})

@@ -10,16 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Sources are all that give out tasks in one process.
+// Sources are all task sources of one process.
 type Sources struct {
 	all   []Source
 	turns atomic.Int64
 }
 
-// NewSources returns some sources as one.
+// NewSources combines task sources.
 func NewSources(all ...Source) *Sources { return &Sources{all: all} }
 
-// Of returns the source of a task.
+// Of returns the source of a task, or [fault.NotFound].
 func (s *Sources) Of(id string) (Source, error) {
 	for _, x := range s.all {
 		if x.Owns(id) {
@@ -29,7 +29,7 @@ func (s *Sources) Of(id string) (Source, error) {
 	return nil, fault.New(fault.NotFound, "there is no task %q", id)
 }
 
-// Offers are what all sources have for a claim.
+// Offers returns the offers of all sources for a claim.
 func (s *Sources) Offers(ctx context.Context, c Claim) (Offers, error) {
 	o := Offers{all: make([]Offer, len(s.all)), turns: &s.turns}
 	for i, x := range s.all {
@@ -41,13 +41,13 @@ func (s *Sources) Offers(ctx context.Context, c Claim) (Offers, error) {
 	return o, nil
 }
 
-// Offers are what there is for a claim.
+// Offers are the offers of all sources for a claim.
 type Offers struct {
 	all   []Offer
-	turns *atomic.Int64 // of those who take
+	turns *atomic.Int64 // number of takes, for the rotation of sources
 }
 
-// Topics are what is woken when there may be something.
+// Topics returns the topics that are woken when there may be tasks.
 func (o Offers) Topics() (topics []string) {
 	for _, x := range o.all {
 		topics = append(topics, x.Topics...)
@@ -55,7 +55,7 @@ func (o Offers) Topics() (topics []string) {
 	return topics
 }
 
-// Needs are what there must be for [Offers.Take] to find anything.
+// Needs returns the kinds of work of which [Offers.Take] needs at least one to find a task.
 func (o Offers) Needs() (needs []wake.WorkKind) {
 	for _, x := range o.all {
 		needs = append(append(needs, wake.WorkKind{Kind: x.Leased}), x.Due...)
@@ -63,35 +63,37 @@ func (o Offers) Needs() (needs []wake.WorkKind) {
 	return needs
 }
 
-// Take takes tasks of what is due; in a transaction of the first source alone that has any. What
-// was taken outside of one is held, and returned also where a later source fails.
+// Take takes tasks of the due kinds of work. In a transaction it takes from only one
+// source, the first that has tasks. Outside of a transaction the taken tasks are leased
+// already, so they are returned even if a later source fails.
 func (o Offers) Take(ctx context.Context, d store.Doer, due map[wake.WorkKind]bool, limit int) (all []Task, err error) {
-	_, whole := d.(*store.Tx)
+	_, inTx := d.(*store.Tx)
 	first := int(o.turns.Add(1) % int64(len(o.all)))
-	for i := range o.all { // each source is first in its turn, so that none starves behind the others
+	for i := range o.all { // rotate the first source, so that none starves
 		x := o.all[(first+i)%len(o.all)]
-		if len(all) >= limit || whole && len(all) > 0 {
+		if len(all) >= limit || inTx && len(all) > 0 {
 			break
 		}
 		if !slices.ContainsFunc(x.Due, func(n wake.WorkKind) bool { return due[n] }) {
 			continue
 		}
-		if all, err = x.some(ctx, d, all, limit); err != nil {
+		if all, err = x.takeInto(ctx, d, all, limit); err != nil {
 			break
 		}
 	}
-	if len(all) > 0 && !whole {
+	if len(all) > 0 && !inTx {
 		err = nil
 	}
 	return all, err
 }
 
-// AtOnce is how many leases are taken at once: so many may be given out beyond the bytes of a page, because
-// their size is known only when they are taken.
+// AtOnce is the number of leases per take. Up to so many tasks may exceed the bytes of a
+// page, because their size is known only after the take.
 const AtOnce = 16
 
-// some adds tasks to those that were taken, until the source has none left, there are enough, or they have the bytes of a page.
-func (o Offer) some(ctx context.Context, d store.Doer, all []Task, limit int) ([]Task, error) {
+// takeInto appends tasks of the source to all, until the source has none left, the limit
+// is reached, or the tasks have the bytes of a page.
+func (o Offer) takeInto(ctx context.Context, d store.Doer, all []Task, limit int) ([]Task, error) {
 	bytes := 0
 	for i := range all {
 		bytes += all[i].size()

@@ -1,5 +1,6 @@
-// Package remotehandler knows the handlers that are not functions of a program: URLs that
-// are called, and workers that ask for tasks. A handler is declared in a workspace, under the name that configs use.
+// Package remotehandler stores the declarations of remote handlers: URLs that
+// Holdfast calls, and workers that claim tasks. A handler is declared in a
+// workspace, under the name that configs use.
 package remotehandler
 
 import (
@@ -12,25 +13,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Handler is a handler as it is declared.
+// Handler is the declaration of a handler.
 type Handler struct {
 	Name   string `arg:"name"`
 	Kind   string `arg:"kind"` // http or worker
 	URL    string `arg:"url"`
-	Safety string `arg:"safety"` // idempotent, transactional, journaled, opaque; "" is undeclared
-	// OnUnknown is what is done about an effect of which nothing is known: hold,
-	// retry or probe.
+	Safety string `arg:"safety"` // idempotent, transactional, journaled, opaque; "" means undeclared
+	// OnUnknown is the policy for an effect with an unknown outcome: hold, retry or
+	// probe.
 	OnUnknown string        `arg:"unknown"`
-	Timeout   time.Duration `arg:"timeout"` // 0 is the default
+	Timeout   time.Duration `arg:"timeout"` // 0 means the default
 	Secret    string        `arg:"secret"`  // sealed
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
 
 type listArgs struct {
-	name   string `arg:"name"`
-	behind string `arg:"after"`
-	limit  int    `arg:"limit"`
+	name  string `arg:"name"`
+	after string `arg:"after"`
+	limit int    `arg:"limit"`
 }
 
 var (
@@ -52,37 +53,37 @@ var (
 		})
 )
 
-// Longest is how long a handler may take at the most.
+// Longest is the maximum timeout of a handler.
 const Longest = 24 * time.Hour
 
-// Check refuses a handler that is none. Its URL is judged by who calls it.
+// Check validates a handler, except its URL, which the caller of the URL checks.
 func (h Handler) Check() error {
 	if err := strictjson.Text("handler", h.Name, events.MaxName); err != nil {
 		return err
 	}
 	switch {
 	case h.Kind != "http" && h.Kind != "worker":
-		return fault.New(fault.Validation, "kind is http or worker").With("pointer", "/kind")
+		return fault.New(fault.Validation, "kind must be http or worker").With("pointer", "/kind")
 	case h.Kind == "worker" && h.URL != "":
-		return fault.New(fault.Validation, "a worker has no URL: it asks for its tasks").With("pointer", "/url")
+		return fault.New(fault.Validation, "a worker must not have a URL, because it claims its tasks: remove the URL, or use kind http").With("pointer", "/url")
 	case h.Timeout < 0 || h.Timeout > Longest:
-		return fault.New(fault.Validation, "timeoutMs is 0 to a day").With("pointer", "/timeoutMs")
+		return fault.New(fault.Validation, "timeoutMs must be between 0 and 86400000 (a day)").With("pointer", "/timeoutMs")
 	}
 	switch h.Safety {
 	case "", "idempotent", "transactional", "journaled", "opaque":
 	default:
-		return fault.New(fault.Validation, "safety is idempotent, transactional, journaled or opaque").With("pointer", "/safety")
+		return fault.New(fault.Validation, "safety must be idempotent, transactional, journaled or opaque").With("pointer", "/safety")
 	}
 	switch h.OnUnknown {
 	case "hold", "retry", "probe":
 		return nil
 	}
-	return fault.New(fault.Validation, "onUnknown is hold, retry or probe").With("pointer", "/onUnknown")
+	return fault.New(fault.Validation, "onUnknown must be hold, retry or probe").With("pointer", "/onUnknown")
 }
 
-// Put declares a handler, or declares it anew, in the context's workspace, and says
-// whether there was none. The registry's revision is raised with it, so that every
-// node reads it before it next writes.
+// Put creates or replaces a handler in the context's workspace, and reports
+// whether it was created. It raises the registry's revision, so that every node
+// reads the declaration before its next write.
 func Put(ctx context.Context, tx *store.Tx, h Handler) (created bool, err error) {
 	if err := h.Check(); err != nil {
 		return false, err
@@ -94,7 +95,7 @@ func Put(ctx context.Context, tx *store.Tx, h Handler) (created bool, err error)
 	return n == 1, err
 }
 
-// Delete takes a handler away, and says whether there was one.
+// Delete deletes a handler, and reports whether it existed.
 func Delete(ctx context.Context, tx *store.Tx, name string) (bool, error) {
 	if _, err := store.Raise(ctx, tx); err != nil {
 		return false, err
@@ -108,7 +109,7 @@ func Get(ctx context.Context, d store.Doer, name string) (Handler, error) {
 	return store.First(all, err, func() error { return fault.New(fault.NotFound, "there is no handler %q", name) })
 }
 
-// List returns handlers in the order of their names, behind one of them.
-func List(ctx context.Context, d store.Doer, behind string, limit int) ([]Handler, error) {
-	return listVerb.Do(ctx, d, listArgs{behind: behind, limit: limit})
+// List returns handlers ordered by name, after the given name.
+func List(ctx context.Context, d store.Doer, after string, limit int) ([]Handler, error) {
+	return listVerb.Do(ctx, d, listArgs{after: after, limit: limit})
 }

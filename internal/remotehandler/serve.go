@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Topic is what those are woken by who serve handlers, when there are others.
+// Topic is the topic that is woken when the declared handlers change.
 const Topic = "handlers"
 
-// Engine is what serves handlers.
+// Engine is the part of the engine that serving handlers needs.
 type Engine interface {
 	store.Doer
 	Hub() *wake.Hub
@@ -29,7 +29,7 @@ var urlsVerb = store.NewVerb(store.Decl{Name: "handlers.urls", Lane: store.Read}
 		return err
 	})
 
-// URLs returns the names that are those of URLs, in whatever workspace.
+// URLs returns the names of the http handlers of all workspaces.
 func URLs(ctx context.Context, d store.Doer) (map[string]bool, error) {
 	shards, err := store.Shards(ctx, d)
 	if err != nil {

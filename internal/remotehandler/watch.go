@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// watchEvery is how often a node asks whether something was declared that
-	// nobody told it of.
+	// watchEvery is the interval at which a node checks for declarations that it
+	// got no notification of.
 	watchEvery = 5 * time.Second
-	// LearnEvery is how often those who serve what is declared read all of it,
-	// whatever they were told.
+	// LearnEvery is the interval at which all declarations are read again, with or
+	// without a notification.
 	LearnEvery = time.Minute
 )
 
 type watchKey struct{}
 
-// Watch has a running engine wake those who wait for [Topic] when something was
-// declared on another node: it is one question for all of them.
+// Watch makes a running engine wake [Topic] when another node changed a
+// declaration. One query serves all waiters.
 func Watch(e Engine) {
 	e.Shared(watchKey{}, func() any {
 		e.Background(func(ctx context.Context) { watch(ctx, e) })
@@ -33,7 +33,7 @@ func watch(ctx context.Context, e Engine) {
 	for clock.Wait(ctx, watchEvery) == nil {
 		now, err := store.Declared(ctx, e)
 		if err != nil && ctx.Err() == nil {
-			e.Log().Warn("asking whether something was declared failed", "error", err)
+			e.Log().Warn("could not check for changed declarations", "error", err)
 		}
 		if err == nil && now != known {
 			known = now

@@ -7,23 +7,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// canonical writes a valid document in the one form that both databases keep: members by
-// name, no space, and numbers as short as they can be written without an exponent. Two
-// documents that mean the same are then the same text, and what one database takes for a
-// whole number the other does too.
+// canonical returns a valid document in the form that both databases store: members
+// sorted by name, no white space, and numbers in the shortest form without an
+// exponent. Documents with the same meaning then have the same text, and both
+// databases agree on which numbers are integers.
 func canonical(doc []byte) ([]byte, error) {
 	v, err := parse(doc)
 	if err != nil {
 		return nil, err
 	}
 	out, err := Write(v)
-	if err == nil && len(out) > strictjson.MaxBytes { // numbers are longer without their exponents
+	if err == nil && len(out) > strictjson.MaxBytes { // numbers get longer without exponents
 		return nil, tooLarge()
 	}
 	return out, err
 }
 
-// State returns a document in the form that it is kept in, or says why it is no state.
+// State returns a document in its stored form, or an error if it is no valid state.
 func State(doc []byte) ([]byte, error) {
 	if err := strictjson.State(doc); err != nil {
 		return nil, err
@@ -31,14 +31,14 @@ func State(doc []byte) ([]byte, error) {
 	return canonical(doc)
 }
 
-// parse reads a document, with its numbers in their one form.
+// parse reads a document and makes its numbers canonical.
 func parse(doc []byte) (any, error) {
 	v, err := strictjson.Read(doc)
-	return plainNumbers(v), err
+	return canonicalNumbers(v), err
 }
 
-// Write writes a value as JSON, with no more bytes than it takes: json.Marshal makes six of
-// each angle bracket. What was parsed comes out in its one form.
+// Write returns a value as JSON without HTML escapes, because json.Marshal turns each
+// angle bracket into six bytes. The result for a parsed document is canonical.
 func Write(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Names of edits. They are also those of their events.
+// Names of the edits and of their events.
 const (
 	opInc   = "inc"
 	opPatch = "patch"
@@ -19,18 +19,18 @@ const (
 	opUnset = "unset"
 )
 
-// Op is an edit that needs to know nothing of the state before: it is made where the state
-// is, so that callers need not agree on a version. The databases make it in SQL; [Op.Apply]
-// makes it for all other stores, and is what both are tested against.
+// Op is an edit that does not depend on a version of the state: the database applies
+// it in place, so concurrent callers do not conflict. The databases apply it in SQL.
+// [Op.Apply] applies it for all other stores, and is the reference for tests of both.
 type Op struct {
 	name  string `arg:"op"`
 	field string `arg:"field,null"`
 	key   string `arg:"key,null"`
 	value []byte `arg:"value,null"`
-	many  bool   // it has so many members that a database takes long over it
+	large bool   // a patch with so many members that the database would be slow
 }
 
-// Inc adds to the whole number in a field. A field that is missing is 0.
+// Inc adds to the integer in a field. A missing field counts as 0.
 func Inc(field string, by int64) (Op, error) {
 	return Op{name: opInc, field: field, value: strconv.AppendInt(nil, by, 10)}, checkName("field", field)
 }
@@ -38,12 +38,12 @@ func Inc(field string, by int64) (Op, error) {
 // Patch merges a document into the state (RFC 7396).
 func Patch(patch []byte) (Op, error) {
 	value, err := State(patch)
-	return Op{name: opPatch, value: value, many: membersOf(value) > manyMembers}, err
+	return Op{name: opPatch, value: value, large: membersOf(value) > maxMembers}, err
 }
 
-// manyMembers is how many members of a patch are left to a database: it looks through the
-// whole state for each.
-const manyMembers = 200
+// maxMembers is the maximum number of members of a patch that the database applies:
+// it scans the whole state for each member.
+const maxMembers = 200
 
 // membersOf counts the members of all objects in a document.
 func membersOf(doc []byte) (n int) {
@@ -61,32 +61,33 @@ func membersOf(doc []byte) (n int) {
 	return n
 }
 
-// Push adds an item to the list in a field. A field that is missing is an empty list.
+// Push appends an item to the list in a field. A missing field counts as an empty list.
 func Push(field string, item []byte) (Op, error) {
-	value, err := within(item, func(v any) any { return map[string]any{field: []any{v}} })
+	value, err := checkedValue(item, func(v any) any { return map[string]any{field: []any{v}} })
 	return Op{name: opPush, field: field, value: value}, cmp.Or(checkName("field", field), err)
 }
 
-// Set puts a record into the field under a key. A field that is missing is an empty object.
+// Set stores a record under a key of the object in a field. A missing field counts as
+// an empty object.
 func Set(field, key string, record []byte) (Op, error) {
-	value, err := within(record, func(v any) any { return map[string]any{field: map[string]any{key: v}} })
+	value, err := checkedValue(record, func(v any) any { return map[string]any{field: map[string]any{key: v}} })
 	return Op{name: opSet, field: field, key: key, value: value}, cmp.Or(checkName("field", field), checkName("key", key), err)
 }
 
-// Unset takes the record out of the field that is there under a key.
+// Unset removes the record under a key of the object in a field.
 func Unset(field, key string) (Op, error) {
 	return Op{name: opUnset, field: field, key: key}, cmp.Or(checkName("field", field), checkName("key", key))
 }
 
 func checkName(what, name string) error { return strictjson.Text(what, name, events.MaxName) }
 
-// within checks a value where it will stand, so that no state becomes too deep, and writes
-// it in its one form.
-func within(value []byte, around func(any) any) ([]byte, error) {
+// checkedValue checks a value at its place in the state, so that no state becomes too
+// deep, and returns it in canonical form.
+func checkedValue(value []byte, around func(any) any) ([]byte, error) {
 	var v any = json.RawMessage(value)
 	doc, err := Write(around(v))
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the value is no JSON").Wrap(err)
+		return nil, fault.New(fault.Validation, "the value is not valid JSON").Wrap(err)
 	}
 	if err := strictjson.State(doc); err != nil {
 		return nil, err
@@ -94,8 +95,9 @@ func within(value []byte, around func(any) any) ([]byte, error) {
 	return canonical(value)
 }
 
-// Alone is what the edit makes of an empty state, but for nulls in it; nil if nothing. An inc
-// makes it 0 there: what a type can hold is the sum, not what is added.
+// Alone returns the result of the edit on an empty state, without removing nulls, or
+// nil if there is none. The result of an inc is 0: a type has to hold the sum, not the
+// increment.
 func (o Op) Alone() []byte {
 	if o.name == opPatch || o.name == opUnset {
 		return o.value
@@ -112,14 +114,14 @@ func (o Op) Alone() []byte {
 	return append(doc, '}')
 }
 
-// quoted adds a name to a document.
+// quoted appends a name as a JSON string to a document.
 func quoted(doc []byte, name string) []byte {
-	text, _ := Write(name) // of a text, it does not fail
+	text, _ := Write(name) // cannot fail for a string
 	return append(doc, text...)
 }
 
-// Apply makes the edit on a state, nil where there is none, and says whether it changed
-// anything. What it is given is not changed.
+// Apply applies the edit to a state (nil for a missing scope), and reports whether it
+// changed anything. It does not modify its argument.
 func (o Op) Apply(state []byte) (next []byte, changed bool, err error) {
 	if state == nil && o.name == opUnset {
 		return nil, false, nil
@@ -131,7 +133,7 @@ func (o Op) Apply(state []byte) (next []byte, changed bool, err error) {
 			return nil, false, err
 		}
 		if fields, changed = v.(map[string]any); !changed {
-			return nil, false, fault.New(fault.Internal, "a scope's state is no object")
+			return nil, false, fault.New(fault.Internal, "the state of a scope is not an object")
 		}
 	}
 	fields, err = o.edit(fields)
@@ -141,7 +143,7 @@ func (o Op) Apply(state []byte) (next []byte, changed bool, err error) {
 	if next, err = Write(fields); err != nil {
 		return nil, false, err
 	}
-	if len(next) > strictjson.MaxBytes && !smaller(next, state) { // what makes it smaller is never refused
+	if len(next) > strictjson.MaxBytes && !smaller(next, state) { // an edit that makes the state smaller is always allowed
 		return nil, false, tooLarge()
 	}
 	if state != nil && strictjson.Equal(state, next) {
@@ -150,7 +152,7 @@ func (o Op) Apply(state []byte) (next []byte, changed bool, err error) {
 	return next, true, nil
 }
 
-// smaller says that a document is shorter than another would be in the same form.
+// smaller reports whether next is shorter than the canonical form of state.
 func smaller(next, state []byte) bool {
 	v, err := parse(state)
 	if err != nil {
@@ -161,10 +163,10 @@ func smaller(next, state []byte) bool {
 }
 
 func tooLarge() *fault.Error {
-	return fault.New(fault.PayloadTooLarge, "the state would have more than %d bytes: keep less in one scope", strictjson.MaxBytes)
+	return fault.New(fault.PayloadTooLarge, "the state would be larger than %d bytes: store less in one scope", strictjson.MaxBytes)
 }
 
-// edit makes the edit on the fields of a state.
+// edit applies the edit to the fields of a state.
 func (o Op) edit(fields map[string]any) (map[string]any, error) {
 	var value any
 	if o.value != nil {
@@ -174,27 +176,27 @@ func (o Op) edit(fields map[string]any) (map[string]any, error) {
 		}
 	}
 	old := fields[o.field]
-	has := old != nil // null is as if it were not there
+	has := old != nil // null counts as missing
 	switch o.name {
 	case opPatch:
 		return strictjson.Merged(fields, value).(map[string]any), nil
 	case opInc:
 		sum, ok := add(old, has, value)
 		if !ok {
-			return nil, o.refuse(old, "only a whole number of 64 bits can be added to, and it must stay one")
+			return nil, o.refuse(old, "inc needs a 64-bit integer, and the sum must fit into 64 bits")
 		}
 		fields[o.field] = sum
 	case opPush:
 		list, ok := old.([]any)
 		if has && !ok {
-			return nil, o.refuse(old, "only a list can be added to")
+			return nil, o.refuse(old, "push needs a list")
 		}
 		fields[o.field] = append(list, value)
 	default:
 		records, ok := old.(map[string]any)
 		switch {
 		case has && !ok:
-			return nil, o.refuse(old, "only an object holds records")
+			return nil, o.refuse(old, "set and unset need an object")
 		case o.name == opUnset && !has:
 		case o.name == opSet && !has:
 			fields[o.field] = map[string]any{o.key: value}
@@ -207,7 +209,8 @@ func (o Op) edit(fields map[string]any) (map[string]any, error) {
 	return fields, nil
 }
 
-// add adds to a whole number, and says whether both are and the sum is one.
+// add adds two integers. ok is false if one of them is no 64-bit integer, or if the
+// sum overflows.
 func add(old any, has bool, by any) (sum json.Number, ok bool) {
 	n, err := strconv.ParseInt(string(by.(json.Number)), 10, 64)
 	if err != nil || !has {
@@ -225,8 +228,8 @@ func add(old any, has bool, by any) (sum json.Number, ok bool) {
 	return json.Number(strconv.FormatInt(s, 10)), true
 }
 
-// Recoverable is a state as read after the edit, maybe much later, with what the edit's event tells
-// of it: the sum of an inc.
+// Recoverable returns the state after an edit whose response was lost. state may have
+// been read much later; the sum of an inc comes from the edit's event.
 func (o Op) Recoverable(state []byte, sum int64) []byte {
 	if o.name != opInc {
 		return state
@@ -239,7 +242,7 @@ func (o Op) Recoverable(state []byte, sum int64) []byte {
 	return is.value
 }
 
-// refuse says what stands where the edit was to be made.
+// refuse returns the error of an edit that does not fit the current value of its field.
 func (o Op) refuse(old any, want string) error {
 	found, err := Write(old)
 	if err != nil {

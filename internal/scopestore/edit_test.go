@@ -26,8 +26,7 @@ import (
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
-// What random states and edits are made of: few names, so that they meet, and values that
-// are like each other.
+// Parts of random states and edits: few names, so that they collide, and similar values.
 var (
 	names  = []string{"a", "A", "n", "l", "r", `q"'\`, "$.a[0]", "ż🦀", "\u2028", "a b"}
 	values = []string{
@@ -35,7 +34,7 @@ var (
 		"9223372036854775809", "9007199254740993", "9007199254740992", "0.10000000000000000001", "0.10000000000000000002", "1e300", "123456789012345678901234567890",
 		`""`, `"1"`, `"a"`, `"A"`, `"<&>"`, `"\u2028"`, `"\t\"\\"`, `"ż🦀"`, "null", "true", "false", "{}", "[]", `[null]`, `[1,[2]]`, `[{"a":1,"b":2}]`, `[{"b":2,"a":1}]`,
 	}
-	// alike are numbers that are one for whoever reads them as a float64.
+	// alike are numbers that are equal as float64.
 	alike = map[string]string{
 		"9223372036854775808": "9223372036854775809", "9007199254740993": "9007199254740992",
 		"0.10000000000000000001": "0.10000000000000000002", "123456789012345678901234567890": "123456789012345678901234567891",
@@ -43,7 +42,7 @@ var (
 	steps = []int64{0, 1, -1, 7, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1}
 )
 
-// drawObject draws an object with objects in it.
+// drawObject draws an object with nested objects.
 func drawObject(t *rapid.T, depth int) map[string]json.RawMessage {
 	m := map[string]json.RawMessage{}
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 4, rapid.ID[string]).Draw(t, "names") {
@@ -66,7 +65,7 @@ func drawValue(t *rapid.T, depth int) json.RawMessage {
 	return json.RawMessage(rapid.SampledFrom(values).Draw(t, "value"))
 }
 
-// edit is one edit, and the version that it wants.
+// edit is one edit with its expected version.
 type edit struct {
 	op   scopestore.Op
 	want *int64
@@ -89,7 +88,7 @@ func drawEdit(t *rapid.T, state map[string]json.RawMessage) edit {
 		e.op, err = scopestore.Inc(field, by)
 	case 1:
 		doc, _ := json.Marshal(drawObject(t, 3))
-		if old, has := state[field]; has && rapid.Bool().Draw(t, "same") { // what is there already, or nearly
+		if old, has := state[field]; has && rapid.Bool().Draw(t, "same") { // the current value, or nearly
 			if other := alike[string(old)]; other != "" && rapid.Bool().Draw(t, "other") {
 				old = json.RawMessage(other)
 			}
@@ -117,13 +116,13 @@ func drawEdit(t *rapid.T, state map[string]json.RawMessage) edit {
 	return e
 }
 
-// model is a scope as Op.Apply makes it.
+// model is a scope as Op.Apply computes it.
 type model struct {
-	state   []byte // nil: there is none
+	state   []byte // nil: the scope does not exist
 	version int64
 }
 
-// run makes an edit on the model and says what the answer is.
+// run applies an edit to the model and returns the expected answer.
 func (m *model) run(e edit) string {
 	seen := int64(events.None)
 	if m.state != nil {
@@ -140,7 +139,7 @@ func (m *model) run(e edit) string {
 	return answer(scopestore.Edited{Scope: scopestore.Scope{Version: seen, State: m.state}, Changed: changed}, err)
 }
 
-// answer writes down what came of an edit, with the state in one form.
+// answer formats the result of an edit, with the state in canonical form.
 func answer(e scopestore.Edited, err error) string {
 	doc := "none"
 	if e.Version != events.None {
@@ -168,9 +167,9 @@ func engines(t *testing.T) map[string]*holdfast.Engine {
 
 var ids atomic.Int64
 
-// TestEditsAreThoseOfTheModel verifies, for random states and sequences of edits, that both
-// databases answer as Op.Apply does: the state, the version, whether anything has changed,
-// and what is refused.
+// TestEditsAreThoseOfTheModel verifies, for random states and sequences of edits, that
+// both databases return the same as Op.Apply: the state, the version, whether anything
+// changed, and the errors.
 func TestEditsAreThoseOfTheModel(t *testing.T) {
 	all := engines(t)
 	testlevel.Rapid()
@@ -199,11 +198,11 @@ func TestEditsAreThoseOfTheModel(t *testing.T) {
 	})
 }
 
-// TestEditsMadeTogetherAreThoseOfTheModel verifies, for random edits of one scope that many
-// callers make at once, so that some share a statement, that there is an order of them in
-// which each is what Op.Apply makes of the one before it: those that changed something by
-// their versions, none of which is missing or told twice, and every other on the state that
-// it was told.
+// TestEditsMadeTogetherAreThoseOfTheModel verifies, for random concurrent edits of one
+// scope, some of which share a statement, that they have an order in which each equals
+// Op.Apply on its predecessor: edits that changed something by their versions, none of
+// which is missing or returned twice, and every other edit on the state that it
+// returned.
 func TestEditsMadeTogetherAreThoseOfTheModel(t *testing.T) {
 	all := engines(t)
 	testlevel.Rapid()
@@ -225,7 +224,7 @@ func TestEditsMadeTogetherAreThoseOfTheModel(t *testing.T) {
 	})
 }
 
-// together makes edits at once, and says what is wrong with what they are told.
+// together runs edits concurrently, and returns what is wrong with their results.
 func together(hf *holdfast.Engine, id string, begin map[string]json.RawMessage, edits []edit) error {
 	ctx := context.Background()
 	states := map[int64][]byte{-1: nil} // by version
@@ -269,7 +268,8 @@ func together(hf *holdfast.Engine, id string, begin map[string]json.RawMessage, 
 	return nil
 }
 
-// TestApplyLeavesWhatItIsGiven verifies that an edit makes a new state, and what it refuses.
+// TestApplyLeavesWhatItIsGiven verifies that an edit makes a new state, and which edits
+// are refused.
 func TestApplyLeavesWhatItIsGiven(t *testing.T) {
 	state := []byte(`{"l":[1,{"a":1}],"n":1,"r":{"k":{"b":1}}}`)
 	before := string(state)
@@ -296,8 +296,8 @@ func TestApplyLeavesWhatItIsGiven(t *testing.T) {
 	})
 }
 
-// TestStatesHaveALimit verifies that a state is measured as it is kept: a number is longer
-// there than with its exponent.
+// TestStatesHaveALimit verifies that the limit applies to the stored form of a state: a
+// number is longer there than with its exponent.
 func TestStatesHaveALimit(t *testing.T) {
 	many := `{"l":[` + strings.Repeat("1e300,", 10_000) + `1]}`
 	_, whole := scopestore.State([]byte(many))

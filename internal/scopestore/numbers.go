@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// plainNumbers gives the numbers of a value their one form: PostgreSQL by itself writes 100
-// for 1e2 and takes 1.0 for the same as 1, SQLite does neither.
-func plainNumbers(v any) any {
+// canonicalNumbers makes the numbers of a value canonical. PostgreSQL writes 100 for
+// 1e2 and treats 1.0 as equal to 1 by itself; SQLite does neither.
+func canonicalNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, item := range v {
-			v[name] = plainNumbers(item)
+			v[name] = canonicalNumbers(item)
 		}
 	case []any:
 		for i, item := range v {
-			v[i] = plainNumbers(item)
+			v[i] = canonicalNumbers(item)
 		}
 	case json.Number:
-		return json.Number(plain(string(v)))
+		return json.Number(canonicalNumber(string(v)))
 	}
 	return v
 }
 
-// plain moves the point of a number by its exponent, and leaves out what is worth nothing.
-func plain(number string) string {
+// canonicalNumber removes the exponent of a number and its redundant zeros.
+func canonicalNumber(number string) string {
 	mantissa, exponent, has := strings.Cut(strings.ToLower(number), "e")
 	shift := 0
 	if has {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
-// TestPlainNumbers verifies that numbers get their one form, and that nothing else is
-// touched.
+// TestPlainNumbers verifies that numbers become canonical, and that nothing else
+// changes.
 func TestPlainNumbers(t *testing.T) {
 	for doc, want := range map[string]string{
 		`{"a":1e2}`:               `{"a":100}`,
@@ -35,8 +35,8 @@ func TestPlainNumbers(t *testing.T) {
 	}
 }
 
-// TestPlainNumbersKeepTheirValue verifies for random numbers that the value is
-// the same and that no exponent is left.
+// TestPlainNumbersKeepTheirValue verifies for random numbers that the value is the same
+// and that no exponent is left.
 func TestPlainNumbersKeepTheirValue(t *testing.T) {
 	number := rapid.StringMatching(`-?(0|[1-9][0-9]{0,8})(\.[0-9]{1,6})?([eE][+-]?[0-9]{1,2})?`)
 	testlevel.Rapid()
@@ -49,8 +49,9 @@ func TestPlainNumbersKeepTheirValue(t *testing.T) {
 	})
 }
 
-// TestNumbersThatAreTooLongAreRefused verifies that a number that would be too long as it is
-// kept is refused at every way in, with its place, and that what is taken is taken again.
+// TestNumbersThatAreTooLongAreRefused verifies that a number whose stored form is too
+// long is refused by every entry point, with its path, and that an accepted state is
+// accepted again.
 func TestNumbersThatAreTooLongAreRefused(t *testing.T) {
 	ways := map[string]func(string) error{
 		"/a":   func(n string) error { _, err := State([]byte(`{"a":` + n + `}`)); return err },
@@ -73,7 +74,8 @@ func TestNumbersThatAreTooLongAreRefused(t *testing.T) {
 	}
 }
 
-// TestWhatIsAStateIsOneAgain verifies for random numbers that a state as it is kept is one.
+// TestWhatIsAStateIsOneAgain verifies for random numbers that the stored form of a state
+// is a valid state.
 func TestWhatIsAStateIsOneAgain(t *testing.T) {
 	testlevel.Rapid()
 	rapid.Check(t, func(t *rapid.T) {

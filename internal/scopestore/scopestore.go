@@ -1,7 +1,8 @@
-// Package scopestore keeps versioned state: a JSON object under a kind and an id. It is
-// replaced only by a writer that names the version it has seen ([Put]), or edited where it
-// is ([Edit]). A write adds one to the version, and a version is never used again, not even
-// after the scope was deleted and made anew. What changes nothing writes nothing.
+// Package scopestore stores scopes: versioned JSON objects, each under a kind and an id.
+// A scope is replaced as a whole, usually with an expected version ([Put]), or edited in
+// place ([Edit]). A write adds one to the version. A version is never reused, not even
+// after the scope was deleted and created again. An edit that changes nothing writes
+// nothing.
 package scopestore
 
 import (
@@ -17,45 +18,45 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Some, for a version, is whichever there is.
+// Some as the expected version means any version of an existing scope.
 const Some = -2
 
-// Scope is a container of state at one version.
+// Scope is the state of a scope at one version.
 type Scope struct {
 	Kind, ID string
 	Version  int64
 	State    []byte // a JSON object
 }
 
-// Stream is the name of the stream that holds a scope's history.
+// Stream returns the name of a scope's history stream.
 func Stream(kind, id string) string { return "$scope/" + kind + "/" + id }
 
-// Topic is what a change of a scope wakes.
+// Topic returns the topic that a change of a scope wakes.
 func Topic(kind, id string) string { return "scope/" + kind + "/" + id }
 
-// PutArgs replaces a state: nil Want whatever its version is, [events.None] if
-// there is none.
+// PutArgs are the arguments of [Put]. ExpectVersion nil accepts any version,
+// [events.None] requires that the scope does not exist.
 type PutArgs struct {
 	Kind          string        `arg:"kind"`
 	ID            string        `arg:"scope"`
 	ExpectVersion *int64        `arg:"want"`
 	State         []byte        `arg:"state"`
-	TTL           time.Duration `arg:"ttl,null"` // when it ends, from now; 0 is never
+	TTL           time.Duration `arg:"ttl,null"` // from now; 0 means that the scope never expires
 	Meta          events.Meta
 }
 
-// EditArgs edits a state: nil Want whatever its version is, [events.None] if there is
-// none, [Some] if there is one.
+// EditArgs are the arguments of [Edit]. ExpectVersion nil accepts any version,
+// [events.None] requires that the scope does not exist, [Some] that it exists.
 type EditArgs struct {
 	Kind          string `arg:"kind"`
 	ID            string `arg:"scope"`
 	Op            Op
 	ExpectVersion *int64        `arg:"want"`
-	TTL           time.Duration `arg:"ttl,null"` // when it ends, from now; 0 is never
+	TTL           time.Duration `arg:"ttl,null"` // from now; 0 means that the scope never expires
 	Meta          events.Meta
 }
 
-// DeleteArgs deletes a scope: nil Want whatever its version is.
+// DeleteArgs are the arguments of [Delete]. ExpectVersion nil accepts any version.
 type DeleteArgs struct {
 	Kind          string `arg:"kind"`
 	ID            string `arg:"scope"`
@@ -63,9 +64,9 @@ type DeleteArgs struct {
 	Meta          events.Meta
 }
 
-// Edited is a scope behind an edit. Its version is [events.None] where there is none. Where
-// the database's answer was lost, and only the event told of it, the state is nil, and the
-// sum that of an inc.
+// Edited is a scope after an edit. Its version is [events.None] if the scope does not
+// exist. If the database's response was lost and the result was recovered from the
+// event, State is nil and Sum is the sum of an inc.
 type Edited struct {
 	Scope
 	Changed bool
@@ -79,7 +80,7 @@ type result struct {
 	scope   Scope
 }
 
-// What became of an edit.
+// Outcomes of an edit.
 const (
 	refused = iota
 	changed
@@ -113,11 +114,12 @@ func recovered(m store.CommitProof, state []byte) result {
 	return result{applied: true, code: changed, scope: Scope{Version: m.Version, State: state}}
 }
 
-// recoveredEdit knows the sum of an inc, and not the state.
+// recoveredEdit returns the result of an edit from its event, which has the sum of an
+// inc but not the state.
 func recoveredEdit(_ EditArgs, m store.CommitProof) result {
 	r := recovered(m, nil)
 	var data struct{ Value int64 }
-	if json.Unmarshal(m.Data, &data) == nil { // it is ours
+	if json.Unmarshal(m.Data, &data) == nil { // written by Holdfast
 		r.sum = data.Value
 	}
 	return r
@@ -130,8 +132,9 @@ func bindName(args *store.Args, kind, id string) {
 	args.Text("scope", id)
 }
 
-// lasts is a TTL as the databases count it: in milliseconds, one at the least; 0 is never.
-func lasts(ttl time.Duration) time.Duration {
+// ttlOrNever returns a TTL of at least one millisecond, the unit of the databases, or 0
+// for never.
+func ttlOrNever(ttl time.Duration) time.Duration {
 	if ttl <= 0 {
 		return 0
 	}
@@ -152,9 +155,9 @@ func Get(ctx context.Context, d store.Doer, kind, id string) (Scope, error) {
 	return named(r, kind, id), err
 }
 
-// Put replaces a scope's state. Where the scope is not at the expected version,
-// nothing is written, the error is [fault.Concurrency] with lastVersion (-1:
-// there is none), and the scope is returned as it was found.
+// Put replaces the state of a scope. If the scope is not at the expected version, it
+// writes nothing and returns the current scope with [fault.Concurrency], whose
+// lastVersion is the current version (-1 for a missing scope).
 func Put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
 	err := cmp.Or(CheckNames(a.Kind, a.ID), checkExpected(a.ExpectVersion, events.None), events.CheckMeta(a.Meta))
 	if err != nil {
@@ -163,7 +166,7 @@ func Put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
 	if a.State, err = State(a.State); err != nil {
 		return Scope{}, err
 	}
-	a.TTL = lasts(a.TTL)
+	a.TTL = ttlOrNever(a.TTL)
 	r, err := putVerb.Do(ctx, d, a)
 	s := named(r, a.Kind, a.ID)
 	if err == nil && !r.applied {
@@ -172,22 +175,22 @@ func Put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
 	return s, err
 }
 
-// Met says that a scope is at the version that is wanted: nil is any, [events.None] that there
-// is none, [Some] that there is one.
+// Met reports whether a scope is at the expected version: nil accepts any version,
+// [events.None] requires a missing scope, [Some] an existing one.
 func Met(want *int64, version int64) bool {
 	return want == nil || *want == version || *want == Some && version != events.None
 }
 
-// Moved is the error of a scope that is not at the expected version.
+// Moved returns the error for a scope that is not at the expected version.
 func Moved(kind, id string, want, last int64) *fault.Error {
 	if want == Some {
-		return fault.New(fault.Concurrency, "there is no %s scope %q, and there must be one", kind, id).With("lastVersion", last)
+		return fault.New(fault.Concurrency, "the %s scope %q does not exist, but it must: create it first, or drop the expected version", kind, id).With("lastVersion", last)
 	}
 	return events.Moved(kind+" scope "+id, want, last)
 }
 
-// Delete deletes a scope. A scope that is not there is [fault.NotFound], one at
-// another version [fault.Concurrency].
+// Delete deletes a scope. It returns [fault.NotFound] for a missing scope, and
+// [fault.Concurrency] for a scope at another version.
 func Delete(ctx context.Context, d store.Doer, a DeleteArgs) (Scope, error) {
 	if err := cmp.Or(CheckNames(a.Kind, a.ID), checkExpected(a.ExpectVersion, Some), events.CheckMeta(a.Meta)); err != nil {
 		return Scope{}, err
@@ -203,18 +206,18 @@ func Delete(ctx context.Context, d store.Doer, a DeleteArgs) (Scope, error) {
 	return s, Moved(a.Kind, a.ID, *a.ExpectVersion, s.Version)
 }
 
-// Edit edits a scope's state where it is, and makes what is missing. An edit that cannot be
-// made is [fault.Validation] or [fault.PayloadTooLarge], one on a scope that is not at the
-// expected version [fault.Concurrency]; both leave everything as it is, and return the scope
-// as it was found.
+// Edit edits the state of a scope in place, and creates the scope or field if it is
+// missing. It returns [fault.Validation] or [fault.PayloadTooLarge] for an edit that does
+// not fit the state, and [fault.Concurrency] for a scope that is not at the expected
+// version. In both cases it changes nothing and returns the current scope.
 func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
 	if err := cmp.Or(CheckNames(a.Kind, a.ID), checkExpected(a.ExpectVersion, Some), events.CheckMeta(a.Meta)); err != nil {
 		return Edited{}, err
 	}
-	if a.Op.many {
+	if a.Op.large {
 		return replace(ctx, d, a)
 	}
-	a.TTL = lasts(a.TTL)
+	a.TTL = ttlOrNever(a.TTL)
 	r, err := editVerb.Do(ctx, d, a)
 	e := Edited{named(r, a.Kind, a.ID), r.applied, r.sum}
 	if err != nil || r.applied {
@@ -225,14 +228,14 @@ func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
 	case moved:
 		err = Moved(a.Kind, a.ID, *a.ExpectVersion, e.Version)
 	default:
-		err = why(a.Op, e.Scope)
+		err = refusal(a.Op, e.Scope)
 	}
 	return e, err
 }
 
-// replace makes an edit here, and puts what comes of it in the place of what was read. If
-// somebody was faster it does so in a transaction, which has locked what it was refused, so
-// that nobody is faster again.
+// replace applies an edit in this process and replaces the state that it read. After a
+// concurrent write it repeats that in a transaction: the refused put has locked the
+// scope, so no other write can intervene again.
 func replace(ctx context.Context, d store.Doer, a EditArgs) (e Edited, err error) {
 	e, lost, err := replaceOnce(ctx, d, a)
 	if !lost {
@@ -269,8 +272,8 @@ func replaceOnce(ctx context.Context, d store.Doer, a EditArgs) (e Edited, lost 
 	return Edited{Scope: put, Changed: err == nil}, false, err
 }
 
-// why says why an edit was refused.
-func why(op Op, s Scope) error {
+// refusal returns the reason why an edit was refused.
+func refusal(op Op, s Scope) error {
 	state := s.State
 	if s.Version == events.None {
 		state = nil
@@ -278,7 +281,7 @@ func why(op Op, s Scope) error {
 	if _, _, err := op.Apply(state); err != nil {
 		return err
 	}
-	return tooLarge() // the databases do not count the very same bytes
+	return tooLarge() // the databases count bytes in a slightly different way
 }
 
 func named(r result, kind, id string) Scope {
@@ -286,17 +289,17 @@ func named(r result, kind, id string) Scope {
 	return r.scope
 }
 
-// CheckNames refuses what names no scope.
+// CheckNames validates the kind and the id of a scope.
 func CheckNames(kind, id string) error {
 	if strings.Contains(kind, "/") {
-		return fault.New(fault.Validation, "a scope's kind has no slash: %q", kind).With("field", "kind")
+		return fault.New(fault.Validation, "a scope kind must not contain a slash, got %q", kind).With("field", "kind")
 	}
 	return cmp.Or(strictjson.Text("kind", kind, events.MaxName), strictjson.Text("id", id, events.MaxName))
 }
 
 func checkExpected(want *int64, least int64) error {
 	if want != nil && *want < least {
-		return fault.New(fault.Validation, "the expected version is %d: it is -1 (there must be none) or a version", *want)
+		return fault.New(fault.Validation, "the expected version must be -1 (the scope must not exist) or a version, got %d", *want)
 	}
 	return nil
 }

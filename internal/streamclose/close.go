@@ -13,18 +13,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// closer closes the books of one stream once.
+// closer closes one stream once.
 type closer struct {
 	Args
 	engine Engine
 	at     store.Partition
-	holder string // of this call alone, so that it knows its own hold again
+	holder string // unique to this call, so that it recognizes its own lease
 }
 
-// Close closes the books of a stream. The same close again gives the same answer.
-// A stream that is at another version than the close covers is a
-// [fault.Concurrency]. One that a reaction still needs is a [fault.Conflict] that
-// names the reactions, and stays open; so is one that somebody else is closing.
+// Close closes a stream. Repeating the same close returns the same result. It
+// returns [fault.Concurrency] if the stream is not at the version that the close
+// covers. It returns [fault.Conflict] and leaves the stream open if a reaction
+// still needs events, which the error names, or if another close is in progress.
 func Close(ctx context.Context, e Engine, a Args) (Closed, error) {
 	if err := check(&a); err != nil {
 		return Closed{}, err
@@ -46,12 +46,12 @@ func Close(ctx context.Context, e Engine, a Args) (Closed, error) {
 	return closed, nil
 }
 
-// maxAttempts is how often a transaction is run whose outcome is unknown each time.
+// maxAttempts is the number of attempts at a transaction whose outcome stays unknown.
 const maxAttempts = 8
 
-// update runs f in a transaction. Where it is not known whether that committed,
-// it is run again: f locks the row that it has changed, so that it waits for the
-// transaction in doubt, and finds there what it did.
+// update runs f in a transaction, and again if the outcome of the commit is
+// unknown. That is safe: f locks the row that it changes, so it waits for the
+// uncertain transaction and sees its result.
 func update[T any](ctx context.Context, e Engine, f func(context.Context, *store.Tx) (T, error)) (out T, err error) {
 	for range maxAttempts {
 		err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
@@ -65,21 +65,21 @@ func update[T any](ctx context.Context, e Engine, f func(context.Context, *store
 	return out, err
 }
 
-// atOnce is the guard and the end in one transaction.
+// atOnce runs the guard and the end in one transaction.
 func (c *closer) atOnce(ctx context.Context, tx *store.Tx) (Closed, error) {
 	s, done, err := c.admit(ctx, tx)
 	if err != nil || done {
-		return c.answer(s), err
+		return c.result(s), err
 	}
 	return c.end(ctx, tx, s, nil)
 }
 
-// inSteps closes the stream around an export. Whatever fails after the guard
-// opens the stream again, a panic of the export included.
+// inSteps closes the stream around an export. Any failure after the guard, a
+// panic of the export included, reopens the stream.
 func (c *closer) inSteps(ctx context.Context) (closed Closed, err error) {
 	g, err := update(ctx, c.engine, c.guard)
 	if err != nil || g.done {
-		return c.answer(g.standing), err
+		return c.result(g.headRow), err
 	}
 	finished := false
 	defer func() {
@@ -100,20 +100,20 @@ func (c *closer) inSteps(ctx context.Context) (closed Closed, err error) {
 	return closed, err
 }
 
-// guarded is a stream in the hands of its closer, or one that needs none.
+// guarded is a stream that its closer has leased, or one that is closed already.
 type guarded struct {
-	standing
+	headRow
 	lease.Lease
 	done bool
 }
 
-// guard takes the stream, so that nothing is appended any more.
+// guard leases the stream, so that appends are refused.
 func (c *closer) guard(ctx context.Context, tx *store.Tx) (g guarded, err error) {
-	g.standing, g.done, err = c.admit(ctx, tx)
+	g.headRow, g.done, err = c.admit(ctx, tx)
 	if err != nil || g.done {
 		return g, err
 	}
-	if c.mine(g.standing) { // the answer to an earlier try was lost
+	if c.heldHere(g.headRow) { // the response to an earlier attempt was lost
 		g.Lease = lease.Lease{Epoch: g.epoch, Until: g.until}
 		return g, nil
 	}
@@ -122,7 +122,7 @@ func (c *closer) guard(ctx context.Context, tx *store.Tx) (g guarded, err error)
 	}
 	taken, err := takeVerb.DoAt(ctx, tx, c.at, takeArgs{c.Stream, c.holder, c.Lease})
 	if err == nil && len(taken) == 0 {
-		err = fault.New(fault.Internal, "a stream that is locked was taken by somebody else")
+		err = fault.New(fault.Internal, "the stream was leased by another closer although its row is locked")
 	}
 	if err != nil {
 		return g, err
@@ -131,7 +131,7 @@ func (c *closer) guard(ctx context.Context, tx *store.Tx) (g guarded, err error)
 	return g, nil
 }
 
-// export has the caller keep the events elsewhere while the hold is renewed.
+// export runs the caller's export while the lease is renewed.
 func (c *closer) export(ctx context.Context, g guarded) error {
 	k := lease.Renewer{Lease: c.Lease, Timeout: c.Timeout, Renew: func(ctx context.Context) error {
 		until, err := renewVerb.DoAt(ctx, c.engine, c.at, renewArgs{c.Stream, g.Epoch, c.Lease})
@@ -152,15 +152,15 @@ func (c *closer) export(ctx context.Context, g guarded) error {
 	return nil
 }
 
-// finish ends what was begun under an epoch.
+// finish runs the end of a close that was begun under an epoch.
 func (c *closer) finish(ctx context.Context, tx *store.Tx, epoch int64) (Closed, error) {
 	s, err := lock(ctx, tx, c.at, c.Stream)
 	if err != nil {
 		return Closed{}, err
 	}
-	if s.epoch == epoch { // the answer to an earlier try may have been lost
-		if done, err := c.already(ctx, tx, s); err != nil || done {
-			return c.answer(s), err
+	if s.epoch == epoch { // the response to an earlier attempt may have been lost
+		if done, err := c.alreadyClosed(ctx, tx, s); err != nil || done {
+			return c.result(s), err
 		}
 	}
 	if s.state != "closing" || s.epoch != epoch || !s.live {
@@ -169,8 +169,8 @@ func (c *closer) finish(ctx context.Context, tx *store.Tx, epoch int64) (Closed,
 	return c.end(ctx, tx, s, &epoch)
 }
 
-// release opens the stream again, if this closer still has it. It does so also
-// when the caller has gone.
+// release reopens the stream if this closer still holds its lease, even if the
+// caller's context has ended.
 func (c *closer) release(ctx context.Context, epoch int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Lease)
 	defer cancel()
@@ -178,13 +178,13 @@ func (c *closer) release(ctx context.Context, epoch int64) error {
 	return err
 }
 
-// admit locks the stream and says whether this closer may have it, or has no more
-// to do.
-func (c *closer) admit(ctx context.Context, tx *store.Tx) (s standing, done bool, err error) {
+// admit locks the stream and checks that this closer may take it. done is true if
+// this close is done already.
+func (c *closer) admit(ctx context.Context, tx *store.Tx) (s headRow, done bool, err error) {
 	if s, err = lock(ctx, tx, c.at, c.Stream); err != nil {
 		return s, false, err
 	}
-	if done, err = c.already(ctx, tx, s); err != nil || done || c.mine(s) {
+	if done, err = c.alreadyClosed(ctx, tx, s); err != nil || done || c.heldHere(s) {
 		return s, done, err
 	}
 	switch {
@@ -192,20 +192,20 @@ func (c *closer) admit(ctx context.Context, tx *store.Tx) (s standing, done bool
 		return s, false, fault.New(fault.Conflict, "the stream %s is closed already, by %s at version %d", c.Stream, s.closed, s.covered()).
 			With("mode", string(s.closed)).With("lastVersion", s.head)
 	case s.live:
-		return s, false, s.busy(c.Stream)
+		return s, false, s.busyError(c.Stream)
 	case c.ExpectVersion != nil && *c.ExpectVersion != s.head:
-		return s, false, c.outdated(s)
+		return s, false, c.outdatedError(s)
 	}
 	return s, false, nil
 }
 
-// mine says whether the stream is in the hands of this very closer.
-func (c *closer) mine(s standing) bool { return s.live && s.holder == c.holder }
+// heldHere reports whether this closer holds the lease of the stream.
+func (c *closer) heldHere(s headRow) bool { return s.live && s.holder == c.holder }
 
-// already says whether this close was done before: then it has the same answer. The
-// snapshot of a restart is the first event of the stream, behind the version that
-// it covers.
-func (c *closer) already(ctx context.Context, tx *store.Tx, s standing) (bool, error) {
+// alreadyClosed reports whether this close was done before; then it returns the
+// same result. The snapshot of a restart is the first event of the stream, right
+// after the version that it covers.
+func (c *closer) alreadyClosed(ctx context.Context, tx *store.Tx, s headRow) (bool, error) {
 	if s.state == "closed" {
 		return s.closed == c.Mode && (c.ExpectVersion == nil || *c.ExpectVersion == s.covered()), nil
 	}
@@ -216,21 +216,22 @@ func (c *closer) already(ctx context.Context, tx *store.Tx, s standing) (bool, e
 	return len(first) == 1 && first[0].Name == SnapshotEvent && strictjson.Equal(first[0].Data, c.Snapshot), err
 }
 
-// outdated is the refusal of a close that covers another version than the stream
-// is at.
-func (c *closer) outdated(s standing) *fault.Error {
+// outdatedError returns the error of a close that covers another version than the
+// stream's.
+func (c *closer) outdatedError(s headRow) *fault.Error {
 	todo := "read it to its end"
 	if c.Mode == Restart {
-		todo += ", make the snapshot anew"
+		todo += ", make a new snapshot"
 	}
-	return fault.New(fault.Concurrency, "the stream %s is at version %d, and this close covers version %d: %s and close it at the last version read", c.Stream, s.head, *c.ExpectVersion, todo).
+	return fault.New(fault.Concurrency, "the stream %s is at version %d, but this close covers version %d: %s and close it at the last version read", c.Stream, s.head, *c.ExpectVersion, todo).
 		With("expectedVersion", *c.ExpectVersion).With("lastVersion", s.head)
 }
 
-// end closes the stream, or starts it again, where no reaction needs it any more.
-// Where the registry changes after the reactions were looked at, the event is
-// marked for reactions that were not: then all of it is done again.
-func (c *closer) end(ctx context.Context, tx *store.Tx, s standing, epoch *int64) (Closed, error) {
+// end closes or restarts the stream if no reaction needs it any more. If the
+// registry changes after the reactions were checked, the event that it writes may
+// have a due notice for a reaction that was not checked; then the transaction is
+// retried.
+func (c *closer) end(ctx context.Context, tx *store.Tx, s headRow, epoch *int64) (Closed, error) {
 	revision, err := ready(ctx, tx, c.at, c.Stream, math.MaxInt64)
 	if err != nil {
 		return Closed{}, err
@@ -240,13 +241,13 @@ func (c *closer) end(ctx context.Context, tx *store.Tx, s standing, epoch *int64
 	}
 	g, err := tx.Registry(ctx, c.at, false)
 	if err == nil && g.Revision != revision {
-		err = fault.New(fault.Unavailable, "a reaction was registered meanwhile").Repeatable()
+		err = fault.New(fault.Unavailable, "a reaction was registered concurrently: try again").Repeatable()
 	}
-	return c.answer(s), err
+	return c.result(s), err
 }
 
-// write makes the stream what it will be.
-func (c *closer) write(ctx context.Context, tx *store.Tx, s standing, epoch *int64) (standing, error) {
+// write archives the stream, or replaces its events.
+func (c *closer) write(ctx context.Context, tx *store.Tx, s headRow, epoch *int64) (headRow, error) {
 	a := endArgs{c.Stream, epoch}
 	var applied bool
 	if c.Mode == Archive {
@@ -266,15 +267,15 @@ func (c *closer) write(ctx context.Context, tx *store.Tx, s standing, epoch *int
 		}
 		applied, s.first, s.head = r.applied, r.head, r.head
 	}
-	if !applied { // the hold has run out since the row was locked
+	if !applied { // the lease expired after the row was locked
 		return s, lease.Lost("the stream "+c.Stream, s.epoch)
 	}
 	return s, nil
 }
 
-// answer tells what the close left. What was appended behind a snapshot since is
+// result returns the result of the close. Events appended after a snapshot are
 // not part of it.
-func (c *closer) answer(s standing) Closed {
+func (c *closer) result(s headRow) Closed {
 	if c.Mode == Restart {
 		s.head = s.first
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// TestModes verifies what each way of closing leaves, that a repeated request has
-// the same answer and changes nothing, and that another way, or one that covers
-// another version, is refused.
+// TestModes verifies the result of each mode, that a repeated request returns the same
+// result and changes nothing, and that another mode or another covered version is
+// refused.
 func TestModes(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, c := range []struct {
@@ -75,15 +75,15 @@ func TestModes(t *testing.T) {
 	})
 }
 
-// TestRestartGoesOn verifies that a restarted stream takes events behind its
-// snapshot, at the versions that follow, and can be restarted again; and that a
-// snapshot that covers another version is refused, which says what to do.
+// TestRestartGoesOn verifies that a restarted stream takes events after its snapshot, at
+// the following versions, and can be restarted again; and that a snapshot that covers
+// another version is refused with an error that says what to do.
 func TestRestartGoesOn(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 3)
 		for _, version := range []int64{1, 3, math.MaxInt64} {
 			_, err := restart(hf, "s", version, `{}`)
-			refused(t, err, fault.Concurrency, "at version 2", fmt.Sprint("covers version ", version), "make the snapshot anew")
+			refused(t, err, fault.Concurrency, "at version 2", fmt.Sprint("covers version ", version), "make a new snapshot")
 			if field(err, "expectedVersion") != version || field(err, "lastVersion") != int64(2) {
 				t.Errorf("got %v", err)
 			}
@@ -105,16 +105,16 @@ func TestRestartGoesOn(t *testing.T) {
 		if all, err := stream.Read(ctx, hf, "s", 0, 0); err != nil || len(all) != 1 || string(all[0].Data) != `{"sum": 2}` {
 			t.Errorf("%+v, %v", all, err)
 		}
-		if got, err := restart(hf, "s", 5, `{"sum": 2}`); err != nil || got.Last != 6 { // another close, though it says the same
+		if got, err := restart(hf, "s", 5, `{"sum": 2}`); err != nil || got.Last != 6 { // another close, although its snapshot is the same
 			t.Errorf("%+v, %v", got, err)
 		}
 	})
 }
 
-// TestARestartIsRepeated verifies that a restart that is repeated has the same
-// answer and removes nothing that was appended since, also while a reaction needs
-// it or another closes the stream; that one with another snapshot is refused; and
-// that it is refused, and removes nothing, once the stream was restarted again,
+// TestARestartIsRepeated verifies that a repeated restart returns the same result and
+// removes no event appended since, even while a reaction needs the stream or another
+// caller closes it; that a restart with another snapshot is refused; and that the
+// repeated restart is refused, and removes nothing, once the stream was restarted again,
 // truncated or closed.
 func TestARestartIsRepeated(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
@@ -179,8 +179,7 @@ func TestARestartIsRepeated(t *testing.T) {
 	})
 }
 
-// TestBadRequests verifies what is refused at the door, and that it changes
-// nothing.
+// TestBadRequests verifies that invalid arguments are refused and change nothing.
 func TestBadRequests(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 1)
@@ -211,8 +210,8 @@ func TestBadRequests(t *testing.T) {
 	})
 }
 
-// TestFailedExport verifies that an export that fails, panics or outlives its
-// caller leaves the stream open, and everything in it.
+// TestFailedExport verifies that an export which fails, panics or outlives its caller
+// leaves the stream open with all its events.
 func TestFailedExport(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 2)
@@ -244,10 +243,9 @@ func TestFailedExport(t *testing.T) {
 	})
 }
 
-// TestDeadCloser verifies that while a closer lives the stream takes nothing and
-// no other closer, who is told by whom it is held; and that after its hold has
-// run out the stream is opened by an append, another closer or a sweep, and the
-// late closer can write nothing.
+// TestDeadCloser verifies that a stream under a lease refuses appends and other closers,
+// and that the error names the holder; and that after the lease has expired an append,
+// another closer or a sweep reopens the stream, and the late closer can write nothing.
 func TestDeadCloser(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for name, c := range map[string]struct {
@@ -266,7 +264,7 @@ func TestDeadCloser(t *testing.T) {
 				}
 			}, "2:$snapshot"},
 			"sweep": {func(t *testing.T, name string) {
-				if n, err := streamclose.SweepAll(ctx, engine.Of(hf)); n == 0 || err != nil { // those that nobody revived, too
+				if n, err := streamclose.SweepAll(ctx, engine.Of(hf)); n == 0 || err != nil { // including those that were not reopened
 					t.Errorf("opened %d, %v", n, err)
 				}
 				if n, err := streamclose.SweepAll(ctx, engine.Of(hf)); n != 0 || err != nil {
@@ -301,14 +299,14 @@ func TestDeadCloser(t *testing.T) {
 				reads(t, hf, name, c.reads)
 			}
 		}
-		if _, err := streamclose.SweepAll(ctx, engine.Of(hf)); err != nil { // what nobody revived
+		if _, err := streamclose.SweepAll(ctx, engine.Of(hf)); err != nil { // those that were not reopened
 			t.Error(err)
 		}
 	})
 }
 
-// TestLateCloserMeetsANewHold verifies that a closer whose hold ran out, and whose
-// stream another closer has now, can neither end nor free it.
+// TestLateCloserMeetsANewHold verifies that a closer whose lease expired, and whose
+// stream another closer has leased, can neither end nor release it.
 func TestLateCloserMeetsANewHold(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 1)
@@ -342,7 +340,7 @@ func TestLateCloserMeetsANewHold(t *testing.T) {
 	})
 }
 
-// TestLongExport verifies that the hold of an export is renewed.
+// TestLongExport verifies that the lease of an export is renewed.
 func TestLongExport(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 1)
@@ -372,13 +370,13 @@ func TestLongExport(t *testing.T) {
 	})
 }
 
-// TestReactionsKeepTheBooksOpen verifies that a stream that a reaction still needs
-// is not closed nor cut, in one step or in several, that the refusal says who
-// needs it and why, and that it stays open; and that it can be closed when the
-// reaction has caught up.
+// TestReactionsKeepTheBooksOpen verifies that a stream that a reaction still needs is
+// neither closed nor truncated, in one step or in several, that the error names the
+// reaction and the reason, that the stream stays open, and that it can be closed once
+// the reaction has caught up.
 func TestReactionsKeepTheBooksOpen(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		add(t, hf, "warm", 1) // the engine knows a registry without reactions by now
+		add(t, hf, "warm", 1) // the engine has cached a registry without reactions
 		register(t, hf, "mailer", `["a"]`, "", "live")
 		register(t, hf, "other", `["*"]`, "^x", "live")
 		register(t, hf, "late", `["*"]`, "^r", "waiting")
@@ -394,7 +392,7 @@ func TestReactionsKeepTheBooksOpen(t *testing.T) {
 			{"s-marked", "mailer (lagging)", math.MinInt, 0, ""},
 		} {
 			add(t, hf, c.name, 3)
-			if c.watermark != math.MinInt { // else as the appends marked it
+			if c.watermark != math.MinInt { // otherwise as the appends left it
 				follow(t, hf, "mailer", c.name, c.watermark, c.due, c.more)
 			}
 			for _, export := range []func(context.Context, int64, int64) error{nil,
@@ -422,8 +420,8 @@ func TestReactionsKeepTheBooksOpen(t *testing.T) {
 	})
 }
 
-// TestReactionComesDuringTheExport verifies that a reaction that is registered, or
-// reset, while the events are exported keeps them.
+// TestReactionComesDuringTheExport verifies that a reaction which is registered or reset
+// during the export keeps the events.
 func TestReactionComesDuringTheExport(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		register(t, hf, "mailer", `["a"]`, "", "live")
@@ -444,8 +442,8 @@ func TestReactionComesDuringTheExport(t *testing.T) {
 	})
 }
 
-// TestReactionsLearnOfTheEnd verifies that the event that a close leaves is marked
-// for the reactions that want it, and for no others.
+// TestReactionsLearnOfTheEnd verifies that the event which a close writes is due for the
+// reactions that select it, and for no others.
 func TestReactionsLearnOfTheEnd(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 1)

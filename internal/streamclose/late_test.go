@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/streamclose"
 )
 
-// TestNoSnapshotComesAfterATombstone verifies that a snapshot is not kept that was made of a stream before it was
-// closed for good, and comes when all that was in it has been deleted: nobody would delete it any more.
+// TestNoSnapshotComesAfterATombstone verifies that a snapshot made before a tombstone is
+// not stored after the events have been deleted: it would never be deleted.
 func TestNoSnapshotComesAfterATombstone(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "gone", 3)
@@ -32,7 +32,7 @@ func TestNoSnapshotComesAfterATombstone(t *testing.T) {
 			t.Errorf("a tombstone has the snapshot %+v (%v)", s, err)
 		}
 		add(t, hf, "goes on", 3)
-		for _, v := range []int64{0, 2} { // a stream that is open has snapshots
+		for _, v := range []int64{0, 2} { // an open stream has snapshots
 			if kept, err := snapshots.Put(ctx, engine.Of(hf), snapshots.Snapshot{Stream: "goes on", Kind: "k", Version: v, Data: []byte(`1`)}); err != nil || !kept {
 				t.Errorf("not kept at %d: %v", v, err)
 			}

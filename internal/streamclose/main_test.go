@@ -26,11 +26,11 @@ var ctx = context.Background()
 
 func onSQLite(t *testing.T) bool { return strings.HasSuffix(t.Name(), "/sqlite") }
 
-// times are columns that SQLite keeps as numbers.
+// times are columns that SQLite stores as numbers.
 var times = regexp.MustCompile(`\bNOW\b`)
 
-// exec runs a statement on our tables, written as SQLite's, and returns how many
-// rows it touched.
+// exec runs a statement in SQLite's dialect on Holdfast's tables, and returns the number
+// of affected rows.
 func exec(t *testing.T, hf *holdfast.Engine, query string) (n int64) {
 	t.Helper()
 	now := "now()"
@@ -66,7 +66,7 @@ func rows(t *testing.T, hf *holdfast.Engine, table, name string) int64 {
 	return n
 }
 
-// register plants a reaction, as registering one does.
+// register inserts a reaction, as a registration does.
 func register(t *testing.T, hf *holdfast.Engine, name, events, streams, state string) {
 	t.Helper()
 	exec(t, hf, fmt.Sprintf(`INSERT INTO holdfast_reaction
@@ -76,7 +76,7 @@ func register(t *testing.T, hf *holdfast.Engine, name, events, streams, state st
 		ON CONFLICT (shard, workspace) DO UPDATE SET revision = holdfast_registry.revision + 1`)
 }
 
-// follow plants where a reaction stands on a stream; more are columns with their
+// follow inserts the position of a reaction on a stream; more are columns with their
 // values.
 func follow(t *testing.T, hf *holdfast.Engine, reaction, name string, watermark, due int, more string) {
 	t.Helper()
@@ -102,7 +102,7 @@ func add(t *testing.T, d holdfast.Doer, name string, n int) {
 	}
 }
 
-// refused fails a test unless an error has a code and tells of something.
+// refused fails a test unless an error has the code and contains the texts.
 func refused(t *testing.T, err error, code fault.Code, tells ...string) {
 	t.Helper()
 	if fault.CodeOf(err) != code {
@@ -123,7 +123,7 @@ func field(err error, name string) any {
 	return nil
 }
 
-// versions are those of the events that can be read, with their names.
+// versions returns the versions of the readable events, with their names.
 func versions(t *testing.T, hf *holdfast.Engine, name string) string {
 	t.Helper()
 	all, err := stream.Read(ctx, hf, name, 0, 0)
@@ -137,7 +137,7 @@ func versions(t *testing.T, hf *holdfast.Engine, name string) string {
 	return strings.Join(texts, " ")
 }
 
-// reads fails a test unless a stream has just these events.
+// reads fails a test unless a stream has exactly these events.
 func reads(t *testing.T, hf *holdfast.Engine, name, want string) {
 	t.Helper()
 	if got := versions(t, hf, name); got != want {
@@ -145,7 +145,7 @@ func reads(t *testing.T, hf *holdfast.Engine, name, want string) {
 	}
 }
 
-// closeAt closes a stream; a restart covers what there is.
+// closeAt closes a stream; a restart covers the current version.
 func closeAt(hf *holdfast.Engine, name string, mode streamclose.Mode, export func(context.Context, int64, int64) error) (streamclose.Closed, error) {
 	a := streamclose.Args{Stream: name, Mode: mode, Export: export}
 	if mode == streamclose.Restart {
@@ -158,7 +158,7 @@ func closeAt(hf *holdfast.Engine, name string, mode streamclose.Mode, export fun
 	return streamclose.Close(ctx, engine.Of(hf), a)
 }
 
-// restart has a stream begin anew from a snapshot that covers a version.
+// restart restarts a stream from a snapshot that covers a version.
 func restart(hf *holdfast.Engine, name string, version int64, snapshot string) (streamclose.Closed, error) {
 	return streamclose.Close(ctx, engine.Of(hf), streamclose.Args{Stream: name, Mode: streamclose.Restart, ExpectVersion: &version, Snapshot: []byte(snapshot)})
 }

@@ -19,10 +19,10 @@ import (
 
 var modes = []streamclose.Mode{streamclose.Archive, streamclose.Tombstone, streamclose.Restart}
 
-// TestCloseRacesAppends verifies, in many rounds, that every append that was
-// acknowledged lies before the close, where the export sees it, or after a
-// restart, where the stream has it; that every other one was refused because the
-// stream is closed; and that versions go on without a gap.
+// TestCloseRacesAppends verifies in many rounds that every acknowledged append lies
+// before the close, where the export sees it, or after a restart, where the stream has
+// it; that every other append was refused because the stream is closed; and that
+// versions have no gap.
 func TestCloseRacesAppends(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		rounds := testlevel.Pick(50, 500, 5000)
@@ -47,7 +47,7 @@ type round struct {
 	stream  string
 	mode    streamclose.Mode
 	exports bool
-	after   int           // the close begins when so many appends are acknowledged
+	after   int           // the close begins after so many acknowledged appends
 	closing chan struct{} // closed when it may begin
 
 	closed streamclose.Closed
@@ -68,7 +68,7 @@ func (r *round) run(t *testing.T) {
 				<-r.closing
 			}
 			for r.closed, err = closeAt(r.hf, r.stream, r.mode, r.export()); r.mode == streamclose.Restart && fault.CodeOf(err) == fault.Concurrency; {
-				r.closed, err = closeAt(r.hf, r.stream, r.mode, r.export()) // somebody appended behind what was read
+				r.closed, err = closeAt(r.hf, r.stream, r.mode, r.export()) // another append came after the read
 			}
 			return err
 		}
@@ -123,7 +123,7 @@ func (r *round) judge(t *testing.T) {
 	if r.mode == streamclose.Archive {
 		end++
 	}
-	var want []int64 // what was appended before the close
+	var want []int64 // versions appended before the close
 	for v := range end {
 		want = append(want, v)
 	}
@@ -155,9 +155,8 @@ func (r *round) judge(t *testing.T) {
 	}
 }
 
-// TestOneCloserWins verifies that of many who close a stream at once, in all
-// ways, one exports and closes it, and that the others are refused, or get the
-// answer of the one that won.
+// TestOneCloserWins verifies that of many concurrent closes in all modes one exports and
+// closes the stream, and that the others are refused or return the result of the winner.
 func TestOneCloserWins(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for i := range 20 {
@@ -183,8 +182,8 @@ func TestOneCloserWins(t *testing.T) {
 	})
 }
 
-// TestOneRestartWins verifies that of many who restart a stream at once, all who
-// cover its version with the winner's snapshot get its answer, that all others are
+// TestOneRestartWins verifies that of many concurrent restarts all that cover the
+// stream's version with the winner's snapshot return its result, that all others are
 // refused, and that the stream is restarted once.
 func TestOneRestartWins(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
@@ -219,10 +218,9 @@ func TestOneRestartWins(t *testing.T) {
 	})
 }
 
-// TestWhatWaitsForARestart verifies, on PostgreSQL, that an append that waits
-// behind a restart comes behind its snapshot, that a restart that waits behind an
-// append is refused, and that one that waits behind its twin and an append has the
-// same answer.
+// TestWhatWaitsForARestart verifies on PostgreSQL that an append which waits for a
+// restart follows its snapshot, that a restart which waits for an append is refused, and
+// that a restart which waits for the same restart and an append returns the same result.
 func TestWhatWaitsForARestart(t *testing.T) {
 	t.Parallel()
 	url := holdfasttest.PostgreSQL(t)

@@ -1,88 +1,89 @@
-// Package streamclose closes the books of a stream: it ends the stream and keeps its
-// events, or removes them, or goes on from a snapshot, and loses nothing that
-// was acknowledged or that a reaction still needs.
+// Package streamclose closes and truncates streams. A close ends the stream and
+// keeps its events (archive), ends it and removes them (tombstone), or continues
+// it from a snapshot (restart). It never loses an acknowledged event that it does
+// not cover, nor an event that a reaction still needs.
 //
 // # The protocol
 //
-// The head row of the stream, which judges every append, also says whether its
-// books are being closed.
+// The head row of the stream, which every append checks, also records a close in
+// progress.
 //
-//  1. The guard. In one transaction the row is locked, the reactions are looked
-//     at and, where none needs anything of the stream any more, the stream is
-//     held: its state is closing, its closer has an epoch and a time. From that
-//     commit on an append is refused, and whatever was acknowledged before it is
-//     in the stream.
-//  2. The export, if one was asked for. It reads a stream that stands still,
-//     while the hold is renewed.
-//  3. The end. In one transaction, under that epoch and before that time, the
-//     reactions are looked at again and the stream is closed, or goes on from
-//     its snapshot.
+//  1. The guard. One transaction locks the row, checks the reactions and, if none
+//     of them needs the stream any more, takes a lease: the state is closing, and
+//     the closer has an epoch and an expiry. From that commit on every append is
+//     refused; every event acknowledged before is in the stream.
+//  2. The export, if requested. It reads a stream that does not change, while the
+//     lease is renewed.
+//  3. The end. One transaction, under that epoch and before the lease expires,
+//     checks the reactions again and closes the stream, or restarts it from its
+//     snapshot.
 //
-// Where there is nothing to export, the guard and the end are one transaction. A
-// closer that fails opens the stream again. One that dies leaves a hold that runs
-// out: the next append, another closer or a sweep opens the stream, and by its
-// epoch and time the dead one can write nothing more.
+// Without an export, the guard and the end are one transaction. A closer that
+// fails reopens the stream. A closer that crashes leaves a lease that expires: the
+// next append, another closer or a sweep reopens the stream. Epoch and expiry keep
+// the crashed closer from writing anything later.
 //
-// # What a close covers
+// # The version that a close covers
 //
-// A close may name the version that it covers: that of the last event its caller
-// has read. A stream that is at another version is refused and stays as it is. A
-// restart must name it: what was appended after its snapshot was made would be
-// removed, and is in no snapshot. An archive keeps every event, and a tombstone is
-// asked to remove whatever there is, so that they may leave it out.
+// A close may name the version that it covers: the last event that its caller has
+// read. If the stream is at another version, the close is refused and the stream
+// does not change. A restart must name the version: events appended after its
+// snapshot was made would be removed without being in any snapshot. An archive
+// keeps every event and a tombstone removes every event, so they may omit the
+// version.
 //
-// # A close that is repeated
+// # Repeating a close
 //
-// A close whose answer was lost, or whose caller died, is repeated: that changes
-// nothing and has the same answer. A closed stream shows its mode and the version
-// that was covered. A restart at version n leaves its snapshot at n+1, as the first
-// event of the stream: while it is there, with the same data, a restart at n is the
-// same close, whatever was appended since. Once a later restart or a truncate has
-// removed it, n is below the head, and the repeated close is refused as every
-// outdated one is. So there is nothing else to store.
+// A close whose response was lost, or whose caller crashed, can be repeated: that
+// changes nothing and returns the same result. A closed stream records its mode
+// and the covered version. A restart at version n leaves its snapshot at n+1, as
+// the first event of the stream. While that event exists with the same data, a
+// restart at n is the same close, whatever was appended since. Once a later
+// restart or a truncate has removed it, n is below the head, and the repeated close
+// is refused like every outdated close. Nothing else has to be stored.
 //
-// The row of the stream orders everything, and it is locked before anything is
-// decided:
+// The row of the stream orders all of this. It is locked before any decision:
 //
-//   - An append that commits before the lock: the head is beyond n, refused.
-//   - An append that waits for the lock: it comes behind the snapshot, at n+2.
-//   - Two restarts at n, at once: the second waits, and finds the snapshot of the
-//     first. With the same data it has the same answer, otherwise it is refused.
-//   - A crash, or a lost answer, before the commit: nothing has happened. After it:
-//     the repeated close finds the snapshot.
-//   - A crash between the guard and the end: the stream stays held for the time of
-//     the hold, and a repeated close is told so. Then it closes the stream if it is
-//     still at n, and is refused if an append was first.
+//   - An append that commits before the lock: the head is beyond n, and the close
+//     is refused.
+//   - An append that waits for the lock: it follows the snapshot, at n+2.
+//   - Two concurrent restarts at n: the second one waits and finds the snapshot of
+//     the first. With the same data it returns the same result; otherwise it is
+//     refused.
+//   - A crash or a lost response before the commit: nothing has happened. After the
+//     commit: the repeated close finds the snapshot.
+//   - A crash between the guard and the end: the stream stays leased until the lease
+//     expires, and a repeated close is refused until then. After that it closes the
+//     stream if the stream is still at n, and is refused if an append came first.
 //
-// # Why the reactions can be looked at without locking them
+// # Reading the reactions without locks
 //
-// Where a reaction stands on a stream is in its own row, which those who work
-// for it lock, and not the stream's. The statement that looks at these rows
-// begins after the stream's row was locked, and what it may miss is only what is
-// committed after it began:
+// The position of a reaction on a stream is a row of its own. Its workers lock
+// that row and not the stream's. The statement that reads the positions begins
+// after the stream's row was locked, so it can miss only commits after its start:
 //
-//   - A mark of an append is not among that, for the append locks the stream.
-//   - Somebody takes only what is lagging, and lagging is refused as held is. An
-//     ack, a failure and a repair of what is blocked change only what was refused.
-//     A mark that is being gathered moves in one transaction, and one statement
-//     sees it in one of the two places.
-//   - A reset, and the registration of a reaction, come after the close then: a
-//     reset starts at the first event kept, and a reaction that is registered
-//     waits for the transactions under way, this one included, before it looks
-//     for what there is.
+//   - A due notice of an append is never missed, because the append locks the
+//     stream.
+//   - A take needs a lagging position, and a lagging position is refused like a
+//     leased one. An ack, a failure and a repair of a blocked position change only
+//     positions that are refused. The collection of a due notice is one
+//     transaction, so one statement sees the notice in one of its two places.
+//   - A reset or a registration that is missed comes after the close: a reset
+//     starts at the first remaining event, and a registration waits for the
+//     transactions in flight, this one included, before its second scan.
 //
-// Rejected: locking the rows of the reactions too. A body that appends to the
-// stream in the transaction of its ack locks the two in the other order.
+// Rejected: locking the positions too. A body that appends to the stream in the
+// transaction of its ack locks the two rows in the opposite order.
 //
-// Rejected: a guard event on the stream. Whoever appends would have to look for
-// it, and a closer that died would leave it there.
+// Rejected: a guard event on the stream. Every append would have to look for it,
+// and a crashed closer would leave it behind.
 //
 // # Removal
 //
-// Events go by one number: what is below the first version of the stream is not
-// there any more for anybody. The rows are deleted later, page by page, by
-// [Prune]. Those of a young event are kept for a while, because an append whose
-// answer was lost is asked for by its events.
+// The first version of the stream decides which events exist: an event below it is
+// invisible to every reader. [Prune] deletes the rows later, page by page. It keeps
+// the rows of recent events for a while, because an append whose response was lost
+// is resolved by its events.
 package streamclose
 
 import (
@@ -97,69 +98,68 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Mode is what becomes of a stream.
+// Mode is the way in which a stream is closed.
 type Mode string
 
-// The ways to close a stream.
+// Modes of a close.
 const (
-	Archive   Mode = "archive"   // takes no more events, and keeps those it has
-	Tombstone Mode = "tombstone" // takes no more events, and keeps none but a last one that says so
-	Restart   Mode = "restart"   // goes on, with a snapshot in the place of its events
+	Archive   Mode = "archive"   // refuse further events, keep the existing ones
+	Tombstone Mode = "tombstone" // refuse further events, replace the existing ones by a tombstone
+	Restart   Mode = "restart"   // replace the existing events by a snapshot and continue
 )
 
-// Names of the events that are written when a stream is closed.
+// Names of the events that a close writes.
 const (
 	TombstoneEvent = "$tombstone"
 	SnapshotEvent  = "$snapshot"
 )
 
-// Engine is what the books are closed on: it runs verbs, and transactions.
+// Engine runs verbs and transactions.
 type Engine interface {
 	store.Doer
 	Update(context.Context, func(context.Context, *store.Tx) error) error
 }
 
-// Args says which stream to close, and how.
+// Args are the arguments of [Close].
 type Args struct {
 	Stream string
 	Mode   Mode
-	// ExpectVersion is the version that the close covers, which the stream must be at.
-	// A restart needs one; otherwise nil takes any.
+	// ExpectVersion is the version that the close covers; the stream must be at it.
+	// A restart needs one; for the other modes nil accepts any version.
 	ExpectVersion *int64
 	// Snapshot is the data of the one event that a restart leaves.
 	Snapshot []byte
-	// Export, if set, is called while the stream stands still, before
-	// anything is removed: its events are those from first to last.
+	// Export, if set, is called before any event is removed, while the stream
+	// cannot change. The stream has the events from first to last.
 	Export func(ctx context.Context, first, last int64) error
-	// Lease is how long the hold lasts without a renewal, [lease.DefaultDuration] if not
-	// set, and Timeout how long it is renewed, [lease.Timeout] if not set.
+	// Lease is the lease duration, by default [lease.DefaultDuration]. Timeout is
+	// how long the lease is renewed, by default [lease.Timeout].
 	Lease, Timeout time.Duration
 }
 
-// Closed is a stream whose books were closed: it has the events from First to
-// Last.
+// Closed is the result of a close: the stream has the events from First to Last.
 type Closed struct {
 	Stream      string
 	Mode        Mode
 	First, Last int64
 }
 
-// Behind is a reaction that still needs something of a stream.
+// Behind is a reaction that still needs events of a stream.
 type Behind struct {
 	Reaction string `json:"reaction"`
 	// Why is lagging, held, blocked or registering.
 	Why string `json:"why"`
 }
 
-// standing is the head row of a stream.
-type standing struct {
+// headRow is the head row of a stream.
+type headRow struct {
 	first, head int64
 	state       string
-	closed      Mode // how it was closed
+	closed      Mode // the mode of a closed stream
 	holder      string
 	epoch       int64
 	until       time.Time
-	live        bool // its closer's hold has not run out
+	live        bool // its closer's lease has not expired
 }
 
 type behindArgs struct {
@@ -187,7 +187,7 @@ type renewArgs struct {
 
 type endArgs struct {
 	stream string `arg:"stream"`
-	epoch  *int64 `arg:"epoch"` // nil: as it is open
+	epoch  *int64 `arg:"epoch"` // nil: the stream is open
 }
 
 type replaceArgs struct {
@@ -208,11 +208,11 @@ type replaced struct {
 	head    int64
 }
 
-// Those that run in a transaction, or again, or run out, carry no id: only the
-// one that writes an event can be asked for.
+// Only the verb that writes an event carries an id, so only its outcome can be
+// looked up. The others run in a transaction, are repeatable, or expire.
 var (
 	lockVerb = store.NewVerb(store.Decl{Name: "books.lock", Lane: store.Work}, nil, bindText,
-		store.Each(func(s *standing) []any {
+		store.Each(func(s *headRow) []any {
 			return []any{&s.first, &s.head, &s.state, &s.closed, &s.holder, &s.epoch, &s.until, &s.live}
 		}))
 	behindVerb = store.VerbOf[behindArgs](store.Decl{Name: "books.behind", Lane: store.Read}, nil,
@@ -240,7 +240,7 @@ var (
 
 func bindText(s string, args *store.Args) { args.Text("stream", s) }
 
-// check refuses what cannot be closed as it is asked for.
+// check validates the arguments and sets the default lease.
 func check(a *Args) error {
 	if err := checkStream(a.Stream); err != nil {
 		return err
@@ -250,18 +250,18 @@ func check(a *Args) error {
 	}
 	switch {
 	case a.Mode != Archive && a.Mode != Tombstone && a.Mode != Restart:
-		return fault.New(fault.Validation, "a stream is closed by archive, tombstone or restart, not by %q", a.Mode)
+		return fault.New(fault.Validation, "mode must be archive, tombstone or restart, got %q", a.Mode)
 	case a.Mode == Restart && a.Snapshot == nil:
-		return fault.New(fault.Validation, "a restart needs the snapshot that the stream goes on from")
+		return fault.New(fault.Validation, "a restart needs a snapshot")
 	case a.Mode == Restart && a.ExpectVersion == nil:
-		return fault.New(fault.Validation, "a restart needs the version that its snapshot covers: expect the version of the last event that was read to make it").
+		return fault.New(fault.Validation, "a restart needs the version that its snapshot covers: set it to the version of the last event in the snapshot").
 			With("pointer", "/expectedVersion")
 	case a.ExpectVersion != nil && *a.ExpectVersion < 0:
-		return fault.New(fault.Validation, "a close covers a version from 0 on, not %d", *a.ExpectVersion).With("pointer", "/expectedVersion")
+		return fault.New(fault.Validation, "the version that a close covers must be at least 0, got %d", *a.ExpectVersion).With("pointer", "/expectedVersion")
 	case a.Mode != Restart && a.Snapshot != nil:
-		return fault.New(fault.Validation, "only a restart takes a snapshot, not a close by %s", a.Mode)
+		return fault.New(fault.Validation, "only a restart takes a snapshot: remove it, or use mode restart instead of %s", a.Mode)
 	case a.Lease < time.Millisecond || a.Lease > 24*time.Hour:
-		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", a.Lease)
+		return fault.New(fault.Validation, "lease must be between 1ms and 24h, got %s", a.Lease)
 	case a.Snapshot != nil:
 		return strictjson.Check(a.Snapshot)
 	}
@@ -273,7 +273,7 @@ func checkStream(name string) error {
 		return err
 	}
 	if strings.HasPrefix(name, "$") {
-		return fault.New(fault.Forbidden, "the stream %q is Holdfast's own history: its books are not closed", name)
+		return fault.New(fault.Forbidden, "the stream %q is a history of Holdfast: only user streams can be closed or truncated", name)
 	}
 	return nil
 }

@@ -9,16 +9,15 @@ import (
 )
 
 const (
-	// sweepLimit is how many streams one sweep of a shard looks at, at the
-	// most.
+	// sweepLimit is the maximum number of streams per sweep of a shard.
 	sweepLimit = 500
-	// sweepRows is how many events one sweep of a shard deletes, at the most.
+	// sweepRows is the maximum number of events that one sweep of a shard deletes.
 	sweepRows = 20_000
-	// page is how many events one statement deletes.
+	// page is the number of events that one statement deletes.
 	page = 1000
-	// Grace is how long the rows of a dropped event are kept after it was
-	// written: longer than it can take until somebody whose append was not
-	// answered asks for it.
+	// Grace is the minimum age of a dropped event before its row is deleted. It
+	// exceeds the time in which an append with a lost response may look for its
+	// events.
 	Grace = 10 * time.Minute
 )
 
@@ -32,8 +31,7 @@ type leftArgs struct {
 	limit int           `arg:"limit"`
 }
 
-// leftover is what is to be deleted of a stream: versions from one to before
-// another.
+// leftover is a range of versions to delete: from is included, to is not.
 type leftover struct {
 	workspace string
 	stream    string `arg:"stream"`
@@ -52,8 +50,8 @@ var (
 	dropSnapshotsVerb = store.NewVerb(store.Decl{Name: "books.dropsnapshots", Lane: store.Work}, nil, bindText, store.ScanValues[int64])
 )
 
-// SweepAll opens the streams whose closer died, and deletes what was dropped, on
-// every shard that is in use. It returns how many it opened.
+// SweepAll runs [Sweep] and [Prune] on every shard in use, and returns the number
+// of reopened streams.
 func SweepAll(ctx context.Context, d store.Doer) (opened int, err error) {
 	shards, err := store.Shards(ctx, d)
 	return store.OnShards(shards, err, func(at store.Partition) (int, error) {
@@ -63,9 +61,9 @@ func SweepAll(ctx context.Context, d store.Doer) (opened int, err error) {
 	})
 }
 
-// Sweep opens the streams on a shard whose closer's hold has run out, and returns
-// how many. It may run on every node at once: what another has opened, or an
-// append, is left alone.
+// Sweep reopens the streams of a shard whose closer's lease has expired, and
+// returns their number. It may run on every node at once: a stream that another
+// node or an append has reopened is not changed.
 func Sweep(ctx context.Context, d store.Doer, shard int16) (opened int, err error) {
 	all, err := expiredVerb.DoAt(ctx, d, store.Partition{Shard: shard}, sweepLimit)
 	for _, e := range all {
@@ -76,20 +74,20 @@ func Sweep(ctx context.Context, d store.Doer, shard int16) (opened int, err erro
 	return opened, err
 }
 
-// Prune deletes the rows of events that were dropped, about as many as limit on a
-// shard, and returns for how many it did. An index has just the streams of which
-// there is something to delete, so that there is nothing to search. What a page
-// deletes is noted afterwards: where that is lost, or two do the same, the page is
-// deleted again, which changes nothing.
+// Prune deletes about limit rows of dropped events on a shard, and returns the
+// number of deleted events. An index contains only the streams with rows to
+// delete, so nothing has to be searched. Progress is recorded after each page: if
+// that record is lost, or two nodes prune the same page, the page is deleted
+// again, which changes nothing.
 func Prune(ctx context.Context, d store.Doer, shard int16, limit int64) (deleted int64, err error) {
 	all, err := leftVerb.DoAt(ctx, d, store.Partition{Shard: shard}, leftArgs{Grace, sweepLimit})
 	for _, l := range all {
 		for err == nil && l.from < l.to && deleted < limit {
 			part := l
 			part.to = min(l.to, l.from+page)
-			var noted bool
-			noted, err = prune(ctx, d, store.Partition{Shard: shard, Workspace: l.workspace}, part)
-			if !noted { // some of its events stay for now
+			var recorded bool
+			recorded, err = prune(ctx, d, store.Partition{Shard: shard, Workspace: l.workspace}, part)
+			if !recorded { // some of its events stay for now
 				break
 			}
 			deleted += part.to - part.from
@@ -99,7 +97,7 @@ func Prune(ctx context.Context, d store.Doer, shard int16, limit int64) (deleted
 	return deleted, err
 }
 
-func prune(ctx context.Context, d store.Doer, at store.Partition, l leftover) (noted bool, err error) {
+func prune(ctx context.Context, d store.Doer, at store.Partition, l leftover) (recorded bool, err error) {
 	for _, verb := range []*store.Verb[leftover, []int64]{dropFeedVerb, dropEventsVerb} {
 		if _, err := verb.DoAt(ctx, d, at, l); err != nil {
 			return false, err

@@ -15,15 +15,16 @@ type truncateArgs struct {
 
 var truncateVerb = store.VerbOf[truncateArgs](store.Decl{Name: "books.truncate", Lane: store.Work}, nil, store.ScanValues[int64])
 
-// Truncate drops the events of a stream below a version. What is dropped already
-// stays so; the last event always stays. A reaction that has not handled what is
-// to go, as far as it concerns it, is a [fault.Conflict] that names it.
+// Truncate drops the events of a stream below a version. The last event always
+// stays, and a lower version than before changes nothing. It returns
+// [fault.Conflict] with the names of the reactions that have not handled the
+// events to drop.
 func Truncate(ctx context.Context, e Engine, stream string, before int64) error {
 	if err := checkStream(stream); err != nil {
 		return err
 	}
 	if before < 0 {
-		return fault.New(fault.Validation, "events are dropped below a version, not below %d", before)
+		return fault.New(fault.Validation, "the version to truncate below must be at least 0, got %d", before)
 	}
 	at, err := e.Partition(ctx, store.Read)
 	if err != nil {
@@ -44,9 +45,9 @@ func truncate(ctx context.Context, tx *store.Tx, at store.Partition, a truncateA
 	case err != nil:
 		return err
 	case s.live:
-		return s.busy(a.stream)
+		return s.busyError(a.stream)
 	case a.before > s.head:
-		return fault.New(fault.Validation, "the stream %s is at version %d, and its last event stays: drop below %d at the most", a.stream, s.head, s.head).
+		return fault.New(fault.Validation, "the stream %s is at version %d and must keep its last event: truncate below version %d at most", a.stream, s.head, s.head).
 			With("lastVersion", s.head)
 	case a.before <= s.first:
 		return nil
@@ -54,9 +55,9 @@ func truncate(ctx context.Context, tx *store.Tx, at store.Partition, a truncateA
 	if _, err := ready(ctx, tx, at, a.stream, a.before); err != nil {
 		return err
 	}
-	kept, err := truncateVerb.DoAt(ctx, tx, at, a)
-	if err == nil && len(kept) == 0 {
-		err = fault.New(fault.Internal, "a stream that is locked has changed")
+	updated, err := truncateVerb.DoAt(ctx, tx, at, a)
+	if err == nil && len(updated) == 0 {
+		err = fault.New(fault.Internal, "the stream changed although its row is locked")
 	}
 	return err
 }

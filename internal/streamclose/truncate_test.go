@@ -22,8 +22,8 @@ func shard(t *testing.T, hf *holdfast.Engine) int16 {
 	return at.Shard
 }
 
-// TestTruncate verifies that events below a version go, also of an archived
-// stream, that the last one stays, and that what is gone stays so.
+// TestTruncate verifies that events below a version are dropped, also in an archived
+// stream, that the last event stays, and that dropped events stay dropped.
 func TestTruncate(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 5)
@@ -56,8 +56,8 @@ func TestTruncate(t *testing.T) {
 	})
 }
 
-// TestTruncateLooksAtWhatGoes verifies that a reaction keeps the events that it
-// has not handled, and no others.
+// TestTruncateLooksAtWhatGoes verifies that a reaction keeps the events that it has not
+// handled, and no others.
 func TestTruncateLooksAtWhatGoes(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		register(t, hf, "mailer", `["a"]`, "", "live")
@@ -65,7 +65,7 @@ func TestTruncateLooksAtWhatGoes(t *testing.T) {
 		for i, c := range []struct {
 			watermark, due int
 			more           string
-			code           fault.Code // of dropping what is below 3
+			code           fault.Code // of a truncate below 3
 		}{
 			{4, 4, "", ""},
 			{2, 4, "", ""},
@@ -86,9 +86,9 @@ func TestTruncateLooksAtWhatGoes(t *testing.T) {
 	})
 }
 
-// TestPrune verifies that the rows of dropped events, and what is in the feed and
-// the snapshots of them, are deleted a page at a time when no append can be asked
-// for by them any more, and nothing else is.
+// TestPrune verifies that the rows of dropped events, their feed entries and their
+// snapshots are deleted page by page once no append can be looked up by them, and that
+// nothing else is.
 func TestPrune(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, name := range []string{"kept", "gone", "cut"} {
@@ -113,7 +113,7 @@ func TestPrune(t *testing.T) {
 			t.Errorf("deleted %d at once, %v", n, err)
 		}
 		holdfasttest.Advance(t, hf, streamclose.Grace+time.Second)
-		// somebody has died after he deleted a page, before he noted it
+		// a node crashed after it deleted a page, before it recorded that
 		exec(t, hf, `DELETE FROM holdfast_event WHERE stream = 'gone' AND version < 3`)
 		for _, want := range []int64{8, 0} {
 			if n, err := streamclose.Prune(ctx, engine.Of(hf), s, 100); n != want || err != nil {

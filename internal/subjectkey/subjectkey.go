@@ -1,7 +1,7 @@
-// Package subjectkey keeps the keys that the data of subjects is encrypted under,
-// a subject being whoever the data is about. What is kept is wrapped under a key
-// that the database never sees. To forget a subject is to drop its key: a row
-// without one stays, so that no other is made under the same name.
+// Package subjectkey stores the keys that encrypt the data of subjects. A subject is
+// the person or thing that the data is about. The stored keys are wrapped under a key
+// that the database never sees. Forgetting a subject deletes its key. A row without a
+// key stays, so that the name never gets another key.
 package subjectkey
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Key is a subject's key, wrapped; nil for a subject that is forgotten.
+// Key is the wrapped key of a subject; nil for a forgotten subject.
 type Key []byte
 
 type makeArgs struct {
@@ -44,10 +44,10 @@ var (
 		store.ScanValue[bool])
 )
 
-// Check refuses a name that no subject can have.
+// Check validates the name of a subject.
 func Check(subject string) error { return strictjson.Text("subject", subject, events.MaxName) }
 
-// Find returns the keys of those subjects that are known.
+// Find returns the keys of the subjects that exist.
 func Find(ctx context.Context, d store.Doer, subjects []string) (map[string]Key, error) {
 	if len(subjects) == 0 {
 		return nil, nil
@@ -55,13 +55,14 @@ func Find(ctx context.Context, d store.Doer, subjects []string) (map[string]Key,
 	return findVerb.Do(ctx, d, subjects)
 }
 
-// Make gives a subject a key, unless it is known, and returns the one that it
-// has then: of several who make it at once all get the same.
+// Make stores a key for a new subject, and returns the subject's key. Concurrent
+// callers all get the same key. A forgotten subject has none.
 func Make(ctx context.Context, d store.Doer, subject string, key Key) (Key, error) {
 	return makeVerb.Do(ctx, d, makeArgs{subject, hex.EncodeToString(key)})
 }
 
-// Forget drops a subject's key, and says whether it had one. It may be repeated.
+// Forget deletes the key of a subject, and reports whether it had one. It may be
+// repeated.
 func Forget(ctx context.Context, d store.Doer, subject string) (bool, error) {
 	if err := Check(subject); err != nil {
 		return false, err

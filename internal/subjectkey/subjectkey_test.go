@@ -22,8 +22,8 @@ func find(t *testing.T, d holdfast.Doer, names ...string) map[string]subjectkey.
 	return found
 }
 
-// TestOfRacingMakersAllGetTheKeyThatIsStored verifies that one key is stored, and
-// that every maker is told that one, also in a transaction.
+// TestOfRacingMakersAllGetTheKeyThatIsStored verifies that one key is stored and that
+// every concurrent caller gets that key, also in a transaction.
 func TestOfRacingMakersAllGetTheKeyThatIsStored(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for round := range 4 {
@@ -54,9 +54,9 @@ func TestOfRacingMakersAllGetTheKeyThatIsStored(t *testing.T) {
 	})
 }
 
-// TestWhatIsForgottenStaysForgotten verifies that a key is dropped once, that its
-// row remains and no other key is made, also where it was forgotten before it was
-// known, and that of many who forget one dropped it.
+// TestWhatIsForgottenStaysForgotten verifies that a key is deleted once, that its row
+// remains and no other key is made, even for a subject that was forgotten before it had
+// a key, and that of many concurrent callers one deletes the key.
 func TestWhatIsForgottenStaysForgotten(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		if found := find(t, hf, "a"); len(found) != 0 {

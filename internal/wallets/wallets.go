@@ -1,7 +1,7 @@
-// Package wallets keeps points: a balance that is only added to, and an append-only
-// ledger that it is the sum of. Every row of a ledger has a reference, which names what
-// it is for: the same reference again posts nothing. So a post whose answer was lost is
-// simply made again.
+// Package wallets stores balances of points, each with an append-only ledger whose
+// rows add up to the balance. Every ledger row has a reference that identifies the
+// post. A post with a known reference changes nothing, so a post whose response
+// was lost can be repeated.
 package wallets
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Wallet is a wallet as it stands.
+// Wallet is the current state of a wallet.
 type Wallet struct {
 	ID            string
 	Balance       int64
 	AllowNegative bool
-	Version       int64 // the number of its last row
+	Version       int64 // the number of its last ledger row
 	CreatedAt     time.Time
 }
 
-// Entry is a row of a ledger. Balance is the wallet's behind it.
+// Entry is a row of a ledger. Balance is the balance after it.
 type Entry struct {
 	N, Delta, Balance int64
 	Reason, Reference string
 	At                time.Time
 }
 
-// PostArgs adds to a wallet, or takes from it.
+// PostArgs are the arguments of [Post]. A negative Delta takes from the wallet.
 type PostArgs struct {
 	Wallet    string `arg:"wallet"`
 	Delta     int64  `arg:"delta"`
@@ -62,8 +62,8 @@ type posted struct {
 	found            string // posted, known, refused, missing
 	balance, version int64
 	negative         bool
-	delta            int64 // what the reference posted before
-	moved            int64 // wallets; it has the statement move them
+	delta            int64 // the delta that the reference posted before
+	moved            int64 // number of updated wallets; selected so that the statement updates them
 }
 
 var (
@@ -85,11 +85,11 @@ var (
 
 func row(id string) string { return "wallet/" + id }
 
-// Topic is what is woken when a wallet has got something.
+// Topic returns the topic that a post to a wallet wakes.
 func Topic(id string) string { return "wallet/" + id }
 
-// Put makes a wallet, or changes whether its balance may be below zero. One that is
-// below zero already stays there, and can only rise.
+// Put creates a wallet, or changes whether its balance may be negative. A balance
+// that is negative already stays, and can only rise.
 func Put(ctx context.Context, d store.Doer, id string, allowNegative bool) (Wallet, error) {
 	if err := strictjson.Text("wallet", id, events.MaxName); err != nil {
 		return Wallet{}, err
@@ -110,19 +110,19 @@ func Get(ctx context.Context, d store.Doer, id string) (Wallet, error) {
 
 func missing(id string) error { return fault.New(fault.NotFound, "there is no wallet %q", id) }
 
-// List returns wallets in the order of their ids, behind one of them.
+// List returns wallets ordered by id, after the given id.
 func List(ctx context.Context, d store.Doer, after string, limit int) ([]Wallet, error) {
 	return listVerb.Do(ctx, d, listArgs{after: after, limit: limit})
 }
 
-// Ledger returns rows of a ledger in their order, behind one of them.
+// Ledger returns the rows of a ledger in order, after the given row.
 func Ledger(ctx context.Context, d store.Doer, id string, after int64, limit int) ([]Entry, error) {
 	return ledgerVerb.Do(ctx, d, ledgerArgs{id, after, limit})
 }
 
-// Post adds to a wallet, or takes from it. The same reference again posts nothing, and
-// answers the wallet as it is; with another delta it is [fault.Conflict]. Too little is
-// [fault.InsufficientFunds].
+// Post adds to a wallet, or takes from it. A known reference posts nothing and
+// returns the current wallet; with another delta it returns [fault.Conflict]. A
+// balance that is too low returns [fault.InsufficientFunds].
 func Post(ctx context.Context, d store.Doer, a PostArgs) (Wallet, error) {
 	for _, err := range []error{strictjson.Text("wallet", a.Wallet, events.MaxName), strictjson.Text("reason", a.Reason, events.MaxName),
 		strictjson.Text("reference", a.Reference, MaxReference)} {
@@ -131,10 +131,10 @@ func Post(ctx context.Context, d store.Doer, a PostArgs) (Wallet, error) {
 		}
 	}
 	if strings.HasPrefix(a.Reference, "$") {
-		return Wallet{}, fault.New(fault.Validation, "references that begin with $ are those of batches: %q", a.Reference).With("field", "reference")
+		return Wallet{}, fault.New(fault.Validation, "references that begin with $ are reserved for batches, got %q", a.Reference).With("field", "reference")
 	}
 	if a.Delta == 0 {
-		return Wallet{}, fault.New(fault.Validation, "nothing is added to the wallet %q: points are not 0", a.Wallet).With("field", "points")
+		return Wallet{}, fault.New(fault.Validation, "points must not be 0 in a post to the wallet %q", a.Wallet).With("field", "points")
 	}
 	p, err := postVerb.Do(ctx, d, a)
 	w := Wallet{ID: a.Wallet, Balance: p.balance, AllowNegative: p.negative, Version: p.version}
@@ -146,34 +146,34 @@ func Post(ctx context.Context, d store.Doer, a PostArgs) (Wallet, error) {
 	case p.found == "known" && p.delta == a.Delta:
 		return w, nil
 	case p.found == "known":
-		return w, fault.New(fault.Conflict, "the reference %q of the wallet %q has posted %d already, not %d", a.Reference, a.Wallet, p.delta, a.Delta).
+		return w, fault.New(fault.Conflict, "the reference %q of the wallet %q has already posted %d, not %d: use a new reference for another post", a.Reference, a.Wallet, p.delta, a.Delta).
 			With("posted", p.delta)
 	case a.Delta > 0:
-		return w, fault.New(fault.Validation, "the wallet %q has %d: with %d more it would not be a whole number of 64 bits", a.Wallet, p.balance, a.Delta)
+		return w, fault.New(fault.Validation, "the wallet %q has a balance of %d: adding %d would exceed a 64-bit integer", a.Wallet, p.balance, a.Delta)
 	}
-	return w, fault.New(fault.InsufficientFunds, "the wallet %q has %d, and %d are wanted", a.Wallet, p.balance, -a.Delta).
+	return w, fault.New(fault.InsufficientFunds, "the wallet %q has a balance of %d, but the post takes %d", a.Wallet, p.balance, -a.Delta).
 		With("balance", p.balance).With("wanted", -a.Delta)
 }
 
-// MaxReference is the length of the longest reference.
+// MaxReference is the maximum length of a reference.
 const MaxReference = 1024
 
-// Wrong is the first row of a ledger that does not add up, or, with N 0, the wallet
-// itself.
+// Wrong is the first row of a ledger that does not add up or, with N 0, a wallet
+// that does not match its ledger.
 type Wrong struct {
 	Wallet  string
 	N       int64
 	Message string
 }
 
-// Audited is what an audit has found.
+// Audited is the result of an audit.
 type Audited struct {
 	Wallets, Entries int64
 	Wrong            []Wrong
 }
 
-// Audit adds up ledgers, and holds each row's balance, and in the end the wallet's, to
-// the sum: of one wallet, or of all ("").
+// Audit adds up the ledger of one wallet, or of all (""). It compares each row's
+// balance, and at the end the wallet's, with the sum.
 func Audit(ctx context.Context, d store.Doer, id string) (a Audited, err error) {
 	if id != "" {
 		w, err := Get(ctx, d, id)
@@ -201,7 +201,7 @@ func Audit(ctx context.Context, d store.Doer, id string) (a Audited, err error) 
 
 const auditPage = 1000
 
-// audit audits one wallet, up to the row that it stood at when it was read.
+// audit audits one wallet, up to its last ledger row when it was read.
 func (a *Audited) audit(ctx context.Context, d store.Doer, w Wallet) error {
 	a.Wallets++
 	var n, sum int64
@@ -214,13 +214,13 @@ func (a *Audited) audit(ctx context.Context, d store.Doer, w Wallet) error {
 			break
 		}
 		for _, e := range page {
-			if e.N > w.Version { // it is of later
+			if e.N > w.Version { // it was posted after the wallet was read
 				break
 			}
 			a.Entries++
 			sum += e.Delta
 			if e.N != n+1 || e.Balance != sum {
-				a.Wrong = append(a.Wrong, Wrong{w.ID, e.N, fmt.Sprintf("row %d (%s) says that %d are left, and behind row %d it would be %d", e.N, e.Reference, e.Balance, n, sum)})
+				a.Wrong = append(a.Wrong, Wrong{w.ID, e.N, fmt.Sprintf("row %d (%s) has balance %d, but after row %d the balance should be %d", e.N, e.Reference, e.Balance, n, sum)})
 				return nil
 			}
 			n = e.N
@@ -230,7 +230,7 @@ func (a *Audited) audit(ctx context.Context, d store.Doer, w Wallet) error {
 		}
 	}
 	if sum != w.Balance || n != w.Version {
-		a.Wrong = append(a.Wrong, Wrong{w.ID, 0, fmt.Sprintf("the wallet has %d at row %d, and its ledger adds up to %d at row %d", w.Balance, w.Version, sum, n)})
+		a.Wrong = append(a.Wrong, Wrong{w.ID, 0, fmt.Sprintf("the wallet has balance %d at row %d, but its ledger adds up to %d at row %d", w.Balance, w.Version, sum, n)})
 	}
 	return nil
 }

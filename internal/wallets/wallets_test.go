@@ -88,8 +88,8 @@ func TestAWallet(t *testing.T) {
 	})
 }
 
-// Verifies that many who add and take at once are added up exactly, each with its own
-// answer, and none goes below zero.
+// TestManyPostAtOnce verifies that many concurrent credits and debits add up exactly,
+// each with its own result, and that no balance goes below zero.
 func TestManyPostAtOnce(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		ctx := t.Context()
@@ -110,7 +110,7 @@ func TestManyPostAtOnce(t *testing.T) {
 					if delta == 0 {
 						delta = 1
 					}
-					reference := fmt.Sprint(i, "/", j/2) // half of them were made before
+					reference := fmt.Sprint(i, "/", j/2) // half of them were posted before
 					w, err := wallets.Post(ctx, engine.Of(e), post(id, delta, reference))
 					switch fault.CodeOf(err) {
 					case "":
@@ -140,7 +140,7 @@ func TestManyPostAtOnce(t *testing.T) {
 	})
 }
 
-// A crash at every point of a credit that is repeated: it is posted once.
+// TestCrashOfACredit verifies that a repeated credit is posted once, wherever a fault strikes.
 func TestCrashOfACredit(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "credit",
 		Do: func(ctx context.Context, e *holdfast.Engine) error {

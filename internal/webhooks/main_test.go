@@ -57,21 +57,21 @@ func secrets(t *testing.T, hf *holdfast.Engine, id string) string {
 	return fmt.Sprint(to.Secrets)
 }
 
-// TestCrash verifies that a webhook which is made, rotated and removed is so once,
-// wherever a fault strikes: never without its reaction, nor the other way round, nor
-// without its event.
+// TestCrash verifies that a webhook is created, rotated and removed once, wherever a
+// fault strikes: never without its reaction, never a reaction without its webhook, and
+// never without its event.
 func TestCrash(t *testing.T) {
-	holdfasttest.Crash(t, holdfasttest.Scenario{Do: wholeLife, Check: livedOnce})
+	holdfasttest.Crash(t, holdfasttest.Scenario{Do: lifeCycle, Check: livedOnce})
 }
 
-// wholeLife makes two webhooks, rotates the first and removes the second. Every step
-// looks at what there is, so that it may be repeated from the beginning.
-func wholeLife(ctx context.Context, hf *holdfast.Engine) error {
+// lifeCycle creates two webhooks, rotates the first and removes the second. Every step
+// checks the current state, so that it may be repeated from the beginning.
+func lifeCycle(ctx context.Context, hf *holdfast.Engine) error {
 	made, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: "made"})
 	if err != nil {
 		return err
 	}
-	for len(made) < 2 { // its id is noted with it
+	for len(made) < 2 { // its id is recorded with it
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			w, err := webhooks.Create(ctx, store.DoerOf(tx), box, plain)
 			if err != nil {
@@ -131,9 +131,9 @@ func livedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// TestOfThoseWhoRotateOneWins verifies that of several who rotate a webhook at once
-// those who win do so one after the other, and those who lose have changed nothing:
-// the secret in force is that of the last who won.
+// TestOfThoseWhoRotateOneWins verifies that of several concurrent rotations those that
+// succeed do so one after the other, and those that fail change nothing: the secret in
+// force is that of the last success.
 func TestOfThoseWhoRotateOneWins(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		w := create(t, hf)

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Ids rise with time, and have nothing in them that would have to be escaped.
+// alphabet encodes webhook ids. They rise with time and need no escaping in URLs.
 var alphabet = base32.NewEncoding(letters).WithPadding(base32.NoPadding)
 
 const (
@@ -26,7 +26,7 @@ func newID() string {
 
 func isID(s string) bool { return len(s) == idLength && strings.Trim(s, letters) == "" }
 
-// Served is a webhook as those know it who serve it.
+// Served is a webhook to serve.
 type Served struct {
 	Workspace, ID string
 	Definition    reactions.Definition
@@ -38,8 +38,7 @@ type allArgs struct {
 	limit     int    `arg:"limit"`
 }
 
-// Target is where the messages of a webhook go, and the secrets that they are signed
-// with now.
+// Target is the URL of a webhook, and the secrets that currently sign its messages.
 type Target struct {
 	URL     string
 	Secrets []string
@@ -76,12 +75,12 @@ var (
 
 // All returns the webhooks of all workspaces.
 func All(ctx context.Context, d store.Doer) (all []Served, err error) {
-	return store.Pages(ctx, d, allVerb, mostListed, allArgs{limit: mostListed},
-		func(last Served) allArgs { return allArgs{last.Workspace, last.ID, mostListed} })
+	return store.Pages(ctx, d, allVerb, maxListed, allArgs{limit: maxListed},
+		func(last Served) allArgs { return allArgs{last.Workspace, last.ID, maxListed} })
 }
 
-// Find returns where the messages of a webhook of the context's workspace go, now, or
-// [fault.NotFound] where it is gone.
+// Find returns the current target of a webhook of the context's workspace, or
+// [fault.NotFound].
 func Find(ctx context.Context, d store.Doer, box *seal.Box, id string) (Target, error) {
 	t, err := targetVerb.Do(ctx, d, id)
 	if err == nil && !t.found {
@@ -95,7 +94,7 @@ func Find(ctx context.Context, d store.Doer, box *seal.Box, id string) (Target, 
 		if sealed == "" {
 			continue
 		}
-		secret, err := box.Open(sealed, belongs(store.WorkspaceOf(ctx), id)...)
+		secret, err := box.Open(sealed, sealContext(store.WorkspaceOf(ctx), id)...)
 		if err != nil {
 			return Target{}, err
 		}

@@ -1,10 +1,10 @@
-// Package webhooks keeps the webhooks of a workspace: URLs that events are sent to. A
-// webhook is followed by a reaction of its own, [Reaction], which is made and removed
-// with it in one transaction; where it stands, its failures and its repairs are the
-// reaction's. Who sends the messages is the door ([net/http] is not known here).
+// Package webhooks stores the webhooks of a workspace: URLs that events are sent to. Each
+// webhook has its own reaction, [Reaction], which is created and removed with it in one
+// transaction. The positions, failures and repairs of a webhook are those of its
+// reaction. The HTTP API sends the messages; this package does not use [net/http].
 //
-// The secrets that messages are signed with are kept sealed ([seal.Box]). Each change
-// writes its event on the webhook's own stream, whose head is the webhook's row.
+// The secrets that sign messages are stored sealed ([seal.Box]). Each change writes an
+// event to the webhook's history stream, whose head is the webhook's row.
 package webhooks
 
 import (
@@ -23,43 +23,43 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Webhook is what is known of a webhook. Its secrets are not.
+// Webhook is a webhook without its secrets.
 type Webhook struct {
 	ID, Name, URL string
-	Events        []string // "*" among them is every one
-	Streams       string   // as [reactions.Definition] has it
+	Events        []string // "*" selects every event
+	Streams       string   // see [reactions.Definition]
 	CreatedBy     string
 	CreatedAt     time.Time
-	RotatedAt     *time.Time // nil for one that has its first secret
-	OverlapUntil  *time.Time // until when messages carry both signatures; it may be over
+	RotatedAt     *time.Time // nil before the first rotation
+	OverlapUntil  *time.Time // end of the time in which messages carry both signatures; may be in the past
 
 	version int64
 }
 
-// Reaction is the name of the reaction that follows events for a webhook.
+// Reaction returns the name of a webhook's reaction.
 func Reaction(id string) string { return reactions.HookPrefix + id }
 
-// Stream is the name of the stream that holds a webhook's history.
+// Stream returns the name of a webhook's history stream.
 func Stream(id string) string { return "$webhook/" + id }
 
-// Reported says whether a stream is the history of a webhook's reaction. What becomes of
-// webhooks is sent to none: a failure that is told of, which fails, would not end.
+// Reported reports whether a stream is the history of a webhook's reaction. Such a
+// history is sent to no webhook: reporting a failed report would loop forever.
 func Reported(stream string) bool {
 	return strings.HasPrefix(stream, strings.TrimSuffix(reactions.Stream(reactions.HookPrefix, ""), "/"))
 }
 
-// Topic is what those are woken by who serve webhooks, when there are others.
+// Topic is the topic that is woken when the webhooks change.
 const Topic = "webhooks"
 
 // Limits.
 const (
 	MaxEvents  = 100
 	MaxOverlap = 30 * 24 * time.Hour
-	mostListed = 1000
+	maxListed  = 1000
 )
 
-// How messages are sent again. Without jitter it is half a day until a stream is
-// blocked: 5, 10, 20 … seconds, and then every hour.
+// Retries of messages. Without jitter a stream is blocked after about half a day: the
+// pauses are 5, 10, 20 … seconds, and then an hour.
 const (
 	retries = 20
 	first   = 5 * time.Second
@@ -67,7 +67,7 @@ const (
 	lease   = 30 * time.Second
 )
 
-// Definition is what a webhook's reaction follows, and how it is served.
+// Definition returns the definition of a webhook's reaction.
 func Definition(id string, names []string, streams string) reactions.Definition {
 	o := reactions.DefaultOptions()
 	o.MaxRetries, o.Lease = retries, lease
@@ -75,11 +75,11 @@ func Definition(id string, names []string, streams string) reactions.Definition 
 	return reactions.Definition{Name: Reaction(id), Events: names, Streams: streams, FromNow: true, Options: o}
 }
 
-// CreateArgs is a new webhook.
+// CreateArgs are the arguments of [Create].
 type CreateArgs struct {
 	Name    string   `arg:"name"` // "" for none
 	URL     string   `arg:"url"`
-	Events  []string `arg:"events"` // none is every one
+	Events  []string `arg:"events"` // none selects every event
 	Streams string   `arg:"streams"`
 	Secret  string
 	By      string `arg:"actor"`
@@ -92,7 +92,7 @@ func (a *CreateArgs) check() error {
 		}
 	}
 	if len(a.Events) > MaxEvents {
-		return fault.New(fault.Validation, "there are %d names of events, and %d are the most", len(a.Events), MaxEvents).With("field", "events")
+		return fault.New(fault.Validation, "%d event names are too many: at most %d are allowed", len(a.Events), MaxEvents).With("field", "events")
 	}
 	d := Definition("new", a.Events, a.Streams)
 	if err := d.Check(); err != nil {
@@ -166,7 +166,7 @@ func emission(id, name string) store.Emission {
 	return store.Emission{Stream: Stream(id), Names: []string{name}}
 }
 
-// every returns the names as they are kept: all of them are "*".
+// every returns the stored form of event names: "*" for all, otherwise a sorted list.
 func every(names []string) []string {
 	if len(names) == 0 || slices.Contains(names, "*") {
 		return []string{"*"}
@@ -189,20 +189,20 @@ func scan(r *result, from store.Row) error {
 	return nil
 }
 
-// Create makes a webhook in the workspace of the context, and its reaction: events
-// that are appended after that are sent.
+// Create creates a webhook and its reaction in the context's workspace. Events appended
+// after that are sent.
 func Create(ctx context.Context, d store.Doer, box *seal.Box, a CreateArgs) (Webhook, error) {
 	if err := a.check(); err != nil {
 		return Webhook{}, err
 	}
 	a.Events = every(a.Events)
 	id := newID()
-	made := createArgs{CreateArgs: a, id: id, sealed: box.Seal(a.Secret, belongs(store.WorkspaceOf(ctx), id)...)}
+	made := createArgs{CreateArgs: a, id: id, sealed: box.Seal(a.Secret, sealContext(store.WorkspaceOf(ctx), id)...)}
 	var w Webhook
 	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
 		r, err := createVerb.Do(ctx, tx, made)
-		if err == nil && !r.applied { // ids are random: this is not expected to be seen
-			err = fault.New(fault.Conflict, "there is a webhook %q already: try again", id).Repeatable()
+		if err == nil && !r.applied { // practically impossible, because ids are random
+			err = fault.New(fault.Conflict, "the webhook id %q exists already: try again", id).Repeatable()
 		}
 		if err != nil {
 			return err
@@ -213,15 +213,15 @@ func Create(ctx context.Context, d store.Doer, box *seal.Box, a CreateArgs) (Web
 	return w, err
 }
 
-// belongs is what a webhook's secret is bound to.
-func belongs(workspace, id string) []string { return []string{"webhook", workspace, id} }
+// sealContext returns the context that a webhook's sealed secret is bound to.
+func sealContext(workspace, id string) []string { return []string{"webhook", workspace, id} }
 
-// Rotate gives a webhook of the context's workspace another secret. While the overlap
-// lasts messages are signed with the one before, too. Of several who rotate it at once
-// one wins, and the others get a [fault.Conflict].
+// Rotate gives a webhook of the context's workspace a new secret. During the overlap
+// messages are signed with the previous secret too. Of several concurrent rotations one
+// succeeds; the others return [fault.Conflict].
 func Rotate(ctx context.Context, d store.Doer, box *seal.Box, id, secret string, overlap time.Duration, by string) (Webhook, error) {
 	if overlap < 0 || overlap > MaxOverlap {
-		return Webhook{}, fault.New(fault.Validation, "the overlap is 0 to 30 days, not %s", overlap).With("field", "overlap")
+		return Webhook{}, fault.New(fault.Validation, "overlap must be between 0 and 30 days, got %s", overlap).With("field", "overlap")
 	}
 	if err := strictjson.Text("by", by, events.MaxName); err != nil {
 		return Webhook{}, err
@@ -230,22 +230,22 @@ func Rotate(ctx context.Context, d store.Doer, box *seal.Box, id, secret string,
 	if err != nil {
 		return Webhook{}, err
 	}
-	r, err := rotateVerb.Do(ctx, d, rotateArgs{id, w.version, box.Seal(secret, belongs(store.WorkspaceOf(ctx), id)...), overlap, by})
+	r, err := rotateVerb.Do(ctx, d, rotateArgs{id, w.version, box.Seal(secret, sealContext(store.WorkspaceOf(ctx), id)...), overlap, by})
 	switch {
 	case err != nil:
 		return Webhook{}, err
 	case r.hook.ID == "":
 		return Webhook{}, missing(id)
 	case !r.applied:
-		return Webhook{}, fault.New(fault.Conflict, "the webhook %q was changed by somebody else at this moment: look at it, and try again", id)
-	case r.hook.CreatedAt.IsZero(): // it was made from its event, which does not tell all
+		return Webhook{}, fault.New(fault.Conflict, "the webhook %q was changed concurrently: read it and try again", id)
+	case r.hook.CreatedAt.IsZero(): // recovered from its event, which is incomplete
 		return Get(ctx, d, id)
 	}
 	return r.hook, nil
 }
 
-// Remove removes a webhook of the context's workspace, and its reaction: what it has
-// not sent yet is not sent any more.
+// Remove removes a webhook of the context's workspace and its reaction. Events that it
+// has not sent yet are never sent.
 func Remove(ctx context.Context, d store.Doer, id, by string) error {
 	if err := strictjson.Text("by", by, events.MaxName); err != nil {
 		return err
@@ -278,10 +278,10 @@ func Get(ctx context.Context, d store.Doer, id string) (Webhook, error) {
 	return r.hook, err
 }
 
-// List returns webhooks of the context's workspace by rising id, from the one after
-// another on.
+// List returns webhooks of the context's workspace ordered by id, after
+// the given id.
 func List(ctx context.Context, d store.Doer, after string, limit int) ([]Webhook, error) {
-	return listVerb.Do(ctx, d, listArgs{after, min(max(limit, 1), mostListed)})
+	return listVerb.Do(ctx, d, listArgs{after, min(max(limit, 1), maxListed)})
 }
 
 func missing(id string) *fault.Error { return fault.New(fault.NotFound, "there is no webhook %q", id) }

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// TestMarksInFrontAreGathered verifies that a mark in front of those that keep coming
-// is gathered too: streams with rising names must not keep older ones waiting.
+// TestMarksInFrontAreGathered verifies that due notices before the collector's cursor
+// are collected too: new streams with rising names must not starve older ones.
 func TestMarksInFrontAreGathered(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()

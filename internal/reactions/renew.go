@@ -9,24 +9,24 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lease"
 )
 
-// end records the end of a lease, together with others'. Where that fails, it is
-// tried again for as long as the lease may last.
+// end records the end of a lease, in one statement with others. It retries a few
+// times with growing pauses; after that the lease expires.
 func (w *Worker) end(l *Lease, e End) {
-	defer w.letGo(l)
+	defer w.untrack(l)
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
 		answer := make(chan outcome, 1)
 		w.ends <- ending{e, answer}
 		o := <-answer
 		switch {
 		case (o.err != nil || o.Busy) && pause < 5*time.Second:
-			w.Log.Debug("the end of a reaction could not be recorded yet", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
+			w.Log.Debug("could not record the end of a lease; retrying", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
 			_ = clock.Wait(context.Background(), pause)
 			continue
 		case o.err != nil || o.Busy:
-			w.Log.Warn("the end of a reaction could not be recorded, and its hold runs out", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
+			w.Log.Warn("could not record the end of a lease; it will expire", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
 			w.trace("lost", l, e.Done, o.err)
 		case !o.Recorded:
-			w.Log.Warn("a reaction lost its stream before its end was recorded", "reaction", l.Reaction, "stream", l.Stream)
+			w.Log.Warn("lease lost before its end was recorded", "reaction", l.Reaction, "stream", l.Stream)
 			w.trace("lost", l, e.Done, nil)
 		case e.Error != "":
 			w.trace("failed", l, e.Done, errors.New(e.Error))
@@ -37,7 +37,7 @@ func (w *Worker) end(l *Lease, e End) {
 	}
 }
 
-// ackBy records ends, as many at a time as there are.
+// record records ends, as many at a time as are ready.
 func (w *Worker) record(stopped <-chan struct{}) {
 	for {
 		select {
@@ -68,7 +68,7 @@ func (w *Worker) recordAll(all map[int16][]ending) {
 		for i, e := range some {
 			ends[i] = e.End
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 		out, err := Ack(ctx, w.Engine, ends)
 		cancel()
 		for i, e := range some {
@@ -81,9 +81,9 @@ func (w *Worker) recordAll(all map[int16][]ending) {
 	}
 }
 
-const recordPatience = 10 * time.Second
+const recordTimeout = 10 * time.Second
 
-// renew keeps the leases in hand.
+// renew renews the held leases until stopped is closed.
 func (w *Worker) renew(stopped <-chan struct{}) {
 	shortest := w.shortest()
 	tick := time.NewTicker(max(shortest/3, 10*time.Millisecond))
@@ -92,7 +92,7 @@ func (w *Worker) renew(stopped <-chan struct{}) {
 	for {
 		select {
 		case <-tick.C:
-		case <-w.tuned:
+		case <-w.handlersChanged:
 			if s := w.shortest(); s != shortest {
 				shortest = s
 				tick.Reset(max(shortest/3, 10*time.Millisecond))
@@ -109,7 +109,7 @@ func (w *Worker) renew(stopped <-chan struct{}) {
 	}
 }
 
-// shortest is the shortest lease that is served, or in hand.
+// shortest returns the shortest lease duration of all handlers and held leases.
 func (w *Worker) shortest() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,14 +123,14 @@ func (w *Worker) shortest() time.Duration {
 	return shortest
 }
 
-func (w *Worker) renewAll(patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), max(patience/3, 50*time.Millisecond))
+func (w *Worker) renewAll(shortest time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), max(shortest/3, 50*time.Millisecond))
 	defer cancel()
 	byShard := make(map[int16][]*Lease)
 	var over []*Lease
 	w.mu.Lock()
 	for l, g := range w.held {
-		if clock.Since(g.since) < w.patience(l, g) {
+		if clock.Since(g.since) < w.renewalLimit(l, g) {
 			byShard[l.Shard] = append(byShard[l.Shard], l)
 		} else {
 			over = append(over, l)
@@ -138,8 +138,8 @@ func (w *Worker) renewAll(patience time.Duration) error {
 	}
 	w.mu.Unlock()
 	for _, l := range over {
-		if w.lose(l) { // nobody has begun with it
-			w.aside.Go(func() { w.end(l, End{Lease: l, Done: l.Watermark, Unfinished: true}) })
+		if w.lose(l) { // its body has not begun
+			w.detached.Go(func() { w.end(l, End{Lease: l, Done: l.Watermark, Unfinished: true}) })
 		}
 	}
 	for _, leases := range byShard {
@@ -159,10 +159,11 @@ func (w *Worker) renewAll(patience time.Duration) error {
 	return nil
 }
 
-// patience is how long a lease is renewed: a body that hangs, whatever its context
-// says, is not kept for ever, nor what waits behind it. What is not renewed runs
-// out, and goes to another node. REQUIRES: mu
-func (w *Worker) patience(l *Lease, g *heldLease) time.Duration {
+// renewalLimit returns how long a lease is renewed. A body that ignores its
+// context must not hold its stream forever, nor the leases queued behind it. A
+// lease that is not renewed expires, and another node takes the stream.
+// REQUIRES: mu
+func (w *Worker) renewalLimit(l *Lease, g *heldLease) time.Duration {
 	h := w.handler(l)
 	if g.begun {
 		return h.Timeout
@@ -170,8 +171,8 @@ func (w *Worker) patience(l *Lease, g *heldLease) time.Duration {
 	return max(3*h.Lease, h.Timeout)
 }
 
-// lose tells the body of a lease that is lost, unless it has ended meanwhile. It
-// says whether there was none yet, and will be none.
+// lose stops tracking a lost lease and cancels its body. It reports whether the
+// body has not begun; then it never will.
 func (w *Worker) lose(l *Lease) (untouched bool) {
 	w.mu.Lock()
 	g := w.held[l]
@@ -191,8 +192,9 @@ func (w *Worker) lose(l *Lease) (untouched bool) {
 	return g != nil && g.lost == nil
 }
 
-// stop tells the body of a lease whose stream is to be reset. It ends the lease, which resets the stream; where it
-// does not, the lease expires. One that nobody has begun with is ended here.
+// stop cancels the body of a lease whose stream has to be reset. The body ends
+// the lease, which resets the stream; if it does not, the lease expires. A lease
+// whose body has not begun is ended here.
 func (w *Worker) stop(l *Lease) {
 	w.mu.Lock()
 	g := w.held[l]
@@ -205,7 +207,7 @@ func (w *Worker) stop(l *Lease) {
 	}
 	w.mu.Unlock()
 	if w.lose(l) {
-		w.aside.Go(func() { w.end(l, End{Lease: l, Done: l.Watermark, Unfinished: true}) })
+		w.detached.Go(func() { w.end(l, End{Lease: l, Done: l.Watermark, Unfinished: true}) })
 	}
 }
 
