@@ -435,7 +435,7 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 		})
 		stop()
 		all, err := holdfast.Collect(lifecycle.Operations(ctx, two, lifecycle.Uncertain))
-		if err != nil || len(all) != 1 || all[0].Error != `there is no handler "Pack" any more` {
+		if err != nil || len(all) != 1 || all[0].Error != `handler "Pack" no longer exists` {
 			t.Fatalf("uncertain are %+v, %v", all, err)
 		}
 		if _, err := lifecycle.Resolve(ctx, two, all[0].ID, nil, lifecycle.Success, "mia"); err != nil {

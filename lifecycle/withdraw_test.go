@@ -41,7 +41,7 @@ func TestNoWorkerComes(t *testing.T) {
 		y.is("doing due")
 		y.pass(2 * time.Minute)
 		y.is("new")
-		if f, err := y.l.OutcomeOf(y.ctx, engine.Of(y.e), "j", op); err != nil || f.Outcome != "released" || f.Message != "no worker came for it within 15m0s" {
+		if f, err := y.l.OutcomeOf(y.ctx, engine.Of(y.e), "j", op); err != nil || f.Outcome != "released" || f.Message != "no worker took the operation within 15m0s" {
 			y.t.Errorf("its fate: %+v, %v", f, err)
 		}
 		op = y.fire("do")

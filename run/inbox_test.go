@@ -260,7 +260,7 @@ func TestAPoisonStepEnds(t *testing.T) {
 			poison.dieOnly()
 		}
 		poison.is("FAILED", "first", "FAILED")
-		if r := poison.live().Run; !strings.Contains(r.Error, "5 holders died") {
+		if r := poison.live().Run; !strings.Contains(r.Error, "5 holders crashed") {
 			t.Errorf("the run says %q", r.Error)
 		}
 		other.is("WAITING", "told", "WAITING")

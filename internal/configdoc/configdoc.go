@@ -1,5 +1,5 @@
-// Package configdoc reads documents, JSON or YAML, into one tree that knows where each value
-// stands, and reports all that is wrong with one at once. What a document means is for
+// Package configdoc reads JSON and YAML documents into one kind of tree that records the position
+// of each value, and reports all errors of a document at once. The meaning of a document is left to
 // the packages that use it.
 package configdoc
 
@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Kind is what a value of a document is.
+// Kind is the kind of a value.
 type Kind uint8
 
 // The kinds.
 const (
-	Refused Kind = iota // already reported: no further word about it
+	Refused Kind = iota // already reported: no further errors for it
 	Object
 	Array
 	Text
@@ -22,20 +22,20 @@ const (
 	Null
 )
 
-// String says in words what a value is.
+// String returns the kind in words, for messages.
 func (k Kind) String() string {
-	return [...]string{"refused", "an object", "a list", "text", "a number", "true or false", "empty"}[k]
+	return [...]string{"refused", "an object", "a list", "a string", "a number", "a boolean", "null"}[k]
 }
 
-// Position is a place in a text; both count from 1, columns in characters.
+// Position is a position in a text. Both numbers start at 1; columns count characters.
 type Position struct{ Line, Column int }
 
-// Node is a value of a document, the same whether it was JSON or YAML.
+// Node is a value of a document, the same for JSON and YAML.
 type Node struct {
 	Kind    Kind
 	At      Position
-	Text    string // of text, and of a number or a boolean as it is written
-	Bare    bool   // it is text of YAML that stands without quotes
+	Text    string // a string, or a number or boolean as written
+	Bare    bool   // an unquoted YAML string
 	Members []Member
 	Items   []*Node
 }
@@ -47,7 +47,7 @@ type Member struct {
 	Value *Node
 }
 
-// Has says whether a member was written, be it right or wrong.
+// Has reports whether a member is present, even if it is invalid.
 func (n *Node) Has(name string) bool { return n.Member(name) != nil }
 
 // Member returns a member's value, or nil.
@@ -60,13 +60,13 @@ func (n *Node) Member(name string) *Node {
 	return nil
 }
 
-// refuse takes back what a value is: what is wrong with it has been said.
+// refuse clears a value whose error has been reported.
 func (n *Node) refuse() { *n = Node{At: n.At} }
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Child returns the JSON pointer of a member. A long name is cut in it, so that a
-// pointer is not as long as the document.
+// Child returns the JSON pointer of a member. It shortens a long name, to limit the length of the
+// pointer.
 func Child(path, name string) string {
 	return path + "/" + pointerEscapes.Replace(Shorten(name, maxShown))
 }
@@ -74,10 +74,10 @@ func Child(path, name string) string {
 // Item returns the JSON pointer of an item of a list.
 func Item(path string, i int) string { return path + "/" + strconv.Itoa(i) }
 
-// Parent returns the JSON pointer of what holds the value.
+// Parent returns the JSON pointer of the containing value.
 func Parent(path string) string { return path[:max(0, strings.LastIndexByte(path, '/'))] }
 
-// Find returns the position of a value, or of the nearest that holds it.
+// Find returns the position of a value, or of the nearest value that contains it.
 func Find(at map[string]Position, path string) Position {
 	for {
 		if p, ok := at[path]; ok || path == "" {

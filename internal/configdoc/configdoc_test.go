@@ -7,7 +7,7 @@ import (
 
 var document = Document{What: "list", Needs: "a", Depth: "make it flatter", Levels: 9}
 
-// flat writes a tree in one line, with the position of each value.
+// flat returns a tree as one line.
 func flat(n *Node) string {
 	var b strings.Builder
 	b.WriteString([...]string{"!", "{", "[", "t", "n", "b", "0"}[n.Kind] + n.Text)
@@ -20,7 +20,7 @@ func flat(n *Node) string {
 	return b.String()
 }
 
-// What JSON says, YAML says the same way.
+// TestTree verifies that JSON and YAML give the same tree.
 func TestTree(t *testing.T) {
 	const want = "{ a:[ n1 n2.5 ttrue btrue bfalse 0 b:{ c:tx"
 	for _, text := range []string{
@@ -41,7 +41,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// Text without quotes is told from text with them.
+// TestBare verifies that unquoted strings are distinguished from quoted ones.
 func TestBare(t *testing.T) {
 	root := NewReader(document).Tree([]byte("[1e3, '1e3', \"1e3\", x]"))
 	for i, want := range []bool{true, false, false, true} {
@@ -51,7 +51,7 @@ func TestBare(t *testing.T) {
 	}
 }
 
-// What is wrong with a text is said in the words of its kind.
+// TestWords verifies that messages use the words of the document's kind.
 func TestWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "the list is empty: write at least a",
@@ -82,7 +82,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Verifies that a document which would cost hundreds of times its bytes is refused before it is read. Each is nearly as long as one may be.
+// TestADocumentOfManyValuesIsRefused verifies that a document that needs hundreds of times its size in memory is refused before it is parsed. Each text is nearly as long as allowed.
 func TestADocumentOfManyValuesIsRefused(t *testing.T) {
 	for _, part := range []string{"[],", "[[]],", "{},", "- - - -\n", "a: b\n", "? ", "&a ", "!t ", "*a ", "- ", "a,"} {
 		for _, form := range []string{"%", "[%]", "{a: [%]}", `{"a": [%]}`} {

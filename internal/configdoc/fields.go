@@ -7,17 +7,17 @@ import (
 	"strconv"
 )
 
-// Fields are what an object of a document may have. They are the truth that the
-// JSON schema is held to.
+// Fields lists the fields that an object of a document may have. A test compares the JSON schema
+// with them.
 type Fields[T any] struct {
-	What     string // what the object is, for messages
+	What     string // the name of the object in messages
 	Required []string
 	Read     map[string]func(r *Reader, into *T, n *Node, path string)
 }
 
-// Read reads an object's fields, and refuses those that it does not have.
+// Read reads an object's fields and refuses unknown ones.
 func Read[T any](r *Reader, f *Fields[T], into *T, n *Node, path string) {
-	if !r.Is(n, Object, path, f.What+" is written as fields with values") {
+	if !r.Is(n, Object, path, f.What+" must be an object") {
 		return
 	}
 	for _, m := range n.Members {
@@ -26,24 +26,24 @@ func Read[T any](r *Reader, f *Fields[T], into *T, n *Node, path string) {
 			set(r, into, m.Value, p)
 			continue
 		}
-		r.Refuse(RuleUnknown, p, m.At, "%s has no field %s: it has %s", f.What, Show(m.Name), List(slices.Sorted(maps.Keys(f.Read))))
+		r.Refuse(RuleUnknown, p, m.At, "%s has no field %s: the fields are %s", f.What, Show(m.Name), List(slices.Sorted(maps.Keys(f.Read))))
 	}
 	for _, name := range f.Required {
 		if !n.Has(name) {
-			r.Refuse(RuleRequired, path, n.At, "%s needs %s: add it", f.What, name)
+			r.Refuse(RuleRequired, path, n.At, "%s requires %s: add it", f.What, name)
 		}
 	}
 }
 
-// Is refuses a value of another kind.
+// Is refuses a value of another kind. wants completes the message, such as "x must be a number".
 func (r *Reader) Is(n *Node, want Kind, path, wants string) bool {
 	if n.Kind != want && n.Kind != Refused {
-		r.Refuse(RuleType, path, n.At, "%s, and this is %s%s", wants, n.Kind, quoted(n, want))
+		r.Refuse(RuleType, path, n.At, "%s, got %s%s", wants, n.Kind, quoted(n, want))
 	}
 	return n.Kind == want
 }
 
-// quoted is the advice for a text that YAML or JSON takes for something else.
+// quoted returns the advice for a string that YAML or JSON reads as another kind.
 func quoted(n *Node, want Kind) string {
 	if want == Text && (n.Kind == Number || n.Kind == Boolean) {
 		return ": put it in quotes"
@@ -51,41 +51,41 @@ func quoted(n *Node, want Kind) string {
 	return ""
 }
 
-// Text reads a text.
+// Text reads a string.
 func (r *Reader) Text(n *Node, path string) (string, bool) {
-	ok := r.Is(n, Text, path, Last(path)+" is a text")
+	ok := r.Is(n, Text, path, Last(path)+" must be a string")
 	return n.Text, ok
 }
 
-// Texts reads a list of texts, or one that stands alone where alone is allowed.
-func (r *Reader) Texts(n *Node, path string, alone bool) (all []string) {
-	if alone && n.Kind != Array {
-		if r.Is(n, Text, path, Last(path)+" is a text or a list of texts") {
+// Texts reads a list of strings. With single, one string is also allowed.
+func (r *Reader) Texts(n *Node, path string, single bool) (all []string) {
+	if single && n.Kind != Array {
+		if r.Is(n, Text, path, Last(path)+" must be a string or a list of strings") {
 			all = append(all, n.Text)
 		}
 		return all
 	}
-	if !r.Is(n, Array, path, Last(path)+" is a list of texts") {
+	if !r.Is(n, Array, path, Last(path)+" must be a list of strings") {
 		return nil
 	}
-	for i, it := range n.Items { // a refused one keeps its place
+	for i, it := range n.Items { // a refused item keeps its index
 		s, _ := r.Text(it, Item(path, i))
 		all = append(all, s)
 	}
 	return all
 }
 
-// decimal is the one way to write an integer.
+// decimal is the only accepted notation of an integer.
 var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// Integer reads a whole number, written plainly.
+// Integer reads an integer in decimal notation.
 func (r *Reader) Integer(n *Node, path string) int {
-	if !r.Is(n, Number, path, Last(path)+" is a whole number") {
+	if !r.Is(n, Number, path, Last(path)+" must be an integer") {
 		return 0
 	}
 	v, err := strconv.Atoi(n.Text)
 	if err != nil || !decimal.MatchString(n.Text) {
-		r.Refuse(RuleType, path, n.At, "%s is a whole number in plain digits, and this is %s", Last(path), Show(n.Text))
+		r.Refuse(RuleType, path, n.At, "%s must be an integer in decimal digits, got %s", Last(path), Show(n.Text))
 	}
 	return v
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// jsonTree reads JSON. It goes by the tokens of encoding/json because
-// [strictjson.Decode] stops at the first mistake, and here all are wanted.
+// jsonTree parses JSON. It uses the tokens of encoding/json because [strictjson.Decode] stops at
+// the first error, and all errors are wanted here.
 func (r *Reader) jsonTree(data []byte) *Node {
 	if !r.jsonSyntax(data) || !r.jsonDepth(data) {
 		return nil
@@ -23,13 +23,13 @@ func (r *Reader) jsonTree(data []byte) *Node {
 	j.dec.UseNumber()
 	root, err := j.value()
 	if err != nil {
-		r.Refuse(RuleSyntax, "", j.last, "not JSON: %v", err)
+		r.Refuse(RuleSyntax, "", j.last, "invalid JSON: %v", err)
 		return nil
 	}
 	return root
 }
 
-// jsonSyntax refuses what is not one JSON document.
+// jsonSyntax refuses data that is not exactly one JSON document.
 func (r *Reader) jsonSyntax(data []byte) bool {
 	var any json.RawMessage
 	err := json.Unmarshal(data, &any)
@@ -40,12 +40,12 @@ func (r *Reader) jsonSyntax(data []byte) bool {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && !strings.Contains(err.Error(), "unexpected end") {
 		at = int(syntax.Offset) - 1
 	}
-	r.Refuse(RuleSyntax, "", place(data, at), "not JSON: %v: correct it here or before", err)
+	r.Refuse(RuleSyntax, "", place(data, at), "invalid JSON: %v: correct it here or before", err)
 	return false
 }
 
-// jsonDepth goes by the brackets alone, so that what follows may recurse.
-// REQUIRES: jsonSyntax.
+// jsonDepth checks the nesting by counting brackets, so that the functions that follow may recurse.
+// It requires the syntax to be valid.
 func (r *Reader) jsonDepth(data []byte) bool {
 	depth, inText := 0, false
 	for i := 0; i < len(data); i++ {
@@ -67,18 +67,18 @@ func (r *Reader) jsonDepth(data []byte) bool {
 	return true
 }
 
-// jsonReader makes a tree of tokens.
+// jsonReader builds a tree from tokens.
 type jsonReader struct {
 	data []byte
 	dec  *json.Decoder
-	// The position of the last token, and the offset where it begins.
+	// last is the position of the last token, and offset is where it begins.
 	last   Position
 	offset int
 }
 
-// next returns the next token, and moves the position to where it begins: the
-// decoder tells where the one before ended, and what lies between are blanks,
-// commas and colons. Going on from the last position keeps the whole linear.
+// next returns the next token and moves the position to its begin. The decoder returns where the
+// previous token ended, and only blanks, commas and colons lie between. Advancing from the last
+// position keeps the total time linear.
 func (j *jsonReader) next() (json.Token, error) {
 	begin := int(j.dec.InputOffset())
 	for begin < len(j.data) && strings.IndexByte(" \t\r\n,:", j.data[begin]) >= 0 {
@@ -127,7 +127,7 @@ func (j *jsonReader) object(n *Node) error {
 		}
 		name, ok := key.(string)
 		if !ok {
-			return fmt.Errorf("a name is wanted, and %v is there", key)
+			return fmt.Errorf("expected a name, got %v", key)
 		}
 		m := Member{Name: name, At: j.last}
 		if m.Value, err = j.value(); err != nil {
@@ -158,7 +158,7 @@ func (j *jsonReader) end() error {
 	return err
 }
 
-// pointerOf returns where a refusal of [strict] points to.
+// pointerOf returns the JSON pointer of a strictjson error.
 func pointerOf(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		path, _ := f.Fields["pointer"].(string)
@@ -167,7 +167,7 @@ func pointerOf(err error) string {
 	return ""
 }
 
-// Reason returns what a refusal says, without its code.
+// Reason returns the message of an error, without its code.
 func Reason(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Message

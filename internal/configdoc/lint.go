@@ -5,74 +5,74 @@ import (
 	"slices"
 )
 
-// Source is where the values of a document stand in the text that it was read from. The
-// zero value is that of a document that was made in code.
+// Source holds the positions of a document's values in its text. The zero value is for a document
+// that was built in code.
 type Source struct {
 	at      map[string]Position // by JSON pointer
 	refused map[string]bool     // the values that could not be read
 }
 
-// IsText says whether the document was read from a text.
+// IsText reports whether the document was read from a text.
 func (s Source) IsText() bool { return s.at != nil }
 
-// Given says whether the document has a value: what is missing, or could not be read, has
-// been reported then.
+// Given reports whether the document has a valid value at path. A missing or invalid value has
+// already been reported.
 func (s Source) Given(path string) bool {
 	_, ok := s.at[path]
 	return (ok || !s.IsText()) && !s.refused[path]
 }
 
-// Refused says whether a value could not be read.
+// Refused reports whether a value could not be read.
 func (s Source) Refused(path string) bool { return s.refused[path] }
 
-// Partial says that there is more in the text than in the document.
+// Partial reports whether some values of the text could not be read.
 func (s Source) Partial() bool { return len(s.refused) > 0 }
 
-// Linter collects what is wrong with the meaning of a document.
+// Linter collects violations and warnings about the meaning of a document.
 type Linter struct {
 	Source
 	Violations, Warnings []Violation
 
-	said map[string]bool
+	reported map[string]bool
 }
 
 // NewLinter returns a linter of one document.
-func NewLinter(s Source) *Linter { return &Linter{Source: s, said: make(map[string]bool)} }
+func NewLinter(s Source) *Linter { return &Linter{Source: s, reported: make(map[string]bool)} }
 
-// Refuse reports a violation, once for a rule and a place.
+// Refuse reports a violation, once per rule, path and message.
 func (l *Linter) Refuse(rule, path, format string, args ...any) {
 	if len(l.Violations) < MaxFound {
-		l.Violations = append(l.Violations, l.say(rule, path, format, args...)...)
+		l.Violations = append(l.Violations, l.violation(rule, path, format, args...)...)
 	}
 }
 
 // Warn reports a warning.
 func (l *Linter) Warn(rule, path, format string, args ...any) {
 	if len(l.Warnings) < MaxFound {
-		l.Warnings = append(l.Warnings, l.say(rule, path, format, args...)...)
+		l.Warnings = append(l.Warnings, l.violation(rule, path, format, args...)...)
 	}
 }
 
-func (l *Linter) say(rule, path, format string, args ...any) []Violation {
+func (l *Linter) violation(rule, path, format string, args ...any) []Violation {
 	message := fmt.Sprintf(format, args...)
 	key := rule + " " + path + " " + message
-	if l.said[key] {
+	if l.reported[key] {
 		return nil
 	}
-	l.said[key] = true
+	l.reported[key] = true
 	at := Find(l.at, path)
 	return []Violation{{Rule: rule, Path: path, Line: at.Line, Column: at.Column, Message: message}}
 }
 
-// Report returns all that was found, in the order of the text.
+// Report returns the violations and warnings, sorted by position.
 func (l *Linter) Report() (violations, warnings []Violation) {
 	inOrder(l.Violations)
 	inOrder(l.Warnings)
 	return l.Violations, l.Warnings
 }
 
-// Check reads a document and judges it. It reports all that can be found in one go; the
-// document is nil if there are violations.
+// Check parses and lints a document, and reports everything at once. The document is nil if there
+// are violations.
 func Check[D any](data []byte, parse func([]byte) (*D, []Violation), lint func(*D) (violations, warnings []Violation)) (doc *D, violations, warnings []Violation) {
 	doc, violations = parse(data)
 	if doc == nil {
@@ -87,12 +87,12 @@ func Check[D any](data []byte, parse func([]byte) (*D, []Violation), lint func(*
 	return doc, nil, warnings
 }
 
-// Graph is where each node leads.
+// Graph maps each node to its successors.
 type Graph[N comparable] map[N][]N
 
-// From returns all nodes that can be reached from those given, these included.
+// From returns all nodes reachable from the given ones, including these.
 func (g Graph[N]) From(starts ...N) map[N]bool {
-	starts = slices.Clone(starts) // it is worked off, and may be the graph's own
+	starts = slices.Clone(starts) // it is modified, and may belong to the graph
 	seen := make(map[N]bool)
 	for len(starts) > 0 {
 		n := starts[len(starts)-1]
@@ -105,7 +105,7 @@ func (g Graph[N]) From(starts ...N) map[N]bool {
 	return seen
 }
 
-// Back returns the graph with every way turned round.
+// Back returns the graph with all edges reversed.
 func (g Graph[N]) Back() Graph[N] {
 	b := make(Graph[N])
 	for from, all := range g {

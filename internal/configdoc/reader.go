@@ -10,20 +10,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Document says of what kind a document is, for messages, and how deep it goes.
+// Document describes a kind of document, for messages, and its depth.
 type Document struct {
 	What  string // "config"
-	Needs string // what it has at least
-	Depth string // how deep it is meant to go: "a config needs five"
-	// Levels is how deep its values are looked at. What is deeper is refused as a
-	// whole by who reads the fields.
+	Needs string // the fields that it requires
+	Depth string // advice for a document that is too deep: "a config needs five"
+	// Levels is the depth to which values are checked. Deeper values are refused as a whole when
+	// the fields are read.
 	Levels int
 }
 
-// Reader reads one document and collects what is wrong with it.
+// Reader reads one document and collects its violations.
 type Reader struct {
 	Found []Violation
-	At    map[string]Position // where each value stands, by JSON pointer
+	At    map[string]Position // the position of each value, by JSON pointer
 
 	doc Document
 }
@@ -43,9 +43,8 @@ func (r *Reader) Refuse(rule, path string, at Position, format string, args ...a
 	})
 }
 
-// Tree reads the document: JSON if it begins with a brace, else YAML. It is nil if
-// the text has no tree. Members whose name repeats an earlier one are refused, and
-// are not in the tree.
+// Tree parses the document: JSON if it begins with a brace, else YAML. It returns nil if the text
+// cannot be parsed. Members with a duplicate name are refused and are not in the tree.
 func (r *Reader) Tree(data []byte) *Node {
 	root := r.syntax(data)
 	if root != nil {
@@ -54,7 +53,7 @@ func (r *Reader) Tree(data []byte) *Node {
 	return root
 }
 
-// syntax reads the document by its syntax; nil if it has none.
+// syntax parses the document; it returns nil if that fails.
 func (r *Reader) syntax(data []byte) *Node {
 	if !r.plainText(data) {
 		return nil
@@ -70,31 +69,31 @@ func isJSON(data []byte) bool {
 	return len(data) > 0 && data[0] == '{'
 }
 
-// plainText refuses what is no text at all.
+// plainText refuses data that is not valid text, or is too large.
 func (r *Reader) plainText(data []byte) bool {
 	start := Position{1, 1}
 	nul := bytes.IndexByte(data, 0)
 	switch {
 	case len(data) > strictjson.MaxBytes:
-		r.Refuse(RuleSize, "", start, "the %s has %d bytes, and %d are allowed: split it", r.doc.What, len(data), strictjson.MaxBytes)
+		r.Refuse(RuleSize, "", start, "the %s has %d bytes, the limit is %d: split it", r.doc.What, len(data), strictjson.MaxBytes)
 	case len(bytes.TrimSpace(data)) == 0:
 		r.empty()
 	case !utf8.Valid(data):
-		r.Refuse(RuleEncoding, "", place(data, invalidAt(data)), "here is a byte that is not UTF-8: save the file as UTF-8")
+		r.Refuse(RuleEncoding, "", place(data, invalidAt(data)), "invalid UTF-8: save the file as UTF-8")
 	case bytes.HasPrefix(data, []byte("\ufeff")):
-		r.Refuse(RuleEncoding, "", start, "the file begins with a byte order mark: save it without")
+		r.Refuse(RuleEncoding, "", start, "the file begins with a byte order mark: save it without one")
 	case marks(data) > MaxMarks:
 		r.Refuse(RuleSize, "", start, "the %s has more than %d brackets, lists, members and lines: split it", r.doc.What, MaxMarks)
 	case nul >= 0:
-		r.Refuse(RuleEncoding, "", place(data, nul), "here is a NUL byte: take it out")
+		r.Refuse(RuleEncoding, "", place(data, nul), "NUL byte in the file: remove it")
 	default:
 		return true
 	}
 	return false
 }
 
-// MaxMarks is how many characters a document may have at which a value or a line may begin or end. Each value costs some hundred
-// times the byte that it is written with, so the bytes alone bound too little.
+// MaxMarks limits the number of characters at which a value or a line may begin or end. A value needs some hundred times
+// the memory of its text, so a limit on the bytes is not enough.
 const MaxMarks = 50_000
 
 func marks(data []byte) (n int) {
@@ -133,15 +132,15 @@ func place(data []byte, offset int) Position {
 	return Position{bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(line) + 1}
 }
 
-// names notes where each value stands, and refuses and takes out members whose
-// name repeats an earlier one.
+// names records the position of each value, and refuses and removes members with a duplicate
+// name.
 func (r *Reader) names(n *Node, path string, depth int) {
 	if depth > r.doc.Levels {
 		return
 	}
 	r.At[path] = n.At
 	if n.Kind == Text && strings.ContainsRune(n.Text, 0) {
-		r.Refuse(RuleEncoding, path, n.At, "a NUL character in a text: take it out")
+		r.Refuse(RuleEncoding, path, n.At, "NUL character in a string: remove it")
 		n.refuse()
 	}
 	for i, it := range n.Items {
@@ -157,28 +156,28 @@ func (r *Reader) names(n *Node, path string, depth int) {
 	})
 }
 
-// fresh refuses a member whose name is taken.
+// fresh refuses a member whose name is already used.
 func (r *Reader) fresh(seen map[string]string, m Member, path string) bool {
 	folded := strings.ToLower(strings.ToUpper(m.Name))
 	earlier, taken := seen[folded]
 	switch {
 	case strings.ContainsRune(m.Name, 0):
-		r.Refuse(RuleEncoding, path, m.At, "a NUL character in a name: take it out")
+		r.Refuse(RuleEncoding, path, m.At, "NUL character in a name: remove it")
 		return false
 	case !taken:
 		seen[folded] = m.Name
 		return true
 	case earlier == m.Name:
-		r.Refuse(RuleDuplicate, path, m.At, "%s is given twice: keep one of the two", Show(m.Name))
+		r.Refuse(RuleDuplicate, path, m.At, "%s is given twice: keep one of them", Show(m.Name))
 	default:
-		r.Refuse(RuleTwin, path, m.At, "%s differs only by case from %s: keep one of the two", Show(m.Name), Show(earlier))
+		r.Refuse(RuleTwin, path, m.At, "%s differs only by case from %s: keep one of them", Show(m.Name), Show(earlier))
 	}
 	return false
 }
 
-// Finish holds a document in which nothing was found to what the rest of Holdfast
-// takes for JSON, so that it is not read here and refused elsewhere. It returns where the
-// values stand, and puts [Reader.Found] in the order of the text.
+// Finish checks a document without violations against the strict JSON rules of the rest of
+// Holdfast, so that it is not accepted here and refused elsewhere. It sorts [Reader.Found] by
+// position and returns the positions of the values.
 func (r *Reader) Finish(data []byte) Source {
 	if len(r.Found) == 0 && isJSON(data) {
 		if err := strictjson.Check(data); err != nil {

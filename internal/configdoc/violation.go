@@ -8,26 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// The rules of a document's text. Those of what it says are its package's own.
+// The rules for a document's text. The rules for its meaning belong to the packages that use it.
 const (
 	RuleSize      = "size"            // too large
 	RuleEncoding  = "encoding"        // not UTF-8, a byte order mark, a NUL
 	RuleSyntax    = "syntax"          // not JSON, or not YAML
 	RuleDepth     = "depth"           // nested too deeply
-	RuleYAML      = "yaml"            // a part of YAML that is not used here
-	RuleDuplicate = "duplicate-field" // a name given twice
+	RuleYAML      = "yaml"            // an unsupported YAML feature
+	RuleDuplicate = "duplicate-field" // a duplicate name
 	RuleTwin      = "case-twin"       // two names that differ only by case
 	RuleUnknown   = "unknown-field"
 	RuleRequired  = "required"
 	RuleType      = "type"
-	RuleConflict  = "conflict" // two fields that say the same
+	RuleConflict  = "conflict" // two fields with the same meaning
 )
 
-// MaxFound is how many violations are reported. Who has more has enough to do.
+// MaxFound limits the number of reported violations.
 const MaxFound = 1000
 
-// Violation is a rule that a document breaks, or, as a warning, comes near to
-// breaking.
+// Violation is a rule that a document breaks. As a warning, it is a rule that the document is
+// likely to break.
 type Violation struct {
 	Rule    string `json:"rule"`
 	Path    string `json:"path"` // a JSON pointer: /steps/0/successful_claim_state/admin
@@ -36,18 +36,18 @@ type Violation struct {
 	Message string `json:"message"`
 }
 
-// inOrder sorts by position; what stands at one place stays in the order it was
-// found in.
+// inOrder sorts by position. Violations at one position stay in the order in which they were
+// found.
 func inOrder(all []Violation) {
 	slices.SortStableFunc(all, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 }
 
-// maxShown is how many characters of a text a message repeats.
+// maxShown limits how many characters of a text a message repeats.
 const maxShown = 64
 
-// Show is a text as a message shows it.
+// Show returns a text, shortened and quoted, for messages.
 func Show(s string) string { return strconv.Quote(Shorten(s, maxShown)) }
 
 // Shorten cuts a text to a number of characters.
@@ -58,10 +58,10 @@ func Shorten(s string, limit int) string {
 	return string([]rune(s)[:limit-1]) + "…"
 }
 
-// Last is the name at the end of a pointer, for messages.
+// Last returns the name at the end of a pointer, for messages.
 func Last(path string) string { return Show(path[strings.LastIndexByte(path, '/')+1:]) }
 
-// List puts names in a row.
+// List joins names with commas and "and".
 func List(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -69,7 +69,7 @@ func List(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// Few cuts a list that would fill a page.
+// Few shortens a long list of names.
 func Few(names []string) []string {
 	const most = 10
 	if len(names) <= most {
@@ -78,7 +78,7 @@ func Few(names []string) []string {
 	return append(names[:most:most], Counted(len(names)-most)+" more")
 }
 
-// Counted is a number of values, in words.
+// Counted returns a number of values, for messages.
 func Counted(n int) string {
 	if n == 1 {
 		return "1 value"

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// yamlTree reads YAML by its syntax tree: decoding it would lose the lines, and
-// take what is refused here.
+// yamlTree reads YAML from its syntax tree: decoding it would lose the positions and accept
+// features that are refused here.
 func (r *Reader) yamlTree(data []byte) *Node {
 	file, ok := r.yamlFile(string(data))
 	if !ok {
@@ -24,7 +24,7 @@ func (r *Reader) yamlTree(data []byte) *Node {
 	var bodies []ast.Node
 	for _, doc := range file.Docs {
 		if _, ok := doc.Body.(*ast.DirectiveNode); ok {
-			r.Refuse(RuleYAML, "", placeOf(doc.Body), "a directive (%%) is not used here: take it out")
+			r.Refuse(RuleYAML, "", placeOf(doc.Body), "directives (%%) are not supported: remove it")
 			return nil
 		}
 		if doc.Body != nil {
@@ -42,13 +42,13 @@ func (r *Reader) yamlTree(data []byte) *Node {
 	return r.yamlNode(bodies[0], "")
 }
 
-// yamlFile parses the text. The parser recurses, and a stack that is too deep
-// ends the process; and its time grows with the square of a block's entries. So
-// the tokens are looked through for both first.
+// yamlFile parses the text. The parser recurses, and a stack overflow ends the process; its time
+// also grows with the square of a block's entries. The tokens are therefore checked for both
+// first.
 func (r *Reader) yamlFile(text string) (file *ast.File, ok bool) {
 	defer func() {
-		if recover() != nil { // the library gives up on some texts this way
-			r.Refuse(RuleSyntax, "", Position{1, 1}, "not YAML: write it more plainly, or as JSON")
+		if recover() != nil { // the library panics on some texts
+			r.Refuse(RuleSyntax, "", Position{1, 1}, "invalid YAML: simplify it, or write it as JSON")
 			ok = false
 		}
 	}()
@@ -67,16 +67,16 @@ func (r *Reader) yamlFile(text string) (file *ast.File, ok bool) {
 func (r *Reader) yamlSyntax(err error) {
 	syntax, ok := errors.AsType[*yaml.SyntaxError](err)
 	if !ok || syntax.Token == nil {
-		r.Refuse(RuleSyntax, "", Position{1, 1}, "not YAML: write it more plainly, or as JSON")
+		r.Refuse(RuleSyntax, "", Position{1, 1}, "invalid YAML: simplify it, or write it as JSON")
 		return
 	}
-	r.Refuse(RuleSyntax, "", placeOfToken(syntax.Token), "not YAML: %s: correct it here or before", syntax.Message)
+	r.Refuse(RuleSyntax, "", placeOfToken(syntax.Token), "invalid YAML: %s: correct it here or before", syntax.Message)
 }
 
-// maxEntries is how many entries a block may have.
+// maxEntries limits the entries of a block.
 const maxEntries = 5000
 
-// yamlSize refuses what is nested too deeply, or too long.
+// yamlSize refuses a text that is nested too deeply or has a block that is too long.
 func (r *Reader) yamlSize(tokens token.Tokens) bool {
 	var d yamlDepth
 	for _, t := range tokens {
@@ -93,9 +93,8 @@ func (r *Reader) yamlSize(tokens token.Tokens) bool {
 	return true
 }
 
-// yamlDepth counts how deep a parser may get: brackets that are open, columns at
-// which a block may have begun, and tags and anchors, which may stand one before
-// the other without end.
+// yamlDepth estimates the recursion depth of the parser: open brackets, columns at which a block
+// may have begun, and tags and anchors, which may follow each other without limit.
 type yamlDepth struct {
 	flow   int
 	marks  int
@@ -130,8 +129,8 @@ func (d *yamlDepth) add(t *token.Token) {
 	d.line = t.Position.Line
 }
 
-// open enters a block, and leaves those that are further to the right, or a list
-// that stands as far left as the mapping that it is in.
+// open enters a block. It leaves the blocks further to the right, and a list at the same column as
+// the mapping that contains it.
 func (d *yamlDepth) open(column int, typ token.Type) {
 	n := len(d.blocks)
 	for n > 0 && (d.blocks[n-1].column > column ||
@@ -146,7 +145,7 @@ func (d *yamlDepth) open(column int, typ token.Type) {
 	}
 }
 
-// yamlNode makes a value of a part of the syntax tree.
+// yamlNode converts a node of the syntax tree.
 func (r *Reader) yamlNode(y ast.Node, path string) *Node {
 	n := &Node{At: placeOf(y)}
 	switch v := y.(type) {
@@ -180,7 +179,7 @@ func (r *Reader) yamlScalar(n *Node, y ast.Node, path string) {
 	case *ast.NullNode:
 		n.Kind = Null
 	default:
-		r.Refuse(RuleYAML, path, n.At, "%s is not used here: write the value out", yamlWord(y))
+		r.Refuse(RuleYAML, path, n.At, "%s is not supported: write out the value", yamlWord(y))
 	}
 }
 
@@ -200,21 +199,21 @@ func (r *Reader) yamlName(key ast.MapKeyNode, path string) (string, bool) {
 		return v.Value, true
 	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode, *ast.BoolNode, *ast.NullNode:
 		name := key.GetToken().Value
-		r.Refuse(RuleType, Child(path, name), placeOf(key), "%s is no name: put it in quotes", Show(name))
+		r.Refuse(RuleType, Child(path, name), placeOf(key), "a name must be a string, got %s: put it in quotes", Show(name))
 	case *ast.MappingKeyNode:
 		name, ok := v.Value.(*ast.StringNode)
 		if ok {
-			r.Refuse(RuleYAML, Child(path, name.Value), placeOf(key), "an explicit key (?) is not used here: write \"name: value\"")
+			r.Refuse(RuleYAML, Child(path, name.Value), placeOf(key), "an explicit key (?) is not supported: write \"name: value\"")
 			return name.Value, true
 		}
-		r.Refuse(RuleYAML, path, placeOf(key), "a name is a text: write each field as \"name: value\"")
+		r.Refuse(RuleYAML, path, placeOf(key), "a name must be a string: write each field as \"name: value\"")
 	default:
-		r.Refuse(RuleYAML, path, placeOf(key), "%s is not used here: write each field as \"name: value\"", yamlWord(key))
+		r.Refuse(RuleYAML, path, placeOf(key), "%s is not supported: write each field as \"name: value\"", yamlWord(key))
 	}
 	return "", false
 }
 
-// yamlWord names a part of YAML that is refused.
+// yamlWord returns the name of an unsupported YAML feature.
 func yamlWord(y ast.Node) string {
 	switch y.(type) {
 	case *ast.AnchorNode:
@@ -226,11 +225,11 @@ func yamlWord(y ast.Node) string {
 	case *ast.TagNode:
 		return "a tag (!)"
 	}
-	return "this part of YAML"
+	return "this YAML feature"
 }
 
-// placeOf returns where a value begins. The library gives a mapping the place of
-// its first colon, and a list in a block that of its first dash.
+// placeOf returns where a value begins. The library positions a mapping at its first colon, and a
+// block list at its first dash.
 func placeOf(y ast.Node) Position {
 	switch v := y.(type) {
 	case *ast.MappingNode:

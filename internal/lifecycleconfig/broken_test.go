@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// handlers are those that the configs of testdata name.
+// handlers are the handlers that the configs of testdata name.
 var handlers = map[string]Handler{
 	"Close":                     {Kind: "action", Safety: Journaled, Timeout: time.Minute},
 	"Wire":                      {Kind: "action", Safety: Opaque},
@@ -26,8 +26,8 @@ var handlers = map[string]Handler{
 	"ApplyPayment":              {Kind: "action", Safety: Transactional},
 }
 
-// broken says where each config of testdata/broken is wrong. Its name begins with
-// the rule that it breaks.
+// broken lists the position of the error in each config of testdata/broken. The file name begins with the
+// rule that the config breaks.
 var broken = map[string]struct {
 	path         string
 	line, column int
@@ -137,7 +137,7 @@ var broken = map[string]struct {
 	"yaml-tag.yaml":                  {"/workflow", 1, 11},
 }
 
-// Each config breaks one rule, and the report says which, where and why.
+// TestBroken verifies that each config breaks one rule, and that the report names the rule, position and reason.
 func TestBroken(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*")
 	if err != nil || len(files) != len(broken) {
@@ -164,7 +164,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// Every rule has a config that breaks it.
+// TestEveryRuleIsBroken verifies that every rule has a config that breaks it.
 func TestEveryRuleIsBroken(t *testing.T) {
 	rules := []string{configdoc.RuleEncoding, configdoc.RuleSyntax, configdoc.RuleDepth, configdoc.RuleYAML, configdoc.RuleDuplicate, configdoc.RuleTwin, configdoc.RuleUnknown, configdoc.RuleRequired, configdoc.RuleType, configdoc.RuleConflict}
 	for i := range 16 {

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// ClaimState is a status that a crash may leave an entity in, and what is needed
-// to free it from there.
+// ClaimState is a status in which a crash may leave an entity, with the information to revert
+// it.
 type ClaimState struct {
 	Workflow string // the config that declares it
-	Module   string // whose janitor frees it
+	Module   string // the module whose janitor recovers it
 	Into     string
 	Revert   string
-	Table    string // "" is Holdfast's own
+	Table    string // "" means Holdfast's own
 }
 
-// Claims returns each claim status once, by rising name. REQUIRES: R6, or which of
-// two reverts it has is not defined.
+// Claims returns each claim status once, sorted by name. The config must pass R6; otherwise the
+// revert status is arbitrary.
 func (c *Config) Claims() []ClaimState {
 	found := make(map[string]ClaimState)
 	for i := range c.Steps {
@@ -31,7 +31,7 @@ func (c *Config) Claims() []ClaimState {
 	return all
 }
 
-// ClaimStatuses are the names of the claim statuses, rising.
+// ClaimStatuses returns the names of the claim statuses, sorted.
 func (c *Config) ClaimStatuses() []string {
 	all := []string{}
 	for _, x := range c.Claims() {

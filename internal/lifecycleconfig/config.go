@@ -1,7 +1,6 @@
-// Package lifecycleconfig is what a lifecycle's config says: which statuses a thing
-// may have, and which steps lead from one to the other, for whom, with which
-// handlers, and held in which claim meanwhile. It reads configs, judges them, and
-// draws them; it knows no database.
+// Package lifecycleconfig defines the config of a lifecycle: the statuses of an entity and the
+// steps between them, with their requesters, handlers and claims. It parses, lints and draws
+// configs, and does not access the database.
 package lifecycleconfig
 
 import (
@@ -12,66 +11,65 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// Config is a lifecycle.
+// Config is the config of a lifecycle.
 type Config struct {
 	Workflow      string
 	OwningModule  string
 	StatusTypes   []string
 	InitialStatus string
-	Table         *Table   // nil: entities are kept in Holdfast's own table
-	Janitor       *Janitor // nil: the config does not ask for the standard janitor
+	Table         *Table   // nil: entities are in Holdfast's own table
+	Janitor       *Janitor // nil: the config does not request the standard janitor
 	Steps         []Step
-	// AfterEffects is how after-effects are delivered, by the names of their handlers.
+	// AfterEffects holds the delivery options of after-effects, by handler name.
 	AfterEffects map[string]AfterEffect
 
 	source configdoc.Source
 }
 
-// Table is a table of the user's own that holds the entities.
+// Table is a user table that contains the entities.
 type Table struct {
 	Name    string // may be schema.name
 	ID      string // columns; the defaults are id, status and version
 	Status  string
 	Version string
-	// Workspace is the column that tells the workspace, or InWorkspace the one
-	// workspace that the whole table is in; if neither is given, the latter is
-	// "default".
+	// Workspace is the column with the workspace. InWorkspace is the workspace of the whole
+	// table, if there is no such column; the default is "default".
 	Workspace   string
 	InWorkspace string
 }
 
-// Janitor says that the standard janitor frees what this lifecycle's crashes
-// leave, and how.
+// Janitor requests that the standard janitor recovers this lifecycle's claims after crashes, and
+// configures it.
 type Janitor struct {
 	Every      time.Duration // 0: on every round of the engine's janitor
 	StuckAfter time.Duration // 0: the default, 5 minutes
 }
 
-// AfterEffect is how an after-effect is delivered. The zero value is the default.
+// AfterEffect holds the delivery options of an after-effect. The zero value is the default.
 type AfterEffect struct {
-	// MaxAttempts is how many deliveries may fail, the first included, before it is
-	// blocked; 0 is the default.
+	// MaxAttempts is the number of failed deliveries, including the first, after which it is
+	// blocked; 0 means the default.
 	MaxAttempts int
-	// Backoff is the pause after the first failure; it doubles up to MaxBackoff. 0 is the
+	// Backoff is the pause after the first failure; it doubles up to MaxBackoff. 0 means the
 	// default.
 	Backoff, MaxBackoff time.Duration
-	// OnRefusal is what a 4xx of a URL does: retry, the default, or block.
+	// OnRefusal is the reaction to a 4xx response of a URL: retry, the default, or block.
 	OnRefusal string
-	// OnMissing is what becomes of it if the row of a table of the user's own is gone:
-	// block, the default, or skip.
+	// OnMissing is the reaction to a deleted row of a user table: block, the default, or
+	// skip.
 	OnMissing string
 }
 
-// The words of [AfterEffect].
+// The values of [AfterEffect.OnRefusal] and [AfterEffect.OnMissing].
 const (
 	Retry = "retry"
 	Block = "block"
 	Skip  = "skip"
 )
 
-// Limits and defaults of an after-effect. With the default pauses, which are half to all of
-// what they say, a thousand attempts take two to four days: a service that is down for a
-// day, or over a weekend, blocks nothing.
+// Limits and defaults of an after-effect. Jitter makes each pause half to all of its nominal
+// length, so a thousand attempts with the default pauses take two to four days: a service that is
+// down for a day, or over a weekend, blocks nothing.
 const (
 	DefaultAttempts   = 1000
 	MaxAttempts       = 1_000_000
@@ -80,7 +78,7 @@ const (
 	LongestBackoff    = 365 * 24 * time.Hour
 )
 
-// Filled is a with the defaults filled in.
+// Filled returns a with its defaults filled in.
 func (a AfterEffect) Filled() AfterEffect {
 	a.MaxAttempts, a.Backoff = cmp.Or(a.MaxAttempts, DefaultAttempts), cmp.Or(a.Backoff, DefaultBackoff)
 	a.MaxBackoff = cmp.Or(a.MaxBackoff, max(DefaultMaxBackoff, a.Backoff))
@@ -88,16 +86,16 @@ func (a AfterEffect) Filled() AfterEffect {
 	return a
 }
 
-// Step is a way from one status to another.
+// Step is a transition between statuses.
 type Step struct {
 	ID     int
 	Key    string
-	Status []string // where it starts: several only without a claim
+	Status []string // the statuses where it starts: several only without a claim
 	// Serialized are the requesters that take no claim status: in a config with claims
-	// they hold the entity where it is. See [Config.Serialized].
+	// they lease the entity in its current status. See [Config.Serialized].
 	Serialized []string
-	// Timeout is how long the claim is kept, and the action may take, at the
-	// most; 0 is the default, 15 minutes.
+	// Timeout limits how long the claim lasts and the action takes; 0 means the default,
+	// 15 minutes.
 	Timeout time.Duration
 
 	Claim       Per[Claim]
@@ -108,17 +106,17 @@ type Step struct {
 	AfterEffect Per[string]
 }
 
-// Claim is a status that says that somebody is at it, and where it goes back to.
+// Claim is the status of a claimed entity, and the status that it reverts to.
 type Claim struct{ Into, Revert string }
 
-// Per is a field of a step: the same for every requester, or one for each that is
-// named.
+// Per is a field of a step: one value for every requester, or one for each named
+// requester.
 type Per[T any] struct {
 	All *T
 	By  map[string]T
 }
 
-// For returns the field for a requester.
+// For returns the value for a requester.
 func (p Per[T]) For(requester string) (v T, ok bool) {
 	if p.All != nil {
 		return *p.All, true
@@ -127,7 +125,7 @@ func (p Per[T]) For(requester string) (v T, ok bool) {
 	return v, ok
 }
 
-// Requesters returns the names that a step mentions, by rising name.
+// Requesters returns the requesters that a step names, sorted.
 func (s *Step) Requesters() []string {
 	var all []string
 	for _, names := range [][]string{keys(s.Claim.By), keys(s.Success.By), keys(s.Failed.By), keys(s.Action.By), keys(s.Validation.By), keys(s.AfterEffect.By), s.Serialized} {
@@ -137,8 +135,8 @@ func (s *Step) Requesters() []string {
 	return slices.Compact(all)
 }
 
-// Serialized says whether a requester is in serialized for a step at a status, in any of
-// the step's entries that start there.
+// Serialized reports whether a requester is in serialized for a step at a status, in any of the
+// step's entries that start there.
 func (c *Config) Serialized(key, status, requester string) bool {
 	return requester != anyOther && slices.ContainsFunc(c.Steps, func(s Step) bool {
 		return s.Key == key && slices.Contains(s.Status, status) && slices.Contains(s.Serialized, requester)
@@ -152,32 +150,31 @@ func keys[T any](m map[string]T) (all []string) {
 	return all
 }
 
-// Offers says whether a step is for a requester: whether it has a status to lead
-// to.
+// Offers reports whether a step is available to a requester: whether it has a successful_state for
+// it.
 func (s *Step) Offers(requester string) bool {
 	_, ok := s.Success.For(requester)
 	return ok
 }
 
-// Handler is what is known of a handler that a config names.
+// Handler describes a handler that a config names.
 type Handler struct {
 	Kind    string // "action", "validation" or "afterEffect"
 	Safety  Safety
-	Timeout time.Duration // 0: none of its own
+	Timeout time.Duration // 0: no timeout of its own
 }
 
-// Safety is what a handler promises of itself.
+// Safety is the safety that a handler declares.
 type Safety string
 
 // The safeties.
 const (
-	Undeclared    Safety = ""              // says nothing
+	Undeclared    Safety = ""              // unknown
 	Idempotent    Safety = "idempotent"    // may run again
-	Transactional Safety = "transactional" // writes only through the transaction it is given
-	Journaled     Safety = "journaled"     // its side effects go through Effect
-	Opaque        Safety = "opaque"        // acts, unjournaled
+	Transactional Safety = "transactional" // writes only through its transaction
+	Journaled     Safety = "journaled"     // journals its side effects with Effect
+	Opaque        Safety = "opaque"        // has side effects without a journal
 )
 
-// Violation is a rule that a config breaks, or, as a warning, comes near to
-// breaking.
+// Violation is a rule that a config breaks or, as a warning, is likely to break.
 type Violation = configdoc.Violation

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
-var update = flag.Bool("update", false, "write what is drawn to testdata/golden")
+var update = flag.Bool("update", false, "write the diagrams to testdata/golden")
 
 func TestGolden(t *testing.T) {
 	for _, name := range []string{"billing", "invoice"} {
@@ -31,7 +31,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What a name has in it stays a name.
+// TestDiagramEscapes verifies that special characters in names are escaped.
 func TestDiagramEscapes(t *testing.T) {
 	b := "b"
 	c := &Config{Workflow: `<w>&"`, InitialStatus: `a"; x --> y`, StatusTypes: []string{`a"; x --> y`, "b"}}
@@ -54,7 +54,7 @@ func TestDiagramEscapes(t *testing.T) {
 	}
 }
 
-// One line stands for all who may take it.
+// TestEdgesMerge verifies that one edge stands for all its requesters.
 func TestEdgesMerge(t *testing.T) {
 	b := "b"
 	by := Step{Key: "k", Status: []string{"a"}, Success: Per[string]{By: map[string]string{"x": b, "y": b}}}
@@ -66,8 +66,8 @@ func TestEdgesMerge(t *testing.T) {
 	}
 }
 
-// On graphs of all kinds, nothing covers anything: statuses and labels are apart,
-// inside the picture, and no line runs through one that is not its own.
+// TestNothingOverlaps verifies on many graphs that statuses and labels do not overlap and are inside
+// the picture, and that no line crosses one that is not its own.
 func TestNothingOverlaps(t *testing.T) {
 	seed := testlevel.Seed()
 	t.Logf("seed %d", seed)
@@ -121,7 +121,7 @@ func randomConfig(random *rand.Rand) *Config {
 	return c
 }
 
-// The picture says what it is, to those who cannot see it too.
+// TestSVGDescribesItself verifies that the picture has a description for screen readers.
 func TestSVGDescribesItself(t *testing.T) {
 	var svg struct {
 		Role  string `xml:"role,attr"`

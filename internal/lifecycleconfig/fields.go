@@ -6,12 +6,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// filled reads a text that has a default, so that an empty one is no way to ask
-// for it.
-func filled(r *configdoc.Reader, n *configdoc.Node, path string) (string, bool) {
+// nonEmpty reads a string that has a default. An empty string is refused, because leaving out the
+// field selects the default.
+func nonEmpty(r *configdoc.Reader, n *configdoc.Node, path string) (string, bool) {
 	s, ok := r.Text(n, path)
 	if ok && s == "" {
-		r.Refuse("R15", path, n.At, "%s is empty: fill it in, or leave it out for the default", configdoc.Last(path))
+		r.Refuse("R15", path, n.At, "%s is empty: set it, or leave it out for the default", configdoc.Last(path))
 		return "", false
 	}
 	return s, ok
@@ -19,23 +19,23 @@ func filled(r *configdoc.Reader, n *configdoc.Node, path string) (string, bool) 
 
 // duration reads a positive duration.
 func duration(r *configdoc.Reader, n *configdoc.Node, path string) time.Duration {
-	wants := configdoc.Last(path) + ` is a duration such as "90s" or "5m"`
+	wants := configdoc.Last(path) + ` must be a duration such as "90s" or "5m"`
 	if !r.Is(n, configdoc.Text, path, wants) {
 		return 0
 	}
 	d, err := time.ParseDuration(n.Text)
 	switch {
 	case err != nil:
-		r.Refuse(configdoc.RuleType, path, n.At, "%s, and this is %s", wants, configdoc.Show(n.Text))
+		r.Refuse(configdoc.RuleType, path, n.At, "%s, got %s", wants, configdoc.Show(n.Text))
 		return 0
 	case d <= 0:
-		r.Refuse("R15", path, n.At, "%s has to be longer than nothing, and this is %s", configdoc.Last(path), configdoc.Show(n.Text))
+		r.Refuse("R15", path, n.At, "%s must be positive, got %s", configdoc.Last(path), configdoc.Show(n.Text))
 		return 0
 	}
 	return d
 }
 
-// per reads a field of a step: bare, or by requester.
+// per reads a field of a step: one value, or one by requester.
 func per[T any](r *configdoc.Reader, into *Per[T], n *configdoc.Node, path string, one func(*configdoc.Reader, *configdoc.Node, string) (T, bool)) {
 	if n.Kind != configdoc.Object {
 		if v, ok := one(r, n, path); ok {
@@ -44,7 +44,7 @@ func per[T any](r *configdoc.Reader, into *Per[T], n *configdoc.Node, path strin
 		return
 	}
 	if len(n.Members) == 0 {
-		r.Refuse(configdoc.RuleType, path, n.At, "%s names no requester: name one, or leave the field out", configdoc.Last(path))
+		r.Refuse(configdoc.RuleType, path, n.At, "%s names no requester: name one, or leave out the field", configdoc.Last(path))
 	}
 	into.By = make(map[string]T)
 	for _, m := range n.Members {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzParse shows that no text makes it panic, that what is refused has a place and
-// a reason, and that what is accepted can be judged and drawn.
+// FuzzParse verifies that no text causes a panic, that every violation has a position and a reason, and
+// that every accepted config can be linted and drawn.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"testdata/valid/*", "testdata/broken/*"} {
 		files, _ := filepath.Glob(pattern)

@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// way is what an edge is for.
+// way is the role of an edge.
 type way uint8
 
 const (
-	plain  way = iota // the step, without a claim
+	plain  way = iota // a step without a claim
 	take              // into the claim
-	done              // out of the claim, done
-	failed            // where a failure leads
-	revert            // back, undone
+	done              // out of the claim, after a success
+	failed            // after a failure
+	revert            // out of the claim, reverted
 )
 
-// edge is a way from one status to another.
+// edge is a transition between two statuses.
 type edge struct {
 	from, to string
 	way      way
-	key      string   // the step's
-	by       []string // the requesters; none if all
+	key      string   // the step's key
+	by       []string // the requesters; empty means all
 }
 
-// label is what is written on an edge. A revert needs no word: its line is dashed.
+// label returns the label of an edge. A revert has none, because its line is dashed.
 func (e *edge) label() string {
 	switch e.way {
 	case done:
@@ -40,8 +40,8 @@ func (e *edge) label() string {
 	return e.key + " (" + strings.Join(e.by, ", ") + ")"
 }
 
-// edges returns all ways in the order of declaration, each once: what is the same
-// for several requesters is one edge. Reverts of one claim are one edge too.
+// edges returns the edges in the order of declaration. Edges that differ only by requester are
+// merged, and so are the reverts of one claim.
 func (c *Config) edges() []*edge {
 	g := edges{index: make(map[edgeKey]*edge)}
 	for i := range c.Steps {
@@ -65,7 +65,7 @@ type edgeKey struct {
 	way           way
 }
 
-// step adds what a step is for one requester.
+// step adds the edges of a step for one requester.
 func (g *edges) step(s *Step, from, requester string) {
 	to, _ := s.Success.For(requester)
 	claim, claimed := s.Claim.For(requester)
@@ -82,7 +82,7 @@ func (g *edges) step(s *Step, from, requester string) {
 	}
 }
 
-// add enters an edge, or one more requester at the one that is there.
+// add adds an edge, or a requester to an existing edge.
 func (g *edges) add(e edge, requester string) {
 	key := edgeKey{e.from, e.to, e.key, e.way}
 	known := g.index[key]
@@ -107,8 +107,8 @@ type vertex struct {
 	claim   bool
 }
 
-// vertices returns the statuses in the order of declaration, and after them any
-// that only steps name.
+// vertices returns the statuses in the order of declaration, followed by those that only steps
+// name.
 func (c *Config) vertices(all []*edge) []vertex {
 	names := slices.Clone(c.StatusTypes)
 	for _, e := range all {

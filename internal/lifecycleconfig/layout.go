@@ -7,18 +7,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// A layout puts statuses into columns from left to right, as the steps lead on.
+// layout places statuses in columns from left to right, in the direction of the steps.
 //
-// Between two columns of statuses is one for labels. Every edge has a slot of its
-// own in each column that it crosses, and is a level line there; it bends only
-// between columns. So no line runs through a status or a label, and no two labels
-// meet, whatever the config: it follows from the slots, and needs no luck. (Curves
-// from status to status with labels in their middle were tried on paper: any two
-// that cross hide each other's label.)
+// Between two columns of statuses is a column for labels. Every edge has its own slot in each
+// column that it crosses and is a horizontal line there; it bends only between columns.
+// Therefore no line crosses a status or a label, and no two labels overlap, for any config.
+// Rejected: curves from status to status with labels in the middle, because two curves that cross
+// hide each other's label.
 //
-// The steps are those of Sugiyama: turn round the edges that lead back, rank by the
-// longest way, order each column to have few crossings, then move the slots up and
-// down towards their neighbours.
+// The steps follow Sugiyama: reverse the edges that lead back, rank by the longest path, order
+// each column for few crossings, then move the slots up and down towards their neighbours.
 type layout struct {
 	boxes  []*box // the statuses, in the order of declaration
 	layers [][]*box
@@ -31,7 +29,7 @@ type layout struct {
 // box is a status, or the slot of an edge in a column.
 type box struct {
 	vertex *vertex // nil for a slot
-	label  string  // a slot's, "" for none
+	label  string  // a slot's label, or ""
 	layer  int
 	order  int // in its layer
 
@@ -39,15 +37,15 @@ type box struct {
 	left, right []*box  // neighbours
 }
 
-// route is an edge with the boxes that it goes through, from left to right.
+// route is an edge with the boxes that it passes through, from left to right.
 type route struct {
 	*edge
 	boxes []*box
-	flip  bool // it leads from right to left
+	flip  bool // the edge leads from right to left
 }
 
 const (
-	charWidth   = 7.4 // of a letter in the font that is used
+	charWidth   = 7.4 // of a letter in the font
 	boxHeight   = 36.0
 	labelHeight = 22.0
 	slotHeight  = 12.0
@@ -74,7 +72,7 @@ func newLayout(vertices []vertex, all []*edge) *layout {
 	return l
 }
 
-// textWidth is how wide a text is shown: cut to maxLabel, wide letters twice.
+// textWidth returns the width of a text as shown: cut to maxLabel, with wide letters counted twice.
 func textWidth(s string) (w float64) {
 	for _, r := range configdoc.Shorten(s, maxLabel) {
 		w += charWidth
@@ -85,8 +83,8 @@ func textWidth(s string) (w float64) {
 	return w
 }
 
-// direct makes routes that all lead to the right: those that would close a circle
-// are turned round. A revert is parallel to its claim, so it is turned at once.
+// direct creates routes that all lead to the right. Edges that would close a cycle are reversed. A
+// revert is parallel to its claim, so it is always reversed.
 func (l *layout) direct(all []*edge, byName map[string]*box) {
 	for _, e := range all {
 		r := &route{edge: e, boxes: []*box{byName[e.from], byName[e.to]}}
@@ -117,10 +115,10 @@ func (r *route) turn() {
 	r.flip = !r.flip
 }
 
-// direction walks the graph in depth.
+// direction walks the graph depth-first.
 type direction struct {
 	out   map[*box][]*route
-	state map[*box]int // 1 on the way to the box that is visited, 2 behind it
+	state map[*box]int // 1 on the current path, 2 finished
 }
 
 func (d *direction) visit(b *box) {
@@ -138,8 +136,8 @@ func (d *direction) visit(b *box) {
 	d.state[b] = 2
 }
 
-// rank gives each status the column after the last of those that lead to it.
-// Odd columns are for labels.
+// rank places each status in the column after the last of its predecessors. Odd columns are for
+// labels.
 func (l *layout) rank() {
 	for changed := true; changed; {
 		changed = false
@@ -152,8 +150,8 @@ func (l *layout) rank() {
 	}
 }
 
-// slots gives each route a slot in every column between its ends, and its label to
-// the one next to where it leads from. A loop has one slot, to the right.
+// slots gives each route a slot in every column between its ends, and puts its label into the one
+// next to its start. A loop has one slot, to the right.
 func (l *layout) slots() {
 	for _, b := range l.boxes {
 		l.enter(b)
@@ -185,7 +183,7 @@ func (l *layout) slots() {
 	}
 }
 
-// tag writes a label into a slot.
+// tag sets the label of a slot.
 func (b *box) tag(label string) {
 	if label != "" {
 		b.label, b.h, b.w = label, labelHeight, textWidth(label)+16

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// arrange orders the boxes of each column by where their neighbours are, back and
-// forth, and keeps the order with the fewest crossings.
+// arrange orders the boxes of each column by the positions of their neighbours, in alternating
+// directions, and uses the order with the fewest crossings.
 func (l *layout) arrange() {
 	best, fewest := l.orders(), l.crossings()
 	for sweep := range 12 {
@@ -45,7 +45,7 @@ func renumber(layer []*box) {
 	}
 }
 
-// center is the middle of a box's neighbours, by order; without any, its own.
+// center returns the mean order of a box's neighbours, or its own order if it has none.
 func center(b *box, side func(*box) []*box) float64 {
 	near := side(b)
 	if len(near) == 0 {
@@ -61,7 +61,7 @@ func center(b *box, side func(*box) []*box) float64 {
 // crossings counts the pairs of lines that cross.
 func (l *layout) crossings() (n int) {
 	for _, layer := range l.layers {
-		var ends []int // of the lines to the right, from top to bottom
+		var ends []int // the lines to the right, from top to bottom
 		for _, b := range layer {
 			own := make([]int, 0, len(b.right))
 			for _, to := range b.right {
@@ -102,7 +102,7 @@ func (l *layout) place() {
 	l.frame()
 }
 
-// columns gives each layer its place from left to right.
+// columns sets the horizontal position of each layer.
 func (l *layout) columns() {
 	x := margin
 	for _, layer := range l.layers {
@@ -111,14 +111,14 @@ func (l *layout) columns() {
 			width = max(width, b.w)
 		}
 		for _, b := range layer {
-			b.x, b.w = x, width // else a line would bend before it is out of the column
+			b.x, b.w = x, width // otherwise a line would bend inside the column
 		}
 		x += width + columnGap
 	}
 	l.width = x - columnGap + margin
 }
 
-// wish is where a box would like to be: in the middle of its neighbours.
+// wish returns the preferred height of a box: the mean of its neighbours.
 func wish(b *box) float64 {
 	near := slices.Concat(b.left, b.right)
 	if len(near) == 0 {
@@ -131,9 +131,8 @@ func wish(b *box) float64 {
 	return sum / float64(len(near))
 }
 
-// settle gives the boxes of a column their places: in order, apart from each
-// other, and as near to their wishes as that allows. Boxes that want each other's
-// place form a group that wants the mean.
+// settle places the boxes of a column in order, without overlap, and as near to their preferred
+// heights as possible. Boxes with conflicting preferences form a group at the mean height.
 func settle(layer []*box, wish func(*box) float64) {
 	type group struct {
 		sum  float64
@@ -162,7 +161,7 @@ func settle(layer []*box, wish func(*box) float64) {
 	}
 }
 
-// frame moves all into the picture, and measures it.
+// frame moves all boxes into the picture and sets its size.
 func (l *layout) frame() {
 	top, bottom := 0.0, 0.0
 	first := true

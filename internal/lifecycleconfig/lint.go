@@ -8,40 +8,40 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// DefaultTimeout is how long a claim is kept if its step does not say.
+// DefaultTimeout is the maximum duration of a claim if its step sets none.
 const DefaultTimeout = 15 * time.Minute
 
-// Lint judges a config, and reports everything at once. Handlers are those that
-// the config may name; nil says that they are not known, and none is looked up.
+// Lint checks a config and reports everything at once. handlers are the handlers that the config
+// may name; nil means that they are unknown, and names are not checked.
 //
-// R1 to R6 are the rules that a claim can be freed by:
+// R1 to R6 ensure that a claim can be reverted:
 //
-//	R1   a claim is a list of two texts (found by [Parse])
+//	R1   a claim is a list of two strings (checked by [Parse])
 //	R2   both are status types
 //	R3   they differ
-//	R4   claim_into is not the step's status: a second caller would pass too
+//	R4   claim_into is not the step's status: a second caller could also claim
 //	R5   claim_into is not where the step leads: its end would change nothing
-//	R6   one claim_into has one revert_to: else a janitor has to guess
+//	R6   one claim_into has one revert_to: else the janitor cannot decide
 //
-// The rules from R6 on speak of claims that R1 to R5 let pass.
+// The rules from R6 on apply to claims that pass R1 to R5.
 //
 //	R7   revert_to is the step's status
-//	R8   nothing but a claim leads into a claim status, and no step starts there
-//	R9   who skips a claim that others take is in serialized
+//	R8   only a claim leads into a claim status, and no step starts there
+//	R9   a requester that skips a claim that others take is in serialized
 //	R10  every status can be reached, and leads to an end
-//	R11  handlers are known, and of the right kind
-//	R12  a step_id is used once; so are a step_key, status and requester together
+//	R11  handlers exist and are of the right kind
+//	R12  a step_id is unique; so is a step_key with its status and requester
 //	R13  a journaled or opaque action is claimed
 //	R14  the claim outlasts the action
-//	R15  names and statuses can be used as they are written
-//	R16  after_effects names after-effects, and how they are delivered makes sense
+//	R15  names and statuses are valid
+//	R16  after_effects names after-effects, and their delivery options are valid
 //
-// Warnings are what may be meant, and is worth a look:
+// Warnings point to valid but suspicious configs:
 //
-//	W1   a claimed action does not say what a crash leaves of it
-//	W2   a status that nothing uses
-//	W3   an action without claim does not say that it may run twice
-//	W4   claims, and no janitor in the config
+//	W1   a claimed action does not declare its safety
+//	W2   a status is unused
+//	W3   an action without a claim does not declare that it may run twice
+//	W4   there are claims, but no janitor in the config
 //	W5   serialized names a requester to whom the step is not offered
 func (c *Config) Lint(handlers map[string]Handler) (violations, warnings []Violation) {
 	l := &linter{Linter: configdoc.NewLinter(c.source), c: c, handlers: handlers, known: make(map[string]bool)}
@@ -54,7 +54,7 @@ func (c *Config) Lint(handlers map[string]Handler) (violations, warnings []Viola
 	return l.Report()
 }
 
-// rules are all but R15.
+// rules checks all rules except R15.
 func (l *linter) rules() {
 	l.claims()
 	l.handlerNames()
@@ -74,14 +74,14 @@ type linter struct {
 	c        *Config
 	handlers map[string]Handler
 	known    map[string]bool // the status types
-	sound    []claimUse      // the claims that R2 to R5 let pass
-	lost     bool            // a status is named that is no status type
+	sound    []claimUse      // the claims that pass R2 to R5
+	mistyped bool            // a status is named that is not a status type
 }
 
-// stepPath is the pointer of a step's field.
+// stepPath returns the pointer of a step's field.
 func stepPath(i int, field string) string { return configdoc.Child(configdoc.Item("/steps", i), field) }
 
-// claimPath is the pointer of a step's claim, under the name that it is given.
+// claimPath returns the pointer of a step's claim, under the name used in the config.
 func (l *linter) claimPath(i int) string {
 	if alias := stepPath(i, "claim_state"); l.IsText() && l.Given(alias) {
 		return alias
@@ -89,15 +89,15 @@ func (l *linter) claimPath(i int) string {
 	return stepPath(i, "successful_claim_state")
 }
 
-// use is one value of a field of a step, for one requester or for all.
+// use is one value of a step's field, for one requester or for all.
 type use[T any] struct {
 	path      string
-	requester string // "" if all
+	requester string // "" if for all
 	all       bool
 	value     T
 }
 
-// uses returns the values of a field, by rising requester.
+// uses returns the values of a field, sorted by requester.
 func uses[T any](path string, p Per[T]) (found []use[T]) {
 	if p.All != nil {
 		return []use[T]{{path: path, all: true, value: *p.All}}
@@ -108,7 +108,7 @@ func uses[T any](path string, p Per[T]) (found []use[T]) {
 	return found
 }
 
-// beside returns the values of another field that go with a use of this one.
+// beside returns the values of another field for the requesters of a use.
 func beside[T any](u use[T], p Per[string]) (all []string) {
 	if !u.all {
 		if v, ok := p.For(u.requester); ok {
@@ -125,8 +125,8 @@ func beside[T any](u use[T], p Per[string]) (all []string) {
 // anyOther stands for the requesters that a step does not name.
 const anyOther = ""
 
-// offered returns for whom a step is, by rising name; anyOther is among them if it
-// is for all.
+// offered returns the requesters of a step, sorted. It includes anyOther if the step is for
+// all.
 func (s *Step) offered() []string {
 	if s.Success.All == nil {
 		return slices.Sorted(maps.Keys(s.Success.By))
@@ -134,10 +134,10 @@ func (s *Step) offered() []string {
 	return append([]string{anyOther}, s.Requesters()...)
 }
 
-// who names a requester in a message.
-func who(requester string) string {
+// requesterText describes a requester in a message.
+func requesterText(requester string) string {
 	if requester == anyOther {
 		return "any other requester"
 	}
-	return "the requester " + configdoc.Show(requester)
+	return "requester " + configdoc.Show(requester)
 }

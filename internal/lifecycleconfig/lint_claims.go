@@ -12,7 +12,7 @@ type claimUse struct {
 	step int
 }
 
-// claims holds the claims to R2 to R8.
+// claims checks R2 to R8.
 func (l *linter) claims() {
 	for i := range l.c.Steps {
 		for _, u := range uses(l.claimPath(i), l.c.Steps[i].Claim) {
@@ -25,7 +25,7 @@ func (l *linter) claims() {
 	l.intoClaims()
 }
 
-// isSound holds one claim to R2 to R5.
+// isSound checks R2 to R5 for one claim.
 func (l *linter) isSound(s *Step, u use[Claim]) bool {
 	before := len(l.Violations)
 	for i, status := range []string{u.value.Into, u.value.Revert} {
@@ -35,21 +35,21 @@ func (l *linter) isSound(s *Step, u use[Claim]) bool {
 	}
 	into := u.value.Into
 	if into == u.value.Revert {
-		l.Refuse("R3", u.path, "the claim goes from %s to itself: give claim_into a status of its own", configdoc.Show(into))
+		l.Refuse("R3", u.path, "claim_into and revert_to are both %s: give claim_into a status of its own", configdoc.Show(into))
 	}
 	if slices.Contains(s.Status, into) {
-		l.Refuse("R4", u.path, "claim_into is %s, where the step starts, so a second caller could claim as well: give it a status of its own", configdoc.Show(into))
+		l.Refuse("R4", u.path, "claim_into is %s, where the step starts, so a second caller could also claim: give it a status of its own", configdoc.Show(into))
 	}
 	if slices.Contains(beside(u, s.Success), into) {
-		l.Refuse("R5", u.path, "claim_into is %s, where the step leads, so its success would change nothing: give it a status of its own", configdoc.Show(into))
+		l.Refuse("R5", u.path, "claim_into is %s, which is also the successful_state, so a success would change nothing: give it a status of its own", configdoc.Show(into))
 	}
 	if slices.Contains(beside(u, s.Failed), into) {
-		l.Refuse("R5", u.path, "claim_into is %s, where a failed step leads, so its failure would change nothing: give it a status of its own", configdoc.Show(into))
+		l.Refuse("R5", u.path, "claim_into is %s, which is also the failed_state, so a failure would change nothing: give it a status of its own", configdoc.Show(into))
 	}
 	return len(l.Violations) == before
 }
 
-// reverts holds claims to R6 and R7.
+// reverts checks R6 and R7.
 func (l *linter) reverts() {
 	first := make(map[string]claimUse)
 	for _, u := range l.sound {
@@ -59,16 +59,16 @@ func (l *linter) reverts() {
 			first[into] = u
 		}
 		if again && was.value.Revert != revert {
-			l.Refuse("R6", u.path, "%s goes back to %s here and to %s at %s, so a janitor would have to guess: use one claim status for each",
+			l.Refuse("R6", u.path, "%s reverts to %s here and to %s at %s, so the janitor cannot decide: use one claim status for each",
 				configdoc.Show(into), configdoc.Show(revert), configdoc.Show(was.value.Revert), was.path)
 		}
 		if status := l.c.Steps[u.step].Status; len(status) == 1 && status[0] != revert {
-			l.Refuse("R7", configdoc.Item(u.path, 1), "revert_to is %s, and the step starts at %s: a claim goes back to where it came from", configdoc.Show(revert), configdoc.Show(status[0]))
+			l.Refuse("R7", configdoc.Item(u.path, 1), "revert_to is %s, but the step starts at %s: a claim must revert to where the step starts", configdoc.Show(revert), configdoc.Show(status[0]))
 		}
 	}
 }
 
-// intoClaims holds all ways to a claim status, and from it, to R8.
+// intoClaims checks R8 for all ways into and out of claim statuses.
 func (l *linter) intoClaims() {
 	at := make(map[string]string)
 	for _, u := range l.sound {
@@ -77,34 +77,34 @@ func (l *linter) intoClaims() {
 		}
 	}
 	if path := at[l.c.InitialStatus]; path != "" {
-		l.Refuse("R8", "/initial_status", "%s is a claim status (%s), and nothing would be at work on a new entity: begin at another", configdoc.Show(l.c.InitialStatus), path)
+		l.Refuse("R8", "/initial_status", "%s is a claim status (%s), and a new entity has no claim: start at another status", configdoc.Show(l.c.InitialStatus), path)
 	}
 	for i := range l.c.Steps {
 		s := &l.c.Steps[i]
 		for _, status := range s.Status {
 			if path := at[status]; path != "" {
-				l.Refuse("R8", stepPath(i, "status"), "the step starts at %s, which is a claim status (%s): only its own step leads on from there", configdoc.Show(status), path)
+				l.Refuse("R8", stepPath(i, "status"), "the step starts at %s, which is a claim status (%s): only the step that takes the claim leaves it", configdoc.Show(status), path)
 			}
 		}
 		for _, u := range slices.Concat(uses(stepPath(i, "successful_state"), s.Success), uses(stepPath(i, "failed_state"), s.Failed)) {
 			if path := at[u.value]; path != "" {
-				l.Refuse("R8", u.path, "the step leads to %s, which is a claim status (%s): only a claim leads into it", configdoc.Show(u.value), path)
+				l.Refuse("R8", u.path, "the step leads to %s, which is a claim status (%s): only a claim may lead there", configdoc.Show(u.value), path)
 			}
 		}
 	}
 }
 
-// startingPoint is where a step can be fired.
+// startingPoint is a step key with a status where it can be fired.
 type startingPoint struct{ key, status string }
 
-// caller is someone who may fire a step there.
+// caller is a requester that may fire a step there.
 type caller struct {
 	step      int
 	requester string
 }
 
-// skippedClaims holds the steps to R9. A step may be written as several entries,
-// so they are compared by key and status.
+// skippedClaims checks R9. A step may be written as several entries, so they are compared by key
+// and status.
 func (l *linter) skippedClaims() {
 	callers, order := l.callers()
 	for _, p := range order {
@@ -116,13 +116,13 @@ func (l *linter) skippedClaims() {
 			if l.isClaimed(by) || l.c.Serialized(p.key, p.status, by.requester) {
 				continue
 			}
-			l.Refuse("R9", l.successPath(by), "%s fires %s without the claim that %s takes, so both could act at once: claim here too, or name it in serialized, and it is held where it is while it acts",
-				who(by.requester), configdoc.Show(p.key), who(callers[p][claimant].requester))
+			l.Refuse("R9", l.successPath(by), "%s fires %s without the claim that %s takes, so both could act concurrently: add a claim here, or list the requester in serialized, which leases the entity in its status while it acts",
+				requesterText(by.requester), configdoc.Show(p.key), requesterText(callers[p][claimant].requester))
 		}
 	}
 }
 
-// callers returns who may fire what, and the order in which it was declared.
+// callers returns the requesters by starting point, and the starting points in the order of declaration.
 func (l *linter) callers() (by map[startingPoint][]caller, order []startingPoint) {
 	by = make(map[startingPoint][]caller)
 	for i := range l.c.Steps {
@@ -145,7 +145,7 @@ func (l *linter) isClaimed(by caller) bool {
 	return ok
 }
 
-// successPath is the pointer of what makes a step a caller's.
+// successPath returns the pointer of the field that offers a step to a caller.
 func (l *linter) successPath(by caller) string {
 	path := stepPath(by.step, "successful_state")
 	if l.c.Steps[by.step].Success.All != nil {
@@ -154,14 +154,14 @@ func (l *linter) successPath(by caller) string {
 	return configdoc.Child(path, by.requester)
 }
 
-// repeats holds the steps to R12.
+// repeats checks R12.
 func (l *linter) repeats() {
 	ids := make(map[int]int)
 	taken := make(map[startingPoint][]caller)
 	for i := range l.c.Steps {
 		s := &l.c.Steps[i]
 		if first, again := ids[s.ID]; again && l.Given(stepPath(i, "step_id")) {
-			l.Refuse("R12", stepPath(i, "step_id"), "the step_id %d is that of %s too: give each step its own", s.ID, configdoc.Item("/steps", first))
+			l.Refuse("R12", stepPath(i, "step_id"), "step_id %d is already used by %s: give each step its own", s.ID, configdoc.Item("/steps", first))
 		} else if l.Given(stepPath(i, "step_id")) {
 			ids[s.ID] = i
 		}
@@ -178,7 +178,7 @@ func (l *linter) repeats() {
 	}
 }
 
-// clash refuses a step that an earlier one leaves no room for.
+// clash refuses a step that an earlier one already offers.
 func (l *linter) clash(i int, p startingPoint, taken []caller) {
 	s := &l.c.Steps[i]
 	if !l.Given(stepPath(i, "step_key")) {
@@ -187,7 +187,7 @@ func (l *linter) clash(i int, p startingPoint, taken []caller) {
 	for _, t := range taken {
 		both := s.Offers(t.requester) || t.requester == anyOther && len(s.Success.By) > 0
 		if both && t.step != i {
-			l.Refuse("R12", configdoc.Item("/steps", i), "%s offers %s at %s too: keep one, or give them different requesters or keys",
+			l.Refuse("R12", configdoc.Item("/steps", i), "%s also offers %s at %s: keep one of them, or give them different requesters or keys",
 				configdoc.Item("/steps", t.step), configdoc.Show(p.key), configdoc.Show(p.status))
 			return
 		}

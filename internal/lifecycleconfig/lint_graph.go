@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// ways returns where the steps lead, and where their claims go back to if reverts
-// is set. A step from a status to itself leads nowhere.
+// ways returns the graph of the steps. With reverts, it includes the reverts of claims. A step from
+// a status to itself is left out.
 func (c *Config) ways(reverts bool) configdoc.Graph[string] {
 	w := make(configdoc.Graph[string])
 	for _, e := range c.edges() {
@@ -18,23 +18,23 @@ func (c *Config) ways(reverts bool) configdoc.Graph[string] {
 	return w
 }
 
-// graph holds the statuses to R10. If a status is mistyped it says nothing: what
-// leads where is not known then.
+// graph checks R10. If a status is mistyped it checks nothing, because the graph is then
+// incomplete.
 func (l *linter) graph() {
-	if l.lost || !l.known[l.c.InitialStatus] {
+	if l.mistyped || !l.known[l.c.InitialStatus] {
 		return
 	}
 	reached := l.c.ways(true).From(l.c.InitialStatus)
 	used := l.c.used()
 	for i, s := range l.c.StatusTypes {
 		if used[s] && !reached[s] {
-			l.Refuse("R10", configdoc.Item("/status_types", i), "no steps lead from the initial status %s to %s: add one, or take the status out", configdoc.Show(l.c.InitialStatus), configdoc.Show(s))
+			l.Refuse("R10", configdoc.Item("/status_types", i), "%[2]s cannot be reached from the initial status %[1]s: add a step that leads to it, or remove the status", configdoc.Show(l.c.InitialStatus), configdoc.Show(s))
 		}
 	}
 	l.endless(reached)
 }
 
-// endless refuses statuses from which no way leads to an end.
+// endless refuses statuses from which no end can be reached.
 func (l *linter) endless(reached map[string]bool) {
 	w := l.c.ways(false)
 	var ends []string
@@ -54,11 +54,11 @@ func (l *linter) endless(reached map[string]bool) {
 		}
 	}
 	if len(names) > 0 {
-		l.Refuse("R10", configdoc.Item("/status_types", first), "no steps lead on from %s to a status where all ends: add a step to one that no step leads on from", configdoc.List(configdoc.Few(names)))
+		l.Refuse("R10", configdoc.Item("/status_types", first), "no final status can be reached from %s: add a step to a status that no step leaves", configdoc.List(configdoc.Few(names)))
 	}
 }
 
-// used returns the statuses that the config names anywhere but in status_types.
+// used returns the statuses that the config names outside status_types.
 func (c *Config) used() map[string]bool {
 	used := map[string]bool{c.InitialStatus: true}
 	for i := range c.Steps {
@@ -72,21 +72,21 @@ func (c *Config) used() map[string]bool {
 	return used
 }
 
-// unused warns of statuses without a use.
+// unused warns about unused statuses and other parts without effect.
 func (l *linter) unused() {
 	used := l.c.used()
 	for i, s := range l.c.StatusTypes {
 		if s != "" && !used[s] {
-			l.Warn("W2", configdoc.Item("/status_types", i), "no step starts at %s or leads to it: take it out if it is not needed", configdoc.Show(s))
+			l.Warn("W2", configdoc.Item("/status_types", i), "no step starts at %s or leads to it: remove it if it is not needed", configdoc.Show(s))
 		}
 	}
 	l.idle()
 	if len(l.sound) > 0 && l.c.Janitor == nil {
-		l.Warn("W4", l.sound[0].path, "there are claims and no janitor: write \"janitor: standard\", unless the module %s brings its own", configdoc.Show(l.c.OwningModule))
+		l.Warn("W4", l.sound[0].path, "the config has claims but no janitor: add \"janitor: standard\", unless module %s has its own", configdoc.Show(l.c.OwningModule))
 	}
 }
 
-// idle warns of requesters in serialized who cannot fire the step.
+// idle warns about requesters in serialized that cannot fire the step.
 func (l *linter) idle() {
 	byKey := make(map[string][]*Step)
 	for i := range l.c.Steps {
@@ -96,7 +96,7 @@ func (l *linter) idle() {
 		s := &l.c.Steps[i]
 		for j, r := range s.Serialized {
 			if !slices.ContainsFunc(byKey[s.Key], func(other *Step) bool { return other.Offers(r) }) {
-				l.Warn("W5", configdoc.Item(stepPath(i, "serialized"), j), "%s is not offered to %s, so this says nothing: correct the name, or take it out", configdoc.Show(s.Key), who(r))
+				l.Warn("W5", configdoc.Item(stepPath(i, "serialized"), j), "%s is not offered to %s, so this has no effect: correct the name, or remove it", configdoc.Show(s.Key), requesterText(r))
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// handlerNames holds the handlers to R11.
+// handlerNames checks R11.
 func (l *linter) handlerNames() {
 	if l.handlers == nil {
 		return
@@ -25,14 +25,14 @@ func (l *linter) ofKind(kind string, all []use[string]) {
 		h, ok := l.handlers[u.value]
 		switch {
 		case !ok:
-			l.Refuse("R11", u.path, "there is no handler %s: register it, or correct the name", configdoc.Show(u.value))
+			l.Refuse("R11", u.path, "handler %s does not exist: register it, or correct the name", configdoc.Show(u.value))
 		case h.Kind != kind && h.Kind != "": // "" serves as any
-			l.Refuse("R11", u.path, "the handler %s is registered as %s, and is used as %s: name another", configdoc.Show(u.value), configdoc.Show(h.Kind), configdoc.Show(kind))
+			l.Refuse("R11", u.path, "handler %s is registered as %s but used as %s: use another handler", configdoc.Show(u.value), configdoc.Show(h.Kind), configdoc.Show(kind))
 		}
 	}
 }
 
-// actions holds the actions to R13 and R14.
+// actions checks R13 and R14.
 func (l *linter) actions() {
 	for i := range l.c.Steps {
 		s := &l.c.Steps[i]
@@ -56,22 +56,22 @@ func (l *linter) actions() {
 }
 
 func (l *linter) claimedAction(s *Step, path, name string, h Handler) {
-	if kept := cmp.Or(s.Timeout, DefaultTimeout); h.Timeout >= kept {
-		l.Refuse("R14", path, "the action %s may take %v, and its claim is kept for %v: make the step's timeout longer than the action's", configdoc.Show(name), h.Timeout, kept)
+	if limit := cmp.Or(s.Timeout, DefaultTimeout); h.Timeout >= limit {
+		l.Refuse("R14", path, "action %s may take %v, but its claim lasts %v: make the step's timeout longer than the action's", configdoc.Show(name), h.Timeout, limit)
 	}
 	if h.Safety == Undeclared {
-		l.Warn("W1", path, "the action %s does not declare its safety: after a crash it is released, and nobody knows what it did", configdoc.Show(name))
+		l.Warn("W1", path, "action %s does not declare its safety: after a crash the claim is released although the action may have acted", configdoc.Show(name))
 	}
 }
 
-// freeAction judges an action that nothing keeps from running twice.
+// freeAction checks an action without a claim, which may run more than once.
 func (l *linter) freeAction(i int, requester, path, name string, h Handler) {
 	switch h.Safety {
 	case Journaled, Opaque:
-		l.Refuse("R13", path, "the action %s is %s, and is fired here without a claim: add successful_claim_state", configdoc.Show(name), h.Safety)
+		l.Refuse("R13", path, "action %s is %s but fired without a claim: add successful_claim_state", configdoc.Show(name), h.Safety)
 	case Undeclared:
 		if !slices.Contains(l.c.Steps[i].Serialized, requester) {
-			l.Warn("W3", path, "the action %s does not declare its safety, and two at once would both run it: add successful_claim_state, or declare that it may run twice", configdoc.Show(name))
+			l.Warn("W3", path, "action %s does not declare its safety, and two concurrent callers would both run it: add successful_claim_state, or declare that it may run twice", configdoc.Show(name))
 		}
 	}
 }

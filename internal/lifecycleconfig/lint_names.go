@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// maxName is the longest name, in bytes.
+// maxName is the maximum length of a name, in bytes.
 const maxName = 255
 
-// names holds names and statuses to R15.
+// names checks R15.
 func (l *linter) names() {
 	c := l.c
 	if l.name("/workflow", "workflow", c.Workflow) {
@@ -32,7 +32,7 @@ func (l *linter) names() {
 	}
 }
 
-// name refuses a name that cannot be used as it is written.
+// name refuses an invalid name.
 func (l *linter) name(path, what, s string) bool {
 	if !l.Given(path) {
 		return true
@@ -40,13 +40,13 @@ func (l *linter) name(path, what, s string) bool {
 	why := ""
 	switch {
 	case s == "":
-		why = "is empty: give it a name"
+		why = "is empty: set a name"
 	case len(s) > maxName:
 		why = "is longer than 255 bytes: shorten it"
 	case !utf8.ValidString(s) || strings.ContainsRune(s, utf8.RuneError):
-		why = "was damaged by an earlier reader (U+FFFD): write it again"
+		why = "contains a replacement character (U+FFFD) from a broken encoding: correct it"
 	case strings.ContainsFunc(s, unicode.IsControl):
-		why = "has a control character, such as a line's end: take it out"
+		why = "contains a control character, such as a line break: remove it"
 	default:
 		return true
 	}
@@ -56,18 +56,18 @@ func (l *linter) name(path, what, s string) bool {
 
 func (l *linter) workflow() {
 	if strings.Contains(l.c.Workflow, "/") {
-		l.Refuse("R15", "/workflow", "a workflow's name has no slash, and this is %s: write another character", configdoc.Show(l.c.Workflow))
+		l.Refuse("R15", "/workflow", "a workflow name must not contain a slash, got %s: use another character", configdoc.Show(l.c.Workflow))
 	}
 	if strings.HasPrefix(l.c.Workflow, "$") {
-		l.Refuse("R15", "/workflow", "names that begin with $ are Holdfast's own, and this is %s: take the $ out", configdoc.Show(l.c.Workflow))
+		l.Refuse("R15", "/workflow", "names that begin with $ are reserved, got %s: remove the $", configdoc.Show(l.c.Workflow))
 	}
 }
 
-// maxWays is how many ways a config may have: a step is one for each of its
-// statuses and requesters. It keeps a small text from being a large graph.
+// maxWays limits the ways of a config: a step has one for each of its statuses and requesters. It
+// keeps a small text from becoming a large graph.
 const maxWays = 10_000
 
-// countWays counts them.
+// countWays returns the number of ways.
 func (c *Config) countWays() (n int) {
 	for i := range c.Steps {
 		n += len(c.Steps[i].Status) * len(c.Steps[i].offered())
@@ -75,11 +75,11 @@ func (c *Config) countWays() (n int) {
 	return n
 }
 
-// fits refuses a config that is too large to judge.
+// fits refuses a config that is too large to check.
 func (l *linter) fits() bool {
 	n := l.c.countWays()
 	if n > maxWays {
-		l.Refuse("R15", "/steps", "the steps have %d ways, counted by status and requester, and %d are allowed: make it several lifecycles", n, maxWays)
+		l.Refuse("R15", "/steps", "the steps have %d combinations of status and requester, the limit is %d: split the lifecycle", n, maxWays)
 	}
 	return n <= maxWays
 }
@@ -92,19 +92,19 @@ func (l *linter) statusTypes() {
 	for i, s := range l.c.StatusTypes {
 		path := configdoc.Item("/status_types", i)
 		if l.name(path, "the status", s) && seen[s] && l.Given(path) {
-			l.Refuse("R15", path, "%s is in status_types twice: keep one", configdoc.Show(s))
+			l.Refuse("R15", path, "%s is in status_types twice: keep one of them", configdoc.Show(s))
 		}
 		seen[s] = true
 	}
 }
 
-// status refuses a status that is no status type.
+// status refuses a status that is not a status type.
 func (l *linter) status(path, s string) {
 	if !l.Given(path) || !l.Given("/status_types") {
 		return
 	}
 	if !l.known[s] {
-		l.lost = true
+		l.mistyped = true
 		l.Refuse("R15", path, "%s is not in status_types: add it there, or correct it", configdoc.Show(s))
 	}
 }
@@ -129,20 +129,20 @@ func (l *linter) table() {
 	l.sameColumn(t)
 }
 
-// sameColumn refuses one column for two things.
+// sameColumn refuses a column that is used twice.
 func (l *linter) sameColumn(t *Table) {
 	columns := []string{t.ID, t.Status, t.Version, t.Workspace}
 	for i, name := range columns {
 		if name != "" && slices.Index(columns, name) < i {
-			l.Refuse("R15", "/entity_table", "the column %s is to hold two things: give each its own", configdoc.Show(name))
+			l.Refuse("R15", "/entity_table", "column %s is used twice: use a separate column for each", configdoc.Show(name))
 		}
 	}
 }
 
-// positive refuses a time that is already over. 0 is the default.
+// positive refuses a negative duration; 0 means the default.
 func (l *linter) positive(path string, d time.Duration) {
 	if d < 0 {
-		l.Refuse("R15", path, "%s has to be longer than nothing, and this is %v", configdoc.Last(path), d)
+		l.Refuse("R15", path, "%s must be positive, got %v", configdoc.Last(path), d)
 	}
 }
 
@@ -165,14 +165,14 @@ func (l *linter) step(i int, s *Step) {
 	}
 }
 
-// starts judges where a step starts.
+// starts checks where a step starts.
 func (l *linter) starts(i int, s *Step) {
 	path := stepPath(i, "status")
 	if len(s.Status) == 0 && l.Given(path) && !l.Partial() {
-		l.Refuse("R15", path, "the step starts nowhere: name a status")
+		l.Refuse("R15", path, "the step has no status to start at: add one")
 	}
 	if len(s.Status) > 1 && (s.Claim.All != nil || len(s.Claim.By) > 0) {
-		l.Refuse("R15", path, "a step with a claim starts at one status, and here are %d: write a step for each, with a claim status of its own", len(s.Status))
+		l.Refuse("R15", path, "a step with a claim must start at one status, got %d: write a step for each, with its own claim status", len(s.Status))
 	}
 	seen := make(map[string]bool)
 	for j, status := range s.Status {
@@ -182,7 +182,7 @@ func (l *linter) starts(i int, s *Step) {
 		}
 		l.status(at, status)
 		if seen[status] {
-			l.Refuse("R15", at, "%s is there twice: keep one", configdoc.Show(status))
+			l.Refuse("R15", at, "%s is listed twice: keep one of them", configdoc.Show(status))
 		}
 		seen[status] = true
 	}
@@ -195,10 +195,10 @@ func (l *linter) fieldNames(s *Step, all []use[string], what string) {
 	}
 }
 
-// requester judges for whom a value is.
+// requester checks that a value is for a requester of the step.
 func (l *linter) requester(s *Step, path, requester string, all bool) {
 	if all || !l.name(path, "the requester", requester) || l.Partial() || s.Offers(requester) {
 		return
 	}
-	l.Refuse("R15", path, "the step has no successful_state for %s, so this is never used: add one, or take this out", who(requester))
+	l.Refuse("R15", path, "the step has no successful_state for %s, so this value is never used: add one, or remove this", requesterText(requester))
 }

@@ -39,7 +39,7 @@ steps:
 	}
 }
 
-// The names of handlers are not looked at where they are not known.
+// TestHandlersUnknown verifies that handler names are not checked if the handlers are unknown.
 func TestHandlersUnknown(t *testing.T) {
 	for _, name := range []string{"R11-unknown", "R11-kind", "R11-after", "R13-journaled", "R13-opaque", "R14-default", "R14-timeout"} {
 		c, violations, _ := Check(readFile(t, "testdata/broken/"+name+".yaml"), nil)
@@ -49,7 +49,7 @@ func TestHandlersUnknown(t *testing.T) {
 	}
 }
 
-// A config made in code is judged by the same rules, without lines.
+// TestMadeInCode verifies that a config built in code is checked by the same rules, without positions.
 func TestMadeInCode(t *testing.T) {
 	closed, claim := "closed", Claim{"closing", "approved"}
 	c := &Config{
@@ -74,7 +74,7 @@ func TestMadeInCode(t *testing.T) {
 	}
 }
 
-// Who skips a claim is found in every way that a step can be written, and only
+// TestSkippedClaim verifies that a skipped claim is found for every way to write a step, and only
 // then.
 func TestSkippedClaim(t *testing.T) {
 	const head = "workflow: w\nowning_module: m\nstatus_types: [a, b, c]\ninitial_status: a\nsteps:\n"

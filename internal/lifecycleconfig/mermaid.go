@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Mermaid returns the config as a state diagram in Mermaid's language. Claim
-// statuses are dashed; Mermaid has no dashed edges, so a revert is labeled.
+// Mermaid returns the config as a Mermaid state diagram. Claim statuses are dashed. Mermaid has no
+// dashed edges, so reverts are labeled.
 func (c *Config) Mermaid() string {
 	all := c.edges()
 	var b strings.Builder
@@ -51,8 +51,8 @@ func mermaidClaims(b *strings.Builder, vertices []vertex, id map[string]string) 
 	}
 }
 
-// mermaidText writes all but letters, digits and a few marks as the numbers that
-// Mermaid has for them: its grammar gives most others a meaning somewhere.
+// mermaidText escapes all characters except letters, digits and a few others as Mermaid's numeric
+// entities, because its grammar gives most of them a meaning somewhere.
 func mermaidText(s string) string {
 	if s == "" {
 		return "#8203;"

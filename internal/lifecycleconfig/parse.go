@@ -2,13 +2,13 @@ package lifecycleconfig
 
 import "github.com/holdfast-go/holdfast/internal/configdoc"
 
-// Check reads a config and judges it. It reports all that can be found in one go;
-// the config is nil if there are violations. For handlers see [Config.Lint].
+// Check parses and lints a config. It reports everything at once; the config is nil if there are
+// violations. For handlers see [Config.Lint].
 func Check(data []byte, handlers map[string]Handler) (c *Config, violations, warnings []Violation) {
 	return configdoc.Check(data, Parse, func(c *Config) (violations, warnings []Violation) { return c.Lint(handlers) })
 }
 
-// config is how the text of a config is spoken of. The deepest value is
+// config describes a config for messages. The deepest value is
 // /steps/0/successful_claim_state/admin/0.
 var config = configdoc.Document{
 	What:   "config",
@@ -17,10 +17,9 @@ var config = configdoc.Document{
 	Levels: 5,
 }
 
-// Parse reads a config: JSON if it begins with a brace, else YAML. What is
-// unknown, said twice, of a wrong type or open to more than one reading is
-// refused. With violations the config has what could be read, for [Config.Lint] to
-// say more about it, or is nil if nothing could.
+// Parse reads a config: JSON if it begins with a brace, else YAML. It refuses unknown and duplicate
+// fields, wrong types and ambiguous values. If there are violations, the config contains the values
+// that could be read, so that [Config.Lint] can report more; it is nil if nothing could be read.
 func Parse(data []byte) (*Config, []Violation) {
 	r := configdoc.NewReader(config)
 	root := r.Tree(data)

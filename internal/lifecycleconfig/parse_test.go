@@ -22,14 +22,14 @@ func load(t testing.TB, name string) *Config {
 	return c
 }
 
-// bare returns a config without what depends on how it was written.
+// bare returns a copy of a config without its source positions.
 func bare(c *Config) *Config {
 	b := *c
 	b.source = configdoc.Source{}
 	return &b
 }
 
-// What JSON says, YAML says the same way.
+// TestTwins verifies that JSON and YAML give the same config.
 func TestTwins(t *testing.T) {
 	files, _ := filepath.Glob("testdata/valid/*.yaml")
 	if len(files) < 3 {
@@ -47,7 +47,7 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// JSON is YAML too: read as such, it is the same config.
+// TestJSONAsYAML verifies that JSON parsed as YAML gives the same config.
 func TestJSONAsYAML(t *testing.T) {
 	files, _ := filepath.Glob("testdata/valid/*.json")
 	for _, file := range files {
@@ -60,7 +60,7 @@ func TestJSONAsYAML(t *testing.T) {
 	}
 }
 
-// The step stands in the file as the seed has it.
+// TestSeed verifies the exact value of a parsed step.
 func TestSeed(t *testing.T) {
 	admin := func(s string) Per[string] { return Per[string]{By: map[string]string{"admin": s}} }
 	want := Step{
@@ -111,7 +111,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// A broken file is reported whole, in the order of its lines.
+// TestAllAtOnce verifies that all violations are reported at once, in the order of the lines.
 func TestAllAtOnce(t *testing.T) {
 	c, found, _ := Check([]byte(`workflow: a/b
 owning_module: billing
@@ -135,7 +135,7 @@ steps:
 	}
 }
 
-// What is too large is refused, and a text that is all mistakes has a short report.
+// TestLimits verifies that a text that is too large is refused, and that the number of violations is limited.
 func TestLimits(t *testing.T) {
 	if _, found := Parse(bytes.Repeat([]byte(" "), 1<<20+1)); len(found) != 1 || found[0].Rule != configdoc.RuleSize {
 		t.Errorf("found %v", found)
@@ -160,7 +160,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Texts that could cost a parser its stack, or its time, end soon and in a report.
+// TestHostile verifies that texts that attack the parser's stack or time fail quickly with a report.
 func TestHostile(t *testing.T) {
 	for _, unit := range []string{
 		"[", "{", "- ", "? ", "!a ", "&a ", "*a ", "a: ", "a:\n", "|\n", ">", "\"", "'", "%a\n", "---\n", "...\n", "<<: ", ", ", "\t", "#", "!", "&",

@@ -25,7 +25,7 @@ var configFields = &configdoc.Fields[Config]{
 }
 
 func readSteps(r *configdoc.Reader, c *Config, n *configdoc.Node, path string) {
-	if !r.Is(n, configdoc.Array, path, "steps is a list of steps") {
+	if !r.Is(n, configdoc.Array, path, "steps must be a list of steps") {
 		return
 	}
 	c.Steps = make([]Step, len(n.Items))
@@ -63,10 +63,10 @@ var stepFields = &configdoc.Fields[Step]{
 	},
 }
 
-// readClaim reads the claim, which has two names.
+// readClaim reads the claim, which has two field names.
 func readClaim(r *configdoc.Reader, s *Step, n *configdoc.Node, path string) {
 	if s.Claim.All != nil || s.Claim.By != nil {
-		r.Refuse(configdoc.RuleConflict, path, n.At, "claim_state and successful_claim_state are two names of one field: keep one of them")
+		r.Refuse(configdoc.RuleConflict, path, n.At, "claim_state and successful_claim_state are the same field: keep one of them")
 		return
 	}
 	per(r, &s.Claim, n, path, claim)
@@ -79,13 +79,13 @@ func claim(r *configdoc.Reader, n *configdoc.Node, path string) (c Claim, ok boo
 	}
 	pair := n.Items
 	if len(pair) != 2 || pair[0].Kind != configdoc.Text || pair[1].Kind != configdoc.Text {
-		r.Refuse("R1", path, n.At, "a claim is a list of two texts, [claim_into, revert_to], and this is %s", describe(n))
+		r.Refuse("R1", path, n.At, "a claim must be a list of two strings, [claim_into, revert_to], got %s", describe(n))
 		return c, false
 	}
 	return Claim{Into: pair[0].Text, Revert: pair[1].Text}, true
 }
 
-// describe says what stands where a claim is wanted.
+// describe describes an invalid value for a claim.
 func describe(n *configdoc.Node) string {
 	switch {
 	case n.Kind != configdoc.Array:
@@ -96,12 +96,12 @@ func describe(n *configdoc.Node) string {
 	return "a list of " + n.Items[0].Kind.String() + " and " + n.Items[1].Kind.String()
 }
 
-// readTable reads entity_table, as a name or as an object. Columns are also read
-// where they stand beside it.
+// readTable reads entity_table, as a name or as an object. Columns may also be given beside
+// it.
 func readTable(r *configdoc.Reader, c *Config, n *configdoc.Node, path string) {
 	t := c.table()
 	if n.Kind != configdoc.Object {
-		if r.Is(n, configdoc.Text, path, "entity_table is the name of a table, or name, columns and workspace") {
+		if r.Is(n, configdoc.Text, path, "entity_table must be the name of a table, or an object with name, columns and workspace") {
 			t.Name = n.Text
 		}
 		return
@@ -109,7 +109,7 @@ func readTable(r *configdoc.Reader, c *Config, n *configdoc.Node, path string) {
 	configdoc.Read(r, tableFields, t, n, path)
 }
 
-// table returns the table, and makes it with its defaults if there is none.
+// table returns the table, and creates it if there is none.
 func (c *Config) table() *Table {
 	if c.Table == nil {
 		c.Table = &Table{}
@@ -122,7 +122,7 @@ var tableFields = &configdoc.Fields[Table]{
 	Required: []string{"name"},
 	Read: map[string]func(*configdoc.Reader, *Table, *configdoc.Node, string){
 		"name":      func(r *configdoc.Reader, t *Table, n *configdoc.Node, p string) { t.Name, _ = r.Text(n, p) },
-		"workspace": func(r *configdoc.Reader, t *Table, n *configdoc.Node, p string) { t.InWorkspace, _ = filled(r, n, p) },
+		"workspace": func(r *configdoc.Reader, t *Table, n *configdoc.Node, p string) { t.InWorkspace, _ = nonEmpty(r, n, p) },
 		"columns": func(r *configdoc.Reader, t *Table, n *configdoc.Node, p string) {
 			configdoc.Read(r, columnFields, t, n, p)
 		},
@@ -143,34 +143,34 @@ var columnFields = &configdoc.Fields[Table]{
 	},
 }
 
-// column reads the name of a column. Only where columns stand in two places can
-// one be there already.
+// column returns a reader for the name of a column. A column can be set twice only because columns
+// may be given in two places.
 func column(of func(*Table) *string) func(*configdoc.Reader, *Table, *configdoc.Node, string) {
 	return func(r *configdoc.Reader, t *Table, n *configdoc.Node, path string) {
-		name, ok := filled(r, n, path)
+		name, ok := nonEmpty(r, n, path)
 		switch {
 		case !ok:
 		case *of(t) != "":
-			r.Refuse(configdoc.RuleConflict, path, n.At, "the column %s is given beside entity_table and inside it: keep one of them", configdoc.Last(path))
+			r.Refuse(configdoc.RuleConflict, path, n.At, "column %s is given beside entity_table and inside it: keep one of them", configdoc.Last(path))
 		default:
 			*of(t) = name
 		}
 	}
 }
 
-// finishTable refuses columns without a table, and two answers to which
-// workspace it is; and fills in what was left out.
+// finishTable refuses columns without a table and a contradictory workspace, and fills in the
+// defaults.
 func finishTable(r *configdoc.Reader, c *Config, root *configdoc.Node) {
 	t := c.Table
 	if t == nil {
 		return
 	}
 	if !root.Has("entity_table") {
-		r.Refuse(configdoc.RuleRequired, "/columns", r.At["/columns"], "columns are those of entity_table: add it, or take them out")
+		r.Refuse(configdoc.RuleRequired, "/columns", r.At["/columns"], "columns requires entity_table: add it, or remove columns")
 	}
 	if t.Workspace != "" && t.InWorkspace != "" {
 		r.Refuse(configdoc.RuleConflict, "/entity_table/workspace", r.At["/entity_table/workspace"],
-			"the workspace is in a column, or one for the whole table: keep one of them")
+			"a table has either a workspace column or one workspace: keep one of them")
 	}
 	t.ID, t.Status, t.Version = cmp.Or(t.ID, "id"), cmp.Or(t.Status, "status"), cmp.Or(t.Version, "version")
 	if t.Workspace == "" && t.InWorkspace == "" {
@@ -178,13 +178,13 @@ func finishTable(r *configdoc.Reader, c *Config, root *configdoc.Node) {
 	}
 }
 
-// readJanitor reads "standard", or how often and after how long.
+// readJanitor reads "standard", or an object with every and stuck_after.
 func readJanitor(r *configdoc.Reader, c *Config, n *configdoc.Node, path string) {
 	c.Janitor = &Janitor{}
 	switch {
 	case n.Kind == configdoc.Text && n.Text == "standard":
 	case n.Kind == configdoc.Text:
-		r.Refuse(configdoc.RuleType, path, n.At, "janitor is standard, or every and stuck_after; this is %s", configdoc.Show(n.Text))
+		r.Refuse(configdoc.RuleType, path, n.At, "janitor must be \"standard\" or an object with every and stuck_after, got %s", configdoc.Show(n.Text))
 	default:
 		configdoc.Read(r, janitorFields, c.Janitor, n, path)
 	}
@@ -198,9 +198,9 @@ var janitorFields = &configdoc.Fields[Janitor]{
 	},
 }
 
-// readAfterEffects reads how after-effects are delivered, by the names of their handlers.
+// readAfterEffects reads the delivery options of after-effects, by handler name.
 func readAfterEffects(r *configdoc.Reader, c *Config, n *configdoc.Node, path string) {
-	if !r.Is(n, configdoc.Object, path, "after_effects names handlers, each with how it is delivered") {
+	if !r.Is(n, configdoc.Object, path, "after_effects must be an object of handlers with their delivery options") {
 		return
 	}
 	c.AfterEffects = make(map[string]AfterEffect)
@@ -216,7 +216,7 @@ var afterEffectFields = &configdoc.Fields[AfterEffect]{
 	Read: map[string]func(*configdoc.Reader, *AfterEffect, *configdoc.Node, string){
 		"max_attempts": func(r *configdoc.Reader, a *AfterEffect, n *configdoc.Node, p string) {
 			if a.MaxAttempts = r.Integer(n, p); a.MaxAttempts == 0 && n.Kind == configdoc.Number {
-				r.Refuse("R16", p, n.At, "max_attempts is 1 to %d, the first included: leave it out for the default", MaxAttempts)
+				r.Refuse("R16", p, n.At, "max_attempts must be between 1 and %d, got 0: leave it out for the default", MaxAttempts)
 			}
 		},
 		"backoff": func(r *configdoc.Reader, a *AfterEffect, n *configdoc.Node, p string) { a.Backoff = duration(r, n, p) },
@@ -224,10 +224,10 @@ var afterEffectFields = &configdoc.Fields[AfterEffect]{
 			a.MaxBackoff = duration(r, n, p)
 		},
 		"on_refusal": func(r *configdoc.Reader, a *AfterEffect, n *configdoc.Node, p string) {
-			a.OnRefusal, _ = filled(r, n, p)
+			a.OnRefusal, _ = nonEmpty(r, n, p)
 		},
 		"on_missing": func(r *configdoc.Reader, a *AfterEffect, n *configdoc.Node, p string) {
-			a.OnMissing, _ = filled(r, n, p)
+			a.OnMissing, _ = nonEmpty(r, n, p)
 		},
 	},
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// schema is as much of JSON Schema as the config's schema uses.
+// schema is the part of JSON Schema that the config's schema uses.
 type schema struct {
 	Ref         string             `json:"$ref"`
 	Description string             `json:"description"`
@@ -24,8 +24,8 @@ type schema struct {
 	Items       *schema            `json:"items"`
 }
 
-// The schema knows the fields that the reader knows, needs those that it needs,
-// and says of each what it is for.
+// TestSchema verifies that the schema has the same fields and required fields as the reader, and
+// describes each.
 func TestSchema(t *testing.T) {
 	data := readFile(t, "../../docs/lifecycle.schema.json")
 	if err := strictjson.Check(data); err != nil {
@@ -72,7 +72,7 @@ func same[T any](t *testing.T, what string, s *schema, f *configdoc.Fields[T]) {
 	}
 }
 
-// resolve finds references that lead nowhere, and marks the others.
+// resolve reports broken references and marks the others as used.
 func resolve(t *testing.T, s *schema, known map[string]bool) {
 	if s == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// maxDrawn is how many statuses and ways a picture shows.
+// maxDrawn limits the statuses and ways of a picture.
 const maxDrawn = 400
 
 const svgStyle = `<style>
@@ -31,15 +31,15 @@ const svgStyle = `<style>
 </style>
 `
 
-const legend = "dot: new entities · double frame: the end · dashed: claimed, and the way back"
+const legend = "dot: initial status · double frame: final status · dashed: claim status and revert"
 
-// SVG returns the config as a picture that needs nothing else: statuses from left
-// to right, claim statuses and reverts dashed, in light or dark as the reader has
-// it. A status carries its name in data-status.
+// SVG returns the config as a self-contained picture: statuses from left to right, claim statuses
+// and reverts dashed, in a light or dark color scheme as the reader prefers. Each status has its name
+// in data-status.
 func (c *Config) SVG() string {
 	d := drawing{}
 	if n := c.countWays() + len(c.StatusTypes); n > maxDrawn {
-		d.open(c, 480, 60, fmt.Sprintf("%d statuses and ways are too many for a picture.", n))
+		d.open(c, 480, 60, fmt.Sprintf("%d statuses and steps are too many for a picture.", n))
 		d.text("legend", margin, 34, "too large to draw")
 		return d.close()
 	}
@@ -57,7 +57,7 @@ func (c *Config) SVG() string {
 	return d.close()
 }
 
-// describeEdges tells in words what the picture shows.
+// describeEdges describes the picture in words.
 func describeEdges(c *Config, all []*edge) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "New entities are %s.", c.InitialStatus)
@@ -85,7 +85,7 @@ func (d *drawing) close() string {
 	return d.String()
 }
 
-// escape makes a text safe in XML, which has no control characters at all.
+// escape escapes a text for XML and replaces control characters, which XML does not allow.
 func escape(s string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\ufffe' || r == '\uffff' {
@@ -99,7 +99,7 @@ func (d *drawing) text(class string, x, y float64, s string) {
 	fmt.Fprintf(d, `<text class="%s" x="%.1f" y="%.1f">%s</text>`+"\n", class, x, y, escape(configdoc.Shorten(s, 2*maxLabel+10)))
 }
 
-// status draws a status: framed, framed twice at the end, dashed while claimed.
+// status draws a status: a frame, a double frame for a final status, dashed for a claim status.
 func (d *drawing) status(b *box) {
 	class := "status"
 	if b.vertex.claim {
@@ -118,15 +118,15 @@ func (d *drawing) status(b *box) {
 	fmt.Fprintf(d, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text></g>`+"\n", b.x+b.w/2, b.y+4, escape(configdoc.Shorten(b.vertex.name, maxLabel)))
 }
 
-// port is where a line meets a box.
+// port is a point where a line meets a box.
 type port struct {
 	at   *box
 	to   *box
 	side int // -1 left, 1 right
 }
 
-// ports spreads the lines over each side of a status, from top to bottom as their
-// other ends are.
+// ports distributes the lines over each side of a status, from top to bottom in the order of their
+// other ends.
 func (l *layout) ports() map[port]float64 {
 	y := make(map[port]float64)
 	for _, b := range l.boxes {
@@ -141,7 +141,7 @@ func (l *layout) ports() map[port]float64 {
 	return y
 }
 
-// meet is the height at which the line between two boxes meets the first.
+// meet returns the height at which the line between two boxes meets the first.
 func meet(ports map[port]float64, at, to *box, side int) float64 {
 	if y, ok := ports[port{at, to, side}]; ok {
 		return y
@@ -164,7 +164,7 @@ func (d *drawing) route(r *route, ports map[port]float64) {
 	d.WriteString("</g>\n")
 }
 
-// line draws from slot to slot: level in a column, bent between two.
+// line draws an edge from slot to slot: horizontal in a column, bent between two.
 func (d *drawing) line(r *route, ports map[port]float64) {
 	first, last := r.boxes[0], r.boxes[len(r.boxes)-1]
 	x, y := first.x+first.w, meet(ports, first, r.boxes[1], 1)
@@ -204,7 +204,7 @@ func (d *drawing) loop(r *route, ports map[port]float64) {
 	fmt.Fprintf(d, `<text class="label" x="%.1f" y="%.1f">%s</text>`, slot.x+6, slot.y+2, escape(configdoc.Shorten(slot.label, maxLabel)))
 }
 
-// head draws an arrow's head whose tip is here; dir is the side that the line is on.
+// head draws an arrowhead with its tip at x, y; dir is the side of the line.
 func (d *drawing) head(x, y float64, dir float64) {
 	fmt.Fprintf(d, `<path class="head" d="M%.1f %.1fl%.1f -4v8z"/>`, x, y, 8*dir)
 }

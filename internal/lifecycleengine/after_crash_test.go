@@ -23,8 +23,8 @@ const mailedConfig = `{
     "success_after_effect": "Mail"}]
 }`
 
-// mailed is a lifecycle whose after-effect notes, with its acknowledgement, which
-// operation it follows.
+// mailed returns a lifecycle whose after-effect records the operation that it follows,
+// together with its acknowledgement.
 func mailed() []holdfast.Part {
 	return []holdfast.Part{part(handling(mailedConfig, "afterEffect", "Mail", func(_ context.Context, a *Act) error {
 		a.Commit(func(ctx context.Context, tx *store.Tx) error {
@@ -35,8 +35,8 @@ func mailed() []holdfast.Part {
 	}, Declared{}).Start)}
 }
 
-// closeAndMail closes an entity, unless that was asked for before, and delivers what
-// follows.
+// closeAndMail closes an entity, unless that was requested before, and delivers the
+// after-effects.
 func closeAndMail(ctx context.Context, hf *holdfast.Engine) error {
 	s := registryOf(engine.Of(hf)).boundTo("mailed")
 	s.workspaces = []string{store.WorkspaceOf(ctx)}
@@ -53,7 +53,7 @@ func closeAndMail(ctx context.Context, hf *holdfast.Engine) error {
 	return deliver(ctx, hf, s)
 }
 
-// deliver is one round of the worker that serves the after-effect.
+// deliver runs one round of the worker that serves the after-effect.
 func deliver(ctx context.Context, hf *holdfast.Engine, s *bound) error {
 	const name = "$after:mailed:Mail"
 	at, err := engine.Of(hf).Partition(ctx, store.Read)
@@ -91,7 +91,7 @@ func deliver(ctx context.Context, hf *holdfast.Engine, s *bound) error {
 	return nil
 }
 
-// comeRound is what the loops of a running program do, when all holds have run out.
+// comeRound runs the background loops of a program after all leases have expired.
 func comeRound(ctx context.Context, hf *holdfast.Engine) error {
 	b := registryOf(engine.Of(hf))
 	s := b.boundTo("mailed")
@@ -102,7 +102,7 @@ func comeRound(ctx context.Context, hf *holdfast.Engine) error {
 	if err := swept(ctx, hf, s); err != nil {
 		return err
 	}
-	for range 2 { // the second takes what the first one's death left
+	for range 2 { // the second takes the lease that a crash in the first left
 		if err := deliver(ctx, hf, s); err != nil {
 			return err
 		}
@@ -110,8 +110,8 @@ func comeRound(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// swept is a round of the janitor that ends leases. It does not look for strays: how
-// often that asks depends on what else is in the database, and every run must count the
+// swept runs a round of the janitor that ends leases. It does not scan for strays: the number
+// of its queries depends on the other contents of the database, and every run must count the
 // same points.
 func swept(ctx context.Context, hf *holdfast.Engine, s *bound) error {
 	if _, err := s.registry.expire(ctx, true); err != nil {
@@ -121,10 +121,10 @@ func swept(ctx context.Context, hf *holdfast.Engine, s *bound) error {
 	return err
 }
 
-// mailedOnce holds the end to what was promised: a step that is settled was followed
-// once, by its own operation, and one that went back by nothing.
+// mailedOnce checks the end state: a settled step has exactly one after-effect, under its own
+// operation, and a reverted step has none.
 func mailedOnce(ctx context.Context, hf *holdfast.Engine) error {
-	// A janitor goes round in all workspaces: what this case leaves, the next would meet.
+	// A janitor covers all workspaces, so the next case would see the remains of this one.
 	if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
 		return err
 	}
@@ -159,9 +159,9 @@ func mailedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	return fmt.Errorf("it is %q, and of the operations %q the mails %v tell", e.Status, operations, mails)
 }
 
-// TestCrashOfAnAfterEffect verifies, at every point and for every fault, that a step
-// which is settled is followed by its after-effect, whose writes apply once, under
-// the step's own operation; and that one which went back is not.
+// TestCrashOfAnAfterEffect verifies, at every point and for every fault, that a settled step is
+// followed by its after-effect, whose writes apply once and under the step's own operation; and
+// that a reverted step is not.
 func TestCrashOfAnAfterEffect(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "after", Parts: mailed, Do: closeAndMail, Recover: comeRound, Check: mailedOnce,
 		Pairs: true})

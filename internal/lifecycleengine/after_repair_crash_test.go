@@ -28,8 +28,8 @@ const mendedConfig = `{
 
 const mendedMail = "$after:mended:Mail"
 
-// A mail service is outside: it sees the calls of processes that die right after, and
-// outlives them. It is down for who says so in the context.
+// mailboxes is an external mail service: it sees the calls of processes that crash right
+// afterwards, and outlives them. The context can mark it as down.
 type (
 	downKey   struct{}
 	mailboxes struct {
@@ -60,15 +60,15 @@ func (m *mailboxes) mended() []holdfast.Part {
 	}, Declared{}).Start)}
 }
 
-// mend has an entity take two steps, the after-effect of the first of which is blocked, or
-// both of which are delivered; repairs it; and delivers what there is. Every part of it
-// looks at what there is, so that it may be repeated from the beginning.
+// mend moves an entity through two steps, so that the after-effect of the first is blocked or
+// both are delivered; repairs it; and delivers the rest. Every part checks the current state, so
+// that mend can be repeated from the beginning.
 func mend(how string) func(context.Context, *holdfast.Engine) error {
 	return func(ctx context.Context, hf *holdfast.Engine) error {
 		if err := takeSteps(ctx, hf); err != nil {
 			return err
 		}
-		if err := passTime(ctx, hf); err != nil { // a try before this one may have left a hold
+		if err := passTime(ctx, hf); err != nil { // an earlier attempt may have left a lease
 			return err
 		}
 		if repaired, err := isMended(ctx, hf); err != nil {
@@ -115,7 +115,7 @@ func takeSteps(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
-// passTime is a round of the janitor, when all holds have run out.
+// passTime runs a round of the janitor after all leases have expired.
 func passTime(ctx context.Context, hf *holdfast.Engine) error {
 	err := store.Shift(ctx, engine.Of(hf), time.Hour)
 	if err == nil {
@@ -124,7 +124,7 @@ func passTime(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
-// mendings are what became of the reaction on the entity's stream.
+// mendings returns the repairs of the reaction on the entity's stream.
 func mendings(ctx context.Context, hf *holdfast.Engine) (names []string, err error) {
 	all, err := stream.Read(ctx, hf, reactions.Stream(mendedMail, entities.Stream("mended", "x")), 0, 0)
 	for _, e := range all {
@@ -138,7 +138,7 @@ func isMended(ctx context.Context, hf *holdfast.Engine) (bool, error) {
 	return slices.ContainsFunc(names, func(n string) bool { return n != "blocked" }), err
 }
 
-// mailRound is one round of a worker.
+// mailRound runs one round of a worker.
 func mailRound(ctx context.Context, hf *holdfast.Engine) error {
 	s := registryOf(engine.Of(hf)).boundTo("mended")
 	at, err := engine.Of(hf).Partition(ctx, store.Read)
@@ -160,7 +160,7 @@ func mailRound(ctx context.Context, hf *holdfast.Engine) error {
 	for i, e := range l.Events {
 		d := &reactions.Delivery{Event: e, Lease: l, Attempt: 1}
 		if failed := s.after(ctx, s.handlers["Mail"], d); failed != nil {
-			if !fault.IsFinal(failed) { // of the database
+			if !fault.IsFinal(failed) { // an error of the database
 				return failed
 			}
 			return reactions.Block(ctx, engine.Of(hf), l, done, e.Version, failed.Error(), 1, true)
@@ -181,12 +181,11 @@ func mailRound(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// mendedOnce holds the end to what was promised: each mail was sent at least once and
-// applied once, by its key; one that was skipped was applied by nobody; nothing is left
-// behind the repair.
+// mendedOnce checks the end state: each mail was sent at least once and applied once, by its
+// key; a skipped mail was not applied; nothing is left after the repair.
 func (m *mailboxes) mendedOnce(how string) func(context.Context, *holdfast.Engine) error {
 	return func(ctx context.Context, hf *holdfast.Engine) error {
-		// A janitor goes round in all workspaces: what this case leaves, the next would meet.
+		// A janitor covers all workspaces, so the next case would see the remains of this one.
 		if err := passTime(ctx, hf); err != nil {
 			return err
 		}
@@ -242,13 +241,13 @@ func (m *mailboxes) mendedOnce(how string) func(context.Context, *holdfast.Engin
 
 // TestCrashOfARepairedAfterEffect verifies, for each repair, at every point and for every
 // fault, that an after-effect which is blocked and repaired, or reset, ends the same way:
-// each mail is sent at least once, and is applied once as seen by its key; what was skipped
-// is not applied; what comes behind it is; and the repair was made once.
+// each mail is sent at least once and applied once, as seen by its key; a skipped mail is
+// not applied; its successor is; and the repair is made once.
 //
-// The points are those between the steps' commits and the marks, the take, the call, the
-// block (before it: the hold runs out, and the call is made again under its key), the repair
-// (before it: it is made; after it: it is found in the history, and not made again), the
-// next take, and the acknowledgement with what is committed.
+// The points are those between the steps' commits and the due notices, the claim, the call,
+// the block (before it: the lease expires, and the call is repeated under its key), the repair
+// (before it: it is made; after it: it is found in the history and not repeated), the
+// next claim, and the acknowledgement with its writes.
 func TestCrashOfARepairedAfterEffect(t *testing.T) {
 	for _, how := range []string{"unblock", "skip", "reset"} {
 		m := &mailboxes{calls: make(map[string]int)}

@@ -17,20 +17,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// After-effects are reactions to the history of a lifecycle's entities, one for each
-// handler, so that one that fails keeps no other from running. What they have to do
-// is marked in the transaction that settles the step: it is not lost, and a step
-// that is not settled has none. Which one follows is decided there too, and told by
-// the event: a config that is changed later takes none away.
+// After-effects are reactions to the history of a lifecycle's entities. Each handler has its
+// own reaction, so that a failing handler does not block the others. The transaction that
+// settles the step also records the due after-effect: it cannot be lost, and a step that is not
+// settled has none. This transaction also selects the after-effect and stores its name in the
+// event, so that a later config change does not remove it.
 
-// addAfterEffects has the engine serve the after-effects.
+// addAfterEffects registers the after-effects with the engine's reactions.
 func (s *bound) addAfterEffects() error {
 	for name, h := range s.handlers {
 		if h.Kind != "afterEffect" {
 			continue
 		}
-		// A body that takes too long and comes back has failed, and is tried again as often as
-		// others that fail. Only one that does not come back is a death, of which few are
+		// A body that returns after its timeout has failed, and is retried as often as other
+		// failures. Only a body that does not return counts as a crash, and few crashes are
 		// allowed.
 		timeout := cmp.Or(h.Timeout, lease.Timeout)
 		r := &reactions.Handler{Timeout: timeout + lease.DefaultDuration, Every: true, Definition: afterEffect(s.config.Workflow, name, s.delivery(name)),
@@ -47,27 +47,27 @@ func (s *bound) addAfterEffects() error {
 	return nil
 }
 
-// afterEffect is the reaction that an after-effect is.
+// afterEffect returns the reaction that delivers an after-effect.
 func afterEffect(workflow, name string, a lifecycleconfig.AfterEffect) reactions.Definition {
 	return reactions.Definition{Name: reactions.AfterPrefix + workflow + ":" + name, Events: []string{entities.After(name)},
 		Streams: "^" + regexp.QuoteMeta(entities.Stream(workflow, "")), Options: optionsOf(a)}
 }
 
-// afterElsewhere is the reaction that an after-effect is whose handler is elsewhere.
-func afterElsewhere(c *lifecycleconfig.Config, name string) reactions.Definition {
+// remoteAfterEffect returns the reaction that delivers an after-effect to a remote handler.
+func remoteAfterEffect(c *lifecycleconfig.Config, name string) reactions.Definition {
 	def := afterEffect(c.Workflow, name, c.AfterEffects[name].Filled())
 	def.Options.Handler = name
 	return def
 }
 
-// optionsOf is how a reaction is served that is delivered like this.
+// optionsOf returns the reaction options for the delivery of an after-effect.
 func optionsOf(a lifecycleconfig.AfterEffect) reactions.Options {
 	o := reactions.DefaultOptions()
 	o.MaxRetries, o.Backoff = a.MaxAttempts-1, reactions.Backoff{Kind: "exponential", Base: a.Backoff, Max: a.MaxBackoff}
 	return o
 }
 
-// delivery is how an after-effect is delivered: as the config says, or the program.
+// delivery returns the delivery options of an after-effect: the program's if it sets them, else the config's.
 func (c *Lifecycle) delivery(name string) lifecycleconfig.AfterEffect {
 	a := c.config.AfterEffects[name]
 	if h := c.handlers[name]; h != nil && h.after != nil {
@@ -76,7 +76,7 @@ func (c *Lifecycle) delivery(name string) lifecycleconfig.AfterEffect {
 	return a.Filled()
 }
 
-// checkDeliveries refuses what programs say of deliveries and cannot be meant.
+// checkDeliveries validates the delivery options that the program sets.
 func (c *Lifecycle) checkDeliveries() error {
 	for name, h := range c.handlers {
 		if h.after == nil {
@@ -85,42 +85,42 @@ func (c *Lifecycle) checkDeliveries() error {
 		_, twice := c.config.AfterEffects[name]
 		switch a := h.after.Filled(); {
 		case h.Kind != "afterEffect":
-			return fault.New(fault.Validation, "the handler %q is no after-effect: Retry and SkipMissing are for after-effects", name)
+			return fault.New(fault.Validation, "handler %q is not an after-effect: Retry and SkipMissing are only for after-effects", name)
 		case twice:
-			return fault.New(fault.Validation, "how the after-effect %q is delivered is said by the program and by the config (after_effects): keep one of them", name)
+			return fault.New(fault.Validation, "the delivery of after-effect %q is set by both the program and the config (after_effects): remove one of them", name)
 		case a.MaxAttempts < 1 || a.MaxAttempts > lifecycleconfig.MaxAttempts:
-			return fault.New(fault.Validation, "MaxAttempts of the after-effect %q is %d: it is 1 to %d, or 0 for the default", name, a.MaxAttempts, lifecycleconfig.MaxAttempts)
+			return fault.New(fault.Validation, "MaxAttempts of after-effect %q must be between 1 and %[3]d, or 0 for the default, got %[2]d", name, a.MaxAttempts, lifecycleconfig.MaxAttempts)
 		}
 	}
 	return nil
 }
 
-// workflowOf is the lifecycle of an after-effect whose handler is elsewhere.
+// workflowOf returns the lifecycle of an after-effect with a remote handler.
 func workflowOf(x reactions.Info) string {
 	return strings.TrimSuffix(strings.TrimPrefix(x.Name, reactions.AfterPrefix), ":"+x.Options.Handler)
 }
 
-// stepFacts returns what there is to do behind an event, if it is for the handler.
+// afterEffectWork returns the work of a handler for an event, if the event is for the handler.
 func (s *bound) afterEffectWork(ctx context.Context, handler string, x events.Event) (*work, bool, error) {
 	t, err := stepFactsOf(x)
-	if err != nil || t.After != handler { // it is another's, or nobody's
+	if err != nil || t.After != handler { // for another handler, or for none
 		return nil, false, err
 	}
 	id := x.Stream[len(entities.Stream(s.config.Workflow, "")):]
 	e, err := s.store.get(ctx, id)
-	e.ID = id // also of one that is gone
+	e.ID = id // also for a deleted entity
 	return &work{entity: e, step: t.Step, requester: t.Requester, operation: t.Operation, input: t.Input}, true, err
 }
 
-// after runs an after-effect, if it is that of the event's step and requester. After a
-// reset it is another operation, as with any reaction.
+// after runs an after-effect if the event is for its handler. After a reset of the reaction it
+// has a new operation, as with any reaction.
 func (s *bound) after(ctx context.Context, h *handler, d *reactions.Delivery) error {
 	how := s.delivery(h.name)
 	d.Options = new(optionsOf(how))
 	w, ours, err := s.afterEffectWork(ctx, h.name, d.Event)
 	if ours && fault.CodeOf(err) == fault.NotFound {
 		d.Options.BlockOnError = how.OnMissing != lifecycleconfig.Skip
-		return fault.NonRetryable(fault.New(fault.NotFound, "the %s %q was deleted before this was delivered: skip it, or put the row back and unblock it",
+		return fault.NonRetryable(fault.New(fault.NotFound, "%s %q was deleted before the after-effect was delivered: skip the event, or restore the row and unblock the reaction",
 			s.config.Workflow, w.entity.ID))
 	}
 	if err != nil || !ours {
@@ -139,8 +139,8 @@ func (s *bound) after(ctx context.Context, h *handler, d *reactions.Delivery) er
 	return nil
 }
 
-// retriable is what a URL's error is to an after-effect. A 4xx is as often a proxy's word as
-// the handler's, so it is tried again like any failure, unless the config says otherwise.
+// retriable maps the error of a URL to that of an after-effect. A 4xx comes from a proxy as often as
+// from the handler, so it is retried like any failure unless the config says otherwise.
 func retriable(err error, a lifecycleconfig.AfterEffect) error {
 	block := a.Filled().OnRefusal == lifecycleconfig.Block
 	switch code := fault.CodeOf(err); {
@@ -148,7 +148,7 @@ func retriable(err error, a lifecycleconfig.AfterEffect) error {
 		return fault.NonRetryable(err)
 	case !block && (code == fault.ActionFailed || code == fault.Forbidden):
 		f, _ := errors.AsType[*fault.Error](err)
-		return f // without what makes it final
+		return f // without the wrapper that makes it non-retryable
 	}
 	return err
 }

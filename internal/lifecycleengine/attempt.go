@@ -16,36 +16,36 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// attempt is one try of an operation, under its hold.
+// attempt is one attempt of an operation, under a lease.
 //
-// The body runs while a keeper renews the hold, and holds no transaction. Whatever
-// its end is, the database decides what becomes of the claim, under the lock of the
-// entity's row: it knows what was begun. So a body that failed after an effect began
-// cannot go back, whoever thinks that it may.
+// The body runs while a renewer renews the lease, and holds no transaction. However it ends,
+// the database decides the next state of the claim under the lock of the entity's row, because
+// the database knows which effects were begun. A body that failed after an effect began can
+// therefore not be reverted, whatever any node believes.
 type attempt struct {
 	*bound
 	at      store.Partition
-	entity  entities.Entity // as the body sees it
+	entity  entities.Entity // as passed to the body
 	claim   string          // the claim status
 	step    *lifecycleconfig.Step
 	lease   time.Duration
-	since   time.Time // on this node's clock, before the lease was taken
+	since   time.Time // this node's clock before the lease was taken
 	meta    events.Meta
-	opaque  bool // the body as a whole is an effect
-	resumed bool // an earlier attempt was left
-	// How the attempt ended: its lease was lost, or somebody ended it the same way before; the lease may
-	// have run out by the node's clock; it was given back.
+	opaque  bool // the body as a whole is one effect
+	resumed bool // an earlier attempt was abandoned
+	// How the attempt ended: its lease was lost, or another caller ended it the same way before; the lease
+	// may have expired by the node's clock; it was given back.
 	lost, ranOut, gaveBack bool
-	output                 *json.RawMessage // where to tell it
+	output                 *json.RawMessage // receives the output; may be nil
 }
 
-// attemptOf is an attempt whose body is elsewhere.
+// attemptOf returns an attempt whose body runs elsewhere.
 func (s *bound) attemptOf(ctx context.Context, at store.Partition, now entities.Entity, operation string, epoch int64) (*attempt, error) {
 	now.Claim.Operation, now.Claim.Epoch = operation, epoch
 	c := now.Claim
 	s, step, err := s.planned(ctx, c.Plan, c.Step, c.Requester, c.Revert)
 	if err == nil && step == nil {
-		err = fault.New(fault.Conflict, "the config has no step %q any more that leaves %q", c.Step, c.Revert)
+		err = fault.New(fault.Conflict, "the config no longer has a step %q that starts at %q", c.Step, c.Revert)
 	}
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (s *bound) attemptOf(ctx context.Context, at store.Partition, now entities.
 	return &attempt{bound: s, at: at, entity: now, claim: claimOf(step, c), step: step, lease: s.stuckAfter(), opaque: s.opaque(step, c.Requester)}, nil
 }
 
-// refreshed returns the entity as its body wants to see it.
+// refreshed returns the entity with the current data of its row.
 func (t *attempt) refreshed(ctx context.Context) (entities.Entity, error) {
 	if t.config.Table == nil {
 		return t.entity, nil
@@ -63,7 +63,7 @@ func (t *attempt) refreshed(ctx context.Context) (entities.Entity, error) {
 	return e, err
 }
 
-// run runs the bodies and ends the attempt. A panic goes on afterwards.
+// run runs the bodies and ends the attempt. It repanics afterwards if a body panicked.
 func (t *attempt) run(ctx context.Context) (entities.Entity, error) {
 	e, err := t.try(ctx)
 	if p, ok := errors.AsType[*panicked](err); ok {
@@ -72,7 +72,7 @@ func (t *attempt) run(ctx context.Context) (entities.Entity, error) {
 	return e, err
 }
 
-// try runs the bodies and ends the attempt; a panic is an error.
+// try runs the bodies and ends the attempt. It returns a panic as an error.
 func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 	c := t.entity.Claim
 	w := &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: c.Failures + c.Crashes + 1, input: c.Input,
@@ -86,7 +86,7 @@ func (t *attempt) try(ctx context.Context) (entities.Entity, error) {
 	return e, ended
 }
 
-// record ends the attempt by how its bodies ended.
+// record ends the attempt according to the result of its bodies.
 func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, cause error) (entities.Entity, error) {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
@@ -101,7 +101,7 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 	if next, ok := errors.AsType[*handOn](err); ok {
 		return t.handOn(end, next)
 	}
-	u := unfinished{err: err, cause: cause, asked: w.cleared}
+	u := unfinished{err: err, cause: cause, probed: w.cleared}
 	var open bool
 	u.results, open, u.park = j.Rest()
 	if err == nil && open {
@@ -109,15 +109,15 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 	}
 	if u.err == nil {
 		e, settling := t.settle(end, w, u.results)
-		_, ofCommit := errors.AsType[*ofCommit](settling)
-		if !ofCommit && fault.CodeOf(settling) == fault.LeaseLost {
+		_, commitError := errors.AsType[*commitError](settling)
+		if !commitError && fault.CodeOf(settling) == fault.LeaseLost {
 			t.lost = true
 			return e, settling
 		}
 		if settling != nil && e.Claim.Phase == entities.Uncertain {
-			return e, settling // the database knows of an effect that this attempt does not
+			return e, settling // the database has an effect that this attempt does not know
 		}
-		if settling == nil || !ofCommit && fault.CodeOf(settling) == fault.OutcomeUnknown {
+		if settling == nil || !commitError && fault.CodeOf(settling) == fault.OutcomeUnknown {
 			return e, settling
 		}
 		u.err, u.cause = settling, nil
@@ -125,20 +125,20 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 		defer stop()
 		end = again
 	}
-	u.outcome, u.told = t.decide(u.err, u.cause)
-	u.told = u.told || !w.started
-	if w.doubtful && !w.cleared { // what it says of this attempt is no word on the one before
-		u.told = false
+	u.outcome, u.reported = t.decide(u.err, u.cause)
+	u.reported = u.reported || !w.started
+	if w.doubtful && !w.cleared { // this attempt says nothing about the earlier one
+		u.reported = false
 	}
-	if t.opaque && err == nil { // it has acted, whatever became of that here
-		u.told, u.park = false, true
+	if t.opaque && err == nil { // the body acted, whatever failed here
+		u.reported, u.park = false, true
 		u.results = append(u.results, entities.Result{Name: effects.Body, Result: []byte("null")})
 	}
 	return t.giveBack(end, u)
 }
 
-// work runs the bodies while the hold is kept, and returns why their context ended,
-// if it did.
+// work runs the bodies while the lease is renewed, and returns why their context ended, if
+// it did.
 func (t *attempt) work(ctx context.Context, j *effects.Journal, w *work) (err, cause error) {
 	ticket := t.entity.Ticket()
 	k := &lease.Renewer{Lease: t.lease, Since: t.since, Timeout: timeoutOf(t.step), Renew: func(ctx context.Context) error {
@@ -148,14 +148,14 @@ func (t *attempt) work(ctx context.Context, j *effects.Journal, w *work) (err, c
 	j.Leased, w.held = k.Held, k.Held
 	body := k.Start(effects.With(ctx, j))
 	defer k.Stop()
-	err = caught(func() error { return t.bodies(body, t.step, w) })
+	err = catchPanic(func() error { return t.bodies(body, t.step, w) })
 	cause = context.Cause(body)
 	t.ranOut = k.RanOut()
 	return err, cause
 }
 
-// late reports the calls of an attempt that has lost its lease. An opaque body is a call itself,
-// unless it said that it did nothing.
+// late reports the calls of an attempt that has lost its lease. An opaque body is itself a call,
+// unless it reported that it did nothing.
 func (t *attempt) late(ctx context.Context, w *work, j *effects.Journal, err, cause error) {
 	calls := j.Made()
 	if t.opaque && w.started {
@@ -163,29 +163,29 @@ func (t *attempt) late(ctx context.Context, w *work, j *effects.Journal, err, ca
 		if err != nil {
 			state = effects.Unknown
 		}
-		if _, told := t.decide(err, cause); err == nil || !told {
+		if _, reported := t.decide(err, cause); err == nil || !reported {
 			calls = append(calls, effects.LateCall{Name: effects.Body, State: state})
 		}
 	}
 	t.reportLate(ctx, calls)
 }
 
-// handOn hands the operation on to the workers of a handler.
+// handOn hands the operation over to the workers of a handler.
 func (t *attempt) handOn(ctx context.Context, next *handOn) (entities.Entity, error) {
-	e, err := patiently(ctx, func() (entities.Entity, error) { return t.queue(ctx, t.engine, next.stage, next.queue) })
+	e, err := retryUnavailable(ctx, func() (entities.Entity, error) { return t.queue(ctx, t.engine, next.stage, next.queue) })
 	if err != nil {
 		return e, err
 	}
-	e.Claim.Operation = t.entity.Claim.Operation // also where the answer was lost
-	return e, fault.New(fault.ActionFailed, "the step waits for a worker").With("outcome", "pending").With("operation", e.Claim.Operation).With("status", e.Status)
+	e.Claim.Operation = t.entity.Claim.Operation // also if the response was lost
+	return e, fault.New(fault.ActionFailed, "the step is waiting for a worker").With("outcome", "pending").With("operation", e.Claim.Operation).With("status", e.Status)
 }
 
-// queue has the operation wait for the workers of a stage.
+// queue queues the operation for the workers of a stage.
 func (t *attempt) queue(ctx context.Context, d store.Doer, stage, queue string) (entities.Entity, error) {
 	return entities.Queue(ctx, d, t.at, entities.QueueArgs{Ticket: t.entity.Ticket(), Queue: queue, Stage: stage, Claim: t.claim})
 }
 
-// worker is the handler of a stage, if workers have it.
+// worker returns the handler of a stage if workers serve it.
 func (t *attempt) worker(stage string) *handler {
 	p := t.step.Action
 	if stage == stageValidation {
@@ -194,15 +194,15 @@ func (t *attempt) worker(stage string) *handler {
 	return t.bound.worker(p, t.entity.Claim.Requester)
 }
 
-// longest is how long the handler of a stage may take.
-func (t *attempt) longest(stage string) time.Duration {
+// stageTimeout returns the timeout of a stage.
+func (t *attempt) stageTimeout(stage string) time.Duration {
 	if h := t.worker(stage); h != nil && h.Timeout > 0 {
 		return h.Timeout
 	}
 	return timeoutOf(t.step)
 }
 
-// doubtful says whether an earlier attempt of an opaque body may have acted.
+// doubtful reports whether an earlier attempt of an opaque body may have acted.
 func (t *attempt) doubtful(ctx context.Context) (bool, error) {
 	if !t.opaque {
 		return false, nil

@@ -22,28 +22,28 @@ type unfinished struct {
 	err, cause error
 	results    []entities.Result
 	outcome    string
-	told       bool // by the body itself, or it has not begun
+	reported   bool // the body reported the outcome itself, or has not begun
 	park       bool // another attempt would not help
-	asked      bool // the other side said that no earlier attempt acted
+	probed     bool // a probe reported that no earlier attempt acted
 }
 
-// How often an operation is resumed whose body failed after an effect began, and
-// after which pauses.
+// Limits for resuming an operation whose body failed after an effect began: the number of
+// attempts and the pauses between them.
 const (
 	maxResumes   = 5
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
 )
 
-// ending is how long the end of an attempt is tried to be recorded, beyond the end
-// of the caller's context.
+// ending limits how long the end of an attempt is retried, beyond the end of the caller's
+// context.
 const ending = 15 * time.Second
 
-// settle ends an operation that is done. While the database does not answer and the
-// hold may last, it is tried again: the work is done.
+// settle ends an operation that is done. It retries while the database is unavailable and the
+// lease may still be valid, because the work is done.
 func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result) (e entities.Entity, err error) {
 	defer func() {
-		if p := recover(); p != nil { // of a commit
+		if p := recover(); p != nil { // a panic in a commit
 			err = &panicked{p, debug.Stack()}
 		}
 	}()
@@ -55,32 +55,32 @@ func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result
 		Outcome: "success", Meta: t.meta}
 	args.After = afterOf(t.step, w.requester)
 	args.Note = settledNote(args.After, w.output)
-	e, err = patiently(ctx, func() (entities.Entity, error) { return t.store.end(ctx, t.at, args, t.claim, w.commits) })
+	e, err = retryUnavailable(ctx, func() (entities.Entity, error) { return t.store.end(ctx, t.at, args, t.claim, w.commits) })
 	t.lost = t.lost || e.Claim.Repeated
 	if err == nil && t.output != nil {
 		*t.output = w.output
 	}
 	if err == nil && e.Claim.Phase != entities.Free {
-		return e, t.outcome(effects.ErrOpen, "uncertain", e) // an effect is unknown, which the journal of this attempt did not see
+		return e, t.outcome(effects.ErrOpen, "uncertain", e) // an effect that this attempt's journal does not contain is unknown
 	}
 	return e, err
 }
 
-// giveBack ends an attempt that is not done: the entity goes back, or, if something
-// was begun, waits for another attempt or for a person.
+// giveBack ends an attempt that is not done. The entity is reverted or, if an effect was begun,
+// the operation waits for another attempt or for an operator.
 func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, error) {
-	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Results: u.results, Event: "released", Outcome: u.outcome, Message: plainly(u.err),
+	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Results: u.results, Event: "released", Outcome: u.outcome, Message: messageOf(u.err),
 		Delay: pauseAfter(t.entity.Claim.Failures), MaxRetries: maxResumes, Meta: t.meta}
 	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && u.outcome == "failed" {
 		args.To, args.Event = failed, "failed/"+t.step.Key
 	}
-	if !u.told && t.safety(t.step, t.entity.Claim.Requester) == lifecycleconfig.Undeclared {
+	if !u.reported && t.safety(t.step, t.entity.Claim.Requester) == lifecycleconfig.Undeclared {
 		args.Note = []byte(`{"outcomeUnknown":true}`)
 	}
-	if u.park || u.outcome == "invalid" || fault.IsFinal(u.err) || (t.opaque && !u.told && t.unknown(t.step, t.entity.Claim.Requester) == effects.Hold) {
+	if u.park || u.outcome == "invalid" || fault.IsFinal(u.err) || (t.opaque && !u.reported && t.unknown(t.step, t.entity.Claim.Requester) == effects.Hold) {
 		args.How = entities.Park
 	}
-	e, ended := t.end(ctx, args, t.opaque && u.told, u.asked)
+	e, ended := t.end(ctx, args, t.opaque && u.reported, u.probed)
 	t.lost, t.gaveBack = t.lost || fault.CodeOf(ended) == fault.LeaseLost, ended == nil
 	if ended != nil {
 		return t.entity, errors.Join(t.outcome(u.err, "unreleased", t.entity), ended)
@@ -89,45 +89,45 @@ func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, 
 	case entities.Due:
 		return e, t.outcome(u.err, "pending", e)
 	case entities.Uncertain:
-		t.engine.Log().Warn("an operation is uncertain, and waits for a person", "lifecycle", e.Lifecycle, "entity", e.ID,
+		t.engine.Log().Warn("operation is uncertain, waiting for manual resolution", "lifecycle", e.Lifecycle, "entity", e.ID,
 			"operation", e.Claim.Operation, "step", e.Claim.Step, "error", u.err)
 		return e, t.outcome(u.err, "uncertain", e)
 	}
 	return e, t.outcome(u.err, "released", e)
 }
 
-// end records the end, first that the body, where it is an effect itself, says that
-// it has done nothing.
-func (t *attempt) end(ctx context.Context, args entities.EndArgs, nothing, asked bool) (e entities.Entity, err error) {
-	return patiently(ctx, func() (entities.Entity, error) {
+// end records the end of an attempt. With nothing, it first records that an opaque body did not
+// act.
+func (t *attempt) end(ctx context.Context, args entities.EndArgs, nothing, probed bool) (e entities.Entity, err error) {
+	return retryUnavailable(ctx, func() (entities.Entity, error) {
 		if nothing {
-			if _, err := effects.End(ctx, t.engine, t.at, args.Ticket, effects.Body, 0, effects.NotDone, nil, asked); err != nil && fault.CodeOf(err) != fault.LeaseLost {
-				return e, err // a lost hold is found out below, and who ends again is told the same
+			if _, err := effects.End(ctx, t.engine, t.at, args.Ticket, effects.Body, 0, effects.NotDone, nil, probed); err != nil && fault.CodeOf(err) != fault.LeaseLost {
+				return e, err // a lost lease is detected below, and ending again returns the same result
 			}
 		}
 		return t.store.end(ctx, t.at, args, t.claim, nil)
 	})
 }
 
-// patiently tries again while the database does not answer, for a while.
-func patiently(ctx context.Context, f func() (entities.Entity, error)) (entities.Entity, error) {
+// retryUnavailable retries f for a while if the database is unavailable.
+func retryUnavailable(ctx context.Context, f func() (entities.Entity, error)) (entities.Entity, error) {
 	begun := clock.Now()
 	for pause := 20 * time.Millisecond; ; pause *= 2 {
 		e, err := f()
 		known, ok := errors.AsType[*fault.Error](err)
-		if _, own := errors.AsType[*ofCommit](err); own || !ok || known.Code != fault.Unavailable || !known.Safe || clock.Since(begun)+pause > ending || clock.Wait(ctx, pause) != nil {
+		if _, own := errors.AsType[*commitError](err); own || !ok || known.Code != fault.Unavailable || !known.Safe || clock.Since(begun)+pause > ending || clock.Wait(ctx, pause) != nil {
 			return e, err
 		}
 	}
 }
 
-// decide names the outcome of a body that did not succeed, and says whether that is
-// the body's own word.
-func (t *attempt) decide(err, cause error) (outcome string, told bool) {
+// decide returns the outcome of a body that did not succeed, and whether the body reported
+// it itself.
+func (t *attempt) decide(err, cause error) (outcome string, reported bool) {
 	var p *panicked
 	switch {
 	case errors.As(err, &p):
-		t.engine.Log().Error("the action of a step panicked", "lifecycle", t.entity.Lifecycle, "entity", t.entity.ID, "step", t.step.Key,
+		t.engine.Log().Error("step action panicked", "lifecycle", t.entity.Lifecycle, "entity", t.entity.ID, "step", t.step.Key,
 			"panic", p.value, "stack", string(p.stack))
 		return "panicked", false
 	case errors.Is(cause, lease.ErrTimeout), errors.Is(err, errTimeout):
@@ -142,8 +142,8 @@ func (t *attempt) decide(err, cause error) (outcome string, told bool) {
 	return "failed", true
 }
 
-// plainly is what an error says, without its code.
-func plainly(err error) string {
+// messageOf returns the message of an error without its code.
+func messageOf(err error) string {
 	if f, ok := err.(*fault.Error); ok {
 		return f.Message
 	}
@@ -158,20 +158,20 @@ func pauseAfter(failures int) time.Duration {
 	return clock.Jitter(pause)
 }
 
-// outcome is what the caller is told.
+// outcome returns the caller's error for an attempt that did not succeed.
 func (t *attempt) outcome(err error, outcome string, e entities.Entity) error {
 	if _, ok := errors.AsType[*panicked](err); ok {
 		return err
 	}
-	f := fault.New(fault.ActionFailed, "%s", plainly(err))
+	f := fault.New(fault.ActionFailed, "%s", messageOf(err))
 	if as, ok := errors.AsType[*fault.Error](err); ok && as.Code == fault.ActionInvalid {
 		f = fault.New(fault.ActionInvalid, "%s", as.Message)
 	}
 	switch outcome {
 	case "pending":
-		f.Message += " (something was begun that may have happened: the operation will be resumed)"
+		f.Message += " (an effect was begun and may have happened: the operation will be resumed)"
 	case "uncertain":
-		f.Message += " (something was begun that may have happened: the operation waits until a person resolves it)"
+		f.Message += " (an effect was begun and may have happened: the operation is parked until it is resolved manually)"
 	}
 	return f.Wrap(err).With("outcome", outcome).With("operation", e.Claim.Operation).With("status", e.Status)
 }

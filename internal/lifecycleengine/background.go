@@ -21,10 +21,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// resumers is how many operations a node resumes at once.
+// resumers limits how many operations a node resumes concurrently.
 const resumers = 8
 
-// resume resumes operations until ctx ends, and waits for those that run.
+// resume resumes operations until ctx ends, and waits for those in flight.
 func (b *registry) resume(ctx context.Context) {
 	defer b.log.Flush()
 	again := "operations/" + b.engine.Node()
@@ -40,7 +40,7 @@ func (b *registry) resume(ctx context.Context) {
 	p.Run(ctx)
 }
 
-// resuming is what looks for operations remember of each other.
+// resuming is the state that successive polls share.
 type resuming struct {
 	room    *lease.Capacity
 	rounds  map[int16]*lease.Round
@@ -82,7 +82,7 @@ func (b *registry) poll(ctx context.Context, r *resuming) (found bool, err error
 	return found, nil
 }
 
-// takeFrom takes up to n operations of a workspace, as far as there is room for it, and resumes them.
+// takeFrom takes up to n operations of a workspace, as far as its capacity allows, and resumes them.
 func (b *registry) takeFrom(ctx context.Context, shard int16, r *resuming, s lease.Share, n int, a entities.ResumeArgs) (found bool, err error) {
 	if a.Limit = r.room.Take(s, n); a.Limit == 0 {
 		return false, nil
@@ -99,13 +99,13 @@ func (b *registry) takeFrom(ctx context.Context, shard int16, r *resuming, s lea
 	return len(some) > 0, err
 }
 
-// leases are the queues that this node takes operations of, and for how long.
+// leases returns the queues that this node polls, with their lease durations.
 func (b *registry) leases() map[string]time.Duration {
 	leases := make(map[string]time.Duration)
 	for _, name := range b.names() {
 		leases[entities.QueueOf(name)] = b.boundTo(name).lease(0)
 	}
-	for name := range b.putThrough() {
+	for name := range b.publishedClaims() {
 		leases[entities.QueueOf(name)] = lease.DefaultDuration
 	}
 	return leases
@@ -121,24 +121,24 @@ func (b *registry) take(ctx context.Context, shard int16, r entities.Resumed, si
 	at := store.Partition{Shard: shard, Workspace: r.Workspace}
 	log := b.engine.Log().With("lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "step", r.Claim.Step)
 	s, err := b.find(ctx, r.Lifecycle)
-	if err != nil { // the hold runs out, and somebody tries again
-		log.Warn("an operation could not be resumed", "error", err)
+	if err != nil { // the lease expires, and the operation is taken again
+		log.Warn("failed to resume operation", "error", err)
 		return
 	}
 	s, step, err := s.planned(ctx, r.Claim.Plan, r.Claim.Step, r.Claim.Requester, r.Claim.Revert)
 	if err != nil {
-		log.Warn("an operation could not be resumed", "error", err)
+		log.Warn("failed to resume operation", "error", err)
 		return
 	}
-	why := "the config has no such step any more"
+	why := "the config no longer has this step"
 	if step != nil {
-		if name := s.lacks(step, r.Claim.Requester); name != "" {
-			step, why = nil, "there is no handler "+strconv.Quote(name)+" any more"
+		if name := s.missingHandler(step, r.Claim.Requester); name != "" {
+			step, why = nil, "handler "+strconv.Quote(name)+" no longer exists"
 		}
 	}
 	if step == nil {
 		_, err := s.store.end(ctx, at, entities.EndArgs{Ticket: r.Ticket(), How: entities.Park, Event: "released", Outcome: "failed", Message: why}, r.Status, nil)
-		log.Error("an operation cannot be resumed: "+why, "error", err)
+		log.Error("operation cannot be resumed: "+why, "error", err)
 		return
 	}
 	t := &attempt{bound: s, at: at, entity: r.Entity, claim: r.Status, step: step, opaque: s.opaque(step, r.Claim.Requester), lease: s.lease(0), since: since, resumed: true}
@@ -146,8 +146,8 @@ func (b *registry) take(ctx context.Context, shard int16, r entities.Resumed, si
 	if err == nil {
 		err = s.ready(ctx)
 	}
-	if err == nil && t.opaque && s.worker(t.step.Action, r.Claim.Requester) == nil && (r.Claim.Stage == stageAction || !s.handsOn(t.step, r.Claim.Requester)) {
-		// behind a worker's validation, or where a person has said that it did not happen
+	if err == nil && t.opaque && s.worker(t.step.Action, r.Claim.Requester) == nil && (r.Claim.Stage == stageAction || !s.usesWorkers(t.step, r.Claim.Requester)) {
+		// After a worker's validation, or after an operator reported that the body did not act.
 		_, err = effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, s.unknown(t.step, r.Claim.Requester), nil)
 	}
 	if err == nil {
@@ -155,10 +155,10 @@ func (b *registry) take(ctx context.Context, shard int16, r entities.Resumed, si
 		e, err = t.try(ctx)
 	}
 	if err != nil {
-		log.Warn("a resumed operation is not done", "outcome", outcomeOf(err), "error", err)
+		log.Warn("resumed operation did not succeed", "outcome", outcomeOf(err), "error", err)
 		return
 	}
-	log.Info("an operation was resumed, and is done", "status", e.Status)
+	log.Info("resumed operation succeeded", "status", e.Status)
 }
 
 func outcomeOf(err error) any {
@@ -168,16 +168,16 @@ func outcomeOf(err error) any {
 	return nil
 }
 
-// expire ends the leases of operations that have expired: of all lifecycles where somebody is about to take
-// them, and else of those whose own time to sweep has come.
-func (b *registry) expire(ctx context.Context, asked bool) (freed int, err error) {
+// expire ends the expired leases of operations. With onDemand, because a caller is about to take them, it covers
+// all lifecycles; otherwise only those whose own sweep interval has passed.
+func (b *registry) expire(ctx context.Context, onDemand bool) (freed int, err error) {
 	shards, err := store.Shards(ctx, b.engine)
 	if err != nil {
 		return 0, err
 	}
 	now, swept := clock.OfMachine(), make(map[string]bool)
-	names := slices.DeleteFunc(b.names(), func(name string) bool { return !asked && !b.isDue(name, b.boundTo(name), now) })
-	names = slices.AppendSeq(names, maps.Keys(b.putThrough()))
+	names := slices.DeleteFunc(b.names(), func(name string) bool { return !onDemand && !b.isDue(name, b.boundTo(name), now) })
+	names = slices.AppendSeq(names, maps.Keys(b.publishedClaims()))
 	for _, shard := range shards {
 		lapsed, failed := entities.Expired(ctx, b.engine, shard, names)
 		err = errors.Join(err, failed)
@@ -185,22 +185,22 @@ func (b *registry) expire(ctx context.Context, asked bool) (freed int, err error
 			s, key := b.boundTo(l.Lifecycle), l.Lifecycle
 			if s == nil {
 				if s, failed = b.find(store.InWorkspace(ctx, l.Workspace), l.Lifecycle); failed != nil {
-					if fault.CodeOf(failed) != fault.NotFound { // it is a program's, in a workspace that this node does not have it in
+					if fault.CodeOf(failed) != fault.NotFound { // NotFound: defined by a program that this node does not serve in this workspace
 						err = errors.Join(err, failed)
 					}
 					continue
 				}
-				key = l.Workspace + "/" + l.Lifecycle // its config is that of the workspace, which has no slash
-				if !asked && !b.isDue(key, s, now) {
+				key = l.Workspace + "/" + l.Lifecycle // the config is the workspace's own; workspace names have no slash
+				if !onDemand && !b.isDue(key, s, now) {
 					continue
 				}
 			}
 			swept[key] = true
-			yes, failed := s.free(ctx, l)
+			yes, failed := s.release(ctx, l)
 			if yes {
 				freed++
 			}
-			err = errors.Join(err, failed) // one that fails keeps no other from being freed
+			err = errors.Join(err, failed) // a failure must not keep the others from being released
 		}
 	}
 	b.mu.Lock()
@@ -211,8 +211,8 @@ func (b *registry) expire(ctx context.Context, asked bool) (freed int, err error
 	return freed, err
 }
 
-// isDue says whether the time has come to sweep a lifecycle in a workspace, as its config says; one that says
-// nothing is swept each time.
+// isDue reports whether a lifecycle's sweep interval has passed. A lifecycle without an interval is always
+// due.
 func (b *registry) isDue(key string, s *bound, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -220,8 +220,8 @@ func (b *registry) isDue(key string, s *bound, now time.Time) bool {
 	return !ok || s.config.Janitor == nil || now.Sub(last) >= s.config.Janitor.Every
 }
 
-// free frees a claim whose hold has run out.
-func (s *bound) free(ctx context.Context, l entities.Lapsed) (bool, error) {
+// release releases a claim whose lease expired.
+func (s *bound) release(ctx context.Context, l entities.Lapsed) (bool, error) {
 	ctx = store.InWorkspace(ctx, l.Workspace)
 	s, step, err := s.planned(ctx, l.Plan, l.Step, l.Requester, l.Revert)
 	if err != nil {
@@ -233,15 +233,15 @@ func (s *bound) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 	}
 	note, _ := json.Marshal(map[string]any{"outcomeUnknown": safety == lifecycleconfig.Undeclared && l.Step != ""})
 	r := recovery{Lapsed: l, claim: s.heldIn(l), resume: safety != lifecycleconfig.Opaque || unknown != effects.Hold, note: note}
-	if j := s.coverer(l.Status); j != nil {
+	if j := s.janitorFor(l.Status); j != nil {
 		r.also = func(ctx context.Context, tx *store.Tx) error {
-			return caught(func() error {
+			return catchPanic(func() error {
 				return j.Recover(ctx, tx, []Stuck{{Lifecycle: l.Lifecycle, ID: l.ID, Claimed: l.Status, Revert: l.Revert, Operation: l.Operation,
 					Step: l.Step, Requester: l.Requester, Holder: l.Holder, Since: l.ClaimedAt}})
 			})
 		}
 	}
-	if l.Begun > 0 { // what the body was when it began counts, and not what it is declared as by now
+	if l.Begun > 0 { // the policy at the begin of the body counts, not the current declaration
 		journal, err := effects.List(ctx, s.engine, l.Partition, l.Operation)
 		if err != nil {
 			return false, err
@@ -252,13 +252,13 @@ func (s *bound) free(ctx context.Context, l entities.Lapsed) (bool, error) {
 	}
 	e, freed, err := s.store.recover(ctx, r)
 	if freed {
-		s.engine.Log().Warn("a claim was left by its holder", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "holder", l.Holder,
+		s.engine.Log().Warn("lease expired", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "holder", l.Holder,
 			"operation", l.Operation, "phase", e.Claim.Phase, "status", e.Status)
 	}
 	return freed, err
 }
 
-// adopt holds what is in a claim status by mistake, and gives up what no worker came for.
+// adopt takes leases on entities in a claim status without a claim, and withdraws operations that no worker took in time.
 func (b *registry) adopt(ctx context.Context) (adopted int, err error) {
 	for _, name := range b.names() {
 		s := b.boundTo(name)
@@ -279,11 +279,11 @@ func (b *registry) adopt(ctx context.Context) (adopted int, err error) {
 	return adopted + given, errors.Join(err, failed)
 }
 
-// strays looks through a page of a shard's entities for those that are in a claim
-// status although nobody claimed them: somebody has edited the row. They are held,
-// and put back when that has run out.
+// strays scans a page of a shard's entities for those in a claim status without a claim, which
+// happens if a row was edited. It takes a lease on them; they are reverted when the lease
+// expires.
 func (b *registry) strays(ctx context.Context, shard int16) error {
-	claims := b.putThrough() // looked at closer in the workspace of each
+	claims := b.publishedClaims() // checked in the workspace of each entity below
 	for _, name := range b.names() {
 		s := b.boundTo(name)
 		for _, c := range s.config.Claims() {
@@ -299,7 +299,7 @@ func (b *registry) strays(ctx context.Context, shard int16) error {
 	from := b.behind[shard]
 	b.mu.Unlock()
 	found, next, err := entities.Strays(ctx, b.engine, shard, claims, from)
-	if err == nil && next == ([3]string{}) && from != next { // at the end: it begins again
+	if err == nil && next == ([3]string{}) && from != next { // at the end: start over
 		found, next, err = entities.Strays(ctx, b.engine, shard, claims, next)
 	}
 	if err != nil {
@@ -311,7 +311,7 @@ func (b *registry) strays(ctx context.Context, shard int16) error {
 	for _, f := range found {
 		ctx := store.InWorkspace(ctx, f.Workspace)
 		s, failed := b.owner(ctx, f.Lifecycle)
-		if fault.CodeOf(failed) == fault.NotFound { // it is another workspace's
+		if fault.CodeOf(failed) == fault.NotFound { // the lifecycle belongs to another workspace
 			continue
 		}
 		if failed == nil {
@@ -322,9 +322,9 @@ func (b *registry) strays(ctx context.Context, shard int16) error {
 	return err
 }
 
-// overdue gives up what no worker came for, of lifecycles that were put.
+// overdue withdraws operations of published lifecycles that no worker took in time.
 func (b *registry) overdue(ctx context.Context, shards []int16) (ended int, err error) {
-	names := slices.Sorted(maps.Keys(b.putThrough()))
+	names := slices.Sorted(maps.Keys(b.publishedClaims()))
 	if len(names) == 0 {
 		return 0, nil
 	}
@@ -335,7 +335,7 @@ func (b *registry) overdue(ctx context.Context, shards []int16) (ended int, err 
 			yes := false
 			s, failed := b.find(store.InWorkspace(ctx, l.Workspace), l.Lifecycle)
 			if failed == nil {
-				yes, failed = s.giveUp(ctx, l)
+				yes, failed = s.withdrawOverdue(ctx, l)
 			}
 			if err = errors.Join(err, failed); yes {
 				ended++
@@ -345,23 +345,23 @@ func (b *registry) overdue(ctx context.Context, shards []int16) (ended int, err 
 	return ended, err
 }
 
-// giveUp withdraws an operation that no worker came for.
-func (s *bound) giveUp(ctx context.Context, l entities.Lapsed) (bool, error) {
+// withdrawOverdue withdraws an operation that no worker took in time.
+func (s *bound) withdrawOverdue(ctx context.Context, l entities.Lapsed) (bool, error) {
 	bound := lease.Timeout
 	if l.Plan != nil {
 		bound = time.Duration(l.Plan.Timeout) * time.Millisecond
 	}
 	e, done, err := s.store.withdraw(store.InWorkspace(ctx, l.Workspace), l.Partition, entities.WithdrawArgs{Ticket: l.Ticket, Outcome: "timeout",
-		Message: "no worker came for it within " + bound.String(), Claim: s.heldIn(l)})
+		Message: "no worker took the operation within " + bound.String(), Claim: s.heldIn(l)})
 	if done {
-		s.engine.Log().Warn("no worker came for an operation", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "operation", l.Operation,
+		s.engine.Log().Warn("no worker took the operation in time", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "operation", l.Operation,
 			"after", bound, "phase", e.Claim.Phase, "status", e.Status)
 	}
 	return done, err
 }
 
-// heldIn is the status that an operation is held in: a claim's, or a lease's, unless
-// somebody has set another under it.
+// heldIn returns the status in which an operation is held, or "" if the status was changed under
+// the claim.
 func (s *bound) heldIn(l entities.Lapsed) string {
 	if l.Plan != nil {
 		return l.Plan.Into
@@ -377,7 +377,7 @@ func (s *bound) heldIn(l entities.Lapsed) string {
 	return ""
 }
 
-// Sweep is one round of the janitor, in this goroutine. It is for tests.
+// Sweep runs one round of the janitor in the calling goroutine. It is for tests.
 func Sweep(ctx context.Context, e *engine.Engine) error {
 	b := registryOf(e)
 	if b.published != nil {

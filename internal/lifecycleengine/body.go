@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Act is a step in the hands of its body; lifecycle.Act explains it.
+// Act is a running step, as passed to its body; lifecycle.Act documents it.
 type Act struct {
 	Entity    Entity
 	Step      string
@@ -25,7 +25,7 @@ type Act struct {
 	w *work
 }
 
-// work is an [Act] as the attempt knows it.
+// work is an [Act] with the state that the attempt needs.
 type work struct {
 	entity    entities.Entity
 	step      string
@@ -34,20 +34,20 @@ type work struct {
 	attempt   int
 	input     []byte
 	data      []byte
-	own       bool                        // the entity is a row of the user's own
+	own       bool                        // the entity is a row of a user table
 	started   bool                        // the action has begun
-	held      func(context.Context) error // fails where the lease of the claim may have run out; nil without a claim
-	doubtful  bool                        // an earlier attempt of it may have acted
-	cleared   bool                        // it was asked, and has not
+	held      func(context.Context) error // fails if the lease of the claim may have expired; nil without a claim
+	doubtful  bool                        // an earlier attempt may have acted
+	cleared   bool                        // a probe reported that no earlier attempt acted
 	stage     string
 	output    []byte
 	commits   []func(context.Context, *store.Tx) error
 }
 
-// commit is what a body writes.
+// commit is a write of a body.
 type commit = func(context.Context, *store.Tx) error
 
-// Commit adds what is written when the step is settled, in that transaction.
+// Commit adds a write to the transaction that settles the step.
 func (a *Act) Commit(f func(context.Context, *store.Tx) error) {
 	a.w.commits = append(a.w.commits, f)
 }
@@ -55,13 +55,13 @@ func (a *Act) Commit(f func(context.Context, *store.Tx) error) {
 // Set replaces the entity's data when the step is settled.
 func (a *Act) Set(data json.RawMessage) error {
 	if a.w.own {
-		return fault.New(fault.Validation, "the data of %q is its row in your own table: change it in Commit", a.Entity.ID)
+		return fault.New(fault.Validation, "the data of %q is its row in your own table: change it in WriteTx", a.Entity.ID)
 	}
 	a.w.data = data
 	return nil
 }
 
-// Handle adds a handler of a kind: "action", "validation" or "afterEffect". It panics if the name is taken.
+// Handle adds a handler of a kind: "action", "validation" or "afterEffect". It panics if the name is empty or taken.
 func (l *Lifecycle) Handle(kind, name string, f func(context.Context, *Act) error, d Declared) {
 	l.add(kind, name, func(ctx context.Context, w *work) error {
 		return f(ctx, &Act{Entity: Public(w.entity), Step: w.step, Requester: w.requester, Operation: w.operation, Attempt: w.attempt, Input: w.input, w: w})
@@ -70,7 +70,7 @@ func (l *Lifecycle) Handle(kind, name string, f func(context.Context, *Act) erro
 
 // bodies runs the validation and the action of a step.
 func (c *Lifecycle) bodies(ctx context.Context, step *lifecycleconfig.Step, w *work) error {
-	if h := c.handler(step.Validation, w.requester); h != nil && w.stage != stageAction && !w.doubtful { // what may have acted was valid
+	if h := c.handler(step.Validation, w.requester); h != nil && w.stage != stageAction && !w.doubtful { // a step that may have acted was valid
 		if h.queue != "" {
 			return &handOn{stageValidation, h.queue}
 		}
@@ -93,12 +93,12 @@ func (c *Lifecycle) bodies(ctx context.Context, step *lifecycleconfig.Step, w *w
 	return nil
 }
 
-// handOn is what bodies return where a worker comes next.
+// handOn is the error that bodies returns if a worker runs the next stage.
 type handOn struct{ stage, queue string }
 
-func (h *handOn) Error() string { return "a worker is to go on: " + h.stage }
+func (h *handOn) Error() string { return "waiting for a worker: " + h.stage }
 
-// call runs a handler, for as long as it may take.
+// call runs a handler within its timeout.
 func (h *handler) call(ctx context.Context, w *work) error {
 	if h.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -106,7 +106,7 @@ func (h *handler) call(ctx context.Context, w *work) error {
 		defer cancel()
 	}
 	if h.body == nil {
-		return fault.New(fault.Validation, "the handler %q is a worker's, and cannot be called here", h.name)
+		return fault.New(fault.Validation, "handler %q is served by workers and cannot be called here", h.name)
 	}
 	err := h.body(ctx, w)
 	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
@@ -115,9 +115,9 @@ func (h *handler) call(ctx context.Context, w *work) error {
 	return err
 }
 
-var errTimeout = errors.New("the handler took longer than it may")
+var errTimeout = errors.New("the handler exceeded its timeout")
 
-// invalid makes a refusal of what a validation returns: its business is to refuse.
+// invalid turns the error of a validation into a refusal, because a validation exists to refuse.
 func invalid(err error) error {
 	if fault.CodeOf(err) == fault.Internal && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return fault.New(fault.ActionInvalid, "%s", err).Wrap(err)
@@ -125,7 +125,7 @@ func invalid(err error) error {
 	return err
 }
 
-// actionError is what a caller is told of a body's error.
+// actionError returns the caller's error for the error of a body.
 func actionError(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && (f.Code == fault.ActionInvalid || f.Code == fault.ActionFailed) {
@@ -134,7 +134,7 @@ func actionError(err error) error {
 	return fault.New(fault.ActionFailed, "%s", err).Wrap(err).With("outcome", "released")
 }
 
-// panicked is the error of a body that panicked.
+// panicked is the error for a body that panicked.
 type panicked struct {
 	value any
 	stack []byte
@@ -142,8 +142,8 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// caught makes an error of a panic.
-func caught(f func() error) (err error) {
+// catchPanic runs f and returns a panic as an error.
+func catchPanic(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicked{p, debug.Stack()}

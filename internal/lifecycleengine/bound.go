@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// bound is a lifecycle on an engine.
+// bound is a lifecycle that belongs to an engine.
 type bound struct {
 	*Lifecycle
 	engine   *engine.Engine
@@ -22,19 +22,19 @@ type bound struct {
 	store    entityStore
 	afters   []reactions.Definition
 
-	known sync.Map      // workspaces that the lifecycle is registered in
-	turn  chan struct{} // of who registers it
+	known sync.Map      // workspaces in which the lifecycle is registered
+	turn  chan struct{} // serializes registration
 }
 
-// lease is how long a claim of a fired step is held without a renewal.
-func (s *bound) lease(asked time.Duration) time.Duration {
-	if asked > 0 {
-		return asked
+// lease returns the lease duration for the claim of a fired step.
+func (s *bound) lease(requested time.Duration) time.Duration {
+	if requested > 0 {
+		return requested
 	}
 	return min(lease.DefaultDuration, s.stuckAfter())
 }
 
-// stuckAfter is how long a claim is held that nobody renews.
+// stuckAfter returns how long an unrenewed claim is held.
 func (s *bound) stuckAfter() time.Duration {
 	if j := s.config.Janitor; j != nil && j.StuckAfter > 0 {
 		return j.StuckAfter
@@ -42,19 +42,20 @@ func (s *bound) stuckAfter() time.Duration {
 	return cmp.Or(s.engine.StuckAfter(), stuckAfter)
 }
 
-// stuckAfter is the default of a config's stuck_after.
+// stuckAfter is the default for a config's stuck_after.
 const stuckAfter = 5 * time.Minute
 
-// adoptOne holds an entity that is in a claim status by mistake, unless the config in force has it for
-// another: this node may be of before, and who stands there is where it should be.
+// adoptOne takes a lease on an entity that is in a claim status without a claim. It does nothing if the
+// config in force defines the status differently: this node may still have an older config, in which
+// case the entity is where it should be.
 func (s *bound) adoptOne(ctx context.Context, d store.Doer, at store.Partition, id, status string) error {
 	for _, c := range s.config.Claims() {
 		if c.Into != status {
 			continue
 		}
-		yes, err := entities.Adopt(ctx, d, at, s.config.Workflow, id, entities.Choice{Into: c.Into, Revert: c.Revert}, found, s.stuckAfter())
+		yes, err := entities.Adopt(ctx, d, at, s.config.Workflow, id, entities.Choice{Into: c.Into, Revert: c.Revert}, adoptedHolder, s.stuckAfter())
 		if yes {
-			s.engine.Log().Warn("an entity is in a claim status although nobody claimed it: it is put back later", "lifecycle", s.config.Workflow,
+			s.engine.Log().Warn("entity in a claim status without a claim, will be reverted", "lifecycle", s.config.Workflow,
 				"entity", id, "status", status, "after", s.stuckAfter())
 		}
 		if fault.CodeOf(err) == fault.Concurrency {
@@ -65,15 +66,15 @@ func (s *bound) adoptOne(ctx context.Context, d store.Doer, at store.Partition, 
 	return nil
 }
 
-// found is the holder of what was found in a claim status.
-const found = "nobody: it was found in this status"
+// adoptedHolder is the stored holder of an entity that was found in a claim status without a claim.
+const adoptedHolder = "none: found in this status without a claim"
 
-// notHere is the error of a step that cannot be done: the entity is held, or at a status
-// where the step is not offered.
-func notHere(e entities.Entity, key string) error {
+// stepUnavailable returns the error for a step that cannot run: the entity is claimed, or the step does not
+// start at its status.
+func stepUnavailable(e entities.Entity, key string) error {
 	if e.Claim.Phase != entities.Free {
 		return entities.ClaimFailed(e)
 	}
-	return fault.New(fault.InvalidTransition, "the %s %q is %q, where %q cannot be done", e.Lifecycle, e.ID, e.Status, key).
+	return fault.New(fault.InvalidTransition, "%s %q has status %q, where step %q is not available", e.Lifecycle, e.ID, e.Status, key).
 		With("status", e.Status).With("version", e.Version)
 }

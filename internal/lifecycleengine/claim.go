@@ -17,15 +17,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Claim is a claim that was taken by hand, for a body that runs elsewhere. It is
-// held until its lease runs out, unless it is renewed. Safe for concurrent use.
+// Claim is a manual claim, for a body that runs elsewhere. It is held until its lease
+// expires, unless it is renewed. It is safe for concurrent use.
 type Claim struct {
 	Entity Entity
 
 	t *attempt
 }
 
-// Outcome is how a claim is settled.
+// Outcome is the outcome that a claim is settled with.
 type Outcome string
 
 // The outcomes.
@@ -35,7 +35,7 @@ const (
 	Rejected Outcome = "invalid"
 )
 
-// Claim takes the claim of a step and leaves the body to the caller; lifecycle.Lifecycle.Claim explains it.
+// Claim takes the claim of a step and leaves the body to the caller; lifecycle.Lifecycle.Claim documents it.
 func (l *Lifecycle) Claim(ctx context.Context, e *engine.Engine, id, step, as string, o FireOptions) (*Claim, error) {
 	s, err := l.at(e)
 	if err != nil {
@@ -58,34 +58,34 @@ func (l *Lifecycle) Claim(ctx context.Context, e *engine.Engine, id, step, as st
 func (s *bound) claim(ctx context.Context, r *request) (*attempt, error) {
 	all, claimed := s.choices(r.steps, r.as)
 	for status, c := range all {
-		claimed = claimed && c.Into != status // a lease is for a body that is fired
+		claimed = claimed && c.Into != status // a claim that keeps the status is only for fired bodies
 	}
 	if !claimed {
-		return nil, fault.New(fault.Validation, "the step %q of %q is not claimed by the requester %q: fire it", r.step, s.config.Workflow, r.as)
+		return nil, fault.New(fault.Validation, "step %q of %q takes no claim for requester %q: fire it instead", r.step, s.config.Workflow, r.as)
 	}
 	for _, step := range r.steps {
 		if s.worker(step.Validation, r.as) != nil {
-			return nil, fault.New(fault.Validation, "the validation of the step %q is a worker's: it can be fired, and not claimed by hand", r.step)
+			return nil, fault.New(fault.Validation, "the validation of step %q is served by workers: fire the step instead of claiming it", r.step)
 		}
 	}
 	args := entities.ClaimArgs{Choices: all, Holder: cmp.Or(r.Meta.Actor, s.engine.Node()), Lease: cmp.Or(r.Lease, s.stuckAfter()), Manual: true}
 	var t *attempt
-	_, err := s.tied(ctx, r, func(ctx context.Context) (entities.Entity, error) {
-		e, err := s.ended(ctx, func() (e entities.Entity, err error) { t, e, err = s.take(ctx, r, args); return e, err })
+	_, err := s.underKey(ctx, r, func(ctx context.Context) (entities.Entity, error) {
+		e, err := s.retryExpired(ctx, func() (e entities.Entity, err error) { t, e, err = s.take(ctx, r, args); return e, err })
 		if err != nil {
 			return e, err
 		}
-		return e, t.validated(ctx)
+		return e, t.runValidation(ctx)
 	})
 	if err == nil && t == nil {
-		err = fault.New(fault.Conflict, "the claim that this request took before has ended: success").With("outcome", "success")
+		err = fault.New(fault.Conflict, "the earlier claim of this request has already been settled with success").With("outcome", "success")
 	}
 	return t, err
 }
 
-// Held returns a claim that was taken by hand before, here or on another node, for
-// who knows its operation and its epoch. Whether it is still held is decided when it
-// is used: what is done under one that was lost is [holdfast.ErrLeaseLost].
+// Held returns a manual claim that was taken earlier, on this or another node, given its
+// operation and epoch. It does not check the lease: using a lost claim returns
+// [holdfast.ErrLeaseLost].
 func (l *Lifecycle) Held(ctx context.Context, e *engine.Engine, id, operation string, epoch int64) (*Claim, error) {
 	s, err := l.at(e)
 	if err != nil {
@@ -109,15 +109,15 @@ func (l *Lifecycle) Held(ctx context.Context, e *engine.Engine, id, operation st
 	return &Claim{Entity: Public(t.entity), t: t}, nil
 }
 
-// validated asks the validation of a claim taken by hand, and gives it back where
-// that refuses.
-func (t *attempt) validated(ctx context.Context) error {
+// runValidation runs the validation of a manual claim, and releases the claim if the
+// validation refuses.
+func (t *attempt) runValidation(ctx context.Context) error {
 	h := t.handler(t.step.Validation, t.entity.Claim.Requester)
 	if h == nil {
 		return nil
 	}
 	c := t.entity.Claim
-	err := caught(func() error {
+	err := catchPanic(func() error {
 		return h.call(effects.With(ctx, nil), &work{entity: t.entity, step: c.Step, requester: c.Requester, operation: c.Operation, attempt: 1, input: c.Input, own: t.config.Table != nil})
 	})
 	if err == nil {
@@ -126,25 +126,25 @@ func (t *attempt) validated(ctx context.Context) error {
 	return t.refuse(ctx, invalid(err))
 }
 
-// refuse gives back a claim whose body was not begun, and returns why.
+// refuse releases a claim whose body has not begun, and returns the caller's error.
 func (t *attempt) refuse(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
 	outcome, _ := t.decide(err, nil)
-	_, told := t.giveBack(ctx, unfinished{err: err, outcome: outcome, told: true})
+	_, released := t.giveBack(ctx, unfinished{err: err, outcome: outcome, reported: true})
 	if p, ok := errors.AsType[*panicked](err); ok {
 		panic(p.value)
 	}
-	return told
+	return released
 }
 
-// Refuse gives back a claim that its caller cannot use, and returns why.
+// Refuse releases a claim that the caller cannot use, and returns the caller's error.
 func (c *Claim) Refuse(ctx context.Context, err error) error { return c.t.refuse(ctx, err) }
 
-// Operation is the id of the claim's operation.
+// Operation returns the id of the claim's operation.
 func (c *Claim) Operation() string { return c.t.entity.Claim.Operation }
 
-// Until is when the claim runs out, as it was when it was taken.
+// Until returns when the claim expires, as of when it was taken.
 func (c *Claim) Until() time.Time { return c.t.entity.Claim.Until }
 
 // Renew extends the claim, or returns [holdfast.ErrLeaseLost].
@@ -152,7 +152,7 @@ func (c *Claim) Renew(ctx context.Context, lease time.Duration) (until time.Time
 	return entities.Renew(ctx, c.t.engine, c.t.at, c.t.entity.Ticket(), lease)
 }
 
-// Settle ends the claim; lifecycle.Claim.Settle explains it.
+// Settle ends the claim; lifecycle.Claim.Settle documents it.
 func (c *Claim) Settle(ctx context.Context, o Outcome, data json.RawMessage, f func(context.Context, *store.Tx) error) (Entity, error) {
 	if o != Success {
 		return c.End(ctx, o, "")
@@ -172,18 +172,18 @@ func (c *Claim) Settle(ctx context.Context, o Outcome, data json.RawMessage, f f
 	if p, ok := errors.AsType[*panicked](err); ok {
 		panic(p.value)
 	}
-	return shown(e, err)
+	return publicEntity(e, err)
 }
 
-// bodyDone is the late call of an opaque body that was done. It is stored only where the journal
-// has such a body.
+// bodyDone is the late call of an opaque body that acted. It is stored only if the journal
+// contains such a body.
 var bodyDone = []effects.LateCall{{Name: effects.Body, State: effects.Done}}
 
-// End ends the claim with an outcome other than a success, and a reason.
+// End ends the claim with a reason and an outcome other than success.
 func (c *Claim) End(ctx context.Context, o Outcome, reason string) (Entity, error) {
 	outcome := map[Outcome]string{Failure: "failed", Rejected: "invalid"}[o]
 	if outcome == "" {
-		return c.Entity, fault.New(fault.Validation, "a claim is settled with success, failure or invalid, not %q", o)
+		return c.Entity, fault.New(fault.Validation, "outcome must be success, failure or invalid, got %q", o)
 	}
 	t := c.t
 	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Event: "released", Outcome: outcome, Message: reason, Meta: t.meta}
@@ -195,14 +195,14 @@ func (c *Claim) End(ctx context.Context, o Outcome, reason string) (Entity, erro
 		now, failed := t.store.get(ctx, t.entity.ID)
 		if failed == nil && now.Claim.Phase == entities.Uncertain && now.Ticket() == t.entity.Ticket() {
 			if was, failed := Ended(ctx, t.engine, t.entity.Ticket()); failed == nil && was.How == EndedOpen {
-				e, err = now, nil // it was said before
+				e, err = now, nil // this end was recorded before
 			}
 		}
 	}
-	return shown(e, err)
+	return publicEntity(e, err)
 }
 
-// Effect is one external side effect inside an operation, as the journal has it.
+// Effect is one external side effect of an operation, as recorded in the journal.
 type Effect struct {
 	Name    string
 	Ordinal int
@@ -213,7 +213,7 @@ type Effect struct {
 	Since   time.Time
 }
 
-// Effect journals an effect of the body, which runs elsewhere; lifecycle.Claim.Effect explains it.
+// Effect journals an effect of a body that runs elsewhere; lifecycle.Claim.Effect documents it.
 func (c *Claim) Effect(ctx context.Context, x remote.Effect) (Effect, error) {
 	policy := effects.Hold
 	if !c.t.entity.Claim.Manual {
@@ -223,7 +223,7 @@ func (c *Claim) Effect(ctx context.Context, x remote.Effect) (Effect, error) {
 	return Effect{Name: x.Name, Ordinal: x.Ordinal, Key: s.Key, State: s.State, Policy: string(policy), Result: s.Result}, err
 }
 
-// effect journals an effect of a body elsewhere.
+// effect journals an effect of a body that runs elsewhere.
 func (t *attempt) effect(ctx context.Context, p effects.Policy, x remote.Effect) (remote.EffectState, error) {
 	if len(x.Result) > 0 {
 		if err := strictjson.Check(x.Result); err != nil {
@@ -235,24 +235,24 @@ func (t *attempt) effect(ctx context.Context, p effects.Policy, x remote.Effect)
 		LateCalls(ctx, t.engine, t.entity.Ticket(), effects.LateCall{Name: x.Name, Ordinal: x.Ordinal, State: effects.Done, Result: x.Result})
 	}
 	if unknown {
-		err = t.waitForPerson(ctx, x)
+		err = t.parkUnknown(ctx, x)
 	}
 	return state, err
 }
 
-// waitForPerson parks the operation of an effect that an earlier attempt began, and whose outcome
-// is unknown. It returns the error for the worker.
-func (t *attempt) waitForPerson(ctx context.Context, x remote.Effect) error {
+// parkUnknown parks the operation of an effect that an earlier attempt began and whose
+// outcome is unknown. It returns the error for the worker.
+func (t *attempt) parkUnknown(ctx context.Context, x remote.Effect) error {
 	unknown := effects.BegunBefore(x.Name, x.Ordinal)
-	_, told := t.giveBack(ctx, unfinished{err: unknown, outcome: "failed", told: true, park: true})
-	if fault.CodeOf(told) != fault.ActionFailed {
-		return told
+	_, released := t.giveBack(ctx, unfinished{err: unknown, outcome: "failed", reported: true, park: true})
+	if fault.CodeOf(released) != fault.ActionFailed {
+		return released
 	}
 	return unknown
 }
 
-// LateCalls reports calls of a worker that has lost its lease. An epoch that the entity never had is
-// not reported: nobody held it.
+// LateCalls reports calls of a worker that has lost its lease. It ignores an epoch that the
+// entity has never had, because no holder had it.
 func LateCalls(ctx context.Context, e *engine.Engine, t entities.Ticket, calls ...effects.LateCall) {
 	at, err := e.Partition(ctx, store.Write)
 	if err != nil {

@@ -28,30 +28,30 @@ const fxCrashConfig = `{
   "steps": [{"step_id": 1, "step_key": "close", "status": "open", "successful_claim_state": ["closing", "open"], "successful_state": "closed", "action": "Close"}]
 }`
 
-// fxLease is a step beside it, whose requester takes no claim status.
+// fxLease is an additional step, whose requester takes no claim status.
 const fxLease = `, {"step_id": 2, "step_key": "void", "status": "open", "successful_state": {"system": "closed"}, "action": "Close", "serialized": "system"}]`
 
-// fxCrash is a step that is fired, with a crash anywhere. What it did to the world
-// outside is remembered by workspace, of which each case has its own.
+// fxCrash fires a step, with a crash at any point. Its external calls are recorded by
+// workspace, of which each case has its own.
 type fxCrash struct {
-	config string // "" is fxCrashConfig
-	leased bool   // it is the step void
+	config string // "" means fxCrashConfig
+	leased bool   // fire the step void
 	safety lifecycleconfig.Safety
 	body   func(ctx context.Context, a *Act, k *fxCase) error
-	// repeats says that a key may be called more than once.
+	// repeats allows more than one call of a key.
 	repeats bool
-	// ends are the ends that are allowed: the status, and the phase.
+	// ends are the allowed end states: the status and the phase.
 	ends []string
-	// person resolves what is uncertain at the end.
+	// person resolves an uncertain end.
 	person bool
-	// anew says that who asks again begins another operation where one was released.
+	// anew allows a repeated request to begin another operation after a release.
 	anew bool
 
 	mu    sync.Mutex
 	cases map[string]*fxCase
 }
 
-// fxCase is the world outside of one case.
+// fxCase records the external calls of one case.
 type fxCase struct {
 	calls map[string]int // by key
 	began map[string]bool
@@ -73,8 +73,7 @@ func (c *fxCrash) of(ctx context.Context) *fxCase {
 	return c.cases[w]
 }
 
-// parts makes the lifecycle anew: a process that is started again has one of its
-// userTable.
+// parts creates a new lifecycle, as a restarted process would.
 func (c *fxCrash) parts() []holdfast.Part {
 	config := cmp.Or(c.config, fxCrashConfig)
 	if c.leased {
@@ -92,8 +91,8 @@ func (c *fxCrash) parts() []holdfast.Part {
 	return []holdfast.Part{part(l.Start)}
 }
 
-// do fires the step, unless it was fired before: a client that got no answer looks
-// first. So one operation is asked for, unless one was released.
+// do fires the step unless it was fired before: a client without a response reads the state
+// first. It therefore requests one operation, unless one was released.
 func (c *fxCrash) do(ctx context.Context, hf *holdfast.Engine) (err error) {
 	s := registryOf(engine.Of(hf)).boundTo("crash")
 	s.workspaces = []string{store.WorkspaceOf(ctx)}
@@ -105,11 +104,11 @@ func (c *fxCrash) do(ctx context.Context, hf *holdfast.Engine) (err error) {
 		return err
 	}
 	if e.Version > 0 {
-		return nil // it was fired: what became of it is the janitor's business
+		return nil // it was fired: the janitor handles the rest
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = nil // the body's own
+			err = nil // the body's own error
 		}
 	}()
 	step := "close"
@@ -118,15 +117,15 @@ func (c *fxCrash) do(ctx context.Context, hf *holdfast.Engine) (err error) {
 	}
 	_, err = s.fire(ctx, "x", step, "system", FireOptions{})
 	if fault.CodeOf(err) == fault.ActionFailed && errors.Is(err, errFxCrash) {
-		return nil // the body's own
+		return nil // the body's own error
 	}
 	return err
 }
 
 var errFxCrash = errors.New("by plan")
 
-// recover is what the loops of a running program do, when everything has run out
-// and fallen due, and what a person does who is asked.
+// recover runs the background loops of a program after all leases have expired, and an
+// operator's resolutions.
 func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
 	registryOf(engine.Of(hf)).boundTo("crash").workspaces = []string{store.WorkspaceOf(ctx)}
 	if err := c.comeRound(ctx, hf); err != nil || !c.person {
@@ -144,8 +143,8 @@ func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// comeRound goes on until it is at an end, or waits for a person: rounds of the janitor,
-// and of the resumer.
+// comeRound runs rounds of the janitor and the resumer until the operation has ended or is
+// uncertain.
 func (c *fxCrash) comeRound(ctx context.Context, hf *holdfast.Engine) error {
 	b := registryOf(engine.Of(hf))
 	for range 4 {
@@ -171,7 +170,7 @@ func (c *fxCrash) comeRound(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// fxResume is one round of the resumer, in this goroutine.
+// fxResume runs one round of the resumer in the calling goroutine.
 func fxResume(ctx context.Context, b *registry) error {
 	shards, err := store.Shards(ctx, b.engine)
 	if err != nil {
@@ -189,8 +188,8 @@ func fxResume(ctx context.Context, b *registry) error {
 	return nil
 }
 
-// resolve is a person who knows what happened, and says whether there was something to
-// resolve.
+// resolve resolves an operation as an operator who knows its effects, and reports whether there
+// was an operation to resolve.
 func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) (bool, error) {
 	k := c.of(ctx)
 	all, err := Operations(ctx, engine.Of(hf), "uncertain", "", 0)
@@ -215,7 +214,7 @@ func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) (bool, error
 	return len(all) > 0, nil
 }
 
-// check holds the end to the invariants of operations.
+// check checks the end state against the invariants of operations.
 func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 	k := c.of(ctx)
 	if k.wrong != nil {
@@ -236,7 +235,7 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 	if e.Status == "closed" {
 		want = 1
 	}
-	if c.person && len(credits) == 0 { // a person settled it
+	if c.person && len(credits) == 0 { // an operator settled it
 		want = 0
 	}
 	if len(credits) != want {
@@ -260,9 +259,9 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// nothingAnnounced verifies that a change of the config which nobody finished is
-// taken back by who comes after a while. It also keeps cases apart: an engine that
-// is opened would go on with it.
+// nothingAnnounced verifies that an unfinished change of the config is reverted by the next
+// caller after a while. It also isolates the cases: a newly opened engine would continue the
+// change.
 func (c *fxCrash) nothingAnnounced(ctx context.Context, hf *holdfast.Engine) error {
 	at, err := engine.Of(hf).Partition(ctx, store.Read)
 	if err != nil {
@@ -289,7 +288,7 @@ func (c *fxCrash) run(t *testing.T, name string) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.recover, Check: c.check, Pairs: true})
 }
 
-// fxCharge is an effect that notes its call.
+// fxCharge runs an effect that records its call.
 func fxCharge(ctx context.Context, k *fxCase, err error, o ...holdfast.EffectOption) (int, error) {
 	return holdfast.Effect(ctx, "card", func(_ context.Context, key string) (int, error) {
 		k.call(key)
@@ -301,11 +300,10 @@ func (k *fxCase) asks() holdfast.EffectOption {
 	return holdfast.OnUnknownProbe(func(_ context.Context, key string) (int, bool, error) { return 7, k.calls[key] > 0, nil })
 }
 
-// TestCrashOfAStep verifies, at every point and for every fault, what a step that
-// is fired comes to once the janitor and the resumer have come round: it is
-// settled with what its body commits, once; or it went back, and then nothing was
-// called; or it is uncertain, where the policy of its effect is to hold. No effect
-// is called twice, unless its policy is to retry, and then under the same key.
+// TestCrashOfAStep verifies, at every point and for every fault, the end of a fired step after
+// rounds of the janitor and the resumer: it is settled, with its body's commits, once; or it is
+// reverted, and no call was made; or it is uncertain, if the policy of its effect is to hold. No
+// effect is called twice unless its policy is to retry, and then under the same key.
 func TestCrashOfAStep(t *testing.T) {
 	got := func(k *fxCase, r int, err error) error {
 		if err == nil && r != 7 {
@@ -373,8 +371,8 @@ func TestCrashOfAStep(t *testing.T) {
 	}
 }
 
-// TestCrashUnderALease verifies the same of a step that is serialized: it is held where it
-// is, and no crash, whenever, leaves it so.
+// TestCrashUnderALease verifies the same for a serialized step: it is leased in its current
+// status, and no crash leaves it leased.
 func TestCrashUnderALease(t *testing.T) {
 	settledOrBack := []string{"closed free", "open free"}
 	for name, c := range map[string]*fxCrash{

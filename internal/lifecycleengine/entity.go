@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Entity is a thing with a status; lifecycle.Entity explains it.
+// Entity is an object with a status; lifecycle.Entity documents it.
 type Entity struct {
 	Lifecycle string
 	ID        string
@@ -26,14 +26,14 @@ type Entity struct {
 	Claimed   *Operation
 }
 
-// Operation is one asked-for piece of work on an entity.
+// Operation is one requested unit of work on an entity.
 type Operation struct {
 	OperationFacts
 	plan   *entities.Plan
 	revert string
 }
 
-// OperationFacts is what everybody may know of an operation; lifecycle.Operation explains it.
+// OperationFacts is the public part of an operation; lifecycle.Operation documents it.
 type OperationFacts struct {
 	ID        string
 	Lifecycle string
@@ -70,23 +70,23 @@ func operationOf(e entities.Entity) *Operation {
 	return o
 }
 
-// Public is what everybody may know of an entity.
+// Public returns the public part of an entity.
 func Public(e entities.Entity) Entity {
 	return Entity{Lifecycle: e.Lifecycle, ID: e.ID, Status: e.Status, Version: e.Version, Data: e.Data, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Claimed: operationOf(e)}
 }
 
-func shown(e entities.Entity, err error) (Entity, error) { return Public(e), err }
+func publicEntity(e entities.Entity, err error) (Entity, error) { return Public(e), err }
 
-// Create makes an entity in the config's initial status.
+// Create creates an entity in the config's initial status.
 func (l *Lifecycle) Create(ctx context.Context, d store.Doer, id string, data json.RawMessage) (Entity, error) {
 	if l.config.Table != nil {
-		return Entity{}, fault.New(fault.Validation, "the entities of %s are the rows of %s: insert one there", l.Name(), l.config.Table.Name)
+		return Entity{}, fault.New(fault.Validation, "the entities of %s are the rows of table %s: insert a row there", l.Name(), l.config.Table.Name)
 	}
-	return shown(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: l.config.InitialStatus, Data: data}))
+	return publicEntity(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: l.config.InitialStatus, Data: data}))
 }
 
-// CreateAt is [Lifecycle.Create] with what a door adds: a status other than the initial
-// one ("" for that), which must not be a claim's, and who asks.
+// CreateAt is [Lifecycle.Create] for the API: it also takes a status ("" for the initial one),
+// which must not be a claim status, and the actor.
 func (l *Lifecycle) CreateAt(ctx context.Context, d store.Doer, id, status string, data json.RawMessage, by string) (Entity, error) {
 	if l.config.Table != nil {
 		return Entity{}, l.rowsOf()
@@ -96,17 +96,17 @@ func (l *Lifecycle) CreateAt(ctx context.Context, d store.Doer, id, status strin
 	}
 	claimed := slices.ContainsFunc(l.config.Claims(), func(c lifecycleconfig.ClaimState) bool { return c.Into == status })
 	if !slices.Contains(l.config.StatusTypes, status) || claimed {
-		return Entity{}, fault.New(fault.Validation, "an entity of %q cannot begin in the status %q", l.Name(), status).With("pointer", "/status")
+		return Entity{}, fault.New(fault.Validation, "an entity of %q cannot start in status %q: use a status of the config that is not a claim status", l.Name(), status).With("pointer", "/status")
 	}
-	return shown(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: status, Data: data, Meta: events.Meta{Actor: by}}))
+	return publicEntity(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: status, Data: data, Meta: events.Meta{Actor: by}}))
 }
 
 func (l *Lifecycle) rowsOf() error {
-	return fault.New(fault.Validation, "the entities of %s are the rows of %s, in the program's own tables", l.Name(), l.config.Table.Name)
+	return fault.New(fault.Validation, "the entities of %s are the rows of table %s: use the program's own table", l.Name(), l.config.Table.Name)
 }
 
-// List returns entities in the order of their ids, behind one of them: those in a
-// status, or all.
+// List returns entities after the given id, in the order of their ids. A status selects
+// the entities in it; "" selects all.
 func (l *Lifecycle) List(ctx context.Context, e *engine.Engine, status, behind string, limit int) ([]Entity, error) {
 	if l.config.Table != nil {
 		return nil, l.rowsOf()
@@ -119,7 +119,7 @@ func (l *Lifecycle) List(ctx context.Context, e *engine.Engine, status, behind s
 	return all, err
 }
 
-// History returns what happened to an entity, from a version on.
+// History returns the events of an entity, starting at a version.
 func (l *Lifecycle) History(ctx context.Context, d store.Doer, id string, from int64, limit int) ([]events.Event, error) {
 	return events.Read(ctx, d, events.ReadArgs{Stream: entities.Stream(l.Name(), id), From: from, Limit: limit})
 }

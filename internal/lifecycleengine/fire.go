@@ -21,32 +21,31 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// FireOptions is what a caller asks for besides the step; the options of package lifecycle explain it.
+// FireOptions are the options of a fired or claimed step; the options of package lifecycle document them.
 type FireOptions struct {
 	Input         []byte // JSON
-	BadInput      error  // why the input is none
+	BadInput      error  // why the input could not be encoded
 	ExpectVersion *int64 // the expected version
 	Lease         time.Duration
 	Meta          events.Meta
-	Output        *json.RawMessage // where to write what the handler tells
-	// Begin is written in the transaction that begins the step: the one that takes the claim or, for a step
-	// without one, that moves the entity. What it marks is there exactly if the operation is; its error
-	// keeps the step from being begun. It may be run again.
+	Output        *json.RawMessage // receives the handler's output; may be nil
+	// Begin runs in the transaction that begins the step: the one that takes the claim or, for a step
+	// without a claim, the one that moves the entity. Its writes exist exactly if the operation exists, and
+	// its error keeps the step from beginning. It may be run more than once.
 	Begin func(ctx context.Context, tx *store.Tx, operation string) error
 }
 
-// SetInput gives the body something, as JSON.
+// SetInput sets the body's input, encoded as JSON.
 func (o *FireOptions) SetInput(v any) { o.Input, o.BadInput = json.Marshal(v) }
 
-// request is a step that a requester asks for.
+// request is a request to run a step.
 type request struct {
 	id, step, as string
-	steps        []*lifecycleconfig.Step // those of the config that it may be
+	steps        []*lifecycleconfig.Step // the candidates in the config
 	FireOptions
 }
 
-// commits is what is written in the transaction of a step that begins and ends with
-// it.
+// commits returns the writes of a step that begins and ends in one transaction.
 func (r *request) commits(operation string) []commit {
 	if r.Begin == nil {
 		return nil
@@ -54,13 +53,13 @@ func (r *request) commits(operation string) []commit {
 	return []commit{func(ctx context.Context, tx *store.Tx) error { return r.Begin(ctx, tx, operation) }}
 }
 
-// Fire does a step of an entity, on behalf of a requester; lifecycle.Lifecycle.Fire explains it.
+// Fire runs a step of an entity for a requester; lifecycle.Lifecycle.Fire documents it.
 func (l *Lifecycle) Fire(ctx context.Context, e *engine.Engine, id, step, as string, o FireOptions) (Entity, error) {
 	s, err := l.at(e)
 	if err != nil {
 		return Entity{}, err
 	}
-	return shown(s.fire(ctx, id, step, as, o))
+	return publicEntity(s.fire(ctx, id, step, as, o))
 }
 
 func (s *bound) fire(ctx context.Context, id, step, as string, o FireOptions) (entities.Entity, error) {
@@ -68,11 +67,11 @@ func (s *bound) fire(ctx context.Context, id, step, as string, o FireOptions) (e
 	if err != nil {
 		return entities.Entity{}, err
 	}
-	e, err := s.tied(ctx, r, func(ctx context.Context) (entities.Entity, error) {
-		return s.ended(ctx, func() (entities.Entity, error) { return s.enter(ctx, r) })
+	e, err := s.underKey(ctx, r, func(ctx context.Context) (entities.Entity, error) {
+		return s.retryExpired(ctx, func() (entities.Entity, error) { return s.enter(ctx, r) })
 	})
 	if s.outdated(err) {
-		s.heal(ctx) // for who asks again: here, a body may have run
+		s.revertAbandoned(ctx) // helps the caller's next attempt; this one must not be repeated, a body may have run
 	}
 	if refusal(err) {
 		s.note(ctx, r, err)
@@ -80,16 +79,16 @@ func (s *bound) fire(ctx context.Context, id, step, as string, o FireOptions) (e
 	return e, err
 }
 
-// request checks what is asked for.
+// request validates a request for a step.
 func (s *bound) request(ctx context.Context, id, step, as string, o FireOptions) (*request, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
 	switch {
 	case o.ExpectVersion != nil && *o.ExpectVersion < 0:
-		return nil, fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *o.ExpectVersion)
+		return nil, fault.New(fault.Validation, "the expected version must be 0 or more, got %d", *o.ExpectVersion)
 	case o.BadInput != nil:
-		return nil, fault.New(fault.Validation, "the input cannot be kept as JSON: %s", o.BadInput)
+		return nil, fault.New(fault.Validation, "the input cannot be encoded as JSON: %s", o.BadInput)
 	case o.Lease != 0:
 		if err := entities.CheckLease(o.Lease); err != nil {
 			return nil, err
@@ -107,9 +106,9 @@ func (s *bound) request(ctx context.Context, id, step, as string, o FireOptions)
 	return &request{id, step, as, steps, o}, err
 }
 
-// ended does something with an entity, and does it again where an expired lease was in its way: that is ended
-// first, as the janitor would.
-func (s *bound) ended(ctx context.Context, do func() (entities.Entity, error)) (entities.Entity, error) {
+// retryExpired runs do, and runs it again if an expired lease was in its way: that lease is ended first, as
+// the janitor would do.
+func (s *bound) retryExpired(ctx context.Context, do func() (entities.Entity, error)) (entities.Entity, error) {
 	e, err := do()
 	if fault.CodeOf(err) != fault.ClaimFailed || !e.Claim.Expired {
 		return e, err
@@ -120,8 +119,8 @@ func (s *bound) ended(ctx context.Context, do func() (entities.Entity, error)) (
 	return do()
 }
 
-// outdated says whether an error is that of a status which this config has, and the
-// one in force has not.
+// outdated reports whether an error concerns a status that this config has and the config in
+// force does not have.
 func (s *bound) outdated(err error) bool {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Code != fault.Concurrency || f.Fields["lifecycle"] != s.config.Workflow {
@@ -131,7 +130,7 @@ func (s *bound) outdated(err error) bool {
 	return slices.Contains(s.config.StatusTypes, status)
 }
 
-// note counts and remembers who was refused.
+// note counts and logs a refused request.
 func (s *bound) note(ctx context.Context, r *request, err error) {
 	at, failed := s.engine.Partition(ctx, store.Read)
 	if f, ok := errors.AsType[*fault.Error](err); ok && failed == nil {
@@ -140,8 +139,8 @@ func (s *bound) note(ctx context.Context, r *request, err error) {
 	}
 }
 
-// enter finds the step that starts where the entity is. Where all that are offered
-// are claimed, the claim itself decides.
+// enter finds the step that starts at the entity's status. If all candidates take a claim, the
+// claim itself decides.
 func (s *bound) enter(ctx context.Context, r *request) (entities.Entity, error) {
 	if all, claimed := s.choices(r.steps, r.as); claimed {
 		return s.fireClaimed(ctx, r, all)
@@ -155,7 +154,7 @@ func (s *bound) enter(ctx context.Context, r *request) (entities.Entity, error) 
 	}
 	step := stepAt(r.steps, e.Status)
 	if step == nil || e.Claim.Phase != entities.Free {
-		return e, notHere(e, r.step)
+		return e, stepUnavailable(e, r.step)
 	}
 	if c, claimed := s.claimAt(step, e.Status, r.as); claimed {
 		return s.fireClaimed(ctx, r, map[string]entities.Choice{e.Status: c})
@@ -173,8 +172,8 @@ func (s *bound) fireClaimed(ctx context.Context, r *request, all map[string]enti
 	return t.run(ctx)
 }
 
-// take takes the claim of one of some steps; an opaque body is an effect begun from
-// the start.
+// take takes the claim of one of the candidate steps. An opaque body counts as a begun effect
+// from this point on.
 func (s *bound) take(ctx context.Context, r *request, args entities.ClaimArgs) (*attempt, entities.Entity, error) {
 	args.Lifecycle, args.ID, args.Step, args.Requester = s.config.Workflow, r.id, r.step, r.as
 	args.Operation, args.ExpectVersion, args.Input, args.Meta = store.NewID().String(), r.ExpectVersion, r.Input, r.Meta
@@ -187,8 +186,8 @@ func (s *bound) take(ctx context.Context, r *request, args entities.ClaimArgs) (
 	if err != nil {
 		return nil, entities.Entity{}, err
 	}
-	opaque := func(step *lifecycleconfig.Step) bool { // behind a worker, it begins when it is taken up
-		return s.opaque(step, args.Requester) && (args.Manual || !s.handsOn(step, args.Requester))
+	opaque := func(step *lifecycleconfig.Step) bool { // a worker's body begins when the worker takes the task
+		return s.opaque(step, args.Requester) && (args.Manual || !s.usesWorkers(step, args.Requester))
 	}
 	var also func(context.Context, *store.Tx, entities.Entity) error
 	if r.Begin != nil || slices.ContainsFunc(r.steps, opaque) {
@@ -203,7 +202,7 @@ func (s *bound) take(ctx context.Context, r *request, args entities.ClaimArgs) (
 				return nil
 			}
 			policy := s.unknown(step, args.Requester)
-			if args.Manual { // nobody resumes it
+			if args.Manual { // a manual claim is not resumed
 				policy = effects.Hold
 			}
 			_, err := effects.Begin(ctx, tx, at, e.Ticket(), effects.Body, 0, policy, nil)
@@ -219,7 +218,7 @@ func (s *bound) take(ctx context.Context, r *request, args entities.ClaimArgs) (
 	return &attempt{bound: s, at: at, entity: e, claim: e.Status, step: step, lease: args.Lease, since: since, meta: args.Meta, opaque: opaque(step)}, e, nil
 }
 
-// fireAtOnce does a step that has neither claim nor code, in one statement.
+// fireAtOnce runs a step that has neither a claim nor code, in one statement.
 func (s *bound) fireAtOnce(ctx context.Context, r *request) (e entities.Entity, done bool, err error) {
 	step := r.steps[0]
 	if len(r.steps) > 1 || s.acts(step, r.as) || s.config.Table != nil {
@@ -235,24 +234,24 @@ func (s *bound) fireAtOnce(ctx context.Context, r *request) (e entities.Entity, 
 	return e, true, err
 }
 
-// transition is the move of a step that is not claimed.
+// transition returns the transition of a step without a claim.
 func (s *bound) transition(r *request, step *lifecycleconfig.Step, operation string) entities.TransitionArgs {
 	to, _ := step.Success.For(r.as)
 	return entities.TransitionArgs{Lifecycle: s.config.Workflow, ID: r.id, From: step.Status, To: to, ExpectVersion: r.ExpectVersion, Event: settled(r.step),
 		Note: noteOf(r.step, r.as, operation, afterOf(step, r.as), r.Input), After: afterOf(step, r.as), Meta: r.Meta}
 }
 
-// fireUnclaimed runs a step without a claim: whoever commits first wins.
+// fireUnclaimed runs a step without a claim: the first commit wins.
 func (s *bound) fireUnclaimed(ctx context.Context, r *request, e entities.Entity, step *lifecycleconfig.Step) (entities.Entity, error) {
 	if r.ExpectVersion != nil && *r.ExpectVersion != e.Version {
 		return e, events.Moved(e.Lifecycle+" "+e.ID, *r.ExpectVersion, e.Version)
 	}
 	w := &work{entity: e, step: r.step, requester: r.as, operation: store.NewID().String(), attempt: 1, input: r.Input, own: s.config.Table != nil}
-	ctx, cancel := context.WithTimeout(effects.With(ctx, nil), timeoutOf(step)) // it is no part of an operation that fires it
+	ctx, cancel := context.WithTimeout(effects.With(ctx, nil), timeoutOf(step)) // the step is not part of an operation that fires it
 	defer cancel()
 	if err := s.bodies(ctx, step, w); err != nil {
 		if _, ok := errors.AsType[*handOn](err); ok {
-			err = fault.New(fault.ActionInvalid, "a worker's handler needs a claim: the step has none")
+			err = fault.New(fault.ActionInvalid, "a handler served by workers needs a claim: add successful_claim_state to the step")
 		}
 		return e, actionError(err)
 	}
@@ -265,8 +264,8 @@ func (s *bound) fireUnclaimed(ctx context.Context, r *request, e entities.Entity
 	return moved, err
 }
 
-// ActsUnclaimed says whether a step, where the entity is, runs code without a claim: then
-// nothing tells that it has begun.
+// ActsUnclaimed reports whether a step, at the entity's status, runs code without a claim. Such a
+// step leaves no record that it has begun.
 func (l *Lifecycle) ActsUnclaimed(ctx context.Context, e *engine.Engine, id, step, requester string) (bool, error) {
 	s, err := l.at(e)
 	if err != nil {
@@ -274,7 +273,7 @@ func (l *Lifecycle) ActsUnclaimed(ctx context.Context, e *engine.Engine, id, ste
 	}
 	steps, err := s.offered(step, requester)
 	if err != nil {
-		return false, nil // it is refused
+		return false, nil // the step is refused
 	}
 	_, claimed := s.choices(steps, requester)
 	if claimed || !slices.ContainsFunc(steps, func(x *lifecycleconfig.Step) bool { return s.acts(x, requester) }) {
@@ -282,7 +281,7 @@ func (l *Lifecycle) ActsUnclaimed(ctx context.Context, e *engine.Engine, id, ste
 	}
 	now, err := s.store.get(ctx, id)
 	if fault.CodeOf(err) == fault.NotFound {
-		return false, nil // it is refused
+		return false, nil // the step is refused
 	}
 	x := stepAt(steps, now.Status)
 	if err != nil || x == nil {

@@ -8,17 +8,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/remote"
 )
 
-// part is what an engine of a test is started with.
+// part is a function that a test's engine is started with.
 type part func(context.Context, *engine.Engine) error
 
 func (p part) Start(ctx context.Context, e *holdfast.Engine) error { return p(ctx, engine.Of(e)) }
 
-// serving is a part that serves lifecycles that are put.
+// serving returns a part that serves published lifecycles.
 func serving(r Caller) holdfast.Part {
 	return part(func(_ context.Context, e *engine.Engine) error { return ServePut(e, r) })
 }
 
-// handling is a lifecycle with a handler, which the standard janitor covers.
+// handling returns a lifecycle with one handler, covered by the standard janitor.
 func handling(config, kind, name string, f func(context.Context, *Act) error, d Declared) *Lifecycle {
 	l, err := Parse([]byte(config))
 	if err != nil {
@@ -29,7 +29,7 @@ func handling(config, kind, name string, f func(context.Context, *Act) error, d 
 	return l
 }
 
-// workers gives out the steps of an engine's lifecycles.
+// workers returns the remote side of an engine's lifecycles.
 func workers(e *holdfast.Engine) Remote { return Remote{Engine: engine.Of(e)} }
 
 // takeTasks takes tasks for a worker.
@@ -41,5 +41,5 @@ func takeTasks(ctx context.Context, e *holdfast.Engine, c remote.Claim, limit in
 	return o.Take(ctx, engine.Of(e), limit)
 }
 
-// leaseOf is the lease that a task was given out under.
+// leaseOf returns the lease under which a task was handed out.
 func leaseOf(t remote.Task) remote.Lease { return remote.Lease{ID: t.ID, Epoch: t.Epoch} }

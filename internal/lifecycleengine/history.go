@@ -12,15 +12,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// settled names the event of a step that was done.
+// settled returns the name of the event of a settled step.
 func settled(key string) string { return "settled/" + key }
 
-// noteOf is what an event tells of a step that was not claimed.
+// noteOf returns the note of the event of a step without a claim.
 func noteOf(key, requester, operation, after string, input []byte) []byte {
 	if input == nil {
 		input = []byte("null")
 	}
-	note, _ := json.Marshal(struct { // of plain values, it does not fail
+	note, _ := json.Marshal(struct { // cannot fail: plain values
 		Step      string          `json:"step"`
 		Requester string          `json:"requester"`
 		Operation string          `json:"operation"`
@@ -30,7 +30,7 @@ func noteOf(key, requester, operation, after string, input []byte) []byte {
 	return note
 }
 
-// settledNote is what the event of a settled step tells besides.
+// settledNote returns the note of the event of a settled step, or nil.
 func settledNote(after string, output []byte) []byte {
 	note := make(map[string]any)
 	if after != "" {
@@ -46,12 +46,12 @@ func settledNote(after string, output []byte) []byte {
 }
 
 func text(v any) string {
-	list, _ := json.Marshal(v) // of plain values, it does not fail
+	list, _ := json.Marshal(v) // cannot fail: plain values
 	return string(list)
 }
 
-// stepFacts is what the event of a settled step says: at its top, or, for a step that
-// was not claimed, in its note.
+// stepFacts is the data of a settled step's event. It is at the top level or, for a step
+// without a claim, in the note.
 type stepFacts struct {
 	After     string          `json:"after"`
 	Step      string          `json:"step"`
@@ -61,7 +61,7 @@ type stepFacts struct {
 	Note      *stepFacts      `json:"note"`
 }
 
-// stepFactsOf reads what an event of a lifecycle's history says of its step.
+// stepFactsOf reads the data of a step from an event of an entity's history.
 func stepFactsOf(x events.Event) (stepFacts, error) {
 	var t stepFacts
 	if err := json.Unmarshal(x.Data, &t); err != nil {
@@ -72,7 +72,7 @@ func stepFactsOf(x events.Event) (stepFacts, error) {
 	} else if t.Note != nil {
 		t.After = t.Note.After
 	}
-	if !strings.HasPrefix(x.Name, settled("")) { // it was to be settled, and is parked
+	if !strings.HasPrefix(x.Name, settled("")) { // the operation was parked instead of settled
 		t.After = ""
 	}
 	if string(t.Input) == "null" {
@@ -81,25 +81,25 @@ func stepFactsOf(x events.Event) (stepFacts, error) {
 	return t, nil
 }
 
-// How an attempt of an operation ended, as its history tells.
+// How an attempt of an operation ended, according to its history.
 const (
 	EndedSuccess = "success"
-	EndedFailed  = "failed"  // or it was released
-	EndedInvalid = "invalid" // it was refused
-	EndedQueued  = "queued"  // it was handed on
-	EndedOpen    = "open"    // something was begun: it is resumed, or waits for a person
+	EndedFailed  = "failed"  // failed or released
+	EndedInvalid = "invalid" // refused
+	EndedQueued  = "queued"  // handed over to workers
+	EndedOpen    = "open"    // an effect was begun: it is resumed or parked
 )
 
-// AttemptEnd is how an attempt ended, and the status and version that the entity had then.
+// AttemptEnd is the end of an attempt, with the entity's status and version at that point.
 type AttemptEnd struct {
-	How     string // "": it did not, or its holder did not end it
+	How     string // "" if it has not ended, or not by its holder
 	Status  string
 	Version int64
 	Message string
 }
 
-// Ended returns how the holder of a claim ended an attempt, also when the entity has long
-// gone on; where that is too long ago, it is not known any more.
+// Ended returns how the holder of a claim ended an attempt, even if the entity has changed
+// since then. It searches a limited number of events: for an older end, How is "".
 func Ended(ctx context.Context, d store.Doer, t entities.Ticket) (AttemptEnd, error) {
 	const longAgo = 2000 // events
 	n := 0
@@ -107,24 +107,24 @@ func Ended(ctx context.Context, d store.Doer, t entities.Ticket) (AttemptEnd, er
 		if n++; err != nil || n > longAgo {
 			return AttemptEnd{}, err
 		}
-		var told struct {
-			Deaths    *int   `json:"deaths"` // of one that the janitor has freed
+		var data struct {
+			Deaths    *int   `json:"deaths"` // set if the janitor released the claim
 			Message   string `json:"message"`
 			Operation string `json:"operation"`
 			Epoch     int64  `json:"epoch"`
 			To        string `json:"to"`
 			Outcome   string `json:"outcome"`
 		}
-		if json.Unmarshal(x.Data, &told) != nil || told.Operation != t.Operation || told.Epoch != t.Epoch {
+		if json.Unmarshal(x.Data, &data) != nil || data.Operation != t.Operation || data.Epoch != t.Epoch {
 			continue
 		}
 		how := ""
 		switch {
-		case told.Deaths != nil:
+		case data.Deaths != nil:
 			return AttemptEnd{}, nil
 		case strings.HasPrefix(x.Name, settled("")):
 			how = EndedSuccess
-		case x.Name == "released" && told.Outcome == "invalid":
+		case x.Name == "released" && data.Outcome == "invalid":
 			how = EndedInvalid
 		case x.Name == "released" || strings.HasPrefix(x.Name, "failed/"):
 			how = EndedFailed
@@ -135,12 +135,12 @@ func Ended(ctx context.Context, d store.Doer, t entities.Ticket) (AttemptEnd, er
 		default:
 			continue
 		}
-		return AttemptEnd{how, told.To, x.Version, told.Message}, nil
+		return AttemptEnd{how, data.To, x.Version, data.Message}, nil
 	}
 	return AttemptEnd{}, nil
 }
 
-// backward returns the events of a stream, from its end.
+// backward iterates over the events of a stream, latest first.
 func backward(ctx context.Context, d store.Doer, stream string) iter.Seq2[events.Event, error] {
 	return func(yield func(events.Event, error) bool) {
 		for from, first := int64(-1), int64(-1); first != 0; from = first - 1 {
@@ -159,19 +159,19 @@ func backward(ctx context.Context, d store.Doer, stream string) iter.Seq2[events
 	}
 }
 
-// OperationOutcome is what became of an operation.
+// OperationOutcome is the outcome of an operation.
 type OperationOutcome struct {
-	// Outcome is success; failed, which moved the entity to where failures go;
-	// released, which put it back without effect; pending, while it is worked on
-	// or is to be resumed; uncertain, until a person resolves it.
+	// Outcome is success; failed, if the entity moved to the step's failed status; released,
+	// if the entity was reverted without effect; pending, while the operation is in flight or
+	// due; or uncertain, until it is resolved manually.
 	Outcome string
-	// Running says of a pending one that somebody works on it at this moment who
-	// has not handed it on.
+	// Running reports whether a pending operation is being executed now, by a holder that
+	// has not handed it over.
 	Running bool
 	Message string
-	// Output is what a worker's action told.
+	// Output is the output of the action.
 	Output json.RawMessage
-	// Invalid says of a released one that the step was refused.
+	// Invalid reports whether a released operation was refused.
 	Invalid bool
 }
 
@@ -181,7 +181,7 @@ func (s *bound) outcomeOf(ctx context.Context, id, operation string) (OperationO
 		return OperationOutcome{}, err
 	}
 	if operation == "" {
-		return OperationOutcome{}, fault.New(fault.NotFound, "an operation has an id")
+		return OperationOutcome{}, fault.New(fault.NotFound, "the operation id is empty")
 	}
 	if c := now.Claim; err == nil && c.Operation == operation && c.Phase != entities.Free {
 		queue, _, err := entities.Queued(ctx, s.engine, s.config.Workflow, id)
@@ -191,8 +191,8 @@ func (s *bound) outcomeOf(ctx context.Context, id, operation string) (OperationO
 	return outcomeIn(ctx, s.engine, entities.Stream(s.config.Workflow, id), operation)
 }
 
-// ended is what the last event of an operation tells.
-type ended struct {
+// lastEvent is the data of an operation's last event.
+type lastEvent struct {
 	Operation string `json:"operation"`
 	Outcome   string `json:"outcome"`
 	Message   string `json:"message"`
@@ -203,29 +203,29 @@ type ended struct {
 	} `json:"note"`
 }
 
-// outcomeIn looks for the end of an operation in the history, from its end.
+// outcomeIn searches the history for the end of an operation, latest event first.
 func outcomeIn(ctx context.Context, d store.Doer, stream, operation string) (OperationOutcome, error) {
 	for x, err := range backward(ctx, d, stream) {
 		if err != nil {
 			return OperationOutcome{}, err
 		}
-		var told ended
-		if json.Unmarshal(x.Data, &told) != nil || told.Operation != operation && (told.Note == nil || told.Note.Operation != operation) {
+		var data lastEvent
+		if json.Unmarshal(x.Data, &data) != nil || data.Operation != operation && (data.Note == nil || data.Note.Operation != operation) {
 			continue
 		}
-		f := OperationOutcome{Outcome: outcomeBy(x.Name), Message: told.Message, Invalid: told.Outcome == "invalid"}
-		if f.Outcome == "released" && told.Effects > 0 {
-			f.Outcome = "failed" // somebody has ended it so, knowing what had happened
+		f := OperationOutcome{Outcome: outcomeBy(x.Name), Message: data.Message, Invalid: data.Outcome == "invalid"}
+		if f.Outcome == "released" && data.Effects > 0 {
+			f.Outcome = "failed" // an operator ended it after an effect happened
 		}
-		if told.Note != nil {
-			f.Output = told.Note.Output
+		if data.Note != nil {
+			f.Output = data.Note.Output
 		}
 		return f, nil
 	}
-	return OperationOutcome{}, fault.New(fault.NotFound, "nothing is known of the operation %s any more", operation)
+	return OperationOutcome{}, fault.New(fault.NotFound, "operation %s is unknown, or its history has been deleted", operation)
 }
 
-// outcomeBy is the outcome that the name of an operation's last event tells.
+// outcomeBy returns the outcome for the name of an operation's last event.
 func outcomeBy(event string) string {
 	switch {
 	case strings.HasPrefix(event, settled("")):

@@ -10,42 +10,44 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// A step that is fired or claimed in a handler of idem.Middleware belongs to the key of
-// the request, as it does over HTTP. A slot of the key points to the operation from the
-// transaction on that begins it, so that a handler which is run again under the key
-// finds its operation, and what became of it.
+// A step that is fired or claimed in a handler of idem.Middleware belongs to the key of the
+// request, as it does over HTTP. A slot of the key points to the operation, starting with the
+// transaction that begins it. A handler that runs again under the key therefore finds its
+// operation and the outcome.
 //
-// The process dies, and the handler is run again when the key's lease has expired:
+// If the process crashes, the handler runs again after the key's lease has expired. The crash
+// may happen:
 //
-//   - before that transaction commits: the slot is empty, and the step is done.
-//   - while the body runs: the operation is held ([fault.KeyInFlight]) until the janitor
-//     has released it, and then the step is done anew under another operation; or has
-//     made it due, and then it is pending, and later what the resumer makes of it.
-//   - behind the end of the operation: that is the answer, also where the entity has
-//     gone on since then.
+//   - before that transaction commits: the slot is empty, and the step runs.
+//   - while the body runs: the operation is in flight ([fault.KeyInFlight]) until the janitor
+//     releases it. Either the janitor reverted the entity, and the step runs again under a new
+//     operation; or it made the operation due, and the outcome is pending and later the result
+//     of the resumed operation.
+//   - after the end of the operation: its outcome is the response, even if the entity has
+//     changed since then.
 //
-// A holder whose lease on the key expired is refused in that transaction
-// ([fault.LeaseLost]): its successor may have told the client that nothing was done. One
-// that has begun by then goes on, and its successor finds its operation.
+// A holder whose lease on the key expired is refused in that transaction ([fault.LeaseLost]),
+// because its successor may have reported to the client that nothing was done. A holder that
+// has begun by then continues, and its successor finds its operation.
 //
-// Two steps of one handler have slots of their own: by lifecycle, entity, step and
-// requester, and by how many such operations the handler knows the end of. A step that
-// was refused, or released without effect, leaves its slot to the next try.
+// Two steps of one handler have separate slots: by lifecycle, entity, step and requester, and
+// by the number of such operations whose end the handler has seen. A step that was refused, or
+// released without effect, leaves its slot to the next attempt.
 
-// tied does a step for the request of the context, if it has a key. do is given the
-// context for the bodies, which belong to the operation and not to the request.
-func (s *bound) tied(ctx context.Context, r *request, do func(context.Context) (entities.Entity, error)) (entities.Entity, error) {
+// underKey runs a step under the idempotency key of the context's request, if there is one. The
+// context passed to do is for the bodies, which belong to the operation and not to the request.
+func (s *bound) underKey(ctx context.Context, r *request, do func(context.Context) (entities.Entity, error)) (entities.Entity, error) {
 	f := idempotency.FlightOf(ctx)
 	if f == nil {
 		return do(ctx)
 	}
 	slot := f.Slot(s.config.Workflow, r.id, r.step, r.as)
-	was, fate, err := s.inSlot(ctx, slot, r.id)
+	was, outcome, err := s.inSlot(ctx, slot, r.id)
 	if err != nil {
 		return entities.Entity{}, err
 	}
-	if stands(fate) {
-		return s.again(ctx, slot, r, was, fate)
+	if inFlightOrDone(outcome) {
+		return s.replay(ctx, slot, r, was, outcome)
 	}
 	pointed, also := false, r.Begin
 	r.Begin = func(ctx context.Context, tx *store.Tx, operation string) error {
@@ -66,25 +68,24 @@ func (s *bound) tied(ctx context.Context, r *request, do func(context.Context) (
 	if !pointed && !second {
 		return e, err
 	}
-	was, fate, failed := s.inSlot(ctx, slot, r.id)
+	was, outcome, failed := s.inSlot(ctx, slot, r.id)
 	switch {
 	case failed != nil:
 		return e, err
-	case stands(fate) && second: // another run of the same request came first
-		return s.again(ctx, slot, r, was, fate)
-	case fate.Outcome == "failed":
+	case inFlightOrDone(outcome) && second: // a concurrent execution of the same request came first
+		return s.replay(ctx, slot, r, was, outcome)
+	case outcome.Outcome == "failed":
 		slot.End()
 	default:
-		slot.Stands(stands(fate))
+		slot.Stands(inFlightOrDone(outcome))
 	}
 	return e, err
 }
 
-// stands says whether an operation is under way, or has ended with an effect.
-func stands(f OperationOutcome) bool { return f.Outcome != "" && f.Outcome != "released" }
+// inFlightOrDone reports whether an operation is in flight or has ended with an effect.
+func inFlightOrDone(f OperationOutcome) bool { return f.Outcome != "" && f.Outcome != "released" }
 
-// inSlot returns the operation that a slot points to and what became of it, if there is
-// one.
+// inSlot returns the operation that a slot points to, if there is one, and its outcome.
 func (s *bound) inSlot(ctx context.Context, slot *idempotency.Slot, id string) (operation string, f OperationOutcome, err error) {
 	if operation, err = slot.Operation(ctx, s.engine); err != nil || operation == "" {
 		return "", OperationOutcome{}, err
@@ -93,8 +94,8 @@ func (s *bound) inSlot(ctx context.Context, slot *idempotency.Slot, id string) (
 	return operation, f, err
 }
 
-// again answers for an operation that was begun before.
-func (s *bound) again(ctx context.Context, slot *idempotency.Slot, r *request, operation string, f OperationOutcome) (entities.Entity, error) {
+// replay returns the result of an operation that was begun earlier.
+func (s *bound) replay(ctx context.Context, slot *idempotency.Slot, r *request, operation string, f OperationOutcome) (entities.Entity, error) {
 	slot.Stands(true)
 	if err := slot.Keep(ctx, s.engine, operation); err != nil {
 		return entities.Entity{}, err
@@ -115,11 +116,11 @@ func (s *bound) again(ctx context.Context, slot *idempotency.Slot, r *request, o
 		}
 		return e, nil
 	}
-	return e, fault.New(fault.ActionFailed, "%s", cmp.Or(f.Message, "the step is not at its end")).
+	return e, fault.New(fault.ActionFailed, "%s", cmp.Or(f.Message, "the step has not ended")).
 		With("outcome", f.Outcome).With("operation", operation).With("status", e.Status)
 }
 
-// refusal says whether an error is that of one who came second, or too late.
+// refusal reports whether an error means that another request came first.
 func refusal(err error) bool {
 	switch fault.CodeOf(err) {
 	case fault.ClaimFailed, fault.InvalidTransition, fault.Concurrency:

@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// inForce is a config as a workspace has it.
+// inForce is the config in force in a workspace.
 type inForce struct {
 	revision                 int64
 	statuses, config, wanted string
-	stale                    bool // wanted has been so for long: its node has died
+	stale                    bool // wanted is old: its node has crashed
 	origin                   string
-	claims                   string // the claim statuses; while a change is announced, those of both
+	claims                   string // the claim statuses; during an announced change, those of both configs
 }
 
 type putArgs struct {
@@ -33,7 +33,7 @@ type behindArgs struct{ lifecycle, config string }
 
 type stranded struct {
 	status string
-	open   bool // operations that are under way there, or lead there
+	open   bool // counts operations that are in the status or lead there
 	count  int64
 }
 
@@ -44,7 +44,7 @@ type listPublishedArgs struct {
 	limit int
 }
 
-type putThrough struct {
+type publishedConfig struct {
 	workspace, name, config string
 	at                      int64
 }
@@ -119,17 +119,17 @@ var listPublishedVerb = store.NewVerb(store.Decl{Name: "lifecycles.doors", Lane:
 		args.Int("since", a.since)
 		args.Int("limit", int64(a.limit))
 	},
-	func(all *[]putThrough, row store.Row) error {
-		var p putThrough
+	func(all *[]publishedConfig, row store.Row) error {
+		var p publishedConfig
 		err := row.Scan(&p.workspace, &p.name, &p.config, &p.at)
 		*all = append(*all, p)
 		return err
 	})
 
-// first tells that the config is not yet in force: it is only announced.
+// first reports whether the first config is not yet in force but only announced, or missing.
 func (c inForce) first() bool { return c.revision == 0 || c.revision == 1 && c.wanted != "" }
 
-// claimsInForce are the claim statuses of the config that is in force.
+// claimsInForce returns the claim statuses of the config in force.
 func (c inForce) claimsInForce() []string {
 	if config, violations := lifecycleconfig.Parse([]byte(c.config)); len(violations) == 0 {
 		return config.ClaimStatuses()
@@ -139,18 +139,18 @@ func (c inForce) claimsInForce() []string {
 
 func takesAway(have, want string) bool {
 	var old []string
-	kept := has(want)
-	return json.Unmarshal([]byte(have), &old) != nil || slices.ContainsFunc(old, func(s string) bool { return !kept(s) })
+	remains := has(want)
+	return json.Unmarshal([]byte(have), &old) != nil || slices.ContainsFunc(old, func(s string) bool { return !remains(s) })
 }
 
-// has says whether a status is in a list as it is stored.
+// has returns a function that reports whether a stored list contains a status.
 func has(list string) func(string) bool {
 	var all []string
-	_ = json.Unmarshal([]byte(list), &all) // what cannot be read has none
+	_ = json.Unmarshal([]byte(list), &all) // an unreadable list is empty
 	return func(s string) bool { return slices.Contains(all, s) }
 }
 
-// differing returns what is in one of two lists and not in the other.
+// differing returns the elements that are in exactly one of two lists.
 func differing(a, b []string) []string {
 	only := []string{}
 	for _, s := range slices.Concat(a, b) {
@@ -161,9 +161,9 @@ func differing(a, b []string) []string {
 	return only
 }
 
-// notOf refuses a name that the other side has, in whatever workspace: operations are
-// taken up and freed by the name of their lifecycle, by whoever has it.
-func notOf(ctx context.Context, e *engine.Engine, origin, name string) error {
+// checkOrigin refuses a name that the other origin uses in any workspace, because operations are
+// resumed and released by the name of their lifecycle.
+func checkOrigin(ctx context.Context, e *engine.Engine, origin, name string) error {
 	shards, err := store.Shards(ctx, e)
 	for _, shard := range shards {
 		spaces, failed := ofVerb.DoAt(ctx, e, store.Partition{Shard: shard}, ofArgs{name, origin})
@@ -171,7 +171,7 @@ func notOf(ctx context.Context, e *engine.Engine, origin, name string) error {
 			return errors.Join(err, failed)
 		}
 		if len(spaces) > 0 {
-			return fault.New(fault.Conflict, "there is a lifecycle %q already, which %s: choose another name", name, brought[origin])
+			return fault.New(fault.Conflict, "lifecycle %q already exists and %s: choose another name", name, originText[origin])
 		}
 	}
 	return err

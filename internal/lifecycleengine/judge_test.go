@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 )
 
-// TestJudge verifies that only what ended the body's own context is being told to
-// stop, or too long: a timeout inside a body is a failure like any other, and counts.
+// TestJudge verifies that only the end of the body's own context counts as a cancellation or a
+// timeout: a timeout inside a body is a failure like any other, and counts.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		err, cause error
 		want       string
-		told       bool
+		reported   bool
 	}{
 		{context.DeadlineExceeded, nil, "failed", true},
 		{context.Canceled, nil, "failed", true},
@@ -27,29 +27,28 @@ func TestJudge(t *testing.T) {
 		{errors.New("x"), lease.ErrTimeout, "timeout", false},
 		{holdfast.Invalid("no"), nil, "invalid", true},
 	} {
-		if got, told := new(attempt).decide(c.err, c.cause); got != c.want || told != c.told {
-			t.Errorf("%v, because of %v: %s, %v", c.err, c.cause, got, told)
+		if got, reported := new(attempt).decide(c.err, c.cause); got != c.want || reported != c.reported {
+			t.Errorf("%v, because of %v: %s, %v", c.err, c.cause, got, reported)
 		}
 	}
 }
 
-// endsLate is a context that ends after somebody has asked whether it has.
+// endsLate is a context that ends after its first check.
 type endsLate struct {
 	context.Context
-	asked bool
+	checked bool
 }
 
 func (e *endsLate) Err() error {
-	if e.asked {
+	if e.checked {
 		return context.Canceled
 	}
-	e.asked = true
+	e.checked = true
 	return nil
 }
 
-// TestACancelledRetryIsNotForgotten verifies that an effect which may have happened
-// is not taken for one that has not, because a later call of it was not made any
-// more: the claim does not go back (I5).
+// TestACancelledRetryIsNotForgotten verifies that an effect which may have happened is not
+// recorded as not done because a later call of it was cancelled: the claim is not reverted (I5).
 func TestACancelledRetryIsNotForgotten(t *testing.T) {
 	for _, policy := range []holdfast.EffectOption{holdfast.OnUnknownRetry(),
 		holdfast.OnUnknownProbe(func(context.Context, string) (int, bool, error) { return 0, false, nil })} {

@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// fxKeyed is a client that sends a request under a key until it has an answer, to a
-// user's handler that fires a step, with a crash anywhere.
+// fxKeyed is a client that sends a request under a key until it has a response, to a user's
+// handler that fires a step, with a crash at any point.
 type fxKeyed struct{ fxCrash }
 
 // pay is the user's handler.
@@ -42,27 +42,27 @@ func (c *fxKeyed) pay(hf *holdfast.Engine) http.Handler {
 	})
 }
 
-// send sends the request once. A refusal of the step is no answer to who has asked for it
-// alone: somebody must have been there before.
+// send sends the request once. A refusal of the step is not a response to the only client that
+// requested it: an earlier execution must have come first.
 func (c *fxKeyed) send(ctx context.Context, hf *holdfast.Engine) error {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodPost, "/pay", nil).WithContext(ctx)
 	r.Header.Set("Idempotency-Key", "k")
 	idem.Middleware(hf, idem.Options{SharedKeys: true})(c.pay(hf)).ServeHTTP(w, r)
-	told := strings.TrimSpace(w.Body.String())
+	body := strings.TrimSpace(w.Body.String())
 	switch {
-	case w.Code == http.StatusOK && strings.HasPrefix(told, "closed "):
+	case w.Code == http.StatusOK && strings.HasPrefix(body, "closed "):
 		return nil
-	case told == string(fault.InvalidTransition) || told == string(fault.ClaimFailed) || told == string(fault.Concurrency):
-		c.of(ctx).wrong = fmt.Errorf("the request is refused for its own step: %s", told)
+	case body == string(fault.InvalidTransition) || body == string(fault.ClaimFailed) || body == string(fault.Concurrency):
+		c.of(ctx).wrong = fmt.Errorf("the request is refused for its own step: %s", body)
 		return nil
 	case w.Header().Get("Outcome") == "uncertain" && !c.person:
 		return nil
 	}
-	return fmt.Errorf("the answer is %d %s", w.Code, told)
+	return fmt.Errorf("the answer is %d %s", w.Code, body)
 }
 
-// do is the client; between its tries the leases expire, and the loops come round.
+// do runs the client; between its attempts the leases expire and the background loops run.
 func (c *fxKeyed) do(ctx context.Context, hf *holdfast.Engine) error {
 	registryOf(engine.Of(hf)).boundTo("crash").workspaces = []string{store.WorkspaceOf(ctx)}
 	if _, err := entities.Get(ctx, engine.Of(hf), "crash", "x"); fault.CodeOf(err) == fault.NotFound {
@@ -82,11 +82,11 @@ func (c *fxKeyed) do(ctx context.Context, hf *holdfast.Engine) error {
 	return errors.Join(err, c.recover(ctx, hf))
 }
 
-// check sends the request once more: it is answered, and nothing is done again.
+// check sends the request once more: it gets a response, and nothing is executed again.
 func (c *fxKeyed) check(ctx context.Context, hf *holdfast.Engine) error {
 	before := len(c.of(ctx).began)
 	err := c.do(ctx, hf)
-	if err != nil { // its answer was not recorded, and its lease has expired by now
+	if err != nil { // its response was not recorded, and its lease has expired by now
 		err = c.do(ctx, hf)
 	}
 	if err == nil && len(c.of(ctx).began) != before {
@@ -101,9 +101,9 @@ const fxUnclaimedConfig = `{
 }`
 
 // TestCrashOfAKeyedStep verifies, at every point and for every fault, that a request under a
-// key to a handler that fires a step comes to its end: the step is done once, with what its
-// body commits, and the request that is sent again is answered for it, never refused.
-// No effect is called twice, unless its policy is to retry, and then under the same key.
+// key to a handler that fires a step is completed: the step is executed once, with its body's
+// commits, and the repeated request returns its result and is never refused. No effect is called
+// twice unless its policy is to retry, and then under the same key.
 func TestCrashOfAKeyedStep(t *testing.T) {
 	for name, c := range map[string]*fxKeyed{
 		"transactional": {fxCrash{safety: lifecycleconfig.Transactional, ends: []string{"closed free"},

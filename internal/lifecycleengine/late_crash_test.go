@@ -11,14 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 )
 
-// Verifies, at every point and for every fault, that a holder which is told that its lease was lost has its
-// call stored once: it calls while its claim runs out, is resumed by another, and a person says that
-// nothing happened. What a process did that died before it was told is not known to anybody.
+// TestCrashOfALateHolder verifies, at every point and for every fault, that the call of a holder that learns of
+// its lost lease is stored once: it calls while its lease expires, another attempt resumes the operation, and an
+// operator reports that nothing happened. The call of a process that crashed before it learned of the loss stays
+// unknown.
 func TestCrashOfALateHolder(t *testing.T) {
 	type world struct {
-		hf     *holdfast.Engine
-		called int
-		told   bool // the late holder was
+		hf       *holdfast.Engine
+		called   int
+		notified bool // the late holder learned of its lost lease
 	}
 	worlds := make(map[*fxCase]*world)
 	c := &fxCrash{safety: lifecycleconfig.Journaled}
@@ -37,7 +38,7 @@ func TestCrashOfALateHolder(t *testing.T) {
 			if w.called++; w.called == 1 {
 				free := context.WithoutCancel(ctx)
 				if err := c.comeRound(free, w.hf); err == nil {
-					_, _ = c.resolve(free, w.hf) // nothing was called yet, as far as anybody knows
+					_, _ = c.resolve(free, w.hf) // no call is known yet
 				}
 			}
 			return 7, nil
@@ -52,10 +53,10 @@ func TestCrashOfALateHolder(t *testing.T) {
 			if fault.CodeOf(err) != fault.LeaseLost {
 				return err
 			}
-			if _, err := hf.Contradictions(ctx, "", 1); err != nil { // it may be dead
+			if _, err := hf.Contradictions(ctx, "", 1); err != nil { // the process may have crashed
 				return err
 			}
-			w.told = true
+			w.notified = true
 			return nil
 		},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
@@ -64,8 +65,8 @@ func TestCrashOfALateHolder(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if len(all) > 1 || w.told && len(all) != 1 {
-				return fmt.Errorf("after %d calls, and the late holder was told: %v, the contradictions are %+v", w.called, w.told, all)
+			if len(all) > 1 || w.notified && len(all) != 1 {
+				return fmt.Errorf("after %d calls, late holder notified: %v, the contradictions are %+v", w.called, w.notified, all)
 			}
 			return c.nothingAnnounced(ctx, hf)
 		}})

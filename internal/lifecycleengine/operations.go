@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Pending is an operation that is not at its end, with its effects.
+// Pending is an operation that has not ended, with its effects.
 type Pending struct {
 	Operation
 	Effects []Effect
@@ -37,19 +37,19 @@ var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Rea
 	},
 	entities.ScanOpen)
 
-// Operations returns the operations of the context's workspace that are not at their end; lifecycle.Operations explains it.
+// Operations returns the operations of the context's workspace that have not ended; lifecycle.Operations documents it.
 func Operations(ctx context.Context, e *engine.Engine, phase, behind string, limit int) ([]Pending, error) {
 	if limit <= 0 || limit > 1000 {
 		limit = 100
 	}
-	return pendings(ctx, e, listArgs{phase: phase, behind: behind, limit: limit})
+	return listPending(ctx, e, listArgs{phase: phase, behind: behind, limit: limit})
 }
 
-// Find returns an operation that is not at its end, or [holdfast.ErrNotFound].
+// Find returns an operation that has not ended, or [holdfast.ErrNotFound].
 func Find(ctx context.Context, e *engine.Engine, operation string) (Pending, error) {
-	all, err := pendings(ctx, e, listArgs{operation: operation, limit: 1})
+	all, err := listPending(ctx, e, listArgs{operation: operation, limit: 1})
 	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no operation %q that is not at its end", operation)
+		err = fault.New(fault.NotFound, "there is no open operation %q", operation)
 	}
 	if err != nil {
 		return Pending{}, err
@@ -57,7 +57,7 @@ func Find(ctx context.Context, e *engine.Engine, operation string) (Pending, err
 	return all[0], nil
 }
 
-func pendings(ctx context.Context, e *engine.Engine, a listArgs) ([]Pending, error) {
+func listPending(ctx context.Context, e *engine.Engine, a listArgs) ([]Pending, error) {
 	at, err := e.Partition(ctx, store.Read)
 	if err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func pendings(ctx context.Context, e *engine.Engine, a listArgs) ([]Pending, err
 	return all, err
 }
 
-// HandlerOf names the handler of an operation's action, or "" where it has none, or the
-// lifecycle is not part of this engine.
+// HandlerOf returns the name of an operation's action handler. It returns "" if there is none or
+// if the lifecycle is not part of this engine.
 func HandlerOf(ctx context.Context, e *engine.Engine, o Operation) string {
 	if o.plan != nil {
 		return o.Handler
@@ -98,8 +98,8 @@ func HandlerOf(ctx context.Context, e *engine.Engine, o Operation) string {
 	return name
 }
 
-// Resolution is what a person knows of an effect: whether it happened, and with
-// which result.
+// Resolution is an operator's knowledge of an effect: whether it happened, and its
+// result.
 type Resolution struct {
 	Name     string
 	Ordinal  int
@@ -107,7 +107,7 @@ type Resolution struct {
 	Result   json.RawMessage
 }
 
-// Resolve ends the uncertainty of an operation, or a part of it; lifecycle.Resolve explains it.
+// Resolve ends the uncertainty of an operation, in whole or in part; lifecycle.Resolve documents it.
 func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Resolution, o Outcome, by string) (*Operation, error) {
 	p, err := Find(ctx, e, operation)
 	if err != nil {
@@ -118,14 +118,14 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Re
 		return nil, err
 	}
 	if p.Phase != string(entities.Uncertain) {
-		return nil, fault.New(fault.Conflict, "the operation %s is not uncertain: it is %s", p.ID, p.Phase).With("phase", p.Phase)
+		return nil, fault.New(fault.Conflict, "operation %s is %s, not uncertain: only an uncertain operation can be resolved", p.ID, p.Phase).With("phase", p.Phase)
 	}
 	a, err := s.resolution(ctx, p, o, by)
 	if err != nil {
 		return nil, err
 	}
 	var now entities.Entity
-	var whole bool
+	var complete bool
 	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for _, k := range known {
 			state := effects.NotDone
@@ -140,33 +140,33 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Re
 		if err == nil {
 			err = agrees(left, known)
 		}
-		whole = !slices.ContainsFunc(left, func(x effects.Entry) bool { return x.State == effects.Begun })
+		complete = !slices.ContainsFunc(left, func(x effects.Entry) bool { return x.State == effects.Begun })
 		acted := slices.ContainsFunc(left, func(x effects.Entry) bool { return x.Name == effects.Body && x.State == effects.Done })
-		if err == nil && acted && o == "" { // it would do it again
+		if err == nil && acted && o == "" { // a resumed body would act again
 			a, err = s.resolution(ctx, p, Success, by)
 		}
 		switch {
-		case err == nil && !whole && o != "":
-			return fault.New(fault.Conflict, "the operation %s cannot end with %s: effects are left of which nothing is known", p.ID, o)
-		case err != nil || !whole:
+		case err == nil && !complete && o != "":
+			return fault.New(fault.Conflict, "operation %s cannot end with %s: it has effects with an unknown outcome, resolve them first", p.ID, o)
+		case err != nil || !complete:
 			return err
 		case p.Manual && a.How == entities.Resume:
-			return fault.New(fault.Validation, "the claim of the operation %s was taken by hand, and nobody resumes it: name the outcome", p.ID)
+			return fault.New(fault.Validation, "operation %s belongs to a manual claim and cannot be resumed: specify the outcome", p.ID)
 		}
 		now, err = s.store.unpark(ctx, tx, at, a, p.Status)
 		return err
 	})
-	if err != nil || !whole {
+	if err != nil || !complete {
 		return &p.Operation, err
 	}
 	return operationOf(now), nil
 }
 
-// bound is the lifecycle of an operation that a person ends, and where it is.
+// bound returns the lifecycle of an operation that an operator ends, and its partition.
 func (o *Operation) bound(ctx context.Context, e *engine.Engine) (*bound, store.Partition, error) {
 	s, err := registryOf(e).find(ctx, o.Lifecycle)
 	if fault.CodeOf(err) == fault.NotFound {
-		err = fault.New(fault.Validation, "the lifecycle %q is not part of this engine", o.Lifecycle)
+		err = fault.New(fault.Validation, "lifecycle %q is not part of this engine", o.Lifecycle)
 	}
 	if err != nil {
 		return nil, store.Partition{}, err
@@ -178,19 +178,19 @@ func (o *Operation) bound(ctx context.Context, e *engine.Engine) (*bound, store.
 	return s, at, err
 }
 
-// agrees refuses to be told something else than what is known already.
+// agrees refuses a resolution that contradicts a known result.
 func agrees(journal []effects.Entry, known []Resolution) error {
 	for _, k := range known {
 		for _, x := range journal {
 			if x.Name == k.Name && x.Ordinal == k.Ordinal && x.State == effects.Done && !strictjson.Equal(remote.OrNull(x.Result), remote.OrNull(k.Result)) {
-				return fault.New(fault.Conflict, "of the effect %q, ordinal %d, another result is known already", k.Name, k.Ordinal)
+				return fault.New(fault.Conflict, "effect %q, ordinal %d, already has a different result", k.Name, k.Ordinal)
 			}
 		}
 	}
 	return nil
 }
 
-// resolution says how an operation goes on, once nothing of it is unknown.
+// resolution returns how an operation continues once none of its effects is unknown.
 func (s *bound) resolution(ctx context.Context, p Pending, o Outcome, by string) (a entities.UnparkArgs, err error) {
 	a = entities.UnparkArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch}, How: entities.Resume,
 		Event: "released", Outcome: "resolved", Meta: events.Meta{Actor: by}}
@@ -202,14 +202,14 @@ func (s *bound) resolution(ctx context.Context, p Pending, o Outcome, by string)
 	case Success:
 		a.How, a.Event, a.Outcome = entities.Success, settled(p.Step), "success"
 	default:
-		return a, fault.New(fault.Validation, "an operation ends with success, failure or invalid, not %q", o)
+		return a, fault.New(fault.Validation, "outcome must be success, failure or invalid, got %q", o)
 	}
 	step, err := p.plannedStep(ctx, s)
 	switch {
 	case err != nil:
 		return a, err
 	case step == nil && o == Success:
-		return a, fault.New(fault.Conflict, "the config has no step %q any more that is claimed in %q: it cannot end with success", p.Step, p.Status)
+		return a, fault.New(fault.Conflict, "the config no longer has a step %q claimed in %q: the operation cannot end with success", p.Step, p.Status)
 	case step == nil:
 		return a, nil
 	}
@@ -224,7 +224,7 @@ func (s *bound) resolution(ctx context.Context, p Pending, o Outcome, by string)
 	return a, nil
 }
 
-// Withdraw ends an operation that is due; lifecycle.Withdraw explains it.
+// Withdraw ends a due operation; lifecycle.Withdraw documents it.
 func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by string) (*Operation, error) {
 	p, err := Find(ctx, e, operation)
 	if err != nil {
@@ -236,19 +236,19 @@ func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by strin
 	}
 	switch entities.Phase(p.Phase) {
 	case entities.Held:
-		return nil, fault.New(fault.Conflict, "the operation %s is held by %s until %s: it can be withdrawn while nobody holds it", p.ID, p.Holder, p.Until.Format(time.RFC3339)).
+		return nil, fault.New(fault.Conflict, "operation %s is leased by %s until %s: withdraw it when the lease has ended", p.ID, p.Holder, p.Until.Format(time.RFC3339)).
 			With("phase", p.Phase).With("holder", p.Holder).With("until", p.Until)
 	case entities.Uncertain:
-		return nil, fault.New(fault.Conflict, "the operation %s is uncertain: resolve it, and name its outcome", p.ID).With("phase", p.Phase)
+		return nil, fault.New(fault.Conflict, "operation %s is uncertain: resolve it with an outcome instead", p.ID).With("phase", p.Phase)
 	}
 	claim := p.Status
 	if p.plan != nil {
 		claim = p.plan.Into
 	}
 	now, done, err := s.store.withdraw(ctx, at, entities.WithdrawArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch},
-		Outcome: "withdrawn", Message: cmp.Or(reason, "it was withdrawn"), Claim: claim, Meta: events.Meta{Actor: by}})
+		Outcome: "withdrawn", Message: cmp.Or(reason, "withdrawn"), Claim: claim, Meta: events.Meta{Actor: by}})
 	if err == nil && !done {
-		err = fault.New(fault.Conflict, "the operation %s was taken up or ended at the same moment: look at it again", p.ID).With("operation", p.ID)
+		err = fault.New(fault.Conflict, "operation %s was resumed or ended concurrently: read it again", p.ID).With("operation", p.ID)
 	}
 	if err != nil {
 		return nil, err

@@ -8,12 +8,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 )
 
-// An operation ends by the step that it was taken with, and not by the config that is in
-// force when it ends: that may have no such step any more, or lead elsewhere, and the work is
-// done. So the claim stores the step as a plan, on the entity's row. An operation that was
-// taken before there were plans goes by the config.
+// An operation ends according to the step that it was claimed with, not according to the config
+// in force at its end: that config may lack the step or lead elsewhere, but the work is done.
+// The claim therefore stores the step as a plan, on the entity's row. An operation that was
+// claimed by a version without plans follows the config.
 
-// planOf is what an operation of a step is taken with.
+// planOf returns the plan for an operation of a step.
 func planOf(step *lifecycleconfig.Step, requester, operation, into string) *entities.Plan {
 	p := &entities.Plan{Operation: operation, Into: into, After: afterOf(step, requester), Timeout: timeoutOf(step).Milliseconds()}
 	p.Success, _ = step.Success.For(requester)
@@ -23,15 +23,15 @@ func planOf(step *lifecycleconfig.Step, requester, operation, into string) *enti
 	return p
 }
 
-// planned returns the step of an operation as it was taken, or nil where there is none, and the
-// lifecycle with the handlers of the step, also where the config does not name them any more.
+// planned returns the step of an operation as it was claimed, or nil if there is none. It also
+// returns the lifecycle with the handlers of the step, including those that the config no longer names.
 func (s *bound) planned(ctx context.Context, p *entities.Plan, key, requester, revert string) (*bound, *lifecycleconfig.Step, error) {
 	now := new(lifecycleconfig.Step)
 	steps, err := s.offered(key, requester)
 	if err == nil {
 		now = stepAt(steps, revert)
 	}
-	if p == nil || p.Success == "" { // of an earlier program, or of nobody: it was found in its status
+	if p == nil || p.Success == "" { // claimed by an earlier version, or adopted without a step
 		if err != nil {
 			now = nil
 		}
@@ -40,41 +40,41 @@ func (s *bound) planned(ctx context.Context, p *entities.Plan, key, requester, r
 	if now == nil {
 		now = new(lifecycleconfig.Step)
 	}
-	s, err = s.knowing(ctx, map[string]string{"action": p.Action, "validation": p.Validation})
-	validation := s.standing(p.Validation, now.Validation, requester)
+	s, err = s.withHandlers(ctx, map[string]string{"action": p.Action, "validation": p.Validation})
+	validation := s.currentHandler(p.Validation, now.Validation, requester)
 	h := s.handlers[p.Validation]
-	if name, _ := now.Validation.For(requester); now.Key != "" && name == "" && (h == nil || h.missing) { // it is gone, and the step goes without
+	if name, _ := now.Validation.For(requester); now.Key != "" && name == "" && (h == nil || h.missing) { // the handler is gone, and the step no longer has a validation
 		validation = lifecycleconfig.Per[string]{}
 	}
-	step := &lifecycleconfig.Step{Key: key, Status: []string{revert}, Timeout: time.Duration(p.Timeout) * time.Millisecond, Success: each(p.Success), Failed: each(p.Failed),
-		AfterEffect: each(p.After), Action: s.standing(p.Action, now.Action, requester), Validation: validation}
+	step := &lifecycleconfig.Step{Key: key, Status: []string{revert}, Timeout: time.Duration(p.Timeout) * time.Millisecond, Success: forAll(p.Success), Failed: forAll(p.Failed),
+		AfterEffect: forAll(p.After), Action: s.currentHandler(p.Action, now.Action, requester), Validation: validation}
 	if p.Into != revert {
 		step.Claim = lifecycleconfig.Per[lifecycleconfig.Claim]{All: &lifecycleconfig.Claim{Into: p.Into, Revert: revert}}
 	}
 	return s, step, err
 }
 
-// each is a field that is the same for every requester; "" is none.
-func each(v string) lifecycleconfig.Per[string] {
+// forAll returns a field with the same value for every requester; "" means none.
+func forAll(v string) lifecycleconfig.Per[string] {
 	if v == "" {
 		return lifecycleconfig.Per[string]{}
 	}
 	return lifecycleconfig.Per[string]{All: &v}
 }
 
-// standing is the handler that a plan names or, where there is none of that name any more, the
-// one that the config has in its place.
-func (s *bound) standing(name string, now lifecycleconfig.Per[string], requester string) lifecycleconfig.Per[string] {
+// currentHandler returns the handler that a plan names or, if that handler no longer exists, the one
+// that the config has in its place.
+func (s *bound) currentHandler(name string, now lifecycleconfig.Per[string], requester string) lifecycleconfig.Per[string] {
 	if h := s.handlers[name]; name != "" && (h == nil || h.missing) {
 		if other, ok := now.For(requester); ok && s.handlers[other] != nil {
 			name = other
 		}
 	}
-	return each(name)
+	return forAll(name)
 }
 
-// lacks names a handler of a step that there is not any more, or "".
-func (s *bound) lacks(step *lifecycleconfig.Step, requester string) string {
+// missingHandler returns the name of a handler that a step needs and that no longer exists, or "".
+func (s *bound) missingHandler(step *lifecycleconfig.Step, requester string) string {
 	for _, p := range []lifecycleconfig.Per[string]{step.Action, step.Validation} {
 		if name, _ := p.For(requester); name != "" && s.handlers[name] == nil {
 			return name
@@ -83,9 +83,9 @@ func (s *bound) lacks(step *lifecycleconfig.Step, requester string) string {
 	return ""
 }
 
-// knowing is the lifecycle with some handlers, by kind. One that was put is built with those
-// that its config does not name any more; a program has what it has.
-func (s *bound) knowing(ctx context.Context, names map[string]string) (*bound, error) {
+// withHandlers returns the lifecycle with the given handlers, by kind. A published lifecycle is built
+// with handlers that its config no longer names; the handlers of a program are fixed.
+func (s *bound) withHandlers(ctx context.Context, names map[string]string) (*bound, error) {
 	more := make(map[string][]string)
 	for kind, name := range names {
 		if name != "" && s.handlers[name] == nil {
@@ -102,13 +102,13 @@ func (s *bound) knowing(ctx context.Context, names map[string]string) (*bound, e
 	return built, nil
 }
 
-// plannedStep returns the step of an operation as it was taken, or nil.
+// plannedStep returns the step of an operation as it was claimed, or nil.
 func (o *Operation) plannedStep(ctx context.Context, s *bound) (*lifecycleconfig.Step, error) {
 	if o.plan != nil {
 		_, step, err := s.planned(ctx, o.plan, o.Step, o.Requester, o.revert)
 		return step, err
 	}
-	steps, _ := s.offered(o.Step, o.Requester) // the config may not have it any more
+	steps, _ := s.offered(o.Step, o.Requester) // the config may no longer have it
 	for _, step := range steps {
 		if heldAt(step, o.Status, o.Requester) {
 			return step, nil

@@ -20,16 +20,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// How far a node looks back for lifecycles that others have put, in ms: a transaction
-// that began earlier may commit later.
+// lookBack is how far a node looks back for lifecycles that other nodes published, in ms: a
+// transaction that began earlier may commit later.
 const (
 	lookBack  = 60_000
 	learnPage = 500
 )
 
-// learn finds the lifecycles that were put, on whatever node, until ctx ends: this
-// node resumes their operations, frees what is left of them, and runs their
-// after-effects.
+// learn discovers published lifecycles, from any node, until ctx ends. This node then resumes
+// their operations, releases their expired leases and runs their after-effects.
 func (d *publishedSet) learn(ctx context.Context) {
 	ticks := time.NewTicker(remotehandler.LearnEvery)
 	defer ticks.Stop()
@@ -37,7 +36,7 @@ func (d *publishedSet) learn(ctx context.Context) {
 	defer end()
 	for {
 		if err := d.poll(ctx); err != nil && ctx.Err() == nil {
-			d.registry.engine.Log().Warn("lifecycles that were put through the API could not be read", "error", err)
+			d.registry.engine.Log().Warn("failed to read published lifecycles", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -58,7 +57,7 @@ func (d *publishedSet) poll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, x := range handled { // also those that no config names any more
+	for _, x := range handled { // includes those that no config names any more
 		if (After{}).Is(x.Info) {
 			if err := d.serve(workflowOf(x.Info), x.Options.Handler, x.Definition); err != nil {
 				return err
@@ -79,7 +78,7 @@ func (d *publishedSet) poll(ctx context.Context) error {
 			last := from
 			for _, p := range page {
 				last = max(last, p.at)
-				err = errors.Join(err, d.meet(p))
+				err = errors.Join(err, d.addKnown(p))
 			}
 			d.mu.Lock()
 			d.since[shard] = max(d.since[shard], last)
@@ -87,7 +86,7 @@ func (d *publishedSet) poll(ctx context.Context) error {
 			if len(page) < limit {
 				break
 			}
-			if last == from { // all of them at once: a larger page gets past them
+			if last == from { // a whole page has one timestamp: a larger page gets past it
 				limit *= 2
 			}
 			from = last
@@ -96,14 +95,14 @@ func (d *publishedSet) poll(ctx context.Context) error {
 	return err
 }
 
-// meet makes a lifecycle known to the loops of this node.
-func (d *publishedSet) meet(p putThrough) error {
+// addKnown makes a published lifecycle known to the background loops of this node.
+func (d *publishedSet) addKnown(p publishedConfig) error {
 	c, violations := lifecycleconfig.Parse([]byte(p.config))
 	if len(violations) > 0 {
-		return nil // of a later program
+		return nil // published by a newer version of the program
 	}
 	d.mu.Lock()
-	claims := append([]string{}, d.known[p.name]...) // it is read without the lock
+	claims := append([]string{}, d.known[p.name]...) // a copy, because it is read without the lock
 	for _, x := range c.Claims() {
 		if !slices.Contains(claims, x.Into) {
 			claims = append(claims, x.Into)
@@ -111,16 +110,16 @@ func (d *publishedSet) meet(p putThrough) error {
 	}
 	d.known[p.name] = claims
 	d.mu.Unlock()
-	for _, name := range named(c)["afterEffect"] {
-		if err := d.serve(c.Workflow, name, afterElsewhere(c, name)); err != nil {
+	for _, name := range handlerNames(c)["afterEffect"] {
+		if err := d.serve(c.Workflow, name, remoteAfterEffect(c, name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// serve has the node serve an after-effect where its handler is a URL, in whatever
-// workspace it is. Workers ask for theirs.
+// serve makes the node serve an after-effect whose handler is a URL, in any workspace.
+// Workers poll for theirs.
 func (d *publishedSet) serve(workflow, name string, def reactions.Definition) error {
 	d.mu.Lock()
 	served := d.served[def.Name]
@@ -137,13 +136,13 @@ func (d *publishedSet) serve(workflow, name string, def reactions.Definition) er
 		Body: func(ctx context.Context, x *reactions.Delivery) error {
 			s, err := d.boundTo(ctx, workflow)
 			if err == nil {
-				s, err = s.knowing(ctx, map[string]string{"afterEffect": name})
+				s, err = s.withHandlers(ctx, map[string]string{"afterEffect": name})
 			}
 			if err != nil {
 				return err
 			}
 			h := s.handlers[name]
-			if h == nil || h.body == nil { // it was declared anew, just now
+			if h == nil || h.body == nil { // the handler has just been redeclared
 				return &reactions.Snoozed{}
 			}
 			ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, lease.Timeout))
@@ -159,22 +158,22 @@ func (d *publishedSet) serve(workflow, name string, def reactions.Definition) er
 	return nil
 }
 
-// After makes the tasks of after-effects, which are given out with the events of reactions.
+// After creates the tasks of after-effects, which are handed out with the events of reactions.
 type After struct{ Engine *engine.Engine }
 
-// Is says whether a reaction is an after-effect whose handler is elsewhere.
+// Is reports whether a reaction is an after-effect with a remote handler.
 func (After) Is(x reactions.Info) bool {
 	return strings.HasPrefix(x.Name, reactions.AfterPrefix) && x.Options.Handler != ""
 }
 
-// Wants says whether an event is one that an after-effect follows.
+// Wants reports whether an after-effect follows an event.
 func (After) Wants(x reactions.Info, e events.Event) (bool, error) {
 	t, err := stepFactsOf(e)
 	return t.After == x.Options.Handler, err
 }
 
-// Task is the task that a delivery of an after-effect is to a worker. The
-// operation is the delivery's, not the step's: it acts in its own right.
+// Task returns the task for a delivery of an after-effect to a worker. The operation is the
+// delivery's, not the step's, because an after-effect is an operation of its own.
 func (a After) Task(ctx context.Context, t reactions.Task) (remote.Task, error) {
 	workflow := workflowOf(t.Reaction)
 	s, err := registryOf(a.Engine).find(ctx, workflow)
@@ -191,22 +190,22 @@ func (a After) Task(ctx context.Context, t reactions.Task) (remote.Task, error) 
 	return x, nil
 }
 
-// Put is what became of a config that was put.
+// Put is the result of publishing a config.
 type Put struct {
 	Revision int64
 	Created  bool
 	Warnings []lifecycleconfig.Violation
 }
 
-// PutConfig puts a config into the context's workspace, or, with dryRun, only judges
-// it. The error tells every violation.
+// PutConfig publishes a config into the context's workspace. With dryRun it only validates the
+// config. The error lists every violation.
 func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte, dryRun bool) (Put, error) {
 	b := registryOf(e)
 	if b.published == nil {
-		return Put{}, fault.New(fault.Conflict, "this program takes no lifecycles through the API")
+		return Put{}, fault.New(fault.Conflict, "this program does not accept lifecycles through the API")
 	}
 	if b.boundTo(name) != nil {
-		return Put{}, fault.New(fault.Conflict, "there is a lifecycle %q already, which a program has brought", name)
+		return Put{}, fault.New(fault.Conflict, "lifecycle %q already exists and is defined by a program: choose another name", name)
 	}
 	s, warnings, err := b.published.validate(ctx, name, config)
 	if err != nil || dryRun {
@@ -216,7 +215,7 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 	if err != nil {
 		return Put{}, err
 	}
-	if err := notOf(ctx, e, "program", name); err != nil {
+	if err := checkOrigin(ctx, e, "program", name); err != nil {
 		return Put{}, err
 	}
 	before, err := readConfigVerb.DoAt(ctx, e, at, name)
@@ -226,14 +225,14 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 	if err := s.enlist(ctx, true); err != nil {
 		return Put{}, err
 	}
-	if err := b.published.meet(putThrough{name: name, config: string(config)}); err != nil {
+	if err := b.published.addKnown(publishedConfig{name: name, config: string(config)}); err != nil {
 		return Put{}, err
 	}
 	now, err := readConfigVerb.DoAt(ctx, e, at, name)
 	return Put{Revision: now.revision, Created: before.revision == 0, Warnings: warnings}, err
 }
 
-// validate holds a config to every rule that can be seen here.
+// validate checks a config against every rule that can be checked on this node.
 func (d *publishedSet) validate(ctx context.Context, name string, config []byte) (*bound, []lifecycleconfig.Violation, error) {
 	s, err := d.build(ctx, config, nil)
 	if err != nil {
@@ -242,50 +241,50 @@ func (d *publishedSet) validate(ctx context.Context, name string, config []byte)
 	c := s.config
 	violations, warnings := c.Lint(s.declared())
 	if c.Workflow != name {
-		violations = append(violations, lifecycleconfig.Violation{Rule: "name", Path: "/workflow", Message: fmt.Sprintf("the config is of %q, and is put as %q", c.Workflow, name)})
+		violations = append(violations, lifecycleconfig.Violation{Rule: "name", Path: "/workflow", Message: fmt.Sprintf("workflow must match the name in the path: the config has %q, the path has %q", c.Workflow, name)})
 	}
 	for i := range c.Steps {
 		violations = append(violations, unclaimedWork(s, i)...)
 	}
 	if c.Table != nil {
-		violations = append(violations, lifecycleconfig.Violation{Rule: "table", Path: "/entity_table", Message: "a table of the user's own is named in a program, not through the API"})
+		violations = append(violations, lifecycleconfig.Violation{Rule: "table", Path: "/entity_table", Message: "entity_table is only supported in a program, not through the API"})
 	}
-	if err := s.covered(); err != nil {
+	if err := s.checkJanitors(); err != nil {
 		violations = append(violations, lifecycleconfig.Violation{Rule: "coverage", Path: "/janitor", Message: fault.New(fault.Validation, "%s", err).Message})
 	}
 	if len(violations) > 0 {
-		return nil, warnings, refused(violations)
+		return nil, warnings, invalidConfig(violations)
 	}
 	return s, warnings, nil
 }
 
-// unclaimedWork tells of handlers of a step that are workers', for requesters who do not
-// claim it: a task is its claim.
+// unclaimedWork returns violations for handlers of a step that workers serve, for requesters
+// that do not claim it: a task is the claim of its step.
 func unclaimedWork(s *bound, nth int) (all []lifecycleconfig.Violation) {
 	step := &s.config.Steps[nth]
-	tell := func(what, name, requester string) {
+	report := func(what, name, requester string) {
 		h := s.handlers[name]
 		if _, claimed := step.Claim.For(requester); h == nil || h.queue == "" || claimed {
 			return
 		}
 		all = append(all, lifecycleconfig.Violation{Rule: "worker", Path: fmt.Sprintf("/steps/%d/%s", nth, what),
-			Message: fmt.Sprintf("the %s %q of the step %q is done by workers, and a step that they do is claimed: name a successful_claim_state", what, name, step.Key)})
+			Message: fmt.Sprintf("the %s %q of step %q is served by workers, so the step needs a claim: add successful_claim_state", what, name, step.Key)})
 	}
 	for what, p := range map[string]lifecycleconfig.Per[string]{"action": step.Action, "validation": step.Validation} {
 		if p.All != nil {
-			tell(what, *p.All, "")
+			report(what, *p.All, "")
 		}
 		for requester, name := range p.By {
-			tell(what, name, requester)
+			report(what, name, requester)
 		}
 	}
 	return all
 }
 
-// PutNames returns the lifecycles that were put into the context's workspace, and the
-// handlers that each of them names.
+// PutNames returns the lifecycles published into the context's workspace, with the handlers
+// that each of them names.
 func PutNames(ctx context.Context, d store.Doer) (map[string][]string, error) {
-	all, err := put(ctx, d)
+	all, err := listPublished(ctx, d)
 	names := make(map[string][]string, len(all))
 	for _, x := range all {
 		names[x.name] = HandlersOf([]byte(x.config))
@@ -293,13 +292,13 @@ func PutNames(ctx context.Context, d store.Doer) (map[string][]string, error) {
 	return names, err
 }
 
-// HandlersOf returns the handlers that a config names, or none if it is no config.
+// HandlersOf returns the handlers that a config names, or nil if the config is invalid.
 func HandlersOf(config []byte) (names []string) {
 	c, violations := lifecycleconfig.Parse(config)
 	if len(violations) > 0 {
 		return nil
 	}
-	for _, some := range named(c) {
+	for _, some := range handlerNames(c) {
 		names = append(names, some...)
 	}
 	slices.Sort(names)

@@ -21,72 +21,72 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// A lifecycle can also be put through the API, into one workspace; its handlers are
-// then not functions of a program but URLs, declared in the workspace too. What is
-// written stays the same: a node reads the config and the handlers, makes of them what
-// a program would have brought, and goes by it as long as the registry's revision is
-// the one that it read them at. Whoever changes either raises the revision.
+// A lifecycle can also be published through the API, into one workspace. Its handlers are
+// then URLs or workers, declared in the same workspace, instead of functions of a program. The
+// data that is written is the same: a node reads the config and the handlers, builds the
+// lifecycle that a program would have defined, and uses it until the registry's revision
+// changes. Every change of the config or the handlers raises the revision.
 
-// ErrNoResponse is the error of a handler elsewhere whose answer was not heard: it may
-// have acted.
-var ErrNoResponse = errors.New("the handler's answer was not heard")
+// ErrNoResponse is the error for a remote handler whose response did not arrive. The handler
+// may have acted.
+var ErrNoResponse = errors.New("no response from the handler")
 
-// Caller calls a handler elsewhere.
+// Caller calls a remote handler.
 type Caller func(context.Context, RemoteCall) (RemoteAnswer, error)
 
-// RemoteCall is what a handler elsewhere is told.
+// RemoteCall is the request to a remote handler.
 type RemoteCall struct {
 	To remotehandler.Handler
 	remote.Task
 }
 
-// RemoteAnswer is what it answers. State is a merge patch of the entity's data.
+// RemoteAnswer is the response of a remote handler. State is a merge patch for the entity's data.
 type RemoteAnswer struct {
 	State  json.RawMessage
 	Output json.RawMessage
-	// Reported says that the answer to a probe is there, which is Happened.
+	// Reported reports whether the response answers a probe; Happened is the answer.
 	Reported, Happened bool
 }
 
-// publishedSet is the lifecycles of an engine that were put through the API.
+// publishedSet contains the lifecycles of an engine that were published through the API.
 type publishedSet struct {
 	registry *registry
 	remote   Caller
-	worker   *reactions.Worker // serves after-effects that are URLs
-	// urls are the handlers that are URLs, in whatever workspace. The worker asks for
-	// them under its own lock, so there is none here.
+	worker   *reactions.Worker // serves after-effects whose handlers are URLs
+	// urls are the handlers that are URLs, across all workspaces. The worker reads
+	// them under its own lock, so this field is atomic instead of guarded by mu.
 	urls atomic.Pointer[map[string]bool]
 
 	mu     sync.Mutex
-	bound  map[spaced]*cached
-	known  map[string][]string // names, in whatever workspace, and the claim statuses that they ever had
+	bound  map[publishedKey]*cached
+	known  map[string][]string // names across all workspaces, with all claim statuses that they ever had
 	served map[string]bool     // after-effects
-	since  map[int16]int64     // up to when each shard was read
+	since  map[int16]int64     // the position up to which each shard was read
 }
 
-type spaced struct{ workspace, name string }
+type publishedKey struct{ workspace, name string }
 
-// cached is a lifecycle as it was read at a revision of its registry.
+// cached is a lifecycle as read at a revision of the registry.
 type cached struct {
 	revision int64
 	bound    *bound
 }
 
-// maxBound is how many lifecycles are remembered.
+// maxBound limits how many lifecycles are cached.
 const maxBound = 10_000
 
-// bound returns a lifecycle of the context's workspace.
+// boundTo returns a lifecycle of the context's workspace.
 func (d *publishedSet) boundTo(ctx context.Context, name string) (*bound, error) {
 	e := d.registry.engine
 	at, err := e.Partition(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}
-	g, err := e.Registry(ctx, at, true) // what is remembered may be of yesterday
+	g, err := e.Registry(ctx, at, true) // the cached revision may be outdated
 	if err != nil {
 		return nil, err
 	}
-	key := spaced{at.Workspace, name}
+	key := publishedKey{at.Workspace, name}
 	d.mu.Lock()
 	k := d.bound[key]
 	d.mu.Unlock()
@@ -113,10 +113,12 @@ func (d *publishedSet) boundTo(ctx context.Context, name string) (*bound, error)
 	return s, nil
 }
 
-func unknown(name string) error { return fault.New(fault.NotFound, "there is no lifecycle %q", name) }
+func unknown(name string) error {
+	return fault.New(fault.NotFound, "lifecycle %q does not exist", name)
+}
 
-// put returns the lifecycles that were put into the context's workspace.
-func put(ctx context.Context, d store.Doer) ([]putThrough, error) {
+// listPublished returns the lifecycles published into the context's workspace.
+func listPublished(ctx context.Context, d store.Doer) ([]publishedConfig, error) {
 	at, err := d.Partition(ctx, store.Read)
 	if err != nil {
 		return nil, err
@@ -124,18 +126,17 @@ func put(ctx context.Context, d store.Doer) ([]putThrough, error) {
 	return listPublishedVerb.DoAt(ctx, d, at, listPublishedArgs{limit: maxBound})
 }
 
-// build makes of a config and the handlers of the context's workspace what a program
-// would have brought.
-// more are handlers, by kind, besides those that the config names.
+// build builds, from a config and the handlers of the context's workspace, the lifecycle that
+// a program would have defined. more are handlers by kind that the config does not name.
 func (d *publishedSet) build(ctx context.Context, text []byte, more map[string][]string) (*bound, error) {
 	c, violations := lifecycleconfig.Parse(text)
 	if len(violations) > 0 {
-		return nil, refused(violations)
+		return nil, invalidConfig(violations)
 	}
 	s := &bound{engine: d.registry.engine, registry: d.registry, turn: make(chan struct{}, 1)}
 	s.Lifecycle = &Lifecycle{config: c, text: string(text), handlers: make(map[string]*handler), workspaces: []string{store.WorkspaceOf(ctx)}, bound: s}
 	s.store = &builtinTable{bound: s}
-	for kind, names := range named(c) {
+	for kind, names := range handlerNames(c) {
 		for _, name := range append(names, more[kind]...) {
 			h, err := remotehandler.Get(ctx, d.registry.engine, name)
 			if fault.CodeOf(err) == fault.NotFound {
@@ -147,15 +148,15 @@ func (d *publishedSet) build(ctx context.Context, text []byte, more map[string][
 			}
 			s.handlers[name] = d.handler(kind, c, store.WorkspaceOf(ctx), h)
 			if kind == "afterEffect" {
-				s.afters = append(s.afters, afterElsewhere(c, name))
+				s.afters = append(s.afters, remoteAfterEffect(c, name))
 			}
 		}
 	}
 	return s, nil
 }
 
-// named are the handlers that a config names, by kind.
-func named(c *lifecycleconfig.Config) map[string][]string {
+// handlerNames returns the handlers that a config names, by kind.
+func handlerNames(c *lifecycleconfig.Config) map[string][]string {
 	out := make(map[string][]string)
 	for i := range c.Steps {
 		for kind, p := range map[string]lifecycleconfig.Per[string]{"action": c.Steps[i].Action, "validation": c.Steps[i].Validation, "afterEffect": c.Steps[i].AfterEffect} {
@@ -172,15 +173,15 @@ func named(c *lifecycleconfig.Config) map[string][]string {
 	return out
 }
 
-// undeclared is a handler that a config names and nobody has declared: a step that
+// undeclared returns a handler that a config names but that has no declaration. A step that
 // needs it is refused.
 func undeclared(kind, name string) *handler {
 	return &handler{Handler: lifecycleconfig.Handler{Kind: kind}, name: name, missing: true, body: func(context.Context, *work) error {
-		return fault.NonRetryable(fault.New(fault.Unavailable, "the handler %q is not declared", name))
+		return fault.NonRetryable(fault.New(fault.Unavailable, "handler %q is not declared: declare it in this workspace", name))
 	}}
 }
 
-// handler makes a handler of one that is elsewhere.
+// handler returns the handler that calls a remote one.
 func (d *publishedSet) handler(kind string, c *lifecycleconfig.Config, workspace string, h remotehandler.Handler) *handler {
 	made := &handler{Handler: lifecycleconfig.Handler{Kind: kind, Safety: lifecycleconfig.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name, unknown: effects.Policy(h.OnUnknown)}
 	if h.Kind == "worker" {
@@ -198,7 +199,7 @@ func (d *publishedSet) handler(kind string, c *lifecycleconfig.Config, workspace
 			}
 			w.cleared = !a.Happened
 		}
-		if w.cleared && w.held != nil { // the question may have taken long
+		if w.cleared && w.held != nil { // the probe may have taken long
 			if err := w.held(ctx); err != nil {
 				return err
 			}
@@ -215,30 +216,30 @@ func (d *publishedSet) handler(kind string, c *lifecycleconfig.Config, workspace
 		if err != nil || len(a.State) == 0 || kind != "action" {
 			return err
 		}
-		if w.data, err = strictjson.Merge(w.entity.Data, a.State); err != nil { // it has acted, whatever it answers
-			return fmt.Errorf("%w: what it answered cannot be used: %w", ErrNoResponse, err)
+		if w.data, err = strictjson.Merge(w.entity.Data, a.State); err != nil { // the handler has acted, whatever it returned
+			return fmt.Errorf("%w: the returned state cannot be applied: %w", ErrNoResponse, err)
 		}
 		return nil
 	}
 	return made
 }
 
-// probe asks a handler whether it has acted, on an earlier attempt. Whatever is no
-// answer to that leaves it open.
+// probe asks a handler whether an earlier attempt acted. Any other response leaves this
+// open.
 func (d *publishedSet) probe(ctx context.Context, call RemoteCall) (RemoteAnswer, error) {
 	call.Kind = kindProbe
 	a, err := d.remote(ctx, call)
 	if err == nil && !a.Reported {
-		err = errors.New("it did not say whether it has acted (happened)")
+		err = errors.New(`the response has no "happened" field`)
 	}
 	if err != nil {
-		err = fault.New(fault.Unavailable, "the handler %q was asked whether it has acted: %s", call.To.Name, err).Wrap(ErrNoResponse)
+		err = fault.New(fault.Unavailable, "probe of handler %q failed: %s", call.To.Name, err).Wrap(ErrNoResponse)
 	}
 	return a, err
 }
 
-// Counted makes a failure of a call whose answer was not heard: it is known to have
-// been tried, and counts.
+// Counted turns a missing response into a failure: the call is known to have been attempted,
+// so the attempt counts.
 func Counted(err error) error {
 	if errors.Is(err, ErrNoResponse) {
 		return fault.New(fault.ActionFailed, "%s", err)

@@ -18,41 +18,43 @@ import (
 )
 
 // A config is registered in each workspace that it is for, so that no node moves an
-// entity to a status that the config in force has not.
+// entity to a status that the config in force does not have.
 //
-// A change must strand nobody, also not against a step that is under way elsewhere, on a
-// node that knows the old config. Two kinds of change can: one that takes statuses away, and
-// one that makes claim statuses of others, or the other way round: who stands there free
-// would be put back by the janitor, or stand where no step leads on. An operation goes on by
-// its plan whatever the config says, but must find the statuses that its plan leads to.
+// A change of a config must strand no entity, not even through a step that is in flight on
+// another node with the old config. Two kinds of change can strand entities: a change that
+// removes statuses, and a change that turns claim statuses into others or vice versa. An
+// unclaimed entity in such a status would be reverted by the janitor, or would be where no
+// step leads on. An operation follows its plan whatever the config says, but the statuses
+// that its plan leads to must exist.
 //
-// So such a change is announced first: from then on, commands obey both configs, for they go
-// by the registry's revision and are refused where that has changed. None leaves an entity in
-// a status that goes or becomes a claim's, and no operation is taken whose plan leads there.
-// Then the transactions that were under way are waited for, which may have gone by the old
-// one. Only then are the entities and operations counted: from here on they can only become
-// fewer. If there are any, the change is taken back, and refused. The end of an operation is
-// not held up by an announcement: it is counted before and after, by its plan and its status.
+// Therefore such a change is announced first. From then on commands obey both configs,
+// because they check the registry's revision and are refused if it has changed. No command
+// leaves an entity in a status that is removed or becomes a claim status, and no operation
+// is claimed whose plan leads there. Next, the change waits for the transactions in flight,
+// which may follow the old config. Only then are the entities and operations counted: from
+// here on their number can only fall. If there are any, the change is reverted and refused.
+// An announcement does not delay the end of an operation: the operation is counted before
+// and after its end, by its plan and its status.
 
-// ready registers the lifecycle in the context's workspace when it is first used
-// there. Where another config is in force it stays: a node that comes late does not
-// take back what one that was started after it has brought.
+// ready registers the lifecycle in the context's workspace on its first use there. A
+// config that is already in force stays, so that a node that registers late does not
+// revert the config of a node that was started after it.
 func (s *bound) ready(ctx context.Context) error {
 	space := store.WorkspaceOf(ctx)
 	if _, known := s.known.Load(space); known {
 		return nil
 	}
 	if o, ok := s.store.(*userTable); ok && o.space != "" && o.space != space {
-		return nil // there is nothing of it there
+		return nil // the table has no rows in this workspace
 	}
 	if len(s.workspaces) > 0 && !slices.Contains(s.workspaces, space) {
-		return fault.New(fault.Validation, "the lifecycle %q is not for the workspace %q: name it in In", s.config.Workflow, space)
+		return fault.New(fault.Validation, "lifecycle %q is not available in workspace %q: add the workspace with In", s.config.Workflow, space)
 	}
 	return s.enlist(ctx, false)
 }
 
-// enlist registers the lifecycle in the context's workspace; replace says that its
-// config replaces another.
+// enlist registers the lifecycle in the context's workspace. With replace, its config
+// replaces the one in force.
 func (s *bound) enlist(ctx context.Context, replace bool) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -73,9 +75,9 @@ func (s *bound) enlist(ctx context.Context, replace bool) error {
 	return nil
 }
 
-// enlistAll brings the config into force in every workspace that it is for, and
-// where another is in force. There may be many workspaces, and in most of them
-// nothing changes when a node starts: these wait for their first use.
+// enlistAll brings the config into force in every workspace that it is for and in every
+// workspace with another config. There may be many workspaces, and most of them do not
+// change when a node starts: they are registered on first use.
 func (s *bound) enlistAll(ctx context.Context) error {
 	spaces := s.spaces()
 	shards, err := store.Shards(ctx, s.engine)
@@ -108,11 +110,11 @@ func (s *bound) registerAfterEffects(ctx context.Context) error {
 	return nil
 }
 
-// underway is how long transactions are waited for that may go by the old config.
+// underway limits the wait for transactions that may follow the old config.
 const underway = 30 * time.Second
 
-// register brings the config into force in a workspace, if there is none, or if it
-// is to replace another.
+// register brings the config into force in a workspace that has none. With replace, it
+// also replaces another config.
 func (s *bound) register(ctx context.Context, replace bool) error {
 	at, err := s.engine.Partition(ctx, store.Write)
 	if err != nil {
@@ -125,13 +127,13 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 			return err
 		}
 		if now.revision > 0 && now.origin != s.origin() {
-			return fault.New(fault.Conflict, "there is a lifecycle %q already, which %s", s.config.Workflow, brought[now.origin])
+			return fault.New(fault.Conflict, "lifecycle %q already exists and %s", s.config.Workflow, originText[now.origin])
 		}
 		if now.config == s.text && now.wanted == "" {
 			return nil
 		}
 		if now.revision > 0 && !replace {
-			return s.takeBackStale(ctx, at, now)
+			return s.revertStaleChange(ctx, at, now)
 		}
 		now.origin = s.origin()
 		err = s.change(ctx, at, now, inForce{statuses: mine, config: s.text, origin: s.origin(), claims: text(s.config.ClaimStatuses())})
@@ -139,15 +141,15 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 			return err
 		}
 	}
-	return fault.New(fault.Concurrency, "the config of %q was changed by others each time", s.config.Workflow)
+	return fault.New(fault.Concurrency, "the config of %q was changed concurrently in every attempt: retry", s.config.Workflow)
 }
 
-// change replaces a config. Where it could strand somebody, it is announced first. What
-// another node has announced already is not announced again, which would only make the
-// other begin anew: nodes that bring the same config at once finish it together.
+// change replaces a config. If the change could strand entities, it is announced first. An
+// announcement by another node is reused, because a second one would only make the other
+// node start over: nodes that bring the same config concurrently finish it together.
 func (s *bound) change(ctx context.Context, at store.Partition, now, next inForce) error {
 	was := now.claimsInForce()
-	if now.first() { // there is nothing that it would be another than
+	if now.first() { // no earlier config to differ from
 		was = s.config.ClaimStatuses()
 	}
 	flipped := differing(was, s.config.ClaimStatuses())
@@ -168,33 +170,33 @@ func (s *bound) change(ctx context.Context, at store.Partition, now, next inForc
 			return err
 		}
 	}
-	err := s.settleDown(ctx, at)
+	err := s.waitForTransactions(ctx, at)
 	if err == nil {
 		err = s.strands(ctx, at, now.statuses, next, flipped)
 	}
 	if err == nil {
 		_, err = s.put(ctx, at, revision, next)
 	}
-	if err == nil || fault.CodeOf(err) == fault.Concurrency { // another goes on from here
+	if err == nil || fault.CodeOf(err) == fault.Concurrency { // another node continues from here
 		return err
 	}
-	return errors.Join(err, s.takeBack(ctx, at, revision, now))
+	return errors.Join(err, s.revertChange(ctx, at, revision, now))
 }
 
-// put writes a config, and raises the registry's revision with it.
+// put writes a config and raises the registry's revision in the same transaction.
 func (s *bound) put(ctx context.Context, at store.Partition, expected int64, c inForce) (revision int64, err error) {
-	err = s.raised(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = s.withNewRevision(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if revision, err = putConfigVerb.DoAt(ctx, tx, at, putArgs{s.config.Workflow, expected, c}); err == nil && revision == 0 {
-			err = fault.New(fault.Concurrency, "the config of %q was changed by another", s.config.Workflow)
+			err = fault.New(fault.Concurrency, "the config of %q was changed concurrently: retry", s.config.Workflow)
 		}
 		return err
 	})
 	return revision, err
 }
 
-// takeBack undoes what was announced.
-func (s *bound) takeBack(ctx context.Context, at store.Partition, revision int64, was inForce) error {
+// revertChange reverts an announced change.
+func (s *bound) revertChange(ctx context.Context, at store.Partition, revision int64, was inForce) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
 	if !was.first() {
@@ -202,14 +204,14 @@ func (s *bound) takeBack(ctx context.Context, at store.Partition, revision int64
 		_, err := s.put(ctx, at, revision, was)
 		return err
 	}
-	return s.raised(ctx, func(ctx context.Context, tx *store.Tx) error {
+	return s.withNewRevision(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := dropConfigVerb.DoAt(ctx, tx, at, putArgs{name: s.config.Workflow, expected: revision})
 		return err
 	})
 }
 
-// raised writes something and raises the registry's revision.
-func (s *bound) raised(ctx context.Context, f func(context.Context, *store.Tx) error) error {
+// withNewRevision runs f in a transaction that raises the registry's revision.
+func (s *bound) withNewRevision(ctx context.Context, f func(context.Context, *store.Tx) error) error {
 	return s.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if _, err := store.Raise(ctx, tx); err != nil {
 			return err
@@ -218,24 +220,24 @@ func (s *bound) raised(ctx context.Context, f func(context.Context, *store.Tx) e
 	})
 }
 
-// heal takes back a change whose node died in the middle of it, if there is one.
-func (s *bound) heal(ctx context.Context) {
+// revertAbandoned reverts an announced change whose node crashed before it finished, if there is one.
+func (s *bound) revertAbandoned(ctx context.Context) {
 	at, err := s.engine.Partition(ctx, store.Write)
 	if err != nil {
 		return
 	}
 	now, err := readConfigVerb.DoAt(ctx, s.engine, at, s.config.Workflow)
 	if err == nil {
-		err = s.takeBackStale(ctx, at, now)
+		err = s.revertStaleChange(ctx, at, now)
 	}
 	if err != nil {
-		s.engine.Log().Warn("a change of a lifecycle's config that nobody finished could not be taken back", "lifecycle", s.config.Workflow, "error", err)
+		s.engine.Log().Warn("failed to revert an unfinished change of a lifecycle config", "lifecycle", s.config.Workflow, "error", err)
 	}
 }
 
-// takeBackStale undoes what was announced long ago. One of several who do so at
-// once is enough.
-func (s *bound) takeBackStale(ctx context.Context, at store.Partition, now inForce) error {
+// revertStaleChange reverts a change that was announced long ago. If several nodes do so
+// concurrently, one of them succeeds and the others have nothing to do.
+func (s *bound) revertStaleChange(ctx context.Context, at store.Partition, now inForce) error {
 	if !now.stale {
 		return nil
 	}
@@ -247,14 +249,14 @@ func (s *bound) takeBackStale(ctx context.Context, at store.Partition, now inFor
 	return err
 }
 
-// settleDown waits until the transactions have ended that are under way.
-func (s *bound) settleDown(ctx context.Context, at store.Partition) error {
+// waitForTransactions waits until the transactions in flight have ended.
+func (s *bound) waitForTransactions(ctx context.Context, at store.Partition) error {
 	all, err := underwayVerb.DoAt(ctx, s.engine, at, "")
 	wait, cancel := context.WithTimeout(ctx, underway)
 	defer cancel()
 	for err == nil && len(all) > 0 {
 		if clock.Wait(wait, 20*time.Millisecond) != nil {
-			return fault.New(fault.Unavailable, "transactions have been under way for %s that may go by the old config of %q: try again later", underway, s.config.Workflow).
+			return fault.New(fault.Unavailable, "transactions in flight for %s may still follow the old config of %q: retry later", underway, s.config.Workflow).
 				Repeatable()
 		}
 		all, err = underwayVerb.DoAt(ctx, s.engine, at, text(all))
@@ -262,8 +264,8 @@ func (s *bound) settleDown(ctx context.Context, at store.Partition) error {
 	return err
 }
 
-// strands refuses a config that has no place for some entities; flipped are the statuses that
-// become claim statuses, or cease to be.
+// strands refuses a config that would strand entities. flipped are the statuses that become
+// claim statuses or cease to be claim statuses.
 func (s *bound) strands(ctx context.Context, at store.Partition, was string, next inForce, flipped []string) error {
 	all, err := strandVerb.DoAt(ctx, s.engine, at, strandArgs{s.config.Workflow, next.statuses, next.claims, text(flipped)})
 	if o, ok := s.store.(*userTable); ok && err == nil {
@@ -282,16 +284,16 @@ func (s *bound) strands(ctx context.Context, at store.Partition, was string, nex
 		switch {
 		case x.open:
 			parts = append(parts, fmt.Sprintf("%d with an operation that is in %[2]q or leads there", x.count, x.status))
-			advice["let operations end first, or withdraw or resolve them"] = true
+			advice["wait for these operations to end, or withdraw or resolve them"] = true
 		case slices.Contains(flipped, x.status) && has(next.claims)(x.status):
 			parts = append(parts, fmt.Sprintf("%d in %q, which becomes a claim status", x.count, x.status))
-			advice["move them on first, or take another status for the claim"] = true
+			advice["move these entities first, or use another status for the claim"] = true
 		case slices.Contains(flipped, x.status):
-			parts = append(parts, fmt.Sprintf("%d in %q, which is no claim status any more", x.count, x.status))
-			advice["run a node, which puts them back, and try again"] = true
+			parts = append(parts, fmt.Sprintf("%d in %q, which is no longer a claim status", x.count, x.status))
+			advice["run a node, which reverts these entities, and retry"] = true
 		default:
 			parts = append(parts, fmt.Sprintf("%d in %q", x.count, x.status))
-			advice["move them on first, or keep the status"] = true
+			advice["move these entities first, or keep the status"] = true
 		}
 	}
 	f := fault.New(fault.Validation, "the config of %q would strand %d entities: %s; %s", s.config.Workflow, total,
@@ -300,20 +302,19 @@ func (s *bound) strands(ctx context.Context, at store.Partition, was string, nex
 	return f
 }
 
-// strandLimit is how many rows of the user's are counted at the most.
+// strandLimit limits how many rows of a user table are counted.
 const strandLimit = 100_000
 
-// strands counts the rows of the user's that are in a status which goes, and those that stand free in one
-// that becomes a claim status or ceases to be one. The user may write what they like: nothing keeps them
-// from a status that is gone.
+// strands counts the rows of a user table in a status that is removed, and the unclaimed rows in a status that
+// becomes a claim status or ceases to be one. It is best effort: users may still write a removed status.
 func (o *userTable) strands(ctx context.Context, was, next string, flipped []string) ([]stranded, error) {
 	var old []string
 	if json.Unmarshal([]byte(was), &old) != nil {
-		return nil, nil // there was none before
+		return nil, nil // no earlier config
 	}
-	kept := has(next)
-	gone := slices.DeleteFunc(old, kept)
-	statuses := append(slices.Clone(gone), slices.DeleteFunc(slices.Clone(flipped), func(s string) bool { return !kept(s) })...)
+	remains := has(next)
+	gone := slices.DeleteFunc(old, remains)
+	statuses := append(slices.Clone(gone), slices.DeleteFunc(slices.Clone(flipped), func(s string) bool { return !remains(s) })...)
 	if len(statuses) == 0 {
 		return nil, nil
 	}
@@ -323,7 +324,7 @@ func (o *userTable) strands(ctx context.Context, was, next string, flipped []str
 		if o.space == "" && row.Workspace != store.WorkspaceOf(ctx) {
 			continue
 		}
-		if !slices.Contains(gone, row.Status) { // who has an operation is counted by that
+		if !slices.Contains(gone, row.Status) { // a claimed entity is counted by its operation
 			side, failed := entities.Get(ctx, o.bound.engine, o.bound.config.Workflow, row.ID)
 			if failed == nil && side.Claim.Phase != entities.Free {
 				continue

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// registry is all lifecycles of an engine: one poll resumes the operations of all, and
-// one janitor frees what crashes left of all.
+// registry contains all lifecycles of an engine. One poller resumes the operations of all of
+// them, and one janitor releases their expired leases.
 type registry struct {
 	engine  *engine.Engine
 	log     *refusals.Log
@@ -22,10 +22,10 @@ type registry struct {
 
 	mu     sync.Mutex
 	bound  map[string]*bound
-	behind map[int16][3]string  // how far each shard was looked through for strays
-	swept  map[string]time.Time // when a lifecycle's own time to sweep last came
+	behind map[int16][3]string  // the position of the scan for strays in each shard
+	swept  map[string]time.Time // the last sweep of a lifecycle, by its own interval
 
-	published *publishedSet // set before the engine runs, if at all
+	published *publishedSet // nil, or set before the engine runs
 	once      sync.Once
 }
 
@@ -43,7 +43,7 @@ func (b *registry) boundTo(name string) *bound {
 	return b.bound[name]
 }
 
-// names returns the lifecycles, by rising name.
+// names returns the names of the lifecycles in ascending order.
 func (b *registry) names() (all []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,9 +54,9 @@ func (b *registry) names() (all []string) {
 	return all
 }
 
-// putThrough returns the lifecycles that were put, as far as this node knows, without those
-// that the program has itself, with their claim statuses in whatever workspace.
-func (b *registry) putThrough() map[string][]string {
+// publishedClaims returns the published lifecycles that this node knows, except those that the
+// program defines itself, with their claim statuses across all workspaces.
+func (b *registry) publishedClaims() map[string][]string {
 	all := make(map[string][]string)
 	if b.published == nil {
 		return all
@@ -83,7 +83,7 @@ func (b *registry) find(ctx context.Context, name string) (*bound, error) {
 	return s, nil
 }
 
-// owner returns a lifecycle of the program, in whatever workspace, or one that was put into the context's.
+// owner returns a lifecycle of the program in any workspace, or a lifecycle published into the context's workspace.
 func (b *registry) owner(ctx context.Context, name string) (*bound, error) {
 	if s := b.boundTo(name); s != nil {
 		return s, nil
@@ -92,7 +92,7 @@ func (b *registry) owner(ctx context.Context, name string) (*bound, error) {
 }
 
 // Named returns a lifecycle of an engine by its name, for entities whose data is
-// whatever JSON it is. There is none, or none for the context's workspace:
+// arbitrary JSON. If the context's workspace has no such lifecycle, the error is
 // [holdfast.ErrNotFound].
 func Named(ctx context.Context, e *engine.Engine, name string) (*Lifecycle, error) {
 	s, err := registryOf(e).find(ctx, name)
@@ -102,8 +102,8 @@ func Named(ctx context.Context, e *engine.Engine, name string) (*Lifecycle, erro
 	return s.Lifecycle, nil
 }
 
-// Names returns the names of the lifecycles of an engine that are for the context's
-// workspace, rising.
+// Names returns the names of the engine's lifecycles in the context's workspace, in
+// ascending order.
 func Names(ctx context.Context, e *engine.Engine) (all []string, err error) {
 	b := registryOf(e)
 	for _, name := range b.names() {
@@ -112,7 +112,7 @@ func Names(ctx context.Context, e *engine.Engine) (all []string, err error) {
 		}
 	}
 	if b.published != nil {
-		found, err := put(ctx, e)
+		found, err := listPublished(ctx, e)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func Names(ctx context.Context, e *engine.Engine) (all []string, err error) {
 	return slices.Compact(all), nil
 }
 
-// at returns the lifecycle on an engine that it was started on.
+// at returns the lifecycle as bound to the engine that it was started on.
 func (c *Lifecycle) at(e *engine.Engine) (*bound, error) {
 	if c.bound != nil && c.bound.engine == e {
 		return c.bound, nil
@@ -132,7 +132,7 @@ func (c *Lifecycle) at(e *engine.Engine) (*bound, error) {
 	if s := registryOf(e).boundTo(c.config.Workflow); s != nil && s.Lifecycle == c {
 		return s, nil
 	}
-	return nil, fault.New(fault.Validation, "the lifecycle %q is not part of this engine: hand it to holdfast.Open", c.config.Workflow)
+	return nil, fault.New(fault.Validation, "lifecycle %q is not part of this engine: pass it to holdfast.Open", c.config.Workflow)
 }
 
 // Get returns an entity.
@@ -141,11 +141,11 @@ func (l *Lifecycle) Get(ctx context.Context, e *engine.Engine, id string) (Entit
 	if err != nil {
 		return Entity{}, err
 	}
-	return shown(s.store.get(ctx, id))
+	return publicEntity(s.store.get(ctx, id))
 }
 
-// OutcomeOf returns what became of an operation on an entity, also long after its end,
-// as long as its history is kept: [holdfast.ErrNotFound] if nothing is known of it.
+// OutcomeOf returns the outcome of an operation on an entity, as long as the entity's
+// history is retained. For an unknown operation the error is [holdfast.ErrNotFound].
 func (l *Lifecycle) OutcomeOf(ctx context.Context, e *engine.Engine, id, operation string) (OperationOutcome, error) {
 	s, err := l.at(e)
 	if err != nil {
@@ -154,12 +154,12 @@ func (l *Lifecycle) OutcomeOf(ctx context.Context, e *engine.Engine, id, operati
 	return s.outcomeOf(ctx, id, operation)
 }
 
-// Refused is how many tries this engine has refused, because another was in
+// Refused returns how many requests this engine has refused because another was in
 // progress or had come first.
 func Refused(e *engine.Engine) int64 { return registryOf(e).refusal.Load() }
 
-// Attempts returns who was refused on an entity, the last first. It is a log by the
-// way: what could not be noted is missing.
+// Attempts returns the refused requests on an entity, the latest first. This is a
+// best-effort log: entries that could not be written are missing.
 func (l *Lifecycle) Attempts(ctx context.Context, e *engine.Engine, id string) ([]refusals.Attempt, error) {
 	registryOf(e).log.Flush()
 	return refusals.List(ctx, e, l.Name(), id, 0)

@@ -16,16 +16,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Start checks the lifecycle and makes it known to an engine that is being opened.
+// Start checks the lifecycle and registers it with an engine that is being opened.
 func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
 	violations, warnings := c.config.Lint(c.declared())
 	if len(violations) > 0 {
-		return refused(violations)
+		return invalidConfig(violations)
 	}
 	for _, w := range warnings {
-		e.Log().Warn("a lifecycle's config could be better", "lifecycle", c.config.Workflow, "rule", w.Rule, "path", w.Path, "line", w.Line, "message", w.Message)
+		e.Log().Warn("lifecycle config warning", "lifecycle", c.config.Workflow, "rule", w.Rule, "path", w.Path, "line", w.Line, "message", w.Message)
 	}
-	if err := errors.Join(c.covered(), c.checkDeliveries()); err != nil {
+	if err := errors.Join(c.checkJanitors(), c.checkDeliveries()); err != nil {
 		return err
 	}
 	s := &bound{Lifecycle: c, engine: e, registry: registryOf(e), turn: make(chan struct{}, 1)}
@@ -36,26 +36,26 @@ func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
 	if err := errors.Join(s.addAfterEffects(), s.registry.add(s)); err != nil {
 		return err
 	}
-	if err := notOf(ctx, e, "door", c.config.Workflow); err != nil {
+	if err := checkOrigin(ctx, e, "door", c.config.Workflow); err != nil {
 		return err
 	}
 	return s.enlistAll(ctx)
 }
 
-// add makes a lifecycle known. The first starts what serves all.
+// add registers a lifecycle. The first call starts the background loops that all lifecycles share.
 func (b *registry) add(s *bound) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	name := s.config.Workflow
 	if b.bound[name] != nil {
-		return fault.New(fault.Conflict, "two lifecycles are named %q", name)
+		return fault.New(fault.Conflict, "two lifecycles are named %q: rename one of them", name)
 	}
 	b.bound[name] = s
 	b.start()
 	return nil
 }
 
-// start starts what serves all lifecycles.
+// start starts the background loops that all lifecycles share.
 func (b *registry) start() {
 	b.once.Do(func() {
 		transition.Register(b.engine, transitioner{b})
@@ -67,20 +67,20 @@ func (b *registry) start() {
 	})
 }
 
-// ServePut has an engine serve lifecycles that are put through the API. It is called before the engine runs.
+// ServePut makes an engine serve lifecycles that are published through the API. It must be called before the engine runs.
 func ServePut(e *engine.Engine, r Caller) error {
 	b := registryOf(e)
 	if b.published != nil {
-		return fault.New(fault.Conflict, "an engine has one door")
+		return fault.New(fault.Conflict, "this engine already serves published lifecycles: call this once")
 	}
-	b.published = &publishedSet{registry: b, remote: r, worker: reactions.CallingWorker(e), bound: make(map[spaced]*cached), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
+	b.published = &publishedSet{registry: b, remote: r, worker: reactions.CallingWorker(e), bound: make(map[publishedKey]*cached), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
 	e.Background(b.published.learn)
 	remotehandler.Watch(e)
 	return nil
 }
 
-// transitioner fires the steps of this engine's lifecycles for runs.
+// transitioner fires steps of this engine's lifecycles for runs.
 type transitioner struct{ registry *registry }
 
 // Fire fires a step.
@@ -98,34 +98,34 @@ func (f transitioner) Fire(ctx context.Context, x transition.Request, begun func
 	if err != nil {
 		return nil, err
 	}
-	return toRun(e.Status, e.Version, output), nil
+	return runResult(e.Status, e.Version, output), nil
 }
 
-// toRun is what a run is told of a step that was done.
-func toRun(status string, version int64, output json.RawMessage) []byte {
+// runResult encodes the result of a step for the run that fired it.
+func runResult(status string, version int64, output json.RawMessage) []byte {
 	out := map[string]any{"status": status, "version": version}
 	if len(output) > 0 {
 		out["output"] = output
 	}
-	text, _ := json.Marshal(out) // of what is JSON already, it does not fail
+	text, _ := json.Marshal(out) // cannot fail: every value is valid JSON
 	return text
 }
 
-// OperationOutcome says what became of an operation.
+// Outcome returns the outcome of an operation.
 func (f transitioner) Outcome(ctx context.Context, x transition.Request, operation string) (outcome string, output []byte, message string, err error) {
 	s, err := f.registry.find(ctx, x.Lifecycle)
 	if err != nil {
 		return "", nil, "", err
 	}
-	fate, err := s.outcomeOf(ctx, x.Entity, operation)
+	known, err := s.outcomeOf(ctx, x.Entity, operation)
 	if err != nil {
 		return "", nil, "", err
 	}
 	e, err := s.store.get(ctx, x.Entity)
-	return fate.Outcome, toRun(e.Status, e.Version, fate.Output), fate.Message, err
+	return known.Outcome, runResult(e.Status, e.Version, known.Output), known.Message, err
 }
 
-// Steps returns which steps a lifecycle has.
+// Steps returns the keys of a lifecycle's steps.
 func (f transitioner) Steps(ctx context.Context, name string) (map[string]bool, bool) {
 	s, err := f.registry.find(ctx, name)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 )
 
-// offered returns the steps of a key that a requester may fire.
+// offered returns the steps with a key that a requester may fire.
 func (c *Lifecycle) offered(key, requester string) ([]*lifecycleconfig.Step, error) {
 	var steps []*lifecycleconfig.Step
 	known := false
@@ -27,14 +27,14 @@ func (c *Lifecycle) offered(key, requester string) ([]*lifecycleconfig.Step, err
 	}
 	switch {
 	case !known:
-		return nil, fault.New(fault.NotFound, "the lifecycle %q has no step %q", c.config.Workflow, key)
+		return nil, fault.New(fault.NotFound, "lifecycle %q has no step %q", c.config.Workflow, key)
 	case len(steps) == 0:
-		return nil, fault.New(fault.Forbidden, "the step %q of %q is not for the requester %q", key, c.config.Workflow, requester)
+		return nil, fault.New(fault.Forbidden, "step %q of %q is not available to requester %q", key, c.config.Workflow, requester)
 	}
 	return steps, nil
 }
 
-// stepAt returns the step of some that starts at a status.
+// stepAt returns the first of the steps that starts at a status, or nil.
 func stepAt(steps []*lifecycleconfig.Step, status string) *lifecycleconfig.Step {
 	for _, s := range steps {
 		if slices.Contains(s.Status, status) {
@@ -50,15 +50,15 @@ func (c *Lifecycle) handler(p lifecycleconfig.Per[string], requester string) *ha
 	return c.handlers[name]
 }
 
-// acts says whether a step runs code for a requester.
+// acts reports whether a step runs code for a requester.
 func (c *Lifecycle) acts(s *lifecycleconfig.Step, requester string) bool {
 	return c.handler(s.Action, requester) != nil || c.handler(s.Validation, requester) != nil
 }
 
 // claimAt returns the claim that a step takes for a requester at a status. The code of a
-// serialized requester runs under a lease: a claim that leaves the status as it is, and
-// excludes all others as any claim does. A config without claims has nobody to exclude,
-// and perhaps no janitor: then no lease is taken.
+// serialized requester runs under a lease: a claim that keeps the status and excludes all
+// others, as any claim does. A config without claims has no one to exclude and perhaps no
+// janitor, so no lease is taken.
 func (c *Lifecycle) claimAt(s *lifecycleconfig.Step, status, requester string) (entities.Choice, bool) {
 	if claim, ok := s.Claim.For(requester); ok {
 		return entities.Choice{Into: claim.Into, Revert: claim.Revert}, true
@@ -67,8 +67,8 @@ func (c *Lifecycle) claimAt(s *lifecycleconfig.Step, status, requester string) (
 	return entities.Choice{Into: status, Revert: status}, leased
 }
 
-// heldAt says whether an operation of a step is held at a status: that of its claim or,
-// under a lease, where the step starts.
+// heldAt reports whether operations of a step are held at a status: the claim status or,
+// for a claim that keeps the status, a status where the step starts.
 func heldAt(s *lifecycleconfig.Step, status, requester string) bool {
 	if c, claimed := s.Claim.For(requester); claimed {
 		return c.Into == status
@@ -76,8 +76,8 @@ func heldAt(s *lifecycleconfig.Step, status, requester string) bool {
 	return slices.Contains(s.Status, status)
 }
 
-// claimOf is the status that an operation of a step is held in: that of its claim or, under a
-// lease, where the step starts.
+// claimOf returns the status in which an operation of a step is held: the claim status or, for
+// a claim that keeps the status, the status where the step starts.
 func claimOf(step *lifecycleconfig.Step, c entities.Claim) string {
 	if claim, claimed := step.Claim.For(c.Requester); claimed {
 		return claim.Into
@@ -85,8 +85,8 @@ func claimOf(step *lifecycleconfig.Step, c entities.Claim) string {
 	return c.Revert
 }
 
-// choices are the claims of steps by the status that they leave; ok is false where
-// the requester does not take one.
+// choices returns the claims of steps by the status that they leave. ok is false if the
+// requester takes no claim at one of them.
 func (c *Lifecycle) choices(steps []*lifecycleconfig.Step, requester string) (all map[string]entities.Choice, ok bool) {
 	all = make(map[string]entities.Choice)
 	for _, s := range steps {
@@ -99,7 +99,7 @@ func (c *Lifecycle) choices(steps []*lifecycleconfig.Step, requester string) (al
 	return all, true
 }
 
-// afterOf names the after-effect of a step, if it has one.
+// afterOf returns the name of a step's after-effect, or "".
 func afterOf(step *lifecycleconfig.Step, requester string) string {
 	name, _ := step.AfterEffect.For(requester)
 	return name
@@ -112,24 +112,23 @@ func timeoutOf(s *lifecycleconfig.Step) time.Duration {
 	return lease.Timeout
 }
 
-// safety is what the body of a step promises.
+// safety returns the declared safety of a step's body.
 func (c *Lifecycle) safety(step *lifecycleconfig.Step, as string) lifecycleconfig.Safety {
 	if h := c.handler(step.Action, as); h != nil {
 		return h.Safety
 	}
-	if name, _ := step.Action.For(as); name != "" { // it is gone
+	if name, _ := step.Action.For(as); name != "" { // the handler no longer exists
 		return lifecycleconfig.Undeclared
 	}
-	return lifecycleconfig.Transactional // it has no body
+	return lifecycleconfig.Transactional // the step has no body
 }
 
-// opaque says whether the body of a step as a whole is an effect.
+// opaque reports whether the body of a step as a whole is one effect.
 func (c *Lifecycle) opaque(step *lifecycleconfig.Step, as string) bool {
 	return c.safety(step, as) == lifecycleconfig.Opaque
 }
 
-// unknown is what is done about the body of a step, where it is an effect by itself and
-// nothing is known of it.
+// unknown returns the policy for an opaque body with an unknown outcome.
 func (c *Lifecycle) unknown(step *lifecycleconfig.Step, as string) effects.Policy {
 	if h := c.handler(step.Action, as); h != nil && h.unknown != "" {
 		return h.unknown
@@ -137,16 +136,16 @@ func (c *Lifecycle) unknown(step *lifecycleconfig.Step, as string) effects.Polic
 	return effects.Hold
 }
 
-// The stages of an operation that workers take up.
+// The stages of an operation that workers execute.
 const (
 	stageValidation = "validation"
 	stageAction     = "action"
-	// kindProbe is the kind of a task at the stage of the action, of which nothing is
-	// known: whether it has happened is to be found out first.
+	// kindProbe is the kind of a task in the action stage whose outcome is unknown: the
+	// worker must first find out whether it happened.
 	kindProbe = "probe"
 )
 
-// worker is the handler that a step names for a requester, if workers have it.
+// worker returns the handler that a step names for a requester if workers serve it.
 func (c *Lifecycle) worker(p lifecycleconfig.Per[string], requester string) *handler {
 	if h := c.handler(p, requester); h != nil && h.queue != "" {
 		return h
@@ -154,7 +153,7 @@ func (c *Lifecycle) worker(p lifecycleconfig.Per[string], requester string) *han
 	return nil
 }
 
-// handsOn says whether a worker runs the validation or the body of a step.
-func (c *Lifecycle) handsOn(step *lifecycleconfig.Step, as string) bool {
+// usesWorkers reports whether a worker runs the validation or the body of a step.
+func (c *Lifecycle) usesWorkers(step *lifecycleconfig.Step, as string) bool {
 	return c.worker(step.Action, as) != nil || c.worker(step.Validation, as) != nil
 }

@@ -8,34 +8,35 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// entityStore is where the entities are: in Holdfast's own table, or in one of the
-// user's.
+// entityStore stores the entities of a lifecycle, in Holdfast's own table or in a user
+// table.
 type entityStore interface {
 	get(ctx context.Context, id string) (entities.Entity, error)
-	// take takes a claim, with what is written in its transaction.
+	// take takes a claim and runs also in the same transaction.
 	take(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (entities.Entity, error)
-	// end ends a claim whose status is named, with what is written in its
+	// end ends a claim with the given claim status and runs the commits in the same
 	// transaction.
 	end(ctx context.Context, at store.Partition, a entities.EndArgs, claim string, commits []commit) (entities.Entity, error)
-	// move moves an entity that nobody has claimed.
+	// move moves an unclaimed entity.
 	move(ctx context.Context, a entities.TransitionArgs, commits []commit) (entities.Entity, error)
-	// recover frees a claim whose hold has run out.
+	// recover releases a claim whose lease expired.
 	recover(ctx context.Context, r recovery) (entities.Entity, bool, error)
-	// unpark ends an uncertainty, in a transaction.
+	// unpark ends the uncertainty of an operation, in a transaction.
 	unpark(ctx context.Context, tx *store.Tx, at store.Partition, a entities.UnparkArgs, claim string) (entities.Entity, error)
-	// withdraw ends an operation that is due, and says whether it did.
+	// withdraw ends a due operation and reports whether it did.
 	withdraw(ctx context.Context, at store.Partition, a entities.WithdrawArgs) (entities.Entity, bool, error)
-	// adopt holds what is in a claim status by mistake, and says how many.
+	// adopt takes a lease on entities that are in a claim status without a claim, and
+	// returns their number.
 	adopt(ctx context.Context) (int, error)
 }
 
-// recovery is a claim whose hold has run out, and how it is freed.
+// recovery is a claim whose lease expired, and how to release it.
 type recovery struct {
 	entities.Lapsed
-	claim  string // the status that it is held in
-	resume bool   // it may be resumed
+	claim  string // the claim status
+	resume bool   // the operation may be resumed
 	note   []byte
-	also   commit // what a module writes where the entity goes back; nil is nothing
+	also   commit // a write of the module's janitor if the entity is reverted; may be nil
 }
 
 func (r recovery) do(ctx context.Context, d store.Doer) (entities.Entity, bool, error) {
@@ -81,20 +82,20 @@ func (p *builtinTable) end(ctx context.Context, at store.Partition, a entities.E
 	return e, err
 }
 
-// all runs what a body writes.
+// all runs the commits of a body.
 func all(ctx context.Context, tx *store.Tx, commits []commit) error {
 	for _, f := range commits {
 		if err := f(ctx, tx); err != nil {
-			return &ofCommit{err}
+			return &commitError{err}
 		}
 	}
 	return nil
 }
 
-// ofCommit is an error of what a body writes, whatever its code says.
-type ofCommit struct{ error }
+// commitError is an error of a body's commit, regardless of its code.
+type commitError struct{ error }
 
-func (c *ofCommit) Unwrap() error { return c.error }
+func (c *commitError) Unwrap() error { return c.error }
 
 func (p *builtinTable) move(ctx context.Context, a entities.TransitionArgs, commits []commit) (e entities.Entity, err error) {
 	if len(commits) == 0 {
@@ -133,5 +134,5 @@ func (p *builtinTable) withdraw(ctx context.Context, at store.Partition, a entit
 	return entities.Withdraw(ctx, p.bound.engine, at, a)
 }
 
-// adopt is done for all lifecycles at once; see [board.strays].
+// adopt does nothing: [registry.strays] covers the built-in table for all lifecycles.
 func (p *builtinTable) adopt(context.Context) (int, error) { return 0, nil }

@@ -19,24 +19,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// A handler may be elsewhere and ask for what there is to do. Its task is the claim
-// itself: one hold, one epoch, one renewal. Whoever fires the step takes the claim,
-// and hands it on, in the claim status, to the queue of the handler; a worker takes it
-// from there, which adds one to the epoch, and ends it as a body in a program would
-// have: the same statement decides, by the same row. A step whose validation is a
-// worker's too has two stages, and is handed on twice.
+// A remote handler may poll for its work. Its task is the claim itself: one lease, one epoch, one
+// renewal. The caller that fires the step takes the claim and hands it over, in the claim status,
+// to the queue of the handler. A worker takes it from there, which increments the epoch, and ends
+// it as a body in a program would: the same statement decides, on the same row. A step whose
+// validation is also served by workers has two stages and is handed over twice.
 //
-// Between the two there is no moment in which nobody has it and nobody takes it up: it
-// is held, and the janitor puts it back; or it is due, and waits for a worker, until the
-// janitor withdraws it when the step's timeout is over; or a worker holds it.
+// At every moment the claim has an owner or a way to proceed: it is leased, and the janitor
+// reverts it if the lease expires; or it is due and waits for a worker, until the janitor
+// withdraws it at the step's timeout; or a worker has leased it.
 
-// Remote gives out steps of lifecycles whose handlers are workers.
+// Remote hands out steps of lifecycles to workers.
 type Remote struct{ Engine *engine.Engine }
 
-// Owns says whether a task is a step of a lifecycle.
+// Owns reports whether a task is a step of a lifecycle.
 func (r Remote) Owns(id string) bool { return strings.HasPrefix(id, taskPrefix) }
 
-// Offer has the steps that the claim's handlers do.
+// Offer returns the offer of steps for the claim's handlers.
 func (r Remote) Offer(_ context.Context, c remote.Claim) (remote.Offer, error) {
 	var queues, topics []string
 	for _, name := range c.Handlers {
@@ -48,7 +47,7 @@ func (r Remote) Offer(_ context.Context, c remote.Claim) (remote.Offer, error) {
 	}}, nil
 }
 
-// ref is what a task's id says.
+// ref is the decoded id of a task.
 type ref struct {
 	lifecycle, entity, operation, stage string
 	probe                               bool
@@ -76,14 +75,14 @@ func refOf(id string) (ref, error) {
 	return r, nil
 }
 
-func noTask(id string) error { return fault.New(fault.NotFound, "there is no task %q", id) }
+func noTask(id string) error { return fault.New(fault.NotFound, "task %q does not exist", id) }
 
-// ticket is the claim that a task is, under an epoch.
+// ticket returns the claim of a task under an epoch.
 func (r ref) ticket(epoch int64) entities.Ticket {
 	return entities.Ticket{Lifecycle: r.lifecycle, ID: r.entity, Operation: r.operation, Epoch: epoch}
 }
 
-// take takes what there is to do for handlers of the context's workspace, on the engine or in a transaction of it.
+// take takes due operations for handlers of the context's workspace, on the engine or in a transaction of it.
 func (r Remote) take(ctx context.Context, d store.Doer, c remote.Claim, limit int) ([]remote.Task, error) {
 	if err := strictjson.Text("worker", c.Worker, events.MaxName); err != nil {
 		return nil, err
@@ -99,15 +98,15 @@ func (r Remote) take(ctx context.Context, d store.Doer, c remote.Claim, limit in
 	for _, name := range c.Handlers {
 		a.Leases[entities.Workers(at.Workspace, name)] = c.Lease
 	}
-	for queue := range a.Leases { // in any order: none is always the first
+	for queue := range a.Leases { // map order, so that no queue is always first
 		a.Turns = append(a.Turns, lease.Turn{Name: queue, Workspace: at.Workspace})
 	}
 	taken, err := entities.TakeDue(ctx, d, at.Shard, a)
 	all := make([]remote.Task, 0, len(taken))
 	for _, x := range taken {
 		t, failed := r.giveOut(ctx, d, at, x, c.Lease)
-		if failed != nil { // it runs out, and is taken again
-			r.Engine.Log().Warn("a task could not be given out", "lifecycle", x.Lifecycle, "entity", x.ID, "operation", x.Claim.Operation, "error", failed)
+		if failed != nil { // its lease expires, and it is taken again
+			r.Engine.Log().Warn("failed to hand out a task", "lifecycle", x.Lifecycle, "entity", x.ID, "operation", x.Claim.Operation, "error", failed)
 			continue
 		}
 		all = append(all, t)
@@ -115,8 +114,8 @@ func (r Remote) take(ctx context.Context, d store.Doer, c remote.Claim, limit in
 	return all, err
 }
 
-// giveOut makes a task of an operation that was taken. An opaque body is an effect begun
-// from here on: the worker is about to be told.
+// giveOut creates the task for an operation that was taken. An opaque body counts as a begun effect
+// from here on, because the worker is about to receive the task.
 func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Partition, x entities.Resumed, lease time.Duration) (remote.Task, error) {
 	s, err := registryOf(r.Engine).find(ctx, x.Lifecycle)
 	if err != nil {
@@ -128,7 +127,7 @@ func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Partition, x
 	}
 	h := t.worker(x.Claim.Stage)
 	if h == nil {
-		return remote.Task{}, fault.New(fault.Conflict, "the step %q has no worker any more", x.Claim.Step)
+		return remote.Task{}, fault.New(fault.Conflict, "step %q is no longer served by workers", x.Claim.Step)
 	}
 	name := ref{lifecycle: x.Lifecycle, entity: x.ID, operation: x.Claim.Operation, stage: x.Claim.Stage}
 	kind := x.Claim.Stage
@@ -137,12 +136,12 @@ func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Partition, x
 		if err != nil {
 			return remote.Task{}, err
 		}
-		if name.probe = body.State == effects.Begun && h.unknown == effects.Probe; name.probe { // by an earlier attempt
+		if name.probe = body.State == effects.Begun && h.unknown == effects.Probe; name.probe { // begun by an earlier attempt
 			kind = kindProbe
 		}
 	}
-	if longest := t.longest(x.Claim.Stage); lease > longest { // nobody is held longer than he may take
-		until, err := entities.Limit(ctx, d, at, x.Ticket(), longest)
+	if limit := t.stageTimeout(x.Claim.Stage); lease > limit { // a lease does not exceed the timeout
+		until, err := entities.Limit(ctx, d, at, x.Ticket(), limit)
 		if err != nil {
 			return remote.Task{}, err
 		}
@@ -153,14 +152,14 @@ func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Partition, x
 		Requester: x.Claim.Requester, Input: x.Claim.Input, Entity: &x.Entity}, nil
 }
 
-// task is an attempt in the hands of a worker.
+// task is an attempt that a worker executes.
 type task struct {
 	*attempt
 	ref ref
-	now entities.Entity // as it stands
+	now entities.Entity // the current state
 }
 
-// task returns the task that a worker holds.
+// task returns the task that a worker has leased.
 func (r Remote) task(ctx context.Context, h remote.Lease) (*task, error) {
 	name, err := refOf(h.ID)
 	if err != nil {
@@ -189,8 +188,8 @@ func (r Remote) task(ctx context.Context, h remote.Lease) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What was not given out as a task is none, whoever knows its operation; and a
-	// stage that is over can only be told again.
+	// An operation that was not handed out as a task is not a task, even if the caller knows its id. A
+	// stage that has ended can only be completed again.
 	worker := a.worker(name.stage)
 	if now.Claim.Manual || queue == "" || worker == nil || stage == name.stage && queue != worker.queue {
 		return nil, noTask(h.ID)
@@ -205,10 +204,10 @@ func (r Remote) task(ctx context.Context, h remote.Lease) (*task, error) {
 	return nil, lostTask(h)
 }
 
-// errPassed says that a validation was completed before.
-var errPassed = errors.New("the stage is over")
+// errPassed means that a validation was completed before.
+var errPassed = errors.New("the stage has ended")
 
-// orNoTask is the error of a task whose lifecycle or entity could not be read, or is not there.
+// orNoTask maps a missing lifecycle or entity to a missing task.
 func orNoTask(err error, h remote.Lease) error {
 	if fault.CodeOf(err) == fault.NotFound {
 		return noTask(h.ID)
@@ -218,11 +217,11 @@ func orNoTask(err error, h remote.Lease) error {
 
 func lostTask(h remote.Lease) *fault.Error { return lease.Lost("the task "+h.ID, h.Epoch) }
 
-// Complete ends a step that is done. State is a merge patch of the entity's data, output is
-// stepFacts to who fired the step.
+// Complete ends a step that is done. State is a merge patch for the entity's data; output is
+// returned to the caller that fired the step.
 func (r Remote) Complete(ctx context.Context, h remote.Lease, done remote.Result) (remote.Ended, error) {
 	e, err := r.complete(ctx, h, done)
-	lost := fault.CodeOf(err) == fault.LeaseLost // a person may have ended it the same way since then
+	lost := fault.CodeOf(err) == fault.LeaseLost // an operator may have ended it the same way since then
 	x, err := r.endedBefore(ctx, h, e, err, func(r ref, was AttemptEnd) bool {
 		return was.How == EndedSuccess && r.stage == stageAction || was.How == EndedQueued && (r.stage == stageValidation || r.probe)
 	})
@@ -232,7 +231,7 @@ func (r Remote) Complete(ctx context.Context, h remote.Lease, done remote.Result
 	return x, err
 }
 
-// late says of a refusal that the one who is refused may have lost its lease.
+// late reports whether an error means that the caller may have lost its lease.
 func late(err error) bool {
 	switch fault.CodeOf(err) {
 	case fault.LeaseLost, fault.NotFound, fault.Conflict:
@@ -241,8 +240,8 @@ func late(err error) bool {
 	return false
 }
 
-// endedBefore answers who ends a task again that ended under its epoch, the same way, and of
-// which the entity has gone on since then.
+// endedBefore returns the recorded end of a task to a caller that ends it again the same way, under
+// the same epoch, even if the entity has changed since then.
 func (r Remote) endedBefore(ctx context.Context, h remote.Lease, e entities.Entity, err error, same func(ref, AttemptEnd) bool) (remote.Ended, error) {
 	now := remote.Ended{Status: e.Status, Version: e.Version}
 	name, bad := refOf(h.ID)
@@ -284,7 +283,7 @@ func (r Remote) complete(ctx context.Context, h remote.Lease, done remote.Result
 	}
 	if t.now.Claim.Phase == entities.Uncertain && t.now.Claim.Epoch == h.Epoch {
 		was, err := Ended(ctx, r.Engine, t.entity.Ticket())
-		if err == nil && was.How == EndedOpen && was.Message == "" { // it was said before
+		if err == nil && was.How == EndedOpen && was.Message == "" { // this end was recorded before
 			err = t.outcome(effects.ErrOpen, "uncertain", t.now)
 		} else if err == nil {
 			err = lostTask(h)
@@ -304,8 +303,8 @@ func (r Remote) complete(ctx context.Context, h remote.Lease, done remote.Result
 	return e, err
 }
 
-// notHappened goes on behind a probe which says that the body has not acted: it is due,
-// and the next who takes it up begins anew.
+// notHappened continues after a probe reported that the body has not acted: the operation is due,
+// and the next worker starts it anew.
 func (t *task) notHappened(ctx context.Context) (e entities.Entity, err error) {
 	if t.now.Claim.Phase == entities.Due && t.now.Claim.Epoch == t.entity.Claim.Epoch {
 		journal, err := effects.List(ctx, t.engine, t.at, t.entity.Claim.Operation)
@@ -313,13 +312,13 @@ func (t *task) notHappened(ctx context.Context) (e entities.Entity, err error) {
 			return t.now, err
 		}
 		if slices.ContainsFunc(journal, func(x effects.Entry) bool { return x.Name == effects.Body && x.State == effects.NotDone }) {
-			return t.now, nil // it was said before
+			return t.now, nil // this result was recorded before
 		}
 	}
 	err = t.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		state, err := effects.End(ctx, tx, t.at, t.entity.Ticket(), effects.Body, 0, effects.NotDone, nil, true)
 		if err == nil && state != effects.NotDone {
-			err = fault.New(fault.Conflict, "of the body of the operation %s it is known already that it is %s", t.entity.Claim.Operation, state)
+			err = fault.New(fault.Conflict, "the body of operation %s is already recorded as %s", t.entity.Claim.Operation, state)
 		}
 		if err != nil {
 			return err
@@ -330,7 +329,7 @@ func (t *task) notHappened(ctx context.Context) (e entities.Entity, err error) {
 	return e, err
 }
 
-// passed goes on behind a validation that a worker has passed.
+// passed continues after a worker has passed a validation.
 func (t *task) passed(ctx context.Context) (entities.Entity, error) {
 	h := t.handler(t.step.Action, t.entity.Claim.Requester)
 	if h == nil {
@@ -339,8 +338,8 @@ func (t *task) passed(ctx context.Context) (entities.Entity, error) {
 	return t.queue(ctx, t.engine, stageAction, h.queue)
 }
 
-// Fail ends a step that is not done: Invalid refuses it; another attempt may help, unless it is
-// Final, if something was begun. Where nothing was begun, the entity goes back.
+// Fail ends a step that is not done. Invalid refuses the step. If an effect was begun, the step is
+// retried unless the failure is Final; if none was begun, the entity is reverted.
 func (r Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
 	e, err := r.fail(ctx, h, why)
 	return r.endedBefore(ctx, h, e, err, func(r ref, was AttemptEnd) bool {
@@ -354,9 +353,9 @@ func (r Remote) fail(ctx context.Context, h remote.Lease, why remote.Failure) (e
 		return e, err
 	}
 	if c := t.now.Claim; c.Epoch == h.Epoch && (c.Phase == entities.Due && c.Error != "" || c.Phase == entities.Uncertain) {
-		return t.now, nil // it was said before
+		return t.now, nil // this end was recorded before
 	}
-	u := unfinished{err: errors.New(why.Message), outcome: "failed", told: true, park: why.Final}
+	u := unfinished{err: errors.New(why.Message), outcome: "failed", reported: true, park: why.Final}
 	if why.Invalid || t.ref.stage == stageValidation {
 		u.outcome = "invalid"
 		u.err = fault.New(fault.ActionInvalid, "%s", why.Message)
@@ -366,10 +365,10 @@ func (r Remote) fail(ctx context.Context, h remote.Lease, why remote.Failure) (e
 		return e, err
 	}
 	switch {
-	case t.ref.probe: // it could not be found out: nothing more is known than before
-		u.outcome, u.told = "unheard", false
-	case doubtful: // what it says of this attempt is no word on the one before
-		u.told = false
+	case t.ref.probe: // the probe failed: the outcome is as unknown as before
+		u.outcome, u.reported = "unheard", false
+	case doubtful: // this attempt says nothing about the earlier one
+		u.reported = false
 	}
 	e, err = t.giveBack(ctx, u)
 	f, ok := errors.AsType[*fault.Error](err)
@@ -377,26 +376,26 @@ func (r Remote) fail(ctx context.Context, h remote.Lease, why remote.Failure) (e
 	case ok && f.Fields["outcome"] == "unreleased":
 		err = lostTask(h).Wrap(err)
 	case ok && (f.Code == fault.ActionFailed || f.Code == fault.ActionInvalid):
-		err = nil // that is what it was told
+		err = nil // this is the failure that the worker reported
 	}
 	return e, err
 }
 
-// Renew extends the lease of a step, as long as its handler may take: what hangs is
-// not held for ever.
+// Renew extends the lease of a step up to the timeout of its handler, so that a hanging worker does
+// not hold it forever.
 func (r Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration) (remote.Renewed, error) {
 	t, err := r.task(ctx, h)
 	if err != nil {
 		return remote.Renewed{}, err
 	}
-	until, err := entities.RenewWithin(ctx, r.Engine, t.at, t.entity.Ticket(), lease, t.longest(t.ref.stage))
+	until, err := entities.RenewWithin(ctx, r.Engine, t.at, t.entity.Ticket(), lease, t.stageTimeout(t.ref.stage))
 	return remote.Renewed{Until: until}, err
 }
 
-// Effect journals an effect of an action; see [Claim.Effect]. One that an earlier
-// attempt began, and of which nothing is known, is told as begun where the handler says
-// that it may be tried again or asked about; otherwise the operation waits for a person,
-// and the error is [holdfast.ErrConflict].
+// Effect journals an effect of an action; see [Claim.Effect]. An effect that an earlier attempt
+// began, and whose outcome is unknown, is returned as begun if the handler's policy is to retry or
+// probe it. Otherwise the operation is parked for manual resolution, and the error is
+// [holdfast.ErrConflict].
 func (r Remote) Effect(ctx context.Context, h remote.Lease, x remote.Effect) (remote.EffectState, error) {
 	t, err := r.task(ctx, h)
 	if err != nil {
@@ -406,7 +405,7 @@ func (r Remote) Effect(ctx context.Context, h remote.Lease, x remote.Effect) (re
 		return remote.EffectState{}, err
 	}
 	if t.ref.stage != stageAction {
-		return remote.EffectState{}, fault.New(fault.Validation, "effects are those of actions")
+		return remote.EffectState{}, fault.New(fault.Validation, "only an action can journal effects")
 	}
 	return t.effect(ctx, t.worker(stageAction).unknown, x)
 }

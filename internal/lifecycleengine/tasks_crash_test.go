@@ -24,12 +24,12 @@ const fxTaskConfig = `{
   "steps": [{"step_id": 1, "step_key": "do", "status": "new", "successful_claim_state": ["doing", "new"], "successful_state": "done", "action": "Do", "validation": "May"}]
 }`
 
-// fxTasks is a step that workers do, with a crash anywhere: of the node that hands it
-// on, or of the worker, between any two of its calls.
+// fxTasks runs a step that workers serve, with a crash at any point: of the node that hands it
+// over, or of the worker between any two of its calls.
 type fxTasks struct {
-	mu    sync.Mutex
-	calls map[string]int // of the effect, by workspace and key
-	asked bool           // the action journals nothing, and its worker can be asked
+	mu     sync.Mutex
+	calls  map[string]int // calls of the effect, by workspace and key
+	probed bool           // the action keeps no journal, and its worker can be probed
 }
 
 func (c *fxTasks) call(ctx context.Context, key string) {
@@ -56,7 +56,7 @@ func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 		}
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			h := remotehandler.Handler{Name: name, Kind: "worker", Safety: "journaled", OnUnknown: "hold"}
-			if c.asked {
+			if c.probed {
 				h.Safety, h.OnUnknown = "opaque", "probe"
 			}
 			_, err := remotehandler.Put(ctx, store.TxOf(tx), h)
@@ -89,11 +89,11 @@ func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
-// recover is what the janitor and the workers do, when everything has run out.
+// recover runs the janitor and the workers after all leases have expired.
 func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 	b := registryOf(engine.Of(hf))
 	b.published.mu.Lock()
-	b.published.known["job"] = nil // the loop of the door would have found it
+	b.published.known["job"] = nil // as the background loop would have recorded it
 	b.published.mu.Unlock()
 	for range 10 {
 		e, err := entities.Get(ctx, engine.Of(hf), "job", "x")
@@ -125,11 +125,11 @@ func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// work is a worker's round.
+// work runs a round of a worker.
 func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
 	tasks, err := takeTasks(ctx, hf, remote.Claim{Worker: "w", Handlers: []string{"Do", "May"}, Lease: time.Minute}, 1)
 	for _, t := range tasks {
-		if c.asked {
+		if c.probed {
 			if err := c.unjournaled(ctx, hf, t); err != nil {
 				return err
 			}
@@ -138,7 +138,7 @@ func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
 		if t.Kind == stageAction {
 			x, err := workers(hf).Effect(ctx, leaseOf(t), remote.Effect{Name: "card"})
 			if fault.CodeOf(err) == fault.Conflict {
-				continue // it is parked
+				continue // the operation is parked
 			}
 			if err != nil {
 				return err
@@ -157,7 +157,7 @@ func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
-// unjournaled does a task whose worker journals nothing: the other side knows.
+// unjournaled executes a task whose worker keeps no journal and is probed instead.
 func (c *fxTasks) unjournaled(ctx context.Context, hf *holdfast.Engine, t remote.Task) error {
 	var output []byte
 	switch t.Kind {
@@ -181,8 +181,8 @@ func (c *fxTasks) check(ctx context.Context, hf *holdfast.Engine) error {
 	if end := e.Status + " " + string(e.Claim.Phase); !slices.Contains([]string{"done free", "new free", "doing uncertain"}, end) {
 		return fmt.Errorf("it ends as %s (%s)", end, e.Claim.Error)
 	}
-	if c.asked && e.Claim.Phase == entities.Uncertain {
-		return fmt.Errorf("it waits for a person, although its worker could be asked")
+	if c.probed && e.Claim.Phase == entities.Uncertain {
+		return fmt.Errorf("the operation is uncertain, although its worker can be probed")
 	}
 	if e.Status == "new" && c.most(ctx) > 0 {
 		return fmt.Errorf("it went back, although the effect was called")
@@ -193,21 +193,21 @@ func (c *fxTasks) check(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// TestCrashOfATask verifies, at every point and for every fault, what a step comes to
-// whose validation and action are workers': it is done, and its effect was called once;
-// or it went back, and nothing was called; or it waits for a person.
+// TestCrashOfATask verifies, at every point and for every fault, the end of a step whose
+// validation and action are served by workers: it is done, and its effect was called once; or it
+// was reverted, and no call was made; or it is parked.
 func TestCrashOfATask(t *testing.T) {
 	c := &fxTasks{calls: make(map[string]int)}
 	parts := func() []holdfast.Part {
 		return []holdfast.Part{serving(func(context.Context, RemoteCall) (RemoteAnswer, error) { return RemoteAnswer{}, nil })}
 	}
 	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "task", Parts: parts, Do: c.do, Recover: c.recover, Check: c.check})
-	asked := &fxTasks{calls: make(map[string]int), asked: true}
-	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "asked", Parts: parts, Do: asked.do, Recover: asked.recover, Check: asked.check})
+	probed := &fxTasks{calls: make(map[string]int), probed: true}
+	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "asked", Parts: parts, Do: probed.do, Recover: probed.recover, Check: probed.check})
 }
 
-// Verifies that the door and the worker that serves its after-effects do not wait for
-// each other: after-effects are added while the worker looks for something to do.
+// TestTheDoorAndItsWorker verifies that the published set and the worker that serves its
+// after-effects do not deadlock: after-effects are added while the worker polls.
 func TestTheDoorAndItsWorker(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		ctx, stop := context.WithCancel(context.Background())
@@ -215,7 +215,7 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 		running.Go(func() { _ = e.Run(ctx) })
 		defer running.Wait()
 		defer stop()
-		if _, err := engine.Of(e).Partition(ctx, store.Write); err != nil { // without a workspace nobody looks
+		if _, err := engine.Of(e).Partition(ctx, store.Write); err != nil { // the worker polls only if there is a workspace
 			t.Fatal(err)
 		}
 		done := make(chan struct{})
@@ -223,7 +223,7 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 			defer close(done)
 			for i := range 300 {
 				name := fmt.Sprint("h", i)
-				if err := registryOf(engine.Of(e)).published.serve("wf", name, afterElsewhere(&lifecycleconfig.Config{Workflow: "wf"}, name)); err != nil {
+				if err := registryOf(engine.Of(e)).published.serve("wf", name, remoteAfterEffect(&lifecycleconfig.Config{Workflow: "wf"}, name)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -234,7 +234,7 @@ func TestTheDoorAndItsWorker(t *testing.T) {
 			case <-done:
 				return
 			case <-late:
-				t.Fatal("they wait for each other")
+				t.Fatal("deadlock")
 			default:
 				engine.Of(e).Hub().Wake([]string{store.DueTopic("$after:wf:h0")})
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Verifies that operations that are due in one workspace are found and taken, however many are due in another, and for longer.
+// TestOperationsOfEachWorkspaceHaveTheirTurn verifies that due operations of one workspace are taken, even if another workspace has many that have been due for longer.
 func TestOperationsOfEachWorkspaceHaveTheirTurn(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		queue := entities.QueueOf("invoice")

@@ -20,24 +20,22 @@ func (s *bound) newStore(ctx context.Context) (entityStore, error) {
 	return newUserTable(ctx, s)
 }
 
-// userTable is a table of the user's own. Its row has the status and the version, which
-// others may write as they like; the hold, and the history, are on a row of
-// Holdfast's beside it.
+// userTable is a table of the user's. Its row has the status and the version, which the user may
+// write at any time. The lease and the history are on a companion row in Holdfast's own table.
 //
-// Each write locks the row beside first, and then the user's, by a compare-and-swap
-// of its status: so both change together or not at all, and in the same order for
-// all. What the row beside says of the status is what was last seen; it is brought up
-// to date before it is used.
+// Each write locks the companion row first and then the user's row, by a compare-and-swap of its
+// status. Both rows therefore change together or not at all, and always in the same order. The
+// status on the companion row is the one that was last seen; it is synchronized before use.
 type userTable struct {
 	bound *bound
 	table store.UserTable
-	space string // the one workspace of the whole table, or ""
+	space string // the workspace of the whole table, or "" if rows have their own
 }
 
 func newUserTable(ctx context.Context, s *bound) (*userTable, error) {
 	tables, ok := s.engine.Runner().Base().(store.UserTables)
 	if !ok {
-		return nil, fault.New(fault.Validation, "this database has no tables of the user's own")
+		return nil, fault.New(fault.Validation, "this database does not support user tables: remove entity_table from the config")
 	}
 	t := s.config.Table
 	o := &userTable{bound: s, space: t.InWorkspace}
@@ -50,8 +48,8 @@ func newUserTable(ctx context.Context, s *bound) (*userTable, error) {
 	return o, err
 }
 
-// workspace is the workspace of a context as the table has it; ok is false for
-// another than the table's.
+// workspace returns the context's workspace as stored in the table. ok is false if the whole
+// table belongs to another workspace.
 func (o *userTable) workspace(ctx context.Context) (name string, ok bool) {
 	name = store.WorkspaceOf(ctx)
 	if o.space != "" {
@@ -60,7 +58,7 @@ func (o *userTable) workspace(ctx context.Context) (name string, ok bool) {
 	return name, true
 }
 
-// row reads a row of the user's.
+// row reads a row of the user's table.
 func (o *userTable) row(ctx context.Context, tx *store.Tx, id string) (store.UserRow, error) {
 	space, ok := o.workspace(ctx)
 	if !ok {
@@ -78,11 +76,11 @@ func (o *userTable) row(ctx context.Context, tx *store.Tx, id string) (store.Use
 }
 
 func (o *userTable) missing(id string) error {
-	return fault.New(fault.NotFound, "there is no %s %q", o.bound.config.Workflow, id)
+	return fault.New(fault.NotFound, "%s %q does not exist", o.bound.config.Workflow, id)
 }
 
-// seen is an entity with what the user's row says of it.
-func seen(e entities.Entity, row store.UserRow) entities.Entity {
+// withRow returns an entity with the status, version and data of the user's row.
+func withRow(e entities.Entity, row store.UserRow) entities.Entity {
 	e.Status, e.Version, e.Data = row.Status, row.Version, row.Data
 	return e
 }
@@ -96,13 +94,13 @@ func (o *userTable) get(ctx context.Context, id string) (entities.Entity, error)
 	if fault.CodeOf(err) == fault.NotFound {
 		e, err = entities.Entity{Lifecycle: o.bound.config.Workflow, ID: id, Claim: entities.Claim{Phase: entities.Free}}, nil
 	}
-	return seen(e, row), err
+	return withRow(e, row), err
 }
 
-// errMoved says that the user's row was changed between a look at it and the write.
-var errMoved = errors.New("the row was changed meanwhile")
+// errMoved means that the user's row was changed between a read and the write.
+var errMoved = errors.New("the row was changed concurrently")
 
-// maxAttempts is how often a write is tried whose row was changed meanwhile.
+// maxAttempts limits how often a write is retried after a concurrent change.
 const maxAttempts = 5
 
 func (o *userTable) take(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, err error) {
@@ -111,7 +109,7 @@ func (o *userTable) take(ctx context.Context, a entities.ClaimArgs, also func(co
 			return e, err
 		}
 	}
-	return e, fault.New(fault.Concurrency, "the %s %q was changed each time it was to be claimed", a.Lifecycle, a.ID)
+	return e, fault.New(fault.Concurrency, "%s %q was changed concurrently in every attempt to claim it: retry", a.Lifecycle, a.ID)
 }
 
 func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, err error) {
@@ -124,7 +122,7 @@ func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also fun
 	case e.Claim.Phase != entities.Free:
 		return e, entities.ClaimFailed(e)
 	case !offered:
-		return e, notHere(e, a.Step)
+		return e, stepUnavailable(e, a.Step)
 	case a.ExpectVersion != nil && *a.ExpectVersion != e.Version:
 		return e, events.Moved(a.Lifecycle+" "+a.ID, *a.ExpectVersion, e.Version)
 	}
@@ -145,7 +143,7 @@ func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also fun
 		if err != nil {
 			return err
 		}
-		e = seen(e, row)
+		e = withRow(e, row)
 		if also == nil {
 			return nil
 		}
@@ -173,7 +171,7 @@ func (o *userTable) end(ctx context.Context, at store.Partition, a entities.EndA
 		var again bool
 		var err error
 		if e, again, err = entities.End(ctx, tx, at, a); err != nil || again {
-			return errors.Join(err, o.shown(ctx, tx, &e))
+			return errors.Join(err, o.refresh(ctx, tx, &e))
 		}
 		if e.Claim.Phase == entities.Free {
 			if err := all(ctx, tx, commits); err != nil {
@@ -183,32 +181,32 @@ func (o *userTable) end(ctx context.Context, at store.Partition, a entities.EndA
 		return o.follow(ctx, tx, &e, claim, a.How == entities.Success)
 	})
 	if errors.Is(err, errMoved) {
-		err = fault.New(fault.Concurrency, "the %s %q was taken out of %q by somebody else while it was claimed: what was done is not recorded", a.Lifecycle, a.ID, claim)
+		err = fault.New(fault.Concurrency, "%s %q was moved out of %q while it was claimed: the result is not recorded", a.Lifecycle, a.ID, claim)
 	}
 	return e, err
 }
 
-// follow has the user's row follow the row beside it, which was moved out of a
-// claim. One that somebody else has moved already is left alone, unless it must be
-// there: then its version counts also where a step leads to the status that it leaves.
+// follow makes the user's row follow the companion row, which was moved out of a claim. A row that
+// was already moved by another writer is left unchanged, unless must is set. With must, the
+// row's version also advances if a step leads back to the status that it leaves.
 func (o *userTable) follow(ctx context.Context, tx *store.Tx, e *entities.Entity, claim string, must bool) error {
 	if e.Claim.Phase == entities.Free && (must || e.Status != claim) {
 		if err := o.swap(ctx, tx, e.ID, claim, e.Status, nil); err != nil && (must || !errors.Is(err, errMoved)) {
 			return err
 		}
 	}
-	err := o.shown(ctx, tx, e)
+	err := o.refresh(ctx, tx, e)
 	if !must && fault.CodeOf(err) == fault.NotFound {
 		return nil
 	}
 	return err
 }
 
-// shown shows an entity as the user's row has it.
-func (o *userTable) shown(ctx context.Context, tx *store.Tx, e *entities.Entity) error {
+// refresh refreshes an entity from the user's row.
+func (o *userTable) refresh(ctx context.Context, tx *store.Tx, e *entities.Entity) error {
 	row, err := o.row(ctx, tx, e.ID)
 	if err == nil {
-		*e = seen(*e, row)
+		*e = withRow(*e, row)
 	}
 	return err
 }
@@ -219,7 +217,7 @@ func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits
 		return e, err
 	}
 	if !slices.Contains(a.From, row.Status) {
-		return e, fault.New(fault.InvalidTransition, "the %s %q is %q, and this leaves %s", a.Lifecycle, a.ID, row.Status, strings.Join(a.From, " or ")).
+		return e, fault.New(fault.InvalidTransition, "%s %q has status %q: the step starts at %s", a.Lifecycle, a.ID, row.Status, strings.Join(a.From, " or ")).
 			With("status", row.Status).With("version", row.Version)
 	}
 	want := a.ExpectVersion
@@ -242,7 +240,7 @@ func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits
 			return err
 		}
 		now, err := o.row(ctx, tx, a.ID)
-		e = seen(e, now)
+		e = withRow(e, now)
 		return err
 	})
 	if errors.Is(err, errMoved) {
@@ -251,7 +249,7 @@ func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits
 	return e, err
 }
 
-// moved is the error of one whose row was changed by another who was first.
+// moved returns the error for a write that lost against a concurrent change of the row.
 func (o *userTable) moved(ctx context.Context, id string, want *int64, was store.UserRow) error {
 	now, err := o.row(ctx, nil, id)
 	if err != nil {
@@ -288,7 +286,7 @@ func (o *userTable) unpark(ctx context.Context, tx *store.Tx, at store.Partition
 	}
 	err = o.follow(ctx, tx, &e, claim, a.How == entities.Success)
 	if errors.Is(err, errMoved) {
-		err = fault.New(fault.Concurrency, "the %s %q was taken out of %q by somebody else", a.Lifecycle, a.ID, claim)
+		err = fault.New(fault.Concurrency, "%s %q was moved out of %q while it was claimed: read it again", a.Lifecycle, a.ID, claim)
 	}
 	return e, err
 }
@@ -304,11 +302,10 @@ func (o *userTable) withdraw(ctx context.Context, at store.Partition, a entities
 	return e, done && err == nil, err
 }
 
-// adoptLimit is how many rows of the user's a sweep looks at.
+// adoptLimit limits how many rows of a user table a sweep reads.
 const adoptLimit = 1000
 
-// adopt holds rows of the user's that are in a claim status although nobody has
-// claimed them.
+// adopt takes leases on rows of the user's table that are in a claim status without a claim.
 func (o *userTable) adopt(ctx context.Context) (n int, err error) {
 	var claims []string
 	for _, c := range o.bound.config.Claims() {
@@ -339,7 +336,7 @@ func (o *userTable) adoptRow(ctx context.Context, row store.UserRow) error {
 	side, err := entities.Get(ctx, o.bound.engine, o.bound.config.Workflow, row.ID)
 	switch {
 	case err == nil && side.Claim.Phase != entities.Free:
-		return nil // somebody has it
+		return nil // it is claimed
 	case err != nil && fault.CodeOf(err) != fault.NotFound:
 		return err
 	}
@@ -348,7 +345,7 @@ func (o *userTable) adoptRow(ctx context.Context, row store.UserRow) error {
 		if err != nil {
 			return err
 		}
-		now, err := o.row(ctx, tx, row.ID) // under the lock of the row beside it
+		now, err := o.row(ctx, tx, row.ID) // under the lock of the companion row
 		if err != nil {
 			return err
 		}
@@ -358,7 +355,7 @@ func (o *userTable) adoptRow(ctx context.Context, row store.UserRow) error {
 		return o.bound.adoptOne(ctx, tx, at, row.ID, row.Status)
 	})
 	if errors.Is(err, errMoved) || fault.CodeOf(err) == fault.NotFound {
-		return nil // it was claimed, or left the status, or is gone
+		return nil // it was claimed, moved or deleted
 	}
 	return err
 }

@@ -289,7 +289,7 @@ func withdraw(ctx context.Context, d holdfast.Doer, account string) error {
 // it at the version they loaded never overdraw it and come to an end: with and without
 // their acknowledgement, two of them on each of two nodes.
 func TestReactionsNeverOverdraw(t *testing.T) {
-	claimOne, there := testlevel.Pick(30, 60, 60), testlevel.Pick(12, 25, 25)
+	wanted, there := testlevel.Pick(30, 60, 60), testlevel.Pick(12, 25, 25)
 	t.Parallel()
 	each(t, func(t *testing.T, s testDB) {
 		options := stream.Options{Retry: holdfast.RetryPolicy{MaxAttempts: 1001, Backoff: time.Millisecond, Multiplier: 1}}
@@ -311,7 +311,7 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 		if _, err := stream.Append(t.Context(), hf, "account", stream.None, stream.Event{Name: "paid", Data: fmt.Appendf(nil, `{"Cents": %d}`, there)}); err != nil {
 			t.Fatal(err)
 		}
-		for i := range claimOne {
+		for i := range wanted {
 			appendTo(t, hf, fmt.Sprint("ask-", i%12), "please")
 		}
 		for _, n := range nodes {
@@ -331,7 +331,7 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 		})
 		sum, at, err := balance(context.Background(), hf, "account")
 		if err != nil || sum != 0 || at != stream.Version(there) {
-			t.Errorf("the account has %d at version %d (%v), after %d were asked of %d", sum, at, err, 2*claimOne, there)
+			t.Errorf("the account has %d at version %d (%v), after %d were asked of %d", sum, at, err, 2*wanted, there)
 		}
 	})
 }
@@ -439,7 +439,7 @@ func TestAnIdleNodeWithReactionsAsksSeldom(t *testing.T) {
 	if _, err := watch.Exec(t.Context(), `CREATE EXTENSION IF NOT EXISTS pg_stat_statements`); err != nil {
 		t.Fatal(err)
 	}
-	claimOne := func() (n int) {
+	statements := func() (n int) {
 		err := watch.QueryRow(t.Context(), `SELECT coalesce(sum(s.calls), 0)::int FROM pg_stat_statements s
 			JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = current_database() AND s.query NOT LIKE '%pg_stat_statements%'`).Scan(&n)
 		if err != nil {
@@ -448,9 +448,9 @@ func TestAnIdleNodeWithReactionsAsksSeldom(t *testing.T) {
 		return n
 	}
 	_ = clock.Wait(t.Context(), 5*time.Second) // it becomes idle
-	begun, before := clock.Now(), claimOne()
+	begun, before := clock.Now(), statements()
 	_ = clock.Wait(t.Context(), 10*time.Second) // includes a sweep
-	n, took := claimOne()-before, clock.Since(begun)
+	n, took := statements()-before, clock.Since(begun)
 	t.Logf("%d queries in %s", n, took.Round(time.Millisecond))
 	rows, _ := watch.Query(t.Context(), `SELECT s.calls || ' ' || left(s.query, 90) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
 		WHERE d.datname = current_database() ORDER BY s.calls DESC LIMIT 8`)

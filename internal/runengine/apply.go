@@ -19,14 +19,14 @@ type moveArgs struct {
 	plan         string
 
 	names, wakes []string
-	held         time.Duration // how long what it takes is held
+	held         time.Duration // the lease duration of the step that it takes
 }
 
 type moved struct {
 	applied    bool
 	version    int64
 	until, now time.Time
-	since      time.Time // on this node's clock, before the command was sent
+	since      time.Time // this node's clock before the command was sent
 }
 
 type startArgs struct {
@@ -97,9 +97,9 @@ func emits(run string, names []string) store.Emission {
 	return store.Emission{Stream: Stream(run), Names: names}
 }
 
-// apply puts a plan into force.
+// apply applies a plan.
 func apply(ctx context.Context, d store.Doer, l *ClaimedStep, c *planner, by Taker) (moved, error) {
-	text, err := c.sealed()
+	text, err := c.encoded()
 	if err != nil {
 		return moved{}, err
 	}
@@ -114,8 +114,8 @@ func apply(ctx context.Context, d store.Doer, l *ClaimedStep, c *planner, by Tak
 	return m, err
 }
 
-// after is how a run stands when a plan is in force: with the step that it took, or that it
-// was about.
+// after returns the run after a plan was applied, with the step that the plan took or, if it took
+// none, the step that it changed.
 func (c *planner) after(l *ClaimedStep, m moved) ClaimedStep {
 	next := ClaimedStep{Shard: l.Shard, Run: c.run, Step: c.step}
 	next.Run.Version = m.version

@@ -48,18 +48,18 @@ var (
 		})
 )
 
-// Ask asks for steps of some handlers: in one workspace or, with All, in every one on a
-// shard.
+// Ask requests due steps of a set of handlers: in one workspace or, with All, in every workspace of
+// a shard.
 type Ask struct {
-	// Handlers are whose steps are asked for, with what is known of each.
+	// Handlers are the handlers whose steps are requested, with their options.
 	Handlers map[string]Handled
-	// Kind is what the handlers must be declared as: "worker" or "http". Those of a
-	// program are not declared.
+	// Kind is the kind that the handlers must be declared as: "worker" or "http". The handlers
+	// of a program are not declared.
 	Kind   string
 	Holder string
 	Lease  time.Duration
 	Limit  int
-	// Busy are runs that a transaction leaves out: an earlier try gave way at them, and notes that here.
+	// Busy are runs that a transaction skips: an earlier attempt could not lock them and added them here.
 	Busy  map[string]bool
 	All   bool
 	Shard int16
@@ -67,15 +67,15 @@ type Ask struct {
 
 func (a Ask) check() error {
 	if len(a.Handlers) == 0 || a.Limit < 1 || a.Limit > 1000 {
-		return fault.New(fault.Validation, "a take names its handlers and takes 1 to 1000 steps")
+		return fault.New(fault.Validation, "a take must name its handlers and a limit between 1 and 1000")
 	}
 	if a.Lease < time.Millisecond || a.Lease > 24*time.Hour {
-		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", a.Lease)
+		return fault.New(fault.Validation, "lease must be between 1ms and 24h, got %s", a.Lease)
 	}
 	return strictjson.Text("holder", a.Holder, events.MaxName)
 }
 
-// Ready returns steps that are due, with their runs.
+// Ready returns due steps, with their runs.
 func Ready(ctx context.Context, d store.Doer, at store.Partition, handlers []string, kind string, limit int) ([]ClaimedStep, error) {
 	names, err := json.Marshal(handlers)
 	if err != nil {
@@ -88,28 +88,28 @@ func Ready(ctx context.Context, d store.Doer, at store.Partition, handlers []str
 	return all, err
 }
 
-// turns asks for the handlers and workspaces in which steps are due.
+// turns lists the handlers and workspaces that have due steps.
 var turns = lease.NewTurns("runs.turns")
 
-// Finder finds steps that are due, in all workspaces of a shard, each of which has its turn, and in it each handler. Not
-// safe for concurrent use.
+// Finder finds due steps in all workspaces of a shard. Workspaces take turns, and so do the handlers in each. It is not safe
+// for concurrent use.
 type Finder struct {
 	Order    *lease.Order
-	Capacity *lease.Capacity // if set, what has no room is left out
+	Capacity *lease.Capacity // if set, shares without capacity are skipped
 	rounds   map[int16]*lease.Round
 }
 
-// Where there is more than one look reads, it looks in fewTurns workspaces, for leastOfEach steps in each at the least.
+// If more steps are due than one poll reads, it polls fewTurns workspaces, for at least leastOfEach steps in each.
 const fewTurns, leastOfEach = 32, 2
 
-// Find returns steps of some handlers, about limit: those that have waited longest or, where there are more, some of each
-// workspace and handler. Each workspace has one before any has another. more says that it is worth to look again.
+// Find returns about limit due steps of a set of handlers: those that have waited longest or, if there are more, some of each
+// workspace and handler, ordered so that every workspace has one before any has two. more reports whether to poll again.
 func (f *Finder) Find(ctx context.Context, d store.Doer, at store.Partition, handlers []string, kind string, limit int) (all []ClaimedStep, more bool, err error) {
 	all, err = Ready(ctx, d, at, handlers, kind, limit)
 	if err != nil {
 		return nil, false, err
 	}
-	// Many ask for the same at once: each begins elsewhere.
+	// Many nodes poll for the same steps concurrently: each starts at a different one.
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	if at.Workspace == "" && len(all) >= limit && (!store.Alone(d) || f.Capacity != nil && f.Capacity.Handlers()) {
 		all, more, err = f.each(ctx, d, at.Shard, wanted{handlers, kind, limit}, all)
@@ -118,14 +118,14 @@ func (f *Finder) Find(ctx context.Context, d store.Doer, at store.Partition, han
 	return all, more, err
 }
 
-// wanted is which steps are looked for.
+// wanted selects the steps to find.
 type wanted struct {
 	handlers []string
 	kind     string
 	limit    int
 }
 
-// each looks in each workspace that has its turn; all is what it has found without.
+// each polls each workspace whose turn it is; all is the result without turns.
 func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, all []ClaimedStep) (_ []ClaimedStep, more bool, err error) {
 	if f.rounds == nil {
 		f.rounds = make(map[int16]*lease.Round)
@@ -142,7 +142,7 @@ func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, 
 		return nil, false, err
 	}
 	more = !f.rounds[shard].Whole()
-	if len(due) == 1 && len(shut) == 0 && !more { // all are of one
+	if len(due) == 1 && len(shut) == 0 && !more { // all belong to one workspace
 		return all, false, nil
 	}
 	due = slices.DeleteFunc(due, func(t lease.Turn) bool {
@@ -165,7 +165,7 @@ func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, 
 		if err != nil {
 			return nil, false, err
 		}
-		if len(some) == 0 { // the next look is for others
+		if len(some) == 0 { // let others go first in the next poll
 			f.Order.Served(t.Workspace)
 		}
 		all = append(all, some...)
@@ -173,7 +173,7 @@ func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, 
 	return all, more, nil
 }
 
-// TakeDue takes up to a.Limit steps that are due, for somebody elsewhere.
+// TakeDue takes up to a.Limit due steps for a remote holder.
 func (k *Executor) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []ClaimedStep, err error) {
 	if a.Lease == 0 {
 		a.Lease = lease.DefaultDuration
@@ -195,10 +195,10 @@ func (k *Executor) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Cl
 	if err != nil {
 		return nil, err
 	}
-	// Many ask for the same at once: each begins elsewhere.
+	// Many nodes poll for the same steps concurrently: each starts at a different one.
 	rand.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
-	_, whole := d.(*store.Tx)
-	if whole { // or, where all are locked until the end, in one order
+	_, inTx := d.(*store.Tx)
+	if inTx { // in a transaction, where all stay locked until the end: in one order
 		slices.SortFunc(ready, func(a, b ClaimedStep) int { return strings.Compare(a.Run.ID, b.Run.ID) })
 	}
 	var failed error
@@ -210,28 +210,28 @@ func (k *Executor) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Cl
 			continue
 		}
 		l, ok, err := k.Take(ctx, d, &ready[i], a.Handlers[ready[i].Step.Handler], Taker{a.Holder, a.Lease, true})
-		if whole && fault.IsSafe(err) { // it is over
+		if inTx && fault.IsSafe(err) { // the transaction has failed
 			if a.Busy != nil {
 				a.Busy[ready[i].Run.ID] = true
 			}
 			return nil, err
 		}
-		failed = errors.Join(failed, err) // one that cannot be taken must not hold up the others
+		failed = errors.Join(failed, err) // a step that cannot be taken must not block the others
 		if ok {
 			taken = append(taken, l)
 		}
 	}
-	if len(taken) > 0 { // they are held: who asked is to know
+	if len(taken) > 0 { // they are leased: the caller must receive them
 		return taken, nil
 	}
 	return nil, failed
 }
 
-// sweepLimit is how much one sweep does at the most.
+// sweepLimit limits the rows that one sweep handles.
 const sweepLimit = 500
 
-// Expire ends the holds that have run out, each as a death of its holder, and returns how
-// many: in a workspace, or in all on a shard.
+// Expire ends expired leases, each as a crash of its holder, and returns their number: in a
+// workspace, or in all workspaces of a shard.
 func (k *Executor) Expire(ctx context.Context, d store.Doer, at store.Partition) (freed int, err error) {
 	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {
@@ -241,7 +241,7 @@ func (k *Executor) Expire(ctx context.Context, d store.Doer, at store.Partition)
 	for i := range all {
 		l := &all[i]
 		l.Shard = at.Shard
-		_, ended, err := k.once(ctx, d, l, Taker{}, (*planner).died)
+		_, ended, err := k.once(ctx, d, l, Taker{}, (*planner).leaseExpired)
 		if failed = errors.Join(failed, err); ended {
 			freed++
 		}
@@ -249,8 +249,8 @@ func (k *Executor) Expire(ctx context.Context, d store.Doer, at store.Partition)
 	return freed, failed
 }
 
-// Prune deletes runs whose time is over, in a workspace, or in all on a shard, and returns
-// how many.
+// Prune deletes runs whose retention has ended, in a workspace or in all workspaces of a shard, and
+// returns their number.
 func Prune(ctx context.Context, d store.Doer, at store.Partition) (n int, err error) {
 	all, err := oldVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
-// How steps end, and the next begin.
+// This file ends steps and begins the next ones.
 
-// completed ends the step well, and goes on.
+// completed ends the step with success and continues the run.
 func (c *planner) completed(output, patch json.RawMessage, target string) error {
 	if len(patch) > 0 {
 		state, err := strictjson.Merge(c.run.State, patch)
@@ -26,32 +26,32 @@ func (c *planner) completed(output, patch json.RawMessage, target string) error 
 	}
 	c.touch(Completed, func(t *touch) { t.Output, t.Error, t.Next = output, nil, &target })
 	c.remember(c.step.Name, Completed, c.step.Visit, output, "")
-	c.awake()
+	c.wake()
 	c.emitStep("stepCompleted", c.step.Name, c.step.Visit, map[string]any{"next": target})
-	c.goOn(target)
+	c.proceed(target)
 	return nil
 }
 
-// lost ends the step badly, for good, and goes on where the definition says.
-func (c *planner) lost(message, target string) {
+// failStep ends the step with a permanent failure and continues where the definition says.
+func (c *planner) failStep(message, target string) {
 	if target == "" {
 		target = c.spec().OnFailure
 	}
 	c.touch(Failed, func(t *touch) { t.Error, t.Next = &message, &target })
 	c.remember(c.step.Name, Failed, c.step.Visit, nil, message)
 	if target != "" || c.run.CancelRequested {
-		c.awake()
+		c.wake()
 	}
 	c.emitStep("stepFailed", c.step.Name, c.step.Visit, map[string]any{"error": message})
-	c.goOn(target)
+	c.proceed(target)
 }
 
-// goOn goes on with a step, or to the end; unless the run is paused, or is to be cancelled.
-func (c *planner) goOn(target string) {
+// proceed continues with a step or ends the run, unless the run is paused or to be cancelled.
+func (c *planner) proceed(target string) {
 	switch {
 	case c.run.CancelRequested:
 		c.cancelled()
-	case c.run.Status == Paused: // it is noted where to
+	case c.run.Status == Paused: // the step row stores the target
 	case target == "":
 		c.failed()
 	default:
@@ -59,10 +59,10 @@ func (c *planner) goOn(target string) {
 	}
 }
 
-// enter goes on with a step: through those that need nobody, to one that somebody does or
-// that something is waited for at, or to the end.
+// enter continues with a step: through steps that complete at once, until a step needs a worker or
+// waits, or until the end.
 func (c *planner) enter(target string) {
-	for range spins {
+	for range maxInstantSteps {
 		if target == workflow.End {
 			c.to(Completed)
 			c.plan.Run.Output = c.memo.Last
@@ -75,16 +75,16 @@ func (c *planner) enter(target string) {
 			return
 		}
 	}
-	c.fault(fmt.Sprintf("it has taken %d steps without one that does anything", spins))
+	c.fault(fmt.Sprintf("the run took %d steps in a row without executing or waiting: check the definition for a loop", maxInstantSteps))
 }
 
-// visit begins a step, and says where to go on if that is known already.
+// visit begins a step. It returns the next target if the step completed at once.
 func (c *planner) visit(name string) (target string, more bool) {
 	i := c.def.Find(name)
 	if i < 0 || c.memo.N >= MaxVisits {
-		message := fmt.Sprintf("it has taken %d steps, which is all that a run may", MaxVisits)
+		message := fmt.Sprintf("the run reached the limit of %d steps", MaxVisits)
 		if i < 0 {
-			message = fmt.Sprintf("the definition %s has no step %q", c.def.ID(), name)
+			message = fmt.Sprintf("definition %s has no step %q", c.def.ID(), name)
 		}
 		c.fault(message)
 		return "", false
@@ -99,14 +99,14 @@ func (c *planner) visit(name string) (target string, more bool) {
 	c.run.Step, c.run.Visit = name, a.Visit
 	target, err := c.begin(s, &a)
 	if err != nil {
-		return c.spoilt(s, a, err)
+		return c.failBegin(s, a, err)
 	}
 	c.plan.Add = append(c.plan.Add, a)
 	return target, target != ""
 }
 
-// spoilt is a step that cannot begin: what the definition says of it cannot be worked out.
-func (c *planner) spoilt(s *workflow.Step, a addStep, err error) (target string, more bool) {
+// failBegin ends a step that cannot begin because an expression in its definition failed.
+func (c *planner) failBegin(s *workflow.Step, a addStep, err error) (target string, more bool) {
 	message := lease.Plain(err.Error())
 	a.Status, a.Error, a.Next, a.Over, a.Held, a.Due, a.At, a.Wait, a.Signal, a.Handler = Failed, &message, &s.OnFailure, true, false, nil, nil, nil, nil, ""
 	c.started(a)
@@ -121,13 +121,13 @@ func (c *planner) spoilt(s *workflow.Step, a addStep, err error) (target string,
 	return "", false
 }
 
-// started tells that a step begins; the run does not wait any more.
+// started records that a step begins; the run is no longer waiting.
 func (c *planner) started(a addStep) {
 	c.to(Running)
 	c.emitStep("stepStarted", a.Name, a.Visit, nil)
 }
 
-// begin works out how a step begins. Where it is over at once, it says where to go on.
+// begin prepares the first state of a step. It returns the next target if the step completed at once.
 func (c *planner) begin(s *workflow.Step, a *addStep) (target string, err error) {
 	switch s.Type {
 	case workflow.Condition:
@@ -158,7 +158,7 @@ func (c *planner) decide(s *workflow.Step, a *addStep) (target string, err error
 	}
 	target = cmp.Or(target, following(c.def, s.Name))
 	a.Status, a.Next, a.Over = Completed, &target, true
-	a.Output, _ = json.Marshal(map[string]bool{"result": yes}) // of a bool, it does not fail
+	a.Output, _ = json.Marshal(map[string]bool{"result": yes}) // cannot fail: a bool
 	c.started(*a)
 	c.emitStep("stepCompleted", a.Name, a.Visit, map[string]any{"result": yes})
 	last := c.memo.Last
@@ -167,8 +167,8 @@ func (c *planner) decide(s *workflow.Step, a *addStep) (target string, err error
 	return target, nil
 }
 
-// rest is a step that waits from the start.
-func (c *planner) rest(a *addStep) {
+// beginWaiting begins a step that waits from the start.
+func (c *planner) beginWaiting(a *addStep) {
 	a.Status = Waiting
 	c.started(*a)
 	c.to(Waiting)
@@ -179,7 +179,7 @@ func (c *planner) sleep(s *workflow.Step, a *addStep) error {
 	if len(s.Until) == 0 {
 		a.Due = ms(s.Duration)
 		c.soon(s.Duration)
-		c.rest(a)
+		c.beginWaiting(a)
 		return nil
 	}
 	v, err := workflow.Render(s.Until, c.env())
@@ -196,35 +196,35 @@ func (c *planner) sleep(s *workflow.Step, a *addStep) error {
 	}
 	a.At = &n
 	c.soon(at.Sub(clock.Now()))
-	c.rest(a)
+	c.beginWaiting(a)
 	return nil
 }
 
-// timeOf reads a time: a text, or milliseconds since 1970.
+// timeOf parses a time, given as a string or in milliseconds since 1970.
 func timeOf(v json.RawMessage) (time.Time, error) {
 	var text string
 	if json.Unmarshal(v, &text) == nil {
 		at, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil || at.Year() < 1970 || at.Year() > 9000 {
-			return at, fault.New(fault.Validation, "until is a time such as 2027-01-31T08:00:00Z: %q", text)
+			return at, fault.New(fault.Validation, "until must be a time such as 2027-01-31T08:00:00Z, got %q", text)
 		}
 		return at, nil
 	}
 	var n int64
 	if json.Unmarshal(v, &n) != nil || n < 0 || n > 1<<47 {
-		return time.Time{}, fault.New(fault.Validation, "until is a time, as a text or in milliseconds since 1970: %s", lease.Plain(string(v)))
+		return time.Time{}, fault.New(fault.Validation, "until must be a time, as a string or in milliseconds since 1970, got %s", lease.Plain(string(v)))
 	}
 	return time.UnixMilli(n), nil
 }
 
-// await waits for somebody, for as long as the step says.
+// await begins a step that waits for a signal, up to the step's timeout.
 func (c *planner) await(s *workflow.Step, a *addStep) {
 	if s.Timeout > 0 {
 		a.Due, a.Wait = ms(s.Timeout), ms(s.Timeout)
 		c.soon(s.Timeout)
 	}
-	c.wakes = append(c.wakes, Topic("")) // it may have come before
-	c.rest(a)
+	c.wakes = append(c.wakes, Topic("")) // the signal may already be in the inbox
+	c.beginWaiting(a)
 }
 
 func (c *planner) approve(s *workflow.Step, a *addStep) error {
@@ -242,11 +242,11 @@ func (c *planner) approve(s *workflow.Step, a *addStep) error {
 		a.Due, a.Wait, c.plan.Ask.Within = ms(s.Timeout), ms(s.Timeout), ms(s.Timeout)
 		c.soon(s.Timeout)
 	}
-	c.rest(a)
+	c.beginWaiting(a)
 	return nil
 }
 
-// work is a step that somebody does.
+// work begins a step that a handler executes.
 func (c *planner) work(s *workflow.Step, a *addStep) (err error) {
 	if a.Input, err = c.input(s); err != nil {
 		return err

@@ -17,13 +17,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
-// Executor is where runs are moved. It remembers definitions, which are not changed, and is
-// safe for concurrent use. An engine has one.
+// Executor moves runs. It caches definitions, which never change, and is safe for concurrent use. An
+// engine has one.
 type Executor struct {
-	// Retention is how long a run is kept beyond its end whose definition does not say; 0 is
-	// for ever.
+	// Retention is the retention of finished runs whose definition sets none; 0 means
+	// forever.
 	Retention time.Duration
-	// Later is told when there will be something to do that is not due yet.
+	// Later is called with the time until the next step becomes due.
 	Later func(time.Duration)
 
 	mu  sync.Mutex
@@ -35,8 +35,8 @@ type definitionKey struct {
 	id string
 }
 
-// mostKnown is how many definitions are remembered.
-const mostKnown = 5000
+// maxCached limits how many definitions are cached.
+const maxCached = 5000
 
 type defineArgs struct{ id, body string }
 
@@ -45,7 +45,7 @@ type defined struct {
 	body    string
 }
 
-// StoredDefinition is a definition as it is kept.
+// StoredDefinition is a stored definition.
 type StoredDefinition struct {
 	ID        string
 	Body      []byte
@@ -81,8 +81,8 @@ func scanDefinition(all *[]StoredDefinition, r store.Row) error {
 	return err
 }
 
-// Define keeps a definition, and says whether it is new. There is one of a name and
-// version: another under both is [fault.Conflict].
+// Define stores a definition and reports whether it is new. A different definition with the same name
+// and version returns [fault.Conflict].
 func Define(ctx context.Context, d store.Doer, def *workflow.Definition) (fresh bool, err error) {
 	body := def.JSON()
 	for {
@@ -90,24 +90,24 @@ func Define(ctx context.Context, d store.Doer, def *workflow.Definition) (fresh 
 		switch {
 		case err != nil || got.applied:
 			return got.applied, err
-		case got.body == "": // made this very moment
+		case got.body == "": // stored concurrently
 			continue
 		case !strictjson.Equal([]byte(got.body), body):
-			return false, fault.New(fault.Conflict, "there is another definition %s already: a definition is not changed; give this one a new version", def.ID()).
+			return false, fault.New(fault.Conflict, "definition %s already exists with different content: definitions cannot be changed, use a new version", def.ID()).
 				With("name", def.Name).With("version", def.Version)
 		}
 		return false, nil
 	}
 }
 
-// Definition returns a definition as it is kept, or [fault.NotFound].
+// Definition returns a stored definition, or [fault.NotFound].
 func Definition(ctx context.Context, d store.Doer, id string) (StoredDefinition, error) {
 	if err := strictjson.Text("definition", id, events.MaxName); err != nil {
 		return StoredDefinition{}, err
 	}
 	all, err := definitionVerb.Do(ctx, d, id)
 	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no definition %q", id).With("pointer", "/definitionId")
+		err = fault.New(fault.NotFound, "definition %q does not exist", id).With("pointer", "/definitionId")
 	}
 	if err != nil {
 		return StoredDefinition{}, err
@@ -115,12 +115,12 @@ func Definition(ctx context.Context, d store.Doer, id string) (StoredDefinition,
 	return all[0], nil
 }
 
-// Definitions returns definitions in the order of their ids, behind one of them.
+// Definitions returns the definitions after a cursor, in the order of their ids.
 func Definitions(ctx context.Context, d store.Doer, behind string, limit int) ([]StoredDefinition, error) {
 	return definitionsVerb.Do(ctx, d, definitionsArgs{behind: behind, limit: limit})
 }
 
-// definition returns a definition.
+// definition returns a compiled definition, from the cache if possible.
 func (k *Executor) definition(ctx context.Context, d store.Doer, at store.Partition, id string) (*compiled, error) {
 	key := definitionKey{at, id}
 	k.mu.Lock()
@@ -134,31 +134,31 @@ func (k *Executor) definition(ctx context.Context, d store.Doer, at store.Partit
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, fault.New(fault.NotFound, "there is no definition %q", id).With("pointer", "/definitionId")
+		return nil, fault.New(fault.NotFound, "definition %q does not exist", id).With("pointer", "/definitionId")
 	}
 	def, violations := workflow.Parse(all[0].Body)
 	if len(violations) > 0 {
-		return nil, fault.New(fault.Internal, "the definition %q cannot be read any more: %s", id, violations[0].Message)
+		return nil, fault.New(fault.Internal, "stored definition %q is no longer valid: %s", id, violations[0].Message)
 	}
 	p = compile(def)
-	k.know(d, key, p)
+	k.cache(d, key, p)
 	return p, nil
 }
 
-// know remembers a definition. What a transaction has read is not remembered: it may be its own, and never be.
-func (k *Executor) know(d store.Doer, key definitionKey, p *compiled) {
+// cache caches a definition. Definitions read in a transaction are not cached, because the transaction may not commit.
+func (k *Executor) cache(d store.Doer, key definitionKey, p *compiled) {
 	if _, inside := d.(*store.Tx); inside {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.all == nil || len(k.all) >= mostKnown {
+	if k.all == nil || len(k.all) >= maxCached {
 		k.all = make(map[definitionKey]*compiled)
 	}
 	k.all[key] = p
 }
 
-// Ensure keeps a definition where it is not kept yet, and knows it from then on.
+// Ensure stores a definition if it is not stored yet, and caches it.
 func (k *Executor) Ensure(ctx context.Context, d store.Doer, def *workflow.Definition) error {
 	at, err := d.Partition(ctx, store.Write)
 	if err != nil {
@@ -174,30 +174,30 @@ func (k *Executor) Ensure(ctx context.Context, d store.Doer, def *workflow.Defin
 	if _, err := Define(ctx, d, def); err != nil {
 		return err
 	}
-	k.know(d, key, compile(def))
+	k.cache(d, key, compile(def))
 	return nil
 }
 
-// planner begins a plan from how a run stands.
+// planner returns a planner for the state of a run.
 func (k *Executor) planner(l *ClaimedStep, def *compiled) *planner {
 	c := &planner{def: def, run: l.Run, step: l.Step, retention: cmp.Or(def.Retention, k.Retention)}
-	_ = json.Unmarshal(l.Run.memo, &c.memo) // it is ours
+	_ = json.Unmarshal(l.Run.memo, &c.memo) // cannot fail: written by this package
 	return c
 }
 
-// Start asks for a run.
+// Start is a request to start a run.
 type Start struct {
 	Definition string
-	Input      []byte // JSON; nil is {}
-	Key        string // "" for none
+	Input      []byte // JSON; nil means {}
+	Key        string // the idempotency key, or ""
 	Holder     string
 	Lease      time.Duration
 	Local      LocalHandlers
 }
 
-// Start starts a run. One that was started under the key is returned instead, if it is of
-// the same definition and input; if not, the error is [fault.KeyMismatch]. What the run
-// took at once, for who starts it, is held.
+// Start starts a run. If the key was used before with the same definition and input, it returns that
+// run; with others, the error is [fault.KeyMismatch]. If the run takes its first step for this caller at
+// once, that step is leased.
 func (k *Executor) Start(ctx context.Context, d store.Doer, s Start) (l ClaimedStep, created bool, err error) {
 	if s.Input == nil {
 		s.Input = []byte("{}")
@@ -228,7 +228,7 @@ func (k *Executor) Start(ctx context.Context, d store.Doer, s Start) (l ClaimedS
 }
 
 func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedStep, c *planner) (ClaimedStep, bool, error) {
-	text, err := c.sealed()
+	text, err := c.encoded()
 	if err != nil {
 		return l, false, err
 	}
@@ -247,18 +247,18 @@ func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedSt
 		case got.run != "":
 			was, err := load(ctx, d, l.partition(), visited{run: got.run})
 			if fault.CodeOf(err) == fault.NotFound {
-				continue // its time was over
+				continue // deleted by retention
 			}
 			if err != nil {
 				return was, false, err
 			}
 			return was, false, differs(was.Run, l.Run)
 		}
-		// Somebody has made it this very moment: it is there to be seen now.
+		// Another caller has just started it: the next attempt finds it.
 	}
 }
 
-// differs refuses a key that stands for another run.
+// differs returns an error if a key was used for a different run.
 func differs(was, wanted Run) error {
 	var what []string
 	if was.Definition != wanted.Definition {
@@ -270,14 +270,14 @@ func differs(was, wanted Run) error {
 	if len(what) == 0 {
 		return nil
 	}
-	return fault.New(fault.KeyMismatch, "the key %q was used for the run %s, with another %s: use a new key, or the same content", was.Key, was.ID, strings.Join(what, " and another ")).
+	return fault.New(fault.KeyMismatch, "key %q was already used for run %s with a different %s: use a new key or the same content", was.Key, was.ID, strings.Join(what, " and a different ")).
 		With("differs", what).With("runId", was.ID)
 }
 
-// MaxKey is how long a key may be.
+// MaxKey is the maximum length of a key.
 const MaxKey = 255
 
-// CheckKey refuses what cannot be a key: it is 1 to 255 printable characters.
+// CheckKey returns an error unless key consists of 1 to 255 printable characters.
 func CheckKey(key string) error {
 	return strictjson.Text("idempotencyKey", key, MaxKey)
 }
@@ -288,23 +288,25 @@ func (k *Executor) soon(c *planner) {
 	}
 }
 
-// Taker holds the step that a plan takes.
+// Taker is the holder of the step that a plan takes.
 type Taker struct {
 	Holder    string
 	Lease     time.Duration
-	Elsewhere bool // nothing is heard of it until it says something
+	Elsewhere bool // remote: it is quiet until its first call
 }
 
-// maxAttempts is how often a plan is made whose run moves on each time.
+// maxAttempts limits how often a plan is made for a run that changes concurrently.
 const maxAttempts = 50
 
-// errAgain says that a run has moved on: it is looked at again.
-var errAgain = errors.New("the run has moved on")
+// errChanged means that a run has changed and must be read again.
+var errChanged = errors.New("the run changed concurrently")
 
-// movedOn says of an error that the run, or its step, is not as it was: somebody else was first.
-func movedOn(err error) bool { return errors.Is(err, errAgain) || fault.CodeOf(err) == fault.LeaseLost }
+// movedOn reports whether an error means that another caller changed the run or its step first.
+func movedOn(err error) bool {
+	return errors.Is(err, errChanged) || fault.CodeOf(err) == fault.LeaseLost
+}
 
-// once makes one plan of how a run stands. It says false where somebody else was first.
+// once makes one plan for a run. It returns false if another caller was first.
 func (k *Executor) once(ctx context.Context, d store.Doer, l *ClaimedStep, by Taker, f func(*planner)) (ClaimedStep, bool, error) {
 	next, err := k.try(ctx, d, l, by, func(c *planner) error {
 		f(c)
@@ -316,7 +318,7 @@ func (k *Executor) once(ctx context.Context, d store.Doer, l *ClaimedStep, by Ta
 	return next, err == nil, err
 }
 
-// try makes a plan of how a run stands, and puts it into force.
+// try makes a plan for a run and applies it.
 func (k *Executor) try(ctx context.Context, d store.Doer, l *ClaimedStep, by Taker, f func(*planner) error) (ClaimedStep, error) {
 	def, err := k.definition(ctx, d, l.partition(), l.Run.Definition)
 	if err != nil {
@@ -333,21 +335,21 @@ func (k *Executor) try(ctx context.Context, d store.Doer, l *ClaimedStep, by Tak
 	case m.applied:
 		k.soon(c)
 		return c.after(l, m), nil
-	case m.version == l.Run.Version: // it is the step that is not as it was
+	case m.version == l.Run.Version: // the run is unchanged, so the step differs
 		return *l, lostStep(l)
 	}
-	return *l, errAgain
+	return *l, errChanged
 }
 
-// holding does something under a hold, again and again while the run moves on otherwise. It
-// is not lost by that: only by the hold's end.
+// holding applies a plan under a lease, and retries it while the run changes otherwise. It fails only
+// if the lease is lost.
 func (k *Executor) holding(ctx context.Context, d store.Doer, l *ClaimedStep, by Taker, f func(*planner) error) (ClaimedStep, error) {
 	if !l.taken && l.Step.Holder == "" || l.Step.Status != Running {
 		return *l, lostStep(l)
 	}
 	for range maxAttempts {
 		next, err := k.try(ctx, d, l, by, f)
-		if !errors.Is(err, errAgain) {
+		if !errors.Is(err, errChanged) {
 			return next, err
 		}
 		now, err := l.Now(ctx, d)
@@ -359,11 +361,11 @@ func (k *Executor) holding(ctx context.Context, d store.Doer, l *ClaimedStep, by
 		}
 		l = &now
 	}
-	return *l, fault.New(fault.Unavailable, "the run %q moved on each time it was tried", l.Run.ID).Repeatable()
+	return *l, fault.New(fault.Unavailable, "run %q changed concurrently in every attempt: retry", l.Run.ID).Repeatable()
 }
 
-// end ends a step under its hold. Ending it again gives the same answer, where it ended under its epoch, and so.
-func (k *Executor) end(ctx context.Context, d store.Doer, l *ClaimedStep, by Taker, f func(*planner) error, so func(Step) bool) (ClaimedStep, error) {
+// end ends a step under its lease. Ending it again returns the same result if it ended the same way under its epoch.
+func (k *Executor) end(ctx context.Context, d store.Doer, l *ClaimedStep, by Taker, f func(*planner) error, same func(Step) bool) (ClaimedStep, error) {
 	next, lost := k.holding(ctx, d, l, by, f)
 	if fault.CodeOf(lost) != fault.LeaseLost {
 		return next, lost
@@ -375,7 +377,7 @@ func (k *Executor) end(ctx context.Context, d store.Doer, l *ClaimedStep, by Tak
 	if err != nil {
 		return *l, errors.Join(lost, err)
 	}
-	if now.Step.Epoch == l.Step.Epoch && now.Step.Holder == "" && so(now.Step) {
+	if now.Step.Epoch == l.Step.Epoch && now.Step.Holder == "" && same(now.Step) {
 		now.again = true
 		return now, nil
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
-// Signal is something that a run is told. Its id is the sender's: the same id again is the
-// same signal.
+// Signal is a message to a run. The sender chooses its id: the same id again is the same
+// signal.
 type Signal struct {
 	Run, ID, Type string
 	Payload       []byte
@@ -29,7 +29,7 @@ type signalled struct {
 	version      int64
 }
 
-// Approval is what somebody is to decide, or has.
+// Approval is a request for a decision, or the decision.
 type Approval struct {
 	ID, Run, Step        string
 	Visit                int64
@@ -43,15 +43,15 @@ type Approval struct {
 	past                 bool
 }
 
-// Decision decides an approval. Actor is who decides; label is what they want to be called.
+// Decision decides an approval. Actor is the authenticated actor; Label is a display name of the actor's choice.
 type Decision struct {
 	Decision, Actor, Label string
 	Content                []byte
-	// May says whether the actor may decide for one of some requesters; nil allows all.
+	// May returns an error if the actor may not decide for any of the requesters; nil allows all.
 	May func(requesters []string) error
 }
 
-// Decisions are those that there are.
+// Decisions are the valid decisions.
 var Decisions = []string{"approved", "rejected", "edited"}
 
 type decideArgs struct {
@@ -67,7 +67,7 @@ type decided struct {
 }
 
 type approvalsArgs struct {
-	visited // behind it
+	visited // the cursor
 	status  string
 	limit   int
 }
@@ -105,9 +105,9 @@ var (
 		Emits(func(a decideArgs) store.Emission { return emits(a.run, []string{"approvalDecided"}) })
 	approvalVerb = store.NewVerb(store.Decl{Name: "runs.approval", Lane: store.Read}, nil,
 		bindVisited, scanApproval)
-	approvalsVerb = newApprovalsVerb("runs.approvals")
-	pendingVerb   = newApprovalsVerb("runs.pending")
-	askedVerb     = newApprovalsVerb("runs.asked")
+	approvalsVerb    = newApprovalsVerb("runs.approvals")
+	pendingVerb      = newApprovalsVerb("runs.pending")
+	runApprovalsVerb = newApprovalsVerb("runs.asked")
 )
 
 func newApprovalsVerb(name string) *store.Verb[approvalsArgs, []Approval] {
@@ -127,15 +127,15 @@ func scanApproval(all *[]Approval, r store.Row) error {
 		err = json.Unmarshal(requesters, &a.Requesters)
 	}
 	a.ID = ApprovalID(a.Run, a.Step, a.Visit)
-	if a.Status == "pending" && a.past { // whoever looks next marks it so
+	if a.Status == "pending" && a.past { // the next poll stores this
 		a.Status = "expired"
 	}
 	*all = append(*all, a)
 	return err
 }
 
-// Send puts a signal into a run's inbox, and says whether it is new. A run that is over
-// takes none: the error is [fault.InvalidTransition]. The same id with another content is
+// Send puts a signal into a run's inbox and reports whether it is new. A finished run accepts no
+// signals: the error is [fault.InvalidTransition]. The same id with different content returns
 // [fault.Conflict].
 func Send(ctx context.Context, d store.Doer, s Signal) (fresh bool, err error) {
 	if s.ID == "" {
@@ -155,14 +155,14 @@ func Send(ctx context.Context, d store.Doer, s Signal) (fresh bool, err error) {
 		case got.kind == s.Type && strictjson.Equal(got.payload, s.Payload):
 			return false, nil // it was sent before
 		case got.kind != "":
-			return false, fault.New(fault.Conflict, "the run %q has had another signal with the id %q", s.Run, s.ID).With("pointer", "/id")
+			return false, fault.New(fault.Conflict, "run %q already has a different signal with id %q: use a new id", s.Run, s.ID).With("pointer", "/id")
 		case got.status == "":
-			return false, fault.New(fault.NotFound, "there is no run %q", s.Run)
+			return false, fault.New(fault.NotFound, "run %q does not exist", s.Run)
 		case Over(got.status):
-			return false, fault.New(fault.InvalidTransition, "the run %q is %s: it takes no signals any more", s.Run, got.status).With("status", got.status)
+			return false, fault.New(fault.InvalidTransition, "run %q is %s and no longer accepts signals", s.Run, got.status).With("status", got.status)
 		}
 	}
-	return false, fault.New(fault.Unavailable, "the run %q moved on each time it was tried", s.Run).Repeatable()
+	return false, fault.New(fault.Unavailable, "run %q changed concurrently in every attempt: retry", s.Run).Repeatable()
 }
 
 func (s Signal) check() error {
@@ -177,15 +177,15 @@ func (s Signal) check() error {
 	return strictjson.Check(s.Payload)
 }
 
-// approvalPrefix begins the id of an approval.
+// approvalPrefix is the prefix of approval ids.
 const approvalPrefix = "apr_"
 
-// ApprovalID names the approval that a visit of a step asks for.
+// ApprovalID returns the id of the approval that a visit of a step requests.
 func ApprovalID(run, step string, visit int64) string {
 	return visited{run, step, visit}.id(approvalPrefix)
 }
 
-func noApproval(id string) error { return fault.New(fault.NotFound, "there is no approval %q", id) }
+func noApproval(id string) error { return fault.New(fault.NotFound, "approval %q does not exist", id) }
 
 // GetApproval returns an approval, or [fault.NotFound].
 func GetApproval(ctx context.Context, d store.Doer, id string) (Approval, error) {
@@ -203,34 +203,34 @@ func GetApproval(ctx context.Context, d store.Doer, id string) (Approval, error)
 	return all[0], nil
 }
 
-// Approvals returns approvals, of a status, of a run, behind one of them.
+// Approvals returns the approvals after a cursor, filtered by status and run; "" matches all.
 func Approvals(ctx context.Context, d store.Doer, status, run, behind string, limit int) ([]Approval, error) {
 	all := append([]string{"", "pending", "expired"}, Decisions...)
 	if !slices.Contains(all, status) {
-		return nil, fault.New(fault.Validation, "an approval's status is one of %s: %q", strings.Join(all[1:], ", "), status)
+		return nil, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(all[1:], ", "), status)
 	}
 	a := approvalsArgs{status: status, limit: limit}
 	if behind != "" {
 		var ok bool
 		if a.visited, ok = cutID(approvalPrefix, behind); !ok {
-			return nil, fault.New(fault.Validation, "the cursor is none of this list")
+			return nil, fault.New(fault.Validation, "the cursor does not belong to this list")
 		}
 	}
 	verb := approvalsVerb
 	switch {
 	case run != "":
-		a.run, verb = run, askedVerb
+		a.run, verb = run, runApprovalsVerb
 	case status == "pending":
 		verb = pendingVerb
 	}
 	return verb.Do(ctx, d, a)
 }
 
-// Decide decides an approval. The first decision counts: any other is [fault.Conflict], and
-// so is one that comes too late.
+// Decide decides an approval. The first decision counts: any other, or one that comes too late,
+// returns [fault.Conflict].
 func Decide(ctx context.Context, d store.Doer, id string, v Decision) (Approval, error) {
 	if !slices.Contains(Decisions, v.Decision) {
-		return Approval{}, fault.New(fault.Validation, "a decision is one of %s: %q", strings.Join(Decisions, ", "), v.Decision).With("pointer", "/decision")
+		return Approval{}, fault.New(fault.Validation, "decision must be one of %s, got %q", strings.Join(Decisions, ", "), v.Decision).With("pointer", "/decision")
 	}
 	if len(v.Content) > 0 {
 		if err := strictjson.Check(v.Content); err != nil {
@@ -264,26 +264,26 @@ func Decide(ctx context.Context, d store.Doer, id string, v Decision) (Approval,
 	}
 	now, err := GetApproval(ctx, d, id)
 	if err == nil && !got.applied {
-		err = fault.New(fault.Conflict, "the approval %q is %s already", id, now.Status).With("status", now.Status).With("by", now.Actor)
+		err = fault.New(fault.Conflict, "approval %q is already %s", id, now.Status).With("status", now.Status).With("by", now.Actor)
 		if now.Status == "pending" {
-			err = fault.New(fault.Conflict, "the approval %q is not asked for any more", id)
+			err = fault.New(fault.Conflict, "approval %q is no longer requested", id)
 		}
 	}
 	return now, err
 }
 
-// Inbox is a place among the signals that no step has taken; the zero value is before all.
+// Inbox is a position among the signals that no step has taken; the zero value is the start.
 type Inbox struct {
 	nth                  int
-	deaf                 bool // the step that the run stands at waits for it all the same
+	unwoken              bool // the current step of the run waits for this signal, but was not woken
 	workspace, run, kind string
 	n                    int64
 }
 
-// inboxPage is how many signals one statement looks at.
+// inboxPage is how many signals one statement reads.
 const inboxPage = 500
 
-var unheardVerb = store.NewVerb(store.Decl{Name: "runs.unheard", Lane: store.Read}, nil,
+var untakenVerb = store.NewVerb(store.Decl{Name: "runs.unheard", Lane: store.Read}, nil,
 	func(after Inbox, args *store.Args) {
 		args.Text("after_workspace", after.workspace)
 		args.Text("after_run", after.run)
@@ -293,26 +293,26 @@ var unheardVerb = store.NewVerb(store.Decl{Name: "runs.unheard", Lane: store.Rea
 	},
 	func(all *[]Inbox, r store.Row) error {
 		var x Inbox
-		err := r.Scan(&x.nth, &x.deaf, &x.workspace, &x.run, &x.kind, &x.n)
+		err := r.Scan(&x.nth, &x.unwoken, &x.workspace, &x.run, &x.kind, &x.n)
 		*all = append(*all, x)
 		return err
 	})
 
-// Rouse looks at a page of the signals that no step has taken, of a shard, and wakes the runs
-// that wait for one of them. It returns how many those were, and where to go on; the zero
-// value says that this was the last page. There are none to be woken, unless a program from
-// before has left them: a signal and the wake of its step are one transaction.
+// Rouse reads a page of a shard's signals that no step has taken, and wakes the runs that wait for
+// one of them. It returns the number of woken runs and the next position, which is the zero value
+// after the last page. A signal and the wake-up of its step are one transaction, so only older
+// versions can have left such runs.
 func (k *Executor) Rouse(ctx context.Context, d store.Doer, shard int16, after Inbox) (woken int, next Inbox, err error) {
-	page, err := unheardVerb.DoAt(ctx, d, store.Partition{Shard: shard}, after)
+	page, err := untakenVerb.DoAt(ctx, d, store.Partition{Shard: shard}, after)
 	for _, x := range page {
 		if x.nth == inboxPage {
 			next = x
 		}
-		if !x.deaf {
+		if !x.unwoken {
 			continue
 		}
 		yes, failed := k.rouse(ctx, d, store.Partition{Shard: shard, Workspace: x.workspace}, x.run)
-		err = errors.Join(err, failed) // one that cannot be woken must not keep the others asleep
+		err = errors.Join(err, failed) // a run that cannot be woken must not block the others
 		if yes {
 			woken++
 		}
@@ -320,10 +320,10 @@ func (k *Executor) Rouse(ctx context.Context, d store.Doer, shard int16, after I
 	return woken, next, err
 }
 
-// rouse gives a run the signal that it waits for, whenever its step would be due.
+// rouse passes a run the signal that it waits for, regardless of when its step is due.
 func (k *Executor) rouse(ctx context.Context, d store.Doer, at store.Partition, run string) (bool, error) {
 	l, err := load(ctx, d, at, visited{run: run})
-	if fault.CodeOf(err) == fault.NotFound { // its time was over
+	if fault.CodeOf(err) == fault.NotFound { // deleted by retention
 		return false, nil
 	}
 	if err != nil || l.Step.Type != workflow.Event || l.Step.Status != Waiting || l.signal.id == "" {

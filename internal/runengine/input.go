@@ -14,11 +14,11 @@ import (
 
 const opaque = "opaque"
 
-// grace is how much longer a hold lasts than its body may take: a body that was told to stop
-// can still say so.
+// grace is how much longer a lease lasts than its body's timeout, so that a body that was
+// stopped can still report it.
 const grace = 5 * time.Second
 
-// of is what holds of a handler in a step: the step may say otherwise.
+// of returns the handler's options for a step, which may override them.
 func (h Handled) of(s *workflow.Step) Handled {
 	switch s.Type {
 	case workflow.HTTP:
@@ -31,8 +31,8 @@ func (h Handled) of(s *workflow.Step) Handled {
 	return h
 }
 
-// callSafety is what a call promises that says nothing: to repeat one that only reads, or
-// that puts something in its place, does no harm.
+// callSafety returns the default safety of an HTTP method: repeating a call that only reads, or
+// that replaces or deletes something, does no harm.
 func callSafety(method string) string {
 	if method == "" || slices.Contains([]string{"GET", "HEAD", "OPTIONS", "PUT", "DELETE"}, method) {
 		return "idempotent"
@@ -40,7 +40,7 @@ func callSafety(method string) string {
 	return "opaque"
 }
 
-// input is what a step is given to work with.
+// input returns the rendered input of a step.
 func (c *planner) input(s *workflow.Step) (json.RawMessage, error) {
 	switch {
 	case s.Type == workflow.HTTP:
@@ -71,7 +71,7 @@ func (c *planner) call(s *workflow.Step) (json.RawMessage, error) {
 		if out.Headers == nil {
 			out.Headers = make(map[string]string)
 		}
-		if out.Headers[name], err = c.text("the header "+name, v); err != nil {
+		if out.Headers[name], err = c.text("header "+name, v); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +83,7 @@ func (c *planner) call(s *workflow.Step) (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-// text works out a value that is to be a text; a number is taken for one.
+// text renders a value that must be a string; a number is converted.
 func (c *planner) text(what string, v workflow.Value) (string, error) {
 	out, err := workflow.Render(v, c.env())
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *planner) text(what string, v workflow.Value) (string, error) {
 	if json.Unmarshal(out, &n) == nil && n != "" {
 		return n.String(), nil
 	}
-	return "", fault.New(fault.Validation, "%s is to be a text, and came out as %s", what, lease.Plain(string(out)))
+	return "", fault.New(fault.Validation, "%s must be a string, got %s", what, lease.Plain(string(out)))
 }
 
 func (c *planner) transition(s *workflow.Step) (json.RawMessage, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// leasedStep is a visit of a step under the epoch of its hold.
+// leasedStep is a visit of a step under the epoch of its lease.
 type leasedStep struct {
 	visited
 	epoch int64
@@ -120,7 +120,7 @@ func lostStep(l *ClaimedStep) error {
 	return lease.Lost("the step "+l.Step.Name+" of the run "+l.Run.ID, l.Step.Epoch)
 }
 
-// Renew extends a hold, at most until the step's timeout, or returns [fault.LeaseLost].
+// Renew extends a lease, at most until the step's timeout, or returns [fault.LeaseLost].
 func Renew(ctx context.Context, d store.Doer, l *ClaimedStep, lease time.Duration) (remote.Renewed, error) {
 	all, err := renewVerb.DoAt(ctx, d, l.partition(), renewArgs{leasedStep{l.visited(), l.Step.Epoch}, lease})
 	if err == nil && len(all) == 0 {
@@ -132,8 +132,8 @@ func Renew(ctx context.Context, d store.Doer, l *ClaimedStep, lease time.Duratio
 	return all[0], nil
 }
 
-// Point notes which operation a transition has fired, in the transaction that fires it:
-// once for a visit, under its hold.
+// Point records the operation that a transition fired, in the transaction that fires it. It
+// applies once per visit, under the step's lease.
 func Point(ctx context.Context, d store.Doer, l *ClaimedStep, operation string) error {
 	ok, err := pointVerb.DoAt(ctx, d, l.partition(), pointArgs{leasedStep{l.visited(), l.Step.Epoch}, operation})
 	if err == nil && !ok {
@@ -142,7 +142,7 @@ func Point(ctx context.Context, d store.Doer, l *ClaimedStep, operation string) 
 	return err
 }
 
-// Book is where the effects of a held step are noted.
+// Book returns the journal store for the effects of a leased step.
 func (l *ClaimedStep) Book(d store.Doer) effects.Book { return &book{d, l} }
 
 type book struct {
@@ -150,10 +150,10 @@ type book struct {
 	l *ClaimedStep
 }
 
-// Operation is that of the step.
+// Operation returns the operation of the step.
 func (b *book) Operation() string { return b.l.Operation() }
 
-// Begin notes that an effect is about to be tried.
+// Begin records that an effect is about to be attempted.
 func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Policy, results []entities.Result) (effects.Entry, error) {
 	l := b.l
 	n, err := beginVerb.DoAt(ctx, b.d, l.partition(), beginArgs{leasedStep{l.visited(), l.Step.Epoch}, name, ordinal, p, results})
@@ -161,16 +161,16 @@ func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Po
 		err = lostStep(l)
 	}
 	n.Name, n.Ordinal = name, ordinal
-	if n.State == "" || n.State == effects.Begun && n.Epoch == l.Step.Epoch { // the answer to it was lost: it is this attempt's own
+	if n.State == "" || n.State == effects.Begun && n.Epoch == l.Step.Epoch { // begun by this attempt, whose response was lost
 		n.State = effects.New
 	}
 	return n.Entry, err
 }
 
-// End notes what became of an effect, and returns how it stands then.
-func (b *book) End(ctx context.Context, name string, ordinal int, s effects.State, result []byte, asked bool) (effects.State, []byte, error) {
+// End records the outcome of an effect and returns the resulting state.
+func (b *book) End(ctx context.Context, name string, ordinal int, s effects.State, result []byte, probed bool) (effects.State, []byte, error) {
 	l := b.l
-	n, err := endVerb.DoAt(ctx, b.d, l.partition(), endArgs{leasedStep{l.visited(), l.Step.Epoch}, name, ordinal, s, result, effects.HolderSays(asked)})
+	n, err := endVerb.DoAt(ctx, b.d, l.partition(), endArgs{leasedStep{l.visited(), l.Step.Epoch}, name, ordinal, s, result, effects.HolderSays(probed)})
 	if err == nil && !n.held {
 		err = lostStep(l)
 	}
@@ -182,8 +182,8 @@ func (l *ClaimedStep) Journal(ctx context.Context, d store.Doer) ([]effects.Entr
 	return effects.List(ctx, d, l.partition(), l.Operation())
 }
 
-// unknown says whether an effect of the step was begun of which nothing is known, nor will be
-// by what is about to be noted, and what it saw.
+// unknown reports whether a begun effect of the step has an unknown outcome that the results in
+// noted do not resolve. It also returns the journal counts that the answer is based on.
 func (l *ClaimedStep) unknown(ctx context.Context, d store.Doer, noted []Result) (bool, *saw, error) {
 	journal, err := l.Journal(ctx, d)
 	if err != nil {
@@ -202,13 +202,13 @@ func (l *ClaimedStep) unknown(ctx context.Context, d store.Doer, noted []Result)
 	return unknown, &saw{Begun: &begun, Open: open}, nil
 }
 
-// open says the same of the effects beside an opaque body as a whole.
+// open is like unknown, but ignores the opaque body itself.
 func (l *ClaimedStep) open(ctx context.Context, d store.Doer, noted []Result) (bool, *saw, error) {
 	return l.unknown(ctx, d, append(slices.Clone(noted), Result{Name: effects.Body}))
 }
 
-// Doubtful says whether an earlier attempt of an opaque body may have acted. What this one
-// says of itself is no word on that.
+// Doubtful reports whether an earlier attempt of an opaque body may have acted. The current
+// attempt's own report says nothing about that.
 func (l *ClaimedStep) Doubtful(ctx context.Context, d store.Doer) (bool, error) {
 	if l.Step.Safety != opaque {
 		return false, nil
@@ -219,8 +219,8 @@ func (l *ClaimedStep) Doubtful(ctx context.Context, d store.Doer) (bool, error) 
 	}), err
 }
 
-// Probes says whether the step is to be asked whether it has acted, rather than to act: an
-// earlier attempt of an opaque body may have.
+// Probes reports whether the step is to be probed instead of executed, because an earlier attempt
+// of an opaque body may have acted.
 func (l *ClaimedStep) Probes(ctx context.Context, d store.Doer) (bool, error) {
 	if l.Step.Unknown != "probe" || l.Step.Attempts < 2 {
 		return false, nil

@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
-// The moves of a run, each as a plan. They know how the run stands, and nothing else.
+// This file computes the moves of a run, each as a plan, from the state of the run alone.
 
-// take gives the step to somebody, of whose handler this is known. One who is elsewhere is
-// quiet until he is heard of.
+// take gives the step to a holder whose handler has these options. A remote holder is quiet until its
+// first call.
 func (c *planner) take(h Handled, elsewhere bool) {
 	c.how = "due"
 	h = h.of(c.spec())
@@ -37,13 +37,13 @@ func (c *planner) take(h Handled, elsewhere bool) {
 	c.emitStep(name, c.step.Name, c.step.Visit, map[string]any{"attempt": c.plan.Touch.Attempts, "epoch": c.step.Epoch + 1})
 }
 
-// fail is an attempt that its worker lived to report.
+// fail ends an attempt whose failure the worker reported.
 func (c *planner) fail(message string, final bool) {
 	c.how = "held"
 	last := c.last(final)
 	c.step.Failures++
 	if last {
-		c.lost(message, "")
+		c.failStep(message, "")
 		return
 	}
 	r := c.spec().Retry
@@ -59,13 +59,13 @@ func (c *planner) fail(message string, final bool) {
 	c.emitStep("stepWaiting", c.step.Name, c.step.Visit, map[string]any{"error": message, "failures": c.step.Failures, "retryInMs": *ms(delay)})
 }
 
-// last says whether a failure now would be the last.
+// last reports whether a failure now would be final.
 func (c *planner) last(final bool) bool {
 	most := int64(cmp.Or(c.spec().Retry.MaxAttempts, DefaultAttempts))
 	return final || c.step.Failures+1 >= most || c.run.CancelRequested
 }
 
-// The defaults of retries.
+// The defaults of a retry policy.
 const (
 	DefaultAttempts   = 3
 	defaultBackoff    = time.Second
@@ -73,15 +73,15 @@ const (
 	defaultMaxBackoff = 5 * time.Minute
 )
 
-// Backoff is the pause behind the n-th failure: it grows up to a cap, and is scattered, so
-// that those who failed together do not come back together.
+// Backoff returns the pause after the n-th failure. It grows up to a limit and has jitter, so that
+// steps that failed together do not retry together.
 func Backoff(r workflow.Retry, n int64) time.Duration {
 	base, factor, longest := cmp.Or(r.Backoff, defaultBackoff), cmp.Or(r.Multiplier, defaultMultiplier), cmp.Or(r.MaxBackoff, defaultMaxBackoff)
 	d := float64(base) * math.Pow(factor, float64(n-1))
 	return clock.Jitter(time.Duration(min(d, float64(longest))))
 }
 
-// pass has the step wait a while for something elsewhere: it has not failed.
+// pass makes the step wait a while for something elsewhere. This is not a failure.
 func (c *planner) pass(delay time.Duration) {
 	c.how = "held"
 	if c.run.CancelRequested && c.step.Fired == "" {
@@ -95,14 +95,14 @@ func (c *planner) pass(delay time.Duration) {
 	c.emitStep("stepWaiting", c.step.Name, c.step.Visit, map[string]any{"lookInMs": *ms(delay)})
 }
 
-// stopped ends a step, of a run that is to be cancelled, that has done nothing.
+// stopped ends a step that has done nothing, of a run that is to be cancelled.
 func (c *planner) stopped(why string) {
 	c.touch(Cancelled, func(*touch) {})
 	c.emitStep(why, c.step.Name, c.step.Visit, nil)
 	c.cancelled()
 }
 
-// release gives the step back untouched.
+// release releases the step without an attempt.
 func (c *planner) release() {
 	c.how = "held"
 	if c.run.CancelRequested && c.step.Begun == 0 && c.step.Fired == "" {
@@ -114,74 +114,74 @@ func (c *planner) release() {
 	c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 }
 
-// died is a hold that has run out. Where its holder is elsewhere and was never heard of, the
-// hand-out is lost: no death is counted, and the step fails by no number of them.
-func (c *planner) died() {
+// leaseExpired handles an expired lease. If its remote holder never responded, the hand-out is lost: it does not
+// count as a crash, and no number of lost hand-outs fails the step.
+func (c *planner) leaseExpired() {
 	c.how = "died"
 	c.sawStep()
-	name, message := "stepDied", fmt.Sprintf("the holder %s did not come back", c.step.Holder)
-	told := map[string]any{"holder": c.step.Holder}
+	name, message := "stepDied", fmt.Sprintf("the lease of holder %s expired", c.step.Holder)
+	data := map[string]any{"holder": c.step.Holder}
 	var delay time.Duration
-	dead := false // one more than may die of it
+	limitReached := false // the crash limit is reached
 	if c.step.Quiet {
 		c.step.Lost++
-		name, message, delay = "stepLost", fmt.Sprintf("it was handed out to %s, who was not heard of", c.step.Holder), lease.LostPause(c.step.Lost, c.run.ID)
-		told["lost"] = c.step.Lost
+		name, message, delay = "stepLost", fmt.Sprintf("handed out to %s, but no response arrived", c.step.Holder), lease.LostPause(c.step.Lost, c.run.ID)
+		data["lost"] = c.step.Lost
 	} else {
 		c.step.Crashes++
 		c.step.Lost = 0
-		delay, dead = clock.Jitter(time.Second<<min(c.step.Crashes-1, 8)), c.step.Crashes >= lease.MaxCrashes
-		told["deaths"] = c.step.Crashes
+		delay, limitReached = clock.Jitter(time.Second<<min(c.step.Crashes-1, 8)), c.step.Crashes >= lease.MaxCrashes
+		data["deaths"] = c.step.Crashes
 	}
 	unknown := c.step.Begun > 0
-	parked := unknown && (c.step.Safety == opaque && c.step.Unknown == "hold" || dead || c.run.CancelRequested)
+	parked := unknown && (c.step.Safety == opaque && c.step.Unknown == "hold" || limitReached || c.run.CancelRequested)
 	switch {
 	case parked:
 		c.park(message)
 	case c.run.CancelRequested && c.step.Fired == "":
 		c.stopped(name)
-	case dead:
-		c.lost(fmt.Sprintf("%d holders died of it: %s", c.step.Crashes, message), "")
+	case limitReached:
+		c.failStep(fmt.Sprintf("%d holders crashed: %s", c.step.Crashes, message), "")
 	default:
 		c.touch(Running, func(t *touch) { t.When, t.Ms, t.Error = c.soonest(), *ms(delay), &message })
-		c.emitStep(name, c.step.Name, c.step.Visit, told)
+		c.emitStep(name, c.step.Name, c.step.Visit, data)
 		c.soon(delay)
 	}
 }
 
-// park has the step wait for a person, who says what happened.
+// park makes the step uncertain until an operator reports the outcome.
 func (c *planner) park(message string) {
 	c.touch(Running, func(t *touch) { t.Uncertain, t.Error = true, &message })
 	c.emitStep("stepUncertain", c.step.Name, c.step.Visit, map[string]any{"error": message})
 }
 
-// due is a step of the engine's own at which something may have come: the time, a signal,
-// a decision. It says false if nothing has.
+// due handles one of the engine's own steps: its time, a signal or a decision may have come. It returns
+// false if none has.
 func (c *planner) due(l *ClaimedStep) bool {
 	c.how = "due"
 	s := c.spec()
 	next := following(c.def, c.step.Name)
 	switch {
 	case c.step.Type == workflow.Wait:
-		_ = c.completed(nil, nil, next) // without a patch, it does not fail
+		_ = c.completed(nil, nil, next) // cannot fail: no patch
 	case c.step.Type == workflow.Event && l.signal.id != "":
 		c.plan.Signal = l.signal.id
 		_ = c.completed(l.signal.payload, nil, next)
 	case c.step.Type == workflow.Approval && l.approval.status != "" && l.approval.status != "pending" && l.approval.status != "expired":
-		c.judged(l.approval, s, next)
+		c.applyDecision(l.approval, s, next)
 	case c.step.past:
 		if c.step.Type == workflow.Approval {
 			c.plan.Lapse = true
 		}
-		c.lost(fmt.Sprintf("nobody came within %s", s.Timeout), s.OnTimeout)
+		c.failStep(fmt.Sprintf("no signal or decision arrived within %s", s.Timeout), s.OnTimeout)
 	default:
 		return false
 	}
 	return true
 }
 
-// judged goes on behind a decision. A rejection that nothing looks at fails the step.
-func (c *planner) judged(v decision, s *workflow.Step, next string) {
+// applyDecision continues after a decision. A rejection that the definition does not inspect fails the step.
+func (c *planner) applyDecision(v decision, s *workflow.Step, next string) {
 	out := map[string]any{"decision": v.status, "by": v.actor}
 	if v.label != "" {
 		out["label"] = v.label
@@ -189,17 +189,17 @@ func (c *planner) judged(v decision, s *workflow.Step, next string) {
 	if len(v.content) > 0 {
 		out["content"] = json.RawMessage(v.content)
 	}
-	output, _ := json.Marshal(out) // of what was read, it does not fail
+	output, _ := json.Marshal(out) // cannot fail: plain values and stored JSON
 	if v.status == "rejected" {
 		switch {
 		case s.OnReject != "":
 			next = s.OnReject
 		case !c.def.LooksAt(next, s.Name):
 			message := "rejected by " + v.actor
-			if t := s.OnFailure; t != "" { // what looks at it there is to see it
+			if t := s.OnFailure; t != "" { // expressions there must see the output
 				c.remember(s.Name, Failed, c.step.Visit, output, message)
 			}
-			c.lost(message, "")
+			c.failStep(message, "")
 			c.plan.Touch.Output = output
 			return
 		}
@@ -207,7 +207,7 @@ func (c *planner) judged(v decision, s *workflow.Step, next string) {
 	_ = c.completed(output, nil, next)
 }
 
-// The commands, by what they do to a run.
+// The commands on a run.
 const (
 	Pause  = "pause"
 	Resume = "resume"
@@ -215,13 +215,13 @@ const (
 	Retry  = "retry"
 )
 
-// command does one of the commands, or says why not.
+// command applies a command, or returns why it is not allowed.
 func (c *planner) command(name string, open bool) error {
 	into := map[string]string{Pause: Paused, Resume: Running, Cancel: Cancelled, Retry: Running}[name]
 	from := map[string]bool{Pause: c.run.Status == Running, Resume: c.run.Status == Paused, Retry: c.run.Status == Failed,
 		Cancel: c.run.Status == Pending || c.run.Status == Running || c.run.Status == Waiting || c.run.Status == Paused}[name]
 	if !from || name == Pause && c.run.CancelRequested {
-		return fault.New(fault.InvalidTransition, "the run %q is %s: it cannot %s, which would make it %s", c.run.ID, c.run.Status, name, into).
+		return fault.New(fault.InvalidTransition, "run %q is %s: %s would make it %s, which is not allowed", c.run.ID, c.run.Status, name, into).
 			With("status", c.run.Status).With("version", c.run.Version).With("command", name)
 	}
 	switch name {
@@ -251,7 +251,7 @@ func (c *planner) resume() {
 	switch {
 	case c.step.Holder != "" || c.step.Uncertain:
 	case c.step.Status == Completed || c.step.Status == Failed:
-		c.goOn(c.step.Next)
+		c.proceed(c.step.Next)
 	default:
 		if c.step.Status == Waiting {
 			c.to(Waiting)
@@ -262,8 +262,8 @@ func (c *planner) resume() {
 	}
 }
 
-// cancel ends a run that nobody works for; otherwise it is noted, and whoever works for it
-// is told, and ends it.
+// cancel ends a run whose step is not in flight. Otherwise it stores the request, notifies the holder
+// and leaves the end to it.
 func (c *planner) cancel(open bool) {
 	live := c.step.Status == Pending || c.step.Status == Running || c.step.Status == Waiting
 	switch {
@@ -272,13 +272,13 @@ func (c *planner) cancel(open bool) {
 		c.emit("cancelRequested", nil)
 		c.wakes = append(c.wakes, CancelTopic(c.run.ID))
 		return
-	case live && open: // an effect may have happened: a person says so, and then it is over
+	case live && open: // an effect may have happened: the run ends when an operator has resolved it
 		c.run.CancelRequested = true
-		c.awake()
+		c.wake()
 		c.emit("cancelRequested", nil)
-		c.park("it was cancelled, and nobody knows what became of an effect that was begun")
+		c.park("the run was cancelled while the outcome of an effect was unknown")
 		return
-	case live && c.step.Fired != "": // what it fired goes on: the run is over when that is
+	case live && c.step.Fired != "": // the fired operation continues: the run ends when it has ended
 		if c.run.CancelRequested = true; c.run.Status == Paused {
 			c.touch(c.step.Status, func(t *touch) { t.When = "unpark" })
 		}
@@ -296,8 +296,8 @@ func (c *planner) cancel(open bool) {
 	c.cancelled()
 }
 
-// retry has a run go on at the step at which it failed, with as many attempts as at first.
-// What was waited for there in vain is waited for anew.
+// retry continues a failed run at its failed step, with a new set of attempts. A step that waited in
+// vain waits anew.
 func (c *planner) retry() {
 	c.to(Running)
 	c.run.Error = ""
@@ -311,14 +311,14 @@ func (c *planner) retry() {
 	c.wakes = append(c.wakes, Topic(c.step.Handler), Made)
 }
 
-// settled ends an uncertain step by what a person says.
+// settled ends an uncertain step by an operator's resolution.
 func (c *planner) settled(outcome, by string, output json.RawMessage) {
 	c.emitStep("stepResolved", c.step.Name, c.step.Visit, map[string]any{"by": by, "outcome": outcome})
 	switch {
 	case outcome == "success":
 		_ = c.completed(output, nil, following(c.def, c.step.Name))
 	case outcome == "failure":
-		c.lost("it has not happened, says who resolved it", "")
+		c.failStep("resolved as a failure", "")
 	case c.run.CancelRequested:
 		c.stopped("stepCancelled")
 	default:

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
-// plan is what a move changes, as the statement reads it.
+// plan is the set of changes of a move, in the encoding that the statement reads.
 type plan struct {
 	Run     planRun   `json:"run"`
 	Touch   *touch    `json:"touch,omitempty"`
@@ -22,13 +22,13 @@ type plan struct {
 	Body    *body     `json:"body,omitempty"`
 	Events  []event   `json:"events"`
 	Saw     *saw      `json:"saw,omitempty"`
-	// Plain says that it has nothing to do with effects, signals and approvals.
+	// Plain means that the plan involves no effects, signals or approvals.
 	Plain bool `json:"plain"`
 }
 
-// saw is what a plan was made by that may change while the run's version stays: how many effects
-// of the step were begun and are not known to have come to nothing, of how many nothing is known,
-// if of any, and what its transition fired.
+// saw is the state that a plan is based on and that may change while the run's version stays: the number
+// of the step's effects that were begun and not known as not done, the number of those with an unknown
+// outcome, and the operation that its transition fired.
 type saw struct {
 	Begun *int64  `json:"begun,omitempty"`
 	Open  int64   `json:"open,omitempty"`
@@ -48,7 +48,7 @@ type planRun struct {
 	Keep   *int64          `json:"keep"` // in ms
 }
 
-// touch is what becomes of the step that the move is about.
+// touch is the change of the step that the move is about.
 type touch struct {
 	Status    string          `json:"status"`
 	Output    json.RawMessage `json:"output,omitempty"`
@@ -64,7 +64,7 @@ type touch struct {
 	Ms        int64           `json:"ms"`
 	Uncertain bool            `json:"uncertain"`
 	Over      bool            `json:"over"`
-	Clear     bool            `json:"clear"` // forget what was fired
+	Clear     bool            `json:"clear"` // forget the fired operation
 	Safety    *string         `json:"safety,omitempty"`
 	Unknown   *string         `json:"unknown,omitempty"`
 	Timeout   *int64          `json:"timeout,omitempty"` // in ms
@@ -95,14 +95,14 @@ type addStep struct {
 	Over     bool            `json:"over"`
 }
 
-// body is an opaque body that begins: as a whole, it is an effect.
+// body is an opaque body that begins. As a whole it is one effect.
 type body struct {
 	Operation string `json:"operation"`
 	Epoch     int64  `json:"epoch"`
 	Policy    string `json:"policy"`
 }
 
-// ask is an approval to be decided.
+// ask is a new approval.
 type ask struct {
 	Step       string   `json:"step"`
 	Visit      int64    `json:"visit"`
@@ -111,7 +111,7 @@ type ask struct {
 	Within     *int64   `json:"within,omitempty"` // ms
 }
 
-// Result is what is known of an effect: done, with its result, or notDone.
+// Result is the known outcome of an effect: done, with its result, or notDone.
 type Result struct {
 	Name    string          `json:"n"`
 	Ordinal int             `json:"o"`
@@ -126,59 +126,58 @@ type event struct {
 
 // Limits of runs.
 const (
-	// MaxVisits is how many steps a run takes at the most: one that goes round in circles
-	// ends.
+	// MaxVisits limits the steps of a run, so that an endless loop ends.
 	MaxVisits = 10_000
-	// spins is how many steps that need nobody are taken in one move.
-	spins = 200
+	// maxInstantSteps limits how many steps that complete at once are taken in one move.
+	maxInstantSteps = 200
 )
 
-// The handlers of steps that a node does itself.
+// The handlers of steps that a node executes itself.
 const (
 	CallHandler       = "$http"
 	TransitionHandler = "$transition"
 )
 
-// Handled is what is known of a handler.
+// Handled holds the options of a handler.
 type Handled struct {
 	Safety, Unknown string
 	Timeout         time.Duration
 }
 
-// LocalHandlers says of a handler that this node does its steps, and has room for one now.
+// LocalHandlers reports whether this node serves a handler and has capacity for a step now.
 type LocalHandlers func(handler string) (Handled, bool)
 
-// compiled is a definition, and which of its steps its expressions look at.
+// compiled is a definition with the steps that its expressions refer to.
 type compiled struct {
 	*workflow.Definition
-	looks map[string]bool
-	all   bool
+	refs map[string]bool
+	all  bool
 }
 
 func compile(def *workflow.Definition) *compiled {
-	looks, all := def.Mentions()
-	return &compiled{def, looks, all}
+	refs, all := def.Mentions()
+	return &compiled{def, refs, all}
 }
 
-// planner is a plan in the making: how a run stands, and what has been decided so far.
+// planner builds a plan: it holds the state of a run and the changes decided so far.
 type planner struct {
 	def       *compiled
 	run       Run
 	step      Step
 	memo      memo
 	plan      plan
-	how       string        // how the step must be: held, died, due or ""
-	retention time.Duration // how long the run is kept beyond its end
+	how       string        // the required state of the step: held, died, due or ""
+	retention time.Duration // how long the run is stored after its end
 
-	// local says of a handler that this node does its steps, and has room for one: it is
-	// then held from the start.
+	// local reports whether this node serves a handler and has capacity for a step, which is
+	// then leased from the start.
 	local func(handler string) (Handled, bool)
 	wakes []string
-	later time.Duration // when there is something to do that is not due yet
-	added *addStep      // the step that is held from the start
+	later time.Duration // the time until the next step becomes due
+	added *addStep      // the step that is leased from the start
 }
 
-// spec is what the definition says of the step.
+// spec returns the definition of the step.
 func (c *planner) spec() *workflow.Step {
 	if i := c.def.Find(c.step.Name); i >= 0 {
 		return &c.def.Steps[i]
@@ -186,7 +185,7 @@ func (c *planner) spec() *workflow.Step {
 	return &workflow.Step{Name: c.step.Name, Type: c.step.Type}
 }
 
-// following is where a run goes on behind a step.
+// following returns the step after a step.
 func following(def *compiled, step string) string {
 	if i := def.Find(step); i >= 0 {
 		return def.After(i)
@@ -194,19 +193,19 @@ func following(def *compiled, step string) string {
 	return workflow.End
 }
 
-// to moves the run to a status. The table says which may follow which: anything else is a
-// mistake in this package, and nothing is written.
+// to moves the run to a status. A transition that the table does not allow is a bug in this package:
+// it panics, and nothing is written.
 func (c *planner) to(status string) {
 	if status == c.run.Status {
 		return
 	}
 	if !slices.Contains(RunTable[c.run.Status], status) {
-		panic(fmt.Sprintf("runs: a run goes from %s to %s", c.run.Status, status))
+		panic(fmt.Sprintf("runengine: invalid transition of a run from %s to %s", c.run.Status, status))
 	}
 	c.run.Status = status
 }
 
-// emit adds an event. Each has what the run is then.
+// emit adds an event, with the run's status at that point.
 func (c *planner) emit(name string, data map[string]any) {
 	if data == nil {
 		data = map[string]any{}
@@ -223,14 +222,14 @@ func (c *planner) emitStep(name, step string, visit int64, data map[string]any) 
 	c.emit(name, data)
 }
 
-// touch sets what becomes of the step.
+// touch sets the change of the step.
 func (c *planner) touch(status string, set func(*touch)) {
 	if status != c.step.Status && !slices.Contains(StepTable[c.step.Status], status) {
-		panic(fmt.Sprintf("runs: a step goes from %s to %s", c.step.Status, status))
+		panic(fmt.Sprintf("runengine: invalid transition of a step from %s to %s", c.step.Status, status))
 	}
 	t := &touch{Status: status, Attempts: c.step.Attempts, Failures: c.step.Failures, Crashes: c.step.Crashes, Lost: c.step.Lost, Lease: "drop", When: "none",
 		Over: status == Completed || status == Failed || status == Cancelled || status == Skipped, Error: maybe(c.step.Error)}
-	if c.how == "held" { // its holder was heard of
+	if c.how == "held" { // its holder has responded
 		t.Lost = 0
 	}
 	set(t)
@@ -257,19 +256,19 @@ func ms(d time.Duration) *int64 {
 	return &n
 }
 
-// env is what expressions see.
+// env returns the environment of expressions.
 func (c *planner) env() workflow.Env {
-	steps, _ := json.Marshal(c.memo.Steps)                                      // of ours, it does not fail
-	run, _ := json.Marshal(map[string]string{"id": c.run.ID, "key": c.run.Key}) // of strings
+	steps, _ := json.Marshal(c.memo.Steps)                                      // cannot fail: stored JSON
+	run, _ := json.Marshal(map[string]string{"id": c.run.ID, "key": c.run.Key}) // cannot fail: strings
 	return workflow.Env{Input: c.run.Input, State: c.run.State, Steps: steps, Run: run}
 }
 
-// remember keeps what came out of a step, if an expression looks at it.
+// remember stores the result of a step in the memo if an expression refers to it.
 func (c *planner) remember(name, status string, visit int64, output json.RawMessage, failure string) {
 	if status == Completed && len(output) > 0 && string(output) != "null" {
 		c.memo.Last = output
 	}
-	if !c.def.all && !c.def.looks[name] {
+	if !c.def.all && !c.def.refs[name] {
 		return
 	}
 	if c.memo.Steps == nil {
@@ -281,8 +280,8 @@ func (c *planner) remember(name, status string, visit int64, output json.RawMess
 	c.memo.Steps[name] = knownStep{status, visit, output, failure}
 }
 
-// awake has a run go on that waited.
-func (c *planner) awake() {
+// wake moves a waiting run to running.
+func (c *planner) wake() {
 	if c.run.Status == Waiting {
 		c.to(Running)
 	}
@@ -301,7 +300,7 @@ func (c *planner) failed() {
 	c.emit("failed", map[string]any{"step": c.step.Name, "error": c.run.Error})
 }
 
-// fault ends the run because of itself.
+// fault ends the run with an error that is not that of a step.
 func (c *planner) fault(message string) {
 	if c.run.Status == Pending {
 		c.to(Running)
@@ -311,20 +310,20 @@ func (c *planner) fault(message string) {
 	c.emit("failed", map[string]any{"error": message})
 }
 
-// soon has this node look again when something is due.
+// soon makes this node poll again when something becomes due.
 func (c *planner) soon(d time.Duration) {
 	if c.later == 0 || d < c.later {
 		c.later = max(d, time.Millisecond)
 	}
 }
 
-// sawStep has the plan hold only while nothing more is begun or fired.
+// sawStep makes the plan apply only if no other effect was begun and no operation fired meanwhile.
 func (c *planner) sawStep() {
 	begun, fired := c.step.Begun, c.step.Fired
 	c.plan.Saw = &saw{Begun: &begun, Fired: &fired}
 }
 
-// soonest is when the next may take the step: at once, unless the run is paused.
+// soonest returns when the next holder may take the step: at once, unless the run is paused.
 func (c *planner) soonest() string {
 	if c.run.Status == Paused && !c.run.CancelRequested {
 		return "parkin"
@@ -332,8 +331,8 @@ func (c *planner) soonest() string {
 	return "in"
 }
 
-// sealed writes the plan down.
-func (c *planner) sealed() (string, error) {
+// encoded encodes the plan.
+func (c *planner) encoded() (string, error) {
 	p := &c.plan
 	p.Run.Status, p.Run.Step, p.Run.Visit, p.Run.Cancel = c.run.Status, c.run.Step, c.run.Visit, c.run.CancelRequested
 	p.Run.Error, p.Run.Over = maybe(c.run.Error), Over(c.run.Status)
@@ -354,7 +353,7 @@ func (c *planner) sealed() (string, error) {
 	return string(text), err
 }
 
-// names are the events that the plan writes.
+// names returns the names of the events that the plan writes.
 func (c *planner) names() []string {
 	all := make([]string, len(c.plan.Events))
 	for i, e := range c.plan.Events {

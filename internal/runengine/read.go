@@ -74,7 +74,7 @@ func bindVisited(v visited, args *store.Args) {
 	args.Int("visit", v.visit)
 }
 
-// runRow is a run as it is read.
+// runRow scans a run.
 type runRow struct{ Run }
 
 func (x *runRow) into() []any {
@@ -88,7 +88,7 @@ func (x *runRow) run() Run {
 	return r
 }
 
-// stepRow is a step as it is read.
+// stepRow scans a step.
 type stepRow struct {
 	Step
 	kind    string
@@ -118,13 +118,13 @@ func scanClaimedStep(all *[]ClaimedStep, r store.Row) error {
 	return err
 }
 
-// load reads a run with a step of it: with the one that it stands at, if none is named.
+// load reads a run with one of its steps: the current one if none is named.
 func load(ctx context.Context, d store.Doer, at store.Partition, v visited) (ClaimedStep, error) {
 	all, err := loadVerb.DoAt(ctx, d, at, v)
 	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no run %q", v.run)
+		err = fault.New(fault.NotFound, "run %q does not exist", v.run)
 		if v.step != "" {
-			err = fault.New(fault.NotFound, "there is no operation %q", Operation(v.run, v.step, v.visit))
+			err = fault.New(fault.NotFound, "operation %q does not exist", Operation(v.run, v.step, v.visit))
 		}
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func load(ctx context.Context, d store.Doer, at store.Partition, v visited) (Cla
 	return all[0], nil
 }
 
-// Load returns a run with the step that it stands at, or [fault.NotFound].
+// Load returns a run with its current step, or [fault.NotFound].
 func Load(ctx context.Context, d store.Doer, id string) (ClaimedStep, error) {
 	if err := CheckID(id); err != nil {
 		return ClaimedStep{}, err
@@ -152,17 +152,16 @@ func Get(ctx context.Context, d store.Doer, id string) (Run, error) {
 	return l.Run, err
 }
 
-// Now is the step as it stands: under the epoch that it has, whatever the one is that l was
-// asked for with.
+// Now reads the step again, with its current epoch.
 func (l *ClaimedStep) Now(ctx context.Context, d store.Doer) (ClaimedStep, error) {
 	return load(ctx, d, l.partition(), l.visited())
 }
 
-// ByOperation finds the step that an operation is.
+// ByOperation returns the step of an operation.
 func ByOperation(ctx context.Context, d store.Doer, operation string) (ClaimedStep, error) {
 	v, ok := cutOperation(operation)
 	if !ok {
-		return ClaimedStep{}, fault.New(fault.NotFound, "there is no operation %q", operation)
+		return ClaimedStep{}, fault.New(fault.NotFound, "operation %q does not exist", operation)
 	}
 	at, err := d.Partition(ctx, store.Read)
 	if err != nil {
@@ -171,13 +170,13 @@ func ByOperation(ctx context.Context, d store.Doer, operation string) (ClaimedSt
 	return load(ctx, d, at, v)
 }
 
-// Filter says which runs are meant.
+// Filter selects runs; empty fields match all.
 type Filter struct{ Status, Definition string }
 
-// List returns runs, the newest first, behind one of them.
+// List returns runs after a cursor, the newest first.
 func List(ctx context.Context, d store.Doer, f Filter, behind string, limit int) ([]Run, error) {
 	if f.Status != "" && !slices.Contains(Statuses, f.Status) {
-		return nil, fault.New(fault.Validation, "a run's status is one of %s: %q", strings.Join(Statuses, ", "), f.Status).With("pointer", "/status")
+		return nil, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(Statuses, ", "), f.Status).With("pointer", "/status")
 	}
 	verb := listVerb
 	if f.Status != "" && f.Status != Completed && f.Status != Cancelled {
@@ -186,20 +185,19 @@ func List(ctx context.Context, d store.Doer, f Filter, behind string, limit int)
 	return verb.Do(ctx, d, listArgs{behind, f.Status, f.Definition, limit})
 }
 
-// Steps returns the visits of steps of a run, in their order, behind one of them.
+// Steps returns the visits of a run's steps after a cursor, in their order.
 func Steps(ctx context.Context, d store.Doer, id string, behind int64, limit int) ([]Step, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err
 	}
 	all, err := stepsVerb.Do(ctx, d, stepsArgs{id, behind, limit})
-	if err == nil && len(all) == 0 { // there may be no such run
+	if err == nil && len(all) == 0 { // the run may not exist
 		_, err = Get(ctx, d, id)
 	}
 	return all, err
 }
 
-// Uncertain returns the steps that wait for a person, in the order of their operations,
-// behind one of them.
+// Uncertain returns the uncertain steps after a cursor, in the order of their operations.
 func Uncertain(ctx context.Context, d store.Doer, behind string, limit int) ([]ClaimedStep, error) {
 	at, err := d.Partition(ctx, store.Read)
 	if err != nil {

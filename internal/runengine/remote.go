@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Remote gives out steps of runs whose handlers are workers.
+// Remote hands out steps of runs to workers.
 type Remote struct {
 	Engine   Engine
 	Executor *Executor
@@ -32,41 +32,41 @@ type Remote struct {
 }
 
 const (
-	// probeMark ends the id of a task that asks whether its step has acted.
+	// probeMark is the suffix of the id of a task that probes whether its step has acted.
 	probeMark = "~probe"
-	// journalMark ends the id under which a URL journals the effects of a step that it does: it ends
-	// the step by its answer alone.
+	// journalMark is the suffix of the id under which a URL journals the effects of its step. With this
+	// id it cannot end the step: only its response does.
 	journalMark = "~journal"
 )
 
-// JournalID names the step to a URL that journals its effects.
+// JournalID returns the id under which a URL journals the effects of the step.
 func (l *ClaimedStep) JournalID() string { return l.TaskID() + journalMark }
 
-// Owns says whether a task is a step of a run.
+// Owns reports whether a task is a step of a run.
 func (r *Remote) Owns(id string) bool { return strings.HasPrefix(id, taskPrefix) }
 
-// Offer has the steps that the claim's handlers do.
+// Offer returns the offer of steps for the claim's handlers.
 func (r *Remote) Offer(ctx context.Context, c remote.Claim) (remote.Offer, error) {
 	all, err := r.workers.For(c, func() (map[string]Handled, error) { return r.readWorkers(ctx) })
 	if err != nil {
 		return remote.Offer{}, err
 	}
-	asked := maps.Clone(all)
-	maps.DeleteFunc(asked, func(name string, _ Handled) bool { return !slices.Contains(c.Handlers, name) })
+	served := maps.Clone(all)
+	maps.DeleteFunc(served, func(name string, _ Handled) bool { return !slices.Contains(c.Handlers, name) })
 	o := remote.Offer{Leased: wake.HeldStep, Due: wake.WorkKinds(wake.Step, c.Handlers...)}
 	for _, name := range c.Handlers {
 		o.Topics = append(o.Topics, Topic(name))
 	}
 	o.Take = func(ctx context.Context, d store.Doer, limit int) ([]remote.Task, error) {
-		if len(asked) == 0 {
+		if len(served) == 0 {
 			return nil, nil
 		}
-		return r.take(ctx, d, Ask{Handlers: asked, Kind: "worker", Holder: c.Worker, Limit: limit, Lease: c.Lease, Busy: c.Busy})
+		return r.take(ctx, d, Ask{Handlers: served, Kind: "worker", Holder: c.Worker, Limit: limit, Lease: c.Lease, Busy: c.Busy})
 	}
 	return o, nil
 }
 
-// readWorkers reads the handlers of the context's workspace that are workers.
+// readWorkers reads the handlers of the context's workspace that are served by workers.
 func (r *Remote) readWorkers(ctx context.Context) (map[string]Handled, error) {
 	const page = 500
 	workers := make(map[string]Handled)
@@ -94,7 +94,7 @@ func (r *Remote) take(ctx context.Context, d store.Doer, a Ask) ([]remote.Task, 
 		l := &taken[i]
 		probe, failed := l.Probes(ctx, d)
 		if failed != nil { // its lease expires, and it is taken again
-			r.Log.Warn("a step could not be given out", "run", l.Run.ID, "step", l.Step.Name, "error", failed)
+			r.Log.Warn("failed to hand out a step", "run", l.Run.ID, "step", l.Step.Name, "error", failed)
 			continue
 		}
 		t := l.Remote()
@@ -106,29 +106,29 @@ func (r *Remote) take(ctx context.Context, d store.Doer, a Ask) ([]remote.Task, 
 	return all, err
 }
 
-// Remote is the step as another program is told of it.
+// Remote returns the task for the step.
 func (l *ClaimedStep) Remote() remote.Task {
 	return remote.Task{ID: l.TaskID(), Epoch: l.Step.Epoch, Handler: l.Step.Handler, Kind: "runStep", Input: l.Step.Input, Attempt: int(l.Step.Attempts), Until: l.Step.Until,
 		Operation: l.Operation(), Run: l.Run.ID, Step: l.Step.Name, Visit: l.Step.Visit, State: l.Run.State, RunInput: l.Run.Input}
 }
 
-// task is a step in the hands of a worker.
+// task is a step that a worker executes.
 type task struct {
 	ClaimedStep
 	r     *Remote
-	held  bool // under the epoch that was named
+	held  bool // leased under the given epoch
 	epoch int64
-	probe bool // it is asked whether it has acted
+	probe bool // the task probes whether the step has acted
 }
 
-// task is the step that a hold is of, in the context's workspace. What is not held under that very epoch cannot be ended:
-// only whoever ended it can be told so again.
+// task returns the step of a lease, in the context's workspace. A step that is not leased under that epoch cannot be
+// ended: a caller that ended it before only receives the same result again.
 func (r *Remote) task(ctx context.Context, h remote.Lease) (t *task, err error) {
 	id, probe := strings.CutSuffix(h.ID, probeMark)
 	t = &task{r: r, epoch: h.Epoch, probe: probe}
 	v, ok := cutID(taskPrefix, id)
 	if !ok {
-		return t, fault.New(fault.NotFound, "there is no task %q", id)
+		return t, fault.New(fault.NotFound, "task %q does not exist", id)
 	}
 	at, err := r.Engine.Partition(ctx, store.Read)
 	if err != nil {
@@ -136,13 +136,13 @@ func (r *Remote) task(ctx context.Context, h remote.Lease) (t *task, err error) 
 	}
 	t.ClaimedStep, err = load(ctx, r.Engine, at, v)
 	if fault.CodeOf(err) == fault.NotFound {
-		err = fault.New(fault.NotFound, "there is no task %q", id)
+		err = fault.New(fault.NotFound, "task %q does not exist", id)
 	}
 	t.held = err == nil && t.Step.Epoch == h.Epoch && t.Step.Holder != ""
 	return t, err
 }
 
-// heldTask is the step that a hold is of, or the error of who has lost it.
+// heldTask returns the step of a lease, or an error if the lease is lost.
 func (r *Remote) heldTask(ctx context.Context, h remote.Lease) (t *task, err error) {
 	t, err = r.task(ctx, h)
 	if err == nil && !t.held {
@@ -151,11 +151,11 @@ func (r *Remote) heldTask(ctx context.Context, h remote.Lease) (t *task, err err
 	return t, err
 }
 
-// ended answers who ends a step that it does not hold any more: as before, if the step ended so
-// under its epoch, and nobody has taken it since.
-func (t *task) ended(ctx context.Context, so func(Step) bool) error {
+// ended returns nil to a caller that ends a step again that it no longer holds, if the step ended the
+// same way under its epoch and no other holder has taken it since. Otherwise the lease is lost.
+func (t *task) ended(ctx context.Context, same func(Step) bool) error {
 	now, err := t.Now(ctx, t.r.Engine)
-	if err == nil && (now.Step.Epoch != t.epoch || now.Step.Holder != "" || !so(now.Step)) {
+	if err == nil && (now.Step.Epoch != t.epoch || now.Step.Holder != "" || !same(now.Step)) {
 		err = lease.Lost("the step "+t.Step.Name+" of the run "+t.Run.ID, t.epoch)
 	}
 	return err
@@ -196,16 +196,16 @@ func (r *Remote) Complete(ctx context.Context, h remote.Lease, done remote.Resul
 	return remote.Ended{Status: Completed}, err
 }
 
-// late reports what a worker did that has lost its lease. It is stored only where the step's journal
-// has the effect.
+// late reports a call of a worker that has lost its lease. It is stored only if the step's journal
+// contains the effect.
 func (t *task) late(ctx context.Context, call effects.LateCall) {
 	l := t.ClaimedStep
 	l.Step.Epoch = t.epoch
 	l.Late(ctx, t.r.Engine, t.r.Node, []effects.LateCall{call}, t.r.Log)
 }
 
-// notHappened goes on behind a probe which says that the body has not acted: the next who
-// takes the step begins anew.
+// notHappened continues after a probe reported that the body has not acted: the next holder starts
+// it anew.
 func (t *task) notHappened(ctx context.Context) (remote.Ended, error) {
 	if t.held {
 		next, err := t.r.Executor.Release(ctx, t.r.Engine, &t.ClaimedStep, true, nil)
@@ -220,7 +220,7 @@ func (t *task) notHappened(ctx context.Context) (remote.Ended, error) {
 	return t.after(t.ClaimedStep), err
 }
 
-// completedBefore answers a worker that completes a step which it does not hold any more.
+// completedBefore returns the result for a worker that completes a step which it no longer holds.
 func (t *task) completedBefore(ctx context.Context, output json.RawMessage) error {
 	open, _, err := t.open(ctx, t.r.Engine, nil)
 	switch {
@@ -232,8 +232,8 @@ func (t *task) completedBefore(ctx context.Context, output json.RawMessage) erro
 	return t.ended(ctx, func(s Step) bool { return s.Status == Completed && strictjson.Equal(s.Output, remote.OrNull(output)) })
 }
 
-// leftOpen refuses a success of a step that has begun something of which nothing is known:
-// it waits for a person.
+// leftOpen refuses the success of a step that has an effect with an unknown outcome, and parks the
+// step.
 func (t *task) leftOpen(ctx context.Context) (err error) {
 	if t.held {
 		_, err = t.r.Executor.Park(ctx, t.r.Engine, &t.ClaimedStep, effects.ErrOpen.Error(), nil)
@@ -246,17 +246,17 @@ func (t *task) leftOpen(ctx context.Context) (err error) {
 	return err
 }
 
-// after is what has become of a step. What a repetition could not tell is not told.
+// after returns the result of a step. It contains only what a repeated call could return as well.
 func (t *task) after(next ClaimedStep) remote.Ended {
-	status := Failed // and the run has gone on since then
+	status := Failed // the step failed, and the run continued elsewhere
 	if next.Step.Name == t.Step.Name && next.Step.Visit == t.Step.Visit {
 		status = next.Step.Status
 	}
 	return remote.Ended{Status: status}
 }
 
-// Fail ends an attempt at a step. What it says of itself is no word on an attempt before
-// it that may have acted.
+// Fail ends an attempt of a step. The worker's report says nothing about an earlier attempt that
+// may have acted.
 func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
 	if err := why.Said(); err != nil {
 		return remote.Ended{}, err
@@ -279,13 +279,13 @@ func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (
 	} else if err := t.ended(ctx, Failure{Message: lease.Plain(why.Message)}.is); err != nil {
 		return remote.Ended{}, err
 	}
-	if out.Status == Running { // it may have happened
+	if out.Status == Running { // the effect may have happened
 		out.Status = "UNCERTAIN"
 	}
 	return out, nil
 }
 
-// Renew extends the lease of a step, and tells whether its run is to be cancelled.
+// Renew extends the lease of a step and returns whether its run is to be cancelled.
 func (r *Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration) (remote.Renewed, error) {
 	t, err := r.heldTask(ctx, h)
 	if err != nil {
@@ -294,9 +294,8 @@ func (r *Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration)
 	return Renew(ctx, r.Engine, &t.ClaimedStep, lease)
 }
 
-// Effect journals an effect of a step. One that an earlier attempt began, and of
-// which nothing is known, is told as begun where it may be tried again or asked about;
-// otherwise the step waits for a person.
+// Effect journals an effect of a step. An effect that an earlier attempt began, and whose outcome is
+// unknown, is returned as begun if its policy is to retry or probe it. Otherwise the step is parked.
 func (r *Remote) Effect(ctx context.Context, h remote.Lease, x remote.Effect) (remote.EffectState, error) {
 	h.ID = strings.TrimSuffix(h.ID, journalMark)
 	t, err := r.heldTask(ctx, h)
@@ -312,7 +311,7 @@ func (r *Remote) Effect(ctx context.Context, h remote.Lease, x remote.Effect) (r
 	state, unknown, err := x.Journal(ctx, t.Book(r.Engine), cmp.Or(effects.Policy(t.Step.Unknown), effects.Hold))
 	t.lateEffect(ctx, x, err)
 	if unknown {
-		err = t.waitForPerson(ctx, x)
+		err = t.parkUnknown(ctx, x)
 	}
 	return state, err
 }
@@ -324,9 +323,9 @@ func (t *task) lateEffect(ctx context.Context, x remote.Effect, err error) {
 	}
 }
 
-// waitForPerson parks a step whose effect an earlier attempt began, and whose outcome is unknown. It
+// parkUnknown parks a step whose effect an earlier attempt began and whose outcome is unknown. It
 // returns the error for the worker.
-func (t *task) waitForPerson(ctx context.Context, x remote.Effect) error {
+func (t *task) parkUnknown(ctx context.Context, x remote.Effect) error {
 	unknown := effects.BegunBefore(x.Name, x.Ordinal)
 	if _, err := t.r.Executor.Park(ctx, t.r.Engine, &t.ClaimedStep, unknown.Message, nil); err != nil {
 		return err

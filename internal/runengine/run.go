@@ -1,21 +1,20 @@
-// Package runengine keeps workflows that are taken step by step: a run, which is one execution
-// of a definition, and the visits of its steps.
+// Package runengine executes workflows step by step. A run is one execution of a definition; each
+// visit of a step is a row of its own.
 //
-// What a run does next is worked out here, from the definition, as a plan; the database
-// puts it into force if the run still has the version that it was made at, and if the hold
-// on its step is still whose it was. So there is one statement that moves a run, whatever
-// moves it, and everything that it changes is in one transaction: the step that ends, the
-// one that begins, the state, the events. Whoever comes second finds another version, looks
-// again, and makes another plan; a holder finds its result kept also where a pause or a
-// cancel came first.
+// This package computes the next move of a run from the definition, as a plan. The database applies
+// the plan if the run still has the version that the plan was made at, and if the lease on its step
+// still has the same holder. One statement therefore makes every move of a run, and all changes of a
+// move are in one transaction: the step that ends, the step that begins, the state, the events. A
+// concurrent caller that comes second finds another version, reads the run again and makes a new
+// plan. A holder's result is recorded even if a pause or a cancel came first.
 //
 // Every statement locks in the order run, step, approval.
 //
-// The files stand in layers, and call those below (internal/archtest lists and checks them). From the lowest up: runs and
-// their ids, and how they are read (runs.go, read.go); plans, which know no database (plan.go, input.go, enter.go, moves.go);
-// the desk, which puts them into force under the hold of a step (apply.go, journal.go, desk.go, step.go); signals,
-// approvals and what is due (inbox.go, due.go); and who does the steps: this program or another (serve.go,
-// worker.go, remote.go).
+// The files form layers, and each layer calls only those below it (internal/archtest lists and checks them). From the lowest
+// to the highest: runs, their ids and reads (run.go, read.go); plans, which do not access the database (plan.go, input.go,
+// enter.go, moves.go); the executor, which applies them under the lease of a step (apply.go, journal.go, executor.go,
+// step.go); signals, approvals and due steps (inbox.go, due.go); and the execution of steps, in this program or elsewhere
+// (serve.go, worker.go, remote.go).
 package runengine
 
 import (
@@ -45,10 +44,10 @@ const (
 	Skipped   = "SKIPPED"
 )
 
-// Statuses are those of runs.
+// Statuses are the statuses of runs.
 var Statuses = []string{Pending, Running, Waiting, Paused, Completed, Failed, Cancelled}
 
-// RunTable says from which status a run may go to which.
+// RunTable lists the allowed transitions between statuses of a run.
 var RunTable = map[string][]string{
 	Pending: {Running, Cancelled},
 	Running: {Waiting, Paused, Completed, Failed, Cancelled},
@@ -57,7 +56,7 @@ var RunTable = map[string][]string{
 	Failed:  {Running},
 }
 
-// StepTable says from which status a step may go to which.
+// StepTable lists the allowed transitions between statuses of a step.
 var StepTable = map[string][]string{
 	Pending: {Running, Skipped, Cancelled},
 	Running: {Waiting, Completed, Failed, Cancelled},
@@ -65,24 +64,24 @@ var StepTable = map[string][]string{
 	Failed:  {Running},
 }
 
-// Over says whether a run of that status is at an end. One that has failed may be retried.
+// Over reports whether a run with this status has ended. A failed run may be retried.
 func Over(status string) bool { return status == Completed || status == Failed || status == Cancelled }
 
-// Engine is what runs run on.
+// Engine is the part of an engine that runs need.
 type Engine interface {
 	store.Doer
 	Update(context.Context, func(context.Context, *store.Tx) error) error
 	Shards(context.Context) ([]int16, error)
 }
 
-// Run is a run as it stands.
+// Run is the current state of a run.
 type Run struct {
 	Workspace, ID, Definition, Key   string
 	Status                           string
 	Version                          int64
 	Input, State, Output             []byte
 	Error                            string
-	Step                             string // where it stands
+	Step                             string // the current step
 	Visit                            int64
 	CancelRequested                  bool
 	CreatedAt, StartedAt, FinishedAt time.Time
@@ -103,8 +102,8 @@ type Step struct {
 	Epoch                 int64
 	Until                 time.Time
 	Crashes               int64
-	Quiet                 bool  // it was handed out, and its holder was not heard of yet
-	Lost                  int64 // hand-outs in a row of which nobody was
+	Quiet                 bool  // handed out to a remote holder that has not responded yet
+	Lost                  int64 // consecutive hand-outs without any response
 	Timeout               time.Duration
 	Due, Deadline         time.Time
 	Begun                 int64
@@ -113,10 +112,10 @@ type Step struct {
 	Signal, Fired         string
 	StartedAt, FinishedAt time.Time
 
-	past bool // the deadline is, by the database's time
+	past bool // the deadline has passed, by the database's clock
 }
 
-// ClaimedStep is a run with one of its steps, and what has come for that: a signal, or a decision.
+// ClaimedStep is a run with one of its steps, and the signal or decision that arrived for it.
 type ClaimedStep struct {
 	Shard int16
 	Run   Run
@@ -124,12 +123,12 @@ type ClaimedStep struct {
 
 	signal   delivered
 	approval decision
-	again    bool      // it was ended so before
-	taken    bool      // the step is held by who moved the run
-	since    time.Time // where it was taken: on this node's clock, before that
+	again    bool      // this end was recorded before
+	taken    bool      // the caller that moved the run holds the lease of the step
+	since    time.Time // if taken: this node's clock before that
 }
 
-// Taken says that the step is held by who has just moved the run.
+// Taken reports whether the caller that just moved the run holds the lease of the step.
 func (l *ClaimedStep) Taken() bool { return l.taken }
 
 type delivered struct {
@@ -142,13 +141,13 @@ type decision struct {
 	content              []byte
 }
 
-// memo is what a run remembers of its steps: how often each was visited, and of those that
-// an expression looks at, what came out last.
+// memo is a run's memory of its steps: the number of visits of each and, for steps that expressions
+// refer to, their latest result.
 type memo struct {
 	N      int64                `json:"n"`
 	Visits map[string]int64     `json:"visits"`
 	Steps  map[string]knownStep `json:"steps,omitempty"`
-	// Last is what came out of the last step that had anything to say.
+	// Last is the output of the latest step that had one.
 	Last json.RawMessage `json:"last,omitempty"`
 }
 
@@ -163,62 +162,62 @@ func (l *ClaimedStep) partition() store.Partition {
 	return store.Partition{Shard: l.Shard, Workspace: l.Run.Workspace}
 }
 
-// share is whose room a body of a step takes.
+// share returns the capacity share of a step's body.
 func (l *ClaimedStep) share() lease.Share {
 	return lease.Share{Workspace: l.Run.Workspace, Handler: l.Step.Handler}
 }
 
-// Stream is the name of the stream that holds a run's history.
+// Stream returns the name of the stream with a run's history.
 func Stream(id string) string { return "$run/" + id }
 
-// Topic is what a worker of a handler is woken by. The engine's own steps are those of "".
+// Topic returns the topic that wakes workers of a handler. "" is for the engine's own steps.
 func Topic(handler string) string { return "run/" + handler }
 
-// Made is what those are woken by who do the steps of whatever handler.
+// Made is the topic that wakes workers that serve any handler.
 const Made = "run-made"
 
-// Progress is what those are woken by who follow a run.
+// Progress returns the topic that wakes readers that follow a run.
 func Progress(id string) string { return "run-progress/" + id }
 
-// CancelTopic is woken when a run is to be cancelled.
+// CancelTopic returns the topic that is woken when the cancellation of a run is requested.
 func CancelTopic(id string) string { return "run-cancelled/" + id }
 
 func row(id string) string { return "run/" + id }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// IDs of runs begin with this, and are in the order of time.
+// idPrefix is the prefix of run ids, which are ordered by time.
 const idPrefix = "run_"
 
 func newID() string { return idPrefix + strings.ReplaceAll(store.NewID().String(), "-", "") }
 
-// CheckID refuses what cannot be a run's id.
+// CheckID returns an error if id is not a valid run id.
 func CheckID(id string) error {
 	if err := strictjson.Text("run", id, events.MaxName); err != nil {
 		return err
 	}
 	if strings.Contains(id, "/") {
-		return fault.New(fault.Validation, "a run's id has no slash: %q", id)
+		return fault.New(fault.Validation, "a run id must not contain a slash, got %q", id)
 	}
 	return nil
 }
 
-// Operation names a visit of a step to other systems: it is the same for every attempt.
+// Operation returns the external id of a visit of a step. It is the same for every attempt.
 func Operation(run, step string, visit int64) string { return run + "/" + step + "/" + itoa(visit) }
 
-// Operation names the step to other systems.
+// Operation returns the external id of the step's visit.
 func (l *ClaimedStep) Operation() string { return Operation(l.Run.ID, l.Step.Name, l.Step.Visit) }
 
-// IsOperation says whether an operation's id may be one of a step.
+// IsOperation reports whether an operation id may be that of a step.
 func IsOperation(id string) bool { return strings.HasPrefix(id, idPrefix) }
 
-// visited names a visit of a step. Without a step it is the one that the run stands at.
+// visited identifies a visit of a step. Without a step it is the current step of the run.
 type visited struct {
 	run, step string
 	visit     int64
 }
 
-// visitedOf takes apart what names a visit.
+// visitedOf parses the parts of a visit's id.
 func visitedOf(parts []string) (v visited, ok bool) {
 	if len(parts) != 3 {
 		return v, false
@@ -227,34 +226,34 @@ func visitedOf(parts []string) (v visited, ok bool) {
 	return visited{parts[0], parts[1], visit}, err == nil
 }
 
-// cutOperation takes the id of an operation apart.
+// cutOperation parses the id of an operation.
 func cutOperation(id string) (visited, bool) {
 	v, ok := visitedOf(strings.Split(id, "/"))
 	return v, ok && v.visit > 0 && IsOperation(id)
 }
 
-// cutID takes apart the id of something that a visit has.
+// cutID parses the id of an object that belongs to a visit.
 func cutID(prefix, id string) (visited, bool) {
 	parts, _ := lease.Parts(prefix, id, 3)
 	return visitedOf(parts)
 }
 
-// id names something that the visit has.
+// id returns the id of an object that belongs to the visit.
 func (v visited) id(prefix string) string { return lease.ID(prefix, v.run, v.step, itoa(v.visit)) }
 
-// visited names the visit of the step.
+// visited returns the visit of the step.
 func (l *ClaimedStep) visited() visited { return visited{l.Run.ID, l.Step.Name, l.Step.Visit} }
 
-// operationPrefix begins the id that an operation has in a path.
+// operationPrefix is the prefix of operation ids in paths.
 const operationPrefix = "opr_"
 
-// OperationID names the step's operation in a path: it has no slash.
+// OperationID returns the id of the step's operation for use in a path: it has no slash.
 func (l *ClaimedStep) OperationID() string {
 	return l.visited().id(operationPrefix)
 }
 
-// OperationOf is the operation that an [ClaimedStep.OperationID] names, or that id itself where it
-// is an operation already; false if it is none of a step.
+// OperationOf returns the operation for a [ClaimedStep.OperationID]. It returns an operation id
+// unchanged, and false for any other id.
 func OperationOf(id string) (operation string, ok bool) {
 	if IsOperation(id) {
 		return id, true
@@ -263,11 +262,11 @@ func OperationOf(id string) (operation string, ok bool) {
 	return Operation(v.run, v.step, v.visit), ok && IsOperation(v.run)
 }
 
-// Subject is what the step's operation is of.
+// Subject returns a description of the step for operators.
 func (l *ClaimedStep) Subject() string { return "run " + l.Run.ID + " step " + l.Step.Name }
 
-// taskPrefix begins the id of a step's task.
+// taskPrefix is the prefix of task ids.
 const taskPrefix = "stp_"
 
-// TaskID names the step in somebody's hands to that somebody.
+// TaskID returns the id of the step's task for its worker.
 func (l *ClaimedStep) TaskID() string { return l.visited().id(taskPrefix) }

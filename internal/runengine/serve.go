@@ -16,18 +16,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Commit is written in the transaction that ends a step.
+// Commit is a write in the transaction that ends a step.
 type Commit func(context.Context, *store.Tx) error
 
-// Done is what a body has brought.
+// Done is the result of a body.
 type Done struct {
 	Output, Patch []byte
 	Commits       []Commit
-	// Whole says that others may have journaled effects: where one is left open, it is not done.
+	// Whole means that others may have journaled effects: the step is not done if one of them is open.
 	Whole bool
 }
 
-// Body does a step.
+// Body executes a step.
 type Body func(ctx context.Context, l *ClaimedStep) (Done, error)
 
 func (w *Worker) lease() time.Duration {
@@ -37,35 +37,35 @@ func (w *Worker) lease() time.Duration {
 	return lease.DefaultDuration
 }
 
-// Taker is who holds the steps that it takes.
+// Taker returns the worker as the holder of the steps that it takes.
 func (w *Worker) Taker() Taker { return Taker{Holder: w.Name, Lease: w.lease()} }
 
-// running says whether it runs.
+// running reports whether the worker is running.
 func (w *Worker) running() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.stop != nil
 }
 
-// mayHaveActed is an end of which nobody knows what was done before.
+// mayHaveActed is the error of a body that may have acted.
 type mayHaveActed struct{ error }
 
 func (u *mayHaveActed) Unwrap() error { return u.error }
 
-// MayHaveActed says of an error that the body may have acted.
+// MayHaveActed marks an error to mean that the body may have acted.
 func MayHaveActed(err error) error { return &mayHaveActed{err} }
 
-// passing is no error: the step waits for something elsewhere.
+// passing means that the step waits for something elsewhere. It is not a failure.
 type passing struct{ delay time.Duration }
 
-func (passing) Error() string { return "it waits for something elsewhere" }
+func (passing) Error() string { return "waiting for an external operation" }
 
-// Pass has a step wait a while, which is no failure: its body is run again then.
+// Pass makes a step wait a while, without a failure. Its body then runs again.
 func Pass(delay time.Duration) error { return passing{delay} }
 
-// Serve runs a body under its hold and records how it ended, and goes on with the run as
-// long as its next step is this worker's too. Neither the hold nor the recording depends on
-// the worker's own context, which ends when it stops.
+// Serve runs a body under its lease, records its result, and continues with the run as long as this
+// worker serves the next step. Neither the lease nor the recording depends on the worker's own context,
+// which ends when the worker stops.
 func (w *Worker) Serve(ctx context.Context, l ClaimedStep) {
 	for {
 		next, more := w.serve(ctx, l)
@@ -76,10 +76,10 @@ func (w *Worker) Serve(ctx context.Context, l ClaimedStep) {
 	}
 }
 
-// serve does one step, and says whether the run goes on here.
+// serve executes one step and reports whether the run continues here.
 func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, more bool) {
 	ctx = store.InWorkspace(ctx, l.Run.Workspace)
-	var told atomic.Bool // the body was, that it is not wanted any more
+	var leaseLost atomic.Bool // the renewer has seen that the lease is lost
 	wanted, unwanted := context.WithCancelCause(ctx)
 	defer unwanted(nil)
 	woken, leave := w.Hub.Watch(CancelTopic(l.Run.ID), wake.Cancelled(wake.CancelledRun, l.partition(), l.Run.ID))
@@ -87,11 +87,11 @@ func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, mo
 	k := lease.Renewer{Lease: w.lease(), Woken: woken, Since: l.since, Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
 		r, err := Renew(ctx, w.Engine, &l, w.lease())
 		if fault.CodeOf(err) == fault.LeaseLost {
-			told.Store(true)
+			leaseLost.Store(true)
 		}
-		if err == nil && r.CancelRequested { // the hold goes on until it has stopped
+		if err == nil && r.CancelRequested { // the lease is renewed until the body has stopped
 			unwanted(errCancelled)
-			leave() // or it would be told again and again, by a renewal each time
+			leave() // or every renewal would wake the next one
 		}
 		return err
 	}}
@@ -104,11 +104,11 @@ func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, mo
 		done, err = w.body(body, &l)
 	}
 	failure := err
-	if err != nil && context.Cause(body) != nil { // one that is told to stop says nothing of what it did before
+	if err != nil && context.Cause(body) != nil { // a body that was stopped does not report what it did before
 		failure = MayHaveActed(err)
 	}
 	if err != nil && errors.Is(context.Cause(body), lease.ErrTimeout) {
-		err = &mayHaveActed{fmt.Errorf("it took longer than %s: %w", l.Step.Timeout-grace, err)}
+		err = &mayHaveActed{fmt.Errorf("timeout after %s: %w", l.Step.Timeout-grace, err)}
 	}
 	stopping := ctx.Err() != nil
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
@@ -118,13 +118,13 @@ func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, mo
 	if started && (fault.CodeOf(err) == fault.LeaseLost || err != nil && k.RanOut()) {
 		w.late(rest, &l, done, failure, j)
 	}
-	if err != nil && !(told.Load() && fault.CodeOf(err) == fault.LeaseLost) {
-		w.Log.Warn("the end of a step was not recorded", "workspace", l.Run.Workspace, "run", l.Run.ID, "step", l.Step.Name, "visit", l.Step.Visit, "epoch", l.Step.Epoch, "error", err)
+	if err != nil && !(leaseLost.Load() && fault.CodeOf(err) == fault.LeaseLost) {
+		w.Log.Warn("failed to record the end of a step", "workspace", l.Run.Workspace, "run", l.Run.ID, "step", l.Step.Name, "visit", l.Step.Visit, "epoch", l.Step.Epoch, "error", err)
 	}
 	return next, err == nil && next.taken
 }
 
-// body runs the user's code; a panic is a failure of which nobody knows what was done.
+// body runs the user's code. After a panic it is unknown what the code did.
 func (w *Worker) body(ctx context.Context, l *ClaimedStep) (done Done, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -134,11 +134,11 @@ func (w *Worker) body(ctx context.Context, l *ClaimedStep) (done Done, err error
 	return w.Body(ctx, l)
 }
 
-// errCancelled ends the context of a body whose run is to be cancelled; its hold goes on.
-var errCancelled = errors.New("the run is to be cancelled")
+// errCancelled ends the context of a body whose run is to be cancelled. Its lease stays.
+var errCancelled = errors.New("cancellation of the run was requested")
 
-// record writes how a body ended. One that gave up because the worker stops has not failed;
-// an output that cannot be kept has.
+// record records how a body ended. A body that gave up because the worker stops has not failed; a
+// body whose output cannot be stored has.
 func (w *Worker) record(ctx context.Context, l *ClaimedStep, done Done, failure error, j *effects.Journal, stopping bool) (ClaimedStep, error) {
 	if failure == nil {
 		next, err := w.settle(ctx, l, done, j)
@@ -146,18 +146,18 @@ func (w *Worker) record(ctx context.Context, l *ClaimedStep, done Done, failure 
 			next, err = w.settle(ctx, l, done, j)
 		}
 		if code := fault.CodeOf(err); err == nil || code == fault.LeaseLost || code == fault.Unavailable || code == fault.OutcomeUnknown || ctx.Err() != nil ||
-			errors.Is(err, context.Canceled) { // it is not recorded: the hold runs out
+			errors.Is(err, context.Canceled) { // not recorded: the lease expires
 			return next, err
 		}
-		failure = MayHaveActed(fmt.Errorf("what it did cannot be kept: %w", err)) // it has done it
+		failure = MayHaveActed(fmt.Errorf("the result cannot be stored: %w", err)) // the body has acted
 	}
 	return w.failed(ctx, l, failure, j, stopping)
 }
 
-// settleAgain is the pause before the end of a step is written again, as long as it is held.
+// settleAgain is the pause before the end of a step is written again, as long as its lease lasts.
 const settleAgain = 250 * time.Millisecond
 
-// settle ends a step well, with what its body wants written in that transaction.
+// settle ends a step with success, with its body's commits in the same transaction.
 func (w *Worker) settle(ctx context.Context, l *ClaimedStep, done Done, j *effects.Journal) (ClaimedStep, error) {
 	results, open, _ := restOf(j)
 	if open {
@@ -177,15 +177,15 @@ func (w *Worker) settle(ctx context.Context, l *ClaimedStep, done Done, j *effec
 	}
 	var next ClaimedStep
 	err := w.Engine.Update(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		// What the program writes may be an entity or a stream, which everybody else has
-		// before the run.
+		// The commits may lock an entity or a stream, which all other code locks before the
+		// run.
 		for _, f := range done.Commits {
-			if err := careful(ctx, tx, f); err != nil {
+			if err := runCommit(ctx, tx, f); err != nil {
 				return err
 			}
 		}
 		next, err = w.Executor.Complete(ctx, tx, l, e)
-		if err == nil && next.again { // it is written already
+		if err == nil && next.again { // it was recorded before
 			err = lostStep(l)
 		}
 		return err
@@ -193,7 +193,7 @@ func (w *Worker) settle(ctx context.Context, l *ClaimedStep, done Done, j *effec
 	return next, err
 }
 
-// restOf are the results of effects that are not noted yet.
+// restOf returns the results of effects that are not journaled yet.
 func restOf(j *effects.Journal) (results []Result, open, doubt bool) {
 	rest, open, doubt := j.Rest()
 	for _, r := range rest {
@@ -202,11 +202,11 @@ func restOf(j *effects.Journal) (results []Result, open, doubt bool) {
 	return results, open, doubt
 }
 
-// careful runs what the program wants written; a panic is an error.
-func careful(ctx context.Context, tx *store.Tx, f Commit) (err error) {
+// runCommit runs a commit and returns a panic as an error.
+func runCommit(ctx context.Context, tx *store.Tx, f Commit) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("what was to be written panicked: %v", p)
+			err = fmt.Errorf("commit panicked: %v", p)
 		}
 	}()
 	return f(ctx, tx)
@@ -217,26 +217,26 @@ func (w *Worker) failed(ctx context.Context, l *ClaimedStep, failure error, j *e
 	if pass, ok := errors.AsType[passing](failure); ok {
 		return w.Executor.Pass(ctx, w.Engine, l, pass.delay, results)
 	}
-	_, untold := errors.AsType[*mayHaveActed](failure)
-	untold = untold && l.Step.Safety == opaque
-	if doubt || untold && l.Step.Unknown == "hold" {
+	_, unreported := errors.AsType[*mayHaveActed](failure)
+	unreported = unreported && l.Step.Safety == opaque
+	if doubt || unreported && l.Step.Unknown == "hold" {
 		return w.Executor.Park(ctx, w.Engine, l, failure.Error(), results)
 	}
-	if stopping && !untold && errors.Is(failure, context.Canceled) {
+	if stopping && !unreported && errors.Is(failure, context.Canceled) {
 		doubtful, err := l.Doubtful(ctx, w.Engine)
 		if err != nil {
 			return *l, err
 		}
-		if !doubtful { // it gave up because the worker stops: it has not failed
+		if !doubtful { // it gave up because the worker stops: this is not a failure
 			return w.Executor.Release(ctx, w.Engine, l, l.Step.Safety == opaque, results)
 		}
 	}
 	_, over := errors.AsType[*unfired](failure)
-	return w.Executor.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsFinal(failure), Reported: !untold, Unfired: over, Results: results})
+	return w.Executor.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsFinal(failure), Reported: !unreported, Unfired: over, Results: results})
 }
 
-// late reports the calls of a body that has lost its lease. An opaque body is a call itself,
-// unless it said that it did nothing.
+// late reports the calls of a body that has lost its lease. An opaque body is itself a call, unless
+// it reported that it did nothing.
 func (w *Worker) late(ctx context.Context, l *ClaimedStep, done Done, failure error, j *effects.Journal) {
 	calls := j.Made()
 	_, unknown := errors.AsType[*mayHaveActed](failure)
@@ -249,20 +249,20 @@ func (w *Worker) late(ctx context.Context, l *ClaimedStep, done Done, failure er
 	l.Late(ctx, w.Engine, w.Name, calls, w.Log)
 }
 
-// pollAgain is when the fate of an operation is asked for again that goes on elsewhere.
+// pollAgain is the pause between polls for the outcome of a fired operation.
 const pollAgain = time.Second
 
-// pollElsewhere is when a transition is given up again by a node that has not its lifecycle.
+// pollElsewhere is the pause after a node without the lifecycle has passed on a transition.
 const pollElsewhere = 5 * time.Second
 
-// Transit does a transition: it fires once, under the step's hold, and then asks what
-// became of it.
+// Transit executes a transition: it fires once, under the step's lease, and then polls for the
+// outcome.
 func Transit(ctx context.Context, firer transition.Transitioner, l *ClaimedStep, f transition.Request) (Done, error) {
-	if _, here := firer.Steps(ctx, f.Lifecycle); !here { // another node has it, or will
+	if _, here := firer.Steps(ctx, f.Lifecycle); !here { // another node has the lifecycle, or will have it
 		return Done{}, Pass(pollElsewhere)
 	}
 	if l.Step.Fired != "" {
-		return fated(ctx, firer, l, f)
+		return firedOutcome(ctx, firer, l, f)
 	}
 	output, err := firer.Fire(ctx, f, func(ctx context.Context, tx *store.Tx, operation string) error {
 		return Point(ctx, tx, l, operation)
@@ -287,7 +287,8 @@ func Transit(ctx context.Context, firer transition.Transitioner, l *ClaimedStep,
 	return Done{}, err
 }
 
-func fated(ctx context.Context, firer transition.Transitioner, l *ClaimedStep, f transition.Request) (Done, error) {
+// firedOutcome returns the result of a step whose operation was fired before.
+func firedOutcome(ctx context.Context, firer transition.Transitioner, l *ClaimedStep, f transition.Request) (Done, error) {
 	outcome, output, message, err := firer.Outcome(ctx, f, l.Step.Fired)
 	switch {
 	case err != nil:
@@ -300,8 +301,8 @@ func fated(ctx context.Context, firer transition.Transitioner, l *ClaimedStep, f
 	return Done{}, &unfired{fault.New(fault.ActionFailed, "%s", message)}
 }
 
-// unfired is the error of a transition whose operation has ended, without effect: the next
-// attempt fires another.
+// unfired is the error of a transition whose operation has ended without effect: the next attempt
+// fires another.
 type unfired struct{ error }
 
 func (u *unfired) Unwrap() error { return u.error }

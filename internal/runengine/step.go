@@ -14,25 +14,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Take takes a step that is due. It says false where somebody else was first.
+// Take takes a due step. It returns false if another caller was first.
 func (k *Executor) Take(ctx context.Context, d store.Doer, l *ClaimedStep, h Handled, by Taker) (ClaimedStep, bool, error) {
 	return k.once(ctx, d, l, by, func(c *planner) { c.take(h, by.Elsewhere) })
 }
 
-// Ended is what a worker says of its step.
+// Ended is a worker's successful result of its step.
 type Ended struct {
 	Output, Patch []byte
 	Results       []Result
 	Holder        string
 	Lease         time.Duration
 	Local         LocalHandlers
-	// Whole refuses, with [effects.ErrOpen], where an effect was begun of which nothing is known.
+	// Whole refuses the end with [effects.ErrOpen] if an effect has an unknown outcome.
 	Whole bool
 }
 
-// Complete ends a step that is done, and goes on: what the run takes at once, for who does
-// this, is held. Ending it again under the epoch that did, with the same output, gives the
-// same answer.
+// Complete ends a step that is done and continues the run. If the run takes a next step for this caller
+// at once, that step is leased. Completing again under the same epoch with the same output returns the
+// same result.
 func (k *Executor) Complete(ctx context.Context, d store.Doer, l *ClaimedStep, e Ended) (ClaimedStep, error) {
 	if len(e.Output) == 0 {
 		e.Output = []byte("null")
@@ -62,7 +62,7 @@ func (k *Executor) Complete(ctx context.Context, d store.Doer, l *ClaimedStep, e
 	}, func(s Step) bool { return s.Status == Completed && strictjson.Equal(s.Output, e.Output) })
 }
 
-// results are those of the step's effects. An opaque body is one of them.
+// results returns the results of the step's effects. An opaque body is one of them.
 func (e Ended) results(s *Step, how effects.State) []Result {
 	all := slices.Clone(e.Results)
 	if s.Safety == opaque {
@@ -75,28 +75,27 @@ func (e Ended) results(s *Step, how effects.State) []Result {
 	return all
 }
 
-// Failure is what a worker says of an attempt that failed.
+// Failure is a worker's report of a failed attempt.
 type Failure struct {
 	Message string
-	Final   bool // it is not to be tried again
-	// Reported says that the worker's word is to be taken for what an opaque body did: nothing.
+	Final   bool // do not retry
+	// Reported means that the worker's report covers an opaque body: it has not acted.
 	Reported bool
-	// Unfired says that what a transition fired has ended, without effect.
+	// Unfired means that the operation that a transition fired has ended without effect.
 	Unfired bool
 	Results []Result
 }
 
-// is says whether a step failed so; its message is a plain one.
+// is reports whether a step failed this way; the message must be plain.
 func (f Failure) is(s Step) bool {
 	return (s.Status == Failed || s.Status == Waiting || s.Uncertain) && s.Error == f.Message
 }
 
-// Fail ends an attempt that its worker lived to report: the step is due again after a
-// while, or has failed. Where an effect of it may have happened, that is no end: it waits
-// for a person.
+// Fail ends an attempt whose failure the worker reported: the step is due again after a while, or has
+// failed. If an effect of it may have happened, it is parked instead of failed.
 func (k *Executor) Fail(ctx context.Context, d store.Doer, l *ClaimedStep, f Failure) (ClaimedStep, error) {
 	f.Message = lease.Plain(f.Message)
-	if f.Reported && l.Step.Attempts > 1 { // what it says is no word on an attempt before it
+	if f.Reported && l.Step.Attempts > 1 { // the report says nothing about an earlier attempt
 		doubtful, err := l.Doubtful(ctx, d)
 		if err != nil {
 			return *l, err
@@ -125,8 +124,8 @@ func (k *Executor) Fail(ctx context.Context, d store.Doer, l *ClaimedStep, f Fai
 	}, f.is)
 }
 
-// Park has a step wait for a person: something may have happened, and nobody knows. Parking it
-// again under the epoch that did, with the same message, gives the same answer.
+// Park makes a step uncertain, because an effect may have happened. Parking it again under the same
+// epoch with the same message returns the same result.
 func (k *Executor) Park(ctx context.Context, d store.Doer, l *ClaimedStep, message string, results []Result) (ClaimedStep, error) {
 	message = lease.Plain(message)
 	return k.end(ctx, d, l, Taker{}, func(c *planner) error {
@@ -136,7 +135,7 @@ func (k *Executor) Park(ctx context.Context, d store.Doer, l *ClaimedStep, messa
 	}, func(s Step) bool { return s.Uncertain && s.Error == message })
 }
 
-// Pass has a step wait a while for something elsewhere.
+// Pass makes a step wait a while for something elsewhere.
 func (k *Executor) Pass(ctx context.Context, d store.Doer, l *ClaimedStep, delay time.Duration, results []Result) (ClaimedStep, error) {
 	return k.holding(ctx, d, l, Taker{}, func(c *planner) error {
 		c.plan.Results = results
@@ -148,7 +147,7 @@ func (k *Executor) Pass(ctx context.Context, d store.Doer, l *ClaimedStep, delay
 	})
 }
 
-// Release gives a step back untouched; notDone says of an opaque body that it has not begun.
+// Release releases a step without an attempt. notDone means that an opaque body has not acted.
 func (k *Executor) Release(ctx context.Context, d store.Doer, l *ClaimedStep, notDone bool, results []Result) (ClaimedStep, error) {
 	return k.holding(ctx, d, l, Taker{}, func(c *planner) error {
 		c.plan.Results = results
@@ -166,8 +165,8 @@ func (k *Executor) Release(ctx context.Context, d store.Doer, l *ClaimedStep, no
 	})
 }
 
-// Tick does what is due at a step of the engine's own. It says false where nothing was, or
-// somebody else was first.
+// Tick handles a due step of the engine's own. It returns false if nothing was due or another caller
+// was first.
 func (k *Executor) Tick(ctx context.Context, d store.Doer, l *ClaimedStep, by Taker, mine LocalHandlers) (ClaimedStep, bool, error) {
 	return k.once(ctx, d, l, by, func(c *planner) {
 		c.local = mine
@@ -178,9 +177,9 @@ func (k *Executor) Tick(ctx context.Context, d store.Doer, l *ClaimedStep, by Ta
 	})
 }
 
-// Command pauses, resumes, cancels or retries a run. With a version, it does so only if the
-// run has it: otherwise the error is [fault.Concurrency]. What the run's status does not
-// allow is [fault.InvalidTransition].
+// Command pauses, resumes, cancels or retries a run. If a version is given and the run has another, the
+// error is [fault.Concurrency]. If the run's status does not allow the command, it is
+// [fault.InvalidTransition].
 func (k *Executor) Command(ctx context.Context, d store.Doer, id, name string, version *int64) (Run, error) {
 	for range maxAttempts {
 		l, err := Load(ctx, d, id)
@@ -188,11 +187,11 @@ func (k *Executor) Command(ctx context.Context, d store.Doer, id, name string, v
 			return l.Run, err
 		}
 		if version != nil && *version != l.Run.Version {
-			return l.Run, fault.New(fault.Concurrency, "the run %q has version %d, not %d: it has moved on", id, l.Run.Version, *version).
+			return l.Run, fault.New(fault.Concurrency, "run %q has version %d, expected %d: read it again", id, l.Run.Version, *version).
 				With("expectedVersion", *version).With("lastVersion", l.Run.Version)
 		}
 		if name == Cancel && l.Run.CancelRequested && !Over(l.Run.Status) {
-			return l.Run, nil // it is noted
+			return l.Run, nil // already requested
 		}
 		next, err := k.try(ctx, d, &l, Taker{}, func(c *planner) error {
 			open := false
@@ -209,10 +208,10 @@ func (k *Executor) Command(ctx context.Context, d store.Doer, id, name string, v
 		}
 		return next.Run, err
 	}
-	return Run{}, fault.New(fault.Unavailable, "the run %q moved on each time it was tried", id).Repeatable()
+	return Run{}, fault.New(fault.Unavailable, "run %q changed concurrently in every attempt: retry", id).Repeatable()
 }
 
-// Known is what a person says of an effect.
+// Known is an operator's knowledge of an effect.
 type Known struct {
 	Name     string
 	Ordinal  int
@@ -220,19 +219,18 @@ type Known struct {
 	Result   []byte
 }
 
-// Resolve ends the doubt about a step that waits for a person. Without an outcome, the step
-// goes on under its handler, unless it was an opaque body that is known to have happened:
-// then that was it.
+// Resolve resolves an uncertain step. Without an outcome, its handler continues it, unless an opaque
+// body is known to have acted: then the step ends with success.
 func (k *Executor) Resolve(ctx context.Context, e Engine, operation string, all []Known, outcome, by string) (ClaimedStep, error) {
 	l, err := ByOperation(ctx, e, operation)
 	if err != nil {
 		return l, err
 	}
 	if !slices.Contains([]string{"", "success", "failure"}, outcome) {
-		return l, fault.New(fault.Validation, "the outcome of a step is success or failure: %q", outcome).With("pointer", "/outcome")
+		return l, fault.New(fault.Validation, "outcome must be success or failure, got %q", outcome).With("pointer", "/outcome")
 	}
 	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if _, err := lockVerb.DoAt(ctx, tx, l.partition(), l.Run.ID); err != nil { // as everybody else has it before the step
+		if _, err := lockVerb.DoAt(ctx, tx, l.partition(), l.Run.ID); err != nil { // keep the lock order: run before step
 			return err
 		}
 		now, err := l.Now(ctx, tx)
@@ -240,7 +238,7 @@ func (k *Executor) Resolve(ctx context.Context, e Engine, operation string, all 
 			return err
 		}
 		if !now.Step.Uncertain {
-			return fault.New(fault.Conflict, "the operation %s is not uncertain", operation)
+			return fault.New(fault.Conflict, "operation %s is not uncertain", operation)
 		}
 		l, err = k.resolve(ctx, tx, &now, all, outcome, by)
 		return err
@@ -265,7 +263,7 @@ func (k *Executor) resolve(ctx context.Context, tx *store.Tx, l *ClaimedStep, al
 	var output json.RawMessage
 	for _, x := range journal {
 		if x.State == effects.Begun && x.Policy == effects.Hold && outcome == "" {
-			return now, fault.New(fault.Conflict, "nothing is known of the effect %q, ordinal %d, yet: say whether it happened", x.Name, x.Ordinal)
+			return now, fault.New(fault.Conflict, "the outcome of effect %q, ordinal %d, is unknown: specify whether it happened", x.Name, x.Ordinal)
 		}
 		if x.Name == effects.Body && x.State == effects.Done && outcome == "" {
 			outcome, output = "success", x.Result
@@ -279,13 +277,13 @@ func (k *Executor) settle(ctx context.Context, tx *store.Tx, l *ClaimedStep, out
 		c.settled(outcome, by, output)
 		return nil
 	})
-	if errors.Is(err, errAgain) {
-		err = fault.New(fault.Concurrency, "the run %q has moved on: try again", l.Run.ID)
+	if errors.Is(err, errChanged) {
+		err = fault.New(fault.Concurrency, "run %q changed concurrently: retry", l.Run.ID)
 	}
 	return next, err
 }
 
-// close notes what a person knows of an effect.
+// close records an operator's knowledge of an effect.
 func (l *ClaimedStep) close(ctx context.Context, tx *store.Tx, x Known) error {
 	if x.Result != nil {
 		if err := strictjson.Check(x.Result); err != nil {
@@ -301,11 +299,11 @@ func (l *ClaimedStep) close(ctx context.Context, tx *store.Tx, x Known) error {
 	case err != nil:
 		return err
 	case !n.held:
-		return fault.New(fault.Conflict, "the operation %s is not uncertain", l.Operation())
+		return fault.New(fault.Conflict, "operation %s is not uncertain", l.Operation())
 	case n.State == "":
-		return fault.New(fault.NotFound, "the operation %s has no effect %q, ordinal %d", l.Operation(), x.Name, x.Ordinal)
+		return fault.New(fault.NotFound, "operation %s has no effect %q, ordinal %d", l.Operation(), x.Name, x.Ordinal)
 	case n.State != state:
-		return fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", x.Name, x.Ordinal, n.State)
+		return fault.New(fault.Conflict, "effect %q, ordinal %d, is already recorded as %s", x.Name, x.Ordinal, n.State)
 	}
 	return nil
 }

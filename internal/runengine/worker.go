@@ -14,23 +14,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Worker takes the steps of some handlers, in all workspaces, and runs a body for each. It
-// goes on with the next step of a run, if that is one of its own, without giving it away in
-// between.
+// Worker takes the due steps of a set of handlers, in all workspaces, and runs a body for each. It
+// continues with the next step of a run, if one of its handlers serves it, without releasing the
+// run in between.
 type Worker struct {
 	Engine   Engine
 	Executor *Executor
 	Hub      *wake.Hub
 	Log      *slog.Logger
 	Name     string // the holder
-	// Handlers are those whose steps it takes, and Kind what they must be declared as.
+	// Handlers returns the handlers whose steps it takes; Kind is the kind that they must be declared as.
 	Handlers func() map[string]Handled
 	Kind     string
-	// Ticks says that it does the engine's own steps too.
+	// Ticks makes it also execute the engine's own steps.
 	Ticks  bool
 	Topics []string
 	Body   Body
-	// MaxConcurrency is how many bodies run at once; workspaces share that.
+	// MaxConcurrency limits the concurrent bodies; workspaces share this limit.
 	MaxConcurrency int
 	Lease          time.Duration // [lease.DefaultDuration] if not set
 
@@ -41,7 +41,7 @@ type Worker struct {
 	bodies sync.WaitGroup
 
 	mu   sync.Mutex
-	stop context.Context // ends when it is to stop; nil: it does not run
+	stop context.Context // ends when it must stop; nil if it is not running
 }
 
 func (w *Worker) init() {
@@ -51,16 +51,16 @@ func (w *Worker) init() {
 	})
 }
 
-// again is what wakes it when there is room for one who could have none.
+// again returns the topic that wakes the worker when capacity becomes free.
 func (w *Worker) again() string { return "steps/" + w.Name }
 
-// Run works until ctx ends, and then waits for the bodies that run. What is due at the
-// engine's own steps needs no room: it is looked for apart, and does not wait for bodies.
+// Run works until ctx ends, and then waits for the bodies in flight. The engine's own steps need no
+// capacity: they have a poller of their own and do not wait for bodies.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
 	w.runs(ctx)
 	defer w.bodies.Wait()
-	//lint:ignore SA1012 no context says that it does not run
+	//lint:ignore SA1012 a nil context means that the worker is not running
 	defer w.runs(nil)
 	var ticking sync.WaitGroup
 	defer ticking.Wait()
@@ -79,22 +79,22 @@ func (w *Worker) Run(ctx context.Context) {
 	p.Run(ctx)
 }
 
-// runs notes whether it runs. Who has begun a body, or is about to, has done so before.
+// runs records the context of a running worker; nil means that it has stopped.
 func (w *Worker) runs(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stop = ctx
 }
 
-// each looks at all shards.
-func (w *Worker) each(look func(context.Context, store.Partition) (bool, error)) func(context.Context) (bool, error) {
+// each returns a poll function that calls poll for every shard.
+func (w *Worker) each(poll func(context.Context, store.Partition) (bool, error)) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (found bool, err error) {
 		shards, err := w.Engine.Shards(ctx)
 		if err != nil {
 			return false, err
 		}
 		for _, shard := range shards {
-			some, err := look(ctx, store.Partition{Shard: shard})
+			some, err := poll(ctx, store.Partition{Shard: shard})
 			found = found || some
 			if err != nil {
 				return found, err
@@ -104,12 +104,12 @@ func (w *Worker) each(look func(context.Context, store.Partition) (bool, error))
 	}
 }
 
-// fewSteps is how many steps one look considers.
-const fewSteps = 100
+// pollLimit is how many steps one poll reads.
+const pollLimit = 100
 
-// tick does what is due at the engine's own steps.
+// tick executes the engine's own due steps.
 func (w *Worker) tick(ctx context.Context, at store.Partition) (found bool, err error) {
-	ready, found, err := w.ticker.Find(ctx, w.Engine, at, []string{""}, "", fewSteps)
+	ready, found, err := w.ticker.Find(ctx, w.Engine, at, []string{""}, "", pollLimit)
 	var failed error
 	for i := range ready {
 		w.ticker.Order.Served(ready[i].Run.Workspace)
@@ -119,12 +119,12 @@ func (w *Worker) tick(ctx context.Context, at store.Partition) (found bool, err 
 			serve(&next)
 		}
 		free()
-		found = found || moved // one that cannot be moved must not hold up the others
+		found = found || moved // a step that cannot be moved must not block the others
 	}
 	return found, errors.Join(err, failed)
 }
 
-// take takes what there is room for, and has a body run for each step.
+// take takes as many due steps as there is capacity for, and calls serve for each.
 func (w *Worker) take(ctx context.Context, at store.Partition, serve func(lease.Share, ClaimedStep)) (found bool, err error) {
 	handlers := w.Handlers()
 	if len(handlers) == 0 {
@@ -133,12 +133,12 @@ func (w *Worker) take(ctx context.Context, at store.Partition, serve func(lease.
 	if err := w.room.Wait(ctx); err != nil {
 		return false, err
 	}
-	ready, found, err := w.finder.Find(ctx, w.Engine, at, slices.Collect(maps.Keys(handlers)), w.Kind, fewSteps)
+	ready, found, err := w.finder.Find(ctx, w.Engine, at, slices.Collect(maps.Keys(handlers)), w.Kind, pollLimit)
 	if err != nil {
 		return false, err
 	}
-	// What was taken is recorded also when the worker stops meanwhile: a step that was
-	// taken for nobody would count as a death.
+	// The result of a take is recorded even if the worker stops meanwhile: a step that was taken
+	// but not served would count as a crash.
 	in, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
 	defer cancel()
 	var failed error
@@ -148,13 +148,13 @@ func (w *Worker) take(ctx context.Context, at store.Partition, serve func(lease.
 		}
 		s := ready[i].share()
 		if w.room.Take(s, 1) == 0 {
-			if w.room.Left() == 0 { // it looks again when there is some
+			if w.room.Left() == 0 { // it polls again when capacity is free
 				return true, failed
 			}
 			continue
 		}
 		next, taken, err := w.Executor.Take(in, w.Engine, &ready[i], handlers[ready[i].Step.Handler], w.Taker())
-		failed = errors.Join(failed, err) // one that cannot be taken must not hold up the others
+		failed = errors.Join(failed, err) // a step that cannot be taken must not block the others
 		if !taken {
 			w.room.Free(s, 1)
 			continue
@@ -165,8 +165,8 @@ func (w *Worker) take(ctx context.Context, at store.Partition, serve func(lease.
 	return found, failed
 }
 
-// Once looks once, at one workspace or at all on a shard, and does what it takes by itself,
-// before it returns. It is for tests, which step by hand what loops do.
+// Once polls one workspace, or all workspaces of a shard, and executes the steps that it takes before it
+// returns. It is for tests.
 func (w *Worker) Once(ctx context.Context, at store.Partition) (found bool, err error) {
 	w.init()
 	if w.Ticks {
@@ -181,13 +181,13 @@ func (w *Worker) Once(ctx context.Context, at store.Partition) (found bool, err 
 	return found || taken, err
 }
 
-// Eager says of the steps that a run begins with which this worker does at once: those of
-// its handlers, while it runs and has room for the workspace. It returns what to do with a step that was taken
-// so; free must be called, and gives back room that was not used.
+// Eager lets a caller that starts a run take its first step at once. mine reports whether this worker
+// serves a handler, is running and has capacity for the workspace; serve executes a step that was taken
+// this way; free must be called and returns unused capacity.
 func (w *Worker) Eager(workspace string) (mine LocalHandlers, serve func(*ClaimedStep), free func()) {
 	w.init()
 	share := lease.Share{Workspace: workspace}
-	var stop context.Context // room is reserved
+	var stop context.Context // set while capacity is reserved
 	mine = func(handler string) (Handled, bool) {
 		h, ok := w.Handlers()[handler]
 		if ok && stop == nil && w.Kind == "" {
@@ -216,7 +216,7 @@ func (w *Worker) Eager(workspace string) (mine LocalHandlers, serve func(*Claime
 	return mine, serve, free
 }
 
-// reserve makes room for a body, if it runs and there is any, and returns its context.
+// reserve reserves capacity for a body, if the worker is running and has any, and returns the body's context.
 func (w *Worker) reserve(s lease.Share) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -227,25 +227,25 @@ func (w *Worker) reserve(s lease.Share) context.Context {
 	return w.stop
 }
 
-// Local is what an engine has for runs.
+// Local is an engine's local support for runs.
 type Local struct {
 	Executor *Executor
-	// Worker does the steps whose handlers the program has brought; nil is nobody.
+	// Worker executes the steps whose handlers the program defines; nil if there are none.
 	Worker *Worker
-	// Handled tells what is known of those handlers.
+	// Handled returns the options of these handlers.
 	Handled func() map[string]Handled
 }
 
 type localKey struct{}
 
-// LocalOf returns what an engine has. Package run fills it before the engine runs.
+// LocalOf returns the local support of an engine. Package run fills it before the engine runs.
 func LocalOf(e interface {
 	Shared(key any, make func() any) any
 }) *Local {
 	return e.Shared(localKey{}, func() any { return &Local{Executor: new(Executor)} }).(*Local)
 }
 
-// Start starts a run. One that is not part of a transaction is begun here at once, where there is room.
+// Start starts a run. If it is not part of a transaction and there is capacity, the first step begins here at once.
 func (l *Local) Start(ctx context.Context, d store.Doer, s Start) (at ClaimedStep, created bool, err error) {
 	if _, inside := d.(*store.Tx); inside || l.Worker == nil {
 		return l.Executor.Start(ctx, d, s)

@@ -1,6 +1,6 @@
-// Package workflow is what a workflow's definition says: which steps a run of it takes,
-// in which order, and what decides where it goes on. It reads definitions, judges them, and
-// works out their expressions; it knows no database.
+// Package workflow defines the definition of a workflow: the steps of a run, their order, and the
+// conditions between them. It parses and lints definitions and evaluates their expressions, and does
+// not access the database.
 package workflow
 
 import (
@@ -11,20 +11,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// Definition is a workflow. It is not changed once it is made.
+// Definition is a workflow definition. It does not change after it is built.
 type Definition struct {
 	Name, Version string
-	// Retention is how long a run is kept beyond its end; 0 leaves it to the engine.
+	// Retention is how long a run is stored after its end; 0 means the engine's default.
 	Retention time.Duration
 	Steps     []Step
 
 	source configdoc.Source
 }
 
-// ID names a definition: there is one of a name and version.
+// ID returns the id of a definition. A name and version are unique.
 func (d *Definition) ID() string { return d.Name + "@" + d.Version }
 
-// Type is what a step does.
+// Type is the type of a step.
 type Type string
 
 // The types of steps.
@@ -38,36 +38,36 @@ const (
 	Transition Type = "transition"
 )
 
-// End, in the place of a step's name, is the end of the run.
+// End stands for the end of the run in place of a step name.
 const End = "end"
 
-// Step is one step. Which fields it may have depends on its type.
+// Step is one step. Its fields depend on its type.
 type Step struct {
 	Name string
 	Type Type
-	// Next is where the run goes on; "" is the step that is written behind this one.
+	// Next is the next step; "" means the following one.
 	Next string
-	// OnFailure is where it goes on if this step fails for good; "" fails the run.
+	// OnFailure is the next step after a permanent failure; "" fails the run.
 	OnFailure string
-	// OnTimeout is where it goes on if nobody comes in time; "" is as for OnFailure.
+	// OnTimeout is the next step after a timeout; "" means OnFailure.
 	OnTimeout string
-	// Timeout is how long one attempt may take, or how long somebody is waited for; 0 is
-	// the default, or for ever.
+	// Timeout limits one attempt, or the wait for a signal or decision; 0 means the default, or
+	// no limit.
 	Timeout time.Duration
 	Retry   Retry
 
 	Handler   string // of a task
-	Safety    string // of a task or a call: idempotent, transactional, journaled, opaque; "" as the handler says
-	OnUnknown string // retry, probe or hold; "" as the handler says
-	Input     Value  // of a task or a transition; none: the run's own input
+	Safety    string // of a task or a call: idempotent, transactional, journaled, opaque; "" means the handler's
+	OnUnknown string // retry, probe or hold; "" means the handler's
+	Input     Value  // of a task or a transition; empty means the run's input
 
 	Duration time.Duration // of a wait
-	Until    Value         // of a wait: a time, or an expression that is one
+	Until    Value         // of a wait: a time, or an expression that returns one
 
 	Signal string // of an event
 
 	Prompt     Value    // of an approval
-	Requesters []string // of an approval: who may decide; none: whoever may decide anything
+	Requesters []string // of an approval: the requesters that may decide; empty means any
 	OnReject   string   // of an approval
 
 	If         string // of a condition: an expression
@@ -84,16 +84,16 @@ type Step struct {
 	Requester string
 }
 
-// Value is JSON, with expressions in it: a text that begins with = is one. A text that is
-// to begin with = begins with two.
+// Value is JSON that may contain expressions: a string that begins with = is one. A string that begins
+// with == stands for a string that begins with =.
 type Value json.RawMessage
 
-// Retry says how often a step is tried, and how long it waits in between.
+// Retry is the retry policy of a step.
 type Retry struct {
-	MaxAttempts int           // 1 to 20, the first included; 0 is 3
-	Backoff     time.Duration // after the first; 0 is a second
-	Multiplier  float64       // 0 is 2
-	MaxBackoff  time.Duration // 0 is five minutes
+	MaxAttempts int           // 1 to 20, including the first; 0 means 3
+	Backoff     time.Duration // the pause after the first failure; 0 means a second
+	Multiplier  float64       // 0 means 2
+	MaxBackoff  time.Duration // 0 means five minutes
 }
 
 // Limits of definitions.
@@ -102,7 +102,7 @@ const (
 	MaxAttempts = 20
 )
 
-// Find returns the place of a step, or -1.
+// Find returns the index of a step, or -1.
 func (d *Definition) Find(name string) int {
 	for i := range d.Steps {
 		if d.Steps[i].Name == name {
@@ -112,7 +112,7 @@ func (d *Definition) Find(name string) int {
 	return -1
 }
 
-// After returns the step that comes behind the one at i, or "end".
+// After returns the step after the one at i, or "end".
 func (d *Definition) After(i int) string {
 	switch {
 	case d.Steps[i].Next != "":
@@ -123,7 +123,7 @@ func (d *Definition) After(i int) string {
 	return End
 }
 
-// Handlers returns the names of the handlers that tasks call, by rising name, each once.
+// Handlers returns the names of the handlers that tasks call, sorted and without duplicates.
 func (d *Definition) Handlers() (names []string) {
 	for i := range d.Steps {
 		if s := &d.Steps[i]; s.Type == Task && s.Handler != "" {
@@ -134,10 +134,10 @@ func (d *Definition) Handlers() (names []string) {
 	return slices.Compact(names)
 }
 
-// Violation is a rule that a definition breaks, or, as a warning, comes near to breaking.
+// Violation is a rule that a definition breaks or, as a warning, is likely to break.
 type Violation = configdoc.Violation
 
-// LooksAt says whether a step is a condition that looks at another.
+// LooksAt reports whether a step is a condition that refers to another.
 func (d *Definition) LooksAt(step, other string) bool {
 	i := d.Find(step)
 	if i < 0 || d.Steps[i].Type != Condition {

@@ -20,44 +20,44 @@ import (
 
 // Limits of expressions.
 const (
-	MaxExpression = 4096 // characters of one
-	maxNodes      = 1000 // parts of one
-	// budget is what one may do, in units of about a tenth of a microsecond: an
-	// operation is one, and so are each turn of a loop and each 128 bytes of a text.
+	MaxExpression = 4096 // characters of an expression
+	maxNodes      = 1000 // nodes of an expression
+	// budget limits the work of an expression, in units of about a tenth of a microsecond: an
+	// operation costs one, and so do each iteration of a loop and each 128 bytes of a string.
 	budget = 250_000
-	// maxText is the longest text, in bytes, that one may make, and what it may give.
+	// maxText limits the strings that an expression may create, and its result, in bytes.
 	maxText = strictjson.MaxBytes
 )
 
-// Env is what an expression sees: each is an object of JSON, or empty.
+// Env holds the variables of an expression. Each is a JSON object, or empty.
 type Env struct {
-	Input json.RawMessage // input: the run's
-	State json.RawMessage // state: the run's
-	Steps json.RawMessage // steps: by name, output, status, error and visit of each
+	Input json.RawMessage // input: the run's input
+	State json.RawMessage // state: the run's state
+	Steps json.RawMessage // steps: output, status, error and visit by step name
 	Run   json.RawMessage // run: id, key and more
 }
 
-// Expr is an expression that has been read. It is safe for concurrent use.
+// Expr is a compiled expression. It is safe for concurrent use.
 //
-// An expression is of the language of github.com/expr-lang/expr, with these
-// differences. It is deterministic: there is no clock and no chance in it, and keys and
-// values of an object come in the order of their names. What is not there is nil, and so
-// is what is not there in nil, so that input.a.b is nil if input has no a, and items[9]
-// is nil if there are fewer; other operators on nil are mistakes. Whole numbers are of 64
-// bits, and a sum or product that has no room there is a mistake, not another number.
+// The language is that of github.com/expr-lang/expr, with these differences. It is
+// deterministic: there is no clock and no randomness, and the keys and values of an object come
+// in the order of their names. A missing member or item is nil, and so is any member of nil:
+// input.a.b is nil if input has no a, and items[9] is nil if there are fewer items. Other
+// operators on nil are errors. Integers have 64 bits, and an overflow is an error, not another
+// number.
 //
-// The library reads and checks the text. What it means is ours, see [builder]: each
-// operation is paid for out of a [meter], and loops are not nested, so that an expression
-// ends soon, and at the same place on every node.
+// The library parses and checks the text. The evaluation is our own, see [builder]: each
+// operation is paid for from a [meter], and loops cannot be nested, so that an expression ends
+// soon, and at the same point on every node.
 type Expr struct {
 	eval     part
-	locals   int             // how many variables it declares
-	mentions map[string]bool // the steps that it looks at
-	all      bool            // it may look at any step
+	locals   int             // the number of variables that it declares
+	mentions map[string]bool // the steps that it refers to
+	all      bool            // it may refer to any step
 }
 
-// compiled caches expressions by their text. When it is full it begins anew: an expression
-// takes less than a millisecond to compile, and few programs have a thousand of them.
+// compiled caches expressions by their text. It is cleared when it is full: an expression takes
+// less than a millisecond to compile, and few programs have a thousand of them.
 var compiled = struct {
 	sync.Mutex
 	byText map[string]*Expr
@@ -65,7 +65,7 @@ var compiled = struct {
 
 const maxCompiled = 1000
 
-// Compile reads an expression. Anything that is wrong with it is a [fault.Validation].
+// Compile compiles an expression. An error is a [fault.Validation].
 func Compile(text string) (*Expr, error) {
 	compiled.Lock()
 	e := compiled.byText[text]
@@ -87,14 +87,14 @@ func Compile(text string) (*Expr, error) {
 }
 
 func compile(text string) (e *Expr, err error) {
-	defer caught(&err)
+	defer catchPanic(&err)
 	switch n := utf8.RuneCountInString(text); {
 	case strings.TrimSpace(text) == "":
-		return nil, refuse("the expression is empty: write one")
+		return nil, refuse("the expression is empty: write one, or remove the field")
 	case n > MaxExpression:
-		return nil, refuse("the expression has %d characters, and %d are allowed: shorten it", n, MaxExpression)
+		return nil, refuse("the expression has %d characters, the limit is %d: shorten it", n, MaxExpression)
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return nil, refuse("the expression has a character that is no text: take it out")
+		return nil, refuse("the expression contains invalid UTF-8 or a NUL character: remove it")
 	}
 	parsed, err := checker.ParseCheck(text, newConfig())
 	if err != nil {
@@ -105,10 +105,10 @@ func compile(text string) (e *Expr, err error) {
 	return &Expr{eval: eval, locals: len(b.locals), mentions: b.mentions, all: b.all}, nil
 }
 
-// variables are the names that an expression may use.
+// variables are the variables of expressions.
 var variables = []string{"input", "run", "state", "steps"}
 
-// newConfig says which variables and functions there are.
+// newConfig returns the variables and functions for the checker.
 func newConfig() *conf.Config {
 	c := conf.CreateNew()
 	env := types.Map{}
@@ -125,10 +125,10 @@ func newConfig() *conf.Config {
 	return c
 }
 
-// Mentions says whether the expression may look at a step.
+// Mentions reports whether the expression may refer to a step.
 func (e *Expr) Mentions(step string) bool { return e.all || e.mentions[step] }
 
-// Eval works an expression out. A mistake is a [fault.Validation].
+// Eval evaluates an expression. An error is a [fault.Validation].
 func (e *Expr) Eval(env Env) (json.RawMessage, error) {
 	v, err := e.value(newScope(env))
 	if err != nil {
@@ -137,8 +137,8 @@ func (e *Expr) Eval(env Env) (json.RawMessage, error) {
 	return result(v)
 }
 
-// True works out an expression that says yes or no. Any other result is a
-// [fault.Validation], whose field "kind" says what it was.
+// True evaluates an expression that must return a boolean. Any other result is a
+// [fault.Validation] whose field "kind" has the kind of the result.
 func (e *Expr) True(env Env) (bool, error) {
 	v, err := e.value(newScope(env))
 	if err != nil {
@@ -146,25 +146,25 @@ func (e *Expr) True(env Env) (bool, error) {
 	}
 	yes, ok := v.(bool)
 	if !ok {
-		return false, refuse("the expression is %s, and true or false is wanted: compare it with something", kindOf(v)).With("kind", kindOf(v))
+		return false, refuse("the expression must return true or false, got %s: compare it with a value", kindOf(v)).With("kind", kindOf(v))
 	}
 	return yes, nil
 }
 
-// value works an expression out in a scope.
+// value evaluates an expression in a scope.
 func (e *Expr) value(sc *scope) (v any, err error) {
-	defer caught(&err)
+	defer catchPanic(&err)
 	return e.eval(&frame{scope: sc, locals: make([]any, e.locals)}), nil
 }
 
-// caught turns a panic into an error: a mistake in the expression, or a bug.
-func caught(err *error) {
+// catchPanic turns a panic into an error: an error of the expression, or a bug.
+func catchPanic(err *error) {
 	switch r := recover().(type) {
 	case nil:
 	case *fault.Error:
 		*err = r
 	default:
-		*err = refuse("the expression cannot be worked out: write it more plainly").Wrap(fmt.Errorf("panic: %v", r))
+		*err = refuse("the expression cannot be evaluated: simplify it").Wrap(fmt.Errorf("panic: %v", r))
 	}
 }
 
@@ -172,13 +172,13 @@ func refuse(format string, args ...any) *fault.Error {
 	return fault.New(fault.Validation, format, args...)
 }
 
-// unreadable tells what is wrong with a text, and where.
+// unreadable returns the error for a text that cannot be compiled, with its position.
 func unreadable(err error) error {
 	if f, ok := errors.AsType[*file.Error](err); ok {
 		if name, unknown := strings.CutPrefix(f.Message, "unknown name "); unknown {
-			return refuse("there is no %s: there are %s", configdoc.Show(name), configdoc.List(variables))
+			return refuse("unknown name %s: the variables are %s", configdoc.Show(name), configdoc.List(variables))
 		}
 		return refuse("%s (line %d, column %d of the expression): correct it", f.Message, f.Line, f.Column+1)
 	}
-	return refuse("the expression cannot be read: correct it").Wrap(err)
+	return refuse("the expression cannot be parsed: correct it").Wrap(err)
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // part computes one node of an expression. Its result is nil, bool, int, float64, string,
-// []any, map[string]any, or json.Number for a number of JSON that is no int. A mistake is a
-// panic with a [fault.Error], as in text/template; [caught] returns it as an error.
+// []any, map[string]any, or json.Number for a JSON number that is not an int. An error is a
+// panic with a [fault.Error], as in text/template; [catchPanic] returns it as an error.
 type part func(f *frame) any
 
 // frame is the state of one evaluation.
@@ -23,14 +23,14 @@ type frame struct {
 	index  int   // the index of item
 }
 
-// builder makes parts of the syntax tree, notes which steps they look at, and refuses
+// builder builds parts from the syntax tree, records the steps that they refer to, and refuses
 // everything that is not in our language.
 type builder struct {
-	locals   map[string]int // names of let: index in frame.locals. The checker keeps scopes apart
+	locals   map[string]int // names of let: index in frame.locals. The checker separates scopes
 	mentions map[string]bool
 	all      bool
 	inLoop   bool
-	nodes    int // built so far
+	nodes    int // number of nodes built so far
 }
 
 func (b *builder) build(n ast.Node) part {
@@ -47,7 +47,7 @@ func (b *builder) build(n ast.Node) part {
 		return b.identifier(n.Value)
 	case *ast.VariableDeclaratorNode:
 		return b.let(n)
-	case *ast.ChainNode: // a?.b is a.b
+	case *ast.ChainNode: // a?.b is equivalent to a.b
 		return b.build(n.Node)
 	case *ast.MemberNode:
 		return b.member(n)
@@ -70,10 +70,10 @@ func (b *builder) build(n ast.Node) part {
 	case *ast.CallNode:
 		panic(noFunction(n.Callee.String()))
 	}
-	panic(refuse("%s is not used in expressions: write it in another way", configdoc.Show(n.String())))
+	panic(refuse("%s is not supported in expressions: write it in another way", configdoc.Show(n.String())))
 }
 
-// constant is a literal.
+// constant returns a part for a literal.
 func constant(n ast.Node) part {
 	var v any
 	switch n := n.(type) {
@@ -91,14 +91,14 @@ func constant(n ast.Node) part {
 
 func currentItem(f *frame) any { return f.item }
 
-// identifier reads a variable. An expression that reads steps as a whole may look at any step.
+// identifier reads a variable. An expression that reads steps as a whole may refer to any step.
 func (b *builder) identifier(name string) part {
 	i, local := b.locals[name]
 	if local && !strings.HasPrefix(name, "$") {
 		return func(f *frame) any { return f.locals[i] }
 	}
-	if !slices.Contains(variables, name) { // a function that is not called, or a name of expr-lang's own
-		panic(refuse("there is no variable %s: there are %s", configdoc.Show(name), configdoc.List(variables)))
+	if !slices.Contains(variables, name) { // a function without a call, or a name of expr-lang's own
+		panic(refuse("variable %s does not exist: the variables are %s", configdoc.Show(name), configdoc.List(variables)))
 	}
 	b.all = b.all || name == "steps"
 	return func(f *frame) any { return f.get(name) }
@@ -118,7 +118,7 @@ func (b *builder) let(n *ast.VariableDeclaratorNode) part {
 	}
 }
 
-// member notes the step that steps.NAME looks at.
+// member records the step that steps.NAME refers to.
 func (b *builder) member(n *ast.MemberNode) part {
 	all := b.all
 	p := b.operation(get, n.Node, n.Property)
@@ -149,8 +149,8 @@ func (b *builder) binary(n *ast.BinaryNode) part {
 		return func(f *frame) any { return f.yes(left) || f.yes(right) }
 	case "matches":
 		text, ok := n.Right.(*ast.StringNode)
-		if !ok { // its size is a part of the cost
-			panic(refuse("matches takes a pattern that is written out: put it in quotes"))
+		if !ok { // its size is part of the cost
+			panic(refuse("matches requires a literal pattern: put it in quotes"))
 		}
 		return b.operation(newPattern(text.Value).matches, n.Left)
 	}
@@ -165,7 +165,7 @@ func (f *frame) yes(p part) bool {
 	v := p(f)
 	yes, ok := v.(bool)
 	if !ok {
-		panic(wrong("a condition", v, "true or false"))
+		panic(wrong("a condition", v, "a boolean"))
 	}
 	f.meter.pay(1)
 	return yes
@@ -201,7 +201,7 @@ func (b *builder) builtin(n *ast.BuiltinNode) part {
 	}
 	if given := len(n.Arguments); given < fn.least || given > fn.most {
 		fn.do = func(*meter, []any) any {
-			panic(refuse("%s is given %s: give it %d", n.Name, configdoc.Counted(given), fn.least))
+			panic(refuse("%s got %s: pass %d", n.Name, configdoc.Counted(given), fn.least))
 		}
 	}
 	return b.operation(fn.do, n.Arguments...)
@@ -210,10 +210,10 @@ func (b *builder) builtin(n *ast.BuiltinNode) part {
 func noFunction(name string) error {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(loops)), maps.Keys(functions))
 	slices.Sort(names)
-	return refuse("there is no function %s: there are %s", configdoc.Show(name), configdoc.List(names))
+	return refuse("function %s does not exist: the functions are %s", configdoc.Show(name), configdoc.List(names))
 }
 
-// operation evaluates the arguments, pays one unit, and does the operation.
+// operation evaluates the arguments, pays one unit and applies the operation.
 func (b *builder) operation(do operation, nodes ...ast.Node) part {
 	parts := make([]part, len(nodes))
 	for i, n := range nodes {

@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// meter is what is left of a budget.
+// meter holds the rest of a budget.
 type meter struct{ left int }
 
-var errBudget = refuse("the expression has too much to do: make it smaller, or write a task for it")
+var errBudget = refuse("the expression does too much work: make it smaller, or use a task")
 
-// pay takes from the budget.
+// pay takes units from the budget.
 func (m *meter) pay(units int) {
 	if units < 0 || units > m.left {
 		m.left = 0
@@ -23,15 +23,15 @@ func (m *meter) pay(units int) {
 	m.left -= units
 }
 
-// payText pays for reading texts.
+// payText pays for reading strings.
 func (m *meter) payText(all ...string) {
 	for _, s := range all {
 		m.pay(len(s) / 128)
 	}
 }
 
-// operation is an operator or a function. It is deterministic, and it pays for the time and
-// memory that it takes beyond the unit that every operation costs.
+// operation is an operator or a function. It is deterministic, and it pays for the time and memory
+// that it takes beyond the unit that every operation costs.
 type operation func(m *meter, args []any) any
 
 // function is an operation that is called by name.
@@ -40,7 +40,7 @@ type function struct {
 	do          operation
 }
 
-// functions are those that an expression may call, beside [loops].
+// functions are the functions of expressions, in addition to [loops].
 var functions = map[string]function{
 	"len": {1, 1, lenOf}, "keys": {1, 1, keysOf}, "values": {1, 1, valuesOf},
 	"first": {1, 1, item("first", 0)}, "last": {1, 1, item("last", -1)}, "take": {2, 2, takeOf},
@@ -53,7 +53,7 @@ var functions = map[string]function{
 	"split": {2, 2, splitText}, "join": {1, 2, joinTexts}, "replace": {3, 3, replaceText},
 }
 
-// operators have two operands. [builder.binary] has those that do not always evaluate both.
+// operators have two operands. [builder.binary] handles those that do not always evaluate both.
 var operators = map[string]operation{
 	"+": add, "-": subtract, "*": multiply, "/": divide, "%": remainder, "**": power, "^": power, "..": span,
 	"==": equals, "!=": differs,
@@ -67,43 +67,43 @@ var operators = map[string]operation{
 // unary operators have one operand.
 var unary = map[string]operation{"-": negate, "+": numberOf, "not": not, "!": not}
 
-// pattern is a regular expression and what it costs.
+// pattern is a regular expression with its cost.
 type pattern struct {
 	re   *regexp.Regexp
-	size int // its instructions
+	size int // the number of instructions
 }
 
-// maxPattern is how many instructions a pattern may have.
+// maxPattern limits the instructions of a pattern.
 const maxPattern = 1000
 
 func newPattern(text string) *pattern {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		panic(refuse("%s is no pattern: correct it", configdoc.Show(text)).Wrap(err))
+		panic(refuse("%s is not a valid pattern: correct it", configdoc.Show(text)).Wrap(err))
 	}
 	prog, err := syntax.Compile(parsed.Simplify())
 	if err != nil || len(prog.Inst) > maxPattern {
-		panic(refuse("the pattern %s is too large: make it smaller", configdoc.Show(text)).Wrap(err))
+		panic(refuse("pattern %s is too large: make it smaller", configdoc.Show(text)).Wrap(err))
 	}
 	return &pattern{re: regexp.MustCompile(text), size: len(prog.Inst)}
 }
 
-// matches pays beforehand: every instruction may see every byte of the text.
+// matches pays in advance: every instruction may see every byte of the text.
 func (p *pattern) matches(m *meter, args []any) any {
 	s := textOf("matches", args[0])
 	m.pay(len(s) * p.size / 4)
 	return p.re.MatchString(s)
 }
 
-// kindOf says in words what a value is.
+// kindOf returns the kind of a value in words.
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:
 		return "nil"
 	case bool:
-		return "true or false"
+		return "a boolean"
 	case string:
-		return "a text"
+		return "a string"
 	case []any:
 		return "a list"
 	case map[string]any:
@@ -112,11 +112,11 @@ func kindOf(v any) string {
 	return "a number"
 }
 
-// wrong says that a value is of another kind than is wanted.
+// wrong returns the error for a value of the wrong kind.
 func wrong(what string, v any, wants string) error {
 	hint := ""
 	if v == nil {
-		hint = ": write x ?? y for a value that may be missing"
+		hint = ": use x ?? y for a value that may be missing"
 	}
-	return refuse("%s wants %s, and this is %s%s", what, wants, kindOf(v), hint)
+	return refuse("%s requires %s, got %s%s", what, wants, kindOf(v), hint)
 }

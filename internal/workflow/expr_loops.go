@@ -2,7 +2,7 @@ package workflow
 
 import "github.com/expr-lang/expr/ast"
 
-// loop goes through a list; each is evaluated for every item.
+// loop iterates over a list; each is evaluated for every item.
 type loop struct {
 	*frame
 	list []any
@@ -41,11 +41,11 @@ var loops = map[string]func(l *loop) any{
 	},
 }
 
-// loop builds a loop. Its turns are paid for before the first: one unit each, and one for
-// every eight nodes, for those that are no operations.
+// loop builds a loop. Its iterations are paid for before the first: one unit each, and one for every
+// eight nodes, to cover the nodes that are not operations.
 func (b *builder) loop(n *ast.BuiltinNode, run func(*loop) any) part {
 	if b.inLoop {
-		panic(refuse("%s stands inside the predicate of another: loops are not nested, write a task for it", n.Name))
+		panic(refuse("%s is inside the predicate of another loop: loops cannot be nested, use a task", n.Name))
 	}
 	list, each, turn := b.build(n.Arguments[0]), part(currentItem), 1
 	if len(n.Arguments) > 1 {
@@ -68,7 +68,7 @@ func (l *loop) at(i int) *frame {
 	return l.frame
 }
 
-// find returns the first index at which the predicate is so, or -1.
+// find returns the first index at which the predicate has the value so, or -1.
 func (l *loop) find(so bool) int {
 	for i := range l.list {
 		if l.at(i).yes(l.each) == so {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// isNumber says whether a value is a number.
+// isNumber reports whether a value is a number.
 func isNumber(v any) bool {
 	switch v.(type) {
 	case int, float64, json.Number:
@@ -17,8 +17,8 @@ func isNumber(v any) bool {
 	return false
 }
 
-// wholeOf is a number that is whole.
-func wholeOf(v any) (int, bool) {
+// integerOf returns the value of a number that is an integer.
+func integerOf(v any) (int, bool) {
 	if n, ok := v.(int); ok {
 		return n, true
 	}
@@ -29,37 +29,37 @@ func wholeOf(v any) (int, bool) {
 	return int(f), f == math.Trunc(f) && math.Abs(f) < 1<<53
 }
 
-// float is what a number is worth, as near as can be. REQUIRES: isNumber.
+// float returns the nearest float64 of a number. v must be a number.
 func float(v any) float64 {
 	switch v := v.(type) {
 	case int:
 		return float64(v)
 	case json.Number:
-		f, _ := strconv.ParseFloat(string(v), 64) // beyond all numbers: infinite
+		f, _ := strconv.ParseFloat(string(v), 64) // out of range: infinite
 		return f
 	}
 	f, _ := v.(float64)
 	return f
 }
 
-// order compares two numbers. REQUIRES: isNumber of both.
+// order compares two numbers. Both must be numbers.
 func order(a, b any) int {
-	x, xWhole := a.(int)
-	y, yWhole := b.(int)
+	x, xInt := a.(int)
+	y, yInt := b.(int)
 	switch {
-	case xWhole && yWhole:
+	case xInt && yInt:
 		return cmp.Compare(x, y)
-	case xWhole:
-		return -orderWhole(float(b), x)
-	case yWhole:
-		return orderWhole(float(a), y)
+	case xInt:
+		return -orderInteger(float(b), x)
+	case yInt:
+		return orderInteger(float(a), y)
 	}
 	return cmp.Compare(float(a), float(b))
 }
 
-// orderWhole compares a number with a whole one, without a loss of digits. NaN is less than
-// all, as in [cmp.Compare]: int(NaN) is another number on another processor.
-func orderWhole(f float64, n int) int {
+// orderInteger compares a number with an integer, without loss of digits. NaN is less than all numbers, as
+// in [cmp.Compare], because int(NaN) depends on the processor.
+func orderInteger(f float64, n int) int {
 	switch {
 	case f >= 1<<63:
 		return 1
@@ -70,7 +70,7 @@ func orderWhole(f float64, n int) int {
 	return cmp.Or(cmp.Compare(int(down), n), cmp.Compare(f, down))
 }
 
-// comparison is an operator on the order of two numbers or two texts.
+// comparison returns an operator on the order of two numbers or two strings.
 func comparison(what string, holds func(order int) bool) operation {
 	return func(m *meter, args []any) any {
 		if isNumber(args[0]) && isNumber(args[1]) {
@@ -79,14 +79,14 @@ func comparison(what string, holds func(order int) bool) operation {
 		a, aText := args[0].(string)
 		b, bText := args[1].(string)
 		if !aText || !bText {
-			panic(refuse("%s compares two numbers or two texts, and these are %s and %s", what, kindOf(args[0]), kindOf(args[1])))
+			panic(refuse("%s requires two numbers or two strings, got %s and %s", what, kindOf(args[0]), kindOf(args[1])))
 		}
 		m.payText(a)
 		return holds(cmp.Compare(a, b))
 	}
 }
 
-// areNumbers refuses a value that is no number.
+// areNumbers refuses a value that is not a number.
 func areNumbers(what string, args []any) {
 	for _, v := range args {
 		if !isNumber(v) {
@@ -95,26 +95,26 @@ func areNumbers(what string, args []any) {
 	}
 }
 
-// arithmetic is an operator on two numbers. Its result is whole if both are; not ok if it
-// has more than 64 bits.
-func arithmetic(what string, whole func(x, y int) (z int, ok bool), float64s func(x, y float64) float64) operation {
+// arithmetic returns an operator on two numbers. The result is an integer if both are; an overflow of 64
+// bits is an error.
+func arithmetic(what string, ints func(x, y int) (z int, ok bool), float64s func(x, y float64) float64) operation {
 	return func(_ *meter, args []any) any {
 		areNumbers(what, args)
-		x, xWhole := args[0].(int)
-		y, yWhole := args[1].(int)
-		if !xWhole || !yWhole {
+		x, xInt := args[0].(int)
+		y, yInt := args[1].(int)
+		if !xInt || !yInt {
 			return float64s(float(args[0]), float(args[1]))
 		}
-		z, ok := whole(x, y)
+		z, ok := ints(x, y)
 		if !ok {
-			panic(noRoom(what))
+			panic(overflow(what))
 		}
 		return z
 	}
 }
 
-func noRoom(what string) error {
-	return refuse("%s gives a whole number of more than 64 bits: use float(x)", what)
+func overflow(what string) error {
+	return refuse("the result of %s exceeds a 64-bit integer: use float(x)", what)
 }
 
 var (
@@ -130,7 +130,7 @@ func times(x, y int) (int, bool) {
 	return x * y, x == 0 || x*y/x == y && (x != -1 || y != math.MinInt)
 }
 
-// add adds numbers, or joins texts.
+// add adds numbers or concatenates strings.
 func add(m *meter, args []any) any {
 	a, aText := args[0].(string)
 	b, bText := args[1].(string)
@@ -139,34 +139,34 @@ func add(m *meter, args []any) any {
 		grow(m, len(a)+len(b))
 		return a + b
 	case aText || bText:
-		panic(refuse("+ puts two texts together or adds two numbers, and these are %s and %s: write string(x)", kindOf(args[0]), kindOf(args[1])))
+		panic(refuse("+ requires two strings or two numbers, got %s and %s: use string(x)", kindOf(args[0]), kindOf(args[1])))
 	}
 	return addNumbers(m, args)
 }
 
-// divide always gives a float64.
+// divide always returns a float64.
 func divide(_ *meter, args []any) any {
 	areNumbers("/", args)
 	if float(args[1]) == 0 {
-		panic(refuse("a division by zero"))
+		panic(refuse("division by zero"))
 	}
 	return float(args[0]) / float(args[1])
 }
 
-// wholes refuses two values that are not both whole numbers.
-func wholes(what string, args []any) (x, y int) {
-	x, xWhole := wholeOf(args[0])
-	y, yWhole := wholeOf(args[1])
-	if !xWhole || !yWhole {
-		panic(refuse("%s takes two whole numbers, and these are %s and %s", what, kindOf(args[0]), kindOf(args[1])))
+// integers refuses two values that are not both integers.
+func integers(what string, args []any) (x, y int) {
+	x, xInt := integerOf(args[0])
+	y, yInt := integerOf(args[1])
+	if !xInt || !yInt {
+		panic(refuse("%s requires two integers, got %s and %s", what, kindOf(args[0]), kindOf(args[1])))
 	}
 	return x, y
 }
 
 func remainder(_ *meter, args []any) any {
-	x, y := wholes("%", args)
+	x, y := integers("%", args)
 	if y == 0 {
-		panic(refuse("a division by zero"))
+		panic(refuse("division by zero"))
 	}
 	return x % y
 }
@@ -176,9 +176,9 @@ func power(_ *meter, args []any) any {
 	return math.Pow(float(args[0]), float(args[1]))
 }
 
-// span is a list of whole numbers, both ends included.
+// span returns a list of integers, both ends included.
 func span(m *meter, args []any) any {
-	from, to := wholes("..", args)
+	from, to := integers("..", args)
 	if from > to {
 		return []any{}
 	}
@@ -222,7 +222,7 @@ func absOf(m *meter, args []any) any {
 	return args[0]
 }
 
-// rounded gives a whole number where there is room for it.
+// rounded returns a function that rounds, to an integer if it fits.
 func rounded(what string, round func(float64) float64) operation {
 	return func(_ *meter, args []any) any {
 		areNumbers(what, args)
@@ -230,14 +230,14 @@ func rounded(what string, round func(float64) float64) operation {
 			return n
 		}
 		v := round(float(args[0]))
-		if n, ok := wholeOf(v); ok {
+		if n, ok := integerOf(v); ok {
 			return n
 		}
 		return v
 	}
 }
 
-// extreme finds the least or the greatest of its arguments, or of one list of them.
+// extreme returns a function for the least or greatest of its arguments, or of one list.
 func extreme(what string, sign int) operation {
 	return func(m *meter, args []any) (best any) {
 		if all, ok := args[0].([]any); ok && len(args) == 1 {
@@ -254,7 +254,7 @@ func extreme(what string, sign int) operation {
 	}
 }
 
-// intOf makes a whole number of a number, cut off towards zero, or of a text.
+// intOf converts a number, truncated towards zero, or a string to an integer.
 func intOf(_ *meter, args []any) any {
 	switch v := args[0].(type) {
 	case int:
@@ -262,24 +262,24 @@ func intOf(_ *meter, args []any) any {
 	case string:
 		n, err := strconv.Atoi(v)
 		if err != nil {
-			panic(refuse("int wants a whole number in digits"))
+			panic(refuse("int requires an integer in decimal digits"))
 		}
 		return n
 	}
 	areNumbers("int", args)
 	f := math.Trunc(float(args[0]))
 	if f >= 1<<63 || f < -1<<63 || math.IsNaN(f) {
-		panic(noRoom("int"))
+		panic(overflow("int"))
 	}
 	return int(f)
 }
 
-// floatOf makes a float64 of a number or of a text.
+// floatOf converts a number or a string to a float64.
 func floatOf(_ *meter, args []any) any {
 	if s, ok := args[0].(string); ok {
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || strings.ContainsAny(s, "xXpP_nN") {
-			panic(refuse("float wants a number in digits"))
+			panic(refuse("float requires a number in decimal digits"))
 		}
 		return f
 	}

@@ -25,7 +25,7 @@ func TestEval(t *testing.T) {
 		"state.count * 2":        `6`,
 		"run.id + '/' + run.key": `"r1/k"`,
 
-		// What is not there is nil.
+		// A missing member is nil.
 		"input.x":                `null`,
 		"input.x.y.z":            `null`,
 		"input?.x?.y":            `null`,
@@ -38,7 +38,7 @@ func TestEval(t *testing.T) {
 		"steps.pay.output.id":    `7`,
 		`steps["my-step"].error`: `"no"`,
 
-		// Numbers are not changed on the way.
+		// Numbers are passed on unchanged.
 		"input.big":                              `9007199254740993`,
 		"input.big + 1":                          `9007199254740994`,
 		"input.huge":                             `123456789012345678901234567890`,
@@ -74,7 +74,7 @@ func TestEval(t *testing.T) {
 		"first([]) ?? last([]) ?? 'none'":           `"none"`,
 		"input.map == {z: 1, b: 3}":                 `false`,
 
-		// Objects come in the order of their names.
+		// Objects are ordered by name.
 		"keys(input.map)":   `["b","z"]`,
 		"values(input.map)": `[2,1]`,
 		"string(input.map)": `"{\"b\":2,\"z\":1}"`,
@@ -141,44 +141,44 @@ func TestEval(t *testing.T) {
 	}
 }
 
-// What is wrong with an expression is said before it is used.
+// TestCompileRefuses verifies that invalid expressions are refused before they are used.
 func TestCompileRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "empty",
 		"   ":                                 "empty",
 		"1 +":                                 "correct it",
-		"inputs.a":                            `there is no "inputs": there are input, run, state and steps`,
-		"now()":                               "there is no function",
-		"date('2020-01-01')":                  "there is no function",
-		"input.f()":                           "there is no function",
-		"unheard(1)":                          "there is no",
-		"reduce(1..3, #acc + #)":              "there is no function",
-		"sortBy(input.list, .n)":              "there is no function",
-		"repeat('a', 9)":                      "there is no function",
-		"get(steps, 'a')":                     "there is no function",
-		"$env":                                "there is no variable",
-		"$env.steps":                          "there is no variable",
-		"len":                                 "there is no variable",
-		"count ?? 5":                          "there is no variable",
-		"$meter":                              `there is no "$meter"`,
-		"let $x = 1; $x":                      "there is no variable",
+		"inputs.a":                            `unknown name "inputs": the variables are input, run, state and steps`,
+		"now()":                               "does not exist: the functions are",
+		"date('2020-01-01')":                  "does not exist: the functions are",
+		"input.f()":                           "does not exist: the functions are",
+		"unheard(1)":                          "unknown name",
+		"reduce(1..3, #acc + #)":              "does not exist: the functions are",
+		"sortBy(input.list, .n)":              "does not exist: the functions are",
+		"repeat('a', 9)":                      "does not exist: the functions are",
+		"get(steps, 'a')":                     "does not exist: the functions are",
+		"$env":                                "does not exist: the variables are",
+		"$env.steps":                          "does not exist: the variables are",
+		"len":                                 "does not exist: the variables are",
+		"count ?? 5":                          "does not exist: the variables are",
+		"$meter":                              `unknown name "$meter"`,
+		"let $x = 1; $x":                      "does not exist: the variables are",
 		"let input = 1; input":                "redeclare",
-		"$do($meter, 'keys', 1)":              "there is no",
-		"1; 2":                                "not used",
-		"input.text[0:2]":                     "not used",
-		"b'abc'":                              "not used",
+		"$do($meter, 'keys', 1)":              "unknown name",
+		"1; 2":                                "not supported",
+		"input.text[0:2]":                     "not supported",
+		"b'abc'":                              "not supported",
 		"1 + 'a'":                             "mismatched",
 		"lower(1)":                            "correct it",
 		"all([1], 5)":                         "boolean",
 		"input.text matches input.a":          "in quotes",
 		"input.text matches '('":              "correct it",
 		"input.text matches '(a?){900}'":      "too large",
-		"filter(1..3, any(1..3, # > 1))":      "not nested",
-		"map(1..3, sum(1..3))":                "not nested",
+		"filter(1..3, any(1..3, # > 1))":      "cannot be nested",
+		"map(1..3, sum(1..3))":                "cannot be nested",
 		"'" + strings.Repeat("a", 4096) + "'": "4098 characters",
 		strings.Repeat("1+", 600) + "1":       "nodes",
 		strings.Repeat("[", 2000) + strings.Repeat("]", 2000): "nodes",
-		"\xff": "no text",
+		"\xff": "invalid UTF-8",
 	} {
 		_, err := Compile(text)
 		if !errors.Is(err, fault.Of(fault.Validation)) || !strings.Contains(err.Error(), want) {
@@ -187,59 +187,59 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// What cannot be worked out is a mistake, and no other value.
+// TestEvalRefuses verifies that an expression that cannot be evaluated returns an error instead of a value.
 func TestEvalRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"input.text > 1":                  "a text and a number",
+		"input.text > 1":                  "a string and a number",
 		"input.none > 1":                  "nil and a number",
 		"input.none && true":              "nil",
 		"true && input.a":                 "a number",
 		"not input.a":                     "a number",
 		"input.a ? 1 : 2":                 "a number",
 		"input.text.x":                    "no members",
-		"input.list['x']":                 "number of an item",
+		"input.list['x']":                 "index of an item",
 		"input.map[0]":                    "name of a member",
 		"input.text + 1":                  "string(x)",
 		"1 / 0":                           "zero",
 		"1 % 0":                           "zero",
-		"9223372036854775807 + 1":         "64 bits",
-		"-9223372036854775807 - 2":        "64 bits",
-		"input.big * 100000":              "64 bits",
-		"sum([9223372036854775807, 1])":   "64 bits",
-		"4611686018427387904 * 2":         "64 bits",
-		"(-9223372036854775807 - 1) * -1": "64 bits",
-		"-1 * (-9223372036854775807 - 1)": "64 bits",
-		"-(-9223372036854775807 - 1)":     "64 bits",
-		"int(10.0 ** 400 - 10.0 ** 400)":  "64 bits",
-		"trim('a', 'b')":                  "trim is given 2 values: give it 1",
-		"count(input.list)":               "true or false",
-		"int(1e300)":                      "64 bits",
-		"int('x')":                        "whole number",
+		"9223372036854775807 + 1":         "64-bit",
+		"-9223372036854775807 - 2":        "64-bit",
+		"input.big * 100000":              "64-bit",
+		"sum([9223372036854775807, 1])":   "64-bit",
+		"4611686018427387904 * 2":         "64-bit",
+		"(-9223372036854775807 - 1) * -1": "64-bit",
+		"-1 * (-9223372036854775807 - 1)": "64-bit",
+		"-(-9223372036854775807 - 1)":     "64-bit",
+		"int(10.0 ** 400 - 10.0 ** 400)":  "64-bit",
+		"trim('a', 'b')":                  "trim got 2 values: pass 1",
+		"count(input.list)":               "a boolean",
+		"int(1e300)":                      "64-bit",
+		"int('x')":                        "an integer",
 		"10.0 ** 400":                     "infinite",
 		"filter(input.none, true)":        "a list",
-		"filter(input.list, .n)":          "true or false",
+		"filter(input.list, .n)":          "a boolean",
 		"sum(input.list)":                 "a number",
-		"len(input.none)":                 "a text, a list or an object",
-		"input.none matches 'a'":          "a text",
-		"float('0x10')":                   "in digits",
+		"len(input.none)":                 "a string, a list or an object",
+		"input.none matches 'a'":          "a string",
+		"float('0x10')":                   "in decimal digits",
 		"float(input.list)":               "a number",
 		"abs(input.text)":                 "a number",
 		"round(input.text)":               "a number",
 		"input.text ** 2":                 "a number",
 		"input.text / 2":                  "a number",
 		"+input.text":                     "a number",
-		"input.price % 2":                 "whole numbers",
-		"1..input.price":                  "whole numbers",
+		"input.price % 2":                 "two integers",
+		"1..input.price":                  "two integers",
 		"1 in input.text":                 "a list or an object",
 		"keys(input.list)":                "an object",
 		"first(input.text)":               "a list",
 		"last(input.text)":                "a list",
 		"take(input.list, -1)":            "0 or more",
 		"take(input.text, 1)":             "a list",
-		"join(input.list)":                "a text",
+		"join(input.list)":                "a string",
 		"join(input.text)":                "a list",
-		"split(input.a, ',')":             "a text",
-		"{(input.list): 1}":               "kind",
+		"split(input.a, ',')":             "a string",
+		"{(input.list): 1}":               "member name",
 		"{a: 1, A: 2}":                    "case",
 	} {
 		e, err := Compile(text)
@@ -258,7 +258,7 @@ func TestEvalRefuses(t *testing.T) {
 	}
 }
 
-// Expressions that ask for too much end, and in a mistake.
+// TestHostile verifies that expressions that do too much work end with an error.
 func TestHostile(t *testing.T) {
 	large := Env{Input: json.RawMessage(`{"s":"` + strings.Repeat("a", 1<<19) + `","l":[` + strings.Repeat("1,", 1<<18) + `1]}`)}
 	for _, text := range []string{
@@ -297,7 +297,7 @@ func TestTrue(t *testing.T) {
 			t.Errorf("%s is %v %v", text, got, err)
 		}
 	}
-	for text, kind := range map[string]string{"input.a": "a number", "input.none": "nil", "input.text": "a text", "input.list": "a list", "input": "an object"} {
+	for text, kind := range map[string]string{"input.a": "a number", "input.none": "nil", "input.text": "a string", "input.list": "a list", "input": "an object"} {
 		e, _ := Compile(text)
 		_, err := e.True(seen)
 		f, ok := errors.AsType[*fault.Error](err)
@@ -307,7 +307,7 @@ func TestTrue(t *testing.T) {
 	}
 }
 
-// Programs are kept, not without end, and used by many at once.
+// TestCompiledIsBounded verifies that the cache of expressions is bounded and safe for concurrent use.
 func TestCompiledIsBounded(t *testing.T) {
 	var wg sync.WaitGroup
 	for worker := range 4 {
@@ -347,7 +347,7 @@ func TestRender(t *testing.T) {
 		`"==="`:       `"=="`,
 		`" =input.a"`: `" =input.a"`,
 		`{"b":["=input.big",{"=a":"=steps.pay.output"}],"a":1.50}`: `{"a":1.50,"b":[9007199254740993,{"=a":{"id":7}}]}`,
-		`"='=' + input.text"`:                             `"=Hello"`, // what comes out is not looked at again
+		`"='=' + input.text"`:                             `"=Hello"`, // the result is not evaluated again
 		strings.Repeat("[", 64) + strings.Repeat("]", 64): strings.Repeat("[", 64) + strings.Repeat("]", 64),
 	} {
 		if got, err := Render(Value(value), seen); err != nil || string(got) != want {
@@ -357,7 +357,7 @@ func TestRender(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"a":`:    "ends",
 		`"="`:      "empty",
-		`"=now()"`: "no function",
+		`"=now()"`: "the functions are",
 		`["=1/0"]`: "zero",
 		strings.Repeat("[", 65) + strings.Repeat("]", 65):                    "levels deep",
 		strings.Repeat("[", 60) + `"=[[[[[1]]]]]"` + strings.Repeat("]", 60): "levels deep",

@@ -4,16 +4,16 @@ import (
 	"strings"
 )
 
-// textOf refuses a value that is no text.
+// textOf refuses a value that is not a string.
 func textOf(what string, v any) string {
 	s, ok := v.(string)
 	if !ok {
-		panic(wrong(what, v, "a text"))
+		panic(wrong(what, v, "a string"))
 	}
 	return s
 }
 
-// texts refuses arguments that are no texts, and pays for reading them.
+// texts refuses arguments that are not strings, and pays for reading them.
 func texts(m *meter, what string, args []any) (all [3]string) {
 	for i, v := range args {
 		all[i] = textOf(what, v)
@@ -22,12 +22,12 @@ func texts(m *meter, what string, args []any) (all [3]string) {
 	return all
 }
 
-// ofText is a function of one text; its result is not much longer.
+// ofText returns a function of one string, whose result is not much longer.
 func ofText(what string, f func(string) string) operation {
 	return func(m *meter, args []any) any { return f(texts(m, what, args)[0]) }
 }
 
-// ofTexts is a function of two texts; its result is not longer.
+// ofTexts returns a function of two strings, whose result is not longer.
 func ofTexts[T string | bool](what string, f func(a, b string) T) operation {
 	return func(m *meter, args []any) any {
 		s := texts(m, what, args)
@@ -40,10 +40,10 @@ var (
 	endsWith   = ofTexts("endsWith", strings.HasSuffix)
 )
 
-// grow pays for a text of so many bytes, before it is made.
+// grow pays for a string of size bytes before it is created.
 func grow(m *meter, size int) {
 	if size > maxText {
-		panic(refuse("a text of %d bytes is too long: %d are allowed", size, maxText))
+		panic(refuse("a string of %d bytes is too long: the limit is %d", size, maxText))
 	}
 	m.pay(size / 128)
 }
@@ -80,7 +80,7 @@ func replaceText(m *meter, args []any) any {
 	return strings.ReplaceAll(s[0], s[1], s[2])
 }
 
-// stringOf makes a text of a value: its JSON, unless it is a text.
+// stringOf converts a value to a string: its JSON, unless it is a string.
 func stringOf(m *meter, args []any) any {
 	if s, ok := args[0].(string); ok {
 		return s

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// get returns a member or an item; nil if there is none.
+// get returns a member or an item, or nil if there is none.
 func get(m *meter, args []any) any {
 	switch of := args[0].(type) {
 	case nil:
@@ -21,9 +21,9 @@ func get(m *meter, args []any) any {
 		m.payText(name)
 		return of[name]
 	case []any:
-		i, ok := wholeOf(args[1])
+		i, ok := integerOf(args[1])
 		if !ok {
-			panic(wrong("a list", args[1], "the number of an item"))
+			panic(wrong("a list", args[1], "the index of an item"))
 		}
 		if i < 0 {
 			i += len(of)
@@ -33,31 +33,31 @@ func get(m *meter, args []any) any {
 		}
 		return of[i]
 	}
-	panic(refuse("%s has no members: take one of an object or a list", kindOf(args[0])))
+	panic(refuse("%s has no members: use an object or a list", kindOf(args[0])))
 }
 
 func not(_ *meter, args []any) any {
 	b, ok := args[0].(bool)
 	if !ok {
-		panic(wrong("not", args[0], "true or false"))
+		panic(wrong("not", args[0], "a boolean"))
 	}
 	return !b
 }
 
-// listed is a list literal. Eight items take as much memory as 128 bytes of text.
+// listed returns a list literal. Eight items take as much memory as 128 bytes of text.
 func listed(m *meter, args []any) any {
 	m.pay(len(args) / 8)
 	return args
 }
 
-// objectOf is an object literal, of names and values in turn. The first of a name wins.
+// objectOf returns an object literal from alternating names and values. The first of a name wins.
 func objectOf(m *meter, args []any) any {
 	m.pay(len(args) / 8)
 	made := make(map[string]any, len(args)/2)
 	for i := len(args) - 2; i >= 0; i -= 2 {
 		name, ok := args[i].(string)
 		if !ok {
-			panic(refuse("the expression cannot be worked out: a value is not of the kind that is wanted"))
+			panic(refuse("the expression cannot be evaluated: a member name must be a string"))
 		}
 		m.payText(name)
 		made[name] = args[i+1]
@@ -83,7 +83,7 @@ func lenOf(m *meter, args []any) any {
 	case map[string]any:
 		return len(v)
 	}
-	panic(wrong("len", args[0], "a text, a list or an object"))
+	panic(wrong("len", args[0], "a string, a list or an object"))
 }
 
 func keysOf(m *meter, args []any) any {
@@ -110,16 +110,16 @@ func members(m *meter, what string, v any) (names, all []any) {
 	return names, all
 }
 
-// item returns the item of a list at an index; nil if there is none.
+// item returns a function for the item of a list at an index, or nil if there is none.
 func item(what string, index int) operation {
 	return func(m *meter, args []any) any { return get(m, []any{listOf(what, args[0]), index}) }
 }
 
 func takeOf(_ *meter, args []any) any {
 	all := listOf("take", args[0])
-	n, ok := wholeOf(args[1])
+	n, ok := integerOf(args[1])
 	if !ok || n < 0 {
-		panic(refuse("take wants how many items to take, 0 or more"))
+		panic(refuse("take requires the number of items to take, 0 or more"))
 	}
 	return slices.Clip(all[:min(n, len(all))])
 }
@@ -127,7 +127,7 @@ func takeOf(_ *meter, args []any) any {
 func equals(m *meter, args []any) any  { return same(m, args[0], args[1]) }
 func differs(m *meter, args []any) any { return !same(m, args[0], args[1]) }
 
-// same compares two values. Numbers are equal if they are worth the same.
+// same compares two values. Numbers are compared by value.
 func same(m *meter, a, b any) bool {
 	m.pay(1)
 	switch x := a.(type) {
@@ -159,7 +159,7 @@ func sameMembers(m *meter, x, y map[string]any) bool {
 	return true
 }
 
-// in looks for an item in a list, or for a name in an object.
+// in searches for an item in a list, or for a name in an object.
 func in(m *meter, args []any) any {
 	switch of := args[1].(type) {
 	case nil:
@@ -177,8 +177,8 @@ func in(m *meter, args []any) any {
 	panic(wrong("in", args[1], "a list or an object"))
 }
 
-// scope is what expressions that are worked out together share: the variables, each read
-// once, and the budget.
+// scope is shared by expressions that are evaluated together: the variables, each decoded once,
+// and the budget.
 type scope struct {
 	meter meter
 	raw   map[string]json.RawMessage
@@ -203,15 +203,15 @@ func (sc *scope) get(name string) any {
 		}
 		var err error
 		if v, err = decode(raw); err != nil {
-			panic(refuse("%s is no JSON", name).Wrap(err))
+			panic(refuse("%s is not valid JSON", name).Wrap(err))
 		}
 		sc.ready[name] = v
 	}
 	return v
 }
 
-// decode reads JSON. A whole number of 64 bits is an int; any other stays as it is
-// written until something is done with it, so that what is only passed on is not changed.
+// decode decodes JSON. A 64-bit integer becomes an int. Any other number stays as it is written until
+// it is used, so that a value that is only passed on does not change.
 func decode(doc []byte) (v any, err error) {
 	dec := json.NewDecoder(strings.NewReader(string(doc)))
 	dec.UseNumber()

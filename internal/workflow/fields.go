@@ -8,11 +8,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// field is a field of a step: how it is read, and what it is written as.
+// field is a field of a step, with its reader and writer.
 type field struct {
 	name string
 	read func(r *configdoc.Reader, s *Step, n *configdoc.Node, path string)
-	// value returns what it is written as, or nil if it is not set.
+	// value returns the value to write, or nil if the field is not set.
 	value func(s *Step) any
 }
 
@@ -62,14 +62,14 @@ var stepFields = []field{
 	text("onReject", func(s *Step) *string { return &s.OnReject }),
 }
 
-// shape is which fields a type of step has, beside name, type, next and onFailure.
+// shape lists the fields of a step type, in addition to the common ones.
 type shape struct {
 	what     string
 	required []string
 	optional []string
 }
 
-// shapes are the types. They are the truth that the JSON schema is held to.
+// shapes are the step types. A test compares the JSON schema with them.
 var shapes = map[Type]shape{
 	Task: {
 		what: "a task", required: []string{"handler"},
@@ -89,20 +89,20 @@ var shapes = map[Type]shape{
 	},
 }
 
-// common are the fields that every step has.
+// common are the fields of every step.
 var common = []string{"name", "type", "next", "onFailure"}
 
-// has says whether a type has a field.
+// has reports whether a type has a field.
 func (s shape) has(name string) bool {
 	return slices.Contains(common, name) || slices.Contains(s.required, name) || slices.Contains(s.optional, name)
 }
 
-// names are all fields of a type, by rising name.
+// names returns all fields of a type, sorted.
 func (s shape) names() []string {
 	return slices.Sorted(slices.Values(slices.Concat(common, s.required, s.optional)))
 }
 
-// typeNames are the names of the types, in a row.
+// typeNames returns the names of the types, for messages.
 func typeNames() string {
 	var names []string
 	for t := range maps.Keys(shapes) {
@@ -112,8 +112,8 @@ func typeNames() string {
 	return configdoc.List(names)
 }
 
-// readers are the fields that the reader takes, by type; under "" it is all of them, for
-// a step whose type is not known.
+// readers are the accepted fields by type. "" has all of them, for a step whose type is
+// unknown.
 var readers = makeReaders()
 
 func makeReaders() map[Type]*configdoc.Fields[Step] {
@@ -137,16 +137,16 @@ func newReader(what string, has func(string) bool, required []string) *configdoc
 	return f
 }
 
-// text is a field that is a text.
+// text returns a field that is a string.
 func text(name string, at func(*Step) *string) field {
 	return field{
 		name:  name,
-		read:  func(r *configdoc.Reader, s *Step, n *configdoc.Node, p string) { *at(s) = filled(r, n, p) },
+		read:  func(r *configdoc.Reader, s *Step, n *configdoc.Node, p string) { *at(s) = nonEmpty(r, n, p) },
 		value: func(s *Step) any { return filledOr(*at(s)) },
 	}
 }
 
-// value is a field that may have expressions in it.
+// value returns a field that may contain expressions.
 func value(name string, at func(*Step) *Value) field {
 	return field{
 		name: name,
@@ -160,7 +160,7 @@ func value(name string, at func(*Step) *Value) field {
 	}
 }
 
-// duration is a field of milliseconds.
+// duration returns a field in milliseconds.
 func duration(name string, at func(*Step) *time.Duration) field {
 	return field{
 		name:  name,

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzParse shows that no text makes it panic, that what is refused has a place and a
-// reason, and that what is accepted is read back from what it is written as.
+// FuzzParse verifies that no text causes a panic, that every violation has a position and a reason, and that
+// an accepted definition is read back from its JSON.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		wholeYAML, wholeJSON, definition(charge, mail), definition("name: c, type: condition, if: steps.c[0] > 1, then: c"),
@@ -39,7 +39,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzExpr shows that no expression makes it panic, and that it always says the same.
+// FuzzExpr verifies that no expression causes a panic, and that the result is always the same.
 func FuzzExpr(f *testing.F) {
 	for _, text := range []string{
 		"input.a + 1", "filter(input.list, .ok)", "steps['pay'].output ?? {a: 1}", "sum(map(1..9, # ** 2))", "let x = 1; x in [1, 'a', nil]",

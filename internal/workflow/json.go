@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// JSON writes a definition in the one way that it is written in: two that mean the same
-// are the same text, whether they were JSON, YAML or Go. Only what is set is written.
-// [Parse] reads it back. REQUIRES: [Definition.Lint] finds nothing.
+// JSON returns the canonical form of a definition: two equal definitions have the same text, whether
+// they were written in JSON, YAML or Go. It contains only fields that are set. [Parse] reads it back.
+// [Definition.Lint] must have found no violations.
 func (d *Definition) JSON() []byte {
 	var o object
 	o.add("name", d.Name)
@@ -25,7 +25,7 @@ func (d *Definition) JSON() []byte {
 	return o.end()
 }
 
-// json writes a step: the fields that its type has.
+// json encodes the fields that a step's type has.
 func (s *Step) json() []byte {
 	var o object
 	for _, f := range stepFields {
@@ -40,10 +40,10 @@ func (s *Step) json() []byte {
 	return o.end()
 }
 
-// object writes an object whose members come in the order in which they are added.
+// object encodes an object with its members in the order in which they are added.
 type object struct{ buf bytes.Buffer }
 
-// add writes a member; nil is none.
+// add adds a member; nil is omitted.
 func (o *object) add(name string, v any) {
 	if v == nil {
 		return
@@ -61,7 +61,7 @@ func (o *object) add(name string, v any) {
 
 func (o *object) end() []byte { return slices.Concat([]byte("{"), o.buf.Bytes(), []byte("}")) }
 
-// written is a part as JSON; null if there is no JSON of it.
+// written encodes a part as JSON, or as null if that fails.
 func written(v any) []byte {
 	if value, ok := v.(Value); ok {
 		return canonical(value)
@@ -73,7 +73,7 @@ func written(v any) []byte {
 	return doc
 }
 
-// canonical writes a value in the one way that it is written in.
+// canonical returns the canonical form of a value.
 func canonical(v Value) []byte {
 	dec := json.NewDecoder(bytes.NewReader(v))
 	dec.UseNumber()
@@ -111,7 +111,7 @@ func writeRetry(s *Step) any {
 	return json.RawMessage(o.end())
 }
 
-// msOr is a duration in milliseconds, or nil if it is not set.
+// msOr returns a duration in milliseconds, or nil if it is not set.
 func msOr(d time.Duration) any {
 	if d == 0 {
 		return nil
@@ -119,7 +119,7 @@ func msOr(d time.Duration) any {
 	return d.Milliseconds()
 }
 
-// filledOr is a text, or nil if it is empty.
+// filledOr returns a string, or nil if it is empty.
 func filledOr(s string) any {
 	if s == "" {
 		return nil
@@ -127,7 +127,7 @@ func filledOr(s string) any {
 	return s
 }
 
-// listOr is a list, or nil if it is empty.
+// listOr returns a list, or nil if it is empty.
 func listOr(all []string) any {
 	if len(all) == 0 {
 		return nil

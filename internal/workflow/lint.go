@@ -6,41 +6,41 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// Known is what there is beside a definition, for [Definition.Lint] to look its names up.
+// Known holds the names that [Definition.Lint] can check.
 type Known struct {
-	// Handlers are those that a task may name; nil: they are not known, and none is looked
-	// up.
+	// Handlers are the handlers that a task may name; nil means that they are unknown and not
+	// checked.
 	Handlers map[string]Handler
-	// Lifecycles returns the steps of a lifecycle by their step_key, and whether there is
-	// one of this name; nil: they are not known.
+	// Lifecycles returns the steps of a lifecycle by their step_key, and whether the lifecycle
+	// exists; nil means that they are unknown.
 	Lifecycles func(name string) (steps map[string]bool, ok bool)
 }
 
-// Handler is what is known of a handler.
+// Handler describes a handler.
 type Handler struct {
-	Kind    string        // "step", or "http" or "worker" for one elsewhere; "" serves as any
-	Safety  string        // "" is undeclared
-	Timeout time.Duration // 0: none of its own
+	Kind    string        // "step", or "http" or "worker" for a remote one; "" serves as any
+	Safety  string        // "" means undeclared
+	Timeout time.Duration // 0: no timeout of its own
 }
 
-// Lint judges a definition, and reports everything at once.
+// Lint checks a definition and reports everything at once.
 //
-//	D1   names can be used as they are written, and no two steps have the same
+//	D1   names are valid, and step names are unique
 //	D2   next, then, else, onFailure, onTimeout and onReject name steps, or end
 //	D3   every step can be reached from the first
-//	D4   every step leads to the end, and no cycle is of conditions alone: it would go
-//	     round without ever giving control back
-//	D5   handlers are known, and can be a step
-//	D6   expressions are good, and the steps that they look at exist
-//	D7   a step has the fields of its type, and they are in range
-//	D8   lifecycles, and their steps, are known
+//	D4   every step leads to the end, and no cycle consists of conditions only, because
+//	     it could loop forever
+//	D5   handlers exist and can serve as a step
+//	D6   expressions are valid, and the steps that they refer to exist
+//	D7   a step has the fields of its type, and their values are in range
+//	D8   lifecycles and their steps exist
 //
-// Warnings are what may be meant, and is worth a look:
+// Warnings point to valid but suspicious definitions:
 //
-//	W1   an event or approval without timeoutMs waits for ever if nobody comes
-//	W2   a task or call does not say what a crash leaves of it
-//	W3   a rejection that nobody looks at: the run fails then
-//	W4   an expression looks at a step that cannot have run before
+//	W1   an event or approval without timeoutMs may wait forever
+//	W2   a task or call does not declare its safety
+//	W3   a rejection is not handled: it fails the run
+//	W4   an expression refers to a step that cannot have run before
 func (d *Definition) Lint(k Known) (violations, warnings []Violation) {
 	l := &linter{Linter: configdoc.NewLinter(d.source), d: d, known: k, index: make(map[string]int)}
 	for i := range d.Steps {
@@ -60,22 +60,22 @@ func (d *Definition) Lint(k Known) (violations, warnings []Violation) {
 type linter struct {
 	*configdoc.Linter
 
-	d       *Definition
-	known   Known
-	index   map[string]int // the place of each step
-	looks   []look         // which step looks at which
-	lost    bool           // a step is named that does not exist
-	written int            // how many expressions there are
+	d        *Definition
+	known    Known
+	index    map[string]int // the index of each step
+	refs     []stepRef      // the references from expressions to steps
+	mistyped bool           // a step is named that does not exist
+	written  int            // the number of expressions
 }
 
-// stepPath is the pointer of a step's field.
+// stepPath returns the pointer of a step's field.
 func stepPath(i int, field string) string { return configdoc.Child(configdoc.Item("/steps", i), field) }
 
-// step judges one step.
+// step checks one step.
 func (l *linter) step(i int, s *Step) {
 	if _, known := shapes[s.Type]; !known {
 		if path := stepPath(i, "type"); l.Given(path) {
-			l.Refuse("D7", path, "there is no type %s: it is one of %s", configdoc.Show(string(s.Type)), typeNames())
+			l.Refuse("D7", path, "type must be one of %[2]s, got %[1]s", configdoc.Show(string(s.Type)), typeNames())
 		}
 		return
 	}

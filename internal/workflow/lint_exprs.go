@@ -7,16 +7,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// maxExpressions is how many expressions a definition may have.
+// maxExpressions limits the expressions of a definition.
 const maxExpressions = 5000
 
-// placed is a value of a step, and where it stands.
+// placed is a value of a step with its JSON pointer.
 type placed struct {
 	path  string
 	value Value
 }
 
-// values are those of a step that may have expressions.
+// values returns the values of a step that may contain expressions.
 func (s *Step) values(i int) (all []placed) {
 	for _, v := range []struct {
 		field string
@@ -44,8 +44,8 @@ func (s *Step) eachExpression(i int, f func(path, text string)) {
 	}
 }
 
-// Mentions returns the names of the steps that any expression looks at; all says that it
-// cannot be told, because a name is worked out, or steps are taken as a whole.
+// Mentions returns the names of the steps that expressions refer to. all is true if they cannot be
+// determined, because a name is computed or steps is used as a whole.
 func (d *Definition) Mentions() (names map[string]bool, all bool) {
 	names = make(map[string]bool)
 	for i := range d.Steps {
@@ -62,21 +62,21 @@ func (d *Definition) Mentions() (names map[string]bool, all bool) {
 	return names, all
 }
 
-// look is an expression of a step that looks at another.
-type look struct {
+// stepRef is a reference from an expression of a step to another step.
+type stepRef struct {
 	step int
 	path string
 	at   string
 }
 
-// expressions holds those of a step to D6.
+// expressions checks D6 for a step.
 func (l *linter) expressions(i int, s *Step) {
 	for _, v := range s.values(i) {
 		l.sound(v.path, v.value)
 	}
 	s.eachExpression(i, func(path, text string) {
 		if l.written++; l.written > maxExpressions {
-			l.Refuse("D6", "/steps", "a definition has %d expressions at the most: make it several", maxExpressions)
+			l.Refuse("D6", "/steps", "a definition may have at most %d expressions: split it", maxExpressions)
 			return
 		}
 		e, err := Compile(text)
@@ -85,16 +85,16 @@ func (l *linter) expressions(i int, s *Step) {
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(e.mentions)) {
-			l.look(look{i, path, name})
+			l.checkRef(stepRef{i, path, name})
 		}
 	})
 }
 
-// look refuses an expression that looks at a step that does not exist.
-func (l *linter) look(k look) {
+// checkRef refuses a reference to a step that does not exist.
+func (l *linter) checkRef(k stepRef) {
 	if _, ok := l.index[k.at]; ok {
-		l.looks = append(l.looks, k)
+		l.refs = append(l.refs, k)
 	} else if !l.Partial() {
-		l.Refuse("D6", k.path, "steps.%s is looked at, and there is no such step: correct the name", k.at)
+		l.Refuse("D6", k.path, "the expression refers to steps.%s, which does not exist: correct the name", k.at)
 	}
 }

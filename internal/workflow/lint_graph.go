@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// ways returns where each step leads, by whichever of its fields; len(Steps) is the end.
-// REQUIRES: D1, D2.
+// ways returns the successors of each step by all its fields; len(Steps) is the end. The definition must
+// pass D1 and D2.
 func (l *linter) ways() configdoc.Graph[int] {
 	w := make(configdoc.Graph[int])
 	for i := range l.d.Steps {
@@ -22,7 +22,7 @@ func (l *linter) ways() configdoc.Graph[int] {
 	return w
 }
 
-// leads are the names of the steps that one leads to. That it may fail the run is none.
+// leads returns the names of a step's successors. A failure of the run is not among them.
 func (d *Definition) leads(i int) (names []string) {
 	s := &d.Steps[i]
 	if s.Type == Condition {
@@ -38,10 +38,10 @@ func (d *Definition) leads(i int) (names []string) {
 	return names
 }
 
-// graph holds the steps to D3 and D4. If a step is mistyped it says nothing: what leads
-// where is not known then.
+// graph checks D3 and D4. If a step name is mistyped it checks nothing, because the graph is then
+// incomplete.
 func (l *linter) graph() {
-	if l.lost || l.Partial() || len(l.d.Steps) == 0 || len(l.index) < len(l.d.Steps) {
+	if l.mistyped || l.Partial() || len(l.d.Steps) == 0 || len(l.index) < len(l.d.Steps) {
 		return
 	}
 	w := l.ways()
@@ -51,7 +51,7 @@ func (l *linter) graph() {
 	for i := range l.d.Steps {
 		switch name := configdoc.Show(l.d.Steps[i].Name); {
 		case !reached[i]:
-			l.Refuse("D3", configdoc.Item("/steps", i), "no step leads to %s: name it in another's next, or take it out", name)
+			l.Refuse("D3", configdoc.Item("/steps", i), "no step leads to %s: name it in the next of another step, or remove it", name)
 		case !ending[i]:
 			if len(endless) == 0 {
 				first = i
@@ -60,13 +60,13 @@ func (l *linter) graph() {
 		}
 	}
 	if len(endless) > 0 {
-		l.Refuse("D4", configdoc.Item("/steps", first), "nothing leads from %s to the end: let one of them lead out of the cycle", configdoc.List(configdoc.Few(endless)))
+		l.Refuse("D4", configdoc.Item("/steps", first), "the end cannot be reached from %s: add a step that leads out of the cycle", configdoc.List(configdoc.Few(endless)))
 	}
 	l.spinning(w)
 	l.early(w)
 }
 
-// spinning refuses cycles of conditions alone.
+// spinning refuses cycles that consist of conditions only.
 func (l *linter) spinning(w configdoc.Graph[int]) {
 	only := make(configdoc.Graph[int])
 	for i := range l.d.Steps {
@@ -76,21 +76,21 @@ func (l *linter) spinning(w configdoc.Graph[int]) {
 			}
 		}
 	}
-	told := make(map[int]bool)
+	reported := make(map[int]bool)
 	for i := range l.d.Steps {
-		if ahead := only.From(only[i]...); ahead[i] && !told[i] {
-			names := l.together(only, i, ahead, told)
-			l.Refuse("D4", configdoc.Item("/steps", i), "%s can lead round without a step that does something: put one between them", configdoc.List(configdoc.Few(names)))
+		if ahead := only.From(only[i]...); ahead[i] && !reported[i] {
+			names := l.together(only, i, ahead, reported)
+			l.Refuse("D4", configdoc.Item("/steps", i), "%s can form a cycle without a step that executes or waits: add one between them", configdoc.List(configdoc.Few(names)))
 		}
 	}
 }
 
-// together returns the names of the steps on one cycle with i, and marks them as told.
-func (l *linter) together(w configdoc.Graph[int], i int, ahead, told map[int]bool) (names []string) {
+// together returns the names of the steps on one cycle with i, and marks them as reported.
+func (l *linter) together(w configdoc.Graph[int], i int, ahead, reported map[int]bool) (names []string) {
 	behind := w.Back().From(i)
 	for j := range l.d.Steps {
 		if ahead[j] && behind[j] {
-			told[j] = true
+			reported[j] = true
 			names = append(names, configdoc.Show(l.d.Steps[j].Name))
 		}
 	}
@@ -101,17 +101,17 @@ func (l *linter) isCondition(i int) bool {
 	return i < len(l.d.Steps) && l.d.Steps[i].Type == Condition
 }
 
-// early warns of expressions that look at a step that cannot have run before.
+// early warns about expressions that refer to a step that cannot have run before.
 func (l *linter) early(w configdoc.Graph[int]) {
 	after := make(map[string]map[int]bool)
-	for _, k := range l.looks {
+	for _, k := range l.refs {
 		ahead, ok := after[k.at]
 		if !ok {
 			ahead = w.From(w[l.index[k.at]]...)
 			after[k.at] = ahead
 		}
 		if !ahead[k.step] {
-			l.Warn("W4", k.path, "steps.%s is looked at, and it cannot have run before %s: it is nil here", k.at, configdoc.Show(l.d.Steps[k.step].Name))
+			l.Warn("W4", k.path, "the expression refers to steps.%s, which cannot have run before %s: it is nil here", k.at, configdoc.Show(l.d.Steps[k.step].Name))
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// The longest names, in characters.
+// The maximum lengths of names, in characters.
 const (
 	maxName    = 200
 	maxVersion = 50
@@ -17,7 +17,7 @@ const (
 
 var stepName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// names holds names to D1.
+// names checks D1.
 func (l *linter) names() {
 	d := l.d
 	for _, n := range []struct {
@@ -26,7 +26,7 @@ func (l *linter) names() {
 	}{{"name", d.Name, maxName}, {"version", d.Version, maxVersion}} {
 		path := configdoc.Child("", n.field)
 		if l.name("D1", path, n.field, n.text, n.limit) && strings.ContainsAny(n.text, "/@") {
-			l.Refuse("D1", path, "the %s has neither / nor @ in it, and this is %s: write another character", n.field, configdoc.Show(n.text))
+			l.Refuse("D1", path, "the %s must not contain / or @, got %s: use another character", n.field, configdoc.Show(n.text))
 		}
 	}
 	l.duration("/retentionMs", d.Retention)
@@ -36,13 +36,13 @@ func (l *linter) names() {
 	}
 }
 
-// name refuses a text that cannot be used as it is written.
+// name refuses an invalid name.
 func (l *linter) name(rule, path, what, s string, limit int) bool {
 	if !l.Given(path) {
 		return false
 	}
 	if err := strictjson.Text(what, s, limit); err != nil {
-		l.Refuse(rule, path, "%s: write another", configdoc.Reason(err))
+		l.Refuse(rule, path, "%s: correct it", configdoc.Reason(err))
 		return false
 	}
 	return true
@@ -54,9 +54,9 @@ func (l *linter) steps() {
 	}
 	switch n := len(l.d.Steps); {
 	case n == 0 && !l.Partial():
-		l.Refuse("D7", "/steps", "there are no steps: write at least one")
+		l.Refuse("D7", "/steps", "the definition has no steps: add at least one")
 	case n > MaxSteps:
-		l.Refuse("D7", "/steps", "a definition has %d steps at the most, and this has %d: make it several", MaxSteps, n)
+		l.Refuse("D7", "/steps", "a definition may have at most %d steps, got %d: split it", MaxSteps, n)
 	}
 }
 
@@ -67,32 +67,32 @@ func (l *linter) stepName(i int, s string) {
 	}
 	switch {
 	case !stepName.MatchString(s):
-		l.Refuse("D1", path, "a step's name is of letters, digits, _ and -, and this is %s: write it so", configdoc.Show(s))
+		l.Refuse("D1", path, "a step name may only contain letters, digits, _ and -, got %s: correct it", configdoc.Show(s))
 	case s == End:
-		l.Refuse("D1", path, "%s is the end of the run: give the step another name", configdoc.Show(s))
+		l.Refuse("D1", path, "%s is reserved for the end of the run: give the step another name", configdoc.Show(s))
 	case l.index[s] != i:
-		l.Refuse("D1", path, "two steps are called %s: give one another name", configdoc.Show(s))
+		l.Refuse("D1", path, "two steps are named %s: rename one of them", configdoc.Show(s))
 	}
 }
 
-// targets holds the names of steps to D2.
+// targets checks D2.
 func (l *linter) targets(i int, s *Step) {
 	for _, t := range s.targets() {
 		path := stepPath(i, t.field)
 		if _, ok := l.index[t.name]; ok || t.name == End || t.name == "" {
 			continue
 		}
-		l.lost = true
+		l.mistyped = true
 		if l.Given(path) {
-			l.Refuse("D2", path, "there is no step %s: name one, or end", configdoc.Show(t.name))
+			l.Refuse("D2", path, "step %s does not exist: name another step, or end", configdoc.Show(t.name))
 		}
 	}
 }
 
-// target is a step that another names.
+// target is a reference from a step to another.
 type target struct{ field, name string }
 
-// targets are the steps that a step names, "" where it names none.
+// targets returns the references of a step; the name is "" if the field is not set.
 func (s *Step) targets() []target {
 	return []target{
 		{"next", s.Next},

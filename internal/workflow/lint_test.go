@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// everything is what the definitions of these tests may name.
+// everything holds all names that the definitions of these tests may use.
 var everything = Known{
 	Handlers: map[string]Handler{
 		"Charge": {Kind: "step", Safety: "journaled"},
@@ -27,7 +27,7 @@ func rules(all []Violation) (names []string) {
 	return names
 }
 
-// definition is one of these steps, each a line of YAML in braces.
+// definition returns a definition with these steps, each a line of YAML in braces.
 func definition(steps ...string) string {
 	return "name: order\nversion: 1\nsteps:\n  - {" + strings.Join(steps, "}\n  - {") + "}\n"
 }
@@ -37,11 +37,11 @@ const (
 	mail   = "name: mail, type: task, handler: Mail"
 )
 
-// Each rule has a definition that keeps it and one that breaks it, and the report says
-// which, and where.
+// TestRules verifies that each rule accepts one definition and refuses another, and that the report names the rule
+// and the path.
 func TestRules(t *testing.T) {
 	for _, r := range []struct {
-		rule, path string // of what is broken
+		rule, path string // of the broken rule
 		good, bad  string
 	}{
 		{"D1", "/name", "name: an order\nversion: 1\nsteps: [{" + charge + "}]", "name: an/order\nversion: 1\nsteps: [{" + charge + "}]"},
@@ -146,7 +146,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// What is not known is not looked up.
+// TestNothingKnown verifies that unknown names are not checked.
 func TestNothingKnown(t *testing.T) {
 	text := definition("name: a, type: task, handler: Nobody", "name: t, type: transition, lifecycle: voice, entity: e, stepKey: s, requester: r")
 	if d, found, warnings := Check([]byte(text), Known{}); d == nil || len(warnings) > 0 {
@@ -154,7 +154,7 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
-// A broken text is reported whole, in the order of its lines.
+// TestAllAtOnce verifies that all violations are reported at once, in the order of the lines.
 func TestAllAtOnce(t *testing.T) {
 	d, found, _ := Check([]byte(`name: a/b
 version: 1.5
@@ -175,7 +175,7 @@ steps:
 	}
 }
 
-// A definition made in code is judged by the same rules, without lines.
+// TestMadeInCode verifies that a definition built in code is checked by the same rules, without positions.
 func TestMadeInCode(t *testing.T) {
 	d := &Definition{
 		Name: "order", Version: "1", Retention: time.Microsecond,
@@ -202,7 +202,7 @@ func TestMadeInCode(t *testing.T) {
 	}
 }
 
-// A field of another type is refused, and the report says which there are.
+// TestFieldsOfTypes verifies that a field of another type is refused, and that the message lists the valid fields.
 func TestFieldsOfTypes(t *testing.T) {
 	whole := map[Type]string{
 		Task: "handler: Charge", HTTP: "url: 'http://a'", Wait: "durationMs: 5", Event: "signal: s", Approval: "prompt: p",

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// bare returns a definition without what depends on how it was written.
+// bare returns a copy of a definition without its source positions.
 func bare(d *Definition) *Definition {
 	b := *d
 	b.source = configdoc.Source{}
@@ -87,7 +87,7 @@ func wholeGo() *Definition {
 	}}
 }
 
-// What JSON says, YAML and Go say the same way.
+// TestTwins verifies that JSON, YAML and Go give the same definition.
 func TestTwins(t *testing.T) {
 	want := wholeGo()
 	for _, text := range []string{wholeYAML, wholeJSON, "# not a brace\n" + wholeJSON, string(want.JSON())} {
@@ -113,7 +113,7 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// The one way to write a definition: a fixed order, and only what is set.
+// TestJSON verifies the canonical form of a definition: a fixed order, and only fields that are set.
 func TestJSON(t *testing.T) {
 	d := &Definition{Name: "o", Version: "1", Steps: []Step{
 		{Name: "h", Type: HTTP, URL: Value(` "http://a/?b&c" `), Body: Value(`{"b": 1.0, "a": [ ]}`), Next: End},
@@ -128,7 +128,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Parse reads what JSON writes, whatever it is.
+// TestJSONIsReadBack verifies that Parse reads every canonical form.
 func TestJSONIsReadBack(t *testing.T) {
 	testlevel.Rapid()
 	rapid.Check(t, func(t *rapid.T) {
@@ -206,7 +206,7 @@ func (d *drawer) value() Value {
 	return doc
 }
 
-// A version may be written as a whole number, and as no other.
+// TestVersion verifies that a version may be written as an integer, and as no other number.
 func TestVersion(t *testing.T) {
 	for text, want := range map[string]string{"1": "1", `"1.0"`: "1.0", "v1": "v1", "0": "0"} {
 		d, found := Parse([]byte("name: n\nversion: " + text + "\nsteps: []"))
@@ -221,7 +221,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// What can be read in more than one way is refused.
+// TestParseRefuses verifies that ambiguous texts are refused.
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		``: "syntax ",

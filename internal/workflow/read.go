@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// MaxDuration is the longest time that a definition may name: a hundred years.
+// MaxDuration is the longest duration in a definition: a hundred years.
 const MaxDuration = 36525 * 24 * time.Hour
 
-// Check reads a definition and judges it. It reports all that can be found in one go; the
-// definition is nil if there are violations. For what is known see [Definition.Lint].
+// Check parses and lints a definition. It reports everything at once; the definition is nil if there
+// are violations. For k see [Definition.Lint].
 func Check(data []byte, k Known) (d *Definition, violations, warnings []Violation) {
 	return configdoc.Check(data, Parse, func(d *Definition) (violations, warnings []Violation) { return d.Lint(k) })
 }
 
-// document is how the text of a definition is spoken of.
+// document describes a definition for messages.
 var document = configdoc.Document{
 	What:   "definition",
 	Needs:  "name, version and steps",
@@ -30,10 +30,10 @@ var document = configdoc.Document{
 	Levels: strictjson.MaxDepth,
 }
 
-// Parse reads a definition: JSON if it begins with a brace, else YAML. What is unknown,
-// said twice, of a wrong type or open to more than one reading is refused. What a
-// definition means is for [Definition.Lint] to judge: with violations the definition has
-// what could be read, for it to say more, or is nil if nothing could.
+// Parse reads a definition: JSON if it begins with a brace, else YAML. It refuses unknown and duplicate
+// fields, wrong types and ambiguous values; [Definition.Lint] checks the rest. If there are violations,
+// the definition contains the values that could be read, so that Lint can report more; it is nil if
+// nothing could be read.
 func Parse(data []byte) (*Definition, []Violation) {
 	r := configdoc.NewReader(document)
 	root := r.Tree(data)
@@ -47,8 +47,8 @@ func Parse(data []byte) (*Definition, []Violation) {
 	return d, r.Found
 }
 
-// numbers makes numbers of those that the reader of YAML takes for text, because they have
-// an exponent or more than 64 bits: the same text is a number in JSON.
+// numbers converts strings that the YAML reader does not recognize as numbers, because they have an
+// exponent or more than 64 bits: the same text is a number in JSON.
 func numbers(n *configdoc.Node) {
 	if n.Bare && json.Valid([]byte(n.Text)) {
 		n.Kind = configdoc.Number
@@ -74,12 +74,12 @@ var definitionFields = &configdoc.Fields[Definition]{
 	},
 }
 
-// whole is a whole number that is written in one way only.
-var whole = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
+// integer matches a non-negative integer in its only accepted notation.
+var integer = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
 
-// readVersion reads a text, or a whole number as one.
+// readVersion reads a string, or an integer as a string.
 func readVersion(r *configdoc.Reader, n *configdoc.Node, path string) string {
-	if n.Kind == configdoc.Number && whole.MatchString(n.Text) {
+	if n.Kind == configdoc.Number && integer.MatchString(n.Text) {
 		return n.Text
 	}
 	s, _ := r.Text(n, path)
@@ -87,11 +87,11 @@ func readVersion(r *configdoc.Reader, n *configdoc.Node, path string) string {
 }
 
 func readSteps(r *configdoc.Reader, d *Definition, n *configdoc.Node, path string) {
-	if !r.Is(n, configdoc.Array, path, "steps is a list of steps") {
+	if !r.Is(n, configdoc.Array, path, "steps must be a list of steps") {
 		return
 	}
 	if len(n.Items) > MaxSteps {
-		r.Refuse("D7", path, n.At, "a definition has %d steps at the most, and this has %d: make it several", MaxSteps, len(n.Items))
+		r.Refuse("D7", path, n.At, "a definition may have at most %d steps, got %d: split it", MaxSteps, len(n.Items))
 		return
 	}
 	d.Steps = make([]Step, len(n.Items))
@@ -110,32 +110,33 @@ func readSteps(r *configdoc.Reader, d *Definition, n *configdoc.Node, path strin
 func readType(r *configdoc.Reader, s *Step, n *configdoc.Node, path string) {
 	t, ok := r.Text(n, path)
 	if _, known := shapes[Type(t)]; ok && !known {
-		r.Refuse("D7", path, n.At, "there is no type %s: it is one of %s", configdoc.Show(t), typeNames())
+		r.Refuse("D7", path, n.At, "type must be one of %[2]s, got %[1]s", configdoc.Show(t), typeNames())
 		return
 	}
 	s.Type = Type(t)
 }
 
-// filled reads a text that has a default, so that an empty one is no way to ask for it.
-func filled(r *configdoc.Reader, n *configdoc.Node, path string) string {
+// nonEmpty reads a string that has a default. An empty string is refused, because leaving out the field
+// selects the default.
+func nonEmpty(r *configdoc.Reader, n *configdoc.Node, path string) string {
 	s, ok := r.Text(n, path)
 	if ok && s == "" {
-		r.Refuse("D7", path, n.At, "%s is empty: fill it in, or leave it out", configdoc.Last(path))
+		r.Refuse("D7", path, n.At, "%s is empty: set it, or leave it out", configdoc.Last(path))
 	}
 	return s
 }
 
 // readMs reads a duration in milliseconds.
 func readMs(r *configdoc.Reader, n *configdoc.Node, path string) time.Duration {
-	if !r.Is(n, configdoc.Number, path, configdoc.Last(path)+" is a whole number of milliseconds") {
+	if !r.Is(n, configdoc.Number, path, configdoc.Last(path)+" must be an integer number of milliseconds") {
 		return 0
 	}
 	ms, err := strconv.ParseInt(n.Text, 10, 64)
 	switch {
-	case !whole.MatchString(n.Text) && !errors.Is(err, strconv.ErrRange) && err != nil:
-		r.Refuse(configdoc.RuleType, path, n.At, "%s is a whole number of milliseconds in plain digits, and this is %s", configdoc.Last(path), configdoc.Show(n.Text))
+	case !integer.MatchString(n.Text) && !errors.Is(err, strconv.ErrRange) && err != nil:
+		r.Refuse(configdoc.RuleType, path, n.At, "%s must be an integer number of milliseconds in decimal digits, got %s", configdoc.Last(path), configdoc.Show(n.Text))
 	case err != nil || ms <= 0 || ms > int64(MaxDuration/time.Millisecond):
-		r.Refuse("D7", path, n.At, "%s is more than nothing and a hundred years at the most, in milliseconds, and this is %s", configdoc.Last(path), configdoc.Show(n.Text))
+		r.Refuse("D7", path, n.At, "%s must be positive and at most a hundred years, in milliseconds, got %s", configdoc.Last(path), configdoc.Show(n.Text))
 	default:
 		return time.Duration(ms) * time.Millisecond
 	}
@@ -158,28 +159,28 @@ func readAttempts(r *configdoc.Reader, t *Retry, n *configdoc.Node, path string)
 	before := len(r.Found)
 	attempts := r.Integer(n, path)
 	if n.Kind == configdoc.Number && len(r.Found) == before && attempts == 0 {
-		r.Refuse("D7", path, n.At, "maxAttempts is 1 to %d, the first included: leave it out for the default", MaxAttempts)
+		r.Refuse("D7", path, n.At, "maxAttempts must be between 1 and %d, got 0: leave it out for the default", MaxAttempts)
 	}
 	t.MaxAttempts = attempts
 }
 
 func readMultiplier(r *configdoc.Reader, t *Retry, n *configdoc.Node, path string) {
-	if !r.Is(n, configdoc.Number, path, "multiplier is a number") {
+	if !r.Is(n, configdoc.Number, path, "multiplier must be a number") {
 		return
 	}
 	v, err := strconv.ParseFloat(n.Text, 64)
 	switch {
 	case err != nil || !json.Valid([]byte(n.Text)) || math.IsInf(v, 0):
-		r.Refuse(configdoc.RuleType, path, n.At, "multiplier is a number in plain digits, and this is %s", configdoc.Show(n.Text))
+		r.Refuse(configdoc.RuleType, path, n.At, "multiplier must be a number in decimal digits, got %s", configdoc.Show(n.Text))
 	case v == 0:
-		r.Refuse("D7", path, n.At, "multiplier is 1 to 100: leave it out for the default")
+		r.Refuse("D7", path, n.At, "multiplier must be between 1 and 100, got 0: leave it out for the default")
 	default:
 		t.Multiplier = v
 	}
 }
 
 func readHeaders(r *configdoc.Reader, s *Step, n *configdoc.Node, path string) {
-	if !r.Is(n, configdoc.Object, path, "headers are written as names with texts") {
+	if !r.Is(n, configdoc.Object, path, "headers must be an object of names and strings") {
 		return
 	}
 	for _, m := range n.Members {
@@ -190,7 +191,7 @@ func readHeaders(r *configdoc.Reader, s *Step, n *configdoc.Node, path string) {
 	}
 }
 
-// readValue reads any value, and writes it as canonical JSON.
+// readValue reads any value as canonical JSON.
 func readValue(r *configdoc.Reader, n *configdoc.Node, path string) Value {
 	before := len(r.Found)
 	v, ok := plain(r, n, path)
@@ -208,7 +209,7 @@ func readValue(r *configdoc.Reader, n *configdoc.Node, path string) Value {
 	return doc
 }
 
-// plain makes Go values of a tree; not ok if a part of it was refused.
+// plain converts a tree to Go values. ok is false if a part of it was refused.
 func plain(r *configdoc.Reader, n *configdoc.Node, path string) (v any, ok bool) {
 	switch n.Kind {
 	case configdoc.Object:
@@ -219,7 +220,7 @@ func plain(r *configdoc.Reader, n *configdoc.Node, path string) (v any, ok bool)
 		return n.Text, true
 	case configdoc.Number:
 		if !json.Valid([]byte(n.Text)) {
-			r.Refuse(configdoc.RuleType, path, n.At, "%s is no number of JSON: write it in plain digits, or in quotes", configdoc.Show(n.Text))
+			r.Refuse(configdoc.RuleType, path, n.At, "%s is not a valid JSON number: write it in decimal digits, or in quotes", configdoc.Show(n.Text))
 			return nil, false
 		}
 		return json.Number(n.Text), true
@@ -230,25 +231,25 @@ func plain(r *configdoc.Reader, n *configdoc.Node, path string) (v any, ok bool)
 }
 
 func plainObject(r *configdoc.Reader, n *configdoc.Node, path string) (any, bool) {
-	all, whole := make(map[string]any, len(n.Members)), true
+	all, complete := make(map[string]any, len(n.Members)), true
 	for _, m := range n.Members {
 		v, ok := plain(r, m.Value, configdoc.Child(path, m.Name))
-		all[m.Name], whole = v, whole && ok
+		all[m.Name], complete = v, complete && ok
 	}
-	return all, whole
+	return all, complete
 }
 
 func plainArray(r *configdoc.Reader, n *configdoc.Node, path string) (any, bool) {
-	all, whole := make([]any, len(n.Items)), true
+	all, complete := make([]any, len(n.Items)), true
 	for i, it := range n.Items {
 		v, ok := plain(r, it, configdoc.Item(path, i))
-		all[i], whole = v, whole && ok
+		all[i], complete = v, complete && ok
 	}
-	return all, whole
+	return all, complete
 }
 
-// encode writes JSON with the members of objects in one order, and without escapes that
-// only HTML needs.
+// encode encodes JSON with the members of objects in a fixed order, and without escapes that only HTML
+// needs.
 func encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

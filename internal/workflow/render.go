@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Render replaces every text in a value that begins with = by what the expression behind
-// it gives; the whole value may be one. A text that begins with == is one that begins with
-// =. Nothing else is changed but the order of members. The expressions of one value share a
-// budget. No value at all is null. A mistake is a [fault.Validation].
+// Render replaces every string in a value that begins with = by the result of the expression after
+// it; the whole value may be one. A string that begins with == stands for one that begins with =.
+// Nothing else changes, except the order of members. The expressions of one value share a budget. An
+// empty value is null. An error is a [fault.Validation].
 func Render(v Value, env Env) (json.RawMessage, error) {
 	if len(v) == 0 {
 		return json.RawMessage("null"), nil
@@ -23,7 +23,7 @@ func Render(v Value, env Env) (json.RawMessage, error) {
 	}
 	parsed, err := decode(v)
 	if err != nil {
-		return nil, refuse("the value is no JSON").Wrap(err)
+		return nil, refuse("the value is not valid JSON").Wrap(err)
 	}
 	rendered, err := render(parsed, newScope(env))
 	if err != nil {
@@ -68,8 +68,8 @@ func renderText(s string, sc *scope) (any, error) {
 	return e.value(sc)
 }
 
-// expression returns the expression that a text is, or the text that is meant if it is
-// none.
+// expression returns the expression in a string; or, if it is not an expression, the string that
+// it stands for.
 func expression(s string) (text string, is bool) {
 	switch {
 	case strings.HasPrefix(s, "=="):
@@ -80,15 +80,15 @@ func expression(s string) (text string, is bool) {
 	return s, false
 }
 
-// result writes what an expression gave, if it is not too large: a list may have the same
+// result encodes the result of an expression if it is not too large: a list may contain the same
 // large object many times.
 func result(v any) (json.RawMessage, error) {
 	if weight(v, maxText) > maxText {
-		return nil, refuse("the expression gives more than %d bytes: make it smaller", maxText)
+		return nil, refuse("the result of the expression exceeds %d bytes: make it smaller", maxText)
 	}
 	doc, err := encode(v)
 	if err != nil {
-		return nil, refuse("the expression gives a number that JSON has not: it is infinite, or none").Wrap(err)
+		return nil, refuse("the expression returns a number that JSON cannot represent (infinite or NaN)").Wrap(err)
 	}
 	if err := strictjson.Check(doc); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func result(v any) (json.RawMessage, error) {
 	return doc, nil
 }
 
-// weight is how many bytes of JSON a value is at least; it stops counting at the limit.
+// weight returns a lower bound for the JSON size of a value; it stops counting at the limit.
 func weight(v any, limit int) (n int) {
 	switch v := v.(type) {
 	case string:
@@ -128,7 +128,7 @@ func expressions(v Value, path string, f func(path, text string)) {
 	}
 }
 
-// eachText calls f with each text in a value, in the order of their names.
+// eachText calls f with each string in a value, in the order of names.
 func eachText(v any, path string, f func(path, text string)) {
 	switch v := v.(type) {
 	case string:

@@ -8,6 +8,6 @@ import (
 //go:embed workflow.schema.json
 var schema []byte
 
-// Schema returns the JSON Schema (2020-12) of a definition, for editors. It knows the form
-// alone; [Definition.Lint] judges the rest.
+// Schema returns the JSON Schema (2020-12) of a definition, for editors. It covers only the form;
+// [Definition.Lint] checks the rest.
 func Schema() []byte { return slices.Clone(schema) }

@@ -28,8 +28,8 @@ type schemaNode struct {
 	MaxLength   int                    `json:"maxLength"`
 }
 
-// The schema knows the fields that the reader knows, needs those that it needs, and says
-// of each what it is for.
+// TestSchema verifies that the schema has the same fields and required fields as the reader, and
+// describes each.
 func TestSchema(t *testing.T) {
 	if err := strictjson.Check(Schema()); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// sameLimits holds the words and numbers of the schema to those of the linter.
+// sameLimits compares the words and numbers of the schema with those of the linter.
 func sameLimits(t *testing.T, root *schemaNode) {
 	task, http := root.Defs["task"].Properties, root.Defs["http"].Properties
 	for what, have := range map[string][2][]string{
@@ -111,7 +111,7 @@ func sameFields[T any](t *testing.T, what string, s *schemaNode, f *configdoc.Fi
 	}
 }
 
-// resolve finds references that lead nowhere, and marks the others.
+// resolve reports broken references and marks the others as used.
 func resolve(t *testing.T, s *schemaNode, known map[string]bool) {
 	if s == nil {
 		return
@@ -128,7 +128,7 @@ func resolve(t *testing.T, s *schemaNode, known map[string]bool) {
 	}
 }
 
-// The schema that the docs offer is the one that the package has.
+// TestTheDocsHaveTheSchema verifies that the schema in the docs is the one of the package.
 func TestTheDocsHaveTheSchema(t *testing.T) {
 	text, err := os.ReadFile("../../docs/workflow.schema.json")
 	if err != nil || string(text) != string(Schema()) {
