@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// mapError turns an error of pgx or of the server into ours, by its SQLSTATE.
-// It is the only place that knows them. It speaks of a statement that is known
-// not to have been committed; see [lost] for one that may have been.
+// mapError maps an error of pgx or of the server to a fault, by its SQLSTATE. It is the only place
+// that knows these codes. It is for a statement that is known not to be committed; see [lost] for
+// one that may be.
 func mapError(err error) error {
 	if err == nil {
 		return nil
@@ -46,8 +46,8 @@ func mapError(err error) error {
 	return fault.New(fault.Internal, "an error of the database that has no code").Wrap(err)
 }
 
-// isNetwork tells a failed connection from a defect of ours: pgx wraps the
-// former in its own types, or they are the network's.
+// isNetwork reports whether err is a failed connection and not a defect of ours: pgx wraps such
+// errors in its own types, or they are the network's.
 func isNetwork(err error) bool {
 	var connect *pgconn.ConnectError
 	var network net.Error
@@ -55,8 +55,7 @@ func isNetwork(err error) bool {
 		errors.Is(err, net.ErrClosed) || isEOF(err) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// mapConnect maps what a server, or a pooler before it, says to a connection
-// that it does not take.
+// mapConnect maps the error with which a server, or a pooler before it, refuses a connection.
 func mapConnect(pg *pgconn.PgError, err error) error {
 	switch pg.Code {
 	case "08P01":
@@ -110,7 +109,7 @@ func mapClass(pg *pgconn.PgError, err error) error {
 	}
 }
 
-// constraintOf names the constraint that a statement broke, if it did.
+// constraintOf returns the name of the violated constraint, if any.
 func constraintOf(pg *pgconn.PgError) string {
 	if pg.ConstraintName == "" {
 		return ""
@@ -118,11 +117,10 @@ func constraintOf(pg *pgconn.PgError) string {
 	return ", " + pg.ConstraintName
 }
 
-// lost maps the error of a statement that commits by itself, or of COMMIT. Only
-// the server's own word, and only one that leaves the session alive, says that
-// nothing was written. A connection that broke, a context that ended, or a
-// server that is going down says nothing, and pgx's SafeToRetry is not asked:
-// it calls a lost reply to COMMIT safe.
+// lost maps the error of a statement that commits by itself, or of COMMIT. Only an error of the
+// server, and only one that leaves the session alive, proves that nothing was written. A broken
+// connection, an ended context or a server that shuts down proves nothing. pgx's SafeToRetry is not
+// used: it reports a lost response to COMMIT as safe.
 func lost(err error) error {
 	if err == nil {
 		return nil
@@ -133,15 +131,15 @@ func lost(err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR",
-		errors.Is(err, pgx.ErrTxCommitRollback): // the server says that it rolled back
+		errors.Is(err, pgx.ErrTxCommitRollback): // the server reports that it rolled back
 		return mapError(err)
 	}
 	return fault.New(fault.OutcomeUnknown, "the database did not answer, so the write may or may not have been applied: look before you repeat it").Wrap(err)
 }
 
-// gaveWay tells of an error of a closure's own statement whether the transaction
-// had to give way to another: then it is run again, as for a statement of ours. All
-// other errors of the closure are its own, and stay as they are.
+// gaveWay maps an error of a closure's own statement if the transaction lost to another one: the
+// transaction is then run again, as for a statement of ours. All other errors of the closure are
+// returned unchanged.
 func gaveWay(err error) error {
 	var known *fault.Error
 	var pg *pgconn.PgError

@@ -10,9 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// OpenTable looks a table of the user's own up in the catalog. A name without a
-// schema is looked for along the search_path, once: from then on the table is
-// named with its schema. Names are taken as they stand, upper and lower case apart.
+// OpenTable looks up a user's own table in the catalog. A name without a schema is resolved along
+// the search_path, once: from then on the table is named with its schema. Names are case-sensitive.
 func (s *adapter) OpenTable(ctx context.Context, want store.Table) (store.UserTable, error) {
 	schema, name, err := checkTable(want)
 	if err != nil {
@@ -52,10 +51,10 @@ func (s *adapter) openTable(ctx context.Context, t *table, want store.Table, sch
 	return s.checkUnique(ctx, t, r.oid)
 }
 
-// longName is how long PostgreSQL lets a name be, in bytes.
+// longName is the maximum length of a PostgreSQL name, in bytes.
 const longName = 63
 
-// checkTable looks at the names alone.
+// checkTable checks the names without the database.
 func checkTable(want store.Table) (schema, name string, err error) {
 	schema, name, ok := strings.Cut(want.Name, ".")
 	if !ok {
@@ -67,7 +66,7 @@ func checkTable(want store.Table) (schema, name string, err error) {
 	return schema, name, want.Check(longName, func(a, b string) bool { return a == b }, schema, name)
 }
 
-// relation is what the catalog says of a name.
+// relation is the catalog's entry of a name.
 type relation struct {
 	oid                 uint32
 	schema, name        string
@@ -123,8 +122,7 @@ func (r relation) check(t *table, ours string) error {
 	return nil
 }
 
-// columnsText follows a domain to the type under it: that is what its values are
-// compared as.
+// columnsText resolves a domain to its base type, as which its values are compared.
 const columnsText = `WITH RECURSIVE c AS (
     SELECT a.attname, a.atttypid AS type, pg_catalog.format_type(a.atttypid, a.atttypmod) AS declared,
            a.attgenerated <> '' OR a.attidentity = 'a' AS fixed, pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'UPDATE') AS write
@@ -151,7 +149,7 @@ func (s *adapter) columns(ctx context.Context, oid uint32, want store.Table) (ma
 			return nil, err
 		}
 		c.kind, c.bits, c.cast = kindOf(schema, name, sort), bits[name], pgx.Identifier{schema, name}.Sanitize()
-		c.schema = "pg_catalog" // where those of enums are, too
+		c.schema = "pg_catalog" // enums have theirs there, too
 		if name == "citext" {
 			c.schema = pgx.Identifier{schema}.Sanitize()
 		}
@@ -160,8 +158,7 @@ func (s *adapter) columns(ctx context.Context, oid uint32, want store.Table) (ma
 	return found, rows.Err()
 }
 
-// check refuses columns that are missing, all at once, or that cannot be what
-// they are named for.
+// check refuses missing columns, all at once, and columns of an unsuitable type.
 func (t *table) check(want store.Table) error {
 	var missing []string
 	for _, c := range []struct {
@@ -196,7 +193,7 @@ const uniqueText = `SELECT ARRAY(SELECT a.attname::text FROM pg_catalog.unnest((
   FROM pg_catalog.pg_index AS i
  WHERE i.indrelid = $1::oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL`
 
-// checkUnique wants one row for an id, or for a workspace and an id.
+// checkUnique requires one row per id, or per workspace and id.
 func (s *adapter) checkUnique(ctx context.Context, t *table, oid uint32) error {
 	rows, err := s.pool.Query(ctx, uniqueText, oid)
 	if err != nil {
