@@ -146,7 +146,7 @@ func (s *adapter) runAll(ctx context.Context, q querier, v verb, members []store
 		return err
 	}
 	if asks, err = scanMembers(rows, asks); err == nil && len(asks) > 0 {
-		err = fault.New(fault.Unavailable, "%s lost its row twice to callers that then gave it up", asks[0].Decl().Name).Repeatable()
+		err = fault.New(fault.Unavailable, "%s lost its row twice to concurrent callers that rolled back: retry the call", asks[0].Decl().Name).Repeatable()
 	}
 	return err
 }

@@ -45,7 +45,7 @@ const (
 )
 
 // errSilent is the cause of a call's timeout, and is wrapped in the call's error.
-var errSilent = errors.New("the database did not answer in time")
+var errSilent = errors.New("the database did not respond in time")
 
 // bounded runs one database call with a time limit of d.
 func (s *adapter) bounded(ctx context.Context, d time.Duration, call func(context.Context) error) error {
@@ -69,7 +69,7 @@ func (s *adapter) call(ctx context.Context, conn *pgx.Conn, call func(context.Co
 func (s *adapter) callFor(ctx context.Context, d time.Duration, conn *pgx.Conn, call func(context.Context) error) error {
 	err := s.bounded(ctx, d, call)
 	if errors.Is(err, errSilent) {
-		s.log.Warn("database connection dropped: no answer", "after", d)
+		s.log.Warn("database connection dropped: no response", "after", d)
 		s.terminate(conn.PgConn().PID(), d)
 	}
 	return err
@@ -116,7 +116,7 @@ func (s *adapter) terminateAll() {
 			continue
 		}
 		if err != nil {
-			s.log.Warn("dropped connections were not ended on the server: their locks stay for up to idle_in_transaction_session_timeout", "connections", len(all), "error", err)
+			s.log.Warn("could not terminate dropped connections on the server: their locks may stay until idle_in_transaction_session_timeout", "connections", len(all), "error", err)
 		}
 		s.orphans.Lock()
 		s.orphans.all = slices.Clone(s.orphans.all[len(all):])

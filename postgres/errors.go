@@ -35,7 +35,7 @@ func mapError(err error) error {
 		return mapState(pg, err)
 	}
 	if errors.Is(err, errSilent) {
-		return fault.New(fault.Unavailable, "the database did not answer in time, and the connection was dropped").Repeatable().Wrap(err)
+		return fault.New(fault.Unavailable, "the database did not respond in time, and the connection was dropped").Repeatable().Wrap(err)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -43,7 +43,7 @@ func mapError(err error) error {
 	if isNetwork(err) {
 		return fault.New(fault.Unavailable, "the database cannot be reached").Repeatable().Wrap(err)
 	}
-	return fault.New(fault.Internal, "an error of the database that has no code").Wrap(err)
+	return fault.New(fault.Internal, "unexpected error of the database driver").Wrap(err)
 }
 
 // isNetwork reports whether err is a failed connection and not a defect of ours: pgx wraps such
@@ -61,7 +61,7 @@ func mapConnect(pg *pgconn.PgError, err error) error {
 	case "08P01":
 		return fault.New(fault.Validation, "the connection was refused (%s): behind PgBouncer in transaction mode use postgres.Pooled(), or add default_query_exec_mode=cache_describe to the URL", pg.Message).Wrap(err)
 	case "42704", "22023":
-		return fault.New(fault.Validation, "the server refuses a parameter of the URL (%s)", pg.Message).Wrap(err)
+		return fault.New(fault.Validation, "the server refused a parameter of the URL (%s): correct or remove it", pg.Message).Wrap(err)
 	}
 	return mapState(pg, err)
 }
@@ -69,27 +69,27 @@ func mapConnect(pg *pgconn.PgError, err error) error {
 func mapState(pg *pgconn.PgError, err error) error {
 	switch pg.Code {
 	case "40001", "40P01", "55P03", "57014":
-		return fault.New(fault.Unavailable, "the database is busy: the statement gave way to another").Repeatable().Wrap(err)
+		return fault.New(fault.Unavailable, "the database is busy: the statement lost to a concurrent one").Repeatable().Wrap(err)
 	case "53300", "57P01", "57P02", "57P03", "57P05", "25P03":
 		return fault.New(fault.Unavailable, "the database is starting, stopping or out of connections").Repeatable().Wrap(err)
 	case "53100":
-		return fault.New(fault.StorageFull, "the database server has no room left: free some, and repeat the call; what was acknowledged is intact").Wrap(err)
+		return fault.New(fault.StorageFull, "the database server has no space left: free some and retry the call. Acknowledged writes are intact").Wrap(err)
 	case "25006":
-		return fault.New(fault.DatabaseReadOnly, "the database takes no writes: connect to the primary, or lift default_transaction_read_only; nothing was changed").Wrap(err)
+		return fault.New(fault.DatabaseReadOnly, "the database is read-only: connect to the primary, or turn default_transaction_read_only off. Nothing was changed").Wrap(err)
 	case "25P02":
-		return fault.New(fault.Unavailable, "an earlier statement failed in this transaction, so it can only be rolled back").Wrap(err)
+		return fault.New(fault.Unavailable, "an earlier statement of this transaction failed: the transaction can only be rolled back").Wrap(err)
 	case "42501":
 		return fault.New(fault.DatabaseDenied, "the role lacks a privilege (%s): grant it with \"holdfast migrate --runtime-role\"", pg.Message).Wrap(err)
 	case "3D000":
 		return fault.New(fault.NotFound, "%s: create the database first", pg.Message).Wrap(err)
 	case "42P01", "42703", "3F000", "42704", "42883", "XX001", "XX002":
-		return fault.New(fault.DatabaseDamaged, "the schema is not whole (%s): restore it from a backup; nothing was changed", pg.Message).Wrap(err)
+		return fault.New(fault.DatabaseDamaged, "the schema is damaged (%s): restore it from a backup. Nothing was changed", pg.Message).Wrap(err)
 	case "22021":
-		return fault.New(fault.Validation, "a text has a NUL character, which no text may have").Wrap(err)
+		return fault.New(fault.Validation, "a text contains a NUL character: remove it").Wrap(err)
 	case "22003":
-		return fault.New(fault.Validation, "a number is too large to be kept").Wrap(err)
+		return fault.New(fault.Validation, "a number is out of range").Wrap(err)
 	case "26000", "42P05":
-		return fault.New(fault.Unavailable, "a prepared statement went astray: behind PgBouncer in transaction mode add default_query_exec_mode=cache_describe to the URL").Wrap(err)
+		return fault.New(fault.Unavailable, "a prepared statement was not found: behind PgBouncer in transaction mode add default_query_exec_mode=cache_describe to the URL").Wrap(err)
 	}
 	return mapClass(pg, err)
 }
@@ -101,9 +101,9 @@ func mapClass(pg *pgconn.PgError, err error) error {
 	case "28":
 		return fault.New(fault.DatabaseDenied, "the database refused the login: check user and password in the URL").Wrap(err)
 	case "53":
-		return fault.New(fault.Unavailable, "the database server is short of a resource (%s)", pg.Message).Wrap(err)
+		return fault.New(fault.Unavailable, "the database server is out of a resource (%s)", pg.Message).Wrap(err)
 	case "58":
-		return fault.New(fault.Unavailable, "the database server's system reported an error (%s)", pg.Message).Wrap(err)
+		return fault.New(fault.Unavailable, "the database server reported a system error (%s)", pg.Message).Wrap(err)
 	default:
 		return fault.New(fault.Internal, "a statement failed (SQLSTATE %s%s)", pg.Code, constraintOf(pg)).Wrap(err)
 	}
@@ -134,7 +134,7 @@ func lost(err error) error {
 		errors.Is(err, pgx.ErrTxCommitRollback): // the server reports that it rolled back
 		return mapError(err)
 	}
-	return fault.New(fault.OutcomeUnknown, "the database did not answer, so the write may or may not have been applied: look before you repeat it").Wrap(err)
+	return fault.New(fault.OutcomeUnknown, "the database did not respond, so the write may or may not have been applied: read the state before you retry").Wrap(err)
 }
 
 // gaveWay maps an error of a closure's own statement if the transaction lost to another one: the

@@ -105,7 +105,7 @@ func (d opener) Script(o store.Options) (string, error) {
 // checkRole refuses PUBLIC. The server knows any other role, or does not.
 func checkRole(role string) error {
 	if strings.EqualFold(role, "public") {
-		return fault.New(fault.Validation, "the runtime role is %q, and that is everyone who can connect: name the role that the nodes log in with", role)
+		return fault.New(fault.Validation, "the runtime role must not be %q, which includes every role: name the role that the nodes log in with", role)
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (s *adapter) grant(ctx context.Context, tx pgx.Tx, role string) error {
 	}
 	err := s.exec(ctx, tx, fill(grants, s.schema, role))
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42704" {
-		return fault.New(fault.NotFound, "there is no role %q: create it first, or correct its name", role).Wrap(err)
+		return fault.New(fault.NotFound, "role %q does not exist: create it first (CREATE ROLE …), or correct its name", role).Wrap(err)
 	}
 	if err != nil {
 		return fmt.Errorf("grant to %s: %w", role, err)
@@ -283,7 +283,7 @@ func (s *adapter) applied(ctx context.Context, tx pgx.Tx) ([]store.Applied, erro
 	}
 	if records == 0 || columns != 4 {
 		return nil, fault.New(fault.DatabaseForeign,
-			"the schema %q has tables, but no record of Holdfast's migrations: it is another program's, so name another schema; nothing was changed", s.schema)
+			"the schema %q has tables, but no record of Holdfast's migrations, so it belongs to another program: name another schema. Nothing was changed", s.schema)
 	}
 	rows, err := tx.Query(ctx, fill(`SELECT number, name, min_reader, sum FROM {schema}.migration ORDER BY number`, s.schema, ""))
 	if err != nil {

@@ -68,7 +68,7 @@ func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*ad
 		_ = s.Close()
 		var known *fault.Error
 		if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) { // during the first attempt
-			err = fault.New(fault.Unavailable, "the database cannot be reached within the context's deadline").Repeatable().Wrap(err)
+			err = fault.New(fault.Unavailable, "the database cannot be reached before the context's deadline").Repeatable().Wrap(err)
 		}
 		return nil, done, err
 	}
@@ -131,7 +131,7 @@ func (d *Database) config() (*pgxpool.Config, error) {
 	}
 	config, err := pgxpool.ParseConfig(d.url)
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the database's URL cannot be read: it wants the form postgres://user@host:5432/name").Wrap(hidden(err))
+		return nil, fault.New(fault.Validation, "invalid database URL: it must have the form postgres://user@host:5432/name").Wrap(hidden(err))
 	}
 	if err := d.mode(config); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (d *Database) readCallTimeout(params map[string]string) error {
 	delete(params, "call_timeout")
 	t, err := time.ParseDuration(text)
 	if err != nil || t <= 0 {
-		return fault.New(fault.Validation, "call_timeout of the URL is %q: it is a positive duration such as 8s", text)
+		return fault.New(fault.Validation, "call_timeout in the URL must be a positive duration such as 8s, got %q", text)
 	}
 	d.callTimeout = t
 	return nil
@@ -167,7 +167,7 @@ func (d *Database) readCallTimeout(params map[string]string) error {
 // watch makes the connections of a config detect that their other end is gone.
 func (d *Database) watch(config *pgxpool.Config) error {
 	if d.callTimeout <= 0 {
-		return fault.New(fault.Validation, "CallTimeout is %s: it is a positive duration", d.callTimeout)
+		return fault.New(fault.Validation, "CallTimeout must be positive, got %s", d.callTimeout)
 	}
 	config.ConnConfig.DialFunc = dialer(config.ConnConfig.DialFunc)
 	if config.PingTimeout == 0 { // the ping of an idle connection
@@ -180,7 +180,7 @@ func (d *Database) watch(config *pgxpool.Config) error {
 func (d *Database) mode(config *pgxpool.Config) error {
 	switch config.ConnConfig.DefaultQueryExecMode {
 	case pgx.QueryExecModeSimpleProtocol:
-		return fault.New(fault.Validation, "default_query_exec_mode=simple_protocol is refused: it puts arguments into the text of statements; use cache_describe behind a pooler")
+		return fault.New(fault.Validation, "default_query_exec_mode=simple_protocol is not supported, because it puts arguments into the text of statements: use cache_describe behind a pooler")
 	case pgx.QueryExecModeCacheStatement:
 	default:
 		d.pooled = true
@@ -218,11 +218,11 @@ func pgxDefaultConns() int32 {
 
 // start checks the server, the schema and the statements of every verb.
 func (s *adapter) start(ctx context.Context, o store.Options, migrate bool) (store.Migrated, error) {
-	var told sync.Once
+	var logged sync.Once
 	err := store.Retry(ctx, func() error {
 		err := s.fault(s.bounded(ctx, s.callTimeout, s.checkServer))
 		if fault.IsSafe(err) {
-			told.Do(func() { s.log.Warn("the database does not answer yet; trying on", "error", err) })
+			logged.Do(func() { s.log.Warn("database not reachable yet, retrying", "error", err) })
 		}
 		return err
 	})
@@ -250,14 +250,14 @@ func (s *adapter) checkServer(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("server_version_num %q: %w", num, err)
 	case n < oldestServer:
-		return fault.New(fault.DatabaseTooOld, "the server is PostgreSQL %s: version 15 or later is needed", version)
+		return fault.New(fault.DatabaseTooOld, "the server is PostgreSQL %s: Holdfast needs version 15 or later", version)
 	case recovery:
-		return fault.New(fault.DatabaseReadOnly, "the server is a standby and takes no writes: connect to the primary (target_session_attrs=read-write)")
+		return fault.New(fault.DatabaseReadOnly, "the server is a standby and read-only: connect to the primary (target_session_attrs=read-write)")
 	case readOnly == "on":
-		return fault.New(fault.DatabaseReadOnly, "default_transaction_read_only is on: lift it for the role (ALTER ROLE … SET default_transaction_read_only = off)")
+		return fault.New(fault.DatabaseReadOnly, "default_transaction_read_only is on: turn it off for the role (ALTER ROLE … SET default_transaction_read_only = off)")
 	case isolation != "read committed":
 		return fault.New(fault.Validation,
-			"default_transaction_isolation is %q, and the statements are written for \"read committed\": set it for the role (ALTER ROLE … SET default_transaction_isolation)", isolation)
+			"default_transaction_isolation must be \"read committed\", got %q: set it for the role (ALTER ROLE … SET default_transaction_isolation)", isolation)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func Join(e *holdfast.Engine, tx pgx.Tx) (holdfast.Tx, error) {
 	port := engine.Of(e).Runner()
 	s, ok := port.Base().(*adapter)
 	if !ok {
-		return nil, fault.New(fault.Validation, "the engine is not on PostgreSQL: join it with the package of its own database")
+		return nil, fault.New(fault.Validation, "the engine does not use PostgreSQL: call Join of the package of its database")
 	}
 	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Directory), nil
 }
@@ -101,7 +101,7 @@ func Raw(tx holdfast.Tx) pgx.Tx {
 	under := store.TxOf(tx).Conn()
 	c, ok := under.(*conn)
 	if !ok {
-		panic(fmt.Sprintf("postgres: Raw of a transaction that is not on PostgreSQL (%T)", under))
+		panic(fmt.Sprintf("postgres: Raw called with a transaction that is not PostgreSQL's (%T)", under))
 	}
 	c.exposed = true
 	return c.tx
@@ -132,5 +132,5 @@ func (d *Database) checkSchema() error {
 		return nil
 	}
 	return fault.New(fault.Validation,
-		"%q cannot be Holdfast's schema: a schema of its own is wanted, of small letters, digits and underscores, and not public", d.schema)
+		"invalid schema name %q: use lower-case letters, digits and underscores, at most 63 characters, and not public", d.schema)
 }

@@ -85,7 +85,7 @@ func scanMembers(rows pgx.Rows, members []store.Command) (asks []store.Command, 
 			return nil, err
 		}
 		if m.ordinal < 1 || m.ordinal > int64(len(members)) {
-			return nil, fault.New(fault.Internal, "a statement answered for member %d of %d", m.ordinal, len(members))
+			return nil, fault.New(fault.Internal, "a statement returned a row for member %d of %d", m.ordinal, len(members))
 		}
 		seen[m.ordinal-1] = true
 		c := members[m.ordinal-1]
@@ -106,7 +106,7 @@ func scanMembers(rows pgx.Rows, members []store.Command) (asks []store.Command, 
 			continue
 		}
 		if _, _, knows := c.Known(); !knows {
-			return nil, fault.New(fault.Internal, "%s did not answer for member %d of %d", c.Decl().Name, i+1, len(members))
+			return nil, fault.New(fault.Internal, "%s returned no row for member %d of %d", c.Decl().Name, i+1, len(members))
 		}
 		c.Refuse() // its registry revision is stale
 	}

@@ -338,7 +338,7 @@ func (s *adapter) updateOnce(ctx context.Context, f func(context.Context, store.
 	if err != nil {
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == "0A000" { // "cannot set transaction read-write mode during recovery"
-			return fault.New(fault.DatabaseReadOnly, "the database takes no writes: connect to the primary").Wrap(err)
+			return fault.New(fault.DatabaseReadOnly, "the database is read-only: connect to the primary").Wrap(err)
 		}
 		return s.fault(err)
 	}

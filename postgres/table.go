@@ -236,7 +236,7 @@ func (t *table) Move(ctx context.Context, sc store.Conn, workspace, id, from, to
 		return 0, false, err
 	}
 	if !t.cols.status.fits(to) {
-		return 0, false, fault.New(fault.Validation, "the status %q cannot be kept: the column %s of %s is of type %s", to, t.cols.status.name, t.name, t.cols.status.declared)
+		return 0, false, fault.New(fault.Validation, "the status %q cannot be stored: the column %s of %s has the type %s", to, t.cols.status.name, t.name, t.cols.status.declared)
 	}
 	workspace, ok := t.key(workspace, id)
 	if !ok || !t.cols.status.fits(from) {
@@ -254,7 +254,7 @@ func (t *table) Move(ctx context.Context, sc store.Conn, workspace, id, from, to
 	case err == nil && n > 1:
 		err = t.several(n, id)
 	case err == nil && status != to:
-		err = fault.New(fault.Validation, "%s keeps the status %q as %q: look at its triggers and at the type of %s, which is %s", t.name, to, status, t.cols.status.name, t.cols.status.declared)
+		err = fault.New(fault.Validation, "%s stores the status %q as %q: check its triggers and the type of %s, which is %s", t.name, to, status, t.cols.status.name, t.cols.status.declared)
 	}
 	if err != nil {
 		_ = c.call(ctx, func(ctx context.Context) error { return undo(ctx, c.tx) })
@@ -311,11 +311,11 @@ func (t *table) key(workspace, id string) (string, bool) {
 // conn returns the transaction that sc wraps.
 func (t *table) conn(ctx context.Context, sc store.Conn) (*conn, error) {
 	if sc == nil {
-		return nil, fault.New(fault.Internal, "%s is changed only inside a transaction", t.name)
+		return nil, fault.New(fault.Internal, "%s can be changed only inside a transaction", t.name)
 	}
 	c, ok := store.Unwrap(sc).(*conn)
 	if !ok || c.store != t.store {
-		return nil, fault.New(fault.Internal, "%s is used in a transaction of another engine", t.name)
+		return nil, fault.New(fault.Internal, "%s was used in a transaction of another engine", t.name)
 	}
 	return c, ctx.Err()
 }
@@ -334,11 +334,11 @@ func (t *table) fault(err error) error {
 	case "42501":
 		return t.denied("SELECT, UPDATE ON "+t.name, pg.Message).Wrap(err)
 	case "42P01", "42703", "42704", "42804", "42846", "42883", "3F000", "0A000":
-		return fault.New(fault.Validation, "%s is not what it was when it was opened (%s): bring it back, or restart with the table as it is", t.name, pg.Message).Wrap(err)
+		return fault.New(fault.Validation, "%s has changed since it was opened (%s): undo the change, or restart the program", t.name, pg.Message).Wrap(err)
 	}
 	switch pg.Code[:min(2, len(pg.Code))] {
 	case "22", "23", "44", "P0":
-		return fault.New(fault.Validation, "%s refuses it (%s)", t.name, pg.Message).Wrap(err)
+		return fault.New(fault.Validation, "%s refused the change (%s)", t.name, pg.Message).Wrap(err)
 	}
 	return mapError(err)
 }

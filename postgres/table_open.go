@@ -61,7 +61,7 @@ func checkTable(want store.Table) (schema, name string, err error) {
 		schema, name = "", want.Name
 	}
 	if ok && schema == "" || strings.Contains(name, ".") {
-		return "", "", fault.New(fault.Validation, "%q cannot be the name of a table: it is name, or schema.name", want.Name)
+		return "", "", fault.New(fault.Validation, "invalid table name %q: it must be name or schema.name", want.Name)
 	}
 	return schema, name, want.Check(longName, func(a, b string) bool { return a == b }, schema, name)
 }
@@ -94,10 +94,10 @@ func (s *adapter) relation(ctx context.Context, schema, name string) (r relation
 		return r, err
 	}
 	if r.oid == 0 && schema == "" {
-		return r, fault.New(fault.Validation, "there is no table %q along the search_path (%s): create it, name its schema too, or GRANT USAGE ON its SCHEMA TO %s", name, r.searchPath, pgx.Identifier{r.role}.Sanitize())
+		return r, fault.New(fault.Validation, "table %q does not exist in the search_path (%s): create it, name its schema, or GRANT USAGE ON its SCHEMA TO %s", name, r.searchPath, pgx.Identifier{r.role}.Sanitize())
 	}
 	if r.oid == 0 {
-		return r, fault.New(fault.Validation, "there is no table %q in the schema %q: create it, or correct the name (upper and lower case count)", name, schema)
+		return r, fault.New(fault.Validation, "table %q does not exist in the schema %q: create it, or correct the name (it is case-sensitive)", name, schema)
 	}
 	return r, nil
 }
@@ -105,19 +105,19 @@ func (s *adapter) relation(ctx context.Context, schema, name string) (r relation
 func (r relation) check(t *table, ours string) error {
 	switch {
 	case r.schema == ours || r.schema == "pg_catalog" || r.schema == "information_schema":
-		return fault.New(fault.Validation, "%s is not a table of the program's own", t.name)
+		return fault.New(fault.Validation, "%s is not one of the program's own tables", t.name)
 	case r.kind == "v" || r.kind == "m":
-		return fault.New(fault.Validation, "%s is a view: name the table that it shows", t.name)
+		return fault.New(fault.Validation, "%s is a view: name its table", t.name)
 	case r.kind != "r" && r.kind != "p":
 		return fault.New(fault.Validation, "%s is not a table of this database", t.name)
 	case r.temporary:
-		return fault.New(fault.Validation, "%s is a temporary table, which one connection alone can see", t.name)
+		return fault.New(fault.Validation, "%s is a temporary table, which only one connection can see: use a permanent table", t.name)
 	case !r.usage:
 		return t.denied("USAGE ON SCHEMA "+pgx.Identifier{r.schema}.Sanitize(), "it may not use the schema")
 	case !r.read && !r.update:
 		return t.denied("SELECT, UPDATE ON "+t.name, "it may not use the table")
 	case !r.read:
-		return t.denied("SELECT ON "+t.name, "it may not read the whole table")
+		return t.denied("SELECT ON "+t.name, "it may not read all columns of the table")
 	}
 	return nil
 }
@@ -170,19 +170,19 @@ func (t *table) check(want store.Table) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fault.New(fault.Validation, "%s has no column %s: add what is missing, or correct the names (upper and lower case count)", t.name, strings.Join(missing, ", "))
+		return fault.New(fault.Validation, "%s has no column %s: add it, or correct the name (it is case-sensitive)", t.name, strings.Join(missing, ", "))
 	}
 	for _, c := range []*column{t.cols.id, t.cols.status, t.cols.workspace} {
 		if c != nil && c.kind == otherKind {
-			return fault.New(fault.Validation, "the column %q of %s is of type %s: an id, a status and a workspace can be of an integer type, numeric, uuid, text, varchar, char, citext or an enum", c.name, t.name, c.declared)
+			return fault.New(fault.Validation, "the column %q of %s has the type %s: an id, a status and a workspace must be an integer type, numeric, uuid, text, varchar, char, citext or an enum", c.name, t.name, c.declared)
 		}
 	}
 	if v := t.cols.version; v.kind != intKind {
-		return fault.New(fault.Validation, "the version column %q of %s is of type %s: make it bigint", v.name, t.name, v.declared)
+		return fault.New(fault.Validation, "the version column %q of %s has the type %s: declare it as bigint", v.name, t.name, v.declared)
 	}
 	for _, c := range []*column{t.cols.status, t.cols.version} {
 		if c.fixed {
-			return fault.New(fault.Validation, "the column %q of %s is generated, so nobody can write it: name another", c.name, t.name)
+			return fault.New(fault.Validation, "the column %q of %s is generated and cannot be written: name another column", c.name, t.name)
 		}
 	}
 	return nil
@@ -214,5 +214,5 @@ func (s *adapter) checkUnique(ctx context.Context, t *table, oid uint32) error {
 	for i, n := range names {
 		names[i] = pgx.Identifier{n}.Sanitize()
 	}
-	return fault.New(fault.Validation, "nothing keeps two rows of %s from having the same id: CREATE UNIQUE INDEX ON %s (%s)", t.name, t.name, strings.Join(names, ", "))
+	return fault.New(fault.Validation, "the id of %s must be unique: CREATE UNIQUE INDEX ON %s (%s)", t.name, t.name, strings.Join(names, ", "))
 }

@@ -264,7 +264,7 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 			{own, "a", "much too long for it", "too long"},
 			{own, "a", "boom", "not today"},
 			{own, "a", "cast", "invalid input syntax"},
-			{own, "a", "a\x00b", "cannot be kept"},
+			{own, "a", "a\x00b", "cannot be stored"},
 			{own, "full", "paid", "out of range"},
 			{moody, "1", "old", "mood"},
 		} {

@@ -266,7 +266,7 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 			{own, "a", "new", "never", "CHECK"},
 			{own, "a", "new", "boom", "not today"},
 			{own, "a", "new", "007", `as "7"`},
-			{own, "a", "new", "a\x00b", "cannot be a status"},
+			{own, "a", "new", "a\x00b", "invalid status"},
 			{firm, "1", "10", "paid", "INTEGER"},
 		} {
 			_, moved, err := c.own.Move(ctx, store.TxOf(tx).Conn(), "", c.id, c.from, c.to, nil)
