@@ -30,15 +30,15 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// scene makes calls of a verb that has a fast form, those that it wins and those that it leaves to the general one, and writes down what each
-// was answered. Rows with a part of skip in them are not compared.
+// scene calls a verb that has a fast form, with calls that the fast form serves and calls that it
+// leaves to the general one, and records each result. Rows that contain skip are not compared.
 type scene func(t *testing.T, p play) (told []string, skip string)
 
-// play is where a scene is played.
+// play is the environment of a scene.
 type play struct {
 	hf     *holdfast.Engine
 	rows   *sql.DB
-	prefix string // of tables
+	prefix string // of table names
 }
 
 // change changes rows behind the engine's back, as another program would: {…} is a table.
@@ -53,7 +53,7 @@ func (p play) change(t *testing.T, text string) {
 	}
 }
 
-// declared has what is registered change elsewhere: what the engine knows of it is old.
+// declared changes the registry elsewhere, so that the engine's revision is stale.
 func (p play) declared(t *testing.T) {
 	t.Helper()
 	_, err := p.rows.ExecContext(t.Context(), table.ReplaceAllString("DELETE FROM {registry}", p.prefix+"$1"))
@@ -73,8 +73,8 @@ var scenes = map[string]scene{
 	"runs.move":           moveScene,
 }
 
-// TestFastFormsDoWhatTheGeneralOnesDo verifies of every fast form of both databases that the same calls have the same answers, and leave the
-// same rows behind, with it and without it.
+// TestFastFormsDoWhatTheGeneralOnesDo verifies of every fast form of both databases that the same
+// calls have the same results, and leave the same rows, with it and without it.
 func TestFastFormsDoWhatTheGeneralOnesDo(t *testing.T) {
 	for name, files := range map[string]func() (store.SQLFiles, error){"sqlite": store.DatabaseOf(sqlite.File("")).Files, "postgres": store.DatabaseOf(postgres.URL("")).Files} {
 		all, err := files()
@@ -107,7 +107,7 @@ func TestFastFormsDoWhatTheGeneralOnesDo(t *testing.T) {
 	}
 }
 
-// played plays a scene on a new database, and returns the answers and the rows that it left.
+// played plays a scene on a new database, and returns the results and the rows that it left.
 func played(t *testing.T, name string, plain bool, scene scene) []string {
 	t.Helper()
 	var db holdfast.Database
@@ -140,7 +140,8 @@ func played(t *testing.T, name string, plain bool, scene scene) []string {
 	return told
 }
 
-// rowsOf are the rows of a table without what is another each time: of times and the name of the node it says whether they are set; random ids are left out.
+// rowsOf returns the rows of a table without values that differ in each run: of times and the name
+// of the node only whether they are set; random ids are left out.
 func rowsOf(t *testing.T, db *sql.DB, table, skip string) (all []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
@@ -193,7 +194,7 @@ func plainText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// said writes down an answer: what it is but for its times, and the code of an error.
+// said formats a result: its value without times, and the code of an error.
 func said(v any, err error) string {
 	text, _ := json.Marshal(v)
 	var object map[string]any
@@ -326,7 +327,8 @@ func editScene(t *testing.T, p play) (told []string, _ string) {
 	return told, ""
 }
 
-// moves is a run whose steps bring what a move of a run can: an output, a patch of the state, a condition, a retry, an effect and an end.
+// moves is a run whose steps cover what a move of a run can have: an output, a patch of the state,
+// a condition, a retry, an effect and an end.
 var moves = run.Define("moves", "1",
 	run.Task("first", func(ctx context.Context, n int) (map[string]int, error) {
 		return map[string]int{"n": n}, run.Patch(ctx, map[string]any{"n": n})
