@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Verifies that of 300 calls through a proxy that cuts connections right after a
-// write was sent, before or after the server has done it, each is reported as
-// applied, with its result, or as not applied, and that the sums agree: callers
-// one by one, and sixteen at once whose commands share statements.
+// TestCallsThroughACutConnectionAgree verifies that of 300 calls through a proxy that cuts
+// connections right after a write was sent, before or after the server has executed it, each is
+// reported as applied, with its result, or as not applied, and that the sums agree: callers one by
+// one, and sixteen at once whose commands share statements.
 func TestCallsThroughACutConnectionAgree(t *testing.T) {
 	t.Parallel()
 	t.Run("single", func(t *testing.T) { t.Parallel(); cutCalls(t, 1, testlevel.Pick(24, 300, 3000)) })
@@ -30,7 +30,7 @@ func TestCallsThroughACutConnectionAgree(t *testing.T) {
 func cutCalls(t *testing.T, callers, calls int) {
 	b, through := newBreaker(t, prepared(t))
 	hf := openEngine(t, postgres.URL(through))
-	for caller := range callers { // a stream each: commands on one row never share a statement
+	for caller := range callers { // one stream each: commands on one row never share a statement
 		mustAppend(t, hf, fmt.Sprint("s", caller), stream.None)
 	}
 	told := make(chan cutAnswer, calls)
@@ -54,8 +54,8 @@ func cutCalls(t *testing.T, callers, calls int) {
 	}
 }
 
-// cutAnswer is what a caller was told: of its event the version, of its sum the
-// version and the value; -1 where it was told that nothing was applied.
+// cutAnswer is the result that a caller got: of its event the version, of its sum the version and
+// the value; -1 if nothing was applied.
 type cutAnswer struct {
 	stream, name   string
 	last, sum, ver int64
@@ -111,9 +111,9 @@ func checkCut(t *testing.T, hf *holdfast.Engine, callers int, told <-chan cutAns
 	}
 }
 
-// Verifies that as many rows and names as there are slots, held by transactions
-// of the user's own and waited for by many, hold up nobody else: others commit,
-// read and update meanwhile.
+// TestHeldRowsAndNamesHoldUpNobodyElse verifies that as many rows and names as there are slots,
+// locked by transactions of the user's own and waited for by many callers, delay no other caller:
+// others commit, read and update meanwhile.
 func TestHeldRowsAndNamesHoldUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)

@@ -32,7 +32,7 @@ import (
 
 // scene calls a verb that has a fast form, with calls that the fast form serves and calls that it
 // leaves to the general one, and records each result. Rows that contain skip are not compared.
-type scene func(t *testing.T, p play) (told []string, skip string)
+type scene func(t *testing.T, p play) (results []string, skip string)
 
 // play is the environment of a scene.
 type play struct {
@@ -133,11 +133,11 @@ func played(t *testing.T, name string, plain bool, scene scene) []string {
 		db, rows, prefix = postgres.URL(url, options...), stdlib.OpenDB(*config), "holdfast."
 		t.Cleanup(func() { _ = rows.Close() })
 	}
-	told, skip := scene(t, play{holdfasttest.OpenOn(t, db, run.Serve(moves)), rows, prefix})
+	results, skip := scene(t, play{holdfasttest.OpenOn(t, db, run.Serve(moves)), rows, prefix})
 	for _, table := range []string{"stream", "event", "history", "entity", "scope", "run", "step", "effect"} {
-		told = append(told, rowsOf(t, rows, prefix+table, skip)...)
+		results = append(results, rowsOf(t, rows, prefix+table, skip)...)
 	}
-	return told
+	return results
 }
 
 // rowsOf returns the rows of a table without values that differ in each run: of times and the name
@@ -211,14 +211,14 @@ func said(v any, err error) string {
 
 func version(n int64) *int64 { return &n }
 
-func appendScene(t *testing.T, p play) (told []string, _ string) {
+func appendScene(t *testing.T, p play) (results []string, _ string) {
 	add := func(stream string, want *int64, names ...string) {
 		a := events.AppendArgs{Stream: stream, ExpectVersion: want}
 		for i, name := range names {
 			a.Events = append(a.Events, events.Event{Name: name, Data: fmt.Appendf(nil, `{"i":%d}`, i), Meta: events.Meta{Correlation: "c" + name, Actor: "me"}})
 		}
 		last, err := events.Append(t.Context(), engine.Of(p.hf), a)
-		told = append(told, said(last, err))
+		results = append(results, said(last, err))
 	}
 	add("a", nil, "one")
 	add("a", nil, "two", "three")
@@ -234,16 +234,16 @@ func appendScene(t *testing.T, p play) (told []string, _ string) {
 	p.change(t, "UPDATE {stream} SET state = 'closed' WHERE name = 'b'")
 	add("b", nil, "late")
 	add("b", version(4), "late")
-	return told, ""
+	return results, ""
 }
 
-func transitionScene(t *testing.T, p play) (told []string, _ string) {
+func transitionScene(t *testing.T, p play) (results []string, _ string) {
 	made, err := entities.Create(t.Context(), engine.Of(p.hf), entities.CreateArgs{Lifecycle: "door", ID: "1", Status: "open", Data: []byte(`{"a":1}`)})
-	told = append(told, said(made, err))
+	results = append(results, said(made, err))
 	move := func(a entities.TransitionArgs) {
 		a.Lifecycle, a.Event, a.ID = "door", "moved", cmp.Or(a.ID, "1")
 		e, err := entities.Transition(t.Context(), engine.Of(p.hf), a)
-		told = append(told, said(e, err))
+		results = append(results, said(e, err))
 	}
 	for _, a := range []entities.TransitionArgs{
 		{From: []string{"open"}, To: "shut"},
@@ -261,14 +261,14 @@ func transitionScene(t *testing.T, p play) (told []string, _ string) {
 	p.change(t, "UPDATE {entity} SET phase = 'held', epoch = 1, operation = 'op', revert = 'shut', step = 's', requester = 'r', holder = 'h', until = updated_at, claimed_at = updated_at WHERE id = '1'")
 	move(entities.TransitionArgs{ID: "1", From: []string{"shut"}, To: "open"})
 	move(entities.TransitionArgs{ID: "1", From: []string{"shut"}, To: "open", ExpectVersion: version(6)})
-	return told, ""
+	return results, ""
 }
 
-func putScene(t *testing.T, p play) (told []string, _ string) {
+func putScene(t *testing.T, p play) (results []string, _ string) {
 	put := func(a scopestore.PutArgs) {
 		a.Kind, a.ID = "k", cmp.Or(a.ID, "1")
 		s, err := scopestore.Put(t.Context(), engine.Of(p.hf), a)
-		told = append(told, said(s, err))
+		results = append(results, said(s, err))
 	}
 	for _, a := range []scopestore.PutArgs{
 		{State: []byte(`{"n":1}`)},
@@ -289,16 +289,16 @@ func putScene(t *testing.T, p play) (told []string, _ string) {
 	p.change(t, "UPDATE {scope} SET expires_at = updated_at WHERE id = '1'")
 	put(scopestore.PutArgs{State: []byte(`{"n":7}`), ExpectVersion: version(3)})
 	put(scopestore.PutArgs{State: []byte(`{"n":8}`)})
-	return told, ""
+	return results, ""
 }
 
-func editScene(t *testing.T, p play) (told []string, _ string) {
+func editScene(t *testing.T, p play) (results []string, _ string) {
 	edit := func(want *int64, op scopestore.Op, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		s, err := scopestore.Edit(t.Context(), engine.Of(p.hf), scopestore.EditArgs{Kind: "k", ID: "1", Op: op, ExpectVersion: want, Meta: events.Meta{Correlation: "c"}})
-		told = append(told, said(s, err))
+		results = append(results, said(s, err))
 	}
 	inc := func(want *int64, field string, by int64) {
 		op, err := scopestore.Inc(field, by)
@@ -324,7 +324,7 @@ func editScene(t *testing.T, p play) (told []string, _ string) {
 	p.change(t, "UPDATE {scope} SET expires_at = updated_at WHERE id = '1'")
 	inc(version(8), "n", 5)
 	inc(nil, "n", 5)
-	return told, ""
+	return results, ""
 }
 
 // moves is a run whose steps cover what a move of a run can have: an output, a patch of the state,
@@ -339,7 +339,7 @@ var moves = run.Define("moves", "1",
 		return holdfast.Effect(ctx, "call", func(context.Context, string) (string, error) { return "over", nil })
 	}, run.Journaled()))
 
-func moveScene(t *testing.T, p play) (told []string, first string) {
+func moveScene(t *testing.T, p play) (results []string, first string) {
 	defer testkit.Run(t, p.hf)()
 	for n := range 4 {
 		started, _, err := moves.Start(t.Context(), p.hf, n)
@@ -351,7 +351,7 @@ func moveScene(t *testing.T, p play) (told []string, first string) {
 			first = started.ID
 			continue
 		}
-		told = append(told, r.Status+" "+string(r.Output)+" "+r.Error+" "+fmt.Sprint(fault.CodeOf(err)))
+		results = append(results, r.Status+" "+string(r.Output)+" "+r.Error+" "+fmt.Sprint(fault.CodeOf(err)))
 	}
-	return told, first
+	return results, first
 }
