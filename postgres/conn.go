@@ -132,21 +132,21 @@ func (s *adapter) runAll(ctx context.Context, q querier, v verb, members []store
 	if err != nil {
 		return err
 	}
-	asks, err := scanMembers(rows, members)
-	if err != nil || len(asks) == 0 {
+	retry, err := scanMembers(rows, members)
+	if err != nil || len(retry) == 0 {
 		return err
 	}
 	var more store.Args
-	for _, c := range asks {
+	for _, c := range retry {
 		c.Reset()
 		c.Bind(&more)
 	}
-	rows, err = q.Query(ctx, v.of(false, asks), more.Arrays()...)
+	rows, err = q.Query(ctx, v.of(false, retry), more.Arrays()...)
 	if err != nil {
 		return err
 	}
-	if asks, err = scanMembers(rows, asks); err == nil && len(asks) > 0 {
-		err = fault.New(fault.Unavailable, "%s lost its row twice to concurrent callers that rolled back: retry the call", asks[0].Decl().Name).Repeatable()
+	if retry, err = scanMembers(rows, retry); err == nil && len(retry) > 0 {
+		err = fault.New(fault.Unavailable, "%s lost its row twice to concurrent callers that rolled back: retry the call", retry[0].Decl().Name).Repeatable()
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func cutCalls(t *testing.T, callers, calls int) {
 	for caller := range callers { // one stream each: commands on one row never share a statement
 		mustAppend(t, hf, fmt.Sprint("s", caller), stream.None)
 	}
-	told := make(chan cutAnswer, calls)
+	answers := make(chan cutAnswer, calls)
 	var group sync.WaitGroup
 	for caller := range callers {
 		group.Go(func() {
@@ -41,13 +41,13 @@ func cutCalls(t *testing.T, callers, calls int) {
 				if callers == 1 || rand.IntN(4) == 0 {
 					b.arm("cut-", rand.IntN(2) == 0)
 				}
-				told <- cutCall(t.Context(), hf, fmt.Sprint("s", caller), fmt.Sprintf("cut-%d-%d", caller, n))
+				answers <- cutCall(t.Context(), hf, fmt.Sprint("s", caller), fmt.Sprintf("cut-%d-%d", caller, n))
 			}
 		})
 	}
 	group.Wait()
-	close(told)
-	checkCut(t, hf, callers, told)
+	close(answers)
+	checkCut(t, hf, callers, answers)
 	t.Logf("%d connections were cut in %d calls", b.broken.Load(), calls)
 	if int(b.broken.Load()) < calls/20 {
 		t.Errorf("only %d connections were cut", b.broken.Load())
@@ -79,7 +79,7 @@ func cutCall(ctx context.Context, hf *holdfast.Engine, to, name string) cutAnswe
 	return a
 }
 
-func checkCut(t *testing.T, hf *holdfast.Engine, callers int, told <-chan cutAnswer) {
+func checkCut(t *testing.T, hf *holdfast.Engine, callers int, answers <-chan cutAnswer) {
 	names, there := map[string][]string{}, 0
 	for caller := range callers {
 		name := fmt.Sprint("s", caller)
@@ -88,17 +88,17 @@ func checkCut(t *testing.T, hf *holdfast.Engine, callers int, told <-chan cutAns
 	}
 	sums := map[int64]bool{}
 	events, added := 0, 0
-	for a := range told {
+	for a := range answers {
 		if a.err != nil {
 			t.Errorf("%s: %v", a.name, a.err)
 			continue
 		}
 		events, added = events+1, added+1
 		if at := names[a.stream]; at[a.last] != a.name {
-			t.Errorf("%s was told version %d, where %s is", a.name, a.last, at[a.last])
+			t.Errorf("%s got version %d, where %s is", a.name, a.last, at[a.last])
 		}
 		if sums[a.sum] || a.sum != a.ver+1 {
-			t.Errorf("%s was told the sum %d at version %d (told before: %v)", a.name, a.sum, a.ver, sums[a.sum])
+			t.Errorf("%s got the sum %d at version %d (before: %v)", a.name, a.sum, a.ver, sums[a.sum])
 		}
 		sums[a.sum] = true
 	}

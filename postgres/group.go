@@ -26,7 +26,7 @@ func (s *adapter) rounds() store.Rounds {
 		Exclusive: true,
 		Fits:      store.Apart,
 		Most:      mostMembers,
-		Lone:      s.lone,
+		Lone:      s.single,
 		Acquire: func() (any, func(), error) {
 			link, err := s.acquire(context.Background(), s.quick)
 			if err != nil {
@@ -54,9 +54,9 @@ func slots(latency time.Duration) int {
 	}
 }
 
-// lone serves a caller that no other caller waits behind. If it cannot be served at once, it
+// single serves a caller that no other caller waits behind. If it cannot be served at once, it
 // returns ErrAlone and frees the slot for others.
-func (s *adapter) lone(ctx context.Context, c store.Command) error {
+func (s *adapter) single(ctx context.Context, c store.Command) error {
 	link, err := s.acquire(ctx, s.quick)
 	if err != nil {
 		return orAlone(err)
@@ -85,9 +85,9 @@ func (s *adapter) serve(link *pgxpool.Conn, members []store.Command) []error {
 		return []error{s.serveOne(ctx, link, members[0])}
 	}
 	errs := make([]error, len(members))
-	var asks map[store.Command]bool
+	var retry map[store.Command]bool
 	err := lost(s.call(ctx, link.Conn(), func(ctx context.Context) (err error) {
-		asks, err = s.serveAll(ctx, link, members)
+		retry, err = s.serveAll(ctx, link, members)
 		return err
 	}))
 	if err != nil && fault.CodeOf(err) != fault.OutcomeUnknown {
@@ -95,7 +95,7 @@ func (s *adapter) serve(link *pgxpool.Conn, members []store.Command) []error {
 	}
 	for i, c := range members {
 		errs[i] = err
-		if asks[c] {
+		if retry[c] {
 			errs[i] = store.ErrAlone
 		}
 	}
@@ -103,7 +103,7 @@ func (s *adapter) serve(link *pgxpool.Conn, members []store.Command) []error {
 }
 
 // serveAll runs members in one statement and returns those that the statement left out.
-func (s *adapter) serveAll(ctx context.Context, link *pgxpool.Conn, members []store.Command) (asks map[store.Command]bool, err error) {
+func (s *adapter) serveAll(ctx context.Context, link *pgxpool.Conn, members []store.Command) (retry map[store.Command]bool, err error) {
 	var args store.Args
 	for _, c := range members {
 		c.Reset()
@@ -117,9 +117,9 @@ func (s *adapter) serveAll(ctx context.Context, link *pgxpool.Conn, members []st
 	if err != nil {
 		return nil, err
 	}
-	asks = make(map[store.Command]bool, len(left))
+	retry = make(map[store.Command]bool, len(left))
 	for _, c := range left {
-		asks[c] = true
+		retry[c] = true
 	}
-	return asks, nil
+	return retry, nil
 }

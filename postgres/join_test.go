@@ -127,11 +127,11 @@ func TestAnUpdateNeverCommitsHalfAVerb(t *testing.T) {
 func TestATransactionUsedAfterItsEndIsRefused(t *testing.T) {
 	t.Parallel()
 	hf, conn := joined(t)
-	var kept holdfast.Tx
-	if err := hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { kept = tx; return nil }); err != nil {
+	var ended holdfast.Tx
+	if err := hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { ended = tx; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	_, err := stream.Append(t.Context(), kept, "s", 0, event("late"))
+	_, err := stream.Append(t.Context(), ended, "s", 0, event("late"))
 	testkit.WantCode(t, err, fault.Unavailable, "has ended")
 	tx, j := begin(t, hf, conn)
 	if err := tx.Rollback(t.Context()); err != nil {

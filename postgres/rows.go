@@ -76,7 +76,7 @@ func scanRows(rows pgx.Rows, c store.Command) (n int, err error) {
 
 // scanMembers passes each member its row and returns those that must be retried. A member with a
 // stale registry has no row.
-func scanMembers(rows pgx.Rows, members []store.Command) (asks []store.Command, err error) {
+func scanMembers(rows pgx.Rows, members []store.Command) (retry []store.Command, err error) {
 	defer rows.Close()
 	seen := make([]bool, len(members))
 	for rows.Next() {
@@ -90,7 +90,7 @@ func scanMembers(rows pgx.Rows, members []store.Command) (asks []store.Command, 
 		seen[m.ordinal-1] = true
 		c := members[m.ordinal-1]
 		if m.outcome == again {
-			asks = append(asks, c)
+			retry = append(retry, c)
 			continue
 		}
 		if err := c.Scan(m); err != nil {
@@ -110,5 +110,5 @@ func scanMembers(rows pgx.Rows, members []store.Command) (asks []store.Command, 
 		}
 		c.Refuse() // its registry revision is stale
 	}
-	return asks, nil
+	return retry, nil
 }

@@ -271,7 +271,7 @@ func (s *adapter) alone(ctx context.Context, c store.Command) error {
 // that may wait are in use.
 func (s *adapter) patiently(ctx context.Context, c store.Command) error {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		if err := s.lone(ctx, c); err != store.ErrAlone {
+		if err := s.single(ctx, c); err != store.ErrAlone {
 			return err
 		}
 		select {

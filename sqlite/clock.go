@@ -102,8 +102,8 @@ func (w *wallClock) stored(back time.Duration) {
 	w.offset -= back
 }
 
-// keepTime compensates a clock that was set back since the last call.
-func (s *adapter) keepTime(ctx context.Context) error {
+// adjustTime compensates a clock that was set back since the last call.
+func (s *adapter) adjustTime(ctx context.Context) error {
 	_, back, ago := s.wall.stepped()
 	if back < leastStep {
 		return nil
@@ -125,8 +125,8 @@ func (s *adapter) keepTime(ctx context.Context) error {
 	return nil
 }
 
-// keepTimeAtStart compensates a clock that was set back while no process ran.
-func (s *adapter) keepTimeAtStart(ctx context.Context) error {
+// adjustTimeAtStart compensates a clock that was set back while no process ran.
+func (s *adapter) adjustTimeAtStart(ctx context.Context) error {
 	ms, _, _ := s.wall.stepped()
 	var ahead int64
 	err := store.Retry(ctx, func() error { return s.fault(s.read.QueryRowContext(ctx, aheadText, ms).Scan(&ahead)) })

@@ -53,7 +53,7 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 		err, _ := c.guarded(ctx, cmd)
 		return err
 	}
-	if c.failed = c.whole(ctx); c.failed != nil {
+	if c.failed = c.intact(ctx); c.failed != nil {
 		return c.failed
 	}
 	err := c.run(ctx, cmd)
@@ -82,10 +82,10 @@ func (c *conn) end() { c.ended.Store(true) }
 // Exposed reports whether the user has had direct access to the transaction.
 func (c *conn) Exposed() bool { return c.exposed }
 
-// whole fails if an exposed transaction has been lost. Some errors of the user's statements, such
+// intact fails if an exposed transaction has been lost. Some errors of the user's statements, such
 // as a full disk, make SQLite roll everything back, and later statements would then be committed
 // one by one. A BEGIN detects that: inside a transaction it fails without any effect.
-func (c *conn) whole(ctx context.Context) error {
+func (c *conn) intact(ctx context.Context) error {
 	if !c.exposed {
 		return nil
 	}

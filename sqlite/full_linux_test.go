@@ -81,14 +81,14 @@ func jobFull(ctx context.Context, dir, _ string, begin func() error) error {
 	if err != nil {
 		return err
 	}
-	told, err := fillUp(ctx, hf, func() error { return os.Remove(ballast) })
+	summary, err := fillUp(ctx, hf, func() error { return os.Remove(ballast) })
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(hf.Close(), quickCheck(ctx, path)); err != nil {
 		return err
 	}
-	fmt.Println(told)
+	fmt.Println(summary)
 	return nil
 }
 
@@ -195,14 +195,14 @@ func limitedDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	execSQL(t, db, `PRAGMA max_page_count = 400`)
-	told, err := fillUp(t.Context(), hf, func() error {
+	summary, err := fillUp(t.Context(), hf, func() error {
 		_, err := db.Exec(`PRAGMA max_page_count = 4000`)
 		return err
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	t.Log(told)
+	t.Log(summary)
 	if err := errors.Join(hf.Close(), quickCheck(t.Context(), path)); err != nil {
 		t.Error(err)
 	}

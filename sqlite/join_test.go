@@ -317,11 +317,11 @@ func TestAnUpdateThatDoesNotEndWellLeavesNothing(t *testing.T) {
 func TestATransactionUsedAfterItsEndIsRefused(t *testing.T) {
 	t.Parallel()
 	hf, db := joined(t, "immediate", "ABORT")
-	var kept holdfast.Tx
-	if err := hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { kept = tx; return nil }); err != nil {
+	var ended holdfast.Tx
+	if err := hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { ended = tx; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	_, err := stream.Append(t.Context(), kept, "s", 0, event("late", ""))
+	_, err := stream.Append(t.Context(), ended, "s", 0, event("late", ""))
 	testkit.WantCode(t, err, fault.Unavailable, "has ended")
 	tx := begin(t, db)
 	j := mustJoin(t, hf, tx)

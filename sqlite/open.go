@@ -95,7 +95,7 @@ func (s *adapter) start(ctx context.Context, migrate bool) (store.Migrated, erro
 	if err := s.prepare(ctx); err != nil {
 		return done, err
 	}
-	return done, s.keepTimeAtStart(ctx)
+	return done, s.adjustTimeAtStart(ctx)
 }
 
 func (s *adapter) checkLibrary(ctx context.Context) error {

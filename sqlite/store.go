@@ -167,12 +167,12 @@ func (s *adapter) prepare(ctx context.Context) error {
 	if err := all.texts.Missing(store.Decls()); err != nil {
 		return err
 	}
-	if err := s.whole(ctx); err != nil {
+	if err := s.checkParts(ctx); err != nil {
 		return err
 	}
 	s.scripts = all.scripts
 	if s.owned {
-		return s.keepLink(ctx)
+		return s.reserveLink(ctx)
 	}
 	return s.prepareAll(ctx)
 }
@@ -182,7 +182,7 @@ func (s *adapter) prepareAll(ctx context.Context) error {
 	for _, sc := range s.scripts {
 		for _, st := range sc.all() {
 			if _, err := s.writing(ctx, st.text); err != nil {
-				return s.notWhole(sc.name, err)
+				return s.damaged(sc.name, err)
 			}
 		}
 		for _, st := range []*statement{sc.look, &sc.do} {
@@ -190,13 +190,13 @@ func (s *adapter) prepareAll(ctx context.Context) error {
 				continue
 			}
 			if _, err := s.reading(ctx, st.text); err != nil {
-				return s.notWhole(sc.name, err)
+				return s.damaged(sc.name, err)
 			}
 		}
 	}
 	for _, text := range ownTexts() {
 		if _, err := s.writing(ctx, text); err != nil {
-			return s.notWhole("registry.read", err)
+			return s.damaged("registry.read", err)
 		}
 	}
 	return nil
@@ -216,9 +216,9 @@ func (s *adapter) reading(ctx context.Context, text string) (*sql.Stmt, error) {
 	return s.reads.get(ctx, text, s.read.PrepareContext)
 }
 
-// keepLink takes the writing connection out of its pool permanently: statements prepared on it then
+// reserveLink takes the writing connection out of its pool permanently: statements prepared on it then
 // need no lookup for each use.
-func (s *adapter) keepLink(ctx context.Context) (err error) {
+func (s *adapter) reserveLink(ctx context.Context) (err error) {
 	if !s.owned {
 		return nil
 	}
@@ -227,9 +227,9 @@ func (s *adapter) keepLink(ctx context.Context) (err error) {
 	return s.fault(err)
 }
 
-// notWhole maps the error of a statement that does not fit the database. The schema number implies
+// damaged maps the error of a statement that does not fit the database. The schema number implies
 // that it fits, so a table or a column was removed.
-func (s *adapter) notWhole(verb string, err error) error {
+func (s *adapter) damaged(verb string, err error) error {
 	mapped := s.fault(err)
 	if fault.CodeOf(mapped) != fault.Internal {
 		return mapped
@@ -240,7 +240,7 @@ func (s *adapter) notWhole(verb string, err error) error {
 // Do runs a command and commits it. The context is honored while the command waits for its turn;
 // once begun, the command runs to its end.
 func (s *adapter) Do(ctx context.Context, c store.Command) error {
-	if err := s.keepTime(ctx); err != nil {
+	if err := s.adjustTime(ctx); err != nil {
 		return err
 	}
 	sc := s.scripts[c.Decl().Name]
@@ -303,7 +303,7 @@ func (s *adapter) readOnce(ctx context.Context, st *statement, c, wants store.Co
 // Update runs f in one transaction that holds the write lock from its start, and runs it again if
 // the lock could not be taken.
 func (s *adapter) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
-	if err := s.keepTime(ctx); err != nil {
+	if err := s.adjustTime(ctx); err != nil {
 		return err
 	}
 	return store.Retry(ctx, func() error { return s.updateOnce(ctx, f) })
@@ -332,7 +332,7 @@ func (s *adapter) updateOn(ctx context.Context, link *sql.Conn, f func(context.C
 	if c.failed != nil {
 		return c.failed
 	}
-	if err := c.whole(ctx); err != nil {
+	if err := c.intact(ctx); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

@@ -310,7 +310,7 @@ func (t *table) conn(ctx context.Context, sc store.Conn) (*conn, error) {
 		return nil, t.store.fault(sql.ErrTxDone)
 	}
 	if c.failed == nil && !c.joined {
-		c.failed = c.whole(ctx)
+		c.failed = c.intact(ctx)
 	}
 	return c, c.failed
 }

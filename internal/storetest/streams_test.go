@@ -192,11 +192,11 @@ func checkAppends(t *testing.T, hf *holdfast.Engine, lines []string) {
 	var acked, refused, unknown int
 	for id, op := range ops {
 		at, there := landed[id]
-		switch out, told := op.Output.(outcome); {
-		case !told && !there: // the process was killed, and the append was not applied
+		switch out, known := op.Output.(outcome); {
+		case !known && !there: // the process was killed, and the append was not applied
 			unknown++
 			continue
-		case !told: // the process was killed, and the append was applied
+		case !known: // the process was killed, and the append was applied
 			unknown++
 			op.Output = outcome{true, at}
 		case out.ok && (!there || at != out.head):
@@ -246,7 +246,7 @@ func TestOneOfTwoCreatesWins(t *testing.T) {
 				}
 				var refused *fault.Error
 				if !errors.As(lost[0], &refused) || refused.Code != fault.Concurrency || refused.Fields["lastVersion"] != int64(0) {
-					t.Fatalf("round %d: the loser was told %v", round, lost[0])
+					t.Fatalf("round %d: the loser got %v", round, lost[0])
 				}
 				if all := readAll(t, engines[0], name); len(all) != 1 {
 					t.Fatalf("round %d: %q", round, all)
