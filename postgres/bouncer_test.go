@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// bouncer puts PgBouncer in transaction mode before a fresh database.
+// bouncer starts PgBouncer in transaction mode before a fresh database.
 func bouncer(t *testing.T) (direct, through string) {
 	t.Helper()
 	direct = fresh(t)
@@ -33,10 +33,10 @@ func bouncer(t *testing.T) (direct, through string) {
 	return direct, through
 }
 
-// Verifies that an engine works behind PgBouncer in transaction mode, told so by
-// an option or by its URL: it migrates, every verb works, alone, in an update
-// and in a joined transaction, and sixteen callers with thousands of mixed
-// commands meet no error although they share ten sessions.
+// TestAnEngineWorksBehindPgBouncer verifies that an engine works behind PgBouncer in transaction
+// mode, declared by an option or by its URL: it migrates, every verb works, alone, in an update and
+// in a joined transaction, and sixteen callers with thousands of mixed commands get no error
+// although they share ten sessions.
 func TestAnEngineWorksBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -91,8 +91,7 @@ func joinBehind(t *testing.T, hf *holdfast.Engine, url string) {
 	}
 }
 
-// mixed lets callers run commands of every kind on things that they share, and
-// checks the sums at the end.
+// mixed makes callers run commands of every kind on shared objects, and checks the sums at the end.
 func mixed(t *testing.T, hf *holdfast.Engine, callers, commands int) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -139,8 +138,8 @@ func oneOf(ctx context.Context, hf *holdfast.Engine, caller, i int) (err error) 
 	return err
 }
 
-// Verifies that whoever forgets to say that there is a pooler either works all
-// the same or is told what to do, and within a moment.
+// TestAForgottenPoolerIsNamedInTheError verifies that an engine without the pooler option either
+// works all the same or returns an error that names it, within a moment.
 func TestAForgottenPoolerIsNamedInTheError(t *testing.T) {
 	t.Parallel()
 	_, through := bouncer(t)
@@ -158,9 +157,9 @@ func TestAForgottenPoolerIsNamedInTheError(t *testing.T) {
 	}
 }
 
-// Verifies that behind a pooler, where the session's settings are the role's, a
-// role whose transactions are not "read committed" is refused with a sentence
-// that says how to set it; and that without a pooler the engine sets it itself.
+// TestAnotherIsolationIsRefusedBehindAPooler verifies that behind a pooler, where the role has the
+// session's settings, a role whose transactions are not "read committed" is refused with an error
+// that explains how to set it; and that without a pooler the engine sets it itself.
 func TestAnotherIsolationIsRefusedBehindAPooler(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)

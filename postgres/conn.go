@@ -17,16 +17,15 @@ type querier interface {
 
 // verb is the SQL of one verb.
 type verb struct {
-	text string // over arrays; one row a member, losers included
-	fast string // scalar; wins or returns nothing; may be missing
-	// group is text that waits for nothing; a member that would have to wait
-	// is told to run alone.
+	text string // over arrays; one row per member, refused ones included
+	fast string // scalar; applies or returns no row; may be empty
+	// group is the form of text that never waits; a member that would have to wait runs alone.
 	group string
-	// The same for members without marks.
+	// unmarked and groupUnmarked are the same forms for members without due notices.
 	unmarked, groupUnmarked string
 }
 
-// of returns the text that serves these members.
+// of returns the text for these members.
 func (v verb) of(group bool, members []store.Command) string {
 	marked := slices.ContainsFunc(members, func(c store.Command) bool {
 		_, marks, _ := c.Known()
@@ -43,22 +42,21 @@ func (v verb) of(group bool, members []store.Command) string {
 	return v.unmarked
 }
 
-// conn is one open transaction: the store's own, or one of the user's.
+// conn is one open transaction: the store's own, or the user's.
 type conn struct {
 	store  *adapter
 	tx     pgx.Tx
 	joined bool
-	// exposed says that the user has the transaction too, through Raw.
+	// exposed is set when the user has the transaction too, through Raw.
 	exposed bool
-	// failed is the error of the statement by which a transaction of our own failed: it says
-	// whether it is run again, and what is tried after it does not.
+	// failed is the error of the statement that failed our own transaction. It decides whether the
+	// transaction is run again; the errors of later statements do not.
 	failed error
 }
 
 var _ store.Conn = (*conn)(nil)
 
-// Run runs a command inside the transaction. Nothing of it is committed yet, so
-// its errors are certain.
+// Run runs a command inside the transaction. Nothing is committed yet, so its errors are certain.
 func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -79,8 +77,8 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	return err
 }
 
-// call runs one call of the database in the transaction, within the call timeout. A joined transaction
-// has the user's limits: their session may wait longer for a lock, and must not be broken by us.
+// call runs one database call in the transaction, within the call timeout. A joined transaction has
+// the user's limits: its session may wait longer for a lock, and must not be broken by us.
 func (c *conn) call(ctx context.Context, call func(context.Context) error) error {
 	if c.joined {
 		return call(ctx)
@@ -88,12 +86,11 @@ func (c *conn) call(ctx context.Context, call func(context.Context) error) error
 	return c.store.call(ctx, c.tx.Conn(), call)
 }
 
-// Exposed says whether the user has had the transaction in their own hands.
+// Exposed reports whether the user has had direct access to the transaction.
 func (c *conn) Exposed() bool { return c.exposed }
 
-// run runs a command by the form that fits: a read by its one statement, a
-// write by the scalar form if there is one, and by the general form where that
-// wins nothing.
+// run runs a command by the form that fits: a read by its one statement, a write by the fast form
+// if there is one, and by the general form if the fast form applies nothing.
 func (s *adapter) run(ctx context.Context, q querier, c store.Command) error {
 	v, ok := s.verbs[c.Decl().Name]
 	if !ok {
@@ -127,29 +124,29 @@ func (s *adapter) runFast(ctx context.Context, q querier, v verb, c store.Comman
 	return n > 0, err
 }
 
-// runAll runs the general form over all members. A member that tried to make a
-// row which another transaction had just made sees neither its own nor the
-// winner's, because the statement's snapshot is older: it asks once more.
+// runAll runs the general form over all members. A member that tried to insert a row which another
+// transaction had just inserted sees neither row, because the statement's snapshot is older: it is
+// retried once.
 func (s *adapter) runAll(ctx context.Context, q querier, v verb, members []store.Command, args *store.Args) error {
 	rows, err := q.Query(ctx, v.of(false, members), args.Arrays()...)
 	if err != nil {
 		return err
 	}
-	asks, err := scanMembers(rows, members)
-	if err != nil || len(asks) == 0 {
+	retry, err := scanMembers(rows, members)
+	if err != nil || len(retry) == 0 {
 		return err
 	}
 	var more store.Args
-	for _, c := range asks {
+	for _, c := range retry {
 		c.Reset()
 		c.Bind(&more)
 	}
-	rows, err = q.Query(ctx, v.of(false, asks), more.Arrays()...)
+	rows, err = q.Query(ctx, v.of(false, retry), more.Arrays()...)
 	if err != nil {
 		return err
 	}
-	if asks, err = scanMembers(rows, asks); err == nil && len(asks) > 0 {
-		err = fault.New(fault.Unavailable, "%s lost its row twice to callers that then gave it up", asks[0].Decl().Name).Repeatable()
+	if retry, err = scanMembers(rows, retry); err == nil && len(retry) > 0 {
+		err = fault.New(fault.Unavailable, "%s lost its row twice to concurrent callers that rolled back: retry the call", retry[0].Decl().Name).Repeatable()
 	}
 	return err
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Verifies that of 300 calls through a proxy that cuts connections right after a
-// write was sent, before or after the server has done it, each is reported as
-// applied, with its result, or as not applied, and that the sums agree: callers
-// one by one, and sixteen at once whose commands share statements.
+// TestCallsThroughACutConnectionAgree verifies that of 300 calls through a proxy that cuts
+// connections right after a write was sent, before or after the server has executed it, each is
+// reported as applied, with its result, or as not applied, and that the sums agree: callers one by
+// one, and sixteen at once whose commands share statements.
 func TestCallsThroughACutConnectionAgree(t *testing.T) {
 	t.Parallel()
 	t.Run("single", func(t *testing.T) { t.Parallel(); cutCalls(t, 1, testlevel.Pick(24, 300, 3000)) })
@@ -30,10 +30,10 @@ func TestCallsThroughACutConnectionAgree(t *testing.T) {
 func cutCalls(t *testing.T, callers, calls int) {
 	b, through := newBreaker(t, prepared(t))
 	hf := openEngine(t, postgres.URL(through))
-	for caller := range callers { // a stream each: commands on one row never share a statement
+	for caller := range callers { // one stream each: commands on one row never share a statement
 		mustAppend(t, hf, fmt.Sprint("s", caller), stream.None)
 	}
-	told := make(chan cutAnswer, calls)
+	answers := make(chan cutAnswer, calls)
 	var group sync.WaitGroup
 	for caller := range callers {
 		group.Go(func() {
@@ -41,21 +41,21 @@ func cutCalls(t *testing.T, callers, calls int) {
 				if callers == 1 || rand.IntN(4) == 0 {
 					b.arm("cut-", rand.IntN(2) == 0)
 				}
-				told <- cutCall(t.Context(), hf, fmt.Sprint("s", caller), fmt.Sprintf("cut-%d-%d", caller, n))
+				answers <- cutCall(t.Context(), hf, fmt.Sprint("s", caller), fmt.Sprintf("cut-%d-%d", caller, n))
 			}
 		})
 	}
 	group.Wait()
-	close(told)
-	checkCut(t, hf, callers, told)
+	close(answers)
+	checkCut(t, hf, callers, answers)
 	t.Logf("%d connections were cut in %d calls", b.broken.Load(), calls)
 	if int(b.broken.Load()) < calls/20 {
 		t.Errorf("only %d connections were cut", b.broken.Load())
 	}
 }
 
-// cutAnswer is what a caller was told: of its event the version, of its sum the
-// version and the value; -1 where it was told that nothing was applied.
+// cutAnswer is the result that a caller got: of its event the version, of its sum the version and
+// the value; -1 if nothing was applied.
 type cutAnswer struct {
 	stream, name   string
 	last, sum, ver int64
@@ -79,7 +79,7 @@ func cutCall(ctx context.Context, hf *holdfast.Engine, to, name string) cutAnswe
 	return a
 }
 
-func checkCut(t *testing.T, hf *holdfast.Engine, callers int, told <-chan cutAnswer) {
+func checkCut(t *testing.T, hf *holdfast.Engine, callers int, answers <-chan cutAnswer) {
 	names, there := map[string][]string{}, 0
 	for caller := range callers {
 		name := fmt.Sprint("s", caller)
@@ -88,17 +88,17 @@ func checkCut(t *testing.T, hf *holdfast.Engine, callers int, told <-chan cutAns
 	}
 	sums := map[int64]bool{}
 	events, added := 0, 0
-	for a := range told {
+	for a := range answers {
 		if a.err != nil {
 			t.Errorf("%s: %v", a.name, a.err)
 			continue
 		}
 		events, added = events+1, added+1
 		if at := names[a.stream]; at[a.last] != a.name {
-			t.Errorf("%s was told version %d, where %s is", a.name, a.last, at[a.last])
+			t.Errorf("%s got version %d, where %s is", a.name, a.last, at[a.last])
 		}
 		if sums[a.sum] || a.sum != a.ver+1 {
-			t.Errorf("%s was told the sum %d at version %d (told before: %v)", a.name, a.sum, a.ver, sums[a.sum])
+			t.Errorf("%s got the sum %d at version %d (before: %v)", a.name, a.sum, a.ver, sums[a.sum])
 		}
 		sums[a.sum] = true
 	}
@@ -111,9 +111,9 @@ func checkCut(t *testing.T, hf *holdfast.Engine, callers int, told <-chan cutAns
 	}
 }
 
-// Verifies that as many rows and names as there are slots, held by transactions
-// of the user's own and waited for by many, hold up nobody else: others commit,
-// read and update meanwhile.
+// TestHeldRowsAndNamesHoldUpNobodyElse verifies that as many rows and names as there are slots,
+// locked by transactions of the user's own and waited for by many callers, delay no other caller:
+// others commit, read and update meanwhile.
 func TestHeldRowsAndNamesHoldUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)

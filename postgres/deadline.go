@@ -16,54 +16,52 @@ import (
 
 // # A connection that dies silently
 //
-// A server, a pooler or a network can take what is sent and answer nothing, for
-// ever, with no error. Two things end that, on the client's side:
+// A server, a pooler or a network can accept bytes and never respond, without an error. Two limits
+// on the client's side end that:
 //
 //   - The socket ([dialer]): keepalive and TCP_USER_TIMEOUT break a connection
-//     whose other end is gone. They hold for every statement, a user's own too.
-//   - The call ([adapter.call]): a statement of Holdfast's that is not answered
-//     within the call timeout breaks its connection. That is for an end that
-//     still acknowledges bytes.
+//     whose other end is gone. They apply to every statement, a user's own too.
+//   - The call ([adapter.call]): a statement of Holdfast's without a response
+//     within the call timeout breaks its connection. That covers an other end
+//     that still acknowledges bytes.
 //
-// A read is then asked again on another connection. A write, or COMMIT, has an
-// unknown outcome and is resolved like any other ([store.Runner]). What the server
-// still has of a broken connection, a statement that runs or a transaction that
-// waits for its next one, is terminated through a new connection: otherwise its
-// locks would stay until idle_in_transaction_session_timeout.
+// A read is then repeated on another connection. A write, or COMMIT, has an unknown outcome and is
+// resolved like any other ([store.Runner]). The server may still have a running statement or an
+// idle transaction of a broken connection; it is terminated through a new connection, because its
+// locks would otherwise stay until idle_in_transaction_session_timeout.
 //
-// A transaction as a whole has no deadline, nor have a user's own statements in
-// it: those have the context that the user gives them. Nor has what runs in a joined
-// transaction: the session is the user's, with a lock_timeout of theirs or none.
+// A transaction as a whole has no deadline, and neither have a user's own statements in it: those
+// have the context that the user passes. Statements in a joined transaction have none either: the
+// session is the user's, with its own lock_timeout or none.
 //
-// Rejected: a deadline on each read of the socket (a statement of the user's may
-// take as long as it likes); asking pg_stat_activity whether the statement still
-// runs, and waiting on if it does (it needs a second connection for every slow
-// statement, and a pooler hides which session it is).
+// Rejected: a deadline on each read of the socket (a user's statement may take any time); asking
+// pg_stat_activity whether the statement still runs, and waiting longer if it does (it needs a
+// second connection for every slow statement, and a pooler hides the session).
 
 const (
-	callTimeout = 8 * time.Second // the default; more than the lock_timeout of a session
-	// migrateTimeout is for a statement of a migration, which may rewrite a table.
+	callTimeout = 8 * time.Second // the default; longer than the lock_timeout of a session
+	// migrateTimeout limits a statement of a migration, which may rewrite a table.
 	migrateTimeout = time.Hour
 )
 
-// errSilent is the cause of the end of a call's context, and is in the call's error.
-var errSilent = errors.New("the database did not answer in time")
+// errSilent is the cause of a call's timeout, and is wrapped in the call's error.
+var errSilent = errors.New("the database did not respond in time")
 
-// bounded runs one call of the database, for d at the most.
+// bounded runs one database call with a time limit of d.
 func (s *adapter) bounded(ctx context.Context, d time.Duration, call func(context.Context) error) error {
 	ctx, cancel := s.alarm.Within(ctx, d, errSilent)
 	defer cancel()
 	err := call(ctx)
-	if err != nil && context.Cause(ctx) == errSilent { //nolint:errorlint // it is this very one
+	if err != nil && context.Cause(ctx) == errSilent { //nolint:errorlint // identity is intended
 		var known *fault.Error
 		if !errors.As(err, &known) {
-			err = fmt.Errorf("%w: %v", errSilent, err) // its text only: the caller's context has not ended
+			err = fmt.Errorf("%w: %v", errSilent, err) // only the text: the caller's context has not ended
 		}
 	}
 	return err
 }
 
-// call runs one call of the database on a connection, within the call timeout.
+// call runs one database call on a connection, within the call timeout.
 func (s *adapter) call(ctx context.Context, conn *pgx.Conn, call func(context.Context) error) error {
 	return s.callFor(ctx, s.callTimeout, conn, call)
 }
@@ -71,7 +69,7 @@ func (s *adapter) call(ctx context.Context, conn *pgx.Conn, call func(context.Co
 func (s *adapter) callFor(ctx context.Context, d time.Duration, conn *pgx.Conn, call func(context.Context) error) error {
 	err := s.bounded(ctx, d, call)
 	if errors.Is(err, errSilent) {
-		s.log.Warn("database connection dropped: no answer", "after", d)
+		s.log.Warn("database connection dropped: no response", "after", d)
 		s.terminate(conn.PgConn().PID(), d)
 	}
 	return err
@@ -86,9 +84,8 @@ func (s *adapter) acquire(ctx context.Context, pool *pgxpool.Pool) (link *pgxpoo
 	return link, s.fault(err)
 }
 
-// terminate ends the server's side of a connection that was dropped, and that was
-// there for so long at the least: a process that has the same id by now is left
-// alone. Behind a pooler the id says nothing.
+// terminate ends the server's side of a dropped connection that is at least as old as age: a newer
+// process with the same id is not touched. Behind a pooler the process id means nothing.
 func (s *adapter) terminate(pid uint32, age time.Duration) {
 	if s.pooled {
 		return
@@ -101,14 +98,14 @@ func (s *adapter) terminate(pid uint32, age time.Duration) {
 	}
 }
 
-// orphan is a session of the server's whose client is gone.
+// orphan is a server session whose client is gone.
 type orphan struct {
 	pid   int32
-	since time.Time // it was there then
+	since time.Time // the session existed at this time
 }
 
-// terminateAll ends the orphans that there are, through a connection of its own:
-// those of the pools may be dead too.
+// terminateAll ends all orphans through a connection of its own, because those of the pools may be
+// dead too.
 func (s *adapter) terminateAll() {
 	for tries := 1; ; tries++ {
 		s.orphans.Lock()
@@ -119,7 +116,7 @@ func (s *adapter) terminateAll() {
 			continue
 		}
 		if err != nil {
-			s.log.Warn("dropped connections were not ended on the server: their locks stay for up to idle_in_transaction_session_timeout", "connections", len(all), "error", err)
+			s.log.Warn("could not terminate dropped connections on the server: their locks may stay until idle_in_transaction_session_timeout", "connections", len(all), "error", err)
 		}
 		s.orphans.Lock()
 		s.orphans.all = slices.Clone(s.orphans.all[len(all):])

@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// An idle connection whose other end is gone breaks after 11 seconds, one with
-// bytes under way after 10.
+// keepAlive breaks an idle connection whose other end is gone after 11 seconds, and one with bytes
+// in flight after 10.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}
 
 const userTimeout = 10 * time.Second
 
-// dialer has the sockets of another dialer notice that their other end is gone.
+// dialer makes the sockets of another dialer detect that their other end is gone.
 func dialer(dial pgconn.DialFunc) pgconn.DialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -40,9 +40,9 @@ func watch(tcp *net.TCPConn) error {
 	return setUserTimeout(tcp, userTimeout)
 }
 
-// socket does not wait long for its end. pgx drains a connection that it has
-// broken for up to 15 seconds, and the connection has its place in the pool until
-// then. It sets no other deadline that lies ahead.
+// socket limits how long closing takes. pgx drains a broken connection for up to 15 seconds, and
+// the connection occupies its place in the pool until then. pgx sets no other deadline in the
+// future.
 type socket struct{ net.Conn }
 
 const draining = time.Second

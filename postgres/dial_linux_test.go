@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Verifies that a socket notices that its other end is gone, idle or not, and that nobody waits long
-// for the end of one that does not answer.
+// TestASocketNoticesThatItsOtherEndIsGone verifies that a socket detects that its other end is
+// gone, idle or not, and that closing an unresponsive one is quick.
 func TestASocketNoticesThatItsOtherEndIsGone(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

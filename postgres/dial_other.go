@@ -7,6 +7,6 @@ import (
 	"time"
 )
 
-// setUserTimeout does nothing: Linux alone has TCP_USER_TIMEOUT. Keepalive and the
-// call timeout are on every system.
+// setUserTimeout does nothing: only Linux has TCP_USER_TIMEOUT. Keepalive and the call timeout
+// exist on every system.
 func setUserTimeout(*net.TCPConn, time.Duration) error { return nil }

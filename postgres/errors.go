@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// mapError turns an error of pgx or of the server into ours, by its SQLSTATE.
-// It is the only place that knows them. It speaks of a statement that is known
-// not to have been committed; see [lost] for one that may have been.
+// mapError maps an error of pgx or of the server to a fault, by its SQLSTATE. It is the only place
+// that knows these codes. It is for a statement that is known not to be committed; see [lost] for
+// one that may be.
 func mapError(err error) error {
 	if err == nil {
 		return nil
@@ -35,7 +35,7 @@ func mapError(err error) error {
 		return mapState(pg, err)
 	}
 	if errors.Is(err, errSilent) {
-		return fault.New(fault.Unavailable, "the database did not answer in time, and the connection was dropped").Repeatable().Wrap(err)
+		return fault.New(fault.Unavailable, "the database did not respond in time, and the connection was dropped").Repeatable().Wrap(err)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -43,11 +43,11 @@ func mapError(err error) error {
 	if isNetwork(err) {
 		return fault.New(fault.Unavailable, "the database cannot be reached").Repeatable().Wrap(err)
 	}
-	return fault.New(fault.Internal, "an error of the database that has no code").Wrap(err)
+	return fault.New(fault.Internal, "unexpected error of the database driver").Wrap(err)
 }
 
-// isNetwork tells a failed connection from a defect of ours: pgx wraps the
-// former in its own types, or they are the network's.
+// isNetwork reports whether err is a failed connection and not a defect of ours: pgx wraps such
+// errors in its own types, or they are the network's.
 func isNetwork(err error) bool {
 	var connect *pgconn.ConnectError
 	var network net.Error
@@ -55,14 +55,13 @@ func isNetwork(err error) bool {
 		errors.Is(err, net.ErrClosed) || isEOF(err) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// mapConnect maps what a server, or a pooler before it, says to a connection
-// that it does not take.
+// mapConnect maps the error with which a server, or a pooler before it, refuses a connection.
 func mapConnect(pg *pgconn.PgError, err error) error {
 	switch pg.Code {
 	case "08P01":
 		return fault.New(fault.Validation, "the connection was refused (%s): behind PgBouncer in transaction mode use postgres.Pooled(), or add default_query_exec_mode=cache_describe to the URL", pg.Message).Wrap(err)
 	case "42704", "22023":
-		return fault.New(fault.Validation, "the server refuses a parameter of the URL (%s)", pg.Message).Wrap(err)
+		return fault.New(fault.Validation, "the server refused a parameter of the URL (%s): correct or remove it", pg.Message).Wrap(err)
 	}
 	return mapState(pg, err)
 }
@@ -70,27 +69,27 @@ func mapConnect(pg *pgconn.PgError, err error) error {
 func mapState(pg *pgconn.PgError, err error) error {
 	switch pg.Code {
 	case "40001", "40P01", "55P03", "57014":
-		return fault.New(fault.Unavailable, "the database is busy: the statement gave way to another").Repeatable().Wrap(err)
+		return fault.New(fault.Unavailable, "the database is busy: the statement lost to a concurrent one").Repeatable().Wrap(err)
 	case "53300", "57P01", "57P02", "57P03", "57P05", "25P03":
 		return fault.New(fault.Unavailable, "the database is starting, stopping or out of connections").Repeatable().Wrap(err)
 	case "53100":
-		return fault.New(fault.StorageFull, "the database server has no room left: free some, and repeat the call; what was acknowledged is intact").Wrap(err)
+		return fault.New(fault.StorageFull, "the database server has no space left: free some and retry the call. Acknowledged writes are intact").Wrap(err)
 	case "25006":
-		return fault.New(fault.DatabaseReadOnly, "the database takes no writes: connect to the primary, or lift default_transaction_read_only; nothing was changed").Wrap(err)
+		return fault.New(fault.DatabaseReadOnly, "the database is read-only: connect to the primary, or turn default_transaction_read_only off. Nothing was changed").Wrap(err)
 	case "25P02":
-		return fault.New(fault.Unavailable, "an earlier statement failed in this transaction, so it can only be rolled back").Wrap(err)
+		return fault.New(fault.Unavailable, "an earlier statement of this transaction failed: the transaction can only be rolled back").Wrap(err)
 	case "42501":
 		return fault.New(fault.DatabaseDenied, "the role lacks a privilege (%s): grant it with \"holdfast migrate --runtime-role\"", pg.Message).Wrap(err)
 	case "3D000":
 		return fault.New(fault.NotFound, "%s: create the database first", pg.Message).Wrap(err)
 	case "42P01", "42703", "3F000", "42704", "42883", "XX001", "XX002":
-		return fault.New(fault.DatabaseDamaged, "the schema is not whole (%s): restore it from a backup; nothing was changed", pg.Message).Wrap(err)
+		return fault.New(fault.DatabaseDamaged, "the schema is damaged (%s): restore it from a backup. Nothing was changed", pg.Message).Wrap(err)
 	case "22021":
-		return fault.New(fault.Validation, "a text has a NUL character, which no text may have").Wrap(err)
+		return fault.New(fault.Validation, "a text contains a NUL character: remove it").Wrap(err)
 	case "22003":
-		return fault.New(fault.Validation, "a number is too large to be kept").Wrap(err)
+		return fault.New(fault.Validation, "a number is out of range").Wrap(err)
 	case "26000", "42P05":
-		return fault.New(fault.Unavailable, "a prepared statement went astray: behind PgBouncer in transaction mode add default_query_exec_mode=cache_describe to the URL").Wrap(err)
+		return fault.New(fault.Unavailable, "a prepared statement was not found: behind PgBouncer in transaction mode add default_query_exec_mode=cache_describe to the URL").Wrap(err)
 	}
 	return mapClass(pg, err)
 }
@@ -102,15 +101,15 @@ func mapClass(pg *pgconn.PgError, err error) error {
 	case "28":
 		return fault.New(fault.DatabaseDenied, "the database refused the login: check user and password in the URL").Wrap(err)
 	case "53":
-		return fault.New(fault.Unavailable, "the database server is short of a resource (%s)", pg.Message).Wrap(err)
+		return fault.New(fault.Unavailable, "the database server is out of a resource (%s)", pg.Message).Wrap(err)
 	case "58":
-		return fault.New(fault.Unavailable, "the database server's system reported an error (%s)", pg.Message).Wrap(err)
+		return fault.New(fault.Unavailable, "the database server reported a system error (%s)", pg.Message).Wrap(err)
 	default:
 		return fault.New(fault.Internal, "a statement failed (SQLSTATE %s%s)", pg.Code, constraintOf(pg)).Wrap(err)
 	}
 }
 
-// constraintOf names the constraint that a statement broke, if it did.
+// constraintOf returns the name of the violated constraint, if any.
 func constraintOf(pg *pgconn.PgError) string {
 	if pg.ConstraintName == "" {
 		return ""
@@ -118,11 +117,10 @@ func constraintOf(pg *pgconn.PgError) string {
 	return ", " + pg.ConstraintName
 }
 
-// lost maps the error of a statement that commits by itself, or of COMMIT. Only
-// the server's own word, and only one that leaves the session alive, says that
-// nothing was written. A connection that broke, a context that ended, or a
-// server that is going down says nothing, and pgx's SafeToRetry is not asked:
-// it calls a lost reply to COMMIT safe.
+// lost maps the error of a statement that commits by itself, or of COMMIT. Only an error of the
+// server, and only one that leaves the session alive, proves that nothing was written. A broken
+// connection, an ended context or a server that shuts down proves nothing. pgx's SafeToRetry is not
+// used: it reports a lost response to COMMIT as safe.
 func lost(err error) error {
 	if err == nil {
 		return nil
@@ -133,15 +131,15 @@ func lost(err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR",
-		errors.Is(err, pgx.ErrTxCommitRollback): // the server says that it rolled back
+		errors.Is(err, pgx.ErrTxCommitRollback): // the server reports that it rolled back
 		return mapError(err)
 	}
-	return fault.New(fault.OutcomeUnknown, "the database did not answer, so the write may or may not have been applied: look before you repeat it").Wrap(err)
+	return fault.New(fault.OutcomeUnknown, "the database did not respond, so the write may or may not have been applied: read the state before you retry").Wrap(err)
 }
 
-// gaveWay tells of an error of a closure's own statement whether the transaction
-// had to give way to another: then it is run again, as for a statement of ours. All
-// other errors of the closure are its own, and stay as they are.
+// gaveWay maps an error of a closure's own statement if the transaction lost to another one: the
+// transaction is then run again, as for a statement of ours. All other errors of the closure are
+// returned unchanged.
 func gaveWay(err error) error {
 	var known *fault.Error
 	var pg *pgconn.PgError

@@ -20,8 +20,8 @@ func state(severity, code string) *pgconn.PgError {
 	return &pgconn.PgError{Severity: severity, SeverityUnlocalized: severity, Code: code, Message: "relation \"x\""}
 }
 
-// Verifies what each SQLSTATE means to a caller, that only what may pass by
-// itself is called safe to repeat, and that the server's error is kept inside.
+// TestEverySQLStateHasItsMeaning verifies the meaning of each SQLSTATE, that only temporary errors
+// are retryable, and that the server's error is wrapped.
 func TestEverySQLStateHasItsMeaning(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]struct {
@@ -75,7 +75,7 @@ func TestEverySQLStateHasItsMeaning(t *testing.T) {
 	}
 }
 
-// Verifies that errors without a SQLSTATE keep what they are.
+// TestErrorsWithoutAStateKeepTheirMeaning verifies that errors without a SQLSTATE are unchanged.
 func TestErrorsWithoutAStateKeepTheirMeaning(t *testing.T) {
 	t.Parallel()
 	if mapError(nil) != nil || lost(nil) != nil {
@@ -103,12 +103,12 @@ func TestErrorsWithoutAStateKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// Verifies what is known of a write whose statement, or whose COMMIT, ended with
-// an error. Only the server's own word, from a session that lives on, says that
-// nothing was written; all else is unknown and never safe to repeat.
+// TestOnlyTheServersOwnWordSaysThatNothingWasWritten verifies what is known about a write whose
+// statement, or whose COMMIT, ended with an error. Only an error of the server, from a session that
+// is still alive, proves that nothing was written; the outcome of all others is unknown and never
+// retryable.
 //
-// pgx reports the lost answer to a COMMIT as a connection that it found closed,
-// so that is no word of the server's either.
+// pgx reports the lost response to a COMMIT as a closed connection, so that proves nothing either.
 func TestOnlyTheServersOwnWordSaysThatNothingWasWritten(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

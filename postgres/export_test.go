@@ -15,34 +15,36 @@ const (
 	ShapeSQL      = shapeSQL
 )
 
-// Migrations has a program know other migrations than its own.
+// Migrations replaces the migrations of a program.
 func Migrations(files fs.FS) Option { return func(d *Database) { d.migrations = files } }
 
-// Pools are those that a store uses, by their names.
+// Pools returns the pools of a store by their names.
 func Pools(s store.Store) map[string]*pgxpool.Pool {
 	own := s.(*adapter)
 	return map[string]*pgxpool.Pool{"pool": own.pool, "quick": own.quick, "vital": own.vital}
 }
 
-// Session is what every connection of the engine's runs under.
+// Session are the settings of every connection of the engine.
 var Session = session
 
-// GateSQL is what a gated store needs in its database: pass returns its argument once the gate is open, and
-// now is the database's time of that moment, whatever the statement's snapshot says.
+// GateSQL creates what a gated store needs in its database: pass returns its argument once the gate
+// is open, and now is the database's time at that moment, regardless of the statement's snapshot.
 const GateSQL = `CREATE SCHEMA gate;
 CREATE FUNCTION gate.pass(x anyelement) RETURNS anyelement LANGUAGE plpgsql VOLATILE AS
 $$ BEGIN PERFORM pg_advisory_xact_lock_shared(22); RETURN x; END $$;
 CREATE FUNCTION gate.now() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS
 $$ BEGIN RETURN clock_timestamp() + (SELECT c.shift FROM holdfast.clock c); END $$`
 
-// Gated is a store of which one statement at a time can be made to wait at a gate: its snapshot is taken,
-// and it has locked nothing. Every predicate names the shard, so nothing is read before the shard is known.
+// Gated is a store of which one statement at a time can be made to wait at a gate: its snapshot is
+// taken, and it has locked nothing. Every predicate names the shard, so nothing is read before the
+// shard is known.
 type Gated struct {
 	*adapter
 	all map[string]verb
 }
 
-// NewGated returns a store that serves every caller alone: a group's statement is tried by its text.
+// NewGated returns a store that serves every caller alone: a group's statement is tested by its
+// text.
 func NewGated(s store.Store) *Gated {
 	g := &Gated{adapter: s.(*adapter)}
 	g.grouper = nil
@@ -55,8 +57,9 @@ func NewGated(s store.Store) *Gated {
 	return g
 }
 
-// Inlined returns the text of every verb, and for one that calls a function of the owner's the function's instead, under whose plan and
-// locks it runs. The call is under the name of the verb and ".call".
+// Inlined returns the text of every verb; for a verb that calls a function of the schema's owner it
+// returns the function's text, under whose plan and locks it runs. The call is under the name of
+// the verb and ".call".
 func Inlined(schema string) (store.Texts, error) {
 	all, err := texts(schema, true)
 	inline := inlined(schema)
@@ -68,8 +71,8 @@ func Inlined(schema string) (store.Texts, error) {
 	return all, err
 }
 
-// inlined returns a function that puts the text of an owner's function in the place of a statement that calls it. Their
-// parameters are the same.
+// inlined returns a function that replaces a statement that calls an owner's function with the text
+// of that function. Their parameters are the same.
 func inlined(schema string) func(string) string {
 	script, err := opener{URL("", Schema(schema))}.Script(store.Options{})
 	if err != nil {
@@ -87,7 +90,7 @@ func inlined(schema string) func(string) string {
 	}
 }
 
-// Forms returns the forms that a verb's statement has, if it locks or writes anything.
+// Forms returns the forms of a verb's statement, if it locks or writes anything.
 func (g *Gated) Forms(name string) (all []string) {
 	v := g.all[name]
 	if !Locks(v.text) {
@@ -103,7 +106,7 @@ func (g *Gated) Forms(name string) (all []string) {
 	return all
 }
 
-// Locks says whether a statement locks or writes anything.
+// Locks reports whether a statement locks or writes anything.
 func Locks(text string) bool { return locks.MatchString(remark.ReplaceAllString(text, "")) }
 
 var (
@@ -114,7 +117,7 @@ var (
 	shard   = regexp.MustCompile(`\$1(?:::smallint(?:\[\])?|\b)`)
 )
 
-// Arm has a verb's statement wait at the gate, in one of its forms, or none.
+// Arm makes a verb's statement wait at the gate, in one of its forms, or none.
 func (g *Gated) Arm(name, form string) {
 	g.verbs = g.all
 	if name == "" {
@@ -143,5 +146,5 @@ func (v verb) each(f func(string) string) verb {
 	return verb{f(v.text), f(v.fast), f(v.group), f(v.unmarked), f(v.groupUnmarked)}
 }
 
-// Base is the adapter's own store.
+// Base returns the adapter's own store.
 func (g *Gated) Base() store.Store { return g.adapter }

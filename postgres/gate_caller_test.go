@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
-// caller is an engine on a gated store. It notes what it runs, and can be stopped before it commits.
+// caller is an engine on a gated store. It records what it runs, and can be stopped before it
+// commits.
 type caller struct {
 	gate    *postgres.Gated
 	engine  *holdfast.Engine
@@ -25,7 +26,7 @@ type caller struct {
 
 // part is a call that is made in parts.
 type part struct {
-	until  int // so many commits, 0 for all
+	until  int // the number of commits, 0 for all
 	paused chan struct{}
 	goOn   chan int
 	done   chan string
@@ -33,7 +34,8 @@ type part struct {
 	over   bool
 }
 
-// until goes on with a call until it has committed so often, or to its end, and returns its answer then.
+// until continues a call until it has committed so often, or to its end, and then returns its
+// result.
 func (c *caller) until(ctx context.Context, f call, commits string) string {
 	n, _ := strconv.Atoi(commits)
 	switch {
@@ -62,7 +64,7 @@ func (c *caller) until(ctx context.Context, f call, commits string) string {
 	return answer
 }
 
-// committed is where a call in parts pauses.
+// committed pauses a call that is made in parts.
 func (c *caller) committed() {
 	if p := c.part; p != nil && c.commits == p.until {
 		p.paused <- struct{}{}
@@ -92,7 +94,7 @@ func (c *caller) start(ctx context.Context, f call) chan string {
 	return done
 }
 
-// do makes a call, and returns its answer as text.
+// do makes a call, and returns its result as text.
 func (c *caller) do(ctx context.Context, f call) string {
 	answer, err := f(ctx, c.engine)
 	if err != nil {
@@ -105,7 +107,7 @@ func (c *caller) do(ctx context.Context, f call) string {
 	return string(text)
 }
 
-// commit is where a caller is stopped.
+// commit stops a caller.
 func (c *caller) commit() {
 	if c.hold != nil && c.commits == c.hold.n {
 		close(c.hold.at)

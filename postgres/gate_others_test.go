@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
-// scopeScene is a scope that there is, or is not, or was.
+// scopeScene is a scope that exists, does not exist, or was deleted.
 func scopeScene(to ...string) scene {
 	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
 		s := newStage(t, ctx, e)
@@ -104,7 +104,7 @@ func (s *batchStage) held() {
 	}
 }
 
-// poor has the wallet lack what the next item costs, with nothing else to do.
+// poor leaves the wallet without the cost of the next item, with nothing else to do.
 func (s *batchStage) poor() {
 	s.t.Helper()
 	s.held()
@@ -115,7 +115,7 @@ func (s *batchStage) poor() {
 	}
 }
 
-// cancelled has one item done and another at work, and cancels the batch.
+// cancelled finishes one item, takes another, and cancels the batch.
 func (s *batchStage) cancelled() {
 	s.t.Helper()
 	s.held()
@@ -268,8 +268,8 @@ func requestScene(taken bool) scene {
 	}
 }
 
-// deskScene is what people set up: keys, handlers, tokens.
-func deskScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
+// adminScene are the things that administrators set up: keys, handlers, tokens.
+func adminScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
 	s := newStage(t, ctx, e)
 	key, _, err := keys.Create(ctx, engine.Of(e), keys.CreateArgs{Name: "k", Role: keys.Admin, By: "ann"})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/run"
 )
 
-// scenes are the states in which pairs of calls are tried.
+// scenes are the states in which pairs of calls are tested.
 var scenes = map[string]scene{
 	"run held":       runScene(func(*runStage) {}),
 	"run begun":      runScene(func(r *runStage) { r.begin("charge") }),
@@ -23,7 +23,7 @@ var scenes = map[string]scene{
 	"run uncertain":  runScene(func(r *runStage) { r.begin("charge"); r.park() }),
 	"run cancelling": runScene(func(r *runStage) { r.command(runengine.Cancel) }),
 	"run pending":    runScene(func(r *runStage) { r.complete() }),
-	"run second":     runScene(func(r *runStage) { r.complete(); r.take() }), // a signal is waited for next
+	"run second":     runScene(func(r *runStage) { r.complete(); r.take() }), // the next step waits for a signal
 	"run waiting":    runScene(func(r *runStage) { r.complete(); r.take(); r.complete() }),
 	"run asking": runScene(func(r *runStage) {
 		r.complete()
@@ -33,7 +33,7 @@ var scenes = map[string]scene{
 		r.tick()
 	}),
 	"run late":      late(runScene(func(*runStage) {})),
-	"run over":      late(runScene(func(r *runStage) { r.fail() })), // and its time too
+	"run over":      late(runScene(func(r *runStage) { r.fail() })), // its retention is over too
 	"run paused":    runScene(func(r *runStage) { r.command(runengine.Pause) }),
 	"run failed":    runScene(func(r *runStage) { r.fail() }),
 	"entity free":   entityScene(func(*entityStage) {}),
@@ -72,10 +72,10 @@ var scenes = map[string]scene{
 	"request":       requestScene(false),
 	"request taken": requestScene(true),
 	"request late":  late(requestScene(true)),
-	"desk":          deskScene,
+	"desk":          adminScene,
 }
 
-// late is a scene in which the leases have run out, and more.
+// late is a scene in which the leases have expired, and more.
 func late(s scene) scene {
 	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
 		all := s(t, ctx, e)
@@ -91,7 +91,7 @@ func shift(ctx context.Context, e *holdfast.Engine, by time.Duration) error {
 	return store.Shift(ctx, engine.Of(e), by)
 }
 
-// stage is what the stages of all kinds need.
+// stage has what the stages of all kinds need.
 type stage struct {
 	t   *testing.T
 	ctx context.Context
@@ -107,7 +107,7 @@ func newStage(t *testing.T, ctx context.Context, e *holdfast.Engine) stage {
 	return stage{t, ctx, e, at}
 }
 
-// must makes a call of the stage's own.
+// must makes a call that must succeed.
 func (s stage) must(f call) {
 	s.t.Helper()
 	if _, err := f(s.ctx, s.e); err != nil {

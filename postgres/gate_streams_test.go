@@ -34,7 +34,7 @@ func streamScene(to func(*streamStage)) scene {
 			t.Fatal(err)
 		}
 		to(s)
-		s.must(func(ctx context.Context, e *holdfast.Engine) (any, error) { // for it to be pruned
+		s.must(func(ctx context.Context, e *holdfast.Engine) (any, error) { // to make it prunable
 			return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 				_, err := postgres.Raw(tx).Exec(ctx, `UPDATE holdfast.history SET at = at - interval '1 day'`)
 				return err
@@ -54,7 +54,7 @@ func reaction(streams string) reactions.Definition {
 	return reactions.Definition{Name: "r", Streams: streams, Options: reactions.DefaultOptions()}
 }
 
-// enlist registers the reaction, which then waits for the transactions that are under way.
+// enlist registers the reaction, which then waits for the transactions in flight.
 func (s *streamStage) enlist(streams string) call {
 	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
 		return nil, e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
@@ -63,7 +63,7 @@ func (s *streamStage) enlist(streams string) call {
 	}
 }
 
-// finish goes on for as long as nobody is waited for.
+// finish continues until there is nothing to wait for.
 func (s *streamStage) finish(ctx context.Context, e *holdfast.Engine) (any, error) {
 	for range 4 {
 		if done, err := reactions.Finish(ctx, engine.Of(e), s.at, "r"); done || err != nil {
@@ -73,7 +73,7 @@ func (s *streamStage) finish(ctx context.Context, e *holdfast.Engine) (any, erro
 	return false, nil
 }
 
-// registering has a reaction wait for an append that was under way, and did not know of it.
+// registering makes a reaction wait for an append in flight that does not see it.
 func (s *streamStage) registering() {
 	s.t.Helper()
 	s.must(s.enlist("^[ab]$"))
@@ -97,7 +97,7 @@ func (s *streamStage) take(ctx context.Context, e *holdfast.Engine) ([]*reaction
 	return reactions.Take(ctx, engine.Of(e), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: leaseTime}}, Holder: "me", Limit: 10, Crashed: 10})
 }
 
-// held has the reaction take what there is.
+// held makes the reaction take what is due.
 func (s *streamStage) held() {
 	s.t.Helper()
 	s.live()
@@ -163,7 +163,7 @@ func (s *streamStage) calls() map[string]call {
 			return p.Sweep(ctx, engine.Of(e))
 		},
 		"last": func(ctx context.Context, e *holdfast.Engine) (any, error) { // what the registration waited for is over
-			for done := any(false); done == false; { // a vacuum may be under way too
+			for done := any(false); done == false; { // a vacuum may be in flight too
 				var err error
 				if done, err = s.finish(ctx, e); err != nil {
 					return nil, err

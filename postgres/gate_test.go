@@ -22,31 +22,32 @@ import (
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
-// call is a verb with its arguments, as one caller uses it. Its answer is compared as JSON.
+// call is a verb with its arguments, as one caller uses it. Its result is compared as JSON.
 type call func(context.Context, *holdfast.Engine) (any, error)
 
-// scene makes a state, and returns what may be called in it. A call may be made any number of times, each
-// time in the same state.
+// scene creates a state, and returns the calls that can be made in it. A call may be made any
+// number of times, each time in the same state.
 type scene func(*testing.T, context.Context, *holdfast.Engine) map[string]call
 
-// runsOut is the call by which every lease runs out; back undoes it, for a W that decided before.
+// runsOut is the step in which every lease expires; back undoes it, for a W that decided before.
 const (
 	runsOut = "the lease runs out"
 	back    = "back in time"
 )
 
-// TestTheGate verifies that a call which had to wait leaves what it would have left, and answers what it would
-// have answered, had the calls been made one after the other.
+// TestTheGate verifies that a call that had to wait leaves the same rows, and returns the same
+// result, as if the calls had been made one after the other.
 //
-// Of two calls V and W, V's statement waits at a gate: its snapshot is taken, and it has locked nothing. W is made
-// and committed beside it, and the gate is opened. Answers and tables must then be those of V;W or of W;V.
-// This is done for each statement of V that locks or writes, in each of its forms.
+// Of two calls V and W, V's statement waits at a gate: its snapshot is taken, and it has locked
+// nothing. W is made and committed meanwhile, and the gate is opened. Results and tables must then
+// be those of V;W or of W;V. This is done for each statement of V that locks or writes, in each of
+// its forms.
 //
-// And once more with W's transaction open, while V is made until it ends or waits, with and without all
-// leases running out before V. Here W decided in time, and V must find what W did.
+// The test repeats this with W's transaction open, while V is made until it ends or waits, with and
+// without all leases expiring before V. Here W decided in time, and V must find what W did.
 func TestTheGate(t *testing.T) {
 	var reached sync.Map
-	var left atomic.Int64 // calls that were not tried
+	var left atomic.Int64 // calls that were not tested
 	left.Store(int64(len(scenes)))
 	t.Run("scenes", func(t *testing.T) {
 		for name, s := range scenes {
@@ -62,12 +63,12 @@ func TestTheGate(t *testing.T) {
 	}
 }
 
-// gatehouse is a scene on a database, with an engine for either of two callers.
+// gatehouse is a scene on a database, with an engine for each of two callers.
 type gatehouse struct {
 	t       *testing.T
 	ctx     context.Context
 	conn    *pgx.Conn
-	a, b    *caller // who makes V, who makes W
+	a, b    *caller // the callers of V and of W
 	calls   map[string]call
 	names   []string
 	dump    string
@@ -75,14 +76,14 @@ type gatehouse struct {
 	reached *sync.Map
 	serial  map[string]outcome
 	counts  map[string]int
-	last    call   // is made at the end of every order, or nil
-	jump    string // how far time goes for leases to run out
+	last    call   // made at the end of every order, or nil
+	jump    string // how far the time moves for leases to expire
 }
 
 func newGatehouse(t *testing.T, s scene, reached *sync.Map) *gatehouse {
 	url := holdfasttest.PostgreSQL(t)
 	g := &gatehouse{t: t, ctx: t.Context(), reached: reached, serial: make(map[string]outcome), counts: make(map[string]int), jump: "2 h"}
-	for _, long := range []string{"scope", "request", "desk"} { // theirs last longer
+	for _, long := range []string{"scope", "request", "desk"} { // their leases last longer
 		if strings.Contains(t.Name(), long) {
 			g.jump = "30 d"
 		}
@@ -123,7 +124,7 @@ func (g *gatehouse) exec(text string) {
 	g.ok(err)
 }
 
-// keep keeps the scene: its rows and its time.
+// keep stores the scene: its rows and its time.
 func (g *gatehouse) keep() {
 	var tables []string
 	g.ok(g.conn.QueryRow(g.ctx, `SELECT array_agg(relname::text ORDER BY relname) FROM pg_class
@@ -139,14 +140,14 @@ func (g *gatehouse) keep() {
 			reset = append(reset, fmt.Sprintf(`INSERT INTO holdfast.%s SELECT * FROM gate.%[1]s`, table))
 		}
 	}
-	// What an engine remembers of the registry must not fit by chance.
+	// The registry revision that an engine has cached must not match by chance.
 	reset = append(reset, `UPDATE gate.registry SET revision = revision + 1000`,
 		fmt.Sprintf(`UPDATE holdfast.clock SET shift = '%s'::timestamptz - clock_timestamp()`, g.begin.Format(time.RFC3339Nano)))
 	g.exec("CREATE FUNCTION gate.reset() RETURNS void LANGUAGE plpgsql AS $$ BEGIN\n" + strings.Join(reset, ";\n") + ";\nEND $$")
 	g.dump = strings.Join(dump, "\nUNION ALL ")
 }
 
-// all tries every pair, and returns how many calls -run has left out.
+// all tests every pair, and returns how many calls -run has left out.
 func (g *gatehouse) all() (left int64) {
 	for _, v := range g.names {
 		if v == runsOut {
@@ -163,7 +164,7 @@ func (g *gatehouse) all() (left int64) {
 	return left
 }
 
-// each tries one call beside the others.
+// each tests one call beside the others.
 func (g *gatehouse) each(v string, intn func(int) int) {
 	for _, s := range g.statements(v) {
 		for _, form := range g.a.gate.Forms(s) {
@@ -184,12 +185,12 @@ func (g *gatehouse) each(v string, intn func(int) int) {
 	}
 }
 
-// lates says whether the leases run out: at level test either way.
+// lates returns whether the leases expire: at level test one of the two.
 func lates(intn func(int) int) []bool {
 	return testlevel.Pick([]bool{intn(2) == 0}, []bool{false, true}, []bool{false, true})
 }
 
-// some are the calls to pair one with: at level test a few of them.
+// some returns the calls to pair one with: at level test a few of them.
 func (g *gatehouse) some(intn func(int) int) []string {
 	most := testlevel.Pick(1, 1, len(g.names))
 	names := slices.Clone(g.names)
@@ -200,7 +201,7 @@ func (g *gatehouse) some(intn func(int) int) []string {
 	return names[:min(most, len(names))]
 }
 
-// statements are those of a call, each once.
+// statements returns the statements of a call, each once.
 func (g *gatehouse) statements(name string) []string {
 	g.exec(`SELECT gate.reset()`)
 	g.a.made = nil
@@ -209,7 +210,7 @@ func (g *gatehouse) statements(name string) []string {
 	return slices.Compact(g.a.made)
 }
 
-// commits is how often a call commits what it wrote.
+// commits returns how often a call commits its writes.
 func (g *gatehouse) commits(name string) int {
 	n, ok := g.counts[name]
 	if !ok {
@@ -222,24 +223,24 @@ func (g *gatehouse) commits(name string) int {
 	return n
 }
 
-// outcome is what two calls have answered, and left.
+// outcome are the results of two calls, and the rows that they left.
 type outcome struct{ v, w, left string }
 
 var offsets = regexp.MustCompile(`\+-?\d+h[0-9hms.]*|\+0s`)
 
-// timeless is the outcome without times.
+// timeless returns the outcome without times.
 func (o outcome) timeless() outcome { return o.without(offsets) }
 
-// without is the outcome without some of it.
+// without returns the outcome without the matches of x.
 func (o outcome) without(x *regexp.Regexp) outcome {
 	rows := strings.Split(x.ReplaceAllString(o.left, ""), "\n")
 	slices.Sort(rows)
 	return outcome{x.ReplaceAllString(o.v, ""), x.ReplaceAllString(o.w, ""), strings.Join(rows, "\n")}
 }
 
-// vague is what is not said of a call that passes over streams which somebody has locked at this moment. A hold of which that is so is
-// not extended, and told to be held as long as it is. Of what one holder had in hand, that which a sweep passes over is
-// freed by the next one, as a group of its own.
+// vague are the parts of an outcome that are not compared for a call that skips locked streams. A
+// lease on a skipped stream is not renewed, and its current expiry is returned. Of the streams of
+// one holder, those that a sweep skips are released by the next sweep, as a group of their own.
 var vague = map[string]*regexp.Regexp{
 	"renew": regexp.MustCompile(`"[Uu]ntil": ?"[^"]*"`),
 	"free":  regexp.MustCompile(`"(deaths|crash_group)": \d+`),
@@ -247,8 +248,9 @@ var vague = map[string]*regexp.Regexp{
 
 func (o outcome) String() string { return "V: " + o.v + "\nW: " + o.w + "\n" + o.left }
 
-// play makes calls one after the other, and returns their outcome. A step is V, W, runsOut or back; "V:2" is V
-// until it has committed twice, and V then is the rest of it: a call that commits several times is several.
+// play makes calls one after the other, and returns their outcome. A step is V, W, runsOut or back;
+// "V:2" is V until it has committed twice, and V then is the rest of it: a call that commits
+// several times is several.
 func (g *gatehouse) play(v, w string, order []string) outcome {
 	key := strings.Join(append(slices.Clone(order), v, w), "/")
 	if o, ok := g.serial[key]; ok {
@@ -273,7 +275,7 @@ func (g *gatehouse) play(v, w string, order []string) outcome {
 	return o
 }
 
-// orders are those in which V and W may be made, each of their commits whole.
+// orders returns the orders in which V and W may be made, with each of their commits atomic.
 func (g *gatehouse) orders(v, w string) [][]string {
 	all := [][]string{{"V", "W"}, {"W", "V"}}
 	for i := range g.commits(v) {
@@ -288,7 +290,7 @@ func (g *gatehouse) orders(v, w string) [][]string {
 	return all
 }
 
-// parts is how often a call may commit: a sweep may find more by then.
+// parts returns how often a call may commit: a sweep may find more by then.
 func (g *gatehouse) parts(name string) int {
 	if n := g.commits(name); !comesAgain(name) || n > 3 {
 		return n
@@ -296,8 +298,8 @@ func (g *gatehouse) parts(name string) int {
 	return 3
 }
 
-// lateOrders are those in which W may have made its first n commits and one more before the leases ran out,
-// and V was made then. A sweep may also find that it came too early.
+// lateOrders returns the orders in which W may have made its first n commits and one more before
+// the leases expired, and V was made then. A sweep may also find that it came too early.
 func (g *gatehouse) lateOrders(v, w string, n int) [][]string {
 	some, more := fmt.Sprint("W:", n), fmt.Sprint("W:", n+1)
 	all := [][]string{
@@ -318,13 +320,13 @@ var (
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
 	ids   = regexp.MustCompile(`[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|\b[0-9a-v]{26}\b`)
 	turns = regexp.MustCompile(`"(revision|retryInMs|RetryAfter)": ?\d+`)
-	ready = regexp.MustCompile(`"state": "(?:waiting|live)", "waits": (?:null|\[[^\]]*\])`) // whoever is under way, is waited for
+	ready = regexp.MustCompile(`"state": "(?:waiting|live)", "waits": (?:null|\[[^\]]*\])`) // any transaction in flight is waited for
 	going = regexp.MustCompile(`^reaction .*"state": "removed", "waits": \[`)
 	large = regexp.MustCompile(`\b\d{10,}\b`)
 )
 
-// plain is an outcome with the tables as they are, and without what differs from one time to the next: times
-// are told in tens of minutes since the scene began, and ids not at all.
+// plain returns an outcome with the current tables, without values that differ between runs: times
+// are in tens of minutes since the scene began, and ids are left out.
 func (g *gatehouse) plain(o outcome) outcome {
 	if g.last != nil {
 		g.b.do(g.ctx, g.last)
@@ -340,7 +342,7 @@ func (g *gatehouse) plain(o outcome) outcome {
 			return "+" + at.Sub(g.begin).Round(10*time.Minute).String()
 		})
 		s = ids.ReplaceAllString(s, "ID")
-		s = large.ReplaceAllStringFunc(s, func(s string) string { // it has the registry's revision in it, or a time
+		s = large.ReplaceAllStringFunc(s, func(s string) string { // it contains the registry's revision, or a time
 			n, err := strconv.ParseUint(s, 10, 64)
 			if err != nil || n%(1<<32) > 1000 {
 				return "many"
@@ -357,7 +359,7 @@ func (g *gatehouse) plain(o outcome) outcome {
 	return outcome{tell(o.v), tell(o.w), strings.Join(all, "\n")}
 }
 
-// gated has V's statement wait at the gate, while W is made.
+// gated makes V's statement wait at the gate, while W is made.
 func (g *gatehouse) gated(v, w, statement, form string) {
 	g.exec(`SELECT gate.reset()`)
 	g.a.gate.Arm(statement, form)
@@ -365,7 +367,7 @@ func (g *gatehouse) gated(v, w, statement, form string) {
 	doneV := g.a.start(g.ctx, g.calls[v])
 	waits := g.until(1, doneV)
 	doneW := g.b.start(g.ctx, g.calls[w])
-	g.until(2, doneW) // it waits for V, if V has locked something by earlier statements
+	g.until(2, doneW) // it waits for V, if V has locked something in earlier statements
 	g.exec(`SELECT pg_advisory_unlock(22)`)
 	o := outcome{v: <-doneV, w: <-doneW}
 	g.a.gate.Arm("", "")
@@ -376,7 +378,7 @@ func (g *gatehouse) gated(v, w, statement, form string) {
 	g.judge(fmt.Sprintf("V = %s, at %s.%s; W = %s", v, statement, form, w), v, w, o, g.orders(v, w))
 }
 
-// held makes V while W has not committed yet; the leases may run out between the two.
+// held makes V while W has not committed yet; the leases may expire between the two.
 func (g *gatehouse) held(v, w string, n int, late bool) {
 	g.exec(`SELECT gate.reset()`)
 	stop := g.b.holdAt(n)
@@ -402,7 +404,7 @@ func (g *gatehouse) held(v, w string, n int, late bool) {
 	g.judge(fmt.Sprintf("V = %s; W = %s, open at its commit %d; leases run out between: %v", v, w, n, late), v, w, o, orders)
 }
 
-// until waits until so many wait for a lock, and says so, or until a call is done.
+// until waits until n sessions wait for a lock, and returns true, or until a call is done.
 func (g *gatehouse) until(n int, done chan string) bool {
 	for {
 		select {
@@ -421,8 +423,8 @@ func (g *gatehouse) until(n int, done chan string) bool {
 	}
 }
 
-// judge wants an outcome to be that of one of some orders. Where time itself is W, V may write some of it
-// before and some after.
+// judge requires an outcome to be that of one of the orders. If W is the time itself, V may write
+// some of it before and some after.
 func (g *gatehouse) judge(what, v, w string, got outcome, orders [][]string) {
 	g.t.Helper()
 	leave := func(o outcome) outcome { return o }
@@ -448,7 +450,7 @@ func (g *gatehouse) judge(what, v, w string, got outcome, orders [][]string) {
 	g.t.Errorf("%s: the outcome is of no order; of %s it differs by\n%s", what, name, nearest)
 }
 
-// again makes V and W once more, if they are such as come again, or were told to.
+// again makes V and W once more, if they are repeated calls, or if their result was to retry.
 func (g *gatehouse) again(v, w string, o outcome) outcome {
 	if comesAgain(w) {
 		g.b.do(g.ctx, g.calls[w])
@@ -464,13 +466,14 @@ func (g *gatehouse) again(v, w string, o outcome) outcome {
 	return o
 }
 
-// comesAgain says that a call does what it can: what is locked or moves on meanwhile is left for the next time.
+// comesAgain reports whether a call is repeated regularly: what is locked or changes meanwhile is
+// left for the next time.
 func comesAgain(name string) bool {
 	return slices.Contains([]string{"take", "dirty", "gather", "free", "sweep", "expire", "look", "tick", "recover", "sequence", "finish",
 		"snapshot", "resume all", "prune", "prune histories", "prune tokens"}, name)
 }
 
-// known says why an outcome of no order is to be expected of two calls.
+// known returns why an outcome of no order is expected of two calls.
 func (g *gatehouse) known(v, w string) string {
 	if strings.Contains(g.t.Name(), "batch") && (v == "take" && slices.Contains([]string{"expire", "fail", "release"}, w) || v == "finalize" && w == "settle") {
 		return "an item that came into its state meanwhile is left, as if it had come later; only the numbers of the events tell"

@@ -16,8 +16,8 @@ const (
 	mostSlots   = 8
 )
 
-// rounds is how this store serves groups: commands of one verb on one shard
-// share a statement, in which no two have a row in common unless they add up.
+// rounds configures how this store serves groups: commands of one verb on one shard share a
+// statement, in which no two touch the same row unless they are commutative.
 func (s *adapter) rounds() store.Rounds {
 	return store.Rounds{
 		Queue: func(c store.Command) string {
@@ -26,7 +26,7 @@ func (s *adapter) rounds() store.Rounds {
 		Exclusive: true,
 		Fits:      store.Apart,
 		Most:      mostMembers,
-		Lone:      s.lone,
+		Lone:      s.single,
 		Acquire: func() (any, func(), error) {
 			link, err := s.acquire(context.Background(), s.quick)
 			if err != nil {
@@ -40,9 +40,9 @@ func (s *adapter) rounds() store.Rounds {
 	}
 }
 
-// slots follows the commit's latency. Where a commit is quick, the server's
-// processors are what is short, and few large groups use them best; where it
-// waits for a disk or a network, more of them wait at the same time.
+// slots returns the number of concurrent groups for a commit latency. If commits are fast, the
+// server's processors are the bottleneck, and few large groups use them best; if commits wait for a
+// disk or a network, more groups wait at the same time.
 func slots(latency time.Duration) int {
 	switch {
 	case latency < 8*time.Millisecond:
@@ -54,9 +54,9 @@ func slots(latency time.Duration) int {
 	}
 }
 
-// lone serves a caller that nobody waits behind. What it cannot do at once, it
-// leaves: the slot is for others meanwhile.
-func (s *adapter) lone(ctx context.Context, c store.Command) error {
+// single serves a caller that no other caller waits behind. If it cannot be served at once, it
+// returns ErrAlone and frees the slot for others.
+func (s *adapter) single(ctx context.Context, c store.Command) error {
 	link, err := s.acquire(ctx, s.quick)
 	if err != nil {
 		return orAlone(err)
@@ -65,8 +65,7 @@ func (s *adapter) lone(ctx context.Context, c store.Command) error {
 	return s.serveOne(ctx, link, c)
 }
 
-// orAlone leaves to the caller itself what is known not to have happened and
-// may be tried again.
+// orAlone maps a retryable error to ErrAlone, so that the caller runs alone.
 func orAlone(err error) error {
 	if fault.IsSafe(err) {
 		return store.ErrAlone
@@ -78,18 +77,17 @@ func (s *adapter) serveOne(ctx context.Context, link *pgxpool.Conn, c store.Comm
 	return orAlone(lost(s.call(ctx, link.Conn(), func(ctx context.Context) error { return s.run(ctx, link, c) })))
 }
 
-// serve runs a round in one statement. If that fails as a whole, nothing of it
-// is applied, and each member runs alone: then the one at fault has its error,
-// and the others their answers.
+// serve runs a round in one statement. If the statement fails, nothing of it is applied, and each
+// member runs alone: the faulty one then gets its error, and the others their results.
 func (s *adapter) serve(link *pgxpool.Conn, members []store.Command) []error {
 	ctx := context.Background()
 	if len(members) == 1 {
 		return []error{s.serveOne(ctx, link, members[0])}
 	}
 	errs := make([]error, len(members))
-	var asks map[store.Command]bool
+	var retry map[store.Command]bool
 	err := lost(s.call(ctx, link.Conn(), func(ctx context.Context) (err error) {
-		asks, err = s.serveAll(ctx, link, members)
+		retry, err = s.serveAll(ctx, link, members)
 		return err
 	}))
 	if err != nil && fault.CodeOf(err) != fault.OutcomeUnknown {
@@ -97,15 +95,15 @@ func (s *adapter) serve(link *pgxpool.Conn, members []store.Command) []error {
 	}
 	for i, c := range members {
 		errs[i] = err
-		if asks[c] {
+		if retry[c] {
 			errs[i] = store.ErrAlone
 		}
 	}
 	return errs
 }
 
-// serveAll returns the members that the statement left out.
-func (s *adapter) serveAll(ctx context.Context, link *pgxpool.Conn, members []store.Command) (asks map[store.Command]bool, err error) {
+// serveAll runs members in one statement and returns those that the statement left out.
+func (s *adapter) serveAll(ctx context.Context, link *pgxpool.Conn, members []store.Command) (retry map[store.Command]bool, err error) {
 	var args store.Args
 	for _, c := range members {
 		c.Reset()
@@ -119,9 +117,9 @@ func (s *adapter) serveAll(ctx context.Context, link *pgxpool.Conn, members []st
 	if err != nil {
 		return nil, err
 	}
-	asks = make(map[store.Command]bool, len(left))
+	retry = make(map[store.Command]bool, len(left))
 	for _, c := range left {
-		asks[c] = true
+		retry[c] = true
 	}
-	return asks, nil
+	return retry, nil
 }

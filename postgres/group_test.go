@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Verifies that of many callers who share statements only those fail whose own
-// command does: every other append is there, once, in its caller's order, and
-// none of a failed one is.
+// TestAFailingCallerTouchesNoOtherThatSharesItsStatement verifies that of many callers that share
+// statements only those with a failing command fail: every other append exists, once, in its
+// caller's order, and no failed one does.
 func TestAFailingCallerTouchesNoOtherThatSharesItsStatement(t *testing.T) {
 	t.Parallel()
 	hf, _ := joined(t)
@@ -48,9 +48,10 @@ func TestAFailingCallerTouchesNoOtherThatSharesItsStatement(t *testing.T) {
 	}
 }
 
-// Verifies that rows which a user's transaction holds hold up only those who
-// want them: while four are held and waited for by many, sixteen callers on
-// other streams go on; and when they are freed, those who waited go through.
+// TestRowsHeldElsewhereHoldUpOnlyThoseWhoWantThem verifies that rows that a user's transaction has
+// locked delay only the callers that need them: while four are locked and waited for by many,
+// sixteen callers on other streams continue; and when they are released, the waiting callers
+// succeed.
 func TestRowsHeldElsewhereHoldUpOnlyThoseWhoWantThem(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)

@@ -24,13 +24,15 @@ import (
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
-// hostilePath has what others may define come before what PostgreSQL has: a function that is called without its schema is
-// theirs. An operator is theirs if its operands are not just of the types of one of PostgreSQL's.
+// hostilePath puts definitions of others before PostgreSQL's: a function that is called without its
+// schema is theirs. An operator is theirs if its operands do not match the types of one of
+// PostgreSQL's exactly.
 const hostilePath = "public,pg_catalog"
 
-// plantSQL makes an operator of every name in {operators} in public, for every two types, unless PostgreSQL has that very one; and a
-// copy of every function, aggregate and catalog of PostgreSQL's by a name in {names}. Functions fail when they are called. They are written
-// into the catalogs, because to create them one by one takes minutes.
+// plantSQL creates an operator of every name in {operators} in public, for every two types, unless
+// PostgreSQL has exactly that one; and a copy of every function, aggregate and catalog of
+// PostgreSQL's by a name in {names}. The functions fail when they are called. They are written into
+// the catalogs, because creating them one by one takes minutes.
 const plantSQL = `SET LOCAL search_path = pg_catalog; SET LOCAL allow_system_table_mods = on;
 CREATE FUNCTION public.hostile() RETURNS void LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''hostile''; END';
 WITH types AS (
@@ -61,7 +63,8 @@ DO $$ BEGIN
                FROM pg_class c WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind IN ('r', 'v') AND c.relname = ANY ({names}));
 END $$;`
 
-// watchSQL has a migration fail that does not run under a search_path of its own: what it writes into the schema would stay there.
+// watchSQL makes a migration fail that does not set its own search_path: what it writes into the
+// schema would keep the wrong references.
 const watchSQL = `CREATE FUNCTION public.watch() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
     IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>) 'pg_catalog, pg_temp' THEN RAISE EXCEPTION 'the search_path is %', pg_catalog.current_setting('search_path'); END IF;
 END $$`
@@ -72,10 +75,10 @@ var (
 	names         = regexp.MustCompile(`\w+`)
 )
 
-// plant makes whatever the texts may call, and fails if that is not much.
+// plant creates everything that the texts may call, and fails if that is not much.
 func plant(t *testing.T, conn *pgx.Conn, texts []string) {
 	t.Helper()
-	operators := strings.Fields("= <> < <= > >= ~~") // of IN, BETWEEN, CASE, LIKE and rows
+	operators := strings.Fields("= <> < <= > >= ~~") // used by IN, BETWEEN, CASE, LIKE and rows
 	var called []string
 	for _, text := range texts {
 		text = quotedText.ReplaceAllString(text, "''")
@@ -98,7 +101,7 @@ func plant(t *testing.T, conn *pgx.Conn, texts []string) {
 	}
 }
 
-// literals are the strings in the Go files of this package.
+// literals returns the strings in the Go files of this package.
 func literals(t *testing.T) (all []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -127,7 +130,8 @@ func literals(t *testing.T) (all []string) {
 	return all
 }
 
-// parts are the strings that are only the beginning of a statement, with where the whole is looked at.
+// parts are the strings that are only the beginning of a statement, with the place where the whole
+// statement is checked.
 var parts = map[string]string{
 	"SELECT ":              "a table of the user's own",
 	"UPDATE ":              "a table of the user's own",
@@ -137,7 +141,7 @@ var parts = map[string]string{
 	"INSERT INTO {schema}.migration (number, name, min_reader, sum, applied_at)\nVALUES (%d, '%s', %d, '%s', pg_catalog.clock_timestamp())": "a migration",
 }
 
-// inGo are the statements that stand in Go files.
+// inGo returns the statements in Go files.
 func inGo(t *testing.T) store.Texts {
 	t.Helper()
 	all, statement := store.Texts{}, regexp.MustCompile(`^\s*(SELECT|WITH|INSERT|UPDATE|DELETE)\s`)
@@ -152,7 +156,7 @@ func inGo(t *testing.T) store.Texts {
 	return all
 }
 
-// ownTables makes tables of the user's own, with columns of every kind.
+// ownTables creates tables of the user's own, with columns of every kind.
 func ownTables(t *testing.T, conn *pgx.Conn) (all []store.Table) {
 	t.Helper()
 	execute(t, conn, `CREATE TYPE public.kind AS ENUM ('1', 'a')`, `CREATE DOMAIN public.short AS varchar(9)`)
@@ -171,9 +175,10 @@ func ownTables(t *testing.T, conn *pgx.Conn) (all []store.Table) {
 	return all
 }
 
-// Verifies that a database in which others have defined all that is migrated, opened and used without calling any of it, through a
-// pool of the program's, whose sessions have the program's search_path; and that no statement would call any: not in any of its
-// forms, not on a table of the user's own, and not where it stands in a Go file.
+// TestNothingThatOthersDefineIsCalled verifies that a database in which others have defined all of
+// that is migrated, opened and used without calling any of it, through a pool of the program, whose
+// sessions have the program's search_path; and that no statement would call any: in none of its
+// forms, not on a table of the user's own, and not in a Go file.
 func TestNothingThatOthersDefineIsCalled(t *testing.T) {
 	t.Parallel()
 	url := fresh(t)
@@ -262,8 +267,8 @@ func useFunctions(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// resolve makes a function of every statement, by whose dependencies one sees what it calls. It returns the statements' names by those of
-// the functions.
+// resolve creates a function from every statement; its dependencies show what the statement calls.
+// It returns the names of the statements by those of the functions.
 func resolve(t *testing.T, clean, conn *pgx.Conn, texts store.Texts) map[string]string {
 	t.Helper()
 	probes := map[string]string{}
@@ -278,7 +283,7 @@ func resolve(t *testing.T, clean, conn *pgx.Conn, texts store.Texts) map[string]
 		if !strings.HasPrefix(name, "in Go ") && slices.Contains(want.ParamOIDs, pgtype.Int4OID) {
 			t.Errorf("%s has a parameter of 32 bits, and all numbers are sent as 64: cast it to bigint at each place", name)
 		}
-		got, err := conn.Prepare(t.Context(), probe, text) // parameters get their types from what is called
+		got, err := conn.Prepare(t.Context(), probe, text) // the called function determines the types of parameters
 		if err != nil || !slices.Equal(got.ParamOIDs, want.ParamOIDs) {
 			t.Errorf("%s calls what others define: its parameters are %v, not %v (%v)", name, got, want.ParamOIDs, err)
 			continue
@@ -289,7 +294,8 @@ func resolve(t *testing.T, clean, conn *pgx.Conn, texts store.Texts) map[string]
 	return probes
 }
 
-// Verifies that the connections that no program sees lead to what PostgreSQL has alone, and that those of the pool have the program's search_path.
+// TestSearchPaths verifies that internal connections find only what PostgreSQL defines, and that
+// those of the pool have the program's search_path.
 func TestSearchPaths(t *testing.T) {
 	t.Parallel()
 	url := as(t, prepared(t), "", "", "search_path=mine")

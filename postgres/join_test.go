@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// joined is an engine with a stream of one event, a table of the user's own,
-// and a trigger that makes an event "boom" fail.
+// joined returns an engine with a stream of one event, a table of the user's own, and a trigger
+// that makes an event "boom" fail.
 func joined(t *testing.T) (*holdfast.Engine, *pgx.Conn) {
 	t.Helper()
 	url := prepared(t)
@@ -57,8 +57,8 @@ func wantState(t *testing.T, hf *holdfast.Engine, conn *pgx.Conn, rows, events i
 	}
 }
 
-// Verifies that the user's row and every verb in a joined transaction commit
-// together and roll back together, and that a refused verb leaves the
+// TestAJoinedTransactionCommitsAndRollsBackAsOne verifies that the user's row and every verb in a
+// joined transaction commit together and roll back together, and that a refused verb leaves the
 // transaction usable.
 func TestAJoinedTransactionCommitsAndRollsBackAsOne(t *testing.T) {
 	t.Parallel()
@@ -93,8 +93,8 @@ func TestAJoinedTransactionCommitsAndRollsBackAsOne(t *testing.T) {
 	}
 }
 
-// Verifies that an update in which a verb fails commits none of it, also where
-// the function makes light of the error, and says so.
+// TestAnUpdateNeverCommitsHalfAVerb verifies that an update in which a verb fails commits none of
+// it and returns the error, even if the function ignores it.
 func TestAnUpdateNeverCommitsHalfAVerb(t *testing.T) {
 	t.Parallel()
 	hf, conn := joined(t)
@@ -122,15 +122,16 @@ func TestAnUpdateNeverCommitsHalfAVerb(t *testing.T) {
 	mustAppend(t, hf, "s", 0)
 }
 
-// Verifies that a transaction kept beyond its function is told so.
+// TestATransactionUsedAfterItsEndIsRefused verifies that a transaction used after its function has
+// returned is refused.
 func TestATransactionUsedAfterItsEndIsRefused(t *testing.T) {
 	t.Parallel()
 	hf, conn := joined(t)
-	var kept holdfast.Tx
-	if err := hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { kept = tx; return nil }); err != nil {
+	var ended holdfast.Tx
+	if err := hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { ended = tx; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	_, err := stream.Append(t.Context(), kept, "s", 0, event("late"))
+	_, err := stream.Append(t.Context(), ended, "s", 0, event("late"))
 	testkit.WantCode(t, err, fault.Unavailable, "has ended")
 	tx, j := begin(t, hf, conn)
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -141,8 +142,8 @@ func TestATransactionUsedAfterItsEndIsRefused(t *testing.T) {
 	wantState(t, hf, conn, 0, 1)
 }
 
-// Verifies that a function that fails, panics, or outlives its context leaves
-// nothing, and gives its connection back.
+// TestAnUpdateThatDoesNotEndWellLeavesNothing verifies that a function that fails, panics, or
+// outlives its context leaves nothing, and releases its connection.
 func TestAnUpdateThatDoesNotEndWellLeavesNothing(t *testing.T) {
 	t.Parallel()
 	hf, conn := joined(t)

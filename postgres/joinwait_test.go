@@ -8,8 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Verifies that a joined transaction waits for a lock for as long as the user's own session and context
-// let it, and is usable then: the limit of a call is not on it.
+// TestAJoinedTransactionWaitsForALock verifies that a joined transaction waits for a lock for as
+// long as the user's own session and context allow, and is usable then: the call timeout does not
+// apply to it.
 func TestAJoinedTransactionWaitsForALock(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)

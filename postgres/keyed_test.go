@@ -12,9 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
-// Verifies that every statement in each of its forms reaches every table by whole keys, whatever is known of the table: nothing, or
-// that it was empty. A statement that reads a range has a case in planned, which shows that it reads few
-// rows of many, or a reason in walks.
+// TestEveryStatementGoesByItsKeys verifies that every statement in each of its forms accesses every
+// table by complete keys, whatever the statistics of the table say: nothing, or that it was empty.
+// A statement that reads a range has a case in planned, which shows that it reads few rows of many,
+// or a reason in walks.
 func TestEveryStatementGoesByItsKeys(t *testing.T) {
 	t.Parallel()
 	conn, texts := planner(t, prepared(t)), statements(t)
@@ -30,7 +31,8 @@ func TestEveryStatementGoesByItsKeys(t *testing.T) {
 	}
 }
 
-// Verifies the same of the statements on tables of users' own, of every type of id, with a workspace and without.
+// TestOwnTablesGoByTheirKeys verifies the same for the statements on users' own tables, with every
+// type of id, with a workspace and without.
 func TestOwnTablesGoByTheirKeys(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)
@@ -55,26 +57,26 @@ func TestOwnTablesGoByTheirKeys(t *testing.T) {
 	byKeys(t, conn, texts, "of a table that is known to be empty")
 }
 
-// named are the statements of a table that look for one row.
+// named returns the statements of a table that look up one row.
 func named(own store.UserTable, name string) store.Texts {
 	texts := own.(interface{ Texts() store.Texts }).Texts()
 	return store.Texts{name + ".read": texts["read"], name + ".move": texts["move"]}
 }
 
-// enough says how many columns of an index must be given for few rows to be left, where that is not all of them.
+// enough is the number of columns of an index that select few rows, if that is not all of them.
 var enough = map[string]int{
-	"approval_pending": 3, "approval_pkey": 3, "signal_inbox": 3, "signal_pkey": 3, "step_pkey": 3, // those of one run
-	"effect_pkey": 3, "late_call_pkey": 3, "late_call_unseen": 3, // those of one operation
-	"definition_pkey": 2, "handler_pkey": 2, "lifecycle_pkey": 2, "reaction_pkey": 2, "webhook_pkey": 2, // what a person declares in one workspace
-	"event_pkey": 2, "history_pkey": 2, // those of one command
-	"due_pkey":      4, // one stream's
+	"approval_pending": 3, "approval_pkey": 3, "signal_inbox": 3, "signal_pkey": 3, "step_pkey": 3, // of one run
+	"effect_pkey": 3, "late_call_pkey": 3, "late_call_unseen": 3, // of one operation
+	"definition_pkey": 2, "handler_pkey": 2, "lifecycle_pkey": 2, "reaction_pkey": 2, "webhook_pkey": 2, // declared by a person in one workspace
+	"event_pkey": 2, "history_pkey": 2, // of one command
+	"due_pkey":      4, // of one stream
 	"snapshot_pkey": 3,
 }
 
-// few are the tables that stay small: those of a person's making, and the one row of the clock.
+// few are the tables that stay small: those filled by people, and the one row of the clock.
 var few = map[string]bool{"api_key": true, "clock": true, "migration": true}
 
-// walks are the statements that read a part of a table that grows with it, each with its reason.
+// walks are the statements that read a growing part of a table, each with its reason.
 var walks = map[string]string{
 	"check.holds":         "it counts what is held, in the indexes of that",
 	"entities.waiting":    "what is under way in a workspace, a thousand at the most, before a handler is deleted",
@@ -104,7 +106,7 @@ type shape struct {
 const remedy = `have it look rows up by a whole key, or give it a case in planned.
 	In a join write x.shard = ANY (ARRAY[y.shard]), and before FOR UPDATE sort by y.shard, x.workspace, …; docs/decisions/030 has the other ways.`
 
-// byKeys looks at the plans of prepared statements.
+// byKeys checks the plans of prepared statements.
 func byKeys(t *testing.T, conn *pgx.Conn, texts store.Texts, when string) {
 	t.Helper()
 	measured := map[string]bool{}
@@ -135,7 +137,8 @@ func (n shape) each(f func(shape)) {
 	}
 }
 
-// keyed says whether a node reads no table, a small one, or few rows of it by an index of these columns.
+// keyed reports whether a node reads no table, a small one, or few rows of it by an index of these
+// columns.
 func (n shape) keyed(columns []string) bool {
 	if n.Relation == "" || n.Type == "ModifyTable" || n.Place != "" || few[n.Relation] || strings.HasPrefix(n.Relation, "pg_") {
 		return true
@@ -163,7 +166,7 @@ func indexes(t *testing.T, conn *pgx.Conn) map[string][]string {
 	all := map[string][]string{}
 	var name, column string
 	if _, err := pgx.ForEachRow(rows, []any{&name, &column}, func() error {
-		if strings.HasPrefix(column, "((") { // an expression is shown with a pair less in a plan
+		if strings.HasPrefix(column, "((") { // a plan shows an expression with one pair of parentheses less
 			column = column[1 : len(column)-1]
 		}
 		all[name] = append(all[name], column)

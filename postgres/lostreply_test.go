@@ -22,23 +22,22 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// breaker stands between an engine and its server and breaks one connection at
-// a chosen moment: when the client has sent the marker.
+// breaker is a proxy between an engine and its server that breaks one connection at a chosen
+// moment: when the client has sent the marker.
 type breaker struct {
 	*testkit.Proxy
 	marker atomic.Pointer[[]byte]
-	// deliver says whether the server still gets what held the marker. Its
-	// answer is awaited, so that it has done what it was asked to, and thrown
-	// away.
+	// deliver selects whether the server still gets the message with the marker. Its response is
+	// then awaited, so that the server has executed it, and discarded.
 	deliver atomic.Bool
-	// hang says that the connection is not closed then, but hangs.
+	// hang makes the connection hang instead of closing it.
 	hang   atomic.Bool
 	broken atomic.Int32
 	// listened counts the connections that began to listen.
 	listened atomic.Int32
 }
 
-// newBreaker listens for the test, and returns itself and the URL through it.
+// newBreaker starts a proxy, and returns it and the URL through it.
 func newBreaker(t *testing.T, base string) (b *breaker, through string) {
 	t.Helper()
 	b = &breaker{}
@@ -74,10 +73,10 @@ func (b *breaker) arm(marker string, deliver bool) {
 	b.marker.Store(&text)
 }
 
-// Verifies that a write whose answer is lost, whether the server had it or not,
-// by itself or at the COMMIT of an update, is applied exactly once if the caller
-// is told that it was, and at most once if the caller is told that nobody knows.
-// The engine works on.
+// TestAWriteWhoseAnswerIsLostIsNeverAppliedTwice verifies that a write whose response is lost,
+// whether the server had received it or not, by itself or at the COMMIT of an update, is applied
+// exactly once if the caller gets success, and at most once if the outcome is unknown. The engine
+// continues to work.
 func TestAWriteWhoseAnswerIsLostIsNeverAppliedTwice(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -119,9 +118,9 @@ func TestAWriteWhoseAnswerIsLostIsNeverAppliedTwice(t *testing.T) {
 	}
 }
 
-// Verifies that the caller of a verb whose answer is lost, after the server had
-// it or before, has the same answer as any other: every verb is applied once,
-// and what is returned is what is stored.
+// TestAVerbWhoseAnswerIsLostStillHasItsAnswer verifies that the caller of a verb whose response is
+// lost, after the server received it or before, gets the same result as any other: every verb is
+// applied once, and the returned value is the stored one.
 func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 	t.Parallel()
 	for _, deliver := range []bool{true, false} {
@@ -194,7 +193,7 @@ func wantEntity(t *testing.T, hf *holdfast.Engine, what string, got entities.Ent
 	t.Helper()
 	stored, found := entities.Get(t.Context(), engine.Of(hf), "thing", "precious")
 	got.Data, stored.Data = compact(got.Data), compact(stored.Data)
-	if got.Claim.Operation == "" { // a verb that does not tell it
+	if got.Claim.Operation == "" { // a verb that does not return it
 		stored.Claim = got.Claim
 	}
 	if err != nil || found != nil || got.Version != version || fmt.Sprint(got) != fmt.Sprint(stored) {
@@ -202,8 +201,7 @@ func wantEntity(t *testing.T, hf *holdfast.Engine, what string, got entities.Ent
 	}
 }
 
-// compact is a document without the blanks in which two of the same content may
-// differ.
+// compact returns a document without insignificant white space.
 func compact(doc []byte) []byte {
 	var out bytes.Buffer
 	if err := json.Compact(&out, doc); err != nil {
@@ -232,8 +230,8 @@ func updateOnce(ctx context.Context, hf *holdfast.Engine) error {
 	})
 }
 
-// Verifies that an update whose connection breaks before its COMMIT is run
-// again, and is there once.
+// TestAnUpdateThatBreaksBeforeItsCommitRunsAgain verifies that an update whose connection breaks
+// before its COMMIT is run again, and is applied once.
 func TestAnUpdateThatBreaksBeforeItsCommitRunsAgain(t *testing.T) {
 	t.Parallel()
 	for _, deliver := range []bool{true, false} {
@@ -251,7 +249,7 @@ func TestAnUpdateThatBreaksBeforeItsCommitRunsAgain(t *testing.T) {
 	}
 }
 
-// Verifies that a read whose answer is lost is simply asked again.
+// TestAReadWhoseAnswerIsLostIsRepeated verifies that a read whose response is lost is repeated.
 func TestAReadWhoseAnswerIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
 	direct := prepared(t)

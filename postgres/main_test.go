@@ -28,8 +28,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// The variables that make the test binary migrate a database in a process of
-// its own.
+// These variables make the test binary migrate a database in a process of its own.
 const (
 	envURL    = "HOLDFAST_POSTGRES_JOB_URL"
 	envSchema = "HOLDFAST_POSTGRES_JOB_SCHEMA"
@@ -64,10 +63,10 @@ var (
 	options = store.Options{Log: quiet.Log}
 )
 
-// prepared is a database with Holdfast's schema in it.
+// prepared returns a database with Holdfast's schema in it.
 func prepared(t *testing.T) string { t.Helper(); return holdfasttest.PostgreSQL(t) }
 
-// fresh is an empty database.
+// fresh returns an empty database.
 func fresh(t *testing.T) string {
 	t.Helper()
 	url, drop, err := pgtest.Database(t.Context(), pgtest.Options{})
@@ -78,8 +77,7 @@ func fresh(t *testing.T) string {
 	return url
 }
 
-// as is the same database for another user, or with more parameters
-// ("name=value").
+// as returns the URL of the same database for another user, or with more parameters ("name=value").
 func as(t *testing.T, base, user, password string, params ...string) string {
 	t.Helper()
 	u, err := url.Parse(base)
@@ -233,8 +231,7 @@ func wantGapless(t *testing.T, hf *holdfast.Engine, name string) []string {
 	}
 }
 
-// wantMoved checks that an error is the refusal of a writer that lost, and that
-// it was told the true version.
+// wantMoved checks that an error refuses a writer that lost, and has the true version.
 func wantMoved(t *testing.T, err error, last int64) {
 	t.Helper()
 	var f *fault.Error

@@ -14,8 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// gathering is a place to run verbs in that keeps every command back until it is
-// run together with the others.
+// gathering is a Doer that holds every command back until it is run together with the others.
 type gathering struct {
 	store.PublicDoer
 	commands chan store.Command
@@ -37,9 +36,8 @@ func (g *gathering) Partition(context.Context, store.Lane) (store.Partition, err
 	return store.Partition{Workspace: store.DefaultWorkspace}, nil
 }
 
-// together runs calls of one verb as members of one statement and returns what
-// each was answered. It runs the general statement, or a group as callers that
-// wait form it.
+// together runs calls of one verb as members of one statement and returns each result. It runs the
+// general statement, or a group as waiting callers form it.
 func together[R any](t *testing.T, s *adapter, grouped bool, verbName string, calls ...func(store.Doer) (R, error)) ([]R, []error) {
 	t.Helper()
 	g := gather()
@@ -103,9 +101,9 @@ func (d solo) Partition(context.Context, store.Lane) (store.Partition, error) {
 	return store.Partition{Workspace: store.DefaultWorkspace}, nil
 }
 
-// Verifies that several appends in one statement each get their own answer: one
-// that wins, one that loses, one that makes its stream, one that may not; with
-// several events each, which stay with their member and in their order.
+// TestMembersOfOneAppendEachGetTheirOwnAnswer verifies that several appends in one statement each
+// get their own result: one that wins, one that loses, one that creates its stream, one that is
+// refused; with several events each, which stay with their member and in their order.
 func TestMembersOfOneAppendEachGetTheirOwnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, grouped := range []bool{false, true} {
@@ -159,7 +157,8 @@ func membersOfAnAppend(t *testing.T, grouped bool) {
 	}
 }
 
-// Verifies the same for creates, transitions and scopes.
+// TestMembersOfOtherVerbsEachGetTheirOwnAnswer verifies the same for creates, transitions and
+// scopes.
 func TestMembersOfOtherVerbsEachGetTheirOwnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, grouped := range []bool{false, true} {

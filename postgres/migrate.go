@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// ownPath is what a migration runs under: what it writes into the schema calls what PostgreSQL has, and nothing else.
+// ownPath sets the search_path of a migration: what it creates in the schema calls only what
+// PostgreSQL defines.
 const ownPath = "SET LOCAL search_path = " + searchPath
 
 const createSchema = `CREATE SCHEMA IF NOT EXISTS {schema}`
@@ -27,8 +28,8 @@ const createMigration = `CREATE TABLE IF NOT EXISTS {schema}.migration (
     applied_at timestamptz NOT NULL
 )`
 
-// grants is what a node needs and no more: it adds events and history, never
-// changes them, and deletes them by functions that delete what retention permits.
+// grants are the privileges that a node needs: it inserts events and history, never changes them,
+// and deletes them through functions that delete what retention permits.
 const grants = `GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role};
 GRANT INSERT, UPDATE ON {schema}.late_call TO {role};
@@ -42,9 +43,11 @@ GRANT INSERT, DELETE ON {schema}.feed TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.drop_events(smallint, text, text, bigint, bigint), {schema}.prune_history(smallint, text, text, text, bigint, bigint) TO {role};
 GRANT INSERT ON {schema}.workspace, {schema}.ledger, {schema}.definition TO {role};`
 
-// guard sees to it that nobody but the owner deletes or changes events and history, or has code of theirs run as the owner who
-// does so by a function: the functions are of the tables' owner, who need not be the one that migrates, and not everybody's; who could delete is given
-// them instead. It is run again with the grants: a restored dump may have lost rights, and an earlier version may have given some.
+// guard ensures that only the owner deletes or changes events and history, or has code run with the
+// owner's rights. The deleting functions belong to the owner of the tables, who need not be the
+// role that migrates, and are not executable by PUBLIC; a role that could delete rows gets the
+// functions instead. It runs again with the grants: a restored dump may have lost privileges, and
+// an earlier version may have granted too many.
 const guard = `DO $$
 DECLARE
     f record;
@@ -74,7 +77,7 @@ BEGIN
     END LOOP;
 END $$;`
 
-// Script returns the SQL that migrating an empty database runs.
+// Script returns the SQL that migrates an empty database.
 func (d opener) Script(o store.Options) (string, error) {
 	if err := d.checkSchema(); err != nil {
 		return "", err
@@ -99,10 +102,10 @@ func (d opener) Script(o store.Options) (string, error) {
 	return b.String(), nil
 }
 
-// checkRole refuses a role that is everyone. Any other is known to the server, or not.
+// checkRole refuses PUBLIC. The server knows any other role, or does not.
 func checkRole(role string) error {
 	if strings.EqualFold(role, "public") {
-		return fault.New(fault.Validation, "the runtime role is %q, and that is everyone who can connect: name the role that the nodes log in with", role)
+		return fault.New(fault.Validation, "the runtime role must not be %q, which includes every role: name the role that the nodes log in with", role)
 	}
 	return nil
 }
@@ -113,15 +116,15 @@ func fill(sql, schema, role string) string {
 		"{role}", pgx.Identifier{role}.Sanitize()).Replace(sql)
 }
 
-// record remembers a migration. Its values are ours, so they may stand in the
-// text, which is then the same that Script prints.
+// record returns the statement that records a migration. Its values are ours, so they can be part
+// of the text, which is then the same as in Script.
 func record(m store.Migration) string {
 	return fmt.Sprintf("INSERT INTO {schema}.migration (number, name, min_reader, sum, applied_at)\nVALUES (%d, '%s', %d, '%s', pg_catalog.clock_timestamp())",
 		m.Number, m.Name, m.MinReader, m.Sum)
 }
 
-// migrate brings the schema up to date. A schema that is current is only read,
-// so that a node under a role that owns nothing can start.
+// migrate migrates the schema. A current schema is only read, so that a node can start with a role
+// that owns nothing.
 func (s *adapter) migrate(ctx context.Context, o store.Options, allowed bool) (done store.Migrated, err error) {
 	known, err := store.LoadMigrations(s.migrations)
 	if err != nil {
@@ -165,9 +168,8 @@ func (s *adapter) migrateOnce(ctx context.Context, o store.Options, known []stor
 	return done, s.fault(err)
 }
 
-// apply takes the lock that lets many nodes start at once, looks again, and
-// applies what is pending then. The first one migrates, the others wait and
-// find it done.
+// apply takes the lock that lets many nodes start at once, reads the applied migrations again, and
+// applies the pending ones. The first node migrates; the others wait and find nothing to do.
 func (s *adapter) apply(ctx context.Context, tx pgx.Tx, o store.Options, known []store.Migration) (done store.Migrated, err error) {
 	if _, err := tx.Exec(ctx, ownPath+"; SET LOCAL lock_timeout = '120s'; SET LOCAL statement_timeout = 0"); err != nil {
 		return done, err
@@ -208,7 +210,7 @@ func (s *adapter) grant(ctx context.Context, tx pgx.Tx, role string) error {
 	}
 	err := s.exec(ctx, tx, fill(grants, s.schema, role))
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42704" {
-		return fault.New(fault.NotFound, "there is no role %q: create it first, or correct its name", role).Wrap(err)
+		return fault.New(fault.NotFound, "role %q does not exist: create it first (CREATE ROLE …), or correct its name", role).Wrap(err)
 	}
 	if err != nil {
 		return fmt.Errorf("grant to %s: %w", role, err)
@@ -216,9 +218,9 @@ func (s *adapter) grant(ctx context.Context, tx pgx.Tx, role string) error {
 	return nil
 }
 
-// lockAll takes every table before the first is changed. Nodes are at work meanwhile, and use several tables in a
-// transaction: a migration that took one after the other would have work to lose when it meets one of them half-way. It begins with those that
-// nodes look at all the time, in the order in which they do (wake.hasWork).
+// lockAll locks every table before the first one is changed. Nodes are working meanwhile, and use
+// several tables in a transaction: a migration that locked tables one by one could lose its work in
+// a deadlock. It begins with the tables that nodes poll, in the same order (wake.hasWork).
 func (s *adapter) lockAll(ctx context.Context, tx pgx.Tx) error {
 	var all *string
 	err := tx.QueryRow(ctx, `SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, c.relname), ', '
@@ -255,8 +257,7 @@ func (s *adapter) applyAll(ctx context.Context, tx pgx.Tx, fresh bool, pending [
 	return nil
 }
 
-// exec runs several statements at once. Only migrations do, and their text is
-// ours alone.
+// exec runs several statements at once. Only migrations use it, with constant texts.
 func (s *adapter) exec(ctx context.Context, tx pgx.Tx, sql string) error {
 	_, err := tx.Conn().PgConn().Exec(ctx, sql).ReadAll()
 	return err
@@ -268,8 +269,8 @@ func lockKey(schema string) int64 {
 	return int64(h.Sum64())
 }
 
-// applied reads which migrations the schema has. A schema of our name without
-// our record was made by something else.
+// applied reads the migrations of the schema. A schema with tables but without our record belongs
+// to another program.
 func (s *adapter) applied(ctx context.Context, tx pgx.Tx) ([]store.Applied, error) {
 	var tables, records, columns int
 	err := tx.QueryRow(ctx, `SELECT pg_catalog.count(DISTINCT c.oid), pg_catalog.count(DISTINCT c.oid) FILTER (WHERE c.relname = 'migration'),
@@ -282,7 +283,7 @@ func (s *adapter) applied(ctx context.Context, tx pgx.Tx) ([]store.Applied, erro
 	}
 	if records == 0 || columns != 4 {
 		return nil, fault.New(fault.DatabaseForeign,
-			"the schema %q has tables, but no record of Holdfast's migrations: it is another program's, so name another schema; nothing was changed", s.schema)
+			"the schema %q has tables, but no record of Holdfast's migrations, so it belongs to another program: name another schema. Nothing was changed", s.schema)
 	}
 	rows, err := tx.Query(ctx, fill(`SELECT number, name, min_reader, sum FROM {schema}.migration ORDER BY number`, s.schema, ""))
 	if err != nil {

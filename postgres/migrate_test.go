@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// migrateAndUse opens an engine when it is told to, and uses it.
+// migrateAndUse opens an engine on command, and uses it.
 func migrateAndUse(ctx context.Context, url, schema, name string, begin func() error) error {
 	if err := begin(); err != nil {
 		return err
@@ -34,9 +34,9 @@ func migrateAndUse(ctx context.Context, url, schema, name string, begin func() e
 	return errors.Join(useEverything(ctx, hf, name), appended, hf.Close())
 }
 
-// Verifies that many processes may start on one empty database in the same
-// moment, half of them on each of two schemas: none fails, each migration is
-// recorded once a schema, all of them write, and the schemas share nothing.
+// TestManyProcessesMigrateOneEmptyDatabaseAtOnce verifies that many processes can start on one
+// empty database at the same moment, half of them on each of two schemas: none fails, each
+// migration is recorded once per schema, all of them write, and the schemas share nothing.
 func TestManyProcessesMigrateOneEmptyDatabaseAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, schemas := range [][]string{{"holdfast"}, {"left_side", "right_side"}} {
@@ -80,7 +80,7 @@ func newest(t *testing.T, conn *pgx.Conn, schema string) int {
 	return query[int](t, conn, "SELECT max(number) FROM "+schema+".migration")
 }
 
-// migrated is a database that has been used.
+// migrated returns a database that has been used.
 func migrated(t *testing.T) (url string, conn *pgx.Conn) {
 	t.Helper()
 	url = fresh(t)
@@ -92,8 +92,7 @@ func migrated(t *testing.T) (url string, conn *pgx.Conn) {
 	return url, connect(t, url)
 }
 
-// content is a hash of everything in a schema: its tables, columns,
-// constraints, and rows.
+// content returns a hash of everything in a schema: its tables, columns, constraints, and rows.
 func content(t *testing.T, conn *pgx.Conn, schema string) string {
 	t.Helper()
 	structure := query[string](t, conn, `SELECT coalesce(string_agg(s.text, E'\n' ORDER BY s.text), '') FROM (
@@ -124,8 +123,8 @@ func recordFuture(t *testing.T, conn *pgx.Conn, number, minReader int) {
 		VALUES (%d, 'future', %d, 'of the future', now())`, number, minReader))
 }
 
-// Verifies that a program works on a database that a newer one has migrated, as
-// long as the newer migration says that it may: a deploy can roll.
+// TestAnOlderProgramWorksOnANewerDatabaseThatAllowsIt verifies that a program works on a database
+// that a newer one has migrated, if the newer migration permits it: a deploy can roll.
 func TestAnOlderProgramWorksOnANewerDatabaseThatAllowsIt(t *testing.T) {
 	t.Parallel()
 	url, conn := migrated(t)
@@ -140,9 +139,9 @@ func TestAnOlderProgramWorksOnANewerDatabaseThatAllowsIt(t *testing.T) {
 	}
 }
 
-// Verifies that a database that this program must not touch is refused, with
-// its own code and a sentence that says why, by Open and by Migrate, with and
-// without a role to grant to; and that not a row or a column of it is changed.
+// TestADatabaseThatIsNotOursToTouchIsRefusedAndNotChanged verifies that a database that this
+// program must not touch is refused, with its own code and an error that explains why, by Open and
+// by Migrate, with and without a role to grant to; and that no row or column of it is changed.
 func TestADatabaseThatIsNotOursToTouchIsRefusedAndNotChanged(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -183,8 +182,8 @@ func TestADatabaseThatIsNotOursToTouchIsRefusedAndNotChanged(t *testing.T) {
 	}
 }
 
-// Verifies that NoMigrate refuses an empty database, says what to run, and
-// makes nothing; and that it opens one that is current.
+// TestNoMigrateRefusesAnEmptyDatabaseAndMakesNothing verifies that NoMigrate refuses an empty
+// database, names the command to run, and creates nothing; and that it opens a current one.
 func TestNoMigrateRefusesAnEmptyDatabaseAndMakesNothing(t *testing.T) {
 	t.Parallel()
 	url := fresh(t)
@@ -203,7 +202,7 @@ func TestNoMigrateRefusesAnEmptyDatabaseAndMakesNothing(t *testing.T) {
 	hf.Close()
 }
 
-// later makes a program of a later version, which has one more migration.
+// later returns a program of a later version, which has one more migration.
 func later(t *testing.T, text string) postgres.Option {
 	t.Helper()
 	names, err := filepath.Glob("migrations/*.sql")
@@ -221,8 +220,10 @@ func later(t *testing.T, text string) postgres.Option {
 	return postgres.Migrations(all)
 }
 
-// Verifies that a later version migrates a database that is in use: it says what is missing where it may not, applies its migration once, whole or
-// not at all, and a program that was at work before works on. One that the migration excludes is not let in.
+// TestALaterVersionMigratesADatabaseInUse verifies that a later version migrates a database that is
+// in use: it reports what is missing if it may not migrate, applies its migration once, completely
+// or not at all, and a running older program continues to work. A program that the migration
+// excludes is refused.
 func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	t.Parallel()
 	url := fresh(t)
@@ -255,9 +256,11 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	openEngine(t, next)
 }
 
-// Verifies that a database from before the first release, which has other migrations with the same numbers, is refused in one line that says so: by this version
-// and by a later one, to whoever asks, and whatever they ask for; and that nothing in it is changed. So it is where it has fewer migrations than this program,
-// as many, or more, and where one that this program could apply is next.
+// TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged verifies that a database from before
+// the first release, which has other migrations with the same numbers, is refused with an error of
+// one line: by this version and by a later one, for every role and every kind of opening; and that
+// nothing in it is changed. It may have fewer migrations than this program, as many, or more, and
+// the next one may be one that this program could apply.
 func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) {
 	t.Parallel()
 	for _, last := range []int{1, 2, 23} {
@@ -298,8 +301,9 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) 
 	}
 }
 
-// Verifies that a migration beside nodes at work takes its locks before it changes anything, in the order in which they look at the tables: a node
-// that has looked at the first of them can look at the others.
+// TestAMigrationTakesItsLocksFirst verifies that a migration beside running nodes takes its locks
+// before it changes anything, in the order in which nodes poll the tables: a node that has read the
+// first of them can read the others.
 func TestAMigrationTakesItsLocksFirst(t *testing.T) {
 	t.Parallel()
 	url := fresh(t)
@@ -330,8 +334,8 @@ func TestAMigrationTakesItsLocksFirst(t *testing.T) {
 	}
 }
 
-// Verifies that the script that an administrator is shown makes the very
-// database that Migrate makes, grants included.
+// TestThePrintedScriptMakesWhatMigrateMakes verifies that the printed script creates exactly the
+// database that Migrate creates, grants included.
 func TestThePrintedScriptMakesWhatMigrateMakes(t *testing.T) {
 	t.Parallel()
 	byHand, byMigrate := fresh(t), fresh(t)
@@ -367,8 +371,9 @@ func TestThePrintedScriptMakesWhatMigrateMakes(t *testing.T) {
 	}
 }
 
-// PostgreSQL compiles the CHECKs of a table anew for each statement that writes to
-// it, which is a third of what a small one costs.
+// TestTablesThatEveryCommandWritesToHaveNoChecks verifies that frequently written tables have no
+// CHECK: PostgreSQL compiles the CHECKs of a table again for each statement that writes to it,
+// which is a third of the cost of a small one.
 func TestTablesThatEveryCommandWritesToHaveNoChecks(t *testing.T) {
 	url := fresh(t)
 	openEngine(t, postgres.URL(url))

@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Verifies that of callers who come at once, one that loses, one that fails, one
-// that is cancelled and one that waits for a row which a user's transaction
-// holds each have their own end, and every other commits: round after round, so
-// that they meet in groups of every kind. Two on one row: one wins.
+// TestCallersOfEveryKindMeetAndEachHasItsOwnEnd verifies that of concurrent callers, one that
+// loses, one that fails, one that is canceled and one that waits for a row locked by a user's
+// transaction each get their own result, and every other commits: over many rounds, so that they
+// meet in groups of every kind. Of two on one row one wins.
 func TestCallersOfEveryKindMeetAndEachHasItsOwnEnd(t *testing.T) {
 	t.Parallel()
 	hf, conn := joined(t)
@@ -60,7 +60,7 @@ func TestCallersOfEveryKindMeetAndEachHasItsOwnEnd(t *testing.T) {
 				t.Errorf("round %d: the one that fails: %v", round, err)
 			}
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(round)*50*time.Microsecond) // before, amid and after
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(round)*50*time.Microsecond) // before, during and after
 		var ended error
 		group.Go(func() { _, ended = stream.Append(ctx, hf, "cancelled", stream.Any, event("perhaps")) })
 		group.Wait()
@@ -89,8 +89,8 @@ func TestCallersOfEveryKindMeetAndEachHasItsOwnEnd(t *testing.T) {
 	}
 }
 
-// Verifies that two updates that lock the same rows in opposite orders, and so
-// deadlock, both commit in the end, each once.
+// TestUpdatesThatDeadlockAreRunAgain verifies that two updates that lock the same rows in opposite
+// orders, and so deadlock, both commit in the end, each once.
 func TestUpdatesThatDeadlockAreRunAgain(t *testing.T) {
 	t.Parallel()
 	hf, _ := joined(t)

@@ -20,15 +20,14 @@ const (
 	oldestServer = 150000 // server_version_num of PostgreSQL 15
 	poolSize     = 16
 	vitalSize    = 2
-	quickSize    = mostSlots + 4 // some for those who try once more
+	quickSize    = mostSlots + 4 // some for retries
 )
 
-// session is what every connection of ours runs under. The timeouts end what a
-// stuck client would otherwise hold; the isolation is what the statements are
-// written for; compiling a plan costs more than any of them takes. Their plans
-// are made once: over arrays of another length PostgreSQL would plan anew each
-// time, which takes longer than the statement. A plan that was made when the
-// tables were empty must then not read them from end to end when they are full.
+// session are the settings of every connection of ours. The timeouts limit how long a stuck client
+// can hold locks; the statements are written for this isolation; JIT compilation costs more than
+// any of them takes. Plans are generic, because PostgreSQL would plan again for arrays of another
+// length, which takes longer than the statement. A plan that was made for empty tables must then
+// not scan full ones.
 var session = map[string]string{
 	"application_name":                    "holdfast",
 	"statement_timeout":                   "30s",
@@ -40,16 +39,17 @@ var session = map[string]string{
 	"timezone":                            "UTC",
 	"plan_cache_mode":                     "force_generic_plan",
 	"enable_seqscan":                      "off",
-	"enable_bitmapscan":                   "off", // it loses the order of an index, and with it the end of a page
+	"enable_bitmapscan":                   "off", // a bitmap scan loses the order of an index, and with it the end of a page
 }
 
-// searchPath leads to what PostgreSQL has, and to nothing that others define. The statements need none (decision 031), so it is only a
-// second line, on the connections that no program sees: on those of the pool it would hide the program's own tables.
+// searchPath finds only what PostgreSQL defines. The statements do not depend on it (decision 031),
+// so it is a second line of defence, on connections that no program sees: on those of the pool it
+// would hide the program's own tables.
 const searchPath = "pg_catalog, pg_temp"
 
-// quick is what the connections for groups run under besides: whoever has to
-// wait for a lock does so elsewhere, and nobody waits long for a group. The server
-// gives up before the client does (callTimeout): what it says is certain.
+// quick are additional settings of the connections for groups: a command that has to wait for a
+// lock waits elsewhere, and a group delays its members only briefly. The server gives up before the
+// client does (callTimeout), because its error is certain.
 var quick = map[string]string{"application_name": "holdfast groups", "lock_timeout": "20ms", "statement_timeout": "6s", "search_path": searchPath}
 
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*adapter, store.Migrated, error) {
@@ -68,14 +68,14 @@ func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*ad
 		_ = s.Close()
 		var known *fault.Error
 		if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) { // during the first attempt
-			err = fault.New(fault.Unavailable, "the database cannot be reached within the context's deadline").Repeatable().Wrap(err)
+			err = fault.New(fault.Unavailable, "the database cannot be reached before the context's deadline").Repeatable().Wrap(err)
 		}
 		return nil, done, err
 	}
 	return s, done, nil
 }
 
-// connect makes the pools. Nothing is dialled before it is needed.
+// connect creates the pools. Connections are dialed when they are needed.
 func (d *Database) connect(ctx context.Context, s *adapter) (err error) {
 	config, err := d.config()
 	if err != nil {
@@ -101,7 +101,7 @@ func (d *Database) connect(ctx context.Context, s *adapter) (err error) {
 		return s.fault(err)
 	}
 	s.patient = make(chan struct{}, max(1, s.pool.Config().MaxConns*3/4))
-	if d.pooled { // without session settings a lone caller's patience cannot be short
+	if d.pooled { // without session settings a single caller cannot have a short lock timeout
 		return nil
 	}
 	if s.quick, err = beside(ctx, config, quickSize, quick); err != nil {
@@ -111,7 +111,7 @@ func (d *Database) connect(ctx context.Context, s *adapter) (err error) {
 	return nil
 }
 
-// beside makes a small pool like another, with settings of its own.
+// beside creates a small pool like another, with its own settings.
 func beside(ctx context.Context, like *pgxpool.Config, size int32, settings map[string]string) (*pgxpool.Pool, error) {
 	config := like.Copy()
 	config.MaxConns, config.MinConns, config.MinIdleConns = size, 0, 0
@@ -131,7 +131,7 @@ func (d *Database) config() (*pgxpool.Config, error) {
 	}
 	config, err := pgxpool.ParseConfig(d.url)
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the database's URL cannot be read: it wants the form postgres://user@host:5432/name").Wrap(hidden(err))
+		return nil, fault.New(fault.Validation, "invalid database URL: it must have the form postgres://user@host:5432/name").Wrap(hidden(err))
 	}
 	if err := d.mode(config); err != nil {
 		return nil, err
@@ -149,8 +149,7 @@ func (d *Database) config() (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// readCallTimeout takes call_timeout, which is ours, out of what the URL has the
-// server set.
+// readCallTimeout removes our parameter call_timeout from the server's parameters of the URL.
 func (d *Database) readCallTimeout(params map[string]string) error {
 	text, given := params["call_timeout"]
 	if !given {
@@ -159,29 +158,29 @@ func (d *Database) readCallTimeout(params map[string]string) error {
 	delete(params, "call_timeout")
 	t, err := time.ParseDuration(text)
 	if err != nil || t <= 0 {
-		return fault.New(fault.Validation, "call_timeout of the URL is %q: it is a positive duration such as 8s", text)
+		return fault.New(fault.Validation, "call_timeout in the URL must be a positive duration such as 8s, got %q", text)
 	}
 	d.callTimeout = t
 	return nil
 }
 
-// watch has the connections of a config notice that their other end is gone.
+// watch makes the connections of a config detect that their other end is gone.
 func (d *Database) watch(config *pgxpool.Config) error {
 	if d.callTimeout <= 0 {
-		return fault.New(fault.Validation, "CallTimeout is %s: it is a positive duration", d.callTimeout)
+		return fault.New(fault.Validation, "CallTimeout must be positive, got %s", d.callTimeout)
 	}
 	config.ConnConfig.DialFunc = dialer(config.ConnConfig.DialFunc)
-	if config.PingTimeout == 0 { // of a connection that was idle
+	if config.PingTimeout == 0 { // the ping of an idle connection
 		config.PingTimeout = d.callTimeout / 4
 	}
 	return nil
 }
 
-// mode looks at how statements are to be sent.
+// mode checks how statements are sent.
 func (d *Database) mode(config *pgxpool.Config) error {
 	switch config.ConnConfig.DefaultQueryExecMode {
 	case pgx.QueryExecModeSimpleProtocol:
-		return fault.New(fault.Validation, "default_query_exec_mode=simple_protocol is refused: it puts arguments into the text of statements; use cache_describe behind a pooler")
+		return fault.New(fault.Validation, "default_query_exec_mode=simple_protocol is not supported, because it puts arguments into the text of statements: use cache_describe behind a pooler")
 	case pgx.QueryExecModeCacheStatement:
 	default:
 		d.pooled = true
@@ -189,11 +188,11 @@ func (d *Database) mode(config *pgxpool.Config) error {
 	return nil
 }
 
-// hidden keeps the URL, and with it a password, out of logs.
+// hidden keeps the URL, which may contain a password, out of logs.
 func hidden(error) error { return errors.New("the URL was not parsed") }
 
-// tune sets what the URL leaves open. A pooler refuses session settings that
-// it does not know, so behind one they are the role's.
+// tune sets what the URL leaves open. A pooler refuses unknown session settings, so behind one the
+// role must have them.
 func (d *Database) tune(config *pgxpool.Config) {
 	if !d.pooled {
 		for name, value := range session {
@@ -208,8 +207,7 @@ func (d *Database) tune(config *pgxpool.Config) {
 	config.ConnConfig.ConnectTimeout = max(config.ConnConfig.ConnectTimeout, 5*time.Second)
 }
 
-// pgxDefaultConns asks pgx for its default, to tell it from a size that the URL
-// sets.
+// pgxDefaultConns returns pgx's default size, to distinguish it from a size set by the URL.
 func pgxDefaultConns() int32 {
 	config, err := pgxpool.ParseConfig("")
 	if err != nil {
@@ -218,13 +216,13 @@ func pgxDefaultConns() int32 {
 	return config.MaxConns
 }
 
-// start checks the server and the schema and every verb's statements.
+// start checks the server, the schema and the statements of every verb.
 func (s *adapter) start(ctx context.Context, o store.Options, migrate bool) (store.Migrated, error) {
-	var told sync.Once
+	var logged sync.Once
 	err := store.Retry(ctx, func() error {
 		err := s.fault(s.bounded(ctx, s.callTimeout, s.checkServer))
 		if fault.IsSafe(err) {
-			told.Do(func() { s.log.Warn("the database does not answer yet; trying on", "error", err) })
+			logged.Do(func() { s.log.Warn("database not reachable yet, retrying", "error", err) })
 		}
 		return err
 	})
@@ -252,14 +250,14 @@ func (s *adapter) checkServer(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("server_version_num %q: %w", num, err)
 	case n < oldestServer:
-		return fault.New(fault.DatabaseTooOld, "the server is PostgreSQL %s: version 15 or later is needed", version)
+		return fault.New(fault.DatabaseTooOld, "the server is PostgreSQL %s: Holdfast needs version 15 or later", version)
 	case recovery:
-		return fault.New(fault.DatabaseReadOnly, "the server is a standby and takes no writes: connect to the primary (target_session_attrs=read-write)")
+		return fault.New(fault.DatabaseReadOnly, "the server is a standby and read-only: connect to the primary (target_session_attrs=read-write)")
 	case readOnly == "on":
-		return fault.New(fault.DatabaseReadOnly, "default_transaction_read_only is on: lift it for the role (ALTER ROLE … SET default_transaction_read_only = off)")
+		return fault.New(fault.DatabaseReadOnly, "default_transaction_read_only is on: turn it off for the role (ALTER ROLE … SET default_transaction_read_only = off)")
 	case isolation != "read committed":
 		return fault.New(fault.Validation,
-			"default_transaction_isolation is %q, and the statements are written for \"read committed\": set it for the role (ALTER ROLE … SET default_transaction_isolation)", isolation)
+			"default_transaction_isolation must be \"read committed\", got %q: set it for the role (ALTER ROLE … SET default_transaction_isolation)", isolation)
 	}
 	return nil
 }

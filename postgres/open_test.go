@@ -22,9 +22,9 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Verifies that the question whether the database lives is answered while every
-// connection of the pool is in use, and that an update then waits no longer
-// than its context and writes nothing.
+// TestTheStatusIsAnsweredWhileEveryConnectionIsBusy verifies that the health check succeeds while
+// every connection of the pool is in use, and that an update then waits no longer than its context
+// and writes nothing.
 func TestTheStatusIsAnsweredWhileEveryConnectionIsBusy(t *testing.T) {
 	t.Parallel()
 	hf := openEngine(t, postgres.URL(as(t, fresh(t), "", "", "pool_max_conns=2")))
@@ -62,8 +62,8 @@ func TestTheStatusIsAnsweredWhileEveryConnectionIsBusy(t *testing.T) {
 	mustAppend(t, hf, "s", 0)
 }
 
-// Verifies that an engine on a pool of the program's own leaves it open, and
-// does not change it.
+// TestAPoolOfTheProgramsOwnStaysOpen verifies that an engine on a pool of the program leaves it
+// open, and does not change it.
 func TestAPoolOfTheProgramsOwnStaysOpen(t *testing.T) {
 	t.Parallel()
 	pool, err := pgxpool.New(t.Context(), fresh(t))
@@ -86,8 +86,8 @@ func TestAPoolOfTheProgramsOwnStaysOpen(t *testing.T) {
 	}
 }
 
-// Verifies that a pool whose statements put arguments into the text, or whose
-// transactions are of another isolation, is refused as a URL of that kind is.
+// TestAPoolThatCannotBeWorkedWithIsRefused verifies that a pool whose statements put arguments into
+// the text, or whose transactions have another isolation, is refused like such a URL.
 func TestAPoolThatCannotBeWorkedWithIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, param := range []string{"default_query_exec_mode=simple_protocol", "default_transaction_isolation=serializable"} {
@@ -106,8 +106,8 @@ func TestAPoolThatCannotBeWorkedWithIsRefused(t *testing.T) {
 	}
 }
 
-// Verifies that what cannot be right is refused before or at the first
-// connection, each with its own code and sentence, and that a password is never
+// TestAWrongURLIsRefusedWithoutRepeatingThePassword verifies that invalid settings are refused
+// before or at the first connection, each with its own code and error, and that a password is never
 // repeated, neither in the error nor in what it wraps.
 func TestAWrongURLIsRefusedWithoutRepeatingThePassword(t *testing.T) {
 	t.Parallel()
@@ -154,7 +154,8 @@ func onServer(t *testing.T, url string, statements ...string) {
 	execute(t, conn, statements...)
 }
 
-// Verifies that a wrong password is told as a refused login, and at once.
+// TestAWrongPasswordIsARefusedLogin verifies that a wrong password is reported as a refused login,
+// and at once.
 func TestAWrongPasswordIsARefusedLogin(t *testing.T) {
 	t.Parallel()
 	server := cluster(t)
@@ -185,8 +186,8 @@ func TestAWrongPasswordIsARefusedLogin(t *testing.T) {
 	openEngine(t, postgres.URL(as(t, server.URL(), "app", "right")))
 }
 
-// Verifies what a default of "read only" means: an engine that makes its own
-// sessions sets it aside and works; one behind a pooler, which cannot, is
+// TestADefaultOfReadOnlyIsSetAsideOrRefused verifies the effect of a "read only" default: an engine
+// with its own session settings overrides it and works; one behind a pooler, which cannot, is
 // refused at the start and not at its first write.
 func TestADefaultOfReadOnlyIsSetAsideOrRefused(t *testing.T) {
 	t.Parallel()
@@ -213,9 +214,9 @@ func TestADefaultOfReadOnlyIsSetAsideOrRefused(t *testing.T) {
 	t.Errorf("it was opened; a command is then refused, and an update ends with %v", err)
 }
 
-// Verifies that a standby is refused at the start, with a sentence that names
-// the primary; that an engine whose server became one is told so at its next
-// write, and reads on; and that it writes again when the server is promoted.
+// TestAStandbyIsRefused verifies that a standby is refused at the start, with an error that names
+// the primary; that an engine whose server became one gets an error at its next write, and
+// continues to read; and that it writes again when the server is promoted.
 func TestAStandbyIsRefused(t *testing.T) {
 	t.Parallel()
 	testlevel.Long(t)
@@ -251,7 +252,7 @@ func TestAStandbyIsRefused(t *testing.T) {
 	}
 	for name, write := range writes {
 		var err error
-		testkit.Eventually(t, "old connections are gone", func() bool { // a lost one is of unknown outcome, and there may be several
+		testkit.Eventually(t, "old connections are gone", func() bool { // a lost connection means an unknown outcome, and there may be several
 			err = write()
 			return !errors.Is(err, holdfast.ErrOutcomeUnknown)
 		})
@@ -266,8 +267,9 @@ func TestAStandbyIsRefused(t *testing.T) {
 	mustAppend(t, hf, "s", 0)
 }
 
-// Verifies that a migrated schema, of any name, has the shape that opening trusts, that every
-// statement can be parsed against it, and that a schema which lost a column has another shape.
+// TestTheShapeOfASchema verifies that a migrated schema, of any name, has the shape that opening
+// relies on, that every statement can be parsed against it, and that a schema without one of its
+// columns has another shape.
 func TestTheShapeOfASchema(t *testing.T) {
 	t.Parallel()
 	url := fresh(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// cluster is a server of the test's own.
+// cluster starts a server of the test's own.
 func cluster(t *testing.T) *pgtest.Cluster {
 	t.Helper()
 	c, err := pgtest.Start(t.Context())
@@ -31,11 +31,11 @@ func cluster(t *testing.T) *pgtest.Cluster {
 	return c
 }
 
-// writer appends to a stream of its own until it is told to stop, and keeps
-// what it was told of each append. Every event has a name of its own.
+// writer appends to a stream of its own until it is stopped, and records the result of each append.
+// Every event has a name of its own.
 type writer struct {
 	name   string
-	update bool // two events in a transaction rather than one by itself
+	update bool // two events in a transaction instead of a single one
 	pause  time.Duration
 
 	stop            atomic.Bool
@@ -78,7 +78,7 @@ func (w *writer) append(ctx context.Context, hf *holdfast.Engine, name string) e
 	})
 }
 
-// check compares what the writer was told with what is there.
+// check compares the results of the writer with the stored events.
 func (w *writer) check(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
 	there := make(map[string]int)
@@ -109,11 +109,11 @@ func (w *writer) check(t *testing.T, hf *holdfast.Engine) {
 	}
 }
 
-// Verifies that an engine outlives its server: stopped in order or as by a
-// crash, in the middle of writes, and started again. Writes during the outage
-// wait, or fail with a code that says whether they may have been applied; after
-// it they succeed in the same engine. Every acknowledged append is there once,
-// none that failed is, and one of unknown outcome is there at most once.
+// TestAnEngineOutlivesItsServer verifies that an engine survives a restart of its server: stopped
+// in order or as by a crash, in the middle of writes, and started again. Writes during the outage
+// wait, or fail with a code that shows whether they may have been applied; afterwards they succeed
+// in the same engine. Every acknowledged append exists once, no failed one does, and one of unknown
+// outcome exists at most once.
 func TestAnEngineOutlivesItsServer(t *testing.T) {
 	t.Parallel()
 	server := cluster(t)
@@ -153,7 +153,7 @@ func TestAnEngineOutlivesItsServer(t *testing.T) {
 	}
 }
 
-// progress waits until every writer has so many more appends acknowledged.
+// progress waits until every writer has a number of further acknowledged appends.
 func progress(t *testing.T, writers []*writer, more int64) {
 	t.Helper()
 	for _, w := range writers {
@@ -162,8 +162,8 @@ func progress(t *testing.T, writers []*writer, more int64) {
 	}
 }
 
-// Verifies that with no server an engine does not open, and says so; and that
-// the wait for one ends with the context.
+// TestAServerThatIsDownIsToldAsSuch verifies that without a server an engine does not open, and
+// returns an error; and that the wait for one ends with the context.
 func TestAServerThatIsDownIsToldAsSuch(t *testing.T) {
 	t.Parallel()
 	server := cluster(t)

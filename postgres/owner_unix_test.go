@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// chownLike gives a file to the owner of another, where we may.
+// chownLike gives a file to the owner of another, if permitted.
 func chownLike(t *testing.T, path string, like os.FileInfo) {
 	t.Helper()
 	owner, ok := like.Sys().(*syscall.Stat_t)

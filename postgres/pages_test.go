@@ -12,8 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
-// TestPagesOfABatchCostTheSame verifies that adding a page of items to a batch reads as many rows whether the batch is empty or
-// large: with the plan that was made when the tables were, and were known to be, empty, and that nobody has made anew.
+// TestPagesOfABatchCostTheSame verifies that adding a page of items to a batch reads the same
+// number of rows whether the batch is empty or large: with the plan that was made when the tables
+// were, and were known to be, empty, and that was not made again.
 func TestPagesOfABatchCostTheSame(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)
@@ -47,13 +48,14 @@ func TestPagesOfABatchCostTheSame(t *testing.T) {
 	}
 }
 
-// rowsRead is how many rows the connection has read of late, from a moment that does not change within a transaction.
+// rowsRead returns how many rows the connection has read recently, from statistics that do not
+// change within a transaction.
 func rowsRead(t *testing.T, conn *pgx.Conn) int {
 	t.Helper()
 	return query[int](t, conn, `SELECT sum(idx_tup_fetch + seq_tup_read)::integer FROM pg_stat_xact_user_tables`)
 }
 
-// page is a page of items.
+// page returns a page of items.
 func page(n, size int) iter.Seq[batch.Work[int]] {
 	return func(yield func(batch.Work[int]) bool) {
 		for i := range size {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
-// planned are the statements that work on a few rows of what may be many, with
-// arguments that concern a hundred.
+// planned are the statements that work on a few of many rows, with arguments that concern a
+// hundred.
 var planned = []struct{ name, args string }{
 	{"reactions.look", `0, '', '[["r", ""]]', 66, '[]'`},
 	{"runs.turns", `0, '', '[["h", ""], ["", ""]]', 66, '[]'`},
@@ -133,7 +133,7 @@ var planned = []struct{ name, args string }{
 	{"workspaces.list", `0, '', '', 100, ''`},
 }
 
-// The first and the last id.
+// These are the first and the last id.
 const (
 	least = `00000000-0000-0000-0000-000000000000`
 	most  = `ffffffff-ffff-ffff-ffff-ffffffffffff`
@@ -154,7 +154,7 @@ const aStart = `{"run": {"status": "PENDING", "step": "s", "visit": 1, "state": 
 // one begins the arguments of a command.
 const one = `'{0}', '{w}', '{00000000-0000-7000-8000-000000000001}'`
 
-// list is a JSON list of a hundred of the same, with the numbers from 101.
+// list returns a JSON list of a hundred entries of one format, with the numbers from 101.
 func list(format string) string {
 	all := make([]string, 100)
 	for i := range all {
@@ -163,7 +163,7 @@ func list(format string) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// many fills the tables. Most of what is in them is over, or not due yet, or of something else.
+// many fills the tables. Most of the rows are finished, not due yet, or of another object.
 var many = []string{
 	`INSERT INTO holdfast.sequence VALUES (0, 'w', 0)`,
 	`INSERT INTO holdfast.reaction (shard, workspace, name, source, events, streams, options, max_deaths, priority, base, state, created_at, updated_at)
@@ -286,9 +286,10 @@ var many = []string{
 	`INSERT INTO holdfast.late_call SELECT 0, 'w', 'op' || n, 'x', 0, 1, 'done', gen_random_uuid(), '', '1', '', clock_timestamp() FROM generate_series(1, 20000) n`,
 }
 
-// Verifies that what works on a few rows of many reads few, under the settings that the engine uses: with plans
-// made while the tables were empty or had a few rows, that being known or not; with plans made when they are full, and only
-// the former is known; and with plans made for how they are.
+// TestAFewOfManyReadsFew verifies that a statement that works on a few of many rows reads few,
+// under the settings that the engine uses: with plans made while the tables were empty or had a few
+// rows, with or without statistics; with plans made when they are full but the statistics are old;
+// and with plans made for current statistics.
 func TestAFewOfManyReadsFew(t *testing.T) {
 	t.Parallel()
 	testlevel.Long(t)
@@ -329,7 +330,7 @@ func TestAFewOfManyReadsFew(t *testing.T) {
 	}
 }
 
-// planner is a connection that plans as the engine's own do.
+// planner opens a connection that plans as the engine's own do.
 func planner(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn := connect(t, url)
@@ -353,7 +354,7 @@ func tables(t *testing.T, conn *pgx.Conn) []string {
 	return query[[]string](t, conn, `SELECT array_agg(c.relname::text) FROM pg_class c WHERE c.relnamespace = 'holdfast'::regnamespace AND c.relkind = 'r'`)
 }
 
-// unknown keeps the server from learning anything of the tables by itself.
+// unknown keeps the server from collecting statistics of the tables by itself.
 func unknown(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	for _, table := range tables(t, conn) {
@@ -361,7 +362,7 @@ func unknown(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// prepare has every statement planned.
+// prepare plans every statement.
 func prepare(t *testing.T, conn *pgx.Conn, texts store.Texts) {
 	t.Helper()
 	for name, text := range texts {
@@ -403,7 +404,7 @@ func readFew(t *testing.T, conn *pgx.Conn, when string) {
 	}
 }
 
-// node is a node of a plan, with what went through it.
+// node is a node of a plan, with the rows that went through it.
 type node struct {
 	Type    string  `json:"Node Type"`
 	Index   string  `json:"Index Name"`
@@ -431,14 +432,14 @@ func (n node) tree(indent string) string {
 	return text
 }
 
-// readsFew runs a statement, takes it back, and fails if any part of its plan had
-// to do with more than a few times what it concerns.
+// readsFew runs a statement, rolls it back, and fails if any part of its plan processed more than a
+// few times the rows that it concerns.
 func readsFew(t *testing.T, conn *pgx.Conn, what, call string) {
 	t.Helper()
 	execute(t, conn, `BEGIN`)
 	defer execute(t, conn, `ROLLBACK`)
 	plan := planOf[node](t, conn, what, `ANALYZE`, call)
-	if most := plan.most(); most == 0 || most > 1000 { // nothing at all would show nothing
+	if most := plan.most(); most == 0 || most > 1000 { // no rows at all would prove nothing
 		t.Errorf("%s has to do with %.0f rows:\n%s", what, most, plan.tree(""))
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// expired is a context that ends after a moment.
+// expired returns a context that ends after a moment.
 func expired(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -30,8 +30,8 @@ func expired(t *testing.T) context.Context {
 	return ctx
 }
 
-// rounds lets sixteen callers do the same at once, round after round, and
-// checks that each round has one winner.
+// rounds makes sixteen callers do the same at once, in several rounds, and checks that each round
+// has one winner.
 func rounds(t *testing.T, n int, try func(round int) (won bool)) {
 	t.Helper()
 	for round := range n {
@@ -54,10 +54,10 @@ func rounds(t *testing.T, n int, try func(round int) (won bool)) {
 	}
 }
 
-// Verifies that of sixteen callers who create the same thing at once one wins,
-// and that each loser is told the winner's version, although its own statement
-// began before the winner's row could be seen. The same for streams, entities
-// and scopes.
+// TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth verifies that of sixteen callers that
+// create the same object at once one wins, and that each loser gets the winner's version, although
+// its own statement began before the winner's row was visible. The same for streams, entities and
+// scopes.
 func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 	t.Parallel()
 	hf := openEngine(t, postgres.URL(prepared(t)))
@@ -91,8 +91,8 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 	})
 }
 
-// Verifies that no sum is lost where sixteen callers add to a field that none
-// of them finds at first.
+// TestRacingSumsThatMakeTheirScopeLoseNothing verifies that no sum is lost if sixteen callers add
+// to a field that does not exist at first.
 func TestRacingSumsThatMakeTheirScopeLoseNothing(t *testing.T) {
 	t.Parallel()
 	hf := openEngine(t, postgres.URL(prepared(t)))
@@ -113,11 +113,11 @@ func TestRacingSumsThatMakeTheirScopeLoseNothing(t *testing.T) {
 	}
 }
 
-// Verifies what becomes of a caller that waits for a row which another
-// transaction holds: if that commits, it is told the version that it lost to,
-// and not the one that it found at first; if that rolls back, it wins. The
-// stream exists already, or is made by the other; the short form of the
-// statement and the general one behave alike.
+// TestALoserThatWaitedForTheRowIsToldTheTrueVersion verifies the result of a caller that waits for
+// a row locked by another transaction: if that commits, the caller gets the version that it lost
+// to, and not the one that it found at first; if that rolls back, it wins. The stream exists
+// already, or the other transaction creates it; the fast form of the statement and the general one
+// behave alike.
 func TestALoserThatWaitedForTheRowIsToldTheTrueVersion(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {
@@ -143,7 +143,7 @@ func waitedFor(t *testing.T, url string, hf *holdfast.Engine, exists, commit boo
 	if exists {
 		want = mustAppend(t, hf, "s", stream.None)
 	} else {
-		mustAppend(t, hf, "other", stream.None) // so that the workspace is there
+		mustAppend(t, hf, "other", stream.None) // so that the workspace exists
 	}
 	mine := connect(t, url)
 	tx, err := mine.Begin(t.Context())
@@ -190,15 +190,15 @@ func wantNames(t *testing.T, hf *holdfast.Engine, n int) {
 	}
 }
 
-// waiting is how many sessions of this database wait for a lock.
+// waiting returns how many sessions of this database wait for a lock.
 func waiting(t *testing.T, conn *pgx.Conn) int {
 	t.Helper()
 	return query[int](t, conn, `SELECT count(*) FROM pg_stat_activity
 		WHERE datname = current_database() AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()`)
 }
 
-// Verifies that a write that waits for a row held elsewhere ends with its
-// context, whatever it then says of its outcome, and is not there.
+// TestAWriteThatWaitsForARowEndsWithItsContext verifies that a write that waits for a row locked
+// elsewhere ends with its context, whatever error it returns, and is not applied.
 func TestAWriteThatWaitsForARowEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)

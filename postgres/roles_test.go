@@ -23,8 +23,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// newRole makes a role of the test's own on the server of a database, and drops
-// it with what it owns there.
+// newRole creates a role for the test on the server of a database, and drops it with what it owns
+// there.
 func newRole(t *testing.T, url, attributes string) string {
 	t.Helper()
 	role := "hf_" + strings.ToLower(rand.Text()[:12])
@@ -46,10 +46,10 @@ func newRole(t *testing.T, url, attributes string) string {
 	return role
 }
 
-// Verifies that a node needs no right to change the schema: a migrator that
-// owns it, by creating it or by having been given it, migrates and grants; a
-// role that owns nothing then opens the database and runs every verb, alone and
-// in a transaction, and can neither rewrite what happened nor make tables.
+// TestARuntimeRoleThatOwnsNothingRunsEveryVerb verifies that a node needs no privilege to change
+// the schema: a migrator that owns it, by creating it or by a grant, migrates and grants; a role
+// that owns nothing then opens the database and runs every verb, alone and in a transaction, and
+// can neither rewrite history nor create tables.
 func TestARuntimeRoleThatOwnsNothingRunsEveryVerb(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, prepare string }{
@@ -86,7 +86,7 @@ func TestARuntimeRoleThatOwnsNothingRunsEveryVerb(t *testing.T) {
 	}
 }
 
-// sweepsOld wants the sweeps of a node to delete what is old.
+// sweepsOld checks that the sweeps of a node delete old rows.
 func sweepsOld(t *testing.T, admin *pgx.Conn, hf *holdfast.Engine) {
 	t.Helper()
 	mustAppend(t, hf, "cut", stream.Any)
@@ -132,9 +132,13 @@ func wantDenied(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// Verifies that what the runtime role deletes of events and history is what retention permits, whatever it asks for: no event that its stream has, nor the last, nor
-// a young one; of a history nothing that is younger than an hour, nor the last of a thing, nor what a reaction has still to handle. That is so in a new
-// database, and after a migration of one in which the role could delete and the functions were another's. What retention does permit is deleted. Others may not even ask.
+// TestTheRuntimeRoleDeletesWhatRetentionPermits verifies that the runtime role can delete only the
+// events and history that retention permits, whatever arguments it passes: no event that its stream
+// retains, nor the last one, nor a young one; of a history nothing younger than an hour, nor the
+// last event of an object, nor an event that a reaction has yet to handle. The same holds in a new
+// database, and after a migration of one in which the role could delete and the functions belonged
+// to another role. Events that retention permits are deleted. Other roles cannot even call the
+// functions.
 func TestTheRuntimeRoleDeletesWhatRetentionPermits(t *testing.T) {
 	t.Parallel()
 	for _, granted := range []bool{false, true} {
@@ -168,7 +172,7 @@ func TestTheRuntimeRoleDeletesWhatRetentionPermits(t *testing.T) {
 	}
 }
 
-// retained wants what may not be deleted to stay, and the rest to go.
+// retained checks that protected rows stay, and that the rest is deleted.
 func retained(t *testing.T, admin, app, stranger *pgx.Conn) {
 	t.Helper()
 	execute(t, admin,
@@ -213,9 +217,9 @@ func retained(t *testing.T, admin, app, stranger *pgx.Conn) {
 	}
 }
 
-// Verifies that a role that may not change the schema is told to have it
-// migrated when the database is behind, and to have rights granted when it has
-// none; and that nothing is made.
+// TestARoleWithoutRightsIsToldWhatToDo verifies that a role that may not change the schema gets an
+// error to migrate if the database is behind, and to grant privileges if it has none; and that
+// nothing is created.
 func TestARoleWithoutRightsIsToldWhatToDo(t *testing.T) {
 	t.Parallel()
 	url := fresh(t)
@@ -232,7 +236,7 @@ func TestARoleWithoutRightsIsToldWhatToDo(t *testing.T) {
 	}
 	testkit.WantCode(t, openError(t, postgres.URL(as(t, url, stranger, "")), quiet), fault.DatabaseDenied, "grant", "--runtime-role")
 
-	// Tables are there, but a migration is not recorded: behind, not foreign.
+	// The tables exist, but a migration is not recorded: the database is behind, not foreign.
 	execute(t, admin, `CREATE TABLE saved AS SELECT * FROM holdfast.migration`, `DELETE FROM holdfast.migration`)
 	before := content(t, admin, "holdfast")
 	testkit.WantCode(t, openError(t, postgres.URL(as(t, url, app, "")), quiet), fault.DatabaseTooOld, "holdfast migrate")
@@ -241,8 +245,8 @@ func TestARoleWithoutRightsIsToldWhatToDo(t *testing.T) {
 	}
 }
 
-// Verifies that one right too few is found, if not at the start then at the
-// verb that needs it, and is told with the name of the table.
+// TestAMissingGrantIsNamed verifies that a missing privilege is detected, if not at the start then
+// at the verb that needs it, and is reported with the name of the table.
 func TestAMissingGrantIsNamed(t *testing.T) {
 	t.Parallel()
 	url := fresh(t)
@@ -261,10 +265,10 @@ func TestAMissingGrantIsNamed(t *testing.T) {
 	testkit.WantCode(t, err, fault.DatabaseDenied, "event")
 }
 
-// Verifies, statement by statement, that the rights granted to the runtime role
-// are enough for every verb there is, also for those that this test does not
-// know: the server plans each under the role, which checks its rights. Moving
-// the database's time is for tests alone, and is not granted.
+// TestTheRuntimeRoleHasTheRightsOfEveryVerb verifies, statement by statement, that the privileges
+// of the runtime role are enough for every verb, also for those that this test does not know: the
+// server plans each under the role, which checks its privileges. Shifting the database's time is
+// for tests only, and is not granted.
 func TestTheRuntimeRoleHasTheRightsOfEveryVerb(t *testing.T) {
 	t.Parallel()
 	url := fresh(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Outcomes of a member, as the statements number them.
+// These are the outcomes of a member, as the statements return them.
 const (
 	refused = 0
 	applied = 1
@@ -21,14 +21,14 @@ const (
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
-// row is a [store.Row] over columns alone.
+// row is a [store.Row] without leading columns.
 type row struct{ pgx.Rows }
 
 func (row) Applied() bool { return true }
 
 func (r row) Scan(dest ...any) error { return inUTC(r.Rows.Scan(dest...), dest) }
 
-// inUTC makes the times that were scanned those of UTC, as SQLite's are: pgx gives them in the machine's zone.
+// inUTC converts scanned times to UTC, as in SQLite: pgx returns them in the local zone.
 func inUTC(err error, dest []any) error {
 	for _, d := range dest {
 		if t, ok := d.(*time.Time); ok {
@@ -38,8 +38,8 @@ func inUTC(err error, dest []any) error {
 	return err
 }
 
-// member is a [store.Row] behind the two columns that every general statement
-// begins with: which member, and what became of it.
+// member is a [store.Row] after the two columns that every general statement begins with: the
+// member and its outcome.
 type member struct {
 	rows    pgx.Rows
 	ordinal int64
@@ -52,15 +52,14 @@ func (m *member) Scan(dest ...any) error {
 	return inUTC(m.rows.Scan(append([]any{&m.ordinal, &m.outcome}, dest...)...), dest)
 }
 
-// peek reads the two columns alone, before the command's own scanner looks at
-// the rest.
+// peek reads only these two columns, before the command's own scanner reads the rest.
 func (m *member) peek() error {
 	dest := make([]any, len(m.rows.FieldDescriptions()))
 	dest[0], dest[1] = &m.ordinal, &m.outcome
 	return m.rows.Scan(dest...)
 }
 
-// scanRows gives rows to a command: every one, or as many as it wants.
+// scanRows passes rows to a command: all of them, or as many as it wants.
 func scanRows(rows pgx.Rows, c store.Command) (n int, err error) {
 	defer rows.Close()
 	for rows.Next() {
@@ -75,9 +74,9 @@ func scanRows(rows pgx.Rows, c store.Command) (n int, err error) {
 	return n, rows.Err()
 }
 
-// scanMembers gives each member its row and returns those that must ask again. A
-// member whose registry is stale has no row.
-func scanMembers(rows pgx.Rows, members []store.Command) (asks []store.Command, err error) {
+// scanMembers passes each member its row and returns those that must be retried. A member with a
+// stale registry has no row.
+func scanMembers(rows pgx.Rows, members []store.Command) (retry []store.Command, err error) {
 	defer rows.Close()
 	seen := make([]bool, len(members))
 	for rows.Next() {
@@ -86,12 +85,12 @@ func scanMembers(rows pgx.Rows, members []store.Command) (asks []store.Command, 
 			return nil, err
 		}
 		if m.ordinal < 1 || m.ordinal > int64(len(members)) {
-			return nil, fault.New(fault.Internal, "a statement answered for member %d of %d", m.ordinal, len(members))
+			return nil, fault.New(fault.Internal, "a statement returned a row for member %d of %d", m.ordinal, len(members))
 		}
 		seen[m.ordinal-1] = true
 		c := members[m.ordinal-1]
 		if m.outcome == again {
-			asks = append(asks, c)
+			retry = append(retry, c)
 			continue
 		}
 		if err := c.Scan(m); err != nil {
@@ -107,9 +106,9 @@ func scanMembers(rows pgx.Rows, members []store.Command) (asks []store.Command, 
 			continue
 		}
 		if _, _, knows := c.Known(); !knows {
-			return nil, fault.New(fault.Internal, "%s did not answer for member %d of %d", c.Decl().Name, i+1, len(members))
+			return nil, fault.New(fault.Internal, "%s returned no row for member %d of %d", c.Decl().Name, i+1, len(members))
 		}
-		c.Refuse() // it goes by a registry that has changed
+		c.Refuse() // its registry revision is stale
 	}
-	return asks, nil
+	return retry, nil
 }

@@ -11,17 +11,17 @@ import (
 
 var _ store.Signals = (*adapter)(nil)
 
-// longest is how long a payload of NOTIFY may be; PostgreSQL refuses 8,000.
+// longest is the longest payload of a NOTIFY that we send; PostgreSQL refuses 8,000 bytes.
 const longest = 7000
 
 func (s *adapter) channel() string { return "holdfast_" + s.schema }
 
-// Signal tells the other nodes that there is something to do, by a NOTIFY in a
-// statement of its own. More topics than a payload holds are sent in several.
+// Signal notifies the other nodes of work, by a NOTIFY in a statement of its own. Topics that do
+// not fit into one payload are sent in several.
 func (s *adapter) Signal(ctx context.Context, topics []string) error {
 	for len(topics) > 0 {
 		payload, n := pack(topics)
-		if n == 0 { // one topic that is too long: it is left to polling
+		if n == 0 { // a single topic that is too long: it is left to polling
 			topics = topics[1:]
 			continue
 		}
@@ -37,7 +37,7 @@ func (s *adapter) Signal(ctx context.Context, topics []string) error {
 	return nil
 }
 
-// pack returns as many topics as a payload holds.
+// pack returns a payload with as many topics as fit, and their number.
 func pack(topics []string) (payload string, n int) {
 	for n = len(topics); n > 0; n /= 2 {
 		list, err := json.Marshal(topics[:n])
@@ -48,8 +48,8 @@ func pack(topics []string) (payload string, n int) {
 	return "", 0
 }
 
-// notify wakes others with the commit of a transaction that the engine will not
-// see: here alone NOTIFY is part of a transaction that writes.
+// notify wakes others when a transaction commits that the engine does not see. This is the only
+// NOTIFY inside of a transaction that writes.
 func (s *adapter) notify(ctx context.Context, tx pgx.Tx, topics []string) error {
 	if len(topics) == 0 {
 		return nil
@@ -62,9 +62,8 @@ func (s *adapter) notify(ctx context.Context, tx pgx.Tx, topics []string) error 
 	return err
 }
 
-// Listen calls f with what other nodes signal. It has a connection of its own,
-// for as long as it listens. Behind a pooler in transaction mode nothing is
-// heard, and the nodes poll.
+// Listen calls f with the topics that other nodes signal. It has a connection of its own while it
+// listens. Behind a pooler in transaction mode it receives nothing, and the nodes poll.
 func (s *adapter) Listen(ctx context.Context, f func(topics []string)) error {
 	if s.pooled {
 		<-ctx.Done()
@@ -74,7 +73,7 @@ func (s *adapter) Listen(ctx context.Context, f func(topics []string)) error {
 	if err != nil {
 		return err
 	}
-	conn := link.Hijack() // it must not go back to the pool while it listens
+	conn := link.Hijack() // it must not return to the pool while it listens
 	defer func() { _ = s.bounded(context.WithoutCancel(ctx), s.callTimeout, conn.Close) }()
 	err = s.call(ctx, conn, func(ctx context.Context) error {
 		_, err := conn.Exec(ctx, `LISTEN "`+s.channel()+`"`)
@@ -86,13 +85,13 @@ func (s *adapter) Listen(ctx context.Context, f func(topics []string)) error {
 	return s.fault(err)
 }
 
-// hear waits for one notification. Where none comes for a while, it asks whether
-// the connection still lives: one that died silently has none either.
+// hear waits for one notification. If none arrives for a while, it pings the connection: a
+// connection that died silently delivers none either.
 func (s *adapter) hear(ctx context.Context, conn *pgx.Conn, f func(topics []string)) error {
 	wait, cancel := s.alarm.Within(ctx, s.callTimeout/2, errSilent)
 	defer cancel()
 	n, err := conn.WaitForNotification(wait)
-	if err != nil && context.Cause(wait) == errSilent && !conn.IsClosed() { //nolint:errorlint // it is this very one
+	if err != nil && context.Cause(wait) == errSilent && !conn.IsClosed() { //nolint:errorlint // identity is intended
 		return s.callFor(ctx, s.callTimeout/2, conn, conn.Ping)
 	}
 	if err != nil {

@@ -21,11 +21,12 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Verifies that every loop of a node goes on when all of its connections die silently in the middle of
-// its work, some before and some after a write was sent: callers, one by one and in groups, the janitor,
-// timers, reactions, the feed, the listener, and the question whether the database lives. Every
-// acknowledged append is there once, a reaction's writes are there once, and the feed has each event once.
-// At level check the limits are those that a user has, and all go on within 15 seconds.
+// TestEveryLoopGoesOnWhenConnectionsDieSilently verifies that every loop of a node continues when
+// all of its connections die silently in the middle of its work, some before and some after a write
+// was sent: callers, one by one and in groups, the janitor, timers, reactions, the feed, the
+// listener, and the health check. Every acknowledged append exists once, a reaction's writes exist
+// once, and the feed has each event once. At level check the limits are those of production, and
+// all loops continue within 15 seconds.
 func TestEveryLoopGoesOnWhenConnectionsDieSilently(t *testing.T) {
 	t.Parallel()
 	t.Run("soon", func(t *testing.T) {
@@ -63,7 +64,7 @@ type silentNode struct {
 	rounds, handled, timers atomic.Int64
 }
 
-// Start is for the part of the node that counts the rounds of the janitor.
+// Start makes the node a part that counts the rounds of the janitor.
 func (n *silentNode) Start(_ context.Context, e *holdfast.Engine) error {
 	engine.Of(e).Sweep("probe", func(ctx context.Context) (int, error) {
 		_, err := stream.Read(ctx, e, "writer-0", 0, 1)
@@ -111,7 +112,7 @@ func newSilentNode(t *testing.T, url string, watcher *pgx.Conn) *silentNode {
 	return n
 }
 
-// finish has the callers come to an end.
+// finish ends the callers.
 func (n *silentNode) finish() {
 	for _, w := range n.writers {
 		w.stop.Store(true)
@@ -120,7 +121,7 @@ func (n *silentNode) finish() {
 	n.working.Wait()
 }
 
-// goOn wants every loop to go on within a time, after something has happened.
+// goOn checks that every loop continues within a time, after happens was called.
 func (n *silentNode) goOn(t *testing.T, within time.Duration, happens func()) {
 	t.Helper()
 	ctx := t.Context()
@@ -164,7 +165,7 @@ func (n *silentNode) goOn(t *testing.T, within time.Duration, happens func()) {
 	all.Wait()
 }
 
-// check wants everything to be there once when all has come to rest.
+// check checks that everything exists once when all loops are idle.
 func (n *silentNode) check(t *testing.T) {
 	t.Helper()
 	n.finish()
@@ -191,7 +192,7 @@ func (n *silentNode) check(t *testing.T) {
 	}
 }
 
-// feed reads the feed, and counts how often each event is in it.
+// feed reads the feed, and counts how often it has each event.
 func (n *silentNode) feed(t *testing.T) map[string]int {
 	t.Helper()
 	fed := map[string]int{}

@@ -16,11 +16,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// impatient is a URL whose calls are given up soon.
+// impatient returns a URL with a short call timeout.
 func impatient(t *testing.T, url string) string { return as(t, url, "", "", "call_timeout=500ms") }
 
-// impatientIn is a database whose calls are given up soon: in a mode of pgx, or behind a pool of the
-// program's own.
+// impatientIn returns a database with a short call timeout: in a mode of pgx, or behind a pool of
+// the program.
 func impatientIn(t *testing.T, url, mode string) holdfast.Database {
 	t.Helper()
 	if mode != "own pool" {
@@ -34,10 +34,10 @@ func impatientIn(t *testing.T, url, mode string) holdfast.Database {
 	return postgres.Pool(pool, postgres.CallTimeout(500*time.Millisecond))
 }
 
-// Verifies that a call on a connection that dies silently ends, whether the server had it or
-// not, and that a write is then there once: for a command, alone and at the BEGIN, inside and at the
-// COMMIT of an update, for a read and for the question whether the database lives. Nobody waits for
-// the transaction that the dead connection leaves on the server.
+// TestACallOnAConnectionThatDiesSilentlyEnds verifies that a call on a connection that dies
+// silently ends, whether the server received it or not, and that a write is then applied once: for
+// a command, alone and at the BEGIN, inside and at the COMMIT of an update, for a read and for the
+// health check. No caller waits for the transaction that the dead connection leaves on the server.
 func TestACallOnAConnectionThatDiesSilentlyEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -57,7 +57,7 @@ func TestACallOnAConnectionThatDiesSilentlyEnds(t *testing.T) {
 	} {
 		for _, deliver := range []bool{true, false} {
 			for _, mode := range []string{"cache_statement", "cache_describe", "own pool"} {
-				if mode == "cache_describe" && c.update { // a pooler hides the session whose locks are to go
+				if mode == "cache_describe" && c.update { // a pooler hides the session whose locks are to be released
 					continue
 				}
 				t.Run(fmt.Sprintf("%s, arrived %v, %s", c.name, deliver, mode), func(t *testing.T) {
@@ -91,9 +91,9 @@ func TestACallOnAConnectionThatDiesSilentlyEnds(t *testing.T) {
 	}
 }
 
-// Verifies that what a dead connection's transaction holds on the server is free as soon as its
-// client has given it up, also where the caller's own context ended first, and that the error of
-// such a caller is its context's.
+// TestATransactionOfADeadConnectionHoldsUpNobody verifies that the server's locks of a dead
+// connection's transaction are released as soon as its client has dropped it, even if the caller's
+// own context ended first, and that the error of such a caller is its context's.
 func TestATransactionOfADeadConnectionHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	b, through := newBreaker(t, prepared(t))
@@ -120,8 +120,8 @@ func TestATransactionOfADeadConnectionHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// Verifies that a transaction may take longer than a call may, with long statements of the user's
-// own, and that a call_timeout that is none is refused.
+// TestATransactionMayTakeLongerThanACall verifies that a transaction may take longer than the call
+// timeout, with long statements of the user's own, and that an invalid call_timeout is refused.
 func TestATransactionMayTakeLongerThanACall(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)
@@ -145,8 +145,8 @@ func TestATransactionMayTakeLongerThanACall(t *testing.T) {
 	testkit.WantCode(t, openError(t, postgres.URL(url, postgres.CallTimeout(-time.Second)), quiet), fault.Validation, "CallTimeout")
 }
 
-// Verifies that a check has a limit of its own: it ends well where its statements take longer than a
-// call or a statement of the session may.
+// TestACheckMayTakeLongerThanACall verifies that a check has its own time limit: it succeeds if its
+// statements take longer than the call timeout or the session's statement timeout.
 func TestACheckMayTakeLongerThanACall(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)

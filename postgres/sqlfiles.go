@@ -19,10 +19,11 @@ func sqlFiles() (store.SQLFiles, error) {
 	return all, err
 }
 
-// Files returns the SQL as it is written.
+// Files returns the SQL files unchanged.
 func (opener) Files() (store.SQLFiles, error) { return sqlFiles() }
 
-// Filled returns the text of every verb without what its schema and its form tell, such as {now}.
+// Filled returns the text of every verb with the tokens that depend on schema and form, such as
+// {now}, left in.
 func (opener) Filled() (store.Texts, error) {
 	texts, err := filled()
 	texts = maps.Clone(texts)
@@ -42,9 +43,9 @@ var filled = sync.OnceValues(func() (store.Texts, error) {
 
 var types = map[store.Kind]string{store.ShardKind: "smallint", store.IDKind: "uuid", store.IntKind: "bigint", store.TextKind: "text"}
 
-// arguments writes the arguments of a verb. The general statement of a write takes arrays,
-// which {members} makes a row a member of; any other takes scalars. The type is written
-// with each argument, so that no file has to.
+// arguments returns the arguments of a verb. The general statement of a write takes arrays, which
+// {members} turns into one row per member; any other statement takes scalars. Each argument has its
+// type, so that the files need no casts.
 func arguments(d store.Decl, cols store.Columns, fast bool) store.Filling {
 	f := store.Filling{Tokens: make(map[string]string)}
 	n := len(cols.Members)
@@ -70,7 +71,7 @@ func arguments(d store.Decl, cols store.Columns, fast bool) store.Filling {
 	return f
 }
 
-// children are the rows that belong to members.
+// children returns the rows that belong to members.
 func children(first int, cols []store.Column) string {
 	return unnest(first, cols) + " AS c(" + names(cols) + ")"
 }

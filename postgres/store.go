@@ -21,12 +21,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Why the statements compare shards by = ANY (ARRAY[…]) is in docs/decisions/030.
+// docs/decisions/030 explains why the statements compare shards by = ANY (ARRAY[…]).
 //
 //go:embed sql/*/*.sql migrations/*.sql
 var files embed.FS
 
-// adapter is an open PostgreSQL database. Safe for concurrent use.
+// adapter is an open PostgreSQL database. It is safe for concurrent use.
 type adapter struct {
 	log     *slog.Logger
 	schema  string
@@ -36,22 +36,22 @@ type adapter struct {
 	pooled  bool
 
 	pool *pgxpool.Pool
-	// quick serves groups, and callers that nobody waits behind. Its
-	// connections have little patience for a lock of somebody else's.
+	// quick serves groups, and callers that no other caller waits behind. Its connections have a
+	// short lock timeout.
 	quick *pgxpool.Pool
-	// patient bounds how many connections of the pool wait for locks.
+	// patient limits how many connections of the pool wait for locks.
 	patient chan struct{}
 	grouper *store.Grouper
-	// callTimeout bounds each call of the database.
+	// callTimeout limits each database call.
 	callTimeout time.Duration
 	alarm       clock.Alarm
 	orphans     struct {
 		sync.Mutex
 		all []orphan
 	}
-	endings sync.WaitGroup // of the orphans
-	// vital serves what must not wait behind the rest: a hold that cannot be
-	// renewed because the pool is busy is lost.
+	endings sync.WaitGroup // terminations of orphans
+	// vital serves calls that must not wait behind others: a lease that cannot be renewed because
+	// the pool is busy is lost.
 	vital *pgxpool.Pool
 	verbs map[string]verb
 
@@ -60,14 +60,13 @@ type adapter struct {
 
 var _ store.Store = (*adapter)(nil)
 
-// tokens are what the files leave open. The time is the server's at the moment
-// the expression is evaluated, not at the start of the transaction, which may
-// lie long before. Tests can shift it, in a database that says that they may:
-// elsewhere nobody pays for the question.
+// tokens replaces the tokens of the files. The time is the server's when the expression is
+// evaluated, not at the start of the transaction, which may be long before. Tests can shift it in a
+// database that allows that; other databases do not pay for the lookup.
 //
-// A general statement has two forms in one file. Alone it waits for the rows it
-// needs and for the right to make one that is missing. In a group it does
-// neither: it skips what is locked, and leaves those members to run alone.
+// A general statement has two forms in one file. Alone it waits for the rows it needs and for the
+// lock to insert a missing one. In a group it waits for neither: it skips locked rows, and leaves
+// those members to run alone.
 func tokens(schema string, movable bool, form form) *strings.Replacer {
 	quoted := pgx.Identifier{schema}.Sanitize()
 	now := "pg_catalog.clock_timestamp()"
@@ -82,9 +81,8 @@ func tokens(schema string, movable bool, form form) *strings.Replacer {
 		"{skip}", form.skip, "{enter}", form.enter, "{entered}", form.entered)
 }
 
-// mark ends the part "written" of a statement, and adds the marks of the reactions
-// that want what it has written. They are only ever inserted, so nobody waits for
-// anybody here.
+// mark ends the CTE "written" of a statement, and inserts the due notices of the reactions that
+// follow the written events. Due notices are only inserted, so no statement waits here.
 func mark(schema string) string {
 	return written + `, marked AS (
     INSERT INTO ` + schema + `.due (shard, reaction, workspace, stream, version)
@@ -100,12 +98,11 @@ type form struct {
 	mark                 func(schema string) string
 }
 
-// noMark is for members that no reaction wants anything of: the statement is then
-// without the part that marks, which costs a tenth of it also where it marks
-// nothing.
+// noMark is for members whose events no reaction follows: the statement is then without the CTE
+// that inserts due notices, which costs a tenth of the statement even if it inserts none.
 func noMark(string) string { return written }
 
-// written ends the part of a statement that writes events.
+// written ends the CTE of a statement that writes events.
 const written = "RETURNING shard, id, workspace, stream, version\n)"
 
 var forms = map[string]form{
@@ -115,8 +112,8 @@ var forms = map[string]form{
 	".group.unmarked": {" SKIP LOCKED", "pg_catalog.pg_try_advisory_xact_lock", "", noMark},
 }
 
-// Texts returns the SQL of every verb in the schema: x as it runs alone, x.fast for one caller, x.group for several, and
-// x.unmarked where no reaction wants anything of it.
+// Texts returns the SQL of every verb in the schema: x as it runs alone, x.fast for one caller,
+// x.group for several, and x.unmarked if no reaction follows its events.
 func (d opener) Texts() (store.Texts, error) { return texts(d.schema, true) }
 
 func texts(schema string, movable bool) (store.Texts, error) {
@@ -147,8 +144,8 @@ func texts(schema string, movable bool) (store.Texts, error) {
 	return texts, nil
 }
 
-// prepare takes the verbs' SQL and has the server parse every statement: a
-// schema that lost a table or a column shows here, and not at the first call.
+// prepare loads the SQL of the verbs and makes the server parse every statement: a schema without a
+// table or a column is detected here, not at the first call.
 func (s *adapter) prepare(ctx context.Context) error {
 	movable, err := s.movable(ctx)
 	if err != nil {
@@ -162,8 +159,8 @@ func (s *adapter) prepare(ctx context.Context) error {
 	return store.Retry(ctx, func() error { return s.parse(ctx, all) })
 }
 
-// statements is the SQL of every verb in a schema. The verbs that a program links
-// do not change while it runs, so it is made once a process.
+// statements is the SQL of every verb in a schema. The verbs linked into a program do not change
+// while it runs, so it is built once per process.
 type statements struct {
 	texts store.Texts
 	verbs map[string]verb
@@ -202,7 +199,7 @@ func newStatements(schema string, movable bool) *statements {
 	return all
 }
 
-// movable says whether tests may move this database's time.
+// movable reports whether tests may shift this database's time.
 func (s *adapter) movable(ctx context.Context) (yes bool, err error) {
 	err = store.Retry(ctx, func() error {
 		text := "SELECT movable FROM " + pgx.Identifier{s.schema, "clock"}.Sanitize()
@@ -211,9 +208,9 @@ func (s *adapter) movable(ctx context.Context) (yes bool, err error) {
 	return yes, err
 }
 
-// parse has the server parse every statement, unless the schema is just what the migrations
-// make: against that one the tests parse them. Parsing takes a hundred milliseconds of the
-// server's time, ten times what else there is to do at opening.
+// parse makes the server parse every statement, unless the schema is exactly what the migrations
+// create: tests parse the statements against that one. Parsing takes a hundred milliseconds of the
+// server's time, ten times the rest of opening.
 func (s *adapter) parse(ctx context.Context, all *statements) error {
 	link, err := s.acquire(ctx, s.pool)
 	if err != nil {
@@ -237,12 +234,12 @@ func (s *adapter) parse(ctx context.Context, all *statements) error {
 	return nil
 }
 
-// migratedShape is the shape of a schema after all migrations. TestTheShapeOfASchema tells
-// its new value where a migration changed it.
+// migratedShape is the shape of a schema after all migrations. TestTheShapeOfASchema prints the new
+// value after a migration changes it.
 const migratedShape = "9d0e948a177e517af206c99e1d2c764b"
 
-// shapeSQL digests what parsing looks at in a schema: the columns and keys of its relations
-// and the signatures of its functions. It is the same for every name of the schema.
+// shapeSQL digests what parsing depends on in a schema: the columns and keys of its relations and
+// the signatures of its functions. It does not depend on the name of the schema.
 const shapeSQL = `SELECT pg_catalog.md5(coalesce(pg_catalog.string_agg(o.part, ',' ORDER BY o.part COLLATE "C"), ''))
   FROM (SELECT pg_catalog.concat_ws(' ', c.relname, c.relkind, a.attname, a.atttypid, a.attidentity, a.attgenerated) AS part
           FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
@@ -255,8 +252,8 @@ const shapeSQL = `SELECT pg_catalog.md5(coalesce(pg_catalog.string_agg(o.part, '
         SELECT pg_catalog.concat_ws(' ', p.proname, p.prokind, p.proargtypes, p.prorettype)
           FROM pg_catalog.pg_proc p WHERE p.pronamespace = pg_catalog.to_regnamespace(pg_catalog.quote_ident($1))::oid) o`
 
-// Do runs a command and commits it: for a write, one statement in one round
-// trip, which is its own transaction and may serve other callers too.
+// Do runs a command and commits it: a write is one statement in one round trip, which is its own
+// transaction and may serve other callers too.
 func (s *adapter) Do(ctx context.Context, c store.Command) error {
 	if s.grouper != nil && c.Decl().Group {
 		return s.grouper.Do(ctx, c)
@@ -269,13 +266,12 @@ func (s *adapter) alone(ctx context.Context, c store.Command) error {
 	return store.Retry(ctx, func() error { return s.doOnce(ctx, c) })
 }
 
-// patiently runs a command that could not be served at once, and may have to
-// wait for a lock. Most often the lock is gone by now, so it is tried briefly
-// first, and again and again while those who wait have all the connections that
-// they may have.
+// patiently runs a command that could not be served at once, and may have to wait for a lock. The
+// lock is usually free by now, so it is first tried briefly, and repeatedly while all connections
+// that may wait are in use.
 func (s *adapter) patiently(ctx context.Context, c store.Command) error {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		if err := s.lone(ctx, c); err != store.ErrAlone {
+		if err := s.single(ctx, c); err != store.ErrAlone {
 			return err
 		}
 		select {
@@ -290,8 +286,8 @@ func (s *adapter) patiently(ctx context.Context, c store.Command) error {
 	}
 }
 
-// doOnce takes a connection first: an error up to then is certain to have
-// written nothing. After that a write's errors are mapped with doubt.
+// doOnce takes a connection first: an error up to then proves that nothing was written. After that
+// an error of a write may have an unknown outcome.
 func (s *adapter) doOnce(ctx context.Context, c store.Command) error {
 	pool := s.pool
 	if c.Decl().Lane == store.Vital {
@@ -312,7 +308,7 @@ func (s *adapter) doOnce(ctx context.Context, c store.Command) error {
 	return s.fault(err)
 }
 
-// runSlow runs a read with a limit of its own for the server too.
+// runSlow runs a read with a longer time limit, on the server too.
 func (s *adapter) runSlow(ctx context.Context, link *pgxpool.Conn, c store.Command) error {
 	return pgx.BeginTxFunc(ctx, link, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d", store.SlowLimit.Milliseconds())); err != nil {
@@ -322,8 +318,8 @@ func (s *adapter) runSlow(ctx context.Context, link *pgxpool.Conn, c store.Comma
 	})
 }
 
-// Update runs f in one transaction, and runs it again if the transaction had to
-// give way to another or its connection broke before the commit.
+// Update runs f in one transaction, and runs it again if the transaction lost to another one or its
+// connection broke before the commit.
 func (s *adapter) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
 	return store.Retry(ctx, func() error { return s.updateOnce(ctx, f) })
 }
@@ -342,11 +338,11 @@ func (s *adapter) updateOnce(ctx context.Context, f func(context.Context, store.
 	if err != nil {
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == "0A000" { // "cannot set transaction read-write mode during recovery"
-			return fault.New(fault.DatabaseReadOnly, "the database takes no writes: connect to the primary").Wrap(err)
+			return fault.New(fault.DatabaseReadOnly, "the database is read-only: connect to the primary").Wrap(err)
 		}
 		return s.fault(err)
 	}
-	defer s.rollback(ctx, tx, clock.Now()) // after a commit it does nothing
+	defer s.rollback(ctx, tx, clock.Now()) // no effect after a commit
 	c := &conn{store: s, tx: tx}
 	if err = f(ctx, c); err == nil {
 		err = c.failed
@@ -360,8 +356,8 @@ func (s *adapter) updateOnce(ctx context.Context, f func(context.Context, store.
 	return lost(s.call(ctx, link.Conn(), tx.Commit))
 }
 
-// rollback ends a transaction also when the caller's context has ended. Where that
-// broke the connection, the server may not have heard of it.
+// rollback ends a transaction even if the caller's context has ended. If that broke the connection,
+// the server may not have received the rollback.
 func (s *adapter) rollback(ctx context.Context, tx pgx.Tx, begun time.Time) {
 	if tx.Conn().IsClosed() && ctx.Err() != nil {
 		s.terminate(tx.Conn().PgConn().PID(), clock.Since(begun))
@@ -369,11 +365,10 @@ func (s *adapter) rollback(ctx context.Context, tx pgx.Tx, begun time.Time) {
 	_ = s.call(context.WithoutCancel(ctx), tx.Conn(), tx.Rollback)
 }
 
-// Version names the database and its version.
+// Version returns the name of the database and its version.
 func (s *adapter) Version() string { return s.version }
 
-// Close waits for what is under way and frees every connection. A pool that
-// the program brought stays open.
+// Close waits for calls in flight and closes every connection. A pool of the program stays open.
 func (s *adapter) Close() error {
 	s.endings.Wait()
 	for _, p := range []*pgxpool.Pool{s.vital, s.quick} {

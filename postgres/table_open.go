@@ -10,9 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// OpenTable looks a table of the user's own up in the catalog. A name without a
-// schema is looked for along the search_path, once: from then on the table is
-// named with its schema. Names are taken as they stand, upper and lower case apart.
+// OpenTable looks up a user's own table in the catalog. A name without a schema is resolved along
+// the search_path, once: from then on the table is named with its schema. Names are case-sensitive.
 func (s *adapter) OpenTable(ctx context.Context, want store.Table) (store.UserTable, error) {
 	schema, name, err := checkTable(want)
 	if err != nil {
@@ -52,22 +51,22 @@ func (s *adapter) openTable(ctx context.Context, t *table, want store.Table, sch
 	return s.checkUnique(ctx, t, r.oid)
 }
 
-// longName is how long PostgreSQL lets a name be, in bytes.
+// longName is the maximum length of a PostgreSQL name, in bytes.
 const longName = 63
 
-// checkTable looks at the names alone.
+// checkTable checks the names without the database.
 func checkTable(want store.Table) (schema, name string, err error) {
 	schema, name, ok := strings.Cut(want.Name, ".")
 	if !ok {
 		schema, name = "", want.Name
 	}
 	if ok && schema == "" || strings.Contains(name, ".") {
-		return "", "", fault.New(fault.Validation, "%q cannot be the name of a table: it is name, or schema.name", want.Name)
+		return "", "", fault.New(fault.Validation, "invalid table name %q: it must be name or schema.name", want.Name)
 	}
 	return schema, name, want.Check(longName, func(a, b string) bool { return a == b }, schema, name)
 }
 
-// relation is what the catalog says of a name.
+// relation is the catalog's entry of a name.
 type relation struct {
 	oid                 uint32
 	schema, name        string
@@ -95,10 +94,10 @@ func (s *adapter) relation(ctx context.Context, schema, name string) (r relation
 		return r, err
 	}
 	if r.oid == 0 && schema == "" {
-		return r, fault.New(fault.Validation, "there is no table %q along the search_path (%s): create it, name its schema too, or GRANT USAGE ON its SCHEMA TO %s", name, r.searchPath, pgx.Identifier{r.role}.Sanitize())
+		return r, fault.New(fault.Validation, "table %q does not exist in the search_path (%s): create it, name its schema, or GRANT USAGE ON its SCHEMA TO %s", name, r.searchPath, pgx.Identifier{r.role}.Sanitize())
 	}
 	if r.oid == 0 {
-		return r, fault.New(fault.Validation, "there is no table %q in the schema %q: create it, or correct the name (upper and lower case count)", name, schema)
+		return r, fault.New(fault.Validation, "table %q does not exist in the schema %q: create it, or correct the name (it is case-sensitive)", name, schema)
 	}
 	return r, nil
 }
@@ -106,25 +105,24 @@ func (s *adapter) relation(ctx context.Context, schema, name string) (r relation
 func (r relation) check(t *table, ours string) error {
 	switch {
 	case r.schema == ours || r.schema == "pg_catalog" || r.schema == "information_schema":
-		return fault.New(fault.Validation, "%s is not a table of the program's own", t.name)
+		return fault.New(fault.Validation, "%s is not one of the program's own tables", t.name)
 	case r.kind == "v" || r.kind == "m":
-		return fault.New(fault.Validation, "%s is a view: name the table that it shows", t.name)
+		return fault.New(fault.Validation, "%s is a view: name its table", t.name)
 	case r.kind != "r" && r.kind != "p":
 		return fault.New(fault.Validation, "%s is not a table of this database", t.name)
 	case r.temporary:
-		return fault.New(fault.Validation, "%s is a temporary table, which one connection alone can see", t.name)
+		return fault.New(fault.Validation, "%s is a temporary table, which only one connection can see: use a permanent table", t.name)
 	case !r.usage:
 		return t.denied("USAGE ON SCHEMA "+pgx.Identifier{r.schema}.Sanitize(), "it may not use the schema")
 	case !r.read && !r.update:
 		return t.denied("SELECT, UPDATE ON "+t.name, "it may not use the table")
 	case !r.read:
-		return t.denied("SELECT ON "+t.name, "it may not read the whole table")
+		return t.denied("SELECT ON "+t.name, "it may not read all columns of the table")
 	}
 	return nil
 }
 
-// columnsText follows a domain to the type under it: that is what its values are
-// compared as.
+// columnsText resolves a domain to its base type, as which its values are compared.
 const columnsText = `WITH RECURSIVE c AS (
     SELECT a.attname, a.atttypid AS type, pg_catalog.format_type(a.atttypid, a.atttypmod) AS declared,
            a.attgenerated <> '' OR a.attidentity = 'a' AS fixed, pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'UPDATE') AS write
@@ -151,7 +149,7 @@ func (s *adapter) columns(ctx context.Context, oid uint32, want store.Table) (ma
 			return nil, err
 		}
 		c.kind, c.bits, c.cast = kindOf(schema, name, sort), bits[name], pgx.Identifier{schema, name}.Sanitize()
-		c.schema = "pg_catalog" // where those of enums are, too
+		c.schema = "pg_catalog" // enums have theirs there, too
 		if name == "citext" {
 			c.schema = pgx.Identifier{schema}.Sanitize()
 		}
@@ -160,8 +158,7 @@ func (s *adapter) columns(ctx context.Context, oid uint32, want store.Table) (ma
 	return found, rows.Err()
 }
 
-// check refuses columns that are missing, all at once, or that cannot be what
-// they are named for.
+// check refuses missing columns, all at once, and columns of an unsuitable type.
 func (t *table) check(want store.Table) error {
 	var missing []string
 	for _, c := range []struct {
@@ -173,19 +170,19 @@ func (t *table) check(want store.Table) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fault.New(fault.Validation, "%s has no column %s: add what is missing, or correct the names (upper and lower case count)", t.name, strings.Join(missing, ", "))
+		return fault.New(fault.Validation, "%s has no column %s: add it, or correct the name (it is case-sensitive)", t.name, strings.Join(missing, ", "))
 	}
 	for _, c := range []*column{t.cols.id, t.cols.status, t.cols.workspace} {
 		if c != nil && c.kind == otherKind {
-			return fault.New(fault.Validation, "the column %q of %s is of type %s: an id, a status and a workspace can be of an integer type, numeric, uuid, text, varchar, char, citext or an enum", c.name, t.name, c.declared)
+			return fault.New(fault.Validation, "the column %q of %s has the type %s: an id, a status and a workspace must be an integer type, numeric, uuid, text, varchar, char, citext or an enum", c.name, t.name, c.declared)
 		}
 	}
 	if v := t.cols.version; v.kind != intKind {
-		return fault.New(fault.Validation, "the version column %q of %s is of type %s: make it bigint", v.name, t.name, v.declared)
+		return fault.New(fault.Validation, "the version column %q of %s has the type %s: declare it as bigint", v.name, t.name, v.declared)
 	}
 	for _, c := range []*column{t.cols.status, t.cols.version} {
 		if c.fixed {
-			return fault.New(fault.Validation, "the column %q of %s is generated, so nobody can write it: name another", c.name, t.name)
+			return fault.New(fault.Validation, "the column %q of %s is generated and cannot be written: name another column", c.name, t.name)
 		}
 	}
 	return nil
@@ -196,7 +193,7 @@ const uniqueText = `SELECT ARRAY(SELECT a.attname::text FROM pg_catalog.unnest((
   FROM pg_catalog.pg_index AS i
  WHERE i.indrelid = $1::oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL`
 
-// checkUnique wants one row for an id, or for a workspace and an id.
+// checkUnique requires one row per id, or per workspace and id.
 func (s *adapter) checkUnique(ctx context.Context, t *table, oid uint32) error {
 	rows, err := s.pool.Query(ctx, uniqueText, oid)
 	if err != nil {
@@ -217,5 +214,5 @@ func (s *adapter) checkUnique(ctx context.Context, t *table, oid uint32) error {
 	for i, n := range names {
 		names[i] = pgx.Identifier{n}.Sanitize()
 	}
-	return fault.New(fault.Validation, "nothing keeps two rows of %s from having the same id: CREATE UNIQUE INDEX ON %s (%s)", t.name, t.name, strings.Join(names, ", "))
+	return fault.New(fault.Validation, "the id of %s must be unique: CREATE UNIQUE INDEX ON %s (%s)", t.name, t.name, strings.Join(names, ", "))
 }

@@ -38,7 +38,7 @@ func tableError(t *testing.T, hf *holdfast.Engine, want store.Table) error {
 	return err
 }
 
-// newOrders is an engine beside a table of orders.
+// newOrders returns an engine beside a table of orders.
 func newOrders(t *testing.T, columns string) (*holdfast.Engine, *pgx.Conn, store.UserTable) {
 	t.Helper()
 	url := prepared(t)
@@ -49,7 +49,7 @@ func newOrders(t *testing.T, columns string) (*holdfast.Engine, *pgx.Conn, store
 
 const plainOrders = `id bigint PRIMARY KEY, status text, version bigint, note text`
 
-// wrapped stands around a transaction, as the crash tests' does.
+// wrapped wraps a transaction, as the crash tests do.
 type wrapped struct{ store.Conn }
 
 func (w wrapped) Unwrap() store.Conn { return w.Conn }
@@ -150,7 +150,7 @@ func TestTableReadsTheWholeRowAsJSON(t *testing.T) {
 			t.Errorf("inside: %+v, %t", row, found)
 		}
 		check(store.UserRow{Data: []byte(strings.Replace(string(row.Data), `"paid"`, `"new"`, 1))})
-		wantRow(t, own, "", "1", "new", 0) // outside it is not yet so
+		wantRow(t, own, "", "1", "new", 0) // not visible outside yet
 		return err
 	})
 	if err != nil {
@@ -158,8 +158,8 @@ func TestTableReadsTheWholeRowAsJSON(t *testing.T) {
 	}
 }
 
-// typed are columns for ids and statuses: with rows that are there, and texts that
-// are not, or do not cast.
+// typed are columns for ids and statuses: with rows that exist, and texts that do not, or that do
+// not cast.
 var typed = []struct {
 	name, id, status string
 	ids              []string
@@ -219,8 +219,7 @@ func TestTableCastsTheTextToTheTypeOfTheColumn(t *testing.T) {
 	}
 }
 
-// wantAbsent looks for rows that are not there, inside one transaction, which must
-// stay usable.
+// wantAbsent looks up rows that do not exist, inside one transaction, which must stay usable.
 func wantAbsent(t *testing.T, hf *holdfast.Engine, own store.UserTable, ids []string, from, to string) {
 	t.Helper()
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
@@ -240,8 +239,8 @@ func wantAbsent(t *testing.T, hf *holdfast.Engine, own store.UserTable, ids []st
 	}
 }
 
-// Verifies that what the user's table refuses is told as such, leaves the row as
-// it was, and the transaction usable.
+// TestTableThatRefusesAMoveLeavesTheTransactionUsable verifies that a refusal of the user's table
+// is reported as such, and leaves the row unchanged and the transaction usable.
 func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 	t.Parallel()
 	hf, conn, own := newOrders(t, `id text PRIMARY KEY, status varchar(10) NOT NULL CHECK (status <> 'never'), version smallint`)
@@ -264,7 +263,7 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 			{own, "a", "much too long for it", "too long"},
 			{own, "a", "boom", "not today"},
 			{own, "a", "cast", "invalid input syntax"},
-			{own, "a", "a\x00b", "cannot be kept"},
+			{own, "a", "a\x00b", "cannot be stored"},
 			{own, "full", "paid", "out of range"},
 			{moody, "1", "old", "mood"},
 		} {
@@ -293,8 +292,8 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 	wantRow(t, own, "", "full", "new", 32767)
 }
 
-// Verifies that a status which the table keeps as another one does not count as
-// moved, and that a caller who ignores that cannot commit it.
+// TestTableThatKeepsAnotherStatusIsRefused verifies that a status that the table stores as another
+// one does not count as moved, and that a caller that ignores that cannot commit it.
 func TestTableThatKeepsAnotherStatusIsRefused(t *testing.T) {
 	t.Parallel()
 	hf, conn, own := newOrders(t, plainOrders)
@@ -366,7 +365,8 @@ func TestTableMovesInAJoinedTransaction(t *testing.T) {
 	wantRow(t, own, "", "1", "paid", 1)
 }
 
-// N callers move one row: one wins, and the rest are told that it was not so.
+// TestTableRaceHasOneWinner verifies that of N callers that move one row one wins, and the rest get
+// no move.
 func TestTableRaceHasOneWinner(t *testing.T) {
 	t.Parallel()
 	hf, conn, own := newOrders(t, plainOrders)
@@ -421,7 +421,7 @@ func TestTableKeepsWorkspacesApart(t *testing.T) {
 	}
 }
 
-// odd are names that quoting must keep whole.
+// odd are names that need quoting.
 var odd = []store.Table{
 	{Name: `select`, ID: `from`, Status: `where`, Version: `group`, Workspace: `user`},
 	{Name: `My "Orders"`, ID: `The ID`, Status: `STATUS`, Version: `a"b`, Workspace: `ü $1`},
@@ -546,8 +546,8 @@ func TestTableOverPartitions(t *testing.T) {
 	}
 }
 
-// Verifies that a role which owns nothing is told which grants it lacks, when the
-// table is opened and when one is taken away later.
+// TestTableSaysWhichGrantIsMissing verifies that a role that owns nothing gets the missing grants
+// named, when the table is opened and when a privilege is revoked later.
 func TestTableSaysWhichGrantIsMissing(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)
@@ -603,19 +603,19 @@ func TestTableThatChangedLaterIsToldAsSuch(t *testing.T) {
 	}
 	execute(t, conn, `ALTER TABLE orders DROP COLUMN version`)
 	_, _, err := own.Read(t.Context(), nil, "", "1")
-	testkit.WantCode(t, err, fault.Validation, "not what it was", "version")
+	testkit.WantCode(t, err, fault.Validation, "has changed since", "version")
 	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "sent", "x", nil)
 		return err
 	})
-	testkit.WantCode(t, err, fault.Validation, "not what it was")
+	testkit.WantCode(t, err, fault.Validation, "has changed since")
 	execute(t, conn, `DROP TABLE orders`)
 	_, err = own.In(t.Context(), []string{"sent"}, 1)
-	testkit.WantCode(t, err, fault.Validation, "not what it was")
+	testkit.WantCode(t, err, fault.Validation, "has changed since")
 }
 
-// Verifies that a move, and a read, finds its row by an index, as PostgreSQL plans
-// it by itself, and that In uses one on the status.
+// TestTableUsesTheIndexes verifies that a move, and a read, finds its row by an index, as
+// PostgreSQL plans it by itself, and that In uses one on the status.
 func TestTableUsesTheIndexes(t *testing.T) {
 	t.Parallel()
 	url := prepared(t)

@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Verifies that an update in which the user has gone back behind a verb, through
-// a savepoint of their own, and whose answer to COMMIT is lost, is applied once:
-// the verb that was undone tells nothing. The same holds for an update that
-// writes only the user's own rows.
+// TestAnUpdateWithRowsOfTheUsersOwnIsSettledByItsLastMark verifies that an update in which the user
+// has rolled back a verb, through a savepoint of their own, and whose response to COMMIT is lost,
+// is applied once: the rolled-back verb proves nothing. The same holds for an update that writes
+// only the user's own rows.
 func TestAnUpdateWithRowsOfTheUsersOwnIsSettledByItsLastMark(t *testing.T) {
 	t.Parallel()
 	for name, verbs := range map[string]bool{"with verbs": true, "without a verb": false} {
@@ -65,8 +65,9 @@ func undoAndPay(ctx context.Context, tx holdfast.Tx, verbs bool) error {
 	return err
 }
 
-// Verifies that a transaction of which a statement failed tells that first error, whatever is tried in it afterwards and
-// whatever its closure makes of it: by it the update is run again, or is not.
+// TestATransactionTellsItsFirstError verifies that a transaction with a failed statement returns
+// that first error, whatever is tried in it afterwards and whatever its closure returns: it decides
+// whether the update is run again.
 func TestATransactionTellsItsFirstError(t *testing.T) {
 	t.Parallel()
 	base := prepared(t)

@@ -35,8 +35,8 @@ func verdicts(t *testing.T) (all table) {
 	return all
 }
 
-// TestEveryStatementHasAVerdict verifies that sql/VERDICTS.md says of every statement that locks or writes anything
-// why a wait cannot mislead it, and speaks of no other.
+// TestEveryStatementHasAVerdict verifies that sql/VERDICTS.md explains for every statement that
+// locks or writes anything why a wait cannot mislead it, and lists no other.
 func TestEveryStatementHasAVerdict(t *testing.T) {
 	texts, err := store.DatabaseOf(postgres.URL("")).Filled()
 	if err != nil || len(texts) < 200 {
@@ -64,29 +64,29 @@ func TestEveryStatementHasAVerdict(t *testing.T) {
 
 // apart are the statements that no scene of the gate reaches, each with its reason.
 var apart = map[string]string{
-	"attempts.note":     "it is only ever inserted",
-	"attempts.prune":    "it deletes what nobody changes",
-	"books.renew":       "an export must last long for it; one row, as entities.renew",
-	"effects.late":      "it is only ever inserted",
-	"effects.seen":      "what it changes, nothing else reads or changes",
-	"feed.open":         "it is only ever inserted",
-	"reactions.deliver": "one row each, as reactions.renew; internal/reactions/delivered_test.go has it wait",
+	"attempts.note":     "it only inserts",
+	"attempts.prune":    "it deletes rows that are never changed",
+	"books.renew":       "it runs only during a long export; one row, as entities.renew",
+	"effects.late":      "it only inserts",
+	"effects.seen":      "no other statement reads or changes its rows",
+	"feed.open":         "it only inserts",
+	"reactions.deliver": "one row each, as reactions.renew; internal/reactions/delivered_test.go makes it wait",
 	"reactions.tune":    "one row",
-	"events.void":       "an answer must be lost for it; lostreply_test.go does that",
-	"history.void":      "an answer must be lost for it; lostreply_test.go does that",
-	"history.mark":      "it is only ever inserted",
-	"lifecycles.put":    "its transaction has raised the registry before, and so is alone",
-	"lifecycles.drop":   "its transaction has raised the registry before, and so is alone",
+	"events.void":       "it runs after a lost response; lostreply_test.go covers that",
+	"history.void":      "it runs after a lost response; lostreply_test.go covers that",
+	"history.mark":      "it only inserts",
+	"lifecycles.put":    "its transaction has raised the registry before, and so is serialized",
+	"lifecycles.drop":   "its transaction has raised the registry before, and so is serialized",
 	"meta.shift":        "it is for tests",
-	"webhooks.create":   "it is only ever inserted",
+	"webhooks.create":   "it only inserts",
 	"webhooks.remove":   "one row, as keys.revoke",
 	"webhooks.rotate":   "one row, as keys.replace",
-	"workspaces.place":  "an engine remembers the answer",
+	"workspaces.place":  "an engine caches the result",
 	"batches.lock":      "it only locks",
 	"table.move":        "one row; table_test.go",
 }
 
-// gated wants every statement to have waited at the gate, or a reason.
+// gated checks that every statement has waited at the gate, or has a reason.
 func (all table) gated(t *testing.T, reached *sync.Map) {
 	t.Helper()
 	if len(all) == 0 {

@@ -19,18 +19,17 @@ import (
 
 var options = store.Options{Log: quiet.Log}
 
-// badFile is a file that must be refused: how it is made at a path, and with
-// which code.
+// badFile is a file that must be refused: how it is created at a path, and the expected code.
 type badFile struct {
 	name string
 	make func(t *testing.T, path string)
 	code fault.Code
 }
 
-// Verifies that every file that is not a whole database of ours is refused with
-// its own code and a sentence that names the file, at the first try and at the
-// second, by Open and by Migrate; and that not a byte of it, or of the log
-// beside it, is changed.
+// TestABadFileIsRefusedByNameAndNotTouched verifies that every file that is not an intact database
+// of ours is refused with its own code and an error that names the file, at the first attempt and
+// at the second, by Open and by Migrate; and that no byte of it, or of the log beside it, is
+// changed.
 func TestABadFileIsRefusedByNameAndNotTouched(t *testing.T) {
 	t.Parallel()
 	for _, bad := range badFiles() {
@@ -116,7 +115,7 @@ func writeText(t *testing.T, path string) {
 	writeFile(t, path, bytes.Repeat([]byte("dear diary, today nothing happened.\n"), 500))
 }
 
-// truncated cuts a whole database to a length.
+// truncated cuts an intact database to a length.
 func truncated(length func(int) int) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		makeDatabase(t, path)
@@ -129,8 +128,8 @@ func truncated(length func(int) int) func(*testing.T, string) {
 	}
 }
 
-// cutWithLog cuts a database whose newest writes are still in the log beside
-// it, as a copy taken of a running program has them.
+// cutWithLog cuts a database whose newest writes are still in the log beside it, as in a copy of a
+// running program's file.
 func cutWithLog(length int) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		content, log := midway(t)
@@ -163,8 +162,7 @@ func midway(t *testing.T) (content, log []byte) {
 	return content, log
 }
 
-// pageDamaged overwrites a part of the first page of a table, from an offset
-// on.
+// pageDamaged overwrites a part of the first page of a table, from an offset on.
 func pageDamaged(table string, from int) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		makeDatabase(t, path)
@@ -216,8 +214,8 @@ func foreignRecord(t *testing.T, path string) {
 	db.Close()
 }
 
-// Verifies that a database with a log beside it, as a crash leaves them, is
-// whole: what the log holds is there.
+// TestADatabaseWithALogBesideItIsWhole verifies that a database with a log beside it, as a crash
+// leaves them, is intact: the contents of the log are there.
 func TestADatabaseWithALogBesideItIsWhole(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
@@ -230,9 +228,8 @@ func TestADatabaseWithALogBesideItIsWhole(t *testing.T) {
 	}
 }
 
-// Verifies that what is no file is refused: a folder, a path in a folder that
-// does not exist, a database in memory, no name at all; and that nothing is
-// made.
+// TestWhatIsNoFileIsRefused verifies that a path that is not a file is refused: a folder, a path in
+// a folder that does not exist, an in-memory database, an empty name; and that nothing is created.
 func TestWhatIsNoFileIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -262,8 +259,8 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 	}
 }
 
-// Verifies that a path is only a path: characters that mean something in a URI
-// or in SQL make a file of just that name.
+// TestAPathMayHoldAnyCharacter verifies that characters with a meaning in a URI or in SQL are part
+// of the file's name.
 func TestAPathMayHoldAnyCharacter(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a b.db", "a%20b.db", "a?mode=memory.db", "a#b.db", "it's;--.db", "ü€.db", ":memory:.db"} {
@@ -281,9 +278,8 @@ func TestAPathMayHoldAnyCharacter(t *testing.T) {
 	}
 }
 
-// Verifies that the server's option Alone keeps a mistyped path from adding
-// tables to another program's database, and that it takes an empty file and one
-// of ours.
+// TestAloneRefusesAnotherProgramsDatabase verifies that the server's option Alone keeps a mistyped
+// path from adding tables to another program's database, and accepts an empty file and one of ours.
 func TestAloneRefusesAnotherProgramsDatabase(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
@@ -309,8 +305,8 @@ func others(t *testing.T, path string) {
 	db.Close()
 }
 
-// Verifies that another program's database is shared where it is meant: its
-// rows are as they were, both write, and both find what they wrote.
+// TestAnotherProgramsTablesStayIntactAndUsable verifies that another program's database can be
+// shared: its rows are unchanged, both programs write, and both find what they wrote.
 func TestAnotherProgramsTablesStayIntactAndUsable(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)

@@ -9,58 +9,57 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// now is the database's time in milliseconds since 1970: the machine's clock,
-// which SQLite has no other of, and the shift that tests can move.
+// now is the database's time in milliseconds since 1970: the machine's clock, because SQLite has no
+// other, and the shift that tests can set.
 //
-// The machine's part is bound and not asked for in SQL: SQLite would ask the same
-// clock, at three times the cost.
+// The machine's part is bound and not read in SQL: SQLite would read the same clock, at three times
+// the cost.
 //
 // # A clock that is set back
 //
-// If the time went back with the clock, a lease of a dead holder would last longer
-// by as much. So it does not: it goes on from where it was, at half the clock's
-// speed, until the clock has caught up. meets, in the database, is when that will
-// be; so all processes have the same time, and those that start later too.
+// If the time went back with the clock, the lease of a crashed holder would last longer by that
+// amount. So it does not: it continues from where it was, at half the clock's speed, until the
+// clock has caught up. The column meets has the time when that will be; so all processes have the
+// same time, and those that start later too.
 //
-//   - A process notices by its monotonic clock, at its next command: an idle one
-//     polls. If several do, meets tells that another has stored the step.
-//   - A step while no process ran shows at the next start: there are events of
-//     the future.
-//   - More than a day is not made up for: then the clock was wrong before, and
-//     its time must not last.
+//   - A process detects the step by its monotonic clock, at its next command: an
+//     idle process polls. If several do, meets shows that another has stored the
+//     step.
+//   - A step while no process ran is detected at the next start: there are events
+//     in the future.
+//   - A step of more than a day is not compensated: then the clock was wrong
+//     before, and its time must not last.
 //
-// It costs that leases and timers take up to twice as long while the time is ahead,
-// which is for twice as long as the clock was set back by, and that events then
-// have times that are ahead of the clock. A second step while the time is still
-// ahead of the clock is made up for by half at the least.
+// The cost: leases and timers take up to twice as long while the time is ahead, which is for twice
+// the amount by which the clock was set back, and events then have times ahead of the clock. A
+// second step while the time is still ahead of the clock is compensated by at least half.
 //
-// Rejected: a time that stands still until the clock has caught up (no lease ends
-// meanwhile); one that stays ahead (what is to be done at a time of the day would
-// be done early for ever).
+// Rejected: a time that stands still until the clock has caught up (no lease expires meanwhile); a
+// time that stays ahead (daily schedules would run early forever).
 const now = `(SELECT max(:now, (:now + c.meets) / 2) + c.shift FROM holdfast_clock AS c WHERE c.one = 1)`
 
 const (
-	leastStep = time.Second // less than that is drift
+	leastStep = time.Second // a smaller step is drift
 	mostStep  = 24 * time.Hour
 )
 
-// aheadText reads by how many milliseconds the newest event is ahead of now.
+// aheadText returns by how many milliseconds the newest event is ahead of now.
 const aheadText = `SELECT coalesce(max((SELECT h.at FROM holdfast_history AS h WHERE h.shard = w.shard ORDER BY h.shard DESC, h.id DESC LIMIT 1)), 0)
        - (SELECT max(?1, (?1 + c.meets) / 2) + c.shift FROM holdfast_clock AS c WHERE c.one = 1)
   FROM (SELECT DISTINCT shard FROM holdfast_workspace) AS w`
 
 // wallClock is the machine's clock.
 type wallClock struct {
-	// wrong is by how much tests have set it wrong; nil is not at all.
+	// wrong returns the offset that tests have set; nil means none.
 	wrong func() time.Duration
 
 	mu     sync.Mutex
 	begun  time.Time // with a monotonic reading
 	offset time.Duration
-	asked  time.Duration // since begun, by the monotonic clock, and there was nothing to make up for
+	asked  time.Duration // time since begun, by the monotonic clock, of the last check without a step
 }
 
-// ms returns the wall clock's time.
+// ms returns the wall clock's time in milliseconds.
 func (w *wallClock) ms() int64 {
 	wall, _ := w.read()
 	return wall
@@ -75,8 +74,8 @@ func (w *wallClock) read() (ms int64, at time.Time) {
 	return ms, at
 }
 
-// stepped returns by how much the clock has been set back and how long ago it
-// was last found not to be, if it was set back since; the time is ms now.
+// stepped returns the current time, by how much the clock has been set back, and the time since the
+// last check that found no step.
 func (w *wallClock) stepped() (ms int64, back, ago time.Duration) {
 	ms, at := w.read()
 	w.mu.Lock()
@@ -90,21 +89,21 @@ func (w *wallClock) stepped() (ms int64, back, ago time.Duration) {
 	if w.offset == 0 || back < 0 {
 		w.offset, back = offset, 0
 	}
-	if back < leastStep { // else each caller until it is stored was as late as the first
+	if back < leastStep { // otherwise each caller before the step is stored is as late as the first
 		w.asked = since
 	}
 	return ms, back, ago
 }
 
-// stored forgets a step that is made up for.
+// stored resets a step that is compensated.
 func (w *wallClock) stored(back time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.offset -= back
 }
 
-// keepTime makes up for a clock that was set back since it was last called.
-func (s *adapter) keepTime(ctx context.Context) error {
+// adjustTime compensates a clock that was set back since the last call.
+func (s *adapter) adjustTime(ctx context.Context) error {
 	_, back, ago := s.wall.stepped()
 	if back < leastStep {
 		return nil
@@ -112,7 +111,7 @@ func (s *adapter) keepTime(ctx context.Context) error {
 	s.stepping.Lock()
 	defer s.stepping.Unlock()
 	ms, back, _ := s.wall.stepped()
-	if back < leastStep { // another caller of this process was first
+	if back < leastStep { // another caller in this process was first
 		return nil
 	}
 	set := func() error { return s.setBack(ctx, ms, back, ago) }
@@ -126,8 +125,8 @@ func (s *adapter) keepTime(ctx context.Context) error {
 	return nil
 }
 
-// keepTimeAtStart makes up for a clock that was set back while nobody looked.
-func (s *adapter) keepTimeAtStart(ctx context.Context) error {
+// adjustTimeAtStart compensates a clock that was set back while no process ran.
+func (s *adapter) adjustTimeAtStart(ctx context.Context) error {
 	ms, _, _ := s.wall.stepped()
 	var ahead int64
 	err := store.Retry(ctx, func() error { return s.fault(s.read.QueryRowContext(ctx, aheadText, ms).Scan(&ahead)) })
@@ -137,24 +136,24 @@ func (s *adapter) keepTimeAtStart(ctx context.Context) error {
 	return err
 }
 
-// setBack has the time go on from where it was.
+// setBack makes the time continue from where it was.
 func (s *adapter) setBack(ctx context.Context, ms int64, back, ago time.Duration) error {
 	meets := ms + 2*back.Milliseconds()
 	first, err := s.setMeets(ctx, meets, "meets < ?2", meets-(ago+leastStep).Milliseconds())
 	if first {
-		s.log.Warn("the clock was set back: the database's time goes on at half speed until the clock has caught up", "by", back)
+		s.log.Warn("clock was set back: database time runs at half speed until the clock has caught up", "by", back)
 	}
 	return err
 }
 
-// follow has the time go back with the clock.
+// follow makes the time go back with the clock.
 func (s *adapter) follow(ctx context.Context, back time.Duration) error {
-	s.log.Warn("the clock was set back by more than a day: leases of dead holders last longer by as much", "by", back)
+	s.log.Warn("clock was set back by more than a day: leases of crashed holders last longer by that amount", "by", back)
 	_, err := s.setMeets(ctx, 0, "meets > ?2", 0)
 	return err
 }
 
-// setMeets says whether it changed anything: another process may have.
+// setMeets reports whether it changed the row: another process may have changed it first.
 func (s *adapter) setMeets(ctx context.Context, meets int64, where string, limit int64) (changed bool, err error) {
 	err = store.Retry(ctx, func() error {
 		link, release, err := s.writer(ctx)

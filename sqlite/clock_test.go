@@ -26,7 +26,7 @@ func (c *wrongClock) open(t *testing.T) *holdfast.Engine {
 	return holdfasttest.OpenOn(t, sqlite.File(c.path, sqlite.Wrong(func() time.Duration { return time.Duration(c.by.Load()) })))
 }
 
-// ahead is by how much the database's time is ahead of the clock before it was set wrong.
+// ahead returns by how much the database's time is ahead of the clock before it was set wrong.
 func ahead(t *testing.T, hf *holdfast.Engine) time.Duration {
 	t.Helper()
 	s, err := hf.Status(t.Context())
@@ -36,7 +36,7 @@ func ahead(t *testing.T, hf *holdfast.Engine) time.Duration {
 	return time.Until(s.Now)
 }
 
-// wantAhead wants the times of some engines, give or take what passes meanwhile.
+// wantAhead checks the times of engines, with a tolerance for the time that passes meanwhile.
 func wantAhead(t *testing.T, when string, want time.Duration, engines ...*holdfast.Engine) {
 	t.Helper()
 	for i, hf := range engines {
@@ -46,10 +46,11 @@ func wantAhead(t *testing.T, when string, want time.Duration, engines ...*holdfa
 	}
 }
 
-// Verifies that the time goes on when the clock is set back by an hour, in each of several engines on a
-// file, in one that is opened then, and in one that is opened first after the step; that what ends
-// within a minute does, at half speed; that the time meets the clock after two hours; and that a
-// clock set back by more than a day, or forth, is followed.
+// TestATimeThatGoesOnWhenTheClockIsSetBack verifies that the time continues when the clock is set
+// back by an hour, in each of several engines on a file, in one opened then, and in one opened
+// first after the step; that a lease that expires within a minute does so, at half speed; that the
+// time meets the clock after two hours; and that a clock set back by more than a day, or forward,
+// is followed.
 func TestATimeThatGoesOnWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	c := &wrongClock{path: holdfasttest.SQLite(t)}
@@ -64,7 +65,7 @@ func TestATimeThatGoesOnWhenTheClockIsSetBack(t *testing.T) {
 	if _, err := scopestore.Get(t.Context(), engine.Of(b), "k", "x"); err != nil {
 		t.Errorf("what was not to end has: %v", err)
 	}
-	c.set(-40 * time.Minute) // twenty minutes pass, by the wall clock alone
+	c.set(-40 * time.Minute) // twenty minutes pass, by the wall clock only
 	wantAhead(t, "after twenty minutes", 10*time.Minute, a, b)
 	if _, err := scopestore.Get(t.Context(), engine.Of(b), "k", "x"); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("what was to end has not: %v", err)
@@ -75,7 +76,8 @@ func TestATimeThatGoesOnWhenTheClockIsSetBack(t *testing.T) {
 	wantAhead(t, "set back by days", -48*time.Hour, a, b)
 }
 
-// Verifies that the time goes on after a clock was set back while no engine was open.
+// TestATimeThatGoesOnWhenTheClockWasSetBackMeanwhile verifies that the time continues after a clock
+// was set back while no engine was open.
 func TestATimeThatGoesOnWhenTheClockWasSetBackMeanwhile(t *testing.T) {
 	t.Parallel()
 	c := &wrongClock{path: holdfasttest.SQLite(t)}

@@ -14,33 +14,31 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// conn is one open transaction: the store's own, or one of the user's that was
-// joined.
+// conn is one open transaction: the store's own, or a joined one of the user's.
 type conn struct {
 	store  *adapter
 	tx     *sql.Tx
 	joined bool
-	// failed is the first error of a command in a transaction of our own. Its
-	// script may have stopped half-way, so the transaction must not commit,
-	// whatever the closure makes of the error.
+	// failed is the first error of a command in our own transaction. Its script may have stopped
+	// half-way, so the transaction must not commit, even if the closure ignores the error.
 	failed error
-	// exposed says that the user has the transaction too, through Raw.
+	// exposed is set when the user has the transaction too, through Raw.
 	exposed bool
-	// revisions of registries, as this transaction has read them.
+	// revisions caches the registry revisions that this transaction has read.
 	revisions map[store.Partition]int64
-	// did is the row that the "do" of a script returned, where wants asked for it.
+	// did is the row that the "do" of a script returned, if wants is set.
 	did   []any
 	wants bool
-	// ended says that the transaction is over: the statements are those of
-	// the connection, which by then serves somebody else.
+	// ended is set when the transaction is over: the statements belong to the connection, which
+	// then serves another caller.
 	ended atomic.Bool
 }
 
 var _ store.Conn = (*conn)(nil)
 
-// Run runs a command inside the transaction. The caller's context is asked
-// before the command and never reaches the driver: an interrupt would leave it
-// open which statements of a script have run.
+// Run runs a command inside the transaction. The caller's context is checked before the command and
+// is not passed to the driver: after an interrupt it would be unknown which statements of a script
+// have run.
 func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -55,7 +53,7 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 		err, _ := c.guarded(ctx, cmd)
 		return err
 	}
-	if c.failed = c.whole(ctx); c.failed != nil {
+	if c.failed = c.intact(ctx); c.failed != nil {
 		return c.failed
 	}
 	err := c.run(ctx, cmd)
@@ -68,12 +66,12 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	}
 	if err != nil && cmd.Decl().Lane != store.Read {
 		c.failed = err
-		_ = c.tx.Rollback() // what the closure still writes by itself must not be kept
+		_ = c.tx.Rollback() // later statements of the closure must not be committed
 	}
 	return err
 }
 
-// expose gives the transaction to the user's own statements.
+// expose returns the transaction for the user's own statements.
 func (c *conn) expose() *sql.Tx {
 	c.exposed = true
 	return c.tx
@@ -81,14 +79,13 @@ func (c *conn) expose() *sql.Tx {
 
 func (c *conn) end() { c.ended.Store(true) }
 
-// Exposed says whether the user has had the transaction in their own hands.
+// Exposed reports whether the user has had direct access to the transaction.
 func (c *conn) Exposed() bool { return c.exposed }
 
-// whole fails if a transaction that was exposed has been lost. Some errors of
-// the user's statements, such as a full disk, make SQLite roll everything back,
-// and what follows would then be committed statement by statement. A BEGIN tells:
-// inside a transaction it is refused, and changes nothing.
-func (c *conn) whole(ctx context.Context) error {
+// intact fails if an exposed transaction has been lost. Some errors of the user's statements, such
+// as a full disk, make SQLite roll everything back, and later statements would then be committed
+// one by one. A BEGIN detects that: inside a transaction it fails without any effect.
+func (c *conn) intact(ctx context.Context) error {
 	if !c.exposed {
 		return nil
 	}
@@ -100,12 +97,12 @@ func (c *conn) whole(ctx context.Context) error {
 		return nil
 	}
 	_ = c.tx.Rollback()
-	return fault.New(fault.Unavailable, "an earlier statement failed in this transaction, and SQLite rolled it back")
+	return fault.New(fault.Unavailable, "an earlier statement of this transaction failed, and SQLite rolled the transaction back")
 }
 
-// guarded runs a command in a savepoint, so that a failure in the middle of its
-// script leaves the transaction as it was. It says whether the transaction was
-// lost: then there is nothing left to go back to.
+// guarded runs a command in a savepoint, so that a failure in the middle of its script leaves the
+// transaction unchanged. It reports whether the transaction was lost: then there is no savepoint to
+// go back to.
 func (c *conn) guarded(ctx context.Context, cmd store.Command) (err error, lost bool) {
 	ctx = context.WithoutCancel(ctx)
 	if _, err := c.tx.ExecContext(ctx, "SAVEPOINT holdfast"); err != nil {
@@ -156,7 +153,7 @@ func (c *conn) run(ctx context.Context, cmd store.Command) error {
 	return c.lost(ctx, sc, values, cmd)
 }
 
-// decide runs the "do" of a script and, if it won, what follows it.
+// decide runs the "do" of a script and, if it won, the statements after it.
 func (c *conn) decide(ctx context.Context, sc *script, values []any, children [][]any, cmd store.Command) (won bool, err error) {
 	c.wants = sc.did
 	n, err := c.change(ctx, &sc.do, values, onlyIf(cmd, sc.answer == &sc.do))
@@ -181,7 +178,7 @@ func (c *conn) won(ctx context.Context, sc *script, values []any, children [][]a
 			all := append(values[:len(values):len(values)], native(child)...)
 			n, err := c.change(ctx, st, all, onlyIf(cmd, sc.answer == st))
 			if err == nil && n != 1 && !st.any {
-				err = fault.New(fault.Internal, "%s changed %d rows where it must change one", sc.name, n)
+				err = fault.New(fault.Internal, "%s must change one row, and changed %d", sc.name, n)
 			}
 			if err != nil {
 				return err
@@ -195,7 +192,7 @@ func (c *conn) lost(ctx context.Context, sc *script, values []any, cmd store.Com
 	for i := range sc.lost {
 		n, err := c.query(ctx, &sc.lost[i], values, cmd, false)
 		if err == nil && n != 1 {
-			err = fault.New(fault.Internal, "%s: its \"else\" answered %d rows where it must answer one", sc.name, n)
+			err = fault.New(fault.Internal, "%s: section \"else\" must return one row, and returned %d", sc.name, n)
 		}
 		if err != nil {
 			return err
@@ -204,7 +201,7 @@ func (c *conn) lost(ctx context.Context, sc *script, values []any, cmd store.Com
 	return nil
 }
 
-// change runs a statement that writes and returns how many rows it changed.
+// change runs a statement that writes and returns the number of changed rows.
 func (c *conn) change(ctx context.Context, st *statement, values []any, cmd store.Command) (int, error) {
 	if st.rows {
 		return c.query(ctx, st, values, cmd, true)
@@ -217,8 +214,8 @@ func (c *conn) change(ctx context.Context, st *statement, values []any, cmd stor
 	return int(n), c.store.fault(err)
 }
 
-// query runs a statement, gives its rows to the command, if there is one, and
-// returns how many there were.
+// query runs a statement, passes its rows to the command, if there is one, and returns their
+// number.
 func (c *conn) query(ctx context.Context, st *statement, values []any, cmd store.Command, applied bool) (int, error) {
 	rows, err := c.rows(ctx, st, values)
 	if err != nil {
@@ -254,8 +251,8 @@ func (c *conn) rows(ctx context.Context, st *statement, values []any) (*sql.Rows
 	return c.tx.QueryContext(ctx, st.text, st.args(values, c.did, &c.store.wall)...)
 }
 
-// prepared returns the prepared form of a statement. A joined transaction may
-// be of another pool, where ours does not exist.
+// prepared returns the prepared form of a statement. A joined transaction may be of another pool,
+// where ours does not exist.
 func (c *conn) prepared(ctx context.Context, st *statement) (*sql.Stmt, error) {
 	if c.joined {
 		return nil, nil
@@ -274,9 +271,9 @@ func onlyIf(cmd store.Command, yes bool) store.Command {
 	return nil
 }
 
-// scanAll reads every row, to the end: SQLite finishes a statement only then. It
-// gives them to the command, if there is one, and leaves the last in did, if it is
-// asked for. A command that reads may want no further row.
+// scanAll reads all rows: SQLite finishes a statement only at the end. It passes them to the
+// command, if there is one, and leaves the last row in did, if requested. A command that reads may
+// stop early.
 func scanAll(rows *sql.Rows, cmd store.Command, applied bool, did *[]any) (n int, err error) {
 	defer rows.Close()
 	for rows.Next() {
@@ -297,7 +294,7 @@ func scanAll(rows *sql.Rows, cmd store.Command, applied bool, did *[]any) (n int
 	return n, rows.Err()
 }
 
-// values returns the row as it is.
+// values returns the columns of the current row.
 func values(rows *sql.Rows) ([]any, error) {
 	columns, err := rows.Columns()
 	if err != nil {
@@ -311,8 +308,7 @@ func values(rows *sql.Rows) ([]any, error) {
 	return all, rows.Scan(into...)
 }
 
-// row is a [store.Row]. SQLite has no type for a time: it is kept as
-// milliseconds since 1970.
+// row is a [store.Row]. SQLite has no type for a time: it is stored as milliseconds since 1970.
 type row struct {
 	rows    *sql.Rows
 	applied bool
@@ -335,7 +331,7 @@ func (r row) Scan(dest ...any) error {
 	return r.rows.Scan(into...)
 }
 
-// text takes what the driver has copied out of SQLite as it is: database/sql would copy it again.
+// text takes over the copy that the driver has made: database/sql would copy it again.
 type text []byte
 
 // Scan implements [sql.Scanner].
@@ -344,11 +340,11 @@ func (t *text) Scan(v any) error {
 	case nil:
 		*t = nil
 	case string:
-		*t = unsafe.Slice(unsafe.StringData(v), len(v)) // nobody else has it
+		*t = unsafe.Slice(unsafe.StringData(v), len(v)) // the copy has no other owner
 	case []byte:
 		*t = bytes.Clone(v)
 	default:
-		return fmt.Errorf("a text is stored as %T", v)
+		return fmt.Errorf("a text column has a value of type %T", v)
 	}
 	return nil
 }
@@ -359,7 +355,7 @@ type millis time.Time
 func (m *millis) Scan(v any) error {
 	ms, ok := v.(int64)
 	if !ok {
-		return fmt.Errorf("a time is stored as %T", v)
+		return fmt.Errorf("a time column has a value of type %T", v)
 	}
 	*m = millis(time.UnixMilli(ms).UTC())
 	return nil

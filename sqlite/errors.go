@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// SQLite's primary result codes, and the one extended code that matters.
+// These are SQLite's primary result codes, and the one extended code that matters.
 const (
 	codePerm         = 3
 	codeBusy         = 5
@@ -30,9 +30,9 @@ const (
 // coded is an error of a SQLite driver.
 type coded interface{ Code() int }
 
-// mapError turns a driver's error into ours, by its code. It is the only place
-// that knows the codes. Outside COMMIT an error means that the statement did
-// nothing, so what may pass by itself is marked as safe to repeat.
+// mapError maps a driver's error to a fault, by its code. It is the only place that knows the
+// codes. Outside COMMIT an error means that the statement did nothing, so temporary errors are
+// marked as retryable.
 func mapError(err error, name string) error {
 	if err == nil {
 		return nil
@@ -52,7 +52,7 @@ func mapOther(err error, name string) error {
 	if errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return fault.New(fault.Internal, "%s: an error of the database that has no code", name).Wrap(err)
+	return fault.New(fault.Internal, "%s: unexpected error of the database driver", name).Wrap(err)
 }
 
 func mapCode(code int, name string, err error) error {
@@ -62,15 +62,15 @@ func mapCode(code int, name string, err error) error {
 	case codeInterrupt:
 		return errors.Join(context.Canceled, err)
 	case codeReadOnly, codePerm, codeAuth:
-		return fault.New(fault.DatabaseReadOnly, "%s is read-only: give this process the right to write the file and its folder; nothing was changed", name).Wrap(err)
+		return fault.New(fault.DatabaseReadOnly, "%s is read-only: give this process write access to the file and its folder. Nothing was changed", name).Wrap(err)
 	case codeFull:
-		return fault.New(fault.StorageFull, "no room is left for %s: free some, and repeat the call; what was acknowledged is intact", name).Wrap(err)
+		return fault.New(fault.StorageFull, "no space is left for %s: free some and retry the call. Acknowledged writes are intact", name).Wrap(err)
 	case codeCorrupt:
-		return fault.New(fault.DatabaseDamaged, "%s is damaged: restore it from a backup; nothing was changed", name).Wrap(err)
+		return fault.New(fault.DatabaseDamaged, "%s is damaged: restore it from a backup. Nothing was changed", name).Wrap(err)
 	case codeNotADB:
-		return fault.New(fault.DatabaseForeign, "%s is not a SQLite database, or its beginning is destroyed: name another file, or restore it; nothing was changed", name).Wrap(err)
+		return fault.New(fault.DatabaseForeign, "%s is not a SQLite database, or its header is destroyed: name another file, or restore it from a backup. Nothing was changed", name).Wrap(err)
 	case codeCantOpen:
-		return fault.New(fault.Unavailable, "%s cannot be opened: it, or the files beside it, cannot be created or read", name).Wrap(err)
+		return fault.New(fault.Unavailable, "%s cannot be opened: the file, or those beside it, cannot be created or read", name).Wrap(err)
 	case codeIO:
 		return fault.New(fault.Unavailable, "%s: the disk reported an error", name).Wrap(err)
 	default:
@@ -78,28 +78,27 @@ func mapCode(code int, name string, err error) error {
 	}
 }
 
-// commitFault maps an error of COMMIT. The driver has ended the transaction by
-// then, so a lock or a full disk means that it was rolled back. After an I/O
-// error the commit may stand in the log all the same, and be found there after
-// a restart.
+// commitFault maps an error of COMMIT. The driver has ended the transaction by then, so a lock or a
+// full disk means that it was rolled back. After an I/O error the commit may still be in the log,
+// and be found there after a restart.
 func commitFault(err error, name string) error {
 	var c coded
 	if errors.As(err, &c) && c.Code()&0xff == codeIO {
-		return fault.New(fault.OutcomeUnknown, "%s: the disk failed while committing, so the write may or may not be kept", name).Wrap(err)
+		return fault.New(fault.OutcomeUnknown, "%s: the disk failed while committing, so the write may or may not have been applied: read the state before you retry", name).Wrap(err)
 	}
 	return mapError(err, name)
 }
 
-// joinFault explains a user's transaction that cannot take the write lock, or
-// has no table of ours.
+// joinFault explains why a user's transaction cannot take the write lock, or does not have our
+// tables.
 func joinFault(err error) error {
 	var c coded
 	switch {
 	case errors.As(err, &c) && c.Code() == codeBusySnapshot:
 		return fault.New(fault.Validation,
-			"the transaction has read what somebody has changed since, so it cannot take SQLite's write lock any more: begin it immediate (_txlock=immediate), or join it before it reads").Wrap(err)
+			"the transaction has read data that was changed since, so it cannot take SQLite's write lock: begin it immediate (_txlock=immediate), or join it before it reads").Wrap(err)
 	case errors.As(err, &c) && c.Code() == codeGeneric:
-		return fault.New(fault.Validation, "the transaction is not of the engine's database: Holdfast's tables are not in it").Wrap(err)
+		return fault.New(fault.Validation, "the transaction is not on the engine's database: it does not see Holdfast's tables").Wrap(err)
 	}
 	return mapError(err, "the joined transaction's database")
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// driverError is an error as SQLite's drivers make them.
+// driverError is an error as SQLite's drivers return it.
 type driverError int
 
 func (e driverError) Error() string { return fmt.Sprintf("driver error %d", int(e)) }
 func (e driverError) Code() int     { return int(e) }
 
-// Verifies what each result code of SQLite means to a caller, the same for its
-// extended forms and for an error that is wrapped; that only what may pass by
-// itself is called safe to repeat; and that the driver's error is kept inside.
+// TestEveryCodeOfSQLiteHasItsMeaning verifies the meaning of each result code of SQLite, the same
+// for its extended forms and for a wrapped error; that only temporary errors are retryable; and
+// that the driver's error is wrapped.
 func TestEveryCodeOfSQLiteHasItsMeaning(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int]struct {
@@ -62,8 +62,8 @@ func TestEveryCodeOfSQLiteHasItsMeaning(t *testing.T) {
 	}
 }
 
-// Verifies that an interrupt is the context's end, and that errors without a
-// code of SQLite keep what they are.
+// TestErrorsWithoutACodeKeepTheirMeaning verifies that an interrupt is the end of the context, and
+// that errors without a code of SQLite are unchanged.
 func TestErrorsWithoutACodeKeepTheirMeaning(t *testing.T) {
 	t.Parallel()
 	if err := mapError(nil, "app.db"); err != nil {
@@ -85,7 +85,8 @@ func TestErrorsWithoutACodeKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// Verifies that an error of COMMIT is unknown only where the disk failed.
+// TestACommitIsUnknownOnlyWhenTheDiskFails verifies that an error of COMMIT has an unknown outcome
+// only if the disk failed.
 func TestACommitIsUnknownOnlyWhenTheDiskFails(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int]fault.Code{
@@ -101,7 +102,8 @@ func TestACommitIsUnknownOnlyWhenTheDiskFails(t *testing.T) {
 	}
 }
 
-// Verifies how versions of the library are compared: by number, part by part.
+// TestOlderComparesVersionsByNumber verifies that versions of the library are compared by number,
+// part by part.
 func TestOlderComparesVersionsByNumber(t *testing.T) {
 	t.Parallel()
 	than := [3]int{3, 51, 3}
@@ -115,7 +117,7 @@ func TestOlderComparesVersionsByNumber(t *testing.T) {
 	}
 }
 
-// Verifies that the library this build has is new enough.
+// TestTheDriverOfThisBuildIsNewEnough verifies that the library of this build is new enough.
 func TestTheDriverOfThisBuildIsNewEnough(t *testing.T) {
 	t.Parallel()
 	db, err := sql.Open("sqlite", ":memory:")

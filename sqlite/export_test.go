@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Migrations has a program know other migrations than its own.
+// Migrations replaces the migrations of a program.
 func Migrations(files fs.FS) Option { return func(d *Database) { d.migrations = files } }
 
 // Wrong sets the clock of a database wrong.

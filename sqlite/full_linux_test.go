@@ -24,12 +24,12 @@ import (
 
 func init() { jobs["full"] = jobFull }
 
-// Verifies that on a full disk a write is refused as such, that every append
-// acknowledged before is there and none that was refused, and that writes go on
-// as soon as there is room, in the same engine.
+// TestAFullDiskRefusesWritesAndLosesNothing verifies that on a full disk a write is refused as
+// such, that every append acknowledged before exists and no refused one does, and that writes
+// continue in the same engine as soon as there is space.
 //
-// The disk is a small tmpfs that only the helper process sees. Where that is
-// not permitted, the database is kept from growing instead.
+// The disk is a small tmpfs that only the helper process sees. If that is not permitted, the
+// database is kept from growing instead.
 func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -51,8 +51,8 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 	}
 }
 
-// ownMounts gives the helper process its own view of the file system, through
-// a user namespace where we are not root.
+// ownMounts gives the helper process its own mounts, through a user namespace if this process is
+// not root.
 func ownMounts(cmd *exec.Cmd) {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
@@ -81,14 +81,14 @@ func jobFull(ctx context.Context, dir, _ string, begin func() error) error {
 	if err != nil {
 		return err
 	}
-	told, err := fillUp(ctx, hf, func() error { return os.Remove(ballast) })
+	summary, err := fillUp(ctx, hf, func() error { return os.Remove(ballast) })
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(hf.Close(), quickCheck(ctx, path)); err != nil {
 		return err
 	}
-	fmt.Println(told)
+	fmt.Println(summary)
 	return nil
 }
 
@@ -99,8 +99,7 @@ func mountSmall(dir string) error {
 	return syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=3m")
 }
 
-// fillUp appends until there is no room, checks what is there, makes room, and
-// goes on.
+// fillUp appends until the disk is full, checks the stored events, frees space, and continues.
 func fillUp(ctx context.Context, hf *holdfast.Engine, makeRoom func() error) (string, error) {
 	var acked []string
 	full := 0
@@ -143,8 +142,8 @@ func fillUp(ctx context.Context, hf *holdfast.Engine, makeRoom func() error) (st
 	return fmt.Sprintf("%d appends until it was full, 20 after there was room", before), wantEvents(ctx, hf, acked)
 }
 
-// refusedUpdate verifies that an update that does not fit leaves none of its
-// parts, also where its function makes light of the error.
+// refusedUpdate verifies that an update that does not fit leaves none of its parts, even if its
+// function ignores the error.
 func refusedUpdate(ctx context.Context, hf *holdfast.Engine) error {
 	err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		if _, err := entities.Create(ctx, store.DoerOf(tx), entities.CreateArgs{Lifecycle: "thing", ID: "half", Status: "new"}); err != nil {
@@ -186,7 +185,7 @@ func quickCheck(ctx context.Context, path string) error {
 	return nil
 }
 
-// limitedDatabase does the same with a database that may have so many pages.
+// limitedDatabase does the same with a database with a limited number of pages.
 func limitedDatabase(t *testing.T) {
 	path := dbPath(t)
 	db := openSQL(t, path, "_pragma=journal_mode(WAL)")
@@ -196,21 +195,21 @@ func limitedDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	execSQL(t, db, `PRAGMA max_page_count = 400`)
-	told, err := fillUp(t.Context(), hf, func() error {
+	summary, err := fillUp(t.Context(), hf, func() error {
 		_, err := db.Exec(`PRAGMA max_page_count = 4000`)
 		return err
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	t.Log(told)
+	t.Log(summary)
 	if err := errors.Join(hf.Close(), quickCheck(t.Context(), path)); err != nil {
 		t.Error(err)
 	}
 }
 
-// Verifies the same where SQLite itself refuses to let the file grow, through a
-// pool of the program's own.
+// TestADatabaseThatMayNotGrowRefusesWritesAndLosesNothing verifies the same if SQLite itself
+// refuses to let the file grow, through a pool of the program.
 func TestADatabaseThatMayNotGrowRefusesWritesAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	limitedDatabase(t)

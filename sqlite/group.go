@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// mostMembers bounds how long a group keeps the write lock.
+// mostMembers limits how long a group holds the write lock.
 const mostMembers = 256
 
-// rounds is how this store serves groups: whatever waits for the connection
-// that writes shares one transaction, and so one flush of the disk. The scripts
-// run one after the other, so members may share rows.
+// rounds configures how this store serves groups: all commands that wait for the writing connection
+// share one transaction, and so one flush of the disk. The scripts run one after the other, so
+// members may share rows.
 func (s *adapter) rounds() store.Rounds {
 	return store.Rounds{
 		Queue: func(store.Command) string { return "writer" },
@@ -39,8 +39,7 @@ func (s *adapter) alone(ctx context.Context, c store.Command) error {
 	return s.Update(ctx, func(ctx context.Context, tx store.Conn) error { return tx.Run(ctx, c) })
 }
 
-// orAlone leaves to the caller itself what is known not to have happened and
-// may be tried again.
+// orAlone maps a retryable error to ErrAlone, so that the caller runs alone.
 func orAlone(err error) error {
 	if fault.IsSafe(err) {
 		return store.ErrAlone
@@ -48,9 +47,9 @@ func orAlone(err error) error {
 	return err
 }
 
-// serve runs a round in one transaction. It is tried without savepoints first,
-// because hardly ever anything fails: a refusal is no failure. If something
-// does, nothing of that try is kept, and each member gets a savepoint.
+// serve runs a round in one transaction. The first attempt has no savepoints, because failures are
+// rare: a refusal is not a failure. After a failure nothing of that attempt is committed, and each
+// member gets a savepoint.
 func (s *adapter) serve(link *sql.Conn, members []store.Command) []error {
 	errs := make([]error, len(members))
 	err := s.updateOn(context.Background(), link, func(ctx context.Context, tx store.Conn) error {
@@ -67,13 +66,12 @@ func (s *adapter) serve(link *sql.Conn, members []store.Command) []error {
 	return fill(errs, orAlone(err))
 }
 
-// errMember marks an error of one member, as against one of the transaction.
+// errMember marks an error of one member, in contrast to one of the transaction.
 var errMember = errors.New("a member of the group failed")
 
-// serveApart runs a round with a savepoint for each member. Some errors, such
-// as a full disk, end the whole transaction, and then the savepoint is gone:
-// what followed would be committed statement by statement. So a savepoint that
-// cannot be gone back to ends the round, and every member runs alone.
+// serveApart runs a round with a savepoint for each member. Some errors, such as a full disk, end
+// the whole transaction and with it the savepoint: later statements would be committed one by one.
+// So a savepoint that cannot be rolled back to ends the round, and every member runs alone.
 func (s *adapter) serveApart(link *sql.Conn, members []store.Command) []error {
 	errs := make([]error, len(members))
 	err := s.updateOn(context.Background(), link, func(ctx context.Context, tx store.Conn) error {

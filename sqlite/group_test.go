@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Verifies that of many callers who share commits only those fail whose own
-// command does: every other append is there, once, in its caller's order, and
-// none of a failed one is. The same whether the failure undoes its statement,
-// leaves it half done, or ends the whole transaction.
+// TestAFailingCallerTouchesNoOtherThatSharesItsCommit verifies that of many callers that share
+// commits only those with a failing command fail: every other append exists, once, in its caller's
+// order, and no failed one does. The failure may undo its statement, leave it half done, or end the
+// whole transaction.
 func TestAFailingCallerTouchesNoOtherThatSharesItsCommit(t *testing.T) {
 	t.Parallel()
 	for _, raise := range []string{"ABORT", "FAIL", "ROLLBACK"} {
@@ -57,8 +57,8 @@ func TestAFailingCallerTouchesNoOtherThatSharesItsCommit(t *testing.T) {
 	}
 }
 
-// Verifies that callers who wait together for a lock that another process holds
-// each end with their own context, and that none of their writes is there
+// TestCallersWhoWaitTogetherEachEndWithTheirContext verifies that callers that wait together for a
+// lock of another process each end with their own context, and that none of their writes exists
 // afterwards.
 func TestCallersWhoWaitTogetherEachEndWithTheirContext(t *testing.T) {
 	t.Parallel()

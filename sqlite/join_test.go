@@ -17,9 +17,9 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// joined is an engine and a pool of the user's own on one file, with a table of
-// the user's and a trigger that makes any verb that writes an event "boom" fail
-// in its middle, by the given kind of RAISE.
+// joined returns an engine and a pool of the user's own on one file, with a table of the user's and
+// a trigger that makes any verb that writes an event "boom" fail half-way, by the given kind of
+// RAISE.
 func joined(t *testing.T, lock, raise string) (*holdfast.Engine, *sql.DB) {
 	t.Helper()
 	path := holdfasttest.SQLite(t)
@@ -60,7 +60,7 @@ func mustJoin(t *testing.T, hf *holdfast.Engine, tx *sql.Tx) holdfast.Tx {
 	return j
 }
 
-// wantState checks how many rows the user has and how many events the stream.
+// wantState checks the number of the user's rows and of the stream's events.
 func wantState(t *testing.T, hf *holdfast.Engine, db *sql.DB, rows, events int) {
 	t.Helper()
 	if n := queryInt(t, db, `SELECT count(*) FROM mine`); n != rows {
@@ -74,9 +74,9 @@ func wantState(t *testing.T, hf *holdfast.Engine, db *sql.DB, rows, events int) 
 	}
 }
 
-// Verifies that a transaction that has read an older state cannot be joined,
-// that the refusal says how to begin it, and that the transaction can still be
-// read from.
+// TestJoinRefusesATransactionThatReadAnOlderState verifies that a transaction that has read an
+// older state cannot be joined, that the error explains how to begin it, and that the transaction
+// can still be read from.
 func TestJoinRefusesATransactionThatReadAnOlderState(t *testing.T) {
 	t.Parallel()
 	hf, db := joined(t, "deferred", "ABORT")
@@ -97,8 +97,8 @@ func TestJoinRefusesATransactionThatReadAnOlderState(t *testing.T) {
 	wantState(t, hf, db, 1, 2)
 }
 
-// Verifies that a deferred transaction that has not read yet, or has read what
-// is still the newest state, can be joined, and one begun immediate always.
+// TestJoinTakesATransactionThatCanHaveTheWriteLock verifies that a deferred transaction that has
+// not read yet, or has read the newest state, can be joined, and one begun immediate always.
 func TestJoinTakesATransactionThatCanHaveTheWriteLock(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -126,8 +126,8 @@ func TestJoinTakesATransactionThatCanHaveTheWriteLock(t *testing.T) {
 	}
 }
 
-// Verifies that the user's row and every verb in a joined transaction commit
-// together and roll back together, and that nobody sees them before.
+// TestAJoinedTransactionCommitsAndRollsBackAsOne verifies that the user's row and every verb in a
+// joined transaction commit together and roll back together, and are not visible before.
 func TestAJoinedTransactionCommitsAndRollsBackAsOne(t *testing.T) {
 	t.Parallel()
 	hf, db := joined(t, "immediate", "ABORT")
@@ -154,8 +154,9 @@ func TestAJoinedTransactionCommitsAndRollsBackAsOne(t *testing.T) {
 	}
 }
 
-// Verifies that a workspace that is first named in a joined transaction which is
-// then rolled back is not remembered: it is made again by the next who needs it.
+// TestAWorkspaceOfARolledBackTransactionIsNotRemembered verifies that a workspace first named in a
+// joined transaction that is rolled back is not remembered: the next caller that needs it creates
+// it.
 func TestAWorkspaceOfARolledBackTransactionIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	hf, db := joined(t, "immediate", "ABORT")
@@ -175,8 +176,8 @@ func TestAWorkspaceOfARolledBackTransactionIsNotRemembered(t *testing.T) {
 	}
 }
 
-// Verifies that a refused verb leaves the user's transaction as it was, and
-// usable.
+// TestARefusedVerbLeavesTheJoinedTransactionUsable verifies that a refused verb leaves the user's
+// transaction unchanged, and usable.
 func TestARefusedVerbLeavesTheJoinedTransactionUsable(t *testing.T) {
 	t.Parallel()
 	hf, db := joined(t, "immediate", "ABORT")
@@ -197,9 +198,9 @@ func TestARefusedVerbLeavesTheJoinedTransactionUsable(t *testing.T) {
 	wantState(t, hf, db, 2, 2)
 }
 
-// Verifies that a verb that fails in its middle (the head is moved, then an
-// event cannot be written) leaves the user's transaction as it was before the
-// verb, and usable; whether the failed statement undoes itself or not.
+// TestAVerbThatFailsInItsMiddleLeavesTheJoinedTransactionAsItWas verifies that a verb that fails
+// half-way (the head is moved, then an event cannot be written) leaves the user's transaction as it
+// was before the verb, and usable; whether the failed statement undoes itself or not.
 func TestAVerbThatFailsInItsMiddleLeavesTheJoinedTransactionAsItWas(t *testing.T) {
 	t.Parallel()
 	for _, raise := range []string{"ABORT", "FAIL"} {
@@ -223,9 +224,8 @@ func TestAVerbThatFailsInItsMiddleLeavesTheJoinedTransactionAsItWas(t *testing.T
 	}
 }
 
-// Verifies that an update in which a verb fails in its middle commits none of
-// it, also where the function makes light of the error; and that the engine
-// works on.
+// TestAnUpdateNeverCommitsHalfAVerb verifies that an update in which a verb fails half-way commits
+// none of it, even if the function ignores the error; and that the engine continues to work.
 func TestAnUpdateNeverCommitsHalfAVerb(t *testing.T) {
 	t.Parallel()
 	for _, raise := range []string{"ABORT", "FAIL", "ROLLBACK"} {
@@ -251,9 +251,9 @@ func TestAnUpdateNeverCommitsHalfAVerb(t *testing.T) {
 	}
 }
 
-// Verifies the same for what the function writes itself after the failure: an
-// error that made SQLite give up the transaction must not let the rest of the
-// function commit by itself, statement by statement.
+// TestAnUpdateThatLostItsTransactionWritesNothingMore verifies the same for the function's own
+// writes after the failure: an error that made SQLite roll back the transaction must not let the
+// rest of the function commit one statement at a time.
 func TestAnUpdateThatLostItsTransactionWritesNothingMore(t *testing.T) {
 	t.Parallel()
 	hf, db := joined(t, "immediate", "ROLLBACK")
@@ -278,8 +278,8 @@ func TestAnUpdateThatLostItsTransactionWritesNothingMore(t *testing.T) {
 	}
 }
 
-// Verifies that an update whose function fails, panics, or outlives its context
-// leaves nothing, and frees the write lock.
+// TestAnUpdateThatDoesNotEndWellLeavesNothing verifies that an update whose function fails, panics,
+// or outlives its context leaves nothing, and releases the write lock.
 func TestAnUpdateThatDoesNotEndWellLeavesNothing(t *testing.T) {
 	t.Parallel()
 	hf, db := joined(t, "immediate", "ABORT")
@@ -312,15 +312,16 @@ func TestAnUpdateThatDoesNotEndWellLeavesNothing(t *testing.T) {
 	mustAppend(t, hf, "s", 0, "later")
 }
 
-// Verifies that a transaction kept beyond its function is told so.
+// TestATransactionUsedAfterItsEndIsRefused verifies that a transaction used after its function has
+// returned is refused.
 func TestATransactionUsedAfterItsEndIsRefused(t *testing.T) {
 	t.Parallel()
 	hf, db := joined(t, "immediate", "ABORT")
-	var kept holdfast.Tx
-	if err := hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { kept = tx; return nil }); err != nil {
+	var ended holdfast.Tx
+	if err := hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { ended = tx; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	_, err := stream.Append(t.Context(), kept, "s", 0, event("late", ""))
+	_, err := stream.Append(t.Context(), ended, "s", 0, event("late", ""))
 	testkit.WantCode(t, err, fault.Unavailable, "has ended")
 	tx := begin(t, db)
 	j := mustJoin(t, hf, tx)
@@ -332,8 +333,8 @@ func TestATransactionUsedAfterItsEndIsRefused(t *testing.T) {
 	wantState(t, hf, db, 1, 1)
 }
 
-// Verifies that a transaction of another database is not taken for one of the
-// engine's.
+// TestJoinRefusesATransactionOfAnotherDatabase verifies that a transaction of another database is
+// not taken for one of the engine's.
 func TestJoinRefusesATransactionOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	hf, _ := joined(t, "immediate", "ABORT")

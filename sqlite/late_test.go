@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Verifies that of several callers who notice at once that the clock was set back, each knows how late the
-// process is: by that it is known that another process has stored the step.
+// TestEachWhoNoticesKnowsHowLate verifies that of several callers that detect at once that the
+// clock was set back, each gets the time since the last check: it shows whether another process has
+// stored the step.
 func TestEachWhoNoticesKnowsHowLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wrong time.Duration

@@ -30,15 +30,15 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// The variables that make the test binary do one job in a process of its own.
+// These variables make the test binary do one job in a process of its own.
 const (
 	envJob  = "HOLDFAST_SQLITE_JOB"
 	envPath = "HOLDFAST_SQLITE_PATH"
 	envName = "HOLDFAST_SQLITE_NAME"
 )
 
-// jobs are what a helper process can do. One prints "ready" when it may begin,
-// and begins when its standard input says so.
+// jobs are the jobs of a helper process. A job prints "ready" when it can begin, and begins at a
+// line on its standard input.
 var jobs = map[string]func(ctx context.Context, path, name string, begin func() error) error{
 	"migrate": jobMigrate,
 	"append":  jobAppend,
@@ -136,7 +136,7 @@ func queryInt(t *testing.T, db *sql.DB, query string, args ...any) int {
 	return n
 }
 
-// makeDatabase makes a database with something in it, several pages large.
+// makeDatabase creates a database with contents, several pages large.
 func makeDatabase(t *testing.T, path string) {
 	t.Helper()
 	made.once.Do(func() {
@@ -248,8 +248,8 @@ func gapless(ctx context.Context, hf *holdfast.Engine, name string) ([]string, e
 	}
 }
 
-// snapshot is what lies in a folder: each file by name, with its bytes' hash.
-// The -shm file is left out: it is memory that readers share, not data.
+// snapshot returns the contents of a folder: each file by name, with a hash of its bytes. The -shm
+// file is left out: it is memory that readers share, not data.
 func snapshot(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -267,7 +267,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// wantSame checks that a folder is as it was.
+// wantSame checks that a folder is unchanged.
 func wantSame(t *testing.T, dir string, before map[string]string) {
 	t.Helper()
 	after := snapshot(t, dir)

@@ -7,15 +7,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// errStale says that a command goes by a registry that has changed. Nothing of
-// it was written.
-var errStale = errors.New("the registry has another revision")
+// errStale is the error of a command with a stale registry revision. Nothing of it was written.
+var errStale = errors.New("the registry revision is stale")
 
-// known compares the revision that a command goes by with the workspace's. The
-// transaction holds the write lock, so that what it reads stays true until it
-// ends. A transaction of the user's need not hold it yet, and must write before
-// it reads: SQLite refuses to make a reader a writer where others wrote in
-// between. There the write is a part of the savepoint, and of no effect.
+// known compares the registry revision of a command with the workspace's. The transaction holds the
+// write lock, so that the revision it reads stays valid until it ends. A user's transaction may not
+// hold the lock yet, and must write before it reads: SQLite refuses to upgrade a reader to a writer
+// if others wrote in between. That write is part of the savepoint, and has no effect.
 func (c *conn) known(ctx context.Context, cmd store.Command) error {
 	revision, _, ok := cmd.Known()
 	if !ok {
@@ -58,9 +56,8 @@ func (c *conn) revision(ctx context.Context, at store.Partition, into *int64) er
 	return c.store.fault(rows.Err())
 }
 
-// mark notes for the reactions that want it what a command has written. There is
-// one writer, so the mark goes where PostgreSQL gathers it to: the row of the
-// reaction on the stream.
+// mark writes the due notices of the events that a command has written. SQLite has one writer, so a
+// notice goes directly to where PostgreSQL collects it: the row of the reaction on the stream.
 func (c *conn) mark(ctx context.Context, cmd store.Command) error {
 	_, marks, _ := cmd.Known()
 	if marks == "" {
@@ -75,13 +72,11 @@ func (c *conn) mark(ctx context.Context, cmd store.Command) error {
 // lockText takes the write lock and changes nothing.
 const lockText = `DELETE FROM holdfast_registry WHERE shard = -1 AND workspace = ''`
 
-// revisionText reads the revision of a workspace's registry: ?1 shard, ?2
-// workspace.
+// revisionText returns the revision of a workspace's registry: ?1 shard, ?2 workspace.
 const revisionText = `SELECT coalesce((SELECT g.revision FROM holdfast_registry AS g WHERE g.shard = ?1 AND g.workspace = ?2), 0)`
 
-// markTexts are the statements that mark what a command has written to one of
-// the two tables of events: ?1 shard, ?2 workspace, ?3 command, ?4 reactions as
-// a JSON list.
+// markTexts are the statements that write the due notices of a command, for each of the two tables
+// of events: ?1 shard, ?2 workspace, ?3 command, ?4 reactions as a JSON list.
 var markTexts = map[store.EventTable]statement{
 	store.StreamEvents:  markText("holdfast_event"),
 	store.HistoryEvents: markText("holdfast_history"),
@@ -105,7 +100,7 @@ ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
 	return st
 }
 
-// ownTexts are the statements that belong to no verb.
+// ownTexts returns the statements that belong to no verb.
 func ownTexts() []string {
 	texts := []string{revisionText}
 	for _, st := range markTexts {

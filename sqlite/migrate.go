@@ -18,7 +18,7 @@ const createMigration = `CREATE TABLE IF NOT EXISTS holdfast_migration (
     applied_at INTEGER NOT NULL
 ) STRICT`
 
-// Script returns the SQL that migrating an empty database runs.
+// Script returns the SQL that migrates an empty database.
 func (d opener) Script(store.Options) (string, error) {
 	known, err := store.LoadMigrations(d.migrations)
 	if err != nil {
@@ -33,16 +33,15 @@ func (d opener) Script(store.Options) (string, error) {
 	return b.String(), nil
 }
 
-// record remembers a migration. Its values are ours, so they may stand in the
-// text, which is then the same that Script prints.
+// record returns the statement that records a migration. Its values are ours, so they can be part
+// of the text, which is then the same as in Script.
 func record(m store.Migration) string {
 	return fmt.Sprintf("INSERT INTO holdfast_migration (number, name, min_reader, sum, applied_at)\nVALUES (%d, '%s', %d, '%s', CAST(round(unixepoch('subsec') * 1000) AS INTEGER))",
 		m.Number, m.Name, m.MinReader, m.Sum)
 }
 
-// migrate brings the schema up to date. The write lock is what lets many
-// processes start at once: the first migrates, the others find it done. A
-// schema that is current is only read.
+// migrate migrates the schema. The write lock lets many processes start at once: the first one
+// migrates, the others find nothing to do. A current schema is only read.
 func (s *adapter) migrate(ctx context.Context, allowed bool) (store.Migrated, error) {
 	known, err := store.LoadMigrations(s.migrations)
 	if err != nil {
@@ -72,7 +71,7 @@ func (s *adapter) migrateOnce(ctx context.Context, known []store.Migration, allo
 	return s.apply(ctx, known)
 }
 
-// apply looks again under the write lock, and applies what is pending then.
+// apply reads the applied migrations again under the write lock, and applies the pending ones.
 func (s *adapter) apply(ctx context.Context, known []store.Migration) (done store.Migrated, err error) {
 	ctx = context.WithoutCancel(ctx)
 	tx, err := s.write.BeginTx(ctx, nil)
@@ -107,8 +106,8 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// applied reads which migrations the database has. Tables with our prefix but
-// without our record were made by something else.
+// applied reads the migrations of the database. Tables with our prefix but without our record
+// belong to another program.
 func (s *adapter) applied(ctx context.Context, q querier) ([]store.Applied, error) {
 	var ours, record int
 	err := q.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE name = 'holdfast_migration')
@@ -118,7 +117,7 @@ func (s *adapter) applied(ctx context.Context, q querier) ([]store.Applied, erro
 	}
 	if record == 0 {
 		return nil, fault.New(fault.DatabaseForeign,
-			"%s has tables whose names begin with holdfast_, but no record of Holdfast's migrations: they are another program's; nothing was changed", s.name)
+			"%s has tables whose names begin with holdfast_, but no record of Holdfast's migrations, so they belong to another program: name another file. Nothing was changed", s.name)
 	}
 	rows, err := q.QueryContext(ctx, `SELECT number, name, min_reader, sum FROM holdfast_migration ORDER BY number`)
 	if err != nil {
@@ -141,5 +140,5 @@ func (s *adapter) foreign(err error) error {
 	if fault.CodeOf(mapped) != fault.Internal {
 		return mapped
 	}
-	return fault.New(fault.DatabaseForeign, "%s has a table holdfast_migration that is not Holdfast's; nothing was changed", s.name).Wrap(err)
+	return fault.New(fault.DatabaseForeign, "%s has a table holdfast_migration that is not Holdfast's: name another file. Nothing was changed", s.name).Wrap(err)
 }

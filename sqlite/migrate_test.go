@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// jobMigrate opens an engine when it is told to, and uses it.
+// jobMigrate opens an engine on command, and uses it.
 func jobMigrate(ctx context.Context, path, name string, begin func() error) error {
 	if err := begin(); err != nil {
 		return err
@@ -32,8 +32,8 @@ func jobMigrate(ctx context.Context, path, name string, begin func() error) erro
 	return errors.Join(useEverything(ctx, hf, name), appended, hf.Close())
 }
 
-// Verifies that ten processes may start on one empty file in the same moment:
-// none fails, each migration is recorded once, and all of them write.
+// TestTenProcessesMigrateOneEmptyFileAtOnce verifies that ten processes can start on one empty file
+// at the same moment: none fails, each migration is recorded once, and all of them write.
 func TestTenProcessesMigrateOneEmptyFileAtOnce(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
@@ -50,8 +50,8 @@ func TestTenProcessesMigrateOneEmptyFileAtOnce(t *testing.T) {
 	wantMigratedOnce(t, path, len(all))
 }
 
-// Verifies the same for ten engines of one process, each with connections of
-// its own.
+// TestTenEnginesInOneProcessMigrateOneEmptyFileAtOnce verifies the same for ten engines of one
+// process, each with connections of its own.
 func TestTenEnginesInOneProcessMigrateOneEmptyFileAtOnce(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
@@ -85,7 +85,7 @@ func wantMigratedOnce(t *testing.T, path string, writers int) {
 	}
 }
 
-// migrations returns how many migrations a file records, and the newest.
+// migrations returns the number of migrations that a file records, and the newest.
 func migrations(t *testing.T, path string) (count, newest int) {
 	t.Helper()
 	db := openSQL(t, path)
@@ -93,8 +93,8 @@ func migrations(t *testing.T, path string) (count, newest int) {
 	return queryInt(t, db, `SELECT count(*) FROM holdfast_migration`), queryInt(t, db, `SELECT max(number) FROM holdfast_migration`)
 }
 
-// Verifies that a program works on a database that a newer one has migrated, as
-// long as the newer migration says that it may: a deploy can roll.
+// TestAnOlderProgramWorksOnANewerDatabaseThatAllowsIt verifies that a program works on a database
+// that a newer one has migrated, if the newer migration permits it: a deploy can roll.
 func TestAnOlderProgramWorksOnANewerDatabaseThatAllowsIt(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
@@ -113,8 +113,8 @@ func TestAnOlderProgramWorksOnANewerDatabaseThatAllowsIt(t *testing.T) {
 	}
 }
 
-// Verifies that a program refuses a database whose newest migration it cannot
-// work with, says which numbers are meant, and changes nothing.
+// TestAnOlderProgramRefusesANewerDatabaseAndChangesNothing verifies that a program refuses a
+// database whose newest migration it does not support, names the numbers, and changes nothing.
 func TestAnOlderProgramRefusesANewerDatabaseAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
@@ -140,7 +140,7 @@ func recordFuture(t *testing.T, path string, number, minReader int) {
 		VALUES (%d, 'future', %d, 'of the future', 0)`, number, minReader))
 }
 
-// later makes a program of a later version, which has one more migration.
+// later returns a program of a later version, which has one more migration.
 func later(t *testing.T, text string) sqlite.Option {
 	t.Helper()
 	names, err := filepath.Glob("migrations/*.sql")
@@ -158,10 +158,10 @@ func later(t *testing.T, text string) sqlite.Option {
 	return sqlite.Migrations(all)
 }
 
-// Verifies that a later version migrates a database that is in use: it says
-// what is missing where it may not, applies its migration once, whole or not at
-// all, and a program that was at work before works on. One that the migration
-// excludes is not let in.
+// TestALaterVersionMigratesADatabaseInUse verifies that a later version migrates a database that is
+// in use: it reports what is missing if it may not migrate, applies its migration once, completely
+// or not at all, and a running older program continues to work. A program that the migration
+// excludes is refused.
 func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
@@ -194,11 +194,11 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	openEngine(t, next)
 }
 
-// Verifies that a database from before the first release, which has other
-// migrations with the same numbers, is refused in one line that says so, by
-// this version and by a later one, whatever it is opened for; and that not a
-// byte of it is changed. So it is where it has fewer migrations than this
-// program, as many, or more, and where one that this program could apply is next.
+// TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged verifies that a database from before
+// the first release, which has other migrations with the same numbers, is refused with an error of
+// one line, by this version and by a later one, for every kind of opening; and that no byte of it
+// is changed. It may have fewer migrations than this program, as many, or more, and the next one
+// may be one that this program could apply.
 func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) {
 	t.Parallel()
 	for _, last := range []int{1, 2, 20} {
@@ -247,8 +247,8 @@ func openError(t *testing.T, db holdfast.Database, c holdfast.Config) error {
 	return err
 }
 
-// Verifies that a database made from another text of a migration is refused: it
-// is of a different build, however alike it looks.
+// TestAMigrationOfAnotherTextIsForeign verifies that a database made from another text of a
+// migration is refused: it is of a different build, even if it looks the same.
 func TestAMigrationOfAnotherTextIsForeign(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
@@ -261,7 +261,8 @@ func TestAMigrationOfAnotherTextIsForeign(t *testing.T) {
 	wantSame(t, filepath.Dir(path), before)
 }
 
-// Verifies that a record that is missing below a later one is damage.
+// TestAMissingRecordOfAMigrationIsDamage verifies that a missing record below a later one is
+// damage.
 func TestAMissingRecordOfAMigrationIsDamage(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)
@@ -276,8 +277,9 @@ func TestAMissingRecordOfAMigrationIsDamage(t *testing.T) {
 	wantSame(t, filepath.Dir(path), before)
 }
 
-// Verifies that NoMigrate refuses an empty or missing file, says what to run,
-// and makes no table and no file; and that it opens one that is current.
+// TestNoMigrateRefusesAnEmptyFileAndMakesNoTable verifies that NoMigrate refuses an empty or
+// missing file, names the command to run, and creates no table and no file; and that it opens a
+// current one.
 func TestNoMigrateRefusesAnEmptyFileAndMakesNoTable(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)

@@ -18,17 +18,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// oldest is the first library without the WAL-reset bug, which could corrupt a
-// database that several connections write to.
+// oldest is the first library version without the WAL-reset bug, which could corrupt a database
+// with several writing connections.
 var oldest = [3]int{3, 51, 3}
 
-// checkedWhole is the size up to which the whole file is checked at the start.
-// A larger one would keep a program waiting; damage in it is reported when it
-// is met.
+// checkedWhole is the size up to which the whole file is checked at the start. The check of a
+// larger file would delay the start; damage in it is reported when it is read.
 const checkedWhole = 64 << 20
 
-// open does everything between a path and a usable store, in an order that
-// changes nothing before the file is known to be ours or empty.
+// open turns a path into a usable store, in an order that changes nothing before the file is known
+// to be ours or empty.
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*adapter, store.Migrated, error) {
 	s := &adapter{log: o.Log, name: d.name(), owned: d.db == nil, plain: d.plain, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}, migrations: d.migrations}
 	s.grouper = store.NewGrouper(s.rounds())
@@ -69,9 +68,9 @@ func (d *Database) connect(s *adapter) (err error) {
 	return nil
 }
 
-// dsn names the file as a URI, because a path may hold any character. The
-// driver's own waiting is short: the store tries again itself, and listens to
-// the caller's context between the tries.
+// dsn names the file as a URI, because a path may contain any character. The driver's own busy
+// timeout is short: the store retries by itself, and checks the caller's context between the
+// attempts.
 func dsn(path string, params ...string) string {
 	q := url.Values{"_pragma": {"busy_timeout(50)"}}
 	for i := 0; i < len(params); i += 2 {
@@ -84,7 +83,7 @@ func dsn(path string, params ...string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(abs), RawQuery: q.Encode()}).String()
 }
 
-// start checks the library and the schema and prepares the verbs.
+// start checks the library and the schema, and prepares the verbs.
 func (s *adapter) start(ctx context.Context, migrate bool) (store.Migrated, error) {
 	if err := s.checkLibrary(ctx); err != nil {
 		return store.Migrated{}, err
@@ -96,7 +95,7 @@ func (s *adapter) start(ctx context.Context, migrate bool) (store.Migrated, erro
 	if err := s.prepare(ctx); err != nil {
 		return done, err
 	}
-	return done, s.keepTimeAtStart(ctx)
+	return done, s.adjustTimeAtStart(ctx)
 }
 
 func (s *adapter) checkLibrary(ctx context.Context) error {
@@ -110,7 +109,7 @@ func (s *adapter) checkLibrary(ctx context.Context) error {
 	s.version = "SQLite " + version
 	if older(version, oldest) {
 		return fault.New(fault.DatabaseTooOld,
-			"the SQLite library is %s, and versions before %d.%d.%d can corrupt a database in WAL mode: build with a newer driver",
+			"the SQLite library has version %s, and versions before %d.%d.%d can corrupt a database in WAL mode: build with a newer driver",
 			version, oldest[0], oldest[1], oldest[2])
 	}
 	return nil
@@ -130,9 +129,8 @@ func older(version string, than [3]int) bool {
 	return false
 }
 
-// inspect refuses a file that is not a database, is not whole, cannot be
-// written or belongs to another program. It looks only: not even the journal
-// mode of a file that is refused is changed.
+// inspect refuses a file that is not a database, is damaged, is read-only or belongs to another
+// program. It only reads: not even the journal mode of a refused file is changed.
 func (d *Database) inspect(ctx context.Context, migrate bool) error {
 	fresh, err := d.inspectFile()
 	if err != nil {
@@ -155,13 +153,13 @@ func (d *Database) inspect(ctx context.Context, migrate bool) error {
 	return store.Retry(ctx, func() error { return d.inspectLock(ctx, db) })
 }
 
-// mayMake makes the file, which is for its owner alone, and so is the log that SQLite makes beside it. It refuses to make
-// a database where that was not asked for.
+// mayMake creates the file with access for its owner only; the log that SQLite creates beside it
+// gets the same mode. It refuses to create a database that was not requested.
 func (d *Database) mayMake(migrate bool) error {
 	if migrate {
 		f, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {
-			return nil // another has just made it
+			return nil // another process has just created it
 		}
 		if err != nil {
 			return mapCode(codeCantOpen, d.path, err)
@@ -175,9 +173,9 @@ func (d *Database) mayMake(migrate bool) error {
 	return store.Behind(0, len(known))
 }
 
-// inspectInside reads the tables. Where a log stands beside the file it is
-// opened read-only: closing it must not move the log into a file that is
-// refused. (Otherwise not: a read-only connection leaves an empty log behind.)
+// inspectInside reads the tables. If there is a log beside the file, the file is opened read-only:
+// closing it must not move the log into a refused file. (Without a log it is not, because a
+// read-only connection leaves an empty log behind.)
 func (d *Database) inspectInside(ctx context.Context, migrate bool) error {
 	mode := "rw"
 	if log, err := os.Stat(d.path + "-wal"); err == nil && log.Size() > 0 {
@@ -192,29 +190,28 @@ func (d *Database) inspectInside(ctx context.Context, migrate bool) error {
 	return store.Retry(ctx, func() error { return d.inspectTables(ctx, db, migrate) })
 }
 
-// inspectFile looks at the file from outside. It must not open it: closing a
-// second descriptor of a database would drop the locks that this process holds
-// on it.
+// inspectFile checks the file without opening it: closing a second descriptor of a database would
+// drop the locks that this process has on it.
 func (d *Database) inspectFile() (fresh bool, err error) {
 	if d.path == "" || d.path == ":memory:" || strings.HasPrefix(d.path, "file:") {
 		return false, fault.New(fault.Validation,
-			"%q is not the path of a file: Holdfast keeps what it acknowledges, so a database in memory is refused; name a file, in a temporary folder if it need not stay", d.path)
+			"%q is not the path of a file: an in-memory database is not supported, because it would lose acknowledged writes; name a file, in a temporary folder if you do not need it later", d.path)
 	}
 	info, err := os.Stat(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, d.inspectFolder()
 	}
 	if err != nil {
-		return false, fault.New(fault.Unavailable, "cannot look at %s: %v", d.path, err).Wrap(err)
+		return false, fault.New(fault.Unavailable, "cannot read the attributes of %s: %v", d.path, err).Wrap(err)
 	}
 	if !info.Mode().IsRegular() {
-		return false, fault.New(fault.DatabaseForeign, "%s is not a file", d.path)
+		return false, fault.New(fault.DatabaseForeign, "%s is not a regular file", d.path)
 	}
-	// SQLite takes an empty file for a new database and deletes the log beside
-	// it. With a log, it was not new: somebody cut it off.
+	// SQLite takes an empty file for a new database and deletes the log beside it. A log shows that
+	// the file was not new, but was truncated.
 	if log, err := os.Stat(d.path + "-wal"); info.Size() == 0 && err == nil && log.Size() > 0 {
 		return false, fault.New(fault.DatabaseDamaged,
-			"%s is empty but has a write-ahead log beside it, so it was truncated: restore it from a backup; nothing was changed", d.path)
+			"%s is empty but has a write-ahead log beside it, so it was truncated: restore it from a backup. Nothing was changed", d.path)
 	}
 	return false, nil
 }
@@ -237,7 +234,7 @@ func (d *Database) inspectTables(ctx context.Context, db *sql.DB, migrate bool) 
 	}
 	if d.alone && ours == 0 && others > 0 {
 		return fault.New(fault.DatabaseForeign,
-			"%s holds %d tables of another program and none of Holdfast's: name another file; nothing was changed", d.path, others)
+			"%s has %d tables of another program and none of Holdfast's: name another file. Nothing was changed", d.path, others)
 	}
 	if err := d.inspectPages(ctx, db); err != nil {
 		return err
@@ -245,7 +242,7 @@ func (d *Database) inspectTables(ctx context.Context, db *sql.DB, migrate bool) 
 	return d.inspectSchema(ctx, db, migrate)
 }
 
-// inspectSchema compares what the file has with what this program knows.
+// inspectSchema compares the migrations of the file with those of this program.
 func (d *Database) inspectSchema(ctx context.Context, db *sql.DB, migrate bool) error {
 	known, err := store.LoadMigrations(d.migrations)
 	if err != nil {
@@ -262,8 +259,7 @@ func (d *Database) inspectSchema(ctx context.Context, db *sql.DB, migrate bool) 
 	return err
 }
 
-// inspectLock begins a transaction that writes, and ends it: that is how a
-// read-only file shows.
+// inspectLock begins and ends a writing transaction, which fails for a read-only file.
 func (d *Database) inspectLock(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
@@ -285,7 +281,7 @@ func (d *Database) inspectPages(ctx context.Context, db *sql.DB) error {
 		return mapError(err, d.path)
 	}
 	if verdict != "ok" {
-		return fault.New(fault.DatabaseDamaged, "%s is damaged (%s): restore it from a backup; nothing was changed", d.path, verdict)
+		return fault.New(fault.DatabaseDamaged, "%s is damaged (%s): restore it from a backup. Nothing was changed", d.path, verdict)
 	}
 	return nil
 }

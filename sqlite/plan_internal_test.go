@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// walks are the scripts that read a table from end to end, each with its reason. SQLite plans by the text alone unless a
-// program runs ANALYZE, so that a plan does not change as tables grow.
+// walks are the scripts that scan a whole table, each with its reason. SQLite plans by the text
+// alone unless a program runs ANALYZE, so that a plan does not change as tables grow.
 var walks = map[string]string{
 	"check.holds":       "it counts what is held, in the indexes of that",
 	"handlers.urls":     "all handlers that are URLs, when a node starts or one changes",
@@ -23,7 +23,8 @@ var walks = map[string]string{
 	"workspaces.shards": "one row of each workspace, when a node starts",
 }
 
-// Verifies that every statement finds what it reads by more of a key than the shard, or by an index of what is live.
+// TestEveryStatementSearches verifies that every statement finds its rows by more of a key than the
+// shard, or by an index of live rows.
 func TestEveryStatementSearches(t *testing.T) {
 	s, _, err := File(filepath.Join(t.TempDir(), "x.db")).open(t.Context(), store.Options{Log: slog.New(slog.DiscardHandler)}, true)
 	if err != nil {
@@ -42,8 +43,8 @@ func TestEveryStatementSearches(t *testing.T) {
 	}
 }
 
-// Verifies that rows which may be large, and are read in pages, come in the order of an index: a sort would read all that are behind
-// the page, too.
+// TestPagesAreReadWithoutASort verifies that rows that may be large, and are read in pages, come in
+// the order of an index: a sort would also read all rows after the page.
 func TestPagesAreReadWithoutASort(t *testing.T) {
 	s, _, err := File(filepath.Join(t.TempDir(), "x.db")).open(t.Context(), store.Options{Log: slog.New(slog.DiscardHandler)}, true)
 	if err != nil {
@@ -70,7 +71,7 @@ var (
 	binding = regexp.MustCompile(`\?(\d+)`)
 )
 
-// tablesIn are the names under which a statement has tables, and nothing else.
+// tablesIn returns the names under which a statement uses tables.
 func tablesIn(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range named.FindAllStringSubmatch(text, -1) {

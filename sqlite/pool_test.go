@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Verifies that an engine works on a pool that the program has opened, deferred
-// or immediate, of one connection or of several: every verb works, of sixteen
+// TestAPoolOfTheProgramsOwnServesEveryVerb verifies that an engine works on a pool that the program
+// has opened, deferred or immediate, of one connection or of several: every verb works, of sixteen
 // racing callers one wins each version, and Close leaves the pool open.
 func TestAPoolOfTheProgramsOwnServesEveryVerb(t *testing.T) {
 	t.Parallel()
@@ -55,8 +55,8 @@ func useInUpdate(t *testing.T, hf *holdfast.Engine) error {
 	})
 }
 
-// raceForVersions lets sixteen callers expect the same version, again and
-// again: each round one wins, and the others are told the version it made.
+// raceForVersions makes sixteen callers expect the same version, repeatedly: in each round one
+// wins, and the others get the version it created.
 func raceForVersions(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
 	const rounds = 8

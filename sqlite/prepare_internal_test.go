@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Verifies that the database parses every statement: in a program each is prepared when it
-// is first needed.
+// TestEveryStatementIsPrepared verifies that the database parses every statement: in a program each
+// is prepared at its first use.
 func TestEveryStatementIsPrepared(t *testing.T) {
 	db := File(filepath.Join(t.TempDir(), "x.db"))
 	s, _, err := db.open(t.Context(), store.Options{Log: slog.New(slog.DiscardHandler)}, true)
@@ -26,7 +26,8 @@ func TestEveryStatementIsPrepared(t *testing.T) {
 	}
 }
 
-// Verifies that a migrated database has what opening trusts.
+// TestWhatAMigratedDatabaseHas verifies that a migrated database has the parts that opening relies
+// on.
 func TestWhatAMigratedDatabaseHas(t *testing.T) {
 	db := File(filepath.Join(t.TempDir(), "x.db"))
 	s, _, err := db.open(t.Context(), store.Options{Log: slog.New(slog.DiscardHandler)}, true)
@@ -43,8 +44,9 @@ func TestWhatAMigratedDatabaseHas(t *testing.T) {
 	}
 }
 
-// Verifies that no limit is a bare argument. SQLite plans by its value, and so prepares the
-// statement anew each time that it is bound, which takes several times as long as to run it.
+// TestLimitsDoNotPrepareAnew verifies that no limit is a bare argument. SQLite plans by its value,
+// and so prepares the statement again for each value, which takes several times as long as running
+// it.
 func TestLimitsDoNotPrepareAnew(t *testing.T) {
 	all, err := parsed()
 	if err != nil {

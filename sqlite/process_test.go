@@ -35,8 +35,8 @@ func jobAppend(ctx context.Context, path, name string, begin func() error) error
 	return nil
 }
 
-// Verifies that several processes share a file: of four that append to one
-// stream at once none fails, every event is there once, versions have no gap,
+// TestSeveralProcessesAppendToOneStreamWithoutAGap verifies that several processes share a file: of
+// four that append to one stream at once none fails, every event exists once, versions have no gap,
 // and each process's own events are in its order.
 func TestSeveralProcessesAppendToOneStreamWithoutAGap(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestSeveralProcessesAppendToOneStreamWithoutAGap(t *testing.T) {
 	}
 }
 
-// jobLock holds the write lock until it is told to go on.
+// jobLock holds the write lock until a line arrives.
 func jobLock(ctx context.Context, path, _ string, begin func() error) error {
 	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
 	if err != nil {
@@ -84,9 +84,9 @@ func jobLock(ctx context.Context, path, _ string, begin func() error) error {
 	return tx.Rollback()
 }
 
-// Verifies that while another process holds the write lock a write waits no
-// longer than its context lets it, says so, and writes nothing; that reads are
-// answered; and that writes go through when the lock is free.
+// TestAWriteWaitsForAnotherProcessAsLongAsItsContext verifies that while another process holds the
+// write lock a write waits no longer than its context, returns an error, and writes nothing; that
+// reads succeed; and that writes succeed when the lock is released.
 func TestAWriteWaitsForAnotherProcessAsLongAsItsContext(t *testing.T) {
 	t.Parallel()
 	path := holdfasttest.SQLite(t)

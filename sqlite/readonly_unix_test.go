@@ -20,16 +20,16 @@ import (
 
 func init() { jobs["open"] = jobOpen }
 
-// nobody is a user to whom file modes apply. They do not to root.
+// nobody is a user to whom file modes apply. They do not apply to root.
 const nobody = 65534
 
-// verdict is what the job "open" found.
+// verdict is the result of the job "open".
 type verdict struct {
 	Code    fault.Code
 	Message string
 }
 
-// jobOpen opens an engine, uses it, and prints what it was told.
+// jobOpen opens an engine, uses it, and prints the result.
 func jobOpen(ctx context.Context, path, name string, begin func() error) error {
 	if err := begin(); err != nil {
 		return err
@@ -46,9 +46,9 @@ func jobOpen(ctx context.Context, path, name string, begin func() error) error {
 	return json.NewEncoder(os.Stdout).Encode(v)
 }
 
-// Verifies that a file, a folder, or both that this process may not write are
-// refused at the start with a sentence that says which, and stay as they are;
-// and that with the rights given the same file is opened.
+// TestWhatMayNotBeWrittenIsRefusedAtTheStart verifies that a read-only file, folder, or both are
+// refused at the start with an error that names it, and are not changed; and that with write access
+// the same file is opened.
 func TestWhatMayNotBeWrittenIsRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	self := worldBinary(t)
@@ -83,8 +83,8 @@ func TestWhatMayNotBeWrittenIsRefusedAtTheStart(t *testing.T) {
 	}
 }
 
-// Verifies that a database that cannot be created, because its folder may not
-// be written, is refused with a sentence that names it.
+// TestAFileThatCannotBeCreatedIsRefused verifies that a database that cannot be created, because
+// its folder is read-only, is refused with an error that names it.
 func TestAFileThatCannotBeCreatedIsRefused(t *testing.T) {
 	t.Parallel()
 	self, path := worldBinary(t), worldPath(t)
@@ -96,8 +96,7 @@ func TestAFileThatCannotBeCreatedIsRefused(t *testing.T) {
 	}
 }
 
-// worldPath is a path in a folder that every user can enter, unlike that of
-// t.TempDir.
+// worldPath returns a path in a folder that every user can enter, unlike that of t.TempDir.
 func worldPath(t *testing.T) string {
 	t.Helper()
 	root := ""
@@ -124,8 +123,7 @@ func worldPath(t *testing.T) string {
 	return filepath.Join(inner, "app.db")
 }
 
-// giveTo makes nobody the owner of a file and its folder, if we can, and sets
-// their modes.
+// giveTo makes nobody the owner of a file and its folder, if possible, and sets their modes.
 func giveTo(t *testing.T, path string, file, folder os.FileMode) {
 	t.Helper()
 	for p, mode := range map[string]os.FileMode{path: file, filepath.Dir(path): folder} {
@@ -155,7 +153,7 @@ func openAsNobody(t *testing.T, self, path, name string) (v verdict) {
 	return v
 }
 
-// worldBinary is this test binary where every user can run it.
+// worldBinary copies this test binary to a place where every user can run it.
 func worldBinary(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -166,15 +164,16 @@ func worldBinary(t *testing.T) string {
 		return self
 	}
 	path := filepath.Join(filepath.Dir(filepath.Dir(worldPath(t))), "test-binary")
-	// By another program: while a process has a file open to write, a child
-	// that it forks just then keeps the file from being run.
+	// Another program makes the copy: while a process has a file open for writing, a child that it
+	// forks at that moment keeps the file from being executed.
 	if out, err := exec.Command("cp", self, path).CombinedOutput(); err != nil {
 		t.Fatalf("copy the test binary: %v: %s", err, out)
 	}
 	return path
 }
 
-// Verifies that the file of a database, and the log beside it, can be read by their owner alone.
+// TestTheFilesAreTheirOwnersAlone verifies that only their owner can read the file of a database
+// and the log beside it.
 func TestTheFilesAreTheirOwnersAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")

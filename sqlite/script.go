@@ -9,22 +9,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// SQLite has no CTE that writes, so a verb is a short script. "do" decides: if
-// a row comes back, or is changed where none is asked for, the command won, and the "each" (once a child row) and
-// "then" statements follow, which change one row each, and "also", which change any number; if none comes back it lost, and "else" tells what
-// was found instead. The answer is the last row that a branch returns. A "look"
-// before all that is a read: where it finds nothing there is nothing to do, and
-// a command that runs alone does not take the write lock to find that out.
+// script is the SQL of a verb. SQLite has no CTE that writes, so a verb is a short script. "do"
+// decides: if it returns a row, or changes one if it returns none, the command won, and the
+// following statements run: "each" (once per child row) and "then", which change one row each, and
+// "also", which change any number. Otherwise the command lost, and "else" returns what was found
+// instead. The result is the last row that a branch returns. A "look" before all that is a read: if
+// it finds nothing there is nothing to do, and a command that runs alone does not take the write
+// lock.
 //
-// A verb may have a second script, x.fast, for what most often happens. It is
-// tried first; where its "do" changes nothing, nothing has happened, and the
-// script proper decides and answers.
+// A verb may have a second script, x.fast, for the most frequent case. It is tried first; if its
+// "do" changes nothing, nothing has happened, and the general script decides.
 //
 // A verb of one statement needs no section: the file is its "do".
 //
-// The rejected shape was code for each verb. A script keeps the SQL in one
-// file a verb, under the same name as PostgreSQL's, where a test can hold it to
-// the rules.
+// Rejected: Go code for each verb. A script keeps the SQL in one file per verb, under the same name
+// as PostgreSQL's, where a test can check it against the rules.
 type script struct {
 	name   string
 	fast   *script
@@ -33,8 +32,8 @@ type script struct {
 	do     statement
 	won    []statement // "each" and "then", in order
 	lost   []statement // "else"
-	answer *statement  // the statement of a won command that gives its answer
-	did    bool        // a statement needs what "do" returned
+	answer *statement  // the statement of a won command that returns the result
+	did    bool        // a statement uses the row that "do" returned
 }
 
 type statement struct {
@@ -42,18 +41,18 @@ type statement struct {
 	each bool
 	any  bool // changes any number of rows
 	rows bool // returns rows
-	// uses are its arguments in order: the nth of the command's, or one of those
-	// below. Only these are bound: each that is bound is copied, for each
-	// statement. Without a list, all are.
+	// uses are the arguments in order: the index of a command's argument, or one of the values
+	// below. Only these are bound, because each bound argument is copied for each statement.
+	// Without a list, all are bound.
 	uses []int
-	did  bool // needs what "do" returned
+	did  bool // uses the row that "do" returned
 }
 
-// theTime, among a statement's arguments, is the machine's. What is below it is a
-// column of the row that "do" returned: -1 is the first.
+// theTime, among a statement's arguments, is the machine's time. A negative number is a column of
+// the row that "do" returned: -1 is the first.
 const theTime = 0
 
-// args returns what a statement is run with.
+// args returns the arguments of a statement.
 func (st *statement) args(values, did []any, wall *wallClock) []any {
 	if st.uses == nil {
 		return values
@@ -99,8 +98,8 @@ func (st *statement) numbered() {
 	st.text = out.String() + text
 }
 
-// argument reads the argument that a text begins with, if it does, and how long it is written: ?n, a
-// command's nth; :now; or :didn, the nth column of the row that "do" returned.
+// argument parses the argument at the beginning of a text, if there is one, and returns its length:
+// ?n, the nth argument of a command; :now; or :didn, the nth column of the row that "do" returned.
 func (st *statement) argument(text string) (n, size int, ok bool) {
 	if rest, found := strings.CutPrefix(text, ":now"); found && (rest == "" || !isWord(rest[0])) {
 		return theTime, len(":now"), true
@@ -126,10 +125,10 @@ func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// sections are what a script consists of.
+// sections are the kinds of section in a script.
 var sections = []string{"look", "do", "then", "also", "each", "else"}
 
-// cutSection returns the lines up to the next section, its kind, and what follows.
+// cutSection returns the lines up to the next section, its kind, and the rest.
 func cutSection(text string) (before, kind, after string) {
 	for at := 0; at < len(text); {
 		line, _, _ := strings.Cut(text[at:], "\n")
@@ -172,7 +171,7 @@ func parseScript(name, text string) (*script, error) {
 		sc.did = sc.did || sc.won[i].did
 	}
 	if sc.did && !sc.do.rows {
-		return nil, fmt.Errorf("sqlite: %s.sql uses what \"do\" returned, which is nothing", name)
+		return nil, fmt.Errorf("sqlite: %s.sql uses the row that \"do\" returns, but \"do\" returns none", name)
 	}
 	return sc, nil
 }
@@ -200,7 +199,7 @@ func returnsRows(text string) bool {
 	return !writes(text) || strings.Contains(text, "RETURNING")
 }
 
-// writes tells a statement that writes from one that reads.
+// writes reports whether a statement writes.
 func writes(text string) bool {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "INSERT ") || strings.HasPrefix(line, "UPDATE ") || strings.HasPrefix(line, "DELETE ") {
@@ -222,7 +221,7 @@ func (sc *script) all() []*statement {
 	return all
 }
 
-// native makes the driver's values of an argument list.
+// native converts an argument list to the driver's values.
 func native(values []any) []any {
 	out := make([]any, len(values))
 	for i, v := range values {

@@ -1,11 +1,11 @@
-// Package sqlite keeps an engine in a SQLite file.
+// Package sqlite runs an engine on a SQLite file.
 //
 //	hf, err := holdfast.Open(ctx, sqlite.File("app.db"), holdfast.Config{})
 //
-// The file may hold tables of the program's own: Holdfast's begin with
-// "holdfast_", and [Raw] gives the transaction of an update to write both
-// together. Several processes may share the file. It is kept in WAL mode, and
-// synchronous=FULL, so that what was acknowledged survives a loss of power.
+// The file may have tables of the program's own: Holdfast's begin with "holdfast_", and [Raw]
+// returns the transaction of an update, to write both together. Several processes may share the
+// file. It is in WAL mode with synchronous=FULL, so that acknowledged writes survive a power
+// failure.
 package sqlite
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Database is a SQLite database that an engine can be opened on.
+// Database is a SQLite database on which an engine can be opened.
 type Database struct {
 	handle
 	path    string
@@ -29,41 +29,39 @@ type Database struct {
 	alone   bool
 	readers int
 	plain   bool
-	wrong   func() time.Duration // by how much tests have set the clock wrong
+	wrong   func() time.Duration // the clock offset that tests set
 
-	migrations fs.FS // those of files, but in tests
+	migrations fs.FS // tests replace it
 }
 
 type handle = store.DatabaseHandle
 
-// opener is what an engine opens a database by.
+// opener opens a Database for an engine.
 type opener struct{ *Database }
 
 // Option changes how a database is opened.
 type Option func(*Database)
 
-// Alone refuses a file that holds tables of others and none of Holdfast's. The
-// server uses it: a mistyped path should not add tables to another program's
-// database.
+// Alone refuses a file that has tables of another program and none of Holdfast's. The server uses
+// it: a mistyped path should not add tables to another program's database.
 func Alone() Option { return func(d *Database) { d.alone = true } }
 
-// Readers sets how many connections serve reads; the default is 4. There is
-// always one that writes.
+// Readers sets the number of reading connections; the default is 4. There is always one connection
+// that writes.
 func Readers(n int) Option { return func(d *Database) { d.readers = max(n, 1) } }
 
-// Plain runs every verb by its general script, never by the short one for what most
-// often happens. It is for tests that compare the two.
+// Plain runs every verb by its general script, never by the fast one. It is for tests that compare
+// the two.
 func Plain() Option { return func(d *Database) { d.plain = true } }
 
-// File is the database in a file, which is created if it does not exist.
+// File returns the database in a file, which is created if it does not exist.
 func File(path string, options ...Option) *Database {
 	return with(&Database{path: path}, options)
 }
 
-// DB is the database behind a pool that the program has opened already, with
-// any driver whose errors have a method Code() int with SQLite's result code.
-// The engine does not close it. It should be in WAL mode; a pool of one
-// connection is enough, and more do not write faster.
+// DB returns the database behind a pool that the program has opened, with any driver whose errors
+// have a method Code() int with SQLite's result code. The engine does not close it. It should be in
+// WAL mode; a pool of one connection is enough, and more do not write faster.
 func DB(db *sql.DB, options ...Option) *Database {
 	return with(&Database{db: db}, options)
 }
@@ -76,17 +74,16 @@ func with(d *Database, options []Option) *Database {
 	return d
 }
 
-// Join makes the user's own transaction a place to run verbs in: what they
-// write commits and rolls back with it. The caller commits. A command that is
-// refused, or fails, leaves the transaction as it was before the command.
+// Join runs verbs in the user's own transaction: their writes commit and roll back with it. The
+// caller commits. A command that is refused, or fails, leaves the transaction unchanged.
 //
-// The transaction must hold SQLite's write lock or be able to take it: begin
-// it immediate (_txlock=immediate), or join before it reads anything.
+// The transaction must hold SQLite's write lock or be able to take it: begin it immediate
+// (_txlock=immediate), or join before it reads anything.
 func Join(e *holdfast.Engine, tx *sql.Tx) (holdfast.Tx, error) {
 	port := engine.Of(e).Runner()
 	s, ok := port.Base().(*adapter)
 	if !ok {
-		return nil, fault.New(fault.Validation, "the engine is not on SQLite: join it with the package of its own database")
+		return nil, fault.New(fault.Validation, "the engine does not use SQLite: call Join of the package of its database")
 	}
 	if _, err := tx.Exec(takeLock); err != nil {
 		return nil, joinFault(err)
@@ -94,25 +91,23 @@ func Join(e *holdfast.Engine, tx *sql.Tx) (holdfast.Tx, error) {
 	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Directory), nil
 }
 
-// Raw returns the transaction under one of the engine's, for the program's own tables.
-// It panics if tx is not of this package: that is a mistake in wiring. The
-// engine ends the transaction; do not commit it or roll it back. An update whose
-// own statement failed should return the error: SQLite may have rolled back.
+// Raw returns the sql.Tx under tx, for the program's own tables. It panics if tx is not of this
+// package, which is a wiring mistake. The engine ends the transaction; do not commit it or roll it
+// back. An update whose own statement failed should return the error: SQLite may have rolled back.
 func Raw(tx holdfast.Tx) *sql.Tx {
 	under := store.TxOf(tx).Conn()
 	c, ok := under.(*conn)
 	if !ok {
-		panic(fmt.Sprintf("sqlite: Raw of a transaction that is not on SQLite (%T)", under))
+		panic(fmt.Sprintf("sqlite: Raw called with a transaction that is not SQLite's (%T)", under))
 	}
 	return c.expose()
 }
 
-// takeLock changes nothing, and makes SQLite take the write lock: a
-// transaction that has not read yet gets it, one that has read an older state
-// is told at once that it cannot.
+// takeLock changes nothing, and makes SQLite take the write lock: a transaction that has not read
+// yet gets it, and one that has read an older state fails at once.
 const takeLock = `UPDATE holdfast_clock SET shift = shift WHERE one = 0`
 
-// Migrate brings the schema up to date and does nothing else.
+// Migrate migrates the schema and does nothing else.
 func (d opener) Migrate(ctx context.Context, o store.Options) (store.Migrated, error) {
 	s, m, err := d.open(ctx, o, true)
 	if err != nil {
@@ -121,8 +116,7 @@ func (d opener) Migrate(ctx context.Context, o store.Options) (store.Migrated, e
 	return m, s.Close()
 }
 
-// Open checks the database, brings its schema up to date, and prepares every
-// verb.
+// Open checks the database, migrates its schema, and prepares every verb.
 func (d opener) Open(ctx context.Context, o store.Options) (store.Store, error) {
 	s, _, err := d.open(ctx, o, !o.NoMigrate)
 	if err != nil {

@@ -33,27 +33,26 @@ type adapter struct {
 	write, read *sql.DB
 	grouper     *store.Grouper
 	wall        wallClock
-	stepping    sync.Mutex // of the wall clock
-	// link is the one connection that writes, of a file of our own, with its
-	// statements; turn is who has it. With a pool of the program's, each
-	// transaction takes a connection from it.
+	stepping    sync.Mutex // serializes steps of the wall clock
+	// link is the one writing connection of our own file, with its statements; turn is its mutex.
+	// With a pool of the program, each transaction takes a connection from the pool.
 	link    *sql.Conn
 	turn    chan struct{}
 	scripts map[string]*script
-	writes  prepared // on the connection that writes
+	writes  prepared // on the writing connection
 	reads   prepared
 
 	migrations fs.FS
 }
 
-// prepared are statements by their text, each prepared when it is first needed: of the
-// hundreds that there are a program uses some, and starts sooner.
+// prepared are statements by their text, each prepared at its first use: a program uses some of the
+// hundreds, and starts faster.
 type prepared struct {
 	mu sync.Mutex
 	by map[string]*sql.Stmt
 }
 
-// get returns a statement, and prepares it if it was not.
+// get returns a statement, and prepares it at its first use.
 func (p *prepared) get(ctx context.Context, text string, prepare func(context.Context, string) (*sql.Stmt, error)) (*sql.Stmt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +70,7 @@ func (p *prepared) get(ctx context.Context, text string, prepare func(context.Co
 	return st, nil
 }
 
-// close closes all: one that is not closed keeps the file open.
+// close closes all statements: an open one keeps the file open.
 func (p *prepared) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,10 +91,10 @@ func sqlFiles() (store.SQLFiles, error) {
 	return all, err
 }
 
-// Files returns the SQL as it is written.
+// Files returns the SQL files unchanged.
 func (opener) Files() (store.SQLFiles, error) { return sqlFiles() }
 
-// Filled returns the text of every verb without the time, {now}.
+// Filled returns the text of every verb with {now} left in.
 func (opener) Filled() (store.Texts, error) { return filled() }
 
 func filled() (store.Texts, error) {
@@ -114,13 +113,13 @@ func texts() (store.Texts, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A limit that is a bare argument has SQLite prepare the statement anew each time that it is bound.
+	// If a limit is a bare argument, SQLite prepares the statement again for each value.
 	tokens := strings.NewReplacer("{now}", now, "LIMIT ?", "LIMIT +?")
 	for name, text := range texts {
 		texts[name] = tokens.Replace(text)
 	}
 	for _, d := range store.Decls() {
-		if d.NoWait != "" { // there is one writer, and nobody to wait for
+		if d.NoWait != "" { // SQLite has one writer, so nothing waits
 			texts[d.Name] = texts[d.NoWait]
 		}
 	}
@@ -136,7 +135,7 @@ func arguments(_ store.Decl, cols store.Columns, _ bool) store.Filling {
 	return f
 }
 
-// parsed are the scripts of all verbs, and their texts.
+// parsed returns the scripts of all verbs, and their texts.
 var parsed = sync.OnceValues(func() (all parsedScripts, err error) {
 	if all.texts, err = texts(); err != nil {
 		return all, err
@@ -158,9 +157,8 @@ type parsedScripts struct {
 	scripts map[string]*script
 }
 
-// prepare makes ready what commands are run with. Of a pool of the program's every
-// statement is prepared now: in a transaction of its own a pool of one would have no
-// connection to prepare another on.
+// prepare prepares what commands need. With a pool of the program, every statement is prepared now:
+// inside a transaction, a pool of one would have no connection to prepare another statement on.
 func (s *adapter) prepare(ctx context.Context) error {
 	all, err := parsed()
 	if err != nil {
@@ -169,12 +167,12 @@ func (s *adapter) prepare(ctx context.Context) error {
 	if err := all.texts.Missing(store.Decls()); err != nil {
 		return err
 	}
-	if err := s.whole(ctx); err != nil {
+	if err := s.checkParts(ctx); err != nil {
 		return err
 	}
 	s.scripts = all.scripts
 	if s.owned {
-		return s.keepLink(ctx)
+		return s.reserveLink(ctx)
 	}
 	return s.prepareAll(ctx)
 }
@@ -184,7 +182,7 @@ func (s *adapter) prepareAll(ctx context.Context) error {
 	for _, sc := range s.scripts {
 		for _, st := range sc.all() {
 			if _, err := s.writing(ctx, st.text); err != nil {
-				return s.notWhole(sc.name, err)
+				return s.damaged(sc.name, err)
 			}
 		}
 		for _, st := range []*statement{sc.look, &sc.do} {
@@ -192,19 +190,19 @@ func (s *adapter) prepareAll(ctx context.Context) error {
 				continue
 			}
 			if _, err := s.reading(ctx, st.text); err != nil {
-				return s.notWhole(sc.name, err)
+				return s.damaged(sc.name, err)
 			}
 		}
 	}
 	for _, text := range ownTexts() {
 		if _, err := s.writing(ctx, text); err != nil {
-			return s.notWhole("registry.read", err)
+			return s.damaged("registry.read", err)
 		}
 	}
 	return nil
 }
 
-// writing returns a statement on the connection that writes, which the caller has.
+// writing returns a statement on the writing connection, which the caller has.
 func (s *adapter) writing(ctx context.Context, text string) (*sql.Stmt, error) {
 	prepare := s.write.PrepareContext
 	if s.link != nil {
@@ -213,14 +211,14 @@ func (s *adapter) writing(ctx context.Context, text string) (*sql.Stmt, error) {
 	return s.writes.get(context.WithoutCancel(ctx), text, prepare)
 }
 
-// reading returns a statement on the connections that read.
+// reading returns a statement on the reading connections.
 func (s *adapter) reading(ctx context.Context, text string) (*sql.Stmt, error) {
 	return s.reads.get(ctx, text, s.read.PrepareContext)
 }
 
-// keepLink takes the connection that writes out of its pool, for good: what is
-// prepared on it then needs no look-up for each use.
-func (s *adapter) keepLink(ctx context.Context) (err error) {
+// reserveLink takes the writing connection out of its pool permanently: statements prepared on it then
+// need no lookup for each use.
+func (s *adapter) reserveLink(ctx context.Context) (err error) {
 	if !s.owned {
 		return nil
 	}
@@ -229,20 +227,20 @@ func (s *adapter) keepLink(ctx context.Context) (err error) {
 	return s.fault(err)
 }
 
-// notWhole says that a statement does not fit the database. Its schema number
-// said that it would, so something was removed.
-func (s *adapter) notWhole(verb string, err error) error {
+// damaged maps the error of a statement that does not fit the database. The schema number implies
+// that it fits, so a table or a column was removed.
+func (s *adapter) damaged(verb string, err error) error {
 	mapped := s.fault(err)
 	if fault.CodeOf(mapped) != fault.Internal {
 		return mapped
 	}
-	return fault.New(fault.DatabaseDamaged, "%s lacks a table or a column that the verb %s needs: restore it from a backup; nothing was changed", s.name, verb).Wrap(err)
+	return fault.New(fault.DatabaseDamaged, "%s lacks a table or a column that the verb %s needs: restore it from a backup. Nothing was changed", s.name, verb).Wrap(err)
 }
 
-// Do runs a command and commits it. The context is listened to while the
-// command waits for its turn; once begun, it is carried through.
+// Do runs a command and commits it. The context is honored while the command waits for its turn;
+// once begun, the command runs to its end.
 func (s *adapter) Do(ctx context.Context, c store.Command) error {
-	if err := s.keepTime(ctx); err != nil {
+	if err := s.adjustTime(ctx); err != nil {
 		return err
 	}
 	sc := s.scripts[c.Decl().Name]
@@ -257,7 +255,7 @@ func (s *adapter) Do(ctx context.Context, c store.Command) error {
 	return s.grouper.Do(ctx, c)
 }
 
-// looks says whether there may be something for a command to do.
+// looks reports whether a command may have work.
 func (s *adapter) looks(ctx context.Context, sc *script, c store.Command) (found bool, err error) {
 	err = store.Retry(ctx, func() error {
 		err := s.readOnce(ctx, sc.look, c, nil)
@@ -272,10 +270,10 @@ func (s *adapter) looks(ctx context.Context, sc *script, c store.Command) (found
 
 var errNothing = errors.New("no row")
 
-// readOnce runs a statement that reads with the arguments of a command, and
-// gives its rows to the one that wants them, if any does.
+// readOnce runs a reading statement with the arguments of c, and passes its rows to wants, if it is
+// not nil.
 func (s *adapter) readOnce(ctx context.Context, st *statement, c, wants store.Command) error {
-	if !s.owned { // of a pool of one, an update may have the only connection
+	if !s.owned { // in a pool of one, an update may have the only connection
 		limit := longTurn
 		if c.Decl().Slow {
 			limit = store.SlowLimit
@@ -302,10 +300,10 @@ func (s *adapter) readOnce(ctx context.Context, st *statement, c, wants store.Co
 	return s.fault(err)
 }
 
-// Update runs f in one transaction that holds the write lock from its first
-// moment, and runs it again if the lock could not be had.
+// Update runs f in one transaction that holds the write lock from its start, and runs it again if
+// the lock could not be taken.
 func (s *adapter) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
-	if err := s.keepTime(ctx); err != nil {
+	if err := s.adjustTime(ctx); err != nil {
 		return err
 	}
 	return store.Retry(ctx, func() error { return s.updateOnce(ctx, f) })
@@ -325,7 +323,7 @@ func (s *adapter) updateOn(ctx context.Context, link *sql.Conn, f func(context.C
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // after a commit it does nothing; after a panic it is what frees the lock
+	defer tx.Rollback() // no effect after a commit; after a panic it releases the lock
 	c := &conn{store: s, tx: tx}
 	defer c.end()
 	if err := f(ctx, c); err != nil {
@@ -334,7 +332,7 @@ func (s *adapter) updateOn(ctx context.Context, link *sql.Conn, f func(context.C
 	if c.failed != nil {
 		return c.failed
 	}
-	if err := c.whole(ctx); err != nil {
+	if err := c.intact(ctx); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -346,11 +344,11 @@ func (s *adapter) updateOn(ctx context.Context, link *sql.Conn, f func(context.C
 	return nil
 }
 
-// longTurn is how long a write waits for those before it. Nobody waits so long
-// behind others that finish: one of them is waiting for this one.
+// longTurn limits how long a write waits for earlier ones. A longer wait means a deadlock: an
+// earlier one is waiting for this one.
 const longTurn = 30 * time.Second
 
-// writer waits its turn for the connection that writes.
+// writer waits for its turn on the writing connection.
 func (s *adapter) writer(ctx context.Context) (link *sql.Conn, release func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, longTurn)
 	defer cancel()
@@ -367,19 +365,19 @@ func (s *adapter) writer(ctx context.Context) (link *sql.Conn, release func(), e
 	}
 	if err != nil && ctx.Err() == nil && wait.Err() != nil {
 		return nil, nil, fault.New(fault.Unavailable,
-			"%s: waited %s for the connection that writes: a transaction is held open, perhaps one that uses the engine inside itself with a context from outside", s.name, longTurn)
+			"%s: no writing connection within %s: a transaction stays open, perhaps one whose function calls the engine with a context from outside", s.name, longTurn)
 	}
 	return link, release, s.fault(err)
 }
 
-// begin takes the write lock. The context stays outside: database/sql would
-// roll back in the background when it ends.
+// begin takes the write lock. The context is not passed on: database/sql would roll back in the
+// background when it ends.
 func (s *adapter) begin(ctx context.Context, link *sql.Conn) (*sql.Tx, error) {
 	tx, err := link.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
 		return nil, s.fault(err)
 	}
-	if s.owned { // begun immediate, by the name of the data source
+	if s.owned { // begun immediate, through the data source name
 		return tx, nil
 	}
 	if _, err := tx.Exec(takeLock); err != nil {
@@ -389,11 +387,10 @@ func (s *adapter) begin(ctx context.Context, link *sql.Conn) (*sql.Tx, error) {
 	return tx, nil
 }
 
-// Version names the database and its version.
+// Version returns the name of the database and its version.
 func (s *adapter) Version() string { return s.version }
 
-// Close waits for what is under way and frees every connection. A pool that
-// the program brought stays open.
+// Close waits for calls in flight and closes every connection. A pool of the program stays open.
 func (s *adapter) Close() error {
 	s.writes.close()
 	s.reads.close()

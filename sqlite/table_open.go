@@ -12,8 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// OpenTable looks a table of the user's own up in the file. SQLite does not tell
-// upper from lower case in names.
+// OpenTable looks up a user's own table in the file. Names are not case-sensitive in SQLite.
 func (s *adapter) OpenTable(ctx context.Context, want store.Table) (store.UserTable, error) {
 	name, err := checkTable(want)
 	if err != nil {
@@ -43,34 +42,34 @@ func (s *adapter) openTable(ctx context.Context, t *table, want store.Table, nam
 	return s.checkUnique(ctx, t, name)
 }
 
-// longName is how long a name may be; SQLite itself sets no limit.
+// longName is the maximum length of a name; SQLite itself has no limit.
 const longName = 255
 
-// checkTable looks at the names alone. A table must be in the file of the engine:
-// a transaction over attached files is not atomic in WAL mode.
+// checkTable checks the names without the database. A table must be in the file of the engine: a
+// transaction over attached files is not atomic in WAL mode.
 func checkTable(want store.Table) (name string, err error) {
 	schema, name, ok := strings.Cut(want.Name, ".")
 	if !ok {
 		schema, name = "main", want.Name
 	}
 	if !strings.EqualFold(schema, "main") || strings.Contains(name, ".") {
-		return "", fault.New(fault.Validation, "%q cannot be the name of a table: it is name, or main.name, in the file of the engine", want.Name)
+		return "", fault.New(fault.Validation, "invalid table name %q: it must be name or main.name, in the file of the engine", want.Name)
 	}
 	return name, want.Check(longName, strings.EqualFold, name)
 }
 
-// relation finds the table by its name, as the file has it.
+// relation returns the table's name as it is in the file.
 func (s *adapter) relation(ctx context.Context, name string) (found string, strict bool, err error) {
 	var kind string
 	err = s.read.QueryRowContext(ctx, `SELECT name, type, strict FROM pragma_table_list WHERE schema = 'main' AND name = ?1 COLLATE NOCASE`, name).Scan(&found, &kind, &strict)
 	lower := strings.ToLower(found)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return "", false, fault.New(fault.Validation, "there is no table %q in %s: create it, or correct the name", name, s.name)
+		return "", false, fault.New(fault.Validation, "table %q does not exist in %s: create it, or correct the name", name, s.name)
 	case err != nil:
 		return "", false, err
 	case strings.HasPrefix(lower, "holdfast_") || strings.HasPrefix(lower, "sqlite_"):
-		return "", false, fault.New(fault.Validation, "%q is not a table of the program's own", found)
+		return "", false, fault.New(fault.Validation, "%q is not one of the program's own tables", found)
 	case kind != "table":
 		return "", false, fault.New(fault.Validation, "%q is a %s: name a table", found, kind)
 	}
@@ -95,8 +94,8 @@ func (s *adapter) columns(ctx context.Context, table string) (all []column, err 
 	return all, rows.Err()
 }
 
-// find returns the column of a name: of that very name first, because SQLite folds
-// only the letters of ASCII.
+// find returns the column of a name. An exact match comes first, because SQLite folds only the
+// letters of ASCII.
 func (t *table) find(name string) *column {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		if i := slices.IndexFunc(t.all, func(c column) bool { return same(c.name, name) }); i >= 0 {
@@ -106,8 +105,7 @@ func (t *table) find(name string) *column {
 	return nil
 }
 
-// check refuses columns that are missing, all at once, or that cannot be what
-// they are named for.
+// check refuses missing columns, all at once, and columns of an unsuitable type.
 func (t *table) check(want store.Table, strict bool) error {
 	var missing []string
 	for _, name := range want.Columns() {
@@ -116,26 +114,26 @@ func (t *table) check(want store.Table, strict bool) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fault.New(fault.Validation, "%s has no column %s: add what is missing, or correct the names", t.name, strings.Join(missing, ", "))
+		return fault.New(fault.Validation, "%s has no column %s: add it, or correct the name", t.name, strings.Join(missing, ", "))
 	}
 	for _, c := range []*column{t.cols.id, t.cols.status, t.cols.workspace} {
 		if c != nil && !c.comparable(strict) {
-			return fault.New(fault.Validation, "the column %q of %s is of type %q, which is not compared with text: declare it TEXT or INTEGER", c.name, t.name, c.declared)
+			return fault.New(fault.Validation, "the column %q of %s has the type %q, which cannot be compared with text: declare it as TEXT or INTEGER", c.name, t.name, c.declared)
 		}
 	}
 	if v := t.cols.version; !strings.Contains(v.declared, "INT") {
-		return fault.New(fault.Validation, "the version column %q of %s is of type %q: declare it INTEGER", v.name, t.name, v.declared)
+		return fault.New(fault.Validation, "the version column %q of %s has the type %q: declare it as INTEGER", v.name, t.name, v.declared)
 	}
 	for _, c := range []*column{t.cols.status, t.cols.version} {
 		if c.fixed {
-			return fault.New(fault.Validation, "the column %q of %s is generated, so nobody can write it: name another", c.name, t.name)
+			return fault.New(fault.Validation, "the column %q of %s is generated and cannot be written: name another column", c.name, t.name)
 		}
 	}
 	return nil
 }
 
-// comparable says whether the column has an affinity that a text takes on. Without
-// one, 7 and '7' are two values.
+// comparable reports whether the column has an affinity that a text takes. Without one, 7 and '7'
+// are two values.
 func (c *column) comparable(strict bool) bool {
 	for _, part := range []string{"INT", "CHAR", "CLOB", "TEXT"} {
 		if strings.Contains(c.declared, part) {
@@ -145,7 +143,7 @@ func (c *column) comparable(strict bool) bool {
 	return c.declared != "" && !strings.Contains(c.declared, "BLOB") && !(strict && c.declared == "ANY")
 }
 
-// checkUnique wants one row for an id, or for a workspace and an id.
+// checkUnique requires one row per id, or per workspace and id.
 func (s *adapter) checkUnique(ctx context.Context, t *table, name string) error {
 	keys, err := s.uniqueKeys(ctx, name)
 	if err != nil {
@@ -168,12 +166,12 @@ func (s *adapter) checkUnique(ctx context.Context, t *table, name string) error 
 	for i, n := range names {
 		names[i] = quote(n)
 	}
-	return fault.New(fault.Validation, "nothing keeps two rows of %s from having the same id: CREATE UNIQUE INDEX %s ON %s (%s)",
+	return fault.New(fault.Validation, "the id of %s must be unique: CREATE UNIQUE INDEX %s ON %s (%s)",
 		t.name, quote(name+"_id"), quote(name), strings.Join(names, ", "))
 }
 
-// uniqueKeys are the columns of each unique index over all rows. An expression
-// has no name, and is no column.
+// uniqueKeys returns the columns of each unique index over all rows. An expression has no name and
+// is not a column.
 func (s *adapter) uniqueKeys(ctx context.Context, table string) (keys [][]string, err error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT (SELECT json_group_array(coalesce(x.name, '')) FROM pragma_index_xinfo(i.name, 'main') AS x WHERE x.key = 1)
   FROM pragma_index_list(?1, 'main') AS i WHERE i."unique" = 1 AND i.partial = 0`, table)

@@ -40,7 +40,7 @@ func tableError(t *testing.T, hf *holdfast.Engine, want store.Table) error {
 	return err
 }
 
-// beside is an engine and a pool of the user's own on one file.
+// beside returns an engine and a pool of the user's own on one file.
 func beside(t *testing.T, statements ...string) (*holdfast.Engine, *sql.DB) {
 	t.Helper()
 	path := holdfasttest.SQLite(t)
@@ -50,14 +50,14 @@ func beside(t *testing.T, statements ...string) (*holdfast.Engine, *sql.DB) {
 	return hf, db
 }
 
-// newOrders is an engine beside a table of orders.
+// newOrders returns an engine beside a table of orders.
 func newOrders(t *testing.T, columns string, statements ...string) (*holdfast.Engine, *sql.DB, store.UserTable) {
 	t.Helper()
 	hf, db := beside(t, append([]string{`CREATE TABLE orders (` + columns + `)`}, statements...)...)
 	return hf, db, openTable(t, hf, orders)
 }
 
-// wrapped stands around a transaction, as the crash tests' does.
+// wrapped wraps a transaction, as the crash tests do.
 type wrapped struct{ store.Conn }
 
 func (w wrapped) Unwrap() store.Conn { return w.Conn }
@@ -108,8 +108,7 @@ func wantNoRow(t *testing.T, own store.UserTable, workspace, id string) {
 	}
 }
 
-// wantAbsent looks for rows that are not there, inside one transaction, which must
-// stay usable.
+// wantAbsent looks up rows that do not exist, inside one transaction, which must stay usable.
 func wantAbsent(t *testing.T, hf *holdfast.Engine, own store.UserTable, ids []string, from, to string) {
 	t.Helper()
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
@@ -179,7 +178,7 @@ func TestTableReadsTheWholeRowAsJSON(t *testing.T) {
 			t.Errorf("inside: %+v, %t", row, found)
 		}
 		check(row)
-		wantRow(t, own, "", "1", "new", 0) // outside it is not yet so
+		wantRow(t, own, "", "1", "new", 0) // not visible outside yet
 		return err
 	})
 	if err != nil {
@@ -200,8 +199,7 @@ func TestTableOfVeryManyColumns(t *testing.T) {
 	}
 }
 
-// typed are columns for ids and statuses: with rows that are there, and texts that
-// are not.
+// typed are columns for ids and statuses: with rows that exist, and texts that do not.
 var typed = []struct {
 	name, id, status string
 	ids              []string
@@ -248,8 +246,8 @@ func TestTableComparesTheTextByTheAffinityOfTheColumn(t *testing.T) {
 	}
 }
 
-// Verifies that what the user's table refuses is told as such, leaves the row as
-// it was, and the transaction usable.
+// TestTableThatRefusesAMoveLeavesTheTransactionUsable verifies that a refusal of the user's table
+// is reported as such, and leaves the row unchanged and the transaction usable.
 func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 	t.Parallel()
 	hf, _, own := newOrders(t, `id TEXT PRIMARY KEY, status NUMERIC NOT NULL CHECK (status <> 'never'), version INTEGER`,
@@ -266,7 +264,7 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 			{own, "a", "new", "never", "CHECK"},
 			{own, "a", "new", "boom", "not today"},
 			{own, "a", "new", "007", `as "7"`},
-			{own, "a", "new", "a\x00b", "cannot be a status"},
+			{own, "a", "new", "a\x00b", "invalid status"},
 			{firm, "1", "10", "paid", "INTEGER"},
 		} {
 			_, moved, err := c.own.Move(ctx, store.TxOf(tx).Conn(), "", c.id, c.from, c.to, nil)
@@ -294,8 +292,8 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 	wantRow(t, firm, "", "1", "10", 0)
 }
 
-// Verifies that nothing is kept of a transaction that a trigger rolls back, though
-// the caller ignores the error and goes on.
+// TestTableThatRollsBackEndsTheTransaction verifies that nothing is committed of a transaction that
+// a trigger rolls back, even if the caller ignores the error and continues.
 func TestTableThatRollsBackEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	hf, db, own := newOrders(t, plainOrders, `CREATE TABLE mine (n INTEGER)`,
@@ -386,7 +384,8 @@ func TestTableInAPoolOfTheProgramsOwn(t *testing.T) {
 	}
 }
 
-// N callers move one row: one wins, and the rest are told that it was not so.
+// TestTableRaceHasOneWinner verifies that of N callers that move one row one wins, and the rest get
+// no move.
 func TestTableRaceHasOneWinner(t *testing.T) {
 	t.Parallel()
 	hf, _, own := newOrders(t, plainOrders, `INSERT INTO orders VALUES (1, 'new', 0, '')`)
@@ -438,7 +437,7 @@ func TestTableKeepsWorkspacesApart(t *testing.T) {
 	}
 }
 
-// odd are names that quoting must keep whole.
+// odd are names that need quoting.
 var odd = []store.Table{
 	{Name: `select`, ID: `from`, Status: `where`, Version: `group`, Workspace: `user`},
 	{Name: `main.My "Orders"`, ID: `The ID`, Status: `STATUS`, Version: `a"b`, Workspace: `ü ?1`},
@@ -545,19 +544,19 @@ func TestTableThatChangedLaterIsToldAsSuch(t *testing.T) {
 	wantRow(t, own, "", "1", "sent", 2)
 	execSQL(t, db, `ALTER TABLE orders DROP COLUMN version`)
 	_, _, err := own.Read(t.Context(), nil, "", "1")
-	testkit.WantCode(t, err, fault.Validation, "not what it was", "version")
+	testkit.WantCode(t, err, fault.Validation, "has changed since", "version")
 	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		_, _, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "sent", "x", nil)
 		return err
 	})
-	testkit.WantCode(t, err, fault.Validation, "not what it was")
+	testkit.WantCode(t, err, fault.Validation, "has changed since")
 	execSQL(t, db, `DROP TABLE orders`)
 	_, err = own.In(t.Context(), []string{"sent"}, 1)
-	testkit.WantCode(t, err, fault.Validation, "not what it was")
+	testkit.WantCode(t, err, fault.Validation, "has changed since")
 }
 
-// Verifies that a move, and a read, finds its row by an index, and that In uses one
-// on the status.
+// TestTableUsesTheIndexes verifies that a move, and a read, finds its row by an index, and that In
+// uses one on the status.
 func TestTableUsesTheIndexes(t *testing.T) {
 	t.Parallel()
 	hf, db := beside(t, `CREATE TABLE big0 (id INTEGER PRIMARY KEY, status TEXT, version INT)`,

@@ -2,5 +2,5 @@
 
 package sqlite
 
-// writable leaves it to SQLite to find out.
+// writable returns true: SQLite itself detects a read-only file.
 func writable(string) bool { return true }

@@ -13,12 +13,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Bouncer puts PgBouncer in transaction mode before the server of targetURL and
-// returns the URL to connect through it, to the same database. Every client
-// becomes the user of targetURL. stop ends it; twice is harmless, and a process
-// that dies first leaves nothing behind.
+// Bouncer starts PgBouncer in transaction mode before the server of targetURL and returns the URL
+// of the same database through it. Every client becomes the user of targetURL. stop ends it, and
+// may be called twice; if this process crashes first, nothing is left behind.
 //
-// A cancel of ctx ends the start, not a bouncer that was returned.
+// Canceling ctx ends the start, not a bouncer that was returned.
 func Bouncer(ctx context.Context, targetURL string) (url string, stop func(), err error) {
 	target, err := pgx.ParseConfig(targetURL)
 	if err != nil {
@@ -28,7 +27,7 @@ func Bouncer(ctx context.Context, targetURL string) (url string, stop func(), er
 	if err != nil {
 		return "", nil, err
 	}
-	for range 3 { // another process may take the port that was free
+	for range 3 { // another process may take the free port
 		url, stop, err = startBouncer(ctx, program, target)
 		if !errors.Is(err, errEnded) {
 			break
@@ -69,9 +68,9 @@ func startBouncer(ctx context.Context, program string, target *pgx.ConnConfig) (
 	if err != nil {
 		return "", nil, err
 	}
-	// It holds nothing worth an orderly end, and what TERM and QUIT mean to it
-	// has changed from version to version.
-	k, err := newKeeper("holdfast-bouncer", signals{"KILL", "KILL"}, func(dir string) []string {
+	// PgBouncer has no state worth an orderly shutdown, and its reaction to TERM and QUIT differs
+	// between versions.
+	k, err := newSupervisor("holdfast-bouncer", signals{"KILL", "KILL"}, func(dir string) []string {
 		return []string{program, filepath.Join(dir, "pgbouncer.ini")}
 	})
 	if err != nil {
@@ -84,7 +83,7 @@ func startBouncer(ctx context.Context, program string, target *pgx.ConnConfig) (
 	return through, closer(k), nil
 }
 
-func runBouncer(ctx context.Context, k *keeper, config, through string) error {
+func runBouncer(ctx context.Context, k *supervisor, config, through string) error {
 	path := filepath.Join(k.dir, "pgbouncer.ini")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return err
@@ -115,8 +114,7 @@ func bouncerURL(port int, target *pgx.ConnConfig) string {
 	return through.String()
 }
 
-// bouncerConfig names no database but all (*), so that a test may reach those
-// that it makes later.
+// bouncerConfig configures all databases (*), so that a test can reach those that it creates later.
 func bouncerConfig(port int, target *pgx.ConnConfig) string {
 	server := fmt.Sprintf("host=%s port=%d user=%s", quote(target.Host), target.Port, quote(target.User))
 	if target.Password != "" {

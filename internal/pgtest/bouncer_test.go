@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// bouncer puts one before a fresh database, or skips where none can be had.
+// bouncer starts one before a fresh database, or skips the test if none is available.
 func bouncer(t *testing.T) (direct, through string, stop func()) {
 	t.Helper()
 	shared(t)
@@ -43,8 +43,8 @@ func TestBouncerLeadsToTheDatabase(t *testing.T) {
 	}
 }
 
-// TestBouncerPoolsByTransaction verifies that two clients share one session of
-// the server, which only transaction mode does for clients that stay.
+// TestBouncerPoolsByTransaction verifies that two clients share one server session, which only
+// transaction mode does for clients that stay connected.
 func TestBouncerPoolsByTransaction(t *testing.T) {
 	t.Parallel()
 	_, through, _ := bouncer(t)
@@ -55,7 +55,7 @@ func TestBouncerPoolsByTransaction(t *testing.T) {
 	}
 }
 
-// openSimple prepares nothing, as one must before a pool of sessions.
+// openSimple opens a connection that prepares nothing, as required behind a transaction pooler.
 func openSimple(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	return open(t, url+"&default_query_exec_mode=simple_protocol")

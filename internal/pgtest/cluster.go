@@ -15,33 +15,33 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// startLimit bounds one start of a server, from the order to the first answer.
+// startLimit limits one start of a server, from the order to the first response.
 const startLimit = time.Minute
 
-// A Cluster is one PostgreSQL server with its own data, for a test that stops
-// the server or wants it for itself. Most tests want [Database] instead.
+// A Cluster is one PostgreSQL server with its own data, for a test that stops the server or needs
+// it exclusively. Most tests use [Database] instead.
 //
 // A Cluster is safe for concurrent use.
 type Cluster struct {
 	from installation
 
 	mu     sync.Mutex
-	keep   *keeper
+	sup    *supervisor
 	port   int
 	closed bool
 }
 
-// Start makes a cluster and returns when it answers. Whoever started it calls
-// [Cluster.Close]; a process that dies first leaves nothing behind either.
+// Start creates a cluster and returns when it responds. The caller calls [Cluster.Close]; if this
+// process crashes first, nothing is left behind either.
 //
-// A cancel of ctx ends the start, not a cluster that was returned.
+// Canceling ctx ends the start, not a cluster that was returned.
 func Start(ctx context.Context) (*Cluster, error) {
 	from, err := findServer(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := &Cluster{from: from}
-	if c.keep, err = newKeeper("holdfast-pg", signals{"INT", "QUIT"}, c.command); err != nil {
+	if c.sup, err = newSupervisor("holdfast-pg", signals{"INT", "QUIT"}, c.command); err != nil {
 		return nil, err
 	}
 	if err := c.create(ctx); err != nil {
@@ -50,8 +50,8 @@ func Start(ctx context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-// command is the server's command line. All settings are in the data
-// directory, where a second try can change them.
+// command returns the server's command line. All settings are in the data directory, where a second
+// attempt can change them.
 func (c *Cluster) command(dir string) []string {
 	return []string{c.from.program("postgres"), "-D", filepath.Join(dir, "data")}
 }
@@ -66,8 +66,8 @@ func (c *Cluster) create(ctx context.Context) error {
 	return c.boot(ctx, c.takePort)
 }
 
-// initdb wants bytes compared as bytes and texts in UTF-8. C.UTF-8 gives both;
-// plain C is for systems that do not know it.
+// initdb requires byte-wise comparison and UTF-8. C.UTF-8 gives both; plain C is for systems that
+// do not have it.
 func (c *Cluster) initdb(ctx context.Context) error {
 	var failures []error
 	for _, locale := range []string{"C.UTF-8", "C"} {
@@ -83,9 +83,8 @@ func (c *Cluster) initdb(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// settings trade the data's safety after a power cut, which no test needs, for
-// speed. What a test could notice (synchronous_commit, autovacuum) is as in
-// production.
+// settings trade safety after a power failure, which no test needs, for speed. Settings that a test
+// could notice (synchronous_commit, autovacuum) are as in production.
 func (c *Cluster) settings() []string {
 	lines := []string{
 		"cluster_name = '" + c.name() + "'",
@@ -99,7 +98,7 @@ func (c *Cluster) settings() []string {
 		"max_prepared_transactions = 10",
 		"shared_buffers = '256MB'",
 		"max_wal_size = '2GB'",
-		"jit = off", // as in every session of an engine: to compile a plan over many partitions takes seconds
+		"jit = off", // as in every session of an engine: compiling a plan over many partitions takes seconds
 		"timezone = 'UTC'",
 		"log_timezone = 'UTC'",
 		"logging_collector = off",
@@ -110,7 +109,7 @@ func (c *Cluster) settings() []string {
 	return lines
 }
 
-// configure adds settings to the server's file; of two the later one counts.
+// configure appends settings to the server's file; the last of several counts.
 func (c *Cluster) configure(lines []string) error {
 	f, err := os.OpenFile(filepath.Join(c.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -129,23 +128,22 @@ func (c *Cluster) takePort() error {
 	return c.configure([]string{"port = " + strconv.Itoa(port)})
 }
 
-// boot starts the server, a second and a third time if it ends at once: another
-// process may have taken the port just now.
+// boot starts the server, up to three times if it ends at once: another process may have taken the
+// port.
 func (c *Cluster) boot(ctx context.Context, before func() error) error {
 	var err error
 	for range 3 {
 		if err = before(); err != nil {
 			return err
 		}
-		if err = bring(ctx, c.keep, c.answers); !errors.Is(err, errEnded) {
+		if err = bring(ctx, c.sup, c.answers); !errors.Is(err, errEnded) {
 			return err
 		}
 	}
 	return err
 }
 
-// answers checks that the server at our address is ours and not one that came
-// to the port before us.
+// answers checks that the server at our address is ours and not one that took the port before us.
 func (c *Cluster) answers(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, c.url())
 	if err != nil {
@@ -162,66 +160,65 @@ func (c *Cluster) answers(ctx context.Context) error {
 	return nil
 }
 
-// URL connects as the superuser postgres to the database postgres. It stays the
-// same over [Cluster.Restart].
+// URL returns the URL of the superuser postgres on the database postgres. It does not change over
+// [Cluster.Restart].
 func (c *Cluster) URL() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.url()
 }
 
-// REQUIRES: mu, or a cluster that is still being made.
+// url requires mu, or a cluster that is still being created.
 func (c *Cluster) url() string {
 	return fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable", loopback(c.port))
 }
 
-// Addr is the server's address, host and port.
+// Addr returns the server's address, host and port.
 func (c *Cluster) Addr() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return loopback(c.port)
 }
 
-// Installed says whether PostgreSQL was installed for this cluster.
+// Installed reports whether PostgreSQL was installed for this cluster.
 func (c *Cluster) Installed() bool { return c.from.installed }
 
-// name tells this cluster from every other, in SQL and in a list of processes.
-func (c *Cluster) name() string { return filepath.Base(c.keep.dir) }
+// name identifies this cluster, in SQL and in a list of processes.
+func (c *Cluster) name() string { return filepath.Base(c.sup.dir) }
 
-func (c *Cluster) data() string { return filepath.Join(c.keep.dir, "data") }
+func (c *Cluster) data() string { return filepath.Join(c.sup.dir, "data") }
 
-// Stop ends the server and keeps its data. The modes are those of pg_ctl:
-// "fast" ends sessions and shuts down in order, "immediate" drops everything,
-// so that the next start recovers as after a crash. A server that is not
-// running is no error.
+// Stop stops the server and retains its data. The modes are those of pg_ctl: "fast" ends sessions
+// and shuts down in order, "immediate" drops everything, so that the next start recovers as after a
+// crash. It is not an error if the server is not running.
 func (c *Cluster) Stop(mode string) error {
 	signal, ok := map[string]string{"fast": "INT", "immediate": "QUIT"}[mode]
 	if !ok {
-		return fmt.Errorf("stop: no such mode: %q", mode)
+		return fmt.Errorf("stop: unknown mode %q", mode)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return nil
 	}
-	return c.keep.stop(signal)
+	return c.sup.stop(signal)
 }
 
-// Restart starts the server again on the same port and data, and returns when
-// it answers. A server that is still running is stopped first, as by "fast".
+// Restart starts the server again on the same port and data, and returns when it responds. A
+// running server is stopped first, as by "fast".
 func (c *Cluster) Restart() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return errors.New("restart: the cluster is closed")
 	}
-	if err := c.keep.stop("INT"); err != nil {
+	if err := c.sup.stop("INT"); err != nil {
 		return err
 	}
 	return c.boot(context.Background(), func() error { return nil })
 }
 
-// Close stops the server and removes its data. Closing twice is harmless.
+// Close stops the server and removes its data. It may be called twice.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,5 +226,5 @@ func (c *Cluster) Close() error {
 		return nil
 	}
 	c.closed = true
-	return c.keep.close()
+	return c.sup.close()
 }

@@ -93,13 +93,13 @@ func TestClusterClosesTwice(t *testing.T) {
 	t.Parallel()
 	testlevel.Long(t)
 	c := cluster(t)
-	pid := postmaster(t, c.keep.dir)
+	pid := postmaster(t, c.sup.dir)
 	for range 2 {
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !gone(pid) || !absent(c.keep.dir) {
+	if !gone(pid) || !absent(c.sup.dir) {
 		t.Error("Close left the server or its directory")
 	}
 	if err := c.Stop("fast"); err != nil {
@@ -133,8 +133,8 @@ func TestClusterEndsAStartThatIsCancelled(t *testing.T) {
 	}
 }
 
-// TestClusterGoesWithAKilledProcess verifies that a process which gets no
-// chance to clean up leaves neither a server nor a directory.
+// TestClusterGoesWithAKilledProcess verifies that a killed process, which cannot clean up, leaves
+// neither a server nor a directory.
 func TestClusterGoesWithAKilledProcess(t *testing.T) {
 	t.Parallel()
 	needServer(t)
@@ -158,19 +158,19 @@ func TestClusterGoesWithAKilledProcess(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // it says that it was killed
+	_ = cmd.Wait() // it reports that the process was killed
 	testkit.Eventually(t, "server gone", func() bool { return gone(pid) })
 	testkit.Eventually(t, "directory gone", func() bool { return absent(dir) })
 }
 
-// childCluster starts a cluster, says where, and waits to be killed.
+// childCluster starts a cluster, prints its address, and waits to be killed.
 func childCluster() {
 	c, err := Start(context.Background())
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Println(c.keep.dir)
+	fmt.Println(c.sup.dir)
 	select {}
 }
 

@@ -12,28 +12,28 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Options say what a fresh database holds. The zero value is an empty one.
+// Options define the contents of a fresh database. The zero value is an empty one.
 type Options struct {
-	// Template names a database to clone. It is made by Prepare the first time
-	// anyone asks and stays on the server, so a name must change with what
-	// Prepare does: put a hash of the schema in it. At most 48 bytes.
+	// Template names a database to clone. Prepare fills it at its first use, and it stays on the
+	// server, so the name must change with what Prepare does: put a hash of the schema in it. At
+	// most 48 bytes.
 	Template string
 
-	// Prepare fills the template. It must have closed its connections when it
-	// returns. Nil leaves the template empty.
+	// Prepare fills the template. It must have closed its connections when it returns. Nil leaves
+	// the template empty.
 	Prepare func(ctx context.Context, url string) error
 }
 
-// Database makes a fresh database on the shared server and returns its
-// connection string, of the form of [Shared]'s, and a function that drops it,
-// with whoever is still connected. Dropping twice is harmless.
+// Database creates a fresh database on the shared server and returns its connection string, in the
+// form of [Shared]'s, and a function that drops it even if clients are connected. The function may
+// be called twice.
 func Database(ctx context.Context, opts Options) (url string, drop func(), err error) {
 	s, err := connect(ctx)
 	if err != nil {
 		return "", nil, err
 	}
 	defer s.release(ctx)
-	source := "template0" // unlike template1, nobody can be connected to it
+	source := "template0" // unlike template1, it accepts no connections
 	if opts.Template != "" {
 		source = opts.Template
 		if err := s.ensureTemplate(ctx, opts); err != nil {
@@ -43,15 +43,15 @@ func Database(ctx context.Context, opts Options) (url string, drop func(), err e
 	return s.clone(ctx, source)
 }
 
-// A server is a superuser's connection to the shared server. It is always to
-// the database postgres, because advisory locks are those of one database.
+// A server is a superuser's connection to the shared server. It is always to the database postgres,
+// because an advisory lock belongs to one database.
 type server struct {
 	url  string
 	conn *pgx.Conn
 }
 
-// idle are connections that wait for their next use: a test makes a database and
-// drops it, and a connection costs the server as much as either.
+// idle are connections that wait for their next use: a test creates and drops a database, and a
+// connection costs the server as much as either.
 var idle = make(chan *server, 4)
 
 func connect(ctx context.Context) (*server, error) {
@@ -77,8 +77,7 @@ func connect(ctx context.Context) (*server, error) {
 	return &server{url: url, conn: conn}, nil
 }
 
-// release keeps the connection for the next one who needs it, or closes it, even
-// when ctx is done.
+// release stores the connection for its next use, or closes it, even when ctx is done.
 func (s *server) release(ctx context.Context) {
 	if !s.conn.IsClosed() {
 		select {
@@ -124,8 +123,8 @@ func (s *server) drop(ctx context.Context, name string) error {
 	return s.exec(ctx, "DROP DATABASE IF EXISTS %s WITH (FORCE)", name)
 }
 
-// dropDatabase has no error to return: a test that is over cannot do anything
-// about a database that stays, and a throwaway server goes anyway.
+// dropDatabase returns no error: a test that is over cannot do anything about a database that
+// stays, and a throwaway server goes anyway.
 func dropDatabase(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -143,9 +142,8 @@ func randomName() string {
 	return "hf_" + hex.EncodeToString(id[:])
 }
 
-// whileInUse repeats what PostgreSQL refuses because someone is connected: a
-// session that was closed a moment ago, or autovacuum. The server itself waits
-// five seconds before it refuses.
+// whileInUse repeats an operation that PostgreSQL refuses because the database has a session: one
+// that was just closed, or autovacuum. The server itself waits five seconds before it refuses.
 func whileInUse(ctx context.Context, do func() error) error {
 	var err error
 	for range 5 {

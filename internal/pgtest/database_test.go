@@ -26,7 +26,7 @@ func TestDatabaseIsEmptyAndDropped(t *testing.T) {
 	if !strings.HasPrefix(name, "hf_") {
 		t.Errorf("it is called %q", name)
 	}
-	exec1(t, conn, "CREATE TABLE mine (n int)") // and stay connected: drop must not mind
+	exec1(t, conn, "CREATE TABLE mine (n int)") // it stays connected: drop must work anyway
 	drop()
 	drop()
 	const count = "SELECT count(*)::text FROM pg_database WHERE datname = $1"
@@ -35,10 +35,10 @@ func TestDatabaseIsEmptyAndDropped(t *testing.T) {
 	}
 }
 
-// TestTemplateIsPreparedOnce verifies, for callers in many goroutines and in
-// many processes at once:
+// TestTemplateIsPreparedOnce verifies, for callers in many goroutines and in many processes at
+// once:
 //   - Prepare runs once in all;
-//   - everyone gets a database of their own, with what Prepare put there.
+//   - every caller gets its own database, with the prepared contents.
 func TestTemplateIsPreparedOnce(t *testing.T) {
 	t.Parallel()
 	url, template := shared(t), templateFor(t)
@@ -70,8 +70,8 @@ func check(t *testing.T, do func() error) {
 	}
 }
 
-// templateFor returns a name that no earlier run used and that goes with the
-// test, which matters on a server that was given to us.
+// templateFor returns a name that no earlier run used and that is dropped with the test, which
+// matters on a server given by the environment.
 func templateFor(t *testing.T) string {
 	template := randomName() + "_template"
 	t.Cleanup(func() { dropDatabase(template) })
@@ -88,8 +88,8 @@ func childTemplate() {
 	}
 }
 
-// useTemplate clones the template and checks that the clone holds what was
-// prepared and nothing that another clone wrote.
+// useTemplate clones the template and checks that the clone has the prepared contents and nothing
+// that another clone wrote.
 func useTemplate(ctx context.Context, template string, prepared func()) error {
 	url, drop, err := Database(ctx, Options{Template: template, Prepare: func(ctx context.Context, url string) error {
 		prepared()
@@ -134,8 +134,8 @@ func TestTemplateIsClonedInParallel(t *testing.T) {
 	all.Wait()
 }
 
-// TestTemplateSendsAwayWhoStayed verifies that a connection which Prepare left
-// open keeps nobody from cloning.
+// TestTemplateSendsAwayWhoStayed verifies that a connection that Prepare left open does not prevent
+// cloning.
 func TestTemplateSendsAwayWhoStayed(t *testing.T) {
 	t.Parallel()
 	shared(t)
@@ -149,8 +149,8 @@ func TestTemplateSendsAwayWhoStayed(t *testing.T) {
 	drop()
 }
 
-// TestTemplateIsNeverHalfMade verifies that neither a failed Prepare nor what a
-// dead process left is ever cloned.
+// TestTemplateIsNeverHalfMade verifies that neither a failed Prepare nor the leftovers of a crashed
+// process are ever cloned.
 func TestTemplateIsNeverHalfMade(t *testing.T) {
 	t.Parallel()
 	server := open(t, shared(t))
@@ -160,7 +160,7 @@ func TestTemplateIsNeverHalfMade(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
 	}
-	exec1(t, server, "CREATE DATABASE "+template+"_making") // as a dead process would leave it
+	exec1(t, server, "CREATE DATABASE "+template+"_making") // as a crashed process would leave it
 	check(t, func() error { return useTemplate(t.Context(), template, func() {}) })
 	const count = "SELECT count(*)::text FROM pg_database WHERE starts_with(datname, $1)"
 	if n := one(t, server, count, template); n != "1" {

@@ -8,11 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// withDatabase returns the same connection string for another database. What it
-// does not have to change it keeps as written: pgx and libpq accept URLs that
-// net/url refuses, such as those with many hosts.
+// withDatabase returns the same connection string for another database. The rest stays as written:
+// pgx and libpq accept URLs that net/url refuses, such as those with many hosts.
 func withDatabase(conn, name string) (string, error) {
-	changed := conn + " dbname=" + name // of two keywords the later one counts
+	changed := conn + " dbname=" + name // the last of several keywords counts
 	if isURL(conn) {
 		changed = replacePath(conn, name)
 	}
@@ -21,7 +20,7 @@ func withDatabase(conn, name string) (string, error) {
 		return "", fmt.Errorf("name the database %s: %w", name, err)
 	}
 	if config.Database != name {
-		return "", fmt.Errorf("name the database %s: the connection string insists on %s", name, config.Database)
+		return "", fmt.Errorf("name the database %s: the connection string fixes it to %s", name, config.Database)
 	}
 	return changed, nil
 }
@@ -41,7 +40,7 @@ func replacePath(url, name string) string {
 	return changed
 }
 
-// withoutDatabase drops the parameters that would override the path.
+// withoutDatabase removes the parameters that would override the path.
 func withoutDatabase(query string) string {
 	pairs := slices.DeleteFunc(strings.Split(query, "&"), func(pair string) bool {
 		key, _, _ := strings.Cut(pair, "=")

@@ -12,19 +12,19 @@ import (
 	"strings"
 )
 
-// oldest is the oldest PostgreSQL that we test with.
+// oldest is the oldest PostgreSQL version that we test with.
 const oldest = 15
 
 // An installation is a directory with the programs of one PostgreSQL.
 type installation struct {
 	bin       string
 	major     int
-	installed bool // by us, a moment ago
+	installed bool // by this process
 }
 
 func (i installation) program(name string) string { return filepath.Join(i.bin, name) }
 
-// findServer looks for PostgreSQL and, where that is possible, installs it.
+// findServer finds PostgreSQL or, if possible, installs it.
 func findServer(ctx context.Context) (installation, error) {
 	if !supported {
 		return installation{}, fmt.Errorf("no throwaway PostgreSQL on this system: set %s", EnvURL)
@@ -39,15 +39,14 @@ func findServer(ctx context.Context) (installation, error) {
 	}
 	found, ok := lookForServer()
 	if !ok {
-		return installation{}, fmt.Errorf("the package postgresql brought no PostgreSQL %d or newer: "+
+		return installation{}, fmt.Errorf("the package postgresql does not contain PostgreSQL %d or newer: "+
 			"install a newer one or set %s", oldest, EnvURL)
 	}
 	found.installed = true
 	return found, nil
 }
 
-// lookForServer takes what PATH offers before what lies in the usual places:
-// whoever set PATH chose a version.
+// lookForServer prefers PATH to the usual places: a PATH entry is a choice of version.
 func lookForServer() (installation, bool) {
 	if found, ok := inspect(fromPath()); ok {
 		return found, true
@@ -65,7 +64,7 @@ func lookForServer() (installation, bool) {
 	return installation{}, false
 }
 
-// fromPath resolves links because initdb looks for its files beside itself.
+// fromPath resolves links, because initdb looks for its files beside itself.
 func fromPath() string {
 	path, err := exec.LookPath("postgres")
 	if err != nil {
@@ -93,7 +92,7 @@ func newest(pattern string) (installation, bool) {
 
 var versionText = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 
-// inspect says whether a directory has the programs, new enough.
+// inspect reports whether a directory has the programs in a sufficient version.
 func inspect(bin string) (installation, bool) {
 	found := installation{bin: bin}
 	if bin == "" {
@@ -111,8 +110,8 @@ func inspect(bin string) (installation, bool) {
 	return found, err == nil && found.major >= oldest
 }
 
-// hasLibrary says whether a loadable module is installed. A server told to
-// preload one that is missing does not start.
+// hasLibrary reports whether a loadable module is installed. A server that preloads a missing one
+// does not start.
 func (i installation) hasLibrary(name string) bool {
 	for _, dir := range i.libraryDirs() {
 		if found, _ := filepath.Glob(filepath.Join(dir, name+".*")); len(found) > 0 {
@@ -122,8 +121,8 @@ func (i installation) hasLibrary(name string) bool {
 	return false
 }
 
-// libraryDirs asks pg_config, which some distributions ship apart; then the
-// layouts of Debian and of a build from source have to do.
+// libraryDirs asks pg_config, which some distributions ship separately; otherwise it uses the
+// layouts of Debian and of a build from source.
 func (i installation) libraryDirs() []string {
 	text, err := exec.Command(i.program("pg_config"), "--pkglibdir").Output()
 	if err == nil {

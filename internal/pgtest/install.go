@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// errCannotInstall is returned when this process may not install packages.
-var errCannotInstall = errors.New("not root on a system with apt-get, so not installed by itself")
+// errCannotInstall is returned if this process may not install packages.
+var errCannotInstall = errors.New("cannot be installed automatically: this process is not root on a system with apt-get")
 
-// Install installs a Debian package. Processes that want the same at the same
-// time wait for each other, and those that waited find it present.
+// Install installs a Debian package. Concurrent processes wait for each other, and those that
+// waited find it present.
 func Install(ctx context.Context, name string, present func() bool) error {
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
 		return errCannotInstall
@@ -36,8 +36,8 @@ func Install(ctx context.Context, name string, present func() bool) error {
 func aptGet(ctx context.Context, args ...string) error {
 	args = append([]string{"-q", "-o", "DPkg::Lock::Timeout=120"}, args...)
 	cmd := exec.CommandContext(ctx, "apt-get", args...)
-	// The run level keeps the package from starting a service where an init of
-	// the old kind would; where it starts one anyway, it does not matter to us.
+	// The run level keeps an old init system from starting the service; a started service does no
+	// harm.
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
 	output, err := cmd.CombinedOutput()
 	if err != nil {

@@ -8,8 +8,8 @@ const (
 	noExec       = 8       // ST_NOEXEC of statfs: tests build programs and run them
 )
 
-// Memory returns a folder of files that are kept in memory, for databases that nobody
-// wants to keep, or false where there is none with room to spare.
+// Memory returns a directory of an in-memory file system, for throwaway databases, or false if
+// there is none with enough space.
 func Memory() (dir string, ok bool) {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(memoryRoot, &fs) != nil || fs.Flags&noExec != 0 || fs.Bavail*uint64(fs.Bsize) < memoryNeeded {

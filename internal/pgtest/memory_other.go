@@ -2,5 +2,5 @@
 
 package pgtest
 
-// Memory returns a folder of files that are kept in memory: here there is none.
+// Memory returns false: this system has no in-memory directory.
 func Memory() (dir string, ok bool) { return "", false }

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 )
 
-// supported says whether this system can run a cluster of its own. Here it
-// cannot, for want of sh and flock; a server given by the environment works.
+// supported reports whether this system can run a cluster of its own. Here it cannot, because it
+// lacks sh and flock; a server given by the environment works.
 const supported = false
 
 func unprivileged(cmd *exec.Cmd) *exec.Cmd { return cmd }

@@ -14,14 +14,14 @@ import (
 	"syscall"
 )
 
-// supported says whether this system can run a cluster of its own.
+// supported reports whether this system can run a cluster of its own.
 const supported = true
 
-// account is who runs the servers when we are root: PostgreSQL and PgBouncer
-// both refuse to run as root. It is nil when we are not root.
+// account is the user that runs the servers if this process is root: PostgreSQL and PgBouncer both
+// refuse to run as root. It is nil otherwise.
 //
-// It is looked up at the first use and not before, because installing the
-// package is what creates the user postgres.
+// It is looked up at the first use and not before, because installing the package creates the user
+// postgres.
 var account = sync.OnceValues(func() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -31,7 +31,7 @@ var account = sync.OnceValues(func() (*syscall.Credential, error) {
 			return credentialOf(u)
 		}
 	}
-	return nil, fmt.Errorf("root cannot run PostgreSQL, and there is no user postgres or nobody to run it as")
+	return nil, fmt.Errorf("root cannot run PostgreSQL, and neither user postgres nor nobody exists to run it")
 })
 
 func credentialOf(u *user.User) (*syscall.Credential, error) {
@@ -46,8 +46,8 @@ func credentialOf(u *user.User) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// unprivileged makes the command run as [account], in a session of its own and
-// without the PG variables of our environment, which the server would obey.
+// unprivileged makes the command run as [account], in a session of its own and without the PG
+// variables of our environment, which would affect the server.
 func unprivileged(cmd *exec.Cmd) *exec.Cmd {
 	who, err := account()
 	if err != nil {
@@ -72,8 +72,8 @@ func giveAway(path string) error {
 	return os.Chown(path, int(who.Uid), int(who.Gid))
 }
 
-// tempRoot is where directories are made: in memory if there is room, else the usual
-// place, unless we are root and it is a private one, where the server's user could
+// tempRoot returns the parent of throwaway directories: in memory if there is space, else the usual
+// place, unless this process is root and the place is private, where the server's user could
 // neither enter nor clean up.
 func tempRoot() string {
 	if dir, ok := Memory(); ok {
@@ -101,9 +101,8 @@ func openToAll(dir string) bool {
 	}
 }
 
-// lockFile holds a lock over all processes of this machine until unlock is
-// called or the process ends. The file stays: removing it would let two
-// processes lock two files of the same name.
+// lockFile takes a lock across all processes of this machine until unlock is called or the process
+// ends. The file stays: removing it would let two processes lock two files of the same name.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

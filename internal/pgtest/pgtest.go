@@ -1,6 +1,6 @@
-// Package pgtest gives tests a real PostgreSQL by itself.
+// Package pgtest provides tests with a real PostgreSQL server.
 //
-// A test asks for a database and gets one that nobody else uses:
+// A test requests a database and gets one of its own:
 //
 //	url, drop, err := pgtest.Database(ctx, pgtest.Options{})
 //	if err != nil {
@@ -8,12 +8,11 @@
 //	}
 //	defer drop()
 //
-// The server is the one that HOLDFAST_TEST_POSTGRES_URL names. Without it, the
-// first test of a process starts a throwaway cluster from the programs that are
-// installed on the machine, and the cluster goes when the process does, however
-// that ends. The command pgrun gives one cluster to many processes.
+// The server is the one that HOLDFAST_TEST_POSTGRES_URL names. Without it, the first test of a
+// process starts a throwaway cluster from the installed programs, and the cluster is removed when
+// the process ends, however it ends. The command pgrun provides one cluster to many processes.
 //
-// The package knows nothing of testing.T, so that a command may use it too.
+// The package does not depend on testing.T, so that a command can use it too.
 package pgtest
 
 import (
@@ -23,27 +22,26 @@ import (
 	"time"
 )
 
-// EnvURL names the environment variable with the superuser's URL of a server to
-// use instead of a throwaway one. Any form that pgx accepts will do.
+// EnvURL is the environment variable with the superuser's URL of a server to use instead of a
+// throwaway one, in any form that pgx accepts.
 const EnvURL = "HOLDFAST_TEST_POSTGRES_URL"
 
-// sharedLimit bounds the start of the shared cluster. It is long because
-// PostgreSQL may have to be installed first.
+// sharedLimit limits the start of the shared cluster. It is long because PostgreSQL may have to be
+// installed first.
 const sharedLimit = 10 * time.Minute
 
-// sharedCluster also keeps the cluster reachable: were it collected, the pipe to
-// its keeper would close and the server would stop.
+// sharedCluster also keeps the cluster reachable: if it were collected, the pipe to its supervisor
+// would close and the server would stop.
 var sharedCluster = sync.OnceValues(func() (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), sharedLimit)
 	defer cancel()
 	return Start(ctx)
 })
 
-// Shared returns the superuser's URL of the server that all tests of this
-// process share, and starts the server at the first call.
+// Shared returns the superuser's URL of the server that all tests of this process share, and starts
+// the server at the first call.
 //
-// A cancel of ctx keeps a call from starting; it does not end a start that
-// other callers wait for too.
+// Canceling ctx prevents a start; it does not end a start that other callers wait for too.
 func Shared(ctx context.Context) (string, error) {
 	if given := os.Getenv(EnvURL); given != "" {
 		return given, nil

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child is this test binary, to be run as another process.
+// child returns this test binary as a command for another process.
 func child(t *testing.T, job string, env ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -40,8 +40,8 @@ func child(t *testing.T, job string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// needServer skips the test where no server can be started: with a URL given in
-// the environment the binaries need not be on this machine.
+// needServer skips the test if no server can be started: with a URL given in the environment the
+// binaries need not be on this machine.
 func needServer(t *testing.T) {
 	t.Helper()
 	if _, err := findServer(t.Context()); err != nil {
@@ -49,7 +49,7 @@ func needServer(t *testing.T) {
 	}
 }
 
-// cluster starts one for this test.
+// cluster starts a cluster for this test.
 func cluster(t *testing.T) *Cluster {
 	t.Helper()
 	needServer(t)
@@ -61,7 +61,7 @@ func cluster(t *testing.T) *Cluster {
 	return c
 }
 
-// shared is the server's URL, for tests that need only a server.
+// shared returns the server's URL, for tests that need only a server.
 func shared(t *testing.T) string {
 	t.Helper()
 	if os.Getenv(EnvURL) == "" {

@@ -10,25 +10,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Reuse says how a database becomes as new after a test, so that the next test can
-// have it: to clone one, to connect to it and to plan every statement anew takes the
-// server longer than most tests do.
+// Reuse defines how a database is reset after a test, so that the next test can use it: cloning a
+// database, connecting to it and planning every statement again takes the server longer than most
+// tests.
 type Reuse struct {
 	Options
-	// PrepareWipe is run once, on the connection that Wipe is run on.
+	// PrepareWipe runs once, on the connection that runs Wipe.
 	PrepareWipe string
 	// Wipe removes what a test has left.
 	Wipe string
-	// Shape is a query of one text that tells what no test may change. A database
-	// where it differs afterwards is dropped.
+	// Shape is a query that returns one text, which no test may change. A database whose text
+	// differs afterwards is dropped.
 	Shape string
 }
 
 // A Reusable is a database that tests of this process use one after the other.
 type Reusable struct {
 	URL string
-	// Kept is for the user: what it has open there. It is closed before the database
-	// is dropped.
+	// Kept is for the user, who stores open resources here. It is closed before the database is
+	// dropped.
 	Kept interface{ Close() error }
 
 	how   *Reuse
@@ -42,7 +42,7 @@ var reusable struct {
 	free map[string][]*Reusable // by template
 }
 
-// Take returns a database that is as new and that nobody else has.
+// Take returns a reset database that no other test has.
 func Take(ctx context.Context, how *Reuse) (*Reusable, error) {
 	reusable.mu.Lock()
 	all := reusable.free[how.Template]
@@ -76,7 +76,7 @@ func newReusable(ctx context.Context, how *Reuse) (*Reusable, error) {
 	return r, nil
 }
 
-// Return gives the database back. One that cannot be made as new is dropped.
+// Return gives the database back. A database that cannot be reset is dropped.
 func (r *Reusable) Return() {
 	if err := r.wipe(); err != nil {
 		r.drop()
@@ -116,8 +116,8 @@ func (r *Reusable) drop() {
 	dropDatabase(r.name)
 }
 
-// DropReusable drops the databases that wait for their next test. A test program
-// calls it when its tests are over.
+// DropReusable drops the databases that wait for their next test. A test program calls it after its
+// tests.
 func DropReusable() {
 	reusable.mu.Lock()
 	all := reusable.free

@@ -2,8 +2,8 @@ package pgtest
 
 import "testing"
 
-// TestReuse verifies that a database which is given back is empty for the next one who takes
-// it, and that one whose shape has changed is not given out again.
+// TestReuse verifies that a returned database is empty for the next test that takes it, and that a
+// database whose shape has changed is not given out again.
 func TestReuse(t *testing.T) {
 	url := shared(t)
 	how := &Reuse{Options: Options{Template: templateFor(t)},

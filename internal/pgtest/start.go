@@ -9,10 +9,9 @@ import (
 	"strconv"
 )
 
-// bring starts the server of a keeper and returns when answers has no more to
-// say against it. A server that does not come up is stopped, and the error
-// holds the end of its log.
-func bring(ctx context.Context, k *keeper, answers func(context.Context) error) error {
+// bring starts the server of a supervisor and returns when answers returns nil. A server that does
+// not start is stopped, and the error has the end of its log.
+func bring(ctx context.Context, k *supervisor, answers func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	if err := k.start(); err != nil {
@@ -26,7 +25,7 @@ func bring(ctx context.Context, k *keeper, answers func(context.Context) error) 
 	return errors.Join(err, k.stop(k.end.force))
 }
 
-func await(ctx context.Context, k *keeper, answers func(context.Context) error) error {
+func await(ctx context.Context, k *supervisor, answers func(context.Context) error) error {
 	for {
 		up, err := k.alive()
 		if err != nil {
@@ -39,13 +38,13 @@ func await(ctx context.Context, k *keeper, answers func(context.Context) error) 
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("the server does not answer: %w (%w)", ctx.Err(), err)
+			return fmt.Errorf("the server does not respond: %w (%w)", ctx.Err(), err)
 		}
 	}
 }
 
-// freePort picks below the ports that systems give to outgoing connections:
-// among those, a stranger could take ours while a test has the server stopped.
+// freePort picks below the ephemeral ports of outgoing connections: another process could take one
+// of those while a test has the server stopped.
 func freePort() (int, error) {
 	var last error
 	for range 100 {

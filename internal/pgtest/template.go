@@ -6,16 +6,15 @@ import (
 	"fmt"
 )
 
-// longestTemplate leaves room in an identifier's 63 bytes for the name that a
-// template has while it is made.
+// longestTemplate leaves room in an identifier's 63 bytes for the temporary name of a template.
 const longestTemplate = 48
 
-// ensureTemplate makes the template unless it is there.
+// ensureTemplate creates the template unless it exists.
 //
-// It is made once, over all processes that use the server: an advisory lock
-// lets one in at a time, and who comes later finds it. It is there whole or not
-// at all: it is made under another name and renamed last, so a process that
-// dies half-way leaves only what the next one drops before it begins.
+// It is created once, across all processes that use the server: an advisory lock admits one at a
+// time, and later ones find it. It exists completely or not at all: it is created under another
+// name and renamed last, so a process that crashes half-way leaves only a database that the next
+// one drops first.
 func (s *server) ensureTemplate(ctx context.Context, opts Options) error {
 	if len(opts.Template) > longestTemplate {
 		return fmt.Errorf("the name is longer than %d bytes", longestTemplate)
@@ -39,8 +38,7 @@ func (s *server) has(ctx context.Context, name string) (there bool, err error) {
 	return there, err
 }
 
-// lock takes the template's lock for this connection, so it ends with the
-// connection at the latest.
+// lock takes the template's lock for this connection, so it ends with the connection at the latest.
 func (s *server) lock(ctx context.Context, name string) (unlock func(), err error) {
 	const key = "hashtextextended('holdfast template ' || $1::text, 0)"
 	if _, err := s.conn.Exec(ctx, "SELECT pg_advisory_lock("+key+")", name); err != nil {
@@ -51,11 +49,11 @@ func (s *server) lock(ctx context.Context, name string) (unlock func(), err erro
 	}, nil
 }
 
-// REQUIRES: the template's lock.
+// makeTemplate requires the template's lock.
 func (s *server) makeTemplate(ctx context.Context, opts Options) error {
 	making := opts.Template + "_making"
 	if err := s.drop(ctx, making); err != nil {
-		return fmt.Errorf("drop a half-made one: %w", err)
+		return fmt.Errorf("drop an incomplete template: %w", err)
 	}
 	if err := s.create(ctx, making, "template0"); err != nil {
 		return err
@@ -84,8 +82,8 @@ func (s *server) fill(ctx context.Context, name string, prepare func(context.Con
 	return nil
 }
 
-// seal lets nobody in any more, sends away who stayed, and gives the template
-// its name: a database with a session can be neither renamed nor cloned.
+// seal refuses new connections, ends existing ones, and renames the template: a database with a
+// session can be neither renamed nor cloned.
 func (s *server) seal(ctx context.Context, making, name string) error {
 	if err := s.exec(ctx, "ALTER DATABASE %s WITH ALLOW_CONNECTIONS false", making); err != nil {
 		return err

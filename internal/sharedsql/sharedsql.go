@@ -1,5 +1,6 @@
-// Package sharedsql has the reads that are the same in both dialects. Their files are written as PostgreSQL's
-// (docs/sql.md), with tokens where SQLite differs: {schema}., {text}, {epoch}, {pg}.
+// Package sharedsql contains the SQL of reads that are the same in both dialects. The files are
+// written for PostgreSQL (docs/sql.md), with tokens where SQLite differs: {schema}., {text},
+// {epoch}, {pg}.
 package sharedsql
 
 import (
@@ -12,7 +13,7 @@ import (
 //go:embed sql/*/*.sql
 var files embed.FS
 
-// Add adds the files to those of an adapter, with what it writes for the tokens.
+// Add adds the files to those of an adapter, with its values for the tokens.
 func Add(all store.SQLFiles, tokens *strings.Replacer) error {
 	shared := make(store.SQLFiles)
 	if err := shared.Add(files, "sql"); err != nil {

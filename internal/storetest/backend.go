@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// SQLite is a file that the engine opens itself.
+// SQLite returns a backend whose file the engine opens itself.
 func SQLite() Backend {
 	return Backend{Name: "sqlite", New: func(t testing.TB) Database {
 		path := holdfasttest.SQLite(t)
@@ -22,8 +22,8 @@ func SQLite() Backend {
 	}}
 }
 
-// SQLitePool is a pool that the program has opened, of several connections
-// whose transactions are deferred.
+// SQLitePool returns a backend with a pool that the program has opened, of several connections with
+// deferred transactions.
 func SQLitePool() Backend {
 	return Backend{Name: "sqlite-pool", New: func(t testing.TB) Database {
 		path := holdfasttest.SQLite(t)
@@ -33,7 +33,7 @@ func SQLitePool() Backend {
 	}}
 }
 
-// Postgres is a database of a real server.
+// Postgres returns a backend on a real server.
 func Postgres(options ...postgres.Option) Backend {
 	return Backend{Name: "postgres", New: func(t testing.TB) Database {
 		url := holdfasttest.PostgreSQL(t)

@@ -16,15 +16,15 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// OnBoth runs a test on a database of each kind, at the same time. db is its path or its URL:
-// [holdfasttest.At] takes it, also in another process.
+// OnBoth runs a test on a database of each kind, in parallel. db is its path or its URL:
+// [holdfasttest.At] accepts it, also in another process.
 func OnBoth(t *testing.T, f func(t *testing.T, db string)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.SQLite(t)) })
 	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.PostgreSQL(t)) })
 }
 
-// IsSQLite says whether a transaction is on SQLite.
+// IsSQLite reports whether a transaction is on SQLite.
 func IsSQLite(tx holdfast.Tx) bool {
 	return strings.HasPrefix(fmt.Sprintf("%T", store.TxOf(tx).Conn()), "*sqlite.")
 }
@@ -34,8 +34,8 @@ var (
 	argument = regexp.MustCompile(`\$(\d)`)
 )
 
-// Exec runs a statement in a transaction on either database, and returns how many rows it
-// touched. Arguments are $1, $2 …, and our tables are named as on SQLite.
+// Exec runs a statement in a transaction on either database, and returns the number of affected
+// rows. Arguments are $1, $2 …, and our tables are named as on SQLite.
 func Exec(ctx context.Context, tx holdfast.Tx, text string, values ...any) (int64, error) {
 	if !IsSQLite(tx) {
 		tag, err := postgres.Raw(tx).Exec(ctx, ourTable.ReplaceAllString(text, "holdfast."), values...)
@@ -48,8 +48,8 @@ func Exec(ctx context.Context, tx holdfast.Tx, text string, values ...any) (int6
 	return r.RowsAffected()
 }
 
-// Column reads one column in a transaction on either database; the statement is as for [Exec].
-// On SQLite, NULL is the zero value.
+// Column reads one column in a transaction on either database; the statement is as for [Exec]. On
+// SQLite, NULL is the zero value.
 func Column[T any](ctx context.Context, tx holdfast.Tx, text string) (all []T, err error) {
 	if !IsSQLite(tx) {
 		rows, err := postgres.Raw(tx).Query(ctx, ourTable.ReplaceAllString(text, "holdfast."))

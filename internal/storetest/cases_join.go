@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// payment is the SQL of a row of the user's own, with a key of the case's own.
+// payment returns the SQL that inserts a row of the user's own, with a key for this case.
 func (e *env) payment() (id, insert string) {
 	id = fmt.Sprintf("p-%d", workspaces.Add(1))
 	return id, `INSERT INTO payments (id, note) VALUES ('` + id + `', 'of the user')`
 }
 
-// paid says whether the user's row is there.
+// paid reports whether the user's row exists.
 func (e *env) paid(id string) bool {
 	e.Helper()
 	tx := e.db.Begin(e.T, e.hf)

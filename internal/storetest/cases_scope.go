@@ -275,7 +275,7 @@ var scopeCases = []Case{
 	}},
 }
 
-// addOne reads a scope, adds one, and writes it back if nobody was faster.
+// addOne reads a scope, adds one, and writes it back if no other caller was faster.
 func (e *env) addOne(id string) error {
 	s, err := scopestore.Get(e.ctx, engine.Of(e.hf), "user", id)
 	if err != nil {

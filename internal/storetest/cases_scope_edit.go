@@ -17,12 +17,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// edit edits a scope; want and ttl may be nothing.
+// edit edits a scope; want and ttl are optional.
 func (e *env) edit(d holdfast.Doer, id string, op scopestore.Op, want *int64, ttl time.Duration) (scopestore.Edited, error) {
 	return scopestore.Edit(e.ctx, store.DoerOf(d), scopestore.EditArgs{Kind: "user", ID: id, Op: op, ExpectVersion: want, TTL: ttl, Meta: events.Meta{Actor: "me"}})
 }
 
-// op is an edit by its name, of the field f and the key k.
+// op returns an edit by its name, of the field f and the key k.
 func (e *env) op(name, value string) (op scopestore.Op) {
 	e.Helper()
 	var err error
@@ -42,7 +42,7 @@ func (e *env) op(name, value string) (op scopestore.Op) {
 	return op
 }
 
-// edits are what each makes of nothing, and of what it finds.
+// edits are the results of each edit on a missing field, and on an existing one.
 var edits = []struct{ name, value, made, found, becomes string }{
 	{"inc", "x", `{"f":1}`, `{"f":1,"o":0}`, `{"f":2,"o":0}`},
 	{"patch", `{"f":{"x":1,"y":null}}`, `{"f":{"x":1}}`, `{"f":{"y":1},"o":0}`, `{"f":{"x":1},"o":0}`},
@@ -130,7 +130,7 @@ var scopeEditCases = []Case{
 		}{
 			{e.op("patch", `{"x":`+two+`}`), true},
 			{e.op("patch", `{"x":`+two+`}`), false},
-			{e.op("patch", `{"f":{"k":{"a":-1.5}}}`), true}, // and is the last member, in SQLite
+			{e.op("patch", `{"f":{"k":{"a":-1.5}}}`), true}, // this edit also is the last member, in SQLite
 			{e.op("set", `{"a":-1.5,`+record(one, two)+`"y":1}`), false},
 			{e.op("set", `{"a":-1.5,`+record(two, one)+`"y":1}`), true},
 			{e.op("patch", `{"f":{"k":{"0":0.25}}}`), true},
@@ -222,7 +222,7 @@ var scopeEditCases = []Case{
 		}
 		e.equal("versions", words(len(seen), e.scope("u").Version), "200 200")
 	}},
-	// One case for all that is swept: the cases share a database, and a sweep looks at all of it.
+	// All expiry is in one case: the cases share a database, and a sweep covers all of it.
 	{"scope expire: one that has ended is none, and is swept with an event, unless written meanwhile", func(e *env) {
 		_, err := e.edit(e.hf, "u", e.op("inc", "x"), nil, time.Millisecond)
 		e.ok(err)
@@ -244,7 +244,7 @@ var scopeEditCases = []Case{
 		for e.there("meanwhile") {
 			runtime.Gosched()
 		}
-		anew, err := e.edit(e.hf, "meanwhile", e.op("inc", "x"), nil, 0) // before anybody swept
+		anew, err := e.edit(e.hf, "meanwhile", e.op("inc", "x"), nil, 0) // before any sweep
 		e.ok(err)
 		e.equal("anew", words(anew.Changed, anew.Version), "true 1")
 		_, err = scopestore.SweepAll(context.Background(), engine.Of(e.hf))
@@ -263,7 +263,7 @@ var scopeEditCases = []Case{
 
 var errUndone = errors.New("undone")
 
-// there says whether there is such a scope.
+// there reports whether a scope exists.
 func (e *env) there(id string) bool {
 	e.Helper()
 	_, err := scopestore.Get(e.ctx, engine.Of(e.hf), "user", id)

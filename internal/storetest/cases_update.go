@@ -34,7 +34,7 @@ func (e *env) writeAll(ctx context.Context, d holdfast.Doer) error {
 	return err
 }
 
-// wroteAll checks that what writeAll writes is there; wroteNone that it is not.
+// wroteAll checks that the writes of writeAll exist; wroteNone that they do not.
 func (e *env) wroteAll() {
 	e.Helper()
 	e.equal("stream", e.names("s"), []string{"a"})
@@ -165,7 +165,7 @@ var updateCases = []Case{
 			cancel()
 			_, err := stream.Append(ctx, tx, "s", stream.Any, stream.Event{Name: "b"})
 			e.equal("inside", errors.Is(err, context.Canceled), true)
-			return nil // the closure does not mind, the update must
+			return nil // the closure ignores the error, the update must not
 		})
 		e.equal("error", errors.Is(err, context.Canceled), true)
 		e.wroteNone()

@@ -23,7 +23,7 @@ func (e *env) ok(err error) {
 	}
 }
 
-// refused wants an error with a code, and returns it.
+// refused requires an error with a code, and returns it.
 func (e *env) refused(err error, code fault.Code) *fault.Error {
 	e.Helper()
 	var f *fault.Error
@@ -36,7 +36,7 @@ func (e *env) refused(err error, code fault.Code) *fault.Error {
 	return f
 }
 
-// moved wants a refusal for the version, with both versions in it.
+// moved requires a version conflict, with both versions in it.
 func (e *env) moved(err error, expected, last int64) {
 	e.Helper()
 	f := e.refused(err, fault.Concurrency)
@@ -59,8 +59,7 @@ func (e *env) sameJSON(what string, got, want []byte) {
 	}
 }
 
-// names are the names of the events of a stream, in order; their versions must
-// be 0, 1, 2 …
+// names returns the names of the events of a stream, in order; their versions must be 0, 1, 2 …
 func (e *env) names(name string) []string {
 	e.Helper()
 	all, err := stream.Read(e.ctx, e.hf, name, 0, 0)

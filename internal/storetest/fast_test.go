@@ -30,15 +30,15 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// scene makes calls of a verb that has a fast form, those that it wins and those that it leaves to the general one, and writes down what each
-// was answered. Rows with a part of skip in them are not compared.
-type scene func(t *testing.T, p play) (told []string, skip string)
+// scene calls a verb that has a fast form, with calls that the fast form serves and calls that it
+// leaves to the general one, and records each result. Rows that contain skip are not compared.
+type scene func(t *testing.T, p play) (results []string, skip string)
 
-// play is where a scene is played.
+// play is the environment of a scene.
 type play struct {
 	hf     *holdfast.Engine
 	rows   *sql.DB
-	prefix string // of tables
+	prefix string // of table names
 }
 
 // change changes rows behind the engine's back, as another program would: {…} is a table.
@@ -53,7 +53,7 @@ func (p play) change(t *testing.T, text string) {
 	}
 }
 
-// declared has what is registered change elsewhere: what the engine knows of it is old.
+// declared changes the registry elsewhere, so that the engine's revision is stale.
 func (p play) declared(t *testing.T) {
 	t.Helper()
 	_, err := p.rows.ExecContext(t.Context(), table.ReplaceAllString("DELETE FROM {registry}", p.prefix+"$1"))
@@ -73,8 +73,8 @@ var scenes = map[string]scene{
 	"runs.move":           moveScene,
 }
 
-// TestFastFormsDoWhatTheGeneralOnesDo verifies of every fast form of both databases that the same calls have the same answers, and leave the
-// same rows behind, with it and without it.
+// TestFastFormsDoWhatTheGeneralOnesDo verifies of every fast form of both databases that the same
+// calls have the same results, and leave the same rows, with it and without it.
 func TestFastFormsDoWhatTheGeneralOnesDo(t *testing.T) {
 	for name, files := range map[string]func() (store.SQLFiles, error){"sqlite": store.DatabaseOf(sqlite.File("")).Files, "postgres": store.DatabaseOf(postgres.URL("")).Files} {
 		all, err := files()
@@ -107,7 +107,7 @@ func TestFastFormsDoWhatTheGeneralOnesDo(t *testing.T) {
 	}
 }
 
-// played plays a scene on a new database, and returns the answers and the rows that it left.
+// played plays a scene on a new database, and returns the results and the rows that it left.
 func played(t *testing.T, name string, plain bool, scene scene) []string {
 	t.Helper()
 	var db holdfast.Database
@@ -133,14 +133,15 @@ func played(t *testing.T, name string, plain bool, scene scene) []string {
 		db, rows, prefix = postgres.URL(url, options...), stdlib.OpenDB(*config), "holdfast."
 		t.Cleanup(func() { _ = rows.Close() })
 	}
-	told, skip := scene(t, play{holdfasttest.OpenOn(t, db, run.Serve(moves)), rows, prefix})
+	results, skip := scene(t, play{holdfasttest.OpenOn(t, db, run.Serve(moves)), rows, prefix})
 	for _, table := range []string{"stream", "event", "history", "entity", "scope", "run", "step", "effect"} {
-		told = append(told, rowsOf(t, rows, prefix+table, skip)...)
+		results = append(results, rowsOf(t, rows, prefix+table, skip)...)
 	}
-	return told
+	return results
 }
 
-// rowsOf are the rows of a table without what is another each time: of times and the name of the node it says whether they are set; random ids are left out.
+// rowsOf returns the rows of a table without values that differ in each run: of times and the name
+// of the node only whether they are set; random ids are left out.
 func rowsOf(t *testing.T, db *sql.DB, table, skip string) (all []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
@@ -193,7 +194,7 @@ func plainText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// said writes down an answer: what it is but for its times, and the code of an error.
+// said formats a result: its value without times, and the code of an error.
 func said(v any, err error) string {
 	text, _ := json.Marshal(v)
 	var object map[string]any
@@ -210,14 +211,14 @@ func said(v any, err error) string {
 
 func version(n int64) *int64 { return &n }
 
-func appendScene(t *testing.T, p play) (told []string, _ string) {
+func appendScene(t *testing.T, p play) (results []string, _ string) {
 	add := func(stream string, want *int64, names ...string) {
 		a := events.AppendArgs{Stream: stream, ExpectVersion: want}
 		for i, name := range names {
 			a.Events = append(a.Events, events.Event{Name: name, Data: fmt.Appendf(nil, `{"i":%d}`, i), Meta: events.Meta{Correlation: "c" + name, Actor: "me"}})
 		}
 		last, err := events.Append(t.Context(), engine.Of(p.hf), a)
-		told = append(told, said(last, err))
+		results = append(results, said(last, err))
 	}
 	add("a", nil, "one")
 	add("a", nil, "two", "three")
@@ -233,16 +234,16 @@ func appendScene(t *testing.T, p play) (told []string, _ string) {
 	p.change(t, "UPDATE {stream} SET state = 'closed' WHERE name = 'b'")
 	add("b", nil, "late")
 	add("b", version(4), "late")
-	return told, ""
+	return results, ""
 }
 
-func transitionScene(t *testing.T, p play) (told []string, _ string) {
+func transitionScene(t *testing.T, p play) (results []string, _ string) {
 	made, err := entities.Create(t.Context(), engine.Of(p.hf), entities.CreateArgs{Lifecycle: "door", ID: "1", Status: "open", Data: []byte(`{"a":1}`)})
-	told = append(told, said(made, err))
+	results = append(results, said(made, err))
 	move := func(a entities.TransitionArgs) {
 		a.Lifecycle, a.Event, a.ID = "door", "moved", cmp.Or(a.ID, "1")
 		e, err := entities.Transition(t.Context(), engine.Of(p.hf), a)
-		told = append(told, said(e, err))
+		results = append(results, said(e, err))
 	}
 	for _, a := range []entities.TransitionArgs{
 		{From: []string{"open"}, To: "shut"},
@@ -260,14 +261,14 @@ func transitionScene(t *testing.T, p play) (told []string, _ string) {
 	p.change(t, "UPDATE {entity} SET phase = 'held', epoch = 1, operation = 'op', revert = 'shut', step = 's', requester = 'r', holder = 'h', until = updated_at, claimed_at = updated_at WHERE id = '1'")
 	move(entities.TransitionArgs{ID: "1", From: []string{"shut"}, To: "open"})
 	move(entities.TransitionArgs{ID: "1", From: []string{"shut"}, To: "open", ExpectVersion: version(6)})
-	return told, ""
+	return results, ""
 }
 
-func putScene(t *testing.T, p play) (told []string, _ string) {
+func putScene(t *testing.T, p play) (results []string, _ string) {
 	put := func(a scopestore.PutArgs) {
 		a.Kind, a.ID = "k", cmp.Or(a.ID, "1")
 		s, err := scopestore.Put(t.Context(), engine.Of(p.hf), a)
-		told = append(told, said(s, err))
+		results = append(results, said(s, err))
 	}
 	for _, a := range []scopestore.PutArgs{
 		{State: []byte(`{"n":1}`)},
@@ -288,16 +289,16 @@ func putScene(t *testing.T, p play) (told []string, _ string) {
 	p.change(t, "UPDATE {scope} SET expires_at = updated_at WHERE id = '1'")
 	put(scopestore.PutArgs{State: []byte(`{"n":7}`), ExpectVersion: version(3)})
 	put(scopestore.PutArgs{State: []byte(`{"n":8}`)})
-	return told, ""
+	return results, ""
 }
 
-func editScene(t *testing.T, p play) (told []string, _ string) {
+func editScene(t *testing.T, p play) (results []string, _ string) {
 	edit := func(want *int64, op scopestore.Op, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		s, err := scopestore.Edit(t.Context(), engine.Of(p.hf), scopestore.EditArgs{Kind: "k", ID: "1", Op: op, ExpectVersion: want, Meta: events.Meta{Correlation: "c"}})
-		told = append(told, said(s, err))
+		results = append(results, said(s, err))
 	}
 	inc := func(want *int64, field string, by int64) {
 		op, err := scopestore.Inc(field, by)
@@ -323,10 +324,11 @@ func editScene(t *testing.T, p play) (told []string, _ string) {
 	p.change(t, "UPDATE {scope} SET expires_at = updated_at WHERE id = '1'")
 	inc(version(8), "n", 5)
 	inc(nil, "n", 5)
-	return told, ""
+	return results, ""
 }
 
-// moves is a run whose steps bring what a move of a run can: an output, a patch of the state, a condition, a retry, an effect and an end.
+// moves is a run whose steps cover what a move of a run can have: an output, a patch of the state,
+// a condition, a retry, an effect and an end.
 var moves = run.Define("moves", "1",
 	run.Task("first", func(ctx context.Context, n int) (map[string]int, error) {
 		return map[string]int{"n": n}, run.Patch(ctx, map[string]any{"n": n})
@@ -337,7 +339,7 @@ var moves = run.Define("moves", "1",
 		return holdfast.Effect(ctx, "call", func(context.Context, string) (string, error) { return "over", nil })
 	}, run.Journaled()))
 
-func moveScene(t *testing.T, p play) (told []string, first string) {
+func moveScene(t *testing.T, p play) (results []string, first string) {
 	defer testkit.Run(t, p.hf)()
 	for n := range 4 {
 		started, _, err := moves.Start(t.Context(), p.hf, n)
@@ -349,7 +351,7 @@ func moveScene(t *testing.T, p play) (told []string, first string) {
 			first = started.ID
 			continue
 		}
-		told = append(told, string(r.Status)+" "+string(r.Output)+" "+r.Error+" "+fmt.Sprint(fault.CodeOf(err)))
+		results = append(results, string(r.Status)+" "+string(r.Output)+" "+r.Error+" "+fmt.Sprint(fault.CodeOf(err)))
 	}
-	return told, first
+	return results, first
 }

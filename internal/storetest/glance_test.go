@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// glimpses are rows, as column=value, that a glance sees, and what they are like when
-// there is nothing to do. PAST and FUTURE are times.
+// glimpses are rows, as column=value, that wake/glance.sql must find, and the same rows without
+// work. PAST and FUTURE are times.
 var glimpses = []struct {
 	need       wake.WorkKind
 	table      string
@@ -55,9 +55,8 @@ var glimpses = []struct {
 	{wake.WorkKind{Kind: wake.OldAttempt, Name: "1000"}, "attempt", "at=PAST", "at=FUTURE"},
 }
 
-// TestAGlanceSeesWhatIsDue verifies of each kind of need that a row which is due is
-// seen, also on a shard that is not the first, and by nobody else; and that one which
-// is not due is not seen.
+// TestAGlanceSeesWhatIsDue verifies for each kind of work that a due row is found, also on a shard
+// that is not the first, and by no other kind; and that a row that is not due is not found.
 func TestAGlanceSeesWhatIsDue(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		path := holdfasttest.SQLite(t)
@@ -96,14 +95,14 @@ func glances(t *testing.T, hf *holdfast.Engine, r rows) {
 		t.Errorf("in an empty database there is %v", due)
 	}
 	for _, g := range glimpses {
-		if g.need.Kind == wake.HeldItem { // it is looked for in its batch
+		if g.need.Kind == wake.HeldItem { // it is looked up through its batch
 			r.insert(t, "batch", "shard=1 workspace='w' id='b' status='RUNNING' running=1 parallel=1")
 		}
 		r.insert(t, g.table, "shard=1 "+g.seen)
 		if due := see(0, 1); !due[g.need] {
 			t.Errorf("%v is not seen in %s: %s", g.need, g.table, g.seen)
 		}
-		if due := see(0); len(due) > 0 && !strings.HasPrefix(g.need.Name, "[") { // its need names the shard
+		if due := see(0); len(due) > 0 && !strings.HasPrefix(g.need.Name, "[") { // its name includes the shard
 			t.Errorf("%v is seen on another shard", due)
 		}
 		r.clear(t, g.table)
@@ -115,14 +114,14 @@ func glances(t *testing.T, hf *holdfast.Engine, r rows) {
 	}
 }
 
-// rows puts rows into tables as no verb would.
+// rows inserts rows into tables as no verb would.
 type rows interface {
 	insert(t *testing.T, table, values string)
 	clear(t *testing.T, table string)
 }
 
-// row returns a statement that inserts a row: what is given, and something for each
-// other column that must not be null.
+// row returns a statement that inserts a row: the given values, and a value for each other column
+// that must not be null.
 func row(table, values string, must map[string]string) string {
 	var names, list []string
 	for pair := range strings.FieldsSeq(values) {

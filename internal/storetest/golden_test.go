@@ -16,8 +16,9 @@ import (
 
 var updateGolden = flag.Bool("update", false, "write the SQL to testdata/sql")
 
-// golden is the text of every verb and of its fast form, by file: one a capability. The forms of PostgreSQL for a group and without marks
-// differ from the general one in a few words each, and are left out; so is the offset of the time, which is for tests.
+// golden returns the text of every verb and of its fast form, one file per capability. PostgreSQL's
+// forms for a group and without due notices differ from the general one in a few words, and are
+// left out; so is the offset of the time, which is for tests.
 func golden(t *testing.T) map[string]string {
 	t.Helper()
 	lite, err := store.DatabaseOf(sqlite.File("")).Texts()
@@ -42,8 +43,9 @@ func golden(t *testing.T) map[string]string {
 	return files
 }
 
-// TestTheSQLThatTheDatabaseSees holds the statements, as they are once names and fragments are filled in, to those in testdata/sql: a change
-// of a fragment shows there in every statement that includes it. The flag -update writes them anew.
+// TestTheSQLThatTheDatabaseSees compares the statements, after names and fragments are filled in,
+// with those in testdata/sql: a change of a fragment shows there in every statement that includes
+// it. The flag -update rewrites them.
 func TestTheSQLThatTheDatabaseSees(t *testing.T) {
 	want := golden(t)
 	have, err := filepath.Glob("testdata/sql/*/*.golden")
@@ -79,7 +81,7 @@ func TestTheSQLThatTheDatabaseSees(t *testing.T) {
 	}
 }
 
-// firstChange tells where two texts first differ, and in which statement.
+// firstChange describes where two texts first differ, and in which statement.
 func firstChange(was, is string) string {
 	old, verb := strings.Split(was, "\n"), ""
 	for i, line := range strings.Split(is, "\n") {

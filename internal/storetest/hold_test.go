@@ -27,8 +27,8 @@ import (
 
 const racersOfOne = 16 // goroutines of each of four processes
 
-// raceForHolds is a worker process: for each invoice that it reads, its racers all
-// try to claim it, and it prints how many did.
+// raceForHolds is a worker process: for each invoice that it reads, its racers all try to claim it,
+// and it prints the number of winners.
 func raceForHolds(ctx context.Context, db holdfast.Database, name string) error {
 	if strings.HasSuffix(name, "early") {
 		clock.Skew(-time.Hour)
@@ -62,7 +62,7 @@ func raceOnce(ctx context.Context, hf *holdfast.Engine, id, name string) (won in
 			one := e == nil
 			if one { // it settles at once: a second winner would show in the history
 				e = end(ctx, hf, got, "settle")
-			} else if code := fault.CodeOf(e); code == fault.ClaimFailed || code == fault.InvalidTransition { // somebody has it, or has closed it
+			} else if code := fault.CodeOf(e); code == fault.ClaimFailed || code == fault.InvalidTransition { // another racer has claimed or closed it
 				e = nil
 			}
 			mu.Lock()
@@ -79,7 +79,7 @@ func raceOnce(ctx context.Context, hf *holdfast.Engine, id, name string) (won in
 	return won, err
 }
 
-// invoice makes an entity that is there to be claimed.
+// invoice creates an entity to be claimed.
 func invoice(t *testing.T, hf *holdfast.Engine, id string) {
 	t.Helper()
 	if _, err := entities.Create(context.Background(), engine.Of(hf), entities.CreateArgs{Lifecycle: "invoice", ID: id, Status: "open"}); err != nil {
@@ -92,7 +92,7 @@ func claim(ctx context.Context, hf *holdfast.Engine, id, holder string, lease ti
 		Operation: holder, Step: "close", Requester: "api", Holder: holder, Lease: lease})
 }
 
-// end does to a claim what its holder may do.
+// end ends a claim in one of the ways open to its holder.
 func end(ctx context.Context, hf *holdfast.Engine, e entities.Entity, what string) error {
 	at, err := engine.Of(hf).Partition(ctx, store.Write)
 	if err != nil {
@@ -110,9 +110,9 @@ func end(ctx context.Context, hf *holdfast.Engine, e entities.Entity, what strin
 	return err
 }
 
-// TestHoldRace verifies that of 64 racers for one hold, from four processes, one
-// takes it, many times over; on PostgreSQL with the clocks of two of the
-// processes an hour off, one early and one late.
+// TestHoldRace verifies that of 64 racers for one lease, from four processes, one takes it, many
+// times over; on PostgreSQL with the clocks of two of the processes an hour off, one early and one
+// late.
 func TestHoldRace(t *testing.T) {
 	OnBoth(t, holdRace)
 }
@@ -154,10 +154,10 @@ func checkRounds(t *testing.T, hf *holdfast.Engine) {
 	}
 }
 
-// TestHolderThatWaitedPastItsEndHasLost verifies, on PostgreSQL, that the time is
-// looked at after the row was had: a settle, a renewal and a release whose
-// statement was sent in time, but waited for the row until the hold had run out,
-// are refused, also where whoever had the row changed nothing.
+// TestHolderThatWaitedPastItsEndHasLost verifies, on PostgreSQL, that the time is read after the
+// row was locked: a settle, a renewal and a release whose statement was sent in time, but waited
+// for the row until the lease had expired, are refused, even if the other transaction changed
+// nothing.
 func TestHolderThatWaitedPastItsEndHasLost(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -176,7 +176,7 @@ func TestHolderThatWaitedPastItsEndHasLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer user.Close(ctx)
-			watch, err := pgx.Connect(ctx, url) // not in a transaction: there the server shows the same picture again
+			watch, err := pgx.Connect(ctx, url) // not in a transaction, which would see the same statistics again
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +206,7 @@ func TestHolderThatWaitedPastItsEndHasLost(t *testing.T) {
 	}
 }
 
-// waiting says whether some statement waits for a lock in this database.
+// waiting reports whether a statement waits for a lock in this database.
 func waiting(t *testing.T, watch *pgx.Conn) bool {
 	var n int
 	err := watch.QueryRow(context.Background(), `SELECT count(*) FROM pg_stat_activity
@@ -217,7 +217,7 @@ func waiting(t *testing.T, watch *pgx.Conn) bool {
 	return n > 0
 }
 
-// queries counts what was asked in this database, but for the watcher's own.
+// queries counts the queries in this database, except the watcher's own.
 func queries(t *testing.T, c *pgx.Conn) int { return calls(t, c, "") }
 
 func calls(t *testing.T, c *pgx.Conn, like string) (n int) {

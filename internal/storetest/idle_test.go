@@ -28,7 +28,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// counted is a database that counts what is asked of it, by verb.
+// counted is a database that counts its calls by verb.
 type counted struct {
 	store.Database
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ func (c *counted) count(verb string) {
 	c.asked[verb]++
 }
 
-// since returns what was asked since it was last called.
+// since returns the calls since it was last called.
 func (c *counted) since() (n int, by []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,9 +78,9 @@ func (s *countedStore) Update(ctx context.Context, f func(context.Context, store
 	return s.Store.Update(ctx, f)
 }
 
-// whole is a node with everything that a server has or, embedded, a program of some
-// size: reactions, kinds of items, lifecycles and runs.
-func whole(t *testing.T, db holdfast.Database, embedded bool) *holdfast.Engine {
+// fullNode opens a node with everything that a server has or, embedded, a program of some size:
+// reactions, kinds of items, lifecycles and runs.
+func fullNode(t *testing.T, db holdfast.Database, embedded bool) *holdfast.Engine {
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	o := httpapi.Options{Log: log, SecretKeys: [][]byte{make([]byte, 32)}}
 	parts := []holdfast.Part{stream.Feed(stream.FeedOptions{}), httpapi.Handlers(o)}
@@ -109,9 +109,9 @@ steps:
 	return hf
 }
 
-// TestAnIdleNodeAsksTwiceASecondAtMost verifies that a node with everything that it
-// can have, and nothing that is due, asks its database at most twice a second: a
-// server, and a program with parts of its own. A slow machine asks less.
+// TestAnIdleNodeAsksTwiceASecondAtMost verifies that a node with all capabilities and no due work
+// queries its database at most twice a second: a server, and a program with its own handlers. A
+// slow machine queries less.
 func TestAnIdleNodeAsksTwiceASecondAtMost(t *testing.T) {
 	testlevel.Long(t)
 	for _, kind := range []string{"server", "embedded"} {
@@ -130,7 +130,7 @@ func TestAnIdleNodeAsksTwiceASecondAtMost(t *testing.T) {
 
 func idles(t *testing.T, url string, embedded bool) {
 	db := &counted{Database: store.DatabaseOf(database(url))}
-	hf := whole(t, store.HandleDatabase(db), embedded)
+	hf := fullNode(t, store.HandleDatabase(db), embedded)
 	ctx := t.Context()
 	if _, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "a"}); err != nil {
 		t.Fatal(err)
@@ -147,10 +147,10 @@ func idles(t *testing.T, url string, embedded bool) {
 		}
 		sent = func() int { return queries(t, watch) }
 	}
-	_ = clock.Wait(ctx, 6*time.Second) // it comes to rest
+	_ = clock.Wait(ctx, 6*time.Second) // until it is idle
 	begun, before := clock.Now(), sent()
 	db.since()
-	_ = clock.Wait(ctx, 20*time.Second) // rounds of the janitor are among it
+	_ = clock.Wait(ctx, 20*time.Second) // includes rounds of the janitor
 	took := clock.Since(begun)
 	asked, by := db.since()
 	statements := sent() - before
@@ -161,11 +161,10 @@ func idles(t *testing.T, url string, embedded bool) {
 	}
 }
 
-// TestAnIdleNodeFindsWhatNobodyToldItOf verifies that a node which has come to rest
-// does, within about two seconds, what another process leaves in the database without
-// a word: events of reactions and feeds, items, steps, a step that waits for a time,
-// and what becomes due again. The process that writes here does not run, so that
-// nothing is signalled.
+// TestAnIdleNodeFindsWhatNobodyToldItOf verifies that an idle node does, within about two seconds,
+// the work that another process leaves in the database without a signal: events of reactions and
+// feeds, items, steps, a step that waits for a time, and work that becomes due again. The writing
+// process does not run, so that nothing is signaled.
 func TestAnIdleNodeFindsWhatNobodyToldItOf(t *testing.T) {
 	testlevel.Long(t)
 	for _, name := range []string{"sqlite", "postgres"} {
@@ -198,7 +197,7 @@ func finds(t *testing.T, url string) {
 	declared, end := engine.Of(hf).Hub().Wait(remotehandler.Topic)
 	defer end()
 	other := holdfasttest.OpenOn(t, database(url), kind, run.Serve(steps))
-	_ = clock.Wait(ctx, 8*time.Second) // it comes to rest, and has asked once what is declared
+	_ = clock.Wait(ctx, 8*time.Second) // until it is idle, and has read the declarations once
 	select {
 	case <-declared:
 	default:
@@ -226,7 +225,7 @@ func finds(t *testing.T, url string) {
 			if wanted[what]--; wanted[what] <= 0 {
 				delete(wanted, what)
 			}
-		case <-time.After(20 * time.Second): // a poller looks by itself much later
+		case <-time.After(20 * time.Second): // a poller would poll by itself much later
 			t.Fatalf("not found: %v", wanted)
 		}
 	}

@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	roleVar   = "HOLDFAST_TEST_ROLE"   // what a worker process is
+	roleVar   = "HOLDFAST_TEST_ROLE"   // the role of a worker process
 	workerVar = "HOLDFAST_TEST_WORKER" // its database
 	nameVar   = "HOLDFAST_TEST_NAME"
 )
 
-// roles are what a worker process may be; each ends by a kill, by the end of its
-// input, or by an error.
+// roles are the roles of a worker process; each ends by a kill, by the end of its input, or by an
+// error.
 var roles = map[string]func(ctx context.Context, db holdfast.Database, name string) error{
 	"writer": work,
 	"racer":  raceForHolds,
@@ -50,9 +50,9 @@ func database(name string) holdfast.Database {
 	return holdfasttest.At(strings.TrimPrefix(name, "sqlite:"))
 }
 
-// work writes for ever and prints a line for each write that was acknowledged,
-// after it was: an event on a stream shared by all workers, one on a stream of
-// its own, a transition of its entity, and a sum that all add to.
+// work writes forever and prints a line after each acknowledged write: an event on a stream shared
+// by all workers, one on a stream of its own, a transition of its entity, and a sum that all add
+// to.
 func work(ctx context.Context, db holdfast.Database, name string) error {
 	hf, err := holdfast.Open(ctx, db, holdfast.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -92,11 +92,10 @@ func workOnce(ctx context.Context, hf *holdfast.Engine, name string, n int64) er
 	return nil
 }
 
-// TestKilledProcessLosesNothingAcknowledged verifies, with a process that is
-// killed (SIGKILL) while it writes, many times over: every write that it was
-// told is applied is there afterwards, at the version that it was told; no
-// version is missing or doubled; and the next process goes on without repair.
-// On SQLite it is done with one process, and with four on one file.
+// TestKilledProcessLosesNothingAcknowledged verifies, with a process that is killed (SIGKILL) while
+// it writes, many times over: every acknowledged write exists afterwards, at the acknowledged
+// version; no version is missing or duplicated; and the next process continues without repair. On
+// SQLite it runs with one process, and with four on one file.
 func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); killRounds(t, "sqlite:"+holdfasttest.SQLite(t), 1) })
 	t.Run("sqlite, four processes", func(t *testing.T) { t.Parallel(); killRounds(t, "sqlite:"+holdfasttest.SQLite(t), 4) })
@@ -128,8 +127,8 @@ func killRounds(t *testing.T, db string, processes int) {
 	checkAcknowledged(t, database(db), acked)
 }
 
-// killedWorker runs a worker until it has acknowledged so many writes, kills
-// it, and returns every line that it printed whole.
+// killedWorker runs a worker until it has acknowledged a number of writes, kills it, and returns
+// every complete line that it printed.
 func killedWorker(t *testing.T, db, name string, after int) []string {
 	cmd := process("writer", db, name)
 	out, err := cmd.StdoutPipe()
@@ -149,7 +148,7 @@ func killedWorker(t *testing.T, db, name string, after int) []string {
 	return lines
 }
 
-// process is the test program itself, in a role.
+// process returns the test program itself as a command, in a role.
 func process(role, db, name string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), roleVar+"="+role, workerVar+"="+db, nameVar+"="+name)
@@ -162,7 +161,7 @@ func readLines(r io.Reader, after int, then func()) (lines []string) {
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			return lines // a line without its end was cut off by the kill
+			return lines // an incomplete last line was cut off by the kill
 		}
 		if lines = append(lines, strings.TrimSuffix(line, "\n")); len(lines) == after {
 			then()
@@ -202,8 +201,7 @@ func checkAcknowledged(t *testing.T, db holdfast.Database, acked map[string]stri
 	t.Logf("%d writes acknowledged, all there; %d more were applied and not yet told", len(acked), len(found)-len(acked))
 }
 
-// readAll reads a whole stream, page by page, and checks that no version is
-// missing.
+// readAll reads a whole stream, page by page, and checks that no version is missing.
 func readAll(t *testing.T, hf *holdfast.Engine, name string) (marks []string) {
 	for {
 		page, err := stream.Read(context.Background(), hf, name, stream.Version(len(marks)), 0)

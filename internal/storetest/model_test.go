@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// model is what the databases are compared with: maps, and the rules written
-// down once more, by hand.
+// model is the reference that the databases are compared with: maps, and a second, hand-written
+// implementation of the rules.
 type model struct {
 	streams  map[string]int64 // the head
 	entities map[string]modelEntity
 	scopes   map[string]modelScope
-	// history holds the names of the events of every stream, '$' included.
+	// history has the names of the events of every stream, '$' included.
 	history map[string][]string
 }
 
@@ -29,7 +29,7 @@ type modelScope struct {
 	fields  map[string]modelValue
 }
 
-// modelValue is a JSON value, and the whole number that it is, if it is one.
+// modelValue is a JSON value, and its integer, if it is one.
 type modelValue struct {
 	json  string
 	whole *big.Int
@@ -40,7 +40,7 @@ func newModel() *model {
 		scopes: map[string]modelScope{}, history: map[string][]string{}}
 }
 
-// clone is deep where it matters: scopes' fields are never changed in place.
+// clone copies deeply where needed: the fields of scopes are never changed in place.
 func (m *model) clone() *model {
 	c := &model{streams: maps.Clone(m.streams), entities: maps.Clone(m.entities),
 		scopes: maps.Clone(m.scopes), history: map[string][]string{}}
@@ -107,7 +107,7 @@ func (m *model) getEntity(o op) string {
 	return "NOT_FOUND"
 }
 
-// seen is the version of a scope as a caller sees it.
+// seen returns the version of a scope as a caller sees it.
 func (s modelScope) seen() int64 {
 	if s.live {
 		return s.version
@@ -166,7 +166,7 @@ func (m *model) inc(o op) string {
 	if !sum.IsInt64() {
 		return "VALIDATION_ERROR"
 	}
-	if s.live && there && o.by == 0 { // what changes nothing writes nothing
+	if s.live && there && o.by == 0 { // an edit without a change writes nothing
 		return s.answer() + fmt.Sprint(" = ", sum)
 	}
 	fields := map[string]modelValue{}

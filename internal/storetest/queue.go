@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// Queue has calls wait for a row on PostgreSQL, one behind the other, lets them go when all
-// wait, and returns their errors. Under READ COMMITTED each then sees that row as it is, and
-// everything else as it was when the call began. The row is the one that a statement with its
-// arguments locks, or changes. What is to happen between, or nil, is done while all wait.
+// Queue makes calls wait for a row on PostgreSQL, one behind the other, releases them when all
+// wait, and returns their errors. Under READ COMMITTED each call then sees that row as it is now,
+// and everything else as it was when the call began. The row is the one that a statement with its
+// arguments locks, or changes. between, if not nil, runs while all calls wait.
 func Queue(t testing.TB, url, row string, args []any, between func(), calls ...func() error) []error {
 	t.Helper()
 	ctx := t.Context()
@@ -37,7 +37,7 @@ func Queue(t testing.TB, url, row string, args []any, between func(), calls ...f
 	for i, call := range calls {
 		answers[i] = make(chan error, 1)
 		go func() { answers[i] <- call() }()
-		// A session for groups gives way at once, and the call waits elsewhere.
+		// A session for groups gives up at once, and the call waits elsewhere.
 		for waiting := 0; waiting <= i; {
 			if len(answers[i]) > 0 {
 				t.Fatalf("call %d does not wait: %v", i, <-answers[i])

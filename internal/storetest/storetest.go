@@ -1,10 +1,10 @@
-// Package storetest is what a database must do to carry Holdfast. Every adapter
-// passes the same cases, by the same calls that the capabilities make:
+// Package storetest defines what a database must do to run Holdfast. Every adapter passes the same
+// cases, through the same calls that the capabilities make:
 //
 //	func TestConformance(t *testing.T) { storetest.Run(t, backend) }
 //
-// Beside the cases, a random walk runs the same commands on every adapter and
-// on a small model, and compares each answer.
+// In addition, a random walk runs the same commands on every adapter and on a small model, and
+// compares each result.
 package storetest
 
 import (
@@ -23,17 +23,16 @@ type Backend struct {
 	Name string
 	// New returns a database that no other test uses.
 	New func(testing.TB) Database
-	// Sample, if set, has one case in so many run at level test.
+	// Sample, if set, makes one case in Sample run at level test.
 	Sample int
 }
 
-// Database is one database of a backend, and the way in that a user has beside
-// Holdfast.
+// Database is one database of a backend, with the user's own access to it.
 type Database struct {
 	holdfast.Database
 	// Begin begins a transaction of the user's own.
 	Begin func(testing.TB, *holdfast.Engine) UserTx
-	// Raw runs the user's SQL in a transaction of the engine's.
+	// Raw runs the user's SQL in a transaction of the engine.
 	Raw func(context.Context, holdfast.Tx, string) error
 }
 
@@ -46,7 +45,7 @@ type UserTx interface {
 	Rollback() error
 }
 
-// env is what a case works with: an engine, and a workspace of its own.
+// env is the environment of a case: an engine, and a workspace of its own.
 type env struct {
 	*testing.T
 	hf  *holdfast.Engine
@@ -54,7 +53,7 @@ type env struct {
 	ctx context.Context
 }
 
-// Case is one thing that a database must do.
+// Case is one requirement for a database.
 type Case struct {
 	Name string
 	run  func(*env)
@@ -69,8 +68,8 @@ func Cases() []Case {
 	return all
 }
 
-// Run runs every case on a backend. The cases share a database and run side by
-// side, each in a workspace of its own: that is how an engine is used.
+// Run runs every case on a backend. The cases share a database and run in parallel, each in a
+// workspace of its own, as an engine is used.
 func Run(t *testing.T, b Backend) {
 	db := b.New(t)
 	hf := holdfasttest.OpenOn(t, db)

@@ -13,10 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
-// TestConformance runs every case on every way in to both databases: SQLite by
-// its path and by a pool of the program's own, PostgreSQL by the short form of
-// its statements and by the general form alone, and without prepared
-// statements.
+// TestConformance runs every case on every kind of access to both databases: SQLite by its path and
+// by a pool of the program, PostgreSQL by the fast form of its statements and by the general form
+// alone, and without prepared statements.
 func TestConformance(t *testing.T) {
 	if n := len(Cases()); n < 60 {
 		t.Fatalf("%d cases: the suite has lost some", n)
@@ -32,7 +31,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// ways are all ways in to both databases.
+// ways are all kinds of access to both databases.
 var ways = map[string]Backend{
 	"sqlite":          SQLite(),
 	"sqlite-pool":     SQLitePool(),
@@ -41,9 +40,9 @@ var ways = map[string]Backend{
 	"postgres-pooled": Postgres(postgres.Pooled()),
 }
 
-// TestForgottenScopes verifies that tombstones of scopes go after a day, that a scope that is
-// made again then has a version that none of its kind has had, whichever verb makes it, and
-// that of several sweeps at once each tombstone is dealt with by one.
+// TestForgottenScopes verifies that tombstones of scopes are deleted after a day, that a scope that
+// is then created again has a version that none of its kind has had, whichever verb creates it, and
+// that of several concurrent sweeps one handles each tombstone.
 func TestForgottenScopes(t *testing.T) {
 	for name, backend := range ways {
 		t.Run(name, func(t *testing.T) {

@@ -32,10 +32,9 @@ const (
 
 func init() { roles["appender"] = appendForEver }
 
-// appendForEver is a worker process. Its appenders append to shared streams at
-// the version that they believe is the last, and print each call before it is
-// made ("call id stream want size time") and what came of it ("done id ok head
-// time"). The id is the name of the events.
+// appendForEver is a worker process. Its appenders append to shared streams at the version that
+// they believe is the last, and print each call before it is made ("call id stream want size time")
+// and its result ("done id ok head time"). The id is the name of the events.
 func appendForEver(ctx context.Context, db holdfast.Database, name string) error {
 	hf, err := holdfast.Open(ctx, db, holdfast.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -95,14 +94,14 @@ type attempt struct {
 	want, size int64
 }
 
-// outcome is what came of it; the head is the stream's last version.
+// outcome is the result of an attempt; the head is the stream's last version.
 type outcome struct {
 	ok   bool
 	head int64
 }
 
-// headModel is a stream, of which only the head counts: an append is applied if
-// the head is where it is expected, and otherwise told where it is.
+// headModel is a stream reduced to its head: an append is applied if the head is the expected one,
+// and otherwise returns the head.
 var headModel = porcupine.Model{
 	Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
 		parts := make([][]porcupine.Operation, raceStreams)
@@ -124,12 +123,11 @@ var headModel = porcupine.Model{
 	DescribeOperation: func(in, out any) string { return fmt.Sprintf("%+v: %+v", in, out) },
 }
 
-// TestAppendsAreLinearizable verifies, with 32 writers in four processes over
-// eight streams, each process killed (SIGKILL) and begun again several times:
-// there is an order of all calls, each at a moment between its call and its
-// answer, in which every append is applied exactly if the stream is where the
-// caller expected it, and every loser is told the true last version. What was
-// acknowledged is there, at the version that was told, and no version is missing.
+// TestAppendsAreLinearizable verifies, with 32 writers in four processes over eight streams, each
+// process killed (SIGKILL) and restarted several times: there is an order of all calls, each at a
+// moment between its call and its response, in which every append is applied exactly if the stream
+// is at the expected version, and every refused one gets the true last version. Acknowledged events
+// exist, at the acknowledged version, and no version is missing.
 func TestAppendsAreLinearizable(t *testing.T) {
 	OnBoth(t, appendRace)
 }
@@ -184,7 +182,7 @@ func checkAppends(t *testing.T, hf *holdfast.Engine, lines []string) {
 			ops[id].Output, ops[id].Return = outcome{ok, a}, b
 		}
 	}
-	landed := map[string]int64{} // by id, the last version that its events have
+	landed := map[string]int64{} // by id, the last version of its events
 	for k := range raceStreams {
 		for v, id := range readAll(t, hf, fmt.Sprint("race-", k)) {
 			landed[id] = int64(v)
@@ -194,11 +192,11 @@ func checkAppends(t *testing.T, hf *holdfast.Engine, lines []string) {
 	var acked, refused, unknown int
 	for id, op := range ops {
 		at, there := landed[id]
-		switch out, told := op.Output.(outcome); {
-		case !told && !there: // it was killed, and never was
+		switch out, known := op.Output.(outcome); {
+		case !known && !there: // the process was killed, and the append was not applied
 			unknown++
 			continue
-		case !told: // it was killed, and is applied
+		case !known: // the process was killed, and the append was applied
 			unknown++
 			op.Output = outcome{true, at}
 		case out.ok && (!there || at != out.head):
@@ -226,9 +224,8 @@ func checkAppends(t *testing.T, hf *holdfast.Engine, lines []string) {
 	t.Logf("%d appends were applied, %d refused, %d cut off by a kill", acked, refused, unknown)
 }
 
-// TestOneOfTwoCreatesWins verifies that of two appends that want a stream not to
-// exist, from two engines, one is applied and the other is told that the stream
-// is there at version 0.
+// TestOneOfTwoCreatesWins verifies that of two appends that expect a new stream, from two engines,
+// one is applied and the other is refused with the stream's version 0.
 func TestOneOfTwoCreatesWins(t *testing.T) {
 	for name, db := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return "sqlite:" + holdfasttest.SQLite(t) },
@@ -249,7 +246,7 @@ func TestOneOfTwoCreatesWins(t *testing.T) {
 				}
 				var refused *fault.Error
 				if !errors.As(lost[0], &refused) || refused.Code != fault.Concurrency || refused.Fields["lastVersion"] != int64(0) {
-					t.Fatalf("round %d: the loser was told %v", round, lost[0])
+					t.Fatalf("round %d: the loser got %v", round, lost[0])
 				}
 				if all := readAll(t, engines[0], name); len(all) != 1 {
 					t.Fatalf("round %d: %q", round, all)

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// IncArgs adds to a whole number.
+// IncArgs are the arguments of [Inc].
 type IncArgs struct {
 	Kind, ID, Field string
 	By              int64
@@ -23,8 +23,8 @@ type Sum struct {
 	Value int64
 }
 
-// Inc adds to a whole number in a scope's state, and returns the sum. Where only the event of
-// the edit told of it, the state is read, and may be newer.
+// Inc adds to an integer in a scope's state, and returns the sum. If the result was recovered from
+// the event of the edit, the state is read separately, and may be newer.
 func Inc(ctx context.Context, d holdfast.Doer, a IncArgs) (Sum, error) {
 	op, err := scopestore.Inc(a.Field, a.By)
 	if err != nil {
@@ -38,7 +38,7 @@ func Inc(ctx context.Context, d holdfast.Doer, a IncArgs) (Sum, error) {
 	if s.State == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
 		defer cancel()
-		now, _ := scopestore.Get(ctx, store.DoerOf(d), a.Kind, a.ID) // the sum stands all the same
+		now, _ := scopestore.Get(ctx, store.DoerOf(d), a.Kind, a.ID) // the sum is valid all the same
 		s.State = now.State
 		return s, nil
 	}

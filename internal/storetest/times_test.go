@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 )
 
-// TestTimesAreThoseOfUTC verifies that a time comes from the database in UTC, alone and in a group, whatever the machine's zone is.
+// TestTimesAreThoseOfUTC verifies that the database returns times in UTC, alone and in a group, in
+// any local zone.
 func TestTimesAreThoseOfUTC(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		e := engine.Of(hf)
@@ -18,7 +19,7 @@ func TestTimesAreThoseOfUTC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := entities.Create(t.Context(), e, entities.CreateArgs{Lifecycle: "l", ID: "x", Status: "a"}) // the general statement says why
+		again, err := entities.Create(t.Context(), e, entities.CreateArgs{Lifecycle: "l", ID: "x", Status: "a"}) // the general statement returns the reason
 		if err == nil {
 			t.Fatal("it was made twice")
 		}

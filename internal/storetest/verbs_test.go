@@ -10,9 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// TestEveryVerbHasItsSQL verifies that each verb of the program has SQL in both
-// adapters, and that there is no SQL that no verb runs. That the databases
-// parse all of it is checked whenever an engine is opened.
+// TestEveryVerbHasItsSQL verifies that each verb of the program has SQL in both adapters, and that
+// every SQL file belongs to a verb. Opening an engine checks that the databases parse all of it.
 func TestEveryVerbHasItsSQL(t *testing.T) {
 	lite, err := store.DatabaseOf(sqlite.File("")).Texts()
 	if err != nil {
@@ -50,7 +49,7 @@ func TestEveryVerbHasItsSQL(t *testing.T) {
 	}
 }
 
-// orphans returns the names of the files that no verb is declared for.
+// orphans returns the names of the files without a declared verb.
 func orphans(files store.SQLFiles) (names []string) {
 	declared := make(map[string]bool)
 	for _, d := range store.Decls() {
@@ -64,7 +63,7 @@ func orphans(files store.SQLFiles) (names []string) {
 	return names
 }
 
-// included says whether a file includes a fragment.
+// included reports whether a file includes a fragment.
 func included(files store.SQLFiles, fragment string) bool {
 	for _, text := range files {
 		if strings.Contains(text, "{include "+fragment+"}") || strings.Contains(text, "{include "+fragment+" ") || strings.Contains(text, "{include "+fragment+"\n") {

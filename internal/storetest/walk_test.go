@@ -26,14 +26,13 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// commands is how many each sequence has; -rapid.checks sets how many sequences.
+// commands is the number of commands in a sequence; -rapid.checks sets the number of sequences.
 const commands = 50
 
-// TestRandomWalk verifies that SQLite, PostgreSQL by its short statements, and
-// PostgreSQL by its general ones give the answers of a small model, for random
-// sequences of commands: alone, in updates and in transactions of the user's
-// own, committed and rolled back. A failure prints the sequence, shrunk, and
-// the flag that replays it.
+// TestRandomWalk verifies that SQLite, PostgreSQL by its fast statements, and PostgreSQL by its
+// general ones return the results of a small model, for random sequences of commands: alone, in
+// updates and in transactions of the user's own, committed and rolled back. A failure prints the
+// sequence, shrunk, and the flag that replays it.
 func TestRandomWalk(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		if err := flag.Set("rapid.checks", fmt.Sprint(testlevel.Pick(20, 1000, 20_000))); err != nil {
@@ -77,7 +76,7 @@ func compare(rt *rapid.T, name string, blocks []block, got, want []string) {
 	rt.Fatalf("%s gave %d answers, want %d", name, len(got), len(want))
 }
 
-// mode is how the commands of a block are run.
+// mode selects how the commands of a block are run.
 type mode string
 
 const (
@@ -142,7 +141,7 @@ func drawBlocks(rt *rapid.T) []block {
 	return blocks
 }
 
-// values are JSON values with the whole number that an inc finds in them.
+// values are JSON values with the integer that an inc finds in them.
 var values = []modelValue{
 	{"0", big.NewInt(0)}, {"41", big.NewInt(41)}, {"-7", big.NewInt(-7)}, {"1e2", big.NewInt(100)}, {"2.50e1", big.NewInt(25)}, {"1.0", big.NewInt(1)}, {"2.5", nil},
 	{"9223372036854775807", big.NewInt(9223372036854775807)}, {"-9223372036854775808", big.NewInt(-9223372036854775808)},
@@ -364,7 +363,7 @@ func (o op) state() []byte {
 	return []byte("{" + strings.Join(parts, " , ") + "}")
 }
 
-// answer is what a caller is told: of a refusal, its code and its facts.
+// answer formats the result of a call: of a refusal, its code and its details.
 func answer(err error, ok string) string {
 	if err == nil {
 		return ok
@@ -396,7 +395,7 @@ func readNames(ctx context.Context, d holdfast.Doer, name string) string {
 	return answer(err, fmt.Sprint(names))
 }
 
-// described is an event's name, and for an entity's where it came from and went.
+// described formats an event: its name, and for an entity's where it came from and went.
 func described(ev stream.Event) string {
 	var change struct{ From, To string }
 	if !strings.HasPrefix(ev.Stream, "$entity/") || json.Unmarshal(ev.Data, &change) != nil {
@@ -405,7 +404,7 @@ func described(ev stream.Event) string {
 	return strings.TrimSpace(ev.Name+" "+change.From) + " -> " + change.To
 }
 
-// canonical writes a JSON document so that equal values have equal texts.
+// canonical formats a JSON document so that equal values have equal texts.
 func canonical(doc string) string {
 	decoder := json.NewDecoder(strings.NewReader(doc))
 	decoder.UseNumber()

@@ -1,9 +1,9 @@
-// Command pgrun runs a command with a PostgreSQL for its tests:
+// Command pgrun runs a command with a PostgreSQL server for its tests:
 //
 //	go run ./internal/pgtest/pgrun -- go test ./...
 //
 // All processes of the command share the one server, which they find through
-// HOLDFAST_TEST_POSTGRES_URL. If that is set already, the command is just run.
+// HOLDFAST_TEST_POSTGRES_URL. If that is set already, pgrun only runs the command.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the exit code, which is the command's once that has started.
+// run returns the exit code, which is that of the command once it has started.
 func run(args []string) (int, error) {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
@@ -37,8 +37,8 @@ func run(args []string) (int, error) {
 	if len(args) == 0 {
 		return 2, errors.New("usage: pgrun -- command [argument ...]")
 	}
-	// Caught from here on, so that an interrupt ends the command, or the start,
-	// and leaves the rest to us.
+	// Signals are caught from here on, so that an interrupt ends the command, or the start, and
+	// this process can clean up.
 	interrupts := make(chan os.Signal, 4)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	stop, err := provide(interrupts)
@@ -49,7 +49,7 @@ func run(args []string) (int, error) {
 	return execute(args, interrupts)
 }
 
-// provide sees to it that the environment names a server, and says which.
+// provide ensures that the environment names a server, and prints which.
 func provide(interrupts <-chan os.Signal) (stop func(), err error) {
 	ctx, done := untilInterrupt(interrupts)
 	defer done()
@@ -72,8 +72,8 @@ func provide(interrupts <-chan os.Signal) (stop func(), err error) {
 	return stop, os.Setenv(pgtest.EnvURL, cluster.URL())
 }
 
-// untilInterrupt ends the context at the first interrupt. After done, later
-// interrupts are the command's.
+// untilInterrupt cancels the context at the first interrupt. After done, later interrupts go to the
+// command.
 func untilInterrupt(interrupts <-chan os.Signal) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	go func() {
@@ -105,7 +105,7 @@ func execute(args []string, interrupts <-chan os.Signal) (int, error) {
 	}
 	go func() {
 		for s := range interrupts {
-			_ = cmd.Process.Signal(s) // fails only when it has ended
+			_ = cmd.Process.Signal(s) // fails only if it has ended
 		}
 	}()
 	err := cmd.Wait()
@@ -116,8 +116,7 @@ func execute(args []string, interrupts <-chan os.Signal) (int, error) {
 	return exitCode(cmd.ProcessState), nil
 }
 
-// exitCode follows the shells: a command that a signal ended has 128 and the
-// signal's number.
+// exitCode follows the shells: 128 plus the signal's number for a command that a signal ended.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

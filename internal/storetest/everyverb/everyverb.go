@@ -1,5 +1,5 @@
-// Package everyverb links every capability, so that a test that imports it knows all
-// verbs of the program: an adapter has the SQL of those that are linked.
+// Package everyverb links every capability, so that a test that imports it has all verbs of the
+// program: an adapter has the SQL of the linked verbs.
 package everyverb
 
 import (

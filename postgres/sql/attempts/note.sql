@@ -1,4 +1,4 @@
--- Notes who was refused.
+-- Records refused callers.
 -- :refusals a JSON list of {w: workspace, l: lifecycle, e: entity, i: id, s: step, r: requester, c: code, d: detail}
 INSERT INTO {schema}.attempt (shard, workspace, lifecycle, entity, id, step, requester, code, detail, at)
 SELECT :shard, q.item ->> 'w'::text, q.item ->> 'l'::text, q.item ->> 'e'::text, (q.item ->> 'i'::text)::uuid, q.item ->> 's'::text, q.item ->> 'r'::text, q.item ->> 'c'::text,

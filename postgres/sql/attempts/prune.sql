@@ -1,4 +1,4 @@
--- Forgets refusals that are long past.
+-- Deletes refusals older than their retention.
 WITH old AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.place
       FROM (SELECT o.shard, o.workspace, o.ctid AS place
@@ -6,7 +6,7 @@ WITH old AS MATERIALIZED (
              WHERE o.shard = :shard AND (:workspace = '' OR o.workspace = :workspace) AND o.at < (SELECT {now} - :age::float8 * interval '1 ms')
              ORDER BY o.at
              LIMIT :limit) AS x
-     WHERE x.shard + 0 = :shard -- few, for the planner
+     WHERE x.shard + 0 = :shard -- tells the planner that there are few rows
 )
 DELETE FROM {schema}.attempt a
  USING old

@@ -1,7 +1,7 @@
--- Adds items to a batch that is open: neither sealed, nor to be cancelled, nor at its
--- end. Those that it has already, just so, are left out; one that it has otherwise
--- refuses them all. Whoever had to wait for the batch does not see what was added
--- meanwhile, and asks again: the version tells.
+-- Adds items to a batch that is not sealed, not being cancelled and not finished. Items
+-- that the batch already has are skipped; an item whose cost or input differs from the
+-- stored one refuses the whole list. A statement that waited for the batch does not see
+-- items added meanwhile: the version differs, and the caller retries.
 -- :items a JSON list of [key, cost, input]
 WITH {members}, {include store/time}, cur AS MATERIALIZED (
     SELECT m.member, m.items AS page, b.shard, b.workspace, b.id, b.status, b.sealed, b.cancel_requested, b.items, b.version
@@ -14,7 +14,7 @@ WITH {members}, {include store/time}, cur AS MATERIALIZED (
     SELECT cur.member, x.item ->> 0 AS key, (x.item ->> 1)::bigint AS cost, x.item -> 2 AS input, x.n, i.key IS NOT NULL AS there,
            i.key IS NOT NULL AND (i.cost <> (x.item ->> 1)::bigint OR i.input::text <> (x.item -> 2)::text) AS other
       FROM cur CROSS JOIN LATERAL pg_catalog.json_array_elements(cur.page::json) WITH ORDINALITY AS x(item, n)
-      LEFT JOIN LATERAL ( -- LIMIT keeps this a lookup by key, even in a plan that was made when the table was almost empty
+      LEFT JOIN LATERAL ( -- LIMIT makes this a lookup by key, even in a plan that was made when the table was almost empty
           SELECT i.key, i.cost, i.input FROM {schema}.item i
            WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = x.item ->> 0
            LIMIT 1

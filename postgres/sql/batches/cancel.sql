@@ -1,13 +1,13 @@
--- Cancels batches. One of which nothing was ever taken has cost nothing and left nothing:
--- it is CANCELLED at once. Others are marked, so that nothing of them starts any more,
--- and are torn down.
+-- Cancels batches. A batch without any taken item has no charges and nothing to clean
+-- up: it becomes CANCELLED at once. Any other batch is flagged, so that no new item
+-- starts, and is torn down later.
 WITH {members}, moved AS (
     UPDATE {schema}.batch b
        SET status = CASE WHEN b.next = 0 THEN 'CANCELLED' ELSE b.status END, cancel_requested = true, version = b.version + 1, updated_at = {now},
            due_at = CASE WHEN b.next = 0 THEN NULL ELSE {now} END
       FROM m
      WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
-       AND NOT b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '': by its key, not by the index of what is live
+       AND NOT b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '' makes the planner use the key, not the index of live batches
     RETURNING m.member, b.status, b.version, b.items, b.updated_at
 ), {include history/note}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version,

@@ -1,6 +1,6 @@
--- Ends batches that have nothing left to do. One that is to be cancelled, and is torn
--- down, is CANCELLED; any other that is sealed is COMPLETED, which accepts what nobody
--- has decided on.
+-- Finishes batches that have nothing left to do. A cancelled batch that is torn down
+-- becomes CANCELLED; any other sealed batch becomes COMPLETED, which accepts the items
+-- that were not decided.
 WITH {members}, moved AS (
     UPDATE {schema}.batch b
        SET status = CASE WHEN b.cancel_requested THEN 'CANCELLED' ELSE 'COMPLETED' END,

@@ -1,4 +1,4 @@
--- Makes a batch with its first items, unless there is one, or no wallet.
+-- Creates a batch with its first items, unless it exists or its wallet does not.
 -- :items a JSON list of [key, cost, input]
 WITH {members}, {include store/time}, paid AS (
     SELECT m.member

@@ -1,4 +1,4 @@
--- Items whose holds have run out, and how many hand-outs in a row are lost by that.
+-- Lists items whose leases have expired, with the number of hand-outs lost in a row, this one included.
 SELECT b.workspace, b.id, b.handler, i.key, i.epoch, CASE WHEN i.quiet THEN i.lost + 1 ELSE 0 END
   FROM {schema}.batch b
  CROSS JOIN LATERAL (

@@ -1,5 +1,5 @@
--- Accepts items of a batch that have succeeded and are not decided: those named, or all.
--- None, once a cancel is requested or the batch is at its end.
+-- Accepts succeeded, undecided items of a batch: the named ones, or all. Accepts none after
+-- a cancel was requested or the batch has finished.
 -- :keys a JSON list, null for all
 WITH {members}, {include store/time}, cur AS MATERIALIZED (
     SELECT m.member, m.keys, b.shard, b.workspace, b.id, b.status, b.cancel_requested, b.accepted, b.version

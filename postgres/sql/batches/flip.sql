@@ -1,8 +1,7 @@
--- Tears a batch down that is to be cancelled: of the items that were ever taken, a page
--- that nobody has decided on is marked as cancelled, the holds on them are ended, and
--- exactly what they cost is refunded. Locks wallet, batch and items, in this order. With
--- a wallet that is not there, or that has no room, nothing is flipped that has cost
--- something.
+-- Tears down a batch that is being cancelled: marks one page of taken, undecided items as
+-- cancelled, ends their leases and refunds exactly what they cost. Locks wallet, batch and
+-- items, in this order. If the wallet is missing or the refund would overflow it, no page
+-- with charged items is cancelled.
 WITH {members}, w AS MATERIALIZED (
     SELECT m.member, m.shard, m.workspace, m.batch, m.after, m.room, w.id AS wallet, w.balance, w.version AS rows
       FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
@@ -18,7 +17,7 @@ WITH {members}, w AS MATERIALIZED (
              FROM {schema}.batch b
             WHERE b.shard = w.shard AND b.workspace = w.workspace AND b.id = w.batch
               FOR UPDATE) AS b
-     WHERE b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '': by its key, not by the index of what is live
+     WHERE b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '' makes the planner use the key, not the index of live batches
 ), t AS MATERIALIZED (
     SELECT {now} AS now FROM b
 ), page AS MATERIALIZED (

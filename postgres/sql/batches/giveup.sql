@@ -1,6 +1,6 @@
--- Gives an item up, and returns what it cost. It is cleaned up after that. Locks wallet,
--- batch and item, in this order. With a wallet that is not there, or that has no room,
--- nothing is given up that has cost something.
+-- Gives up an item and refunds what it cost; the item is then cleaned up. Locks wallet,
+-- batch and item, in this order. If the wallet is missing or the refund would overflow it,
+-- a charged item is not given up.
 WITH {members}, w AS MATERIALIZED (
     SELECT m.member, m.shard, m.workspace, m.batch, m.key, m.how, m.epoch, m.error, w.id AS wallet, w.balance, w.version AS rows
       FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch

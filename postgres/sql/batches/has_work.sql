@@ -7,7 +7,7 @@ WHEN 'keeping' THEN
      (SELECT 0 FROM {schema}.batch b WHERE b.shard = t.shard::smallint AND b.due_at <= c.now ORDER BY b.due_at LIMIT 1)
 WHEN 'cleaning' THEN
      (SELECT 0 FROM {schema}.item i WHERE i.shard = t.shard::smallint AND i.sweep_at <= c.now ORDER BY i.sweep_at LIMIT 1)
-WHEN 'held item' THEN -- in the batches that have items in hand
+WHEN 'held item' THEN -- in batches with running items
      (SELECT {include wake/left x}
         FROM {schema}.batch b
        CROSS JOIN LATERAL (SELECT i.until FROM {schema}.item i

@@ -1,5 +1,5 @@
--- Items of a batch in their order. What nobody has decided on is decided by the end of
--- the batch.
+-- Lists the items of a batch in their order. The end of the batch decides the undecided
+-- items.
 -- :state ('' for all)
 SELECT i.n, i.key, i.cost, i.charged, i.failures, i.deaths, i.lost, i.epoch, coalesce(i.holder, ''), coalesce(i.until, 'epoch'::timestamptz),
        CASE WHEN b.status = 'CANCELLED' AND i.state = 'pending' THEN 'cancelled' ELSE i.state END,

@@ -1,6 +1,6 @@
--- Extends the hold on an item that is cleaned up after.
+-- Renews the lease on an item that is being cleaned up.
 UPDATE {schema}.item i
    SET sweep_at = {now} + :lease::float8 * interval '1 ms'
  WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key = :key
-   AND i.sweeps = :sweeps AND coalesce(i.sweep_at, '-infinity') > {now} -- coalesce: by its key, not by the index of what is to be swept
+   AND i.sweeps = :sweeps AND coalesce(i.sweep_at, '-infinity') > {now} -- coalesce makes the planner use the key, not the index of items to sweep
 RETURNING i.sweep_at

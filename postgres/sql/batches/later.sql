@@ -1,6 +1,6 @@
--- Has a batch that was looked at looked at again after a while, or, with a negative
--- delay, only when something happens to it. What happened meanwhile is not overlooked:
--- the version tells, and a batch that might be at its end stays due.
+-- Schedules the next check of a batch: after a delay or, with a negative delay, only when
+-- the batch changes. A change that happened meanwhile is not lost: the version then
+-- differs, and a batch that may be finished stays due.
 WITH {members}, moved AS (
     UPDATE {schema}.batch b
        SET due_at = CASE WHEN m.delay >= 0 THEN {now} + m.delay::float8 * interval '1 ms' END, error = coalesce(m.error, b.error)

@@ -1,5 +1,5 @@
--- Notes that who held an item when it was cancelled is not at work on it any more, so that
--- nobody waits for the end of that hold.
+-- Records that the holder of a cancelled item has stopped working on it, so that the
+-- cleanup does not wait for the end of that lease.
 WITH {members}, moved AS (
     UPDATE {schema}.item i
        SET late = {now}, sweep_at = CASE WHEN i.sweep_at = i.late THEN {now} ELSE i.sweep_at END

@@ -1,5 +1,5 @@
--- Locks the wallet of a batch, for a transaction that ends an item and then writes what the
--- program wants: what takes of the batch has the wallet first, too.
+-- Locks the wallet of a batch, for a transaction that settles an item and then writes the
+-- caller's rows: batches.take locks the wallet first, too, so the lock order is the same.
 WITH {members}, w AS MATERIALIZED (
     SELECT m.member
       FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch

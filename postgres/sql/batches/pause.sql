@@ -1,5 +1,5 @@
--- Pauses a batch that has nothing to do but an item that its wallet cannot pay. The
--- wallet is locked: a credit is before it, and seen, or behind it, and resumes it.
+-- Pauses a batch whose only remaining work is an item that its wallet cannot pay for. The
+-- wallet is locked: a credit either came before and is seen, or comes after and resumes the batch.
 WITH {members}, w AS MATERIALIZED (
     SELECT m.member, m.shard, m.workspace, m.batch, w.balance, w.negative
       FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
@@ -20,7 +20,7 @@ WITH {members}, w AS MATERIALIZED (
       FROM b CROSS JOIN LATERAL (
            SELECT i.cost FROM {schema}.item i
             WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.shard + 0 = b.shard + 0 AND i.workspace || '/' || i.batch = b.workspace || '/' || b.batch AND i.n > b.next
-            ORDER BY i.n -- by the index that has this order
+            ORDER BY i.n -- uses the index with this order
             LIMIT 1) AS i
      WHERE c.shard = ANY (ARRAY[b.shard]) AND c.workspace = b.workspace AND c.id = b.batch
        AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running = 0 AND b.waiting = 0

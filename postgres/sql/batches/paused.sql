@@ -1,5 +1,5 @@
--- Batches that are PAUSED and whose wallet has what they need by now: of one wallet in a
--- workspace, or of all on a shard.
+-- Lists PAUSED batches whose wallet can now pay: of one wallet in a workspace, or of all on
+-- a shard.
 -- :wallet ('' for all)
 SELECT b.workspace, b.id, b.handler
   FROM {schema}.batch b

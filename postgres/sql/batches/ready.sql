@@ -1,7 +1,7 @@
--- Batches of which something can be taken, or that are to be paused, of one workspace or of all: each workspace has one
--- before any has another, and so has each handler in it, the longest unserved first. One that cannot pay its next item, and has others under
--- way, is none of them: many such would keep the others from being seen.
--- :handlers a JSON list; :kind the kind that the handlers must be ('' for those of a program); :except what is left
+-- Lists batches with items to take, or to pause, of one workspace or of all. The order is round robin: each workspace has one
+-- batch before any workspace has a second, and so has each handler within a workspace; the longest unserved batch comes first. A batch that
+-- cannot pay for its next item and has others in flight is left out: many such batches would hide the others behind the limit.
+-- :handlers a JSON list; :kind the required kind of the handlers ('' for those of a program); :except what is left
 -- out, as a JSON list of [workspace, handler ('' for all)]
 SELECT w.workspace, w.id, w.handler
   FROM (
@@ -19,7 +19,7 @@ SELECT d.workspace, d.id, d.handler, d.served_at, pg_catalog.row_number() OVER (
                   SELECT 1
                     FROM (SELECT i.cost FROM {schema}.item i
                            WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.shard + 0 = b.shard + 0 AND i.workspace || '/' || i.batch = b.workspace || '/' || b.id AND i.n > b.next
-                           ORDER BY i.n -- by the index that has this order
+                           ORDER BY i.n -- uses the index with this order
                            LIMIT 1) AS i, {schema}.wallet w
                    WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
                      AND (w.negative OR i.cost = 0 OR i.cost <= w.balance OR b.running + b.waiting = 0))

@@ -1,6 +1,6 @@
--- Extends a hold that has not run out, at most until the handler's timeout: its holder was heard of. One that a
--- cancel has ended is told so, and not that it has run out; it stays as it is. The row is
--- locked first: a statement that waited for it must look at the time afterwards.
+-- Renews a lease that has not expired, at most until the handler's timeout, and records that its holder
+-- reported. A lease that a cancel has ended is reported as cancelled, not as expired, and is not changed. The row is
+-- locked first: a statement that waited for it must read the time afterwards.
 WITH cur AS MATERIALIZED (
     SELECT i.shard, i.workspace, i.batch, i.key, i.epoch, i.state, i.until, i.taken_at, b.timeout, b.cancel_requested
       FROM {schema}.item i

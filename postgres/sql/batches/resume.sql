@@ -1,9 +1,9 @@
--- Resumes batches that are PAUSED. One that still lacks funds is paused again.
+-- Resumes PAUSED batches. A batch that still lacks funds is paused again.
 WITH {members}, moved AS (
     UPDATE {schema}.batch b
        SET status = CASE WHEN b.next = 0 THEN 'PENDING' ELSE 'RUNNING' END, need = 0, version = b.version + 1, updated_at = {now}
       FROM m
-     WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch AND b.status || '' = 'PAUSED' AND NOT b.cancel_requested -- || '': by its key, not by the index of what is live
+     WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch AND b.status || '' = 'PAUSED' AND NOT b.cancel_requested -- || '' makes the planner use the key, not the index of live batches
     RETURNING m.member, b.version, b.updated_at
 ), {include history/note}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'resumed', '{}', moved.updated_at

@@ -1,12 +1,12 @@
--- Ends holds of items. 'done' keeps the output; 'fail' counts a failure, and 'died' a
--- death, of a hold that has run out: the item waits to be taken again. Of a hold that was
--- quiet it counts a lost hand-out instead, however many. 'release' counts
--- nothing. The last failure or death that is allowed is not counted here: that item is to
--- be given up, and what it cost returned. Locks batches and then items, and looks at the
--- time afterwards: a holder whose statement waited past its end has lost. The update is told
--- which rows, and nothing more: what it would ask of them it would ask of the rows as they
--- were when the statement began. A group waits for a batch that a take has locked: to skip it
--- would send each of its members on a way of its own, to wait there.
+-- Ends leases of items. 'done' stores the output; 'fail' counts a failure; 'died' counts a
+-- crash of the holder of an expired lease, or a lost hand-out if the holder never reported;
+-- 'release' counts nothing. After all but 'done' the item waits to be taken again. The last
+-- allowed failure or crash is not counted here: batches.giveup gives that item up and
+-- refunds it. Lost hand-outs have no limit. Locks batches, then items, and reads the time
+-- afterwards: a holder that waited past its expiry has lost the lease. The UPDATE names the
+-- rows only by key: further conditions would be evaluated on the rows as they were when the
+-- statement began. A group waits for a batch that a take has locked: skipping it would make
+-- each member of the group wait for it alone.
 WITH {members}, k AS (
     SELECT DISTINCT m.shard, m.workspace, m.batch FROM m
 ), b AS MATERIALIZED (

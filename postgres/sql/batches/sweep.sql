@@ -1,11 +1,11 @@
--- Takes items of a workspace to clean up after, the longest due first: who takes one holds it for a
--- while. Those whose batches want something that this node does not have are left. Rows are
--- found again by their place, as in entities.resume.
--- :handlers a JSON list whose batches this node can undo; :artifacts whether it has the artifacts
+-- Takes items of a workspace to clean up, the longest due first, and leases them for the
+-- cleanup. Items that need a handler or artifacts that this node does not have are left out. Rows are
+-- found again by their ctid, as in entities.resume.
+-- :handlers a JSON list of handlers whose batches this node can undo; :artifacts whether it has the artifacts
 WITH due AS MATERIALIZED (
     SELECT i.shard, i.workspace, i.ctid AS place, b.handler, b.undo, b.artifacts
       FROM {schema}.item i
-     CROSS JOIN LATERAL ( -- each item's, and not the other way round
+     CROSS JOIN LATERAL ( -- looked up for each item, not the other way round
            SELECT b.handler, b.undo, b.artifacts FROM {schema}.batch b
             WHERE b.shard = i.shard AND b.workspace = i.workspace AND b.id = i.batch
            OFFSET 0) AS b

@@ -1,7 +1,7 @@
--- Takes items of a batch, as many as may run at once, and reserves what those cost that
--- were never taken: in their order, as far as the wallet lasts. Locks wallet, batch and
--- items, in this order. Nothing is taken of a batch that is to be cancelled.
--- :quiet whether the holder is elsewhere, and quiet until it is heard of
+-- Takes items of a batch, up to its concurrency, and charges the wallet for items that were
+-- never taken before: in their order, as far as the balance allows. Locks wallet, batch and
+-- items, in this order. Takes nothing of a batch that is being cancelled.
+-- :quiet whether the holder is remote and has not reported yet
 WITH {members}, w AS MATERIALIZED (
     SELECT m.member, m.shard, m.workspace, m.batch, m.holder, m.lease, m.room, m.quiet, w.id AS wallet, w.balance, w.negative, w.version AS rows
       FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch

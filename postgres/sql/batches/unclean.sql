@@ -1,4 +1,4 @@
--- Notes why an item could not be cleaned up after, and has it tried again later.
+-- Records why the cleanup of an item failed, and schedules a retry.
 -- :dirty whether it was dirty
 WITH {members}, b AS MATERIALIZED (
     SELECT m.member, m.key, m.sweeps, m.dirty, m.delay, m.error, b.status, b.shard, b.workspace, b.id

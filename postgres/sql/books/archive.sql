@@ -1,5 +1,5 @@
--- Closes a stream and keeps its events: under the epoch of whoever is closing it
--- or, without one, as it is open, which adds one to the epoch.
+-- Closes a stream and retains its events: under the epoch of the closer or, without one,
+-- while the stream is open, which increments the epoch.
 -- :epoch (NULL none)
 WITH cur AS MATERIALIZED (
     SELECT s.shard, s.workspace, s.name, s.state, s.epoch, s.until

@@ -1,9 +1,8 @@
--- The reactions that still need something of a stream, and why: of those that
--- follow it, each that is not ready for events below a version to go. Answers
--- the registry's revision in any case, for the list is made by one. One
--- statement, so that a mark that is being gathered is seen where it was or where
--- it comes to. No row is locked: see the package.
--- :reactions that follow it, as a JSON list; :below version below which events are to go
+-- Lists the reactions that still need events of a stream below a version, and why. Returns
+-- the registry's revision even without such a reaction, because the list was made by one
+-- revision. It is one statement, so that a due notice that is being collected is seen either
+-- where it was or where it goes. No row is locked: see the package.
+-- :reactions those that follow the stream, as a JSON list; :below the version below which events are to go
 SELECT g.revision, coalesce(w.name, ''), coalesce(w.why, '')
   FROM (SELECT coalesce((SELECT x.revision FROM {schema}.registry x WHERE x.shard = :shard AND x.workspace = :workspace), 0) AS revision) g
   LEFT JOIN (

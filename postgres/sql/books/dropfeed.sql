@@ -1,4 +1,4 @@
--- Deletes the places in the feed of events that are below the first one kept.
+-- Deletes the feed positions of events below the first retained version.
 DELETE FROM {schema}.feed e
  USING {schema}.stream s
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream AND s.first >= :to

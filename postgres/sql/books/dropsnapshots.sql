@@ -1,5 +1,5 @@
--- Deletes the snapshots from which nothing can be folded any more: those that
--- are followed by versions that are gone. Of a tombstone none is left.
+-- Deletes snapshots that cannot be folded any more, because versions after them are gone.
+-- Deletes all snapshots of a tombstone.
 DELETE FROM {schema}.snapshot x
  USING {schema}.stream s
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream

@@ -1,4 +1,4 @@
--- Streams whose closer's hold has run out, the oldest first.
+-- Lists streams whose closer's lease has expired, the oldest first.
 SELECT s.workspace, s.name, s.epoch
   FROM {schema}.stream s
  WHERE s.shard = :shard AND (:workspace = '' OR s.workspace = :workspace)

@@ -1,5 +1,5 @@
--- Opens a stream again that was being closed: by its closer, as long as the hold
--- lasts, or by a sweep when it has run out.
+-- Reopens a stream that was being closed: by its closer while the lease lasts, or by a sweep
+-- after the lease has expired.
 -- :sweep 1 for a sweep
 WITH cur AS MATERIALIZED (
     SELECT s.shard, s.workspace, s.name, s.epoch, s.until

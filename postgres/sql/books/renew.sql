@@ -1,5 +1,5 @@
--- Extends the hold of whoever closes a stream, if it has not run out. The row is
--- locked first: a statement that waited for it must look at the time afterwards.
+-- Renews the lease of a stream's closer, if it has not expired. The row is locked first: a
+-- statement that waited for it must read the time afterwards.
 WITH cur AS MATERIALIZED (
     SELECT s.shard, s.workspace, s.name, s.epoch, s.until
       FROM {schema}.stream s

@@ -1,7 +1,7 @@
--- Replaces the events of streams by one: a tombstone, which closes the stream,
--- or a snapshot, with which it goes on. It is done under the epoch of whoever is
--- closing it or, without one, as it is open, which adds one to the epoch. The
--- events before go by their versions alone; they are deleted later.
+-- Replaces the events of streams with one event: a tombstone, which closes the stream, or a
+-- snapshot, with which the stream continues. Runs under the epoch of the closer or, without
+-- one, while the stream is open, which increments the epoch. The earlier events are only
+-- removed by version here; they are deleted later.
 -- :epoch (NULL none)
 WITH {members}, cur AS (
     SELECT s.shard, s.workspace, s.name, s.head, s.state, s.epoch, s.until, m.member
@@ -20,7 +20,7 @@ WITH {members}, cur AS (
        AND s.epoch = cur.epoch
        AND CASE WHEN m.epoch IS NULL THEN cur.state = 'open' OR (cur.state = 'closing' AND cur.until <= {now})
                 ELSE cur.state = 'closing' AND cur.epoch = m.epoch AND cur.until > {now} END
-    RETURNING m.member, s.head, {now} AS at -- after the lock
+    RETURNING m.member, s.head, {now} AS at -- read after the lock
 ), written AS (
     INSERT INTO {schema}.event (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, 0, m.workspace, m.stream, moved.head, m.name, m.data::json, moved.at

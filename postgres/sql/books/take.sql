@@ -1,5 +1,5 @@
--- Takes a stream to close it: nobody is closing it, or whoever was has lost his
--- hold. Taking adds one to the epoch.
+-- Takes a stream to close it, if it has no closer or the closer's lease has expired.
+-- Increments the epoch.
 WITH cur AS MATERIALIZED (
     SELECT s.shard, s.workspace, s.name, s.state, s.until
       {include books/lock}

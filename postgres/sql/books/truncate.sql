@@ -1,5 +1,5 @@
--- Drops the events of a stream below a version, unless somebody is closing it.
--- The last event stays.
+-- Removes the events of a stream below a version, unless the stream is being closed. The
+-- last event stays.
 WITH cur AS MATERIALIZED (
     SELECT s.shard, s.workspace, s.name, s.first, s.head, s.state, s.until
       {include books/lock}

@@ -1,5 +1,5 @@
--- Finds events on a stream that has no head, a page of streams at a time, and
--- answers the last of the page too. Void events belong to no stream.
+-- Finds events of a stream that has no row, one page of streams at a time, and returns the
+-- last stream of the page too. Void events belong to no stream.
 {include check/page j.stream, ''::text, -1::bigint, j.events, j.last; c.stream;
     NOT EXISTS (SELECT 1 FROM {schema}.stream s
                  WHERE s.shard = ANY (ARRAY[c.shard]) AND s.workspace = c.workspace AND s.name = c.stream);

@@ -1,7 +1,7 @@
--- Judges where reactions stand, a page at a time: answers those that are beyond
--- the end of their stream, and those that do not know of its last event although
--- the reaction wants every event and no mark tells of it; and the last of the
--- page. What waits for older transactions is not judged yet.
+-- Checks one page of reaction positions. Returns those that are beyond the end of their
+-- stream, and those that miss its last event although the reaction wants every event and no
+-- due notice announces it; and the last position of the page. A reaction that still waits
+-- for older transactions is not checked.
 {include check/page j.reaction, j.stream, j.head, j.due, j.watermark; c.reaction, c.stream;
     c.watermark > c.head OR c.due > c.head
     OR (c.every AND c.due < c.head AND NOT EXISTS (

@@ -1,7 +1,7 @@
--- Finds the history of an entity, a scope or a batch that is not there, a page of
--- histories at a time, and answers the last of the page too. A deleted scope is
--- there for a day, as a tombstone; then its history may be all there is. A history's name is a kind of thing, a name without
--- a slash, and the rest.
+-- Finds histories of an entity, a scope or a batch that does not exist, one page of histories
+-- at a time, and returns the last history of the page too. A deleted scope stays for a day as
+-- a tombstone; after that its history may be all that is left. The name of a history is a
+-- kind, a name without a slash, and the rest.
 {include check/page j.stream, ''::text, -1::bigint, j.events, j.last; c.stream;
     CASE c.prefix WHEN '$entity' THEN NOT EXISTS (
         SELECT 1 FROM {schema}.entity x

@@ -1,5 +1,5 @@
--- Counts the holds that ended some time ago and that nobody has freed, in all
--- workspaces: of entities, of reactions, of items, of steps, and of streams that were being closed.
+-- Counts leases that expired some time ago and were not released, in all workspaces: of
+-- entities, reactions, items, steps, and streams that were being closed.
 SELECT (SELECT pg_catalog.count(*)
           FROM {schema}.entity e
          WHERE e.holder IS NOT NULL AND e.until <= {now} - :ago::float8 * interval '1 ms')

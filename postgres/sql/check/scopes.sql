@@ -1,5 +1,5 @@
--- Judges scopes, a page at a time: answers those that are not at the version
--- of their last event, or whose history has a gap above its first version kept since the row was made, and the last of the page.
+-- Checks one page of scopes. Returns those whose version differs from their last event, or whose
+-- history has a gap above its first retained version since the row was created; and the last scope of the page.
 {include check/page j.kind, j.id, j.version, j.events, j.last; c.kind, c.id;
     c.events <> c.version - c.low + 1 OR c.last <> c.version;
     SELECT x.shard, x.workspace, x.kind, x.id, x.version,

@@ -1,5 +1,5 @@
--- Judges wallets, a page at a time: answers those whose balance is not the sum of their
--- ledger, or whose ledger has a gap or an item of a batch that another wallet pays, and the last of the page.
+-- Checks one page of wallets. Returns those whose balance differs from the sum of their ledger, or whose
+-- ledger has a gap or an item of a batch that another wallet pays for; and the last wallet of the page.
 {include check/page j.id, '', j.balance, j.events, j.last; c.id;
     c.events <> c.version OR c.last <> c.balance OR c.strange;
     SELECT x.shard, x.workspace, x.id, x.version, x.balance,

@@ -1,9 +1,10 @@
--- Notes that an effect is about to be tried, under a hold that has not run out, and
--- with it the results of earlier ones. Answers how it stands: new, or what is known
--- of it. One that was tried and is known not to have happened is new again, unless
--- there is a later one of its name: then it is passed over, as it was then. The
--- holder was heard of, except by a body: that is begun for who is handed it. Whoever had to
--- wait while another began it does not see that, and asks again.
+-- Records that an effect is about to be attempted, under a lease that has not expired, with
+-- the results of earlier effects. Returns its state: new, or what the journal has. An effect
+-- that was attempted and is known not to have happened is new again, unless a later effect
+-- of the same name exists: then it is skipped, as it was before. The call counts as a report
+-- of the holder, except for a body, which is begun on behalf of the worker that gets the
+-- task. A statement that waited while another one began the effect does not see that, and
+-- the caller retries.
 -- :results a JSON list of {n: name, o: ordinal, r: result}
 WITH {members few}, cur AS MATERIALIZED (
     SELECT m.member, e.shard, e.workspace, e.lifecycle, e.id, e.operation, e.epoch, e.phase, e.until, m.operation AS wanted, m.epoch AS under,
@@ -15,7 +16,7 @@ WITH {members few}, cur AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.lifecycle, cur.id, cur.operation, cur.epoch, cur.name, cur.ordinal, cur.policy, cur.results
       FROM cur
      WHERE cur.operation = cur.wanted AND cur.epoch = cur.under AND cur.phase = 'held' AND cur.until > {now}
-), {include effects/put}, fresh AS MATERIALIZED ( -- apart, or the planner might look at every entity for it
+), {include effects/put}, fresh AS MATERIALIZED ( -- separate, or the planner might read every entity
     SELECT held.member, held.shard, held.workspace, held.lifecycle, held.id, held.name = '$body' AS body
       FROM held JOIN put ON put.shard = held.shard AND put.workspace = held.workspace AND put.operation = held.operation
                         AND put.name = held.name AND put.ordinal = held.ordinal

@@ -1,4 +1,4 @@
--- Late calls that nobody has acknowledged, with what the journal has of their effects: of up to so many operations behind one, or of one operation.
+-- Lists unacknowledged late calls, with what the journal has about their effects: of a number of operations after a given one, or of one operation.
 -- :operation ('' for all)
 WITH picked AS (
     SELECT DISTINCT l.operation FROM {schema}.late_call l

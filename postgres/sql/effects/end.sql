@@ -1,10 +1,10 @@
--- Notes what became of an effect: done, with its result, or known not to have
--- happened; under a hold that has not run out or, by a person, while its operation
--- is uncertain. Answers how the effect stands then, with its result. Whoever had to wait
--- while another ended it still sees it begun, or does not see it if another began it, and
--- asks again. That a repeated call did not happen
--- says nothing of the earlier one: such an effect stays begun, unless the other side was asked about it.
--- :person whose word it is: 0 a holder's, 1 a person's, 2 of a holder that asked the other side
+-- Records the outcome of an effect: done, with its result, or known not to have happened;
+-- under a lease that has not expired or, by a person, while its operation is uncertain.
+-- Returns the state of the effect afterwards, with its result. A statement that waited while
+-- another one ended or began the effect does not see that, and the caller retries. The fact
+-- that a repeated call did not happen says nothing about the earlier call: such an effect
+-- stays begun, unless the holder has asked the other side about it.
+-- :person the source of the outcome: 0 a holder, 1 a person, 2 a holder that asked the other side
 WITH {members few}, cur AS MATERIALIZED (
     SELECT m.member, e.shard, e.workspace, e.lifecycle, e.id, e.operation, e.epoch, e.phase, e.until, e.begun, m.operation AS wanted, m.epoch AS under,
            m.name, m.ordinal::integer AS ordinal, m.state, m.result, m.person

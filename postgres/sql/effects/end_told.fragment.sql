@@ -1,4 +1,4 @@
--- How an effect stands that was ended; {1} is its operation.
+-- Returns the state of an effect that was ended; {1} is its operation.
 SELECT m.member, CASE WHEN held.member IS NULL THEN 0 WHEN put.member IS NULL AND (cur.begun <> seen.begun OR o.state = 'begun'
                 AND (m.state <> 'notDone' OR m.person > 0 OR o.epoch = m.epoch)) THEN 2 ELSE 1 END, coalesce(put.state, o.state, ''),
        coalesce(CASE WHEN put.member IS NOT NULL THEN put.result ELSE o.result END::text, '')

@@ -1,4 +1,4 @@
--- Notes what became of the effect; {1} is the key of who holds it.
+-- Records the outcome of the effect; {1} is the key of its owner.
 put AS (
     UPDATE {schema}.effect x
        SET state = held.state, result = held.result::json, ended_at = {now}

@@ -1,5 +1,5 @@
--- Stores calls of effects by a holder that has lost its lease, and changes no operation. There are at most 20
--- of an effect.
+-- Stores effect calls of a holder that has lost its lease, without changing the operation. Stores at most 20
+-- for each effect.
 -- :calls a JSON list of {i: id, n: name, o: ordinal, s: state, r: result}
 INSERT INTO {schema}.late_call (shard, workspace, operation, name, ordinal, epoch, state, id, subject, result, node, at)
 SELECT :shard, :workspace, :operation, q.item ->> 'n'::text, (q.item ->> 'o'::text)::integer, :epoch, q.item ->> 's'::text, (q.item ->> 'i'::text)::uuid, :subject, (q.item -> 'r'::text)::json,

@@ -1,4 +1,4 @@
--- The results of earlier effects, and the one that is about to be tried.
+-- Records the results of earlier effects, and the effect that is about to be attempted.
 results AS (
     UPDATE {schema}.effect x
        SET state = 'done', result = (r.item -> 'r'::text)::text::json, ended_at = {now}

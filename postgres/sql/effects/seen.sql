@@ -1,5 +1,5 @@
--- Records that a person has seen contradictions of an operation, if it has all of them: the first who
--- acknowledges one counts. Answers one row for each.
+-- Acknowledges contradictions of an operation, if all of them belong to it. The first acknowledgement
+-- of each one is stored. Returns one row for each.
 -- :ids a JSON list of ids, each once
 WITH ids AS (
     SELECT q.id FROM pg_catalog.jsonb_array_elements_text(:ids::jsonb) AS q(id)

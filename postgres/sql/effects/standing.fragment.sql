@@ -1,4 +1,4 @@
--- How an effect stands that is about to be tried; {1} is its operation.
+-- Returns the state of an effect that is about to be attempted; {1} is its operation.
 SELECT m.member,
        CASE WHEN held.member IS NULL THEN 0
             WHEN counted.member IS NULL

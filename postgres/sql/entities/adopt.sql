@@ -1,5 +1,4 @@
--- Holds an entity that is in a claim status although nobody claimed it, until it
--- is put back.
+-- Leases an entity that is in a claim status without a claim, until it is reverted.
 WITH {members}, cur AS (
     SELECT m.member, m.command, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}, m.claim AS a_claim,
            m.revert AS a_revert, m.operation AS a_operation, m.holder AS a_holder, m.lease AS a_lease

@@ -1,6 +1,6 @@
--- Takes an entity that nobody has into a claim: the status that it is in says into
--- which. Taking adds one to the epoch, and begins an operation. An expired lease that is in the way is told by the phase.
--- :choices claims by status, a JSON object of [into, revert, plan]; :manual whether nobody resumes it
+-- Claims a free entity: its status selects the claim. Increments the epoch and begins an
+-- operation. If an expired lease is in the way, the returned phase is 'expired'.
+-- :choices claims by status, a JSON object of [into, revert, plan]; :manual whether the operation is not resumed automatically
 WITH {members}, cur AS (
     SELECT m.member, m.command, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}, m.choices AS a_choices,
            m.want AS a_want, m.operation AS a_operation, m.step AS a_step, m.requester AS a_requester,

@@ -1,4 +1,4 @@
--- Creates entities, each with its first event, unless there is one.
+-- Creates entities that do not exist, each with its first event.
 WITH {members}, {include store/time}, made AS (
     INSERT INTO {schema}.entity
         (shard, workspace, lifecycle, id, status, version, data, created_at, updated_at)

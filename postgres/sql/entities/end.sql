@@ -1,14 +1,14 @@
--- Ends a hold that has not run out, and looks at what was begun under it first. A
--- success ends the operation, if all that was begun is known. So does giving back,
--- where no effect was begun that may have happened: then the entity goes where it is
--- told, or back. Otherwise it stays in the claim, to be resumed later or, past the
--- retries, or if nobody resumes it, or if that is what is asked for, until a person
--- says what happened. Being told to stop is no failure. A status that somebody has
--- changed under the claim is left alone. Whoever had to wait for the entity does not see an
--- effect that was begun meanwhile, and asks again: the count tells. Of the others the rows are
--- locked, and so read as they are; the condition on their state stands outside, or it would be
--- tried on the old ones.
--- :how success, back or park; :target (NULL: back); :results of effects, a JSON list of {n: name, o: ordinal, r: result}
+-- Ends a lease that has not expired, depending on the effects begun under it. A success
+-- ends the operation if the outcome of all begun effects is known. Giving back ends it if no
+-- begun effect may have happened: the entity then moves to its target, or is reverted.
+-- Otherwise the entity stays in the claim: it is resumed later, or is parked until a person
+-- decides, if the retries are used up, if it is manual, or if :how asks for it. A
+-- cancellation does not count as a failure. A status that was changed during the claim is
+-- not touched. A statement that waited for the entity does not see an effect begun
+-- meanwhile: the count of effects differs, and the caller retries. Other effects are locked
+-- and so read as they are now; the condition on their state is outside of the locking
+-- subquery, where it would be evaluated on the old rows.
+-- :how success, back or park; :target (NULL: revert); :results of effects, a JSON list of {n: name, o: ordinal, r: result}
 WITH {members}, locked AS (
     SELECT m.member, m.command, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}, m.operation AS a_operation,
            m.epoch AS a_epoch, m.how AS a_how, m.target AS a_target, m.data AS a_data, m.results AS a_results,

@@ -1,4 +1,4 @@
--- Holds that have run out, the oldest first, and how many hand-outs in a row are lost by that.
+-- Lists expired leases, the oldest first, with the number of hand-outs lost in a row, this one included.
 -- :lifecycles a JSON list
 SELECT e.workspace, e.lifecycle, e.id, e.epoch, e.begun, e.status, e.revert, e.operation, coalesce(e.step, ''), coalesce(e.requester, ''),
        e.holder, e.claimed_at, e.side, coalesce(e.plan::text, ''), CASE WHEN e.quiet THEN e.lost + 1 ELSE 0 END

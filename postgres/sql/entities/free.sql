@@ -1,9 +1,9 @@
--- Frees a hold that has run out, and looks at what was begun under it first: where
--- no effect was begun that may have happened, the entity goes back; otherwise it
--- stays in the claim, to be resumed or, where nobody resumes it or too many have
--- died of it, until a person says what happened. A hold that was quiet is a lost
--- hand-out, and no death: the operation is due again after a pause.
--- :resume whether there is somebody to resume it
+-- Releases an expired lease, depending on the effects begun under it: if no begun effect
+-- may have happened, the entity is reverted; otherwise it stays in the claim, to be resumed
+-- or, if it cannot be resumed or too many holders have crashed, to be parked until a person
+-- decides. A lease whose remote holder never reported is a lost hand-out, not a crash: the
+-- operation is due again after a pause.
+-- :resume whether a node can resume it
 WITH {members}, cur AS (
     SELECT m.member, m.command, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}, m.epoch AS a_epoch,
            m.note AS a_note, m.claim AS a_claim, m.pause AS a_pause, e.quiet, e.lost,

@@ -1,4 +1,4 @@
--- Entities of a lifecycle, in the order of their ids, behind one of them.
+-- Lists entities of a lifecycle, in the order of their ids, after a given one.
 -- :status ('' for any)
 SELECT e.lifecycle, e.id, coalesce(e.plan::text, ''), {include entities/answer e}
   FROM {schema}.entity e

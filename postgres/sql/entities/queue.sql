@@ -1,6 +1,6 @@
--- Hands an operation that is held on to who takes up a queue: nothing of it was done
--- yet that cannot be done again.
--- :queue (NULL: a node that has the lifecycle)
+-- Hands a leased operation over to a queue. Nothing was done yet that cannot be
+-- repeated.
+-- :queue (NULL: any node that has the lifecycle)
 WITH {members}, cur AS (
     SELECT m.member, m.command, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}, m.operation AS a_operation,
            m.epoch AS a_epoch, m.queue AS a_queue, m.stage AS a_stage, m.claim AS a_claim

@@ -1,6 +1,6 @@
--- Extends a hold that has not run out, at the most until so long after it was taken. The row is locked first: a statement that
--- waited for it must look at the time afterwards.
--- :longest the longest in ms, 0 for none; :heard whether it is for its holder, who was heard of by that
+-- Renews a lease that has not expired, limited to a maximum time since it was taken. The row is locked first: a statement that
+-- waited for it must read the time afterwards.
+-- :longest the maximum in ms, 0 for none; :heard whether the renewal counts as a report of the holder
 WITH cur AS (
     SELECT e.shard, e.workspace, e.lifecycle, e.id, e.operation, e.epoch, e.until, e.due_at
       FROM {schema}.entity e

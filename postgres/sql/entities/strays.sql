@@ -1,5 +1,5 @@
--- A page of entities, behind one, with those that are in a claim status although
--- nobody has claimed them. The last row says how far the page went.
+-- Returns, of one page of entities, those that are in a claim status without a claim. The
+-- last row shows where the page ended.
 -- :lifecycles a JSON object of lists of claim statuses
 WITH page AS MATERIALIZED (
     SELECT e.workspace, e.lifecycle, e.id, e.status, e.phase, e.side

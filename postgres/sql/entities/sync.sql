@@ -1,7 +1,7 @@
--- Notes beside a row in a table of the user's own the status that it has, unless
--- somebody has it in a claim, and answers what is noted there now; nothing where
--- another has just made the row beside it: then one asks again. The row is locked
--- first, and what the lock returned decides.
+-- Copies the status of a row in a user's own table into the entity beside it, unless the
+-- entity is claimed, and returns the entity. Returns nothing if another statement has just
+-- created the entity: the caller retries. The row is locked first, and the locked row
+-- decides.
 WITH {members}, cur AS MATERIALIZED (
     SELECT m.member, m.command, m.status AS seen, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}
       FROM m JOIN {schema}.entity e

@@ -1,4 +1,4 @@
--- What became of each entity that was found; {1} is the outcome where it was not moved.
+-- The outcome for each entity that was found; {1} is the outcome of an entity that was not moved.
 told AS (
     SELECT moved.member, 1 AS applied, {include entities/columns moved} FROM moved
     UNION ALL

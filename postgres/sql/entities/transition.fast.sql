@@ -1,4 +1,4 @@
--- Moves one entity from the one status named (:one; NULL where several are), or
+-- Moves one entity from a single expected status (:one; NULL if there are several), or
 -- does nothing and returns nothing.
 WITH moved AS (
     UPDATE {schema}.entity e

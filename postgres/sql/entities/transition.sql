@@ -1,9 +1,9 @@
--- Moves entities from one of the named statuses to another, each if it is there
--- and, where a version is named, at that version. Rows are locked first, in key
--- order, and what the lock returned decides and answers, so that a loser is told
--- the true status, and no member is looked for again among those that moved. That
--- as many moved as were to is counted: else the statement fails as a whole.
--- :one from (NULL where there are several); :froms a JSON list
+-- Moves entities from one of the named statuses to another, each if it is in that status
+-- and at the expected version, if there is one. Rows are locked first, in key order, and
+-- the locked rows decide and are returned: a refused caller gets the current status, and no
+-- member is looked up a second time. The statement fails as a whole if it moved fewer
+-- entities than it decided to.
+-- :one from (NULL if there are several); :froms a JSON list
 WITH {members}, cur AS (
     SELECT e.shard, e.workspace, e.lifecycle, e.id, e.status, e.version, e.data, e.created_at, e.updated_at, e.phase,
            m.member, m.command, m.one, m.froms, m.target, m.want, m.data AS replacement, m.event, m.note,

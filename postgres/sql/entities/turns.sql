@@ -1,4 +1,4 @@
--- In which workspaces operations of a queue are due.
+-- Lists the workspaces in which operations of a queue are due.
 {include hold/turns
     (SELECT e.workspace FROM {schema}.entity e
      WHERE e.shard + 0 = :shard AND coalesce(e.queue, 'l:' || e.lifecycle) = t.name AND e.workspace > t.workspace AND (:workspace = '' OR e.workspace = :workspace)

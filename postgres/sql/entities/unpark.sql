@@ -1,7 +1,7 @@
--- Ends the uncertainty of an operation, once nothing of it is unknown any more: it
--- is due again, or ends where it is told to. That is another epoch: the late holder has not ended it. Whoever
--- had to wait for the entity does not see what became of its effects meanwhile, and asks again: the version tells.
--- :how resume, success or back; :target (NULL: back)
+-- Ends the uncertain phase of an operation without effects of unknown outcome: it is due again, or
+-- ends with the given target. Increments the epoch, so that a late holder cannot end the operation. A statement
+-- that waited for the entity does not see what happened to its effects meanwhile: the version differs, and the caller retries.
+-- :how resume, success or back; :target (NULL: revert)
 WITH {members}, cur AS (
     SELECT m.member, m.command, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}, m.operation AS a_operation,
            m.epoch AS a_epoch, m.how AS a_how, m.target AS a_target, m.event AS a_event, m.outcome AS a_outcome,

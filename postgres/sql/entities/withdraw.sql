@@ -1,6 +1,6 @@
--- Withdraws an operation that is due, and that nobody holds: where no effect was begun that may have happened, the entity
--- goes back; otherwise it stays in the claim until a person says what happened. That is another epoch: no earlier holder has
--- ended it.
+-- Withdraws an operation that is due and not leased: if no begun effect may have happened, the entity is reverted; otherwise it stays in
+-- the claim until a person decides. Increments the epoch, so that no earlier holder can end the
+-- operation.
 WITH {members}, cur AS (
     SELECT m.member, m.command, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}, m.operation AS a_operation,
            m.epoch AS a_epoch, m.outcome AS a_outcome, m.message AS a_message, m.claim AS a_claim, m.correlation AS a_correlation,

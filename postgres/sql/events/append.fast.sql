@@ -1,12 +1,12 @@
--- Appends events to one stream that exists, if its head is where the caller
--- expects it; otherwise it does nothing and returns nothing.
+-- Appends events to one existing stream, if its head is the expected one; otherwise
+-- does nothing and returns nothing.
 WITH moved AS (
     UPDATE {schema}.stream s
        SET head = s.head + :size
      WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream
        AND (:want IS NULL OR s.head = :want) AND s.state = 'open'
        AND {include registry/known}
-    RETURNING s.head, {now} AS at -- after the lock
+    RETURNING s.head, {now} AS at -- read after the lock
 ), written AS (
     INSERT INTO {schema}.event
         (shard, id, n, workspace, stream, version, name, data, subject, correlation, causation, actor, at)

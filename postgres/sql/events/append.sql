@@ -1,9 +1,8 @@
--- Appends events to streams, each if its head is where the caller expects it.
--- The row of each stream is locked first, in key order, so that a loser is told
--- the true head, also when it lost by waiting for the lock. A stream is made
--- only under an advisory lock on its name, so that a group need not wait for
--- somebody else's unfinished insert. A closed stream takes nothing; one that
--- was being closed when its closer died is opened again.
+-- Appends events to streams, each if its head is the expected one. The stream rows are
+-- locked first, in key order, so that a refused caller gets the current head even if it
+-- lost by waiting for the lock. A stream is created only under an advisory lock on its
+-- name, so that a group does not wait for an uncommitted insert of another transaction. A
+-- closed stream accepts nothing; a stream whose closer crashed is reopened.
 -- :want (NULL any, -1 none)
 WITH {members}, cur AS (
     SELECT s.shard, s.workspace, s.name, s.head, s.state, s.until, m.member, m.command, m.want, m.size
@@ -18,7 +17,7 @@ WITH {members}, cur AS (
      WHERE s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = cur.workspace AND s.name = cur.name
        AND (cur.want IS NULL OR cur.want = cur.head)
        AND (cur.state = 'open' OR (cur.state = 'closing' AND cur.until <= {now}))
-    RETURNING s.shard, s.workspace, s.name, s.head, cur.member, cur.command, cur.size, {now} AS at -- after the lock
+    RETURNING s.shard, s.workspace, s.name, s.head, cur.member, cur.command, cur.size, {now} AS at -- read after the lock
 ), gone AS MATERIALIZED (
     SELECT m.shard, m.workspace, m.stream, m.size
       FROM m

@@ -1,6 +1,6 @@
--- Reads a stream forward from a version on. A name that begins with '$' is
--- found in the history, any other among the events; a name is in one of them.
--- What is below the first version kept is gone, also where it is not yet deleted.
+-- Reads a stream forward from a version. A stream whose name begins with '$' is in the
+-- history, any other among the events; a name is in one of the tables only. Versions below
+-- the first retained one are gone, even if they are not yet deleted.
 SELECT a.id, a.version, a.name, a.data::text, coalesce(a.correlation, ''), coalesce(a.causation, ''), coalesce(a.actor, ''), a.at, coalesce(a.subject, '')
   FROM ((SELECT e.id, e.version, e.name, e.data, e.correlation, e.causation, e.actor, e.at, e.subject
            FROM {schema}.event e

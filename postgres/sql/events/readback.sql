@@ -1,4 +1,4 @@
--- Reads a stream backward from a version on.
+-- Reads a stream backward from a version.
 SELECT a.id, a.version, a.name, a.data::text, coalesce(a.correlation, ''), coalesce(a.causation, ''), coalesce(a.actor, ''), a.at, coalesce(a.subject, '')
   FROM ((SELECT e.id, e.version, e.name, e.data, e.correlation, e.causation, e.actor, e.at, e.subject
            FROM {schema}.event e

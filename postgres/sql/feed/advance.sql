@@ -1,2 +1,2 @@
--- The statement that numbers moves the watermarks too, so there is nothing to do.
+-- Does nothing: feed.sequence moves the watermarks, too.
 SELECT 1 WHERE :shard IS NULL AND :workspace IS NULL AND :streams IS NULL

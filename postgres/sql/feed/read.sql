@@ -1,7 +1,6 @@
--- Reads the feed behind a position. Each row tells where the feed stands, and
--- there is one also where there is nothing to read; the count and what it counts
--- are of one snapshot. What is below the first version kept is gone, also where it
--- is not yet deleted.
+-- Reads the feed after a position. Each row has the current end of the feed, and one row is
+-- returned even if there is nothing to read; the counter and the events are of one snapshot.
+-- Versions below the first retained one are gone, even if they are not yet deleted.
 SELECT q.last, coalesce(p.position, 0), coalesce(p.stream, ''), coalesce(p.version, -1), coalesce(p.name, ''), coalesce(p.data::text, 'null'),
        coalesce(p.correlation, ''), coalesce(p.causation, ''), coalesce(p.actor, ''), coalesce(p.at, 'epoch'), coalesce(p.subject, '')
   FROM (SELECT coalesce((SELECT x.last FROM {schema}.sequence x WHERE x.shard = :shard AND x.workspace = :workspace), 0) AS last) q

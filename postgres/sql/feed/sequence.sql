@@ -1,18 +1,18 @@
--- Numbers the next events of a workspace's feed, unless somebody else is at it.
--- seen is the count as this statement's snapshot has it, held the count as it is:
--- where they differ a batch was committed in between, whose rows this statement
--- does not see, and it does nothing.
+-- Numbers the next events of a workspace's feed, unless another statement is doing so.
+-- seen is the counter in this statement's snapshot, held the current counter: if they
+-- differ, another transaction has numbered events whose rows this statement does not see,
+-- and it does nothing.
 --
--- Streams are taken in the order of their rank, as far as nobody is changing them.
--- low is the last version that is numbered or gone, high how far this batch may
--- go: versions have no gaps, so what the streams before it leave over can be
--- reckoned. Between them, only what the snapshot sees is numbered; the row that
--- was locked may be newer, and its due name an event that is not seen. The order
--- is that of time, but in a stream that of versions, also if the clock went back.
+-- Streams are taken in the order of their rank; rows locked by others are skipped. low is
+-- the last version that is numbered or gone, high the last version that this run may number:
+-- versions have no gaps, so the room that earlier streams leave can be computed. Between
+-- low and high, only events visible in the snapshot are numbered; the locked row may be
+-- newer, and its due may name an event that is not visible. Events are ordered by time, but
+-- within a stream by version, even if the clock went back.
 --
--- A follow row is found again by its place, as in entities.resume. One that was changed
--- a moment ago is not found, and keeps its watermark; what the feed has of the
--- stream counts.
+-- A follow row is found again by its ctid, as in entities.resume. A row that was changed a
+-- moment ago is not found and keeps its watermark; the numbered events of the stream
+-- decide.
 WITH seen AS MATERIALIZED (
     SELECT q.shard, q.workspace, q.last
       FROM {schema}.sequence q
@@ -33,7 +33,7 @@ WITH seen AS MATERIALIZED (
              FROM {schema}.follow x
             WHERE x.shard = turn.shard AND x.workspace = turn.workspace AND x.reaction = '$feed'
               AND x.holder IS NULL AND NOT x.blocked AND x.due > x.watermark
-            ORDER BY x.crash_group DESC, x.rank -- as the index has it
+            ORDER BY x.crash_group DESC, x.rank -- in the order of the index
             LIMIT :streams
               FOR UPDATE SKIP LOCKED) AS f
 ), begun AS MATERIALIZED (
@@ -73,7 +73,7 @@ WITH seen AS MATERIALIZED (
 ), moved AS (
     UPDATE {schema}.follow f
        SET watermark = done.mark,
-           due_at = CASE WHEN done.mark < f.due THEN {now} ELSE f.due_at END, -- after the others
+           due_at = CASE WHEN done.mark < f.due THEN {now} ELSE f.due_at END, -- goes behind the others
            rank = CASE WHEN done.mark < f.due THEN {now} ELSE f.rank END
       FROM done
      WHERE f.ctid = done.place AND f.shard = done.shard AND f.workspace = done.workspace

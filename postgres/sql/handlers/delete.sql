@@ -1,4 +1,4 @@
--- Takes a handler away.
+-- Deletes a handler.
 WITH {members}, gone AS (
     DELETE FROM {schema}.handler h
      USING m

@@ -1,5 +1,5 @@
--- What was handed out to somebody elsewhere of whom nothing was heard, and waits to be handed out again or is: in the order
--- of its place, behind one of them.
+-- Lists tasks whose last hand-out was lost and that wait for another one or are handed out again, in the order of
+-- their place, after a given one.
 SELECT x.place, x.kind, x.a, x.b, x.c, x.handler, x.held, x.epoch, x.lost, x.error, x.at
   FROM (SELECT 'action/' || e.operation AS place, 'action' AS kind, e.lifecycle AS a, e.id AS b, e.operation AS c,
                pg_catalog.substr(coalesce(e.queue, ''), pg_catalog.length('h:' || e.workspace || ':') + 1) AS handler, e.holder IS NOT NULL AS held, e.epoch, e.lost,

@@ -1,6 +1,6 @@
--- Declares a handler, or declares it anew: then its secret stays, unless another is
--- given.
--- :secret ('' for the one it has)
+-- Declares a handler or replaces its declaration, which retains its secret unless a new one
+-- is given.
+-- :secret ('' to retain the current one)
 WITH {members}, put AS (
     INSERT INTO {schema}.handler AS h (shard, workspace, name, kind, url, safety, unknown, timeout, secret, created_at, updated_at)
     SELECT m.shard, m.workspace, m.name, m.kind, m.url, m.safety, m.unknown, m.timeout, m.secret, t.now, t.now

@@ -1,4 +1,4 @@
--- Where a page of the history ends, and how long it is.
+-- Returns the end of a page of the history, and its length.
 -- both ids are text
 SELECT pg_catalog.count(*), coalesce(pg_catalog.max(pg_catalog.replace(p.id::text, '-', '')), '')
   FROM (SELECT o.id FROM {schema}.history o

@@ -1,6 +1,7 @@
--- Deletes, of the streams on a page of the history, what is older than it has to
--- be, from the beginning: not the last event of a thing that is there, nor what a reaction has
--- still to handle. The page goes by ids, which are of the nodes' clocks; what is
--- old is told by the database's. A function of the owner's does, because nobody else may. Answers a row for each.
--- both ids are text; :keep how long it is kept, in ms
+-- Deletes, of the streams on one page of the history, events past their retention, from the
+-- beginning; but not the last event of an existing object, and no event that a reaction has
+-- yet to handle. The page is bounded by ids, which come from the nodes' clocks; the age is
+-- measured by the database's clock. A function of the schema's owner deletes the events, because the runtime role may not.
+-- Returns one row for each event.
+-- both ids are text; :keep the retention in ms
 SELECT 1 FROM {schema}.prune_history(:shard, :workspace, :after, :upto, :limit, :keep)

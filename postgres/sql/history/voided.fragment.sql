@@ -1,4 +1,4 @@
--- Says that a command never will be applied, or tells the event that it wrote, in the table {1}.
+-- Voids a command, so that it can never be applied, or returns the event that it wrote, in the table {1}.
 -- The insert waits for a transaction that is about to write that event.
 WITH {members}, made AS (
     INSERT INTO {schema}.{1} (shard, id, n, workspace, stream, version, name, data, at)
@@ -12,7 +12,7 @@ WITH {members}, made AS (
       FROM m CROSS JOIN LATERAL (
            SELECT e.id, e.version, e.stream, e.name, e.data, e.at FROM {schema}.{1} e
             WHERE e.shard = m.shard AND e.workspace = m.workspace AND e.id = m.id
-            ORDER BY e.n DESC -- by the index that has this order
+            ORDER BY e.n DESC -- uses the index with this order
             LIMIT 1) AS e
 )
 SELECT m.member, CASE WHEN made.id IS NOT NULL THEN 1 WHEN found.id IS NOT NULL THEN 0 ELSE 2 END,

@@ -1,6 +1,6 @@
--- Names of queues and the workspaces in which {1} finds something for them, behind the workspace of each in :queues,
--- and '' behind the last. The index is read from one workspace to the next, however much is due in each.
--- :queues a JSON list of [name, behind which workspace]; :except a JSON list of workspaces that are left out
+-- Lists queues with the workspaces in which {1} finds work for them, after the workspace given for each in :queues,
+-- and '' after the last. The index is read from one workspace to the next, regardless of how much is due in each.
+-- :queues a JSON list of [name, after which workspace]; :except a JSON list of workspaces to leave out
 WITH RECURSIVE turn AS (
     SELECT q.item ->> 0 AS name, (q.item ->> 1) COLLATE pg_catalog."C" AS workspace, 0 AS nth
       FROM pg_catalog.jsonb_array_elements(:queues::jsonb) AS q(item)

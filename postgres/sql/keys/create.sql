@@ -1,4 +1,4 @@
--- Makes API keys, each with its first event. An id that is taken is refused.
+-- Creates API keys, each with its first event. An existing id is refused.
 -- :requesters a JSON list; :lifetime in ms (NULL without end); :predecessor the key that it succeeds (NULL none); :handlers a JSON list
 WITH {members}, {include store/time}, made AS (
     INSERT INTO {schema}.api_key

@@ -1,6 +1,6 @@
--- Lets API keys run out, each after its overlap, because another succeeds it; with
--- its event. A key is replaced once, and only while it is good: the row is locked
--- first, and the time is looked at afterwards.
+-- Sets API keys to expire, each after its overlap, because another key succeeds it, and
+-- writes the events. A key is replaced once, and only while it is valid: the row is locked
+-- first, and the time is read afterwards.
 WITH {members}, cur AS (
     SELECT m.member, k.id, k.version, k.name, k.role, k.requesters, k.handlers, k.rate, k.successor, k.created_by, k.created_at, k.expires_at, k.revoked_at
       FROM m JOIN {schema}.api_key k ON k.workspace = m.workspace AND k.id = m.id

@@ -1,4 +1,4 @@
--- Revokes API keys, each with its event. One that is revoked stays as it is.
+-- Revokes API keys, each with its event. A revoked key is not changed.
 WITH {members}, cur AS (
     SELECT m.member, k.id, k.version, k.name, k.role, k.requesters, k.handlers, k.rate, k.successor, k.created_by, k.created_at, k.expires_at, k.revoked_at
       FROM m JOIN {schema}.api_key k ON k.workspace = m.workspace AND k.id = m.id

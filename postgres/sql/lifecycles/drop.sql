@@ -1,4 +1,4 @@
--- Takes a lifecycle's config away, if it is at the revision that is expected.
+-- Deletes a lifecycle's config, if it is at the expected revision.
 WITH {members}, gone AS (
     DELETE FROM {schema}.lifecycle l
      USING m

@@ -1,5 +1,5 @@
--- Sets a lifecycle's config, if it is at the revision that is expected (0: there is
--- none), and adds one to that.
+-- Stores a lifecycle's config, if it is at the expected revision (0: it does not exist),
+-- and increments the revision.
 WITH {members}, put AS (
     INSERT INTO {schema}.lifecycle AS l (shard, workspace, name, revision, statuses, config, wanted, origin, claims, updated_at)
     SELECT m.shard, m.workspace, m.name, m.expected + 1, m.statuses::json, m.config, m.wanted::json, m.origin, m.claims::json, {now}

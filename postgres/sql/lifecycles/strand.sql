@@ -1,7 +1,8 @@
--- How many entities of a lifecycle a config has no place for, by status, and whether operations on them are under way. Of
--- those that are free: in a status that goes, or becomes a claim status, or is one no longer. Of those with an operation: in a status
--- that goes, or on the way to one that goes or becomes a claim status, or without a plan, so that the way is not known.
--- :flipped statuses that become claim statuses or cease to be, JSON lists
+-- Counts the entities of a lifecycle that a config would strand, by status, and whether operations on them are in flight. Of
+-- free entities: those in a status that is dropped, or becomes or ceases to be a claim status. Of entities with an operation: those in a
+-- status that is dropped, those on the way to a status that is dropped or becomes a claim status, and those without a plan, whose
+-- target is unknown.
+-- :flipped statuses that become or cease to be claim statuses, JSON lists
 SELECT s.place, s.open, pg_catalog.count(*)
   FROM (SELECT e.phase <> 'free' AS open,
                CASE WHEN NOT e.side AND (NOT :statuses::jsonb ? e.status OR (e.phase = 'free' AND :flipped::jsonb ? e.status)) THEN e.status

@@ -1,6 +1,6 @@
--- The transactions that are under way, or, of a list of them, those that still are.
--- A transaction is known by the lock on its own number, which it has from its first
--- moment; a prepared one by its name.
+-- Lists the transactions in flight or, of a given list, those that still are. A transaction
+-- is identified by the lock on its virtual id, which it has from its start; a prepared one
+-- by its transaction id.
 -- :list a JSON list, or NULL
 SELECT u.t
   FROM (SELECT 'v' || l.virtualxid AS t

@@ -1,4 +1,4 @@
--- Moves the database's time, for tests, where it may be moved.
+-- Shifts the database's time for tests, where that is allowed.
 WITH {members}, moved AS (
     UPDATE {schema}.clock c SET shift = c.shift + m.by::float8 * interval '1 ms'
       FROM m WHERE c.one AND c.movable

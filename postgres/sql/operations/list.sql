@@ -1,4 +1,4 @@
--- Operations that are not at their end, of a workspace, behind one of them.
+-- Lists operations of a workspace that have not ended, after a given one.
 -- :phase ('' for any); :operation one operation ('' for all)
 SELECT e.lifecycle, e.id, coalesce(e.plan::text, ''), {include entities/answer e}
   FROM {schema}.entity e

@@ -1,18 +1,16 @@
--- Ends holds, or what was done under them so far: moves the watermarks on and,
--- unless they are to be kept, frees the rows. With an error it counts a failure,
--- the first one of its event where there was progress. An end that names a version
--- which was not delivered under the hold changes nothing. A reset that was requested is done when the lease ends, and until
--- then nothing extends the lease.
--- Rows are locked first, and
--- the time is looked at afterwards. Answers those that are recorded,
--- now or, where the answer to it was lost, before.
--- The same text serves one who waits for the rows and one who does not: for the
--- latter, a row that somebody else has at this moment is told to be busy.
--- A list of unknown length meets a table of unknown size here, so nothing is joined:
--- each row is looked up by its key, and changed by way of its conflict.
--- :items a JSON list of {w: workspace, r: reaction, s: stream, e: epoch, v: done, k: whether to keep the hold, l: for how long from now, in
+-- Ends leases, or records progress under them: moves the watermarks and, unless the leases
+-- are to be retained, releases the rows. An item with an error counts a failure, the first
+-- one of its event if there was progress. An item whose version was not delivered under the
+-- lease changes nothing. A requested reset is done when the lease ends, and until then
+-- nothing renews the lease. Rows are locked first, and the time is read afterwards. Returns
+-- the items that are recorded, now or, if the response was lost, before.
+-- One text serves a caller that waits for the rows and a caller that does not: for the
+-- latter, a row that another transaction has locked is returned as busy.
+-- A list of unknown length meets a table of unknown size here, so nothing is joined: each
+-- row is looked up by its key, and changed through ON CONFLICT.
+-- :items a JSON list of {w: workspace, r: reaction, s: stream, e: epoch, v: done, k: whether to retain the lease, l: its duration from now, in
 -- ms, g: whether it is given back unfinished, d: delay in ms, x: error, n: the version that failed, o: whether it must be recorded now, q:
--- whether a holder elsewhere was not heard of by it}
+-- whether the item does not count as a report of a remote holder}
 WITH a AS MATERIALIZED (
     SELECT q.nth, q.item ->> 'w'::text AS workspace, q.item ->> 'r'::text AS reaction, q.item ->> 's'::text AS stream,
            (q.item ->> 'e'::text)::bigint AS epoch, (q.item ->> 'v'::text)::bigint AS done,

@@ -1,10 +1,9 @@
--- Notes which transactions are under way, once, after the reaction was
--- committed: each of those that begin later sees it. A transaction is known by
--- the lock on its own number, which it has from its first moment, before it looks
--- at anything; a prepared one by its name. The row is locked first: whoever is
--- changing the reaction is then done, and what is under way is looked at after
--- that. The registry's revision goes with them, as the row itself has it, so that whoever
--- finishes a registration does not end a later one.
+-- Records the transactions in flight, once, after the reaction was committed: later
+-- transactions see the reaction. A transaction is identified by the lock on its virtual id,
+-- which it has from its start, before it reads anything; a prepared one by its transaction
+-- id. The row is locked first: a concurrent change of the reaction has then ended, and the
+-- transactions are read after that. The registry's revision is recorded with them, as the
+-- row itself has it, so that the end of one registration does not end a later one.
 WITH held AS MATERIALIZED (
     SELECT r.shard, r.workspace, r.name, r.base
       FROM {schema}.reaction r

@@ -1,4 +1,4 @@
--- Streams on which there is more than a reaction knows of, in the order of their
+-- Lists streams with events that a reaction does not know of, in the order of their
 -- names.
 SELECT s.name, s.head
   FROM {schema}.stream s

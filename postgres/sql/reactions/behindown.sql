@@ -1,5 +1,5 @@
--- Histories of which there is more than a reaction knows of, in the order of
--- their names.
+-- Lists histories with events that a reaction does not know of, in the order of their
+-- names.
 SELECT h.stream, h.head
   FROM (SELECT x.shard, x.workspace, x.stream, pg_catalog.max(x.version) AS head
           FROM {schema}.history x

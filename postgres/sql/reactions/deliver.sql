@@ -1,8 +1,8 @@
--- Notes up to which version events are delivered under leases that have just been
--- taken, before anybody is told of them. Answers those that are noted: the others were lost.
--- It waits for its rows, in the order of their keys.
--- A list of unknown length meets a table of unknown size here, so nothing is joined:
--- each row is looked up by its key, and changed by way of its conflict.
+-- Records up to which version events are delivered under new leases, before any of them is
+-- delivered. Returns the recorded ones: the other leases were lost. Waits for its rows, in
+-- the order of their keys.
+-- A list of unknown length meets a table of unknown size here, so nothing is joined: each
+-- row is looked up by its key, and changed through ON CONFLICT.
 -- :items a JSON list of {w: workspace, r: reaction, s: stream, e: epoch, v: the last version that is delivered}
 WITH a AS MATERIALIZED (
     SELECT q.item ->> 'w'::text AS workspace, q.item ->> 'r'::text AS reaction, q.item ->> 's'::text AS stream, (q.item ->> 'e'::text)::bigint AS epoch,

@@ -1,5 +1,5 @@
--- Deletes a page of what a removed reaction has left, marks too, and tells how
--- much it was.
+-- Deletes one page of the rows and due notices of a removed reaction, and returns their
+-- number.
 WITH r AS (
     SELECT x.shard, x.workspace, x.name FROM {schema}.reaction x
      WHERE x.shard = :shard AND x.workspace = :workspace AND x.name = :reaction AND x.state = 'removed'

@@ -1,4 +1,4 @@
--- How many of the transactions that a reaction waits for are still under way.
+-- Counts the transactions that a reaction waits for and that are still in flight.
 SELECT pg_catalog.count(*) FILTER (WHERE u.t IS NOT NULL), coalesce(pg_catalog.max(r.waits::text), '')
   FROM {schema}.reaction r
   LEFT JOIN LATERAL (

@@ -1,4 +1,4 @@
--- Reads what comes next on several streams, of the names that are wanted.
+-- Reads the next events of several streams, filtered by name.
 -- :streams a JSON list of [workspace, stream, after, up to, names or null]
 SELECT q.nth - 1, e.id, e.version, e.name, e.data::text, coalesce(e.correlation, ''), coalesce(e.causation, ''), coalesce(e.actor, ''),
        e.at, e.subject

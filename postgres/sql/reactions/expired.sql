@@ -1,6 +1,6 @@
--- Holds that have run out, the oldest first, whether another death is one too
--- many, where it counts, as in reactions.free, what the reaction wants, and how many hand-outs
--- in a row are lost by that.
+-- Lists expired leases, the oldest first, with whether one more crash is too many if it
+-- counts (see reactions.free), what the reaction wants, and the number of hand-outs lost in
+-- a row, this one included.
 SELECT f.workspace, f.reaction, f.stream, f.epoch, coalesce(f.holder, ''), f.deaths + 1 >= r.max_deaths AND NOT f.quiet AND NOT f.reset_requested
            AND (f.crash_group = 1 OR f.crash_group = 0 AND NOT EXISTS (
                     SELECT 1 FROM {schema}.follow o

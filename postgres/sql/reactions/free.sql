@@ -1,11 +1,12 @@
--- Ends leases that have expired. Their
--- epochs end with them: a holder that comes back can end nothing more. One that is quiet is a lost hand-out and no
--- crash: it is counted as such. A crash counts against a stream only where the
--- holder had nothing else in hand or, after a crash, no other such stream; else it makes a group of what the holder had
--- in hand, or halves it; what was quiet was not in its hands. A stream whose reset is requested is reset.
--- A list of unknown length meets a table of unknown size here, so nothing is joined:
--- each row is looked up by its key, and changed by way of its conflict.
--- :items a JSON list of {w: workspace, r: reaction, s: stream, e: epoch, d: pause behind a lost hand-out in ms}
+-- Releases expired leases and increments their epochs, so that a holder that returns cannot
+-- end them. A lease whose remote holder never reported is counted as a lost hand-out, not as
+-- a crash. A crash counts against a stream only if the holder had no other stream or, after
+-- a crash, no other crashed one; otherwise the streams of the holder become a crash group,
+-- or their group is halved. Streams whose hand-out was lost are not in the group. A stream
+-- with a requested reset is reset.
+-- A list of unknown length meets a table of unknown size here, so nothing is joined: each
+-- row is looked up by its key, and changed through ON CONFLICT.
+-- :items a JSON list of {w: workspace, r: reaction, s: stream, e: epoch, d: pause after a lost hand-out in ms}
 WITH a AS MATERIALIZED (
     SELECT q.item ->> 'w'::text AS workspace, q.item ->> 'r'::text AS reaction, q.item ->> 's'::text AS stream, (q.item ->> 'e'::text)::bigint AS epoch,
            coalesce((q.item ->> 'd'::text)::bigint, 0)::float8 * interval '1 ms' AS pause

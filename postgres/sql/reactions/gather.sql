@@ -1,14 +1,14 @@
--- Takes marks away and notes what they say on the row of the reaction on its
--- stream, which is made where there is none. What others are gathering is
--- skipped. Marks of a reaction that is not there any more are only taken away.
--- Rows are made only under a shared lock on the reaction in its workspace, so that
--- a rebuild or a registration can keep new ones away; their marks wait.
--- The marks of each reaction in each workspace are read on from a key: from the beginning, what was taken
--- away and is not yet vacuumed would be walked over each time, and marks that keep
--- coming in front would keep those behind waiting.
--- Answers how many marks are gone, how far each reaction has come in each workspace, and with how
--- many.
--- :reactions a JSON list of [name, workspace, and behind which stream, version]
+-- Removes due notices and records them on the row of the reaction on its stream, which is
+-- created if missing. Notices that others are collecting are skipped. Notices of a reaction
+-- that does not exist any more are only removed.
+-- Rows are created only under a shared lock on the reaction in its workspace, so that a
+-- rebuild or a registration can prevent new ones; their notices wait.
+-- The notices of each reaction in each workspace are read from a key on: reading from the
+-- beginning would walk over removed rows that are not vacuumed yet, and notices that keep
+-- arriving in front would delay those behind.
+-- Returns how many notices were removed, and for each reaction and workspace the position
+-- reached and the number.
+-- :reactions a JSON list of [name, workspace, after which stream, version]
 WITH picked AS MATERIALIZED (
     SELECT d.shard, d.reaction, d.workspace, d.stream, d.version, d.place
       FROM pg_catalog.jsonb_array_elements(:reactions::jsonb) AS q(item)
@@ -20,7 +20,7 @@ WITH picked AS MATERIALIZED (
             ORDER BY x.stream, x.version
             LIMIT :limit
               FOR UPDATE SKIP LOCKED) AS d
-     WHERE pg_catalog.jsonb_typeof(q.item) = 'array' AND d.shard + 0 = :shard -- few, for the planner
+     WHERE pg_catalog.jsonb_typeof(q.item) = 'array' AND d.shard + 0 = :shard -- tells the planner that there are few rows
 ), open AS MATERIALIZED (
     SELECT k.reaction, k.workspace
       FROM (SELECT DISTINCT p.reaction, p.workspace FROM picked p) AS k

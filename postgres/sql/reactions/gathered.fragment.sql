@@ -1,4 +1,4 @@
--- The marks of a stream become what is due on it.
+-- Merges the due notices of a stream into the row of the reaction.
 GROUP BY g.shard, g.workspace, g.reaction, g.stream, r.priority, r.base
      ORDER BY g.shard, g.workspace, g.reaction, g.stream
     ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE

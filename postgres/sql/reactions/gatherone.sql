@@ -1,6 +1,6 @@
--- Takes all marks of one reaction away and notes what they say, and waits for
--- whoever has some of them at this moment: what it leaves must be none. It is for
--- one who keeps all others from gathering for it.
+-- Removes and records all due notices of one reaction, and waits for those that others have
+-- locked: none may be left. The caller must prevent others from collecting for this
+-- reaction.
 WITH gone AS (
     DELETE FROM {schema}.due d
      WHERE d.shard = :shard AND d.reaction = :reaction AND d.workspace = :workspace

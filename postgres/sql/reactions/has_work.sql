@@ -3,7 +3,7 @@ WHEN 'reaction' THEN
               (SELECT 0 FROM {schema}.follow f
                 WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1
                   AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= c.now
-                ORDER BY f.workspace, f.crash_group DESC, f.rank LIMIT 1)) -- by the index that has this order
+                ORDER BY f.workspace, f.crash_group DESC, f.rank LIMIT 1)) -- uses the index with this order
 WHEN 'held reaction' THEN
      (SELECT {include wake/left f}
        FROM {schema}.follow f

@@ -1,4 +1,4 @@
--- Where there may be something to do: reactions and workspaces that have marks, or streams that are due.
+-- Lists the reactions and workspaces that may have work: due notices, or due streams.
 {include hold/turns least(
            (SELECT f.workspace FROM {schema}.follow f
              WHERE f.shard = :shard AND f.reaction = t.name AND f.workspace > t.workspace AND (:workspace = '' OR f.workspace = :workspace)

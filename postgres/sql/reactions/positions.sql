@@ -1,4 +1,4 @@
--- Where reactions stand, in the order of their names and streams. The head is
+-- Lists the positions of reactions, in the order of their names and streams. The head is
 -- that of the stream, or of the history.
 -- :reaction ('' for all); :blocked whether only the blocked (1) or the others (0), NULL for all
 SELECT f.reaction, r.source, f.stream, f.watermark, f.due,

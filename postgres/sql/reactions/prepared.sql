@@ -1,6 +1,6 @@
--- Goes on to wait for the transactions that are prepared, once all that were under
--- way are gone: one of those may have been prepared meanwhile, and has lost its
--- number by that.
+-- Makes a reaction wait for prepared transactions, after all recorded transactions have
+-- ended: one of them may have been prepared meanwhile, and has lost its virtual id by
+-- that.
 WITH held AS MATERIALIZED (
     SELECT r.shard, r.workspace, r.name, r.waits -> 0 AS revision
       FROM {schema}.reaction r

@@ -1,5 +1,5 @@
--- Makes a reaction or changes what it follows. It then waits for the
--- transactions that are under way: they may write without knowing of it.
+-- Creates a reaction or changes its selection. The reaction then waits for the transactions
+-- in flight, because they may write without seeing it.
 WITH {members}, made AS (
     INSERT INTO {schema}.reaction AS r
         (shard, workspace, name, source, events, streams, options, max_deaths, priority, base, state, waits, created_at, updated_at)
@@ -10,7 +10,7 @@ WITH {members}, made AS (
     ON CONFLICT (shard, workspace, name) DO UPDATE
        SET source = excluded.source, events = excluded.events, streams = excluded.streams,
            options = CASE WHEN r.state <> 'removed' AND r.options ->> 'program'::text = 'true'::text AND r.source = excluded.source AND r.events = excluded.events AND r.streams = excluded.streams
-                          THEN excluded.options || '{"program":true}'::jsonb ELSE excluded.options END, -- one that a program serves stays so
+                          THEN excluded.options || '{"program":true}'::jsonb ELSE excluded.options END, -- a reaction that a program serves stays with the program
            max_deaths = excluded.max_deaths, priority = excluded.priority, base = excluded.base, state = 'waiting', waits = NULL,
            created_at = CASE WHEN r.state = 'removed' THEN excluded.created_at ELSE r.created_at END, updated_at = excluded.updated_at
     RETURNING r.shard, r.workspace, r.name

@@ -1,5 +1,5 @@
--- Sends a reaction back to the beginning of every stream. Whoever holds one has
--- lost it: what it writes with its end is refused.
+-- Resets a reaction to the beginning of every stream. Current holders lose their leases:
+-- a write with the end of a lease is refused.
 WITH cur AS MATERIALIZED (
     SELECT f.shard, f.workspace, f.reaction, f.stream
       FROM {schema}.follow f

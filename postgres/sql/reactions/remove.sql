@@ -1,4 +1,4 @@
--- Removes a reaction: nothing is marked for it any more, and nobody takes it.
+-- Removes a reaction: it gets no more due notices, and cannot be taken.
 WITH {members}, moved AS (
     UPDATE {schema}.reaction r
        SET state = 'removed', waits = NULL, updated_at = {now}

@@ -1,9 +1,9 @@
--- Extends holds that have not run out, and answers those that it extended, and
--- those that somebody else has locked at this moment and that are held still: one
--- row must not cost a node all its holds. One whose reset is requested is not extended, and says so.
--- A list of unknown length meets a table of unknown size here, so nothing is joined:
--- each row is looked up by its key, and changed by way of its conflict.
--- :items a JSON list of {w: workspace, r: reaction, s: stream, e: epoch, l: lease in ms, t: the longest since it was taken, in ms, 0 for
+-- Renews leases that have not expired. Returns the renewed ones, and those whose rows another
+-- transaction has locked and that are still valid: one locked row must not cost a node all its
+-- leases. A lease with a requested reset is not renewed, and is returned as such.
+-- A list of unknown length meets a table of unknown size here, so nothing is joined: each
+-- row is looked up by its key, and changed through ON CONFLICT.
+-- :items a JSON list of {w: workspace, r: reaction, s: stream, e: epoch, l: lease in ms, t: the maximum since it was taken, in ms, 0 for
 -- none}
 WITH a AS MATERIALIZED (
     SELECT q.nth, q.item ->> 'w'::text AS workspace, q.item ->> 'r'::text AS reaction, q.item ->> 's'::text AS stream,

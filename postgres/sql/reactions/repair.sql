@@ -1,8 +1,8 @@
--- Repairs where a reaction stands on a stream: :how says how. 'unblock' lets it go
--- on where it stopped, 'skip' behind the version that failed, 'reset' sends it
--- back to the beginning. Somebody who holds it is left alone, and so is a stream
--- with nothing to repair; a reset is requested then, and the end of the lease does it, which no skip takes away. The epoch ends: whoever had it can write
--- nothing more.
+-- Repairs the position of a reaction on a stream. :how is 'unblock', which continues where
+-- the reaction stopped, 'skip', which continues after the version that failed, or 'reset',
+-- which goes back to the beginning. A leased stream and a stream with nothing to repair are
+-- not changed; a reset of a leased stream is requested and done at the end of the lease, and
+-- no skip cancels it. Increments the epoch: an earlier holder cannot write any more.
 WITH {members}, cur AS (
     SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due_at, f.rank, f.failing, f.blocked, f.holder, f.epoch, f.until,
            f.generation, f.reset_requested, f.version, m.member

@@ -1,4 +1,4 @@
--- Forgets where a reaction stands on streams that it does not follow any more.
+-- Deletes the positions of a reaction on streams that it no longer follows.
 -- :streams a JSON list
 DELETE FROM {schema}.follow f
  WHERE f.shard = :shard AND f.workspace = :workspace AND f.reaction = :reaction

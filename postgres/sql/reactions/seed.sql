@@ -1,8 +1,8 @@
--- Notes for a reaction that there is more on some streams. One that it has not
--- followed yet begins at the beginning or, where that is asked for, behind what
--- is there now. Nobody keeps new rows away at that moment, and the reaction is locked, and so
--- read as it is: one that is removed gets no row that nobody would delete.
--- :streams a JSON list of [name, head]; :skip whether what is there now is left out
+-- Records for a reaction that streams have new events. A stream that it has not followed
+-- yet starts at the beginning or, with :skip, after the current events. The fence is taken
+-- shared, and the reaction is locked and so read as it is now: a removed reaction gets no
+-- row that would never be deleted.
+-- :streams a JSON list of [name, head]; :skip whether current events are left out
 WITH {members}, fence AS MATERIALIZED (
     SELECT pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended('follow/' || m.shard::text || '/' || m.workspace || '/' || m.reaction, 0))::text AS held FROM m
 ), r AS MATERIALIZED (

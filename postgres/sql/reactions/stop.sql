@@ -1,7 +1,7 @@
--- Ends a hold for good: :how says how. 'blocked' leaves the stream blocked for the
--- reaction, 'skipped' goes on behind the version that failed, 'died' blocks it
--- because nobody came back. A stream whose reset is requested is left alone: the end of the lease resets it. Rows are locked first, and the time is looked at
--- afterwards.
+-- Ends a lease without a retry. :how is 'blocked', which blocks the stream for the reaction,
+-- 'skipped', which continues after the version that failed, or 'died', which blocks it
+-- because the holder crashed. A stream with a requested reset is not changed: the end of
+-- the lease resets it. Rows are locked first, and the time is read afterwards.
 WITH {members}, cur AS (
     SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due_at, f.rank, f.failing, f.failures, f.deaths, f.crash_group, f.reset_requested, f.blocked, f.error,
            f.holder, f.epoch, f.until, f.version, m.member

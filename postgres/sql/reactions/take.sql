@@ -1,14 +1,15 @@
--- Takes streams on which a reaction has something to do, of each workspace as many as
--- its share, in the order of their rank. Taking adds one to the epoch; updated_at then is when it was taken. All that is due
--- counts as delivered, unless reactions.deliver says less. What others
--- are taking is skipped. Streams on which a holder has crashed come first, the largest groups
--- before the others; a holder gets so many of them that it has no more in hand than the
--- group of any of them allows, those in its hands included. Rows are found again by their place, as in entities.resume. Who knows another
--- definition of a reaction than the one registered takes nothing of it.
--- A reaction that names a handler is taken by those who serve handlers of its kind.
+-- Takes streams on which a reaction has work, for each workspace up to its share, in the
+-- order of their rank. Increments the epoch and sets updated_at to the time of the take. All
+-- due events count as delivered, unless reactions.deliver records less. Rows that others are
+-- taking are skipped. Streams on which a holder has crashed come first, the largest crash
+-- groups before the others; a holder gets only as many of them as the smallest of their
+-- groups allows, including those it already has. Rows are found again by their ctid, as in
+-- entities.resume. A caller that knows another definition of a reaction than the registered
+-- one takes nothing of it. A reaction that names a handler is taken by callers that serve
+-- handlers of its kind.
 -- :reactions a JSON list of [name, lease in ms, events or null, streams, workspace, handler or null, its kind];
--- :crashed limit of streams among them on which a holder has crashed; :quiet whether the holder is elsewhere, and quiet until it is heard
--- of
+-- :crashed the limit of streams on which a holder has crashed; :quiet whether the holder is remote and has not reported
+-- yet
 WITH hand AS MATERIALIZED (
     SELECT pg_catalog.count(*) AS n, pg_catalog.min(h.crash_group) AS smallest
       FROM {schema}.follow h
@@ -24,13 +25,13 @@ WITH hand AS MATERIALIZED (
               AND f.reaction = q.item ->> 0 AND f.crash_group > 0
               AND f.workspace = q.item ->> 4
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
-              -- conditions that no join can be made of: the rows are read in their order, and what they need is looked up by its key
+              -- these conditions cannot become joins: rows are read in index order, and the reaction and handler are looked up by key
               AND {include reactions/wanted}
             ORDER BY f.crash_group DESC, f.rank
             LIMIT :crashed
               FOR UPDATE SKIP LOCKED) AS d
              WHERE pg_catalog.jsonb_typeof(q.item) = 'array') AS c
-     WHERE c.nth <= :crashed AND c.shard + 0 = :shard -- few, for the planner
+     WHERE c.nth <= :crashed AND c.shard + 0 = :shard -- tells the planner that there are few rows
        AND c.nth + (SELECT hand.n FROM hand) <= least(c.crash_group, (SELECT hand.smallest FROM hand))
 ), due AS MATERIALIZED (
     SELECT crashed.shard, crashed.workspace, crashed.place, crashed.lease FROM crashed

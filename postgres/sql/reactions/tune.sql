@@ -1,4 +1,4 @@
--- Changes how a reaction is served, and nothing of what it follows. One that a program serves stays so.
+-- Updates the options of a reaction, not its selection. A reaction that a program serves stays with the program.
 WITH {members}, moved AS (
     UPDATE {schema}.reaction r
        SET options = CASE WHEN r.options ->> 'program'::text = 'true'::text THEN m.options::jsonb || '{"program":true}'::jsonb ELSE m.options::jsonb END,

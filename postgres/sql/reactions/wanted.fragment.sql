@@ -1,4 +1,4 @@
--- Whether who asks knows the reaction as it is registered, and serves handlers of its kind.
+-- True if the caller knows the registered definition of the reaction, and serves handlers of its kind.
 (SELECT pg_catalog.jsonb_typeof(q.item -> 2) = 'null' OR (r.events = q.item -> 2 AND r.streams = q.item ->> 3)
                      FROM {schema}.reaction r
                     WHERE r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.state <> 'removed')

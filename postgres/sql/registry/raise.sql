@@ -1,6 +1,6 @@
--- Raises the revision of a workspace's registry, and with it makes every command
--- that goes by the old one read it again. The row stays locked until the end of
--- the transaction, so that registrations follow one another.
+-- Increments the revision of a workspace's registry, which makes every command with the old
+-- one read the registry again. The row stays locked until the transaction ends, so that
+-- registrations are serialized.
 WITH {members}, raised AS (
     INSERT INTO {schema}.registry AS g (shard, workspace, revision)
     SELECT m.shard, m.workspace, 1 FROM m

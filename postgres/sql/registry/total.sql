@@ -1,4 +1,4 @@
--- The sum of all registries' revisions: it is another when something was declared
+-- Returns the sum of the revisions of all registries, which changes with every declaration
 -- anywhere.
 SELECT coalesce(pg_catalog.sum(g.revision), 0)::bigint
   FROM {schema}.registry g

@@ -1,7 +1,8 @@
--- Ends holds: :how says how. 'done' keeps an answer; 'operation' points to where the
--- answer will be; 'commit' says that it is done before there is an answer, and until
--- when one may be expected; 'answer' then writes it. Rows are locked first, and the time is looked at
--- afterwards: a holder whose statement waited past its end has lost.
+-- Ends leases of requests. :how is 'done', which stores a response; 'operation', which
+-- points to the operation that will have the response; 'commit', which records that the
+-- request is done before there is a response, and until when one may be expected; or
+-- 'answer', which then stores it. Rows are locked first, and the time is read afterwards: a
+-- holder that waited past its expiry has lost the lease.
 WITH {members}, cur AS (
     SELECT r.shard, r.workspace, r.key, r.state, r.holder, r.epoch, r.until, r.operation, r.subject, r.status, r.answer
       {include requests/lock}

@@ -1,6 +1,6 @@
--- Forgets requests, each if it is held under this epoch and the hold has not run
--- out. The conditions are on the row itself, so that one which was waited for is
--- looked at as it is then.
+-- Deletes requests, each if it is leased under this epoch and the lease has not expired. The
+-- conditions are on the row itself, so that after a wait they are evaluated on the current
+-- row.
 WITH {members}, gone AS (
     DELETE FROM {schema}.request r
      USING m

@@ -1,4 +1,4 @@
--- Tells a request, unless its time is over.
+-- Returns a request, unless it has expired.
 SELECT r.fingerprint, r.state, coalesce(r.holder, ''), r.epoch, coalesce(r.until, 'epoch'), coalesce(r.operation, ''), coalesce(r.subject, ''),
        coalesce(r.status, 0), coalesce(r.answer, ''), r.created_at,
        greatest(0, pg_catalog.ceil(extract(epoch FROM coalesce(r.until, 'epoch') - {now}) * 1000::numeric))::bigint

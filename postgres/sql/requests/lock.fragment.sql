@@ -1,4 +1,4 @@
--- The requests of the members, locked in the order of their keys.
+-- Locks the requests of the members in the order of their keys.
 FROM m JOIN {schema}.request r
     ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.key = m.key
  ORDER BY m.shard, r.workspace, r.key

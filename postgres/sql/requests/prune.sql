@@ -1,5 +1,5 @@
--- Forgets requests whose time is over, those that were over first, but none that is
--- held. What somebody has locked is skipped: it is being taken again, perhaps.
+-- Deletes expired requests, the oldest first, except leased ones. Skips locked rows, which
+-- may be in the course of being taken again.
 WITH old AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.place
       FROM (SELECT o.shard, o.workspace, o.ctid AS place
@@ -9,7 +9,7 @@ WITH old AS MATERIALIZED (
              ORDER BY o.expires_at
              LIMIT :limit
                FOR UPDATE SKIP LOCKED) AS x
-     WHERE x.shard + 0 = :shard -- few, for the planner
+     WHERE x.shard + 0 = :shard -- tells the planner that there are few rows
 )
 DELETE FROM {schema}.request r
  USING old

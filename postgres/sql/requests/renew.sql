@@ -1,5 +1,5 @@
--- Extends a hold that has not run out. The row is locked first: a statement
--- that waited for it must look at the time afterwards.
+-- Renews a lease that has not expired. The row is locked first: a statement that waited for
+-- it must read the time afterwards.
 WITH cur AS (
     SELECT r.shard, r.workspace, r.key, r.state, r.epoch, r.until
       FROM {schema}.request r

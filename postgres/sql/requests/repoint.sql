@@ -1,7 +1,7 @@
--- Points requests to another operation, each if it still points to the one that is
--- named, and tells what was found. The row is locked first, so that what is told is
--- what decided.
--- :ttl how long it is kept in ms
+-- Points requests to another operation, each if it still points to the named one, and
+-- returns the stored request. The row is locked first, so that the returned row is the one
+-- that decided.
+-- :ttl the retention in ms
 WITH {members}, cur AS (
     SELECT r.shard, r.workspace, r.key, r.fingerprint, r.state, r.epoch, r.operation, r.subject, r.expires_at
       {include requests/lock}

@@ -1,11 +1,10 @@
--- Begins requests: one that is unknown; one whose time is over; one that was held
--- by somebody who did not come back, if it is the same request. Rows that are there
--- are locked first, and the time is looked at afterwards. An insert waits for
--- another's unfinished one; a member that then has neither its own row nor the
--- other's asks again.
--- Epochs of a new row begin at the time: a row that was freed and is made again
--- never has the epoch of an earlier holder.
--- :ttl how long it is kept in ms
+-- Begins requests: one that is unknown; one that has expired; or the same request again, if
+-- the lease of its crashed holder has expired. Existing rows are locked first, and the time
+-- is read afterwards. An insert waits for an uncommitted one of another transaction; a
+-- member that then has neither its own row nor the other's is retried.
+-- The epochs of a new row begin at the current time: a row that was deleted and created
+-- again never has the epoch of an earlier holder.
+-- :ttl the retention in ms
 WITH {members}, cur AS (
     SELECT r.shard, r.workspace, r.key, r.fingerprint, r.state, r.holder, r.epoch, r.until, r.operation, r.subject, r.status, r.answer,
            r.created_at, r.expires_at

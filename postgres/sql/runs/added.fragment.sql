@@ -1,4 +1,4 @@
--- The steps that a plan adds; {1} is the shard of ok.
+-- Inserts the steps that a plan adds; {1} is the shard of ok.
 added AS (
     INSERT INTO {schema}.step
         (shard, workspace, run, name, visit, n, type, handler, status, input, output, error, next, attempts, failures, holder, epoch, until, deaths,

@@ -1,4 +1,4 @@
--- Approvals, behind one of them: of a status.
+-- Lists approvals of a status, after a given one.
 -- :status ('' for any)
 SELECT a.run, a.step, a.visit, a.prompt, a.requesters::text, a.status, coalesce(a.actor, ''), coalesce(a.label, ''), coalesce(a.content::text, ''),
        coalesce(a.expires_at, 'epoch'), coalesce(a.expires_at <= {now}, false), a.created_at, coalesce(a.decided_at, 'epoch')

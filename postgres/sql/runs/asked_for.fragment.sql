@@ -1,4 +1,4 @@
--- The approval that a plan asks for.
+-- The approval that a plan requests.
 asked AS (
     INSERT INTO {schema}.approval (shard, workspace, run, step, visit, prompt, requesters, status, expires_at, created_at)
     SELECT ok.shard, ok.workspace, ok.run, ok.plan -> 'ask'::text ->> 'step'::text, (ok.plan -> 'ask'::text ->> 'visit'::text)::bigint,

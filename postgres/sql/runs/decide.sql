@@ -1,5 +1,5 @@
--- Decides an approval that is pending and has not expired, and has its step looked at.
--- Locks run, step and approval, in this order.
+-- Decides an approval that is pending and has not expired, and makes its step due. Locks
+-- run, step and approval, in this order.
 WITH {members}, cur AS MATERIALIZED (
     SELECT m.member, r.shard, r.workspace, r.id AS run, r.version, m.approval, m.step, m.visit, m.decision, m.actor, m.label, m.content
       FROM m JOIN {schema}.run r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run

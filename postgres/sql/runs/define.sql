@@ -1,4 +1,4 @@
--- Keeps a definition, unless there is one of its name and version: that one is answered.
+-- Stores a definition, unless its name and version exist: then returns the stored one.
 WITH {members}, put AS (
     INSERT INTO {schema}.definition (shard, workspace, id, body, created_at)
     SELECT m.shard, m.workspace, m.definition, m.body::json, {now} FROM m

@@ -1,6 +1,6 @@
--- Deletes a run whose time is over, with all that belongs to it but its history, which goes
--- by its own rule. Whoever had to wait for the run does not see what was added to it
--- meanwhile, and leaves it for the next time: the version tells.
+-- Deletes a run past its retention, with everything that belongs to it except its history,
+-- which has its own retention. A statement that waited for the run does not see what was
+-- added to it meanwhile: the version differs, and the run is left for the next time.
 WITH {members few}, cur AS MATERIALIZED (
     SELECT m.member, m.shard, m.workspace, m.run, r.prune_at, r.version
       FROM m CROSS JOIN LATERAL (

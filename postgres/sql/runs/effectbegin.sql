@@ -1,4 +1,4 @@
--- As effects.begin, of a step.
+-- As effects.begin, for a step.
 WITH {members few}, cur AS MATERIALIZED (
     SELECT m.member, s.shard, s.workspace, s.run, s.name AS step, s.visit, s.run || '/' || s.name || '/' || s.visit::text AS operation, s.epoch, s.uncertain, s.until, m.epoch AS under,
            m.name, m.ordinal::integer AS ordinal, m.policy, m.results
@@ -9,7 +9,7 @@ WITH {members few}, cur AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.run, cur.step, cur.visit, cur.operation, cur.epoch, cur.name, cur.ordinal, cur.policy, cur.results
       FROM cur
      WHERE cur.epoch = cur.under AND cur.until > {now}
-), {include effects/put}, fresh AS MATERIALIZED ( -- apart, or the planner might look at every step for it
+), {include effects/put}, fresh AS MATERIALIZED ( -- separate, or the planner might read every step
     SELECT held.member, held.shard, held.workspace, held.run, held.step, held.visit, held.name = '$body' AS body
       FROM held JOIN put ON put.shard = held.shard AND put.workspace = held.workspace AND put.operation = held.operation
                         AND put.name = held.name AND put.ordinal = held.ordinal

@@ -1,4 +1,4 @@
--- As effects.end, of a step.
+-- As effects.end, for a step.
 WITH {members few}, cur AS MATERIALIZED (
     SELECT m.member, s.shard, s.workspace, s.run, s.name AS step, s.visit, s.run || '/' || s.name || '/' || s.visit::text AS operation, s.epoch, s.uncertain, s.until, s.begun, m.epoch AS under,
            m.name, m.ordinal::integer AS ordinal, m.state, m.result, m.person

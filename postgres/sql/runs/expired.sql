@@ -1,4 +1,4 @@
--- Steps whose holds have run out, with their runs.
+-- Lists steps whose leases have expired, with their runs.
 SELECT {include runs/live}
   FROM (SELECT d.*
           FROM {schema}.step d

@@ -1,5 +1,5 @@
--- A run with a step of it: one that is named, or the one that it stands at.
--- :step ('' for where it stands)
+-- Returns a run with one of its steps: a named one, or the current one.
+-- :step ('' for the current one)
 SELECT {include runs/live}
   FROM {schema}.run r
  CROSS JOIN LATERAL (

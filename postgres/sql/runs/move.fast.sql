@@ -1,6 +1,6 @@
--- Moves a run by a plan, as runs.move, where the plan has nothing to do with effects,
--- signals and approvals, and no reaction wants to know; or does nothing and returns nothing.
--- What may be a JSON null is not read by json_to_record, which would make it none.
+-- Moves a run by a plan, as runs.move, if the plan has no effects, signals or approvals and no
+-- reaction follows the run; otherwise does nothing and returns nothing.
+-- Values that may be a JSON null are not read by json_to_record, which would return SQL NULL.
 WITH p AS MATERIALIZED (
     SELECT d.saw, d.touch IS NOT NULL AS touches, d.add, d.events, pg_catalog.json_array_length(d.events) AS n, r.*
       FROM pg_catalog.json_to_record(:plan::json) AS d(run json, touch json, add json, events json, plain boolean, saw json)

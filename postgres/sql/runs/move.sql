@@ -1,10 +1,10 @@
--- Moves runs, each by a plan, if it has the version that the plan was made at, and if its
--- step is as the plan wants it: held, under an epoch, by a hold that has not run out; held
--- by one that has ('died'); due, and nobody's; or whatever it is (''). Locks run and step,
--- in this order, and looks at the time afterwards: a holder that waited past its end has
--- lost. A plan that was made by what was begun, is open or was fired (saw) is refused, with
--- the version -1, where that has changed: none of it changes the run's version. Effects are
--- locked behind their step, and so are counted as they are.
+-- Moves runs, each by a plan, if the run is at the version of the plan and its step is as
+-- the plan expects (:how): leased under an epoch and not expired ('held'), leased and
+-- expired ('died'), due and not leased ('due'), or in any state (''). Locks run and step, in
+-- this order, and reads the time afterwards: a holder that waited past its expiry has lost
+-- the lease. A plan that depends on the effects begun or open, or on the operation fired
+-- (saw), is refused with the version -1 if these have changed, because they do not change
+-- the run's version. Effects are locked after their step, and so are counted as they are now.
 WITH {members}, cur AS MATERIALIZED (
     SELECT m.member, r.shard, r.workspace, r.id AS run, r.version, r.status, m.version AS want, m.how, m.step, m.visit, m.epoch, m.holder, m.lease, m.plan
       FROM m JOIN {schema}.run r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run
@@ -78,7 +78,7 @@ WITH {members}, cur AS MATERIALIZED (
        SET status = 'expired', decided_at = t.now
       FROM t, ok
      WHERE a.shard = ANY (ARRAY[ok.shard]) AND a.workspace = ok.workspace AND a.run = ok.run AND a.step = ok.step AND a.visit = ok.visit
-       AND (ok.plan ->> 'lapse'::text)::boolean AND a.status || '' = 'pending' -- by its key, not by the index of what is pending
+       AND (ok.plan ->> 'lapse'::text)::boolean AND a.status || '' = 'pending' -- uses the key, not the index of pending approvals
 ), heard AS (
     UPDATE {schema}.signal g
        SET taken = ok.step || '/' || ok.visit::text

@@ -1,4 +1,4 @@
--- The run of a step, and what that waits for.
+-- The run of a step, and the signal or approval that the step waits for.
 CROSS JOIN LATERAL (
        SELECT r.* FROM {schema}.run r
         WHERE r.shard = s.shard AND r.workspace = s.workspace AND r.id = s.run

@@ -1,4 +1,4 @@
--- Approvals that nobody has decided yet, behind one of them.
+-- Lists undecided approvals, after a given one.
 -- :status which is pending
 SELECT a.run, a.step, a.visit, a.prompt, a.requesters::text, a.status, coalesce(a.actor, ''), coalesce(a.label, ''), coalesce(a.content::text, ''),
        coalesce(a.expires_at, 'epoch'), coalesce(a.expires_at <= {now}, false), a.created_at, coalesce(a.decided_at, 'epoch')

@@ -1,4 +1,4 @@
--- Notes which operation a transition has fired, under a hold that has not run out: once.
+-- Records once which operation a transition has fired, under a lease that has not expired.
 WITH {members}, cur AS MATERIALIZED (
     SELECT m.member, s.shard, s.workspace, s.run, s.name, s.visit, s.epoch, s.until, s.fired, m.epoch AS wanted, m.operation
       FROM m JOIN {schema}.step s ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit

@@ -1,5 +1,5 @@
--- Steps that are due, with their runs: of one workspace or of all.
--- :handlers a JSON list; :kind the kind that the handlers must be ('' for those of a program)
+-- Lists due steps with their runs, of one workspace or of all.
+-- :handlers a JSON list; :kind the required kind of the handlers ('' for those of a program)
 SELECT {include runs/live}
   FROM pg_catalog.jsonb_array_elements_text(:handlers::jsonb) AS h(name)
  CROSS JOIN LATERAL (
@@ -10,7 +10,7 @@ SELECT {include runs/live}
          ORDER BY d.due_at
          LIMIT :limit)
        UNION ALL
-       (SELECT d.* -- however much is due in others
+       (SELECT d.* -- regardless of how much is due in others
           FROM {schema}.step d
          WHERE :workspace <> '' AND d.shard + 0 = :shard AND d.handler = h.name AND d.workspace = :workspace AND d.due_at <= (SELECT {now})
            AND (:kind = '' OR EXISTS (SELECT 1 FROM {schema}.handler k WHERE k.shard = d.shard AND k.workspace = d.workspace AND k.name = d.handler AND k.kind = :kind))

@@ -1,5 +1,5 @@
--- Extends a hold that has not run out, at most until the step's timeout: its holder was heard of. The row is locked
--- first: a statement that waited for it must look at the time afterwards.
+-- Renews a lease that has not expired, at most until the step's timeout, and records that its holder reported. The row is
+-- locked first: a statement that waited for it must read the time afterwards.
 WITH cur AS MATERIALIZED (
     SELECT s.shard, s.workspace, s.run, s.name, s.visit, s.epoch, s.until, s.taken_at, s.timeout, r.cancel_requested
       FROM {schema}.step s

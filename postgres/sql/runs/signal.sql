@@ -1,6 +1,7 @@
--- Puts a signal into the inbox of a run that is not over, unless it is there, and has the
--- step looked at that waits for it. Locks run and step, in this order. Whoever had to wait
--- for the run does not see a step that was added meanwhile, and asks again: the run's step tells.
+-- Adds a signal to the inbox of a run that is not finished, unless it is there already, and
+-- makes the step due that waits for it. Locks run and step, in this order. A statement that
+-- waited for the run does not see a step added meanwhile: the run's current step differs,
+-- and the caller retries.
 WITH {members}, cur AS MATERIALIZED (
     SELECT m.member, r.shard, r.workspace, r.id AS run, r.version, r.status, r.step, r.visit, m.id, m.type, m.payload
       FROM m JOIN {schema}.run r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run
@@ -26,7 +27,7 @@ WITH {members}, cur AS MATERIALIZED (
       FROM t, ok
      WHERE r.shard = ANY (ARRAY[ok.shard]) AND r.workspace = ok.workspace AND r.id = ok.run
     RETURNING ok.member, r.version
-), st AS MATERIALIZED ( -- locked, and so as it is
+), st AS MATERIALIZED ( -- locked, and so read as it is now
     SELECT ok.member, s.status, s.signal
       FROM ok CROSS JOIN LATERAL (
            SELECT s.status, s.signal FROM {schema}.step s

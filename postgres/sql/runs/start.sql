@@ -1,5 +1,5 @@
--- Starts a run, with its first steps, unless there is one under its key: that one is
--- answered, or nothing, where it was made this very moment.
+-- Starts a run with its first steps, unless one exists under its key: then returns that one,
+-- or nothing if it was created just now and is not visible yet.
 WITH {members}, {include store/time}, made AS (
     INSERT INTO {schema}.run
         (shard, workspace, id, definition, key, status, version, input, state, memo, output, error, step, visit, cancel_requested,

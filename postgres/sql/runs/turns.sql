@@ -1,7 +1,7 @@
--- In which workspaces steps of a handler are due, behind a workspace of each handler, and '' behind its last. The index is
--- read from one workspace to the next, however much is due in each.
--- :queues handlers as a JSON list of [handler, behind which workspace, the kind that it must be ('' for those of a
--- program)]; :except workspaces that are left out, as a JSON list
+-- Lists the workspaces in which steps of a handler are due, after a workspace given for each handler, and '' after the last. The index
+-- is read from one workspace to the next, regardless of how much is due in each.
+-- :queues handlers as a JSON list of [handler, after which workspace, the required kind ('' for those of a
+-- program)]; :except workspaces to leave out, as a JSON list
 WITH RECURSIVE turn AS (
     SELECT q.item ->> 0 AS name, (q.item ->> 1) COLLATE pg_catalog."C" AS workspace, q.item ->> 2 AS kind, 0 AS nth
       FROM pg_catalog.jsonb_array_elements(:queues::jsonb) AS q(item)

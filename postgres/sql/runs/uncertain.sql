@@ -1,4 +1,4 @@
--- Steps that wait for a person to say what happened, with their runs: one, or those behind one.
+-- Lists steps that are parked until a person decides, with their runs: one, or those after a given one.
 -- :run ('' for all)
 SELECT {include runs/live}
   FROM (SELECT d.*

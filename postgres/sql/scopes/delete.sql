@@ -1,5 +1,5 @@
--- Deletes scopes, each if it is at the expected version. The row stays as a
--- tombstone for a day, so that a version is never used again.
+-- Deletes scopes, each if it is at the expected version. The row stays as a tombstone for a
+-- day, so that no version is reused.
 -- :want (NULL any, -2 some)
 WITH {members}, cur AS (
     SELECT s.shard, s.workspace, s.kind, s.id, s.version, CASE WHEN s.expires_at IS NULL OR s.expires_at > {now} THEN s.state END AS state

@@ -1,6 +1,6 @@
--- Edits one scope that is alive, at the expected version if there is one, or does nothing
--- and returns nothing. A number of up to 18 digits stays within 64 bits when two of them are
--- added, so only those are added to here.
+-- Edits one existing scope, at the expected version if there is one, or does nothing and
+-- returns nothing. The sum of two numbers of up to 18 digits fits into 64 bits, so only such
+-- numbers are added here.
 WITH moved AS (
     UPDATE {schema}.scope s
        SET version = s.version + 1, updated_at = {now}, expires_at = {now} + :ttl::float8 * interval '1 ms',

@@ -1,7 +1,7 @@
--- Edits scopes, and makes what is missing. Several members may share a scope: they are
--- made one after the other, each on the state that the one before it left, and each that
--- changes something has its own version and event.
--- A member's verdict: 0 refused, 1 changed, 2 changed nothing, 3 not at the expected version.
+-- Edits scopes, and creates missing ones. Several members may share a scope: their edits are
+-- applied in order, each on the state that the previous one left, and each edit that changes
+-- something has its own version and event.
+-- The outcome of a member: 0 refused, 1 changed, 2 changed nothing, 3 not at the expected version.
 -- :value JSON; :want (NULL any, -1 none, -2 some)
 WITH {members}, {include store/time}, k AS (
     SELECT DISTINCT m.shard, m.workspace, m.kind, m.scope FROM m

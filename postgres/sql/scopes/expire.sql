@@ -1,4 +1,4 @@
--- Makes tombstones of scopes that have ended, each if it is still at the version that was seen.
+-- Turns expired scopes into tombstones, each if it is still at the version that was seen.
 WITH {members}, {include store/time}, cur AS (
     SELECT s.shard, s.workspace, s.kind, s.id, s.version, s.state, s.expires_at
       {include scopes/lock}

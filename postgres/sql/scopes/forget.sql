@@ -1,5 +1,5 @@
--- Deletes tombstones whose time is over, and raises the floor of their kind above them, so
--- that their versions are not used again.
+-- Deletes expired tombstones, and raises the version floor of their kind above them, so that
+-- their versions are not reused.
 WITH {members}, cur AS (
     SELECT s.shard, s.workspace, s.kind, s.id, s.version, s.state, s.expires_at
       {include scopes/lock}

@@ -1,4 +1,4 @@
-WHEN 'scope' THEN -- [shard, workspace, kind, id, version], -1 for none; the shard is its own, known or not
+WHEN 'scope' THEN -- [shard, workspace, kind, id, version], version -1 for none; the shard is that of the scope, even if it is not in the list
      (SELECT CASE WHEN w.seen IS DISTINCT FROM coalesce((
              SELECT s.version FROM {schema}.scope s
               WHERE s.shard = w.shard AND s.workspace = w.workspace AND s.kind = w.kind AND s.id = w.id

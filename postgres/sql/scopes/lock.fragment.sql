@@ -1,4 +1,4 @@
--- The scopes of the members, locked in the order of their keys.
+-- Locks the scopes of the members in the order of their keys.
 FROM m JOIN {schema}.scope s
     ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
  ORDER BY m.shard, s.workspace, s.kind, s.id

@@ -1,5 +1,5 @@
--- Replaces the state of one scope that is alive and at the expected version, or
--- does nothing and returns nothing.
+-- Replaces the state of one existing scope that is at the expected version, or does nothing
+-- and returns nothing.
 WITH moved AS (
     UPDATE {schema}.scope s
        SET version = s.version + 1, state = :state::jsonb, updated_at = {now}, expires_at = {now} + :ttl::float8 * interval '1 ms'

@@ -1,5 +1,5 @@
--- Replaces the state of scopes, each if it is at the expected version.
--- One that has ended is none.
+-- Replaces the state of scopes, each if it is at the expected version. An expired scope
+-- counts as missing.
 -- :want (NULL any, -1 none)
 WITH {members}, {include store/time}, cur AS (
     SELECT s.shard, s.workspace, s.kind, s.id, s.version, CASE WHEN s.expires_at IS NULL OR s.expires_at > {now} THEN s.state END AS state

@@ -1,8 +1,9 @@
--- Keeps a snapshot, unless a newer one is kept, or the stream was closed for good or
--- restarted since: what is kept of it then nobody would delete. The stream is locked, and so
--- read as it is; who closes it waits, and deletes the snapshot afterwards. It waits for nobody:
--- whoever has the row or is making it has a snapshot too, and a wait inside a transaction
--- could end in a deadlock over something that nobody needs.
+-- Stores a snapshot, unless a newer one is stored, or the stream has been closed by a
+-- tombstone or restarted since: such a snapshot would never be deleted. The stream is locked
+-- and so read as it is now; a transaction that closes it waits, and deletes the snapshot
+-- afterwards. The statement itself never waits: a transaction that has the row or is
+-- inserting it stores a snapshot too, and a wait could end in a deadlock over an optional
+-- row.
 WITH {members}, open AS MATERIALIZED (
     SELECT m.member
       FROM m JOIN {schema}.stream s ON s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.name = m.stream

@@ -1,4 +1,4 @@
--- The time, once for the statement.
+-- The time, read once for the statement.
 t AS MATERIALIZED (
     SELECT {now} AS now
 )

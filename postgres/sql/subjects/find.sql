@@ -1,4 +1,4 @@
--- The keys of subjects, wrapped; of one that is forgotten, NULL.
+-- Returns the wrapped keys of subjects; NULL for a forgotten one.
 -- :subjects a JSON list
 SELECT s.name, s.key
   FROM (SELECT DISTINCT q.value FROM pg_catalog.jsonb_array_elements_text(:subjects::jsonb) AS q(value)) AS q

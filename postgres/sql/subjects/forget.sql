@@ -1,5 +1,5 @@
--- Drops the key of a subject and keeps a tombstone, also for a subject that never
--- had one: nothing is taken for it any more.
+-- Deletes the key of a subject and stores a tombstone, even for a subject that never had a
+-- key: no key is stored for it any more.
 WITH {members}, cur AS (
     SELECT s.shard, s.workspace, s.name, s.key IS NOT NULL AS known
       FROM m JOIN {schema}.subject s

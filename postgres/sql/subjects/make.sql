@@ -1,5 +1,5 @@
--- Keeps the key of a subject that has none, or tells what is kept: of several who
--- make it at once, all get the same. NULL is told of a subject that is forgotten.
+-- Stores the key of a subject that has none, or returns the stored one: concurrent callers
+-- all get the same key. Returns NULL for a forgotten subject.
 WITH {members}, made AS (
     INSERT INTO {schema}.subject (shard, workspace, name, key, created_at)
     SELECT m.shard, m.workspace, m.subject, pg_catalog.decode(m.key, 'hex'), {now}

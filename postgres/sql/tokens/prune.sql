@@ -1,4 +1,4 @@
--- Forgets tokens that are long past.
+-- Deletes expired tokens.
 WITH old AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.place
       FROM (SELECT o.shard, o.workspace, o.ctid AS place
@@ -6,7 +6,7 @@ WITH old AS MATERIALIZED (
              WHERE o.shard + 0 = :shard AND (:workspace = '' OR o.workspace = :workspace) AND o.expires_at < (SELECT {now})
              ORDER BY o.expires_at
              LIMIT :limit) AS x
-     WHERE x.shard + 0 = :shard -- few, for the planner
+     WHERE x.shard + 0 = :shard -- tells the planner that there are few rows
 )
 DELETE FROM {schema}.token t
  USING old

@@ -1,4 +1,4 @@
--- Remembers what a token stands for.
+-- Stores the claim of a token.
 WITH {members}, put AS (
     INSERT INTO {schema}.token AS t (shard, workspace, hash, lifecycle, entity, operation, epoch, requester, expires_at)
     SELECT m.shard, m.workspace, m.hash, m.lifecycle, m.entity, m.operation, m.epoch, m.requester, {now} + m.kept::float8 * interval '1 ms'

@@ -1,4 +1,4 @@
--- What the ids of tasks are signed with.
+-- Returns the secret that signs the ids of tasks.
 SELECT pg_catalog.encode(s.value, 'hex')
   FROM {schema}.secret s
  WHERE s.one = 1 AND :shard IS NOT NULL AND :workspace IS NOT NULL

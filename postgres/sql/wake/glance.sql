@@ -1,11 +1,10 @@
--- Of which needs there is something due, by their places in the list. Each is looked
--- for by itself, in the index of what is live: over several at once, the planner
--- would read all that there is of a kind. The time is asked for once: it bounds an
--- index only as a value that stays.
--- Leases that have not expired are told too, with the time that they have left, where that is short.
+-- Returns which kinds of work are due, by their index in the list. Each kind is looked up
+-- separately, in the index of live rows: over several kinds at once, the planner would read
+-- all rows of a kind. The time is read once: only a stable value can bound an index scan.
+-- Leases that expire soon are returned too, with the time that they have left.
 -- :shards a JSON list; :needs a JSON list of [kind, name]
--- Each capability has its kinds in has_work.sql: q.item is [kind, name], t.shard the shard and t.k its place in the list, c.now and
--- c.soon the times. A kind answers NULL, or how long it waits, in ms.
+-- Each capability has its kinds in has_work.sql: q.item is [kind, name], t.shard the shard and t.k its index in the list, c.now and
+-- c.soon the times. A kind returns NULL, or the time until it is due, in ms.
 SELECT q.n - 1, pg_catalog.min(w.wait)::bigint
   FROM pg_catalog.jsonb_array_elements(:needs::jsonb) WITH ORDINALITY AS q(item, n)
  CROSS JOIN pg_catalog.jsonb_array_elements_text(:shards::jsonb) WITH ORDINALITY AS t(shard, k)

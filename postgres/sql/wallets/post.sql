@@ -1,10 +1,10 @@
--- Posts to ledgers, and adds to the balances. A reference that the ledger has already
--- posts nothing, and answers what it posted. Nothing is posted that would take a balance
--- below zero which may not be, or beyond 64 bits.
--- Several members may share a wallet: they are posted in their order. Where one of
--- several would be refused, or is there already, none of them is served here (outcome
--- 2): they are told apart one by one. The row is locked first. Whoever had to wait for
--- it does not see what was posted meanwhile, and asks again: the version tells.
+-- Posts to ledgers, and adds to the balances. A reference that the ledger already has posts
+-- nothing, and returns the existing posting. A posting is refused if it would take a balance
+-- below zero that may not be negative, or out of 64 bits.
+-- Several members may share a wallet: they are posted in their order. If one of them would
+-- be refused, or exists already, none of them is posted here (outcome 2), and the caller
+-- runs them one by one. The row is locked first. A statement that waited for it does not see
+-- postings made meanwhile: the version differs, and the caller retries.
 WITH {members}, {include store/time}, k AS (
     SELECT DISTINCT m.shard, m.workspace, m.wallet FROM m
 ), cur AS (

@@ -1,5 +1,5 @@
--- Makes wallets, or changes whether they may be below zero.
--- :negative whether it may be below zero
+-- Creates wallets, or changes whether their balance may be negative.
+-- :negative whether the balance may be negative
 WITH {members}, made AS (
     INSERT INTO {schema}.wallet AS w (shard, workspace, id, balance, negative, version, created_at, updated_at)
     SELECT m.shard, m.workspace, m.wallet, 0, m.negative = 1, 0, {now}, {now}

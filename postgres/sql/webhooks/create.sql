@@ -1,4 +1,4 @@
--- Makes webhooks, each with its first event. An id that is taken is refused.
+-- Creates webhooks, each with its first event. An existing id is refused.
 -- :events a JSON list
 WITH {members}, {include store/time}, made AS (
     INSERT INTO {schema}.webhook

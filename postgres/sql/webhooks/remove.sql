@@ -1,5 +1,5 @@
--- Removes webhooks, with their secrets, each with its event. One that is removed stays
--- as it is.
+-- Removes webhooks and their secrets, each with its event. A removed webhook is not
+-- changed.
 WITH {members}, cur AS (
     SELECT m.member, w.version
       FROM m JOIN {schema}.webhook w ON w.shard = ANY (ARRAY[m.shard]) AND w.workspace = m.workspace AND w.id = m.id

@@ -1,5 +1,5 @@
--- Gives webhooks new secrets, each with its event; the one before is kept as long as
--- the overlap lasts. One that is removed, or was changed meanwhile, stays as it is.
+-- Stores new secrets of webhooks, each with its event; the previous secret stays valid for
+-- the overlap. A webhook that was removed or changed meanwhile is not changed.
 WITH {members}, cur AS (
     SELECT m.member, w.id, w.version, w.secret
       FROM m JOIN {schema}.webhook w ON w.shard = ANY (ARRAY[m.shard]) AND w.workspace = m.workspace AND w.id = m.id

@@ -1,4 +1,4 @@
--- Gives a workspace its shard, or tells the one that it has.
+-- Assigns a shard to a workspace, or returns the one that it has.
 WITH {members}, made AS (
     INSERT INTO {schema}.workspace (name, shard, created_at)
     SELECT m.workspace, m.proposed, {now} FROM m ORDER BY m.workspace

@@ -1,4 +1,4 @@
--- Forgets refusals that are long past.
+-- Deletes refusals older than their retention.
 DELETE FROM holdfast_attempt AS a
  WHERE a.shard = :shard AND (:workspace = '' OR a.workspace = :workspace)
    AND (a.workspace, a.lifecycle, a.entity, a.id) IN (

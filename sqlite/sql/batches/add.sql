@@ -1,6 +1,6 @@
--- Adds items to a batch that is open: neither sealed, nor to be cancelled, nor at its
--- end. Those that it has already, just so, are left out; one that it has otherwise
--- refuses them all. The page is gone through once, and each item looked up.
+-- Adds items to a batch that is not sealed, not being cancelled and not finished. Items
+-- that the batch already has are skipped; an item whose cost or input differs from the
+-- stored one refuses the whole list. The list is read once, and each item is looked up by key.
 -- do
 UPDATE holdfast_batch AS b
    SET items = b.items + (SELECT count(*) FROM json_each(:items) AS x

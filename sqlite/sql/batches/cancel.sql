@@ -1,6 +1,6 @@
--- Cancels a batch. One of which nothing was ever taken has cost nothing and left nothing:
--- it is CANCELLED at once. Any other is marked, so that nothing of it starts any more,
--- and is torn down.
+-- Cancels a batch. A batch without any taken item has no charges and nothing to clean
+-- up: it becomes CANCELLED at once. Any other batch is flagged, so that no new item
+-- starts, and is torn down later.
 -- do
 UPDATE holdfast_batch AS b
    SET status = CASE WHEN b.next = 0 THEN 'CANCELLED' ELSE b.status END, cancel_requested = 1, version = b.version + 1, updated_at = {now},

@@ -1,4 +1,4 @@
--- Notes that items of a batch were cleaned up after, by who holds them.
+-- Records that items of a batch were cleaned up, under the lease of the cleanup.
 -- do
 SELECT (SELECT count(*) FROM json_each(:items) AS x CROSS JOIN holdfast_item AS i
             ON i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key = x.value ->> 0 AND i.sweeps = x.value ->> 1),

@@ -1,4 +1,4 @@
--- Makes a batch with its first items, unless there is one, or no wallet.
+-- Creates a batch with its first items, unless it exists or its wallet does not.
 -- do
 INSERT INTO holdfast_batch
     (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested,

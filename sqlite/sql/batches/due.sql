@@ -1,4 +1,4 @@
--- Batches to be looked at, the longest due first.
+-- Lists batches that are due for a check, the longest due first.
 SELECT b.workspace, b.id, b.version, b.cancel_requested
   FROM holdfast_batch AS b
  WHERE b.shard = :shard AND (:workspace = '' OR b.workspace = :workspace) AND b.due_at IS NOT NULL AND b.due_at <= {now}

@@ -1,4 +1,4 @@
--- Accepts items of a batch that have succeeded and are not decided: those named, or all.
+-- Accepts succeeded, undecided items of a batch: the named ones, or all.
 -- do
 UPDATE holdfast_batch AS b
    SET accepted = b.accepted + n.taken, version = b.version + 1, updated_at = {now}

@@ -1,7 +1,6 @@
--- Tears a batch down that is to be cancelled: of the items that were ever taken, a page
--- that nobody has decided on is marked as cancelled, the holds on them are ended, and
--- exactly what they cost is refunded. With a wallet that is not there, or that has no
--- room, nothing is flipped that has cost something.
+-- Tears down a batch that is being cancelled: marks one page of taken, undecided items as
+-- cancelled, ends their leases and refunds exactly what they cost. If the wallet is missing
+-- or the refund would overflow it, no page with charged items is cancelled.
 -- do
 UPDATE holdfast_batch AS b
    SET status = 'CANCELLING', need = 0, version = b.version + 1, updated_at = {now},

@@ -1,5 +1,5 @@
--- Gives an item up, and returns what it cost. It is cleaned up after that. With a wallet
--- that is not there, or that has no room, nothing is given up that has cost something.
+-- Gives up an item and refunds what it cost; the item is then cleaned up. If the wallet is
+-- missing or the refund would overflow it, a charged item is not given up.
 -- do
 UPDATE holdfast_item AS i
    SET state = 'failed', failures = i.failures + (:how = 'fail'), deaths = i.deaths + (:how = 'died'),

@@ -1,4 +1,4 @@
-WHEN 'held item' THEN ( -- in the batches that have items in hand
+WHEN 'held item' THEN ( -- in batches with running items
      SELECT max(min(i.until) - {now}, 0)
        FROM holdfast_batch AS b INDEXED BY holdfast_batch_live
        JOIN holdfast_item AS i INDEXED BY holdfast_item_held ON i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id

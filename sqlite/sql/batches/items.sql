@@ -1,4 +1,4 @@
--- Items of a batch in their order.
+-- Lists the items of a batch in their order.
 SELECT i.n, i.key, i.cost, i.charged, i.failures, i.deaths, i.lost, i.epoch, coalesce(i.holder, ''), coalesce(i.until, 0),
        CASE WHEN b.status = 'CANCELLED' AND i.state = 'pending' THEN 'cancelled' ELSE i.state END,
        CASE WHEN b.status = 'CANCELLED' AND i.state = 'pending' THEN 'cancelled' WHEN b.status = 'COMPLETED' AND i.state = 'succeeded' THEN 'accepted'

@@ -1,4 +1,4 @@
--- Extends the hold on an item that is cleaned up after.
+-- Renews the lease on an item that is being cleaned up.
 UPDATE holdfast_item AS i
    SET sweep_at = {now} + :lease
  WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key = :key AND i.sweeps = :sweeps AND i.sweep_at > {now}

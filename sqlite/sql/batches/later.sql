@@ -1,4 +1,4 @@
--- Has a batch that was looked at looked at again after a while, or, with a negative delay, only when something happens to it.
+-- Schedules the next check of a batch: after a delay or, with a negative delay, only when the batch changes.
 -- do
 UPDATE holdfast_batch AS b
    SET due_at = CASE WHEN :delay >= 0 THEN {now} + :delay END, error = coalesce(:error, b.error)

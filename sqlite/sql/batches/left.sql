@@ -1,4 +1,4 @@
--- Notes that who held an item when it was cancelled is not at work on it any more, so that nobody waits for the end of that hold.
+-- Records that the holder of a cancelled item has stopped working on it, so that the cleanup does not wait for the end of that lease.
 -- do
 UPDATE holdfast_item AS i
    SET late = {now}, sweep_at = CASE WHEN i.sweep_at = i.late THEN {now} ELSE i.sweep_at END

@@ -1,4 +1,4 @@
--- There is one writer: a transaction that writes has everything locked.
+-- Does nothing: SQLite has one writer, so a writing transaction has everything locked.
 -- do
 SELECT 1 {include batches/one}
 -- else

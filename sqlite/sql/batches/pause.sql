@@ -1,4 +1,4 @@
--- Pauses a batch that has nothing to do but an item that its wallet cannot pay.
+-- Pauses a batch whose only remaining work is an item that its wallet cannot pay for.
 -- do
 UPDATE holdfast_batch AS b
    SET status = 'PAUSED', need = i.cost, version = b.version + 1, updated_at = {now}

@@ -1,4 +1,4 @@
--- Batches that are PAUSED and whose wallet has what they need by now: of one wallet in a workspace, or of all on a shard.
+-- Lists PAUSED batches whose wallet can now pay: of one wallet in a workspace, or of all on a shard.
 SELECT b.workspace, b.id, b.handler
   FROM holdfast_batch AS b INDEXED BY holdfast_batch_live
   JOIN holdfast_wallet AS w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet

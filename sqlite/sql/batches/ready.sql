@@ -1,5 +1,5 @@
--- Batches of which something can be taken, or that are to be paused, of one workspace or of all: each workspace has one before any has
--- another, and so has each handler in it, the longest unserved first.
+-- Lists batches with items to take, or to pause, of one workspace or of all. The order is round robin: each workspace has one batch
+-- before any workspace has a second, and so has each handler within a workspace; the longest unserved batch comes first.
 SELECT d.workspace, d.id, d.handler
   FROM (
 SELECT b.workspace, b.id, b.handler, b.served_at, row_number() OVER (PARTITION BY b.workspace, b.handler ORDER BY b.served_at) AS nth

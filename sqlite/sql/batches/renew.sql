@@ -1,4 +1,4 @@
--- Extends a hold that has not run out, at most until the handler's timeout: its holder was heard of.
+-- Renews a lease that has not expired, at most until the handler's timeout, and records that its holder reported.
 UPDATE holdfast_item AS i
    SET until = CASE WHEN i.holder IS NOT NULL THEN min({now} + :lease, i.taken_at + b.timeout) END, quiet = 0, lost = 0
   {include batches/one}

@@ -1,4 +1,4 @@
--- Resumes a batch that is PAUSED. One that still lacks funds is paused again.
+-- Resumes a PAUSED batch. A batch that still lacks funds is paused again.
 -- do
 UPDATE holdfast_batch AS b
    SET status = CASE WHEN b.next = 0 THEN 'PENDING' ELSE 'RUNNING' END, need = 0, version = b.version + 1, updated_at = {now}

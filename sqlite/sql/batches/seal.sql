@@ -1,4 +1,4 @@
--- Seals a batch: nothing more is added. One that has nothing left to do is looked at.
+-- Seals a batch: no more items can be added. A batch with nothing left to do becomes due.
 -- do
 UPDATE holdfast_batch AS b
    SET sealed = 1, version = b.version + 1, updated_at = {now},

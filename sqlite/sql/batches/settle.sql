@@ -1,8 +1,8 @@
--- Ends a hold of an item. 'done' keeps the output; 'fail' counts a failure, and 'died' a
--- death, of a hold that has run out: the item waits to be taken again. Of a hold that was
--- quiet it counts a lost hand-out instead, however many. 'release' counts
--- nothing. The last failure or death that is allowed is not counted here: that item is to
--- be given up, and what it cost returned.
+-- Ends the lease of an item. 'done' stores the output; 'fail' counts a failure; 'died'
+-- counts a crash of the holder of an expired lease, or a lost hand-out if the holder never
+-- reported; 'release' counts nothing. After all but 'done' the item waits to be taken
+-- again. The last allowed failure or crash is not counted here: batches.giveup gives that
+-- item up and refunds it. Lost hand-outs have no limit.
 -- do
 UPDATE holdfast_item AS i
    SET state = CASE WHEN :how = 'done' THEN 'succeeded' ELSE 'waiting' END, output = :output, failures = i.failures + (:how = 'fail'),

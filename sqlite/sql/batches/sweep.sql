@@ -1,4 +1,4 @@
--- Takes items of a workspace to clean up after, the longest due first: who takes one holds it for a while.
+-- Takes items of a workspace to clean up, the longest due first, and leases them for the cleanup.
 -- look
 SELECT 1 FROM holdfast_item AS i INDEXED BY holdfast_item_turn
  WHERE i.shard = :shard AND i.workspace = :workspace AND i.sweep_at IS NOT NULL AND i.sweep_at <= {now}

@@ -1,6 +1,6 @@
--- Takes items of a batch, as many as may run at once, and reserves what those cost that
--- were never taken: in their order, as far as the wallet lasts. Nothing is taken of a
--- batch that is to be cancelled.
+-- Takes items of a batch, up to its concurrency, and charges the wallet for items that were
+-- never taken before: in their order, as far as the balance allows. Takes nothing of a
+-- batch that is being cancelled.
 -- do
 UPDATE holdfast_item AS i
    SET state = 'running', charged = i.cost, holder = :holder, epoch = i.epoch + 1, quiet = :quiet,

@@ -1,4 +1,4 @@
--- In which workspaces there are items to clean up after.
+-- Lists the workspaces that have items to clean up.
 {include hold/turns
     (SELECT i.workspace FROM holdfast_item AS i INDEXED BY holdfast_item_turn
      WHERE i.shard = :shard AND i.workspace > t.workspace AND (:workspace = '' OR i.workspace = :workspace)

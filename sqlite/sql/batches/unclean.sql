@@ -1,4 +1,4 @@
--- Notes why an item could not be cleaned up after, and has it tried again later.
+-- Records why the cleanup of an item failed, and schedules a retry.
 -- do
 UPDATE holdfast_item AS i
    SET sweep_at = {now} + :delay

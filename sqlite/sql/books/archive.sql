@@ -1,4 +1,4 @@
--- Closes a stream and keeps its events: under the epoch of whoever is closing it or, without one, as it is open, which adds one to the epoch.
+-- Closes a stream and retains its events: under the epoch of the closer or, without one, while the stream is open, which increments the epoch.
 UPDATE holdfast_stream AS s
    SET state = 'closed', closed = 'archive', holder = NULL, until = NULL, epoch = coalesce(:epoch, s.epoch + 1)
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream

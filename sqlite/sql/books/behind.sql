@@ -1,4 +1,4 @@
--- The reactions that still need something of a stream, and why: of those that follow it, each that is not ready for events below a version to go.
+-- Lists the reactions that still need events of a stream below a version, and why.
 SELECT g.revision, coalesce(w.name, ''), coalesce(w.why, '')
   FROM (SELECT coalesce((SELECT x.revision FROM holdfast_registry AS x WHERE x.shard = :shard AND x.workspace = :workspace), 0) AS revision) AS g
   LEFT JOIN (

@@ -1,4 +1,4 @@
--- Deletes the places in the feed of events that are below the first one kept.
+-- Deletes the feed positions of events below the first retained version.
 DELETE FROM holdfast_feed AS e
  WHERE e.shard = :shard AND e.workspace = :workspace AND e.stream = :stream AND e.version >= :from AND e.version < :to
    AND EXISTS (SELECT 1 FROM holdfast_stream AS s

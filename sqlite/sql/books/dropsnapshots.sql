@@ -1,4 +1,4 @@
--- Deletes the snapshots from which nothing can be folded any more: those that are followed by versions that are gone.
+-- Deletes snapshots that cannot be folded any more, because versions after them are gone.
 DELETE FROM holdfast_snapshot AS x
  WHERE x.shard = :shard AND x.workspace = :workspace AND x.stream = :stream
    AND EXISTS (SELECT 1 FROM holdfast_stream AS s

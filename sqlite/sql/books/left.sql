@@ -1,4 +1,4 @@
--- Streams of which events are gone that can be deleted by now: the youngest of them has been written some time ago.
+-- Lists streams whose removed events can be deleted by now, because the youngest of them was written some time ago.
 SELECT s.workspace, s.name, s.pruned, s.first
   FROM holdfast_stream AS s INDEXED BY holdfast_stream_unpruned
  WHERE s.shard = :shard AND (:workspace = '' OR s.workspace = :workspace)

@@ -1,5 +1,5 @@
--- Tells where a stream stands. The transaction that asks is the only one that
--- writes.
+-- Returns the state of a stream. The calling transaction is the only writer, so there is
+-- nothing to lock.
 SELECT s.first, s.head, s.state, coalesce(s.closed, ''), coalesce(s.holder, ''), s.epoch,
        coalesce(s.until, 0), coalesce(s.until > {now}, 0)
   FROM holdfast_stream AS s

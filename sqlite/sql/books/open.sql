@@ -1,4 +1,4 @@
--- Opens a stream again that was being closed: by its closer, as long as the hold lasts, or by a sweep when it has run out.
+-- Reopens a stream that was being closed: by its closer while the lease lasts, or by a sweep after the lease has expired.
 UPDATE holdfast_stream AS s
    SET state = 'open', holder = NULL, until = NULL
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream

@@ -1,4 +1,4 @@
--- Notes how far the events of a stream are deleted.
+-- Records up to which version the events of a stream are deleted.
 UPDATE holdfast_stream AS s
    SET pruned = :to
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream

@@ -1,4 +1,4 @@
--- Extends the hold of whoever closes a stream, if it has not run out.
+-- Renews the lease of a stream's closer, if it has not expired.
 UPDATE holdfast_stream AS s
    SET until = {now} + :lease
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream

@@ -1,7 +1,7 @@
--- Replaces the events of a stream by one: a tombstone, which closes the stream,
--- or a snapshot, with which it goes on. It is done under the epoch of whoever is
--- closing it or, without one, as it is open, which adds one to the epoch. The
--- events before go by their versions alone; they are deleted later.
+-- Replaces the events of a stream with one event: a tombstone, which closes the stream, or a
+-- snapshot, with which the stream continues. Runs under the epoch of the closer or, without
+-- one, while the stream is open, which increments the epoch. The earlier events are only
+-- removed by version here; they are deleted later.
 -- do
 UPDATE holdfast_stream AS s
    SET head = s.head + 1, first = s.head + 1, holder = NULL, until = NULL,

@@ -1,4 +1,4 @@
--- Takes a stream to close it: nobody is closing it, or whoever was has lost his hold.
+-- Takes a stream to close it, if it has no closer or the closer's lease has expired.
 UPDATE holdfast_stream AS s
    SET state = 'closing', holder = :holder, epoch = s.epoch + 1, until = {now} + :lease
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream

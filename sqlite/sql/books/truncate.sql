@@ -1,4 +1,4 @@
--- Drops the events of a stream below a version, unless somebody is closing it.
+-- Removes the events of a stream below a version, unless the stream is being closed.
 UPDATE holdfast_stream AS s
    SET first = :first
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream

@@ -1,8 +1,8 @@
--- Judges batches, a page at a time: answers those whose counts are not those of their
--- items, whose charges, returns and refunds are not those in the ledger of their wallet, one for each
--- item, or that are at their end and are not; and the last of the page. Items and histories
--- are read once each, by where the page begins and ends, and rows of the ledger batch by batch: a join that
--- the planner takes for a small one would go through all of them for each batch.
+-- Checks one page of batches. Returns those whose counts differ from their items, whose charges,
+-- returns and refunds differ from their wallet's ledger, item by item, or whose status should be
+-- final and is not; and the last batch of the page. Items and histories are read once each, by
+-- the bounds of the page, and ledger rows batch by batch: a join that the planner takes for a
+-- small one would read all of them for each batch.
 WITH page AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.id, x.status, x.items, x.next, x.waiting, x.running, x.succeeded, x.accepted, x.failed, x.cancelled, x.dirty,
            x.charged, x.refunded, x.version, x.wallet

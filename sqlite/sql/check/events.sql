@@ -1,4 +1,4 @@
--- Finds events on a stream that has no head, a page of streams at a time, and answers the last of the page too.
+-- Finds events of a stream that has no row, one page of streams at a time, and returns the last stream of the page too.
 {include check/page j.stream, '', -1, j.events, j.last; c.stream;
     NOT EXISTS (SELECT 1 FROM holdfast_stream AS s
                  WHERE s.shard = c.shard AND s.workspace = c.workspace AND s.name = c.stream);

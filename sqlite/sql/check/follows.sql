@@ -1,6 +1,6 @@
--- Judges where reactions stand, a page at a time: answers those that are beyond
--- the end of their stream, and those that do not know of its last event although
--- the reaction wants every event; and the last of the page.
+-- Checks one page of reaction positions. Returns those that are beyond the end of their
+-- stream, and those that miss its last event although the reaction wants every event; and
+-- the last position of the page.
 {include check/page j.reaction, j.stream, j.head, j.due, j.watermark; c.reaction, c.stream;
     c.watermark > c.head OR c.due > c.head OR (c.every AND c.due < c.head);
     SELECT f.shard, f.workspace, f.reaction, f.stream, f.due, f.watermark,

@@ -1,4 +1,4 @@
--- Finds the history of an entity, a scope or a batch that is not there, a page of histories at a time, and answers the last of the page too.
+-- Finds histories of an entity, a scope or a batch that does not exist, one page of histories at a time, and returns the last history of the page too.
 {include check/page j.stream, '', -1, j.events, j.last; c.stream;
     CASE c.prefix WHEN '$entity' THEN NOT EXISTS (
         SELECT 1 FROM holdfast_entity AS x

@@ -1,6 +1,6 @@
--- Judges runs, a page at a time: answers those whose histories have gaps, that have other steps to do than the one that they stand at, that
--- nobody will ever look at again although they are not over, that wait although their signal is there, that are over and have something
--- left, or whose steps count other effects than the journal has; and the last of the page.
+-- Checks one page of runs. Returns those whose history has gaps, that have open steps other than their current one, that are not
+-- finished and never become due again, that wait although their signal has arrived, that are finished and have work left, or whose steps
+-- count other effects than the journal has; and the last run of the page.
 WITH page AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.id, x.status, x.version, x.step, x.visit, x.cancel_requested
       FROM holdfast_run AS x

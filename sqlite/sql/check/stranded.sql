@@ -1,6 +1,7 @@
--- Judges entities by the config in force, a page at a time: answers those that are in a status which it has not; that are free in a claim
--- status; whose operation leads to a status which it has not, or which is a claim status; or whose operation has no plan and is in no
--- claim status, so that no end moves it. And the last of the page.
+-- Checks one page of entities against the current config. Returns those in a status that the config does not have; those that are free in
+-- a claim status; those whose operation leads to a status that the config does not have or to a claim status; and those whose operation
+-- has no plan and whose status is not a claim status, so that the end of the operation moves them nowhere. Returns the last entity of the
+-- page, too.
 SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.lifecycle, j.id, j.version, 0, 0, 0, j.wrong
   FROM (SELECT row_number() OVER (ORDER BY c.shard, c.workspace, c.lifecycle, c.id) AS nth, count(*) OVER () AS size,
                CASE WHEN c.statuses IS NULL THEN ''

@@ -1,8 +1,9 @@
--- Notes that an effect is about to be tried, under a hold that has not run out, and
--- with it the results of earlier ones. Answers how it stands: new, or what is known
--- of it. One that was tried and is known not to have happened is new again, unless
--- there is a later one of its name: then it is passed over, as it was then.
--- Its holder was heard of, except by a body: that is begun for who is handed it.
+-- Records that an effect is about to be attempted, under a lease that has not expired, with
+-- the results of earlier effects. Returns its state: new, or what the journal has. An effect
+-- that was attempted and is known not to have happened is new again, unless a later effect
+-- of the same name exists: then it is skipped, as it was before. The call counts as a report
+-- of the holder, except for a body, which is begun on behalf of the worker that gets the
+-- task.
 -- do
 UPDATE holdfast_entity AS e
    SET quiet = e.quiet AND :name = '$body', lost = CASE WHEN :name = '$body' THEN e.lost ELSE 0 END, begun = e.begun + NOT EXISTS (SELECT 1 FROM holdfast_effect AS x

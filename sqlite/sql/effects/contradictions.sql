@@ -1,4 +1,4 @@
--- Late calls that nobody has acknowledged, with what the journal has of their effects: of up to so many operations behind one, or of one operation.
+-- Lists unacknowledged late calls, with what the journal has about their effects: of a number of operations after a given one, or of one operation.
 SELECT l.id, l.operation, l.subject, l.name, l.ordinal, l.epoch, l.state, l.result, l.node, l.at, coalesce(x.state, ''), coalesce(x.result, ''), coalesce(x.epoch, 0), coalesce(x.policy, '')
   FROM holdfast_late_call AS l
   LEFT JOIN holdfast_effect AS x ON x.shard = l.shard AND x.workspace = l.workspace AND x.operation = l.operation AND x.name = l.name AND x.ordinal = l.ordinal

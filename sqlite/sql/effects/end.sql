@@ -1,7 +1,8 @@
--- Notes what became of an effect: done, with its result, or known not to have
--- happened; under a hold that has not run out or, by a person, while its operation
--- is uncertain. Answers how the effect stands then, with its result. That a repeated call did not happen
--- says nothing of the earlier one: such an effect stays begun, unless the other side was asked about it.
+-- Records the outcome of an effect: done, with its result, or known not to have happened;
+-- under a lease that has not expired or, by a person, while its operation is uncertain.
+-- Returns the state of the effect afterwards, with its result. The fact that a repeated call
+-- did not happen says nothing about the earlier call: such an effect stays begun, unless the
+-- holder has asked the other side about it.
 -- do
 UPDATE holdfast_entity AS e
    SET begun = e.begun - (:state = 'notDone' AND EXISTS (SELECT 1 FROM holdfast_effect AS x

@@ -1,4 +1,4 @@
--- Stores calls of effects by a holder that has lost its lease, and changes no operation.
+-- Stores effect calls of a holder that has lost its lease, without changing the operation.
 INSERT INTO holdfast_late_call (shard, workspace, operation, name, ordinal, epoch, state, id, subject, result, node, at)
 SELECT :shard, :workspace, :operation, q.value ->> 'n', q.value ->> 'o', :epoch, q.value ->> 's', q.value ->> 'i', :subject, q.value -> 'r', :node, {now}
   FROM json_each(:calls) AS q

@@ -1,4 +1,4 @@
--- Records that a person has seen contradictions of an operation, if it has all of them: the first who acknowledges one counts.
+-- Acknowledges contradictions of an operation, if all of them belong to it. The first acknowledgement of each one is stored.
 UPDATE holdfast_late_call AS l
    SET seen_at = coalesce(l.seen_at, {now}), seen_by = coalesce(l.seen_by, :by)
  WHERE l.shard = :shard AND l.workspace = :workspace AND l.operation = :operation

@@ -1,4 +1,4 @@
--- Holds an entity that is in a claim status although nobody claimed it, until it is put back.
+-- Leases an entity that is in a claim status without a claim, until it is reverted.
 -- do
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version + 1,

@@ -1,4 +1,4 @@
--- Takes an entity that nobody has into a claim: the status that it is in says into which.
+-- Claims a free entity: its status selects the claim.
 -- do
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version + 1,

@@ -1,4 +1,4 @@
--- Creates an entity, with its first event, unless there is one.
+-- Creates an entity that does not exist, with its first event.
 -- do
 INSERT INTO holdfast_entity
     (shard, workspace, lifecycle, id, status, version, data, created_at, updated_at)

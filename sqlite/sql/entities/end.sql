@@ -1,4 +1,4 @@
--- Ends a hold that has not run out, and looks at what was begun under it first.
+-- Ends a lease that has not expired, depending on the effects begun under it.
 -- do
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version + 1,

@@ -1,6 +1,6 @@
--- Frees a hold that has run out, and looks at what was begun under it first: where no effect was begun that may have happened, the entity
--- goes back; otherwise it stays in the claim, to be resumed or, where nobody resumes it or too many have died of it, until a person says
--- what happened.
+-- Releases an expired lease, depending on the effects begun under it: if no begun effect may have happened, the entity is reverted;
+-- otherwise it stays in the claim, to be resumed or, if it cannot be resumed or too many holders have crashed, to be parked until a person
+-- decides.
 -- do
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version + 1,

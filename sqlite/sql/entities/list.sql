@@ -1,4 +1,4 @@
--- Entities of a lifecycle, in the order of their ids, behind one of them.
+-- Lists entities of a lifecycle, in the order of their ids, after a given one.
 SELECT e.lifecycle, e.id, coalesce(e.plan, ''), {include entities/answer coalesce(e.phase, 'free')}
   FROM holdfast_entity AS e
  WHERE e.shard = :shard AND e.workspace = :workspace AND e.lifecycle = :lifecycle AND e.id > :after

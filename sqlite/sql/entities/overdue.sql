@@ -1,4 +1,4 @@
--- Operations that have waited for a worker for longer than their step may take, the oldest first.
+-- Lists operations that have waited for a worker longer than their step allows, the oldest first.
 SELECT e.workspace, e.lifecycle, e.id, e.epoch, e.begun, e.status, e.revert, e.operation, coalesce(e.step, ''), coalesce(e.requester, ''),
        '', e.claimed_at, e.side, coalesce(e.plan, ''), 0
   FROM holdfast_entity AS e INDEXED BY holdfast_entity_due

@@ -1,4 +1,4 @@
--- Hands an operation that is held on to who takes up a queue: nothing of it was done yet that cannot be done again.
+-- Hands a leased operation over to a queue. Nothing was done yet that cannot be repeated.
 -- do
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version + 1, 'queued',

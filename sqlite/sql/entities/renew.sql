@@ -1,4 +1,4 @@
--- Extends a hold that has not run out, at the most until so long after it was taken.
+-- Renews a lease that has not expired, limited to a maximum time since it was taken.
 UPDATE holdfast_entity AS e
    SET until = CASE WHEN :longest = 0 THEN {now} + :lease ELSE min({now} + :lease, e.due_at + :longest) END, quiet = e.quiet AND :heard = 0, lost = CASE WHEN :heard = 0 THEN e.lost ELSE 0 END
  WHERE e.shard = :shard AND e.workspace = :workspace AND e.lifecycle = :lifecycle AND e.id = :entity

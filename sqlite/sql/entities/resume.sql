@@ -1,4 +1,4 @@
--- Takes operations that are due, of each queue in a workspace the longest due first.
+-- Takes due operations, of each queue in a workspace the longest due first.
 -- look
 SELECT 1
   FROM json_each(:queues) AS q

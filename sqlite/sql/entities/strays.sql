@@ -1,4 +1,4 @@
--- A page of entities, behind one, with those that are in a claim status although nobody has claimed them.
+-- Returns, of one page of entities, those that are in a claim status without a claim.
 WITH page AS MATERIALIZED (
     SELECT e.workspace, e.lifecycle, e.id, e.status, e.phase, e.side
       FROM holdfast_entity AS e

@@ -1,5 +1,5 @@
--- Notes beside a row in a table of the user's own the status that it has, unless
--- somebody has it in a claim, and answers what is noted there now.
+-- Copies the status of a row in a user's own table into the entity beside it, unless the
+-- entity is claimed, and returns the entity.
 -- do
 INSERT INTO holdfast_entity AS e (shard, workspace, lifecycle, id, status, version, data, side, created_at, updated_at)
 SELECT :shard, :workspace, :lifecycle, :entity, :status, 0, '{}', 1, t.now, t.now

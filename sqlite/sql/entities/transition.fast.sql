@@ -1,6 +1,6 @@
--- Moves an entity from the one status named (:one; NULL where several are), or
--- does nothing and returns nothing. The update tells the version and the time
--- of the event (:did2, :did5).
+-- Moves an entity from a single expected status (:one; NULL if there are several), or
+-- does nothing and returns nothing. The update returns the version and the time of the
+-- event (:did2, :did5).
 -- do
 UPDATE holdfast_entity AS e
    SET status = :target, version = e.version + 1, data = coalesce(:data, e.data), updated_at = {now}

@@ -1,6 +1,6 @@
--- Moves an entity from one of the named statuses to another, if it is there
--- and, where a version is named, at that version. The event is written first:
--- it tells the status that the update is about to overwrite.
+-- Moves an entity from one of the named statuses to another, if it is in that status and at
+-- the expected version, if there is one. The event is written first, because it records the
+-- status that the update overwrites.
 -- do
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version + 1, :event,

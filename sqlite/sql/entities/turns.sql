@@ -1,4 +1,4 @@
--- In which workspaces operations of a queue are due.
+-- Lists the workspaces in which operations of a queue are due.
 {include hold/turns
     (SELECT e.workspace FROM holdfast_entity AS e INDEXED BY holdfast_entity_turn
      WHERE e.shard = :shard AND coalesce(e.queue, 'l:' || e.lifecycle) = t.name AND e.workspace > t.workspace AND (:workspace = '' OR e.workspace = :workspace)

@@ -1,4 +1,4 @@
--- Ends the uncertainty of an operation, once nothing of it is unknown any more: it is due again, or ends where it is told to.
+-- Ends the uncertain phase of an operation without effects of unknown outcome: it is due again, or ends with the given target.
 -- do
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version + 1,

@@ -1,4 +1,4 @@
--- How many operations are in a queue or held from it, a thousand at the most.
+-- Counts the operations that are in a queue or leased from it, at most a thousand.
 SELECT count(*)
   FROM (SELECT 1
           FROM holdfast_entity AS e

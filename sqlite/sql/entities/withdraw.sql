@@ -1,5 +1,5 @@
--- Withdraws an operation that is due, and that nobody holds: where no effect was begun that may have happened, the entity goes back;
--- otherwise it stays in the claim until a person says what happened.
+-- Withdraws an operation that is due and not leased: if no begun effect may have happened, the entity is reverted; otherwise it stays in
+-- the claim until a person decides.
 -- do
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version + 1, iif(e.begun = 0, 'released', 'parked'),

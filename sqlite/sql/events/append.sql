@@ -1,6 +1,5 @@
--- Appends events to a stream if its head is where the caller expects it. A closed
--- stream takes nothing; one that was being closed when its closer died is opened
--- again.
+-- Appends events to a stream if its head is the expected one. A closed stream accepts
+-- nothing; a stream whose closer crashed is reopened.
 -- do
 INSERT INTO holdfast_stream AS s (shard, workspace, name, head)
 SELECT :shard, :workspace, :stream, :size - 1

@@ -1,7 +1,7 @@
--- Reads a stream forward from a version on. A name that begins with '$' is
--- found in the history, any other among the events; a name is in one of them.
--- What is below the first version kept is gone, also where it is not yet deleted.
--- Both tables are read in the order of an index, row by row: a sort would read all rows, with their data, before it has the first.
+-- Reads a stream forward from a version. A stream whose name begins with '$' is in the
+-- history, any other among the events; a name is in one of the tables only. Versions below
+-- the first retained one are gone, even if they are not yet deleted.
+-- Both tables are read in the order of an index, row by row: a sort would read all rows, with their data, before it returns the first.
 SELECT e.id, e.version, e.name, e.data, coalesce(e.correlation, ''), coalesce(e.causation, ''), coalesce(e.actor, ''), e.at, coalesce(e.subject, '')
   FROM holdfast_event AS e
  WHERE e.shard = :shard AND e.workspace = :workspace AND e.stream = :stream AND e.version >= :from

@@ -1,5 +1,5 @@
--- Reads a stream backward from a version on.
--- Both tables are read in the order of an index, row by row: a sort would read all rows, with their data, before it has the first.
+-- Reads a stream backward from a version.
+-- Both tables are read in the order of an index, row by row: a sort would read all rows, with their data, before it returns the first.
 SELECT e.id, e.version, e.name, e.data, coalesce(e.correlation, ''), coalesce(e.causation, ''), coalesce(e.actor, ''), e.at, coalesce(e.subject, '')
   FROM holdfast_event AS e
  WHERE e.shard = :shard AND e.workspace = :workspace AND e.stream = :stream AND e.version <= :from

@@ -1,4 +1,4 @@
--- Moves the watermarks of a workspace's feed to what it has.
+-- Moves the watermarks of a workspace's feed to the last numbered events.
 -- look
 SELECT 1
   FROM holdfast_follow AS f
@@ -8,7 +8,7 @@ SELECT 1
 -- do
 UPDATE holdfast_follow AS f
    SET watermark = d.mark,
-       due_at = CASE WHEN d.mark < f.due THEN {now} ELSE f.due_at END, -- after the others
+       due_at = CASE WHEN d.mark < f.due THEN {now} ELSE f.due_at END, -- goes behind the others
        rank = CASE WHEN d.mark < f.due THEN {now} ELSE f.rank END
   FROM (SELECT x.stream,
                max(coalesce((SELECT s.first - 1 FROM holdfast_stream AS s

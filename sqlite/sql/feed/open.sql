@@ -1,4 +1,4 @@
--- Makes the row that counts a workspace's feed, if there is none.
+-- Creates the counter row of a workspace's feed, if it does not exist.
 INSERT INTO holdfast_sequence (shard, workspace, last)
 SELECT :shard, :workspace, 0
  WHERE true

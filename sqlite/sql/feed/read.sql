@@ -1,7 +1,7 @@
--- Reads the feed behind a position, and one row beyond the limit. Each row tells where the feed stands, and
--- the last of all tells nothing else; the count and what it counts are of one snapshot.
--- What is below the first version kept is gone, also where it is not yet deleted.
--- The feed is read in the order of its key, row by row: a sort would read all rows, with their data, before it has the first.
+-- Reads the feed after a position, and one row beyond the limit. Each row has the current end of the feed, and the
+-- last row has nothing else; the counter and the events are of one snapshot. Versions below the first
+-- retained one are gone, even if they are not yet deleted.
+-- The feed is read in the order of its key, row by row: a sort would read all rows, with their data, before it returns the first.
 SELECT coalesce((SELECT x.last FROM holdfast_sequence AS x WHERE x.shard = :shard AND x.workspace = :workspace), 0) AS last,
        9223372036854775807 AS position, '', -1, '', 'null', '', '', '', 0, ''
 UNION ALL

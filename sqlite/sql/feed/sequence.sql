@@ -1,9 +1,9 @@
--- Numbers the next events of a workspace's feed. Streams are taken in the order of
--- their rank. low is the last version that is numbered or gone, high how far this
--- batch may go: versions have no gaps, so what the streams before it leave over can
--- be reckoned. The order is that of time, but in a stream that of versions, also if
--- the clock went back. A script changes many rows of one table only, so the
--- watermarks are moved by feed.advance; what the feed has of a stream counts.
+-- Numbers the next events of a workspace's feed. Streams are taken in the order of their
+-- rank. low is the last version that is numbered or gone, high the last version that this
+-- run may number: versions have no gaps, so the room that earlier streams leave can be
+-- computed. Events are ordered by time, but within a stream by version, even if the clock
+-- went back. A script changes many rows of one table only, so feed.advance moves the
+-- watermarks; the numbered events of a stream decide.
 -- look
 SELECT 1
   FROM holdfast_follow AS f
@@ -26,7 +26,7 @@ SELECT :shard, :workspace, q.last + row_number() OVER (ORDER BY t.moment, t.stre
                           FROM holdfast_follow AS f
                          WHERE f.shard = :shard AND f.workspace = :workspace AND f.reaction = '$feed'
                            AND f.holder IS NULL AND f.blocked = 0 AND f.due > f.watermark
-                         ORDER BY f.crash_group, f.rank -- as the index has it
+                         ORDER BY f.crash_group, f.rank -- in the order of the index
                          LIMIT :streams) AS b) AS r
          CROSS JOIN holdfast_event AS e
             ON e.shard = :shard AND e.workspace = :workspace AND e.stream = r.stream AND e.version > r.low AND e.version <= r.high) AS t

@@ -1,4 +1,4 @@
--- Takes a handler away.
+-- Deletes a handler.
 -- do
 DELETE FROM holdfast_handler AS h
  WHERE h.shard = :shard AND h.workspace = :workspace AND h.name = :name

@@ -1,4 +1,4 @@
--- Declares a handler, or declares it anew: then its secret stays, unless another is given.
+-- Declares a handler or replaces its declaration, which retains its secret unless a new one is given.
 -- do
 UPDATE holdfast_handler AS h
    SET kind = :kind, url = :url, safety = :safety, unknown = :unknown, timeout = :timeout, secret = CASE WHEN :secret = '' THEN h.secret ELSE :secret END, updated_at = {now}

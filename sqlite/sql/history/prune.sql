@@ -1,7 +1,7 @@
--- Deletes, of the streams on a page of the history, what is older than it has to
--- be, from the beginning: not the last event of a thing that is there, nor what a reaction has
--- still to handle. The page goes by ids; what is old is told by the database's
--- time. Answers a row for each.
+-- Deletes, of the streams on one page of the history, events past their retention, from the
+-- beginning; but not the last event of an existing object, and no event that a reaction has
+-- yet to handle. The page is bounded by ids; the age is measured by the database's clock.
+-- Returns one row for each event.
 DELETE FROM holdfast_history AS h
  WHERE h.shard = :shard AND :workspace IS NOT NULL
    AND (h.id, h.n) IN (

@@ -1,5 +1,5 @@
--- What the histories of a workspace tell behind an id, but for what only tells that a
--- command was applied, and for API keys, which are told to those who may manage them.
+-- Reads the histories of a workspace after an id, without void events and commit proofs,
+-- and without API keys, which only callers who may manage keys can read.
 SELECT lower(hex(h.id)), h.n, h.stream, h.version, h.name, h.data,
        coalesce(h.correlation, ''), coalesce(h.causation, ''), coalesce(h.actor, ''), h.at
   FROM holdfast_history AS h

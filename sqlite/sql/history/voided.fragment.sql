@@ -1,4 +1,4 @@
--- Says that a command never will be applied, or tells the event that it wrote.
+-- Voids a command, so that it can never be applied, or returns the event that it wrote.
 -- The table is {1}.
 
 -- do

@@ -1,6 +1,6 @@
--- Names of queues and the workspaces in which {1} finds something for them, behind the workspace of each in :queues,
--- and '' behind the last. The index is read from one workspace to the next, however much is due in each.
--- :queues a JSON list of [name, behind which workspace]; :except a JSON list of workspaces that are left out
+-- Lists queues with the workspaces in which {1} finds work for them, after the workspace given for each in :queues,
+-- and '' after the last. The index is read from one workspace to the next, regardless of how much is due in each.
+-- :queues a JSON list of [name, after which workspace]; :except a JSON list of workspaces to leave out
 WITH RECURSIVE turn(name, workspace, nth) AS (
     SELECT q.value ->> 0, q.value ->> 1, 0 FROM json_each(:queues) AS q
     UNION ALL

@@ -1,4 +1,4 @@
--- Makes an API key, with its first event. An id that is taken is refused.
+-- Creates an API key, with its first event. An existing id is refused.
 -- do
 INSERT INTO holdfast_api_key
     (id, workspace, name, role, requesters, handlers, hash, rate, version, created_by, created_at, expires_at, origin)

@@ -1,5 +1,5 @@
--- Lets an API key run out, after an overlap, because another succeeds it; with its
--- event. A key is replaced once, and only while it is good.
+-- Sets an API key to expire after an overlap, because another key succeeds it, and writes
+-- the event. A key is replaced once, and only while it is valid.
 -- do
 UPDATE holdfast_api_key AS k
    SET successor = :successor, expires_at = min(coalesce(k.expires_at, t.now + :overlap), t.now + :overlap), version = k.version + 1

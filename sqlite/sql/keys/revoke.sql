@@ -1,4 +1,4 @@
--- Revokes an API key, with its event. One that is revoked stays as it is.
+-- Revokes an API key, with its event. A revoked key is not changed.
 -- do
 UPDATE holdfast_api_key AS k
    SET revoked_at = {now}, version = k.version + 1

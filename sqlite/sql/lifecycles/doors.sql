@@ -1,4 +1,4 @@
--- The configs that the door brought, changed at or after a time.
+-- Lists the configs that were published through the API, changed at or after a time.
 SELECT l.workspace, l.name, l.config, l.updated_at
   FROM holdfast_lifecycle AS l
  WHERE l.shard = :shard AND (:workspace = '' OR l.workspace = :workspace) AND l.origin = 'door'

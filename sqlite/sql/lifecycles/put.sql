@@ -1,4 +1,4 @@
--- Sets a lifecycle's config, if it is at the revision that is expected (0: there is none), and adds one to that.
+-- Stores a lifecycle's config, if it is at the expected revision (0: it does not exist), and increments the revision.
 -- do
 INSERT INTO holdfast_lifecycle AS l (shard, workspace, name, revision, statuses, config, wanted, origin, claims, updated_at)
 SELECT :shard, :workspace, :name, :expected + 1, :statuses, :config, :wanted, :origin, :claims, t.now

@@ -1,4 +1,4 @@
--- How many entities of a lifecycle a config has no place for, by status, and whether operations on them are under way.
+-- Counts the entities of a lifecycle that a config would strand, by status, and whether operations on them are in flight.
 SELECT s.place, s.open, count(*)
   FROM (SELECT e.phase <> 'free' AS open,
                CASE WHEN e.side = 0 AND (e.status NOT IN (SELECT x.value FROM json_each(:statuses) AS x)

@@ -1,3 +1,3 @@
--- The transactions that are under way: there is one writer, and who asks has come
--- after those before.
+-- Lists the transactions in flight: none, because SQLite has one writer and all earlier
+-- transactions have ended.
 SELECT '' WHERE :shard IS NULL AND :workspace IS NULL AND :list IS NULL

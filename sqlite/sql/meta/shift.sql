@@ -1,3 +1,3 @@
--- Moves the database's time, for tests.
+-- Shifts the database's time, for tests.
 UPDATE holdfast_clock AS c SET shift = c.shift + :by WHERE c.one = 1
 RETURNING shift

@@ -1,4 +1,4 @@
--- Operations that are not at their end, of a workspace, behind one of them.
+-- Lists operations of a workspace that have not ended, after a given one.
 SELECT e.lifecycle, e.id, coalesce(e.plan, ''), {include entities/answer coalesce(e.phase, 'free')}
   FROM holdfast_entity AS e INDEXED BY holdfast_entity_open
  WHERE e.shard = :shard AND e.workspace = :workspace AND e.phase <> 'free'

@@ -1,10 +1,9 @@
--- Ends holds, or what was done under them so far: moves the watermarks on and,
--- unless they are to be kept, frees the rows. With an error it counts a failure,
--- the first one of its event where there was progress. An end that names a version
--- which was not delivered under the hold changes nothing. A reset that was requested is done when the
--- lease ends, and until then nothing extends the lease.
--- Answers those that are
--- recorded, now or, where the answer to it was lost, before.
+-- Ends leases, or records progress under them: moves the watermarks and, unless the leases
+-- are to be retained, releases the rows. An item with an error counts a failure, the first
+-- one of its event if there was progress. An item whose version was not delivered under the
+-- lease changes nothing. A requested reset is done when the lease ends, and until then
+-- nothing renews the lease. Returns the items that are recorded, now or, if the response
+-- was lost, before.
 WITH q AS MATERIALIZED (
     SELECT j.value ->> 'w' AS workspace, j.value ->> 'r' AS reaction, j.value ->> 's' AS stream, j.value ->> 'e' AS epoch,
            j.value ->> 'v' AS done, coalesce(j.value ->> 'k', 0) AS keep, coalesce(j.value ->> 'g', 0) AS given,

@@ -1,4 +1,4 @@
--- Streams on which there is more than a reaction knows of, in the order of their names.
+-- Lists streams with events that a reaction does not know of, in the order of their names.
 SELECT s.name, s.head
   FROM holdfast_stream AS s
   LEFT JOIN holdfast_follow AS f ON f.shard = s.shard AND f.workspace = s.workspace AND f.reaction = :reaction AND f.stream = s.name

@@ -1,4 +1,4 @@
--- Notes up to which version events are delivered under leases that have just been taken, before anybody is told of them.
+-- Records up to which version events are delivered under new leases, before any of them is delivered.
 WITH q AS MATERIALIZED (
     SELECT j.value ->> 'w' AS workspace, j.value ->> 'r' AS reaction, j.value ->> 's' AS stream, j.value ->> 'e' AS epoch,
            j.value ->> 'v' AS delivered, {now} AS now

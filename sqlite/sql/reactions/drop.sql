@@ -1,5 +1,5 @@
--- Deletes a page of what a removed reaction has left, and tells how much it was,
--- a row for each.
+-- Deletes one page of the rows of a removed reaction, and returns one row for
+-- each.
 DELETE FROM holdfast_follow AS f
  WHERE f.shard = :shard AND f.workspace = :workspace AND f.reaction = :reaction
    AND f.stream IN (SELECT x.stream FROM holdfast_follow AS x

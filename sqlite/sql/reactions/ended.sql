@@ -1,3 +1,3 @@
--- There is one writer, so no reaction waits for anybody: all is as if it were over.
+-- Returns that nothing is in flight: SQLite has one writer, so a reaction has no transactions to wait for.
 SELECT 0, '["prepared"]' FROM holdfast_reaction AS r
  WHERE r.shard = :shard AND r.workspace = :workspace AND r.name = :reaction AND r.state <> 'live'

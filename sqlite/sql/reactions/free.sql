@@ -1,4 +1,4 @@
--- Ends leases that have expired.
+-- Releases expired leases.
 WITH q AS MATERIALIZED (
     SELECT f.shard, f.workspace, f.reaction, f.stream, f.epoch, f.holder, f.reset_requested AS reset, {now} AS now, coalesce(j.value ->> 'd', 0) AS pause
       FROM json_each(:items) AS j

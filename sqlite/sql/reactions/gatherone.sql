@@ -1,2 +1,2 @@
--- There is one writer, so there is nothing to gather.
+-- Does nothing: SQLite has one writer, so there is nothing to collect.
 SELECT 1 WHERE :shard IS NULL AND :workspace IS NULL AND :reaction IS NULL

@@ -1,4 +1,4 @@
--- The reactions of all workspaces whose handlers are of a kind, a page at a time.
+-- Lists the reactions of all workspaces whose handlers are of a kind, one page at a time.
 SELECT r.workspace, r.name, r.source, r.events, r.streams, r.options, r.base, r.state, coalesce(r.waits, ''),
        r.created_at, r.updated_at
   FROM holdfast_reaction AS r

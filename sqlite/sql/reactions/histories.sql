@@ -1,4 +1,4 @@
--- Reads what comes next on several streams, of the names that are wanted.
+-- Reads the next events of several streams, filtered by name.
 WITH q AS MATERIALIZED (
     SELECT j.key AS nth, j.value ->> 0 AS workspace, j.value ->> 1 AS stream, j.value ->> 2 AS after, j.value ->> 3 AS upto,
            j.value -> 4 AS names, j.value ->> 4 IS NULL AS every

@@ -1,4 +1,4 @@
--- Where there may be something to do: reactions and workspaces that have streams that are due.
+-- Lists the reactions and workspaces that have due streams.
 {include hold/turns
     (SELECT f.workspace FROM holdfast_follow AS f INDEXED BY holdfast_follow_ready
      WHERE f.shard = :shard AND f.reaction = t.name AND f.workspace > t.workspace AND (:workspace = '' OR f.workspace = :workspace)

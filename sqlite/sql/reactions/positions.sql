@@ -1,4 +1,4 @@
--- Where reactions stand, in the order of their names and streams.
+-- Lists the positions of reactions, in the order of their names and streams.
 SELECT f.reaction, r.source, f.stream, f.watermark, f.due,
        CASE WHEN r.source = 'event'
             THEN coalesce((SELECT s.head FROM holdfast_stream AS s WHERE s.shard = f.shard AND s.workspace = f.workspace AND s.name = f.stream), -1)

@@ -1,4 +1,4 @@
--- Sends a reaction back to the beginning of every stream.
+-- Resets a reaction to the beginning of every stream.
 UPDATE holdfast_follow AS f
    SET watermark = -1, generation = f.generation + 1, epoch = f.epoch + 1, holder = NULL, until = NULL,
        failures = 0, deaths = 0, crash_group = 0, reset_requested = 0, quiet = 0, lost = 0, blocked = 0, failing = NULL, error = NULL,

@@ -1,5 +1,5 @@
--- Extends holds that have not run out, and answers those that it extended.
--- One whose reset is requested is not extended, and says so.
+-- Renews leases that have not expired, and returns the renewed ones. A lease with a
+-- requested reset is not renewed, and is returned as such.
 WITH q AS MATERIALIZED (
     SELECT j.value ->> 'w' AS workspace, j.value ->> 'r' AS reaction, j.value ->> 's' AS stream, j.value ->> 'e' AS epoch,
            j.value ->> 'l' AS lease, coalesce(j.value ->> 't', 0) AS longest, {now} AS now

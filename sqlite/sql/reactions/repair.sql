@@ -1,4 +1,4 @@
--- Repairs where a reaction stands on a stream: :how says how.
+-- Repairs the position of a reaction on a stream; :how selects the repair.
 -- do
 UPDATE holdfast_follow AS f
    SET watermark = CASE WHEN f.until > {now} THEN f.watermark WHEN :how = 'reset' THEN -1 WHEN :how = 'skip' THEN max(f.watermark, f.failing) ELSE f.watermark END,

@@ -1,4 +1,4 @@
--- Notes for a reaction that there is more on some streams.
+-- Records for a reaction that streams have new events.
 -- do
 INSERT INTO holdfast_follow AS f
     (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)

@@ -1,4 +1,4 @@
--- Ends a hold for good: :how says how.
+-- Ends a lease without a retry; :how selects the outcome.
 -- do
 UPDATE holdfast_follow AS f
    SET watermark = max(f.watermark, :done, CASE WHEN :how = 'skipped' THEN :failing ELSE -1 END),

@@ -1,12 +1,12 @@
--- Takes streams on which a reaction has something to do, of each workspace as many as
--- its share, in the order of their rank. Taking adds one to the epoch; updated_at then is when it was taken. All that is due
--- counts as delivered, unless reactions.deliver says less. Streams on
--- which a holder has crashed come first, the largest groups before the others; a holder gets so
--- many of them that it has no more in hand than the group of any of them allows, those in its hands included. Who knows another
--- definition of a reaction than the one registered takes nothing of it.
--- A reaction that names a handler is taken by those who serve handlers of its kind.
--- Each reaction is read in the order of its index, as far as the limit: over all
--- of them at once, everything that is due would be sorted.
+-- Takes streams on which a reaction has work, for each workspace up to its share, in the
+-- order of their rank. Increments the epoch and sets updated_at to the time of the take. All
+-- due events count as delivered, unless reactions.deliver records less. Streams on which a
+-- holder has crashed come first, the largest crash groups before the others; a holder gets
+-- only as many of them as the smallest of their groups allows, including those it already
+-- has. A caller that knows another definition of a reaction than the registered one takes
+-- nothing of it. A reaction that names a handler is taken by callers that serve handlers of
+-- its kind. Each reaction is read in the order of its index, up to the limit: over all
+-- reactions at once, all due streams would be sorted.
 -- look
 SELECT 1
   FROM json_each(:reactions) AS q

@@ -1,4 +1,4 @@
--- Changes how a reaction is served, and nothing of what it follows. One that a program serves stays so.
+-- Updates the options of a reaction, not its selection. A reaction that a program serves stays with the program.
 -- do
 UPDATE holdfast_reaction AS r
    SET options = CASE WHEN r.options ->> 'program' THEN json_set(:options, '$.program', json('true')) ELSE :options END,

@@ -1,4 +1,4 @@
--- Reactions that wait, or are removed but not gone, in all workspaces of a shard.
+-- Lists reactions that wait, or are removed but not deleted, in all workspaces of a shard.
 SELECT r.workspace, r.name, r.state
   FROM holdfast_reaction AS r INDEXED BY holdfast_reaction_unfinished
  WHERE r.shard = :shard AND (:workspace = '' OR r.workspace = :workspace) AND r.state <> 'live'

@@ -1,4 +1,4 @@
--- Whether who asks knows the reaction as it is registered, and serves handlers of its kind.
+-- True if the caller knows the registered definition of the reaction, and serves handlers of its kind.
 EXISTS (SELECT 1 FROM holdfast_reaction AS r
                                        WHERE r.shard = d.shard AND r.workspace = d.workspace AND r.name = d.reaction AND r.state <> 'removed'
                                          AND (q.value ->> 2 IS NULL OR (r.events = q.value -> 2 AND r.streams = q.value ->> 3))

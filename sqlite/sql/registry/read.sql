@@ -1,5 +1,5 @@
--- The revision of a workspace's registry, its reactions, and its lifecycles: those with their statuses in place of events, and in place of
--- streams the statuses that are to come, where a change is looked into, and with their claim statuses.
+-- Returns the revision of a workspace's registry, its reactions, and its lifecycles. A lifecycle has its statuses in the column of the
+-- events, the statuses of an announced config in the column of the streams, and its claim statuses.
 SELECT coalesce((SELECT g.revision FROM holdfast_registry AS g WHERE g.shard = :shard AND g.workspace = :workspace), 0),
        coalesce(q.name, ''), coalesce(q.source, ''), coalesce(q.events, ''), coalesce(q.streams, ''), coalesce(q.claims, '')
   FROM (SELECT 1) AS one

@@ -1,4 +1,4 @@
--- Ends holds: :how says how.
+-- Ends the lease of a request; :how selects the outcome.
 -- do
 UPDATE holdfast_request AS r
    SET state = CASE WHEN :how = 'operation' THEN 'operation' ELSE 'done' END,

@@ -1,4 +1,4 @@
--- Forgets a request, if it is held under this epoch and the hold has not run out.
+-- Deletes a request, if it is leased under this epoch and the lease has not expired.
 -- do
 DELETE FROM holdfast_request AS r
  WHERE r.shard = :shard AND r.workspace = :workspace AND r.key = :key

@@ -1,4 +1,4 @@
--- Tells a request, unless its time is over.
+-- Returns a request, unless it has expired.
 SELECT r.fingerprint, r.state, coalesce(r.holder, ''), r.epoch, coalesce(r.until, 0), coalesce(r.operation, ''), coalesce(r.subject, ''),
        coalesce(r.status, 0), coalesce(r.answer, ''), r.created_at, max(0, coalesce(r.until, 0) - {now})
   FROM holdfast_request AS r

@@ -1,4 +1,4 @@
--- Forgets requests whose time is over, those that were over first, but none that is held.
+-- Deletes expired requests, the oldest first, except leased ones.
 -- look
 SELECT 1
   FROM holdfast_request AS r INDEXED BY holdfast_request_expires

@@ -1,4 +1,4 @@
--- Extends a hold that has not run out.
+-- Renews a lease that has not expired.
 UPDATE holdfast_request AS r
    SET until = {now} + :lease
  WHERE r.shard = :shard AND r.workspace = :workspace AND r.key = :key

@@ -1,5 +1,5 @@
--- Points a request to another operation, if it still points to the one that is
--- named, and tells what was found.
+-- Points a request to another operation, if it still points to the named one, and returns
+-- the stored request.
 -- do
 UPDATE holdfast_request AS r
    SET operation = :operation, subject = :subject, expires_at = {now} + :ttl

@@ -1,8 +1,8 @@
--- Begins a request: one that is unknown; one whose time is over; one that was held
--- by somebody who did not come back, if it is the same request.
--- Epochs of a new row begin at the time, with a random part, because many may be
--- made in a millisecond: a row that was freed and is made again never has the epoch
--- of an earlier holder.
+-- Begins a request: one that is unknown; one that has expired; or the same request again, if
+-- the lease of its crashed holder has expired.
+-- The epochs of a new row begin at the current time, with a random part because many rows
+-- may be created in a millisecond: a row that was deleted and created again never has the
+-- epoch of an earlier holder.
 -- do
 INSERT INTO holdfast_request AS r
     (shard, workspace, key, fingerprint, state, holder, epoch, until, created_at, expires_at)

@@ -1,4 +1,4 @@
--- The steps that a plan adds; {1} is when they are due.
+-- Inserts the steps that a plan adds; {1} is the time when they are due.
 INSERT INTO holdfast_step
     (shard, workspace, run, name, visit, n, type, handler, status, input, output, error, next, attempts, failures, holder, epoch, until, deaths,
      timeout, taken_at, due_at, deadline, begun, uncertain, safety, unknown, signal, created_at, started_at, finished_at)

@@ -1,4 +1,4 @@
--- Approvals, behind one of them: of a status.
+-- Lists approvals of a status, after a given one.
 SELECT a.run, a.step, a.visit, a.prompt, a.requesters, a.status, coalesce(a.actor, ''), coalesce(a.label, ''), coalesce(a.content, ''),
        coalesce(a.expires_at, 0), coalesce(a.expires_at <= {now}, 0), a.created_at, coalesce(a.decided_at, 0)
   FROM holdfast_approval AS a

@@ -1,4 +1,4 @@
--- Decides an approval that is pending and has not expired, and has its step looked at.
+-- Decides an approval that is pending and has not expired, and makes its step due.
 -- do
 UPDATE holdfast_approval AS a
    SET status = :decision, actor = :actor, label = :label, content = :content, decided_at = {now}

@@ -1,4 +1,4 @@
--- Keeps a definition, unless there is one of its name and version: that one is answered.
+-- Stores a definition, unless its name and version exist: then returns the stored one.
 -- do
 INSERT INTO holdfast_definition (shard, workspace, id, body, created_at)
 VALUES (:shard, :workspace, :definition, :body, {now})

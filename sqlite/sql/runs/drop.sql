@@ -1,4 +1,4 @@
--- Deletes a run whose time is over, with all that belongs to it but its history, which goes by its own rule.
+-- Deletes a run past its retention, with everything that belongs to it except its history, which has its own retention.
 -- do
 DELETE {include runs/one} AND r.prune_at <= {now}
 RETURNING 1

@@ -1,4 +1,4 @@
--- As effects.begin, of a step.
+-- As effects.begin, for a step.
 -- do
 UPDATE holdfast_step AS s
    SET quiet = s.quiet AND :name = '$body', lost = CASE WHEN :name = '$body' THEN s.lost ELSE 0 END, begun = s.begun + NOT EXISTS (SELECT 1 FROM holdfast_effect AS x

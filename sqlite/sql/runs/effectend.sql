@@ -1,4 +1,4 @@
--- As effects.end, of a step.
+-- As effects.end, for a step.
 -- do
 UPDATE holdfast_step AS s
    SET begun = s.begun - (:state = 'notDone' AND EXISTS (SELECT 1 FROM holdfast_effect AS x

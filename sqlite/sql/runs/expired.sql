@@ -1,4 +1,4 @@
--- Steps whose holds have run out, with their runs.
+-- Lists steps whose leases have expired, with their runs.
 SELECT {include runs/live}
   FROM holdfast_step AS s INDEXED BY holdfast_step_held
   JOIN holdfast_run AS r ON r.shard = s.shard AND r.workspace = s.workspace AND r.id = s.run

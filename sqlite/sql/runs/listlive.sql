@@ -1,4 +1,4 @@
--- Runs of a status that few have, the newest first: behind one, of a definition.
+-- Lists runs of a status that few runs have, the newest first: after a given one, of a definition.
 SELECT r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version, r.input, r.state, r.memo, coalesce(r.output, ''), coalesce(r.error, ''),
        r.step, r.visit, r.cancel_requested, r.created_at, coalesce(r.started_at, 0), coalesce(r.finished_at, 0)
   FROM holdfast_run AS r INDEXED BY holdfast_run_live

@@ -1,4 +1,4 @@
--- A run with a step of it: one that is named, or the one that it stands at.
+-- Returns a run with one of its steps: a named one, or the current one.
 SELECT {include runs/live}
   FROM holdfast_run AS r
   JOIN holdfast_step AS s ON s.shard = r.shard AND s.workspace = r.workspace AND s.run = r.id

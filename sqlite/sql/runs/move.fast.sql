@@ -1,5 +1,5 @@
--- Moves a run by a plan, as runs.move, where the plan has nothing to do with effects,
--- signals and approvals: most have not.
+-- Moves a run by a plan, as runs.move, if the plan has no effects, signals or approvals, as
+-- most plans do.
 -- do
 {include runs/moved}
  WHERE r.shard = :shard AND r.workspace = :workspace AND r.id = :run AND r.version = :version AND :plan ->> '$.plain'

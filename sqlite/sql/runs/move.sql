@@ -1,8 +1,8 @@
--- Moves a run by a plan, if it has the version that the plan was made at, and if its step
--- is as the plan wants it: held, under an epoch, by a hold that has not run out; held by
--- one that has ('died'); due, and nobody's; or whatever it is (''). A plan that was made by
--- what was begun, is open or was fired (saw) is refused, with the version -1, where that has
--- changed: none of it changes the run's version.
+-- Moves a run by a plan, if the run is at the version of the plan and its step is as the
+-- plan expects (:how): leased under an epoch and not expired ('held'), leased and expired
+-- ('died'), due and not leased ('due'), or in any state (''). A plan that depends on the
+-- effects begun or open, or on the operation fired (saw), is refused with the version -1 if
+-- these have changed, because they do not change the run's version.
 -- do
 {include runs/moved}
  WHERE r.shard = :shard AND r.workspace = :workspace AND r.id = :run AND r.version = :version

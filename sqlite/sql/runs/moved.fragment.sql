@@ -1,4 +1,4 @@
--- Moves a run on as its plan says: a WHERE follows.
+-- Updates a run by its plan: a WHERE follows.
 UPDATE holdfast_run AS r
    SET version = r.version + json_array_length(:plan, '$.events'), status = :plan ->> '$.run.status', step = :plan ->> '$.run.step', visit = :plan ->> '$.run.visit',
        state = coalesce(:plan -> '$.run.state', r.state), memo = coalesce(:plan -> '$.run.memo', r.memo), output = coalesce(:plan -> '$.run.output', r.output),

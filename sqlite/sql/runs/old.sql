@@ -1,4 +1,4 @@
--- Runs whose time is over, in all workspaces.
+-- Lists runs past their retention, in all workspaces.
 SELECT r.workspace, r.id
   FROM holdfast_run AS r INDEXED BY holdfast_run_prune
  WHERE r.shard = :shard AND r.prune_at IS NOT NULL AND r.prune_at <= {now} AND (:workspace = '' OR r.workspace = :workspace)

@@ -1,4 +1,4 @@
--- Notes which operation a transition has fired, under a hold that has not run out: once.
+-- Records once which operation a transition has fired, under a lease that has not expired.
 -- do
 UPDATE holdfast_step AS s
    SET fired = :operation

@@ -1,11 +1,11 @@
--- Steps that are due, with their runs: of one workspace or of all.
+-- Lists due steps with their runs, of one workspace or of all.
 SELECT {include runs/live}
   FROM (SELECT d.*
           FROM json_each(:handlers) AS h
          CROSS JOIN holdfast_step AS d INDEXED BY holdfast_step_due
          WHERE :workspace = '' AND d.shard = :shard AND d.handler = h.value AND d.due_at IS NOT NULL AND d.due_at <= {now}
         UNION ALL
-        SELECT d.* -- however much is due in others
+        SELECT d.* -- regardless of how much is due in others
           FROM json_each(:handlers) AS h
          CROSS JOIN holdfast_step AS d INDEXED BY holdfast_step_turn
          WHERE :workspace <> '' AND d.shard = :shard AND d.handler = h.value AND d.workspace = :workspace AND d.due_at IS NOT NULL AND d.due_at <= {now}) AS s

@@ -1,4 +1,4 @@
--- Extends a hold that has not run out, at most until the step's timeout: its holder was heard of.
+-- Renews a lease that has not expired, at most until the step's timeout, and records that its holder reported.
 UPDATE holdfast_step AS s
    SET until = min({now} + :lease, s.taken_at + s.timeout), quiet = 0, lost = 0
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.run = :run AND s.name = :step AND s.visit = :visit

@@ -1,4 +1,4 @@
--- Puts a signal into the inbox of a run that is not over, unless it is there, and has the step looked at that waits for it.
+-- Adds a signal to the inbox of a run that is not finished, unless it is there already, and makes the step due that waits for it.
 -- do
 INSERT INTO holdfast_signal (shard, workspace, run, id, n, type, payload, at)
 SELECT :shard, :workspace, :run, :id, r.version + 1, :type, :payload, {now}

@@ -1,5 +1,5 @@
--- Starts a run, with its first steps, unless there is one under its key: that one is
--- answered.
+-- Starts a run with its first steps, unless one exists under its key: then returns that
+-- one.
 -- do
 INSERT INTO holdfast_run
     (shard, workspace, id, definition, key, status, version, input, state, memo, output, error, step, visit, cancel_requested,

@@ -1,4 +1,4 @@
--- The step at which the run stood, as the plan wants it.
+-- Updates the current step of the run as the plan says.
 UPDATE holdfast_step AS s
    SET status = x.v ->> 'status', output = coalesce(x.v -> 'output', s.output), error = x.v ->> 'error', next = x.v ->> 'next',
        attempts = x.v ->> 'attempts', failures = x.v ->> 'failures', deaths = x.v ->> 'deaths', quiet = x.v ->> 'quiet', lost = x.v ->> 'lost',

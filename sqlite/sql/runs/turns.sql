@@ -1,4 +1,4 @@
--- In which workspaces steps of a handler are due, behind a workspace of each handler, and '' behind its last.
+-- Lists the workspaces in which steps of a handler are due, after a workspace given for each handler, and '' after the last.
 WITH RECURSIVE turn(name, workspace, kind, nth) AS (
     SELECT q.value ->> 0, q.value ->> 1, q.value ->> 2, 0 FROM json_each(:queues) AS q
     UNION ALL

@@ -1,4 +1,4 @@
--- Steps that wait for a person to say what happened, with their runs: one, or those behind one.
+-- Lists steps that are parked until a person decides, with their runs: one, or those after a given one.
 SELECT {include runs/live}
   FROM holdfast_step AS s INDEXED BY holdfast_step_uncertain
   JOIN holdfast_run AS r ON r.shard = s.shard AND r.workspace = s.workspace AND r.id = s.run

@@ -1,5 +1,5 @@
--- Signals that no step has taken, a page at a time: answers those that the step waits for
--- at which the run stands, although nobody will look at it now, and the last of the page.
+-- Checks one page of signals that no step has taken. Returns those that the current step of
+-- the run waits for although the step is not due, and the last signal of the page.
 SELECT j.nth, j.deaf, j.workspace, j.run, j.type, j.n
   FROM (SELECT row_number() OVER (ORDER BY g.workspace, g.run, g.type, g.n) AS nth, count(*) OVER () AS size, g.workspace, g.run, g.type, g.n,
                EXISTS (SELECT 1

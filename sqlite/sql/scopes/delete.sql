@@ -1,5 +1,5 @@
--- Deletes a scope if it is at the expected version. The row stays as a tombstone for a
--- day, so that a version is never used again.
+-- Deletes a scope if it is at the expected version. The row stays as a tombstone for a day,
+-- so that no version is reused.
 -- do
 UPDATE holdfast_scope AS s
    SET version = s.version + 1, state = NULL, updated_at = {now}, expires_at = {now} + 86400000

@@ -1,4 +1,4 @@
--- Adds to a whole number that a scope has, or does nothing.
+-- Adds to an integer field of a scope, or does nothing.
 -- do
 UPDATE holdfast_scope AS s
    SET version = s.version + 1, updated_at = {now}, expires_at = {now} + :ttl,

@@ -1,13 +1,13 @@
--- Edits a scope, and makes what is missing. A name may be any text: quoted as JSON it is a
--- step of a path. A field that is null is as one that is missing, and what makes a state
+-- Edits a scope, and creates a missing one. A field name may be any text: quoted as JSON it
+-- is a step of a path. A null field counts as missing, and an edit that makes a state
 -- smaller is never refused.
--- The verdict: 0 refused, 1 changed, 2 changed nothing, 3 not at the expected version.
--- A patch leaves the members that are there in their order, and lists hold objects in their
--- one order, so another text is another state. Only a record that is set may be of the same
--- length and the same in another order. SQLite rounds numbers of more than 15 digits: they are
--- then compared as they are written. w is the texts of the numbers of both records in turn, cut
--- out of what is left without strings; k is where those numbers stand. (The operator -> for
--- each of them would look through the whole record for each.)
+-- The outcome: 0 refused, 1 changed, 2 changed nothing, 3 not at the expected version.
+-- A patch keeps the order of existing fields, and list entries have one canonical order, so
+-- another text is another state. Only a record that is set as a whole may have the same
+-- length and the same content in another order. SQLite rounds numbers of more than 15 digits:
+-- these are compared by their text. w are the texts of the numbers of both records in turn,
+-- cut out of the rest after the strings are removed; k are the positions of those numbers.
+-- (The operator -> would search the whole record for each number.)
 -- do
 INSERT INTO holdfast_scope AS s
     (shard, workspace, kind, id, version, state, created_at, updated_at, expires_at, born)

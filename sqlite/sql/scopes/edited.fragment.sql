@@ -1,4 +1,4 @@
--- The state after the edit; NULL where it cannot be.
+-- The state after the edit; NULL if the edit is not possible.
 CASE :op
                       WHEN 'inc' THEN CASE WHEN b.type IS NULL THEN json_set(b.old, b.path, CAST(:value AS INTEGER))
                                            WHEN b.type = 'integer' AND typeof(b.old ->> b.path) = 'integer'

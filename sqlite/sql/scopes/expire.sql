@@ -1,4 +1,4 @@
--- Makes a tombstone of a scope that has ended, if it is still at the version that was seen.
+-- Turns an expired scope into a tombstone, if it is still at the version that was seen.
 -- do
 UPDATE holdfast_scope AS s
    SET version = s.version + 1, state = NULL, updated_at = {now}, expires_at = {now} + 86400000

@@ -1,5 +1,5 @@
--- Deletes a tombstone whose time is over, and raises the floor of its kind above it, so
--- that its versions are not used again.
+-- Deletes an expired tombstone, and raises the version floor of its kind above it, so that
+-- its versions are not reused.
 -- do
 DELETE FROM holdfast_scope AS s
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.kind = :kind AND s.id = :scope AND s.state IS NULL AND s.expires_at <= {now}

@@ -1,4 +1,4 @@
--- Replaces a scope's state if it is at the expected version. One that has ended is none.
+-- Replaces a scope's state if it is at the expected version. An expired scope counts as missing.
 -- do
 INSERT INTO holdfast_scope AS s
     (shard, workspace, kind, id, version, state, created_at, updated_at, expires_at, born)

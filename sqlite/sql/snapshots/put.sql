@@ -1,4 +1,4 @@
--- Keeps a snapshot, unless a newer one is kept, or the stream was closed for good or restarted since: what is kept of it then nobody would delete.
+-- Stores a snapshot, unless a newer one is stored, or the stream has been closed by a tombstone or restarted since: such a snapshot would never be deleted.
 -- do
 INSERT INTO holdfast_snapshot AS s (shard, workspace, stream, kind, version, data, at)
 SELECT :shard, :workspace, :stream, :kind, :version, :data, {now}

@@ -1,4 +1,4 @@
--- The keys of subjects, wrapped; of one that is forgotten, NULL.
+-- Returns the wrapped keys of subjects; NULL for a forgotten one.
 SELECT s.name, s.key
   FROM holdfast_subject AS s
  WHERE s.shard = :shard AND s.workspace = :workspace

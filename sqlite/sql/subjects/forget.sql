@@ -1,6 +1,6 @@
--- Drops the key of a subject and keeps a tombstone, also for a subject that never
--- had one: nothing is taken for it any more. What was refused is then to drop a
--- key, and the tombstone is written all the same.
+-- Deletes the key of a subject and stores a tombstone, even for a subject that never had a
+-- key: no key is stored for it any more. Without a key to delete, the section else writes
+-- the tombstone.
 -- do
 UPDATE holdfast_subject AS s
    SET key = NULL, forgotten_at = {now}

@@ -1,4 +1,4 @@
--- Keeps the key of a subject that has none, or tells what is kept: of several who make it at once, all get the same.
+-- Stores the key of a subject that has none, or returns the stored one: concurrent callers all get the same key.
 -- do
 INSERT INTO holdfast_subject (shard, workspace, name, key, created_at)
 SELECT :shard, :workspace, :subject, unhex(:key), {now}

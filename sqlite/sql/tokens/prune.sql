@@ -1,4 +1,4 @@
--- Forgets tokens that are long past.
+-- Deletes expired tokens.
 DELETE FROM holdfast_token AS t
  WHERE t.shard = :shard AND (:workspace = '' OR t.workspace = :workspace)
    AND (t.workspace, t.hash) IN (

@@ -1,4 +1,4 @@
--- Remembers what a token stands for.
+-- Stores the claim of a token.
 -- do
 INSERT INTO holdfast_token (shard, workspace, hash, lifecycle, entity, operation, epoch, requester, expires_at)
 VALUES (:shard, :workspace, :hash, :lifecycle, :entity, :operation, :epoch, :requester, {now} + :kept)

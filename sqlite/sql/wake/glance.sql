@@ -1,8 +1,8 @@
--- Of which needs there is something due, by their places in the list. Each is looked
--- for in the index of what is live.
--- Leases that have not expired are told too, with the time that they have left, where that is short.
--- Each capability has its kinds in has_work.sql: q.value is [kind, name], t.value the shard and t.key its place in the list. A kind
--- answers NULL, or how long it waits, in ms.
+-- Returns which kinds of work are due, by their index in the list. Each kind is looked up
+-- in the index of live rows.
+-- Leases that expire soon are returned too, with the time that they have left.
+-- Each capability has its kinds in has_work.sql: q.value is [kind, name], t.value the shard and t.key its index in the list. A kind
+-- returns NULL, or the time until it is due, in ms.
 SELECT w.need, min(w.wait)
   FROM (SELECT q.key AS need, CASE q.value ->> 0
            {all has_work}

@@ -1,6 +1,6 @@
--- Posts to a ledger, and adds to the balance. A reference that the ledger has already
--- posts nothing, and answers what it posted. Nothing is posted that would take a balance
--- below zero which may not be, or beyond 64 bits.
+-- Posts to a ledger, and adds to the balance. A reference that the ledger already has posts
+-- nothing, and returns the existing posting. A posting is refused if it would take a balance
+-- below zero that may not be negative, or out of 64 bits.
 -- do
 UPDATE holdfast_wallet AS w
    SET balance = w.balance + :delta, version = w.version + 1, updated_at = {now}

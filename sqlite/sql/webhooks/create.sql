@@ -1,4 +1,4 @@
--- Makes a webhook, with its first event. An id that is taken is refused.
+-- Creates a webhook, with its first event. An existing id is refused.
 -- do
 INSERT INTO holdfast_webhook
     (shard, workspace, id, name, url, events, streams, secret, version, created_by, created_at)

@@ -1,5 +1,4 @@
--- Removes a webhook, with its secrets, with its event. One that is removed stays as it
--- is.
+-- Removes a webhook and its secrets, with its event. A removed webhook is not changed.
 -- do
 UPDATE holdfast_webhook AS w
    SET removed_at = {now}, version = w.version + 1, secret = '', former = NULL, former_until = NULL

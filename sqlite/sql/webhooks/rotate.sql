@@ -1,5 +1,5 @@
--- Gives a webhook a new secret, with its event; the one before is kept as long as the
--- overlap lasts. One that is removed, or was changed meanwhile, stays as it is.
+-- Stores a new secret of a webhook, with its event; the previous secret stays valid for the
+-- overlap. A webhook that was removed or changed meanwhile is not changed.
 -- do
 UPDATE holdfast_webhook AS w
    SET secret = :secret, version = w.version + 1, rotated_at = t.now,

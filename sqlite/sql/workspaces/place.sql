@@ -1,4 +1,4 @@
--- Gives a workspace its shard, or tells the one that it has.
+-- Assigns a shard to a workspace, or returns the one that it has.
 -- do
 INSERT INTO holdfast_workspace (name, shard, created_at)
 SELECT :workspace, :proposed, {now} WHERE true

@@ -1,4 +1,4 @@
--- Batches in the order of their ids.
+-- Lists batches in the order of their ids.
 -- :status ('' for all)
 SELECT b.id, b.wallet, b.handler, b.status, b.parallel, b.attempts, b.allowed, b.timeout, b.artifacts, b.sealed, b.cancel_requested, b.items, b.next,
        b.waiting, b.running, b.succeeded, b.accepted, b.failed, b.cancelled, b.dirty, b.charged, b.refunded, b.version, coalesce(b.error, ''),

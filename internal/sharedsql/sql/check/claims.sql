@@ -1,6 +1,6 @@
--- Judges claims, a page at a time: answers those whose count of effects that may have
--- happened is not what the journal says, and those that went back although one may
--- have; and the last of the page.
+-- Checks one page of claims. Returns those whose count of effects that may have happened
+-- differs from the journal, and those that were reverted although an effect may have
+-- happened; and the last claim of the page.
 SELECT j.nth, j.bad, j.shard, j.workspace, j.lifecycle, j.id, j.begun, j.effects, j.epoch
   FROM (SELECT {pg}row_number() OVER (ORDER BY c.shard, c.workspace, c.lifecycle, c.id) AS nth, {pg}count(*) OVER () AS size,
                CASE WHEN c.phase = 'free' THEN c.effects > 0 AND c.outcome NOT IN ('success', 'resolved') ELSE c.effects <> c.begun END AS bad, c.*

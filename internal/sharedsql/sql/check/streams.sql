@@ -1,8 +1,7 @@
--- Judges the heads of streams, a page at a time: answers those that are not
--- where their events end, or have a gap between the first one kept and the last,
--- and the last of the page. Events below the first one kept are gone, and may not
--- be deleted yet; below what is noted as deleted there are none. All workspaces
--- are read, in order.
+-- Checks one page of stream heads. Returns those whose head differs from their last event,
+-- or that have a gap between the first retained event and the last; and the last stream of
+-- the page. Events below the first retained one may not be deleted yet; below the version
+-- recorded as deleted there must be none. Reads all workspaces, in order.
 SELECT j.nth, j.bad, j.shard, j.workspace, j.name, ''{text}, j.head, j.events, j.last, j.first, j.wrong
   FROM (SELECT {pg}row_number() OVER (ORDER BY c.shard, c.workspace, c.name) AS nth, {pg}count(*) OVER () AS size,
                c.events <> c.head - c.first + 1 OR c.last <> c.head OR c.wrong <> '' AS bad, c.*

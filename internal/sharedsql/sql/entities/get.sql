@@ -1,4 +1,4 @@
--- An entity, with who has it. A lease that has expired is told by the phase.
+-- Returns an entity, with its holder. The phase shows whether the lease has expired.
 SELECT coalesce(e.plan{text}, ''), coalesce(e.status, ''), coalesce(e.version, -1), coalesce(e.data, 'null'){text}, coalesce(e.created_at, {epoch}),
        coalesce(e.updated_at, {epoch}), CASE WHEN e.until <= {now} THEN 'expired' ELSE coalesce(e.phase, 'free') END, coalesce(e.operation, ''), coalesce(e.step, ''),
        coalesce(e.requester, ''), coalesce(e.revert, ''), coalesce(e.input{text}, ''), coalesce(e.holder, ''),

@@ -1,4 +1,4 @@
--- The positions of some events of a stream that are kept, as far as they are numbered.
+-- Returns the positions of retained events of a stream, as far as they are numbered.
 SELECT f.version, f.position
   FROM {schema}.feed AS f
   JOIN {schema}.stream AS s ON s.shard = f.shard AND s.workspace = f.workspace AND s.name = f.stream

@@ -1,4 +1,4 @@
--- Handlers, in the order of their names, behind one of them, or one.
+-- Lists handlers in the order of their names, after a given one, or returns one.
 -- :name ('' for all)
 SELECT h.name, h.kind, h.url, h.safety, h.unknown, h.timeout, h.secret, h.created_at, h.updated_at
   FROM {schema}.handler AS h

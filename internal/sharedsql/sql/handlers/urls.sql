@@ -1,4 +1,4 @@
--- The names of handlers that are URLs, in all workspaces.
+-- Lists the names of URL handlers in all workspaces.
 SELECT DISTINCT h.name
   FROM {schema}.handler AS h
  WHERE h.shard = :shard AND (:workspace = '' OR h.workspace = :workspace) AND h.kind = 'http'

@@ -1,4 +1,4 @@
--- The API keys of a workspace, by their ids.
+-- Lists the API keys of a workspace by their ids.
 SELECT k.id, k.name, k.role, k.requesters{text}, k.handlers{text}, k.rate, coalesce(k.successor, ''), k.created_by, k.created_at,
        coalesce(k.expires_at, {epoch}), coalesce(k.revoked_at, {epoch})
   FROM {schema}.api_key AS k

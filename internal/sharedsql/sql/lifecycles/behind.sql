@@ -1,5 +1,5 @@
--- The workspaces in which another config of a program's lifecycle is in force, or
--- one is announced.
+-- Lists the workspaces in which a program's lifecycle has another config, or a change of its
+-- config is announced.
 SELECT l.workspace
   FROM {schema}.lifecycle AS l
  WHERE l.shard = :shard AND (:workspace = '' OR l.workspace = :workspace) AND l.name = :lifecycle

@@ -1,4 +1,4 @@
--- The reactions of a workspace, or the one that is named.
+-- Lists the reactions of a workspace, or returns one.
 -- :name ('' for all)
 SELECT r.name, r.source, r.events{text}, r.streams, r.options{text}, r.base, r.state, coalesce(r.waits{text}, ''),
        r.created_at, r.updated_at

@@ -1,5 +1,5 @@
--- Where a reaction stands on one stream. The head is that of the stream, or of the
--- history.
+-- Returns the position of a reaction on one stream. The head is that of the stream, or of
+-- the history.
 SELECT f.reaction, r.source, f.stream, f.watermark, f.due,
        CASE WHEN r.source = 'event'
             THEN coalesce((SELECT s.head FROM {schema}.stream AS s WHERE s.shard = f.shard AND s.workspace = f.workspace AND s.name = f.stream), -1)

@@ -1,5 +1,5 @@
--- Runs, the newest first: behind one, of a status, of a definition.
--- :after behind ('' for none); :status ('' for any); :definition ('' for any)
+-- Lists runs, the newest first: after a given one, of a status, of a definition.
+-- :after a run ('' for none); :status ('' for any); :definition ('' for any)
 SELECT r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version, r.input{text}, r.state{text}, r.memo{text}, coalesce(r.output{text}, ''), coalesce(r.error, ''),
        r.step, r.visit, r.cancel_requested, r.created_at, coalesce(r.started_at, {epoch}), coalesce(r.finished_at, {epoch})
   FROM {schema}.run AS r

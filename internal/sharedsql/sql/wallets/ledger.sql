@@ -1,4 +1,4 @@
--- The ledger of a wallet, in its order.
+-- Lists the ledger of a wallet in its order.
 SELECT l.n, l.delta, l.balance, l.reason, l.reference, l.at
   FROM {schema}.ledger AS l
  WHERE l.shard = :shard AND l.workspace = :workspace AND l.wallet = :wallet AND l.n > :after

@@ -1,4 +1,4 @@
--- Wallets in the order of their ids, or the one that is named.
+-- Lists wallets in the order of their ids, or returns one.
 -- :wallet ('' for all)
 SELECT w.id, w.balance, w.negative, w.version, w.created_at
   FROM {schema}.wallet AS w

@@ -1,4 +1,4 @@
--- What the webhooks of all workspaces follow, a page at a time.
+-- Lists what the webhooks of all workspaces follow, one page at a time.
 SELECT w.workspace, w.id, w.events{text}, w.streams
   FROM {schema}.webhook AS w
  WHERE w.shard = :shard AND (:workspace = '' OR w.workspace = :workspace)

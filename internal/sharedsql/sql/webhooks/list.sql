@@ -1,4 +1,4 @@
--- The webhooks of a workspace, by their ids, without their secrets.
+-- Lists the webhooks of a workspace by their ids, without their secrets.
 SELECT w.id, w.name, w.url, w.events{text}, w.streams, w.version, w.created_by, w.created_at,
        coalesce(w.rotated_at, {epoch}), coalesce(w.former_until, {epoch})
   FROM {schema}.webhook AS w

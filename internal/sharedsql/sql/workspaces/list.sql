@@ -1,4 +1,4 @@
--- Workspaces, in the order of their names.
+-- Lists workspaces in the order of their names.
 -- :name the only name, '' for all
 SELECT w.name, w.created_at
   FROM {schema}.workspace AS w

@@ -1,4 +1,4 @@
--- The shards that workspaces live on, and how many on each.
+-- Lists the shards that have workspaces, and how many each has.
 SELECT w.shard, {pg}count(*)
   FROM {schema}.workspace AS w
  WHERE :shard IS NOT NULL AND :workspace IS NOT NULL

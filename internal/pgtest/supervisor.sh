@@ -1,14 +1,15 @@
-# Keeps one server and its directory for a parent that may die at any moment.
+# Supervises one server and its directory for a parent that may crash at any
+# moment.
 #
 # Arguments: the directory, the signal that asks the server to end, the signal
-# that makes it end, the server's command line.
+# that forces it to end, the server's command line.
 #
-# Orders come on stdin, one a line, and each is answered by one line. The end
-# of stdin means that the parent closed it or is dead: the server is stopped
-# and the directory removed.
+# Commands arrive on stdin, one per line, and each gets a response of one line.
+# The end of stdin means that the parent closed it or has crashed: the server is
+# stopped and the directory removed.
 
-# A broken pipe must not end us before the clean-up; the others are sent by
-# whoever ends a whole group of processes, and then too we are needed last.
+# A broken pipe must not end the script before the cleanup; the other signals
+# are sent to a whole process group, where this script must be the last to end.
 trap '' HUP INT TERM PIPE
 cd /
 
@@ -20,8 +21,8 @@ running() {
 	[ -n "$pid" ] && kill -0 "$pid" 2>/dev/null
 }
 
-# pause also lets the shell reap a server that ended, which is what makes
-# running say no.
+# pause also lets the shell reap a server that ended, after which running
+# fails.
 pause() {
 	sleep 0.05
 }
@@ -37,7 +38,7 @@ stop() {
 	pid=
 }
 
-# finish gives the server five seconds before it forces the end.
+# finish gives the server five seconds to end before it forces it.
 finish() {
 	if running; then kill -s "$ask" "$pid"; fi
 	left=100
@@ -48,8 +49,8 @@ finish() {
 	stop "$force"
 }
 
-# clean tries again because a program that the parent ran in the directory may
-# still be writing there.
+# clean retries, because a program that the parent ran in the directory may still
+# be writing there.
 clean() {
 	left=200
 	until rm -rf "$dir" || [ $left -eq 0 ]; do

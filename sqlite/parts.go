@@ -14,19 +14,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// partsText reads what a database consists of: its tables with their columns, and its
-// indexes.
+// partsText returns the parts of a database: its tables with their columns, and its indexes.
 const partsText = `SELECT m.name, p.name FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS p
  WHERE m.type = 'table' AND m.name GLOB 'holdfast_*'
  UNION ALL
 SELECT m.name, '' FROM sqlite_schema AS m
  WHERE m.type = 'index' AND m.name GLOB 'holdfast_*'`
 
-// part is a column of a table, or an index that a statement names. Of others a later schema may
-// have taken some away.
+// part is a column of a table, or an index that a statement names. A later schema may have dropped
+// other indexes.
 type part struct{ name, column string }
 
-// intended are the parts that a database has which was migrated from nothing.
+// intended returns the parts of a database that was migrated from empty.
 var intended = sync.OnceValues(func() (map[part]bool, error) {
 	known, err := store.LoadMigrations(files)
 	if err != nil {
@@ -84,9 +83,9 @@ func partsOf(ctx context.Context, db *sql.DB) (map[part]bool, error) {
 	return all, rows.Err()
 }
 
-// migratedParts is the digest of what a database has after all migrations: to compare with it is
-// much faster than to migrate another. TestWhatAMigratedDatabaseHas tells its new value where a
-// migration changed it.
+// migratedParts is the digest of the parts after all migrations: comparing it is much faster than
+// migrating an empty database. TestWhatAMigratedDatabaseHas prints the new value after a migration
+// changes it.
 const migratedParts = "deef8a64e0e2d1b7294466b65940d7aa"
 
 func digest(all map[part]bool) string {
@@ -99,9 +98,9 @@ func digest(all map[part]bool) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// whole refuses a database that lacks a part: its schema number says that it has it, so
-// something was removed.
-func (s *adapter) whole(ctx context.Context) error {
+// checkParts refuses a database that lacks a part. Its schema number implies the part, so it was
+// removed.
+func (s *adapter) checkParts(ctx context.Context) error {
 	var has map[part]bool
 	err := store.Retry(ctx, func() (err error) {
 		has, err = partsOf(ctx, s.read)
@@ -120,7 +119,7 @@ func (s *adapter) whole(ctx context.Context) error {
 			if p.column != "" {
 				what = "the table " + p.name + ", or its column " + p.column
 			}
-			return fault.New(fault.DatabaseDamaged, "%s lacks %s: restore it from a backup; nothing was changed", s.name, what)
+			return fault.New(fault.DatabaseDamaged, "%s lacks %s: restore it from a backup. Nothing was changed", s.name, what)
 		}
 	}
 	return nil
