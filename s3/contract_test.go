@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Verifies that a bucket and a folder of files are the same to who keeps artifacts there.
+// A bucket and a folder of files behave the same as artifact stores.
 func TestBothStoresKeepTheContract(t *testing.T) {
 	stores := map[string]func(*testing.T) batch.Store{
 		"files": func(t *testing.T) batch.Store {
@@ -56,7 +56,7 @@ var contract = []struct {
 func putAndRead(t *testing.T, s batch.Store) {
 	for name, size := range map[string]int{"none": 0, "some": 5, "edge": 1 << 20, "more": 1<<20 + 1, "parts": 17<<20 + 7} {
 		want := pattern(size)
-		// Without a Seek or a length that could be used.
+		// A reader without Seek and without a length.
 		if err := s.Put(t.Context(), "a/"+name, io.MultiReader(bytes.NewReader(want))); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func brokenOff(t *testing.T, s batch.Store) {
 		for _, size := range []int{0, 10, 1 << 20, 2 << 20, 16 << 20} {
 			for _, name := range []string{"a/old", "a/new"} {
 				half := io.MultiReader(bytes.NewReader(pattern(size)), iotest.ErrReader(cause))
-				// The error comes with the last bytes, not after them.
+				// The error is returned with the last bytes, not after them.
 				if err := s.Put(t.Context(), name, iotest.DataErrReader(half)); !errors.Is(err, cause) {
 					t.Errorf("%s broke off after %d with %v: %v", name, size, cause, err)
 				}
@@ -199,7 +199,7 @@ func ended(t *testing.T, s batch.Store) {
 	wantList(t, s, "a/", "a/b")
 }
 
-// pattern is n bytes that repeat with a length that parts do not have.
+// pattern returns n bytes with a period that is not a divisor of the part size.
 func pattern(n int) []byte {
 	block := make([]byte, 1<<16+1)
 	for i := range block {

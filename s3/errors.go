@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// failed is the error of an operation: that of the context where it has ended,
-// [fs.ErrNotExist] where there is no such object, [fault.Unavailable] where it may go well
-// a little later, and else the service's own.
+// failed returns the error of an operation: the error of the context if it is canceled,
+// [fs.ErrNotExist] if the object does not exist, [fault.Unavailable] if a retry may succeed,
+// and otherwise the error of the service.
 func failed(ctx context.Context, op, name string, err error) error {
 	switch {
 	case err == nil:
@@ -27,30 +27,30 @@ func failed(ctx context.Context, op, name string, err error) error {
 	case missing(err):
 		return &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
 	case temporary(err):
-		return fault.New(fault.Unavailable, "%s %q: the object store does not answer as it should, try again", op, name).Wrap(err)
+		return fault.New(fault.Unavailable, "%s %q: the object store is unavailable, try again", op, name).Wrap(err)
 	}
 	return fmt.Errorf("%s %q: %w", op, name, err)
 }
 
-// missing says that there is no such object. A bucket that is missing is another matter.
+// missing reports whether the object does not exist. A missing bucket is another error.
 func missing(err error) bool {
 	r, ok := errors.AsType[minio.ErrorResponse](err)
 	return ok && r.Code == minio.NoSuchKey
 }
 
-// passing are the codes of answers that may be others a little later. An object among many
-// has a code and no status.
-var passing = []string{
+// temporaryCodes are the error codes that a retry may resolve. In a response about many
+// objects, each object has a code and no status.
+var temporaryCodes = []string{
 	"InternalError", "ServiceUnavailable", "SlowDown", "RequestTimeout", "OperationAborted",
 	"Throttling", "ThrottlingException", "RequestLimitExceeded", "RequestThrottled",
 }
 
-// temporary says that the service is busy or down, or that the network failed.
+// temporary reports whether the service is busy or down, or the network failed.
 func temporary(err error) bool {
 	if r, ok := errors.AsType[minio.ErrorResponse](err); ok {
 		const timeout, tooMany, internal, notImplemented = 408, 429, 500, 501
 		s := r.StatusCode
-		return s == timeout || s == tooMany || s >= internal && s != notImplemented || slices.Contains(passing, r.Code)
+		return s == timeout || s == tooMany || s >= internal && s != notImplemented || slices.Contains(temporaryCodes, r.Code)
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return false

@@ -18,5 +18,5 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// invoices artifacts https://s3.eu-central-1.amazonaws.com
-	// VALIDATION_ERROR: the URL of the object store has a user: credentials are not part of it
+	// VALIDATION_ERROR: the URL of the object store must not have a user: set the credentials separately
 }

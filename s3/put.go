@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	// partSize is how much of a big artifact is in memory at a time. A service takes 10000
-	// parts, so that the biggest artifact has 156 GiB.
+	// partSize is the size of a part of a large artifact, which is buffered in memory. A service
+	// accepts 10000 parts, so an artifact can have at most 156 GiB.
 	partSize = 16 << 20
-	// small is up to which size an artifact goes in one request, without a part's memory.
+	// small is the size below which an artifact is sent in one request, without the buffer of a
+	// part.
 	small = 1 << 20
 )
 
-// Put keeps the artifact when all of it has arrived. Until then, and if it fails, what had
-// the name is still there.
+// Put stores an artifact once all of it has arrived. Until then, and if it fails, the previous
+// artifact with the name stays.
 func (s *store) Put(ctx context.Context, name string, r io.Reader) error {
 	key, err := s.key(name)
 	if err != nil {
@@ -47,8 +48,8 @@ func (s *store) put(ctx context.Context, key string, r io.Reader) error {
 	}
 }
 
-// putSmall sends the sum of what it puts along with it. The library would sign it as a
-// stream, which for an empty artifact has no length: services refuse that.
+// putSmall sends the checksum of the artifact in the request. The library would sign the body
+// as a stream, which has no length for an empty artifact: services refuse that.
 func (s *store) putSmall(ctx context.Context, key string, b []byte) error {
 	sum := sha256.Sum256(b)
 	_, err := s.client.PutObject(ctx, s.bucket, key, bytes.NewReader(b), int64(len(b)), "", hex.EncodeToString(sum[:]),
@@ -56,9 +57,9 @@ func (s *store) putSmall(ctx context.Context, key string, b []byte) error {
 	return err
 }
 
-// source is what an artifact is read from. It ends with its context, and an error of it is
-// never taken for the end: the library ends an object at an [io.ErrUnexpectedEOF], and
-// passes over an error that comes with the last byte of a part.
+// source wraps the reader of an artifact. It fails when its context is canceled, and stores its
+// error, so that an error is never taken for the end: the library ends an object at an
+// [io.ErrUnexpectedEOF], and ignores an error that comes with the last byte of a part.
 type source struct {
 	ctx context.Context
 	r   io.Reader
@@ -76,5 +77,5 @@ func (s *source) Read(p []byte) (n int, err error) {
 		}
 		s.err = err
 	}
-	return n, fmt.Errorf("read the artifact: %w", s.err)
+	return n, fmt.Errorf("cannot read the artifact: %w", s.err)
 }

@@ -1,4 +1,4 @@
-// Package s3 keeps artifacts in a bucket of an object store that speaks S3.
+// Package s3 stores artifacts in a bucket of an S3-compatible object store.
 //
 //	c, err := s3.Parse("s3://bucket/folder?endpoint=https://s3.eu-central-1.amazonaws.com")
 //	…
@@ -6,10 +6,10 @@
 //	…
 //	e, err := holdfast.Open(ctx, db, holdfast.Config{}, kind, batch.Artifacts(artifacts))
 //
-// The credentials must allow to list the bucket, and to read, write and delete objects
-// under the folder. In a bucket that keeps versions, what is deleted stays as an old
-// version: a lifecycle rule of the bucket clears these, and also the parts of uploads
-// that a killed process left.
+// The credentials must allow listing the bucket, and reading, writing and deleting objects
+// under the folder. In a bucket with versioning, a deleted object stays as an old version.
+// Use a lifecycle rule of the bucket to delete old versions and the parts of uploads that a
+// crash has left.
 package s3
 
 import (
@@ -25,31 +25,32 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Config says where the bucket is and who asks for it.
+// Config is the location of the bucket and the credentials.
 type Config struct {
 	// Endpoint is the URL of the service, such as https://s3.eu-central-1.amazonaws.com or
-	// http://127.0.0.1:9000. It has no path.
+	// http://127.0.0.1:9000. It must not have a path.
 	Endpoint string
-	// Bucket exists already.
+	// Bucket is the name of the bucket, which must exist.
 	Bucket string
-	// Folder is a prefix in the bucket under which everything is kept. Default: none.
+	// Folder is the prefix of all objects in the bucket. Default: none.
 	Folder string
-	// Region of the bucket. Default: that of the endpoint, or else the service is asked.
+	// Region is the region of the bucket. Default: the region of the endpoint, or a request to
+	// the service.
 	Region string
 	// AccessKey and SecretKey are the credentials. Default: AWS_ACCESS_KEY_ID,
 	// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment; without these, requests
 	// are not signed.
 	AccessKey, SecretKey string
-	// PathStyle has the bucket's name in the path of a request. Default: in the name of the
-	// host where the service is known to take it there, else in the path.
+	// PathStyle puts the name of the bucket into the path of requests. Default: into the host
+	// name if the service is known to support that, otherwise into the path.
 	PathStyle bool
 }
 
-// tries is how often a request is made before it is given up. Who called tries again, later.
-const tries = 3
+// maxAttempts is the number of attempts of a request. The caller retries later.
+const maxAttempts = 3
 
-// New returns a store in a bucket, which is safe for concurrent use. It checks the
-// configuration and asks the service for nothing yet.
+// New returns a store in a bucket, which is safe for concurrent use. It validates the Config
+// and sends no request.
 func New(c Config) (batch.Store, error) {
 	endpoint, err := c.check()
 	if err != nil {
@@ -60,24 +61,25 @@ func New(c Config) (batch.Store, error) {
 		Secure:       endpoint.Scheme == "https",
 		Region:       c.Region,
 		BucketLookup: c.lookup(),
-		MaxRetries:   tries,
+		MaxRetries:   maxAttempts,
 	})
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the endpoint of the object store: %v", err)
+		return nil, fault.New(fault.Validation, "invalid endpoint of the object store: %v", err)
 	}
 	return &store{client: client, bucket: c.Bucket, folder: c.folder()}, nil
 }
 
-// check returns the endpoint. No error quotes what it refuses: it may hold a secret.
+// check validates the Config and returns the endpoint. Errors do not quote values, which may
+// contain a secret.
 func (c Config) check() (*url.URL, error) {
 	if c.Bucket == "" {
 		return nil, fault.New(fault.Validation, "the object store needs the name of a bucket")
 	}
 	if err := s3utils.CheckValidBucketName(c.Bucket); err != nil {
-		return nil, fault.New(fault.Validation, "the bucket of the object store: %v", err)
+		return nil, fault.New(fault.Validation, "invalid bucket of the object store: %v", err)
 	}
 	if folder := strings.Trim(c.Folder, "/"); folder != "" && !valid(folder) {
-		return nil, fault.New(fault.Validation, "the folder of the object store is no path in a bucket")
+		return nil, fault.New(fault.Validation, "the folder of the object store is not a valid path")
 	}
 	if (c.AccessKey == "") != (c.SecretKey == "") {
 		return nil, fault.New(fault.Validation, "the object store needs both an access key and a secret key, or neither")
@@ -85,20 +87,20 @@ func (c Config) check() (*url.URL, error) {
 	return endpoint(c.Endpoint)
 }
 
-// endpoint reads the URL of a service, which is a scheme and a host.
+// endpoint parses the URL of a service, which has only a scheme and a host.
 func endpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
 		return nil, fault.New(fault.Validation, "the object store needs an endpoint, such as https://s3.eu-central-1.amazonaws.com")
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, fault.New(fault.Validation, "the endpoint of the object store is no URL such as https://s3.eu-central-1.amazonaws.com")
+		return nil, fault.New(fault.Validation, "the endpoint of the object store must be a URL such as https://s3.eu-central-1.amazonaws.com")
 	case u.User != nil:
-		return nil, fault.New(fault.Validation, "the endpoint of the object store has a user: credentials are not part of a URL")
+		return nil, fault.New(fault.Validation, "the endpoint of the object store must not have a user: set the credentials separately")
 	case strings.Trim(u.Path, "/") != "":
-		return nil, fault.New(fault.Validation, "the endpoint of the object store has a path: the bucket and the folder are set apart from it")
+		return nil, fault.New(fault.Validation, "the endpoint of the object store must not have a path: set the bucket and the folder separately")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, fault.New(fault.Validation, "the endpoint of the object store has something after its host")
+		return nil, fault.New(fault.Validation, "the endpoint of the object store must not have a query or a fragment")
 	}
 	return u, nil
 }
@@ -117,7 +119,7 @@ func (c Config) lookup() minio.BucketLookupType {
 	return minio.BucketLookupAuto
 }
 
-// folder is what every object's name begins with: nothing, or a path and a slash.
+// folder returns the prefix of all object names: empty, or a path with a slash at the end.
 func (c Config) folder() string {
 	folder := strings.Trim(c.Folder, "/")
 	if folder == "" {

@@ -30,7 +30,7 @@ func numbered(prefix string, n int) []string {
 	return names
 }
 
-// Verifies that what fills several pages is all listed and all deleted, and no more.
+// Objects on several pages are all listed and deleted, and no others.
 func TestManyObjectsAreDeleted(t *testing.T) {
 	srv := serve(t)
 	s := srv.open(t, "f")
@@ -56,7 +56,7 @@ func TestManyObjectsAreDeleted(t *testing.T) {
 	}
 }
 
-// Verifies that stores in folders of one bucket do not see each other.
+// Stores in different folders of one bucket are separate.
 func TestFoldersAreApart(t *testing.T) {
 	srv := serve(t)
 	folders := []string{"x", "xy", "x/a", ""}
@@ -74,7 +74,7 @@ func TestFoldersAreApart(t *testing.T) {
 	}
 }
 
-// Verifies that callers that delete the same all succeed.
+// Concurrent deletions of the same objects all succeed.
 func TestManyDeleteTheSame(t *testing.T) {
 	srv := serve(t)
 	s := srv.open(t, "")
@@ -93,7 +93,7 @@ func TestManyDeleteTheSame(t *testing.T) {
 	wantList(t, s, "b/", "b/1")
 }
 
-// Verifies that an empty object that stands for a folder is not listed, and is deleted.
+// An empty object that represents a folder is not listed, but is deleted.
 func TestObjectsThatShowAFolder(t *testing.T) {
 	srv := serve(t)
 	s := srv.open(t, "")
@@ -107,7 +107,7 @@ func TestObjectsThatShowAFolder(t *testing.T) {
 	}
 }
 
-// calls are the operations, each on what is there before.
+// calls are the operations of a store, on an existing artifact.
 var calls = []struct {
 	name string
 	call func(context.Context, batch.Store) error
@@ -133,8 +133,8 @@ var calls = []struct {
 	{"delete", func(ctx context.Context, s batch.Store) error { return s.Delete(ctx, "a/") }},
 }
 
-// Verifies that a failure of the service or of the network is tried again a few times, is
-// then told to be temporary with its cause, and that a call after it goes well.
+// A failure of the service or the network is retried a few times, then returned as temporary
+// with its cause. A later call succeeds.
 func TestTemporaryFailures(t *testing.T) {
 	failures := map[string]faulty{
 		"503":             status(503, "SlowDown"),
@@ -170,7 +170,7 @@ func TestTemporaryFailures(t *testing.T) {
 	}
 }
 
-// Verifies that an answer that breaks off is no answer.
+// A truncated response is an error.
 func TestAnswersThatBreakOff(t *testing.T) {
 	srv := serve(t)
 	s := srv.open(t, "")
@@ -189,7 +189,7 @@ func TestAnswersThatBreakOff(t *testing.T) {
 	wantList(t, s, "a/", "a/old")
 }
 
-// Verifies that a service that is not there is unavailable.
+// An unreachable service is unavailable.
 func TestNobodyListens(t *testing.T) {
 	srv := serve(t)
 	s := srv.open(t, "")
@@ -201,7 +201,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// Verifies that a service whose certificate is not trusted is not asked again and again.
+// An untrusted certificate is not retried.
 func TestAnUnknownCertificate(t *testing.T) {
 	srv := prepare(t)
 	srv.StartTLS()
@@ -213,8 +213,8 @@ func TestAnUnknownCertificate(t *testing.T) {
 	}
 }
 
-// Verifies that an object that is not deleted is told by its name, that the others are
-// deleted, and that a later call ends it.
+// The error of a deletion names the objects that are left. The others are deleted, and a later
+// call deletes the rest.
 func TestOneObjectIsNotDeleted(t *testing.T) {
 	for code, temporary := range map[string]bool{"AccessDenied": false, "InternalError": true, "InvalidArgument": false} {
 		t.Run(code, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestOneObjectIsNotDeleted(t *testing.T) {
 	}
 }
 
-// Verifies that an object that somebody else deleted first is none that failed.
+// An object that another caller deleted first is not a failure.
 func TestAnObjectThatIsGoneIsDeleted(t *testing.T) {
 	srv := serve(t)
 	s := srv.open(t, "")
@@ -250,8 +250,8 @@ func TestAnObjectThatIsGoneIsDeleted(t *testing.T) {
 	}
 }
 
-// Verifies that a deletion that fails in its middle is ended by another, and that its error
-// does not name thousands.
+// A deletion that fails halfway is completed by another, and its error does not name thousands
+// of objects.
 func TestADeletionGoesOn(t *testing.T) {
 	srv := serve(t)
 	s := srv.open(t, "")
@@ -278,7 +278,7 @@ func TestADeletionGoesOn(t *testing.T) {
 	wantList(t, s, "a/")
 }
 
-// Verifies that nothing is deleted that does not begin with the prefix, whatever is listed.
+// An object without the prefix is not deleted, even if the service lists it.
 func TestAListOfOthersIsNotBelieved(t *testing.T) {
 	srv := serve(t)
 	s := srv.open(t, "")
@@ -289,7 +289,7 @@ func TestAListOfOthersIsNotBelieved(t *testing.T) {
 	}
 }
 
-// Verifies that a deletion that the service does not confirm is none.
+// A deletion that the service does not confirm is an error.
 func TestASilentDeletionIsNone(t *testing.T) {
 	for _, text := range []string{"<DeleteResult></DeleteResult>", "<html>hello</html>", "", "<Error><Code>AccessDenied</Code></Error>"} {
 		srv := serve(t)
@@ -302,7 +302,7 @@ func TestASilentDeletionIsNone(t *testing.T) {
 	}
 }
 
-// Verifies that refusals of the service are neither temporary nor a missing object.
+// A refusal of the service is neither temporary nor a missing object.
 func TestRefusals(t *testing.T) {
 	for _, f := range []faulty{status(403, "AccessDenied"), status(404, "NoSuchBucket"), status(403, "SignatureDoesNotMatch"), status(501, "NotImplemented")} {
 		srv := serve(t)
@@ -319,7 +319,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Verifies that a call ends when its context does, while the service does not answer.
+// Canceling the context ends a call while the service does not respond.
 func TestACancelledContextStops(t *testing.T) {
 	for _, c := range calls {
 		for _, words := range [][]string{{""}, {"POST", "delete"}} {
@@ -347,7 +347,7 @@ func TestACancelledContextStops(t *testing.T) {
 	}
 }
 
-// Verifies that a context that has ended makes no request, and ends what is being read.
+// A canceled context sends no request and stops a read.
 func TestAContextThatHasEnded(t *testing.T) {
 	srv := serve(t)
 	s := srv.open(t, "")
@@ -377,8 +377,8 @@ func TestAContextThatHasEnded(t *testing.T) {
 	}
 }
 
-// Verifies that a big artifact goes in parts, a small one in one request, and that the parts
-// of one that breaks off are taken back, also when the context has ended.
+// A large artifact is sent in parts, a small one in one request. The parts of an upload that
+// fails are removed, even if the context is canceled.
 func TestPartsAreTakenBack(t *testing.T) {
 	srv := serve(t)
 	s := srv.open(t, "")
@@ -419,7 +419,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Verifies that credentials come from the environment where the Config has none.
+// Without credentials in the Config, those of the environment are used.
 func TestCredentialsOfTheEnvironment(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "grace")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
@@ -444,7 +444,7 @@ func TestCredentialsOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// Verifies that without a region the service is asked for it.
+// Without a region in the Config, the region is requested from the service.
 func TestTheRegionIsAskedFor(t *testing.T) {
 	srv := serve(t)
 	c := srv.config()
@@ -460,7 +460,7 @@ func TestTheRegionIsAskedFor(t *testing.T) {
 	}
 }
 
-// Verifies that a wrong Config is refused, and that no error quotes it.
+// An invalid Config is refused, and the error does not quote its values.
 func TestBadConfigs(t *testing.T) {
 	good := s3.Config{Endpoint: "https://s3.example.org", Bucket: bucket, AccessKey: "ada", SecretKey: secret}
 	for _, fine := range []func(*s3.Config){
@@ -477,23 +477,23 @@ func TestBadConfigs(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(*s3.Config){
-		"name of a bucket": func(c *s3.Config) { c.Bucket = "" },
-		"bucket of":        func(c *s3.Config) { c.Bucket = "a/b" },
-		"needs an":         func(c *s3.Config) { c.Endpoint = "" },
-		"no URL":           func(c *s3.Config) { c.Endpoint = "s3.example.org" },
-		"no URL such":      func(c *s3.Config) { c.Endpoint = "ftp://s3.example.org" },
-		"no URL such as":   func(c *s3.Config) { c.Endpoint = "https://" + secret + "%zz" },
-		"is no URL":        func(c *s3.Config) { c.Endpoint = "https://:9000" },
-		"endpoint of":      func(c *s3.Config) { c.Endpoint = "https://not_a_host!" },
-		"has a user":       func(c *s3.Config) { c.Endpoint = "https://ada:" + secret + "@s3.example.org" },
-		"has a path":       func(c *s3.Config) { c.Endpoint = "https://s3.example.org/" + secret },
-		"after its host":   func(c *s3.Config) { c.Endpoint = "https://s3.example.org?key=" + secret },
-		"after its":        func(c *s3.Config) { c.Endpoint = "https://s3.example.org?" },
-		"something":        func(c *s3.Config) { c.Endpoint = "https://s3.example.org#" + secret },
-		"folder":           func(c *s3.Config) { c.Folder = "a/../b" },
-		"no path":          func(c *s3.Config) { c.Folder = `a\b` },
-		"both":             func(c *s3.Config) { c.AccessKey = "" },
-		"or neither":       func(c *s3.Config) { c.SecretKey = "" },
+		"name of a bucket":      func(c *s3.Config) { c.Bucket = "" },
+		"bucket of":             func(c *s3.Config) { c.Bucket = "a/b" },
+		"needs an":              func(c *s3.Config) { c.Endpoint = "" },
+		"a URL such as":         func(c *s3.Config) { c.Endpoint = "s3.example.org" },
+		"must be a URL such":    func(c *s3.Config) { c.Endpoint = "ftp://s3.example.org" },
+		"must be a URL such as": func(c *s3.Config) { c.Endpoint = "https://" + secret + "%zz" },
+		"must be a URL":         func(c *s3.Config) { c.Endpoint = "https://:9000" },
+		"endpoint of":           func(c *s3.Config) { c.Endpoint = "https://not_a_host!" },
+		"must not have a user":  func(c *s3.Config) { c.Endpoint = "https://ada:" + secret + "@s3.example.org" },
+		"must not have a path":  func(c *s3.Config) { c.Endpoint = "https://s3.example.org/" + secret },
+		"query or a fragment":   func(c *s3.Config) { c.Endpoint = "https://s3.example.org?key=" + secret },
+		"query or":              func(c *s3.Config) { c.Endpoint = "https://s3.example.org?" },
+		"a fragment":            func(c *s3.Config) { c.Endpoint = "https://s3.example.org#" + secret },
+		"folder":                func(c *s3.Config) { c.Folder = "a/../b" },
+		"not a valid path":      func(c *s3.Config) { c.Folder = `a\b` },
+		"both":                  func(c *s3.Config) { c.AccessKey = "" },
+		"or neither":            func(c *s3.Config) { c.SecretKey = "" },
 	} {
 		c := good
 		change(&c)
@@ -505,7 +505,7 @@ func TestBadConfigs(t *testing.T) {
 	}
 }
 
-// Verifies what a URL says, what it may not say, and that no error quotes a value of it.
+// Parse accepts valid URLs and refuses others, and its errors do not quote values.
 func TestURLs(t *testing.T) {
 	const at = "?endpoint=https://s3.example.org"
 	for text, want := range map[string]s3.Config{
@@ -542,11 +542,11 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// noSecret looks through an error and all that it wraps.
+// noSecret checks that an error and its causes do not contain the secret.
 func noSecret(t *testing.T, err error) {
 	t.Helper()
 	if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), secret) {
-		t.Errorf("it tells the secret: %#v", err)
+		t.Errorf("the error contains the secret: %#v", err)
 	}
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:

@@ -36,7 +36,7 @@ const (
 	secret = "hunter2hunter2"
 )
 
-// server is an object store over HTTP that can fail.
+// server is an S3 server for tests that can simulate failures.
 type server struct {
 	*httptest.Server
 	backend *s3mem.Backend
@@ -48,7 +48,7 @@ type server struct {
 	faulty   faulty
 }
 
-// faulty answers a request instead of the service, or returns false.
+// faulty responds to a request instead of the service, or returns false.
 type faulty func(w http.ResponseWriter, r *http.Request) bool
 
 func serve(t *testing.T) *server {
@@ -58,7 +58,7 @@ func serve(t *testing.T) *server {
 	return s
 }
 
-// prepare makes a server that is to be started.
+// prepare returns a server that is not started.
 func prepare(t *testing.T) *server {
 	t.Helper()
 	s := &server{backend: s3mem.New()}
@@ -88,8 +88,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unwrap takes the signatures out of a body that is signed piece by piece, which the service
-// does not do for the parts of an object.
+// unwrap removes the chunk signatures from a streamed body, which the service does not do for
+// the parts of an object.
 func unwrap(r *http.Request) {
 	if r.Header.Get("X-Amz-Content-Sha256") != "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" {
 		return
@@ -115,14 +115,14 @@ func unwrap(r *http.Request) {
 	r.Body = io.NopCloser(&whole)
 }
 
-// fail sets what fails from now on; nil for nothing. The count begins anew.
+// fail sets the fault for later requests, or nil for none. It resets the counts.
 func (s *server) fail(f faulty) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faulty, s.requests, s.headers = f, nil, nil
 }
 
-// count is how many requests there were that have all the words.
+// count returns the number of requests that contain all the words.
 func (s *server) count(words ...string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,14 +134,14 @@ func (s *server) count(words ...string) (n int) {
 	return n
 }
 
-// header is what the i-th request came with.
+// header returns the header of the i-th request.
 func (s *server) header(i int) http.Header {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.headers[i]
 }
 
-// fill puts objects where they are kept, past HTTP.
+// fill stores objects directly, without HTTP.
 func (s *server) fill(t *testing.T, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
@@ -166,7 +166,7 @@ func (s *server) open(t *testing.T, folder string) batch.Store {
 	return store
 }
 
-// on has a fault happen to requests that have all the words.
+// on applies a fault to requests that contain all the words.
 func on(f faulty, words ...string) faulty {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		text := r.Method + " " + r.RequestURI
@@ -179,7 +179,7 @@ func on(f faulty, words ...string) faulty {
 	}
 }
 
-// times has a fault happen to the first n requests.
+// times applies a fault to the first n requests.
 func times(n int, f faulty) faulty {
 	var seen atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) bool {
@@ -187,7 +187,7 @@ func times(n int, f faulty) faulty {
 	}
 }
 
-// status answers with a status and a code.
+// status responds with a status and a code.
 func status(n int, code string) faulty {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(n)
@@ -196,7 +196,7 @@ func status(n int, code string) faulty {
 	}
 }
 
-// body answers with a text.
+// body responds with a text.
 func body(text string) faulty {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		_, _ = io.WriteString(w, text)
@@ -204,10 +204,10 @@ func body(text string) faulty {
 	}
 }
 
-// cut breaks the connection.
+// cut closes the connection.
 func cut(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
 
-// cutBody breaks the connection in the middle of the answer.
+// cutBody closes the connection in the middle of the response.
 func cutBody(w http.ResponseWriter, _ *http.Request) bool {
 	w.Header().Set("Content-Length", "1000")
 	w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
@@ -216,10 +216,10 @@ func cutBody(w http.ResponseWriter, _ *http.Request) bool {
 	panic(http.ErrAbortHandler)
 }
 
-// hang answers when the caller is gone, and says on arrived that there is one.
+// hang reports a request on arrived and blocks until the caller is gone.
 func hang(arrived chan<- struct{}) faulty {
 	return func(_ http.ResponseWriter, r *http.Request) bool {
-		// Only after the body has been read is it seen that a caller is gone.
+		// The server detects a closed connection only after it has read the body.
 		_, _ = io.Copy(io.Discard, r.Body)
 		arrived <- struct{}{}
 		<-r.Context().Done()
@@ -227,7 +227,7 @@ func hang(arrived chan<- struct{}) faulty {
 	}
 }
 
-// keep has the service delete all objects but one, for which it gives a code.
+// keep makes the service delete all objects except one, for which it returns a code.
 func (s *server) keep(key, code string) faulty {
 	return on(func(w http.ResponseWriter, r *http.Request) bool {
 		var in gofakes3.DeleteRequest

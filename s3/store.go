@@ -26,17 +26,17 @@ type store struct {
 	folder string // empty, or ends with a slash
 }
 
-// valid says whether a name is one that [batch.Files] would take too.
+// valid reports whether [batch.Files] would accept the name too.
 func valid(name string) bool {
 	clean := path.Clean(name)
 	return fs.ValidPath(clean) && clean != "." && !strings.ContainsAny(name, "\\\x00") &&
 		!slices.Contains(strings.Split(name, "/"), "..")
 }
 
-// key is the name in the bucket. A slash at the end of a prefix stays.
+// key returns the object name in the bucket. A slash at the end of a prefix stays.
 func (s *store) key(name string) (string, error) {
 	if !valid(name) {
-		return "", fault.New(fault.Validation, "%q is no name of an artifact", name)
+		return "", fault.New(fault.Validation, "%q is not a valid artifact name", name)
 	}
 	key := s.folder + path.Clean(name)
 	if strings.HasSuffix(name, "/") {
@@ -51,17 +51,17 @@ func (s *store) keys(ctx context.Context, prefix string) (keys []string, err err
 		if o.Err != nil {
 			return nil, o.Err
 		}
-		// What is listed is deleted, so a service that does not know prefixes is not believed.
+		// Listed objects are deleted, so a service that ignores the prefix must not be trusted.
 		if !strings.HasPrefix(o.Key, prefix) {
-			return nil, fmt.Errorf("the service listed %q, which was not asked for", o.Key)
+			return nil, fmt.Errorf("the service listed %q, which does not have the prefix", o.Key)
 		}
 		keys = append(keys, o.Key)
 	}
-	// A list that was cut off by the context ends without an error.
+	// The library returns no error if the context is canceled during a list.
 	return keys, ctx.Err()
 }
 
-// List leaves out the empty objects that some tools make to show a folder.
+// List lists artifacts. It omits the empty objects that some tools create for folders.
 func (s *store) List(ctx context.Context, prefix string) ([]string, error) {
 	at, err := s.key(prefix)
 	if err != nil {
@@ -81,10 +81,10 @@ func (s *store) List(ctx context.Context, prefix string) ([]string, error) {
 	return names, nil
 }
 
-// Delete tries every object, whatever becomes of the others.
+// Delete deletes all artifacts with the prefix. A failure to delete one does not stop the others.
 func (s *store) Delete(ctx context.Context, prefix string) error {
 	if !strings.HasSuffix(prefix, "/") {
-		return fault.New(fault.Validation, "a prefix ends with a slash: %q", prefix)
+		return fault.New(fault.Validation, "a prefix must end with a slash, got %q", prefix)
 	}
 	at, err := s.key(prefix)
 	if err != nil {
@@ -101,20 +101,20 @@ func (s *store) Delete(ctx context.Context, prefix string) error {
 	return s.notDeleted(ctx, left)
 }
 
-// errKept is the error of an object of which the service did not say that it is gone. The
-// library passes over some of its answers in silence.
-var errKept = errors.New("the service did not say that it is deleted")
+// errUnconfirmed is the error of an object whose deletion the service did not confirm. The library
+// ignores some responses of the service.
+var errUnconfirmed = errors.New("the service did not confirm the deletion")
 
-// remove deletes objects, and returns those that are left and why.
+// remove deletes objects and returns the errors of those that are left.
 func (s *store) remove(ctx context.Context, keys []string) (left map[string]error) {
 	left = make(map[string]error, len(keys))
 	objects := make(chan minio.ObjectInfo, len(keys))
 	for _, key := range keys {
-		left[key] = errKept
+		left[key] = errUnconfirmed
 		objects <- minio.ObjectInfo{Key: key}
 	}
 	close(objects)
-	// It is read to its end: who sends waits for it.
+	// The channel must be drained, or its sender would block forever.
 	for r := range s.client.RemoveObjectsWithResult(ctx, s.bucket, objects, minio.RemoveObjectsOptions{}) {
 		if r.Err == nil || missing(r.Err) {
 			delete(left, r.ObjectName)
@@ -125,7 +125,7 @@ func (s *store) remove(ctx context.Context, keys []string) (left map[string]erro
 	return left
 }
 
-// notDeleted is the error of a deletion that left objects. It names the first few.
+// notDeleted returns the error of a deletion that left objects. It names the first few.
 func (s *store) notDeleted(ctx context.Context, left map[string]error) error {
 	const few = 10
 	var errs []error
@@ -139,7 +139,8 @@ func (s *store) notDeleted(ctx context.Context, left map[string]error) error {
 	return errors.Join(errs...)
 }
 
-// Open asks for the object at once, so that one that is missing is known here.
+// Open opens an artifact. It requests the object at once, so that a missing object is an error
+// here and not in the first Read.
 func (s *store) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	key, err := s.key(name)
 	if err != nil {
@@ -152,7 +153,7 @@ func (s *store) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return body{ctx, name, r}, nil
 }
 
-// body is an object that is read. The context that it was opened with ends it too.
+// body reads an object. Canceling the context of Open makes Read fail.
 type body struct {
 	ctx  context.Context
 	name string

@@ -7,19 +7,19 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Parse reads a Config from a URL:
+// Parse parses a Config from a URL:
 //
 //	s3://bucket/folder?endpoint=https://s3.eu-central-1.amazonaws.com&region=eu-central-1&pathStyle=true
 //
-// The folder, the region and pathStyle may be left out. Credentials are never in a URL, which
-// is seen in lists of processes and in logs: set the keys of the Config, or the environment.
+// The folder, the region and pathStyle are optional. A URL must not have credentials, because
+// it appears in process lists and logs: set the keys of the Config, or the environment.
 func Parse(text string) (Config, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "s3" || u.Opaque != "" || u.Fragment != "" || u.Host != u.Hostname():
-		return Config{}, fault.New(fault.Validation, "the object store is no URL such as s3://bucket/folder?endpoint=https://s3.eu-central-1.amazonaws.com")
+		return Config{}, fault.New(fault.Validation, "the object store must be a URL such as s3://bucket/folder?endpoint=https://s3.eu-central-1.amazonaws.com")
 	case u.User != nil:
-		return Config{}, fault.New(fault.Validation, "the URL of the object store has a user: credentials are not part of it")
+		return Config{}, fault.New(fault.Validation, "the URL of the object store must not have a user: set the credentials separately")
 	}
 	c := Config{Bucket: u.Host, Folder: strings.Trim(u.Path, "/")}
 	if err := c.parameters(u.RawQuery); err != nil {
@@ -31,15 +31,15 @@ func Parse(text string) (Config, error) {
 	return c, nil
 }
 
-// parameters reads what follows the question mark. Errors have names alone, no values.
+// parameters parses the query of the URL. Errors contain names but no values.
 func (c *Config) parameters(query string) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return fault.New(fault.Validation, "the parameters of the object store's URL cannot be read")
+		return fault.New(fault.Validation, "the URL of the object store has an invalid query")
 	}
 	for name, all := range values {
 		if len(all) != 1 {
-			return fault.New(fault.Validation, "the object store's URL has the parameter %q more than once", name)
+			return fault.New(fault.Validation, "the URL of the object store has the parameter %q more than once", name)
 		}
 		if err := c.set(name, all[0]); err != nil {
 			return err
@@ -56,11 +56,11 @@ func (c *Config) set(name, value string) error {
 		c.Region = value
 	case "pathStyle":
 		if value != "true" && value != "false" {
-			return fault.New(fault.Validation, "the parameter pathStyle of the object store's URL is true or false")
+			return fault.New(fault.Validation, "the parameter pathStyle in the URL of the object store must be true or false")
 		}
 		c.PathStyle = value == "true"
 	default:
-		return fault.New(fault.Validation, "the object store's URL has the unknown parameter %q: known are endpoint, region and pathStyle", name)
+		return fault.New(fault.Validation, "the URL of the object store has the unknown parameter %q: use endpoint, region and pathStyle", name)
 	}
 	return nil
 }

@@ -1,13 +1,12 @@
-// Package webhook signs and verifies messages as Standard Webhooks has it: what
-// Holdfast sends to a URL, to webhooks and to handlers over HTTP, is signed so, and a
-// program that is called verifies it:
+// Package webhook signs and verifies messages according to Standard Webhooks. Holdfast signs
+// all requests to webhooks and HTTP handlers this way. A receiver verifies them:
 //
 //	v, err := webhook.NewVerifier("whsec_…")
 //	…
 //	if err := v.Verify(r.Header, body); err != nil { … 401 }
 //
-// The signature covers the message's id, the time and the body. The id is the same
-// each time a message is sent again: use it to recognise what was handled already.
+// The signature covers the id of the message, the time and the body. The id is the same when a
+// message is sent again: use it to detect duplicates.
 package webhook
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// The headers of a signed message.
+// Headers of a signed message.
 const (
 	HeaderID        = "Webhook-Id"
 	HeaderTimestamp = "Webhook-Timestamp"
@@ -35,26 +34,27 @@ const (
 
 const (
 	prefix = "whsec_"
-	// Tolerance is how far the time of a message may be from the receiver's.
+	// Tolerance is the maximum difference between the time of a message and the time of the
+	// receiver.
 	Tolerance = 5 * time.Minute
 )
 
-// NewSecret makes a secret.
+// NewSecret returns a new random secret.
 func NewSecret() string {
 	raw := make([]byte, 32)
-	_, _ = rand.Read(raw) // it does not fail
+	_, _ = rand.Read(raw) // never fails
 	return prefix + base64.StdEncoding.EncodeToString(raw)
 }
 
 func keyOf(secret string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, prefix))
 	if err != nil || len(key) < 24 || len(key) > 64 {
-		return nil, fault.New(fault.Validation, "a webhook's secret is whsec_ and 24 to 64 bytes in base64")
+		return nil, fault.New(fault.Validation, "a webhook secret must be whsec_ followed by 24 to 64 bytes in base64")
 	}
 	return key, nil
 }
 
-// CheckSecret refuses a secret that is none.
+// CheckSecret returns an error if the secret is invalid.
 func CheckSecret(secret string) error {
 	_, err := keyOf(secret)
 	return err
@@ -67,11 +67,11 @@ func sign(key []byte, id string, at int64, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Sign sets the headers of a message. With several secrets it has as many
-// signatures, so that receivers can change over from one to the other.
+// Sign sets the headers of a message. With several secrets the message has one signature for
+// each, so that receivers can rotate secrets.
 func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...string) error {
 	if id == "" || strings.ContainsAny(id, ". \t\r\n") {
-		return fault.New(fault.Validation, "the id of a message has no dots and no spaces")
+		return fault.New(fault.Validation, "the id of a message must not be empty and must not have dots or white space")
 	}
 	all := make([]string, len(secrets))
 	for i, s := range secrets {
@@ -82,7 +82,7 @@ func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...string
 		all[i] = sign(key, id, at.Unix(), body)
 	}
 	if len(all) == 0 {
-		return fault.New(fault.Validation, "a message is signed with at least one secret")
+		return fault.New(fault.Validation, "signing a message needs at least one secret")
 	}
 	h.Set(HeaderID, id)
 	h.Set(HeaderTimestamp, strconv.FormatInt(at.Unix(), 10))
@@ -90,17 +90,17 @@ func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...string
 	return nil
 }
 
-// Verifier verifies messages. Safe for concurrent use.
+// Verifier verifies messages. It is safe for concurrent use.
 type Verifier struct {
 	keys [][]byte
 	now  func() time.Time
 
 	mu   sync.Mutex
-	seen map[string]time.Time // ids, and until when they must be known
-	next time.Time            // when old ones are forgotten
+	seen map[string]time.Time // ids, and when they may be forgotten
+	next time.Time            // time of the next cleanup
 }
 
-// NewVerifier takes the secrets that a message may be signed with.
+// NewVerifier returns a verifier that accepts messages signed with any of the secrets.
 func NewVerifier(secrets ...string) (*Verifier, error) {
 	v := &Verifier{now: clock.Now, seen: make(map[string]time.Time)}
 	for _, s := range secrets {
@@ -116,17 +116,17 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 	return v, nil
 }
 
-// Verify refuses a message whose signature is none of the secrets', whose time is too
-// far from now: that may be an old one, which somebody has kept and sends again.
+// Verify returns an error if the message has no signature by one of the secrets, or if its time
+// differs from now by more than [Tolerance], because it may be a replay.
 func (v *Verifier) Verify(h http.Header, body []byte) error {
 	_, _, err := v.verify(h, body)
 	return err
 }
 
-// VerifyOnce is [Verifier.Verify] and refuses, as [fault.Conflict], a message that this
-// verifier has accepted before, within the time in which it could be sent again. A
-// sender that got no answer sends its message again, with the same id: whoever handled
-// it answers such a repetition with a success, and does nothing.
+// VerifyOnce is like [Verifier.Verify], and also returns [fault.Conflict] for a message that
+// this verifier has accepted before, within the time in which it could be replayed. A sender
+// that gets no response sends the message again with the same id. The receiver should respond
+// to such a repetition with success, without handling it again.
 func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {
 	id, at, err := v.verify(h, body)
 	if err != nil {
@@ -144,14 +144,14 @@ func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {
 		v.next = now.Add(Tolerance)
 	}
 	if _, again := v.seen[id]; again {
-		return fault.New(fault.Conflict, "the message %s was accepted before", id)
+		return fault.New(fault.Conflict, "message %s was accepted already", id)
 	}
 	v.seen[id] = at.Add(2 * Tolerance)
 	return nil
 }
 
 func (v *Verifier) verify(h http.Header, body []byte) (id string, at time.Time, err error) {
-	refused := fault.New(fault.Auth, "the message is not signed as it should be")
+	refused := fault.New(fault.Auth, "the message has no valid signature")
 	id = h.Get(HeaderID)
 	seconds, bad := strconv.ParseInt(h.Get(HeaderTimestamp), 10, 64)
 	if id == "" || bad != nil || len(h.Values(HeaderID)) != 1 || len(h.Values(HeaderTimestamp)) != 1 {
@@ -159,7 +159,7 @@ func (v *Verifier) verify(h http.Header, body []byte) (id string, at time.Time, 
 	}
 	at = time.Unix(seconds, 0)
 	if d := v.now().Sub(at); d > Tolerance || d < -Tolerance {
-		return "", at, fault.New(fault.Auth, "the message was signed too long ago, or by a clock that is wrong")
+		return "", at, fault.New(fault.Auth, "the time of the message differs too much from now: it is a replay, or a clock is wrong")
 	}
 	for _, one := range strings.Fields(h.Get(HeaderSignature)) {
 		for _, key := range v.keys {

@@ -12,8 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Verifies that the public library accepts what is signed here, and that what it
-// signs is accepted here.
+// The public Standard Webhooks library accepts our signatures, and we accept its signatures.
 func TestThePublicLibraryAgrees(t *testing.T) {
 	secret, body := NewSecret(), []byte(`{"type":"invoice.closed","data":{"id":"i1"}}`)
 	theirs, err := standard.NewWebhook(secret)

@@ -10,12 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/examples/internal/stage"
 )
 
-// gateway stands in for the payment gateway: another company, which no transaction of
-// ours reaches. So it has a file of its own, which outlives our processes.
+// gateway simulates an external payment gateway. It has its own database file, because no
+// transaction of the program includes it.
 //
-// It honours keys: a charge under a key that it knows already is the charge that it
-// knows. And it is as far away as a gateway is: sometimes it charges, and its answer
-// is lost.
+// It honors idempotency keys: a second charge with the same key returns the first one.
+// Sometimes it charges and its response is lost.
 type gateway struct {
 	db    *stage.DB
 	stage *stage.Stage
@@ -29,9 +28,9 @@ func openGateway(ctx context.Context, s *stage.Stage) (*gateway, error) {
 	return &gateway{db, s}, db.Exec(ctx, `CREATE TABLE IF NOT EXISTS charge (reference text, idempotency_key text UNIQUE, invoice text, cents bigint)`)
 }
 
-var errLost = errors.New("the connection was lost before the gateway's answer came")
+var errLost = errors.New("connection lost before the response of the gateway")
 
-// charge charges, unless it has under this key, and returns its reference.
+// charge charges the card, unless it has done so with this key, and returns the reference.
 func (g *gateway) charge(ctx context.Context, key, invoice string, cents int64) (reference string, err error) {
 	mine := "ch_" + rand.Text()
 	err = g.db.Exec(ctx, `INSERT INTO charge (reference, idempotency_key, invoice, cents) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`, mine, key, invoice, cents)
@@ -44,7 +43,7 @@ func (g *gateway) charge(ctx context.Context, key, invoice string, cents int64) 
 	return reference, err
 }
 
-// charges returns the references of an invoice's charges, by its id.
+// charges returns the charges of each invoice, by invoice id.
 func (g *gateway) charges(ctx context.Context) (map[string][]string, error) {
 	rows, err := g.db.Rows(ctx, `SELECT invoice, reference || ' over ' || cents FROM charge`)
 	return byFirst(rows), err
@@ -58,7 +57,7 @@ func byFirst(rows [][]string) map[string][]string {
 	return all
 }
 
-// differences are the invoices whose charges are not what was credited, or not one.
+// differences returns the invoices that do not have exactly one charge and one equal credit.
 func differences(ids []string, charged, credited map[string][]string) (found []string) {
 	for _, id := range ids {
 		if len(charged[id]) != 1 || len(credited[id]) != 1 || charged[id][0] != credited[id][0] {

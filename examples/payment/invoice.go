@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// schema is the program's own tables. Nothing in them keeps an invoice from being
-// credited twice, on purpose: a unique index on payment.invoice would turn the second
-// credit into an error, after the card was charged for it.
+// schema creates the program's own tables. They have no constraint against a second credit, on
+// purpose: a unique index on payment.invoice would turn the second credit into an error, after
+// the card was charged for it.
 const schema = `
 CREATE TABLE invoice (
     id             text PRIMARY KEY,
@@ -26,8 +26,7 @@ CREATE TABLE payment (
     cents     bigint NOT NULL
 )`
 
-// Invoice is a row of the table, as far as the action wants to know it: the names
-// are those of the columns.
+// Invoice has the columns of a row that the action needs. Its JSON names are the column names.
 type Invoice struct {
 	Cents int64 `json:"cents"`
 }
@@ -35,25 +34,25 @@ type Invoice struct {
 //go:embed invoice.yaml
 var config []byte
 
-// lifecycleOf is the config with its action. Journaled says of the action that what it
-// does to the world outside goes through Effect: so one whose process dies goes back
-// only if nothing may have happened yet, and is resumed otherwise.
+// lifecycleOf returns the lifecycle of the config with its action. Journaled declares that all
+// external effects of the action go through Effect. After a crash, an operation is reverted
+// only if no effect can have happened, and resumed otherwise.
 func lifecycleOf(s *stage.Stage, g *gateway) *lifecycle.Lifecycle[Invoice] {
 	return lifecycle.MustParse[Invoice](config).
 		Action("ApplyPayment", applyPayment(s, g), lifecycle.Journaled())
 }
 
-// applyPayment charges the customer's card and credits the invoice with it.
+// applyPayment charges the customer's card and credits the invoice.
 func applyPayment(s *stage.Stage, g *gateway) func(context.Context, *lifecycle.Act[Invoice]) error {
 	return func(ctx context.Context, a *lifecycle.Act[Invoice]) error {
 		s.Begin(a.Attempt)
 		p := payment{invoice: a.Entity.ID, cents: a.Entity.Data.Cents}
 
-		// The journal has the intent before the gateway is called. Whoever comes
-		// after a crash, or after an answer that was lost, calls with the same key
-		// again: OnUnknownRetry, because this gateway honours keys. For one that can
-		// only be asked there is OnUnknownProbe; without either, the payment waits
-		// for a person. What is known to have happened is not called again at all.
+		// The intent is journaled before the gateway is called. After a crash or a lost
+		// response, the call is repeated with the same key: OnUnknownRetry, because this
+		// gateway honors keys. OnUnknownProbe is for a gateway that can only be queried.
+		// Without either, the payment waits for an operator. A call that is known to have
+		// succeeded is not repeated.
 		var err error
 		p.reference, err = holdfast.Effect(ctx, "charge", func(ctx context.Context, key string) (string, error) {
 			return g.charge(ctx, key, p.invoice, p.cents)
@@ -69,13 +68,13 @@ func applyPayment(s *stage.Stage, g *gateway) func(context.Context, *lifecycle.A
 	}
 }
 
-// payment is what the program books.
+// payment is a booking of the program.
 type payment struct {
 	reference, invoice string
 	cents              int64
 }
 
-// write leaves the invoice's status and version alone: Holdfast moves them.
+// write does not change the status and version of the invoice: Holdfast does.
 func (p payment) write(ctx context.Context, w stage.Writer) error {
 	if err := w.Exec(ctx, `INSERT INTO payment (reference, invoice, cents) VALUES ($1, $2, $3)`, p.reference, p.invoice, p.cents); err != nil {
 		return err

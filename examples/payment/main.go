@@ -1,13 +1,11 @@
-// Command payment is the second example: a payment is applied to an invoice, which is
-// sent or overdue. The card is charged, one payment is booked, and the invoice is
-// paid; one charge and one credit, however many ask for it at once, whoever dies
-// meanwhile and whatever answer is lost on the way.
+// Command payment is an example that applies a payment to an invoice, which is sent or
+// overdue. It charges the card, books one payment and moves the invoice to paid: one charge
+// and one credit, despite concurrent callers, crashes and lost responses.
 //
 //	go run ./examples/payment
 //
-// invoice.yaml and invoice.go are what a program writes to use Holdfast; gateway.go
-// stands in for the world outside. This file opens the engine, and puts it to the
-// proof.
+// invoice.yaml and invoice.go show the code that uses Holdfast. gateway.go simulates an
+// external service. This file opens the engine, runs the race and checks the result.
 package main
 
 import (
@@ -22,7 +20,7 @@ import (
 
 func main() { stage.Main(play, node) }
 
-// node is one of the processes: an engine, and callers who all want the same.
+// node is one of the racing processes: an engine, and callers that fire the same step.
 func node(ctx context.Context, s *stage.Stage, ids []string) error {
 	g, err := openGateway(ctx, s)
 	if err != nil {
@@ -36,8 +34,7 @@ func node(ctx context.Context, s *stage.Stage, ids []string) error {
 	}
 	defer hf.Close()
 
-	// Run frees what crashes left claimed, and resumes what was begun, here and in
-	// the other processes.
+	// Run releases the claims of crashed processes and resumes their operations.
 	background, stop := context.WithCancel(ctx)
 	ran := make(chan error, 1)
 	go func() { ran <- hf.Run(background) }()
@@ -53,7 +50,7 @@ func node(ctx context.Context, s *stage.Stage, ids []string) error {
 	return err
 }
 
-// many is how many invoices there are.
+// many is the number of invoices.
 const many = 8
 
 func play(ctx context.Context, s *stage.Stage) error {
@@ -69,8 +66,8 @@ func play(ctx context.Context, s *stage.Stage) error {
 	return errors.Join(s.Race(ctx, "payments", ids), check(ctx, s, g, ids))
 }
 
-// setup makes the tables and some invoices, of which every other falls overdue: a
-// step without a claim and without code, which is one conditional write.
+// setup creates the tables and the invoices, and moves every other invoice to overdue. That
+// step has no claim and no action; it is one conditional write.
 func setup(ctx context.Context, s *stage.Stage, g *gateway) (ids []string, err error) {
 	if err := s.DB.Exec(ctx, schema); err != nil {
 		return nil, err
@@ -97,15 +94,15 @@ func setup(ctx context.Context, s *stage.Stage, g *gateway) (ids []string, err e
 	return ids, nil
 }
 
-// check asks the program's own tables, and the gateway.
+// check checks the program's own tables and the gateway.
 func check(ctx context.Context, s *stage.Stage, g *gateway, ids []string) error {
 	for _, c := range []struct{ claim, breach string }{
-		{"every invoice is paid: nothing is left in a claim",
+		{"every invoice is paid, and none is left claimed",
 			`SELECT id, 'is', status FROM invoice WHERE status <> 'paid' ORDER BY id`},
-		{"one payment was booked for each, never two",
+		{"exactly one payment was booked for each invoice",
 			`SELECT i.id, 'has', count(p.invoice), 'payments' FROM invoice AS i LEFT JOIN payment AS p ON p.invoice = i.id
 			  GROUP BY i.id HAVING count(p.invoice) <> 1 ORDER BY i.id`},
-		{"each was credited with what it is over, once",
+		{"each invoice was credited once with its amount",
 			`SELECT id, 'over', cents, 'was credited', credited_cents FROM invoice WHERE credited_cents <> cents ORDER BY id`},
 	} {
 		if err := s.None(ctx, c.claim, c.breach); err != nil {
@@ -120,6 +117,6 @@ func check(ctx context.Context, s *stage.Stage, g *gateway, ids []string) error 
 	if err != nil {
 		return err
 	}
-	s.Tell("the gateway's charges are the credits, one for one", differences(ids, charged, byFirst(credited)))
+	s.Tell("the charges of the gateway match the credits", differences(ids, charged, byFirst(credited)))
 	return s.Whole(ctx, lifecycleOf(s, g))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
-// perform runs a program as a process, which starts and kills its own.
+// perform runs a program, which starts and kills its own child processes.
 func perform(t *testing.T, program string, args ...string) (output string, ok bool) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program, append(args, "-dir", t.TempDir())...)
@@ -41,61 +41,61 @@ func TestOneCredit(t *testing.T) {
 			for _, seed := range seeds {
 				out, ok := perform(t, program, "-seed", seed, "-db", database(t))
 				if !ok {
-					t.Errorf("with the seed %s, not all is well", seed)
+					t.Errorf("a check failed with the seed %s", seed)
 				}
 				if !regexp.MustCompile(`killed [1-9]\d* times`).MatchString(out) {
-					t.Errorf("with the seed %s, nobody was killed", seed)
+					t.Errorf("no process was killed with the seed %s", seed)
 				}
 			}
 		})
 	}
 }
 
-// change is a mistake in one of the program's files.
+// change introduces a mistake into one of the program's files.
 type change struct{ file, from, to string }
 
 const (
 	journaled   = "holdfast.Effect(ctx, \"charge\","
 	atOnce      = "charge(ctx,"
-	unjournaled = `// charge calls with a key that is new each time.
+	unjournaled = `// charge calls with a new key each time.
 func charge(ctx context.Context, call func(context.Context, string) (string, error), _ holdfast.EffectOption) (string, error) {
 	return call(ctx, rand.Text())
 }
 
-// payment is what`
+// payment is a booking`
 )
 
-// mistakes are programs that a newcomer might write.
+// mistakes are programs that a new user might write.
 var mistakes = map[string][]change{
-	"nobody claims, and nothing is journaled": {
+	"no claim and no journal": {
 		{"invoice.yaml", "    successful_claim_state: { admin: [applying_payment_from_sent, sent] }\n", ""},
 		{"invoice.yaml", "    successful_claim_state: { admin: [applying_payment_from_overdue, overdue] }\n", ""},
 		{"invoice.yaml", "applying_payment_from_sent, applying_payment_from_overdue, paid]", "paid]"},
 		{"invoice.go", journaled, atOnce},
 		{"invoice.go", "lifecycle.Journaled()", "lifecycle.Idempotent()"},
-		{"invoice.go", "// payment is what", unjournaled},
+		{"invoice.go", "// payment is a booking", unjournaled},
 		{"invoice.go", `_ "embed"`, "\"crypto/rand\"\n_ \"embed\""},
 	},
-	"it is claimed, but nothing is journaled": {
+	"a claim but no journal": {
 		{"invoice.go", journaled, atOnce},
 		{"invoice.go", "lifecycle.Journaled()", "lifecycle.Idempotent()"},
-		{"invoice.go", "// payment is what", unjournaled},
+		{"invoice.go", "// payment is a booking", unjournaled},
 		{"invoice.go", `_ "embed"`, "\"crypto/rand\"\n_ \"embed\""},
 	},
 }
 
-// TestMistakes verifies that the program's questions find what they are asked for: a
-// second charge, where the gateway is called without the journal.
+// TestMistakes verifies that the checks of the program find a second charge if the gateway is
+// called without the journal.
 func TestMistakes(t *testing.T) {
 	testlevel.Long(t)
 	for name, changes := range mistakes {
 		t.Run(name, func(t *testing.T) {
 			program := build(t, changes)
-			for _, seed := range []string{"1", "2", "3", "4"} { // a kill may miss
+			for _, seed := range []string{"1", "2", "3", "4"} { // a kill may come too late
 				if out, ok := perform(t, program, "-seed", seed); !ok && strings.Contains(out, "BROKEN") {
 					return
 				} else if !ok {
-					t.Fatal("the program failed before it was asked")
+					t.Fatal("the program failed before its checks")
 				}
 			}
 			t.Error("the mistake was not found")
@@ -103,8 +103,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// build builds the program, with mistakes. It is built without the race detector, with
-// which the processes of a small machine are too slow for claims of two seconds.
+// build builds the program with changes applied. It does not use the race detector, with which
+// the processes are too slow on a small machine for leases of two seconds.
 func build(t *testing.T, changes []change) (program string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func build(t *testing.T, changes []change) (program string) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(text), c.from) {
-			t.Fatalf("%s has no %q any more", c.file, c.from)
+			t.Fatalf("%s does not contain %q any more", c.file, c.from)
 		}
 		replace[file] = filepath.Join(dir, c.file)
 		write(t, replace[file], strings.ReplaceAll(string(text), c.from, c.to))

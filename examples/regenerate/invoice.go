@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// schema is the program's own tables. Nothing in them keeps a number from being
-// given twice, on purpose: an index that did would turn the second clone into an
-// error, after the work, and we want to see that there is none to turn away.
+// schema creates the program's own tables. They have no constraint against a duplicate number,
+// on purpose: a unique index would hide a second clone, and the example shows that there is
+// none.
 const schema = `
 CREATE TABLE invoice (
     id         text PRIMARY KEY,
@@ -27,8 +27,7 @@ CREATE TABLE invoice_line (
     cents  bigint NOT NULL
 )`
 
-// Invoice is a row of the table, as far as the action wants to know it: the names
-// are those of the columns.
+// Invoice has the columns of a row that the action needs. Its JSON names are the column names.
 type Invoice struct {
 	Number string `json:"number"`
 	Cents  int64  `json:"cents"`
@@ -37,20 +36,19 @@ type Invoice struct {
 //go:embed invoice.yaml
 var config []byte
 
-// lifecycleOf is the config with its action. Transactional says of the action that it
-// writes only through Commit: so one whose process dies has done nothing, and the
-// invoice can go back to where it was.
+// lifecycleOf returns the lifecycle of the config with its action. Transactional declares that
+// the action writes only through WriteTx. An action that crashes has changed nothing, so the
+// invoice can return to its previous status.
 func lifecycleOf(s *stage.Stage) *lifecycle.Lifecycle[Invoice] {
 	return lifecycle.MustParse[Invoice](config).
 		Action("RegenerateInvoice", regenerate(s), lifecycle.Transactional())
 }
 
-// regenerate soft-deletes an invoice and puts a clone with the same number in its
-// place, recomputed.
+// regenerate soft-deletes an invoice and replaces it by a recomputed clone with the same
+// number.
 //
-// The body holds no transaction and may take its time. Meanwhile the invoice is
-// `regenerating`, which keeps everybody else's hands off it, so that what is computed
-// here is still true when it is written.
+// The action runs outside a transaction and may take long. Meanwhile the invoice is
+// `regenerating`, so no other step can change it before the result is written.
 func regenerate(s *stage.Stage) func(context.Context, *lifecycle.Act[Invoice]) error {
 	return func(ctx context.Context, a *lifecycle.Act[Invoice]) error {
 		s.Begin(a.Attempt)
@@ -60,21 +58,21 @@ func regenerate(s *stage.Stage) func(context.Context, *lifecycle.Act[Invoice]) e
 		}
 		s.Danger("computed")
 
-		// The writes are the transition: they commit with the status, or not at all.
-		// If this process was too slow and has lost its claim, they are refused.
+		// The writes commit with the change of the status, or not at all. If this process was
+		// too slow and has lost its claim, they are refused.
 		a.WriteTx(func(ctx context.Context, tx holdfast.Tx) error { return c.write(ctx, s.DB.In(tx)) })
 		return nil
 	}
 }
 
-// clone is what takes an invoice's place. Its id is that of the operation, which is
-// the same however often this one is tried, and another for the next.
+// clone replaces an invoice. Its id is the id of the operation, which is the same for all
+// attempts of this operation.
 type clone struct {
 	original, id, number string
 	cents                int64
 }
 
-// write leaves the original's status and version alone: Holdfast moves them.
+// write does not change the status and version of the original: Holdfast does.
 func (c clone) write(ctx context.Context, w stage.Writer) error {
 	if err := w.Exec(ctx, `UPDATE invoice SET deleted_at = CURRENT_TIMESTAMP WHERE id = $1`, c.original); err != nil {
 		return err

@@ -1,11 +1,11 @@
-// Command regenerate is the first example: a sent invoice is regenerated. The original
-// is soft-deleted, and one clone with the same number, recomputed, takes its place;
-// never two, however many ask for it at once and whoever dies meanwhile.
+// Command regenerate is an example that regenerates a sent invoice. It soft-deletes the
+// original and replaces it by exactly one recomputed clone with the same number, despite
+// concurrent callers and crashes.
 //
 //	go run ./examples/regenerate
 //
-// invoice.yaml and invoice.go are what a program writes to use Holdfast. This file
-// opens the engine, and puts it to the proof.
+// invoice.yaml and invoice.go show the code that uses Holdfast. This file opens the engine,
+// runs the race and checks the result.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 func main() { stage.Main(play, node) }
 
-// node is one of the processes: an engine, and callers who all want the same.
+// node is one of the racing processes: an engine, and callers that fire the same step.
 func node(ctx context.Context, s *stage.Stage, ids []string) error {
 	invoices := lifecycleOf(s)
 	hf, err := holdfast.Open(ctx, s.DB.Holdfast(), holdfast.Config{Log: s.Log, SweepEvery: 200 * time.Millisecond}, invoices)
@@ -29,7 +29,7 @@ func node(ctx context.Context, s *stage.Stage, ids []string) error {
 	}
 	defer hf.Close()
 
-	// Run frees what crashes left claimed, here and in the other processes.
+	// Run releases the claims of crashed processes.
 	background, stop := context.WithCancel(ctx)
 	ran := make(chan error, 1)
 	go func() { ran <- hf.Run(background) }()
@@ -45,11 +45,11 @@ func node(ctx context.Context, s *stage.Stage, ids []string) error {
 	return err
 }
 
-// originals is how many invoices there are.
+// originals is the number of invoices.
 const originals = 8
 
-// play races over the invoices, and then over their clones: to regenerate again,
-// later, is another operation, on another row.
+// play runs a race over the invoices, and then over their clones: regenerating a clone is
+// another operation, on another row.
 func play(ctx context.Context, s *stage.Stage) error {
 	if err := s.DB.Exec(ctx, schema); err != nil {
 		return err
@@ -61,7 +61,7 @@ func play(ctx context.Context, s *stage.Stage) error {
 		}
 	}
 	for round := 1; round <= 2 && s.Well(); round++ {
-		// Something was forgotten on every invoice that is out.
+		// A new line on every valid invoice, so that its amount must be recomputed.
 		if err := s.DB.Exec(ctx, `INSERT INTO invoice_line (number, cents) SELECT number, 1000 FROM invoice WHERE deleted_at IS NULL`); err != nil {
 			return err
 		}
@@ -76,19 +76,19 @@ func play(ctx context.Context, s *stage.Stage) error {
 	return s.Whole(ctx, lifecycleOf(s))
 }
 
-// check asks the program's own tables.
+// check checks the program's own tables.
 func check(ctx context.Context, s *stage.Stage, round int) error {
 	for _, c := range []struct{ claim, breach string }{
-		{"one invoice of each number is in force, never two, never none",
-			`SELECT number, 'has', count(*) FILTER (WHERE deleted_at IS NULL), 'in force' FROM invoice
+		{"exactly one invoice of each number is valid",
+			`SELECT number, 'has', count(*) FILTER (WHERE deleted_at IS NULL), 'valid' FROM invoice
 			  GROUP BY number HAVING count(*) FILTER (WHERE deleted_at IS NULL) <> 1 ORDER BY number`},
-		{"one clone was made of each original",
+		{"each original has exactly one clone",
 			`SELECT clone_of, 'has', count(*), 'clones' FROM invoice WHERE clone_of IS NOT NULL
 			  GROUP BY clone_of HAVING count(*) <> 1 ORDER BY clone_of`},
-		{"what was deleted is regenerated, what is in force is sent: nothing is left in a claim",
+		{"deleted invoices are regenerated, valid ones are sent, and none is left claimed",
 			`SELECT id, 'is', status, 'deleted:', deleted_at FROM invoice
 			  WHERE status <> CASE WHEN deleted_at IS NULL THEN 'sent' ELSE 'regenerated' END ORDER BY id`},
-		{"what is in force was recomputed from its lines",
+		{"valid invoices were recomputed from their lines",
 			`SELECT number, cents FROM invoice AS i
 			  WHERE deleted_at IS NULL AND cents <> (SELECT sum(l.cents) FROM invoice_line AS l WHERE l.number = i.number) ORDER BY number`},
 	} {
@@ -96,6 +96,6 @@ func check(ctx context.Context, s *stage.Stage, round int) error {
 			return err
 		}
 	}
-	return s.None(ctx, fmt.Sprintf("the table has %d rows: the originals, and a clone of each a round", originals*(round+1)),
+	return s.None(ctx, fmt.Sprintf("the table has %d rows: the originals, and one clone of each per round", originals*(round+1)),
 		`SELECT count(*), 'rows' FROM invoice HAVING count(*) <> $1`, originals*(round+1))
 }

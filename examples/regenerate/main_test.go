@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
-// perform runs a program as a process, which starts and kills its own.
+// perform runs a program, which starts and kills its own child processes.
 func perform(t *testing.T, program string, args ...string) (output string, ok bool) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program, append(args, "-dir", t.TempDir())...)
@@ -41,48 +41,48 @@ func TestOneClone(t *testing.T) {
 			for _, seed := range seeds {
 				out, ok := perform(t, program, "-seed", seed, "-db", database(t))
 				if !ok {
-					t.Errorf("with the seed %s, not all is well", seed)
+					t.Errorf("a check failed with the seed %s", seed)
 				}
 				if !regexp.MustCompile(`killed [1-9]\d* times`).MatchString(out) {
-					t.Errorf("with the seed %s, nobody was killed", seed)
+					t.Errorf("no process was killed with the seed %s", seed)
 				}
 			}
 		})
 	}
 }
 
-// change is a mistake in one of the program's files.
+// change introduces a mistake into one of the program's files.
 type change struct{ file, from, to string }
 
 const (
-	committed = "a.Commit(func(ctx context.Context, tx holdfast.Tx) error { return c.write(ctx, s.DB.In(tx)) })\n"
+	committed = "a.WriteTx(func(ctx context.Context, tx holdfast.Tx) error { return c.write(ctx, s.DB.In(tx)) })\n"
 	atOnce    = "var _ holdfast.Tx\nif err := c.write(ctx, s.DB); err != nil {\n return err\n}\n s.Danger(\"written\")\n"
 )
 
-// mistakes are programs that a newcomer might write.
+// mistakes are programs that a new user might write.
 var mistakes = map[string][]change{
-	"nobody claims, and the body writes at once": {
+	"no claim, and writes outside the transaction": {
 		{"invoice.yaml", "    successful_claim_state: { admin: [regenerating, sent] }\n", ""},
 		{"invoice.yaml", "[draft, sent, regenerating, regenerated]", "[draft, sent, regenerated]"},
 		{"invoice.go", committed, atOnce},
 	},
-	"it is claimed, but the body writes at once": {
+	"a claim, but writes outside the transaction": {
 		{"invoice.go", committed, atOnce},
 	},
 }
 
-// TestMistakes verifies that the program's questions find what they are asked for: two
-// clones, where the writes are not in the step's transaction.
+// TestMistakes verifies that the checks of the program find a second clone if the writes are
+// not in the transaction of the step.
 func TestMistakes(t *testing.T) {
 	testlevel.Long(t)
 	for name, changes := range mistakes {
 		t.Run(name, func(t *testing.T) {
 			program := build(t, changes)
-			for _, seed := range []string{"1", "2", "3", "4"} { // a kill may miss
+			for _, seed := range []string{"1", "2", "3", "4"} { // a kill may come too late
 				if out, ok := perform(t, program, "-seed", seed); !ok && strings.Contains(out, "BROKEN") {
 					return
 				} else if !ok {
-					t.Fatal("the program failed before it was asked")
+					t.Fatal("the program failed before its checks")
 				}
 			}
 			t.Error("the mistake was not found")
@@ -90,8 +90,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// build builds the program, with mistakes. It is built without the race detector, with
-// which the processes of a small machine are too slow for claims of two seconds.
+// build builds the program with changes applied. It does not use the race detector, with which
+// the processes are too slow on a small machine for leases of two seconds.
 func build(t *testing.T, changes []change) (program string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -110,7 +110,7 @@ func build(t *testing.T, changes []change) (program string) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(text), c.from) {
-			t.Fatalf("%s has no %q any more", c.file, c.from)
+			t.Fatalf("%s does not contain %q any more", c.file, c.from)
 		}
 		replace[file] = filepath.Join(dir, c.file)
 		write(t, replace[file], strings.ReplaceAll(string(text), c.from, c.to))

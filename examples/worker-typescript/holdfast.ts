@@ -1,13 +1,12 @@
-// A worker for Holdfast in one file and without dependencies: it asks for tasks, keeps
-// their holds while it works on them, journals effects, and says how they ended.
-// Node 18 or later; it uses only what can be erased, so that a Node that runs TypeScript
-// runs it as it is.
+// A worker for Holdfast in one file, without dependencies. It claims tasks, renews their
+// leases while it executes them, journals effects, and reports outcomes. It runs on Node 18
+// or later, and uses only erasable syntax, so that newer versions run it without a build.
 
 import { randomUUID } from "node:crypto";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
-/** What there is to do. `idempotencyKey` is the same for every attempt. */
+/** A claimed task. `idempotencyKey` is the same for every attempt. */
 export interface Task {
   id: string;
   epoch: number;
@@ -36,8 +35,8 @@ export interface Event {
   at: string;
 }
 
-/** What a handler returns: `output` is told to who fired the step, `state` is a merge
- * patch of the entity's data. Nothing at all is as good. */
+/** The optional result of a handler: `output` is returned to the caller that fired the step,
+* `state` is a merge patch for the data of the entity. */
 export interface Outcome {
   output?: Json;
   state?: { [name: string]: Json };
@@ -45,16 +44,16 @@ export interface Outcome {
 
 export type Handler = (task: Task, work: Work) => Promise<Outcome | void>;
 
-/** The request itself is wrong: the step is refused, and another attempt would not help. */
+/** The request is invalid: the step is refused and not retried. */
 export class Invalid extends Error {}
 
-/** Another attempt would not help. */
+/** The task failed and must not be retried. */
 export class Final extends Error {}
 
-/** An effect did not happen, and is known not to have: a card that was declined. */
+/** An effect is known not to have happened, such as a declined card. */
 export class NotDone extends Error {}
 
-/** A refusal of the server's, with its code. */
+/** An error response of the server, with its code. */
 export class Problem extends Error {
   readonly status: number;
   readonly code: string;
@@ -77,7 +76,7 @@ export interface Options {
   log?: (message: string, facts: { [name: string]: unknown }) => void;
 }
 
-/** A task in hand. `signal` is aborted when the hold is lost: another may have it. */
+/** A task in execution. `signal` is aborted when the lease is lost: another worker may have the task. */
 export class Work {
   readonly task: Task;
   readonly #worker: Worker;
@@ -92,10 +91,9 @@ export class Work {
     return this.#lost.signal;
   }
 
-  /** Does something to the world outside so that it is never done twice by guess. The
-   * intent is committed before the call; a result is kept, and given to every later
-   * attempt in place of another call. Whoever is called must honour the key, if the
-   * handler is declared with `onUnknown: "retry"`. */
+  /** Calls an external service as a journaled effect. The intent is committed before the call.
+  * The result is stored, and later attempts get it without another call. The service must
+  * honor the key if the handler is declared with `onUnknown: "retry"`. */
   async effect<R extends Json>(name: string, call: (key: string, signal: AbortSignal) => Promise<R>, ordinal = 0): Promise<R> {
     const begun = await this.#journal({ name, ordinal });
     if (begun.state === "done") return begun.result as R;
@@ -114,25 +112,25 @@ export class Work {
     return this.#worker.call(`tasks/${this.task.id}/effects`, { epoch: this.task.epoch, ...body });
   }
 
-  /** Keeps the hold until the work is over. */
-  async keep(leaseMs: number, over: AbortSignal): Promise<void> {
-    // The first renewal says that the task has arrived: from then on, a worker that dies of it is counted.
+  /** Renews the lease until `done` is aborted. */
+  async keep(leaseMs: number, done: AbortSignal): Promise<void> {
+    // The first renewal confirms that the task has arrived. From then on, crashes of workers are counted.
     do {
       try {
         const renewed = await this.#worker.call<{ cancelRequested?: boolean }>(`tasks/${this.task.id}/renew`, { epoch: this.task.epoch, leaseMs });
         if (!renewed.cancelRequested) continue;
-        this.#lost.abort(new Error("it is cancelled"));
+        this.#lost.abort(new Error("the task was cancelled"));
         return;
       } catch (error) {
-        if (!(error instanceof Problem)) continue; // it is not heard: the hold may last
+        if (!(error instanceof Problem)) continue; // no response: the lease may still be valid
         this.#lost.abort(error);
         return;
       }
-    } while (await pause(leaseMs / 3, over));
+    } while (await pause(leaseMs / 3, done));
   }
 }
 
-/** Asks for tasks until it is stopped. */
+/** Claims and executes tasks until it is stopped. */
 export class Worker {
   readonly #options: Options;
   readonly #stop = new AbortController();
@@ -142,7 +140,7 @@ export class Worker {
     this.#options = options;
   }
 
-  /** Takes nothing more; run() ends when what is in hand has ended. */
+  /** Stops claiming tasks. run() returns when the tasks in execution have ended. */
   stop(): void {
     this.#stop.abort();
   }
@@ -151,20 +149,20 @@ export class Worker {
     const o = this.#options;
     const parallel = o.parallel ?? 4;
     const leaseMs = o.leaseMs ?? 30_000;
-    let claim: { ask: object; key: string } | undefined; // one whose answer is not known
+    let claim: { body: object; key: string } | undefined; // a request without a response so far
     for (let failures = 0; claim || !this.#stop.signal.aborted; ) {
       if (!claim && this.#running.size >= parallel) {
         await Promise.race(this.#running);
         continue;
       }
       try {
-        // It is not broken off by stop(): what the server has given out would run out. Under the same
-        // key it is given the same tasks, where the answer was lost.
+        // stop() does not abort this request, because the leases of the returned tasks would have to
+        // expire. If the response was lost, a request with the same key returns the same tasks.
         claim ??= {
-          ask: { worker: o.name, handlers: Object.keys(o.handlers), limit: parallel - this.#running.size, leaseMs, waitMs: 5_000 },
+          body: { worker: o.name, handlers: Object.keys(o.handlers), limit: parallel - this.#running.size, leaseMs, waitMs: 5_000 },
           key: randomUUID(),
         };
-        const { tasks } = await this.#once<{ tasks: Task[] }>("tasks/claim", claim.ask, claim.key);
+        const { tasks } = await this.#once<{ tasks: Task[] }>("tasks/claim", claim.body, claim.key);
         claim = undefined;
         failures = 0;
         for (const task of tasks) {
@@ -173,8 +171,8 @@ export class Worker {
         }
       } catch (error) {
         if (this.#stop.signal.aborted) break;
-        if (error instanceof Problem && error.status < 500 && error.status !== 429) claim = undefined; // refused: nothing was given out
-        o.log?.("asking for tasks failed", { error: String(error) });
+        if (error instanceof Problem && error.status < 500 && error.status !== 429) claim = undefined; // refused: no task was claimed
+        o.log?.("claiming tasks failed", { error: String(error) });
         await pause(Math.min(30_000, 250 * 2 ** failures++) * (0.5 + Math.random() / 2), this.#stop.signal);
       }
     }
@@ -183,8 +181,8 @@ export class Worker {
 
   async #work(task: Task, leaseMs: number): Promise<void> {
     const work = new Work(task, this);
-    const over = new AbortController();
-    const kept = work.keep(leaseMs, over.signal);
+    const done = new AbortController();
+    const renewal = work.keep(leaseMs, done.signal);
     try {
       let path = "complete";
       let body: { [name: string]: Json };
@@ -197,23 +195,23 @@ export class Worker {
         body = { epoch: task.epoch, message, invalid: error instanceof Invalid, retryable: !(error instanceof Final || error instanceof Invalid) };
       }
       if (!work.signal.aborted) await this.call(`tasks/${task.id}/${path}`, body);
-    } catch (error) { // it runs out, and is taken up again
-      this.#options.log?.("a task is not ended", { task: task.id, error: String(error) });
+    } catch (error) { // the lease expires, and the task is claimed again
+    this.#options.log?.("reporting the outcome of a task failed", { task: task.id, error: String(error) });
     } finally {
-      over.abort();
-      await kept;
+      done.abort();
+      await renewal;
     }
   }
 
-  /** Calls the API, and again where no answer is heard: what ends or renews a task, or
-   * journals an effect, comes to the same when it is said again. */
+  /** Calls the API, and retries if there is no response: calls that settle or renew a task, or
+  * journal an effect, are idempotent. */
   async call<R>(path: string, body: object): Promise<R> {
     for (let failures = 0; ; failures++) {
       try {
         return await this.#once<R>(path, body);
       } catch (error) {
-        const hopeless = error instanceof Problem && error.status < 500 && error.status !== 429;
-        if (hopeless || failures >= 6) throw error;
+        const permanent = error instanceof Problem && error.status < 500 && error.status !== 429;
+        if (permanent || failures >= 6) throw error;
       }
       await pause(100 * 2 ** failures * (0.5 + Math.random() / 2));
     }
@@ -226,13 +224,13 @@ export class Worker {
     if (o.workspace) headers["X-Holdfast-Workspace"] = o.workspace;
     if (key) headers["Idempotency-Key"] = key;
     const response = await fetch(`${o.url}/api/v1/${path}`, { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(60_000) });
-    const answer: any = await response.json().catch(() => ({}));
-    if (!response.ok) throw new Problem(response.status, answer.code ?? "", answer.detail ?? response.statusText);
-    return answer as R;
+    const data: any = await response.json().catch(() => ({}));
+    if (!response.ok) throw new Problem(response.status, data.code ?? "", data.detail ?? response.statusText);
+    return data as R;
   }
 }
 
-/** Waits, and says whether that was to the end. */
+/** Waits. It resolves to false if `stop` is aborted first. */
 function pause(ms: number, stop?: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     if (stop?.aborted) return resolve(false);

@@ -1,5 +1,5 @@
-// Charges cards and sends mail for invoices. A card is charged once: the intent is
-// journaled before the gateway is called, and the gateway honours the key.
+// A worker that charges cards and sends mail for invoices. A card is charged once: the intent
+// is journaled before the gateway is called, and the gateway honors the key.
 
 import { Invalid, NotDone, Worker, type Task, type Work } from "./holdfast.ts";
 
@@ -14,18 +14,18 @@ async function post(path: string, body: object, key: string, signal: AbortSignal
     signal,
   });
   if (response.status === 402) throw new NotDone("the card was declined");
-  if (!response.ok) throw new Error(`the gateway answered ${response.status}`);
+  if (!response.ok) throw new Error(`the gateway returned ${response.status}`);
   return response.json();
 }
 
 async function charge(task: Task, work: Work) {
   const cents = task.context.entity?.data.cents;
-  if (!Number.isSafeInteger(cents) || cents <= 0) throw new Invalid("there is nothing to charge");
+  if (!Number.isSafeInteger(cents) || cents <= 0) throw new Invalid("nothing to charge: cents must be a positive integer");
   try {
     const { ref } = await work.effect("charge", (key, signal) => post("/charges", { cents }, key, signal));
     return { output: { ref }, state: { ref } };
   } catch (error) {
-    if (error instanceof NotDone) throw new Invalid(error.message); // nothing was begun any more: it goes back
+    if (error instanceof NotDone) throw new Invalid(error.message); // no effect happened, so the step is reverted
     throw error;
   }
 }

@@ -1,5 +1,4 @@
-// Package worker has the worker in TypeScript run by Node, against a real server, on
-// both databases.
+// Package worker tests the TypeScript worker with Node and a real server, on both databases.
 package worker
 
 import (
@@ -33,7 +32,7 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// node finds Node, and installs Debian's package where there is none.
+// node returns the path of Node. If Node is missing, it installs the Debian package.
 var node = sync.OnceValues(func() (string, error) {
 	find := func() (string, error) { return exec.LookPath("node") }
 	path, err := find()
@@ -44,13 +43,12 @@ var node = sync.OnceValues(func() (string, error) {
 	defer cancel()
 	failed := pgtest.Install(ctx, "nodejs", func() bool { _, err := find(); return err == nil })
 	if path, err = find(); err != nil {
-		return "", fmt.Errorf("the worker in TypeScript needs Node 18 or later, and there is none (Debian: nodejs): %w", errors.Join(err, failed))
+		return "", fmt.Errorf("the TypeScript worker needs Node 18 or later: install it (Debian: nodejs): %w", errors.Join(err, failed))
 	}
 	return path, nil
 })
 
-// built takes the types out of the worker, which older Nodes cannot do themselves, and
-// returns its file.
+// built compiles the worker to JavaScript, for older versions of Node, and returns the file.
 func built(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,8 +60,8 @@ func built(t *testing.T) string {
 	return filepath.Join(dir, "worker.mjs")
 }
 
-// gateway takes charges, one for a key, and mails. The first charge that is to hang
-// does so after it was taken.
+// gateway accepts charges, one per key, and mails. If hang is set, the first charge is
+// recorded, and its response never comes.
 type gateway struct {
 	mu      sync.Mutex
 	charges map[string]int // cents, by key
@@ -104,7 +102,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"ref":"ref-%d"}`, len(g.charges))
 }
 
-// process is a worker that Node runs.
+// process is a worker process.
 type process struct {
 	cmd    *exec.Cmd
 	lines  chan string
@@ -134,36 +132,35 @@ func start(t *testing.T, file, url, gateway, name string) *process {
 		}
 	}()
 	t.Cleanup(func() { _ = p.cmd.Process.Kill(); _ = p.cmd.Wait() })
-	p.says(t, "ready")
+	p.expect(t, "ready")
 	return p
 }
 
-func (p *process) says(t *testing.T, want string) {
+func (p *process) expect(t *testing.T, want string) {
 	t.Helper()
 	select {
 	case line := <-p.lines:
 		if line == want {
 			return
 		}
-		t.Fatalf("the worker says %q, not %q: %s", line, want, p.errors)
+		t.Fatalf("the worker printed %q, want %q: %s", line, want, p.errors)
 	case <-time.After(time.Minute):
-		t.Fatalf("the worker does not say %q", want)
+		t.Fatalf("the worker did not print %q", want)
 	}
 }
 
-func heard(t *testing.T, what string, c <-chan struct{}) {
+func await(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
 	case <-time.After(time.Minute):
-		t.Fatalf("%s: that never came", what)
+		t.Fatalf("%s: timed out", what)
 	}
 }
 
-// Verifies that a worker in TypeScript does what was fired; that one which is killed
-// while the gateway works leaves a charge that the next one finds, under the same key;
-// that a declined card is no charge; that it handles the events of a reaction; and that
-// it ends in order when it is told to.
+// TestTheWorkerInTypeScript verifies that the worker executes fired steps, that a charge in
+// flight when a worker is killed is retried with the same key, that a declined card is not
+// charged, that events of a reaction are handled, and that SIGTERM stops the worker cleanly.
 func TestTheWorkerInTypeScript(t *testing.T) {
 	file := built(t)
 	o := httpapi.Options{NoKeys: true}
@@ -207,11 +204,11 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 		waiting.Go(func() {
 			fired, err = c.FireStep(ctx, "invoice", "i-1", "charge", wire.Fire{Requester: "admin"}, client.Wait(50*time.Second))
 		})
-		heard(t, "a charge", g.hangs)
+		await(t, "a charge", g.hangs)
 		must(first.cmd.Process.Signal(syscall.SIGKILL))
 		_ = first.cmd.Wait()
 		holdfasttest.Advance(t, e, 2*time.Minute)
-		holdfasttest.Round(ctx, e) // the janitor need not be waited for
+		holdfasttest.Round(ctx, e) // runs the janitor now
 		second := start(t, file, srv.URL, far.URL, "w2")
 		waiting.Wait()
 		must(err)
@@ -233,8 +230,8 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 
 		_, err = c.AppendEvents(ctx, "invoice-1", wire.Append{Events: []wire.NewEvent{{Name: "overdue", Data: []byte(`{"days":3}`)}, {Name: "overdue"}}})
 		must(err)
-		heard(t, "a mail", g.mailed)
-		heard(t, "another mail", g.mailed)
+		await(t, "a mail", g.mailed)
+		await(t, "another mail", g.mailed)
 		g.mu.Lock()
 		if got := g.mails["mail/invoice-1/0/0"]; len(g.mails) != 2 || got != `{"event":"overdue","data":{"days":3}}` {
 			t.Errorf("mailed %v", g.mails)
@@ -242,7 +239,7 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 		g.mu.Unlock()
 
 		must(second.cmd.Process.Signal(syscall.SIGTERM))
-		second.says(t, "stopped")
+		second.expect(t, "stopped")
 		if err := second.cmd.Wait(); err != nil || second.errors.Len() > 0 {
 			t.Errorf("it ended with %v: %s", err, second.errors)
 		}

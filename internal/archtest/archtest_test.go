@@ -9,29 +9,29 @@ import (
 	"testing/fstest"
 )
 
-var house = sync.OnceValues(func() (*Module, error) { return ReadModule(os.DirFS("../..")) })
+var module = sync.OnceValues(func() (*Module, error) { return ReadModule(os.DirFS("../..")) })
 
-// readHouse returns this module, which is read once.
-func readHouse(t *testing.T) *Module {
+// thisModule returns this module, which is read once.
+func thisModule(t *testing.T) *Module {
 	t.Helper()
-	m, err := house()
+	m, err := module()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(m.Files) == 0 {
-		t.Fatal("read no Go file of the module")
+		t.Fatal("the module has no Go files")
 	}
 	return m
 }
 
-func TestArrows(t *testing.T)       { report(t, Arrows(readHouse(t), Rules), nil) }
-func TestConfinements(t *testing.T) { report(t, Confinements(readHouse(t), Confined), nil) }
-func TestClocks(t *testing.T)       { report(t, Clocks(readHouse(t)), nil) }
-func TestSleeps(t *testing.T)       { report(t, Sleeps(readHouse(t)), nil) }
-func TestHiddenNames(t *testing.T)  { report(t, HiddenNames(readHouse(t)), nil) }
+func TestArrows(t *testing.T)       { report(t, Arrows(thisModule(t), Rules), nil) }
+func TestConfinements(t *testing.T) { report(t, Confinements(thisModule(t), Confined), nil) }
+func TestClocks(t *testing.T)       { report(t, Clocks(thisModule(t)), nil) }
+func TestSleeps(t *testing.T)       { report(t, Sleeps(thisModule(t)), nil) }
+func TestHiddenNames(t *testing.T)  { report(t, HiddenNames(thisModule(t)), nil) }
 
-// A rule about a package that is gone protects nothing, and hides that its name
-// is free for another.
+// A rule about a deleted package protects nothing, and would apply to a new package of the
+// same name.
 func TestRulesAreAboutPackagesThatExist(t *testing.T) {
 	all := slices.Clone(mayAskTime)
 	for _, r := range Rules {
@@ -40,8 +40,8 @@ func TestRulesAreAboutPackagesThatExist(t *testing.T) {
 	for _, c := range Confined {
 		all = append(all, c.Only...)
 	}
-	for _, pkg := range absent(readHouse(t), all) {
-		t.Errorf("the tables in rules_test.go name %s, and there is no such package: remove it", pkg)
+	for _, pkg := range absent(thisModule(t), all) {
+		t.Errorf("the tables in rules_test.go name %s, which does not exist: remove it", pkg)
 	}
 	m := planted(t, map[string]string{"a/a.go": "", "b/below/b.go": ""})
 	if got := absent(m, []string{"a", "a/...", "b", "b/...", "b/below", "gone", "gone/..."}); !slices.Equal(got, []string{"b", "gone", "gone/..."}) {
@@ -49,7 +49,7 @@ func TestRulesAreAboutPackagesThatExist(t *testing.T) {
 	}
 }
 
-// absent returns the patterns that no package of the module is meant by.
+// absent returns the patterns that match no package of the module.
 func absent(m *Module, patterns []string) []string {
 	slices.Sort(patterns)
 	return slices.DeleteFunc(slices.Compact(patterns), func(pattern string) bool {
@@ -65,8 +65,7 @@ func TestBenchArrows(t *testing.T) {
 	report(t, Arrows(m, BenchRules), nil)
 }
 
-// The table itself: a name that is in no rule is a slip of the pen, and
-// the sentences of the design hold whatever else is changed.
+// The table is consistent, and the main design rules hold in it.
 func TestRules(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, r := range Rules {
@@ -86,13 +85,13 @@ func TestRules(t *testing.T) {
 	never(t, capabilities, join(capabilities, adapters))
 	never(t, join(inner, ground), join(capabilities, adapters, []string{root}))
 	never(t, []string{root}, join(capabilities, adapters))
-	never(t, adapters, join(capabilities, adapters, inner)) // their public functions name the root's types
+	never(t, adapters, join(capabilities, adapters, inner)) // they may import the root: their public functions use its types
 	never(t, []string{"httpapi"}, join(adapters, []string{"internal/cli"}))
 	never(t, join(capabilities, adapters, inner, ground, []string{root, "httpapi", "client", "wire", "idem", "internal/cli", "cmd/holdfast"}),
 		[]string{"internal/storetest", "internal/testkit", "internal/pgtest", "internal/archtest", "holdfasttest"})
 }
 
-// never checks that no rule lets one of pkgs import one of others.
+// never checks that no rule allows one of pkgs to import one of others.
 func never(t *testing.T, pkgs, others []string) {
 	t.Helper()
 	for _, pkg := range pkgs {
@@ -102,13 +101,13 @@ func never(t *testing.T, pkgs, others []string) {
 		}
 		for _, other := range others {
 			if pkg != other && r.allows(other) {
-				t.Errorf("the table lets %s import %s", name(pkg), name(other))
+				t.Errorf("the table allows %s to import %s", name(pkg), name(other))
 			}
 		}
 	}
 }
 
-// planted makes a module of files, each a package clause with what is given.
+// planted returns a module of files. Each file is a package clause followed by the given text.
 func planted(t *testing.T, files map[string]string) *Module {
 	t.Helper()
 	fsys := fstest.MapFS{"go.mod": {Data: []byte("module example.org/h\n\ngo 1.26\n")}}
@@ -201,7 +200,7 @@ func TestPlantedDotImport(t *testing.T) {
 	wantOne(t, HiddenNames(m), "run/a.go", "time is imported with a dot")
 }
 
-// What is right is left alone, and what is outside of the module is not read.
+// Correct imports are accepted, and files outside the module are not read.
 func TestGoodArrows(t *testing.T) {
 	m := planted(t, map[string]string{
 		"cmd/holdfast/main.go":         importing("os", "example.org/h/internal/cli"),
@@ -221,7 +220,7 @@ func TestGoodArrows(t *testing.T) {
 	report(t, found, nil)
 }
 
-// wantOne checks that there is one violation, in file, and that it says want.
+// wantOne checks that there is one violation, in file, whose text contains want.
 func wantOne(t *testing.T, found []Violation, file, want string) {
 	t.Helper()
 	if len(found) != 1 || found[0].File != file || !strings.Contains(found[0].What, want) {
@@ -229,8 +228,8 @@ func wantOne(t *testing.T, found []Violation, file, want string) {
 	}
 }
 
-// TestThePublicAPINamesNoInternalType verifies that whoever reads or uses the public packages meets no type of an internal
-// one.
+// TestThePublicAPINamesNoInternalType verifies that the public packages expose no type of an
+// internal package.
 func TestThePublicAPINamesNoInternalType(t *testing.T) {
 	found, err := PublicTypes("../..")
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// covers says whether the pattern ("x", or "x/..." for x and all below) is
-// about pkg.
+// covers reports whether the pattern ("x", or "x/..." for x and all packages below it) matches
+// pkg.
 func covers(pattern, pkg string) bool {
 	tree, ok := strings.CutSuffix(pattern, "/...")
 	return pkg == tree || ok && strings.HasPrefix(pkg, tree+"/")
@@ -21,12 +21,12 @@ func anyCovers(patterns []string, pkg string) bool {
 	return false
 }
 
-// below says whether the import path is lib, or a package or major version of it.
+// below reports whether the import path is lib, or a package or major version of it.
 func below(imported, lib string) bool {
 	return imported == lib || strings.HasPrefix(imported, lib+"/")
 }
 
-// ruleFor returns the longest rule about pkg.
+// ruleFor returns the rule with the longest pattern that matches pkg.
 func ruleFor(rules []Rule, pkg string) (best Rule, ok bool) {
 	for _, r := range rules {
 		if covers(r.Pkg, pkg) && (!ok || len(r.Pkg) > len(best.Pkg)) {
@@ -36,17 +36,17 @@ func ruleFor(rules []Rule, pkg string) (best Rule, ok bool) {
 	return best, ok
 }
 
-// Arrows compares the imports of the module's product code with the table.
+// Arrows checks the imports of the module's product code against the rules.
 func Arrows(m *Module, rules []Rule) []Violation {
 	var found []Violation
-	homeless := make(map[string]bool)
+	missing := make(map[string]bool)
 	for _, f := range m.Files {
 		if f.Test {
 			continue
 		}
 		r, ok := ruleFor(rules, f.Pkg)
-		if !ok && !homeless[f.Pkg] {
-			homeless[f.Pkg] = true
+		if !ok && !missing[f.Pkg] {
+			missing[f.Pkg] = true
 			found = append(found, m.at(f, f.Syntax.Name,
 				"package %s has no rule: add it to Rules (or to a group there) in internal/archtest/rules_test.go", f.Pkg))
 		}
@@ -74,8 +74,8 @@ func (m *Module) wrongArrows(f File, r Rule) []Violation {
 	return found
 }
 
-// allows says whether the rule lets its package import pkg of the same module.
-// The packages of one tree are one house.
+// allows reports whether the rule allows importing pkg of the same module. The packages of one
+// tree may import each other.
 func (r Rule) allows(pkg string) bool {
 	return strings.HasSuffix(r.Pkg, "/...") && covers(r.Pkg, pkg) || anyCovers(r.May, pkg)
 }
@@ -89,8 +89,8 @@ func (r Rule) allowsLib(imported string) bool {
 	return false
 }
 
-// standard says whether an import path is of the standard library: its first
-// element is no host name.
+// standard reports whether an import path is of the standard library: its first element is not
+// a host name.
 func standard(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
 	return !strings.Contains(first, ".")
@@ -103,8 +103,7 @@ func name(pkg string) string {
 	return pkg
 }
 
-// Confinements reports imports in product code outside of the places that they
-// are kept to.
+// Confinements reports confined imports of product code outside of their packages.
 func Confinements(m *Module, confined []Confinement) []Violation {
 	var found []Violation
 	for _, f := range m.Files {
@@ -114,7 +113,7 @@ func Confinements(m *Module, confined []Confinement) []Violation {
 		for _, spec := range f.Syntax.Imports {
 			for _, c := range confined {
 				if below(importPath(spec), c.Import) && !anyCovers(c.Only, f.Pkg) {
-					found = append(found, m.at(f, spec, "%s may not import %s, which is kept to %s: %s",
+					found = append(found, m.at(f, spec, "%s may not import %s, which is confined to %s: %s",
 						name(f.Pkg), importPath(spec), strings.Join(c.Only, ", "), c.Why))
 				}
 			}
@@ -123,8 +122,8 @@ func Confinements(m *Module, confined []Confinement) []Violation {
 	return sorted(found)
 }
 
-// Clocks reports product code that reads the node's clock by itself. time.Since
-// and time.Until read it too, and a clock passed on as a value is a clock read.
+// Clocks reports product code that reads the node's clock directly: time.Now, time.Since and
+// time.Until, also as values.
 func Clocks(m *Module) []Violation {
 	var found []Violation
 	for _, f := range m.Files {
@@ -135,7 +134,7 @@ func Clocks(m *Module) []Violation {
 		ast.Inspect(f.Syntax, func(n ast.Node) bool {
 			if isSelector(n, pkg, "Now", "Since", "Until") {
 				found = append(found, m.at(f, n,
-					"time.%s reads the node's clock: use internal/clock, or the database's time where it decides anything", n.(*ast.SelectorExpr).Sel.Name))
+					"time.%s reads the node's clock: use internal/clock, or the time of the database for decisions", n.(*ast.SelectorExpr).Sel.Name))
 			}
 			return true
 		})
@@ -143,8 +142,8 @@ func Clocks(m *Module) []Violation {
 	return sorted(found)
 }
 
-// Sleeps reports test code that sleeps, but for the inside of a synctest bubble,
-// where a sleep is the way to move the time and costs none.
+// Sleeps reports test code that sleeps. A sleep in a synctest bubble is allowed, because it
+// advances the fake clock without waiting.
 func Sleeps(m *Module) []Violation {
 	var found []Violation
 	for _, f := range m.Files {
@@ -157,7 +156,7 @@ func Sleeps(m *Module) []Violation {
 				return false
 			}
 			if isSelector(n, clock, "Sleep") {
-				found = append(found, m.at(f, n, "a test sleeps: wait on a signal, or move the time in testing/synctest"))
+				found = append(found, m.at(f, n, "a test sleeps: wait on a signal, or advance the time in testing/synctest"))
 			}
 			return true
 		})
@@ -165,14 +164,14 @@ func Sleeps(m *Module) []Violation {
 	return sorted(found)
 }
 
-// HiddenNames reports dot imports, which would hide an import's uses from the
-// checks here and from a reader.
+// HiddenNames reports dot imports, which would hide the uses of an import from these checks and
+// from readers.
 func HiddenNames(m *Module) []Violation {
 	var found []Violation
 	for _, f := range m.Files {
 		for _, spec := range f.Syntax.Imports {
 			if spec.Name != nil && spec.Name.Name == "." {
-				found = append(found, m.at(f, spec, "%s is imported with a dot: give it a name", importPath(spec)))
+				found = append(found, m.at(f, spec, "%s is imported with a dot: import it by name", importPath(spec)))
 			}
 		}
 	}

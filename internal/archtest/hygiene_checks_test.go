@@ -13,31 +13,30 @@ import (
 	"strings"
 )
 
-// MachinePaths reports files that name a path below parent, the folder that the
-// checkout is in: it exists on one machine only. An empty parent, or the root of
-// the file system, says nothing.
+// MachinePaths reports files that contain a path below parent, the folder of the checkout,
+// because it exists on one machine only. It reports nothing if parent is empty or the root of
+// the file system.
 func MachinePaths(fsys fs.FS, files []string, parent string) ([]Violation, error) {
 	if strings.Trim(parent, `/\.`) == "" {
 		return nil, nil
 	}
-	// What stands before must not make it a part of another path or a URL.
+	// The preceding character must not make it a part of another path or a URL.
 	path := regexp.MustCompile(`(^|[^\w/.:~}>-])` + regexp.QuoteMeta(parent) + `[/\\]`)
 	return eachText(fsys, files, func(name string, src []byte) []Violation {
 		var found []Violation
 		for i, line := range bytes.Split(src, []byte("\n")) {
 			if path.Match(line) {
-				found = append(found, Violation{File: name, Line: i + 1, What: "names a path of this machine: write it from the module's root"})
+				found = append(found, Violation{File: name, Line: i + 1, What: "contains a path of this machine: write it relative to the module root"})
 			}
 		}
 		return found
 	})
 }
 
-// unfinished is what a comment says of work that is left for later.
+// unfinished matches markers of postponed work in comments.
 var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X|HA` + `CK)\b`)
 
-// Unfinished reports comments in Go files that put work off: it goes where
-// others look for it, or is done.
+// Unfinished reports comments in Go files that postpone work, which belongs into an issue.
 func Unfinished(fsys fs.FS, files []string) ([]Violation, error) {
 	return eachText(fsys, files, func(name string, src []byte) []Violation {
 		if !strings.HasSuffix(name, ".go") || strings.Contains(name, "testdata/") {
@@ -46,7 +45,7 @@ func Unfinished(fsys fs.FS, files []string) ([]Violation, error) {
 		var found []Violation
 		eachComment(src, func(line int, text string) {
 			if m := unfinished.FindString(text); m != "" {
-				found = append(found, Violation{File: name, Line: line, What: "a comment says " + m + ": do it, or write an issue"})
+				found = append(found, Violation{File: name, Line: line, What: "a comment has " + m + ": do it, or open an issue"})
 			}
 		})
 		return found
@@ -68,8 +67,7 @@ func eachComment(src []byte, f func(line int, text string)) {
 	}
 }
 
-// eachText calls check with every file that is text. Files that are gone (git
-// still lists them) are left out.
+// eachText calls check with every text file. It skips deleted files, which git may still list.
 func eachText(fsys fs.FS, files []string, check func(name string, src []byte) []Violation) ([]Violation, error) {
 	var found []Violation
 	for _, name := range files {
@@ -87,18 +85,18 @@ func eachText(fsys fs.FS, files []string, check func(name string, src []byte) []
 	return sorted(found), nil
 }
 
-// testName is a test that a document names. Of TestX/sub only TestX is looked
-// for: a subtest's name is made when it runs.
+// testName matches the name of a test in a document. Of TestX/sub it matches only TestX,
+// because names of subtests exist only at run time.
 var testName = regexp.MustCompile(`\b(Test|Fuzz)[A-Z0-9_]\w*`)
 
-// NamedTests reports tests that the document names and that are not in have.
+// NamedTests reports tests that the document names but that are not in have.
 func NamedTests(name string, doc []byte, have map[string]bool) []Violation {
 	var found []Violation
 	for i, line := range bytes.Split(doc, []byte("\n")) {
 		for _, test := range testName.FindAllString(string(line), -1) {
 			if !have[test] {
 				found = append(found, Violation{File: name, Line: i + 1,
-					What: fmt.Sprintf("names the test %s, which does not exist: a guarantee without a test is a wish", test)})
+					What: fmt.Sprintf("names the test %s, which does not exist: add the test or correct the name", test)})
 			}
 		}
 	}
@@ -118,7 +116,8 @@ func testFuncs(fsys fs.FS, files []string) (map[string]bool, error) {
 	return have, err
 }
 
-// addTestFuncs leaves a file that cannot be parsed to the compiler.
+// addTestFuncs adds the tests of a file. It skips a file that does not parse, which the compiler
+// reports.
 func addTestFuncs(src []byte, have map[string]bool) {
 	file, err := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
 	if err != nil {
@@ -131,15 +130,15 @@ func addTestFuncs(src []byte, have map[string]bool) {
 	}
 }
 
-// Dependencies reports direct dependencies in go.mod that the document has no
-// line for. A line names the module, with or without its major version.
+// Dependencies reports direct dependencies in go.mod without a line in the document. A line
+// names the module, with or without its major version.
 func Dependencies(gomod, doc []byte) []Violation {
 	var found []Violation
 	for i, line := range strings.Split(string(gomod), "\n") {
 		module, direct := requirement(line)
 		if direct && !named(string(doc), module) && !named(string(doc), majorVersion.ReplaceAllString(module, "")) {
 			found = append(found, Violation{File: "go.mod", Line: i + 1,
-				What: fmt.Sprintf("%s has no line in docs/dependencies.md: say what it saves us", module)})
+				What: fmt.Sprintf("%s has no line in docs/dependencies.md: add one that explains why it is needed", module)})
 		}
 	}
 	return found
@@ -150,8 +149,8 @@ var (
 	majorVersion = regexp.MustCompile(`/v\d+$`)
 )
 
-// requirement reads one line of go.mod; replace lines have an arrow, and do not
-// match.
+// requirement parses one line of go.mod. A replace line does not match, because it has an
+// arrow.
 func requirement(line string) (module string, direct bool) {
 	m := required.FindStringSubmatch(line)
 	if m == nil {

@@ -29,8 +29,8 @@ func moduleRoot(t *testing.T) string {
 	}
 }
 
-// projectFiles returns every file that belongs to the project: what git tracks or
-// would track. Without git, as in a module cache, all of them.
+// projectFiles returns the files of the project: all that git tracks or would track. Without
+// git, as in a module cache, it returns all files.
 func projectFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	git := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -160,7 +160,7 @@ func keys(files fstest.MapFS) []string {
 	return names
 }
 
-// wantPlaces compares where violations were found with file:line.
+// wantPlaces compares the places of violations with the given file:line texts.
 func wantPlaces(t *testing.T, found []Violation, err error, want ...string) {
 	t.Helper()
 	if err != nil {

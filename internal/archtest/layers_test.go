@@ -15,42 +15,43 @@ import (
 	"testing"
 )
 
-// layers are the files of the largest packages, the lowest first: a file calls those before it. Each package's doc comment
-// says what the layers are for.
+// layers lists the files of the largest packages, the lowest layer first: a file calls the files
+// before it. The doc comment of each package describes its layers.
 var layers = map[string][]string{
 	"internal/lifecycleengine": {
-		// what a program declares, and what a config says of a step
+		// declarations of programs, and steps of configs
 		"lifecycle.go", "steps.go", "entity.go", "body.go",
-		// where the entities are, and what their history tells
+		// storage of entities, and their history
 		"bound.go", "table.go", "usertable.go", "history.go", "aftereffects.go",
-		// which configs are in force, and the lifecycles of an engine
+		// published configs, and the lifecycles of an engine
 		"inforce.go", "register.go", "published.go", "registry.go",
-		// one attempt of an operation, by the plan that it was taken with
+		// one attempt of an operation, by its plan
 		"plan.go", "attempt_end.go", "attempt.go",
-		// how operations begin and end: fired, claimed, by persons, by workers
+		// start and end of operations: by fire, by claim, by operators, by workers
 		"idempotency.go", "fire.go", "claim.go", "operations.go", "tasks.go",
-		// what an engine does by itself
+		// background work of an engine
 		"publish.go", "background.go", "start.go",
 	},
 	"internal/runengine": {
-		// a run, its steps and their ids, and how they are read
+		// a run, its steps and their ids, and queries
 		"run.go", "read.go",
-		// what a run does next, worked out as a plan; no database
+		// the plan of the next step of a run, without the database
 		"plan.go", "input.go", "enter.go", "moves.go",
-		// putting a plan into force, under the lease of a step
+		// applying a plan, under the lease of a step
 		"apply.go", "journal.go", "executor.go", "step.go",
-		// what comes from outside, and what is due
+		// signals and decisions, and timers
 		"inbox.go", "due.go",
-		// bodies: in this program, and elsewhere
+		// execution of handlers, local and remote
 		"serve.go", "worker.go", "remote.go",
 	},
 }
 
-// mostUpward is the share of the calls between the files of a package that may run upward: from a file to one behind it.
+// mostUpward is the maximum share of upward calls among the calls between files of a package:
+// calls from a file to a later one.
 const mostUpward = 0.2
 
 func TestFilesStandInLayers(t *testing.T) {
-	m := readHouse(t)
+	m := thisModule(t)
 	exports, err := exportsOf("../..", "./internal/lifecycleengine", "./internal/runengine")
 	if err != nil {
 		t.Fatal(err)
@@ -62,17 +63,17 @@ func TestFilesStandInLayers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if listed, there := slices.Sorted(slices.Values(files)), filesOf(m, pkg); !slices.Equal(listed, there) {
-			t.Errorf("%s: the layers name the files %v, and there are %v", pkg, listed, there)
+			t.Errorf("%s: layers lists the files %v, but the package has %v", pkg, listed, there)
 			continue
 		}
 		up := upward(calls, files)
 		if len(calls) == 0 || float64(len(up)) >= mostUpward*float64(len(calls)) {
-			t.Errorf("%s: of %d calls between files, %d run upward; under %.0f %% may:\n%s", pkg, len(calls), len(up), 100*mostUpward, strings.Join(up, "\n"))
+			t.Errorf("%s: of %d calls between files, %d are upward, want less than %.0f %%:\n%s", pkg, len(calls), len(up), 100*mostUpward, strings.Join(up, "\n"))
 		}
 	}
 }
 
-// filesOf names the files of a package, without its tests, in the order of their names.
+// filesOf returns the files of a package without its tests, sorted by name.
 func filesOf(m *Module, pkg string) (names []string) {
 	for _, f := range m.Files {
 		if f.Pkg == pkg && !f.Test {
@@ -83,7 +84,8 @@ func filesOf(m *Module, pkg string) (names []string) {
 	return names
 }
 
-// exportsOf returns where the build cache has the types of some packages, and of all that they import.
+// exportsOf returns the export data files of packages and of their dependencies, in the build
+// cache.
 func exportsOf(dir string, patterns ...string) (map[string]string, error) {
 	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Export"}, patterns...)...)
 	list.Dir = dir
@@ -103,8 +105,8 @@ func exportsOf(dir string, patterns ...string) (map[string]string, error) {
 	}
 }
 
-// fileCall is a use of a function or a method, also as a value, in another file than the one that declares it. A method of
-// an interface is declared where the interface is.
+// fileCall is a use of a function or method, including as a value, outside the file that
+// declares it. A method of an interface is declared in the file of the interface.
 type fileCall struct{ from, to, name string }
 
 // callsBetweenFiles returns the calls between the files of a package.
@@ -131,7 +133,7 @@ func callsBetweenFiles(m *Module, pkg string, imports types.Importer) (calls []f
 	return calls, err
 }
 
-// upward describes the calls that run upward, where a file stands above those before it.
+// upward describes the calls from a file to a later one in files.
 func upward(calls []fileCall, files []string) (found []string) {
 	for _, c := range calls {
 		if slices.Index(files, c.from) < slices.Index(files, c.to) {
@@ -152,9 +154,9 @@ func TestPlantedUpwardCalls(t *testing.T) {
 		t.Fatalf("the calls are %v, %v", calls, err)
 	}
 	if got := upward(calls, []string{"low.go", "high.go"}); !slices.Equal(got, []string{"low.go calls high of high.go"}) {
-		t.Errorf("upward run %v", got)
+		t.Errorf("the upward calls are %v", got)
 	}
 	if got := upward(calls, []string{"high.go", "low.go"}); len(got) != 2 {
-		t.Errorf("in the other order, upward run %v", got)
+		t.Errorf("in the other order, the upward calls are %v", got)
 	}
 }

@@ -14,8 +14,9 @@ import (
 	"strings"
 )
 
-// PublicTypes reports the exported names of the public packages of a module, in dir, whose declarations have a type of an
-// internal package in sight: in a parameter, a result, an exported field or method, or behind an alias.
+// PublicTypes reports the exported names of the public packages of the module in dir that expose
+// a type of an internal package: in a parameter, a result, an exported field or method, or
+// through an alias.
 func PublicTypes(dir string) (found []string, err error) {
 	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Name,Module", "./...")
 	list.Dir = dir
@@ -48,7 +49,7 @@ func PublicTypes(dir string) (found []string, err error) {
 		}
 		for _, name := range pkg.Scope().Names() {
 			if o := pkg.Scope().Lookup(name); o.Exported() {
-				for _, where := range inSight(o) {
+				for _, where := range exposed(o) {
 					found = append(found, path+"."+where)
 				}
 			}
@@ -62,33 +63,33 @@ func isInternal(path string) bool {
 	return strings.HasSuffix(path, "/internal") || strings.Contains(path, "/internal/")
 }
 
-// inSight names the parts of a declaration that have an internal type in sight.
-func inSight(o types.Object) (found []string) {
-	look := func(where string, t types.Type) {
+// exposed returns the parts of a declaration that expose an internal type.
+func exposed(o types.Object) (found []string) {
+	inspect := func(where string, t types.Type) {
 		if hidden := internalIn(t, nil); hidden != "" {
 			found = append(found, where+": "+hidden)
 		}
 	}
 	named, isType := o.(*types.TypeName)
 	if !isType {
-		look(o.Name(), o.Type())
+		inspect(o.Name(), o.Type())
 		return found
 	}
 	if named.IsAlias() {
-		look(o.Name(), o.Type())
+		inspect(o.Name(), o.Type())
 		return found
 	}
-	look(o.Name(), o.Type().Underlying())
+	inspect(o.Name(), o.Type().Underlying())
 	methods := types.NewMethodSet(types.NewPointer(o.Type()))
 	for m := range methods.Methods() {
 		if m.Obj().Exported() {
-			look(o.Name()+"."+m.Obj().Name(), m.Type())
+			inspect(o.Name()+"."+m.Obj().Name(), m.Type())
 		}
 	}
 	return found
 }
 
-// internalIn returns an internal type that a user of t meets, or "".
+// internalIn returns an internal type that t exposes, or "".
 func internalIn(t types.Type, seen []types.Type) string {
 	t = types.Unalias(t)
 	if slices.Contains(seen, t) {

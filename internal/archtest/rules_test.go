@@ -2,23 +2,22 @@ package archtest
 
 import "slices"
 
-// root is the root package's place in the module; its name is holdfast.
+// root is the path of the root package, holdfast, in the module.
 const root = "."
 
-// Groups of packages that the table speaks of together.
+// Groups of packages with common rules.
 var (
-	// capabilities are the five. They never know each other: what one needs of
-	// another goes by name through the engine.
+	// capabilities are the five capabilities. They never import each other: one uses another
+	// by name, through the engine.
 	capabilities = []string{"lifecycle", "stream", "run", "batch", "scope"}
 
-	// adapters hold the SQL of one database each.
+	// adapters have the SQL of one database each.
 	adapters = []string{"sqlite", "postgres"}
 
-	// ground is what everything stands on.
+	// ground has the packages that all others may use.
 	ground = []string{"fault", "internal/clock", "internal/strictjson", "internal/store"}
 
-	// inner is the machinery that the capabilities share. A new package of this
-	// kind is added here.
+	// inner has the packages that the capabilities share. Add new packages of this kind here.
 	inner = []string{
 		"internal/lease", "internal/wake", "internal/events",
 		"internal/entities", "internal/scopestore", "internal/reactions", "internal/retention", "internal/feed", "internal/streamclose", "internal/snapshots", "internal/subjectkey",
@@ -26,14 +25,14 @@ var (
 		"internal/check", "internal/crash",
 	}
 
-	// core is what root and the capabilities may use.
+	// core has the packages that root and the capabilities may use.
 	core = join(ground, inner, []string{"internal/files", "internal/engine", "internal/lifecycleengine"})
 )
 
-// Libraries that the table speaks of together. A library outside of a rule's
-// list is a dependency that nobody agreed to there.
+// Groups of libraries with common rules. A package may not use a library outside the list of its
+// rule.
 var (
-	// plainLibs compute and do no input or output of their own.
+	// plainLibs compute, and do no input or output.
 	plainLibs = []string{
 		"github.com/google/uuid",
 		"github.com/goccy/go-yaml",
@@ -44,22 +43,22 @@ var (
 		"golang.org/x/time",
 		"go.opentelemetry.io/otel",
 	}
-	// anyLib is for the outer packages, which a program that embeds Holdfast
-	// need not link. [Confined] still applies.
+	// anyLib is for outer packages, which a program that embeds Holdfast does not link.
+	// [Confined] still applies.
 	anyLib = []string{"*"}
 )
 
-// Rule says what one package may import: of this module the packages in May, of
-// other modules those in Libs. The standard library is free but for [Confined].
+// Rule defines the allowed imports of a package: the packages of this module in May, and the
+// modules in Libs. The standard library is allowed, except for [Confined].
 type Rule struct {
-	Pkg  string // a folder of the module; "x/..." is x and all below it
+	Pkg  string // a folder of the module; "x/..." is x and all packages below it
 	May  []string
 	Libs []string
 	Why  string
 }
 
-// Rules are the arrows, from the outside in. Where two rules match a package the
-// longer one holds. Test files are free: a test may look down from anywhere.
+// Rules are the import rules, from the outer to the inner packages. If two rules match a
+// package, the longer pattern applies. Test files may import anything.
 var Rules = slices.Concat(
 	[]Rule{
 		{
@@ -70,39 +69,39 @@ var Rules = slices.Concat(
 			Pkg:  "internal/cli/...",
 			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "s3", "run/httpcall", "internal/demo", "internal/telemetry"}),
 			Libs: anyLib,
-			Why:  "the command line puts the whole together",
+			Why:  "the command line combines all packages",
 		},
 		{
 			Pkg: "internal/demo", May: join(capabilities, []string{root, "fault", "internal/clock"}), Libs: plainLibs,
-			Why: "the demo tells the whole story, by what is public",
+			Why: "the demo shows all capabilities through the public API",
 		},
 		{
 			Pkg: "internal/telemetry", May: []string{"fault"}, Libs: []string{"go.opentelemetry.io/otel"},
-			Why: "where spans go is the program's choice: only the command line imports it",
+			Why: "the program chooses the trace exporter: only the command line imports it",
 		},
 		{
 			Pkg: "s3", May: []string{"batch", "fault"}, Libs: []string{"github.com/minio/minio-go/v7"},
-			Why: "where artifacts are kept is the program's choice: an engine links no object store",
+			Why: "the program chooses the artifact store: an engine links no object store",
 		},
 		{
 			Pkg: "run/httpcall", May: []string{root, "run", "fault"},
-			Why: "who calls URLs for runs is the program's choice: an engine links no HTTP client",
+			Why: "the program chooses the HTTP client of runs: an engine links none",
 		},
 		{
 			Pkg: "examples/...", May: join(capabilities, adapters, []string{root, "run/httpcall", "client", "wire", "httpapi", "idem", "fault", "holdfasttest"}), Libs: anyLib,
-			Why: "an example is a user's program: it sees what is public",
+			Why: "an example is a user's program: it uses the public API",
 		},
 		{
 			Pkg: "httpapi/...", May: join(core, capabilities, []string{root, "run/httpcall", "idem", "wire", "webhook"}), Libs: anyLib,
-			Why: "the door knows no adapter, so it serves them all, and no command line",
+			Why: "the API imports no adapter, so that it serves all of them, and no command line",
 		},
 		{
 			Pkg: "idem", May: join(core, []string{root, "wire"}), Libs: plainLibs,
-			Why: "edge idempotency also serves users' own handlers, without our API",
+			Why: "idempotency also serves users' own HTTP handlers, without our API",
 		},
 		{
 			Pkg: "webhook", May: []string{"fault", "internal/clock"},
-			Why: "who is called verifies with it, and links no engine",
+			Why: "receivers of webhooks use it and link no engine",
 		},
 		{
 			Pkg: "client", May: []string{"wire", "fault"}, Libs: plainLibs,
@@ -110,7 +109,7 @@ var Rules = slices.Concat(
 		},
 		{
 			Pkg: "wire", May: []string{"fault"},
-			Why: "the shapes of the wire are plain values",
+			Why: "wire types are plain values",
 		},
 		{
 			Pkg: "holdfasttest/...", May: join(core, adapters, []string{root, "internal/pgtest", "internal/testlevel"}), Libs: anyLib,
@@ -119,103 +118,102 @@ var Rules = slices.Concat(
 	},
 	each(capabilities, Rule{
 		May: join(core, []string{root}), Libs: plainLibs,
-		Why: "a capability is a Part handed to Open; it knows neither its siblings nor where rows are kept",
+		Why: "a capability is a Part passed to Open; it imports neither other capabilities nor adapters",
 	}),
 	[]Rule{{
 		Pkg: root, May: core, Libs: plainLibs,
-		Why: "the root knows no capability and no adapter by name",
+		Why: "the root imports no capability and no adapter",
 	}},
 	[]Rule{{
 		Pkg: "internal/engine", May: join(ground, inner), Libs: plainLibs,
-		Why: "the engine knows no capability and no adapter by name; the root is its public face",
+		Why: "the engine imports no capability and no adapter; the root is its public API",
 	}, {
 		Pkg: "internal/lifecycleengine", May: core, Libs: plainLibs,
-		Why: "the runtime of package lifecycle, which is its public face, as the HTTP API uses it",
+		Why: "the engine of package lifecycle, which is its public API; the HTTP API uses it too",
 	}},
 	each(inner, Rule{
 		May: core, Libs: plainLibs,
-		Why: "what the capabilities share knows none of them, nor the root",
+		Why: "shared packages import neither the capabilities nor the root",
 	}),
 	[]Rule{
 		{
 			Pkg: "sqlite", May: []string{root, "internal/engine", "internal/store", "internal/sharedsql", "internal/clock", "fault"},
 			Libs: []string{"modernc.org/sqlite", "github.com/google/uuid"},
-			Why:  "an adapter knows verbs by name alone, and no other adapter",
+			Why:  "an adapter knows verbs only by name, and imports no other adapter",
 		},
 		{
 			Pkg: "postgres", May: []string{root, "internal/engine", "internal/store", "internal/sharedsql", "internal/clock", "fault"},
 			Libs: []string{"github.com/jackc/pgx/v5", "github.com/google/uuid"},
-			Why:  "an adapter knows verbs by name alone, and no other adapter",
+			Why:  "an adapter knows verbs only by name, and imports no other adapter",
 		},
 		{
 			Pkg: "internal/sharedsql", May: []string{"internal/store"},
-			Why: "SQL that both adapters have knows neither",
+			Why: "SQL shared by the adapters imports neither of them",
 		},
 		{
 			Pkg: "internal/store", May: []string{"fault", "internal/clock"},
 			Libs: []string{"github.com/google/uuid"},
-			Why:  "the port is below everyone who meets at it",
+			Why:  "the store interface is below its users and its implementations",
 		},
 		{
 			Pkg: "internal/files", May: []string{"fault"}, Libs: []string{"github.com/rogpeppe/go-internal"},
-			Why: "whole files need a disk, and the way that each system locks",
+			Why: "files need the disk, and the file locks of each system",
 		},
 		{
 			Pkg: "internal/strictjson", May: []string{"fault"},
-			Why: "strict input needs nothing but a way to refuse",
+			Why: "strict decoding needs only errors",
 		},
-		{Pkg: "internal/clock", Why: "the node's time stands on the standard library alone"},
-		{Pkg: "fault", Why: "the error type stands on the standard library alone"},
+		{Pkg: "internal/clock", Why: "the clock uses only the standard library"},
+		{Pkg: "fault", Why: "the error type uses only the standard library"},
 
-		// Not linked into any program of ours: nobody above imports them but
-		// holdfasttest and tests.
+		// These packages are not linked into programs: only holdfasttest and tests import them.
 		{
 			Pkg: "internal/storetest/...", May: join(core, adapters, []string{root, "internal/pgtest", "internal/testlevel", "holdfasttest", "stream"}), Libs: anyLib,
-			Why: "what a store must do is tested against every adapter, through the calls that users make",
+			Why: "stores are tested with every adapter, through the public API",
 		},
 		{
 			Pkg: "internal/storetest/everyverb", May: join(core, []string{"batch", "lifecycle", "run", "scope", "stream"}),
-			Why: "tests of the SQL know every verb of the program",
+			Why: "tests of the SQL need every verb of the program",
 		},
 		{
 			Pkg: "internal/pgtest/...", May: []string{"internal/clock", "fault"}, Libs: []string{"github.com/jackc/pgx/v5"},
-			Why: "a PostgreSQL for tests knows nothing of what is tested",
+			Why: "a PostgreSQL for tests does not depend on the tested packages",
 		},
 		{
 			Pkg: "internal/testkit", May: []string{"internal/clock", "fault"},
-			Why: "what many tests need knows nothing of what is tested",
+			Why: "test helpers do not depend on the tested packages",
 		},
-		{Pkg: "internal/testlevel", Why: "how thorough a test is depends on nothing that is tested"},
+		{Pkg: "internal/testlevel", Why: "test levels do not depend on the tested packages"},
 		{
 			Pkg: "internal/testrun", May: []string{"internal/clock", "internal/pgtest", "internal/testlevel"},
-			Why: "what runs the tests knows nothing of what is tested",
+			Why: "the test runner does not depend on the tested packages",
 		},
-		{Pkg: "internal/archtest", Why: "what judges the house stands on the standard library alone"},
+		{Pkg: "internal/archtest", Why: "the architecture tests use only the standard library"},
 	},
 )
 
-// BenchRules are the arrows of the module in bench/.
+// BenchRules are the import rules of the module in bench/.
 var BenchRules = []Rule{
-	{Pkg: root, May: []string{"baseline"}, Libs: anyLib, Why: "a benchmark sees both systems"},
+	{Pkg: root, May: []string{"baseline"}, Libs: anyLib, Why: "a benchmark compares both systems"},
 	{
 		Pkg:  "baseline",
 		Libs: []string{"github.com/holdfast-go/holdfast/internal/clock", "github.com/jackc/pgx/v5", "modernc.org/sqlite", "github.com/google/uuid"},
-		Why:  "hand-written SQL to compare with shares nothing with what it is compared to",
+		Why:  "the hand-written baseline shares no code with Holdfast",
 	},
 }
 
-// Confinement keeps one import to the packages in Only. Test files are free.
+// Confinement confines an import to the packages in Only. Test files may import anything.
 type Confinement struct {
-	Import string // with all below it
+	Import string // with all packages below it
 	Only   []string
 	Why    string
 }
 
-// Confined are the imports that are kept to few places.
+// Confined are the confined imports.
 var Confined = []Confinement{
 	{
 		Import: "testing", Only: []string{"holdfasttest/...", "internal/testkit", "internal/testlevel", "internal/testrun", "internal/storetest/..."},
-		Why: "a program that imports testing carries its flags",
+		Why: "a program that imports testing gets its flags",
 	},
 	{
 		Import: "net/http",
@@ -223,11 +221,11 @@ var Confined = []Confinement{
 			"httpapi/...", "idem", "wire", "client", "webhook", "internal/cli/...", "run/httpcall",
 			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "examples/...",
 		},
-		Why: "who embeds the engine chooses whether to serve it",
+		Why: "a program that embeds the engine chooses whether to serve HTTP",
 	},
 	{
 		Import: "database/sql", Only: []string{"sqlite", "internal/storetest/...", "holdfasttest", "examples/..."},
-		Why: "through database/sql a statement on PostgreSQL ran twice without an error",
+		Why: "database/sql executed a statement on PostgreSQL twice without an error",
 	},
 	{
 		Import: "modernc.org/sqlite", Only: []string{"sqlite", "internal/storetest/...", "examples/..."},
@@ -239,7 +237,7 @@ var Confined = []Confinement{
 	},
 	{
 		Import: "github.com/minio/minio-go", Only: []string{"s3"},
-		Why: "one port, one library behind it",
+		Why: "one package for one library",
 	},
 	{
 		Import: "github.com/danielgtaylor/huma", Only: []string{"httpapi/..."},
@@ -255,23 +253,23 @@ var Confined = []Confinement{
 	},
 	{
 		Import: "go.opentelemetry.io/otel/exporters", Only: []string{"internal/telemetry"},
-		Why: "a library traces through the API; the program chooses where to",
+		Why: "a library traces through the API; the program chooses the exporter",
 	},
 	{
 		Import: "github.com/prometheus", Only: []string{"httpapi/...", "internal/cli/...", "examples/..."},
-		Why: "the core counts with what the standard library has; the door tells it",
+		Why: "the core counts with the standard library; the API exports the metrics",
 	},
 	{
 		Import: "github.com/expr-lang/expr", Only: []string{"internal/workflow"},
-		Why: "one language of expressions, one package that knows its library",
+		Why: "one package for the expression library",
 	},
 	{
 		Import: "github.com/expr-lang/expr/vm",
-		Why:    "expressions are evaluated by our own code, which pays for each operation (decision 036)",
+		Why:    "our own code evaluates expressions and charges for each operation (decision 036)",
 	},
 	{
 		Import: "github.com/google/go-cmp", Only: []string{"internal/storetest/..."},
-		Why: "it panics on what it cannot compare, and is made for tests",
+		Why: "it panics on values that it cannot compare, and is made for tests",
 	},
 	{
 		Import: "pgregory.net/rapid", Only: []string{"holdfasttest/...", "internal/storetest/..."},
@@ -279,8 +277,8 @@ var Confined = []Confinement{
 	},
 }
 
-// mayAskTime are the packages whose product code may read the node's clock; all
-// others go through internal/clock, or ask the database.
+// mayAskTime lists the packages whose product code may read the node's clock. All others use
+// internal/clock or the time of the database.
 var mayAskTime = []string{"internal/clock", "internal/pgtest/...", "internal/storetest/...", "examples/..."}
 
 func join(lists ...[]string) []string { return slices.Concat(lists...) }

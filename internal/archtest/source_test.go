@@ -13,19 +13,18 @@ import (
 	"strings"
 )
 
-// Module is the Go source of one module, parsed. Modules nested in it (bench/)
-// and testdata are left out.
+// Module is the parsed Go source of one module, without nested modules (bench/) and testdata.
 type Module struct {
-	Path  string // as go.mod says
+	Path  string // from go.mod
 	Files []File
 	fset  *token.FileSet
 }
 
 // File is one Go file of a [Module].
 type File struct {
-	Name   string // slash-separated, from the module's root
-	Pkg    string // its folder from there, "." for the root package
-	Test   bool   // its name ends in _test.go
+	Name   string // slash-separated, relative to the module root
+	Pkg    string // its folder relative to the module root, "." for the root package
+	Test   bool   // the name ends in _test.go
 	Syntax *ast.File
 }
 
@@ -62,7 +61,7 @@ func modulePath(gomod []byte) string {
 	return ""
 }
 
-// skipFolder leaves out what the go command leaves out of a module.
+// skipFolder skips the folders that the go command ignores.
 func skipFolder(fsys fs.FS, name string) error {
 	if name == "." {
 		return nil
@@ -95,8 +94,8 @@ func (m *Module) add(fsys fs.FS, name string) error {
 	return nil
 }
 
-// within returns the place of an import path in this module: "." for the root
-// package, "internal/store" for one below.
+// within returns the path of an imported package in this module: "." for the root package, or
+// a path such as "internal/store".
 func (m *Module) within(imported string) (pkg string, ok bool) {
 	if imported == m.Path {
 		return root, true
@@ -108,7 +107,7 @@ func (m *Module) at(f File, n ast.Node, format string, args ...any) Violation {
 	return Violation{File: f.Name, Line: m.fset.Position(n.Pos()).Line, What: fmt.Sprintf(format, args...)}
 }
 
-// importPath returns the path that an import names.
+// importPath returns the path of an import.
 func importPath(spec *ast.ImportSpec) string {
 	p, err := strconv.Unquote(spec.Path.Value)
 	if err != nil {
@@ -117,8 +116,8 @@ func importPath(spec *ast.ImportSpec) string {
 	return p
 }
 
-// localName returns the name under which f uses the standard package pkg, or ""
-// if it does not import it.
+// localName returns the local name of the standard package pkg in f, or "" if f does not import
+// it.
 func (f File) localName(pkg string) string {
 	for _, spec := range f.Syntax.Imports {
 		if importPath(spec) != pkg {
@@ -132,7 +131,8 @@ func (f File) localName(pkg string) string {
 	return ""
 }
 
-// isSelector says whether n is pkg.name, with pkg the local name of a package.
+// isSelector reports whether n is pkg.name for one of the names. pkg is the local name of a
+// package.
 func isSelector(n ast.Node, pkg string, names ...string) bool {
 	sel, ok := n.(*ast.SelectorExpr)
 	if !ok || pkg == "" {

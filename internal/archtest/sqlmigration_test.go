@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// key is a primary key, a unique constraint or an index that a migration makes.
+// key is a primary key, a unique constraint or an index that a migration creates.
 type key struct {
 	kind    string // "PRIMARY KEY", "UNIQUE", "INDEX"
 	table   string
@@ -16,15 +16,14 @@ type key struct {
 	file    *sqlFile
 }
 
-// schema is what the migrations of one adapter make, all files together.
+// schema is the result of all migrations of one adapter.
 type schema struct {
 	d      Dialect
 	tables map[string]map[string]string // table → column → type
 	keys   []key
 }
 
-// CheckMigrations holds the migrations of an adapter to the rules; files maps
-// their names to their text.
+// CheckMigrations checks the migrations of an adapter. files maps their names to their text.
 func CheckMigrations(d Dialect, files map[string]string) []Violation {
 	s := &schema{d: d, tables: make(map[string]map[string]string)}
 	var read []*sqlFile
@@ -34,7 +33,7 @@ func CheckMigrations(d Dialect, files map[string]string) []Violation {
 		read = append(read, f)
 	}
 	for _, k := range s.keys {
-		s.judge(k)
+		s.check(k)
 	}
 	var found []Violation
 	for _, f := range read {
@@ -73,7 +72,7 @@ func (s *schema) statement(f *sqlFile, nodes []node) {
 	}
 }
 
-// create reads CREATE TABLE and CREATE INDEX.
+// create parses CREATE TABLE and CREATE INDEX.
 func (s *schema) create(f *sqlFile, nodes []node) {
 	unique := false
 	for i := 1; i < len(nodes); i++ {
@@ -93,7 +92,7 @@ func (s *schema) create(f *sqlFile, nodes []node) {
 	}
 }
 
-// skipIf steps over IF [NOT] EXISTS, CONCURRENTLY and ONLY.
+// skipIf skips IF [NOT] EXISTS, CONCURRENTLY and ONLY.
 func skipIf(nodes []node, i int) int {
 	for isKeyword(nodes, i, "if", "not", "exists", "concurrently", "only") {
 		i++
@@ -101,14 +100,14 @@ func skipIf(nodes []node, i int) int {
 	return i
 }
 
-// table reads the table's name at i; one that is not written as ours is reported.
+// table parses the table name at i. It reports a name in another form than ours.
 func (s *schema) table(f *sqlFile, nodes []node, i int) (name string, next int) {
 	if i >= len(nodes) {
 		return "", i
 	}
 	t, n := readTable(nodes[i:])
 	if t.call {
-		n-- // the group is the table's body, or an index's columns
+		n-- // the group is the body of the table, or the columns of an index
 	}
 	if len(t.parts) == 0 {
 		return "", i + n
@@ -119,14 +118,13 @@ func (s *schema) table(f *sqlFile, nodes []node, i int) (name string, next int) 
 	}
 	if !ok {
 		last := t.parts[len(t.parts)-1].text
-		f.report(nodes[i].sqlToken, section{}, nodes, "the table %s is not written as one of ours: write %s", t.text, s.d.example(last))
+		f.report(nodes[i].sqlToken, section{}, nodes, "the table name %s has the wrong form: write %s", t.text, s.d.example(last))
 		table = last
 	}
 	return table, i + n
 }
 
-// createTable reads a table's columns and keys. A partition has those of its
-// parent.
+// createTable parses the columns and keys of a table. A partition has those of its parent.
 func (s *schema) createTable(f *sqlFile, nodes []node, i int) {
 	table, i := s.table(f, nodes, i)
 	s.references(f, nodes, nodes)
@@ -148,7 +146,7 @@ func (s *schema) createTable(f *sqlFile, nodes []node, i int) {
 	}
 }
 
-// tableItem reads a column, or a constraint on the table.
+// tableItem parses a column, or a constraint of the table.
 func (s *schema) tableItem(f *sqlFile, statement []node, table string, item []node) {
 	i := 0
 	if isKeyword(item, 0, "constraint") {
@@ -174,8 +172,8 @@ func typeOf(item []node) string {
 	return ""
 }
 
-// addKey adds the PRIMARY KEY or UNIQUE at i, if there is one: of its own
-// columns, or of the column that it stands with.
+// addKey adds the PRIMARY KEY or UNIQUE at i, if there is one: a table constraint with its own
+// columns, or a constraint of the given column.
 func (s *schema) addKey(f *sqlFile, statement []node, table string, item []node, i int, column string) {
 	k := key{table: table, in: statement, file: f, columns: []string{column}}
 	switch {
@@ -190,15 +188,15 @@ func (s *schema) addKey(f *sqlFile, statement []node, table string, item []node,
 	if column == "" {
 		g := slices.IndexFunc(item[i:], func(n node) bool { return n.group })
 		if g < 0 {
-			return // UNIQUE USING INDEX: the index was judged
+			return // UNIQUE USING INDEX: the index was checked
 		}
 		k.columns = columnsOf(item[i+g].kids)
 	}
 	s.keys = append(s.keys, k)
 }
 
-// columnsOf reads the columns of a key; an expression is none, but for (shard + 0), which has
-// the order of shard and serves nobody who asks for shard itself.
+// columnsOf returns the columns of a key. Expressions do not count, except for (shard + 0),
+// which has the order of shard but is not used for conditions on shard itself.
 func columnsOf(nodes []node) []string {
 	var columns []string
 	for _, item := range splitAt(nodes, ",") {
@@ -214,7 +212,7 @@ func columnsOf(nodes []node) []string {
 	return columns
 }
 
-// createIndex reads [name] ON table [USING method] (columns).
+// createIndex parses [name] ON table [USING method] (columns).
 func (s *schema) createIndex(f *sqlFile, nodes []node, i int, unique bool) {
 	for i < len(nodes) && !isKeyword(nodes, i, "on") {
 		i++
@@ -233,7 +231,7 @@ func (s *schema) createIndex(f *sqlFile, nodes []node, i int, unique bool) {
 	s.keys = append(s.keys, k)
 }
 
-// alter reads the keys and columns that an ALTER TABLE adds.
+// alter parses the keys and columns that an ALTER TABLE adds.
 func (s *schema) alter(f *sqlFile, nodes []node) {
 	if !isKeyword(nodes, 1, "table") {
 		return
@@ -264,7 +262,7 @@ func (s *schema) add(f *sqlFile, statement []node, table string, item []node) {
 	s.tableItem(f, statement, table, item)
 }
 
-// references checks the names after REFERENCES.
+// references checks the table names after REFERENCES.
 func (s *schema) references(f *sqlFile, statement, nodes []node) {
 	for i, n := range nodes {
 		s.references(f, statement, n.kids)
@@ -274,9 +272,9 @@ func (s *schema) references(f *sqlFile, statement, nodes []node) {
 	}
 }
 
-// judge reports a key that does not lead with shard, or could collide across
-// workspaces. An id that is unique by itself needs no workspace beside it.
-func (s *schema) judge(k key) {
+// check reports a key that does not lead with shard, or that could collide across workspaces.
+// A globally unique id needs no workspace.
+func (s *schema) check(k key) {
 	if _, excepted := Excepted[k.table]; excepted || len(k.columns) == 0 {
 		return
 	}
@@ -292,8 +290,8 @@ func (s *schema) judge(k key) {
 		k.kind, columns, k.table)
 }
 
-// ownID says whether the key's second column is an id that no two workspaces
-// share: one of ours, time-ordered and random.
+// ownID reports whether the second column of the key is one of our ids, which are time-ordered
+// and random, so that no two workspaces share one.
 func (s *schema) ownID(k key) bool {
 	if len(k.columns) < 2 {
 		return false
@@ -306,8 +304,8 @@ func (s *schema) ownID(k key) bool {
 	return t == "uuid" || t == "blob"
 }
 
-// defaults reports defaults that ask for the time: a row's time is that of the
-// statement that writes it.
+// defaults reports column defaults that read the time: the statement that writes a row must set
+// its time.
 func (f *sqlFile) defaults(statement, nodes []node) {
 	for i, n := range nodes {
 		f.defaults(statement, n.kids)
@@ -318,6 +316,6 @@ func (f *sqlFile) defaults(statement, nodes []node) {
 		for end < len(nodes) && !nodes[end].is(punct, ",") {
 			end++
 		}
-		f.timesWithin(section{}, statement, nodes[i+1:end], "let the statement that writes the row say it")
+		f.timesWithin(section{}, statement, nodes[i+1:end], "set it in the statement that writes the row")
 	}
 }

@@ -2,21 +2,19 @@ package archtest
 
 import "strings"
 
-// This file finds, in one statement, every reference to a table of ours and the
-// equalities that tie it to a shard and a workspace.
+// This file finds every reference to a table of ours in a statement, and the equalities that
+// tie it to a shard and a workspace.
 //
-// A statement is a tree of queries: the main one, its CTEs, its subqueries, the
-// arms of a UNION. Each has a scope of its own, because an alias means nothing
-// outside of its query. A reference is tied by "a.shard = x" where x is anything
-// that is not a table of ours in the same scope (a parameter, a column of a CTE,
-// which was tied where it was read), or the same column of a reference that is
-// itself tied. Counting "a.shard =" in the text was the first idea; it let two
-// tables that were joined only with each other pass, and a predicate in one CTE
-// speak for another.
+// A statement is a tree of queries: the main query, its CTEs, its subqueries and the arms of a
+// UNION. Each has its own scope, because an alias is valid only inside its query. A reference
+// is tied by "a.shard = x". x is anything that is not a table of ours in the same scope (a
+// parameter, or a column of a CTE, which was tied in the CTE), or the same column of another
+// tied reference. Counting "a.shard =" in the text was rejected: it accepted two tables that
+// were joined only with each other, and counted a predicate of one CTE for another.
 //
-// An equality counts only where it must hold for every row: as a conjunct of a
-// WHERE or an ON, not under OR, NOT or CASE, not in a SET or a select list. The
-// ON of a LEFT JOIN restricts the right side alone.
+// An equality counts only if it must hold for every row: as a conjunct of a WHERE or an ON, not
+// under OR, NOT or CASE, and not in a SET or a select list. The ON of a LEFT JOIN restricts
+// only its right side.
 
 // reference is one table of ours in FROM, JOIN, UPDATE, DELETE or USING.
 type reference struct {
@@ -33,7 +31,7 @@ type tie struct {
 	other  []node // the other side
 }
 
-// scope is one query: what it reads and what it demands of it.
+// scope is one query: its references and the equalities on them.
 type scope struct {
 	refs []reference
 	ties []tie
@@ -48,7 +46,7 @@ func (s *scope) has(alias string) bool {
 	return false
 }
 
-// tied returns the aliases whose column is tied. seed is taken as tied already.
+// tied returns the aliases whose column is tied. The aliases in seed count as tied.
 func (s *scope) tied(column, seed string) map[string]bool {
 	tied := map[string]bool{seed: true}
 	for grown := true; grown; {
@@ -62,9 +60,8 @@ func (s *scope) tied(column, seed string) map[string]bool {
 	return tied
 }
 
-// holds says whether a tie leads to something that is settled: the same column
-// of a tied reference, or something that no reference of this scope is part of.
-// "a.shard = coalesce($1, a.shard)" is no tie.
+// holds reports whether a tie is valid: its other side is the same column of a tied reference,
+// or has no reference of this scope. "a.shard = coalesce($1, a.shard)" is not a valid tie.
 func (s *scope) holds(t tie, tied map[string]bool) bool {
 	if alias, column, ok := columnOf(t.other); ok && s.has(alias) {
 		return column == t.column && alias != t.alias && tied[alias]
@@ -72,7 +69,7 @@ func (s *scope) holds(t tie, tied map[string]bool) bool {
 	return !s.mentioned(t.other)
 }
 
-// mentioned says whether a column of a reference occurs in nodes at any depth.
+// mentioned reports whether a column of a reference occurs in nodes at any depth.
 func (s *scope) mentioned(nodes []node) bool {
 	for i, n := range nodes {
 		if n.group && s.mentioned(n.kids) {
@@ -85,7 +82,7 @@ func (s *scope) mentioned(nodes []node) bool {
 	return false
 }
 
-// columnOf reads nodes that are alias.column and nothing else.
+// columnOf parses nodes that are exactly alias.column.
 func columnOf(nodes []node) (alias, column string, ok bool) {
 	if len(nodes) == 5 && nodes[2].text == "shard" && nodes[3].is(punct, "+") && nodes[4].text == "0" { // as columnsOf
 		nodes = nodes[:3]
@@ -96,8 +93,7 @@ func columnOf(nodes []node) (alias, column string, ok bool) {
 	return nodes[0].text, nodes[2].text, true
 }
 
-// addTies reads the equalities that a WHERE or an ON demands. counts says which
-// aliases it restricts.
+// addTies adds the equalities of a WHERE or an ON. counts reports which aliases it restricts.
 func (s *scope) addTies(condition []node, counts func(alias string) bool) {
 	for i := range condition {
 		if keyword(condition, i) == "or" {
@@ -125,8 +121,8 @@ func (s *scope) addTie(conjunct []node, counts func(alias string) bool) {
 	}
 }
 
-// isQuery says whether a group is a query of its own, which may begin with one
-// in parentheses: ((SELECT …) UNION (SELECT …)).
+// isQuery reports whether a group is a query, which may begin with another query in parentheses:
+// ((SELECT …) UNION (SELECT …)).
 func isQuery(nodes []node) bool {
 	if paren(nodes, 0) && isQuery(nodes[0].kids) {
 		return len(nodes) == 1 || isKeyword(nodes, 1, "union", "except", "intersect", "order", "limit")
@@ -134,7 +130,7 @@ func isQuery(nodes []node) bool {
 	return isKeyword(nodes, 0, "select", "with", "insert", "update", "delete", "values")
 }
 
-// cteNames returns every name that a WITH gives in the statement.
+// cteNames returns the names of all CTEs in the statement.
 func cteNames(nodes []node, names map[string]bool) map[string]bool {
 	for i, n := range nodes {
 		if n.group {
@@ -147,7 +143,7 @@ func cteNames(nodes []node, names map[string]bool) map[string]bool {
 	return names
 }
 
-// nameCTEs reads "a AS (…), b (x, y) AS MATERIALIZED (…)".
+// nameCTEs parses "a AS (…), b (x, y) AS MATERIALIZED (…)".
 func nameCTEs(nodes []node, names map[string]bool) {
 	for i := 0; i < len(nodes); i++ {
 		if keyword(nodes, i) == "recursive" {
@@ -165,14 +161,14 @@ func nameCTEs(nodes []node, names map[string]bool) {
 	}
 }
 
-// tableName is a table as a statement writes it.
+// tableName is the name of a table as written in a statement.
 type tableName struct {
 	parts []node // without the dots
 	text  string
 	call  bool // a function that returns rows
 }
 
-// ours returns the table's name in the catalogue, if it is written as ours.
+// ours returns the name of the table without its prefix, if it has the form of our tables.
 func (t tableName) ours(d Dialect) (string, bool) {
 	if d == Postgres {
 		if len(t.parts) == 2 && t.parts[0].is(placeholder, "schema") {
@@ -186,8 +182,8 @@ func (t tableName) ours(d Dialect) (string, bool) {
 	return strings.CutPrefix(t.parts[0].text, "holdfast_")
 }
 
-// foreign says whether the name is rightly none of ours: a CTE, a function, the
-// database's own catalogue, or a user's table, whose name is filled in.
+// foreign reports whether the name is correctly not one of ours: a CTE, a function, the catalog
+// of the database, or a user's table, whose name is filled in.
 func (t tableName) foreign(ctes map[string]bool) bool {
 	first := t.parts[0]
 	switch {
@@ -206,8 +202,7 @@ func (t tableName) foreign(ctes map[string]bool) bool {
 	return false
 }
 
-// readTable reads a table's name at the start of nodes and says how many nodes
-// it is.
+// readTable parses the table name at the beginning of nodes and returns its number of nodes.
 func readTable(nodes []node) (t tableName, n int) {
 	for n < len(nodes) && !nodes[n].group && (nodes[n].identifier() || nodes[n].kind == placeholder) {
 		t.parts = append(t.parts, nodes[n])

@@ -11,13 +11,13 @@ import (
 // Dialect is the SQL of one adapter.
 type Dialect uint8
 
-// The two dialects.
+// Dialects of the adapters.
 const (
 	SQLite Dialect = iota
 	Postgres
 )
 
-// folder is the adapter's, in the module.
+// folder returns the folder of the adapter in the module.
 func (d Dialect) folder() string {
 	if d == Postgres {
 		return "postgres"
@@ -25,7 +25,7 @@ func (d Dialect) folder() string {
 	return "sqlite"
 }
 
-// example shows how the dialect writes a table of ours.
+// example returns the name of a table in the form of the dialect.
 func (d Dialect) example(table string) string {
 	if d == Postgres {
 		return "{schema}." + table
@@ -33,87 +33,85 @@ func (d Dialect) example(table string) string {
 	return "holdfast_" + strings.TrimPrefix(table, "holdfast_")
 }
 
-// Excepted are the tables that belong to no shard and no workspace, each with
-// its reason. All others lead every key with shard, and every statement says
-// which workspace it speaks of.
+// Excepted lists the tables without a shard and a workspace, each with a reason. In all other
+// tables every key leads with shard, and every statement is bound to a workspace.
 var Excepted = map[string]string{
-	"migration": "it is about the database, not about what is in it",
-	"clock":     "a database has one time",
-	"secret":    "a database has one key to sign with",
+	"migration": "it describes the database, not its data",
+	"clock":     "a database has one clock",
+	"secret":    "a database has one signing key",
 	"workspace": "it is the map from workspace to shard, read before either is known",
-	"api_key":   "it tells the workspace, and is read before that is known",
+	"api_key":   "it has the workspace, and is read before that is known",
 }
 
-// Wide are the verbs that read all workspaces on purpose, each with its reason.
-// In each of their queries one table may stand without a shard and a workspace;
-// what is joined to it must be tied to it.
+// Wide lists the verbs that read all workspaces on purpose, each with a reason. In each of their
+// queries one table may be without a shard and a workspace; tables joined to it must be tied to
+// it.
 var Wide = map[string]string{
 	"reactions.take":       "one poll serves the reactions of all workspaces on a shard",
 	"reactions.look":       "one poll serves the reactions of all workspaces on a shard",
 	"reactions.gather":     "one poll serves the reactions of all workspaces on a shard",
-	"reactions.expired":    "one janitor frees what was left held in all workspaces on a shard",
-	"reactions.free":       "a holder crashes with what it had in hand in all workspaces on a shard",
-	"reactions.unfinished": "one janitor finishes what was left unfinished in all workspaces on a shard",
+	"reactions.expired":    "one janitor releases expired leases in all workspaces on a shard",
+	"reactions.free":       "a holder crashes with its leases in all workspaces on a shard",
+	"reactions.unfinished": "one janitor completes unfinished work in all workspaces on a shard",
 
-	"wake.glance":    "one look serves all pollers and the janitor of a node, in all workspaces on its shards",
-	"registry.total": "a node notices what is declared in any workspace",
+	"wake.glance":    "one query serves all pollers and the janitor of a node, in all workspaces on its shards",
+	"registry.total": "a node detects declarations in any workspace",
 
-	"entities.turns":    "one poll serves the lifecycles of all workspaces on a shard, each in its turn",
-	"batches.turns":     "one poll cleans up after the items of all workspaces on a shard, each in its turn",
-	"runs.turns":        "one poll serves the runs of all workspaces on a shard, each in its turn",
-	"entities.expired":  "one janitor frees what was left held in all workspaces on a shard",
-	"entities.strays":   "one janitor looks for what is in a claim status by mistake in all workspaces on a shard",
-	"entities.overdue":  "one janitor withdraws what no worker came for in all workspaces on a shard",
+	"entities.turns":    "one poll serves the lifecycles of all workspaces on a shard, in turn",
+	"batches.turns":     "one poll cleans up the items of all workspaces on a shard, in turn",
+	"runs.turns":        "one poll serves the runs of all workspaces on a shard, in turn",
+	"entities.expired":  "one janitor releases expired leases in all workspaces on a shard",
+	"entities.strays":   "one janitor finds entities in a claim status without a claim in all workspaces on a shard",
+	"entities.overdue":  "one janitor withdraws operations that no worker claimed in all workspaces on a shard",
 	"entities.resume":   "one poll resumes the operations of all workspaces on a shard",
-	"lifecycles.of":     "a name belongs to programs or to the door in all workspaces",
-	"lifecycles.doors":  "a node serves what was put through the API into all workspaces on a shard",
-	"lifecycles.behind": "a program that starts brings its config into force in all workspaces on a shard",
-	"attempts.prune":    "one janitor forgets old refusals of all workspaces on a shard",
-	"requests.prune":    "one janitor forgets requests whose time is over, of all workspaces on a shard",
-	"attempts.note":     "refusals in several workspaces are noted together",
+	"lifecycles.of":     "a name belongs to programs or to the API in all workspaces",
+	"lifecycles.doors":  "a node serves the published lifecycles of all workspaces on a shard",
+	"lifecycles.behind": "a program that starts applies its config in all workspaces on a shard",
+	"attempts.prune":    "one janitor deletes old refusals of all workspaces on a shard",
+	"requests.prune":    "one janitor deletes expired requests of all workspaces on a shard",
+	"attempts.note":     "refusals of several workspaces are recorded together",
 
-	"tokens.prune":      "one janitor forgets old tokens of all workspaces on a shard",
+	"tokens.prune":      "one janitor deletes old tokens of all workspaces on a shard",
 	"handlers.urls":     "a node serves the after-effects of all workspaces on a shard",
 	"reactions.handled": "a node serves the reactions of all workspaces on a shard whose handlers it calls",
 	"webhooks.all":      "a node serves the webhooks of all workspaces on a shard",
 
 	"batches.ready":   "one poll serves the batches of all workspaces on a shard",
-	"batches.paused":  "one janitor resumes what credits have left paused in all workspaces on a shard",
-	"batches.due":     "one keeper tears down and closes the batches of all workspaces on a shard",
-	"batches.expired": "one janitor frees what was left held in all workspaces on a shard",
+	"batches.paused":  "one janitor resumes batches that credits left paused in all workspaces on a shard",
+	"batches.due":     "one maintenance loop cleans up and closes the batches of all workspaces on a shard",
+	"batches.expired": "one janitor releases expired leases in all workspaces on a shard",
 
 	"runs.ready":   "one poll serves the runs of all workspaces on a shard",
-	"runs.unheard": "one janitor wakes who sleeps in all workspaces on a shard",
-	"runs.expired": "one janitor frees what was left held in all workspaces on a shard",
-	"runs.old":     "one janitor deletes the runs of all workspaces on a shard whose time is over",
+	"runs.unheard": "one janitor wakes waiting runs in all workspaces on a shard",
+	"runs.expired": "one janitor releases expired leases in all workspaces on a shard",
+	"runs.old":     "one janitor deletes the expired runs of all workspaces on a shard",
 
-	"scopes.old": "one janitor ends the scopes of all workspaces on a shard whose time is over",
+	"scopes.old": "one janitor deletes the expired scopes of all workspaces on a shard",
 
-	"books.expired": "one janitor opens again what was left half closed in all workspaces on a shard",
-	"books.left":    "one janitor deletes what was dropped in all workspaces on a shard",
+	"books.expired": "one janitor reopens half-closed streams in all workspaces on a shard",
+	"books.left":    "one janitor deletes dropped data in all workspaces on a shard",
 
-	"history.prune": "old history goes in the order of time, whosever it is",
-	"history.page":  "old history goes in the order of time, whosever it is",
+	"history.prune": "old history is deleted in the order of time, across workspaces",
+	"history.page":  "old history is deleted in the order of time, across workspaces",
 
-	"check.streams":   "a check looks at the whole database",
-	"check.events":    "a check looks at the whole database",
-	"check.entities":  "a check looks at the whole database",
-	"check.claims":    "a check looks at the whole database",
-	"check.stranded":  "a check looks at the whole database",
-	"check.scopes":    "a check looks at the whole database",
-	"check.batches":   "a check looks at the whole database",
-	"check.runs":      "a check looks at the whole database",
-	"check.wallets":   "a check looks at the whole database",
-	"check.histories": "a check looks at the whole database",
-	"check.follows":   "a check looks at the whole database",
-	"check.holds":     "a check looks at the whole database",
+	"check.streams":   "a check reads the whole database",
+	"check.events":    "a check reads the whole database",
+	"check.entities":  "a check reads the whole database",
+	"check.claims":    "a check reads the whole database",
+	"check.stranded":  "a check reads the whole database",
+	"check.scopes":    "a check reads the whole database",
+	"check.batches":   "a check reads the whole database",
+	"check.runs":      "a check reads the whole database",
+	"check.wallets":   "a check reads the whole database",
+	"check.histories": "a check reads the whole database",
+	"check.follows":   "a check reads the whole database",
+	"check.holds":     "a check reads the whole database",
 }
 
-// sections are the comments that open a statement of a SQLite script.
+// sections are the comments that begin a statement of a SQLite script.
 var sections = []string{"look", "do", "then", "also", "each", "else"}
 
-// SQL holds the statements of an adapter to the rules, each as the adapter has it
-// before the schema and the time are filled in.
+// SQL checks the statements of an adapter, before the schema and the time are filled in.
 func SQL(d Dialect, texts map[string]string) []Violation {
 	var found []Violation
 	for name, src := range texts {
@@ -122,19 +120,19 @@ func SQL(d Dialect, texts map[string]string) []Violation {
 	return sorted(found)
 }
 
-// Migrations holds those of both adapters to the rules, and says how many files it has
-// read. They are read together, because one may index the table of another.
+// Migrations checks the migrations of both adapters and returns the number of files. The files
+// of an adapter are read together, because one may index the table of another.
 func Migrations(fsys fs.FS) (found []Violation, read int, err error) {
 	for _, d := range []Dialect{SQLite, Postgres} {
 		names, err := fs.Glob(fsys, d.folder()+"/migrations/*.sql")
 		if err != nil {
-			return nil, read, fmt.Errorf("find migrations: %w", err)
+			return nil, read, fmt.Errorf("cannot list the migrations: %w", err)
 		}
 		files := make(map[string]string)
 		for _, name := range names {
 			src, err := fs.ReadFile(fsys, name)
 			if err != nil {
-				return nil, read, fmt.Errorf("read a migration: %w", err)
+				return nil, read, fmt.Errorf("cannot read a migration: %w", err)
 			}
 			files[name] = string(src)
 		}
@@ -144,9 +142,9 @@ func Migrations(fsys fs.FS) (found []Violation, read int, err error) {
 	return sorted(found), read, nil
 }
 
-// section is one statement's part of a file.
+// section is the part of a file with one statement.
 type section struct {
-	name   string // do, then, each, else; "" for a whole file
+	name   string // do, then, each, else; "" for the whole file
 	tokens []sqlToken
 }
 
@@ -157,8 +155,8 @@ func (s section) String() string {
 	return "section " + s.name + ": "
 }
 
-// sectionsOf cuts a SQLite script at its section comments. A file without them
-// is one section, and so is each file of PostgreSQL.
+// sectionsOf splits a SQLite script at its section comments. A file without them, and each
+// file of PostgreSQL, is one section.
 func sectionsOf(d Dialect, tokens []sqlToken) []section {
 	parts := []section{{}}
 	for _, t := range tokens {
@@ -174,12 +172,12 @@ func sectionsOf(d Dialect, tokens []sqlToken) []section {
 	return parts
 }
 
-// blank says whether there is nothing but comments.
+// blank reports whether there are only comments.
 func blank(tokens []sqlToken) bool {
 	return !slices.ContainsFunc(tokens, func(t sqlToken) bool { return t.kind != comment })
 }
 
-// CheckStatements holds one file of statements to the rules.
+// CheckStatements checks one file of statements.
 func CheckStatements(d Dialect, name, src string) []Violation {
 	tokens, err := tokenize(src)
 	if err != nil {
@@ -196,7 +194,7 @@ func CheckStatements(d Dialect, name, src string) []Violation {
 	return f.found
 }
 
-// sqlFile gathers the violations of one file.
+// sqlFile collects the violations of one file.
 type sqlFile struct {
 	d     Dialect
 	name  string
@@ -204,7 +202,7 @@ type sqlFile struct {
 	found []Violation
 }
 
-// report adds a violation that names the section and how the query begins.
+// report adds a violation with the section and the beginning of the query.
 func (f *sqlFile) report(at sqlToken, s section, query []node, format string, args ...any) {
 	what := s.String()
 	if query != nil {
@@ -213,7 +211,7 @@ func (f *sqlFile) report(at sqlToken, s section, query []node, format string, ar
 	f.found = append(f.found, Violation{File: f.name, Line: at.line, What: what + fmt.Sprintf(format, args...)})
 }
 
-// check holds one section to the rules.
+// check checks one section.
 func (f *sqlFile) check(s section) {
 	all, err := statements(s.tokens)
 	if err != nil {
@@ -221,7 +219,7 @@ func (f *sqlFile) check(s section) {
 		return
 	}
 	if len(all) != 1 {
-		f.report(firstOf(s.tokens), s, nil, "holds %d statements: write one", len(all))
+		f.report(firstOf(s.tokens), s, nil, "has %d statements: write one", len(all))
 	}
 	for _, statement := range all {
 		f.statement(s, statement)
@@ -229,7 +227,7 @@ func (f *sqlFile) check(s section) {
 	}
 }
 
-// unreadable are statements that the rules cannot be asked of.
+// unreadable reports statements that the rules do not cover.
 var unreadable = []string{"truncate", "merge", "copy", "lock", "table", "replace", "create", "alter", "drop", "vacuum"}
 
 func (f *sqlFile) statement(s section, statement []node) {
@@ -252,8 +250,7 @@ func firstOf(tokens []sqlToken) sqlToken {
 	return tokens[0]
 }
 
-// verbOf returns the verb that a statement is for: events.append for
-// postgres/sql/events.append.fast.
+// verbOf returns the verb of a statement: events.append for postgres/sql/events.append.fast.
 func verbOf(name string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path.Base(name), ".sql"), ".fast")
 }
@@ -264,7 +261,7 @@ func SameVerbs(sqlite, postgres map[string]string) []Violation {
 	for verb := range Wide {
 		if sqlite[verb] == "" && postgres[verb] == "" {
 			found = append(found, Violation{File: "internal/archtest/sqlrules_checks_test.go", Line: 1,
-				What: fmt.Sprintf("Wide excepts the verb %s, which no adapter has: take it out", verb)})
+				What: fmt.Sprintf("Wide lists the verb %s, which no adapter has: remove it", verb)})
 		}
 	}
 	return sorted(found)

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// texts are the statements of the adapters.
+// texts returns the statements of the adapters.
 func texts(t *testing.T) map[Dialect]store.Texts {
 	t.Helper()
 	lite, err := store.DatabaseOf(sqlite.File("")).Filled()
@@ -33,7 +33,7 @@ func texts(t *testing.T) map[Dialect]store.Texts {
 func TestSQL(t *testing.T) {
 	for d, texts := range texts(t) {
 		report(t, SQL(d, texts), nil)
-		if len(texts) < len(store.Decls())-1 { // one has another's
+		if len(texts) < len(store.Decls())-1 { // one verb shares the statement of another
 			t.Errorf("%s: %d statements of %d verbs", d.folder(), len(texts), len(store.Decls()))
 		}
 	}
@@ -48,10 +48,10 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
-// Verifies that the document has every table, with its key, and no other.
+// docs/architecture.md lists every table with its key, and no other table.
 func TestTheDocumentHasEveryTable(t *testing.T) {
 	dir := os.DirFS(moduleRoot(t))
-	tables := map[string]string{"migration": "number"} // which the adapters make by themselves
+	tables := map[string]string{"migration": "number"} // created by the adapters, not by a migration
 	for d, folder := range map[Dialect]string{SQLite: "sqlite", Postgres: "postgres"} {
 		s := &schema{d: d, tables: make(map[string]map[string]string)}
 		for _, name := range glob(t, dir, folder+"/migrations/*.sql") {
@@ -75,12 +75,12 @@ func TestTheDocumentHasEveryTable(t *testing.T) {
 	}
 	for table, key := range tables {
 		if listed[table] != key {
-			t.Errorf("docs/architecture.md lists %s with the key (%s), and it is (%s)", table, listed[table], key)
+			t.Errorf("docs/architecture.md lists %s with the key (%s), want (%s)", table, listed[table], key)
 		}
 	}
 	for table := range listed {
 		if _, ok := tables[table]; !ok {
-			t.Errorf("docs/architecture.md lists %s, which is no table", table)
+			t.Errorf("docs/architecture.md lists %s, which is not a table", table)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestSameVerbs(t *testing.T) {
 	report(t, SameVerbs(all[SQLite], all[Postgres]), nil)
 }
 
-// Verifies that no file of SQL has an argument by its position, not even in a comment.
+// SQL files have no positional arguments, not even in comments.
 func TestSQLFilesUseNames(t *testing.T) {
 	dir := os.DirFS(moduleRoot(t))
 	names := append(glob(t, dir, "*/sql/*/*.sql"), glob(t, dir, "internal/sharedsql/sql/*/*.sql")...)
@@ -110,21 +110,21 @@ func TestSQLFilesUseNames(t *testing.T) {
 		}
 		for n, line := range strings.Split(string(src), "\n") {
 			if position.MatchString(line) {
-				t.Errorf("%s:%d has an argument by its position: %s", name, n+1, line)
+				t.Errorf("%s:%d has a positional argument: %s", name, n+1, line)
 			}
 		}
 	}
 	if len(names) < 200 {
-		t.Errorf("there are %d files of SQL", len(names))
+		t.Errorf("there are only %d SQL files", len(names))
 	}
 	if !position.MatchString("x = $1") || !position.MatchString("?12") || position.MatchString("'$entity/' ? 'x'") {
-		t.Error("an argument by its position is not recognised")
+		t.Error("positional arguments are not recognized")
 	}
 }
 
 var position = regexp.MustCompile(`[$?]\d`)
 
-// good is one statement a dialect that is as it should be.
+// good has one correct statement for each dialect.
 var good = map[Dialect]string{
 	Postgres: `
 -- Appends, one row a member.
@@ -214,8 +214,8 @@ func TestGoodSQL(t *testing.T) {
 	}
 }
 
-// Taking any one predicate on shard or workspace out of a good statement must be
-// seen. (cur is a CTE, and needs none.)
+// Removing any predicate on shard or workspace from a good statement is a violation. (cur is a
+// CTE and needs none.)
 func TestEveryPredicateIsNeeded(t *testing.T) {
 	for d, src := range good {
 		tokens, err := tokenize(src)
@@ -225,13 +225,13 @@ func TestEveryPredicateIsNeeded(t *testing.T) {
 		for _, p := range predicates(tokens) {
 			broken := src[:p.from] + "true" + src[p.to:]
 			if len(CheckStatements(d, "x.sql", broken)) == 0 && p.left != "cur" {
-				t.Errorf("%s line %d: nobody misses %q", d.folder(), p.line, src[p.from:p.to])
+				t.Errorf("%s line %d: no violation without %q", d.folder(), p.line, src[p.from:p.to])
 			}
 		}
 	}
 }
 
-// predicate is "a.shard = b.shard" and the like.
+// predicate is an equality such as "a.shard = b.shard".
 type predicate struct {
 	from, to, line int
 	left           string
@@ -261,35 +261,35 @@ func TestPlantedStatements(t *testing.T) {
 		want string // in the violation; "" for none
 	}{
 		{"no alias", Postgres, `SELECT head FROM {schema}.stream WHERE shard = $1 AND workspace = $2`, `{schema}.stream has no alias: write "{schema}.stream s"`},
-		{"no workspace", Postgres, `SELECT s.head FROM {schema}.stream s WHERE s.shard = $1`, `{schema}.stream s is bound to no workspace: add "s.workspace = …"`},
-		{"no shard", SQLite, `SELECT e.id FROM holdfast_entity AS e WHERE e.workspace = ?1`, `holdfast_entity as e is bound to no shard: add "e.shard = …"`},
+		{"no workspace", Postgres, `SELECT s.head FROM {schema}.stream s WHERE s.shard = $1`, `{schema}.stream s is not bound to a workspace: add "s.workspace = …"`},
+		{"no shard", SQLite, `SELECT e.id FROM holdfast_entity AS e WHERE e.workspace = ?1`, `holdfast_entity as e is not bound to a shard: add "e.shard = …"`},
 		{"either side", Postgres, `SELECT s.head FROM {schema}.stream s WHERE $1 = s.shard AND $2 = s.workspace`, ""},
 		{"by an index that is named", Postgres, `SELECT s.head FROM {schema}.stream s WHERE s.shard + 0 = $1 AND s.workspace = $2`, ""},
-		{"another shard", Postgres, `SELECT s.head FROM {schema}.stream s WHERE s.shard + 1 = $1 AND s.workspace = $2`, "no shard"},
-		{"with itself", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.workspace = coalesce($2, a.workspace)`, "no workspace"},
-		{"another column", Postgres, `SELECT 1 FROM {schema}.a a JOIN {schema}.b b ON b.shard = a.shard AND b.workspace = a.name WHERE a.shard = $1 AND a.workspace = $2`, "b is bound to no workspace"},
-		{"under OR", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND (a.workspace = $2 OR $3)`, "no workspace"},
-		{"under NOT", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND NOT $2 = a.workspace`, "no workspace"},
-		{"under CASE", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND CASE WHEN $3 THEN a.workspace = $2 ELSE true END`, "no workspace"},
-		{"not equal", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.workspace <> $2`, "no workspace"},
-		{"at least", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.workspace >= $2`, "no workspace"},
-		{"in a string", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.name = 'a.workspace = $2'`, "no workspace"},
-		{"in a comment", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 -- AND a.workspace = $2`, "no workspace"},
-		{"in SET", Postgres, `UPDATE {schema}.a a SET workspace = a.workspace WHERE a.shard = $1`, "no workspace"},
-		{"in the select list", Postgres, `SELECT a.workspace = $2 FROM {schema}.a a WHERE a.shard = $1`, "no workspace"},
-		{"in another CTE", Postgres, `WITH x AS (SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.workspace = $2 AND a.workspace = $2) SELECT 1 FROM {schema}.a a WHERE a.shard = $1`, "no workspace"},
-		{"in the other arm", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 UNION SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.workspace = $2`, "no workspace"},
-		{"the left of a LEFT JOIN", Postgres, `WITH m AS (SELECT 1) SELECT 1 FROM {schema}.a a LEFT JOIN m ON a.shard = m.shard AND a.workspace = m.workspace WHERE a.shard = $1`, "no workspace"},
-		{"subquery", SQLite, `SELECT 1 WHERE EXISTS (SELECT 1 FROM holdfast_a a WHERE a.shard = ?1)`, "no workspace"},
-		{"subquery in a call", SQLite, `SELECT coalesce((SELECT 1 FROM holdfast_a a WHERE a.workspace = ?1), 2)`, "no shard"},
-		{"second table of a list", Postgres, `SELECT 1 FROM {schema}.a a, {schema}.b b WHERE a.shard = $1 AND a.workspace = $2 AND b.shard = $1`, "b is bound to no workspace"},
-		{"table after a join", Postgres, `WITH m AS (SELECT 1) SELECT 1 FROM m JOIN m n ON true, {schema}.b b WHERE b.shard = $1`, "b is bound to no workspace"},
-		{"joined in parentheses", Postgres, `WITH m AS (SELECT 1) SELECT 1 FROM (m CROSS JOIN {schema}.b b) WHERE b.shard = $1`, "b is bound to no workspace"},
-		{"arms in parentheses", Postgres, `SELECT x.n FROM {schema}.b b, ((SELECT a.n FROM {schema}.a a WHERE a.shard = $1 AND a.workspace = $2) UNION ALL (SELECT a.n FROM {schema}.a a WHERE a.shard = $1)) x WHERE b.shard = $1 AND b.workspace = $2`, "a is bound to no workspace"},
-		{"USING", Postgres, `DELETE FROM {schema}.a a USING {schema}.b b WHERE a.shard = $1 AND a.workspace = $2 AND b.shard = a.shard`, "b is bound to no workspace"},
-		{"DELETE", SQLite, `DELETE FROM holdfast_a AS a WHERE a.shard = ?1`, "no workspace"},
-		{"UPDATE in a CTE", Postgres, `WITH x AS (UPDATE {schema}.a a SET n = 1 WHERE a.shard = $1 RETURNING 1) SELECT 1 FROM x`, "UPDATE {schema}.a a SET n = 1 WHERE a.shard = $1 RETURNING 1: {schema}.a a is bound to no workspace"},
-		{"INSERT from", Postgres, `INSERT INTO {schema}.a (n) SELECT b.n FROM {schema}.b b WHERE b.shard = $1 ON CONFLICT (n) DO UPDATE SET n = 1 WHERE b.workspace = $2`, "b is bound to no workspace"},
+		{"another shard", Postgres, `SELECT s.head FROM {schema}.stream s WHERE s.shard + 1 = $1 AND s.workspace = $2`, "not bound to a shard"},
+		{"with itself", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.workspace = coalesce($2, a.workspace)`, "not bound to a workspace"},
+		{"another column", Postgres, `SELECT 1 FROM {schema}.a a JOIN {schema}.b b ON b.shard = a.shard AND b.workspace = a.name WHERE a.shard = $1 AND a.workspace = $2`, "b is not bound to a workspace"},
+		{"under OR", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND (a.workspace = $2 OR $3)`, "not bound to a workspace"},
+		{"under NOT", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND NOT $2 = a.workspace`, "not bound to a workspace"},
+		{"under CASE", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND CASE WHEN $3 THEN a.workspace = $2 ELSE true END`, "not bound to a workspace"},
+		{"not equal", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.workspace <> $2`, "not bound to a workspace"},
+		{"at least", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.workspace >= $2`, "not bound to a workspace"},
+		{"in a string", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.name = 'a.workspace = $2'`, "not bound to a workspace"},
+		{"in a comment", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 -- AND a.workspace = $2`, "not bound to a workspace"},
+		{"in SET", Postgres, `UPDATE {schema}.a a SET workspace = a.workspace WHERE a.shard = $1`, "not bound to a workspace"},
+		{"in the select list", Postgres, `SELECT a.workspace = $2 FROM {schema}.a a WHERE a.shard = $1`, "not bound to a workspace"},
+		{"in another CTE", Postgres, `WITH x AS (SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.workspace = $2 AND a.workspace = $2) SELECT 1 FROM {schema}.a a WHERE a.shard = $1`, "not bound to a workspace"},
+		{"in the other arm", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 UNION SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.workspace = $2`, "not bound to a workspace"},
+		{"the left of a LEFT JOIN", Postgres, `WITH m AS (SELECT 1) SELECT 1 FROM {schema}.a a LEFT JOIN m ON a.shard = m.shard AND a.workspace = m.workspace WHERE a.shard = $1`, "not bound to a workspace"},
+		{"subquery", SQLite, `SELECT 1 WHERE EXISTS (SELECT 1 FROM holdfast_a a WHERE a.shard = ?1)`, "not bound to a workspace"},
+		{"subquery in a call", SQLite, `SELECT coalesce((SELECT 1 FROM holdfast_a a WHERE a.workspace = ?1), 2)`, "not bound to a shard"},
+		{"second table of a list", Postgres, `SELECT 1 FROM {schema}.a a, {schema}.b b WHERE a.shard = $1 AND a.workspace = $2 AND b.shard = $1`, "b is not bound to a workspace"},
+		{"table after a join", Postgres, `WITH m AS (SELECT 1) SELECT 1 FROM m JOIN m n ON true, {schema}.b b WHERE b.shard = $1`, "b is not bound to a workspace"},
+		{"joined in parentheses", Postgres, `WITH m AS (SELECT 1) SELECT 1 FROM (m CROSS JOIN {schema}.b b) WHERE b.shard = $1`, "b is not bound to a workspace"},
+		{"arms in parentheses", Postgres, `SELECT x.n FROM {schema}.b b, ((SELECT a.n FROM {schema}.a a WHERE a.shard = $1 AND a.workspace = $2) UNION ALL (SELECT a.n FROM {schema}.a a WHERE a.shard = $1)) x WHERE b.shard = $1 AND b.workspace = $2`, "a is not bound to a workspace"},
+		{"USING", Postgres, `DELETE FROM {schema}.a a USING {schema}.b b WHERE a.shard = $1 AND a.workspace = $2 AND b.shard = a.shard`, "b is not bound to a workspace"},
+		{"DELETE", SQLite, `DELETE FROM holdfast_a AS a WHERE a.shard = ?1`, "not bound to a workspace"},
+		{"UPDATE in a CTE", Postgres, `WITH x AS (UPDATE {schema}.a a SET n = 1 WHERE a.shard = $1 RETURNING 1) SELECT 1 FROM x`, "UPDATE {schema}.a a SET n = 1 WHERE a.shard = $1 RETURNING 1: {schema}.a a is not bound to a workspace"},
+		{"INSERT from", Postgres, `INSERT INTO {schema}.a (n) SELECT b.n FROM {schema}.b b WHERE b.shard = $1 ON CONFLICT (n) DO UPDATE SET n = 1 WHERE b.workspace = $2`, "b is not bound to a workspace"},
 
 		{"UPDATE without WHERE", SQLite, `UPDATE holdfast_clock SET ahead = ?1`, "UPDATE without a WHERE"},
 		{"DELETE without WHERE", Postgres, `WITH x AS (DELETE FROM {schema}.clock RETURNING 1) SELECT 1 FROM x WHERE true`, "DELETE without a WHERE"},
@@ -297,23 +297,23 @@ func TestPlantedStatements(t *testing.T) {
 		{"TRUNCATE", Postgres, `TRUNCATE {schema}.stream`, "TRUNCATE is not bound to a workspace"},
 		{"excepted", Postgres, `SELECT shard FROM {schema}.workspace`, ""},
 
-		{"without schema", Postgres, `SELECT 1 FROM stream s WHERE s.shard = $1 AND s.workspace = $2`, "the table stream is not written as one of ours: write {schema}.stream"},
-		{"other schema", Postgres, `INSERT INTO public.stream (n) VALUES (1)`, "the table public.stream is not written as one of ours"},
-		{"without prefix", SQLite, `UPDATE stream AS s SET n = 1 WHERE s.shard = ?1 AND s.workspace = ?2`, "the table stream is not written as one of ours: write holdfast_stream"},
+		{"without schema", Postgres, `SELECT 1 FROM stream s WHERE s.shard = $1 AND s.workspace = $2`, "the table name stream has the wrong form: write {schema}.stream"},
+		{"other schema", Postgres, `INSERT INTO public.stream (n) VALUES (1)`, "the table name public.stream has the wrong form"},
+		{"without prefix", SQLite, `UPDATE stream AS s SET n = 1 WHERE s.shard = ?1 AND s.workspace = ?2`, "the table name stream has the wrong form: write holdfast_stream"},
 		{"insert without prefix", SQLite, `INSERT INTO stream (n) VALUES (1)`, "write holdfast_stream"},
 		{"a user's table", Postgres, `UPDATE {table} AS u SET {status} = $1 WHERE u.{id} = $2`, ""},
 		{"the catalogue", Postgres, `SELECT 1 FROM pg_catalog.pg_class c JOIN pg_stat_activity a ON true`, ""},
 
-		{"now()", Postgres, `SELECT now()`, "now() asks for the time: take the time from {now}"},
-		{"Now ()", Postgres, `SELECT 1 WHERE $1 < Now ( )`, "now() asks for the time"},
-		{"clock_timestamp()", Postgres, `SELECT clock_timestamp()`, "clock_timestamp() asks for the time"},
-		{"current_timestamp", SQLite, `SELECT CURRENT_TIMESTAMP`, "current_timestamp asks for the time"},
-		{"datetime('now')", SQLite, `SELECT datetime('now', '+1 day')`, "'now' asks for the time"},
-		{"unixepoch()", SQLite, `SELECT unixepoch()`, "unixepoch() asks for the time"},
+		{"now()", Postgres, `SELECT now()`, "now() reads the time: take the time from {now}"},
+		{"Now ()", Postgres, `SELECT 1 WHERE $1 < Now ( )`, "now() reads the time"},
+		{"clock_timestamp()", Postgres, `SELECT clock_timestamp()`, "clock_timestamp() reads the time"},
+		{"current_timestamp", SQLite, `SELECT CURRENT_TIMESTAMP`, "current_timestamp reads the time"},
+		{"datetime('now')", SQLite, `SELECT datetime('now', '+1 day')`, "'now' reads the time"},
+		{"unixepoch()", SQLite, `SELECT unixepoch()`, "unixepoch() reads the time"},
 		{"a column", Postgres, `WITH t AS (SELECT {now} AS now) SELECT t.now, 'it is now()' FROM t`, ""},
 
-		{"two statements", Postgres, `SELECT 1; SELECT 2`, "holds 2 statements: write one"},
-		{"no statement", SQLite, "-- do\n-- then\nSELECT 1", "section do: holds 0 statements"},
+		{"two statements", Postgres, `SELECT 1; SELECT 2`, "has 2 statements: write one"},
+		{"no statement", SQLite, "-- do\n-- then\nSELECT 1", "section do: has 0 statements"},
 		{"before the sections", SQLite, "SELECT 1;\n-- do\nSELECT 2;", "begin with -- do"},
 		{"open string", SQLite, `SELECT 'a`, "a ' is never closed"},
 		{"open group", SQLite, `SELECT (1`, `a "(" is never closed`},
@@ -329,13 +329,13 @@ func TestPlantedStatements(t *testing.T) {
 	}
 }
 
-// Tables that are joined only with each other are bound to nothing.
+// Tables that are joined only with each other are not bound.
 func TestPlantedIsland(t *testing.T) {
 	src := "SELECT 1 FROM {schema}.a a\nJOIN {schema}.b b ON a.shard = b.shard AND a.workspace = b.workspace\nWHERE a.shard = $1"
 	wantPlaces(t, CheckStatements(Postgres, "x.sql", src), nil, "x.sql:1", "x.sql:2")
 }
 
-// A section is judged by itself: a predicate in one does not speak for another.
+// Sections are checked separately: a predicate in one does not count for another.
 func TestPlantedSections(t *testing.T) {
 	src := strings.Replace(good[SQLite], "d.workspace = ?2", "d.stream = ?2", 1)
 	found := CheckStatements(SQLite, "sqlite/sql/x.sql", src)
@@ -343,14 +343,14 @@ func TestPlantedSections(t *testing.T) {
 	wantPlaces(t, found, nil, "sqlite/sql/x.sql:10")
 }
 
-// A wide verb may leave one table free, but what it joins is tied to it.
+// A wide verb may leave one table untied, but tables joined to it must be tied.
 func TestPlantedWide(t *testing.T) {
 	Wide["planted"] = "for this test"
 	defer delete(Wide, "planted")
 	src := `SELECT 1 FROM {schema}.task t JOIN {schema}.run r ON r.shard = t.shard AND r.workspace = t.workspace WHERE t.due < {now}`
 	report(t, CheckStatements(Postgres, "postgres/sql/planted.fast", src), nil)
 	src = strings.Replace(src, "r.workspace = t.workspace", "true", 1)
-	wantOne(t, CheckStatements(Postgres, "planted.sql", src), "planted.sql", "r is bound to no workspace")
+	wantOne(t, CheckStatements(Postgres, "planted.sql", src), "planted.sql", "r is not bound to a workspace")
 }
 
 func TestPlantedMigrations(t *testing.T) {
@@ -377,15 +377,15 @@ func TestPlantedMigrations(t *testing.T) {
 		{"added column", Postgres, `ALTER TABLE {schema}.a ADD COLUMN token text UNIQUE`, "UNIQUE (token) of a does not lead with shard"},
 		{"excepted", Postgres, `CREATE TABLE {schema}.migration (version int PRIMARY KEY)`, ""},
 
-		{"table's name", Postgres, `CREATE TABLE a (shard int, id uuid, PRIMARY KEY (shard, id))`, "the table a is not written as one of ours: write {schema}.a"},
+		{"table's name", Postgres, `CREATE TABLE a (shard int, id uuid, PRIMARY KEY (shard, id))`, "the table name a has the wrong form: write {schema}.a"},
 		{"index's table", SQLite, `CREATE INDEX i ON a (shard)`, "write holdfast_a"},
 		{"reference", SQLite, `CREATE TABLE holdfast_a (shard INTEGER, id BLOB REFERENCES b (id), PRIMARY KEY (shard, id))`, "write holdfast_b"},
 		{"filled table", Postgres, `INSERT INTO clock VALUES (1)`, "write {schema}.clock"},
 
-		{"default now()", Postgres, `CREATE TABLE {schema}.clock (at timestamptz NOT NULL DEFAULT now(), n int)`, "now() asks for the time: let the statement that writes the row say it"},
-		{"default in SQLite", SQLite, `CREATE TABLE holdfast_clock (at TEXT DEFAULT CURRENT_TIMESTAMP)`, "current_timestamp asks for the time"},
-		{"default in parentheses", SQLite, `CREATE TABLE holdfast_clock (at TEXT DEFAULT (unixepoch('now')))`, "'now' asks for the time"},
-		{"default added", Postgres, `ALTER TABLE {schema}.clock ALTER COLUMN at SET DEFAULT clock_timestamp()`, "clock_timestamp() asks for the time"},
+		{"default now()", Postgres, `CREATE TABLE {schema}.clock (at timestamptz NOT NULL DEFAULT now(), n int)`, "now() reads the time: set it in the statement that writes the row"},
+		{"default in SQLite", SQLite, `CREATE TABLE holdfast_clock (at TEXT DEFAULT CURRENT_TIMESTAMP)`, "current_timestamp reads the time"},
+		{"default in parentheses", SQLite, `CREATE TABLE holdfast_clock (at TEXT DEFAULT (unixepoch('now')))`, "'now' reads the time"},
+		{"default added", Postgres, `ALTER TABLE {schema}.clock ALTER COLUMN at SET DEFAULT clock_timestamp()`, "clock_timestamp() reads the time"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found := CheckMigrations(c.d, map[string]string{"0001.sql": c.src})
@@ -398,7 +398,7 @@ func TestPlantedMigrations(t *testing.T) {
 	}
 }
 
-// An index may stand in a later file than its table.
+// An index may be in a later file than its table.
 func TestMigrationsAreReadTogether(t *testing.T) {
 	report(t, CheckMigrations(Postgres, map[string]string{
 		"0002.sql": `CREATE UNIQUE INDEX i ON {schema}.a (shard, id, n)`,
@@ -463,7 +463,7 @@ func TestTokenize(t *testing.T) {
 	}
 }
 
-// Nothing that can be typed makes the checks panic.
+// No input makes the checks panic.
 func FuzzSQL(f *testing.F) {
 	for _, src := range good {
 		f.Add(src)

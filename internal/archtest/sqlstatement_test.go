@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// statementCheck holds one statement to the rules.
+// statementCheck checks one statement.
 type statementCheck struct {
 	d     Dialect
 	ctes  map[string]bool
-	wide  bool // it may read all workspaces: see [Wide]
-	names bool // only the names of tables are checked, as in migrations
+	wide  bool // the statement may read all workspaces: see [Wide]
+	names bool // only table names are checked, as in migrations
 	found func(at sqlToken, query []node, format string, args ...any)
 }
 
-// check reads the statement and every query in it.
+// check checks the statement and every query in it.
 func (c *statementCheck) check(statement []node) {
 	c.ctes = cteNames(statement, make(map[string]bool))
 	c.query(statement)
 }
 
-// query checks one query, after those inside of it.
+// query checks one query, after the queries inside it.
 func (c *statementCheck) query(nodes []node) {
 	c.nested(nodes)
 	l := &level{c: c, nodes: nodes, query: nodes, scope: &scope{}}
 	l.read()
 	l.close()
 	if !c.names && l.write != "" && !l.where {
-		c.found(nodes[0].sqlToken, nodes, "%s without a WHERE: say which rows", strings.ToUpper(l.write))
+		c.found(nodes[0].sqlToken, nodes, "%s without a WHERE: select the rows", strings.ToUpper(l.write))
 	}
 }
 
@@ -42,20 +42,20 @@ func (c *statementCheck) nested(nodes []node) {
 	}
 }
 
-// level is the reading of one query's own level, groups closed.
+// level is the parser state of one query, without its groups.
 type level struct {
 	c        *statementCheck
 	nodes    []node
-	query    []node // the whole query, for a report
+	query    []node // the whole query, for reports
 	p        int
 	scope    *scope
 	write    string // update or delete, if the query is one
 	where    bool
-	inFrom   bool // a comma is followed by a table
-	conflict bool // past ON CONFLICT, where conditions are about the target alone
+	inFrom   bool // a table follows after a comma
+	conflict bool // after ON CONFLICT, where conditions apply to the target only
 
 	join   string // inner, left, right, full: of the last JOIN
-	joined int    // the references before it
+	joined int    // number of references before it
 }
 
 func (l *level) read() {
@@ -64,7 +64,7 @@ func (l *level) read() {
 	}
 }
 
-// step reads one clause's keyword and what belongs to it.
+// step parses the keyword of a clause and its operands.
 func (l *level) step() {
 	k := keyword(l.nodes, l.p)
 	l.p++
@@ -100,10 +100,10 @@ func (l *level) step() {
 	}
 }
 
-// before says whether the keyword just read follows one of the words.
+// before reports whether one of the words precedes the keyword just read.
 func (l *level) before(words ...string) bool { return isKeyword(l.nodes, l.p-2, words...) }
 
-// joinKind looks back from a JOIN.
+// joinKind returns the kind of a JOIN from the preceding keywords.
 func (l *level) joinKind() string {
 	i := l.p - 2
 	if isKeyword(l.nodes, i, "outer") {
@@ -115,7 +115,7 @@ func (l *level) joinKind() string {
 	return "inner"
 }
 
-// restricts says whether the ON of the last JOIN restricts the rows of alias.
+// restricts reports whether the ON of the last JOIN restricts the rows of alias.
 func (l *level) restricts(alias string) bool {
 	right := (&scope{refs: l.scope.refs[l.joined:]}).has(alias)
 	switch l.join {
@@ -153,15 +153,15 @@ func (l *level) clauseEnds() bool {
 	return false
 }
 
-// tables reads a list of tables; a JOIN or an ON ends it for now.
+// tables parses a list of tables up to a JOIN or an ON.
 func (l *level) tables() {
 	for l.table(); l.p < len(l.nodes) && l.nodes[l.p].is(punct, ","); l.table() {
 		l.p++
 	}
 }
 
-// table reads one table with its alias. A group is a query, which was checked by
-// itself, or joined tables, which belong to this scope.
+// table parses one table with its alias. A group is either a query, which was checked already,
+// or joined tables, which belong to this scope.
 func (l *level) table() {
 	for isKeyword(l.nodes, l.p, "lateral", "only", "or", "rollback", "abort", "fail", "ignore", "replace") {
 		l.p++
@@ -186,14 +186,14 @@ func (l *level) table() {
 	l.alias()
 }
 
-// target reads the table that an INSERT writes to.
+// target parses the table of an INSERT.
 func (l *level) target() {
 	l.name()
 	l.alias()
 }
 
-// name reads a table's name and returns it if it is one of ours. A name that is
-// neither ours nor rightly foreign is reported.
+// name parses a table name and returns it if it is one of ours. It reports a name that is neither
+// ours nor correctly foreign.
 func (l *level) name() (string, bool) {
 	if l.p >= len(l.nodes) {
 		return "", false
@@ -211,12 +211,12 @@ func (l *level) name() (string, bool) {
 		return table, true
 	}
 	if !t.foreign(l.c.ctes) {
-		l.c.found(at, l.query, "the table %s is not written as one of ours: write %s", t.text, l.c.d.example(t.parts[len(t.parts)-1].text))
+		l.c.found(at, l.query, "the table name %s has the wrong form: write %s", t.text, l.c.d.example(t.parts[len(t.parts)-1].text))
 	}
 	return "", false
 }
 
-// alias reads [AS] alias [(columns)] and what may follow a function.
+// alias parses [AS] alias [(columns)], and the suffixes of a function call.
 func (l *level) alias() string {
 	if isKeyword(l.nodes, l.p, "with") && isKeyword(l.nodes, l.p+1, "ordinality") {
 		l.p += 2
@@ -236,13 +236,13 @@ func (l *level) alias() string {
 	return alias
 }
 
-// endsTable says whether the word here cannot be an alias.
+// endsTable reports whether the current word cannot be an alias.
 func (l *level) endsTable() bool {
 	return l.clauseEnds() || isKeyword(l.nodes, l.p,
 		"left", "right", "full", "inner", "cross", "natural", "default", "indexed", "not", "tablesample", "with", "overriding")
 }
 
-// text returns the nodes from at to here as written.
+// text returns the nodes from at to the current position as written.
 func (l *level) text(at int) string {
 	t, n := readTable(l.nodes[at:l.p])
 	text := t.text
@@ -254,8 +254,7 @@ func (l *level) text(at int) string {
 	return text
 }
 
-// close judges the scope: every table of ours in it has an alias, a shard and a
-// workspace.
+// close checks the scope: every table of ours in it must have an alias, a shard and a workspace.
 func (l *level) close() {
 	if l.c.names {
 		return
@@ -276,8 +275,8 @@ func (l *level) close() {
 	}
 }
 
-// demand reports the references whose column is not tied. A wide statement may
-// leave one free; the others must be tied to it.
+// demand reports the references whose column is not tied. A wide statement may leave one
+// reference untied; the others must be tied to it.
 func (l *level) demand(held []reference, column string) {
 	tied, free := l.scope.tied(column, ""), l.c.wide
 	for _, r := range held {
@@ -288,7 +287,7 @@ func (l *level) demand(held []reference, column string) {
 			tied, free = l.scope.tied(column, r.alias), false
 			continue
 		}
-		l.c.found(r.at, l.query, "%s is bound to no %s: add %q to its WHERE or ON",
+		l.c.found(r.at, l.query, "%s is not bound to a %s: add %q to its WHERE or ON",
 			r.text, column, fmt.Sprintf("%s.%s = …", r.alias, column))
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind is what one piece of SQL is.
+// tokenKind is the kind of an SQL token.
 type tokenKind uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	punct                        // one operator or mark: ( = :: <=
 )
 
-// sqlToken is one piece of SQL, and where it stands.
+// sqlToken is an SQL token with its position.
 type sqlToken struct {
 	kind tokenKind
 	text string
@@ -31,12 +31,11 @@ type sqlToken struct {
 
 func (t sqlToken) is(kind tokenKind, text string) bool { return t.kind == kind && t.text == text }
 
-// identifier says whether the token can name something.
+// identifier reports whether the token can be a name.
 func (t sqlToken) identifier() bool { return t.kind == word || t.kind == quoted }
 
-// tokenize cuts SQL of either dialect into tokens, comments included. Only what
-// opens and never closes is an error: whether the SQL is right is for the
-// database to say.
+// tokenize splits SQL of either dialect into tokens, including comments. Only an unclosed token
+// is an error; the database reports all others.
 func tokenize(src string) ([]sqlToken, error) {
 	l := lexer{src: src, line: 1}
 	for l.pos < len(src) {
@@ -87,7 +86,7 @@ func (l *lexer) next() error {
 	return nil
 }
 
-// take makes the next n bytes a token.
+// take adds the next n bytes as a token.
 func (l *lexer) take(kind tokenKind, n int) {
 	text := l.src[l.pos : l.pos+n]
 	if kind == word {
@@ -96,7 +95,7 @@ func (l *lexer) take(kind tokenKind, n int) {
 	l.put(kind, text, n)
 }
 
-// put makes a token with the text out of the next n bytes.
+// put adds the next n bytes as a token with the given text.
 func (l *lexer) put(kind tokenKind, text string, n int) {
 	l.tokens = append(l.tokens, sqlToken{kind: kind, text: text, pos: l.pos, line: l.line})
 	l.skip(n)
@@ -121,7 +120,7 @@ func (l *lexer) lineComment() error {
 	return nil
 }
 
-// blockComment reads comments as PostgreSQL does, one within another.
+// blockComment reads a block comment, which may be nested as in PostgreSQL.
 func (l *lexer) blockComment() error {
 	rest, depth := l.src[l.pos:], 0
 	for i := 0; i+1 < len(rest); i++ {
@@ -141,8 +140,8 @@ func (l *lexer) blockComment() error {
 	return l.unclosed("a comment")
 }
 
-// closed reads up to the closing mark; a doubled mark is part of the text, and
-// so is an escaped one where backslashes escape.
+// closed reads up to the closing mark. A doubled mark is part of the text, and so is an escaped
+// one if backslashes escape.
 func (l *lexer) closed(kind tokenKind, prefix int, mark byte, escapes bool) error {
 	rest := l.src[l.pos:]
 	for i := prefix + 1; i < len(rest); i++ {
@@ -169,7 +168,7 @@ func (l *lexer) braces() error {
 	return nil
 }
 
-// dollarTag returns the tag that opens a dollar-quoted body, $$ or $name$.
+// dollarTag returns the opening tag of a dollar-quoted body, $$ or $name$.
 func dollarTag(s string) string {
 	n := 1 + run(s[1:], isNameRune)
 	if n >= len(s) || s[n] != '$' || n > 1 && unicode.IsDigit(rune(s[1])) {
@@ -202,7 +201,7 @@ func isParam(s string) bool {
 
 func isNameRune(c rune) bool { return c == '_' || unicode.IsLetter(c) || unicode.IsDigit(c) }
 
-// run returns how many bytes at the start of s satisfy f.
+// run returns the number of bytes at the beginning of s that satisfy f.
 func run(s string, f func(rune) bool) int {
 	n := strings.IndexFunc(s, func(c rune) bool { return !f(c) })
 	if n < 0 {
@@ -211,8 +210,8 @@ func run(s string, f func(rune) bool) int {
 	return n
 }
 
-// operators longer than one mark. What is missing here falls into single marks,
-// which only matters for those that contain a "=".
+// operators lists operators of several characters. Others are split into single characters,
+// which matters only for those that contain "=".
 var operators = []string{"->>", "#>>", "::", "<=", ">=", "<>", "!=", "==", "||", "->", "#>", "@>", "<@", "=>", "&&", "!~", "~*"}
 
 func operator(s string) int {

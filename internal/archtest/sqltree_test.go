@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// node is a token, or a group: what stands in parentheses, in brackets, or
-// between CASE and END. A group's token is the one that opens it.
+// node is a token, or a group in parentheses, in brackets, or between CASE and END. The token of
+// a group is its opening token.
 type node struct {
 	sqlToken
 	group bool
 	kids  []node
 }
 
-// nest makes a tree of the tokens, without the comments.
+// nest builds a tree of the tokens, without comments.
 func nest(tokens []sqlToken) ([]node, error) {
 	t := treeBuilder{tokens: tokens}
 	return t.upTo(sqlToken{}, "")
@@ -24,7 +24,7 @@ type treeBuilder struct {
 	pos    int
 }
 
-// upTo reads nodes up to the token that closes the group open.
+// upTo reads nodes up to the token that closes the group opened by open.
 func (t *treeBuilder) upTo(open sqlToken, closer string) ([]node, error) {
 	var nodes []node
 	for t.pos < len(t.tokens) {
@@ -61,7 +61,7 @@ func closes(tok sqlToken, closer string, before []node) bool {
 	return tok.is(punct, closer)
 }
 
-// closerOf returns what closes the group that tok opens, or "".
+// closerOf returns the closing text of the group that tok opens, or "".
 func closerOf(tok sqlToken, before []node) string {
 	switch {
 	case tok.is(punct, "("):
@@ -78,8 +78,7 @@ func afterDot(before []node) bool {
 	return len(before) > 0 && before[len(before)-1].is(punct, ".")
 }
 
-// split cuts nodes at every separator that stands on their own level, and leaves
-// out pieces that are empty.
+// split splits nodes at every separator on the top level. It omits empty pieces.
 func split(nodes []node, separator func(i int) bool) [][]node {
 	var pieces [][]node
 	start := 0
@@ -99,8 +98,7 @@ func splitAt(nodes []node, mark string) [][]node {
 	return split(nodes, func(i int) bool { return nodes[i].is(punct, mark) })
 }
 
-// keyword returns the keyword at i, or "" if there is none: what stands beside a
-// dot is a name, whatever it says.
+// keyword returns the keyword at i, or "". A word next to a dot is a name and not a keyword.
 func keyword(nodes []node, i int) string {
 	if i < 0 || i >= len(nodes) || nodes[i].kind != word || nodes[i].group {
 		return ""
@@ -121,12 +119,12 @@ func isKeyword(nodes []node, i int, words ...string) bool {
 	return false
 }
 
-// paren says whether there is a group in parentheses at i.
+// paren reports whether there is a group in parentheses at i.
 func paren(nodes []node, i int) bool {
 	return i >= 0 && i < len(nodes) && nodes[i].group && nodes[i].text == "("
 }
 
-// statements cuts the tokens of a file or a section into its statements.
+// statements splits the tokens of a file or a section into statements.
 func statements(tokens []sqlToken) ([][]node, error) {
 	nodes, err := nest(tokens)
 	if err != nil {
@@ -135,7 +133,7 @@ func statements(tokens []sqlToken) ([][]node, error) {
 	return splitAt(nodes, ";"), nil
 }
 
-// opening returns how a statement begins, for a report: enough words to find it.
+// opening returns the beginning of a statement for a report.
 func opening(src string, nodes []node) string {
 	const enough = 60
 	if len(nodes) == 0 {

@@ -6,20 +6,19 @@ import (
 	"slices"
 )
 
-// Violation is one place that breaks a rule. What says what is wrong there and
-// what to do about it.
+// Violation is one place that breaks a rule. What states the problem and the remedy.
 type Violation struct {
 	File string
 	Line int
 	What string
 }
 
-// String returns the violation as file:line: what.
+// String formats the violation as file:line: what.
 func (v Violation) String() string {
 	return fmt.Sprintf("%s:%d: %s", v.File, v.Line, v.What)
 }
 
-// sorted orders violations by place, so that a report reads from top to bottom.
+// sorted sorts violations by file and line.
 func sorted(vs []Violation) []Violation {
 	slices.SortStableFunc(vs, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))

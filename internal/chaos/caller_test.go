@@ -13,13 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// caller speaks to the servers in turn, and asks again what was not answered.
+// caller sends requests to random servers and retries until a response is conclusive.
 type caller struct {
-	doors  []*client.Client
-	within time.Duration // one try; 0 is attempt
+	clients []*client.Client
+	within  time.Duration // timeout of one attempt; 0 means attempt
 }
 
-// attempt is how long one try may take: longer than any answer, shorter than a stop lasts.
+// attempt is the timeout of one attempt: longer than any response takes, shorter than a process
+// is stopped.
 const attempt = 3 * time.Second
 
 func newCaller(urls []string, key string) (*caller, error) {
@@ -29,20 +30,20 @@ func newCaller(urls []string, key string) (*caller, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.doors = append(c.doors, x)
+		c.clients = append(c.clients, x)
 	}
 	return c, nil
 }
 
-// notAnswered are the codes after which the caller does not know, or is to come again.
-var notAnswered = []fault.Code{fault.Unavailable, fault.KeyInFlight, fault.OutcomeUnknown, fault.MutationTimeout, fault.RateLimited}
+// retryCodes are the codes after which the outcome is unknown or the request must be repeated.
+var retryCodes = []fault.Code{fault.Unavailable, fault.KeyInFlight, fault.OutcomeUnknown, fault.MutationTimeout, fault.RateLimited}
 
-func answered(err error) bool { return err == nil || !slices.Contains(notAnswered, fault.CodeOf(err)) }
+func conclusive(err error) bool { return err == nil || !slices.Contains(retryCodes, fault.CodeOf(err)) }
 
 // api is the public client, whose methods are the calls.
 type api = *client.Client
 
-// call is a call of the API that can be made again.
+// call is an API call that can be repeated.
 type call[T any] func(context.Context, api, ...client.Option) (T, error)
 
 func with1[A, T any](f func(api, context.Context, A, ...client.Option) (T, error), a A) call[T] {
@@ -61,33 +62,34 @@ func with4[A, B, C, D, T any](f func(api, context.Context, A, B, C, D, ...client
 	return func(ctx context.Context, x api, o ...client.Option) (T, error) { return f(x, ctx, a, b, c, d, o...) }
 }
 
-// try calls until there is an answer, or until ctx ends. It returns how often it called.
-func try[T any](ctx context.Context, c *caller, f call[T], o ...client.Option) (out T, tries int, err error) {
+// try repeats a call until the response is conclusive or ctx ends. It returns the number of
+// attempts.
+func try[T any](ctx context.Context, c *caller, f call[T], o ...client.Option) (out T, attempts int, err error) {
 	for {
 		one, cancel := context.WithTimeout(ctx, cmp.Or(c.within, attempt))
-		out, err = f(one, c.doors[rand.IntN(len(c.doors))], o...)
+		out, err = f(one, c.clients[rand.IntN(len(c.clients))], o...)
 		cancel()
-		if tries++; answered(err) || !pause(ctx, time.Duration(20+rand.IntN(100))*time.Millisecond) {
-			return out, tries, err
+		if attempts++; conclusive(err) || !pause(ctx, time.Duration(20+rand.IntN(100))*time.Millisecond) {
+			return out, attempts, err
 		}
 	}
 }
 
-// ask is try for who does not count.
-func ask[T any](ctx context.Context, c *caller, f call[T], o ...client.Option) (T, error) {
+// request is like try, without the number of attempts.
+func request[T any](ctx context.Context, c *caller, f call[T], o ...client.Option) (T, error) {
 	out, _, err := try(ctx, c, f, o...)
 	return out, err
 }
 
 func all1[A, T any](f func(api, context.Context, A) iter.Seq2[T, error], a A) call[[]T] {
-	return func(ctx context.Context, c api, _ ...client.Option) ([]T, error) { return whole(f(c, ctx, a)) }
+	return func(ctx context.Context, c api, _ ...client.Option) ([]T, error) { return collect(f(c, ctx, a)) }
 }
 
 func all2[A, B, T any](f func(api, context.Context, A, B) iter.Seq2[T, error], a A, b B) call[[]T] {
-	return func(ctx context.Context, c api, _ ...client.Option) ([]T, error) { return whole(f(c, ctx, a, b)) }
+	return func(ctx context.Context, c api, _ ...client.Option) ([]T, error) { return collect(f(c, ctx, a, b)) }
 }
 
-func whole[T any](read iter.Seq2[T, error]) (all []T, err error) {
+func collect[T any](read iter.Seq2[T, error]) (all []T, err error) {
 	for x, err := range read {
 		if err != nil {
 			return nil, err
@@ -97,12 +99,12 @@ func whole[T any](read iter.Seq2[T, error]) (all []T, err error) {
 	return all, nil
 }
 
-// list reads a list to its end.
+// list reads all pages of a list.
 func list[T any](ctx context.Context, c *caller, f call[[]T]) ([]T, error) {
-	return ask(ctx, &caller{doors: c.doors, within: 20 * time.Second}, f)
+	return request(ctx, &caller{clients: c.clients, within: 20 * time.Second}, f)
 }
 
-// pause waits; false says that ctx has ended.
+// pause waits. It returns false if ctx ends.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

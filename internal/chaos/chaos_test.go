@@ -1,13 +1,13 @@
-// Package chaos has an outside program judge the server: it knows the public API alone
-// (packages client and wire), has its own ledger of what it was told, and compares that
-// with what the API says in the end.
+// Package chaos tests the server from outside, under faults. The test program uses only the
+// public API (packages client and wire), records the results of its requests, and compares them
+// with the final state that the API returns.
 //
 //	make chaos          # 5,000 operations on PostgreSQL, and on SQLite
 //	make chaos SEED=7
 //
-// Servers and workers are processes. They are killed, and stopped for longer than a lease,
-// and answers are lost on the way, on a schedule that follows the seed. Workers act on a
-// pretended outside world, which counts what was really done.
+// Servers and workers are processes. On a schedule derived from the seed, they are killed or
+// stopped for longer than a lease, and responses are lost. Workers call a simulated external
+// service, which counts the effects that happened.
 package chaos
 
 import (
@@ -25,8 +25,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
-// operations is how many are asked for.
-var operations = flag.Int("operations", testlevel.Pick(0, 200, 5000), "how many operations the outside program asks for")
+// operations is the number of operations to submit.
+var operations = flag.Int("operations", testlevel.Pick(0, 200, 5000), "number of operations to submit")
 
 func TestMain(m *testing.M) {
 	if text := os.Getenv(specVar); text != "" {
@@ -45,9 +45,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Verifies that nothing acknowledged is lost, and nothing happens twice unreported, while
-// servers and workers are killed and stopped and answers are lost: on PostgreSQL with three
-// servers, on SQLite with one.
+// TestChaos verifies that no acknowledged operation is lost, and that no effect happens twice
+// without a report, while servers and workers are killed and stopped and responses are lost: on
+// PostgreSQL with three servers, on SQLite with one.
 func TestChaos(t *testing.T) {
 	testlevel.Long(t)
 	binary := build(t)
@@ -60,7 +60,8 @@ func TestChaos(t *testing.T) {
 	})
 }
 
-// eachDatabase runs a test on an empty database of either kind; "" is SQLite, in a file of the rig's own.
+// eachDatabase runs a test on an empty database of each kind. "" means SQLite, in a file of the
+// rig.
 func eachDatabase(t *testing.T, f func(t *testing.T, db string)) {
 	t.Helper()
 	t.Run("postgres", func(t *testing.T) {
@@ -78,31 +79,31 @@ func eachDatabase(t *testing.T, f func(t *testing.T, db string)) {
 	})
 }
 
-// chaos runs the whole on a database ("" is SQLite), and judges it.
+// chaos runs the test on a database ("" means SQLite) and verifies the result.
 func chaos(t *testing.T, binary, db string, servers int) {
 	r := newRig(t, binary, db, servers, "500ms")
 	begun := time.Now()
 	l := r.declare()
-	r.hire(4, r.workerKey())
+	r.startWorkers(4, r.workerKey())
 	working, stop := context.WithCancel(t.Context())
 	defer stop()
 	var beside sync.WaitGroup
 	beside.Go(func() { l.approve(working) })
-	beside.Go(func() { l.person(working, r.world) })
+	beside.Go(func() { l.operator(working, r.world) })
 
 	failing, enough := context.WithCancel(t.Context())
 	var faults map[string]int
 	var schedule sync.WaitGroup
 	schedule.Go(func() { faults = r.faults(failing, testlevel.Seed()) })
 	l.run(t.Context(), testlevel.Seed(), int64(*operations))
-	asked := time.Since(begun)
+	submitted := time.Since(begun)
 	enough()
 	schedule.Wait()
 
 	bounded, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	left := l.settle(bounded, r.world)
-	if err := r.restart(bounded); err != nil { // who was killed in the middle says now what it did
+	if err := r.restart(bounded); err != nil { // restarted workers report the calls that they made before a kill
 		t.Error(err)
 	}
 	left = append(left, l.settle(bounded, r.world)...)
@@ -119,7 +120,7 @@ func chaos(t *testing.T, binary, db string, servers int) {
 	for _, what := range l.defects {
 		t.Error(what)
 	}
-	t.Logf("%s, %d servers, %d workers, seed %d: operations %s, all %s\nfaults: %v; calls of the outside world that its keys made harmless: %d\n%s\nholdfast check: %s\nagain: make chaos SEED=%d",
-		strings.SplitN(r.db, ":", 2)[0], servers, len(r.workers), testlevel.Seed(), asked.Round(time.Second), time.Since(begun).Round(time.Second),
+	t.Logf("%s, %d servers, %d workers, seed %d: operations %s, all %s\nfaults: %v; repeated external calls that were absorbed by their keys: %d\n%s\nholdfast check: %s\nagain: make chaos SEED=%d",
+		strings.SplitN(r.db, ":", 2)[0], servers, len(r.workers), testlevel.Seed(), submitted.Round(time.Second), time.Since(begun).Round(time.Second),
 		faults, r.world.repeated, l.table(), checked, testlevel.Seed())
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// lifecycles are the configs: orders are paid by workers, each requester under another policy; desks
-// are served by hand; tickets are booked by runs.
+// lifecycles are the configs. Workers pay orders, each requester with another policy; desks are
+// claimed manually; runs book tickets.
 var lifecycles = map[string]string{
 	"order": `{"workflow": "order", "owning_module": "shop", "initial_status": "open", "status_types": ["open", "paying", "paid"], "janitor": {"stuck_after": "5s"},
   "steps": [{"step_id": 1, "step_key": "pay", "status": "open", "successful_claim_state": ["paying", "open"], "successful_state": "paid", "success_after_effect": "Receipt",
@@ -20,7 +20,7 @@ var lifecycles = map[string]string{
   "steps": [{"step_id": 1, "step_key": "book", "status": "new", "successful_state": "booked"}]}`,
 }
 
-// chase is the workflow, with the policy of its paid step.
+// chase is the workflow. Its argument is the policy of the step pay.
 const chase = `{"name": "chase%[1]s", "version": "1", "steps": [
   {"name": "pay", "type": "task", "handler": "Step%[1]s", "retry": {"maxAttempts": 10, "backoffMs": 100}},
   {"name": "paid", "type": "event", "signal": "payment"},
@@ -29,7 +29,7 @@ const chase = `{"name": "chase%[1]s", "version": "1", "steps": [
   {"name": "book", "type": "transition", "lifecycle": "ticket", "entity": "=input.ticket", "stepKey": "book", "requester": "system"},
   {"name": "note", "type": "task", "handler": "Note", "retry": {"maxAttempts": 10, "backoffMs": 100}}]}`
 
-// declare makes everything that the operations need, before anything fails.
+// declare creates the handlers, lifecycles, workflows, reactions and wallets before faults begin.
 func (r *rig) declare() *load {
 	t := r.t
 	t.Helper()
@@ -43,7 +43,7 @@ func (r *rig) declare() *load {
 			t.Fatal(err)
 		}
 	}
-	admin := c.doors[0]
+	admin := c.clients[0]
 	for name, h := range policies {
 		h.Kind = "worker"
 		must(admin.PutHandler(t.Context(), name, h))
@@ -69,7 +69,7 @@ func (r *rig) declare() *load {
 	return &load{caller: c, book: newBook()}
 }
 
-// workerKey is a key that workers have.
+// workerKey creates an API key for workers.
 func (r *rig) workerKey() string {
 	r.t.Helper()
 	c, err := client.New(r.urls[0], client.Options{Key: r.key})

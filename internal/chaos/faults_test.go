@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// kinds are the faults, each as often as it stands here.
+// kinds are the faults. A kind that is listed twice is twice as likely.
 var kinds = []string{"server killed", "worker killed", "worker stopped", "answers lost", "requests cut", "worker killed", "worker stopped", "answers lost", "server stopped"}
 
-// faults injects faults on a schedule that follows the seed, until ctx ends; then everything runs
-// again. A process has one fault at a time. It returns how many of each there were.
+// faults injects faults on a schedule derived from the seed, until ctx ends and all processes run
+// again. A process has one fault at a time. It returns the number of faults of each kind.
 func (r *rig) faults(ctx context.Context, seed uint64) map[string]int {
 	random := rand.New(rand.NewPCG(seed, 1<<32))
 	count := make(map[string]int)
@@ -40,7 +40,7 @@ func (r *rig) faults(ctx context.Context, seed uint64) map[string]int {
 		case "requests cut":
 			fault = func() { proxy.requests.Add(n) }
 		}
-		seldom := i >= len(kinds) && one == server && random.IntN(3) >= len(r.servers) // who has one server is not to be without it most of the time
+		seldom := i >= len(kinds) && one == server && random.IntN(3) >= len(r.servers) // a single server must not be down most of the time
 		if seldom || !one.under.CompareAndSwap(false, true) {
 			continue
 		}
@@ -58,7 +58,7 @@ func (r *rig) faults(ctx context.Context, seed uint64) map[string]int {
 	return count
 }
 
-// killed kills a process, and begins it again after a while.
+// killed kills a process and starts it again after a while.
 func (r *rig) killed(p *process, down time.Duration) {
 	p.kill()
 	pause(context.Background(), down)

@@ -13,14 +13,15 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// twoSteps is a workflow of two steps that workers do.
+// twoSteps is a workflow of two steps that workers execute.
 const twoSteps = `{"name":"two","version":"1","steps":[{"name":"a","type":"task","handler":"Step"},{"name":"b","type":"task","handler":"Step"}]}`
 
-// killing is how many runs there are while the server is killed how often.
+// killing is the number of runs, and the number of kills of the server.
 var killing = testlevel.Pick([2]int{8, 2}, [2]int{400, 40}, [2]int{400, 40})
 
-// Verifies that all runs are COMPLETED although the server is killed again and again while workers claim their steps, and so
-// loses answers, and some before that: no worker dies here, so none may be counted.
+// TestTheServerIsKilledWhileWorkersClaim verifies that all runs complete although the server is
+// killed repeatedly while workers claim steps, and responses are lost. No worker crashes, so no
+// crash may be counted.
 func TestTheServerIsKilledWhileWorkersClaim(t *testing.T) {
 	binary := build(t)
 	eachDatabase(t, func(t *testing.T, db string) { kills(t, binary, db) })
@@ -34,16 +35,16 @@ func kills(t *testing.T, binary, db string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ask(ctx, admin, with2(api.PutHandler, "Step", wire.PutHandler{Kind: "worker", Safety: "idempotent"})); err != nil {
+	if _, err := request(ctx, admin, with2(api.PutHandler, "Step", wire.PutHandler{Kind: "worker", Safety: "idempotent"})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ask(ctx, admin, with2(api.DefineWorkflow, json.RawMessage(twoSteps), false)); err != nil {
+	if _, err := request(ctx, admin, with2(api.DefineWorkflow, json.RawMessage(twoSteps), false)); err != nil {
 		t.Fatal(err)
 	}
 	var ids []string
 	for i := range killing[0] {
 		key := fmt.Sprint("run-", i)
-		got, err := ask(ctx, admin, with1(api.StartRun, wire.StartRun{DefinitionID: "two@1", Input: json.RawMessage(`{}`), IdempotencyKey: &key}))
+		got, err := request(ctx, admin, with1(api.StartRun, wire.StartRun{DefinitionID: "two@1", Input: json.RawMessage(`{}`), IdempotencyKey: &key}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +64,7 @@ func kills(t *testing.T, binary, db string) {
 			case <-ctx.Done():
 			}
 		}
-		lose.Store(3) // what was handed out with them is nobody's
+		lose.Store(3) // no worker receives the tasks in these responses
 		for lose.Load() > 0 && pause(ctx, 5*time.Millisecond) {
 			select {
 			case <-claims:
@@ -74,12 +75,12 @@ func kills(t *testing.T, binary, db string) {
 		lose.Store(0)
 	}
 	go func() {
-		for range claims { // nobody counts them any more
+		for range claims { // drain
 		}
 	}()
 	for _, id := range ids {
 		for {
-			got, err := ask(ctx, admin, with1(api.GetRun, id))
+			got, err := request(ctx, admin, with1(api.GetRun, id))
 			if err == nil && got.Status == "COMPLETED" {
 				break
 			}
@@ -95,8 +96,8 @@ func kills(t *testing.T, binary, db string) {
 	r.holdfast("check")
 }
 
-// claimer claims steps and completes them, and tells of each claim. One that repeats asks again, under the same key, where the
-// answer was lost; any other claims anew.
+// claimer claims and completes steps, and reports each claim on claims. If repeats is true, it
+// repeats a claim with the same key after a lost response; otherwise it makes a new claim.
 func claimer(ctx context.Context, c *caller, name string, repeats bool, claims chan<- struct{}) {
 	wait := wire.Millis(200)
 	for n := 0; ctx.Err() == nil; n++ {
@@ -108,14 +109,14 @@ func claimer(ctx context.Context, c *caller, name string, repeats bool, claims c
 		claim := with1(api.ClaimTasks, wire.ClaimTasks{Worker: name, Handlers: []string{"Step"}, Limit: 50, WaitMs: &wait, LeaseMs: wire.Ms(time.Second)})
 		var got wire.Tasks
 		if repeats {
-			got, _ = ask(ctx, c, claim, client.Key(fmt.Sprint(name, "/", n)))
+			got, _ = request(ctx, c, claim, client.Key(fmt.Sprint(name, "/", n)))
 		} else {
 			short, cancel := context.WithTimeout(ctx, attempt)
-			got, _ = claim(short, c.doors[0])
+			got, _ = claim(short, c.clients[0])
 			cancel()
 		}
 		for _, task := range got.Tasks {
-			_, _ = ask(ctx, c, with2(api.CompleteTask, task.ID, wire.CompleteTask{Epoch: task.Epoch}))
+			_, _ = request(ctx, c, with2(api.CompleteTask, task.ID, wire.CompleteTask{Epoch: task.Epoch}))
 		}
 	}
 }

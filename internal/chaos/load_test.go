@@ -15,74 +15,74 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// fate is what the program knows of something that it asked for.
-type fate int
+// outcome is what the test program knows about an operation.
+type outcome int
 
 const (
-	open    fate = iota // no answer: it may be there or not, but not twice
-	acked               // it must be there, once
-	refused             // it must not be there
+	open    outcome = iota // no response: it may exist, but not twice
+	acked                  // it must exist once
+	refused                // it must not exist
 )
 
-// row is a line of the closing table.
+// row is a line of the summary table.
 type row struct{ operations, acked, repeated, refused, lost, twice, unreported, uncertain, contradicted, stuck int }
 
-// appended is an append, and the ids of its events.
+// appended is an append with the ids of its events.
 type appended struct {
-	stream string
-	ids    []string
-	fate   fate
-	last   int64
+	stream  string
+	ids     []string
+	outcome outcome
+	last    int64
 }
 
-// change is a change of a scope: an increment, or something that is pushed or patched under its own name.
+// change is a change of a scope: an increment, or a push or patch of a unique name.
 type change struct {
 	scope, kind, name string
 	by                int64
-	fate              fate
+	outcome           outcome
 }
 
 type aRun struct {
 	id, ticket, payload string
 	cancelled           bool
-	signalled           fate
+	signalled           outcome
 }
 
 type aBatch struct {
 	id, wallet string
 	costs      map[string]int64
 	cancelled  bool
-	made       fate
+	made       outcome
 }
 
 type credit struct {
-	wallet string
-	points int64
-	fate   fate
+	wallet  string
+	points  int64
+	outcome outcome
 }
 
-// book is the program's own ledger: what it asked for and was told.
+// book records the operations of the test program and their outcomes.
 type book struct {
 	mu       sync.Mutex
 	rows     map[string]*row
 	defects  []string
 	appends  []appended
 	changes  []change
-	orders   map[string]fate // entities that are paid by workers
-	desks    map[string]fate // entities that are served by hand
+	orders   map[string]outcome // entities that workers pay
+	desks    map[string]outcome // entities that workers claim manually
 	runs     []aRun
 	batches  []aBatch
 	credits  []credit
-	resolved map[string]int               // charges that were seen beyond the first when an operation was resolved, by subject
-	late     map[string]map[string]string // contradictions by subject and id: their results
+	resolved map[string]int               // charges beyond the first that were known when an operation was resolved, by subject
+	late     map[string]map[string]string // results of contradictions, by subject and id
 	unknown  map[string]bool              // operations that were uncertain
 }
 
-// capabilities are the lines of the table, in their order.
+// capabilities are the lines of the summary table, in order.
 var capabilities = []string{"streams", "reactions", "lifecycles", "claims", "runs", "batches", "wallets", "scopes"}
 
 func newBook() *book {
-	b := &book{rows: make(map[string]*row), orders: make(map[string]fate), desks: make(map[string]fate), resolved: make(map[string]int),
+	b := &book{rows: make(map[string]*row), orders: make(map[string]outcome), desks: make(map[string]outcome), resolved: make(map[string]int),
 		late: make(map[string]map[string]string), unknown: make(map[string]bool)}
 	for _, c := range capabilities {
 		b.rows[c] = new(row)
@@ -97,32 +97,32 @@ func (b *book) note(f func()) {
 	f()
 }
 
-// defect notes what must not be.
+// defect records a violation.
 func (b *book) defect(format string, args ...any) {
 	b.note(func() { b.defects = append(b.defects, fmt.Sprintf(format, args...)) })
 }
 
-// load asks for operations.
+// load submits operations.
 type load struct {
 	*caller
 	*book
-	asked atomic.Int64
-	later sync.WaitGroup
+	submitted atomic.Int64
+	later     sync.WaitGroup
 }
 
-// patience is how long the program asks for one operation: longer than the hold of a key whose
-// server was killed.
-const patience = 90 * time.Second
+// operationTimeout is the timeout of one operation: longer than the lease of an idempotency key
+// whose server was killed.
+const operationTimeout = 90 * time.Second
 
-// want asks for one operation under a key of its own until it is answered.
-func want[T any](ctx context.Context, l *load, capability string, f call[T], o ...client.Option) (T, fate, error) {
-	key := client.Key(fmt.Sprintf("%s-%d", capability, l.asked.Add(1)))
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// submit sends one operation with its own idempotency key until the response is conclusive.
+func submit[T any](ctx context.Context, l *load, capability string, f call[T], o ...client.Option) (T, outcome, error) {
+	key := client.Key(fmt.Sprintf("%s-%d", capability, l.submitted.Add(1)))
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	out, tries, err := try(ctx, l.caller, f, append(o, key)...)
+	out, attempts, err := try(ctx, l.caller, f, append(o, key)...)
 	known := acked
 	switch {
-	case !answered(err):
+	case !conclusive(err):
 		known = open
 	case err != nil:
 		known = refused
@@ -133,7 +133,7 @@ func want[T any](ctx context.Context, l *load, capability string, f call[T], o .
 	l.note(func() {
 		x := l.rows[capability]
 		x.operations++
-		x.repeated += tries - 1
+		x.repeated += attempts - 1
 		if known == acked {
 			x.acked++
 		}
@@ -144,7 +144,7 @@ func want[T any](ctx context.Context, l *load, capability string, f call[T], o .
 	return out, known, err
 }
 
-// run asks for n operations, in a mix that follows the seed.
+// run submits n operations, in a mix derived from the seed.
 func (l *load) run(ctx context.Context, seed uint64, n int64) {
 	mix := []func(context.Context, *rand.Rand){l.append, l.append, l.append, l.append, l.change, l.change, l.change, l.order, l.order, l.order, l.desk,
 		l.chase, l.chase, l.batch, l.credit}
@@ -152,7 +152,7 @@ func (l *load) run(ctx context.Context, seed uint64, n int64) {
 	for i := range 12 {
 		callers.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(i)))
-			for l.asked.Load() < n && ctx.Err() == nil {
+			for l.submitted.Load() < n && ctx.Err() == nil {
 				mix[r.IntN(len(mix))](ctx, r)
 			}
 		})
@@ -164,12 +164,12 @@ func (l *load) run(ctx context.Context, seed uint64, n int64) {
 func raw(x any) json.RawMessage {
 	text, err := json.Marshal(x)
 	if err != nil {
-		panic(err) // what is written here can be written
+		panic(err) // all values of this test can be marshaled
 	}
 	return text
 }
 
-// append appends events, some of them at the version that it has seen.
+// append appends events, sometimes at an expected version.
 func (l *load) append(ctx context.Context, r *rand.Rand) {
 	a := appended{stream: fmt.Sprint("s-", r.IntN(8))}
 	in := wire.Append{}
@@ -178,7 +178,7 @@ func (l *load) append(ctx context.Context, r *rand.Rand) {
 		in.Events = append(in.Events, wire.NewEvent{Name: "placed", Data: raw(map[string]string{"id": a.ids[len(a.ids)-1]})})
 	}
 	if r.IntN(4) == 0 {
-		last, err := ask(ctx, l.caller, with3(api.ReadStreamPage, a.stream, client.StreamRange{Backward: true}, client.Page{Limit: 1}))
+		last, err := request(ctx, l.caller, with3(api.ReadStreamPage, a.stream, client.StreamRange{Backward: true}, client.Page{Limit: 1}))
 		if err != nil {
 			return
 		}
@@ -188,8 +188,8 @@ func (l *load) append(ctx context.Context, r *rand.Rand) {
 		}
 		in.ExpectedVersion = &expected
 	}
-	got, known, _ := want(ctx, l, "streams", with2(api.AppendEvents, a.stream, in))
-	a.fate, a.last = known, got.LastVersion
+	got, known, _ := submit(ctx, l, "streams", with2(api.AppendEvents, a.stream, in))
+	a.outcome, a.last = known, got.LastVersion
 	l.note(func() { l.appends = append(l.appends, a) })
 }
 
@@ -203,20 +203,20 @@ func (l *load) change(ctx context.Context, r *rand.Rand) {
 	case "patch":
 		how = with3(api.PatchScope, "org", x.scope, raw(map[string]any{"patched": map[string]int64{x.name: x.by}}))
 	}
-	_, x.fate, _ = want(ctx, l, "scopes", how)
+	_, x.outcome, _ = submit(ctx, l, "scopes", how)
 	l.note(func() { l.changes = append(l.changes, x) })
 }
 
-// entity makes an entity.
-func (l *load) entity(ctx context.Context, lifecycle, id, capability string) fate {
-	_, known, _ := want(ctx, l, capability, with2(api.CreateEntity, lifecycle, wire.NewEntity{ID: id}))
+// entity creates an entity.
+func (l *load) entity(ctx context.Context, lifecycle, id, capability string) outcome {
+	_, known, _ := submit(ctx, l, capability, with2(api.CreateEntity, lifecycle, wire.NewEntity{ID: id}))
 	return known
 }
 
-// requesters are those of the step that is paid, each with a handler of another policy.
+// requesters are the requesters of the step pay. Each has a handler with another policy.
 var requesters = []string{"hold", "retry", "probe", "opaque", "ask"}
 
-// order makes an entity and has it paid; sometimes two click at once.
+// order creates an entity and fires its payment, sometimes twice at once.
 func (l *load) order(ctx context.Context, r *rand.Rand) {
 	id, requester, clicks := fmt.Sprintf("o%d", r.Uint64()), requesters[r.IntN(len(requesters))], 1+r.IntN(8)/7
 	made := l.entity(ctx, "order", id, "lifecycles")
@@ -229,17 +229,17 @@ func (l *load) order(ctx context.Context, r *rand.Rand) {
 }
 
 func (l *load) fire(ctx context.Context, id, requester string) {
-	_, _, _ = want(ctx, l, "lifecycles", with4(api.FireStep, "order", id, "pay", wire.Fire{Requester: requester}), client.Wait(0))
+	_, _, _ = submit(ctx, l, "lifecycles", with4(api.FireStep, "order", id, "pay", wire.Fire{Requester: requester}), client.Wait(0))
 }
 
-// desk makes an entity that a worker claims by hand.
+// desk creates an entity that a worker claims manually.
 func (l *load) desk(ctx context.Context, r *rand.Rand) {
 	id := fmt.Sprintf("d%d", r.Uint64())
 	made := l.entity(ctx, "desk", id, "claims")
 	l.note(func() { l.desks[id] = made })
 }
 
-// chase starts a run, and sends the signal that it waits for, now or later; some are cancelled.
+// chase starts a run and later sends its signal, or cancels the run.
 func (l *load) chase(ctx context.Context, r *rand.Rand) {
 	x := aRun{ticket: fmt.Sprintf("t%d", r.Uint64()), payload: fmt.Sprint(r.Uint64())}
 	policy, wait, cancel := []string{"Hold", "Retry", "Probe", "Opaque"}[r.IntN(4)], time.Duration(r.IntN(1500))*time.Millisecond, r.IntN(8) == 0
@@ -248,22 +248,22 @@ func (l *load) chase(ctx context.Context, r *rand.Rand) {
 	}
 	name := "chase-" + x.ticket
 	in := wire.StartRun{DefinitionID: "chase" + policy + "@1", Input: raw(map[string]string{"ticket": x.ticket}), IdempotencyKey: &name}
-	started, known, _ := want(ctx, l, "runs", with1(api.StartRun, in))
+	started, known, _ := submit(ctx, l, "runs", with1(api.StartRun, in))
 	if x.id = started.Run.ID; known != acked {
 		return
 	}
 	l.later.Go(func() {
 		if pause(ctx, wait); cancel {
-			_, known, _ := want(ctx, l, "runs", with2(api.CancelRun, x.id, wire.Command{}))
+			_, known, _ := submit(ctx, l, "runs", with2(api.CancelRun, x.id, wire.Command{}))
 			x.cancelled = known == acked
 		} else {
-			_, x.signalled, _ = want(ctx, l, "runs", with2(api.SignalRun, x.id, wire.Signal{Type: "payment", ID: &x.payload, Payload: raw(x.payload)}))
+			_, x.signalled, _ = submit(ctx, l, "runs", with2(api.SignalRun, x.id, wire.Signal{Type: "payment", ID: &x.payload, Payload: raw(x.payload)}))
 		}
 		l.note(func() { l.runs = append(l.runs, x) })
 	})
 }
 
-// approve decides what is to be decided, until ctx ends.
+// approve approves pending approvals until ctx ends.
 func (l *load) approve(ctx context.Context) {
 	decided := make(map[string]bool)
 	for pause(ctx, 300*time.Millisecond) {
@@ -278,7 +278,7 @@ func (l *load) approve(ctx context.Context) {
 			}
 			decided[x.ID] = true
 			all.Go(func() {
-				_, known, err := want(ctx, l, "runs", with2(api.DecideApproval, x.ID, wire.Decide{Decision: "approved"}))
+				_, known, err := submit(ctx, l, "runs", with2(api.DecideApproval, x.ID, wire.Decide{Decision: "approved"}))
 				if known == refused && !errors.Is(err, fault.Of(fault.Conflict)) && !errors.Is(err, fault.Of(fault.InvalidTransition)) {
 					l.defect("a decision was refused: %v", err)
 				}
@@ -288,7 +288,7 @@ func (l *load) approve(ctx context.Context) {
 	}
 }
 
-// batch makes a batch, in one or in pages, and leaves it alone, finalizes it or cancels it.
+// batch creates a batch, in one request or in pages, and later may finalize or cancel it.
 func (l *load) batch(ctx context.Context, r *rand.Rand) {
 	b := aBatch{id: fmt.Sprintf("b%d", r.Uint64()), wallet: fmt.Sprint("w-", r.IntN(3)), costs: make(map[string]int64)}
 	in := wire.NewBatch{ID: b.id, Wallet: b.wallet, Handler: "Scan", Parallel: 4, Open: r.IntN(3) == 0}
@@ -301,13 +301,13 @@ func (l *load) batch(ctx context.Context, r *rand.Rand) {
 		return items
 	}
 	in.Items = page(2 + r.IntN(4))
-	_, b.made, _ = want(ctx, l, "batches", with1(api.CreateBatch, in))
+	_, b.made, _ = submit(ctx, l, "batches", with1(api.CreateBatch, in))
 	if in.Open && b.made == acked {
 		more := wire.AddItems{Items: page(2)}
-		_, known, _ := want(ctx, l, "batches", with2(api.AddItems, b.id, more))
-		_, sealed, _ := want(ctx, l, "batches", with1(api.SealBatch, b.id))
+		_, known, _ := submit(ctx, l, "batches", with2(api.AddItems, b.id, more))
+		_, sealed, _ := submit(ctx, l, "batches", with1(api.SealBatch, b.id))
 		if known != acked || sealed != acked {
-			l.defect("the batch %s took no page, or was not sealed: %d %d", b.id, known, sealed)
+			l.defect("a page of batch %s was not added, or the batch was not sealed: %d %d", b.id, known, sealed)
 		}
 	}
 	what, wait := r.IntN(3), time.Duration(r.IntN(1500))*time.Millisecond
@@ -315,10 +315,10 @@ func (l *load) batch(ctx context.Context, r *rand.Rand) {
 		switch pause(ctx, wait); {
 		case b.made != acked:
 		case what == 0:
-			_, known, _ := want(ctx, l, "batches", with1(api.CancelBatch, b.id))
+			_, known, _ := submit(ctx, l, "batches", with1(api.CancelBatch, b.id))
 			b.cancelled = known == acked
 		case what == 1:
-			_, _, _ = want(ctx, l, "batches", with2(api.FinalizeBatch, b.id, wire.Finalize{}))
+			_, _, _ = submit(ctx, l, "batches", with2(api.FinalizeBatch, b.id, wire.Finalize{}))
 		}
 		l.note(func() { l.batches = append(l.batches, b) })
 	})
@@ -328,6 +328,6 @@ func (l *load) batch(ctx context.Context, r *rand.Rand) {
 func (l *load) credit(ctx context.Context, r *rand.Rand) {
 	x := credit{wallet: fmt.Sprint("w-", r.IntN(3)), points: 1 + r.Int64N(40)}
 	reference := fmt.Sprint("p", r.Uint64())
-	_, x.fate, _ = want(ctx, l, "wallets", with2(api.CreditWallet, x.wallet, wire.Credit{Points: x.points, Reference: reference}))
+	_, x.outcome, _ = submit(ctx, l, "wallets", with2(api.CreditWallet, x.wallet, wire.Credit{Points: x.points, Reference: reference}))
 	l.note(func() { l.credits = append(l.credits, x) })
 }

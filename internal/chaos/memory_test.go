@@ -18,16 +18,17 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// mostMiB is how much memory a server takes at the most, whatever it is asked for, and by however many.
+// mostMiB is the memory limit of a server under any load.
 const mostMiB = 300
 
-// Verifies that the memory of a server stays bounded under callers that each send or ask for as much as they may, all at once.
+// TestMemoryIsBounded verifies that the memory of a server stays bounded while many callers send
+// and request as much as they may.
 func TestMemoryIsBounded(t *testing.T) {
 	testlevel.Long(t)
 	binary := build(t)
 	eachDatabase(t, func(t *testing.T, db string) {
 		b := &bomber{rig: newRig(t, binary, db, 1, "1h")}
-		b.at = "http://" + b.proxies[0].Server() + "/api/v1/" // not through the proxy, which would copy it all
+		b.at = "http://" + b.proxies[0].Server() + "/api/v1/" // not through the proxy, which would copy all data
 		b.Client.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
 		t.Cleanup(b.CloseIdleConnections)
 		t.Run("streams of events", b.streams)
@@ -41,15 +42,15 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// bomber asks for much.
+// bomber sends large and many requests.
 type bomber struct {
 	*rig
 	http.Client
 	at string
 }
 
-// ask sends a request, and returns its answer's status and length.
-func (b *bomber) ask(ctx context.Context, method, path, kind, body, key string) (status int, size int64, err error) {
+// send sends a request and returns the status and the length of the response.
+func (b *bomber) send(ctx context.Context, method, path, kind, body, key string) (status int, size int64, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, b.at+path, strings.NewReader(body))
 	if err != nil {
 		return 0, 0, err
@@ -68,7 +69,8 @@ func (b *bomber) ask(ctx context.Context, method, path, kind, body, key string) 
 	return resp.StatusCode, size, err
 }
 
-// all has callers ask at once, and wants their answers to have a status and a size at least.
+// all sends a request from several callers at once, and checks the status and the minimum size of
+// the responses.
 func (b *bomber) all(t *testing.T, callers, status int, least int64, method, path, kind, body string, keyed bool) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -78,7 +80,7 @@ func (b *bomber) all(t *testing.T, callers, status int, least int64, method, pat
 			if keyed {
 				key = fmt.Sprint(t.Name(), path, i)
 			}
-			got, size, err := b.ask(t.Context(), method, path, kind, body, key)
+			got, size, err := b.send(t.Context(), method, path, kind, body, key)
 			if err != nil || got != status || size < least {
 				t.Errorf("%s %s: %d with %d bytes, %v; wanted %d with %d", method, path, got, size, err, status, least)
 			}
@@ -88,13 +90,13 @@ func (b *bomber) all(t *testing.T, callers, status int, least int64, method, pat
 	b.within(t)
 }
 
-// within wants the server to have taken no more than it may until now.
+// within checks that the peak memory of the server is within the limit.
 func (b *bomber) within(t *testing.T) {
 	t.Helper()
 	peak := b.peakMiB(t)
-	t.Logf("the server's memory was %d MiB at the most", peak)
+	t.Logf("peak memory of the server: %d MiB", peak)
 	if peak > mostMiB {
-		t.Errorf("the server took %d MiB, and %d is the most", peak, mostMiB)
+		t.Errorf("the server used %d MiB, want at most %d", peak, mostMiB)
 	}
 }
 
@@ -102,12 +104,13 @@ const megabyte = 1_000_000
 
 var largeText = `{"text":"` + strings.Repeat("x", megabyte-20) + `"}`
 
-// bodies appends events of 1 MB, many at once.
+// bodies appends events of 1 MB from several callers at once.
 func (b *bomber) bodies(t *testing.T) {
 	b.all(t, 8, http.StatusCreated, megabyte-100, "POST", "streams/beside/events", "application/json", `{"events":[{"name":"n","data":`+largeText+`}]}`, true)
 }
 
-// pages reads events of 1 MB: one caller all of them, page by page, and 64 at once the first page.
+// pages reads events of 1 MB: 64 callers read the first page at once, and one caller reads all
+// pages.
 func (b *bomber) pages(t *testing.T) {
 	events := testlevel.Pick(0, 5, 1000)
 	c, err := client.New(b.urls[0], client.Options{Key: b.key})
@@ -133,12 +136,13 @@ func (b *bomber) pages(t *testing.T) {
 		seen++
 	}
 	if seen != events {
-		t.Errorf("%d of %d events were shown", seen, events)
+		t.Errorf("got %d of %d events", seen, events)
 	}
 	b.within(t)
 }
 
-// slow has clients ask for pages and not read them. They keep nobody from a page.
+// slow requests pages from clients that do not read the responses. They must not block other
+// clients.
 func (b *bomber) slow(t *testing.T) {
 	const clients, atOnce = 16, 4
 	begun := make(chan error, clients)
@@ -167,13 +171,13 @@ func (b *bomber) slow(t *testing.T) {
 	b.all(t, atOnce, http.StatusOK, megabyte, "GET", "streams/large/events?limit=1000", "", "", false)
 }
 
-// documents reads one document of 1 MB, many at once.
+// documents reads one document of 1 MB from many callers at once.
 func (b *bomber) documents(t *testing.T) {
 	b.all(t, 1, http.StatusOK, 0, "PATCH", "scopes/notes/large", "application/json", largeText, true)
 	b.all(t, 64, http.StatusOK, megabyte-100, "GET", "scopes/notes/large", "", "", false)
 }
 
-// values sends JSON that takes much more memory as values than as text.
+// values sends JSON that takes much more memory decoded than as text.
 func (b *bomber) values(t *testing.T) {
 	for i, value := range []string{`{"a":1}`, "1"} {
 		data := strings.Repeat(value+",", (megabyte-100)/(len(value)+1)) + "1"
@@ -181,47 +185,49 @@ func (b *bomber) values(t *testing.T) {
 	}
 }
 
-// yaml sends definitions with too many values, and with almost as many.
+// yaml sends definitions with too many values, and with almost too many.
 func (b *bomber) yaml(t *testing.T) {
 	for _, text := range []string{"a: [" + strings.Repeat("[],", 300_000) + "]", "a:\n" + strings.Repeat("- b: c\n", 15_000)} {
 		b.all(t, 8, http.StatusUnprocessableEntity, 0, "POST", "workflow-definitions", "application/yaml", text, false)
 	}
 }
 
-// streams has a thousand clients follow what happens, and waits until each was told of an event. The connections to the database
-// are as many as before.
+// streams follows event streams from a thousand clients and waits until each has received an
+// event. The number of database connections must not grow.
 func (b *bomber) streams(t *testing.T) {
 	const clients = 1000
-	b.tell(t, strings.Repeat("x", 200_000)) // which clients of events read first
+	b.publish(t, strings.Repeat("x", 200_000)) // clients of events read it first
 	before := b.files(t)
-	b.followed(t, clients, []string{"events", "feed", "scopes/notes/small"}, func() { b.tell(t, "last") }, func() {
+	b.followed(t, clients, []string{"events", "feed", "scopes/notes/small"}, func() { b.publish(t, "last") }, func() {
 		if n := b.files(t); n > before+clients+20 {
 			t.Errorf("the server has %d files and connections open, with %d clients; before them it had %d", n, clients, before)
 		}
 	})
 }
 
-// largeStreams has clients follow events of 1 MB, at once.
+// largeStreams follows events of 1 MB from many clients at once.
 func (b *bomber) largeStreams(t *testing.T) {
 	b.followed(t, 64, []string{"feed"}, func() {
 		b.bodies(t)
-		b.tell(t, "last")
+		b.publish(t, "last")
 	}, func() {})
 }
 
-// tell changes what clients follow, so that each stream has a message with the text.
-func (b *bomber) tell(t *testing.T, text string) {
+// publish appends an event and changes a scope, so that each followed stream has a message with
+// the text.
+func (b *bomber) publish(t *testing.T, text string) {
 	t.Helper()
 	for path, body := range map[string]string{"POST streams/told/events": `{"events":[{"name":"n","data":{"text":"` + text + `"}}]}`, "PATCH scopes/notes/small": `{"text":"` + text + `"}`} {
 		method, path, _ := strings.Cut(path, " ")
-		if status, _, err := b.ask(t.Context(), method, path, "application/json", body, ""); err != nil || status >= 300 {
+		if status, _, err := b.send(t.Context(), method, path, "application/json", body, ""); err != nil || status >= 300 {
 			t.Errorf("%s: %d, %v", path, status, err)
 		}
 	}
 }
 
-// followed has clients follow, calls begun when all do, and told when all have seen what that says last.
-func (b *bomber) followed(t *testing.T, clients int, paths []string, begun, told func()) {
+// followed starts clients that follow streams. It calls begun when all of them follow, and
+// received when all have received the message "last".
+func (b *bomber) followed(t *testing.T, clients int, paths []string, begun, received func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -232,7 +238,7 @@ func (b *bomber) followed(t *testing.T, clients int, paths []string, begun, told
 		ends.Go(func() {
 			began, saw := sync.OnceFunc(follows.Done), sync.OnceFunc(sees.Done)
 			if err := b.follow(ctx, paths[i%len(paths)], began, saw); ctx.Err() == nil {
-				t.Errorf("a client was cut off: %v", err)
+				t.Errorf("a client was disconnected: %v", err)
 			}
 			began()
 			saw()
@@ -241,7 +247,7 @@ func (b *bomber) followed(t *testing.T, clients int, paths []string, begun, told
 	follows.Wait()
 	begun()
 	sees.Wait()
-	told()
+	received()
 	stop()
 	ends.Wait()
 	b.within(t)
@@ -275,7 +281,7 @@ func (b *bomber) follow(ctx context.Context, path string, began, saw func()) err
 	}
 }
 
-// files is how many files and connections the server has open.
+// files returns the number of open files and connections of the server.
 func (b *bomber) files(t *testing.T) int {
 	t.Helper()
 	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", b.servers[0].cmd.Process.Pid))
@@ -285,7 +291,7 @@ func (b *bomber) files(t *testing.T) int {
 	return len(all)
 }
 
-// peakMiB is how much memory the server had at the most.
+// peakMiB returns the peak memory of the server.
 func (b *bomber) peakMiB(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.servers[0].cmd.Process.Pid))

@@ -7,12 +7,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testkit"
 )
 
-// proxy stands before a server, under an address that outlives it, and loses what it is told to.
+// proxy is a proxy for a server with a stable address, which can lose responses and requests.
 type proxy struct {
 	*testkit.Proxy
 	url      string
-	answers  atomic.Int64 // how many answers are still to be lost
-	requests atomic.Int64 // how many requests are still to be cut in the middle
+	answers  atomic.Int64 // number of responses left to lose
+	requests atomic.Int64 // number of requests left to truncate
 }
 
 func newProxy(t *testing.T) *proxy {
@@ -21,7 +21,7 @@ func newProxy(t *testing.T) *proxy {
 	return p
 }
 
-// lose gives so many pieces a fate.
+// lose applies a fate while left is positive, and counts left down.
 func lose(left *atomic.Int64, fate testkit.Fate) func([]byte) testkit.Fate {
 	return func([]byte) testkit.Fate {
 		if left.Load() > 0 && left.Add(-1) >= 0 {

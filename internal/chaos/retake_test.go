@@ -18,19 +18,20 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// each is how many streams, steps and items a worker has in hand, and shortLease for how long. A claim waits longWait for
-// work: whatever is not handed to a claim that waits when the lease ends is handed out later than that.
+// each is the number of streams, steps and items that a worker leases, and shortLease their lease.
+// longWait is how long a claim waits for tasks: a task that is not handed to a waiting claim when
+// the lease expires is handed out later than that.
 const (
 	each       = 60
 	shortLease = time.Second
 	longWait   = 20 * time.Second
 )
 
-// quickHandlers do streams, steps and items.
+// quickHandlers are the handlers of streams, steps and items.
 var quickHandlers = []string{"Stream", "Step", "Item"}
 
-// workQuickly takes all that there is. One that holds renews it until it is killed; one that does not does it, the
-// streams last, and dies of an event that is named poison.
+// workQuickly is a worker that claims all tasks. With spec.Holds it only renews them until it is
+// killed. Otherwise it completes them, streams last, and crashes on an event named poison.
 func workQuickly(ctx context.Context, spec workerSpec) error {
 	c, err := client.New(spec.Servers[0], client.Options{Key: spec.Key})
 	if err != nil {
@@ -42,7 +43,7 @@ func workQuickly(ctx context.Context, spec workerSpec) error {
 		if err != nil {
 			return err
 		}
-		several(got.Tasks, func(t wire.Task) { // at once: it is to be known that they have arrived
+		several(got.Tasks, func(t wire.Task) { // confirms that the tasks have arrived
 			_, _ = c.RenewTask(ctx, t.ID, wire.Renew{Epoch: t.Epoch, LeaseMs: wire.Ms(shortLease)})
 		})
 		if spec.Holds {
@@ -72,11 +73,11 @@ func doAll(ctx context.Context, c *client.Client, tasks []wire.Task) {
 		if t.Context.Event != nil && t.Context.Event.Name == "poison" {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
-		_, _ = c.CompleteTask(ctx, t.ID, wire.CompleteTask{Epoch: t.Epoch, Output: json.RawMessage(`{}`)}) // else it is taken again
+		_, _ = c.CompleteTask(ctx, t.ID, wire.CompleteTask{Epoch: t.Epoch, Output: json.RawMessage(`{}`)}) // on an error the task is claimed again
 	})
 }
 
-// several does tasks, eight at a time.
+// several calls do for each task, eight at a time.
 func several(tasks []wire.Task, do func(wire.Task)) {
 	work := make(chan wire.Task)
 	var all sync.WaitGroup
@@ -94,7 +95,7 @@ func several(tasks []wire.Task, do func(wire.Task)) {
 	all.Wait()
 }
 
-// bench is what a round of the test is about: a reaction, a batch and a workflow of its own.
+// bench is one round of the test, with its own reaction, batch and workflow.
 type bench struct {
 	t     *testing.T
 	c     *client.Client
@@ -108,8 +109,8 @@ func (b *bench) must(_ any, err error) {
 	}
 }
 
-// lay makes what there is to do.
-func (b *bench) lay(poison int) {
+// setup creates the tasks of the round.
+func (b *bench) setup(poison int) {
 	b.t.Helper()
 	ctx, two := b.t.Context(), 2
 	b.must(b.c.PutReaction(ctx, "r-"+b.round, wire.PutReaction{Events: []string{"*"}, Streams: "^" + b.round + "-", Handler: "Stream", MaxDeaths: &two}))
@@ -127,7 +128,7 @@ func (b *bench) lay(poison int) {
 	b.must(b.c.CreateBatch(ctx, wire.NewBatch{ID: b.round, Wallet: "w", Handler: "Item", Parallel: each, Items: items}))
 }
 
-// left says what is not done yet; what is blocked is none of it.
+// left returns the tasks that are not done, the blocked streams, and the failed tasks.
 func (b *bench) left() (left, blocked, failed []string) {
 	b.t.Helper()
 	ctx := b.t.Context()
@@ -140,7 +141,7 @@ func (b *bench) left() (left, blocked, failed []string) {
 		case p.Watermark < p.Head:
 			left = append(left, p.Stream)
 		case p.Deaths > 0:
-			failed = append(failed, p.Stream+" has a crash counted against it")
+			failed = append(failed, p.Stream+" has a counted crash")
 		}
 	}
 	if streams < each {
@@ -167,7 +168,7 @@ func (b *bench) left() (left, blocked, failed []string) {
 	return left, blocked, failed
 }
 
-// done waits until all is done, and returns how long that took and what is blocked.
+// done waits until all tasks are done. It returns the time that took and the blocked streams.
 func (b *bench) done(since time.Time) (took time.Duration, blocked []string) {
 	b.t.Helper()
 	for {
@@ -182,10 +183,11 @@ func (b *bench) done(since time.Time) (took time.Duration, blocked []string) {
 	}
 }
 
-// TestAKilledWorkersWorkIsDoneByTheOther verifies that, after a kill of one of two workers with 60 streams, 60 steps and
-// 60 items in hand under leases of a second, the other does it all by the claims that wait when the leases end: neither the
-// janitor, which does not come round, nor a later claim is needed; and that with one event among them that kills each worker, and
-// workers that are begun again, that one alone is blocked and all else is done.
+// TestAKilledWorkersWorkIsDoneByTheOther verifies that, after one of two workers is killed with
+// leases of a second on 60 streams, 60 steps and 60 items, the other worker completes them through
+// the claims that wait when the leases expire, without the janitor and without a later claim. If
+// one event kills every worker, and workers are restarted, only its stream is blocked and all
+// other tasks are done.
 func TestAKilledWorkersWorkIsDoneByTheOther(t *testing.T) {
 	testlevel.Long(t)
 	binary := build(t)
@@ -218,34 +220,34 @@ func retake(t *testing.T, r *rig) {
 	}
 
 	b.round = "undisturbed"
-	b.lay(-1)
+	b.setup(-1)
 	begun, other := time.Now(), worker("other", r.work)
 	start(other)
 	undisturbed, _ := b.done(begun)
 	other.kill()
 
 	b.round = "killed"
-	b.lay(-1)
-	holder := worker("holder", func(s workerSpec) (*exec.Cmd, error) { s.Holds = true; return r.tells(s, "all in hand") })
+	b.setup(-1)
+	holder := worker("holder", func(s workerSpec) (*exec.Cmd, error) { s.Holds = true; return r.workUntil(s, "all in hand") })
 	start(holder)
 	start(other)
 	begun = time.Now()
 	holder.kill()
 	took, blocked := b.done(begun)
 	if took >= longWait || len(blocked) > 0 {
-		t.Errorf("after the kill it took %s (undisturbed %s), want less than a claim waits; blocked: %q", took, undisturbed, blocked)
+		t.Errorf("after the kill it took %s (undisturbed %s), want less than the wait of a claim; blocked: %q", took, undisturbed, blocked)
 	}
 	other.kill()
 
 	b.round = "poison"
-	b.lay(17)
+	b.setup(17)
 	var alive sync.WaitGroup
 	poisoned, enough := context.WithCancel(t.Context())
 	for _, p := range []*process{worker("one", r.work), worker("two", r.work)} {
 		start(p)
 		alive.Go(func() {
 			for poisoned.Err() == nil {
-				_ = p.cmd.Wait() // it dies of the event, or is killed below
+				_ = p.cmd.Wait() // it crashes on the event, or is killed below
 				if poisoned.Err() == nil {
 					_ = p.start()
 				}

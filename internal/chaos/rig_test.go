@@ -17,17 +17,17 @@ import (
 	"time"
 )
 
-// process is a server or a worker, which is begun again after it was killed.
+// process is a server or a worker, which is started again after a kill.
 type process struct {
 	name  string
 	begin func(p *process) (*exec.Cmd, error)
 
-	under  atomic.Bool // a fault: one at a time
+	under  atomic.Bool // set while the process has a fault
 	cmd    *exec.Cmd
 	starts int
 }
 
-// start begins the process.
+// start starts the process.
 func (p *process) start() error {
 	p.starts++
 	cmd, err := p.begin(p)
@@ -35,31 +35,31 @@ func (p *process) start() error {
 	return err
 }
 
-// kill ends the process at once, and waits until it is gone.
+// kill kills the process and waits until it has exited.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // how it ended is known
+	_ = p.cmd.Wait() // it was killed
 }
 
 func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// rig is everything that runs: servers behind their proxies, workers, and the world.
+// rig has the servers behind their proxies, the workers, and the simulated world.
 type rig struct {
-	t       *testing.T
-	dir, db string
-	binary  string
-	key     string // an admin's
-	urls    []string
-	proxies []*proxy
-	servers []*process
-	workers []*process
-	world   *world
-	site    *httptest.Server
-	log     *os.File
-	janitor string // how often it comes round
+	t           *testing.T
+	dir, db     string
+	binary      string
+	key         string // API key of an admin
+	urls        []string
+	proxies     []*proxy
+	servers     []*process
+	workers     []*process
+	world       *world
+	worldServer *httptest.Server
+	log         *os.File
+	janitor     string // interval of the janitor
 }
 
-// build makes the command.
+// build builds the holdfast command.
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "holdfast")
@@ -79,7 +79,7 @@ func newRig(t *testing.T, binary, db string, servers int, janitor string) *rig {
 	if r.log, err = os.Create(filepath.Join(r.dir, "log")); err != nil {
 		t.Fatal(err)
 	}
-	r.site = httptest.NewServer(r.world)
+	r.worldServer = httptest.NewServer(r.world)
 	t.Cleanup(r.close)
 	r.key = r.holdfast("keys", "create", "--role", "admin", "--requester", "*")
 	for i := range servers {
@@ -93,22 +93,22 @@ func newRig(t *testing.T, binary, db string, servers int, janitor string) *rig {
 	return r
 }
 
-// hire begins workers, with a key that workers have.
-func (r *rig) hire(n int, key string) {
+// startWorkers starts workers with the API key of a worker.
+func (r *rig) startWorkers(n int, key string) {
 	r.t.Helper()
 	for i := range n {
-		spec := workerSpec{Name: fmt.Sprint("worker-", i), World: r.site.URL, Servers: r.urls, Key: key, Ledger: filepath.Join(r.dir, fmt.Sprint("ledger-", i))}
+		spec := workerSpec{Name: fmt.Sprint("worker-", i), World: r.worldServer.URL, Servers: r.urls, Key: key, Ledger: filepath.Join(r.dir, fmt.Sprint("ledger-", i))}
 		p := &process{name: spec.Name, begin: func(p *process) (*exec.Cmd, error) {
 			spec.Start = fmt.Sprintf("%s/%d", p.name, p.starts)
 			return r.work(spec)
 		}}
 		if r.workers = append(r.workers, p); p.start() != nil {
-			r.t.Fatal("a worker did not begin")
+			r.t.Fatal("a worker did not start")
 		}
 	}
 }
 
-// holdfast runs the command to its end, on the database.
+// holdfast runs a holdfast command on the database and returns its output.
 func (r *rig) holdfast(args ...string) string {
 	r.t.Helper()
 	cmd := exec.Command(r.binary, append(args, "--db", r.db)...)
@@ -120,7 +120,7 @@ func (r *rig) holdfast(args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// serve begins a server, and returns when it is ready.
+// serve starts a server and returns when it is ready.
 func (r *rig) serve(p *proxy) (*exec.Cmd, error) {
 	cmd := exec.Command(r.binary, "serve", "--db", r.db, "--listen", "127.0.0.1:0", "--janitor-every", r.janitor, "--log-level", "warn", "--artifacts", "none")
 	cmd.Stderr = r.log
@@ -138,11 +138,11 @@ func (r *rig) serve(p *proxy) (*exec.Cmd, error) {
 			return cmd, nil
 		}
 	}
-	_ = cmd.Wait() // it has ended, and said why in the log
-	return cmd, fmt.Errorf("the server did not begin: %s", cmd.ProcessState)
+	_ = cmd.Wait() // the log has the reason
+	return cmd, fmt.Errorf("the server did not start: %s", cmd.ProcessState)
 }
 
-// specVar makes this program a worker.
+// specVar is the environment variable that makes this program a worker.
 const specVar = "HOLDFAST_CHAOS_WORKER"
 
 func (r *rig) worker(spec workerSpec) (*exec.Cmd, error) {
@@ -153,7 +153,7 @@ func (r *rig) worker(spec workerSpec) (*exec.Cmd, error) {
 	return cmd, err
 }
 
-// work begins a worker.
+// work starts a worker.
 func (r *rig) work(spec workerSpec) (*exec.Cmd, error) {
 	cmd, err := r.worker(spec)
 	if err != nil {
@@ -162,8 +162,8 @@ func (r *rig) work(spec workerSpec) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// tells begins a worker, and returns when it has said a line.
-func (r *rig) tells(spec workerSpec, line string) (*exec.Cmd, error) {
+// workUntil starts a worker and returns when it has printed a line.
+func (r *rig) workUntil(spec workerSpec, line string) (*exec.Cmd, error) {
 	cmd, err := r.worker(spec)
 	if err != nil {
 		return nil, err
@@ -180,17 +180,17 @@ func (r *rig) tells(spec workerSpec, line string) (*exec.Cmd, error) {
 			return cmd, nil
 		}
 	}
-	return cmd, fmt.Errorf("the worker ended: %w", cmd.Wait())
+	return cmd, fmt.Errorf("the worker exited: %w", cmd.Wait())
 }
 
-// close ends everything.
+// close kills all processes.
 func (r *rig) close() {
 	for _, p := range append(r.servers, r.workers...) {
 		if p.cmd != nil && p.cmd.ProcessState == nil {
 			p.kill()
 		}
 	}
-	r.site.Close()
+	r.worldServer.Close()
 	if r.t.Failed() {
 		if text, err := os.ReadFile(r.log.Name()); err == nil {
 			r.t.Logf("the log of the servers:\n%s", text[max(0, len(text)-4000):])
@@ -199,7 +199,7 @@ func (r *rig) close() {
 	_ = r.log.Close()
 }
 
-// restart begins everything anew, and waits until the workers have read their ledgers.
+// restart restarts all processes and waits until the workers have read their ledgers.
 func (r *rig) restart(ctx context.Context) error {
 	for _, p := range append(r.servers, r.workers...) {
 		p.kill()

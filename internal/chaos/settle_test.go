@@ -11,16 +11,16 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// person resolves what is uncertain by what the world knows, and acknowledges contradictions, until
-// ctx ends.
-func (l *load) person(ctx context.Context, w *world) {
+// operator resolves uncertain operations from the records of the world, and acknowledges
+// contradictions, until ctx ends.
+func (l *load) operator(ctx context.Context, w *world) {
 	for pause(ctx, time.Second) {
-		l.tend(ctx, w)
+		l.resolveAll(ctx, w)
 	}
 }
 
-// tend does that once.
-func (l *load) tend(ctx context.Context, w *world) {
+// resolveAll resolves and acknowledges all current operations once.
+func (l *load) resolveAll(ctx context.Context, w *world) {
 	for _, o := range l.operations(ctx, "uncertain") {
 		l.resolve(ctx, w, o)
 	}
@@ -31,13 +31,14 @@ func (l *load) tend(ctx context.Context, w *world) {
 
 func (l *load) operations(ctx context.Context, state string) []wire.Operation {
 	all, _ := list(ctx, l.caller, all1(api.ListOperations, client.OperationFilter{State: state}))
-	return all // what was not read is read the next time
+	return all // after an error the next round reads them
 }
 
-// resolve says what the world knows. What no handler resumes, and what has acted by itself, ends with that.
+// resolve resolves an operation from the records of the world. It sets an outcome if no handler
+// resumes the operation, or if nothing is left to do.
 func (l *load) resolve(ctx context.Context, w *world, o wire.Operation) {
 	in := wire.Resolve{}
-	happened, whole := false, len(o.Effects) > 0 // whole: nothing is left to be done
+	happened, complete := false, len(o.Effects) > 0 // complete: nothing is left to do
 	for _, x := range o.Effects {
 		charges := w.charged(x.Key)
 		if len(charges) > 0 {
@@ -50,23 +51,23 @@ func (l *load) resolve(ctx context.Context, w *world, o wire.Operation) {
 				k.Result = raw(charges[0].Call)
 			}
 			in.Effects = append(in.Effects, k)
-			whole = whole && x.Name == "$body" && k.Happened
+			complete = complete && x.Name == "$body" && k.Happened
 		}
 	}
-	switch byHand := strings.HasPrefix(o.Subject, "desk/"); {
-	case happened && (byHand || whole):
+	switch manual := strings.HasPrefix(o.Subject, "desk/"); {
+	case happened && (manual || complete):
 		in.Outcome = "success"
-	case byHand || len(o.Effects) == 0:
+	case manual || len(o.Effects) == 0:
 		in.Outcome = "failure"
 	}
 	l.note(func() { l.unknown[o.ID+" "+capabilityOf(o.Subject)] = true })
-	_, err := ask(ctx, l.caller, with2(api.ResolveOperation, o.ID, in))
-	if err != nil && fault.CodeOf(err) != fault.Conflict && answered(err) && fault.CodeOf(err) != fault.NotFound {
+	_, err := request(ctx, l.caller, with2(api.ResolveOperation, o.ID, in))
+	if err != nil && fault.CodeOf(err) != fault.Conflict && conclusive(err) && fault.CodeOf(err) != fault.NotFound {
 		l.defect("resolve %s %s %+v: %v", o.ID, o.Subject, in, err)
 	}
 }
 
-// acknowledge notes contradictions, and says that they were seen.
+// acknowledge records contradictions and acknowledges them.
 func (l *load) acknowledge(ctx context.Context, o wire.Operation) {
 	in := wire.Acknowledge{}
 	for _, c := range o.Contradictions {
@@ -78,7 +79,7 @@ func (l *load) acknowledge(ctx context.Context, o wire.Operation) {
 			l.late[o.Subject][c.ID] = string(c.Result)
 		})
 	}
-	_, _ = ask(ctx, l.caller, with2(api.AcknowledgeContradictions, o.ID, in))
+	_, _ = request(ctx, l.caller, with2(api.AcknowledgeContradictions, o.ID, in))
 }
 
 func capabilityOf(subject string) string {
@@ -91,14 +92,15 @@ func capabilityOf(subject string) string {
 	return "lifecycles"
 }
 
-// stuck is what has not come to its end, with its capability.
+// stuck is an unfinished operation with its capability.
 type stuck struct{ capability, what string }
 
-// settle has everything come to its end, now that nothing fails any more. It returns what does not.
+// settle waits until all operations are finished, after the faults have stopped. It returns those
+// that are not.
 func (l *load) settle(ctx context.Context, w *world) (left []stuck) {
 	calm := 0
-	for round := 0; calm < 2; round++ { // a second look, since things pass from one list to the next
-		l.tend(ctx, w)
+	for round := 0; calm < 2; round++ { // twice, because an operation may move between the lists meanwhile
+		l.resolveAll(ctx, w)
 		if left = l.unsettled(ctx, round); len(left) > 0 {
 			calm = 0
 		} else {
@@ -111,14 +113,14 @@ func (l *load) settle(ctx context.Context, w *world) (left []stuck) {
 	return nil
 }
 
-// unsettled lists what is not at its end, and does what a user would do about it.
+// unsettled returns the unfinished operations, and does what a user would do to finish them.
 func (l *load) unsettled(ctx context.Context, round int) (left []stuck) {
 	still := func(capability, format string, args ...any) {
 		left = append(left, stuck{capability, fmt.Sprintf(format, args...)})
 	}
 	read := func(err error) {
 		if err != nil {
-			still("streams", "a list was not read: %v", err)
+			still("streams", "cannot read a list: %v", err)
 		}
 	}
 	for _, kind := range []string{"order", "desk", "ticket"} {
@@ -145,10 +147,10 @@ func (l *load) unsettled(ctx context.Context, round int) (left []stuck) {
 		still("runs", "run %s is %s at %v", r.ID, r.Status, *r.CurrentStepName)
 		switch {
 		case r.Status == "FAILED":
-			_, _ = ask(ctx, l.caller, with2(api.RetryRun, r.ID, wire.Command{}))
+			_, _ = request(ctx, l.caller, with2(api.RetryRun, r.ID, wire.Command{}))
 		case *r.CurrentStepName == "paid" && !l.wasSignalled(r.ID):
 			id := "settle"
-			_, _ = ask(ctx, l.caller, with2(api.SignalRun, r.ID, wire.Signal{Type: "payment", ID: &id, Payload: raw(id)}))
+			_, _ = request(ctx, l.caller, with2(api.SignalRun, r.ID, wire.Signal{Type: "payment", ID: &id, Payload: raw(id)}))
 		}
 	}
 	batches, err := list(ctx, l.caller, all1(api.ListBatches, ""))
@@ -160,7 +162,7 @@ func (l *load) unsettled(ctx context.Context, round int) (left []stuck) {
 		still("batches", "batch %s is %s: %+v %s", b.ID, b.Status, b.Counts, b.Error)
 		if b.Status == "PAUSED" {
 			x := credit{wallet: b.Wallet, points: 1000}
-			_, x.fate, _ = want(ctx, l, "wallets", with2(api.CreditWallet, b.Wallet, wire.Credit{Points: 1000, Reference: fmt.Sprint("settle-", b.ID, round)}))
+			_, x.outcome, _ = submit(ctx, l, "wallets", with2(api.CreditWallet, b.Wallet, wire.Credit{Points: 1000, Reference: fmt.Sprint("settle-", b.ID, round)}))
 			l.note(func() { l.credits = append(l.credits, x) })
 		}
 	}
@@ -170,9 +172,9 @@ func (l *load) unsettled(ctx context.Context, round int) (left []stuck) {
 		if p.Watermark == p.Head && p.LeasedBy == "" && !p.Blocked {
 			continue
 		}
-		still("reactions", "%s stands at %d of %d on %s: %+v", p.Reaction, p.Watermark, p.Head, p.Stream, p)
+		still("reactions", "%s is at %d of %d on %s: %+v", p.Reaction, p.Watermark, p.Head, p.Stream, p)
 		if p.Blocked && !strings.HasPrefix(p.Reaction, "$") {
-			_, _ = ask(ctx, l.caller, with2(api.UnblockReactions, p.Reaction, wire.Repair{Streams: []string{p.Stream}}))
+			_, _ = request(ctx, l.caller, with2(api.UnblockReactions, p.Reaction, wire.Repair{Streams: []string{p.Stream}}))
 		}
 	}
 	return left

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// judge compares what was acknowledged with what the API says now.
+// judge compares the recorded outcomes with the state that the API returns.
 type judge struct {
 	*load
 	world *world
@@ -29,15 +29,15 @@ func (j *judge) twice(capability, format string, args ...any) {
 	j.defect("twice: "+format, args...)
 }
 
-// there says how often something is there that was asked for.
-func (j *judge) there(capability string, f fate, n int, what string) {
+// there compares the outcome of an operation with the number of times its result exists.
+func (j *judge) there(capability string, f outcome, n int, what string) {
 	switch {
 	case f == acked && n == 0:
-		j.lost(capability, "%s was acknowledged, and is not there", what)
+		j.lost(capability, "%s was acknowledged but does not exist", what)
 	case n > 1:
-		j.twice(capability, "%s is there %d times", what, n)
+		j.twice(capability, "%s exists %d times", what, n)
 	case f == refused && n > 0:
-		j.twice(capability, "%s was refused, and is there", what)
+		j.twice(capability, "%s was refused but exists", what)
 	}
 }
 
@@ -56,7 +56,7 @@ func (j *judge) all(ctx context.Context) error {
 	return nil
 }
 
-// streams looks for each event, and at what reached the reactions.
+// streams checks each event and its deliveries to the reactions.
 func (j *judge) streams(ctx context.Context) error {
 	at := make(map[string][]int64) // versions by stream and id
 	served := make(map[string]int)
@@ -68,7 +68,7 @@ func (j *judge) streams(ctx context.Context) error {
 		for i, e := range events {
 			var data struct{ ID string }
 			if err := json.Unmarshal(e.Data, &data); err != nil || e.Version != int64(i) {
-				j.defect("event %d of %s has the version %d and says %s", i, name, e.Version, e.Data)
+				j.defect("event %d of %s has version %d and data %s", i, name, e.Version, e.Data)
 			}
 			at[name+" "+data.ID] = append(at[name+" "+data.ID], e.Version)
 			if name == "s-desk" {
@@ -89,9 +89,9 @@ func (j *judge) streams(ctx context.Context) error {
 	for _, a := range j.appends {
 		for i, id := range a.ids {
 			found := at[a.stream+" "+id]
-			j.there("streams", a.fate, len(found), "event "+id+" of "+a.stream)
-			if v := a.last - int64(len(a.ids)-1-i); a.fate == acked && len(found) == 1 && found[0] != v {
-				j.defect("event %s of %s was said to be at %d, and is at %d", id, a.stream, v, found[0])
+			j.there("streams", a.outcome, len(found), "event "+id+" of "+a.stream)
+			if v := a.last - int64(len(a.ids)-1-i); a.outcome == acked && len(found) == 1 && found[0] != v {
+				j.defect("event %s of %s was reported at version %d but is at %d", id, a.stream, v, found[0])
 			}
 		}
 	}
@@ -115,10 +115,10 @@ func (j *judge) names(n int, prefix string) (all []string) {
 	return all
 }
 
-// scopes looks for each change.
+// scopes checks each change of a scope.
 func (j *judge) scopes(ctx context.Context) error {
 	for _, name := range j.names(4, "c-") {
-		s, err := ask(ctx, j.caller, with2(api.GetScope, "org", name))
+		s, err := request(ctx, j.caller, with2(api.GetScope, "org", name))
 		var state struct {
 			Sum     int64
 			List    []string
@@ -139,53 +139,53 @@ func (j *judge) scopes(ctx context.Context) error {
 			switch {
 			case x.scope != name:
 			case x.kind == "push":
-				j.there("scopes", x.fate, pushed[x.name], "push "+x.name)
+				j.there("scopes", x.outcome, pushed[x.name], "push "+x.name)
 			case x.kind == "patch":
 				n := 0
 				if state.Patched[x.name] == x.by {
 					n = 1
 				}
-				j.there("scopes", x.fate, n, "patch "+x.name)
-			case x.fate != refused:
-				if most += x.by; x.fate == acked {
+				j.there("scopes", x.outcome, n, "patch "+x.name)
+			case x.outcome != refused:
+				if most += x.by; x.outcome == acked {
 					least += x.by
 				}
 			}
 		}
 		if state.Sum < least {
-			j.lost("scopes", "the sum of %s is %d, and %d was acknowledged", name, state.Sum, least)
+			j.lost("scopes", "the sum of %s is %d, but %d was acknowledged", name, state.Sum, least)
 		}
 		if state.Sum > most {
-			j.twice("scopes", "the sum of %s is %d, and %d was asked for", name, state.Sum, most)
+			j.twice("scopes", "the sum of %s is %d, but only %d was submitted", name, state.Sum, most)
 		}
 	}
 	return nil
 }
 
-// charges judges how often a subject was charged: once, or what is more was reported.
+// charges checks that a subject was charged once, or that each further charge was reported.
 func (j *judge) charges(capability, subject string, least int) {
 	all := j.world.paid(subject)
-	reported := j.resolved[subject] // by a person who looked, and by late holders: which call, or that they acted
+	reported := j.resolved[subject] // by the operator, and by late holders
 	for _, result := range j.late[subject] {
 		if result == "" || result == "null" || slices.ContainsFunc(all, func(c charge) bool { return string(raw(c.Call)) == result }) {
 			reported++
 		}
 	}
 	if len(all) < least {
-		j.lost(capability, "%s is done, and was charged %d times", subject, len(all))
+		j.lost(capability, "%s is done, but was charged %d times", subject, len(all))
 	}
 	if len(all) > 1 {
 		j.rows[capability].twice++
 		if len(all) > 1+reported {
 			j.rows[capability].unreported++
-			j.defect("twice unreported: %s was charged %d times, and %d reported: %+v", subject, len(all), reported, all)
+			j.defect("twice unreported: %s was charged %d times, but %d were reported: %+v", subject, len(all), reported, all)
 		}
 	}
 }
 
-// entities looks at every order and desk.
+// entities checks every order and desk.
 func (j *judge) entities(ctx context.Context) error {
-	for lifecycle, made := range map[string]map[string]fate{"order": j.orders, "desk": j.desks} {
+	for lifecycle, made := range map[string]map[string]outcome{"order": j.orders, "desk": j.desks} {
 		all, err := list(ctx, j.caller, all2(api.ListEntities, lifecycle, client.EntityFilter{}))
 		if err != nil {
 			return err
@@ -205,7 +205,7 @@ func (j *judge) entities(ctx context.Context) error {
 	return nil
 }
 
-// chases looks at every run.
+// chases checks every run.
 func (j *judge) chases(ctx context.Context) error {
 	all, err := list(ctx, j.caller, all1(api.ListRuns, client.RunFilter{}))
 	if err != nil {
@@ -224,11 +224,11 @@ func (j *judge) chases(ctx context.Context) error {
 	for _, r := range j.runs {
 		now, ok := byID[r.id]
 		if !ok {
-			j.lost("runs", "run %s is not there", r.id)
+			j.lost("runs", "run %s does not exist", r.id)
 			continue
 		}
 		if r.cancelled != (now.Status == "CANCELLED") {
-			j.lost("runs", "run %s is %s, and its cancel was acknowledged: %v", r.id, now.Status, r.cancelled)
+			j.lost("runs", "run %s is %s, but its cancel was acknowledged: %v", r.id, now.Status, r.cancelled)
 		}
 		least := 0
 		if now.Status == "COMPLETED" {
@@ -242,7 +242,7 @@ func (j *judge) chases(ctx context.Context) error {
 	return nil
 }
 
-// completed looks at what a run has come to: its signal, its decision, its transition.
+// completed checks a completed run: its steps, its signal, its transition and its note.
 func (j *judge) completed(ctx context.Context, r aRun) error {
 	steps, err := list(ctx, j.caller, all1(api.ListSteps, r.id))
 	if err != nil {
@@ -253,10 +253,10 @@ func (j *judge) completed(ctx context.Context, r aRun) error {
 			j.defect("step %s of run %s is %s at visit %d", s.Name, r.id, s.Status, s.Visit)
 		}
 		if s.Name == "paid" && r.signalled == acked && !strings.Contains(string(s.Output), r.payload) {
-			j.lost("runs", "the signal %s of run %s: it has %s", r.payload, r.id, s.Output)
+			j.lost("runs", "the signal %s of run %s: the output is %s", r.payload, r.id, s.Output)
 		}
 	}
-	ticket, err := ask(ctx, j.caller, with2(api.GetEntity, "ticket", r.ticket))
+	ticket, err := request(ctx, j.caller, with2(api.GetEntity, "ticket", r.ticket))
 	if err == nil && (ticket.Status != "booked" || ticket.Version != 1) {
 		j.defect("the ticket of run %s is %s at %d", r.id, ticket.Status, ticket.Version)
 	}
@@ -266,20 +266,20 @@ func (j *judge) completed(ctx context.Context, r aRun) error {
 	return err
 }
 
-// money looks at every batch, and adds up the wallets.
+// money checks every batch and the balances of the wallets.
 func (j *judge) money(ctx context.Context) error {
-	kept := make(map[string]int64) // what batches have kept, by wallet
+	spent := make(map[string]int64) // by batches, by wallet
 	for _, b := range j.batches {
 		if b.made != acked {
 			continue
 		}
-		now, err := ask(ctx, j.caller, with1(api.GetBatch, b.id))
+		now, err := request(ctx, j.caller, with1(api.GetBatch, b.id))
 		if err != nil {
 			j.lost("batches", "batch %s: %v", b.id, err)
 			continue
 		}
 		if b.cancelled != (now.Status == "CANCELLED") {
-			j.lost("batches", "batch %s is %s, and its cancel was acknowledged: %v", b.id, now.Status, b.cancelled)
+			j.lost("batches", "batch %s is %s, but its cancel was acknowledged: %v", b.id, now.Status, b.cancelled)
 		}
 		items, err := list(ctx, j.caller, all2(api.ListItems, b.id, ""))
 		if err != nil {
@@ -293,33 +293,33 @@ func (j *judge) money(ctx context.Context) error {
 			}
 			if done {
 				if cost += x.Cost; j.world.delivered(delivery{To: "Scan", Stream: b.id + "/" + x.Key}) == 0 {
-					j.lost("batches", "item %s of %s has succeeded, and nobody has done it", x.Key, b.id)
+					j.lost("batches", "item %s of %s succeeded, but no worker executed it", x.Key, b.id)
 				}
 			}
 		}
 		if len(items) != len(b.costs) {
-			j.lost("batches", "batch %s has %d items, and %d were acknowledged", b.id, len(items), len(b.costs))
+			j.lost("batches", "batch %s has %d items, but %d were acknowledged", b.id, len(items), len(b.costs))
 		}
 		if now.Charged-now.Refunded != cost {
-			j.twice("batches", "batch %s has charged %d and refunded %d, for items of %d", b.id, now.Charged, now.Refunded, cost)
+			j.twice("batches", "batch %s charged %d and refunded %d, but its items cost %d", b.id, now.Charged, now.Refunded, cost)
 		}
-		kept[b.wallet] += cost
+		spent[b.wallet] += cost
 	}
 	for _, name := range j.names(3, "w-") {
-		if err := j.wallet(ctx, name, kept[name]); err != nil {
+		if err := j.wallet(ctx, name, spent[name]); err != nil {
 			return err
 		}
 	}
-	audit, err := ask(ctx, j.caller, with1(api.AuditWallet, "*"))
+	audit, err := request(ctx, j.caller, with1(api.AuditWallet, "*"))
 	if len(audit.Wrong) > 0 {
 		j.defect("the audit found %+v", audit.Wrong)
 	}
 	return err
 }
 
-// wallet compares a balance with what was credited and kept.
-func (j *judge) wallet(ctx context.Context, name string, kept int64) error {
-	w, err := ask(ctx, j.caller, with1(api.GetWallet, name))
+// wallet compares a balance with the credited and the spent points.
+func (j *judge) wallet(ctx context.Context, name string, spent int64) error {
+	w, err := request(ctx, j.caller, with1(api.GetWallet, name))
 	if err != nil {
 		return err
 	}
@@ -332,26 +332,26 @@ func (j *judge) wallet(ctx context.Context, name string, kept int64) error {
 		sum += x.Delta
 	}
 	for _, x := range j.credits {
-		if x.wallet != name || x.fate == refused {
+		if x.wallet != name || x.outcome == refused {
 			continue
 		}
-		if most += x.points; x.fate == acked {
+		if most += x.points; x.outcome == acked {
 			least += x.points
 		}
 	}
 	if sum != w.Balance {
-		j.defect("the balance of %s is %d, and its ledger adds up to %d", name, w.Balance, sum)
+		j.defect("the balance of %s is %d, but the sum of its ledger is %d", name, w.Balance, sum)
 	}
-	if w.Balance < least-kept {
-		j.lost("wallets", "the balance of %s is %d: %d was credited, and %d kept", name, w.Balance, least, kept)
+	if w.Balance < least-spent {
+		j.lost("wallets", "the balance of %s is %d: %d was credited and %d spent", name, w.Balance, least, spent)
 	}
-	if w.Balance > most-kept {
-		j.twice("wallets", "the balance of %s is %d: %d was credited, and %d kept", name, w.Balance, most, kept)
+	if w.Balance > most-spent {
+		j.twice("wallets", "the balance of %s is %d: %d was credited and %d spent", name, w.Balance, most, spent)
 	}
 	return nil
 }
 
-// table is what is told at the end.
+// table returns the summary table.
 func (b *book) table() string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -367,6 +367,6 @@ func (b *book) table() string {
 			sum.unreported + x.unreported, sum.uncertain + x.uncertain, sum.contradicted + x.contradicted, sum.stuck + x.stuck}
 	}
 	line("all", sum)
-	_ = w.Flush() // into memory
+	_ = w.Flush() // never fails: it writes to memory
 	return text.String()
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// lease is how long workers hold what they take.
+// lease is the lease of workers.
 const lease = 2 * time.Second
 
-// policies say what each handler declares. Its name says who names it: Pay… are actions, Step… steps of runs.
+// policies are the declarations of the handlers. Pay… are actions, Step… are steps of runs.
 var policies = map[string]wire.PutHandler{
 	"PayHold":    {Safety: "journaled", OnUnknown: "hold"},
 	"PayRetry":   {Safety: "journaled", OnUnknown: "retry"},
@@ -39,18 +39,18 @@ var policies = map[string]wire.PutHandler{
 	"Receipt":    {Safety: "idempotent"},
 }
 
-// workerSpec is what a worker process is told.
+// workerSpec is the configuration of a worker process.
 type workerSpec struct {
-	Name, Start string // its name, and that of this start of it
+	Name, Start string // its name, and the name of this start
 	Ledger      string
 	World       string
 	Servers     []string
 	Key         string
-	Quick       bool // it does what it takes at once
-	Holds       bool // or only renews it
+	Quick       bool // runs workQuickly
+	Holds       bool // with Quick: only renews its tasks
 }
 
-// worker does tasks, follows a reaction by hand, and claims by hand.
+// worker executes tasks, handles a reaction manually, and claims entities manually.
 type worker struct {
 	workerSpec
 	*caller
@@ -58,7 +58,7 @@ type worker struct {
 	ledger *ledger
 }
 
-// work is a worker process: it says first what it left unsaid when it was killed.
+// work is a worker process. It first reports the calls that it had not reported when it was killed.
 func work(ctx context.Context, spec workerSpec) error {
 	c, err := newCaller(spec.Servers, spec.Key)
 	if err != nil {
@@ -87,13 +87,13 @@ func work(ctx context.Context, spec workerSpec) error {
 	return nil
 }
 
-// entry is a line of a worker's ledger: a call of the outside world, before it is made and
-// when what came of it was reported.
+// entry is a line of a worker's ledger, written before an external call and after its result was
+// reported.
 type entry struct {
 	Call     string `json:"call"`
 	Reported bool   `json:"reported,omitempty"`
-	Task     string `json:"task,omitempty"`  // the task, or
-	Token    string `json:"token,omitempty"` // the claim's token
+	Task     string `json:"task,omitempty"`  // id of the task, or
+	Token    string `json:"token,omitempty"` // token of the claim
 	Epoch    int64  `json:"epoch,omitempty"`
 	Opaque   bool   `json:"opaque,omitempty"`
 }
@@ -104,7 +104,7 @@ type ledger struct {
 	file *os.File
 }
 
-// openLedger returns the calls of which nothing was reported yet.
+// openLedger opens a ledger and returns its unreported calls.
 func openLedger(path string) (*ledger, []entry, error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +116,7 @@ func openLedger(path string) (*ledger, []entry, error) {
 	for lines.Scan() {
 		var e entry
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue // it was killed while it wrote this, before the call
+			continue // killed while it wrote this line, before the call
 		}
 		if e.Reported {
 			reported[e.Call] = true
@@ -134,7 +134,7 @@ func openLedger(path string) (*ledger, []entry, error) {
 	return &ledger{file: file}, left, err
 }
 
-// write adds a line. A new line before it ends one that was cut off by a kill.
+// write adds a line. The leading newline terminates a line that was truncated by a kill.
 func (l *ledger) write(e entry) error {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -146,7 +146,7 @@ func (l *ledger) write(e entry) error {
 	return err
 }
 
-// recover finds out whether a call was made before the kill, and reports it.
+// recover checks whether a call was made before the kill, and reports it.
 func (w *worker) recover(ctx context.Context, e entry) {
 	a, err := w.world.post("/called?call="+url.QueryEscape(e.Call), nil)
 	if err == nil && a.Ref != "" {
@@ -157,20 +157,20 @@ func (w *worker) recover(ctx context.Context, e entry) {
 	}
 }
 
-// think is the pause in which a worker may be stopped.
+// think pauses, so that a worker may be stopped here.
 func think(ctx context.Context) { pause(ctx, time.Duration(rand.IntN(40))*time.Millisecond) }
 
-// pay makes a call, if by this process's own clock the lease cannot have run out, and reports
-// what came of it, also if it came too late.
+// pay makes an external call if the lease cannot have expired by the clock of this process, and
+// reports its result, even if it is late.
 func (w *worker) pay(ctx context.Context, taken time.Time, c charge, e entry) error {
 	c.Call, c.Worker = fmt.Sprintf("%s/%d", w.Start, rand.Int64()), w.Name
 	if e.Call = c.Call; time.Since(taken) > lease {
-		return fault.New(fault.LeaseLost, "the lease may have run out")
+		return fault.New(fault.LeaseLost, "the lease may have expired")
 	}
 	if err := w.ledger.write(e); err != nil {
 		return err
 	}
-	if think(ctx); rand.IntN(4) == 0 { // who is stopped here calls too late
+	if think(ctx); rand.IntN(4) == 0 { // a worker that is stopped here calls too late
 		pause(ctx, 300*time.Millisecond)
 	}
 	a, err := w.world.post("/charge", c)
@@ -184,11 +184,12 @@ func (w *worker) pay(ctx context.Context, taken time.Time, c charge, e entry) er
 	return w.ledger.write(entry{Call: e.Call, Reported: true})
 }
 
-// report tells the server of a call until it has an answer. That the lease is lost is one.
+// report reports a call to the server until the response is conclusive. A lost lease is
+// conclusive too.
 func (w *worker) report(ctx context.Context, e entry, ref string) error {
 	result, _ := json.Marshal(ref)
 	effect := wire.EffectCall{Name: "charge", Epoch: e.Epoch, Result: result}
-	_, err := ask(ctx, w.caller, func(ctx context.Context, c api, _ ...client.Option) (any, error) {
+	_, err := request(ctx, w.caller, func(ctx context.Context, c api, _ ...client.Option) (any, error) {
 		switch {
 		case e.Token != "":
 			effect.Epoch = 0
@@ -198,13 +199,13 @@ func (w *worker) report(ctx context.Context, e entry, ref string) error {
 		}
 		return c.JournalTaskEffect(ctx, e.Task, effect)
 	})
-	if answered(err) {
+	if conclusive(err) {
 		return nil
 	}
 	return err
 }
 
-// tasks takes what there is to do, and does it.
+// tasks claims tasks and executes them.
 func (w *worker) tasks(ctx context.Context) {
 	handlers := make([]string, 0, len(policies))
 	for name := range policies {
@@ -212,7 +213,7 @@ func (w *worker) tasks(ctx context.Context) {
 	}
 	taken := time.Now()
 	wait := wire.Millis(500)
-	got, err := ask(ctx, w.caller, func(ctx context.Context, c api, _ ...client.Option) (wire.Tasks, error) {
+	got, err := request(ctx, w.caller, func(ctx context.Context, c api, _ ...client.Option) (wire.Tasks, error) {
 		taken = time.Now()
 		return c.ClaimTasks(ctx, wire.ClaimTasks{Worker: w.Name, Handlers: handlers, Limit: 6, WaitMs: &wait, LeaseMs: wire.Ms(lease)})
 	})
@@ -226,7 +227,7 @@ func (w *worker) tasks(ctx context.Context) {
 	all.Wait()
 }
 
-// subjectOf names what a task is about as operations do.
+// subjectOf returns the subject of a task, in the form of operations.
 func subjectOf(t wire.Task) string {
 	if t.Context.Entity != nil {
 		return t.Context.Entity.Lifecycle + "/" + t.Context.Entity.ID
@@ -237,7 +238,7 @@ func subjectOf(t wire.Task) string {
 func (w *worker) do(ctx context.Context, taken time.Time, t wire.Task) {
 	p := policies[t.Handler]
 	if think(ctx); t.Attempt == 1 && t.Kind != "afterEffect" && p.Safety != "opaque" && rand.IntN(20) == 0 {
-		_, _ = ask(ctx, w.caller, with2(api.FailTask, t.ID, wire.FailTask{Epoch: t.Epoch, Message: "not today"}))
+		_, _ = request(ctx, w.caller, with2(api.FailTask, t.ID, wire.FailTask{Epoch: t.Epoch, Message: "not today"}))
 		return
 	}
 	var err error
@@ -245,20 +246,20 @@ func (w *worker) do(ctx context.Context, taken time.Time, t wire.Task) {
 	switch {
 	case t.Kind == "probe":
 		out, err = w.probe(t)
-	case p.Safety == "opaque": // the report is the end of it
+	case p.Safety == "opaque": // the report completes the task
 		_ = w.pay(ctx, taken, charge{Subject: subjectOf(t), Key: t.IdempotencyKey + "/$body/0"}, entry{Task: t.ID, Epoch: t.Epoch, Opaque: true})
 		return
 	case p.Safety == "journaled":
 		err = w.journaled(ctx, taken, t, p)
 	default:
-		err = w.tell(t)
+		err = w.deliver(t)
 	}
 	if think(ctx); err == nil {
-		_, _ = ask(ctx, w.caller, with2(api.CompleteTask, t.ID, wire.CompleteTask{Epoch: t.Epoch, Output: out}))
+		_, _ = request(ctx, w.caller, with2(api.CompleteTask, t.ID, wire.CompleteTask{Epoch: t.Epoch, Output: out}))
 	}
 }
 
-// probe finds out whether an earlier call has happened.
+// probe checks whether an earlier call has happened.
 func (w *worker) probe(t wire.Task) (json.RawMessage, error) {
 	a, err := w.world.post("/happened?key="+url.QueryEscape(t.IdempotencyKey+"/$body/0"), nil)
 	if err != nil {
@@ -267,12 +268,12 @@ func (w *worker) probe(t wire.Task) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"happened": a.Ref != "", "result": a.Ref})
 }
 
-// journaled says that it is about to call, and calls.
+// journaled journals the intent of a call and makes the call.
 func (w *worker) journaled(ctx context.Context, taken time.Time, t wire.Task, p wire.PutHandler) error {
 	ctx, cancel := context.WithTimeout(ctx, lease)
 	defer cancel()
 	begin := client.Key(fmt.Sprintf("%s/%d/begin", t.IdempotencyKey, t.Epoch))
-	x, err := ask(ctx, w.caller, with2(api.JournalTaskEffect, t.ID, wire.EffectCall{Epoch: t.Epoch, Name: "charge"}), begin)
+	x, err := request(ctx, w.caller, with2(api.JournalTaskEffect, t.ID, wire.EffectCall{Epoch: t.Epoch, Name: "charge"}), begin)
 	if err != nil || x.State == "done" {
 		return err
 	}
@@ -289,8 +290,8 @@ func (w *worker) journaled(ctx context.Context, taken time.Time, t wire.Task, p 
 	return w.pay(context.WithoutCancel(ctx), taken, charge{Subject: subjectOf(t), Key: x.Key, Honours: p.OnUnknown == "retry"}, e)
 }
 
-// tell has the world see what is repeated until it is acknowledged.
-func (w *worker) tell(t wire.Task) error {
+// deliver records the execution of an idempotent task in the world.
+func (w *worker) deliver(t wire.Task) error {
 	d := delivery{To: t.Handler}
 	switch {
 	case t.Context.Event != nil && t.Kind == "reaction":
@@ -306,15 +307,15 @@ func (w *worker) tell(t wire.Task) error {
 	return err
 }
 
-// follow takes streams of the reaction that is served by hand.
+// follow leases streams of the reaction that is handled manually.
 func (w *worker) follow(ctx context.Context) {
-	got, err := ask(ctx, w.caller, with2(api.ClaimLeases, "watch", wire.TakeLeases{By: w.Name, Limit: 2, LeaseMs: wire.Ms(lease), WaitMs: 500}))
+	got, err := request(ctx, w.caller, with2(api.ClaimLeases, "watch", wire.TakeLeases{By: w.Name, Limit: 2, LeaseMs: wire.Ms(lease), WaitMs: 500}))
 	if err != nil {
 		return
 	}
 	for _, l := range got.Leases {
 		if rand.IntN(20) == 0 {
-			_, _ = ask(ctx, w.caller, with2(api.FailLease, "watch", wire.FailLease{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Message: "not today"}))
+			_, _ = request(ctx, w.caller, with2(api.FailLease, "watch", wire.FailLease{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Message: "not today"}))
 			continue
 		}
 		think(ctx)
@@ -326,14 +327,14 @@ func (w *worker) follow(ctx context.Context) {
 			last = e.Version
 		}
 		if last >= 0 {
-			_, _ = ask(ctx, w.caller, with2(api.AckLeases, "watch", wire.Acks{Acks: []wire.Ack{{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Version: last}}}))
+			_, _ = request(ctx, w.caller, with2(api.AckLeases, "watch", wire.Acks{Acks: []wire.Ack{{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Version: last}}}))
 		}
 	}
 }
 
-// byHand takes the claim of an entity that is open, pays, and settles.
+// byHand claims an open entity, pays, and settles the claim.
 func (w *worker) byHand(ctx context.Context) {
-	open, err := ask(ctx, w.caller, with3(api.ListEntitiesPage, "desk", client.EntityFilter{Status: "open"}, client.Page{Limit: 20}))
+	open, err := request(ctx, w.caller, with3(api.ListEntitiesPage, "desk", client.EntityFilter{Status: "open"}, client.Page{Limit: 20}))
 	if err != nil || len(open.Items) == 0 {
 		pause(ctx, 300*time.Millisecond)
 		return
@@ -343,12 +344,12 @@ func (w *worker) byHand(ctx context.Context) {
 	short, cancel := context.WithTimeout(ctx, lease)
 	defer cancel()
 	taken := time.Now()
-	claimed, err := ask(short, w.caller, with3(api.ClaimStep, "desk", id, wire.NewClaim{StepKey: "serve", Requester: "hand", LeaseMs: wire.Ms(lease)}), key)
+	claimed, err := request(short, w.caller, with3(api.ClaimStep, "desk", id, wire.NewClaim{StepKey: "serve", Requester: "hand", LeaseMs: wire.Ms(lease)}), key)
 	if err != nil {
 		return
 	}
 	token := claimed.Claim.Token
-	x, err := ask(short, w.caller, with2(api.JournalEffect, token, wire.EffectCall{Name: "charge"}), client.Key(token+"/begin"))
+	x, err := request(short, w.caller, with2(api.JournalEffect, token, wire.EffectCall{Name: "charge"}), client.Key(token+"/begin"))
 	if err == nil {
 		err = w.pay(ctx, taken, charge{Subject: "desk/" + id, Key: x.Key}, entry{Token: token, Epoch: claimed.Claim.Epoch})
 	}
@@ -356,7 +357,7 @@ func (w *worker) byHand(ctx context.Context) {
 		return
 	}
 	data, _ := json.Marshal(map[string]string{"id": id})
-	_, err = ask(ctx, w.caller, with2(api.SettleClaim, token, wire.Settle{Outcome: "success", Events: []wire.SettleEvent{{Stream: "s-desk", Name: "served", Data: data}}}))
+	_, err = request(ctx, w.caller, with2(api.SettleClaim, token, wire.Settle{Outcome: "success", Events: []wire.SettleEvent{{Stream: "s-desk", Name: "served", Data: data}}}))
 	if err == nil {
 		_, _ = w.world.post("/deliver", delivery{To: "settled", Stream: id})
 	}

@@ -10,48 +10,48 @@ import (
 	"time"
 )
 
-// charge is a call of the outside world by a worker.
+// charge is an external call by a worker.
 type charge struct {
-	Subject string    `json:"subject"` // what is paid: as operations name it
-	Key     string    `json:"key"`     // of the effect
-	Call    string    `json:"call"`    // this one call, by this worker
+	Subject string    `json:"subject"` // in the form of operations
+	Key     string    `json:"key"`     // key of the effect
+	Call    string    `json:"call"`    // unique id of this call
 	Worker  string    `json:"worker"`
-	Honours bool      `json:"honours"` // the other side honours keys: the same key again does nothing
+	Honours bool      `json:"honours"` // the service honors keys: a repeated key has no effect
 	At      time.Time `json:"at"`
 }
 
-// delivery is an event, or an after-effect, that reached a worker.
+// delivery is an event, or another idempotent task, that reached a worker.
 type delivery struct {
-	To      string `json:"to"` // the reaction
+	To      string `json:"to"` // the reaction or handler
 	Stream  string `json:"stream"`
 	Version int64  `json:"version"`
 }
 
-// world is what workers act on, and the judge: it knows what has happened.
+// world simulates the external service of the workers, and records all effects.
 type world struct {
-	mu        sync.Mutex
-	calls     map[string]charge // those that were let through, by call
-	byKey     map[string][]charge
-	bySubject map[string][]charge
-	void      map[string]bool // calls that were asked about before they came: they are turned away
-	repeated  int             // calls under a key that was honoured before
-	told      map[delivery]int
-	order     map[string][]int64 // versions by reaction and stream, in the order in which each came first
-	unordered []string
-	recovered map[string]bool // workers that have read their ledger, by name and start
+	mu         sync.Mutex
+	calls      map[string]charge // accepted calls, by call id
+	byKey      map[string][]charge
+	bySubject  map[string][]charge
+	void       map[string]bool // calls that were queried before they arrived: they are refused
+	repeated   int             // calls with a key that was charged before
+	deliveries map[delivery]int
+	order      map[string][]int64 // versions by reaction and stream, in the order of their first delivery
+	unordered  []string
+	recovered  map[string]bool // workers that have read their ledger, by name and start
 }
 
 func newWorld() *world {
 	return &world{calls: make(map[string]charge), byKey: make(map[string][]charge), bySubject: make(map[string][]charge), void: make(map[string]bool),
-		told: make(map[delivery]int), order: make(map[string][]int64), recovered: make(map[string]bool)}
+		deliveries: make(map[delivery]int), order: make(map[string][]int64), recovered: make(map[string]bool)}
 }
 
-// answer is what the world says to a worker.
+// answer is the response of the world to a worker.
 type answer struct {
 	Ref string `json:"ref"` // of the charge; "" if there is none
 }
 
-var errVoid = errors.New("this call was given up")
+var errVoid = errors.New("the call was abandoned")
 
 func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
@@ -64,11 +64,11 @@ func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		if err = json.NewDecoder(r.Body).Decode(&c); err == nil {
 			a.Ref, err = w.charge(c)
 		}
-	case "/happened": // for who probes
+	case "/happened": // for probes
 		if all := w.byKey[r.FormValue("key")]; len(all) > 0 {
 			a.Ref = all[0].Call
 		}
-	case "/called": // for who comes back: one that has not come by now will not come
+	case "/called": // for restarted workers: a call that has not arrived yet is refused later
 		call := r.FormValue("call")
 		if _, ok := w.calls[call]; ok {
 			a.Ref = call
@@ -107,7 +107,7 @@ func (w *world) charge(c charge) (string, error) {
 }
 
 func (w *world) deliver(d delivery) {
-	if w.told[d]++; w.told[d] > 1 {
+	if w.deliveries[d]++; w.deliveries[d] > 1 {
 		return
 	}
 	at := d.To + " " + d.Stream
@@ -117,7 +117,7 @@ func (w *world) deliver(d delivery) {
 	w.order[at] = append(w.order[at], d.Version)
 }
 
-// charged returns the charges under a key, and of a subject.
+// charged returns the charges with a key.
 func (w *world) charged(key string) []charge {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +133,7 @@ func (w *world) paid(subject string) []charge {
 func (w *world) delivered(d delivery) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.told[d]
+	return w.deliveries[d]
 }
 
 func (w *world) hasRecovered(worker string) bool {
@@ -142,7 +142,7 @@ func (w *world) hasRecovered(worker string) bool {
 	return w.recovered[worker]
 }
 
-// outside is how a worker reaches the world.
+// outside is the client of the world in a worker.
 type outside struct {
 	url  string
 	http http.Client

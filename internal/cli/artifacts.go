@@ -7,12 +7,12 @@ import (
 	"github.com/holdfast-go/holdfast/s3"
 )
 
-// store is where items keep artifacts, or nil.
+// store returns the artifact store that --artifacts names, or nil for none.
 func (f databaseFlags) store(where string) (batch.Store, error) {
 	if where == "" {
 		path, ok := f.sqlitePath()
 		if !ok {
-			return nil, nil // each node would have a folder of its own
+			return nil, nil // with PostgreSQL each node would have its own folder
 		}
 		return batch.Files(path + ".artifacts")
 	}
@@ -29,5 +29,5 @@ func (f databaseFlags) store(where string) (batch.Store, error) {
 		}
 		return s3.New(c)
 	}
-	return nil, misuse("--artifacts is file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL, or none")
+	return nil, misuse("--artifacts must be file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL, or none")
 }

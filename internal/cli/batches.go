@@ -15,39 +15,39 @@ import (
 )
 
 type batchesCommand struct {
-	Create   batchesCreate   `cmd:"" help:"Make a batch, from a file of items."`
-	Add      batchesAdd      `cmd:"" help:"Add a file of items to a batch that is open."`
-	Seal     batchesSeal     `cmd:"" help:"Say that a batch has all its items."`
+	Create   batchesCreate   `cmd:"" help:"Create a batch from a file of items."`
+	Add      batchesAdd      `cmd:"" help:"Add a file of items to an open batch."`
+	Seal     batchesSeal     `cmd:"" help:"Seal a batch: it takes no more items."`
 	List     batchesList     `cmd:"" help:"List the batches of a workspace."`
 	Show     batchesShow     `cmd:"" help:"Show a batch."`
 	Items    batchesItems    `cmd:"" help:"List the items of a batch."`
-	Follow   batchesFollow   `cmd:"" help:"Show how far a batch is, until its end."`
-	Finalize batchesFinalize `cmd:"" help:"Accept items that have succeeded."`
-	Cancel   batchesCancel   `cmd:"" help:"Cancel a batch, and refund what nobody accepted."`
+	Follow   batchesFollow   `cmd:"" help:"Follow the progress of a batch until it ends."`
+	Finalize batchesFinalize `cmd:"" help:"Accept succeeded items of a batch."`
+	Cancel   batchesCancel   `cmd:"" help:"Cancel a batch and refund its unaccepted items."`
 }
 
 type batchArg struct {
-	ID string `arg:"" help:"The batch."`
+	ID string `arg:"" help:"Batch id."`
 }
 
-// itemsFile is a file of items, one JSON object a line, or one list.
+// itemsFile is a file of items: one JSON object per line, or one JSON list.
 type itemsFile struct {
-	File string `arg:"" optional:"" help:"Items, one a line: {\"key\": \"a\", \"cost\": 10, \"input\": {}}; - reads them from stdin."`
+	File string `arg:"" optional:"" help:"File of items, one per line: {\"key\": \"a\", \"cost\": 10, \"input\": {}}; - reads stdin."`
 }
 
-// itemPage is how many items are sent at once, and itemBytes how many bytes.
+// itemPage and itemBytes limit one request: the number of items, and their size.
 const (
 	itemPage  = 1000
 	itemBytes = 512 << 10
 )
 
-// pages reads the file page by page. A list in one document is read like lines.
+// pages reads the file page by page and calls each with every page.
 func (f itemsFile) pages(each func([]wire.NewItem) error) error {
 	in := os.Stdin
 	if f.File != "-" {
 		file, err := os.Open(f.File)
 		if err != nil {
-			return misuse("the file of items cannot be read: %v", err)
+			return misuse("cannot read the file of items: %v", err)
 		}
 		defer file.Close()
 		in = file
@@ -59,7 +59,7 @@ func (f itemsFile) pages(each func([]wire.NewItem) error) error {
 	return f.each(r, false, each)
 }
 
-// firstLetter looks at what comes, without taking it but for spaces.
+// firstLetter skips white space and returns the next byte without consuming it.
 func firstLetter(r *bufio.Reader) (byte, error) {
 	for {
 		b, err := r.Peek(1)
@@ -80,7 +80,7 @@ func (f itemsFile) each(r io.Reader, list bool, each func([]wire.NewItem) error)
 	d.DisallowUnknownFields()
 	if list {
 		if _, err := d.Token(); err != nil {
-			return misuse("the file of items cannot be read: %v", err)
+			return misuse("cannot read the file of items: %v", err)
 		}
 	}
 	var page []wire.NewItem
@@ -92,7 +92,7 @@ func (f itemsFile) each(r io.Reader, list bool, each func([]wire.NewItem) error)
 			break
 		}
 		if err != nil {
-			return misuse("item %d cannot be read: %v: an item is such as {\"key\": \"a\", \"cost\": 10, \"input\": {}}", n, err)
+			return misuse("cannot read item %d: %v: write an item as {\"key\": \"a\", \"cost\": 10, \"input\": {}}", n, err)
 		}
 		page, size = append(page, x), size+len(x.Input)+len(x.Key)+64
 		if len(page) == itemPage || size > itemBytes {
@@ -104,10 +104,10 @@ func (f itemsFile) each(r io.Reader, list bool, each func([]wire.NewItem) error)
 	}
 	if list {
 		if _, err := d.Token(); err != nil {
-			return misuse("the list of items is not whole: it ends without a ]")
+			return misuse("the list of items is incomplete: it must end with ]")
 		}
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			return misuse("there is something behind the list of items")
+			return misuse("the file must end after the list of items")
 		}
 	}
 	if len(page) == 0 {
@@ -127,12 +127,12 @@ func batchFacts(b wire.Batch, before ...string) *table {
 type batchesCreate struct {
 	idempotencyFlags
 	itemsFile
-	Wallet    string `setting:"-" required:"" placeholder:"ID" help:"What the items are paid from."`
-	Handler   string `setting:"-" required:"" placeholder:"NAME" help:"What does the items."`
-	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Its id. By default a new one."`
-	Parallel  int64  `setting:"-" default:"1" placeholder:"N" help:"How many items are done at once. By default 1."`
-	Attempts  int64  `setting:"-" default:"3" placeholder:"N" help:"How often an item that fails is tried. By default 3."`
-	LeaveOpen bool   `setting:"-" help:"Leave it open for more items."`
+	Wallet    string `setting:"-" required:"" placeholder:"ID" help:"Wallet that pays for the items."`
+	Handler   string `setting:"-" required:"" placeholder:"NAME" help:"Handler that executes the items."`
+	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Batch id. Default: a new one."`
+	Parallel  int64  `setting:"-" default:"1" placeholder:"N" help:"Maximum number of items in flight. Default: 1."`
+	Attempts  int64  `setting:"-" default:"3" placeholder:"N" help:"Maximum number of attempts per item. Default: 3."`
+	LeaveOpen bool   `setting:"-" help:"Leave the batch open for more items."`
 }
 
 func (c *batchesCreate) Run(ctx context.Context, d *connection) error {
@@ -143,7 +143,7 @@ func (c *batchesCreate) Run(ctx context.Context, d *connection) error {
 	}
 	if c.File != "" {
 		if err := c.add(ctx, d, b.ID); err != nil {
-			return fmt.Errorf("the batch %q is made, and open: %w", b.ID, err)
+			return fmt.Errorf("batch %q was created and is open, but not all items were added: %w", b.ID, err)
 		}
 	}
 	switch {
@@ -155,7 +155,7 @@ func (c *batchesCreate) Run(ctx context.Context, d *connection) error {
 	return d.show(batchFacts(b), err)
 }
 
-// add adds the items of a file.
+// add adds the items of the file to a batch.
 func (f itemsFile) add(ctx context.Context, d *connection, id string) error {
 	return f.pages(func(page []wire.NewItem) error {
 		_, err := d.AddItems(ctx, id, wire.AddItems{Items: page})
@@ -183,7 +183,7 @@ func (c *batchesAdd) Run(ctx context.Context, to *target) error {
 	return d.showBatch(ctx, c.ID)
 }
 
-// showBatch shows a batch as it is now.
+// showBatch shows the current state of a batch.
 func (d *connection) showBatch(ctx context.Context, id string) error {
 	b, err := d.GetBatch(ctx, id, d.raw())
 	return d.show(batchFacts(b), err)
@@ -201,7 +201,7 @@ func (c *batchesSeal) Run(ctx context.Context, d *connection) error {
 
 type batchesList struct {
 	pageFlags
-	Status string `setting:"-" placeholder:"STATUS" help:"Only those of this status, such as RUNNING."`
+	Status string `setting:"-" placeholder:"STATUS" help:"List only batches with this status, such as RUNNING."`
 }
 
 func (c *batchesList) Run(ctx context.Context, d *connection) error {
@@ -227,7 +227,7 @@ func (c *batchesShow) Run(ctx context.Context, d *connection) error {
 type batchesItems struct {
 	pageFlags
 	batchArg
-	State string `setting:"-" placeholder:"STATE" help:"Only those in this state, such as failed."`
+	State string `setting:"-" placeholder:"STATE" help:"List only items in this state, such as failed."`
 }
 
 func (c *batchesItems) Run(ctx context.Context, d *connection) error {
@@ -248,8 +248,8 @@ func (c *batchesFollow) Run(ctx context.Context, d *connection) error {
 	return d.followed(d.FollowBatch(ctx, c.ID), d.progress, func() error { return d.showBatch(ctx, c.ID) })
 }
 
-// progress shows how far a batch is. Only what has counts moves the bar; what else happens
-// has a line of its own.
+// progress draws the progress bar of a batch. Events without counts are printed on a line
+// of their own.
 func (d *connection) progress(e wire.Event) error {
 	var data struct{ Counts *wire.BatchCounts }
 	_ = json.Unmarshal(e.Data, &data) // without counts there is nothing to draw
@@ -270,12 +270,12 @@ func (d *connection) progress(e wire.Event) error {
 	return err
 }
 
-// progressBar draws a part of a whole.
-func progressBar(part, whole int64) string {
+// progressBar draws the ratio of done to total.
+func progressBar(done, total int64) string {
 	const width = 30
 	n := 0
-	if whole > 0 {
-		n = int(part * width / whole)
+	if total > 0 {
+		n = int(done * width / total)
 	}
 	return "[" + strings.Repeat("#", n) + strings.Repeat(".", width-n) + "]"
 }
@@ -283,7 +283,7 @@ func progressBar(part, whole int64) string {
 type batchesFinalize struct {
 	idempotencyFlags
 	batchArg
-	Items []string `arg:"" optional:"" help:"The keys of items; by default all that have succeeded."`
+	Items []string `arg:"" optional:"" help:"Item keys. Default: all succeeded items."`
 }
 
 func (c *batchesFinalize) Run(ctx context.Context, d *connection) error {
@@ -298,7 +298,7 @@ func (c *batchesFinalize) Run(ctx context.Context, d *connection) error {
 type batchesCancel struct {
 	idempotencyFlags
 	batchArg
-	Wait bool `setting:"-" help:"Wait until it is torn down."`
+	Wait bool `setting:"-" help:"Wait until the batch is cleaned up."`
 }
 
 func (c *batchesCancel) Run(ctx context.Context, d *connection) error {
@@ -314,7 +314,7 @@ func (c *batchesCancel) Run(ctx context.Context, d *connection) error {
 		}
 		b, err := d.GetBatch(ctx, c.ID, d.raw())
 		if err == nil && b.Status != "CANCELLED" {
-			err = fault.New(fault.InvalidTransition, "the batch %q is %s", b.ID, b.Status)
+			err = fault.New(fault.InvalidTransition, "batch %q was not cancelled: its status is %s", b.ID, b.Status)
 		}
 		return d.show(batchFacts(b), err)
 	}

@@ -14,10 +14,10 @@ import (
 
 type checkCommand struct {
 	databaseFlags
-	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
+	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
 }
 
-// Run checks the database and lists what is wrong with it.
+// Run checks the database and lists the violations.
 func (c *checkCommand) Run(ctx context.Context, p *program) error {
 	report, err := c.check(ctx, p)
 	if err != nil {
@@ -29,17 +29,16 @@ func (c *checkCommand) Run(ctx context.Context, p *program) error {
 		err = p.showReport(report)
 	}
 	if err == nil && !report.Clean() {
-		err = fmt.Errorf("%d violations: the database is not as Holdfast left it; keep a copy before you repair or restore it",
+		err = fmt.Errorf("%d violations: copy the database before you repair or restore it",
 			int64(len(report.Violations))+report.Unlisted)
 	}
 	return err
 }
 
-// check opens the database as it is: a check that changed the schema would not
-// be one.
+// check opens the database without migrating it: a check must not change the schema.
 func (c *checkCommand) check(ctx context.Context, p *program) (r holdfast.Report, err error) {
 	if path, ok := c.sqlitePath(); ok && isMissing(path) {
-		return r, fault.New(fault.NotFound, "there is no database %s", path)
+		return r, fault.New(fault.NotFound, "database %s does not exist", path)
 	}
 	db, err := c.open()
 	if err != nil {
@@ -55,10 +54,10 @@ func (c *checkCommand) check(ctx context.Context, p *program) (r holdfast.Report
 
 func (p *program) showReport(r holdfast.Report) error {
 	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	for _, what := range slices.Sorted(maps.Keys(r.Checked)) {
-		fmt.Fprintf(t, "%s\t%d\n", what, r.Checked[what])
+	for _, name := range slices.Sorted(maps.Keys(r.Checked)) {
+		fmt.Fprintf(t, "%s\t%d\n", name, r.Checked[name])
 	}
-	fmt.Fprintf(t, "overdue holds\t%d\n", r.OverdueLeases)
+	fmt.Fprintf(t, "overdue leases\t%d\n", r.OverdueLeases)
 	fmt.Fprintf(t, "violations\t%d\n", int64(len(r.Violations))+r.Unlisted)
 	if err := t.Flush(); err != nil || r.Clean() {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// TestCheckListsViolations verifies what the command says of a database that is
-// not as it should be, and that it ends with 1.
+// TestCheckListsViolations verifies the output for a database with a violation, and the
+// exit code 1.
 func TestCheckListsViolations(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "broken.db")
 	breakStream(t, path)
@@ -29,7 +29,7 @@ func TestCheckListsViolations(t *testing.T) {
 	}
 	out, complaint := run("table")
 	for _, want := range []string{
-		"streams        1\n", "overdue holds  0\n", "violations     1\n", "INVARIANT  WORKSPACE  SUBJECT   WHAT\n",
+		"streams         1\n", "overdue leases  0\n", "violations      1\n", "INVARIANT  WORKSPACE  SUBJECT   WHAT\n",
 		"I17        default    stream s  it is at version 1, but has 1 events where there must be 2: versions are missing\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -66,8 +66,8 @@ func breakStream(t *testing.T, path string) {
 	}
 }
 
-// Verifies that every command says in one line, with 1, that a database is from
-// before the first release.
+// TestADatabaseFromBeforeTheFirstReleaseIsRefused verifies that every command refuses such
+// a database with one line and exit code 1.
 func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "old.db")
 	hf, err := holdfast.Open(t.Context(), sqlite.File(path), holdfast.Config{})

@@ -11,12 +11,12 @@ import (
 )
 
 type claimsCommand struct {
-	List claimsList `cmd:"" help:"List who works on what."`
+	List claimsList `cmd:"" help:"List the claims of a workspace."`
 }
 
 type claimsList struct {
 	pageFlags
-	State string `setting:"-" enum:",held,due,uncertain" default:"" placeholder:"STATE" help:"Only those that are held, due or uncertain."`
+	State string `setting:"-" enum:",held,due,uncertain" default:"" placeholder:"STATE" help:"List only claims in this state: held, due or uncertain."`
 }
 
 func (c *claimsList) Run(ctx context.Context, d *connection) error {
@@ -29,18 +29,18 @@ func (c *claimsList) Run(ctx context.Context, d *connection) error {
 }
 
 type claimCommand struct {
-	Take    claimTake    `cmd:"" help:"Take the claim of a step, to do its work elsewhere."`
-	Renew   claimRenew   `cmd:"" help:"Extend a claim."`
-	Settle  claimSettle  `cmd:"" help:"End a claim with what came of it."`
-	Release claimRelease `cmd:"" help:"Give a claim back."`
+	Take    claimTake    `cmd:"" help:"Claim a step and print the token of the claim."`
+	Renew   claimRenew   `cmd:"" help:"Renew the lease of a claim."`
+	Settle  claimSettle  `cmd:"" help:"Settle a claim with an outcome."`
+	Release claimRelease `cmd:"" help:"Release a claim without an outcome."`
 }
 
 type claimTake struct {
 	idempotencyFlags
 	stepFlags
 	entityArgs
-	Step  string        `arg:"" help:"The step's key."`
-	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"How long it is held. By default as the lifecycle says."`
+	Step  string        `arg:"" help:"Step key."`
+	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"Lease of the claim. Default: the lease of the lifecycle."`
 }
 
 func (c *claimTake) Run(ctx context.Context, to *target) error {
@@ -56,8 +56,8 @@ func (c *claimTake) Run(ctx context.Context, to *target) error {
 
 type claimRenew struct {
 	idempotencyFlags
-	Token string        `arg:"" help:"The token that take told."`
-	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"How long it is held. By default as the lifecycle says."`
+	Token string        `arg:"" help:"Token of the claim, from \"claim take\"."`
+	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"Lease of the claim. Default: the lease of the lifecycle."`
 }
 
 func (c *claimRenew) Run(ctx context.Context, to *target) error {
@@ -71,10 +71,10 @@ func (c *claimRenew) Run(ctx context.Context, to *target) error {
 
 type claimSettle struct {
 	idempotencyFlags
-	Token   string `arg:"" help:"The token that take told."`
-	Outcome string `arg:"" enum:"success,failure,invalid" help:"What came of it: success, failure or invalid."`
-	Data    string `setting:"-" placeholder:"JSON" help:"What changes in the entity's data: a merge patch, or @FILE."`
-	Message string `setting:"-" placeholder:"TEXT" help:"Why it failed."`
+	Token   string `arg:"" help:"Token of the claim, from \"claim take\"."`
+	Outcome string `arg:"" enum:"success,failure,invalid" help:"Outcome: success, failure or invalid."`
+	Data    string `setting:"-" placeholder:"JSON" help:"Merge patch for the data of the entity: JSON, or @FILE."`
+	Message string `setting:"-" placeholder:"TEXT" help:"Reason for a failure."`
 }
 
 func (c *claimSettle) Run(ctx context.Context, to *target) error {
@@ -89,8 +89,8 @@ func (c *claimSettle) Run(ctx context.Context, to *target) error {
 
 type claimRelease struct {
 	idempotencyFlags
-	Token  string `arg:"" help:"The token that take told."`
-	Reason string `setting:"-" placeholder:"TEXT" help:"Why, for the history."`
+	Token  string `arg:"" help:"Token of the claim, from \"claim take\"."`
+	Reason string `setting:"-" placeholder:"TEXT" help:"Reason for the history of the entity."`
 }
 
 func (c *claimRelease) Run(ctx context.Context, d *connection) error {
@@ -99,15 +99,15 @@ func (c *claimRelease) Run(ctx context.Context, d *connection) error {
 }
 
 type operationsCommand struct {
-	List     operationsList     `cmd:"" help:"List operations that are not at their end, or have contradictions."`
-	Resolve  operationsResolve  `cmd:"" help:"Say what happened, where that is not known."`
-	Withdraw operationsWithdraw `cmd:"" help:"Withdraw an operation that nobody holds."`
+	List     operationsList     `cmd:"" help:"List unfinished operations, and those with contradictions."`
+	Resolve  operationsResolve  `cmd:"" help:"Resolve an uncertain operation."`
+	Withdraw operationsWithdraw `cmd:"" help:"Withdraw an operation that is due."`
 	Ack      operationsAck      `cmd:"" help:"Acknowledge contradictions of an operation."`
 }
 
 type operationsList struct {
 	pageFlags
-	State string `setting:"-" enum:",held,due,uncertain,contradicted,lost" default:"" placeholder:"STATE" help:"Only those that are held, due, uncertain, contradicted or lost."`
+	State string `setting:"-" enum:",held,due,uncertain,contradicted,lost" default:"" placeholder:"STATE" help:"List only operations in this state: held, due, uncertain, contradicted or lost."`
 }
 
 func (c *operationsList) Run(ctx context.Context, d *connection) error {
@@ -141,8 +141,8 @@ func contradictionsOf(some []wire.Contradiction) string {
 
 type operationsAck struct {
 	idempotencyFlags
-	ID             string   `arg:"" name:"id" help:"The operation's id."`
-	Contradictions []string `arg:"" name:"contradiction" help:"The ids of the contradictions that were seen."`
+	ID             string   `arg:"" name:"id" help:"Operation id."`
+	Contradictions []string `arg:"" name:"contradiction" help:"Contradiction ids."`
 }
 
 func (c *operationsAck) Run(ctx context.Context, d *connection) error {
@@ -152,8 +152,8 @@ func (c *operationsAck) Run(ctx context.Context, d *connection) error {
 
 type operationsWithdraw struct {
 	idempotencyFlags
-	ID     string `arg:"" name:"id" help:"The operation's id."`
-	Reason string `setting:"-" placeholder:"TEXT" help:"Why, for its history."`
+	ID     string `arg:"" name:"id" help:"Operation id."`
+	Reason string `setting:"-" placeholder:"TEXT" help:"Reason for the history of the operation."`
 }
 
 func (c *operationsWithdraw) Run(ctx context.Context, d *connection) error {
@@ -163,10 +163,10 @@ func (c *operationsWithdraw) Run(ctx context.Context, d *connection) error {
 
 type operationsResolve struct {
 	idempotencyFlags
-	ID          string   `arg:"" name:"id" help:"The operation's id."`
-	Happened    []string `setting:"-" sep:"none" placeholder:"EFFECT[=JSON]" help:"An effect that happened, with its result; charge#1 is the second charge. It may be given again."`
-	NotHappened []string `setting:"-" sep:"none" placeholder:"EFFECT" help:"An effect that did not happen. It may be given again."`
-	Outcome     string   `setting:"-" enum:",success,failure,invalid" default:"" placeholder:"OUTCOME" help:"End it with success, failure or invalid. Without one it goes on."`
+	ID          string   `arg:"" name:"id" help:"Operation id."`
+	Happened    []string `setting:"-" sep:"none" placeholder:"EFFECT[=JSON]" help:"Effect that happened, with its result; charge#1 is the second charge. Repeat the flag for each effect."`
+	NotHappened []string `setting:"-" sep:"none" placeholder:"EFFECT" help:"Effect that did not happen. Repeat the flag for each effect."`
+	Outcome     string   `setting:"-" enum:",success,failure,invalid" default:"" placeholder:"OUTCOME" help:"Outcome that ends the operation: success, failure or invalid. Without one the operation resumes."`
 }
 
 func (c *operationsResolve) Run(ctx context.Context, to *target) error {
@@ -189,10 +189,10 @@ func (c *operationsResolve) Run(ctx context.Context, to *target) error {
 	return d.show(resolvedFacts(c.ID, done), err)
 }
 
-// resolvedFacts shows an operation that a person has ended, or has not.
+// resolvedFacts shows an operation after an operator acted on it.
 func resolvedFacts(id string, done wire.Resolved) *table {
 	if done.Operation == nil {
-		return facts("operation", id, "state", "at its end")
+		return facts("operation", id, "state", "ended")
 	}
 	x := *done.Operation
 	return facts("operation", x.ID, "subject", x.Subject, "state", x.State, "effects", effectsOf(x))
@@ -204,7 +204,7 @@ func knownEffect(flag, text string) (wire.KnownEffect, error) {
 	name, result, some := strings.Cut(text, "=")
 	if some {
 		if flag != "--happened" {
-			return x, misuse("what did not happen has no result")
+			return x, misuse("--not-happened takes no result: write only the name of the effect")
 		}
 		raw, err := document(flag, result)
 		if err != nil {
@@ -216,7 +216,7 @@ func knownEffect(flag, text string) (wire.KnownEffect, error) {
 	if some {
 		n, err := strconv.Atoi(ordinal)
 		if err != nil || n < 0 {
-			return x, misuse("%s wants a number after #, and has %q", flag, ordinal)
+			return x, misuse("%s must have a number after #, got %q", flag, ordinal)
 		}
 		x.Ordinal = n
 	}

@@ -1,19 +1,16 @@
-// Package cli is the command line: it reads what a person asked for, puts the
-// parts together and runs them.
+// Package cli implements the holdfast command line.
 //
-// A setting has one name. The flag --log-level, the variable HOLDFAST_LOG_LEVEL
-// and the key log-level of holdfast.yaml are the same, and the first of them
-// that is given counts.
+// A setting has the same name everywhere: the flag --log-level overrides the variable
+// HOLDFAST_LOG_LEVEL, which overrides the key log-level of holdfast.yaml.
 //
-// The exit code is 0 when all went well, 1 when something failed or was refused, 2
-// when what was asked for cannot be right, and 3 when a server or a database does not
-// answer. An error is one line on stderr. The logs go there too, so that stdout has
-// nothing but what was asked for.
+// Exit codes: 0 success, 1 failure or refusal, 2 wrong usage, 3 server or database
+// unreachable. An error is one line on stderr. Logs go to stderr too, so that stdout has
+// the output of the command only.
 //
-// A verb goes through one door (see doorFlags): the HTTP API of a server, or the same
-// API in this process. It is a struct of its flags. Its Run is given the door, open, or the
-// target if it has something to check before that is opened. What it does stands in the help
-// of the field that names it, and in help.md.
+// A command calls the HTTP API of a server, or the same API in this process (see
+// [targetFlags]). Each command is a struct of its flags. Its Run method takes an open
+// connection, or the target if it validates flags before the connection is opened. Commands
+// are documented by the help tags of the fields that name them, and by help.md.
 package cli
 
 import (
@@ -27,20 +24,19 @@ import (
 	"syscall"
 )
 
-// Main runs the command that args name and returns the process's exit code. The
-// first SIGINT or SIGTERM asks the command to come to an end, the second ends the
-// process at once.
+// Main runs the command that args name and returns the exit code. The first SIGINT or
+// SIGTERM asks the command to stop; the second exits the process at once.
 func Main(args, environ []string, stdout, stderr io.Writer) int {
 	ctx, stop := untilSignal(context.Background(), os.Exit)
 	defer stop()
 	return newProgram(environ, stdout, stderr).run(ctx, args)
 }
 
-// program is one run of the command line.
+// program is one invocation of the command line.
 type program struct {
 	env            map[string]string
 	stdout, stderr io.Writer
-	log            *slog.Logger // set once the flags are read
+	log            *slog.Logger // discards until the flags are parsed
 }
 
 func newProgram(environ []string, stdout, stderr io.Writer) *program {
@@ -62,8 +58,8 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return exitCode(err)
 }
 
-// untilSignal returns a context that ends with the first signal to stop. At the
-// second, exit is called. The returned function ends the watch.
+// untilSignal returns a context that is canceled by the first SIGINT or SIGTERM. The second
+// signal calls exit. The returned function stops the signal handling.
 func untilSignal(ctx context.Context, exit func(int)) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	got := make(chan os.Signal, 2)

@@ -35,7 +35,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// What is logged goes through redact, whichever way it comes.
+// Passwords are redacted in messages, attributes, errors and groups.
 func TestLogHasNoPasswords(t *testing.T) {
 	const url = "postgres://ada:sesame@db/app"
 	for _, format := range []string{"text", "json"} {
@@ -96,7 +96,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// The first signal asks, the second ends, and nothing is left after the watch.
+// The first signal cancels the context, and the second calls exit.
 func TestSignals(t *testing.T) {
 	exited := make(chan int, 1)
 	ctx, stop := untilSignal(t.Context(), func(code int) { exited <- code })
@@ -117,12 +117,12 @@ func TestSignals(t *testing.T) {
 	stop()
 }
 
-// onReady is a stdout that calls back with each line.
+// onReady is a stdout that calls a function with each line.
 type onReady func(string) error
 
 func (f onReady) Write(p []byte) (int, error) { return len(p), f(string(p)) }
 
-// In this process, where a goroutine that stays is seen: ready, stopped, 0.
+// The server runs in this process, where goleak sees leaked goroutines.
 func TestServeInProcess(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, stop := context.WithCancel(t.Context())
@@ -140,7 +140,7 @@ func TestServeInProcess(t *testing.T) {
 	}
 }
 
-// A stop before it is ready is no failure either.
+// A stop before the server is ready is not an error.
 func TestStoppedBeforeReady(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, stop := context.WithCancel(t.Context())
@@ -152,7 +152,7 @@ func TestStoppedBeforeReady(t *testing.T) {
 	}
 }
 
-// Nobody to be told that it is ready: it stops, with an error.
+// A server that cannot print the ready line stops with an error.
 func TestStdoutIsGone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var errs bytes.Buffer
@@ -165,13 +165,13 @@ func TestStdoutIsGone(t *testing.T) {
 	}
 }
 
-// A story that fails ends the server with its error.
+// An error of afterReady stops the server.
 func TestStoryFails(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := server{
 		program:       newProgram(nil, io.Discard, io.Discard),
 		databaseFlags: databaseFlags{DB: "a.db"}, serverFlags: serverFlags{Listen: "127.0.0.1:0"},
-		story: func(context.Context, *holdfast.Engine) error { return fault.New(fault.Internal, "this must not be") },
+		afterReady: func(context.Context, *holdfast.Engine) error { return fault.New(fault.Internal, "this must not be") },
 	}
 	err := s.run(t.Context())
 	if exitCode(err) != 1 || !strings.Contains(message(err), "must not be") {
@@ -179,7 +179,7 @@ func TestStoryFails(t *testing.T) {
 	}
 }
 
-// The settings of all commands are one set: a name means the same everywhere.
+// A setting with the same name is the same for every command.
 func TestSettingsAgree(t *testing.T) {
 	var g grammar
 	k, err := newProgram(nil, io.Discard, io.Discard).parser(&g)
@@ -194,7 +194,7 @@ func TestSettingsAgree(t *testing.T) {
 			}
 			other := known[f.Name]
 			if other.Target.Type() != f.Target.Type() || other.Default != f.Default || other.Enum != f.Enum || other.Help != f.Help {
-				t.Errorf("%s --%s is another than elsewhere", command.Name, f.Name)
+				t.Errorf("%s --%s differs from the setting of another command", command.Name, f.Name)
 			}
 		}
 	}

@@ -10,22 +10,21 @@ import (
 )
 
 type completionCommand struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"Shell: bash, zsh or fish."`
 }
 
-// Run prints the script of a shell. It is made of the same grammar that reads the
-// command line, and knows what that knows.
+// Run prints the completion script of a shell. The script is generated from the grammar.
 func (c *completionCommand) Run(p *program, k *kong.Context) error {
 	write := map[string]func(io.Writer, []completion) error{"bash": writeBash, "zsh": writeZsh, "fish": writeFish}[c.Shell]
 	return write(p.stdout, completions(k.Model.Node, ""))
 }
 
-// completion is what may follow after some words.
+// completion lists the words that may follow a command path.
 type completion struct {
 	after    string // "keys create"; "" at the beginning
 	commands []*kong.Node
 	flags    []*kong.Flag
-	values   []string // of its arguments, where they are known
+	values   []string // enum values of positional arguments
 }
 
 func completions(n *kong.Node, after string) []completion {
@@ -48,7 +47,7 @@ func completions(n *kong.Node, after string) []completion {
 	return append([]completion{c}, all...)
 }
 
-// words are all that may follow.
+// words returns all words that may follow.
 func (c completion) words() []string {
 	var all []string
 	for _, n := range c.commands {
@@ -61,45 +60,45 @@ func (c completion) words() []string {
 	return all
 }
 
-// enumOf are the values that a flag takes, where they are known.
+// enumOf returns the enum values of a flag.
 func enumOf(f *kong.Flag) []string {
 	return slices.DeleteFunc(f.EnumSlice(), func(v string) bool { return v == "" })
 }
 
-// enums are the values of all flags that have some.
-func enums(all []completion) (names []string, of map[string][]string) {
-	of = make(map[string][]string)
+// enums returns the names of all flags with enum values, sorted, and the values of each.
+func enums(all []completion) (names []string, byFlag map[string][]string) {
+	byFlag = make(map[string][]string)
 	for _, c := range all {
 		for _, f := range c.flags {
 			values := enumOf(f)
 			if len(values) == 0 {
 				continue
 			}
-			if of[f.Name] == nil {
+			if byFlag[f.Name] == nil {
 				names = append(names, f.Name)
 			}
 			for _, v := range values {
-				if !slices.Contains(of[f.Name], v) {
-					of[f.Name] = append(of[f.Name], v)
+				if !slices.Contains(byFlag[f.Name], v) {
+					byFlag[f.Name] = append(byFlag[f.Name], v)
 				}
 			}
 		}
 	}
 	slices.Sort(names)
-	return names, of
+	return names, byFlag
 }
 
-// writeCases writes what bash and zsh have in common: the words after a path of
-// commands in $path, and the values after a flag in $prev.
+// writeCases writes the part that bash and zsh share: the words after the command path in
+// $path, and the values after the flag in $prev.
 func writeCases(w io.Writer, all []completion) {
 	fmt.Fprint(w, "  case \"$prev\" in\n")
-	names, of := enums(all)
+	names, byFlag := enums(all)
 	for _, name := range names {
 		pattern := "--" + name
 		if name == "output" {
 			pattern += "|-o"
 		}
-		fmt.Fprintf(w, "    %s) words=%q; return 0;;\n", pattern, strings.Join(of[name], " "))
+		fmt.Fprintf(w, "    %s) words=%q; return 0;;\n", pattern, strings.Join(byFlag[name], " "))
 	}
 	fmt.Fprint(w, "  esac\n  case \"$path\" in\n")
 	for _, c := range all {
@@ -108,7 +107,7 @@ func writeCases(w io.Writer, all []completion) {
 	fmt.Fprint(w, "    *) words=\"\";;\n  esac\n")
 }
 
-// writePath writes how $path is found: the commands among the words before.
+// writePath writes the loop that sets $path to the commands among the preceding words.
 func writePath(w io.Writer, all []completion) {
 	var known []string
 	for _, c := range all[1:] {
@@ -142,7 +141,7 @@ func writeZsh(w io.Writer, all []completion) error {
 	var b strings.Builder
 	writePath(&b, all)
 	writeCases(&b, all)
-	// In zsh, path and words have a meaning of their own.
+	// In zsh, path and words are special variables.
 	fmt.Fprint(w, strings.NewReplacer("${path:+$path }", "${at:+$at }", "path=\"", "at=\"", "\"$path\"", "\"$at\"", "words=\"", "choices=\"").Replace(b.String()))
 	_, err := fmt.Fprint(w, `}
 _holdfast() {
@@ -183,7 +182,7 @@ function __holdfast_at
 	return err
 }
 
-// fishValue says what comes after a flag.
+// fishValue returns the options that tell fish which value a flag takes.
 func fishValue(f *kong.Flag) string {
 	short := ""
 	if f.Short != 0 {

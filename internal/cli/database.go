@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-const databaseForms = "write sqlite:holdfast.db, postgres://user@host:5432/name, or keywords that begin with host="
+const databaseForms = "use sqlite:holdfast.db, postgres://user@host:5432/name, or keywords that begin with host="
 
-// scheme is what stands before a colon; one letter is a drive of Windows.
+// scheme matches a URL scheme. A single letter is a Windows drive, not a scheme.
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`)
 
-// open makes the database that the flags name. Nothing is opened yet.
+// open returns the database that the flags name, without connecting to it.
 func (f databaseFlags) open() (holdfast.Database, error) {
 	if path, ok := f.sqlitePath(); ok {
 		return openSQLite(path)
@@ -24,18 +24,18 @@ func (f databaseFlags) open() (holdfast.Database, error) {
 	if f.isPostgres() {
 		return postgres.URL(f.DB, postgres.Schema(f.Schema)), nil
 	}
-	if s := scheme.FindString(f.DB); s != "" { // the rest may have a password
-		return nil, misuse("--db names a database of the kind %q, which Holdfast does not know: %s", s, databaseForms)
+	if s := scheme.FindString(f.DB); s != "" { // the rest may contain a password
+		return nil, misuse("--db has the unknown database type %q: %s", s, databaseForms)
 	}
-	return nil, misuse("--db does not say which kind of database it names: %s", databaseForms)
+	return nil, misuse("--db must name the type of the database: %s", databaseForms)
 }
 
 func (f databaseFlags) isPostgres() bool {
 	return hasAnyPrefix(f.DB, "postgres://", "postgresql://", "host=")
 }
 
-// sqlitePath returns the file of a SQLite database: after sqlite:, or a plain
-// path that looks like one.
+// sqlitePath returns the file of a SQLite database: the text after sqlite:, or a plain
+// path with the extension of a SQLite file.
 func (f databaseFlags) sqlitePath() (string, bool) {
 	if path, ok := strings.CutPrefix(f.DB, "sqlite:"); ok {
 		return path, true
@@ -46,7 +46,7 @@ func (f databaseFlags) sqlitePath() (string, bool) {
 
 func openSQLite(path string) (holdfast.Database, error) {
 	if path == "" || strings.HasPrefix(path, "//") {
-		return nil, misuse("--db wants a file after sqlite:, without slashes between: sqlite:holdfast.db, or sqlite:/var/lib/holdfast.db")
+		return nil, misuse("--db must have a file path after sqlite:, without // before it: sqlite:holdfast.db, or sqlite:/var/lib/holdfast.db")
 	}
 	return sqlite.File(path, sqlite.Alone()), nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/demo"
 )
 
-// demoCallerCommand is an admin of the demo in a process of its own. It is started by the
-// demo, and by nobody else.
+// demoCallerCommand is a hidden command that the demo starts: one caller in a separate
+// process, which the demo can kill.
 type demoCallerCommand struct {
 	databaseFlags
 	Step    string `arg:""`
@@ -18,7 +18,7 @@ type demoCallerCommand struct {
 	Admin   string `arg:""`
 }
 
-// Run is the admin.
+// Run runs the caller.
 func (c *demoCallerCommand) Run(ctx context.Context, p *program) error {
 	db, err := c.databaseFlags.open()
 	if err != nil {
@@ -27,8 +27,9 @@ func (c *demoCallerCommand) Run(ctx context.Context, p *program) error {
 	return demo.Caller{Step: c.Step, Invoice: c.Invoice, Admin: c.Admin}.Run(ctx, db, p.log, os.Stdin, p.stdout)
 }
 
-// demoCallers start such processes, of this program or, if it is named, of another. What may be
-// secret goes by the environment.
+// demoCallers returns a function that starts caller processes from the executable self, or
+// from this program if self is empty. The database URL may contain a password, so it is
+// passed in the environment and not in the arguments.
 func demoCallers(env map[string]string, db databaseFlags, self string) demo.Callers {
 	return func(ctx context.Context, c demo.Caller) (cmd *exec.Cmd, err error) {
 		program := self

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// TestDemoThatLiesFails runs the demo whole while another hand charges a card and
-// sends a mail that nobody was told of. It must end with 1, and name both.
+// TestDemoThatLiesFails runs the demo while something else records a charge and a mail. The
+// demo must fail with exit code 1 and report both.
 func TestDemoThatLiesFails(t *testing.T) {
 	testlevel.Long(t)
 	t.Chdir(t.TempDir())
@@ -34,25 +34,25 @@ func TestDemoThatLiesFails(t *testing.T) {
 		if !strings.Contains(line, "3. Money") {
 			return nil
 		}
-		return lie(holdfast.InWorkspace(t.Context(), demo.Workspace), engine, run)
+		return addForgedRecords(holdfast.InWorkspace(t.Context(), demo.Workspace), engine, run)
 	}), io.Discard)
 	db := databaseFlags{DB: "a.db", Schema: "holdfast"}
 	d := demo.New(p.stdout, demoCallers(p.env, db, self))
 	s := server{program: p, databaseFlags: db, serverFlags: serverFlags{Listen: "127.0.0.1:0"}, parts: d.Parts(), sweepEvery: demo.Sweep,
-		story: func(ctx context.Context, e *holdfast.Engine) error { engine = e; return d.Tell(ctx) }}
+		afterReady: func(ctx context.Context, e *holdfast.Engine) error { engine = e; return d.Tell(ctx) }}
 	err = s.run(t.Context())
 	if exitCode(err) != 1 {
 		t.Fatalf("ended with %v", err)
 	}
-	for _, want := range []string{"must not be", "charges: 2 were told and 3 are recorded", "a mail too many"} {
+	for _, want := range []string{"the demo found differences", "charges: 2 observed but 3 recorded", "an unexpected mail"} {
 		if !strings.Contains(message(err), want) {
 			t.Errorf("ended with %s, without %q", message(err), want)
 		}
 	}
 }
 
-// lie writes a charge and a mail that are not the demo's.
-func lie(ctx context.Context, e *holdfast.Engine, run string) error {
+// addForgedRecords appends a charge and a mail that the demo did not make.
+func addForgedRecords(ctx context.Context, e *holdfast.Engine, run string) error {
 	charge := fmt.Appendf(nil, `{"key": "none", "cents": 1, "receipt": "R99"}`)
 	if _, err := stream.Append(ctx, e, "gateway-"+run, stream.Any, stream.Event{Name: "charged", Data: charge}); err != nil {
 		return err
@@ -62,7 +62,7 @@ func lie(ctx context.Context, e *holdfast.Engine, run string) error {
 	return err
 }
 
-// A caller that ends before it can be killed is told of, with what it said.
+// A caller that exits before it can be killed is an error with the output of the caller.
 func TestDemoCallerFails(t *testing.T) {
 	self, err := exec.LookPath("holdfast")
 	if err != nil {
@@ -70,7 +70,7 @@ func TestDemoCallerFails(t *testing.T) {
 	}
 	c := demoCallers(nil, databaseFlags{DB: "sqlite:" + t.TempDir() + "/none.db", Schema: "holdfast"}, self)
 	err = c.Killed(t.Context(), "close", "1", "admin 1")
-	if err == nil || !strings.Contains(err.Error(), "before it was in the middle") || !strings.Contains(err.Error(), "DATABASE_TOO_OLD") {
+	if err == nil || !strings.Contains(err.Error(), "exited before it executed the action") || !strings.Contains(err.Error(), "DATABASE_TOO_OLD") {
 		t.Errorf("said %v", err)
 	}
 	stopped, stop := context.WithCancel(t.Context())

@@ -7,11 +7,11 @@ import (
 )
 
 type diagramCommand struct {
-	File   string `arg:"" help:"The config, in JSON or YAML."`
-	Format string `enum:"svg,mermaid" default:"svg" placeholder:"FORMAT" help:"What to draw it in: svg or mermaid."`
+	File   string `arg:"" help:"Lifecycle config, in JSON or YAML."`
+	Format string `enum:"svg,mermaid" default:"svg" placeholder:"FORMAT" help:"Output format: svg or mermaid."`
 }
 
-// Run draws the config.
+// Run prints the diagram of the config.
 func (c *diagramCommand) Run(p *program) error {
 	data, err := readConfig(c.File)
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 )
 
 type entitiesCommand struct {
-	Create  entitiesCreate  `cmd:"" help:"Make an entity."`
+	Create  entitiesCreate  `cmd:"" help:"Create an entity."`
 	List    entitiesList    `cmd:"" help:"List the entities of a lifecycle."`
 	Show    entitiesShow    `cmd:"" help:"Show an entity."`
-	History entitiesHistory `cmd:"" help:"Tell what happened to an entity."`
+	History entitiesHistory `cmd:"" help:"List the events of an entity."`
 }
 
 type entitiesCreate struct {
 	idempotencyFlags
-	Lifecycle string `arg:"" help:"The lifecycle's name."`
-	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Its id. By default a new one."`
-	Status    string `setting:"-" placeholder:"STATUS" help:"Where it begins. By default where the lifecycle says."`
-	Data      string `setting:"-" placeholder:"JSON" help:"Its data: a JSON object, or @FILE."`
+	Lifecycle string `arg:"" help:"Lifecycle name."`
+	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Entity id. Default: a new one."`
+	Status    string `setting:"-" placeholder:"STATUS" help:"Initial status. Default: the initial status of the lifecycle."`
+	Data      string `setting:"-" placeholder:"JSON" help:"Entity data: a JSON object, or @FILE."`
 }
 
 func (c *entitiesCreate) Run(ctx context.Context, to *target) error {
@@ -33,7 +33,7 @@ func (c *entitiesCreate) Run(ctx context.Context, to *target) error {
 	return d.show(entityFacts(e), err)
 }
 
-// entityFacts shows an entity, and first what led to it.
+// entityFacts shows an entity, after the pairs in before.
 func entityFacts(e wire.Entity, before ...string) *table {
 	claim := ""
 	if x := e.Claim; x != nil {
@@ -48,8 +48,8 @@ func entityFacts(e wire.Entity, before ...string) *table {
 
 type entitiesList struct {
 	pageFlags
-	Lifecycle string `arg:"" help:"The lifecycle's name."`
-	Status    string `setting:"-" placeholder:"STATUS" help:"Only those that are there."`
+	Lifecycle string `arg:"" help:"Lifecycle name."`
+	Status    string `setting:"-" placeholder:"STATUS" help:"List only entities with this status."`
 }
 
 func (c *entitiesList) Run(ctx context.Context, d *connection) error {
@@ -66,8 +66,8 @@ func (c *entitiesList) Run(ctx context.Context, d *connection) error {
 }
 
 type entityArgs struct {
-	Lifecycle string `arg:"" help:"The lifecycle's name."`
-	ID        string `arg:"" name:"id" help:"The entity's id."`
+	Lifecycle string `arg:"" help:"Lifecycle name."`
+	ID        string `arg:"" name:"id" help:"Entity id."`
 }
 
 type entitiesShow struct {
@@ -98,19 +98,19 @@ func eventTable(all []wire.Event) *table {
 	return t
 }
 
-// stepFlags are for what does a step.
+// stepFlags are the flags of commands that fire or claim a step.
 type stepFlags struct {
-	As            string `setting:"-" required:"" placeholder:"REQUESTER" help:"On whose behalf: one that the key may speak for."`
-	Input         string `setting:"-" placeholder:"JSON" help:"What the step is given: JSON, or @FILE."`
-	ExpectVersion *int64 `setting:"-" placeholder:"N" help:"Only if it is at this version."`
+	As            string `setting:"-" required:"" placeholder:"REQUESTER" help:"Requester of the step. The API key must be allowed to act as it."`
+	Input         string `setting:"-" placeholder:"JSON" help:"Input of the step: JSON, or @FILE."`
+	ExpectVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the entity is at this version."`
 }
 
 type fireCommand struct {
 	idempotencyFlags
 	stepFlags
 	entityArgs
-	Step string        `arg:"" help:"The step's key."`
-	Wait time.Duration `setting:"-" placeholder:"DURATION" help:"How long to wait for a worker. By default 30s."`
+	Step string        `arg:"" help:"Step key."`
+	Wait time.Duration `setting:"-" placeholder:"DURATION" help:"How long to wait for a worker. Default: 30s."`
 }
 
 func (c *fireCommand) Run(ctx context.Context, to *target) error {

@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// misuse is an error of what was asked for, not of what happened then.
+// misuse returns a validation error about the command line, which exits with code 2.
 func misuse(format string, args ...any) error { return fault.New(fault.Validation, format, args...) }
 
-// exitCode is 2 for what was asked for wrongly, 3 for a server or a database that does
-// not answer, and 1 for all else.
+// exitCode returns 2 for wrong usage, 3 for a server or a database that is unreachable,
+// and 1 for all other errors.
 func exitCode(err error) int {
 	_, parse := errors.AsType[*kong.ParseError](err)
 	switch code := fault.CodeOf(err); {
@@ -28,17 +28,16 @@ func exitCode(err error) int {
 	return 1
 }
 
-// report prints an error for a person, on one line. What is under it goes to the
-// log, for the one who asked for all of it.
+// report prints an error on one line. The wrapped cause goes to the debug log.
 func (p *program) report(err error) {
 	fmt.Fprintf(p.stderr, "holdfast: %s\n", redact(oneLine(message(err))))
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Unwrap() != nil {
-		p.log.Debug("the cause", "error", f.Unwrap())
+		p.log.Debug("cause of the error", "error", f.Unwrap())
 	}
 }
 
-// message is the text of an error with its code at the end, where it helps to
-// search for it and does not stand in the way of reading.
+// message returns the text of an error with its code moved to the end, where the code can
+// be searched for and does not disturb reading.
 func message(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return strings.Replace(err.Error(), string(f.Code)+": ", "", 1) + " (" + string(f.Code) + ")"
@@ -52,7 +51,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-// hint names the help that goes with a wrong use.
+// hint returns a reference to the help of the command that was used wrongly.
 func hint(ctx *kong.Context) string {
 	command := "holdfast"
 	if ctx != nil && ctx.Selected() != nil {
@@ -68,8 +67,8 @@ var (
 	secretInDSN = regexp.MustCompile(`(?i)((?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'"]+)`)
 )
 
-// redact takes passwords out of a text that is about to be shown. Whoever makes
-// the text should not put one in; this is the second door.
+// redact removes passwords from a text before it is shown. It is a second line of defense:
+// error texts should not contain passwords.
 func redact(s string) string {
 	s = secretInURL.ReplaceAllString(s, "$1:***@")
 	return secretInDSN.ReplaceAllString(s, "$1***")

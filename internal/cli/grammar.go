@@ -16,101 +16,101 @@ redelivery and crashes, on the database you already have.
 
   holdfast dev --demo                     try it: a server, and a race to watch
   holdfast dev --listen 127.0.0.1:8080    a server on ./holdfast.db
-  holdfast migrate --print                the SQL that it would run
-  holdfast keys create --role admin       the first key for "holdfast serve"`
+  holdfast migrate --print                the SQL of the schema
+  holdfast keys create --role admin       the first API key for "holdfast serve"`
 
-// grammar is the whole command line. Its flags are settings: each is also a variable
-// and a key of the file, but for --help, --config itself, and what belongs to one use
-// of a verb (setting:"-").
+// grammar defines the command line. Each flag is also a setting: an environment
+// variable and a key of the settings file. Exceptions are --help, --config, and flags
+// that apply to one invocation only (setting:"-").
 type grammar struct {
 	Help      helpFlag `short:"h" help:"Show this help."`
-	Config    string   `placeholder:"FILE" help:"Read settings from this file. Without it, holdfast.yaml is read if it exists."`
-	LogLevel  string   `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"How much to log to stderr: debug, info, warn or error."`
-	LogFormat string   `enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to log: text or json."`
+	Config    string   `placeholder:"FILE" help:"Settings file. Default: holdfast.yaml, if it exists."`
+	LogLevel  string   `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Log level: debug, info, warn or error. Logs go to stderr."`
+	LogFormat string   `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Log format: text or json."`
 
-	Dev     devCommand     `cmd:"" help:"Run a server to develop against: loopback, no keys."`
-	Serve   serveCommand   `cmd:"" help:"Run a server."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
-	Check   checkCommand   `cmd:"" help:"Hold what is in the database to the invariants."`
-	Lint    lintCommand    `cmd:"" help:"Judge the configs of lifecycles, and the definitions of workflows."`
-	Diagram diagramCommand `cmd:"" help:"Draw the config of a lifecycle."`
+	Dev     devCommand     `cmd:"" help:"Run a development server on loopback, without API keys."`
+	Serve   serveCommand   `cmd:"" help:"Run a server that requires API keys."`
+	Migrate migrateCommand `cmd:"" help:"Migrate the database schema to the version of this program."`
+	Check   checkCommand   `cmd:"" help:"Check the database against Holdfast's invariants."`
+	Lint    lintCommand    `cmd:"" help:"Validate lifecycle configs and workflow definitions."`
+	Diagram diagramCommand `cmd:"" help:"Draw a lifecycle config."`
 
-	Keys       keysCommand       `cmd:"" help:"API keys: create, list, show, rotate, revoke."`
-	Lifecycles lifecyclesCommand `cmd:"" help:"Lifecycles that are put through the API: list, put, diagram."`
-	Handlers   handlersCommand   `cmd:"" help:"Code elsewhere, URLs and workers: list, put, delete."`
-	Entities   entitiesCommand   `cmd:"" help:"Entities of lifecycles: create, list, show, history."`
-	Fire       fireCommand       `cmd:"" help:"Do a step of an entity."`
-	Claim      claimCommand      `cmd:"" help:"A claim by hand: take, renew, settle, release."`
-	Claims     claimsCommand     `cmd:"" help:"Who works on what: list."`
-	Operations operationsCommand `cmd:"" help:"What is not at its end: list, resolve, withdraw, ack."`
-	Streams    streamsCommand    `cmd:"" help:"Streams of events: append, read, close."`
-	Events     eventsCommand     `cmd:"" help:"Read the feed over all streams, or follow it."`
-	Reactions  reactionsCommand  `cmd:"" help:"Reactions: list, show, put, delete, streams, unblock, skip, reset."`
+	Keys       keysCommand       `cmd:"" help:"Manage API keys: create, list, show, rotate, revoke."`
+	Lifecycles lifecyclesCommand `cmd:"" help:"Manage published lifecycles: list, put, diagram."`
+	Handlers   handlersCommand   `cmd:"" help:"Manage remote handlers: list, put, delete."`
+	Entities   entitiesCommand   `cmd:"" help:"Manage entities of lifecycles: create, list, show, history."`
+	Fire       fireCommand       `cmd:"" help:"Fire a step of an entity."`
+	Claim      claimCommand      `cmd:"" help:"Claim a step manually: take, renew, settle, release."`
+	Claims     claimsCommand     `cmd:"" help:"Inspect claims: list."`
+	Operations operationsCommand `cmd:"" help:"Manage unfinished operations: list, resolve, withdraw, ack."`
+	Streams    streamsCommand    `cmd:"" help:"Manage event streams: append, read, close."`
+	Events     eventsCommand     `cmd:"" help:"Read or follow the feed of all events."`
+	Reactions  reactionsCommand  `cmd:"" help:"Manage reactions: list, show, put, delete, streams, unblock, skip, reset."`
 
-	Runs     runsCommand     `cmd:"" help:"Workflows: define, definitions, start, list, show, steps, follow, cancel, pause, resume, retry, signal, approvals, approve, reject."`
-	Batches  batchesCommand  `cmd:"" help:"Batches of items that cost something: create, add, seal, list, show, items, follow, finalize, cancel."`
-	Wallet   walletCommand   `cmd:"" help:"Wallets of points: list, put, show, credit, ledger, audit."`
-	Scope    scopeCommand    `cmd:"" help:"Versioned state that many change at once: get, patch, inc, push, set, delete, watch."`
-	Webhooks webhooksCommand `cmd:"" help:"URLs that events are sent to: list, create, rotate, delete."`
+	Runs     runsCommand     `cmd:"" help:"Manage workflow definitions and runs: define, definitions, start, list, show, steps, follow, cancel, pause, resume, retry, signal, approvals, approve, reject."`
+	Batches  batchesCommand  `cmd:"" help:"Manage batches of items: create, add, seal, list, show, items, follow, finalize, cancel."`
+	Wallet   walletCommand   `cmd:"" help:"Manage wallets of points: list, put, show, credit, ledger, audit."`
+	Scope    scopeCommand    `cmd:"" help:"Read and change scopes (versioned state): get, patch, inc, push, set, delete, watch."`
+	Webhooks webhooksCommand `cmd:"" help:"Manage webhooks: list, create, rotate, delete."`
 
-	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
-	Version    versionCommand    `cmd:"" help:"Tell what this program is made of."`
+	Completion completionCommand `cmd:"" help:"Print a completion script for a shell."`
+	Version    versionCommand    `cmd:"" help:"Print version information."`
 
 	DemoCaller demoCallerCommand `cmd:"" hidden:""`
 }
 
 type databaseFlags struct {
-	DB     string `name:"db" default:"sqlite:holdfast.db" placeholder:"DATABASE" help:"Where everything is kept: sqlite:FILE, postgres://… or host=…. By default sqlite:holdfast.db."`
-	Schema string `default:"holdfast" placeholder:"NAME" help:"The schema that holds the tables (PostgreSQL). By default holdfast."`
+	DB     string `name:"db" default:"sqlite:holdfast.db" placeholder:"DATABASE" help:"Database: sqlite:FILE, postgres://… or host=…. Default: sqlite:holdfast.db."`
+	Schema string `default:"holdfast" placeholder:"NAME" help:"Schema of the tables (PostgreSQL). Default: holdfast."`
 }
 
 type serverFlags struct {
-	Listen            string        `default:"127.0.0.1:7070" placeholder:"ADDRESS" help:"Where to listen. By default 127.0.0.1:7070; port 0 takes a free one."`
-	ShutdownTimeout   time.Duration `default:"30s" placeholder:"DURATION" help:"How long requests in flight may take after a signal to stop. By default 30s."`
-	JanitorEvery      time.Duration `default:"10s" placeholder:"DURATION" help:"How often to look for what a crash left held. By default 10s; a lifecycle's own janitor may say that it is looked at less often."`
-	JanitorStuckAfter time.Duration `default:"5m" placeholder:"DURATION" help:"How long a claim is held that nobody renews, unless its lifecycle or who claims says otherwise. By default 5m."`
-	KeepRuns          time.Duration `default:"720h" placeholder:"DURATION" help:"How long a run is kept beyond its end, unless its definition says otherwise. By default 720h, which is 30 days; 0s keeps it for ever."`
-	Artifacts         string        `placeholder:"WHERE" help:"Where items of batches keep artifacts, to be deleted with them: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. By default a folder beside a SQLite file."`
-	ScopeKind         []string      `placeholder:"KIND" sep:"none" help:"How scopes of a kind behave, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is tried again, how long a scope lives after its last change; none or never is no limit. May be given again for another kind, or have several with ; between them."`
-	SecretKey         string        `placeholder:"KEY" help:"Seals the secrets that calls to handlers and webhooks are signed with: 32 bytes in base64 or hex. With several, separated by commas, the first seals and all open."`
-	AllowPrivate      string        `placeholder:"NETWORKS" help:"Networks that handlers and webhooks may be on although they are not public, separated by commas, such as 10.1.0.0/16."`
+	Listen            string        `default:"127.0.0.1:7070" placeholder:"ADDRESS" help:"Address to listen on; port 0 picks a free port. Default: 127.0.0.1:7070."`
+	ShutdownTimeout   time.Duration `default:"30s" placeholder:"DURATION" help:"How long to drain requests in flight after SIGTERM or SIGINT. Default: 30s."`
+	JanitorEvery      time.Duration `default:"10s" placeholder:"DURATION" help:"Interval at which the janitor releases expired leases. The janitor of a lifecycle may set a longer one. Default: 10s."`
+	JanitorStuckAfter time.Duration `default:"5m" placeholder:"DURATION" help:"Lease of a claim that is not renewed, unless its lifecycle or its claimer sets another. Default: 5m."`
+	KeepRuns          time.Duration `default:"720h" placeholder:"DURATION" help:"Retention of finished runs whose definition sets none; 0s keeps them forever. Default: 720h (30 days)."`
+	Artifacts         string        `placeholder:"WHERE" help:"Store for the artifacts of batch items: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. Default: a folder next to a SQLite file."`
+	ScopeKind         []string      `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is retried, how long a scope lives after its last change; none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
+	SecretKey         string        `placeholder:"KEY" help:"Key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several keys with commas: the first encrypts, all decrypt."`
+	AllowPrivate      string        `placeholder:"NETWORKS" help:"Private networks that handlers and webhooks may be on, separated by commas, such as 10.1.0.0/16."`
 }
 
 type devCommand struct {
 	databaseFlags
 	serverFlags
-	Demo bool `help:"Show races, kills and what becomes of them, then go on serving."`
+	Demo bool `help:"Run the demo of races and crashes first, then keep serving."`
 }
 
 type serveCommand struct {
 	databaseFlags
 	serverFlags
-	NoMigrate bool `help:"Refuse a database whose schema is behind, rather than bring it up to date."`
-	RateLimit int  `default:"0" placeholder:"N" help:"Requests a second that a key may make which says nothing of its own. By default 0, as many as it likes."`
+	NoMigrate bool `help:"Fail if the database schema is out of date, instead of migrating it."`
+	RateLimit int  `default:"0" placeholder:"N" help:"Rate limit for API keys without their own, in requests per second; 0 means unlimited. Default: 0."`
 }
 
 type migrateCommand struct {
 	databaseFlags
-	Print       bool   `help:"Print the SQL for an empty database, and touch none."`
-	RuntimeRole string `placeholder:"NAME" help:"Grant this role what a node needs, and no more (PostgreSQL)."`
+	Print       bool   `help:"Print the SQL for an empty database without connecting to one."`
+	RuntimeRole string `placeholder:"NAME" help:"Grant this role the privileges that a node needs (PostgreSQL)."`
 }
 
 type versionCommand struct {
-	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
+	Output string `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
 }
 
-// errHelped says that help was asked for and given.
-var errHelped = errors.New("help was given")
+// errHelped reports that help was printed, so that the command ends with exit code 0.
+var errHelped = errors.New("help was printed")
 
-// helpFlag is our own, because kong's ends the process.
+// helpFlag replaces the help flag of kong, which exits the process.
 type helpFlag bool
 
-// BeforeReset is called by kong when the flag is given.
+// BeforeReset prints the help. Kong calls it when the flag is given.
 func (helpFlag) BeforeReset(ctx *kong.Context) error {
 	return errors.Join(ctx.PrintUsage(false), errHelped)
 }
 
-// command reads args and runs what they name.
+// command parses args and runs the command that they name.
 func (p *program) command(ctx context.Context, args []string) error {
 	var g grammar
 	parser, err := p.parser(&g)
@@ -143,12 +143,12 @@ func (p *program) command(ctx context.Context, args []string) error {
 	return errors.Join(parsed.Run(), t.close())
 }
 
-// helpTexts has what the help of each command says beside its flags, under the command's name.
+// helpTexts has the detailed help of each command, in sections headed by the command's name.
 //
 //go:embed help.md
 var helpTexts string
 
-// describe gives each command its text.
+// describe sets the detailed help of each command.
 func describe(k *kong.Kong) error {
 	details := make(map[string]string)
 	for section := range strings.SplitSeq("\n"+helpTexts, "\n# ") {

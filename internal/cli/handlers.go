@@ -9,8 +9,8 @@ import (
 
 type handlersCommand struct {
 	List   handlersList   `cmd:"" help:"List the handlers of a workspace."`
-	Put    handlersPut    `cmd:"" help:"Declare a handler, or declare it anew."`
-	Delete handlersDelete `cmd:"" help:"Take a handler away."`
+	Put    handlersPut    `cmd:"" help:"Declare a handler, or replace its declaration."`
+	Delete handlersDelete `cmd:"" help:"Delete a handler."`
 }
 
 type handlersList struct {
@@ -35,11 +35,11 @@ func timeout(m wire.Millis) string {
 
 type handlersPut struct {
 	idempotencyFlags
-	Name      string        `arg:"" help:"The handler's name, as configs have it."`
-	HandlerAt string        `setting:"-" name:"call" placeholder:"URL" help:"Where it is called. Without it, workers ask for its tasks."`
-	Safety    string        `setting:"-" enum:",idempotent,transactional,journaled,opaque" default:"" placeholder:"SAFETY" help:"What is known of it when no answer is heard: idempotent, transactional, journaled or opaque."`
-	OnUnknown string        `setting:"-" enum:",hold,retry,probe" default:"" placeholder:"POLICY" help:"What is done about an effect of which nothing is known: hold, retry or probe. By default hold."`
-	Timeout   time.Duration `setting:"-" placeholder:"DURATION" help:"How long it may take. By default 15m."`
+	Name      string        `arg:"" help:"Handler name, as used in configs and definitions."`
+	HandlerAt string        `setting:"-" name:"call" placeholder:"URL" help:"URL to call. Without one, workers claim the tasks of the handler."`
+	Safety    string        `setting:"-" enum:",idempotent,transactional,journaled,opaque" default:"" placeholder:"SAFETY" help:"Safety of its effects if no response arrives: idempotent, transactional, journaled or opaque."`
+	OnUnknown string        `setting:"-" enum:",hold,retry,probe" default:"" placeholder:"POLICY" help:"Policy for effects with an unknown outcome: hold, retry or probe. Default: hold."`
+	Timeout   time.Duration `setting:"-" placeholder:"DURATION" help:"How long a task may take. Default: 15m."`
 }
 
 func (c *handlersPut) Run(ctx context.Context, to *target) error {
@@ -58,7 +58,7 @@ func (c *handlersPut) Run(ctx context.Context, to *target) error {
 
 type handlersDelete struct {
 	idempotencyFlags
-	Name string `arg:"" help:"The handler's name."`
+	Name string `arg:"" help:"Handler name."`
 }
 
 func (c *handlersDelete) Run(ctx context.Context, d *connection) error {

@@ -11,21 +11,21 @@ import (
 )
 
 type keysCommand struct {
-	Create keysCreate `cmd:"" help:"Make an API key, and print it once."`
+	Create keysCreate `cmd:"" help:"Create an API key and print it once."`
 	List   keysList   `cmd:"" help:"List the API keys of a workspace."`
 	Show   keysShow   `cmd:"" help:"Show an API key, without its secret."`
-	Rotate keysRotate `cmd:"" help:"Replace an API key by another with the same rights."`
-	Revoke keysRevoke `cmd:"" help:"End an API key for good."`
+	Rotate keysRotate `cmd:"" help:"Replace an API key by a new one with the same permissions."`
+	Revoke keysRevoke `cmd:"" help:"Revoke an API key permanently."`
 }
 
 type keysCreate struct {
 	targetFlags
-	Role      string        `setting:"-" required:"" enum:"read,operate,worker,admin" placeholder:"ROLE" help:"What it may do: read, operate, worker or admin."`
-	Requester []string      `setting:"-" placeholder:"NAME,…" help:"Whom it may speak for; * for everyone. Without one it fires nothing."`
-	Handler   []string      `setting:"-" placeholder:"NAME,…" help:"Whose tasks it may claim and end. Without one those of all handlers."`
-	Name      string        `setting:"-" placeholder:"NAME" help:"What to call it. By default its role."`
-	Lifetime  time.Duration `setting:"-" placeholder:"DURATION" help:"How long it works, such as 720h. By default without end."`
-	KeyRate   int           `setting:"-" placeholder:"N" help:"Requests a second that it may make. By default the server's."`
+	Role      string        `setting:"-" required:"" enum:"read,operate,worker,admin" placeholder:"ROLE" help:"Role of the API key: read, operate, worker or admin."`
+	Requester []string      `setting:"-" placeholder:"NAME,…" help:"Requesters that the API key may act as; * for all. Without one it cannot fire steps."`
+	Handler   []string      `setting:"-" placeholder:"NAME,…" help:"Handlers whose tasks the API key may claim and settle. Default: all handlers."`
+	Name      string        `setting:"-" placeholder:"NAME" help:"Name of the API key. Default: its role."`
+	Lifetime  time.Duration `setting:"-" placeholder:"DURATION" help:"How long the API key is valid, such as 720h. Default: forever."`
+	KeyRate   int           `setting:"-" placeholder:"N" help:"Rate limit of the API key, in requests per second. Default: the limit of the server."`
 }
 
 func (c *keysCreate) Run(ctx context.Context, to *target) error {
@@ -38,18 +38,18 @@ func (c *keysCreate) Run(ctx context.Context, to *target) error {
 	return d.showSecret(made, err)
 }
 
-// showSecret prints a key alone, for $(…); what it is goes to stderr.
+// showSecret prints only the key to stdout, so that $(…) works. Its description goes to stderr.
 func (d *connection) showSecret(made wire.CreatedKey, err error) error {
 	if err != nil || d.Output == "json" {
 		return d.show(nil, err)
 	}
 	if made.Secret == "" {
-		return fault.New(fault.Internal, "the server has made the key %s and did not show it: revoke it", made.ID)
+		return fault.New(fault.Internal, "the server created the API key %s but did not return it: revoke it and create another", made.ID)
 	}
 	if _, err := fmt.Fprintln(d.stdout, made.Secret); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.stderr, "key %s of the workspace %s, role %s: keep it, it is not shown again\n", made.ID, cell(made.Workspace), made.Role)
+	_, err = fmt.Fprintf(d.stderr, "key %s of workspace %s, role %s: store it now, it is not shown again\n", made.ID, cell(made.Workspace), made.Role)
 	return err
 }
 
@@ -68,7 +68,7 @@ func (c *keysList) Run(ctx context.Context, d *connection) error {
 
 type keysShow struct {
 	targetFlags
-	ID string `arg:"" name:"id" help:"The key's id: what stands after hf_."`
+	ID string `arg:"" name:"id" help:"Id of the API key: the part after hf_."`
 }
 
 func (c *keysShow) Run(ctx context.Context, d *connection) error {
@@ -79,7 +79,7 @@ func (c *keysShow) Run(ctx context.Context, d *connection) error {
 func keyFacts(x wire.Key) *table {
 	rate := ""
 	if x.Rate > 0 {
-		rate = fmt.Sprintf("%d requests a second", x.Rate)
+		rate = fmt.Sprintf("%d requests per second", x.Rate)
 	}
 	return facts("id", x.ID, "workspace", x.Workspace, "name", x.Name, "role", x.Role, "requesters", strings.Join(x.Requesters, ","), "handlers", strings.Join(x.Handlers, ","), "rate", rate,
 		"created", at(x.CreatedAt), "created by", x.CreatedBy, "expires", at(x.ExpiresAt), "revoked", at(x.RevokedAt))
@@ -87,8 +87,8 @@ func keyFacts(x wire.Key) *table {
 
 type keysRotate struct {
 	targetFlags
-	ID      string        `arg:"" name:"id" help:"The key's id: what stands after hf_."`
-	Overlap time.Duration `setting:"-" placeholder:"DURATION" help:"How long the old one still works. By default not at all."`
+	ID      string        `arg:"" name:"id" help:"Id of the API key: the part after hf_."`
+	Overlap time.Duration `setting:"-" placeholder:"DURATION" help:"How long the old API key stays valid. Default: 0s."`
 }
 
 func (c *keysRotate) Run(ctx context.Context, to *target) error {
@@ -102,7 +102,7 @@ func (c *keysRotate) Run(ctx context.Context, to *target) error {
 
 type keysRevoke struct {
 	targetFlags
-	ID string `arg:"" name:"id" help:"The key's id: what stands after hf_."`
+	ID string `arg:"" name:"id" help:"Id of the API key: the part after hf_."`
 }
 
 func (c *keysRevoke) Run(ctx context.Context, d *connection) error {

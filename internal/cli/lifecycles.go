@@ -14,8 +14,8 @@ import (
 
 type lifecyclesCommand struct {
 	List    lifecyclesList    `cmd:"" help:"List the lifecycles of a workspace."`
-	Put     lifecyclesPut     `cmd:"" help:"Put a config into force."`
-	Diagram lifecyclesDiagram `cmd:"" help:"Draw a lifecycle that is in force."`
+	Put     lifecyclesPut     `cmd:"" help:"Publish a lifecycle config."`
+	Diagram lifecyclesDiagram `cmd:"" help:"Draw a published lifecycle."`
 }
 
 type lifecyclesList struct {
@@ -33,8 +33,8 @@ func (c *lifecyclesList) Run(ctx context.Context, d *connection) error {
 
 type lifecyclesPut struct {
 	idempotencyFlags
-	File   string `arg:"" help:"The config, in JSON or YAML."`
-	DryRun bool   `setting:"-" help:"Judge it, and put nothing into force."`
+	File   string `arg:"" help:"Lifecycle config, in JSON or YAML."`
+	DryRun bool   `setting:"-" help:"Validate the config without publishing it."`
 }
 
 func (c *lifecyclesPut) Run(ctx context.Context, to *target) error {
@@ -63,15 +63,15 @@ func (c *lifecyclesPut) Run(ctx context.Context, to *target) error {
 		fmt.Fprintf(d.stderr, "warning: %s: %s (%s)\n", w.Path, w.Message, w.Rule)
 	}
 	if c.DryRun {
-		return d.show(facts("name", x.Name, "in force", "no"), nil)
+		return d.show(facts("name", x.Name, "published", "no"), nil)
 	}
 	return d.show(facts("name", x.Name, "revision", number64(x.Revision)), nil)
 }
 
 type lifecyclesDiagram struct {
 	targetFlags
-	Name   string `arg:"" help:"The lifecycle."`
-	Format string `enum:"svg,mermaid" default:"svg" placeholder:"FORMAT" help:"What to draw it in: svg or mermaid."`
+	Name   string `arg:"" help:"Lifecycle name."`
+	Format string `enum:"svg,mermaid" default:"svg" placeholder:"FORMAT" help:"Output format: svg or mermaid."`
 }
 
 func (c *lifecyclesDiagram) Run(ctx context.Context, d *connection) error {

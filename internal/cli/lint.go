@@ -14,18 +14,18 @@ import (
 )
 
 type lintCommand struct {
-	Files  []string `arg:"" name:"file" help:"The configs and definitions, in JSON or YAML."`
-	Output string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
+	Files  []string `arg:"" name:"file" help:"Lifecycle configs and workflow definitions, in JSON or YAML."`
+	Output string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
 }
 
-// linted is what is said of one config.
+// linted has the violations and warnings of one file.
 type linted struct {
 	File       string                      `json:"file"`
 	Violations []lifecycleconfig.Violation `json:"violations"`
 	Warnings   []lifecycleconfig.Violation `json:"warnings"`
 }
 
-// Run judges the configs.
+// Run validates the files.
 func (c *lintCommand) Run(p *program) error {
 	all, count := make([]linted, 0, len(c.Files)), 0
 	for _, file := range c.Files {
@@ -34,7 +34,7 @@ func (c *lintCommand) Run(p *program) error {
 			return err
 		}
 		l := linted{File: file, Violations: []lifecycleconfig.Violation{}, Warnings: []lifecycleconfig.Violation{}}
-		violations, warnings := judge(data)
+		violations, warnings := validate(data)
 		l.Violations, l.Warnings = append(l.Violations, violations...), append(l.Warnings, warnings...)
 		all, count = append(all, l), count+len(violations)
 	}
@@ -42,13 +42,13 @@ func (c *lintCommand) Run(p *program) error {
 		return err
 	}
 	if count > 0 {
-		return fmt.Errorf("%s to correct", plural(count, "violation"))
+		return fmt.Errorf("found %s", plural(count, "violation"))
 	}
 	return nil
 }
 
-// judge judges a config of a lifecycle, or the definition of a workflow.
-func judge(data []byte) (violations, warnings []lifecycleconfig.Violation) {
+// validate validates a lifecycle config or a workflow definition.
+func validate(data []byte) (violations, warnings []lifecycleconfig.Violation) {
 	if isDefinition(data) {
 		_, violations, warnings = workflow.Check(data, workflow.Known{})
 		return violations, warnings
@@ -57,14 +57,15 @@ func judge(data []byte) (violations, warnings []lifecycleconfig.Violation) {
 	return violations, warnings
 }
 
-// The fields that only one of the two has, at the beginning of a line or behind a brace or
-// a comma: a text that cannot be read is told apart by them, too.
+// lifecycleField and definitionField match fields that only one of the two has, at the
+// beginning of a line or after a brace or comma. They detect the type of a file that does
+// not parse.
 var (
-	ofLifecycles  = regexp.MustCompile(`(?m)(^|[{,])\s*"?(workflow|owning_module|status_types|initial_status|entity_table)"?\s*:`)
-	ofDefinitions = regexp.MustCompile(`(?m)(^|[{,])\s*"?(version|retentionMs|name)"?\s*:`)
+	lifecycleField  = regexp.MustCompile(`(?m)(^|[{,])\s*"?(workflow|owning_module|status_types|initial_status|entity_table)"?\s*:`)
+	definitionField = regexp.MustCompile(`(?m)(^|[{,])\s*"?(version|retentionMs|name)"?\s*:`)
 )
 
-// isDefinition tells the definition of a workflow from the config of a lifecycle.
+// isDefinition reports whether data is a workflow definition and not a lifecycle config.
 func isDefinition(data []byte) bool {
 	var fields map[string]any
 	if yaml.Unmarshal(data, &fields) == nil {
@@ -77,19 +78,20 @@ func isDefinition(data []byte) bool {
 		_, versioned := fields["version"]
 		return named || versioned
 	}
-	return !ofLifecycles.Match(data) && ofDefinitions.Match(data)
+	return !lifecycleField.Match(data) && definitionField.Match(data)
 }
 
-// readConfig reads a config, and no more of a file than one may have.
+// readConfig reads a config. It stops one byte beyond the size limit, which the parser then
+// reports.
 func readConfig(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("the config cannot be opened: %w", err)
+		return nil, fmt.Errorf("cannot open the config: %w", err)
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, strictjson.MaxBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("the config cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the config: %w", err)
 	}
 	return data, nil
 }
@@ -113,20 +115,20 @@ func (p *program) showLinted(all []linted, output string) error {
 	return nil
 }
 
-// lintLine is a line that editors know how to follow.
+// lintLine formats a violation as file:line:column, which editors can jump to.
 func lintLine(file, mark string, v lifecycleconfig.Violation) string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", file, v.Line, v.Column, oneLine(mark+v.Rule+" "+v.Path), oneLine(v.Message))
 }
 
-// firstOf is the error of a config that has violations, or nil.
+// firstOf returns an error with the first violation, or nil if there is none.
 func firstOf(file string, violations []lifecycleconfig.Violation) error {
 	if len(violations) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s (%s in all, see \"holdfast lint\")", lintLine(file, "", violations[0]), plural(len(violations), "violation"))
+	return fmt.Errorf("%s (%s in total, see \"holdfast lint\")", lintLine(file, "", violations[0]), plural(len(violations), "violation"))
 }
 
-// plural is a number of things.
+// plural formats a count with its noun.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

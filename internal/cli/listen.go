@@ -11,29 +11,29 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// errNoAddress says that the address to listen on cannot be had. That is no server
-// that does not answer.
-var errNoAddress = errors.New("the address cannot be had")
+// errNoAddress marks a failure to listen. Such a failure exits with 1, unlike an unreachable
+// server, which exits with 3.
+var errNoAddress = errors.New("cannot listen on the address")
 
-// checkListen refuses an address that is none, and one that others than this
-// machine can reach, for the reason given.
+// checkListen refuses an invalid address, and an address that other machines can reach. The
+// error gives the reason.
 func checkListen(address, reason string) error {
 	loopback, err := isLoopback(address)
 	if err != nil || loopback {
 		return err
 	}
-	return misuse("--listen %s can be reached from other machines, or might be: %s", address, reason)
+	return misuse("--listen %s may be reachable from other machines: %s", address, reason)
 }
 
-// isLoopback says whether only this machine can reach an address. It refuses one that
-// is none.
+// isLoopback reports whether only this machine can reach an address. It returns an error if
+// the address is invalid.
 func isLoopback(address string) (bool, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return false, misuse("--listen wants an address with a port, such as 127.0.0.1:7070, and is %q", address)
+		return false, misuse("--listen must be an address with a port, such as 127.0.0.1:7070, got %q", address)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return false, misuse("--listen wants a port from 0 to 65535, and has %q", port)
+		return false, misuse("--listen must have a port between 0 and 65535, got %q", port)
 	}
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || (err == nil && ip.IsLoopback()), nil
@@ -48,9 +48,9 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	err = errors.Join(errNoAddress, err)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fault.New(fault.Unavailable, "another program listens on %s: stop it, or choose another address with --listen", address).Wrap(err)
+		return nil, fault.New(fault.Unavailable, "address %s is in use by another program: stop it, or choose another address with --listen", address).Wrap(err)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fault.New(fault.Unavailable, "this user may not listen on %s: choose a port from 1024 on with --listen", address).Wrap(err)
+		return nil, fault.New(fault.Unavailable, "no permission to listen on %s: choose a port above 1023 with --listen", address).Wrap(err)
 	default:
 		return nil, fault.New(fault.Unavailable, "cannot listen on %s", address).Wrap(err)
 	}

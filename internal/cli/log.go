@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// newLog makes the logger of a level and a format that were checked before.
+// newLog returns a logger that redacts passwords. The level and the format are valid already.
 func newLog(w io.Writer, level, format string) *slog.Logger {
 	o := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch v := a.Value.Any().(type) {

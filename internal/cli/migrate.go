@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Run brings the schema up to date, or prints how.
+// Run migrates the schema, or prints the SQL.
 func (c *migrateCommand) Run(ctx context.Context, p *program) error {
 	if c.RuntimeRole != "" && !c.isPostgres() {
-		return misuse("--runtime-role is of use with PostgreSQL only: a SQLite file has no roles")
+		return misuse("--runtime-role requires PostgreSQL: a SQLite file has no roles")
 	}
 	db, err := c.open()
 	if err != nil {
@@ -38,7 +38,7 @@ func (p *program) migrated(from, to int, role string) error {
 		text = fmt.Sprintf("schema %d, nothing to do\n", to)
 	}
 	if role != "" {
-		text += fmt.Sprintf("role %s has what a node needs\n", role)
+		text += fmt.Sprintf("role %s has the privileges of a node\n", role)
 	}
 	_, err := io.WriteString(p.stdout, text)
 	return err

@@ -16,11 +16,11 @@ func scriptContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 5*time.Minute)
 }
 
-// process is a program that runs beside a script.
+// process is a program that runs in the background of a script.
 type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr *lines
-	ended          chan struct{} // closed when the program has ended and was waited for
+	ended          chan struct{} // closed after the program has exited and was waited for
 }
 
 func startProcess(ts *testscript.TestScript, name string, args ...string) (*process, error) {
@@ -51,13 +51,13 @@ func startProcess(ts *testscript.TestScript, name string, args ...string) (*proc
 	return p, nil
 }
 
-// collect reads all that the program writes, and then waits for it.
+// collect reads the output of the program, then waits for it.
 func (p *process) collect() {
 	var both sync.WaitGroup
 	both.Go(p.stdout.read)
 	both.Go(p.stderr.read)
 	both.Wait()
-	_ = p.cmd.Wait() // the code is in ProcessState
+	_ = p.cmd.Wait() // the exit code is in ProcessState
 	close(p.ended)
 }
 
@@ -71,7 +71,7 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// lines is what a program wrote, and a way to wait for more.
+// lines has the output of a program and can wait for more.
 type lines struct {
 	from io.Reader
 
@@ -104,8 +104,8 @@ func (l *lines) add(line string, done bool) {
 	l.more.Broadcast()
 }
 
-// await returns the first line with the text, as soon as there is one; false if
-// the program ended without.
+// await waits for a line that contains the text and returns it. It returns false if the
+// program exits without one.
 func (l *lines) await(text string) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

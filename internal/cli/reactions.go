@@ -11,14 +11,14 @@ import (
 )
 
 type reactionsCommand struct {
-	List    reactionsList    `cmd:"" help:"List the reactions of a workspace, and the after-effects of its lifecycles."`
+	List    reactionsList    `cmd:"" help:"List the reactions of a workspace and the after-effects of its lifecycles."`
 	Show    reactionsShow    `cmd:"" help:"Show a reaction."`
-	Put     reactionsPut     `cmd:"" help:"Register a reaction, or change one."`
-	Delete  reactionsDelete  `cmd:"" help:"Remove a reaction."`
-	Streams reactionsStreams `cmd:"" help:"Tell where a reaction stands on its streams."`
-	Unblock reactionsUnblock `cmd:"" help:"Let blocked streams try again."`
-	Skip    reactionsSkip    `cmd:"" help:"Pass over the events that streams are blocked at."`
-	Reset   reactionsReset   `cmd:"" help:"Have a reaction begin streams anew."`
+	Put     reactionsPut     `cmd:"" help:"Register or change a reaction."`
+	Delete  reactionsDelete  `cmd:"" help:"Delete a reaction."`
+	Streams reactionsStreams `cmd:"" help:"List the positions of a reaction in its streams."`
+	Unblock reactionsUnblock `cmd:"" help:"Unblock streams, so that their events are retried."`
+	Skip    reactionsSkip    `cmd:"" help:"Skip the events that block streams."`
+	Reset   reactionsReset   `cmd:"" help:"Reset streams, so that all of their events are handled again."`
 }
 
 type reactionsList struct {
@@ -35,7 +35,7 @@ func (c *reactionsList) Run(ctx context.Context, d *connection) error {
 }
 
 type reactionArg struct {
-	Name string `arg:"" help:"The reaction's name."`
+	Name string `arg:"" help:"Reaction name."`
 }
 
 type reactionsShow struct {
@@ -51,7 +51,7 @@ func (c *reactionsShow) Run(ctx context.Context, d *connection) error {
 func reactionFacts(x wire.Reaction) *table {
 	b := x.Backoff
 	return facts("name", x.Name, "events", strings.Join(x.Events, ","), "streams", x.Streams, "source", x.Source, "start", x.Start,
-		"handler", x.Handler, "retries", strconv.Itoa(x.MaxRetries), "deaths", strconv.Itoa(x.MaxDeaths), "blocks on error", yes(x.BlockOnError),
+		"handler", x.Handler, "retries", strconv.Itoa(x.MaxRetries), "crashes", strconv.Itoa(x.MaxDeaths), "blocks on error", yes(x.BlockOnError),
 		"backoff", b.Kind+" "+ms(b.BaseMs)+" to "+ms(b.MaxMs), "lease", ms(x.LeaseMs), "priority", strconv.Itoa(x.Priority),
 		"created", at(x.CreatedAt), "updated", at(x.UpdatedAt))
 }
@@ -59,19 +59,19 @@ func reactionFacts(x wire.Reaction) *table {
 type reactionsPut struct {
 	idempotencyFlags
 	reactionArg
-	Events       []string      `setting:"-" required:"" placeholder:"NAME,…" help:"The names of events; * for all."`
-	Streams      string        `setting:"-" placeholder:"RE2" help:"A pattern of streams. By default all."`
-	Source       string        `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"The streams that are appended to (event), or the histories (history). By default as the pattern says."`
-	Start        string        `setting:"-" enum:",beginning,now" default:"" placeholder:"WHERE" help:"Begin with the first event (beginning) or with the next (now). By default beginning."`
-	MaxRetries   *int          `setting:"-" placeholder:"N" help:"How often an event is tried again before its stream is blocked. By default 3."`
-	MaxDeaths    *int          `setting:"-" placeholder:"N" help:"How many workers an event may take down. By default 5."`
-	BlockOnError *bool         `setting:"-" negatable:"" help:"Block a stream past the retries, rather than pass over the event. By default so."`
-	Backoff      string        `setting:"-" enum:",fixed,linear,exponential" default:"" placeholder:"KIND" help:"How pauses grow: fixed, linear or exponential; with --backoff-base and --backoff-max."`
-	BackoffBase  time.Duration `setting:"-" default:"1s" placeholder:"DURATION" help:"The first pause, for --backoff. By default 1s."`
-	BackoffMax   time.Duration `setting:"-" default:"1m" placeholder:"DURATION" help:"The longest pause, for --backoff. By default 1m."`
-	Lease        time.Duration `setting:"-" placeholder:"DURATION" help:"How long a stream is held. By default 10s."`
-	Priority     int           `setting:"-" placeholder:"N" help:"Those with more go first."`
-	Handler      string        `setting:"-" placeholder:"NAME" help:"The handler that serves it. Without one it is claimed by hand."`
+	Events       []string      `setting:"-" required:"" placeholder:"NAME,…" help:"Event names; * for all."`
+	Streams      string        `setting:"-" placeholder:"RE2" help:"Pattern of stream names. Default: all streams."`
+	Source       string        `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"Streams of events (event), or histories (history). Default: derived from the pattern."`
+	Start        string        `setting:"-" enum:",beginning,now" default:"" placeholder:"WHERE" help:"Start at the first event (beginning) or at the next (now). Default: beginning."`
+	MaxRetries   *int          `setting:"-" placeholder:"N" help:"Retries of an event before its stream is blocked. Default: 3."`
+	MaxDeaths    *int          `setting:"-" placeholder:"N" help:"Workers that may crash on an event before its stream is blocked. Default: 5."`
+	BlockOnError *bool         `setting:"-" negatable:"" help:"Block a stream after the last retry, instead of skipping the event. Default: true."`
+	Backoff      string        `setting:"-" enum:",fixed,linear,exponential" default:"" placeholder:"KIND" help:"Backoff: fixed, linear or exponential; with --backoff-base and --backoff-max."`
+	BackoffBase  time.Duration `setting:"-" default:"1s" placeholder:"DURATION" help:"First delay, for --backoff. Default: 1s."`
+	BackoffMax   time.Duration `setting:"-" default:"1m" placeholder:"DURATION" help:"Longest delay, for --backoff. Default: 1m."`
+	Lease        time.Duration `setting:"-" placeholder:"DURATION" help:"Lease of a stream. Default: 10s."`
+	Priority     int           `setting:"-" placeholder:"N" help:"Priority. Reactions with a higher priority are handled first."`
+	Handler      string        `setting:"-" placeholder:"NAME" help:"Handler that handles the events. Without one they are claimed manually."`
 }
 
 func (c *reactionsPut) Run(ctx context.Context, to *target) error {
@@ -99,36 +99,36 @@ func (c *reactionsDelete) Run(ctx context.Context, d *connection) error {
 
 type reactionsStreams struct {
 	pageFlags
-	Name     string `arg:"" help:"The reaction's name; * for all."`
-	Matching string `setting:"-" placeholder:"RE2" help:"Only streams whose names match."`
-	Blocked  *bool  `setting:"-" negatable:"" help:"Only those that are blocked, or are not."`
+	Name     string `arg:"" help:"Reaction name; * for all."`
+	Matching string `setting:"-" placeholder:"RE2" help:"List only streams whose names match."`
+	Blocked  *bool  `setting:"-" negatable:"" help:"List only blocked streams, or only others."`
 }
 
 func (c *reactionsStreams) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListPositionsPage(ctx, c.Name, client.PositionFilter{Stream: c.Matching, Blocked: c.Blocked}, c.page(), d.raw())
-	t := &table{heads: []string{"REACTION", "STREAM", "HANDLED", "HEAD", "RETRY", "BLOCKED", "HELD BY", "ERROR"}}
+	t := &table{heads: []string{"REACTION", "STREAM", "HANDLED", "HEAD", "RETRY", "BLOCKED", "LEASED BY", "ERROR"}}
 	for _, x := range l.Items {
 		t.add(x.Reaction, x.Stream, number64(x.Watermark), number64(x.Head), strconv.Itoa(x.Retry), yes(x.Blocked), x.LeasedBy, x.Error)
 	}
 	return d.showList(t, l.Next, err)
 }
 
-// repairFlags say which streams a repair is for.
+// repairFlags select the streams of a repair.
 type repairFlags struct {
 	idempotencyFlags
-	Name     string   `arg:"" help:"The reaction's name; * for all."`
-	Stream   []string `arg:"" optional:"" help:"The streams, by name."`
-	Matching string   `setting:"-" placeholder:"RE2" help:"All streams whose names match."`
-	Blocked  *bool    `setting:"-" negatable:"" help:"All that are blocked, or are not."`
-	All      bool     `setting:"-" help:"All streams."`
+	Name     string   `arg:"" help:"Reaction name; * for all."`
+	Stream   []string `arg:"" optional:"" help:"Stream names."`
+	Matching string   `setting:"-" placeholder:"RE2" help:"Select all streams whose names match."`
+	Blocked  *bool    `setting:"-" negatable:"" help:"Select all blocked streams, or all others."`
+	All      bool     `setting:"-" help:"Select all streams."`
 }
 
-// repair says what the command line chose. To choose nothing is not to choose all.
+// repair returns the selection. An empty selection is an error: it does not select all.
 func (f repairFlags) repair() (wire.Repair, error) {
 	filter := f.Matching != "" || f.Blocked != nil
 	switch {
 	case len(f.Stream) > 0 && (filter || f.All), f.All && filter:
-		return wire.Repair{}, misuse("streams are named, chosen by --matching and --blocked, or --all: one of these")
+		return wire.Repair{}, misuse("select streams by name, by --matching and --blocked, or by --all: these cannot be combined")
 	case len(f.Stream) > 0:
 		return wire.Repair{Streams: f.Stream}, nil
 	case filter:
@@ -136,7 +136,7 @@ func (f repairFlags) repair() (wire.Repair, error) {
 	case f.All:
 		return wire.Repair{}, nil
 	}
-	return wire.Repair{}, misuse("which streams? Name them, or choose by --matching, --blocked or --all")
+	return wire.Repair{}, misuse("no streams selected: name them, or use --matching, --blocked or --all")
 }
 
 type repairCall func(*client.Client, context.Context, string, wire.Repair, ...client.Option) (wire.Repaired, error)
@@ -153,10 +153,10 @@ func (f repairFlags) run(ctx context.Context, to *target, call repairCall) error
 		t.add(s, "yes")
 	}
 	for _, s := range done.Pending {
-		t.add(s, "when the lease of who works on it ends")
+		t.add(s, "when its lease ends")
 	}
 	for _, s := range done.Held {
-		t.add(s, "no: somebody works on it")
+		t.add(s, "no: it is leased")
 	}
 	return d.show(t, err)
 }

@@ -12,28 +12,28 @@ import (
 )
 
 type runsCommand struct {
-	Define      runsDefine      `cmd:"" help:"Keep the definition of a workflow."`
-	Definitions runsDefinitions `cmd:"" help:"List the definitions of a workspace."`
+	Define      runsDefine      `cmd:"" help:"Store a workflow definition."`
+	Definitions runsDefinitions `cmd:"" help:"List the workflow definitions of a workspace."`
 	Start       runsStart       `cmd:"" help:"Start a run."`
-	List        runsList        `cmd:"" help:"List the runs of a workspace, the newest first."`
+	List        runsList        `cmd:"" help:"List the runs of a workspace, newest first."`
 	Show        runsShow        `cmd:"" help:"Show a run."`
-	Steps       runsSteps       `cmd:"" help:"List the visits of a run's steps."`
-	Follow      runsFollow      `cmd:"" help:"Show what happens to a run, until its end."`
+	Steps       runsSteps       `cmd:"" help:"List the step visits of a run."`
+	Follow      runsFollow      `cmd:"" help:"Follow the events of a run until it ends."`
 	Cancel      runsCancel      `cmd:"" help:"Cancel a run."`
-	Pause       runsPause       `cmd:"" help:"Have a run begin no further step."`
-	Resume      runsResume      `cmd:"" help:"Have a run go on that was paused."`
-	Retry       runsRetry       `cmd:"" help:"Have a run go on that has failed."`
-	Signal      runsSignal      `cmd:"" help:"Tell a run something."`
-	Approvals   runsApprovals   `cmd:"" help:"List what is to be decided."`
-	Approve     runsApprove     `cmd:"" help:"Approve what a run asks for."`
-	Reject      runsReject      `cmd:"" help:"Reject what a run asks for."`
+	Pause       runsPause       `cmd:"" help:"Pause a run before its next step."`
+	Resume      runsResume      `cmd:"" help:"Resume a paused run."`
+	Retry       runsRetry       `cmd:"" help:"Retry a failed run."`
+	Signal      runsSignal      `cmd:"" help:"Send a signal to a run."`
+	Approvals   runsApprovals   `cmd:"" help:"List approval requests."`
+	Approve     runsApprove     `cmd:"" help:"Approve an approval request."`
+	Reject      runsReject      `cmd:"" help:"Reject an approval request."`
 }
 
 type runArg struct {
-	ID string `arg:"" help:"The run."`
+	ID string `arg:"" help:"Run id."`
 }
 
-// text is a text, or nothing.
+// text returns the text, or "" for nil.
 func text(s *string) string {
 	if s == nil {
 		return ""
@@ -53,8 +53,8 @@ func runFacts(r wire.Run, before ...string) *table {
 
 type runsDefine struct {
 	idempotencyFlags
-	File   string `arg:"" help:"The definition, in JSON or YAML."`
-	DryRun bool   `setting:"-" help:"Judge it, and keep nothing."`
+	File   string `arg:"" help:"Workflow definition, in JSON or YAML."`
+	DryRun bool   `setting:"-" help:"Validate the definition without storing it."`
 }
 
 func (c *runsDefine) Run(ctx context.Context, to *target) error {
@@ -77,7 +77,7 @@ func (c *runsDefine) Run(ctx context.Context, to *target) error {
 	for _, w := range x.Warnings {
 		fmt.Fprintf(d.stderr, "warning: %s: %s (%s)\n", w.Path, w.Message, w.Rule)
 	}
-	return d.show(facts("definition", x.ID, "steps", number64(int64(len(x.Steps))), "kept", yes(!c.DryRun), "created", at(x.CreatedAt)), nil)
+	return d.show(facts("definition", x.ID, "steps", number64(int64(len(x.Steps))), "stored", yes(!c.DryRun), "created", at(x.CreatedAt)), nil)
 }
 
 type runsDefinitions struct {
@@ -95,10 +95,10 @@ func (c *runsDefinitions) Run(ctx context.Context, d *connection) error {
 
 type runsStart struct {
 	idempotencyFlags
-	Definition     string `arg:"" help:"The definition, as name@version."`
-	Input          string `setting:"-" placeholder:"JSON" help:"What the run is given, an object, or @FILE."`
-	IdempotencyKey string `setting:"-" placeholder:"KEY" help:"Whoever starts a run under this key, now or later, is given the same."`
-	Follow         bool   `setting:"-" help:"Show what happens to it, until its end."`
+	Definition     string `arg:"" help:"Definition, as name@version."`
+	Input          string `setting:"-" placeholder:"JSON" help:"Input of the run: a JSON object, or @FILE."`
+	IdempotencyKey string `setting:"-" placeholder:"KEY" help:"Run key. If a run with this key exists, it is returned and none is started."`
+	Follow         bool   `setting:"-" help:"Follow the run until it ends."`
 }
 
 func (c *runsStart) Run(ctx context.Context, to *target) error {
@@ -118,13 +118,13 @@ func (c *runsStart) Run(ctx context.Context, to *target) error {
 	if c.Follow {
 		return d.followRun(ctx, x.Run.ID)
 	}
-	return d.show(runFacts(x.Run, "made now", yes(x.Created)), nil)
+	return d.show(runFacts(x.Run, "new", yes(x.Created)), nil)
 }
 
 type runsList struct {
 	pageFlags
-	Status     string `setting:"-" placeholder:"STATUS" help:"Only those of this status, such as FAILED."`
-	Definition string `setting:"-" placeholder:"ID" help:"Only those of this definition, as name@version."`
+	Status     string `setting:"-" placeholder:"STATUS" help:"List only runs with this status, such as FAILED."`
+	Definition string `setting:"-" placeholder:"ID" help:"List only runs of this definition, as name@version."`
 }
 
 func (c *runsList) Run(ctx context.Context, d *connection) error {
@@ -145,7 +145,7 @@ func (c *runsShow) Run(ctx context.Context, d *connection) error {
 	return d.showRun(ctx, c.ID)
 }
 
-// showRun shows a run as it is now.
+// showRun shows the current state of a run.
 func (d *connection) showRun(ctx context.Context, id string) error {
 	r, err := d.GetRun(ctx, id, d.raw())
 	return d.show(runFacts(r), err)
@@ -178,7 +178,7 @@ func (c *runsFollow) Run(ctx context.Context, d *connection) error {
 	return d.followRun(ctx, c.ID)
 }
 
-// followRun shows what happens to a run, and how it ended.
+// followRun shows the events of a run until it ends, then the run.
 func (d *connection) followRun(ctx context.Context, id string) error {
 	return d.followed(d.FollowRun(ctx, id), func(e wire.Event) error {
 		_, err := fmt.Fprintf(d.stderr, "%s  %s\n", at(e.At), runLine(e))
@@ -186,16 +186,16 @@ func (d *connection) followRun(ctx context.Context, id string) error {
 	}, func() error { return d.showRun(ctx, id) })
 }
 
-// runLine is an event of a run in a line.
+// runLine formats an event of a run as one line.
 func runLine(e wire.Event) string {
 	var data struct {
 		Step  string
 		Visit int64
 		Error string
 	}
-	_ = json.Unmarshal(e.Data, &data) // what it does not have is not shown
+	_ = json.Unmarshal(e.Data, &data) // missing fields are not shown
 	line := e.Name
-	if data.Step != "" && !strings.HasPrefix(data.Error, data.Step+": ") { // else the error names it
+	if data.Step != "" && !strings.HasPrefix(data.Error, data.Step+": ") { // else the error names the step already
 		line += " " + data.Step
 	}
 	if data.Visit > 1 {
@@ -207,16 +207,16 @@ func runLine(e wire.Event) string {
 	return cell(line)
 }
 
-// moveFlags are for what moves a run.
+// moveFlags are the flags of commands that change the status of a run.
 type moveFlags struct {
 	idempotencyFlags
 	runArg
-	ExpectedVersion *int64 `setting:"-" placeholder:"N" help:"Only if the run has this version."`
+	ExpectedVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the run is at this version."`
 }
 
 type moveCall func(*client.Client, context.Context, string, wire.Command, ...client.Option) (wire.Run, error)
 
-// move moves a run, and shows it.
+// move changes the status of a run and shows the run.
 func (f moveFlags) move(ctx context.Context, d *connection, call moveCall) error {
 	r, err := call(d.Client, ctx, f.ID, wire.Command{ExpectedVersion: f.ExpectedVersion}, f.options(d)...)
 	return d.show(runFacts(r), err)
@@ -249,9 +249,9 @@ func (c *runsRetry) Run(ctx context.Context, d *connection) error {
 type runsSignal struct {
 	idempotencyFlags
 	runArg
-	Type    string `arg:"" help:"What the run waits for."`
-	Payload string `setting:"-" placeholder:"JSON" help:"What it is told, or @FILE."`
-	Once    string `setting:"-" name:"id" placeholder:"ID" help:"The signal's id: the same again is the same signal. By default a new one."`
+	Type    string `arg:"" help:"Signal type."`
+	Payload string `setting:"-" placeholder:"JSON" help:"Payload of the signal: JSON, or @FILE."`
+	Once    string `setting:"-" name:"id" placeholder:"ID" help:"Signal id. A signal with the same id is delivered once. Default: a new id."`
 }
 
 func (c *runsSignal) Run(ctx context.Context, to *target) error {
@@ -270,8 +270,8 @@ func (c *runsSignal) Run(ctx context.Context, to *target) error {
 
 type runsApprovals struct {
 	pageFlags
-	Status string `setting:"-" default:"pending" placeholder:"STATUS" help:"Only those of this status, or all. By default pending."`
-	OfRun  string `setting:"-" name:"run" placeholder:"ID" help:"Only those of this run."`
+	Status string `setting:"-" default:"pending" placeholder:"STATUS" help:"List only approvals with this status, or all. Default: pending."`
+	OfRun  string `setting:"-" name:"run" placeholder:"ID" help:"List only approvals of this run."`
 }
 
 func (c *runsApprovals) Run(ctx context.Context, d *connection) error {
@@ -287,12 +287,12 @@ func (c *runsApprovals) Run(ctx context.Context, d *connection) error {
 	return d.showList(t, l.Next, err)
 }
 
-// decideFlags are for a decision.
+// decideFlags are the flags of commands that decide an approval.
 type decideFlags struct {
 	idempotencyFlags
-	ID      string `arg:"" help:"The approval."`
-	Content string `setting:"-" placeholder:"JSON" help:"What goes with the decision, or @FILE."`
-	By      string `setting:"-" placeholder:"NAME" help:"What who decides wants to be called."`
+	ID      string `arg:"" help:"Approval id."`
+	Content string `setting:"-" placeholder:"JSON" help:"Content of the decision: JSON, or @FILE."`
+	By      string `setting:"-" placeholder:"NAME" help:"Name of the person who decides."`
 }
 
 func (f decideFlags) decide(ctx context.Context, d *connection, decision string) error {
@@ -306,7 +306,7 @@ func (f decideFlags) decide(ctx context.Context, d *connection, decision string)
 
 type runsApprove struct {
 	decideFlags
-	Edited bool `setting:"-" help:"It is approved as edited: the content is what was made of it."`
+	Edited bool `setting:"-" help:"Approve with edits: --content has the edited version."`
 }
 
 func (c *runsApprove) Run(ctx context.Context, d *connection) error {

@@ -15,49 +15,49 @@ import (
 )
 
 type scopeCommand struct {
-	Get    scopeGet    `cmd:"" help:"Show a scope."`
-	Patch  scopePatch  `cmd:"" help:"Merge a document into a scope's state."`
-	Inc    scopeInc    `cmd:"" help:"Add to the whole number in a field."`
-	Push   scopePush   `cmd:"" help:"Add an item to the list in a field."`
-	Set    scopeSet    `cmd:"" help:"Put a record into the object in a field."`
-	Delete scopeDelete `cmd:"" help:"Delete a scope, or a record of it."`
-	Watch  scopeWatch  `cmd:"" help:"Show a scope whenever it has changed."`
+	Get    scopeGet    `cmd:"" help:"Show the state of a scope."`
+	Patch  scopePatch  `cmd:"" help:"Merge a document into the state of a scope."`
+	Inc    scopeInc    `cmd:"" help:"Increment an integer field of a scope."`
+	Push   scopePush   `cmd:"" help:"Append an item to a list field of a scope."`
+	Set    scopeSet    `cmd:"" help:"Set a record in an object field of a scope."`
+	Delete scopeDelete `cmd:"" help:"Delete a scope, or one record of it."`
+	Watch  scopeWatch  `cmd:"" help:"Print the state of a scope after each change."`
 }
 
 type scopeArgs struct {
-	Kind string `arg:"" help:"The kind, such as session."`
-	ID   string `arg:"" help:"The id."`
+	Kind string `arg:"" help:"Scope kind, such as session."`
+	ID   string `arg:"" help:"Scope id."`
 }
 
-// changeFlags are for what changes a scope.
+// changeFlags are the flags of commands that change a scope.
 type changeFlags struct {
 	targetFlags
-	KeyOnce   string `setting:"-" aliases:"idempotency-key" placeholder:"KEY" help:"The same command under the same key is done once (Idempotency-Key); --idempotency-key is the same."`
-	IfVersion *int64 `setting:"-" placeholder:"N" help:"Only if the scope is at this version; =-1 if there is none yet."`
+	KeyOnce   string `setting:"-" aliases:"idempotency-key" placeholder:"KEY" help:"Idempotency key. Repeating the command with the same key changes nothing and returns the same result. --idempotency-key is an alias."`
+	IfVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the scope is at this version; =-1 if the scope must not exist."`
 }
 
-// options are those of the call.
+// options returns the options of the API call.
 func (f changeFlags) options(to *target) ([]client.Option, error) {
 	all := to.options(f.KeyOnce)
 	switch {
 	case f.IfVersion == nil:
 		return all, nil
 	case *f.IfVersion < -1:
-		return nil, misuse("--if-version is %d: it is a version, 0 or more, or -1 for a scope that must not be there", *f.IfVersion)
+		return nil, misuse("--if-version must be 0 or more, or -1 if the scope must not exist, got %d", *f.IfVersion)
 	case *f.IfVersion == -1:
 		return append(all, client.IfAbsent()), nil
 	}
 	return append(all, client.IfMatch(*f.IfVersion)), nil
 }
 
-// change runs a verb that changes a scope, and shows what has become of it.
-func (f changeFlags) change(ctx context.Context, to *target, verb func(*connection, ...client.Option) (wire.ChangedScope, error)) error {
+// change runs a call that changes a scope and shows the new state.
+func (f changeFlags) change(ctx context.Context, to *target, call func(*connection, ...client.Option) (wire.ChangedScope, error)) error {
 	options, bad := f.options(to)
 	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
-	x, err := verb(d, options...)
+	x, err := call(d, options...)
 	state := string(x.State)
 	if state == "null" {
 		state = ""
@@ -65,23 +65,23 @@ func (f changeFlags) change(ctx context.Context, to *target, verb func(*connecti
 	return d.show(facts("version", number64(x.Version), "changed", yes(x.Changed), "state", state), err)
 }
 
-// value reads an argument that is JSON: the text itself, @FILE, or - for stdin.
+// value reads a JSON argument: the text itself, @FILE, or - for stdin.
 func value(name, text string) (json.RawMessage, error) {
 	if text == "-" {
 		raw, err := io.ReadAll(os.Stdin)
 		if err != nil {
-			return nil, misuse("%s cannot be read from stdin: %v", name, err)
+			return nil, misuse("cannot read %s from stdin: %v", name, err)
 		}
 		if !json.Valid(raw) {
-			return nil, misuse("%s wants JSON, and stdin has none", name)
+			return nil, misuse("%s must be JSON, but stdin has none", name)
 		}
 		return raw, nil
 	}
 	if text == "" {
-		return nil, misuse("%s is empty, and wants JSON", name)
+		return nil, misuse("%s must be JSON, but is empty", name)
 	}
 	if !strings.HasPrefix(text, "@") && !strings.ContainsAny(text[:1], `{["`) && !json.Valid([]byte(text)) {
-		return nil, misuse("%s is %s, which is not JSON: quote a text as JSON does, and once more for the shell, as '%s'", name, text, strconv.Quote(text))
+		return nil, misuse("%s must be JSON, got %s: quote a string for JSON and again for the shell, as '%s'", name, text, strconv.Quote(text))
 	}
 	return document(name, text)
 }
@@ -99,7 +99,7 @@ func (c *scopeGet) Run(ctx context.Context, d *connection) error {
 type scopePatch struct {
 	changeFlags
 	scopeArgs
-	JSON string `arg:"" help:"An object, @FILE, or - for stdin. Its members replace those of the state, object in object; null takes one out."`
+	JSON string `arg:"" help:"JSON object, @FILE, or - for stdin. Its fields replace those of the state, recursively in objects; null deletes a field."`
 }
 
 func (c *scopePatch) Run(ctx context.Context, to *target) error {
@@ -115,8 +115,8 @@ func (c *scopePatch) Run(ctx context.Context, to *target) error {
 type scopeInc struct {
 	changeFlags
 	scopeArgs
-	Field string `arg:"" help:"The field. One that is missing is 0."`
-	By    int64  `arg:"" default:"1" help:"How much; by default 1. What is negative comes last, after --."`
+	Field string `arg:"" help:"Field. A missing field counts as 0."`
+	By    int64  `arg:"" default:"1" help:"Increment. Put a negative one last, after --. Default: 1."`
 }
 
 func (c *scopeInc) Run(ctx context.Context, to *target) error {
@@ -128,8 +128,8 @@ func (c *scopeInc) Run(ctx context.Context, to *target) error {
 type scopePush struct {
 	changeFlags
 	scopeArgs
-	Field string `arg:"" help:"The field. One that is missing is an empty list."`
-	JSON  string `arg:"" help:"The item, @FILE, or - for stdin."`
+	Field string `arg:"" help:"Field. A missing field counts as an empty list."`
+	JSON  string `arg:"" help:"Item: JSON, @FILE, or - for stdin."`
 }
 
 func (c *scopePush) Run(ctx context.Context, to *target) error {
@@ -145,9 +145,9 @@ func (c *scopePush) Run(ctx context.Context, to *target) error {
 type scopeSet struct {
 	changeFlags
 	scopeArgs
-	Field string `arg:"" help:"The field. One that is missing is an empty object."`
-	Key   string `arg:"" help:"The key of the record."`
-	JSON  string `arg:"" help:"The record, @FILE, or - for stdin."`
+	Field string `arg:"" help:"Field. A missing field counts as an empty object."`
+	Key   string `arg:"" help:"Key of the record."`
+	JSON  string `arg:"" help:"Record: JSON, @FILE, or - for stdin."`
 }
 
 func (c *scopeSet) Run(ctx context.Context, to *target) error {
@@ -163,19 +163,20 @@ func (c *scopeSet) Run(ctx context.Context, to *target) error {
 type scopeDelete struct {
 	changeFlags
 	scopeArgs
-	// nil is not given. What is given and empty is no name, and never the whole scope.
-	Field *string `arg:"" optional:"" help:"The field that holds the record."`
-	Key   *string `arg:"" optional:"" help:"The key of the record. Without field and key all of the scope is deleted."`
+	// nil means that the argument is missing. An argument that is empty is refused, so that an
+	// unset shell variable never deletes the whole scope.
+	Field *string `arg:"" optional:"" help:"Field that has the record."`
+	Key   *string `arg:"" optional:"" help:"Key of the record. Without field and key the whole scope is deleted."`
 }
 
 func (c *scopeDelete) Run(ctx context.Context, to *target) error {
 	switch {
 	case c.Field != nil && *c.Field == "":
-		return misuse("the field is empty: name the record by its field and its key, or leave both away to delete the whole scope")
+		return misuse("the field is empty: give the field and the key of a record, or neither to delete the whole scope")
 	case c.Key != nil && *c.Key == "":
-		return misuse("the key is empty: name the record by its field and its key, or leave both away to delete the whole scope")
+		return misuse("the key is empty: give the field and the key of a record, or neither to delete the whole scope")
 	case c.Field != nil && c.Key == nil:
-		return misuse("a field is given, and no key: name the record, or neither to delete the whole scope")
+		return misuse("the key is missing: give the field and the key of a record, or neither to delete the whole scope")
 	}
 	return c.change(ctx, to, func(d *connection, o ...client.Option) (wire.ChangedScope, error) {
 		if c.Field == nil {
@@ -190,7 +191,7 @@ type scopeWatch struct {
 	scopeArgs
 }
 
-// Run watches a scope. To be stopped is its end, and no failure.
+// Run watches a scope until ctx is canceled, which is not an error.
 func (c *scopeWatch) Run(ctx context.Context, d *connection) error {
 	for x, err := range d.WatchScope(ctx, c.Kind, c.ID) {
 		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -206,7 +207,7 @@ func (c *scopeWatch) Run(ctx context.Context, d *connection) error {
 	return nil
 }
 
-// showChange shows a scope in a line.
+// showChange shows the state of a scope on one line.
 func (d *connection) showChange(x wire.Scope) error {
 	if d.Output == "json" {
 		return d.showLine(x)

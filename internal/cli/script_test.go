@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// leakFree runs the tests and then looks for goroutines that are left.
+// leakFree runs the tests and then checks for leaked goroutines.
 type leakFree struct{ m *testing.M }
 
 func (l leakFree) Run() int {
@@ -43,8 +43,8 @@ func (l leakFree) Run() int {
 	return code
 }
 
-// scripts are those of testdata. With the race detector each of their hundreds of processes
-// takes a quarter of a second to begin, so that some are enough there.
+// scripts returns the scripts of testdata. With the race detector each of their hundreds of
+// processes takes 250 ms to start, so only some scripts run.
 func scripts(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob("testdata/*.txtar")
@@ -63,14 +63,14 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each end takes a second
-			env.Setenv("GOGC", os.Getenv("GOGC"))     // scripts have none of the environment by themselves
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each exit takes a second
+			env.Setenv("GOGC", os.Getenv("GOGC"))     // scripts do not inherit the environment
 			env.Values[sceneKey{}] = &scene{running: make(map[string]*process)}
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "long" {
-				return false, fmt.Errorf("there is no condition %q", name)
+				return false, fmt.Errorf("unknown condition %q", name)
 			}
 			return testlevel.Current() >= testlevel.Check, nil
 		},
@@ -93,7 +93,7 @@ func TestScripts(t *testing.T) {
 
 type sceneKey struct{}
 
-// scene is what one script has running.
+// scene has the processes and connections of one script.
 type scene struct {
 	running map[string]*process
 	held    net.Conn
@@ -108,7 +108,7 @@ func withScene(f func(*scene, *testscript.TestScript, []string)) func(*testscrip
 	}
 }
 
-// exits CODE PROGRAM ARG… runs a program that must end with this very code.
+// exits CODE PROGRAM ARG… runs a program that must exit with this code.
 func (s *scene) exits(ts *testscript.TestScript, args []string) {
 	code := 0
 	if err := ts.Exec(args[1], args[2:]...); err != nil {
@@ -119,12 +119,11 @@ func (s *scene) exits(ts *testscript.TestScript, args []string) {
 		code = exit.ExitCode()
 	}
 	if want, err := strconv.Atoi(args[0]); err != nil || want != code {
-		ts.Fatalf("it ended with %d, want %s", code, args[0])
+		ts.Fatalf("exit code is %d, want %s", code, args[0])
 	}
 }
 
-// start NAME PROGRAM ARG… starts a server and waits until it says that it is
-// ready. $NAME is then its URL.
+// start NAME PROGRAM ARG… starts a server and waits until it is ready. $NAME is then its URL.
 func (s *scene) start(ts *testscript.TestScript, args []string) {
 	p, err := startProcess(ts, args[1], args[2:]...)
 	ts.Check(err)
@@ -132,7 +131,7 @@ func (s *scene) start(ts *testscript.TestScript, args []string) {
 	ts.Defer(p.kill)
 	line, ok := p.stdout.await("holdfast ready url=")
 	if !ok {
-		ts.Fatalf("it ended before it was ready:\n%s", p.stderr.String())
+		ts.Fatalf("the server exited before it was ready:\n%s", p.stderr.String())
 	}
 	ts.Setenv(args[0], strings.TrimPrefix(line, "holdfast ready url="))
 }
@@ -140,20 +139,20 @@ func (s *scene) start(ts *testscript.TestScript, args []string) {
 func (s *scene) process(ts *testscript.TestScript, name string) *process {
 	p, ok := s.running[name]
 	if !ok {
-		ts.Fatalf("nothing called %s was started", name)
+		ts.Fatalf("no process named %s was started", name)
 	}
 	return p
 }
 
-// await NAME TEXT waits until a server has written a line with the text to
-// stdout or, with a third argument "stderr", to its log.
+// await NAME TEXT waits until a server writes a line with the text to stdout or, with a
+// third argument "stderr", to its log.
 func (s *scene) await(ts *testscript.TestScript, args []string) {
 	from := s.process(ts, args[0]).stdout
 	if len(args) > 2 && args[2] == "stderr" {
 		from = s.process(ts, args[0]).stderr
 	}
 	if _, ok := from.await(args[1]); !ok {
-		ts.Fatalf("it ended without %q:\n%s", args[1], from.String())
+		ts.Fatalf("the server exited without %q:\n%s", args[1], from.String())
 	}
 }
 
@@ -163,19 +162,19 @@ func (s *scene) signal(ts *testscript.TestScript, args []string) {
 	ts.Check(s.process(ts, args[0]).cmd.Process.Signal(which))
 }
 
-// ended NAME CODE waits for the end, with this code. What the server wrote is
-// then there for stdout and stderr.
+// ended NAME CODE waits until a server exits with this code. Its output is then available
+// to stdout and stderr.
 func (s *scene) ended(ts *testscript.TestScript, args []string) {
 	p := s.process(ts, args[0])
 	code := p.wait()
 	io.WriteString(ts.Stdout(), p.stdout.String())
 	io.WriteString(ts.Stderr(), p.stderr.String())
 	if want, err := strconv.Atoi(args[1]); err != nil || want != code {
-		ts.Fatalf("it ended with %d, want %s:\n%s", code, args[1], p.stderr.String())
+		ts.Fatalf("exit code is %d, want %s:\n%s", code, args[1], p.stderr.String())
 	}
 }
 
-// get URL writes the answer to stdout: its status, its type and its body.
+// get URL writes the response to stdout: its status, content type and body.
 func (s *scene) get(ts *testscript.TestScript, args []string) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get(args[0])
@@ -186,7 +185,7 @@ func (s *scene) get(ts *testscript.TestScript, args []string) {
 	ts.Check(err)
 }
 
-// keep NAME REGEXP sets $NAME to what the first group of an expression finds in stdout.
+// keep NAME REGEXP sets $NAME to the first group of a match in stdout.
 func (s *scene) keep(ts *testscript.TestScript, args []string) {
 	found := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
 	if len(found) < 2 {
@@ -195,7 +194,7 @@ func (s *scene) keep(ts *testscript.TestScript, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
-// until REGEXP PROGRAM ARG… runs a program until its stdout has what an expression finds.
+// until REGEXP PROGRAM ARG… runs a program repeatedly until its stdout matches.
 func (s *scene) until(ts *testscript.TestScript, args []string) {
 	want := regexp.MustCompile("(?m)" + args[0])
 	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(context.Background(), 20*time.Millisecond) {
@@ -204,10 +203,10 @@ func (s *scene) until(ts *testscript.TestScript, args []string) {
 			return
 		}
 	}
-	ts.Fatalf("it never said %q:\n%s", args[0], ts.ReadFile("stdout"))
+	ts.Fatalf("stdout never matched %q:\n%s", args[0], ts.ReadFile("stdout"))
 }
 
-// hold URL begins a request and keeps its body back: it is in flight.
+// hold URL starts a request without sending its body, so that it stays in flight.
 func (s *scene) hold(ts *testscript.TestScript, args []string) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(args[0], "http://"))
 	ts.Check(err)
@@ -217,7 +216,7 @@ func (s *scene) hold(ts *testscript.TestScript, args []string) {
 	s.held = conn
 }
 
-// letgo sends the body, and writes the answer to stdout.
+// letgo sends the body of the held request and writes the response to stdout.
 func (s *scene) letGo(ts *testscript.TestScript, _ []string) {
 	_, err := io.WriteString(s.held, "x")
 	ts.Check(err)
@@ -225,7 +224,7 @@ func (s *scene) letGo(ts *testscript.TestScript, _ []string) {
 	ts.Check(err)
 }
 
-// occupy takes a free port; $OCCUPIED is its address.
+// occupy listens on a free port. $OCCUPIED is its address.
 func (s *scene) occupy(ts *testscript.TestScript, _ []string) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
@@ -233,7 +232,7 @@ func (s *scene) occupy(ts *testscript.TestScript, _ []string) {
 	ts.Setenv("OCCUPIED", ln.Addr().String())
 }
 
-// postgres makes an empty database; $POSTGRES is its URL.
+// postgres creates an empty database. $POSTGRES is its URL.
 func (s *scene) postgres(ts *testscript.TestScript, _ []string) {
 	ctx, cancel := scriptContext()
 	defer cancel()

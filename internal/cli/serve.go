@@ -25,14 +25,14 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Run runs the server for development.
+// Run runs the development server.
 func (c *devCommand) Run(ctx context.Context, p *program) error {
-	err := checkListen(c.Listen, "dev asks for no keys, so it listens on 127.0.0.1, [::1] or localhost only")
+	err := checkListen(c.Listen, "dev requires no API keys, so it listens on 127.0.0.1, [::1] or localhost only")
 	if err != nil {
 		return err
 	}
 	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags, api: httpapi.Options{NoKeys: true, Declare: true}}
-	if c.SecretKey == "" { // it protects nothing here, like all of dev
+	if c.SecretKey == "" { // dev protects nothing, so a fixed key is enough
 		key := sha256.Sum256([]byte("holdfast dev"))
 		s.SecretKey = hex.EncodeToString(key[:])
 	}
@@ -42,7 +42,7 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 	if c.Demo {
 		d := demo.New(p.stdout, demoCallers(p.env, c.databaseFlags, ""))
 		s.parts, s.sweepEvery = d.Parts(), demo.Sweep
-		s.story = func(ctx context.Context, _ *holdfast.Engine) error { return d.Tell(ctx) }
+		s.afterReady = func(ctx context.Context, _ *holdfast.Engine) error { return d.Tell(ctx) }
 	}
 	return s.run(ctx)
 }
@@ -54,28 +54,28 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	if c.RateLimit < 0 {
-		return misuse("--rate-limit is negative")
+		return misuse("--rate-limit must not be negative")
 	}
 	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags, noMigrate: c.NoMigrate, api: httpapi.Options{Rate: c.RateLimit}}
 	if !loopback {
 		if path, ok := c.sqlitePath(); ok && isMissing(path) {
-			return s.nobodyHasAKey()
+			return s.noValidKey()
 		}
-		s.check = s.someoneHasAKey
+		s.check = s.requireValidKey
 	}
 	return s.run(ctx)
 }
 
-func (s server) nobodyHasAKey() error {
-	return misuse("--listen %s can be reached from other machines, or might be, and there is no API key that works: make one first with \"holdfast keys create --role admin\", or listen on 127.0.0.1", s.Listen)
+func (s server) noValidKey() error {
+	return misuse("--listen %s may be reachable from other machines, and there is no valid API key: create one first with \"holdfast keys create --role admin\", or listen on 127.0.0.1", s.Listen)
 }
 
-// someoneHasAKey refuses to listen for other machines where nobody has a key: it is
-// then a mistake, and not a server.
-func (s server) someoneHasAKey(ctx context.Context, hf *holdfast.Engine) error {
+// requireValidKey refuses to listen on a public address while no valid API key exists,
+// because no request could succeed.
+func (s server) requireValidKey(ctx context.Context, hf *holdfast.Engine) error {
 	yes, err := keys.Any(ctx, engine.Of(hf))
 	if err == nil && !yes {
-		err = s.nobodyHasAKey()
+		err = s.noValidKey()
 	}
 	return err
 }
@@ -87,25 +87,25 @@ type server struct {
 	databaseFlags
 	noMigrate  bool
 	parts      []holdfast.Part
-	sweepEvery time.Duration // 0 is the engine's default
+	sweepEvery time.Duration // 0 means --janitor-every
 	api        httpapi.Options
-	// check may refuse to serve an engine; nil does not.
+	// check may refuse to serve the engine. Nil accepts any engine.
 	check func(context.Context, *holdfast.Engine) error
-	// story runs once the server is ready. Its error ends the server.
-	story func(context.Context, *holdfast.Engine) error
+	// afterReady runs once the server is ready. Its error stops the server.
+	afterReady func(context.Context, *holdfast.Engine) error
 }
 
-// run serves until ctx ends. The address is taken before the database is
-// touched, so that a second server started by mistake changes nothing.
+// run serves until ctx is canceled. It listens on the address before it opens the database,
+// so that a second server started by mistake changes nothing.
 func (s server) run(ctx context.Context) error {
 	if s.ShutdownTimeout < 0 {
-		return misuse("--shutdown-timeout is negative")
+		return misuse("--shutdown-timeout must not be negative")
 	}
 	if s.JanitorEvery < 0 || s.JanitorStuckAfter < 0 {
-		return misuse("--janitor-every and --janitor-stuck-after are not negative")
+		return misuse("--janitor-every and --janitor-stuck-after must not be negative")
 	}
 	if s.KeepRuns < 0 {
-		return misuse("--keep-runs is negative")
+		return misuse("--keep-runs must not be negative")
 	}
 	if err := s.options(); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (s server) run(ctx context.Context) error {
 	return nil
 }
 
-// options reads what the flags say of the door.
+// options sets the API options from the flags.
 func (s *server) options() (err error) {
 	s.api.Log, s.api.Version = s.log, build().Version
 	if s.api.SecretKeys, err = secretKeys(s.SecretKey); err != nil {
@@ -173,14 +173,14 @@ func (s *server) options() (err error) {
 	for _, text := range fields(s.AllowPrivate) {
 		n, err := netip.ParsePrefix(text)
 		if err != nil {
-			return misuse("--allow-private: %q is no network, such as 10.1.0.0/16", text)
+			return misuse("--allow-private must have networks such as 10.1.0.0/16, got %q", text)
 		}
 		s.api.AllowPrivate = append(s.api.AllowPrivate, n)
 	}
 	return nil
 }
 
-// secretKeys reads keys in base64 or hex. None of what it cannot read is told.
+// secretKeys parses keys in base64 or hex. Its errors never contain a key.
 func secretKeys(list string) (all [][]byte, err error) {
 	for i, text := range fields(list) {
 		key, err := hex.DecodeString(text)
@@ -188,14 +188,14 @@ func secretKeys(list string) (all [][]byte, err error) {
 			key, err = base64.StdEncoding.DecodeString(text)
 		}
 		if err != nil || len(key) != seal.KeySize {
-			return nil, misuse("--secret-key: number %d is not %d bytes in base64 or hex", i+1, seal.KeySize)
+			return nil, misuse("--secret-key: key %d must be %d bytes in base64 or hex", i+1, seal.KeySize)
 		}
 		all = append(all, key)
 	}
 	return all, nil
 }
 
-// fields are the parts of a list with commas.
+// fields splits a list at its commas.
 func fields(list string) (all []string) {
 	for part := range strings.SplitSeq(list, ",") {
 		if part = strings.TrimSpace(part); part != "" {
@@ -210,21 +210,20 @@ func (s *server) flush(ctx context.Context, traces *telemetry.Traces) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := traces.Stop(ctx); err != nil {
-		s.log.Warn("the last spans were lost", "error", err)
+		s.log.Warn("cannot export the last spans", "error", err)
 	}
 }
 
-// background runs the engine's loops until the function that it returns is
-// called; calling it twice is harmless.
+// background runs the engine's loops until stop is called. Calling stop twice is harmless.
 func background(ctx context.Context, engine *holdfast.Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
-	done.Go(func() { _ = engine.Run(ctx) }) // it fails only if it runs already
+	done.Go(func() { _ = engine.Run(ctx) }) // fails only if the engine runs already
 	return func() { cancel(); done.Wait() }
 }
 
-// until serves, says that it does, tells the story, and waits for the end. A
-// story that fails ends the serving, and serving that fails ends the story.
+// until serves, prints the ready line, runs afterReady, and waits until serving ends. A
+// failure of afterReady stops serving, and a failure of serving cancels afterReady.
 func (s server) until(ctx context.Context, engine *holdfast.Engine, url string, serve func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -235,8 +234,8 @@ func (s server) until(ctx context.Context, engine *holdfast.Engine, url string, 
 		served <- err
 	}()
 	err := s.ready(ctx, engine, url)
-	if err == nil && s.story != nil {
-		err = unlessStopped(ctx, s.story(ctx, engine))
+	if err == nil && s.afterReady != nil {
+		err = unlessStopped(ctx, s.afterReady(ctx, engine))
 	}
 	if err != nil {
 		stop()
@@ -244,7 +243,7 @@ func (s server) until(ctx context.Context, engine *holdfast.Engine, url string, 
 	return errors.Join(err, <-served)
 }
 
-// ready prints the one line that scripts wait for.
+// ready prints the line that scripts wait for.
 func (s server) ready(ctx context.Context, engine *holdfast.Engine, url string) error {
 	status, err := engine.Status(ctx)
 	if err != nil {
@@ -255,9 +254,9 @@ func (s server) ready(ctx context.Context, engine *holdfast.Engine, url string) 
 	return err
 }
 
-// unlessStopped drops the error that a stop in between has caused: to be
-// stopped is no failure. What a statement that was cut short reports depends on
-// how far it had come.
+// unlessStopped drops an error that was caused by the cancellation of ctx, because a stop is
+// not a failure. The error of an interrupted statement depends on how far it had come, so
+// several errors count.
 func unlessStopped(ctx context.Context, err error) error {
 	cut := errors.Is(err, context.Canceled) || errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrOutcomeUnknown)
 	if ctx.Err() != nil && cut {

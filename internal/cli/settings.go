@@ -13,14 +13,14 @@ import (
 
 const defaultFile = "holdfast.yaml"
 
-// variable is the name in the environment of a setting.
+// variable returns the environment variable of a setting.
 func variable(name string) string {
 	return "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// BeforeResolve is called by kong when it has read the command line. It reads
-// the file and the environment whole, also what belongs to other commands: a
-// mistake in a file shared by all is found by the first of them.
+// BeforeResolve reads the settings file and the environment. Kong calls it after it has
+// parsed the command line. The settings of other commands are validated too, so that every
+// command finds a mistake in the shared file.
 func (g *grammar) BeforeResolve(ctx *kong.Context, p *program) error {
 	known := settings(ctx.Model.Node)
 	values, err := p.fileSettings(ctx, known)
@@ -29,7 +29,7 @@ func (g *grammar) BeforeResolve(ctx *kong.Context, p *program) error {
 	}
 	for name, flag := range known {
 		text := p.env[variable(name)]
-		if text == "" { // as good as not set: a shell cannot always unset one
+		if text == "" { // counts as unset, because some shells cannot unset a variable
 			continue
 		}
 		value, err := parseSetting(flag, text)
@@ -44,8 +44,8 @@ func (g *grammar) BeforeResolve(ctx *kong.Context, p *program) error {
 	return nil
 }
 
-// settings returns the flags of all commands that may be set from outside the
-// command line. Where commands share a flag it is the same for each.
+// settings returns the flags of all commands that are settings. A flag that several commands
+// share is the same for each.
 func settings(node *kong.Node) map[string]*kong.Flag {
 	all := make(map[string]*kong.Flag)
 	for _, f := range node.Flags {
@@ -61,14 +61,13 @@ func settings(node *kong.Node) map[string]*kong.Flag {
 	return all
 }
 
-// isSetting says whether a flag may be set from outside the command line. What
-// belongs to one use of a verb may not: who has HOLDFAST_ID in the environment does
-// not mean every entity by it.
+// isSetting reports whether a flag can be set by a variable or the file. A flag of one
+// invocation cannot: HOLDFAST_ID in the environment must not name every entity.
 func isSetting(f *kong.Flag) bool {
 	return f.Name != "help" && f.Name != "config" && f.Tag.Get("setting") != "-"
 }
 
-// fileSettings reads the file that was named, or the one that is there.
+// fileSettings reads the file that --config names, or the default file if it exists.
 func (p *program) fileSettings(ctx *kong.Context, known map[string]*kong.Flag) (map[string]any, error) {
 	named := p.env[variable("config")]
 	for _, path := range ctx.Path {
@@ -79,22 +78,22 @@ func (p *program) fileSettings(ctx *kong.Context, known map[string]*kong.Flag) (
 	return readSettings(cmp.Or(named, defaultFile), named != "", known)
 }
 
-// parseSetting turns text into the value of a flag, or says what is wanted.
+// parseSetting parses text into the value of a flag. The error states the expected value.
 func parseSetting(flag *kong.Flag, text string) (any, error) {
 	switch flag.Target.Interface().(type) {
 	case bool:
 		return parseBool(text)
 	case time.Duration:
 		if d, err := time.ParseDuration(text); err != nil || d < 0 {
-			return nil, fmt.Errorf("wants a duration such as 30s or 2m, and is %q", text)
+			return nil, fmt.Errorf("must be a duration such as 30s or 2m, got %q", text)
 		}
 	case int:
 		if n, err := strconv.Atoi(text); err != nil || n < 0 {
-			return nil, fmt.Errorf("wants a whole number, and is %q", text)
+			return nil, fmt.Errorf("must be an integer of 0 or more, got %q", text)
 		}
 	default:
 		if flag.Enum != "" && !slices.Contains(flag.EnumSlice(), text) {
-			return nil, fmt.Errorf("wants %s, and is %q", strings.Join(flag.EnumSlice(), " or "), text)
+			return nil, fmt.Errorf("must be %s, got %q", strings.Join(flag.EnumSlice(), " or "), text)
 		}
 	}
 	return text, nil
@@ -107,5 +106,5 @@ func parseBool(text string) (any, error) {
 	case "false", "0", "no":
 		return false, nil
 	}
-	return nil, fmt.Errorf("wants true or false, and is %q", text)
+	return nil, fmt.Errorf("must be true or false, got %q", text)
 }

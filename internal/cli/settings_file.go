@@ -18,24 +18,23 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// maxFile is far more than any settings need.
+// maxFile is the maximum size of a settings file.
 const maxFile = 64 << 10
 
-// readSettings reads a file of settings. One that was not named may be missing.
+// readSettings reads a settings file. The file may be missing unless named is true.
 //
-// The file is read by its syntax tree and not decoded into a struct, because a
-// person who mistyped should be told the line, and because what YAML would
-// guess at (anchors, a number for a text, a key said twice) is refused.
+// The syntax tree is read instead of decoding into a struct, so that errors name the line,
+// and so that anchors, numbers in place of strings and duplicate keys are refused.
 func readSettings(path string, named bool, known map[string]*kong.Flag) (map[string]any, error) {
 	text, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !named {
 		return make(map[string]any), nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the config file %s does not exist", path)
+		return nil, fmt.Errorf("config file %s does not exist", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the config file %s %w", path, err)
+		return nil, fmt.Errorf("config file %s %w", path, err)
 	}
 	f := settingsFile{path: path, known: known}
 	return f.parse(text)
@@ -52,7 +51,7 @@ func readFile(path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	case len(text) > maxFile:
-		return nil, fmt.Errorf("is larger than %d KiB: it holds settings only", maxFile>>10)
+		return nil, fmt.Errorf("is larger than %d KiB: it must have settings only", maxFile>>10)
 	case !utf8.Valid(text):
 		return nil, errors.New("is not UTF-8")
 	}
@@ -64,7 +63,7 @@ type settingsFile struct {
 	known map[string]*kong.Flag
 }
 
-// at makes an error about a line.
+// at returns an error about a line.
 func (f settingsFile) at(line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", f.path, line, fmt.Sprintf(format, args...))
 }
@@ -82,7 +81,7 @@ func (f settingsFile) parse(text []byte) (map[string]any, error) {
 		line := doc.Body.GetToken().Position.Line
 		mapping, ok := doc.Body.(*ast.MappingNode)
 		if !ok || i > 0 {
-			return nil, f.at(line, "wants one list of settings, each \"name: value\"")
+			return nil, f.at(line, "must have one list of settings, each \"name: value\"")
 		}
 		for _, pair := range mapping.Values {
 			if err := f.pair(values, pair); err != nil {
@@ -93,8 +92,8 @@ func (f settingsFile) parse(text []byte) (map[string]any, error) {
 	return values, nil
 }
 
-// syntax tells where the file stops being YAML. The library's own text would
-// show the lines around it, and one of them may have a password.
+// syntax returns an error with the line of a syntax error. The error of the library would
+// show the surrounding lines, which may contain a password.
 func (f settingsFile) syntax(err error) error {
 	syntax, ok := errors.AsType[*yaml.SyntaxError](err)
 	if !ok || syntax.Token == nil {
@@ -107,11 +106,11 @@ func (f settingsFile) pair(values map[string]any, pair *ast.MappingValueNode) er
 	line := pair.Key.GetToken().Position.Line
 	key, ok := pair.Key.(*ast.StringNode)
 	if !ok {
-		return f.at(line, "wants the name of a setting, and it is %s", what(pair.Key))
+		return f.at(line, "must have the name of a setting, got %s", describeNode(pair.Key))
 	}
 	flag, ok := f.known[key.Value]
 	if !ok {
-		return f.at(line, "%q is no setting: the nearest is %q", key.Value, nearest(key.Value, f.known))
+		return f.at(line, "%q is not a setting: did you mean %q?", key.Value, nearest(key.Value, f.known))
 	}
 	value, err := f.value(flag, pair.Value)
 	if err != nil {
@@ -125,14 +124,14 @@ func (f settingsFile) value(flag *kong.Flag, node ast.Node) (any, error) {
 	if _, ok := flag.Target.Interface().(bool); ok {
 		b, ok := node.(*ast.BoolNode)
 		if !ok {
-			return nil, fmt.Errorf("wants true or false, and is %s", what(node))
+			return nil, fmt.Errorf("must be true or false, got %s", describeNode(node))
 		}
 		return b.Value, nil
 	}
 	if _, ok := flag.Target.Interface().(int); ok {
 		n, ok := node.(*ast.IntegerNode)
 		if !ok {
-			return nil, fmt.Errorf("wants a whole number, and is %s", what(node))
+			return nil, fmt.Errorf("must be an integer, got %s", describeNode(node))
 		}
 		return parseSetting(flag, n.Token.Value)
 	}
@@ -141,56 +140,56 @@ func (f settingsFile) value(flag *kong.Flag, node ast.Node) (any, error) {
 	}
 	s, ok := node.(*ast.StringNode)
 	if _, duration := flag.Target.Interface().(time.Duration); !ok && duration {
-		return nil, fmt.Errorf("wants a duration such as 30s or 2m, and is %s", what(node))
+		return nil, fmt.Errorf("must be a duration such as 30s or 2m, got %s", describeNode(node))
 	}
 	if !ok {
-		return nil, fmt.Errorf("wants text in one line, and is %s; quotes make it text", what(node))
+		return nil, fmt.Errorf("must be a string on one line, got %s: put a value in quotes to make it a string", describeNode(node))
 	}
 	return parseSetting(flag, s.Value)
 }
 
-// list makes of a list of texts the value of a flag that may be given again.
+// list converts a list of strings to the value of a repeatable flag.
 func (f settingsFile) list(node *ast.SequenceNode) (any, error) {
 	all := make([]any, len(node.Values))
 	for i, one := range node.Values {
 		s, ok := one.(*ast.StringNode)
 		if !ok {
-			return nil, fmt.Errorf("wants a list of texts, and number %d is %s", i+1, what(one))
+			return nil, fmt.Errorf("must be a list of strings, but item %d is %s", i+1, describeNode(one))
 		}
 		all[i] = s.Value
 	}
 	return all, nil
 }
 
-// what says in words what stands in the file.
-func what(node ast.Node) string {
+// describeNode describes the type of a node for an error.
+func describeNode(node ast.Node) string {
 	switch node.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
 		return "a number"
 	case *ast.BoolNode:
 		return "true or false"
 	case *ast.NullNode:
-		return "empty"
+		return "an empty value"
 	case *ast.SequenceNode:
 		return "a list"
 	case *ast.MappingNode, *ast.MappingValueNode:
 		return "a mapping"
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		return "an anchor or an alias, which are not used here"
+		return "an anchor or an alias, which are not supported"
 	case *ast.StringNode:
-		return "text"
+		return "a string"
 	default:
 		return "something else (" + node.Type().String() + ")"
 	}
 }
 
-// nearest returns the known name that takes the fewest edits to get to.
+// nearest returns the known name with the smallest edit distance.
 func nearest(name string, known map[string]*kong.Flag) string {
 	names := slices.Sorted(maps.Keys(known))
 	return slices.MinFunc(names, func(a, b string) int { return edits(name, a) - edits(name, b) })
 }
 
-// edits is the Levenshtein distance.
+// edits returns the Levenshtein distance.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -15,15 +15,15 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// table is what a person is shown.
+// table is the output format for people.
 type table struct {
-	heads []string // none for a list of facts
+	heads []string // empty for a list of facts
 	rows  [][]string
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// facts is a table of one thing: what has no value is left out.
+// facts returns a table of name and value pairs. Pairs with an empty value are omitted.
 func facts(pairs ...string) *table {
 	t := &table{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -34,13 +34,13 @@ func facts(pairs ...string) *table {
 	return t
 }
 
-// show shows the last answer, as it came or as a table, unless the call has failed.
+// show prints the last response as received (-o json), or t. It returns err if the call failed.
 func (d *connection) show(t *table, err error) error {
 	if err != nil {
 		return err
 	}
 	if d.Output == "json" {
-		return writeDocument(d.stdout, d.answer)
+		return writeDocument(d.stdout, d.response)
 	}
 	return t.write(d.stdout)
 }
@@ -59,16 +59,16 @@ func (t *table) write(out io.Writer) error {
 	return w.Flush()
 }
 
-// showList shows a page of a list, and says where it goes on.
+// showList shows a page of a list, and the cursor of the next page.
 func (d *connection) showList(t *table, next *string, err error) error {
 	if err := d.show(t, err); err != nil || next == nil || d.Output == "json" {
 		return err
 	}
-	_, err = fmt.Fprintf(d.stderr, "there is more: --cursor %s\n", *next)
+	_, err = fmt.Fprintf(d.stderr, "next page: --cursor %s\n", *next)
 	return err
 }
 
-// showLine writes a value as a line of JSON.
+// showLine writes a value as one line of JSON.
 func (d *connection) showLine(x any) error {
 	line, err := json.Marshal(x)
 	if err != nil {
@@ -77,8 +77,8 @@ func (d *connection) showLine(x any) error {
 	return writeDocument(d.stdout, line)
 }
 
-// followed shows events as they come, and then how it ended. As JSON each event is a line, and
-// there is no more.
+// followed shows events as they arrive and then calls end. With -o json each event is one
+// line, and end is not called.
 func (d *connection) followed(events iter.Seq2[wire.Event, error], each func(wire.Event) error, end func() error) error {
 	if d.Output == "json" {
 		each, end = func(e wire.Event) error { return d.showLine(e) }, func() error { return nil }
@@ -94,14 +94,14 @@ func (d *connection) followed(events iter.Seq2[wire.Event, error], each func(wir
 	return end()
 }
 
-// showJSON writes a value as JSON for a person.
+// showJSON writes a value as indented JSON.
 func (p *program) showJSON(x any) error {
 	e := json.NewEncoder(p.stdout)
 	e.SetIndent("", "  ")
 	return e.Encode(x)
 }
 
-// writeDocument writes a document and one end of line.
+// writeDocument writes a document, terminated by one newline.
 func writeDocument(w io.Writer, raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
@@ -110,7 +110,7 @@ func writeDocument(w io.Writer, raw json.RawMessage) error {
 	return err
 }
 
-// cell keeps what others wrote from being more than text in a terminal.
+// cell escapes unprintable characters, so that data cannot control the terminal.
 func cell(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		s = strconv.Quote(s)
@@ -123,7 +123,7 @@ func at(t *wire.Time) string {
 	if t == nil {
 		return ""
 	}
-	text, _ := t.MarshalText() // it does not fail
+	text, _ := t.MarshalText() // never fails
 	return string(text)
 }
 
@@ -138,7 +138,7 @@ func yes(b bool) string {
 	return "no"
 }
 
-// document reads what was given as JSON: the text itself, or @FILE.
+// document reads a JSON value: the text itself, or @FILE.
 func document(flag, text string) (json.RawMessage, error) {
 	if text == "" {
 		return nil, nil
@@ -146,20 +146,20 @@ func document(flag, text string) (json.RawMessage, error) {
 	if path, ok := strings.CutPrefix(text, "@"); ok {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			return nil, misuse("%s names a file that cannot be read: %v", flag, err)
+			return nil, misuse("cannot read the file of %s: %v", flag, err)
 		}
 		text = string(raw)
 	}
 	if !json.Valid([]byte(text)) {
-		return nil, misuse(`%s wants JSON, such as {"cents": 100}, or @FILE`, flag)
+		return nil, misuse(`%s must be JSON, such as {"cents": 100}, or @FILE`, flag)
 	}
 	return json.RawMessage(text), nil
 }
 
-// positive refuses a duration that cannot be meant.
+// positive refuses a negative duration.
 func positive(flag string, d time.Duration) error {
 	if d < 0 {
-		return misuse("%s is negative", flag)
+		return misuse("%s must not be negative", flag)
 	}
 	return nil
 }

@@ -13,17 +13,17 @@ import (
 type streamsCommand struct {
 	Append streamsAppend `cmd:"" help:"Append an event to a stream."`
 	Read   streamsRead   `cmd:"" help:"Read a stream."`
-	Close  streamsClose  `cmd:"" help:"Close the books of a stream."`
+	Close  streamsClose  `cmd:"" help:"Close a stream."`
 }
 
 type streamsAppend struct {
 	idempotencyFlags
-	Stream        string `arg:"" help:"The stream's name."`
-	Event         string `arg:"" help:"The event's name."`
-	Data          string `setting:"-" placeholder:"JSON" help:"What it says: JSON, or @FILE."`
-	ExpectVersion *int64 `setting:"-" placeholder:"N" help:"Only if this is the stream's last version; =-1 if there is no stream yet."`
-	Correlation   string `setting:"-" placeholder:"TEXT" help:"What it belongs to."`
-	Causation     string `setting:"-" placeholder:"TEXT" help:"What it comes from."`
+	Stream        string `arg:"" help:"Stream name."`
+	Event         string `arg:"" help:"Event name."`
+	Data          string `setting:"-" placeholder:"JSON" help:"Event data: JSON, or @FILE."`
+	ExpectVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the stream is at this version; =-1 if the stream must not exist."`
+	Correlation   string `setting:"-" placeholder:"TEXT" help:"Correlation id of the event."`
+	Causation     string `setting:"-" placeholder:"TEXT" help:"Causation id of the event."`
 }
 
 func (c *streamsAppend) Run(ctx context.Context, to *target) error {
@@ -39,9 +39,9 @@ func (c *streamsAppend) Run(ctx context.Context, to *target) error {
 
 type streamsRead struct {
 	pageFlags
-	Stream   string `arg:"" help:"The stream's name."`
-	From     *int64 `setting:"-" placeholder:"N" help:"The version to begin with. By default the first, or the last for --backward."`
-	Backward bool   `setting:"-" help:"The last event first."`
+	Stream   string `arg:"" help:"Stream name."`
+	From     *int64 `setting:"-" placeholder:"N" help:"Version to start with. Default: the first, or the last with --backward."`
+	Backward bool   `setting:"-" help:"Read the newest events first."`
 }
 
 func (c *streamsRead) Run(ctx context.Context, d *connection) error {
@@ -51,10 +51,10 @@ func (c *streamsRead) Run(ctx context.Context, d *connection) error {
 
 type streamsClose struct {
 	idempotencyFlags
-	Stream        string `arg:"" help:"The stream's name."`
-	Mode          string `setting:"-" required:"" enum:"archive,tombstone,restart" placeholder:"MODE" help:"What is left: archive, tombstone or restart."`
-	ExpectVersion *int64 `setting:"-" placeholder:"N" help:"Only if this is the stream's last version. A restart needs it: the version that its snapshot covers."`
-	Snapshot      string `setting:"-" placeholder:"JSON" help:"What it comes to, for restart: JSON, or @FILE."`
+	Stream        string `arg:"" help:"Stream name."`
+	Mode          string `setting:"-" required:"" enum:"archive,tombstone,restart" placeholder:"MODE" help:"Close mode: archive, tombstone or restart."`
+	ExpectVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the stream is at this version. Required for restart: the version that the snapshot covers."`
+	Snapshot      string `setting:"-" placeholder:"JSON" help:"Snapshot for restart: JSON, or @FILE."`
 }
 
 func (c *streamsClose) Run(ctx context.Context, to *target) error {
@@ -69,7 +69,7 @@ func (c *streamsClose) Run(ctx context.Context, to *target) error {
 
 type eventsCommand struct {
 	pageFlags
-	Follow bool `setting:"-" help:"Go on as events come, until Ctrl-C."`
+	Follow bool `setting:"-" help:"Print events as they arrive, until Ctrl-C."`
 }
 
 func (c *eventsCommand) Run(ctx context.Context, to *target) error {
@@ -89,7 +89,7 @@ func (c *eventsCommand) Run(ctx context.Context, to *target) error {
 	return d.showList(t, l.Next, err)
 }
 
-// follow prints events as they come. To be stopped is its end, and no failure.
+// follow prints events as they arrive until ctx is canceled, which is not an error.
 func (d *connection) follow(ctx context.Context, after string) error {
 	lines := json.NewEncoder(d.stdout)
 	lines.SetEscapeHTML(false)

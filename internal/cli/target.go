@@ -22,64 +22,64 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// targetFlags say where a verb is sent: to a server, or to the same API in this
-// process, on a database.
+// targetFlags select where API calls go: to a server, or to the same API in this process,
+// on a database.
 type targetFlags struct {
 	databaseFlags
-	URL       string   `name:"url" placeholder:"URL" help:"The server to ask, such as http://127.0.0.1:7070. Without one, --db is opened here."`
-	Key       string   `placeholder:"KEY" help:"The API key for the server, hf_…."`
-	Workspace string   `placeholder:"NAME" help:"The workspace, where no key says it. By default default."`
-	ScopeKind []string `hidden:"" placeholder:"KIND" sep:"none" help:"How scopes of a kind behave, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is tried again, how long a scope lives after its last change; none or never is no limit. May be given again for another kind, or have several with ; between them."`
-	SecretKey string   `hidden:"" placeholder:"KEY" help:"Seals the secrets that calls to handlers and webhooks are signed with: 32 bytes in base64 or hex. With several, separated by commas, the first seals and all open."`
-	Output    string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"How to tell it: table or json."`
+	URL       string   `name:"url" placeholder:"URL" help:"URL of a server, such as http://127.0.0.1:7070. Without it, the command opens --db itself."`
+	Key       string   `placeholder:"KEY" help:"API key for the server, hf_…."`
+	Workspace string   `placeholder:"NAME" help:"Workspace, unless the API key sets it. Default: default."`
+	ScopeKind []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is retried, how long a scope lives after its last change; none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
+	SecretKey string   `hidden:"" placeholder:"KEY" help:"Key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several keys with commas: the first encrypts, all decrypt."`
+	Output    string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
 }
 
-// idempotencyFlags are for what changes something.
+// idempotencyFlags are the flags of commands that change data.
 type idempotencyFlags struct {
 	targetFlags
-	KeyOnce string `setting:"-" placeholder:"KEY" help:"The same command under the same key is done once (Idempotency-Key)."`
+	KeyOnce string `setting:"-" placeholder:"KEY" help:"Idempotency key. Repeating the command with the same key changes nothing and returns the same result."`
 }
 
-// options are those of the call.
+// options returns the options of the API call.
 func (f idempotencyFlags) options(d *connection) []client.Option { return d.options(f.KeyOnce) }
 
-// pageFlags are for lists.
+// pageFlags are the flags of commands that list.
 type pageFlags struct {
 	targetFlags
-	Limit  int    `setting:"-" default:"100" placeholder:"N" help:"How many at the most, up to 1000. By default 100."`
-	Cursor string `setting:"-" placeholder:"CURSOR" help:"Where to go on: what the list before ended with."`
+	Limit  int    `setting:"-" default:"100" placeholder:"N" help:"Maximum number of results, up to 1000. Default: 100."`
+	Cursor string `setting:"-" placeholder:"CURSOR" help:"Cursor of the next page, as printed by the previous list."`
 }
 
 func (f pageFlags) page() client.Page { return client.Page{Limit: f.Limit, Cursor: f.Cursor} }
 
-// target is where a verb is sent, before that is open.
+// target is the destination of API calls, not opened yet.
 type target struct {
 	*program
 	targetFlags
-	kong   *kong.Context
-	answer json.RawMessage // the last one, as it came
-	close  func() error
+	kong     *kong.Context
+	response json.RawMessage // the last one, as received
+	close    func() error
 
 	// For an engine in this process:
-	create bool // the database may be made, and its schema brought up to date
-	feed   bool // events are to be numbered
+	create bool // the database may be created and migrated
+	feed   bool // the feed is read, so events must have positions
 }
 
-// target is that of the command which was read.
+// target returns the target of the parsed command.
 func (f targetFlags) target(p *program, k *kong.Context) *target {
 	return &target{program: p, targetFlags: f, kong: k, close: func() error { return nil }}
 }
 
-// connection is a target that is open.
+// connection is an opened target.
 type connection struct {
 	*target
 	*client.Client
 }
 
-// raw keeps an answer as it comes, for JSON.
-func (t *target) raw() client.Option { return client.Raw(&t.answer) }
+// raw stores the response as received, for -o json.
+func (t *target) raw() client.Option { return client.Raw(&t.response) }
 
-// options are those of a call that is done once under its key, if it has one.
+// options returns the options of a call with an idempotency key, which may be empty.
 func (t *target) options(key string) []client.Option {
 	all := []client.Option{t.raw()}
 	if key != "" {
@@ -88,24 +88,24 @@ func (t *target) options(key string) []client.Option {
 	return all
 }
 
-// open opens the target. It is closed when the command has run. What stands on the command
-// line counts more than what the environment and the file say.
+// open opens the target, which is closed after the command has run. Flags on the command
+// line override the environment and the file: --db overrides HOLDFAST_URL.
 func (t *target) open(ctx context.Context) (*connection, error) {
 	url, db := t.given("url"), t.given("db")
 	switch {
 	case url && db:
-		return nil, misuse("--url asks a server, and --db opens a database here: give one of them")
+		return nil, misuse("--url and --db cannot be combined: --url calls a server, --db opens a database")
 	case t.URL != "" && !db:
 		return t.remote()
 	case t.given("key"):
-		return nil, misuse("--key is for a server: give its address with --url")
+		return nil, misuse("--key requires a server: set its address with --url")
 	}
 	return t.local(ctx)
 }
 
-// openUnless opens the target, unless something is wrong with what was asked for.
-func (t *target) openUnless(ctx context.Context, wrong ...error) (*connection, error) {
-	for _, err := range wrong {
+// openUnless opens the target unless one of the errors is not nil.
+func (t *target) openUnless(ctx context.Context, errs ...error) (*connection, error) {
+	for _, err := range errs {
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (t *target) openUnless(ctx context.Context, wrong ...error) (*connection, e
 	return t.open(ctx)
 }
 
-// given says whether a flag stands on the command line.
+// given reports whether a flag was set on the command line.
 func (t *target) given(name string) bool {
 	return slices.ContainsFunc(t.kong.Path, func(at *kong.Path) bool {
 		return at.Flag != nil && !at.Resolved && at.Flag.Name == name
@@ -129,10 +129,11 @@ func (t *target) remote() (*connection, error) {
 	return &connection{t, c}, nil
 }
 
-// local serves the API in this process: a verb does the same on either side.
+// local serves the API in this process, so that a command behaves the same with and without
+// a server.
 func (t *target) local(ctx context.Context) (*connection, error) {
 	if path, ok := t.sqlitePath(); ok && !t.create && isMissing(path) {
-		return nil, fault.New(fault.NotFound, "there is no database %s: name one with --db, make one with \"holdfast migrate\", or ask a server with --url", path)
+		return nil, fault.New(fault.NotFound, "database %s does not exist: name one with --db, create one with \"holdfast migrate\", or use a server with --url", path)
 	}
 	o := httpapi.Options{Log: t.log, NoKeys: true}
 	engine, err := t.engine(ctx, &o)
@@ -160,7 +161,7 @@ func (t *target) local(ctx context.Context) (*connection, error) {
 	return &connection{t, c}, nil
 }
 
-// isMissing says that there is no such file.
+// isMissing reports whether the file does not exist.
 func isMissing(path string) bool {
 	_, err := os.Stat(path)
 	return path != "" && errors.Is(err, fs.ErrNotExist)
@@ -179,7 +180,7 @@ func (t *target) engine(ctx context.Context, o *httpapi.Options) (*holdfast.Engi
 		return nil, err
 	}
 	parts := []holdfast.Part{httpapi.Handlers(*o), kinds}
-	store, err := t.store("") // as a server has it that is told nothing else
+	store, err := t.store("") // the default store of a server
 	if err != nil {
 		return nil, err
 	}
@@ -196,8 +197,8 @@ func (t *target) engine(ctx context.Context, o *httpapi.Options) (*holdfast.Engi
 	return holdfast.Open(ctx, db, holdfast.Config{Log: t.log, NoMigrate: !t.create}, parts...)
 }
 
-// number gives all events that are there their place in the feed, so that who reads
-// it once reads all of them.
+// number assigns feed positions to all existing events, so that reading the feed once
+// returns all of them.
 func number(ctx context.Context, hf *holdfast.Engine) error {
 	shards, err := store.Shards(ctx, engine.Of(hf))
 	if err != nil {

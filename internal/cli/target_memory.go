@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// inMemory is the way to a handler in this process: no port, no proxy, and answers
-// that come as they are written, so that a feed can be followed.
+// inMemory is a transport to a handler in this process. It needs no port, uses no proxy, and
+// streams responses as they are written, so that a feed can be followed.
 type inMemory struct{ handler http.Handler }
 
 // RoundTrip implements [http.RoundTripper].
@@ -22,7 +22,7 @@ func (t inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 		in.Body = http.NoBody
 	}
 	reader, writer := io.Pipe()
-	w := &memoryAnswer{header: make(http.Header), pipe: writer, begun: make(chan struct{})}
+	w := &memoryResponse{header: make(http.Header), pipe: writer, begun: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -40,7 +40,7 @@ func (t inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 		Header: w.sent, Body: body, ContentLength: -1, Request: r}, nil
 }
 
-// memoryBody is the body of an answer. Closing it ends the handler, and waits for it.
+// memoryBody is the body of a response. Close cancels the handler and waits for it.
 type memoryBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc
@@ -54,8 +54,8 @@ func (b *memoryBody) Close() error {
 	return nil
 }
 
-// memoryAnswer takes what a handler writes.
-type memoryAnswer struct {
+// memoryResponse is the [http.ResponseWriter] of a handler.
+type memoryResponse struct {
 	header http.Header
 	pipe   *io.PipeWriter
 
@@ -65,12 +65,12 @@ type memoryAnswer struct {
 	sent   http.Header
 }
 
-// serve runs the handler. One that ends in a panic breaks the answer off.
-func (w *memoryAnswer) serve(h http.Handler, r *http.Request) {
+// serve runs the handler. A panic breaks the response off with an error.
+func (w *memoryResponse) serve(h http.Handler, r *http.Request) {
 	defer func() {
 		var err error
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the handler broke off: %v", p)
+			err = fmt.Errorf("the handler panicked: %v", p)
 		}
 		w.WriteHeader(http.StatusOK)
 		_ = w.pipe.CloseWithError(err)
@@ -78,9 +78,9 @@ func (w *memoryAnswer) serve(h http.Handler, r *http.Request) {
 	h.ServeHTTP(w, r)
 }
 
-func (w *memoryAnswer) Header() http.Header { return w.header }
+func (w *memoryResponse) Header() http.Header { return w.header }
 
-func (w *memoryAnswer) WriteHeader(status int) {
+func (w *memoryResponse) WriteHeader(status int) {
 	if status < http.StatusOK {
 		return
 	}
@@ -90,20 +90,20 @@ func (w *memoryAnswer) WriteHeader(status int) {
 	})
 }
 
-func (w *memoryAnswer) Write(p []byte) (int, error) {
+func (w *memoryResponse) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	return w.pipe.Write(p)
 }
 
-// FlushError, SetReadDeadline and SetWriteDeadline are for [http.ResponseController].
-// What is written has arrived, and nobody is slow.
-func (w *memoryAnswer) FlushError() error {
+// FlushError sends the header. It implements [http.ResponseController] together with
+// SetReadDeadline and SetWriteDeadline. Written data needs no flush: the pipe does not buffer.
+func (w *memoryResponse) FlushError() error {
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-// SetReadDeadline does nothing.
-func (w *memoryAnswer) SetReadDeadline(time.Time) error { return nil }
+// SetReadDeadline does nothing, because the pipe has no slow network.
+func (w *memoryResponse) SetReadDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline does nothing.
-func (w *memoryAnswer) SetWriteDeadline(time.Time) error { return nil }
+// SetWriteDeadline does nothing, because the pipe has no slow network.
+func (w *memoryResponse) SetWriteDeadline(time.Time) error { return nil }

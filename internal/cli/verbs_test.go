@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Every command tells how it is used, and each of its examples is understood.
+// Every command has examples in its help, and each example parses.
 func TestExamplesAreUnderstood(t *testing.T) {
 	t.Chdir(t.TempDir())
 	word := regexp.MustCompile(`'[^']*'|"[^"]*"|[^\s'"]+`)
@@ -29,7 +29,7 @@ func TestExamplesAreUnderstood(t *testing.T) {
 	}
 	leaves := k.Model.Leaves(true)
 	if n := strings.Count("\n"+helpTexts, "\n# "); n != len(leaves) {
-		t.Errorf("help.md has %d commands, and there are %d", n, len(leaves))
+		t.Errorf("help.md has %d sections, want one for each of %d commands", n, len(leaves))
 	}
 	for _, leaf := range leaves {
 		examples := 0
@@ -42,12 +42,12 @@ func TestExamplesAreUnderstood(t *testing.T) {
 			if !ok {
 				continue
 			}
-			line, _, _ = strings.Cut(strings.ReplaceAll(line, " > ", " | "), " | ") // what follows is for the shell
+			line, _, _ = strings.Cut(strings.ReplaceAll(line, " > ", " | "), " | ") // the rest is for the shell
 			var args []string
 			for _, w := range word.FindAllString(line, -1) {
 				args = append(args, strings.Trim(w, `'"`))
 			}
-			_ = kong.Visit(k.Model, func(n kong.Visitable, next kong.Next) error { // a new parser for each takes long
+			_ = kong.Visit(k.Model, func(n kong.Visitable, next kong.Next) error { // a new parser for each example is slow
 				switch n := n.(type) {
 				case *kong.Flag:
 					n.Set = false
@@ -57,7 +57,7 @@ func TestExamplesAreUnderstood(t *testing.T) {
 				return next(nil)
 			})
 			if _, err := k.Parse(args); err != nil {
-				t.Errorf("%s: the example %q is not understood: %v", leaf.FullPath(), line, err)
+				t.Errorf("%s: the example %q does not parse: %v", leaf.FullPath(), line, err)
 			}
 		}
 		if examples == 0 {
@@ -66,7 +66,7 @@ func TestExamplesAreUnderstood(t *testing.T) {
 	}
 }
 
-// A setting means the same wherever it stands, also below a command.
+// A setting with the same name is the same for every subcommand.
 func TestVerbsAgreeOnSettings(t *testing.T) {
 	var g grammar
 	k, err := newProgram(nil, io.Discard, io.Discard).parser(&g)
@@ -79,10 +79,10 @@ func TestVerbsAgreeOnSettings(t *testing.T) {
 			other := known[f.Name]
 			switch {
 			case other == nil && f.Tag.Get("setting") != "-":
-				t.Errorf("%s --%s is no setting", leaf.FullPath(), f.Name)
+				t.Errorf("%s --%s is not a setting", leaf.FullPath(), f.Name)
 			case other == nil:
 			case !isSetting(f) || other.Target.Type() != f.Target.Type() || other.Default != f.Default || other.Enum != f.Enum || other.Help != f.Help:
-				t.Errorf("%s --%s is another than elsewhere", leaf.FullPath(), f.Name)
+				t.Errorf("%s --%s differs from the setting of another command", leaf.FullPath(), f.Name)
 			}
 		}
 	}
@@ -93,19 +93,19 @@ func TestVerbsAgreeOnSettings(t *testing.T) {
 	}
 }
 
-// running starts a command, and returns its first line and what ends it.
+// running starts a command and returns its first line and a function that stops it.
 func running(t *testing.T, args ...string) (line string, stop func()) {
 	t.Helper()
 	lines, stop := watching(t, args...)
 	line, ok := <-lines
 	if !ok {
 		stop()
-		t.Fatalf("%v said nothing", args)
+		t.Fatalf("%v printed nothing", args)
 	}
 	return strings.TrimSpace(line), stop
 }
 
-// watching starts a command, and returns what it prints, to its end, and what ends it.
+// watching starts a command and returns its output and a function that stops it.
 func watching(t *testing.T, args ...string) (<-chan string, func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -127,8 +127,7 @@ func watching(t *testing.T, args ...string) (<-chan string, func()) {
 	return lines, stop
 }
 
-// The feed is followed over a server and in this process alike; to be stopped is its
-// end.
+// The feed can be followed on a server and in this process. A stop is not an error.
 func TestEventsAreFollowed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	do := func(args ...string) {
@@ -154,7 +153,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	stop()
 }
 
-// A scope is watched over a server and in this process alike; to be stopped is its end.
+// A scope can be watched on a server and in this process. A stop is not an error.
 func TestAScopeIsWatched(t *testing.T) {
 	t.Chdir(t.TempDir())
 	do := func(args ...string) {
@@ -193,8 +192,8 @@ func TestAScopeIsWatched(t *testing.T) {
 	stop()
 }
 
-// A key that says nothing of its own asks as fast as --rate-limit allows. However slow
-// this machine is, some request comes before its turn.
+// A key without its own rate limit has the limit of --rate-limit. Even on a slow machine one
+// of a thousand requests exceeds it.
 func TestServeLimitsKeys(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var key, errs bytes.Buffer
@@ -219,7 +218,7 @@ func TestServeLimitsKeys(t *testing.T) {
 	t.Error("a thousand requests were answered")
 }
 
-// A handler that breaks off does not look whole, and one that is left ends.
+// A handler that panics breaks its response off, and closing the body cancels the handler.
 func TestInMemory(t *testing.T) {
 	left := make(chan struct{})
 	c := &http.Client{Transport: inMemory{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -255,7 +254,7 @@ func TestInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if body, err = io.ReadAll(resp.Body); err == nil || string(body) != "half" {
-		t.Errorf("half of an answer is %q, %v", body, err)
+		t.Errorf("half a response is %q, %v", body, err)
 	}
 	resp.Body.Close()
 	if resp, err = c.Get("http://x/wait"); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// versions is what the program is made of, as it is told.
+// versions is the version information of the program.
 type versions struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -20,7 +20,7 @@ type versions struct {
 	Postgres string `json:"postgresDriver,omitempty"`
 }
 
-// build reads what the compiler wrote into the program.
+// build reads the build information of the binary.
 func build() versions {
 	v := versions{Version: "unknown"}
 	info, ok := debug.ReadBuildInfo()
@@ -50,7 +50,7 @@ func build() versions {
 	return v
 }
 
-// Run tells the versions.
+// Run prints the version information.
 func (c *versionCommand) Run(p *program) (err error) {
 	v := build()
 	if v.Schema, err = knownSchema(); err != nil {
@@ -65,8 +65,8 @@ func (c *versionCommand) Run(p *program) (err error) {
 
 var migrationHeading = regexp.MustCompile(`(?m)^-- migration (\d+): `)
 
-// knownSchema is the number of the newest migration in the program. The two
-// adapters have the same ones, and a script names each of its own.
+// knownSchema returns the number of the newest migration. Both adapters have the same
+// migrations, and the script has a heading for each.
 func knownSchema() (int, error) {
 	script, err := store.DatabaseOf(sqlite.File("unused.db")).Script(store.Options{})
 	if err != nil {
@@ -74,7 +74,7 @@ func knownSchema() (int, error) {
 	}
 	all := migrationHeading.FindAllStringSubmatch(script, -1)
 	if len(all) == 0 {
-		return 0, fmt.Errorf("the script of the schema names no migration")
+		return 0, fmt.Errorf("the migration script has no migration heading")
 	}
 	return strconv.Atoi(all[len(all)-1][1])
 }

@@ -10,15 +10,15 @@ import (
 
 type walletCommand struct {
 	List   walletList   `cmd:"" help:"List the wallets of a workspace."`
-	Put    walletPut    `cmd:"" help:"Make a wallet, or change it."`
+	Put    walletPut    `cmd:"" help:"Create or change a wallet."`
 	Show   walletShow   `cmd:"" help:"Show a wallet."`
-	Credit walletCredit `cmd:"" help:"Add points to a wallet."`
+	Credit walletCredit `cmd:"" help:"Credit points to a wallet."`
 	Ledger walletLedger `cmd:"" help:"Read the ledger of a wallet."`
-	Audit  walletAudit  `cmd:"" help:"Add up ledgers, and hold the balances to the sums."`
+	Audit  walletAudit  `cmd:"" help:"Audit wallets: compare each balance with its ledger."`
 }
 
 type walletArg struct {
-	ID string `arg:"" help:"The wallet."`
+	ID string `arg:"" help:"Wallet id."`
 }
 
 type walletList struct {
@@ -41,7 +41,7 @@ func walletFacts(x wire.Wallet) *table {
 type walletPut struct {
 	idempotencyFlags
 	walletArg
-	AllowNegative bool `setting:"-" help:"Let its balance be below zero."`
+	AllowNegative bool `setting:"-" help:"Allow a negative balance."`
 }
 
 func (c *walletPut) Run(ctx context.Context, d *connection) error {
@@ -62,8 +62,8 @@ func (c *walletShow) Run(ctx context.Context, d *connection) error {
 type walletCredit struct {
 	idempotencyFlags
 	walletArg
-	Points    int64  `arg:"" help:"How many."`
-	Reference string `setting:"-" required:"" placeholder:"TEXT" help:"What they are for: the same again credits nothing."`
+	Points    int64  `arg:"" help:"Number of points."`
+	Reference string `setting:"-" required:"" placeholder:"TEXT" help:"Reference of the credit. A credit with the same reference is applied once."`
 }
 
 func (c *walletCredit) Run(ctx context.Context, d *connection) error {
@@ -87,7 +87,7 @@ func (c *walletLedger) Run(ctx context.Context, d *connection) error {
 
 type walletAudit struct {
 	targetFlags
-	ID string `arg:"" default:"*" help:"The wallet; by default all."`
+	ID string `arg:"" default:"*" help:"Wallet id. Default: all wallets."`
 }
 
 func (c *walletAudit) Run(ctx context.Context, d *connection) error {
@@ -103,7 +103,7 @@ func (c *walletAudit) Run(ctx context.Context, d *connection) error {
 		return err
 	}
 	if n := len(x.Wrong); n > 0 {
-		return fault.New(fault.Conflict, "%s not add up", map[bool]string{true: "a wallet does", false: plural(n, "wallet") + " do"}[n == 1])
+		return fault.New(fault.Conflict, "%s not match the ledger", map[bool]string{true: "a wallet does", false: plural(n, "wallet") + " do"}[n == 1])
 	}
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 
 type webhooksCommand struct {
 	List   webhooksList   `cmd:"" help:"List the webhooks of a workspace."`
-	Create webhooksCreate `cmd:"" help:"Have events sent to a URL."`
-	Rotate webhooksRotate `cmd:"" help:"Give a webhook another secret."`
-	Delete webhooksDelete `cmd:"" help:"Remove a webhook."`
+	Create webhooksCreate `cmd:"" help:"Create a webhook that sends events to a URL."`
+	Rotate webhooksRotate `cmd:"" help:"Rotate the secret of a webhook."`
+	Delete webhooksDelete `cmd:"" help:"Delete a webhook."`
 }
 
 type webhooksList struct {
@@ -30,11 +30,11 @@ func (c *webhooksList) Run(ctx context.Context, d *connection) error {
 
 type webhooksCreate struct {
 	idempotencyFlags
-	To      string   `arg:"" help:"The URL."`
-	Name    string   `setting:"-" placeholder:"NAME" help:"What to call it."`
-	Events  []string `setting:"-" placeholder:"NAME,…" help:"The names of events. By default all."`
-	Streams string   `setting:"-" placeholder:"RE2" help:"A pattern of streams. By default all."`
-	Source  string   `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"The streams that are appended to (event), or the histories (history). By default as the pattern says."`
+	To      string   `arg:"" help:"URL of the webhook."`
+	Name    string   `setting:"-" placeholder:"NAME" help:"Name of the webhook."`
+	Events  []string `setting:"-" placeholder:"NAME,…" help:"Event names. Default: all events."`
+	Streams string   `setting:"-" placeholder:"RE2" help:"Pattern of stream names. Default: all streams."`
+	Source  string   `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"Streams of events (event), or histories (history). Default: derived from the pattern."`
 }
 
 func (c *webhooksCreate) Run(ctx context.Context, d *connection) error {
@@ -48,8 +48,8 @@ func webhookFacts(x wire.CreatedWebhook) *table {
 
 type webhooksRotate struct {
 	idempotencyFlags
-	ID      string        `arg:"" help:"The webhook's id."`
-	Overlap time.Duration `setting:"-" placeholder:"DURATION" help:"How long messages are signed with the old secret, too. By default not at all."`
+	ID      string        `arg:"" help:"Webhook id."`
+	Overlap time.Duration `setting:"-" placeholder:"DURATION" help:"How long messages are also signed with the old secret. Default: 0s."`
 }
 
 func (c *webhooksRotate) Run(ctx context.Context, to *target) error {
@@ -63,7 +63,7 @@ func (c *webhooksRotate) Run(ctx context.Context, to *target) error {
 
 type webhooksDelete struct {
 	idempotencyFlags
-	ID string `arg:"" help:"The webhook's id."`
+	ID string `arg:"" help:"Webhook id."`
 }
 
 func (c *webhooksDelete) Run(ctx context.Context, d *connection) error {

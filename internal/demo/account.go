@@ -12,17 +12,17 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// account is one invoice: what its callers were told of it, and what the database
-// has recorded.
+// account is one invoice: the results that its callers observed, and the records of the
+// database.
 type account struct {
-	id      string
-	told    []string // its history, from what the callers were told
-	won     []string // admins who were told that they did it
-	refused int      // tries that were told that another is in progress
-	claims  int      // admins who were in the middle of it
-	kills   int
-	bodies  int
-	seen    string // its status after a kill
+	id         string
+	observed   []string // the history expected from the results of the callers
+	won        []string // admins whose call succeeded
+	refused    int      // calls that failed because of another claim
+	claims     int      // calls that got the claim
+	kills      int
+	executions int    // of the actions of its steps
+	seen       string // status after a kill
 
 	history  []lifecycle.Event
 	attempts []lifecycle.Refusal
@@ -30,46 +30,45 @@ type account struct {
 	receipt  string
 }
 
-// answered notes what an admin was told. Anything but yes, and that another is in
-// progress, ends the demo.
-func (a *account) answered(who, step string, err error) (done bool, failed error) {
+// observe records the result of a call. An error other than CLAIM_FAILED ends the demo.
+func (a *account) observe(admin, step string, err error) (done bool, failed error) {
 	switch {
 	case err == nil:
 		a.claims++
-		a.won = append(a.won, who)
-		a.told = append(a.told, "claimed by "+who, "settled/"+step+" by "+who)
+		a.won = append(a.won, admin)
+		a.observed = append(a.observed, "claimed by "+admin, "settled/"+step+" by "+admin)
 		return true, nil
 	case errors.Is(err, holdfast.ErrClaimFailed):
 		a.refused++
 		return false, nil
 	}
-	return false, fmt.Errorf("%s, invoice %s: %w", who, a.id, err)
+	return false, fmt.Errorf("%s, invoice %s: %w", admin, a.id, err)
 }
 
-// killed notes that an admin was killed in the middle, and what must follow.
-func (a *account) killed(who, then string) {
+// killed records that the process of an admin was killed, and the event that must follow.
+func (a *account) killed(admin, next string) {
 	a.claims++
-	a.bodies++
+	a.executions++
 	a.kills++
-	a.told = append(a.told, "claimed by "+who, then)
+	a.observed = append(a.observed, "claimed by "+admin, next)
 }
 
 func (a *account) winner() string {
 	if len(a.won) == 0 {
-		return "nobody"
+		return "no admin"
 	}
 	return strings.Join(a.won, " and ")
 }
 
-// code is that of the refusals.
+// code returns the error code of the refusals.
 func (a *account) code() string {
 	if a.refused == 0 {
-		return "not at all: it was free already"
+		return "not refused: the lease had expired"
 	}
 	return string(fault.ClaimFailed)
 }
 
-// recorded is the history, as the database has it.
+// recorded returns the history that the database recorded.
 func (a *account) recorded() string { return strings.Join(a.events(), ", ") }
 
 func (a *account) events() []string {
@@ -83,7 +82,7 @@ func (a *account) events() []string {
 	return names
 }
 
-// count is how many events have one of some names.
+// count returns the number of events with one of the names.
 func (a *account) count(names ...string) (n int) {
 	for _, e := range a.history {
 		if slices.Contains(names, e.Name) {
@@ -93,14 +92,14 @@ func (a *account) count(names ...string) (n int) {
 	return n
 }
 
-// attempt names a body: there is one for each epoch of an operation.
+// attempt identifies an execution: there is one for each epoch of an operation.
 type attempt struct {
 	Operation string `json:"operation"`
 	Epoch     int64  `json:"epoch"`
 }
 
-// ran are the bodies that have left a trace in the history. To resolve an operation is an epoch, too, of which no body
-// ran.
+// ran returns the executions that the history shows. Resolving an operation takes an epoch
+// too, but executes nothing.
 func (a *account) ran() map[attempt]bool {
 	all := make(map[attempt]bool)
 	for _, e := range a.history {
@@ -112,11 +111,11 @@ func (a *account) ran() map[attempt]bool {
 }
 
 func attemptOf(e lifecycle.Event) (t attempt) {
-	_ = json.Unmarshal(e.Data, &t) // what is none has no operation
+	_ = json.Unmarshal(e.Data, &t) // other events have no operation
 	return t
 }
 
-// lost is how many tries the log of attempts has that were refused for another.
+// lost returns the number of calls in the attempt log that were refused because of another claim.
 func (a *account) lost() (n int) {
 	for _, t := range a.attempts {
 		if t.Code == string(fault.ClaimFailed) {

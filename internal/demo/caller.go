@@ -16,14 +16,13 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// Caller is an admin of the demo in a process of its own, which is killed in the middle of
-// its work.
+// Caller is an admin of the demo in a separate process, which is killed during its work.
 type Caller struct {
 	Step, Invoice, Admin string
 }
 
-// Run fires the step, says so on out when it is in the middle of it, and then waits to be
-// killed. It ends by itself when in does: whoever started it is gone.
+// Run fires the step, prints the step to out while the action executes, and then waits to be
+// killed. It stops when in reaches its end, because its parent process has exited then.
 func (c Caller) Run(ctx context.Context, db holdfast.Database, log *slog.Logger, in io.Reader, out io.Writer) (err error) {
 	ctx, cancel := context.WithCancel(holdfast.InWorkspace(ctx, Workspace))
 	defer cancel()
@@ -48,18 +47,18 @@ func (c Caller) Run(ctx context.Context, db holdfast.Database, log *slog.Logger,
 	return err
 }
 
-// Callers makes the command of a process that runs a [Caller] on the demo's database.
+// Callers returns the command of a process that runs a [Caller] on the database of the demo.
 type Callers func(context.Context, Caller) (*exec.Cmd, error)
 
-// Killed has a process do a step, and kills it in the middle: once it has said that
-// it is there. The error is nil if it was killed.
-func (c Callers) Killed(ctx context.Context, step, id, who string) error {
-	cmd, err := c(ctx, Caller{step, id, who})
+// Killed starts a process that fires a step, and kills it while the action executes. The
+// error is nil if the process was killed.
+func (c Callers) Killed(ctx context.Context, step, id, admin string) error {
+	cmd, err := c(ctx, Caller{step, id, admin})
 	if err != nil {
 		return err
 	}
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -73,13 +72,13 @@ func (c Callers) Killed(ctx context.Context, step, id, who string) error {
 		return err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	_ = cmd.Process.Kill() // it may have ended by itself
-	_ = cmd.Wait()         // its state says how
+	_ = cmd.Process.Kill() // the process may have exited already
+	_ = cmd.Wait()         // ProcessState has the result
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil || line != step+"\n" || cmd.ProcessState.Success():
-		return fmt.Errorf("the process of %s ended before it was in the middle of %q: %s", who, step, cmp.Or(strings.Join(strings.Fields(said.String()), " "), cmd.ProcessState.String()))
+		return fmt.Errorf("the process of %s exited before it executed the action of %q: %s", admin, step, cmp.Or(strings.Join(strings.Fields(stderr.String()), " "), cmd.ProcessState.String()))
 	}
 	return nil
 }

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	starters        = 8 // who start the same run at once
+	starters        = 8 // callers that start the same run at once
 	enoughReminders = 2
-	deciders        = 2 // who decide at once
+	deciders        = 2 // managers that decide at once
 )
 
-// chased is what a run of the demo is about.
+// chased is the input of the run.
 type chased struct {
 	Invoice string `json:"invoice"`
 }
 
 func reminders(id string) string { return "reminders-" + id }
 
-// chase is the run of the demo: it reminds somebody of an invoice until that is enough, waits
-// for the payment, has a manager look at it, and closes the invoice.
+// chase returns the workflow of the demo: it sends reminders, waits for the payment, asks a
+// manager for approval, and closes the invoice.
 func chase() *run.Definition {
 	return run.Define("demo-chase", "1",
 		run.Task("remind", func(ctx context.Context, c chased) (int64, error) {
@@ -46,10 +46,10 @@ func chase() *run.Definition {
 	)
 }
 
-// chases has one run started by many, told twice that the invoice is paid, and decided by two
-// at once.
+// chases starts one run from many callers, signals its payment twice, and has two managers
+// decide at once.
 func (d *Demo) chases(ctx context.Context) error {
-	d.say("\n6. A run: %d callers start the chase of one invoice under one key; its payment is reported twice, and %d managers decide at once.\n\n", starters, deciders)
+	d.printf("\n6. A run: %d callers start it for one invoice with the same key; the payment is signaled twice, and %d managers decide at once.\n\n", starters, deciders)
 	id := d.run + "-chased"
 	if _, err := d.invoices.Create(ctx, d.engine, id, invoice{Cents: 900}); err != nil {
 		return err
@@ -58,18 +58,18 @@ func (d *Demo) chases(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for range 2 { // the bank says it twice
+	for range 2 { // the bank sends the signal twice
 		if err := run.Send(ctx, d.engine, r, "payment", "bank-1", map[string]int{"cents": 900}); err != nil {
 			return err
 		}
 	}
-	var asked []run.ApprovalRequest
+	var requests []run.ApprovalRequest
 	err = await(ctx, func() (bool, error) {
-		asked, err = holdfast.Collect(run.ApprovalRequests(ctx, d.engine, r))
-		return len(asked) == 1, err
+		requests, err = holdfast.Collect(run.ApprovalRequests(ctx, d.engine, r))
+		return len(requests) == 1, err
 	})
 	if err == nil {
-		err = d.decideTogether(ctx, asked[0].ID)
+		err = d.decideTogether(ctx, requests[0].ID)
 	}
 	if err != nil {
 		return err
@@ -81,28 +81,28 @@ func (d *Demo) chases(ctx context.Context) error {
 	return d.auditChase(ctx, id, end)
 }
 
-// startTogether has many start one run, and returns it.
+// startTogether starts one run from many callers at once and returns its id.
 func (d *Demo) startTogether(ctx context.Context, id string) (string, error) {
-	runs, made := make([]run.Run, starters), make([]bool, starters)
+	runs, created := make([]run.Run, starters), make([]bool, starters)
 	errs := atOnce(starters, func(i int) (err error) {
-		runs[i], made[i], err = d.chase.Start(ctx, d.engine, chased{id}, run.Key("chase-"+id))
+		runs[i], created[i], err = d.chase.Start(ctx, d.engine, chased{id}, run.Key("chase-"+id))
 		return err
 	})
 	for i, err := range errs {
 		if err != nil {
 			return "", err
 		}
-		if made[i] {
-			d.total.told.runs++
+		if created[i] {
+			d.total.observed.runs++
 		}
 		if runs[i].ID != runs[0].ID {
-			d.total.blame(id, "two runs were started under one key")
+			d.total.mismatch(id, "two runs were started with one key")
 		}
 	}
 	return runs[0].ID, nil
 }
 
-// decideTogether has some decide at once.
+// decideTogether decides an approval from several managers at once.
 func (d *Demo) decideTogether(ctx context.Context, approval string) error {
 	for _, err := range atOnce(deciders, func(i int) error {
 		_, err := run.Decide(ctx, d.engine, approval, run.Decision{Status: run.Approved, By: fmt.Sprint("manager-", i+1), As: "manager"})
@@ -110,7 +110,7 @@ func (d *Demo) decideTogether(ctx context.Context, approval string) error {
 	}) {
 		switch {
 		case err == nil:
-			d.total.told.decisions++
+			d.total.observed.decisions++
 		case !errors.Is(err, holdfast.ErrConflict):
 			return err
 		}
@@ -118,10 +118,10 @@ func (d *Demo) decideTogether(ctx context.Context, approval string) error {
 	return nil
 }
 
-// auditChase holds what the run has left to what was told.
+// auditChase compares the records of the run with the observed results.
 func (d *Demo) auditChase(ctx context.Context, id string, end run.Run) error {
 	d.total.recorded.runs++
-	d.total.told.reminders += enoughReminders
+	d.total.observed.reminders += enoughReminders
 	steps, err := holdfast.Collect(run.Steps(ctx, d.engine, end.ID))
 	if err != nil {
 		return err
@@ -144,9 +144,9 @@ func (d *Demo) auditChase(ctx context.Context, id string, end run.Run) error {
 	if err != nil {
 		return err
 	}
-	d.say("  run %s   %s after %d steps; the invoice is %s\n", end.ID, end.Status, len(steps), e.Status)
+	d.printf("  run %s   %s after %d steps; the invoice is %s\n", end.ID, end.Status, len(steps), e.Status)
 	if end.Status != "COMPLETED" || e.Status != "closed" {
-		d.total.blame(id, fmt.Sprintf("the run is %s (%s), and the invoice %s", end.Status, end.Error, e.Status))
+		d.total.mismatch(id, fmt.Sprintf("the run is %s (%s), and the invoice is %s", end.Status, end.Error, e.Status))
 	}
 	return nil
 }

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	clerks  = 16  // who change one customer's state at once
-	visits  = 10  // how often each adds to it
-	limit   = 500 // how much credit the customer has
-	reserve = 100 // what each clerk reserves of it
-	giveUp  = 200 * time.Millisecond
+	clerks      = 16  // clerks that change the state of one customer at once
+	visits      = 10  // visits that each clerk adds
+	limit       = 500 // credit of the customer
+	reserve     = 100 // credit that each clerk reserves
+	firstBudget = 200 * time.Millisecond
 )
 
 // customer is the state of the demo's scope.
@@ -24,12 +24,12 @@ type customer struct {
 	Reserved int64 `json:"reserved"`
 }
 
-var errNoCredit = errors.New("the limit is reached")
+var errNoCredit = errors.New("credit limit reached")
 
-// credits has many change the state of one customer at once: all add to it, all reserve a part
-// of a credit that is not enough for all, and one decides for longer than it may.
+// credits changes the state of one customer from many clerks at once. All of them increment a
+// counter and reserve credit, which is not enough for all. One clerk exceeds its time budget.
 func (d *Demo) credits(ctx context.Context) error {
-	d.say("\n7. A scope: %d clerks note %d visits each of one customer, and each reserves %d of a credit of %d, at once; one takes too long.\n\n",
+	d.printf("\n7. A scope: %d clerks at once record %d visits each of one customer, and each reserves %d of a credit of %d; one exceeds its time budget.\n\n",
 		clerks, visits, reserve, limit)
 	state := scope.In[customer](d.engine, scope.User, d.run+"-customer", scope.MaxAttempts(-1))
 	won := make([]bool, clerks)
@@ -42,17 +42,17 @@ func (d *Demo) credits(ctx context.Context) error {
 	}
 	for _, yes := range won {
 		if yes {
-			d.total.told.reserved++
+			d.total.observed.reserved++
 		}
 	}
-	d.total.told.visits += clerks * visits
-	if err := d.late(ctx, giveUp); err != nil {
+	d.total.observed.visits += clerks * visits
+	if err := d.exceedBudget(ctx, firstBudget); err != nil {
 		return err
 	}
 	return d.auditCredit(ctx, state)
 }
 
-// serve is one clerk: it notes visits, and reserves credit if there is enough left.
+// serve is one clerk: it records visits, and reserves credit if enough is left.
 func serve(ctx context.Context, state scope.Scope[customer]) (reserved bool, err error) {
 	for range visits {
 		if _, err := state.Inc(ctx, "visits", 1); err != nil {
@@ -72,41 +72,43 @@ func serve(ctx context.Context, state scope.Scope[customer]) (reserved bool, err
 	return err == nil, err
 }
 
-// late is a clerk who decides for longer than the budget. What comes of it is never seen. A
-// budget that is spent before the clerk has begun shows nothing: the next one is twice that.
-func (d *Demo) late(ctx context.Context, budget time.Duration) error {
+// exceedBudget changes the state in a callback that takes longer than its budget, so that the
+// change is dropped. If the budget is spent before the callback starts, it doubles the budget
+// and tries again.
+func (d *Demo) exceedBudget(ctx context.Context, budget time.Duration) error {
 	for ; ; budget *= 2 {
-		begun, err := d.dither(ctx, budget)
+		started, err := d.changeLate(ctx, budget)
 		if !errors.Is(err, scope.ErrMutationTimeout) {
-			return fmt.Errorf("a clerk who took too long was told %w", err)
+			return fmt.Errorf("a clerk that exceeded its budget got %w", err)
 		}
-		if begun {
+		if started {
 			return nil
 		}
 	}
 }
 
-// dither decides for longer than a budget, and says whether that was begun within it.
-func (d *Demo) dither(ctx context.Context, budget time.Duration) (begun bool, err error) {
+// changeLate changes the state after the budget is spent. It reports whether the callback
+// started within the budget.
+func (d *Demo) changeLate(ctx context.Context, budget time.Duration) (started bool, err error) {
 	state := scope.In[customer](d.engine, scope.User, d.run+"-customer", scope.Budget(budget))
 	in, done := make(chan struct{}), make(chan struct{})
 	_, err = state.Atomic(ctx, func(ctx context.Context, c customer) (customer, error) {
 		defer close(done)
 		close(in)
-		<-ctx.Done() // and goes on all the same
+		<-ctx.Done() // ignores the cancellation
 		c.Reserved = 0
 		return c, nil
 	})
 	select {
 	case <-in:
-		<-done // its context has ended
+		<-done // the callback ends, because its context is canceled
 		return true, err
-	default: // or begins yet, and is over at once
+	default: // a callback that starts later ends at once
 		return false, err
 	}
 }
 
-// auditCredit holds the state and its history to what the clerks were told.
+// auditCredit compares the state and its history with the observed results.
 func (d *Demo) auditCredit(ctx context.Context, state scope.Scope[customer]) error {
 	s, err := state.Get(ctx)
 	if err != nil {
@@ -124,9 +126,9 @@ func (d *Demo) auditCredit(ctx context.Context, state scope.Scope[customer]) err
 			d.total.recorded.reserved++
 		}
 	}
-	d.say("  customer %s   version %d: %d visits, %d of %d reserved; who took too long has changed nothing\n", s.ID, s.Version, s.State.Visits, s.State.Reserved, limit)
+	d.printf("  customer %s   version %d: %d visits, %d of %d reserved; the clerk that exceeded its budget changed nothing\n", s.ID, s.Version, s.State.Visits, s.State.Reserved, limit)
 	if want := (customer{clerks * visits, limit}); s.State != want {
-		d.total.blame(s.ID, fmt.Sprintf("its state is %+v, and %+v was told", s.State, want))
+		d.total.mismatch(s.ID, fmt.Sprintf("the state is %+v, want %+v", s.State, want))
 	}
 	return nil
 }

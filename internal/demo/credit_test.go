@@ -10,18 +10,18 @@ import (
 	"github.com/holdfast-go/holdfast/scope"
 )
 
-// The clerk who takes too long is shown also where the budget is spent before it has begun,
-// as on a slow machine, and a stop ends it.
+// A budget that is spent before the callback starts, as on a slow machine, is doubled, and
+// canceling the context stops the loop.
 func TestDemoLateClerk(t *testing.T) {
 	d := &Demo{shop: &shop{engine: holdfasttest.Open(t)}, run: "r"}
 	state := scope.In[customer](d.engine, scope.User, "r-customer")
 	if _, err := state.Inc(t.Context(), "reserved", limit); err != nil {
 		t.Fatal(err)
 	}
-	if begun, err := d.dither(t.Context(), time.Nanosecond); begun || !errors.Is(err, scope.ErrMutationTimeout) {
-		t.Errorf("begun %t, told %v", begun, err)
+	if started, err := d.changeLate(t.Context(), time.Nanosecond); started || !errors.Is(err, scope.ErrMutationTimeout) {
+		t.Errorf("started %t, error %v", started, err)
 	}
-	if err := d.late(t.Context(), time.Nanosecond); err != nil {
+	if err := d.exceedBudget(t.Context(), time.Nanosecond); err != nil {
 		t.Error(err)
 	}
 	s, err := state.Get(t.Context())
@@ -30,7 +30,7 @@ func TestDemoLateClerk(t *testing.T) {
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	defer time.AfterFunc(20*time.Millisecond, stop).Stop()
-	if err := d.late(stopped, time.Hour); !errors.Is(err, context.Canceled) {
-		t.Errorf("stopped, it was told %v", err)
+	if err := d.exceedBudget(stopped, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the stop the error is %v", err)
 	}
 }

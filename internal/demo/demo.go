@@ -1,9 +1,11 @@
-// Package demo tells the story of actions that must not happen twice: invoices that many
-// close at the same moment, that are closed by processes which are killed, and
-// that are paid by processes which are killed after the card was charged; of a batch that
-// several cancel in its middle; of a run that many start at once; and of a state that many
-// change at once. What it shows is counted from what the callers were told, and then again from
-// what the database has recorded; where the two disagree, it fails.
+// Package demo is the demo of "holdfast dev --demo": actions that must not happen twice, under
+// concurrent calls and crashes.
+//
+// Callers close the same invoices at once. Processes are killed while they close an invoice,
+// and after they have charged a card. A batch is canceled halfway by several callers, a run is
+// started by many callers at once, and a scope is changed by many callers at once. The demo
+// counts the results that the callers observed and the results that the database recorded, and
+// fails if the two differ.
 package demo
 
 import (
@@ -23,50 +25,50 @@ import (
 )
 
 const (
-	// Workspace is where all of it happens.
+	// Workspace is the workspace of the demo.
 	Workspace = "demo-invoices"
-	// Sweep is how often the janitor of the demo's engine should look.
+	// Sweep is the janitor interval for the engine of the demo.
 	Sweep = time.Second
 
-	races  = 8               // invoices that are raced for
-	admins = 8               // who close the same invoice at once
-	kills  = 3               // invoices whose first caller is killed in the middle
-	lease  = 2 * time.Second // how long a caller that was killed is waited for
+	races  = 8               // invoices that several admins close at once
+	admins = 8               // admins that close the same invoice at once
+	kills  = 3               // invoices whose first caller is killed while it closes them
+	lease  = 2 * time.Second // lease of a caller that is killed
 
-	patience = 2 * time.Minute // how long the whole may take
+	timeout = 2 * time.Minute // of the whole demo
 )
 
-// Demo is the story. [Demo.Tell] tells it, on an engine that has its [Demo.Parts].
+// Demo is one run of the demo. [Demo.Tell] runs it, on an engine opened with [Demo.Parts].
 type Demo struct {
 	*shop
 	callers Callers
 	scans   *batch.Kind[int, string]
 	chase   *run.Definition
-	run     string // makes the names of one run its own
+	run     string // prefix that makes the names of this run unique
 	out     io.Writer
 	bar     *bar
 	last    int // the number of the last invoice
 	total   tally
 }
 
-// New returns a story that is told to out, with callers that are killed.
+// New returns a demo that prints to out. It starts and kills the processes of c.
 func New(out io.Writer, c Callers) *Demo {
 	return &Demo{shop: newShop(), scans: scanKind(), chase: chase(), callers: c, run: uuid.NewString()[:8], out: out, bar: newBar(out, races)}
 }
 
-// Parts are what the engine of the demo is opened with.
+// Parts returns the parts that the engine of the demo must be opened with.
 func (d *Demo) Parts() []holdfast.Part { return []holdfast.Part{d.shop, d.scans, run.Serve(d.chase)} }
 
-// Tell tells the story. A stop in between is the context's error.
+// Tell runs the demo. It returns the error of ctx if ctx is canceled.
 func (d *Demo) Tell(ctx context.Context) error {
-	whole, cancel := context.WithTimeout(holdfast.InWorkspace(ctx, Workspace), patience)
+	limited, cancel := context.WithTimeout(holdfast.InWorkspace(ctx, Workspace), timeout)
 	defer cancel()
-	err := d.chapters(whole)
+	err := d.chapters(limited)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("the demo did not come to its end in %s: %w", patience, err)
+		return fmt.Errorf("the demo did not finish within %s: %w", timeout, err)
 	}
 	return err
 }
@@ -77,27 +79,27 @@ func (d *Demo) chapters(ctx context.Context) error {
 			return err
 		}
 	}
-	d.say("\n%s\n", d.total)
+	d.printf("\n%s\n", d.total)
 	return d.total.check()
 }
 
-func (d *Demo) say(format string, args ...any) { fmt.Fprintf(d.out, format, args...) }
+func (d *Demo) printf(format string, args ...any) { fmt.Fprintf(d.out, format, args...) }
 
-// open makes the next invoice.
+// open creates the next invoice.
 func (d *Demo) open(ctx context.Context, data invoice) (*account, error) {
 	d.last++
-	a := &account{id: fmt.Sprintf("%s-%02d", d.run, d.last), told: []string{"created"}}
+	a := &account{id: fmt.Sprintf("%s-%02d", d.run, d.last), observed: []string{"created"}}
 	_, err := d.invoices.Create(ctx, d.engine, a.id, data)
 	return a, err
 }
 
-// closeAs has an admin close an invoice, and notes what the admin is told.
-func (d *Demo) closeAs(ctx context.Context, a *account, who string) (closed bool, err error) {
-	_, err = d.invoices.Fire(ctx, d.engine, a.id, "close", "admin", lifecycle.By(who))
-	return a.answered(who, "close", err)
+// closeAs closes an invoice as an admin and records the result.
+func (d *Demo) closeAs(ctx context.Context, a *account, admin string) (closed bool, err error) {
+	_, err = d.invoices.Fire(ctx, d.engine, a.id, "close", "admin", lifecycle.By(admin))
+	return a.observe(admin, "close", err)
 }
 
-// await asks again and again until something has happened.
+// await polls until happened returns true or an error.
 func await(ctx context.Context, happened func() (bool, error)) error {
 	for {
 		if yes, err := happened(); yes || err != nil {
@@ -109,8 +111,7 @@ func await(ctx context.Context, happened func() (bool, error)) error {
 	}
 }
 
-// audit reads back what the database has recorded of an invoice, and adds it to
-// the total.
+// audit reads the records of an invoice from the database and adds them to the total.
 func (d *Demo) audit(ctx context.Context, a *account) error {
 	e, err := d.invoices.Get(ctx, d.engine, a.id)
 	if err != nil {
@@ -123,7 +124,7 @@ func (d *Demo) audit(ctx context.Context, a *account) error {
 	if a.attempts, err = holdfast.Collect(d.invoices.Refusals(ctx, d.engine, a.id)); err != nil {
 		return err
 	}
-	a.bodies += d.ran(a.id)
+	a.executions += d.ran(a.id)
 	d.total.add(a)
 	return nil
 }

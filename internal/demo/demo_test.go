@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
-// The demo's config is one that lint finds nothing wrong with.
+// The config of the demo has no violations and no warnings.
 func TestDemoConfig(t *testing.T) {
 	_, violations, warnings := lifecycleconfig.Check(config, nil)
 	if len(violations)+len(warnings) > 0 {
@@ -26,17 +26,17 @@ func TestDemoConfig(t *testing.T) {
 	}
 }
 
-// event is one of a history, of an operation at an epoch.
+// event returns an event of a history, for an operation at an epoch.
 func event(text, operation string, epoch int64) lifecycle.Event {
 	name, who, _ := strings.Cut(text, " by ")
-	data, _ := json.Marshal(attempt{operation, epoch}) // of plain values
+	data, _ := json.Marshal(attempt{operation, epoch}) // never fails for plain values
 	return lifecycle.Event{Name: name, Actor: who, Data: data}
 }
 
-// closedByOne is an invoice that one has closed, and of which another was refused.
+// closedByOne returns an invoice that one caller has closed, after another was refused.
 func closedByOne() *account {
-	return &account{id: "1", bodies: 1, claims: 1, refused: 1, won: []string{"one"}, status: "closed",
-		told:     []string{"created", "claimed by one", "settled/close by one"},
+	return &account{id: "1", executions: 1, claims: 1, refused: 1, won: []string{"one"}, status: "closed",
+		observed: []string{"created", "claimed by one", "settled/close by one"},
 		attempts: []lifecycle.Refusal{{Code: "CLAIM_FAILED"}},
 		history:  []lifecycle.Event{event("created", "", 0), event("claimed by one", "a", 1), event("settled/close by one", "a", 1)}}
 }
@@ -49,22 +49,22 @@ func TestDemoTally(t *testing.T) {
 		t.Error(err)
 	}
 	if !strings.HasSuffix(good.String(), "duplicates prevented: 1\n") {
-		t.Errorf("told %s", good)
+		t.Errorf("the tally is %s", good)
 	}
 }
 
-// Each thing that must not be is found, also if all the rest is well.
+// Each kind of difference is found on its own.
 func TestDemoFindsWhatMustNotBe(t *testing.T) {
 	for name, plant := range map[string]func(*account){
 		"closed twice": func(a *account) {
 			a.history = append(a.history, event("claimed by two", "b", 2), event("settled/close by two", "b", 2))
 		},
-		"two told":           func(a *account) { _, _ = a.answered("two", "close", nil) },
+		"two winners":        func(a *account) { _, _ = a.observe("two", "close", nil) },
 		"closed by another":  func(a *account) { a.history[2].Actor = "two" },
 		"never closed":       func(a *account) { a.history, a.status = a.history[:2], "closing" },
 		"open after all":     func(a *account) { a.status = "approved" },
-		"a body unseen":      func(a *account) { a.bodies++ },
-		"a body untold":      func(a *account) { a.history = append(a.history, event("claimed by two", "b", 2)) },
+		"an extra execution": func(a *account) { a.executions++ },
+		"an extra claim":     func(a *account) { a.history = append(a.history, event("claimed by two", "b", 2)) },
 		"a refusal unnoted":  func(a *account) { a.attempts = nil },
 		"a refusal made up":  func(a *account) { a.refused = 0 },
 		"a kill not mended":  func(a *account) { a.kills++ },
@@ -75,14 +75,14 @@ func TestDemoFindsWhatMustNotBe(t *testing.T) {
 		a := closedByOne()
 		plant(a)
 		bad.add(a)
-		bad.recorded.mails = bad.told.mails
+		bad.recorded.mails = bad.observed.mails
 		if bad.check() == nil {
 			t.Errorf("%s: not found", name)
 		}
 	}
 }
 
-// On a terminal a bar stands under the lines, and is gone at the end.
+// A bar is drawn and cleared, and only a terminal has one.
 func TestBar(t *testing.T) {
 	var out bytes.Buffer
 	b := &bar{out: &out, of: 4}
@@ -104,11 +104,11 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// The shape of the tally, for a person.
+// The tally is printed as an aligned table.
 func TestDemoTallyIsATable(t *testing.T) {
 	var out bytes.Buffer
-	fmt.Fprint(&out, tally{told: counts{bodies: 21}, recorded: counts{bodies: 21, lost: 60}})
-	want := "                       told  recorded\n  bodies run             21        21\n"
+	fmt.Fprint(&out, tally{observed: counts{executions: 21}, recorded: counts{executions: 21, lost: 60}})
+	want := "                      observed  recorded\n  executions                21        21\n"
 	if !strings.HasPrefix(out.String(), want) {
 		t.Errorf("it is\n%s", out.String())
 	}

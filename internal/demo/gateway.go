@@ -10,31 +10,31 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// gateway stands for the company that charges cards. Its book is a stream of its
-// own, which it writes at once: nothing that becomes of an invoice undoes a charge.
+// gateway simulates the external service that charges cards. Its book is a stream that it
+// writes in separate transactions, so that a rollback of an invoice does not undo a charge.
 type gateway struct {
 	engine *holdfast.Engine
 	book   string
 }
 
-// slip is an entry of the book.
+// slip is the data of an entry in the book.
 type slip struct {
 	Key     string `json:"key"`
 	Cents   int64  `json:"cents"`
 	Receipt string `json:"receipt"`
 }
 
-// The events of the book.
+// Event names of the book.
 const (
 	slipCharged  = "charged"
-	slipRepeated = "repeated" // known by its key, and not charged again
+	slipRepeated = "repeated" // recognized by its key, and not charged again
 )
 
 func gatewayOf(e *holdfast.Engine, id string) gateway {
 	return gateway{engine: e, book: "gateway-" + runOf(id)}
 }
 
-// charge charges a card. A gateway that knows a key again does so once for each.
+// charge charges a card. Unless the invoice is keyless, the gateway charges once for each key.
 func (g gateway) charge(ctx context.Context, key string, i invoice) (receipt string, err error) {
 	for {
 		book, err := g.entries(ctx)
@@ -50,7 +50,7 @@ func (g gateway) charge(ctx context.Context, key string, i invoice) (receipt str
 			return "", err
 		}
 		_, err = stream.Append(ctx, g.engine, g.book, stream.Version(len(book)-1), stream.Event{Name: name, Data: data})
-		if !errors.Is(err, holdfast.ErrConcurrency) { // else another was charged meanwhile
+		if !errors.Is(err, holdfast.ErrConcurrency) { // else another charge was recorded concurrently
 			return s.Receipt, err
 		}
 	}
@@ -78,7 +78,7 @@ func (g gateway) entries(ctx context.Context) (book, error) {
 	return b, nil
 }
 
-// under returns the entries of a name with a key.
+// under returns the entries with a key and an event name.
 func (b book) under(key, name string) (all []slip) {
 	for _, e := range b {
 		if e.Key == key && e.name == name {

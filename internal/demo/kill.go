@@ -11,10 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// kills has invoices closed by processes that are killed in the middle. What they
-// held is freed by the janitor, and the next admin closes it.
+// kills closes invoices from processes that are killed during the action. The janitor releases
+// their claims, and the next admin closes the invoices.
 func (d *Demo) kills(ctx context.Context) error {
-	d.say("\n2. Crashes: %d more are closed by processes that are killed in the middle of the work.\n\n", kills)
+	d.printf("\n2. Crashes: the processes that close %d more invoices are killed during the action.\n\n", kills)
 	var all []*account
 	for range kills {
 		a, err := d.open(ctx, invoice{Cents: 4500})
@@ -27,27 +27,27 @@ func (d *Demo) kills(ctx context.Context) error {
 		return err
 	}
 	for _, a := range all {
-		d.say("  invoice %s   %s was killed, and it is stuck in %s; %s is refused (%s)\n", a.id, admin(0), a.seen, admin(1), a.code())
+		d.printf("  invoice %s   %s was killed, the invoice is stuck in %s; %s is refused (%s)\n", a.id, admin(0), a.seen, admin(1), a.code())
 	}
-	d.say("\n  The janitor frees them when nobody has renewed their claims for %s.\n\n", lease)
-	if err := together(all, func(a *account) error { return d.closeFreed(ctx, a) }); err != nil {
+	d.printf("\n  The janitor releases the claims when they are not renewed for %s.\n\n", lease)
+	if err := together(all, func(a *account) error { return d.closeReleased(ctx, a) }); err != nil {
 		return err
 	}
 	for _, a := range all {
 		if err := d.audit(ctx, a); err != nil {
 			return err
 		}
-		d.say("  invoice %s   freed after %s, closed by %s   history: %s\n", a.id, a.between("claimed", "recovered"), a.winner(), a.recorded())
+		d.printf("  invoice %s   released after %s, closed by %s   history: %s\n", a.id, a.between("claimed", "recovered"), a.winner(), a.recorded())
 	}
 	return nil
 }
 
-// together does something for all accounts at once.
+// together calls f for all accounts concurrently.
 func together(all []*account, f func(*account) error) error {
 	return errors.Join(atOnce(len(all), func(i int) error { return f(all[i]) })...)
 }
 
-// atOnce has some do something at once, and returns what each was told.
+// atOnce calls f n times concurrently and returns the error of each call.
 func atOnce(n int, f func(i int) error) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -58,8 +58,8 @@ func atOnce(n int, f func(i int) error) []error {
 	return errs
 }
 
-// killClosing kills one who closes an invoice, looks at what that left, and has the
-// next one try.
+// killClosing kills a process that closes an invoice, reads the status, and tries to close
+// the invoice as the next admin.
 func (d *Demo) killClosing(ctx context.Context, a *account) error {
 	if err := d.callers.Killed(ctx, "close", a.id, admin(0)); err != nil {
 		return err
@@ -74,22 +74,22 @@ func (d *Demo) killClosing(ctx context.Context, a *account) error {
 	return err
 }
 
-// closeFreed closes an invoice once it is free.
-func (d *Demo) closeFreed(ctx context.Context, a *account) error {
+// closeReleased closes an invoice after its claim was released.
+func (d *Demo) closeReleased(ctx context.Context, a *account) error {
 	err := await(ctx, func() (bool, error) { return d.has(ctx, a, "recovered") })
-	if err == nil && len(a.won) == 0 { // the first try has come too soon
+	if err == nil && len(a.won) == 0 { // the first call was refused
 		_, err = d.closeAs(ctx, a, admin(1))
 	}
 	return err
 }
 
-// has says whether an invoice's history has an event.
+// has reports whether the history of an invoice has an event.
 func (d *Demo) has(ctx context.Context, a *account, name string) (bool, error) {
 	all, err := holdfast.Collect(d.invoices.History(ctx, d.engine, a.id, 0))
 	return slices.ContainsFunc(all, func(e lifecycle.Event) bool { return e.Name == name }), err
 }
 
-// between is the time from one event to another, in the database's time.
+// between returns the time from one event to another, by the clock of the database.
 func (a *account) between(from, to string) time.Duration {
 	var start, end time.Time
 	for _, e := range a.history {

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// mails waits until each closed invoice is mailed, and holds the mails to the
-// operations that closed them.
+// mails waits until each closed invoice is mailed, and compares the mails with the operations
+// that closed the invoices.
 func (d *Demo) mails(ctx context.Context) error {
 	var sent []stream.Event
 	err := await(ctx, func() (enough bool, err error) {
@@ -26,10 +26,10 @@ func (d *Demo) mails(ctx context.Context) error {
 		}
 		mailed[l.Operation]++
 		if d.total.closings[l.Operation] != l.Invoice || mailed[l.Operation] > 1 {
-			d.total.blame(l.Invoice, "it has a mail too many")
+			d.total.mismatch(l.Invoice, "an unexpected mail was sent")
 		}
 	}
 	d.total.recorded.mails = len(sent)
-	d.say("\n4. Mail: %d mails for %d closed invoices.\n", len(sent), len(d.total.closings))
+	d.printf("\n4. Mail: %d mails for %d closed invoices.\n", len(sent), len(d.total.closings))
 	return nil
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// person is who resolves what nobody else can know.
+// person is the actor that resolves the uncertain operation.
 const person = "a person"
 
-// payments has two invoices paid by processes that are killed when the card is
-// charged and that is not noted yet.
+// payments pays two invoices from processes that are killed after they have charged the card
+// and before they record the charge.
 func (d *Demo) payments(ctx context.Context) error {
-	d.say("\n3. Money: 2 more are paid by processes that are killed after the card was charged, before that was noted.\n\n")
+	d.printf("\n3. Money: the processes that pay 2 more invoices are killed after they charged the card, before they recorded it.\n\n")
 	keyed, err := d.open(ctx, invoice{Cents: 9900})
 	if err != nil {
 		return err
@@ -26,16 +26,16 @@ func (d *Demo) payments(ctx context.Context) error {
 	if err := together([]*account{keyed, keyless}, func(a *account) error { return d.killPaying(ctx, a) }); err != nil {
 		return err
 	}
-	if err := d.paidAgain(ctx, keyed); err != nil {
+	if err := d.awaitRetry(ctx, keyed); err != nil {
 		return err
 	}
-	if err := d.paidByHand(ctx, keyless); err != nil {
+	if err := d.resolveManually(ctx, keyless); err != nil {
 		return err
 	}
 	return d.auditBook(ctx, keyed, keyless)
 }
 
-// killPaying closes an invoice, and kills the one who pays it.
+// killPaying closes an invoice and kills the process that pays it.
 func (d *Demo) killPaying(ctx context.Context, a *account) error {
 	if _, err := d.closeAs(ctx, a, admin(0)); err != nil {
 		return err
@@ -47,15 +47,15 @@ func (d *Demo) killPaying(ctx context.Context, a *account) error {
 	return nil
 }
 
-// paidAgain waits until the operation has been resumed, with the same key.
-func (d *Demo) paidAgain(ctx context.Context, a *account) error {
-	d.say("  invoice %s   %s was killed; its gateway knows a charge again by the key, so it is asked again with the same one\n", a.id, admin(1))
+// awaitRetry waits until the operation was resumed with the same key.
+func (d *Demo) awaitRetry(ctx context.Context, a *account) error {
+	d.printf("  invoice %s   %s was killed; its gateway recognizes a charge by the key, so the charge is retried with the same key\n", a.id, admin(1))
 	return d.paid(ctx, a)
 }
 
-// paid waits until an invoice is paid, and reads it back.
+// paid waits until an invoice is paid and shows the charges of the gateway.
 func (d *Demo) paid(ctx context.Context, a *account) error {
-	a.told = append(a.told, "settled/pay")
+	a.observed = append(a.observed, "settled/pay")
 	err := await(ctx, func() (bool, error) {
 		e, err := d.invoices.Get(ctx, d.engine, a.id)
 		return e.Status == "paid", err
@@ -71,14 +71,14 @@ func (d *Demo) paid(ctx context.Context, a *account) error {
 		return err
 	}
 	charged, repeated := b.with(a.receipt, slipCharged), b.with(a.receipt, slipRepeated)
-	d.say("  invoice %s   paid, receipt %s: the gateway was asked %s and charged %s   history: %s\n",
+	d.printf("  invoice %s   paid, receipt %s: the gateway was called %s and charged %s   history: %s\n",
 		a.id, a.receipt, times(charged+repeated), times(charged), a.recorded())
 	return nil
 }
 
-// paidByHand waits until the operation is uncertain, and resolves it as a person
-// would: who looks into the gateway's book, and says what happened.
-func (d *Demo) paidByHand(ctx context.Context, a *account) error {
+// resolveManually waits until the operation is uncertain, and resolves it as a person would:
+// it reads the book of the gateway and records whether the charge happened.
+func (d *Demo) resolveManually(ctx context.Context, a *account) error {
 	var operation string
 	err := await(ctx, func() (bool, error) {
 		e, err := d.invoices.Get(ctx, d.engine, a.id)
@@ -91,20 +91,20 @@ func (d *Demo) paidByHand(ctx context.Context, a *account) error {
 	if err != nil {
 		return err
 	}
-	a.told = append(a.told, "parked")
+	a.observed = append(a.observed, "parked")
 	_, err = d.invoices.Fire(ctx, d.engine, a.id, "pay", "admin", lifecycle.By(admin(2)))
-	if _, err := a.answered(admin(2), "pay", err); err != nil {
+	if _, err := a.observe(admin(2), "pay", err); err != nil {
 		return err
 	}
-	d.say("  invoice %s   %s was killed; its gateway knows no keys, so nobody guesses: uncertain; %s is refused (%s)\n", a.id, admin(1), admin(2), a.code())
+	d.printf("  invoice %s   %s was killed; its gateway ignores keys, so the operation is uncertain; %s is refused (%s)\n", a.id, admin(1), admin(2), a.code())
 	if err := d.resolve(ctx, a, operation); err != nil {
 		return err
 	}
-	a.told = append(a.told, "resumed by "+person)
+	a.observed = append(a.observed, "resumed by "+person)
 	return d.paid(ctx, a)
 }
 
-// resolve is the one call that ends an uncertainty.
+// resolve resolves an uncertain operation from the book of the gateway.
 func (d *Demo) resolve(ctx context.Context, a *account, operation string) error {
 	p, err := lifecycle.Find(ctx, d.engine, operation)
 	if err != nil {
@@ -122,7 +122,7 @@ func (d *Demo) resolve(ctx context.Context, a *account, operation string) error 
 			if r.Result, err = json.Marshal(found[0].Receipt); err != nil {
 				return err
 			}
-			d.say("  invoice %s   %s finds the charge in the gateway's book and says so: it happened, receipt %s\n", a.id, person, found[0].Receipt)
+			d.printf("  invoice %s   %s finds the charge in the gateway's book and records that it happened, receipt %s\n", a.id, person, found[0].Receipt)
 		}
 		known = append(known, r)
 	}
@@ -130,7 +130,7 @@ func (d *Demo) resolve(ctx context.Context, a *account, operation string) error 
 	return err
 }
 
-// auditBook holds the receipts that the invoices have to the gateway's book.
+// auditBook compares the receipts of the invoices with the book of the gateway.
 func (d *Demo) auditBook(ctx context.Context, all ...*account) error {
 	b, err := gatewayOf(d.engine, d.run+"-").entries(ctx)
 	if err != nil {
@@ -146,13 +146,13 @@ func (d *Demo) auditBook(ctx context.Context, all ...*account) error {
 	}
 	for _, a := range all {
 		if a.receipt == "" || b.with(a.receipt, slipCharged) != 1 {
-			d.total.blame(a.id, "it was not charged once")
+			d.total.mismatch(a.id, "the card was not charged exactly once")
 		}
 	}
 	return nil
 }
 
-// with counts the entries of a name with a receipt.
+// with counts the entries with a receipt and an event name.
 func (b book) with(receipt, name string) (n int) {
 	for _, e := range b {
 		if e.Receipt == receipt && e.name == name {

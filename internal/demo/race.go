@@ -9,41 +9,41 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// races has each of some invoices closed by many admins at once.
+// races closes each invoice from many admins at once.
 func (d *Demo) races(ctx context.Context) error {
-	d.say("\n1. Double-clicks: %d admins close each of %d invoices, all at once.\n\n", admins, races)
+	d.printf("\n1. Double-clicks: %d admins close each of %d invoices, all at once.\n\n", admins, races)
 	for n := range races {
 		a, err := d.race(ctx)
 		if err != nil {
 			return err
 		}
 		d.bar.clear()
-		d.say("  invoice %s   claimed by %s   %d refused (CLAIM_FAILED)   history: %s\n", a.id, a.winner(), a.refused, a.recorded())
+		d.printf("  invoice %s   claimed by %s   %d refused (CLAIM_FAILED)   history: %s\n", a.id, a.winner(), a.refused, a.recorded())
 		d.bar.draw(n + 1)
 	}
 	d.bar.clear()
 	return nil
 }
 
-// race lets the admins close an invoice, and reads it back.
+// race closes an invoice from all admins at once and reads its records.
 func (d *Demo) race(ctx context.Context) (*account, error) {
 	a, err := d.open(ctx, invoice{Cents: 1200})
 	if err != nil {
 		return a, err
 	}
-	for i, told := range d.crowd(ctx, a.id) {
-		if _, err := a.answered(admin(i), "close", told); err != nil {
+	for i, result := range d.closeTogether(ctx, a.id) {
+		if _, err := a.observe(admin(i), "close", result); err != nil {
 			return a, err
 		}
 	}
 	return a, d.audit(ctx, a)
 }
 
-// crowd is the admins, who wait for each other and then all close at once. The
-// work of closing takes until each of them has an answer or works at it too. It
-// returns what each was told.
-func (d *Demo) crowd(ctx context.Context, id string) []error {
-	told := make([]error, admins)
+// closeTogether closes an invoice from all admins at once and returns the error of each. The
+// action blocks until each admin has either an error or entered the action, so that all calls
+// overlap.
+func (d *Demo) closeTogether(ctx context.Context, id string) []error {
+	errs := make([]error, admins)
 	var busy atomic.Int32
 	busy.Store(admins)
 	start, all := make(chan struct{}), make(chan struct{})
@@ -62,17 +62,17 @@ func (d *Demo) crowd(ctx context.Context, id string) []error {
 		}
 	})
 	var wait sync.WaitGroup
-	for i := range told {
+	for i := range errs {
 		wait.Go(func() {
 			<-start
-			if _, told[i] = d.invoices.Fire(ctx, d.engine, id, "close", "admin", lifecycle.By(admin(i))); told[i] != nil {
+			if _, errs[i] = d.invoices.Fire(ctx, d.engine, id, "close", "admin", lifecycle.By(admin(i))); errs[i] != nil {
 				arrived()
 			}
 		})
 	}
 	close(start)
 	wait.Wait()
-	return told
+	return errs
 }
 
 func admin(i int) string { return "admin " + strconv.Itoa(i+1) }

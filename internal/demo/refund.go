@@ -10,15 +10,15 @@ import (
 
 const (
 	scans      = 20 // items of the batch
-	doneBefore = 6  // that are done before it is cancelled
-	accepted   = 2  // of these, that are accepted
-	inMiddle   = 3  // that are in the middle then
-	price      = 10 // points that each costs
-	cancels    = 4  // people who cancel it at once
+	doneBefore = 6  // items that succeed before the cancel
+	accepted   = 2  // succeeded items that are accepted
+	inFlight   = 3  // items in flight at the cancel
+	price      = 10 // points per item
+	cancels    = 4  // callers that cancel the batch at once
 )
 
-// scanKind is what the batch of the demo does: some scans are done at once, and the rest take
-// until they are cancelled.
+// scanKind returns the handler of the batch: the first scans succeed at once, and the others
+// block until they are canceled.
 func scanKind() *batch.Kind[int, string] {
 	return batch.Define("demo-scan", func(ctx context.Context, i *batch.Item[int]) (string, error) {
 		if i.Input < doneBefore {
@@ -26,13 +26,12 @@ func scanKind() *batch.Kind[int, string] {
 		}
 		<-ctx.Done()
 		return "", ctx.Err()
-	}, batch.Options{MaxConcurrency: inMiddle, Lease: time.Second})
+	}, batch.Options{MaxConcurrency: inFlight, Lease: time.Second})
 }
 
-// refunds has a batch cancelled in the middle, by several at once, and adds up what went
-// from its wallet and back.
+// refunds cancels a batch halfway, from several callers at once, and audits its wallet.
 func (d *Demo) refunds(ctx context.Context) error {
-	d.say("\n5. Refunds: a batch of %d scans at %d points each is cancelled in the middle, by %d people at once.\n\n", scans, price, cancels)
+	d.printf("\n5. Refunds: a batch of %d scans at %d points each is cancelled halfway, by %d callers at once.\n\n", scans, price, cancels)
 	id, wallet := d.run+"-scans", d.run+"-points"
 	if _, err := batch.PutWallet(ctx, d.engine, wallet, false); err != nil {
 		return err
@@ -50,7 +49,7 @@ func (d *Demo) refunds(ctx context.Context) error {
 	if err == nil {
 		err = await(ctx, func() (bool, error) {
 			b, err := batch.Get(ctx, d.engine, id)
-			return b.Counts.Succeeded == doneBefore && b.Counts.Running == inMiddle, err
+			return b.Counts.Succeeded == doneBefore && b.Counts.Running == inFlight, err
 		})
 	}
 	if err == nil {
@@ -65,7 +64,7 @@ func (d *Demo) refunds(ctx context.Context) error {
 	return d.auditRefunds(ctx, id, wallet)
 }
 
-// cancelTogether has several cancel a batch at once.
+// cancelTogether cancels a batch from several callers at once and waits until it ends.
 func (d *Demo) cancelTogether(ctx context.Context, id string) error {
 	for _, err := range atOnce(cancels, func(int) error {
 		_, _, err := batch.Cancel(ctx, d.engine, id)
@@ -81,7 +80,7 @@ func (d *Demo) cancelTogether(ctx context.Context, id string) error {
 	})
 }
 
-// auditRefunds holds the refunds in the ledger to the batch.
+// auditRefunds compares the refunds in the ledger with the batch.
 func (d *Demo) auditRefunds(ctx context.Context, id, wallet string) error {
 	b, err := batch.Get(ctx, d.engine, id)
 	if err != nil {
@@ -99,11 +98,11 @@ func (d *Demo) auditRefunds(ctx context.Context, id, wallet string) error {
 			d.total.recorded.refunds++
 		}
 	}
-	d.total.told.refunds = int(b.Refunded / price)
-	d.say("  batch %s   %d done, %d of them accepted, %d in the middle; %s: charged %d, refunded %d, and the wallet has %d of %d points\n", id,
-		doneBefore, b.Counts.Accepted, inMiddle, b.Status, b.Charged, b.Refunded, w.Balance, scans*price)
+	d.total.observed.refunds = int(b.Refunded / price)
+	d.printf("  batch %s   %d succeeded, %d of them accepted, %d in flight; %s: charged %d, refunded %d, the wallet has %d of %d points\n", id,
+		doneBefore, b.Counts.Accepted, inFlight, b.Status, b.Charged, b.Refunded, w.Balance, scans*price)
 	if w.Balance != scans*price-b.Counts.Accepted*price || b.Counts.Accepted != accepted {
-		d.total.blame(id, "the wallet is not what it was but for what was accepted")
+		d.total.mismatch(id, "the balance of the wallet does not match the accepted items")
 	}
 	return nil
 }

@@ -15,28 +15,28 @@ import (
 //go:embed invoice.json
 var config []byte
 
-// invoice is what an invoice of the demo is about.
+// invoice is the data of an invoice.
 type invoice struct {
 	Cents   int64  `json:"cents"`
-	Keyless bool   `json:"keyless"` // its gateway does not know a charge again by its key
+	Keyless bool   `json:"keyless"` // its gateway ignores idempotency keys
 	Receipt string `json:"receipt,omitempty"`
 }
 
-// shop is the lifecycle of the invoices with its handlers: in the server, and in
-// the callers that are killed.
+// shop is the lifecycle of the invoices with its handlers. The server and the callers that
+// are killed both use it.
 type shop struct {
 	invoices *lifecycle.Lifecycle[invoice]
 	engine   *holdfast.Engine
 
-	mu     sync.Mutex
-	bodies map[string]int                             // that ran in this process, by invoice
-	closer map[string]func(ctx context.Context) error // what happens in the middle of a close, by invoice
-	// charged is what happens right after a charge; nil is nothing.
+	mu         sync.Mutex
+	executions map[string]int                             // in this process, by invoice
+	closer     map[string]func(ctx context.Context) error // called during the close action, by invoice
+	// charged is called right after a charge, if it is not nil.
 	charged func(ctx context.Context) error
 }
 
 func newShop() *shop {
-	s := &shop{bodies: make(map[string]int), closer: make(map[string]func(context.Context) error)}
+	s := &shop{executions: make(map[string]int), closer: make(map[string]func(context.Context) error)}
 	s.invoices = lifecycle.MustParse[invoice](config).In(Workspace).
 		Action("CloseInvoice", s.close, lifecycle.Transactional()).
 		Action("ChargeCard", s.charge, lifecycle.Journaled()).
@@ -44,13 +44,13 @@ func newShop() *shop {
 	return s
 }
 
-// Start is called by [holdfast.Open].
+// Start starts the lifecycle. [holdfast.Open] calls it.
 func (s *shop) Start(ctx context.Context, e *holdfast.Engine) error {
 	s.engine = e
 	return s.invoices.Start(ctx, e)
 }
 
-// close is the work of closing an invoice: it takes as long as something takes.
+// close is the action that closes an invoice. It calls the function set by meanwhile.
 func (s *shop) close(ctx context.Context, a *lifecycle.Act[invoice]) error {
 	if middle := s.begin(a.Entity.ID); middle != nil {
 		return middle(ctx)
@@ -58,11 +58,11 @@ func (s *shop) close(ctx context.Context, a *lifecycle.Act[invoice]) error {
 	return nil
 }
 
-// begin counts a body, and returns what happens in its middle.
+// begin counts an execution and returns the function to call during it.
 func (s *shop) begin(id string) func(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.bodies[id]++
+	s.executions[id]++
 	return s.closer[id]
 }
 
@@ -72,15 +72,15 @@ func (s *shop) meanwhile(id string, f func(context.Context) error) {
 	s.closer[id] = f
 }
 
-// ran is how often a body ran for an invoice in this process.
+// ran returns the number of executions for an invoice in this process.
 func (s *shop) ran(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.bodies[id]
+	return s.executions[id]
 }
 
-// charge charges the card. A gateway that knows a charge again by its key may be
-// asked again; of the other, a person must find out what happened.
+// charge charges the card. A gateway that recognizes keys can be retried after a crash; with
+// a keyless one the operation becomes uncertain, and a person resolves it.
 func (s *shop) charge(ctx context.Context, a *lifecycle.Act[invoice]) error {
 	s.begin(a.Entity.ID)
 	data := a.Entity.Data
@@ -102,14 +102,14 @@ func (s *shop) charge(ctx context.Context, a *lifecycle.Act[invoice]) error {
 	return a.Set(data)
 }
 
-// letter is a mail that was sent.
+// letter is the record of a sent mail.
 type letter struct {
 	Invoice   string `json:"invoice"`
 	Operation string `json:"operation"`
 }
 
-// mail is what follows a close. That the mail was sent is written with the
-// acknowledgement, so it is there once.
+// mail is the after-effect of a close. Its record is written in the transaction that
+// acknowledges the event, so it is written once.
 func (s *shop) mail(_ context.Context, a *lifecycle.Act[invoice]) error {
 	data, err := json.Marshal(letter{a.Entity.ID, a.Operation})
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *shop) mail(_ context.Context, a *lifecycle.Act[invoice]) error {
 	return nil
 }
 
-// mailbox is the stream of a run's mails.
+// mailbox returns the stream of the mails of a demo run.
 func mailbox(id string) string { return "mail-" + runOf(id) }
 
 func runOf(id string) string {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// bar is a line at the bottom of a terminal that shows how far a thing is. Nil
-// is one that shows nothing, for everywhere else.
+// bar is a progress bar at the bottom of a terminal. A nil bar shows nothing, for output that
+// is not a terminal.
 type bar struct {
 	out io.Writer
 	of  int
@@ -33,7 +33,7 @@ func (b *bar) clear() {
 	}
 }
 
-// isTerminal says whether a person watches.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -8,43 +8,42 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// counts are the sums of the story.
+// counts are the totals of the demo.
 type counts struct {
-	bodies, claims, lost, closed, kills, charges, mails, refunds, runs, reminders, decisions, visits, reserved int
+	executions, claims, lost, closed, kills, charges, mails, refunds, runs, reminders, decisions, visits, reserved int
 }
 
-// tally is the sum of all accounts: as it was told to the callers, and as the
-// database has recorded it.
+// tally is the sum of all accounts: as the callers observed it, and as the database recorded it.
 type tally struct {
-	told, recorded counts
-	closings       map[string]string // invoices by the operation that closed them
-	freed, resumed int               // claims that were left, by what became of them
-	repeated       int               // charges that the gateway knew again
-	wrong          []string
+	observed, recorded counts
+	closings           map[string]string // invoices by the operation that closed them
+	released, resumed  int               // claims of killed callers
+	repeated           int               // charges that the gateway recognized by their keys
+	mismatches         []string
 }
 
-// add adds an account, and compares its two sides.
+// add adds an account and compares its observed results with its records.
 func (t *tally) add(a *account) {
-	t.told.bodies += a.bodies
-	t.told.claims += a.claims
-	t.told.lost += a.refused
-	t.told.kills += a.kills
+	t.observed.executions += a.executions
+	t.observed.claims += a.claims
+	t.observed.lost += a.refused
+	t.observed.kills += a.kills
 	if a.status == "paid" {
-		t.told.charges++
+		t.observed.charges++
 	}
-	t.recorded.bodies += len(a.ran())
+	t.recorded.executions += len(a.ran())
 	t.recorded.claims += a.count("claimed")
 	t.recorded.lost += a.lost()
 	t.recorded.kills += a.count("recovered", "interrupted")
 	t.recorded.closed += a.count("settled/close")
-	t.freed += a.count("recovered")
+	t.released += a.count("recovered")
 	t.resumed += a.count("interrupted")
 	t.remember(a)
 	t.compare(a)
 }
 
-// remember keeps by which operation an invoice was closed, and how often its
-// callers were told so: as many mails must follow.
+// remember stores the operation that closed an invoice, and counts the closes that callers
+// observed. Each close must send one mail.
 func (t *tally) remember(a *account) {
 	if t.closings == nil {
 		t.closings = make(map[string]string)
@@ -54,78 +53,79 @@ func (t *tally) remember(a *account) {
 			t.closings[attemptOf(e).Operation] = a.id
 		}
 	}
-	for _, event := range a.told {
+	for _, event := range a.observed {
 		if strings.HasPrefix(event, "settled/close") {
-			t.told.closed++
-			t.told.mails++
+			t.observed.closed++
+			t.observed.mails++
 		}
 	}
 }
 
-// compare holds an account's history to what its callers were told.
+// compare compares the history of an account with the results that its callers observed.
 func (t *tally) compare(a *account) {
-	if !slices.Equal(a.told, a.events()) {
-		t.blame(a.id, fmt.Sprintf("its callers were told %q and the history is %q", a.told, a.events()))
+	if !slices.Equal(a.observed, a.events()) {
+		t.mismatch(a.id, fmt.Sprintf("its callers observed %q but the history is %q", a.observed, a.events()))
 	}
 	if n := a.count("settled/close"); n != 1 {
-		t.blame(a.id, fmt.Sprintf("it was closed %s", times(n)))
+		t.mismatch(a.id, fmt.Sprintf("it was closed %s", times(n)))
 	}
 	if a.status != "closed" && a.status != "paid" {
-		t.blame(a.id, fmt.Sprintf("it is %q in the end", a.status))
+		t.mismatch(a.id, fmt.Sprintf("its final status is %q", a.status))
 	}
 	if a.refused != a.lost() {
-		t.blame(a.id, fmt.Sprintf("%d were refused and %d are noted", a.refused, a.lost()))
+		t.mismatch(a.id, fmt.Sprintf("%d calls were refused but %d refusals are recorded", a.refused, a.lost()))
 	}
 }
 
-func (t *tally) blame(id, what string) { t.wrong = append(t.wrong, id+": "+what) }
+// mismatch records a difference that fails the demo.
+func (t *tally) mismatch(id, text string) { t.mismatches = append(t.mismatches, id+": "+text) }
 
-// rows are the lines of the tally.
+// rows returns the lines of the tally.
 func (t tally) rows() []row {
 	return []row{
-		{"bodies run", t.told.bodies, t.recorded.bodies, ""},
-		{"claims won", t.told.claims, t.recorded.claims, ""},
-		{"claims lost", t.told.lost, t.recorded.lost, "refused before anything was done"},
-		{"invoices closed", t.told.closed, t.recorded.closed, ""},
-		{"kills, recovered", t.told.kills, t.recorded.kills, fmt.Sprintf("%d freed by the janitor, %d resumed", t.freed, t.resumed)},
-		{"charges", t.told.charges, t.recorded.charges, fmt.Sprintf("%d asked for again, and known by the key", t.repeated)},
-		{"mails", t.told.mails, t.recorded.mails, "by an after-effect"},
-		{"refunds", t.told.refunds, t.recorded.refunds, "of what nobody accepted"},
-		{"runs started", t.told.runs, t.recorded.runs, "under one key"},
-		{"reminders", t.told.reminders, t.recorded.reminders, "by a step that the run comes back to"},
-		{"decisions", t.told.decisions, t.recorded.decisions, "of one approval"},
-		{"visits", t.told.visits, t.recorded.visits, "added to one scope at once"},
-		{"reservations", t.told.reserved, t.recorded.reserved, "of a credit that is not enough for all"},
+		{"executions", t.observed.executions, t.recorded.executions, ""},
+		{"claims won", t.observed.claims, t.recorded.claims, ""},
+		{"claims lost", t.observed.lost, t.recorded.lost, "refused before any effect"},
+		{"invoices closed", t.observed.closed, t.recorded.closed, ""},
+		{"kills recovered", t.observed.kills, t.recorded.kills, fmt.Sprintf("%d released by the janitor, %d resumed", t.released, t.resumed)},
+		{"charges", t.observed.charges, t.recorded.charges, fmt.Sprintf("%d repeated, and recognized by the key", t.repeated)},
+		{"mails", t.observed.mails, t.recorded.mails, "by an after-effect"},
+		{"refunds", t.observed.refunds, t.recorded.refunds, "of unaccepted items"},
+		{"runs started", t.observed.runs, t.recorded.runs, "with one key"},
+		{"reminders", t.observed.reminders, t.recorded.reminders, "by a step that the run repeats"},
+		{"decisions", t.observed.decisions, t.recorded.decisions, "of one approval"},
+		{"visits", t.observed.visits, t.recorded.visits, "added to one scope concurrently"},
+		{"reservations", t.observed.reserved, t.recorded.reserved, "of a credit too small for all"},
 	}
 }
 
 type row struct {
-	what           string
-	told, recorded int
-	note           string
+	name               string
+	observed, recorded int
+	note               string
 }
 
 func (t tally) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  %-18s %6s %9s\n", "", "told", "recorded")
+	fmt.Fprintf(&b, "  %-18s %9s %9s\n", "", "observed", "recorded")
 	for _, r := range t.rows() {
-		line := fmt.Sprintf("  %-18s %6d %9d   %s", r.what, r.told, r.recorded, r.note)
+		line := fmt.Sprintf("  %-18s %9d %9d   %s", r.name, r.observed, r.recorded, r.note)
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	fmt.Fprintf(&b, "\nduplicates prevented: %d\n", t.recorded.lost)
 	return b.String()
 }
 
-// check fails where what was told and what is recorded disagree.
+// check returns an error if the observed results and the records differ.
 func (t tally) check() error {
-	wrong := slices.Clone(t.wrong)
+	mismatches := slices.Clone(t.mismatches)
 	for _, r := range t.rows() {
-		if r.told != r.recorded {
-			wrong = append(wrong, fmt.Sprintf("%s: %d were told and %d are recorded", r.what, r.told, r.recorded))
+		if r.observed != r.recorded {
+			mismatches = append(mismatches, fmt.Sprintf("%s: %d observed but %d recorded", r.name, r.observed, r.recorded))
 		}
 	}
-	if len(wrong) == 0 {
+	if len(mismatches) == 0 {
 		return nil
 	}
-	return fault.New(fault.Internal, "the demo found what must not be: %s", strings.Join(wrong, "; "))
+	return fault.New(fault.Internal, "the demo found differences between observed and recorded results: %s", strings.Join(mismatches, "; "))
 }

@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// Canonical writes a JSON document with its members in one order, without space and with the same escapes,
-// so that two who mean the same write the same; numbers stay as they are written. It
-// says no of a document that [Check] refuses. It makes no values of the document: those would take fifty times its memory.
+// Canonical returns a JSON document with sorted members, without white space and with
+// uniform escapes, so that equal documents have equal bytes. Numbers stay as written. It
+// returns false for a document that [Check] refuses. It does not decode the document into
+// values, which would take fifty times its memory.
 func Canonical(doc []byte) ([]byte, bool) {
 	if Check(doc) != nil {
 		return nil, false
@@ -17,7 +18,7 @@ func Canonical(doc []byte) ([]byte, bool) {
 	return s.canonical(make([]byte, 0, len(doc))), true
 }
 
-// canonical adds the value at the position. The document was checked.
+// canonical appends the value at the position. REQUIRES: Check accepts the document.
 func (s *scanner) canonical(out []byte) []byte {
 	s.space()
 	start := s.pos
@@ -41,7 +42,7 @@ func (s *scanner) canonical(out []byte) []byte {
 	return append(out, s.doc[start:s.pos]...)
 }
 
-// canonicalObject adds an object. Its members are put in order behind one another, where they are not already.
+// canonicalObject appends an object, and sorts its members afterwards if they are not sorted.
 func (s *scanner) canonicalObject(out []byte) []byte {
 	type member struct {
 		name       []byte
@@ -79,7 +80,7 @@ func (s *scanner) canonicalObject(out []byte) []byte {
 	return append(out, '}')
 }
 
-// appendText adds a string as encoding/json writes it, without a copy of it.
+// appendText appends a string as encoding/json writes it, without copying it first.
 func appendText(out, text []byte) []byte {
 	out = append(out, '"')
 	for i, c := range text {

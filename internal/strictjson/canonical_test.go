@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Verifies that documents which mean the same are the same canonically, and that others are not.
+// Equal documents have the same canonical form, and others do not.
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	for want, all := range map[string][]string{
@@ -24,7 +24,7 @@ func TestCanonical(t *testing.T) {
 			if !ok || string(got) != want {
 				t.Errorf("%s: %s, %v; wanted %s", doc, got, ok, want)
 			}
-			if in, err := asNumbers(doc); err != nil || !bytes.Equal(in, got) { // as it was stored before
+			if in, err := asNumbers(doc); err != nil || !bytes.Equal(in, got) { // the form that encoding/json writes
 				t.Errorf("%s: encoding/json writes %s, %v, not %s", doc, in, err, got)
 			}
 			var before, after any
@@ -48,7 +48,8 @@ func asNumbers(doc string) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// Verifies that a document of many values takes a few times its own memory, and not that of the values.
+// A document of many values takes a few times its own size in memory, and not that of the
+// decoded values.
 func TestCanonicalTakesLittleMemory(t *testing.T) {
 	for _, value := range []string{"[]", `{"a":1}`, "1", `{"b":[],"a":{}}`} {
 		doc := []byte("[" + strings.Repeat(value+",", MaxBytes/(len(value)+2)) + "1]")

@@ -10,19 +10,18 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Decode checks the document as [Check] does and reads it into what the pointer
-// points to, as encoding/json does with three differences: a member that has no
-// field is refused, so is one whose name has the wrong case, and a number for
-// an interface becomes a [json.Number]. A map takes any name; an interface and
-// a [json.RawMessage] take anything; null leaves a field as it is.
+// Decode validates the document like [Check] and decodes it into the variable that into
+// points to. It differs from encoding/json in three ways: it refuses a member without a
+// field, it refuses a name in the wrong case, and a number for an interface becomes a
+// [json.Number]. A map accepts any name, an interface and a [json.RawMessage] accept any
+// value, and null leaves a field unchanged.
 //
-// A type that reads itself says why it refuses a value by returning a
-// [*fault.Error]; any other error of its is for the log. What the pointer points
-// to is in no state to use after an error.
+// A custom unmarshaler can return a [*fault.Error], whose message is passed on; any other
+// error is only wrapped, for the log. After an error the variable may be partly set.
 func Decode(doc []byte, into any) error {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
-		return fault.New(fault.Internal, "decode into %T: it has to be a pointer", into)
+		return fault.New(fault.Internal, "cannot decode into %T: it must be a non-nil pointer", into)
 	}
 	sh := shapeOf(v.Type().Elem())
 	if err := scan(doc, sh); err != nil {
@@ -37,19 +36,19 @@ func Decode(doc []byte, into any) error {
 	return nil
 }
 
-// misfit makes a refusal of an error of encoding/json, which does not say where
-// in an array it was, and of a type that reads itself says nothing at all. So
-// the document is read once more and each value tried by itself.
+// misfit converts an error of encoding/json, which does not name the index in an array, nor
+// the place of a custom unmarshaler. So the document is scanned again, and each value is
+// decoded separately to find the invalid one.
 func misfit(doc []byte, sh *shape, cause error) error {
 	s := scanner{doc: doc, probing: true}
 	if err := s.document(sh); err != nil {
 		return err
 	}
-	return fault.New(fault.Validation, "the document does not fit what is wanted here").Wrap(cause)
+	return fault.New(fault.Validation, "the document does not match the expected type").Wrap(cause)
 }
 
-// probe tries the value from start up to the position on its type, unless its
-// parts have been tried already.
+// probe decodes the value between start and the position into its type, unless its parts
+// were probed already.
 func (s *scanner) probe(sh *shape, start int) error {
 	raw := s.doc[start:s.pos]
 	if sh == nil || sh.opens(raw[0]) {
@@ -63,12 +62,12 @@ func (s *scanner) probe(sh *shape, start int) error {
 		return s.nested(inner)
 	}
 	if sh.form == opaque {
-		return s.wrap(start, err, "a value that is not accepted")
+		return s.wrap(start, err, "invalid value")
 	}
-	return s.wrap(start, err, "%s where %s is wanted", kindOf(raw[0]), sh.wants())
+	return s.wrap(start, err, "expected %[2]s, got %[1]s", kindOf(raw[0]), sh.expected())
 }
 
-// try reads a value into a fresh variable of the type.
+// try decodes a value into a new variable of the type.
 func (sh *shape) try(raw []byte) error {
 	if sh.quoted && raw[0] != 'n' {
 		var text string
@@ -80,13 +79,13 @@ func (sh *shape) try(raw []byte) error {
 	return json.Unmarshal(raw, reflect.New(sh.typ).Interface())
 }
 
-// nested passes on what a type that reads itself has to say, and adds where.
+// nested passes on the error of a custom unmarshaler and adds the place.
 func (s *scanner) nested(inner *fault.Error) error {
 	pointer := s.pointer()
 	below, _ := inner.Fields["pointer"].(string)
-	told := *inner
-	told.Message = fmt.Sprintf("%s, in the value at %s", inner.Message, place(pointer))
-	return told.With("pointer", pointer+below)
+	outer := *inner
+	outer.Message = fmt.Sprintf("%s, in the value at %s", inner.Message, place(pointer))
+	return outer.With("pointer", pointer+below)
 }
 
 func (s *scanner) wrap(at int, cause error, format string, args ...any) error {
@@ -94,12 +93,12 @@ func (s *scanner) wrap(at int, cause error, format string, args ...any) error {
 	return f.Wrap(cause)
 }
 
-// wants names what the type takes.
-func (sh *shape) wants() string {
+// expected describes the values that the type accepts.
+func (sh *shape) expected() string {
 	if sh.quoted {
 		unquoted := *sh
 		unquoted.quoted = false
-		return unquoted.wants() + " in a string"
+		return unquoted.expected() + " in a string"
 	}
 	if sh.typ == reflect.TypeFor[json.Number]() {
 		return "a number"
@@ -108,7 +107,7 @@ func (sh *shape) wants() string {
 	case sh.form == record || sh.form == table:
 		return "an object"
 	case sh.form == list && sh.typ.Elem().Kind() == reflect.Uint8:
-		return "a string of base64"
+		return "a base64 string"
 	case sh.form == list:
 		return "an array"
 	case k == reflect.String:
@@ -116,9 +115,9 @@ func (sh *shape) wants() string {
 	case k == reflect.Bool:
 		return "a boolean"
 	case reflect.Int <= k && k <= reflect.Int64:
-		return fmt.Sprintf("an integer of %d bits", sh.typ.Bits())
+		return fmt.Sprintf("a %d-bit integer", sh.typ.Bits())
 	case reflect.Uint <= k && k <= reflect.Uintptr:
-		return fmt.Sprintf("an unsigned integer of %d bits", sh.typ.Bits())
+		return fmt.Sprintf("an unsigned %d-bit integer", sh.typ.Bits())
 	}
 	return "a number"
 }

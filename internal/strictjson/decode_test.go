@@ -18,7 +18,7 @@ type item struct {
 	Count int8   `json:"count,omitempty"`
 	Cents uint64 `json:"cents,string"`
 	Plain bool
-	//lint:ignore U1000 it is there to be refused
+	//lint:ignore U1000 the field must be refused
 	hidden int
 	Secret string `json:"-"`
 	//lint:ignore SA5008 the name is a dash
@@ -52,7 +52,7 @@ type order struct {
 	Strict nested            `json:"strict"`
 }
 
-// colour tells the caller what it wants.
+// colour returns a fault.Error from its unmarshaler.
 type colour string
 
 func (c *colour) UnmarshalText(text []byte) error {
@@ -63,7 +63,7 @@ func (c *colour) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// nested reads itself with Decode.
+// nested unmarshals itself with Decode.
 type nested struct{ V item }
 
 func (n *nested) UnmarshalJSON(doc []byte) error { return Decode(doc, &n.V) }
@@ -114,19 +114,19 @@ func TestDecodeRefuses(t *testing.T) {
 		{"embedded by name", `{"Stamp":{}}`, "/Stamp", `unknown field "Stamp" at the root (byte 1)`},
 		{"refused by Check", `{"any":{"a":1,"A":2}}`, "/any/A", `field "A" differs only by case from "a" at /any (byte 14)`},
 
-		{"number for a string", `{"items":[{},{"name":7}]}`, "/items/1/name", "a number where a string is wanted at /items/1/name (byte 21)"},
-		{"object for a string", `{"id":{"x":1}}`, "/id", "an object where a string is wanted at /id (byte 6)"},
-		{"array for an object", `{"parent":[]}`, "/parent", "an array where an object is wanted at /parent (byte 10)"},
-		{"object for an array", `{"items":{}}`, "/items", "an object where an array is wanted at /items (byte 9)"},
-		{"string for a boolean", `{"items":[{"Plain":"yes"}]}`, "/items/0/Plain", "a string where a boolean is wanted at /items/0/Plain (byte 19)"},
-		{"too large", `{"items":[{"count":300}]}`, "/items/0/count", "a number where an integer of 8 bits is wanted at /items/0/count (byte 19)"},
-		{"fraction", `{"items":[{"count":1.5}]}`, "/items/0/count", "a number where an integer of 8 bits is wanted at /items/0/count (byte 19)"},
-		{"not quoted", `{"items":[{"cents":"1"},{"cents":1}]}`, "/items/1/cents", "a number where an unsigned integer of 64 bits in a string is wanted at /items/1/cents (byte 33)"},
-		{"bad base64", `{"bytes":"%"}`, "/bytes", "a string where a string of base64 is wanted at /bytes (byte 9)"},
-		{"string for a number", `{"num":"x"}`, "/num", "a string where a number is wanted at /num (byte 7)"},
-		{"string for a float", `{"pair":[1,"2"]}`, "/pair/1", "a string where a number is wanted at /pair/1 (byte 11)"},
-		{"bad time", `{"at":"noon"}`, "/at", "a value that is not accepted at /at (byte 6)"},
-		{"root", `[]`, "", "an array where an object is wanted at the root (byte 0)"},
+		{"number for a string", `{"items":[{},{"name":7}]}`, "/items/1/name", "expected a string, got a number at /items/1/name (byte 21)"},
+		{"object for a string", `{"id":{"x":1}}`, "/id", "expected a string, got an object at /id (byte 6)"},
+		{"array for an object", `{"parent":[]}`, "/parent", "expected an object, got an array at /parent (byte 10)"},
+		{"object for an array", `{"items":{}}`, "/items", "expected an array, got an object at /items (byte 9)"},
+		{"string for a boolean", `{"items":[{"Plain":"yes"}]}`, "/items/0/Plain", "expected a boolean, got a string at /items/0/Plain (byte 19)"},
+		{"too large", `{"items":[{"count":300}]}`, "/items/0/count", "expected a 8-bit integer, got a number at /items/0/count (byte 19)"},
+		{"fraction", `{"items":[{"count":1.5}]}`, "/items/0/count", "expected a 8-bit integer, got a number at /items/0/count (byte 19)"},
+		{"not quoted", `{"items":[{"cents":"1"},{"cents":1}]}`, "/items/1/cents", "expected an unsigned 64-bit integer in a string, got a number at /items/1/cents (byte 33)"},
+		{"bad base64", `{"bytes":"%"}`, "/bytes", "expected a base64 string, got a string at /bytes (byte 9)"},
+		{"string for a number", `{"num":"x"}`, "/num", "expected a number, got a string at /num (byte 7)"},
+		{"string for a float", `{"pair":[1,"2"]}`, "/pair/1", "expected a number, got a string at /pair/1 (byte 11)"},
+		{"bad time", `{"at":"noon"}`, "/at", "invalid value at /at (byte 6)"},
+		{"root", `[]`, "", "expected an object, got an array at the root (byte 0)"},
 		{"refused from inside Decode", `{"parent":{"strict":{"NAME":1}}}`, "/parent/strict/NAME",
 			`unknown field "NAME" at the root (byte 1), in the value at /parent/strict`},
 	}
@@ -142,10 +142,10 @@ func TestDecodeKeepsOwnCode(t *testing.T) {
 		"/shades/a~1b", "a colour has three letters, in the value at /shades/a~1b")
 }
 
-// Where the place cannot be told, the refusal says no wrong one.
+// An error whose place is unknown has no pointer.
 func TestDecodeUntold(t *testing.T) {
 	err := Decode([]byte(`{"ranks":{"first":"x"}}`), new(order))
-	expect(t, err, fault.Validation, nil, "the document does not fit what is wanted here")
+	expect(t, err, fault.Validation, nil, "the document does not match the expected type")
 	if errors.Unwrap(err) == nil {
 		t.Error("the cause is lost to the log")
 	}
@@ -174,7 +174,7 @@ type inner2 struct {
 
 type inner3 struct {
 	D    string
-	C    string // hidden by two that cancel each other
+	C    string // hidden by two fields that cancel each other
 	Self *inner1
 }
 
@@ -185,7 +185,7 @@ type Loop struct {
 	V string
 }
 
-// The names that Decode takes are those that encoding/json writes.
+// Decode accepts the names that encoding/json writes.
 func TestDecodeKnowsTheFieldsOfEncodingJSON(t *testing.T) {
 	type tagged struct {
 		inner1
@@ -202,8 +202,8 @@ func TestDecodeKnowsTheFieldsOfEncodingJSON(t *testing.T) {
 	}
 }
 
-// exactFields asks encoding/json for the names of a struct's fields, by writing
-// one in which each pointer is set.
+// exactFields returns the JSON names of the fields of a struct, by encoding a value in which
+// each pointer is set.
 func exactFields(t reflect.Type) map[string]any {
 	v := reflect.New(t)
 	fill(v.Elem(), 3)

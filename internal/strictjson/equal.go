@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Equal reports whether two documents have the same JSON value: members in any
-// order, numbers by what they are worth, so that 1e2 equals 100.
+// Equal reports whether two documents have the same JSON value. Members may be in any order,
+// and numbers are compared by value, so that 1e2 equals 100.
 //
-// It is meant for documents that have passed [Check], also as a database gives
-// them back, which may be longer than Check allows. Of others it says no more
-// than that the same bytes are equal.
+// It is meant for documents that have passed [Check], including the form that a database
+// returns, which may be longer than Check allows. Other documents are equal only if their
+// bytes are.
 func Equal(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -25,7 +25,7 @@ func Equal(a, b []byte) bool {
 	return okX && okY && same(x, y)
 }
 
-// parse reads a document and reports whether it is one, with nothing behind it.
+// parse decodes a document and reports whether it is valid, with no data after it.
 func parse(doc []byte) (v any, ok bool) {
 	dec := json.NewDecoder(bytes.NewReader(doc))
 	dec.UseNumber()
@@ -51,9 +51,8 @@ func same(x, y any) bool {
 	return x == y
 }
 
-// sameNumber compares numbers in the one form that each has. It does no
-// arithmetic on them: 1e400 as an integer has four hundred digits, and a
-// document can hold a hundred thousand of these.
+// sameNumber compares numbers by their normal form. It does no arithmetic: 1e400 as an
+// integer has 400 digits, and a document can contain 100,000 of these.
 func sameNumber(x, y string) bool {
 	a, okA := decimalOf(x)
 	b, okB := decimalOf(y)
@@ -68,7 +67,7 @@ type decimal struct {
 	exp      int
 }
 
-// decimalOf reads a number of JSON; not ok if its exponent is absurd.
+// decimalOf parses a JSON number. It returns false if the exponent exceeds 32 bits.
 func decimalOf(lit string) (d decimal, ok bool) {
 	lit, d.negative = strings.CutPrefix(lit, "-")
 	mantissa, exp := lit, "0"

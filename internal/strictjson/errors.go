@@ -11,24 +11,24 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// maxShown is how many characters of a name a refusal repeats. The rest is cut:
-// an answer should not be as long as the document that it refuses.
+// maxShown is the maximum number of characters of a name in an error, so that an error is
+// not as long as the document.
 const maxShown = 64
 
 var unslash = strings.NewReplacer("~", "~0", "/", "~1")
 
-// fail refuses the value being read.
+// fail returns an error about the value being read.
 func (s *scanner) fail(at int, format string, args ...any) error {
 	return s.refuse(at, s.pointer(), fmt.Sprintf(format, args...))
 }
 
-// failKey refuses a member of the object being read, for its name.
+// failKey returns an error about the name of a member of the object being read.
 func (s *scanner) failKey(at int, key []byte, format string, args ...any) error {
 	member := s.pointer() + "/" + segment(key)
 	return s.refuse(at, member, fmt.Sprintf(format, args...))
 }
 
-// failClash refuses a name that repeats an earlier one.
+// failClash returns an error about a name that repeats an earlier one.
 func (s *scanner) failClash(at int, key, earlier []byte) error {
 	if bytes.Equal(key, earlier) {
 		return s.failKey(at, key, "duplicate field %s", quote(key))
@@ -36,28 +36,28 @@ func (s *scanner) failClash(at int, key, earlier []byte) error {
 	return s.failKey(at, key, "field %s differs only by case from %s", quote(key), quote(earlier))
 }
 
-func (s *scanner) refuse(at int, pointer, what string) error {
-	return fault.New(fault.Validation, "%s at %s (byte %d)", what, place(s.pointer()), at).
+func (s *scanner) refuse(at int, pointer, problem string) error {
+	return fault.New(fault.Validation, "%s at %s (byte %d)", problem, place(s.pointer()), at).
 		With("pointer", pointer)
 }
 
-// unexpected refuses the byte at the position, or the end that is there.
-func (s *scanner) unexpected(wanted string) error {
+// unexpected returns an error about the byte at the position, or about the end of the document.
+func (s *scanner) unexpected(expected string) error {
 	if s.pos >= len(s.doc) {
-		return s.fail(s.pos, "the document ends where %s is wanted", wanted)
+		return s.fail(s.pos, "expected %s, got the end of the document", expected)
 	}
 	c := s.doc[s.pos]
 	if c < ' ' {
-		return s.fail(s.pos, "%s where %s is wanted", control(c), wanted)
+		return s.fail(s.pos, "expected %[2]s, got %[1]s", control(c), expected)
 	}
 	r, size := utf8.DecodeRune(s.doc[s.pos:])
 	if r == utf8.RuneError && size == 1 {
-		return s.fail(s.pos, "invalid UTF-8 where %s is wanted", wanted)
+		return s.fail(s.pos, "expected %s, got invalid UTF-8", expected)
 	}
-	return s.fail(s.pos, "unexpected %q where %s is wanted", r, wanted)
+	return s.fail(s.pos, "expected %[2]s, got %[1]q", r, expected)
 }
 
-// pointer is the JSON pointer of the value being read.
+// pointer returns the JSON pointer of the value being read.
 func (s *scanner) pointer() string {
 	var b strings.Builder
 	for _, st := range s.path[:s.depth] {
@@ -71,13 +71,13 @@ func (s *scanner) pointer() string {
 	return b.String()
 }
 
-// segment is a name as a JSON pointer has it.
+// segment escapes a name for a JSON pointer.
 func segment(key []byte) string { return unslash.Replace(shorten(key)) }
 
-// quote is a name as a message shows it.
+// quote quotes a name for a message.
 func quote(key []byte) string { return strconv.Quote(shorten(key)) }
 
-// shorten cuts a long name between two characters.
+// shorten truncates a long name between two characters.
 func shorten(key []byte) string {
 	n := 0
 	for i := range string(key) {
@@ -89,7 +89,7 @@ func shorten(key []byte) string {
 	return string(key)
 }
 
-// place is a pointer as a message shows it.
+// place formats a pointer for a message.
 func place(pointer string) string {
 	if pointer == "" {
 		return "the root"
@@ -105,7 +105,7 @@ func control(c byte) string {
 	return fmt.Sprintf("control character 0x%02x", c)
 }
 
-// kindOf names a value by its first byte.
+// kindOf returns the type of a value, by its first byte.
 func kindOf(c byte) string {
 	switch c {
 	case '{':
@@ -122,7 +122,8 @@ func kindOf(c byte) string {
 	return "a number"
 }
 
-// Within says where in the document the value stands that was refused by itself.
+// Within prefixes the pointer of an error with at, the pointer of the value that was
+// validated separately.
 func Within(err error, at string) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {

@@ -6,15 +6,15 @@ import (
 	"unicode"
 )
 
-// fewKeys is how many names an object may have before it needs a map.
+// fewKeys is the number of names above which a set uses a map.
 const fewKeys = 8
 
-// keySet holds the names of one object. No two of them are equal, nor equal but
-// for case: encoding/json takes ROLE for role, and which of the two wins would
-// depend on their order. With exact, names that differ by case are two.
+// keySet is the set of names of one object. Names that differ only by case are duplicates,
+// because encoding/json accepts ROLE for role, and their order would decide which one wins.
+// With exact, they are different names.
 //
-// Most objects are small, and looking through eight names is cheaper than one
-// look into a map. It also keeps the set on the stack.
+// Most objects are small, and comparing eight names is cheaper than a map lookup. It also
+// keeps the set on the stack.
 type keySet struct {
 	exact bool
 	few   [fewKeys][]byte
@@ -22,7 +22,7 @@ type keySet struct {
 	many  map[string][]byte
 }
 
-// add puts a name into the set, unless one is there that it repeats.
+// add adds a name to the set, unless it repeats an earlier one.
 func (k *keySet) add(key []byte) (earlier []byte, clash bool) {
 	if k.many != nil {
 		return k.addMany(key)
@@ -72,12 +72,11 @@ func (k *keySet) fold(key []byte) string {
 	return fold(key)
 }
 
-// fold returns the same text for two names exactly if [bytes.EqualFold] holds
-// of them.
+// fold returns the same text for two names if and only if [bytes.EqualFold] reports true.
 func fold(key []byte) string { return strings.Map(foldRune, string(key)) }
 
-// foldRune returns the smallest of the characters that differ only by case.
-// [unicode.SimpleFold] goes round them in ascending order.
+// foldRune returns the smallest of the characters that differ from r only by case.
+// [unicode.SimpleFold] cycles through them in ascending order.
 func foldRune(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)

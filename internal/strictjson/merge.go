@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Merge applies a merge patch (RFC 7396), which must be an object, to a document.
-// Numbers stay as they are written.
+// Merge applies a merge patch (RFC 7396), which must be an object, to a document. Numbers
+// stay as written.
 func Merge(doc, patch []byte) ([]byte, error) {
 	if err := Object(patch); err != nil {
 		return nil, err
@@ -28,18 +28,18 @@ func Merge(doc, patch []byte) ([]byte, error) {
 	return out, Object(out)
 }
 
-// Read reads a document that [Check] takes. Numbers stay as they are written.
+// Read decodes a document that [Check] accepts. Numbers stay as written.
 func Read(doc []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil {
-		return nil, fault.New(fault.Validation, "the document cannot be read").Wrap(err)
+		return nil, fault.New(fault.Validation, "the document is not valid JSON").Wrap(err)
 	}
 	return v, nil
 }
 
-// Merged applies a merge patch to a value, both as encoding/json reads them. The target is
-// changed where it is an object.
+// Merged applies a merge patch to a value, both as decoded by encoding/json. It changes
+// target in place if target is an object.
 func Merged(target, patch any) any {
 	p, ok := patch.(map[string]any)
 	if !ok {

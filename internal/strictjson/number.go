@@ -2,11 +2,11 @@ package strictjson
 
 import "strconv"
 
-// wholeDigits is how many digits a number may have before its point and be
-// finite as a float64 whatever the digits are: the largest float64 has 309.
+// wholeDigits is the number of integer digits with which every number is finite as a
+// float64: the largest float64 has 309.
 const wholeDigits = 308
 
-// number reads a number as the grammar of JSON has it.
+// number reads a number by the grammar of JSON.
 func (s *scanner) number() error {
 	start := s.pos
 	if s.peek() == '-' {
@@ -32,8 +32,7 @@ func (s *scanner) number() error {
 	return nil
 }
 
-// plainLength is how many bytes a number has without its exponent and without zeros that
-// are worth nothing.
+// plainLength returns the length of a number without an exponent and without redundant zeros.
 func plainLength(lit string) int {
 	d, ok := decimalOf(lit)
 	n := 0
@@ -52,7 +51,7 @@ func plainLength(lit string) int {
 	}
 }
 
-// whole reads the digits before the point and returns how many there are.
+// whole reads the digits before the decimal point and returns their count.
 func (s *scanner) whole() (int, error) {
 	if s.peek() != '0' {
 		return s.digits()
@@ -64,7 +63,7 @@ func (s *scanner) whole() (int, error) {
 	return 1, nil
 }
 
-// fraction reads the point and the digits behind it, where there are any.
+// fraction reads the decimal point and the digits after it, if there are any.
 func (s *scanner) fraction() error {
 	if s.peek() != '.' {
 		return nil
@@ -74,7 +73,7 @@ func (s *scanner) fraction() error {
 	return err
 }
 
-// exponent reads "e", a sign and digits, where there are any.
+// exponent reads "e", a sign and digits, if there are any.
 func (s *scanner) exponent() error {
 	if c := s.peek(); c != 'e' && c != 'E' {
 		return nil
@@ -87,7 +86,7 @@ func (s *scanner) exponent() error {
 	return err
 }
 
-// digits reads one digit or more and returns how many there are.
+// digits reads one or more digits and returns their count.
 func (s *scanner) digits() (int, error) {
 	start := s.pos
 	for isDigit(s.peek()) {
@@ -99,11 +98,11 @@ func (s *scanner) digits() (int, error) {
 	return s.pos - start, nil
 }
 
-// fits says why a number is refused, "" if it is not. A float64 overflows on
-// the large side; on the small side PostgreSQL does, whose numeric has no more
-// than 16383 digits behind the point and refuses even 0e-20000. The bound on
-// the exponent stays far from that, because jsonb writes the number out in
-// full: with 1e-16383 in it, a document of 1 MiB reads back as gigabytes.
+// fits returns why a number is refused, or "". A large number must fit a float64. A small
+// one must fit the numeric type of PostgreSQL, which has at most 16383 digits after the
+// decimal point and refuses even 0e-20000. The limit of the exponent is much lower, because
+// jsonb writes numbers without exponents: with 1e-16383 in it, a document of 1 MiB would
+// read back as gigabytes.
 func fits(lit []byte, whole int, exp []byte) (why string) {
 	switch {
 	case len(lit) > MaxNumber:
@@ -111,7 +110,7 @@ func fits(lit []byte, whole int, exp []byte) (why string) {
 	case len(exp) == 0 && whole <= wholeDigits:
 		return ""
 	case len(exp) > 0 && !exponentFits(exp[1:]):
-		return "a number with an exponent beyond " + strconv.Itoa(MaxNumber)
+		return "a number with an absolute exponent above " + strconv.Itoa(MaxNumber)
 	}
 	if _, err := strconv.ParseFloat(string(lit), 64); err != nil {
 		return "a number too large for a float64"

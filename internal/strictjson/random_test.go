@@ -42,14 +42,14 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// syntaxOnly reports whether a refusal is one that json.Valid has to share,
-// which all are but those of our own rules.
+// syntaxOnly reports whether json.Valid must refuse the document too. All errors are of this
+// kind, except those of the additional rules of this package.
 func syntaxOnly(err error) bool {
 	if err == nil {
 		return false
 	}
 	for _, own := range []string{"duplicate", "differs only by case", "levels deep", "a number too large",
-		"a number of more", "exponent beyond", "lone surrogate", "NUL character", "invalid UTF-8 at"} {
+		"a number of more", "exponent above", "lone surrogate", "NUL character", "invalid UTF-8 at"} {
 		if strings.Contains(err.Error(), own) {
 			return false
 		}
@@ -77,8 +77,7 @@ func FuzzEqual(f *testing.F) {
 	})
 }
 
-// equalByRat compares the slow way: each number becomes the one fraction that
-// it is.
+// equalByRat is a slow reference for Equal: it converts each number to a fraction.
 func equalByRat(a, b []byte) bool {
 	x, _ := parse(a)
 	y, _ := parse(b)
@@ -147,12 +146,11 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// TestRandom verifies of random documents that
-//   - one with nothing wrong is accepted, and what encoding/json makes of it
-//     and writes is accepted too and equal;
-//   - one with a byte changed is refused if encoding/json refuses it, and is
-//     equal to the first only if it has the same value;
-//   - no beginning of an object or array is accepted.
+// TestRandom verifies with random documents that
+//   - a valid document is accepted, and so is its encoding by encoding/json, which is equal;
+//   - a document with one byte changed is refused if encoding/json refuses it, and is equal
+//     to the original only if it has the same value;
+//   - no prefix of an object or array is accepted.
 func TestRandom(t *testing.T) {
 	testlevel.Rapid()
 	rapid.Check(t, func(t *rapid.T) {
@@ -184,7 +182,7 @@ func compareChanged(t *rapid.T, doc, changed []byte) {
 	}
 }
 
-// rewrite reads the document with encoding/json and writes it.
+// rewrite decodes the document with encoding/json and encodes it again.
 func rewrite(t *rapid.T, doc []byte) []byte {
 	v, ok := parse(doc)
 	if !ok {
@@ -197,7 +195,7 @@ func rewrite(t *rapid.T, doc []byte) []byte {
 	return out
 }
 
-// drawValue draws a document with nothing wrong, written in random ways.
+// drawValue returns a valid random document, formatted in random ways.
 func drawValue(t *rapid.T, depth int) string {
 	kinds := 4
 	if depth > 0 {
@@ -218,7 +216,7 @@ func drawValue(t *rapid.T, depth int) string {
 	return drawObject(t, depth, space)
 }
 
-// drawObject draws up to twenty members, more than a small set of names holds.
+// drawObject returns an object of up to twenty members, more than the small form of keySet has.
 func drawObject(t *rapid.T, depth int, space string) string {
 	name := rapid.Custom(drawString)
 	id := func(lit string) string {
@@ -233,7 +231,7 @@ func drawObject(t *rapid.T, depth int, space string) string {
 	return "{" + strings.Join(members, space+",") + "}"
 }
 
-// drawString draws a string of which some characters are written as escapes.
+// drawString returns a string with some characters escaped.
 func drawString(t *rapid.T) string {
 	s := rapid.StringN(0, 8, -1).Draw(t, "string")
 	every := rapid.IntRange(1, 5).Draw(t, "escape every")
@@ -251,8 +249,8 @@ func drawString(t *rapid.T) string {
 	return `"` + b.String() + `"`
 }
 
-// TestTwins verifies that a name is refused beside another exactly if the two
-// are equal but for case, in small sets and large ones.
+// TestTwins verifies that two names are duplicates if and only if they differ at most by case,
+// in small and in large sets.
 func TestTwins(t *testing.T) {
 	testlevel.Rapid()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,38 +1,36 @@
 package strictjson
 
-// scanner reads a document from front to back. It is not safe for concurrent
-// use.
+// scanner reads a document from beginning to end. It is not safe for concurrent use.
 //
-// It descends by recursion: [MaxDepth] bounds that, and each open object keeps
-// its names on the stack. (A loop with a stack of its own was the alternative;
-// it needs the same memory and a reader has to simulate it.)
+// It recurses, bounded by [MaxDepth], and each open object has its names on the stack. A
+// loop with an explicit stack was rejected: it needs the same memory and is harder to read.
 type scanner struct {
 	doc []byte
 	pos int
 
-	// path[:depth] leads from the root to the value being read.
+	// path[:depth] is the path from the root to the value being read.
 	path  [MaxDepth]step
 	depth int
 
-	// probing makes the scanner try each value on the type that it is for, to
-	// find the one that encoding/json did not take.
+	// probing makes the scanner decode each value separately, to find the value that
+	// encoding/json refused.
 	probing bool
 
-	// twins lets names differ by nothing but case.
-	twins bool
+	// caseSensitive accepts names that differ only by case.
+	caseSensitive bool
 
-	// plain holds numbers to [MaxNumber] as they are without their exponents.
+	// plain limits numbers to [MaxNumber] bytes without their exponents.
 	plain bool
 }
 
-// step is a member's name, or an index where isIndex is set.
+// step is the name of a member, or an index if isIndex is set.
 type step struct {
 	key     []byte
 	index   int
 	isIndex bool
 }
 
-// value reads any value and leaves the position behind it.
+// value reads any value and moves the position after it.
 func (s *scanner) value(sh *shape) error {
 	s.space()
 	start := s.pos
@@ -45,7 +43,7 @@ func (s *scanner) value(sh *shape) error {
 	return nil
 }
 
-// token reads the value by its first byte.
+// token reads a value, chosen by its first byte.
 func (s *scanner) token(sh *shape) error {
 	switch c := s.peek(); {
 	case c == '{':
@@ -76,7 +74,7 @@ func (s *scanner) object(sh *shape) error {
 	if s.next('}') {
 		return nil
 	}
-	for seen := (keySet{exact: s.twins}); ; {
+	for seen := (keySet{exact: s.caseSensitive}); ; {
 		if err := s.member(sh, &seen); err != nil {
 			return err
 		}
@@ -132,7 +130,7 @@ func (s *scanner) array(sh *shape) error {
 	}
 }
 
-// within reads the value one step further down.
+// within reads a value one level deeper.
 func (s *scanner) within(st step, sh *shape) error {
 	s.path[s.depth] = st
 	s.depth++
@@ -141,7 +139,7 @@ func (s *scanner) within(st step, sh *shape) error {
 	return err
 }
 
-// literal reads one of the three words of JSON.
+// literal reads true, false or null.
 func (s *scanner) literal(word string) error {
 	for i := range len(word) {
 		if s.peek() != word[i] {
@@ -152,8 +150,8 @@ func (s *scanner) literal(word string) error {
 	return nil
 }
 
-// peek returns the byte at the position, 0 at the end. A document has no use
-// for a NUL byte anywhere, so none is mistaken for the end and let through.
+// peek returns the byte at the position, or 0 at the end. A NUL byte is invalid everywhere in
+// a document, so it cannot be mistaken for the end.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.doc) {
 		return s.doc[s.pos]
@@ -161,7 +159,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// next skips white space, and the byte too if it is the one asked for.
+// next skips white space, and reports whether c follows. If so, it skips c too.
 func (s *scanner) next(c byte) bool {
 	s.space()
 	if s.peek() != c {
@@ -171,7 +169,7 @@ func (s *scanner) next(c byte) bool {
 	return true
 }
 
-// space skips the four characters that JSON takes for white space.
+// space skips the four white space characters of JSON.
 func (s *scanner) space() {
 	for s.pos < len(s.doc) {
 		switch s.doc[s.pos] {

@@ -7,24 +7,23 @@ import (
 	"sync"
 )
 
-// shape is what a Go type takes, as far as the names of members go. A nil shape
-// takes anything.
+// shape describes the member names that a Go type accepts. A nil shape accepts anything.
 //
-// It is there because encoding/json takes a name in any case: ROLE for a field
-// called role. [json.Decoder.DisallowUnknownFields] does not change that, so
-// the names are compared here, exactly, and before.
+// It is needed because encoding/json accepts a name in any case: ROLE for the field role.
+// [json.Decoder.DisallowUnknownFields] does not change that, so the scanner compares the
+// names exactly before decoding.
 type shape struct {
 	form form
 	typ  reflect.Type
 	// fields are the members of a record.
 	fields map[string]*shape
-	// elem is what a table or a list is of.
+	// elem is the shape of the elements of a table or a list.
 	elem *shape
-	// quoted says that the value stands inside a string (`json:",string"`).
+	// quoted is set if the value is inside a string (`json:",string"`).
 	quoted bool
 }
 
-// form says how the value of a type is put together.
+// form is the structure of the values of a type.
 type form int
 
 const (
@@ -32,18 +31,17 @@ const (
 	record      // a struct: known members only
 	table       // a map: any member
 	list        // a slice or an array
-	opaque      // a type that reads itself
+	opaque      // a type with a custom unmarshaler
 )
 
 var (
-	shapes sync.Map // of reflect.Type to *shape
+	shapes sync.Map // reflect.Type to *shape
 
 	readsJSON = reflect.TypeFor[json.Unmarshaler]()
 	readsText = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// shapeOf returns the shape of a type. Types are few and stay, so each is
-// looked at once.
+// shapeOf returns the shape of a type. Shapes are cached forever, because types are few.
 func shapeOf(t reflect.Type) *shape {
 	if known, ok := shapes.Load(t); ok {
 		return known.(*shape)
@@ -53,7 +51,7 @@ func shapeOf(t reflect.Type) *shape {
 	return sh
 }
 
-// shaper holds the types met on the way, so that a type may contain itself.
+// shaper has the types visited so far, so that a type may contain itself.
 type shaper map[reflect.Type]*shape
 
 func (m shaper) shape(t reflect.Type) *shape {
@@ -78,7 +76,7 @@ func (m shaper) shape(t reflect.Type) *shape {
 }
 
 func formOf(t reflect.Type) form {
-	if readsItself(t) {
+	if hasUnmarshaler(t) {
 		return opaque
 	}
 	switch t.Kind() {
@@ -92,12 +90,12 @@ func formOf(t reflect.Type) form {
 	return scalar
 }
 
-func readsItself(t reflect.Type) bool {
+func hasUnmarshaler(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(readsJSON) || p.Implements(readsText)
 }
 
-// member returns the shape of a member, and whether the name is known.
+// member returns the shape of a member, and reports whether the name is known.
 func (sh *shape) member(key []byte) (sub *shape, known bool) {
 	switch {
 	case sh == nil:
@@ -111,7 +109,7 @@ func (sh *shape) member(key []byte) (sub *shape, known bool) {
 	return nil, true
 }
 
-// item returns the shape of an array's items.
+// item returns the shape of the items of an array.
 func (sh *shape) item() *shape {
 	if sh != nil && sh.form == list {
 		return sh.elem
@@ -119,7 +117,7 @@ func (sh *shape) item() *shape {
 	return nil
 }
 
-// opens reports whether a value that begins with c is looked at part by part.
+// opens reports whether the parts of a value that begins with c are read separately.
 func (sh *shape) opens(c byte) bool {
 	switch sh.form {
 	case record, table:

@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// candidate is a field that may be the one of its name.
+// candidate is one of several fields with the same name.
 type candidate struct {
 	sh     *shape
 	tagged bool
 }
 
-// fields returns the members of a struct by the rules of encoding/json: the
-// fields of an embedded struct count as the outer one's own, and of fields with
-// one name the least deeply embedded wins, then the only one with a tag; else
-// none of them is known.
+// fields returns the members of a struct by the rules of encoding/json: the fields of an
+// embedded struct belong to the outer struct. Of several fields with the same name, the
+// least deeply embedded one wins, then the only one with a tag; otherwise none is known.
 func (m shaper) fields(t reflect.Type) map[string]*shape {
 	found := make(map[string]*shape)
 	hidden := make(map[string]bool)
@@ -23,7 +22,7 @@ func (m shaper) fields(t reflect.Type) map[string]*shape {
 		names, next := m.level(level, visited)
 		for name, rivals := range names {
 			if !hidden[name] {
-				settle(found, name, rivals)
+				selectField(found, name, rivals)
 			}
 			hidden[name] = true
 		}
@@ -32,8 +31,8 @@ func (m shaper) fields(t reflect.Type) map[string]*shape {
 	return found
 }
 
-// settle enters the field that a name stands for, where there is one.
-func settle(found map[string]*shape, name string, rivals []candidate) {
+// selectField adds the field that wins a name, if there is one.
+func selectField(found map[string]*shape, name string, rivals []candidate) {
 	if len(rivals) == 1 {
 		found[name] = rivals[0].sh
 		return
@@ -50,9 +49,9 @@ func settle(found map[string]*shape, name string, rivals []candidate) {
 	}
 }
 
-// level collects the fields of structs that are embedded equally deep, and the
-// structs embedded in them. Types met on a higher level are not visited again:
-// their fields would lose anyway, and a type may embed itself.
+// level collects the fields of structs at the same embedding depth, and the structs embedded
+// in them. Types of a higher level are not visited again: their fields would lose, and a type
+// may embed itself.
 func (m shaper) level(structs []reflect.Type, visited map[reflect.Type]bool) (names map[string][]candidate, next []reflect.Type) {
 	names = make(map[string][]candidate)
 	for _, t := range structs {
@@ -86,7 +85,7 @@ func (m shaper) field(f reflect.StructField, options string) *shape {
 	return &quoted
 }
 
-// tagOf returns the name of a field in JSON, "" for one that has none.
+// tagOf returns the JSON name of a field, or "" if the field is excluded.
 func tagOf(f reflect.StructField) (name, options string, tagged bool) {
 	tag := f.Tag.Get("json")
 	if tag == "-" {
@@ -99,7 +98,7 @@ func tagOf(f reflect.StructField) (name, options string, tagged bool) {
 	return name, options, true
 }
 
-// embedded returns the struct that a field embeds, nil if it embeds none.
+// embedded returns the struct that a field embeds, or nil.
 func embedded(f reflect.StructField) reflect.Type {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {

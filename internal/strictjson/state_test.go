@@ -7,9 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// TestState verifies that a state is what Object takes, but for names that differ by case
-// alone: those are two. Equal ones are refused all the same, few or many, however they are
-// written.
+// TestState verifies that State accepts what Object accepts, and also names that differ only
+// by case. Equal names are refused, in small and large objects, with and without escapes.
 func TestState(t *testing.T) {
 	for _, doc := range []string{
 		`{}`, ` {"a":1} `, `{"Ab":1,"ab":2,"AB":3}`, `{"r":{"é":1,"É":2}}`, `[{"k":1}]`[1:8], `{"l":[{"role":1,"ROLE":2}]}`, `{"a":[1e-398,0e-400,1000e-400,15E+300,-1e-397]}`,
@@ -27,7 +26,7 @@ func TestState(t *testing.T) {
 			t.Errorf("%s: %v", doc, err)
 		}
 	}
-	for _, twins := range []string{`{"Ab":1,"ab":2}`, manyKeys(20, `"K3"`)} { // the door still refuses them
+	for _, twins := range []string{`{"Ab":1,"ab":2}`, manyKeys(20, `"K3"`)} { // Object refuses them
 		if err := Object([]byte(twins)); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("%s: %v", twins, err)
 		}

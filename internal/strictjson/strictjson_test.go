@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// refusal is a document and what is said of it.
+// refusal is an invalid document and its error.
 type refusal struct {
 	name    string
 	doc     string
@@ -21,19 +21,19 @@ type refusal struct {
 var refusals = []refusal{
 	{"empty", ``, "", "the document is empty at the root (byte 0)"},
 	{"blank", " \t\r\n", "", "the document is empty at the root (byte 4)"},
-	{"byte order mark", "\ufeff{}", "", "byte order mark at the root (byte 0)"},
-	{"form feed is no space", "\f1", "", "control character 0x0c where a value is wanted at the root (byte 0)"},
-	{"no-break space is no space", "\u00a01", "", "unexpected '\\u00a0' where a value is wanted at the root (byte 0)"},
+	{"byte order mark", "\ufeff{}", "", "unexpected byte order mark at the root (byte 0)"},
+	{"form feed is no space", "\f1", "", "expected a value, got control character 0x0c at the root (byte 0)"},
+	{"no-break space is no space", "\u00a01", "", "expected a value, got '\\u00a0' at the root (byte 0)"},
 
-	{"truncated object", `{"a":`, "/a", "the document ends where a value is wanted at /a (byte 5)"},
-	{"truncated members", `{"a":1`, "", `the document ends where "," or "}" is wanted at the root (byte 6)`},
-	{"truncated after comma", `{"a":1,`, "", "the document ends where a name in quotes is wanted at the root (byte 7)"},
-	{"truncated after name", `{"a"`, "", `the document ends where ":" is wanted at the root (byte 4)`},
-	{"truncated array", `[1,[2`, "/1", `the document ends where "," or "]" is wanted at /1 (byte 5)`},
-	{"truncated string", `["ab`, "/0", "the document ends where the rest of the string is wanted at /0 (byte 4)"},
-	{"truncated escape", `["\`, "/0", "the document ends within an escape at /0 (byte 2)"},
-	{"truncated word", `[tru`, "/0", "the document ends where true is wanted at /0 (byte 4)"},
-	{"truncated number", `[-`, "/0", "the document ends where a digit is wanted at /0 (byte 2)"},
+	{"truncated object", `{"a":`, "/a", "expected a value, got the end of the document at /a (byte 5)"},
+	{"truncated members", `{"a":1`, "", `expected "," or "}", got the end of the document at the root (byte 6)`},
+	{"truncated after comma", `{"a":1,`, "", "expected a quoted name, got the end of the document at the root (byte 7)"},
+	{"truncated after name", `{"a"`, "", `expected ":", got the end of the document at the root (byte 4)`},
+	{"truncated array", `[1,[2`, "/1", `expected "," or "]", got the end of the document at /1 (byte 5)`},
+	{"truncated string", `["ab`, "/0", "expected the rest of the string, got the end of the document at /0 (byte 4)"},
+	{"truncated escape", `["\`, "/0", "the document ends in an escape at /0 (byte 2)"},
+	{"truncated word", `[tru`, "/0", "expected true, got the end of the document at /0 (byte 4)"},
+	{"truncated number", `[-`, "/0", "expected a digit, got the end of the document at /0 (byte 2)"},
 
 	{"second document", `{} {}`, "", "more data after the document at the root (byte 3)"},
 	{"trailing bracket", `[]]`, "", "more data after the document at the root (byte 2)"},
@@ -43,10 +43,10 @@ var refusals = []refusal{
 	{"bad UTF-8 in a name", "{\"\xc3\":1}", "", "invalid UTF-8 at the root (byte 2)"},
 	{"overlong UTF-8", "\"\xc0\xaf\"", "", "invalid UTF-8 at the root (byte 1)"},
 	{"surrogate in UTF-8", "\"\xed\xa0\x80\"", "", "invalid UTF-8 at the root (byte 1)"},
-	{"bad UTF-8 outside", "[\xff]", "/0", "invalid UTF-8 where a value is wanted at /0 (byte 1)"},
+	{"bad UTF-8 outside", "[\xff]", "/0", "expected a value, got invalid UTF-8 at /0 (byte 1)"},
 
 	{"NUL in a string", "[\"a\x00\"]", "/0", "NUL byte in a string at /0 (byte 3)"},
-	{"NUL outside", "[\x00]", "/0", "NUL byte where a value is wanted at /0 (byte 1)"},
+	{"NUL outside", "[\x00]", "/0", "expected a value, got NUL byte at /0 (byte 1)"},
 	{"escaped NUL", `{"a":["x\u0000"]}`, "/a/0", "NUL character in a string at /a/0 (byte 8)"},
 	{"escaped NUL in a name", `{"\u0000":1}`, "", "NUL character in a string at the root (byte 2)"},
 	{"control character", "[\"a\nb\"]", "/0", "control character 0x0a in a string at /0 (byte 3)"},
@@ -70,7 +70,7 @@ var refusals = []refusal{
 	{"case twin of many", manyKeys(20, `"K3"`), "/K3", `field "K3" differs only by case from "k3" at the root (byte 151)`},
 	{"duplicate as ninth", manyKeys(8, `"k7"`), "/k7", `duplicate field "k7" at the root (byte 57)`},
 	{"long name is cut", `{"` + strings.Repeat("é", 500) + `":x}`, "/" + strings.Repeat("é", 64) + "…",
-		"unexpected 'x' where a value is wanted at /" + strings.Repeat("é", 64) + "… (byte 1004)"},
+		"expected a value, got 'x' at /" + strings.Repeat("é", 64) + "… (byte 1004)"},
 
 	{"too deep", strings.Repeat("[", 65) + strings.Repeat("]", 65), strings.Repeat("/0", 64),
 		"more than 64 levels deep at " + strings.Repeat("/0", 64) + " (byte 64)"},
@@ -83,31 +83,31 @@ var refusals = []refusal{
 	{"infinite, digits", strings.Repeat("9", 309), "", "a number too large for a float64 at the root (byte 0)"},
 	{"long number", "0." + strings.Repeat("1", 399), "", "a number of more than 400 bytes at the root (byte 0)"},
 	{"long integer", strings.Repeat("1", 401), "", "a number of more than 400 bytes at the root (byte 0)"},
-	{"small exponent", `1e-401`, "", "a number with an exponent beyond 400 at the root (byte 0)"},
-	{"absurd exponent of zero", `0e99999999999999999999`, "", "a number with an exponent beyond 400 at the root (byte 0)"},
+	{"small exponent", `1e-401`, "", "a number with an absolute exponent above 400 at the root (byte 0)"},
+	{"absurd exponent of zero", `0e99999999999999999999`, "", "a number with an absolute exponent above 400 at the root (byte 0)"},
 
 	{"leading zero", `[01]`, "/0", "a number with a leading zero at /0 (byte 1)"},
 	{"leading zero, negative", `[-00]`, "/0", "a number with a leading zero at /0 (byte 2)"},
-	{"plus", `[+1]`, "/0", "unexpected '+' where a value is wanted at /0 (byte 1)"},
-	{"no whole", `[.5]`, "/0", "unexpected '.' where a value is wanted at /0 (byte 1)"},
-	{"no fraction", `[5.]`, "/0", "unexpected ']' where a digit is wanted at /0 (byte 3)"},
-	{"no exponent", `[5e+]`, "/0", "unexpected ']' where a digit is wanted at /0 (byte 4)"},
-	{"minus alone", `[-a]`, "/0", "unexpected 'a' where a digit is wanted at /0 (byte 2)"},
-	{"hexadecimal", `[0x1]`, "", `unexpected 'x' where "," or "]" is wanted at the root (byte 2)`},
-	{"NaN", `{"n":NaN}`, "/n", "unexpected 'N' where a value is wanted at /n (byte 5)"},
-	{"Infinity", `[Infinity]`, "/0", "unexpected 'I' where a value is wanted at /0 (byte 1)"},
-	{"word in capitals", `[nUll]`, "/0", "unexpected 'U' where null is wanted at /0 (byte 2)"},
+	{"plus", `[+1]`, "/0", "expected a value, got '+' at /0 (byte 1)"},
+	{"no whole", `[.5]`, "/0", "expected a value, got '.' at /0 (byte 1)"},
+	{"no fraction", `[5.]`, "/0", "expected a digit, got ']' at /0 (byte 3)"},
+	{"no exponent", `[5e+]`, "/0", "expected a digit, got ']' at /0 (byte 4)"},
+	{"minus alone", `[-a]`, "/0", "expected a digit, got 'a' at /0 (byte 2)"},
+	{"hexadecimal", `[0x1]`, "", `expected "," or "]", got 'x' at the root (byte 2)`},
+	{"NaN", `{"n":NaN}`, "/n", "expected a value, got 'N' at /n (byte 5)"},
+	{"Infinity", `[Infinity]`, "/0", "expected a value, got 'I' at /0 (byte 1)"},
+	{"word in capitals", `[nUll]`, "/0", "expected null, got 'U' at /0 (byte 2)"},
 
-	{"trailing comma", `[1,]`, "/1", "unexpected ']' where a value is wanted at /1 (byte 3)"},
-	{"trailing comma, object", `{"a":1,}`, "", "unexpected '}' where a name in quotes is wanted at the root (byte 7)"},
-	{"bare name", `{a:1}`, "", "unexpected 'a' where a name in quotes is wanted at the root (byte 1)"},
-	{"single quotes", `['a']`, "/0", "unexpected '\\'' where a value is wanted at /0 (byte 1)"},
-	{"comment", `[1 /**/]`, "", `unexpected '/' where "," or "]" is wanted at the root (byte 3)`},
-	{"mixed brackets", `[1}`, "", `unexpected '}' where "," or "]" is wanted at the root (byte 2)`},
-	{"two values", `{"a":1 "b":2}`, "", `unexpected '"' where "," or "}" is wanted at the root (byte 7)`},
+	{"trailing comma", `[1,]`, "/1", "expected a value, got ']' at /1 (byte 3)"},
+	{"trailing comma, object", `{"a":1,}`, "", "expected a quoted name, got '}' at the root (byte 7)"},
+	{"bare name", `{a:1}`, "", "expected a quoted name, got 'a' at the root (byte 1)"},
+	{"single quotes", `['a']`, "/0", "expected a value, got '\\'' at /0 (byte 1)"},
+	{"comment", `[1 /**/]`, "", `expected "," or "]", got '/' at the root (byte 3)`},
+	{"mixed brackets", `[1}`, "", `expected "," or "]", got '}' at the root (byte 2)`},
+	{"two values", `{"a":1 "b":2}`, "", `expected "," or "}", got '"' at the root (byte 7)`},
 }
 
-// manyKeys is an object of n members k0, k1 … and one more.
+// manyKeys returns an object of n members k0, k1 … and one more.
 func manyKeys(n int, extra string) string {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -125,7 +125,7 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// expect fails unless the error is a refusal with just this to say.
+// expect fails unless the error has this code, pointer and message.
 func expect(t *testing.T, err error, code fault.Code, pointer any, message string) {
 	t.Helper()
 	f, ok := errors.AsType[*fault.Error](err)
@@ -159,7 +159,7 @@ func TestCheckSize(t *testing.T) {
 		t.Errorf("a document of MaxBytes: %v", err)
 	}
 	expect(t, Check(append(doc, ' ')), fault.PayloadTooLarge, "",
-		"the document has 1048577 bytes, 1048576 are allowed")
+		"the document has 1048577 bytes, at most 1048576 are allowed")
 }
 
 func TestObject(t *testing.T) {
@@ -170,10 +170,10 @@ func TestObject(t *testing.T) {
 		` []`: "an array", ` "{}"`: "a string", ` 1`: "a number", ` -1`: "a number",
 		` null`: "null", ` true`: "a boolean", ` false`: "a boolean",
 	} {
-		expect(t, Object([]byte(doc)), fault.Validation, "", kind+" where an object is wanted at the root (byte 1)")
+		expect(t, Object([]byte(doc)), fault.Validation, "", "expected an object, got "+kind+" at the root (byte 1)")
 	}
 	expect(t, Object([]byte(`{`)), fault.Validation, "",
-		"the document ends where a name in quotes is wanted at the root (byte 1)")
+		"expected a quoted name, got the end of the document at the root (byte 1)")
 }
 
 func TestText(t *testing.T) {
@@ -188,7 +188,7 @@ func TestText(t *testing.T) {
 		"a\x00b":                "stream has a control character",
 		"a\nb":                  "stream has a control character",
 		"a\u0085b":              "stream has a control character",
-		"a\ufffdb":              "stream has a replacement character (U+FFFD): it was damaged before it came here",
+		"a\ufffdb":              "stream has a replacement character (U+FFFD): the text was damaged before it was sent",
 		strings.Repeat("é", 21): "stream is longer than 20 characters",
 	} {
 		err := Text("stream", s, 20)
@@ -199,8 +199,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// An object of a hundred thousand names, and a hundred thousand objects, are
-// read in the time that their size takes.
+// Objects with 100,000 names, and 100,000 objects, are read in linear time.
 func TestCheckWide(t *testing.T) {
 	wide := manyKeys(90000, `"last"`)
 	items := "[" + strings.Repeat(`{"a":1},`, 120000) + "0]"
@@ -236,7 +235,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// The answer to a refused document stays short, whatever the document is.
+// The error about a document is short, even if its names are long.
 func TestRefusalIsShort(t *testing.T) {
 	name := bytes.Repeat([]byte("n"), 10000)
 	doc := bytes.Repeat(append(append([]byte(`{"`), name...), `":`...), 64)

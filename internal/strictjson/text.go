@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Text checks a short name that a caller gave: one to limit characters of valid
-// UTF-8, no control character among them. U+FFFD is refused as well: it stands
-// where an earlier reader met bytes that it could not read, and two names that
-// were damaged so may look the same. The field "field" of the refusal is name.
+// Text validates a short text from a caller: 1 to limit characters of valid UTF-8 without
+// control characters. U+FFFD is refused as well: an earlier decoder put it in place of
+// invalid bytes, and two damaged names could be equal. The field "field" of the error is
+// name.
 func Text(name, s string, limit int) error {
 	why := ""
 	switch {
@@ -24,7 +24,7 @@ func Text(name, s string, limit int) error {
 	case strings.ContainsFunc(s, unicode.IsControl):
 		why = "has a control character"
 	case strings.ContainsRune(s, utf8.RuneError):
-		why = "has a replacement character (U+FFFD): it was damaged before it came here"
+		why = "has a replacement character (U+FFFD): the text was damaged before it was sent"
 	case utf8.RuneCountInString(s) <= limit:
 		return nil
 	default:
@@ -37,11 +37,11 @@ func failField(name, format string, args ...any) error {
 	return fault.New(fault.Validation, format, args...).With("field", name)
 }
 
-// key reads a member's name and returns what it means: a part of the document,
-// or a copy where it is written with escapes.
+// key reads the name of a member and returns it unescaped: a part of the document, or a copy
+// if it has escapes.
 func (s *scanner) key() ([]byte, error) {
 	if s.peek() != '"' {
-		return nil, s.unexpected("a name in quotes")
+		return nil, s.unexpected("a quoted name")
 	}
 	raw, err := s.text()
 	if err != nil || bytes.IndexByte(raw, '\\') < 0 {
@@ -50,7 +50,7 @@ func (s *scanner) key() ([]byte, error) {
 	return unescape(raw), nil
 }
 
-// text reads a string and returns what stands between its quotes.
+// text reads a string and returns the bytes between its quotes.
 func (s *scanner) text() ([]byte, error) {
 	s.pos++
 	for start := s.pos; s.pos < len(s.doc); {
@@ -71,7 +71,7 @@ func (s *scanner) text() ([]byte, error) {
 	return nil, s.unexpected("the rest of the string")
 }
 
-// character reads an escape or a character of more than one byte.
+// character reads an escape or a multi-byte character.
 func (s *scanner) character() error {
 	rest := s.doc[s.pos:]
 	if rest[0] == '\\' {
@@ -90,11 +90,11 @@ func (s *scanner) character() error {
 	return nil
 }
 
-// escape reads the escape at the front of b: the character that it stands for,
-// its length, and what is wrong with it if something is.
+// escape decodes the escape at the beginning of b. It returns the character, the length of
+// the escape, and why it is invalid, or "".
 func escape(b []byte) (r rune, size int, why string) {
 	if len(b) < 2 {
-		return 0, 0, "the document ends within an escape"
+		return 0, 0, "the document ends in an escape"
 	}
 	if b[1] == 'u' {
 		return escapeHex(b)
@@ -106,9 +106,8 @@ func escape(b []byte) (r rune, size int, why string) {
 	return rune("\"\\/\b\f\n\r\t"[i]), 2, ""
 }
 
-// escapeHex reads \uXXXX, or two of them where a surrogate pair stands for one
-// character. Half a pair is no character and has no UTF-8; NUL is a character
-// that PostgreSQL does not hold.
+// escapeHex decodes \uXXXX, or two of them for a surrogate pair. Half a pair has no UTF-8
+// form, and PostgreSQL cannot store NUL.
 func escapeHex(b []byte) (r rune, size int, why string) {
 	r, ok := hex4(b[2:])
 	switch {
@@ -128,7 +127,7 @@ func escapeHex(b []byte) (r rune, size int, why string) {
 	return 0, 0, `lone surrogate in a \u escape`
 }
 
-// hex4 reads four hexadecimal digits.
+// hex4 decodes four hexadecimal digits.
 func hex4(b []byte) (r rune, ok bool) {
 	if len(b) < 4 {
 		return 0, false
@@ -150,7 +149,7 @@ func lower(c byte) byte {
 	return c
 }
 
-// unescape returns what a string means. REQUIRES: text has read it.
+// unescape returns a string without its escapes. REQUIRES: text has accepted it.
 func unescape(raw []byte) []byte {
 	out := make([]byte, 0, len(raw))
 	for len(raw) > 0 {

@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// Child is a process of its own that does what it is told, a line each, and says what becomes
-// of it.
+// Child is a child process that reads commands from stdin and prints results to stdout, one
+// per line.
 type Child struct {
 	t     testing.TB
 	cmd   *exec.Cmd
 	in    io.WriteCloser
-	lines chan string // what it says; closed when it is dead
-	ended error       // of the process; valid once lines is closed
+	lines chan string // its output; closed when the process has exited
+	ended error       // result of the process; valid once lines is closed
 }
 
-// childPatience is how long a child may say nothing that somebody waits for.
-const childPatience = time.Minute
+// childTimeout is how long [Child.Next] waits for a line.
+const childTimeout = time.Minute
 
-// Self is the test binary as a command that runs the test function run alone, with more
-// variables ("name=value") in its environment, which tell it what it is for.
+// Self returns a command that runs only the test function run of this test binary, with
+// additional environment variables ("name=value"), which tell it that it is a child.
 func Self(run string, env ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], "-test.run=^"+run+"$")
 	cmd.Env = append(os.Environ(), env...)
 	return cmd
 }
 
-// StartChild starts a child that runs the function run, with a variable in its environment
-// that tells it what it is for, and waits until it says that it is ready.
+// StartChild starts a child that runs the test function run, with an additional environment
+// variable, and waits until it prints "ready".
 func StartChild(t testing.TB, run, variable, value string) *Child {
 	t.Helper()
 	c := Start(t, Self(run, variable+"="+value))
@@ -41,7 +41,7 @@ func StartChild(t testing.TB, run, variable, value string) *Child {
 	return c
 }
 
-// Start starts a child, which is killed when the test ends.
+// Start starts a child and kills it when the test ends.
 func Start(t testing.TB, cmd *exec.Cmd) *Child {
 	t.Helper()
 	c, err := TryStart(t, cmd)
@@ -51,7 +51,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *Child {
 	return c
 }
 
-// TryStart starts a child where the system may refuse to.
+// TryStart is like [Start], but returns the error if the process cannot be started.
 func TryStart(t testing.TB, cmd *exec.Cmd) (*Child, error) {
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -77,7 +77,7 @@ func TryStart(t testing.TB, cmd *exec.Cmd) (*Child, error) {
 	return c, nil
 }
 
-// Kill ends the child at once, and waits until it is dead.
+// Kill kills the child and waits until it has exited.
 func (c *Child) Kill() {
 	_ = c.cmd.Process.Kill()
 	for range c.lines {
@@ -85,14 +85,15 @@ func (c *Child) Kill() {
 	}
 }
 
-// Wait waits until the child has ended well, and returns all that it has still said.
+// Wait waits until the child exits and returns the rest of its output. It fails the test if the
+// child fails.
 func (c *Child) Wait() (rest string) {
 	c.t.Helper()
 	for line := range c.lines {
 		rest += line + "\n"
 	}
 	if c.ended != nil {
-		c.t.Errorf("the child: %v: %s", c.ended, rest)
+		c.t.Errorf("the child failed: %v: %s", c.ended, rest)
 	}
 	return rest
 }
@@ -105,7 +106,7 @@ func (c *Child) Signal(s os.Signal) {
 	}
 }
 
-// Tell tells the child something.
+// Tell sends a line to the child.
 func (c *Child) Tell(format string, args ...any) {
 	c.t.Helper()
 	if _, err := fmt.Fprintf(c.in, format+"\n", args...); err != nil {
@@ -113,27 +114,28 @@ func (c *Child) Tell(format string, args ...any) {
 	}
 }
 
-// Lines is all that the child says; it is closed when the child is dead.
+// Lines returns the output of the child. The channel is closed when the child has exited.
 func (c *Child) Lines() <-chan string { return c.lines }
 
-// Next is the next thing that the child says.
+// Next returns the next line of the child.
 func (c *Child) Next() string {
 	c.t.Helper()
-	patience := time.NewTimer(childPatience)
-	defer patience.Stop()
+	timeout := time.NewTimer(childTimeout)
+	defer timeout.Stop()
 	select {
 	case line, ok := <-c.lines:
 		if !ok {
-			c.t.Fatalf("the child is dead: %v", c.ended)
+			c.t.Fatalf("the child has exited: %v", c.ended)
 		}
 		return line
-	case <-patience.C:
-		c.t.Fatal("the child is silent")
+	case <-timeout.C:
+		c.t.Fatal("the child printed nothing for a minute")
 	}
 	return ""
 }
 
-// Expect waits until the child has said these lines, in any order, and nothing else.
+// Expect waits until the child has printed these lines, in any order. Any other line fails the
+// test.
 func (c *Child) Expect(lines ...string) {
 	c.t.Helper()
 	left := make(map[string]bool)
@@ -143,19 +145,20 @@ func (c *Child) Expect(lines ...string) {
 	for len(left) > 0 {
 		line := c.Next()
 		if !left[line] {
-			c.t.Fatalf("the child said %q; awaited was %v", line, left)
+			c.t.Fatalf("the child printed %q, want one of %v", line, left)
 		}
 		delete(left, line)
 	}
 }
 
-// Hears returns what follows a beginning in the next line, which must have it.
+// Hears returns the rest of the next line after the prefix begin. A line without the prefix
+// fails the test.
 func (c *Child) Hears(begin string) string {
 	c.t.Helper()
 	line := c.Next()
 	rest, ok := strings.CutPrefix(line, begin)
 	if !ok {
-		c.t.Fatalf("the child said %q where %q was awaited", line, begin)
+		c.t.Fatalf("the child printed %q, want the prefix %q", line, begin)
 	}
 	return strings.TrimSpace(rest)
 }

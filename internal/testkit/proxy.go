@@ -8,24 +8,24 @@ import (
 	"testing"
 )
 
-// Fate is what becomes of a piece of data at a [Proxy], and of its connection.
+// Fate is what a [Proxy] does with a piece of data and its connection.
 type Fate int
 
-// The fates.
+// Fates of a piece of data.
 const (
-	Pass           Fate = iota // it goes through
-	Cut                        // it is lost, and the connection is closed
-	CutHalf                    // its first half goes through, and the connection is closed
-	LoseAnswer                 // it goes through; the connection is closed in place of the answer
-	Hang                       // it is lost, and so is all that either side sends from then on; neither learns of the other's end
-	DeliverAndHang             // as Hang, but it goes through
+	Pass           Fate = iota // deliver it
+	Cut                        // drop it and close the connection
+	CutHalf                    // deliver its first half and close the connection
+	LoseAnswer                 // deliver it, and close the connection instead of delivering the response
+	Hang                       // drop it and all later data of both sides, and do not propagate a close
+	DeliverAndHang             // deliver it, then as Hang
 )
 
-// Proxy stands before a server and breaks connections as it is told. It ends with the test.
+// Proxy is a TCP proxy that breaks connections as instructed. It is closed when the test ends.
 type Proxy struct {
 	sent, answered func(piece []byte) Fate
 	listener       net.Listener
-	server         atomic.Value // string: where the server listens
+	server         atomic.Value // string: the address of the server
 	wg             sync.WaitGroup
 
 	mu     sync.Mutex
@@ -37,12 +37,13 @@ type Proxy struct {
 type pair struct {
 	client, server net.Conn
 	hung           atomic.Bool
-	deaf           atomic.Bool   // the next answer is lost
-	answered       chan struct{} // closed when no more answers are carried
+	deaf           atomic.Bool   // the next response is dropped
+	answered       chan struct{} // closed when no more responses are copied
 }
 
-// NewProxy starts a proxy before the server that a URL names, and returns the URL through it.
-// sent and answered decide on each piece that a client or the server sends; nil lets all pass.
+// NewProxy starts a proxy for the server of a URL and returns the URL of the proxy. sent and
+// answered choose the fate of each piece of data from a client or from the server; nil passes
+// all.
 func NewProxy(t testing.TB, base string, sent, answered func(piece []byte) Fate) (p *Proxy, through string) {
 	t.Helper()
 	u, err := url.Parse(base)
@@ -60,13 +61,13 @@ func NewProxy(t testing.TB, base string, sent, answered func(piece []byte) Fate)
 	return p, u.String()
 }
 
-// SetServer says where the server listens from now on.
+// SetServer sets the address of the server for new connections.
 func (p *Proxy) SetServer(address string) { p.server.Store(address) }
 
-// Server is where the server listens.
+// Server returns the address of the server.
 func (p *Proxy) Server() string { return p.server.Load().(string) }
 
-// HangAll gives all open connections the fate [Hang].
+// HangAll applies [Hang] to all open connections.
 func (p *Proxy) HangAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +121,7 @@ func (p *Proxy) connect(client net.Conn) {
 	c.carry(server, client, func(piece []byte) Fate { return decide(p.sent, piece) })
 }
 
-// add enters a connection, unless the proxy has been closed.
+// add registers a connection. It returns false if the proxy is closed.
 func (p *Proxy) add(c *pair) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +136,7 @@ func decide(by func([]byte) Fate, piece []byte) Fate {
 	return by(piece)
 }
 
-// carry copies from one side to the other until either is gone, or the connection is broken.
+// carry copies from one side to the other until one of them closes or the connection is broken.
 func (c *pair) carry(to, from net.Conn, fate func(piece []byte) Fate) {
 	defer c.end()
 	buffer := make([]byte, 64<<10)
@@ -144,14 +145,14 @@ func (c *pair) carry(to, from net.Conn, fate func(piece []byte) Fate) {
 		if err != nil {
 			return
 		}
-		if !c.hung.Load() && !c.meets(fate(buffer[:n]), to, buffer[:n]) {
+		if !c.hung.Load() && !c.apply(fate(buffer[:n]), to, buffer[:n]) {
 			return
 		}
 	}
 }
 
-// meets does with a piece what its fate is, and says whether the connection goes on.
-func (c *pair) meets(fate Fate, to net.Conn, piece []byte) bool {
+// apply applies the fate of a piece and reports whether the connection stays open.
+func (c *pair) apply(fate Fate, to net.Conn, piece []byte) bool {
 	switch fate {
 	case Cut:
 		return false
@@ -175,7 +176,7 @@ func (c *pair) meets(fate Fate, to net.Conn, piece []byte) bool {
 	return err == nil
 }
 
-// end closes the connection, unless neither side is to know.
+// end closes both sides, unless the connection hangs.
 func (c *pair) end() {
 	if !c.hung.Load() {
 		c.client.Close()

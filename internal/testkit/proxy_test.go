@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// TestFates verifies for each fate of a request what the server gets of it, and what the client is told.
+// TestFates verifies, for each fate of a request, what the server receives and what the client
+// observes.
 func TestFates(t *testing.T) {
-	for fate, want := range map[Fate]struct{ got, told string }{
+	for fate, want := range map[Fate]struct{ got, observed string }{
 		Pass:           {"whole", "answered"},
 		Cut:            {"nothing", "cut"},
 		CutHalf:        {"half", "cut"},
@@ -33,12 +34,12 @@ func TestFates(t *testing.T) {
 			}
 			defer client.Close()
 			fmt.Fprint(client, "abc\n")
-			if told := hear(client, time.Second); told != want.told {
-				t.Errorf("the client is told %s, want %s", told, want.told)
+			if observed := observe(client, time.Second); observed != want.observed {
+				t.Errorf("the client observes %s, want %s", observed, want.observed)
 			}
 			client.Close()
 			if fate == Hang {
-				got <- "" // the server never learns that the client is gone
+				got <- "" // the server never sees that the client is gone
 			}
 			if all := map[string]string{"": "nothing", "ab": "half", "abc\n": "whole"}[<-got]; all != want.got {
 				t.Errorf("the server gets %s, want %s", all, want.got)
@@ -47,7 +48,7 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// serveLines answers the first line of each connection, and tells what it got of it.
+// serveLines responds to the first line of each connection and sends the received data to got.
 func serveLines(t *testing.T, got chan<- string) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -79,8 +80,9 @@ func serveLines(t *testing.T, got chan<- string) (address string) {
 	return l.Addr().String()
 }
 
-// hear says what comes back within a time.
-func hear(c net.Conn, within time.Duration) string {
+// observe returns what a client observes within a time: a response, silence or a closed
+// connection.
+func observe(c net.Conn, within time.Duration) string {
 	_ = c.SetReadDeadline(time.Now().Add(within))
 	n, err := c.Read(make([]byte, 8))
 	switch e, ok := err.(net.Error); {
@@ -92,8 +94,8 @@ func hear(c net.Conn, within time.Duration) string {
 	return "cut"
 }
 
-// TestAServerMayMoveAndLoseAnswers verifies that a proxy goes to where its server is now, that answers have fates of
-// their own, and that connections which hang stay silent.
+// TestAServerMayMoveAndLoseAnswers verifies that a proxy uses the current address of its
+// server, that responses have fates too, and that hung connections stay silent.
 func TestAServerMayMoveAndLoseAnswers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
 	defer server.Close()
@@ -106,7 +108,7 @@ func TestAServerMayMoveAndLoseAnswers(t *testing.T) {
 	})
 	client := &http.Client{Transport: &http.Transport{}, Timeout: time.Second}
 	defer client.CloseIdleConnections()
-	ask := func() string {
+	get := func() string {
 		resp, err := client.Get(through)
 		if err != nil {
 			return "failed"
@@ -115,16 +117,16 @@ func TestAServerMayMoveAndLoseAnswers(t *testing.T) {
 		text, _ := io.ReadAll(resp.Body)
 		return string(text)
 	}
-	said := []string{ask()}
+	results := []string{get()}
 	p.SetServer(server.Listener.Addr().String())
-	said = append(said, ask())
+	results = append(results, get())
 	lose.Store(true)
-	said = append(said, ask())
+	results = append(results, get())
 	lose.Store(false)
-	said = append(said, ask())
+	results = append(results, get())
 	p.HangAll()
-	said = append(said, ask())
-	if got := strings.Join(said, " "); got != "failed here failed here failed" {
-		t.Errorf("it said %s", got)
+	results = append(results, get())
+	if got := strings.Join(results, " "); got != "failed here failed here failed" {
+		t.Errorf("the results are %s", got)
 	}
 }

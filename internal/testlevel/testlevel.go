@@ -1,13 +1,13 @@
-// Package testlevel says how thorough a run of the tests is.
+// Package testlevel defines how thorough a run of the tests is.
 //
-// There are three levels. A test chooses in its own code what it does at each:
+// There are three levels. A test chooses in its code what it does at each level:
 //
-//	testlevel.Long(t)                   // not at level test
+//	testlevel.Long(t)                   // skip at level test
 //	rounds := testlevel.Pick(3, 20, 200) // at level test, check, crash
 //
-// The level comes from [LevelVar]; without it a plain go test runs at level test,
-// as "make test" does. Random choices come from [Rand], so that a run is the same
-// each time unless [SeedVar] says otherwise.
+// The level is set by [LevelVar]. Without it, go test runs at level test, like "make test".
+// Random choices come from [Rand], so that runs are reproducible unless [SeedVar] sets another
+// seed.
 package testlevel
 
 import (
@@ -23,14 +23,14 @@ import (
 	"testing"
 )
 
-// Level is how thorough a run of the tests is.
+// Level is the thoroughness of a run of the tests.
 type Level int
 
-// The levels, each with all that is in the one before it.
+// Levels of tests. Each includes the one before it.
 const (
-	Test  Level = iota // every commit: minutes
-	Check              // every change: a quarter of an hour
-	Crash              // by hand: hours
+	Test  Level = iota // for every commit: minutes
+	Check              // for every change: a quarter of an hour
+	Crash              // manually: hours
 )
 
 var names = []string{"test", "check", "crash"}
@@ -38,34 +38,34 @@ var names = []string{"test", "check", "crash"}
 func (l Level) String() string { return names[l] }
 
 const (
-	// LevelVar names the environment variable with the level: test, check or crash.
+	// LevelVar is the environment variable of the level: test, check or crash.
 	LevelVar = "HOLDFAST_TEST_LEVEL"
-	// SeedVar names the environment variable with the seed of everything random.
+	// SeedVar is the environment variable of the seed of all random choices.
 	SeedVar = "HOLDFAST_TEST_SEED"
 )
 
-// Attributes by which tests tell the runner what they used (see [testing.T.Attr]).
+// Attributes that tests report to the runner (see [testing.T.Attr]).
 const (
 	DatabaseAttr = "holdfast.database"    // sqlite or postgres, for each database
-	CasesAttr    = "holdfast.crash.cases" // how many crash cases a test ran
+	CasesAttr    = "holdfast.crash.cases" // the number of crash cases that a test ran
 )
 
-// DefaultSeed is the seed where [SeedVar] names none: fixed, so that two runs of the
-// same code do the same.
+// DefaultSeed is the seed if [SeedVar] is not set. It is fixed, so that two runs of the same
+// code are the same.
 const DefaultSeed = 1
 
-// Parse returns the level of that name. An empty name is [Test].
+// Parse returns the level with the name. An empty name is [Test].
 func Parse(name string) (Level, error) {
 	for i, n := range names {
 		if name == n || name == "" {
 			return Level(i), nil
 		}
 	}
-	return 0, fmt.Errorf("there is no test level %q: write test, check or crash", name)
+	return 0, fmt.Errorf("unknown test level %q: use test, check or crash", name)
 }
 
-// Current returns the level of this run. A level that does not exist is a panic:
-// the tests must not pass because of a slip of the pen.
+// Current returns the level of this run. It panics if the level is unknown, so that a typo
+// does not make the tests pass.
 func Current() Level { return current() }
 
 var current = sync.OnceValue(func() Level {
@@ -91,7 +91,8 @@ var seed = sync.OnceValue(func() uint64 {
 	return n
 })
 
-// Rand returns random numbers that depend on the seed and the test's name alone.
+// Rand returns a source of random numbers that depends only on the seed and the name of the
+// test.
 func Rand(t testing.TB) *rand.Rand { return random(t.Name()) }
 
 func random(name string) *rand.Rand {
@@ -100,7 +101,7 @@ func random(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(Seed(), h.Sum64()))
 }
 
-// Long skips the test at level [Test]: it runs at level [Check] and above.
+// Long skips the test at level [Test]. It runs at level [Check] and above.
 func Long(t testing.TB) {
 	t.Helper()
 	if Current() < Check {
@@ -108,13 +109,14 @@ func Long(t testing.TB) {
 	}
 }
 
-// Pick returns the value for this run's level.
+// Pick returns the value for the level of this run.
 func Pick[T any](test, check, crash T) T {
 	return [...]T{test, check, crash}[Current()]
 }
 
-// Share returns n or, at level [Test] with the race detector, a third of it: of cases that run the
-// same code in one goroutine few are enough to look for races in, and without it all are run.
+// Share returns n or, at level [Test] with the race detector, a third of it. For cases that run
+// the same code in one goroutine, a few are enough to find races; without the race detector all
+// of them run.
 func Share(n int) int {
 	if raced && Current() == Test {
 		return (n + 2) / 3
@@ -122,7 +124,7 @@ func Share(n int) int {
 	return n
 }
 
-// Some returns a [Share] of all, which the seed chooses, in their order.
+// Some returns a [Share] of all, chosen by the seed, in their order.
 func Some[T any](t testing.TB, all []T) (some []T) {
 	chosen := Rand(t).Perm(len(all))[:Share(len(all))]
 	slices.Sort(chosen)
@@ -132,8 +134,8 @@ func Some[T any](t testing.TB, all []T) (some []T) {
 	return some
 }
 
-// Either skips the test at level [Test] on one of the two databases that it is a subtest for; on which, the seed
-// chooses. It is for tests that take long, and are of code that is the same over both.
+// Either skips a subtest for one of the two databases at level [Test]. The seed chooses the
+// database. It is for long tests of code that is the same for both databases.
 func Either(t testing.TB) {
 	t.Helper()
 	test, database := path.Split(t.Name())
@@ -142,18 +144,19 @@ func Either(t testing.TB) {
 	}
 }
 
-// Rapid gives the seed to the package rapid, unless its own flag names one. A test
-// calls it before rapid.Check.
+// Rapid passes the seed to the package rapid, unless its own flag is set. Call it before
+// rapid.Check.
 func Rapid() { rapid() }
 
 var rapid = sync.OnceFunc(func() {
 	if f := flag.Lookup("rapid.seed"); f != nil && f.Value.String() == f.DefValue {
-		_ = f.Value.Set(strconv.FormatUint(Seed(), 10)) // a number that rapid reads as one
+		_ = f.Value.Set(strconv.FormatUint(Seed(), 10)) // a valid number for rapid
 	}
 })
 
-// Variant skips the test at level [Test] unless the seed chooses it, as it does one in
-// so many, and a [Share] of those. It is for cases of a table, of which others run the same statements.
+// Variant skips the test at level [Test] unless the seed chooses it, which it does for one in
+// oneIn tests, and a [Share] of those. It is for cases of a table that run the same statements
+// as others.
 func Variant(t testing.TB, oneIn int) {
 	t.Helper()
 	if r := Rand(t); Current() == Test && (r.IntN(oneIn) != 0 || r.IntN(3) >= Share(3)) {

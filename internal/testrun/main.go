@@ -1,9 +1,9 @@
-// Command testrun runs the tests at a level and tells people how it went:
+// Command testrun runs the tests at a level and prints a readable report:
 //
 //	go run ./internal/testrun -level check -race ./...
 //
-// It prints a line a package, what failed in full with one command that repeats it,
-// and a closing summary. The levels are those of the package testlevel.
+// It prints one line per package, the output of each failed test with a command that repeats
+// it, and a summary. The levels are those of the package testlevel.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
-// options are what the command line says.
+// options are the flags of the command line.
 type options struct {
 	level    string
 	seed     uint64
@@ -35,21 +35,21 @@ type options struct {
 	at       int
 	parallel int
 	timeout  string
-	module   string // the folder of a module in this one, "" for this one
+	module   string // the folder of a nested module, "" for the root module
 	packages []string
 }
 
 func main() {
 	o := options{}
-	flag.StringVar(&o.level, "level", testlevel.Test.String(), "how thorough: test, check or crash")
-	flag.Uint64Var(&o.seed, "seed", testlevel.DefaultSeed, "the seed of everything random")
-	flag.BoolVar(&o.more, "more", false, "run only the tests that ask for the level: the others do at every level what they do at level test")
+	flag.StringVar(&o.level, "level", testlevel.Test.String(), "test level: test, check or crash")
+	flag.Uint64Var(&o.seed, "seed", testlevel.DefaultSeed, "seed of all random choices")
+	flag.BoolVar(&o.more, "more", false, "run only the tests that depend on the level: the others are the same at every level")
 	flag.BoolVar(&o.race, "race", false, "run with the race detector")
-	flag.StringVar(&o.cover, "cover", "", "write the coverage of all packages to this file")
-	flag.IntVar(&o.slowest, "slowest", 0, "list so many of the slowest tests")
-	flag.IntVar(&o.at, "p", 3, "how many packages run at once")
-	flag.IntVar(&o.parallel, "parallel", 4, "how many tests of a package run at once")
-	flag.StringVar(&o.timeout, "timeout", "10m", "the limit for one package")
+	flag.StringVar(&o.cover, "cover", "", "write the coverage profile of all packages to this file")
+	flag.IntVar(&o.slowest, "slowest", 0, "list this many of the slowest tests")
+	flag.IntVar(&o.at, "p", 3, "number of packages to test in parallel")
+	flag.IntVar(&o.parallel, "parallel", 4, "number of tests of a package to run in parallel")
+	flag.StringVar(&o.timeout, "timeout", "10m", "timeout of one package")
 	flag.StringVar(&o.module, "C", "", "test the module in this folder")
 	flag.Parse()
 	if o.packages = flag.Args(); len(o.packages) == 0 {
@@ -73,7 +73,7 @@ func run(o options) (int, error) {
 			return 2, err
 		}
 		if len(tests) == 0 {
-			fmt.Println("no test of these packages asks for the level")
+			fmt.Println("no test of these packages depends on the level")
 			return 0, nil
 		}
 		o.packages, o.only = packages, "^("+strings.Join(tests, "|")+")$"
@@ -90,8 +90,8 @@ func run(o options) (int, error) {
 	if err != nil {
 		return 2, err
 	}
-	// An interrupt reaches go test too, which ends the tests; what they print until
-	// then is still reported, and what they leave is still removed.
+	// An interrupt reaches go test too, which stops the tests. Ignoring it here lets this
+	// process report their output and remove their temporary files.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
 		return 2, err
@@ -110,15 +110,15 @@ func run(o options) (int, error) {
 	return 0, nil
 }
 
-// arguments are those of the go command.
+// arguments returns the arguments of the go command.
 func (o options) arguments() []string {
 	args := []string{"test", "-json", "-count=1", "-timeout=" + o.timeout,
 		"-p=" + strconv.Itoa(o.at), "-parallel=" + strconv.Itoa(o.parallel)}
 	if o.race {
 		args = append(args, raceFlags...)
-		args = append(args, "-vet=off") // "make test" does it
+		args = append(args, "-vet=off") // "make test" runs vet
 	} else {
-		args = append(args, "-vet=all") // over what is compiled anyway
+		args = append(args, "-vet=all") // cheap, because the packages are compiled anyway
 	}
 	if o.cover != "" {
 		args = append(args, "-coverpkg=./...", "-coverprofile="+o.cover)
@@ -129,11 +129,12 @@ func (o options) arguments() []string {
 	return append(args, o.packages...)
 }
 
-// slow are the packages whose tests take longest. Those that wait most stand first: what they leave of
-// the processors the others use.
+// slow lists the packages with the longest tests. Those that mostly wait come first, so that
+// other packages can use the processors meanwhile.
 var slow = []string{"./httpapi", "./internal/chaos", "./internal/reactions", "./internal/lifecycleengine", "./lifecycle", "./internal/storetest", "./postgres", "./scope", "./run", "./internal/cli", "./internal/feed"}
 
-// inOrder returns the packages, with the slow ones first: begun last, they would run alone at the end.
+// inOrder returns the packages with the slow ones first. Started last, they would run alone at
+// the end.
 func (o options) inOrder() []string {
 	if o.module != "" || !slices.Equal(o.packages, []string{"./..."}) {
 		return o.packages
@@ -141,21 +142,20 @@ func (o options) inOrder() []string {
 	return append(slices.Clone(slow), o.packages...)
 }
 
-// raceFlags switch on the race detector for our code. SQLite is C that was translated
-// to Go, with an allocator of its own: to instrument them finds nothing of ours, and makes
-// them twenty times slower.
+// raceFlags enable the race detector, except for SQLite. SQLite is C translated to Go with its
+// own allocator: instrumenting it finds no races of ours and makes it twenty times slower.
 var raceFlags = []string{"-race", "-gcflags=modernc.org/sqlite/lib=-race=false",
 	"-gcflags=modernc.org/libc/...=-race=false", "-gcflags=modernc.org/memory=-race=false"}
 
-// environment is that of the tests. Their temporary files are in memory where there is
-// room: most of them are databases, and no test is about the disk's speed.
+// environment returns the environment of the tests. Their temporary files are in memory if
+// there is room: most of them are databases, and no test measures the disk.
 func (o options) environment() (env []string, clean func(), err error) {
 	env = append(os.Environ(), testlevel.LevelVar+"="+o.level, testlevel.SeedVar+"="+strconv.FormatUint(o.seed, 10))
 	if os.Getenv("GOGC") == "" {
-		env = append(env, "GOGC=400") // many short processes: memory is there, and a tenth of their time was collection
+		env = append(env, "GOGC=400") // the tests start many short processes, which spent a tenth of their time in garbage collection
 	}
 	if o.race && os.Getenv("GORACE") == "" {
-		env = append(env, "GORACE=atexit_sleep_ms=100") // else each of hundreds of processes waits a second when it ends
+		env = append(env, "GORACE=atexit_sleep_ms=100") // else each of hundreds of processes sleeps for a second at exit
 	}
 	root, ok := pgtest.Memory()
 	if !ok {
@@ -165,10 +165,10 @@ func (o options) environment() (env []string, clean func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := os.Chmod(dir, 0o1777); err != nil { // a PostgreSQL that a test starts is another user's
+	if err := os.Chmod(dir, 0o1777); err != nil { // a PostgreSQL started by a test runs as another user
 		return nil, nil, err
 	}
-	// What go builds stays on the disk: it is large.
+	// Build output is large, so it stays on the disk.
 	env = append(env, "TMPDIR="+dir, "GOTMPDIR="+filepath.Clean(os.TempDir()))
 	return env, func() { _ = os.RemoveAll(dir) }, nil
 }

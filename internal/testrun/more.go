@@ -17,21 +17,22 @@ import (
 	"strings"
 )
 
-// levels is the package of the levels, and asks are the functions by which a test asks for its own.
+// levels is the package of the test levels.
 const levels = "internal/testlevel"
 
-var asks = []string{"Current", "Either", "Long", "Pick", "Variant"}
+// levelFuncs are the functions whose result depends on the level.
+var levelFuncs = []string{"Current", "Either", "Long", "Pick", "Variant"}
 
-// listed is a package as go list describes it.
+// listed is the output of go list for a package.
 type listed struct {
 	Dir, ImportPath                          string
 	Module                                   struct{ Path string }
 	Deps, GoFiles, TestGoFiles, XTestGoFiles []string
 }
 
-// more returns the tests that ask for the level, themselves or through what they use, and
-// their packages. All others do the same at every level. What is used is known by its name
-// alone: there may be a test too many, and none too few.
+// more returns the tests that depend on the level, directly or through their helpers, and
+// their packages. All other tests are the same at every level. Uses are matched by name only,
+// so the result may have a test too many, but none too few.
 func more(patterns []string) (packages, tests []string, err error) {
 	every, err := list("./...")
 	if err != nil {
@@ -43,11 +44,11 @@ func more(patterns []string) (packages, tests []string, err error) {
 			return nil, nil, err
 		}
 	}
-	asking := asking(uses)
-	wanted, err := list(patterns...)
-	for _, p := range wanted {
+	dependent := levelDependent(uses)
+	selected, err := list(patterns...)
+	for _, p := range selected {
 		n := len(tests)
-		for name := range asking {
+		for name := range dependent {
 			pkg, test := path.Split(name)
 			if strings.TrimSuffix(strings.TrimSuffix(pkg, "/"), "_test") == p.ImportPath && strings.HasPrefix(test, "Test") && test != "TestMain" {
 				tests = append(tests, test)
@@ -77,11 +78,11 @@ func list(patterns ...string) (all []listed, err error) {
 	}
 }
 
-// read adds what each declaration of the package's tests uses. Their names are
-// "package/Name", and "package/.Name" for all methods of that name.
+// read adds the names that each declaration of the package's tests uses. Names have the form
+// "package/Name", or "package/.Name" for all methods of that name.
 func (p listed) read(uses map[string][]string) error {
 	tests := p.TestGoFiles
-	if slices.Contains(p.Deps, path.Join(p.Module.Path, levels)) { // it is a helper of tests
+	if slices.Contains(p.Deps, path.Join(p.Module.Path, levels)) { // a package of test helpers
 		tests = append(tests, p.GoFiles...)
 	}
 	return errors.Join(p.readFiles(p.ImportPath, tests, uses), p.readFiles(p.ImportPath+"_test", p.XTestGoFiles, uses))
@@ -143,7 +144,7 @@ func used(d ast.Decl, pkg string, imports map[string]string) (names []string) {
 			}
 			names = append(names, pkg+"/."+n.Sel.Name)
 		case *ast.Ident:
-			if n.Obj == nil || n.Obj.Pos() < d.Pos() || n.Obj.Pos() > d.End() { // else it is a variable of this function
+			if n.Obj == nil || n.Obj.Pos() < d.Pos() || n.Obj.Pos() > d.End() { // else a local variable of this function
 				names = append(names, pkg+"/"+n.Name)
 			}
 		}
@@ -152,14 +153,14 @@ func used(d ast.Decl, pkg string, imports map[string]string) (names []string) {
 	return names
 }
 
-// asking are the names that use one by which a test asks for the level, however many steps away.
-func asking(uses map[string][]string) map[string]bool {
+// levelDependent returns the names that use one of levelFuncs, directly or indirectly.
+func levelDependent(uses map[string][]string) map[string]bool {
 	users := make(map[string][]string)
 	var next []string
 	for name, used := range uses {
 		for _, u := range used {
 			users[u] = append(users[u], name)
-			if pkg, f := path.Split(u); strings.HasSuffix(pkg, levels+"/") && slices.Contains(asks, f) {
+			if pkg, f := path.Split(u); strings.HasSuffix(pkg, levels+"/") && slices.Contains(levelFuncs, f) {
 				next = append(next, name)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMore verifies that every test that asks for the level is found, through whatever it
-// asks, and that one that does not ask is left to level test.
+// TestMore verifies that every test that depends on the level is found, directly or through
+// variables, methods and helpers, and that no other test is.
 func TestMore(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const imports = "import (\n\"testing\"\n\"example.org/h/help\"\n\"example.org/h/internal/testlevel\"\n)\nvar _ = help.Plain\nvar _ = testlevel.Seed\n"
@@ -46,12 +46,12 @@ func TestMore(t *testing.T) {
 		t.Errorf("tests: %s", got)
 	}
 	if packages, tests, err := more([]string{"./b"}); len(packages)+len(tests) > 0 || err != nil {
-		t.Errorf("of a package that does not ask: %q, %q, %v", packages, tests, err)
+		t.Errorf("for a package that does not depend on the level: %q, %q, %v", packages, tests, err)
 	}
 }
 
-// TestMoreOfOurs verifies that tests of ours that are longer at level check are found there,
-// the slow packages first.
+// TestMoreOfOurs verifies that known tests of this module that depend on the level are found,
+// with the slow packages first.
 func TestMoreOfOurs(t *testing.T) {
 	t.Chdir("../..")
 	o := options{packages: []string{"./..."}}

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
-// event is a line of go test -json (see "go doc test2json").
+// event is an event of go test -json (see "go doc test2json").
 type event struct {
 	Action      string
 	Package     string
@@ -30,13 +30,13 @@ type event struct {
 // test is one test or subtest.
 type test struct{ pkg, name string }
 
-// report adds up the events of a run and tells them to a person.
+// report collects the events of a run and prints them.
 type report struct {
 	out   io.Writer
 	o     options
 	begun time.Time
 
-	output  map[test][]string // of tests that have not ended; "" is the package's own
+	output  map[test][]string // of tests that have not ended; name "" is the package itself
 	builds  map[string][]string
 	passed  int
 	skipped int
@@ -44,7 +44,7 @@ type report struct {
 	failed  []test
 	broken  []string // packages that failed without a failed test
 	took    map[test]float64
-	attrs   map[string]int // sums of the numbers in attributes
+	attrs   map[string]int // sums of numeric attributes
 }
 
 func newReport(out io.Writer, o options) *report {
@@ -52,7 +52,7 @@ func newReport(out io.Writer, o options) *report {
 		inPkg: make(map[string]int), took: make(map[test]float64), attrs: make(map[string]int)}
 }
 
-// read takes the events to their end. A line that is none is passed on.
+// read reads all events. It prints a line that is not an event unchanged.
 func (r *report) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -108,7 +108,7 @@ func (r *report) endTest(e event, at test) {
 		r.skipped++
 	case "fail":
 		r.failed = append(r.failed, at)
-		r.tell(at)
+		r.printOutput(at)
 	}
 }
 
@@ -117,7 +117,7 @@ func (r *report) endPackage(e event) {
 	switch {
 	case e.Action == "pass":
 		fmt.Fprintf(r.out, "ok    %-32s %7.1fs  %5d tests\n", name, e.Elapsed, r.inPkg[e.Package])
-	case e.Action == "skip": // it has no tests
+	case e.Action == "skip": // the package has no tests
 	default:
 		if !slices.ContainsFunc(r.failed, func(t test) bool { return t.pkg == e.Package }) {
 			r.broken = append(r.broken, e.Package)
@@ -125,17 +125,17 @@ func (r *report) endPackage(e event) {
 		for _, line := range r.builds[e.FailedBuild] {
 			fmt.Fprint(r.out, line)
 		}
-		for at := range r.output { // the package itself, and what ran when it ended
+		for at := range r.output { // the package itself, and tests that had not ended
 			if at.pkg == e.Package {
-				r.tell(at)
+				r.printOutput(at)
 			}
 		}
 		fmt.Fprintf(r.out, "FAIL  %-32s %7.1fs\n", name, e.Elapsed)
 	}
 }
 
-// tell prints what a test has printed, without the lines that frame it.
-func (r *report) tell(at test) {
+// printOutput prints the output of a test without its "===" lines.
+func (r *report) printOutput(at test) {
 	fmt.Fprintf(r.out, "--- %s %s\n", short(at.pkg), at.name)
 	for _, line := range r.output[at] {
 		if !strings.HasPrefix(line, "=== ") {
@@ -144,7 +144,7 @@ func (r *report) tell(at test) {
 	}
 }
 
-// short is a package's folder in the module.
+// short returns the folder of a package in the module.
 func short(pkg string) string {
 	_, name, ok := strings.Cut(pkg, "holdfast-go/holdfast")
 	if !ok {
@@ -170,7 +170,8 @@ func (r *report) close() {
 	fmt.Fprintf(r.out, "tests: %d passed, %d failed, %d skipped\n", r.passed, len(r.failed)+len(r.broken), r.skipped)
 }
 
-// commands repeat what failed, each in one line: the innermost tests, or the package.
+// commands returns one command for each failure that repeats it: the innermost test, or the
+// package.
 func (r *report) commands() (all []string) {
 	prefix := ""
 	if r.o.level != testlevel.Test.String() {
@@ -199,7 +200,7 @@ func (r *report) commands() (all []string) {
 	return all
 }
 
-// pattern matches one test alone.
+// pattern returns a -run pattern that matches exactly one test.
 func pattern(name string) string {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {
@@ -208,8 +209,8 @@ func pattern(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// slowest lists the tests that took longest. A test that waits for its subtests, or for
-// its turn among parallel ones, took that time too.
+// slowest lists the slowest tests. The time of a test includes its subtests and the wait for
+// other parallel tests.
 func (r *report) slowest() {
 	all := make([]test, 0, len(r.took))
 	for t := range r.took {

@@ -7,7 +7,7 @@ import (
 
 const pkg = `"Package":"github.com/holdfast-go/holdfast/run"`
 
-// reported is what a report says of the lines of go test -json.
+// reported returns the report of lines of go test -json, and its text.
 func reported(t *testing.T, o options, lines ...string) (*report, string) {
 	t.Helper()
 	var out strings.Builder
@@ -28,8 +28,7 @@ func wantIn(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestReport verifies that a run is reported as what it was: passed tests are counted, with
-// their databases and crash cases.
+// TestReport verifies that passed and skipped tests, databases and crash cases are counted.
 func TestReport(t *testing.T) {
 	r, text := reported(t, options{level: "test", seed: 1},
 		`{"Action":"attr",`+pkg+`,"Test":"TestA","Key":"holdfast.database","Value":"sqlite"}`,
@@ -43,8 +42,8 @@ func TestReport(t *testing.T) {
 	wantIn(t, text, "ok    ./run", "2.5s", "1 of SQLite, 0 of PostgreSQL; crash cases: 24; level test, seed 1", "tests: 1 passed, 0 failed, 1 skipped\n")
 }
 
-// TestReportOfFailures verifies that a failed test, a package that does not build, and one
-// whose process died are failures, told with what they printed and a command that repeats them.
+// TestReportOfFailures verifies that a failed test, a failed build and a crashed process are
+// failures, reported with their output and a command that repeats them.
 func TestReportOfFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
@@ -76,7 +75,7 @@ func TestReportOfFailures(t *testing.T) {
 	}
 }
 
-// TestReportOfAnotherModule verifies that the command which repeats a failure runs it in its module.
+// TestReportOfAnotherModule verifies that the command that repeats a failure runs in its module.
 func TestReportOfAnotherModule(t *testing.T) {
 	_, text := reported(t, options{level: "test", seed: 1, timeout: "10m", module: "bench"},
 		`{"Action":"fail","Package":"github.com/holdfast-go/holdfast/bench/baseline","Test":"TestA","Elapsed":1}`)

@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// None asks the program's own tables: the query finds what must not be.
+// None checks the program's own tables: the query must return no rows. claim describes the
+// check.
 func (s *Stage) None(ctx context.Context, claim, query string, args ...any) error {
 	rows, err := s.DB.Rows(ctx, query, args...)
 	if err != nil {
@@ -23,7 +24,7 @@ func (s *Stage) None(ctx context.Context, claim, query string, args ...any) erro
 	return nil
 }
 
-// Tell prints whether something holds: nothing was found that breaks it.
+// Tell prints the result of a check, which holds if found is empty.
 func (s *Stage) Tell(claim string, found []string) {
 	if len(found) == 0 {
 		fmt.Println("ok   ", claim)
@@ -36,11 +37,11 @@ func (s *Stage) Tell(claim string, found []string) {
 	}
 }
 
-// Well says whether everything has held so far.
+// Well reports whether all checks have held so far.
 func (s *Stage) Well() bool { return s.broken == 0 }
 
-// Whole asks Holdfast itself: for operations that are not at their end, among which
-// are those that wait for a person, and for what breaks its invariants.
+// Whole checks Holdfast's own data: no operation is unfinished or uncertain, and the
+// invariants hold.
 func (s *Stage) Whole(ctx context.Context, parts ...holdfast.Part) error {
 	hf, err := holdfast.Open(ctx, s.DB.Holdfast(), holdfast.Config{Log: s.Log}, parts...)
 	if err != nil {
@@ -54,7 +55,7 @@ func (s *Stage) Whole(ctx context.Context, parts ...holdfast.Part) error {
 		}
 		found = append(found, fmt.Sprintf("%s of %s is %s, after %d failures and %d crashes: %s", o.Step, o.Entity, o.Phase, o.Failures, o.Crashes, o.Error))
 	}
-	s.Tell("no operation is left open, and none waits for a person", found)
+	s.Tell("no operation is unfinished or uncertain", found)
 
 	report, err := hf.Check(ctx)
 	if err != nil {
@@ -64,6 +65,6 @@ func (s *Stage) Whole(ctx context.Context, parts ...holdfast.Part) error {
 	for _, v := range report.Violations {
 		found = append(found, fmt.Sprint(v))
 	}
-	s.Tell("Holdfast's own check finds nothing wrong", found)
+	s.Tell("Holdfast's own check finds no violations", found)
 	return nil
 }

@@ -15,35 +15,36 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// DB is the program's own way to its own tables. The examples run on both databases,
-// and so speak to them through it; a program of yours has one database, and goes on
-// speaking to it as it does now. Safe for concurrent use.
+// DB gives the program access to its own tables. It exists because the examples run on both
+// databases; your program has one database and keeps using its driver. A DB is safe for
+// concurrent use.
 type DB struct {
 	url  string
 	pool *sql.DB
 }
 
-// Writer runs one statement, whose arguments are $1, $2 …
+// Writer executes a statement with the arguments $1, $2 …
 type Writer interface {
+	// Exec executes a statement.
 	Exec(ctx context.Context, text string, args ...any) error
 }
 
-// OpenDB opens sqlite:path or postgres://…
+// OpenDB opens the database at sqlite:path or postgres://…
 func OpenDB(address string) (*DB, error) {
 	driver, dsn := "pgx", address
 	if path, ok := strings.CutPrefix(address, "sqlite:"); ok {
 		driver, dsn = "sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "_pragma=busy_timeout(20000)"}).String()
 	} else if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
-		return nil, fmt.Errorf("-db is sqlite:path or postgres://…, not %q", address)
+		return nil, fmt.Errorf("-db must be sqlite:path or postgres://…, got %q", address)
 	}
 	pool, err := sql.Open(driver, dsn)
 	return &DB{url: address, pool: pool}, err
 }
 
-// Close closes the program's own connections.
+// Close closes the connections of the program.
 func (d *DB) Close() error { return d.pool.Close() }
 
-// Name is the database without its password.
+// Name returns the address of the database without its password.
 func (d *DB) Name() string {
 	if u, err := url.Parse(d.url); err == nil && u.User != nil {
 		return u.Redacted()
@@ -51,8 +52,8 @@ func (d *DB) Name() string {
 	return d.url
 }
 
-// Holdfast is the same database, for [holdfast.Open]: Holdfast's tables stand beside
-// the program's own.
+// Holdfast returns the same database for [holdfast.Open]. It has the tables of Holdfast and
+// those of the program.
 func (d *DB) Holdfast() holdfast.Database {
 	if path, ok := strings.CutPrefix(d.url, "sqlite:"); ok {
 		return sqlite.File(path)
@@ -60,8 +61,8 @@ func (d *DB) Holdfast() holdfast.Database {
 	return postgres.URL(d.url)
 }
 
-// In is the program's own tables inside a transaction of Holdfast's: what is written
-// there commits with the step, or not at all. In a program of yours it is one line:
+// In returns a writer for the program's own tables inside a transaction of Holdfast. Its
+// writes commit with the step, or not at all. In your program this is one line:
 //
 //	_, err := sqlite.Raw(tx).ExecContext(ctx, `INSERT …`)   // a *sql.Tx
 //	_, err := postgres.Raw(tx).Exec(ctx, `INSERT …`)        // a pgx.Tx
@@ -81,18 +82,18 @@ func (w within) Exec(ctx context.Context, text string, args ...any) (err error) 
 	return err
 }
 
-// Exec runs a statement by itself, outside of any transaction of Holdfast's.
+// Exec executes a statement on its own, outside the transactions of Holdfast.
 func (d *DB) Exec(ctx context.Context, text string, args ...any) error {
 	_, err := d.pool.ExecContext(ctx, d.dialect(text), args...)
 	return err
 }
 
-// Row reads one row.
+// Row queries one row.
 func (d *DB) Row(ctx context.Context, text string, args ...any) *sql.Row {
 	return d.pool.QueryRowContext(ctx, d.dialect(text), args...)
 }
 
-// Rows reads all rows, as text.
+// Rows queries all rows, as text.
 func (d *DB) Rows(ctx context.Context, text string, args ...any) (all [][]string, err error) {
 	rows, err := d.pool.QueryContext(ctx, d.dialect(text), args...)
 	if err != nil {
@@ -118,7 +119,7 @@ func (d *DB) Rows(ctx context.Context, text string, args ...any) (all [][]string
 	return all, rows.Err()
 }
 
-// Column reads the first column of all rows.
+// Column queries the first column of all rows.
 func (d *DB) Column(ctx context.Context, text string, args ...any) (all []string, err error) {
 	rows, err := d.Rows(ctx, text, args...)
 	for _, row := range rows {
@@ -129,7 +130,7 @@ func (d *DB) Column(ctx context.Context, text string, args ...any) (all []string
 
 func (d *DB) sqlite() bool { return strings.HasPrefix(d.url, "sqlite:") }
 
-// dialect writes the arguments as the database wants them.
+// dialect converts the placeholders to those of the database.
 func (d *DB) dialect(text string) string {
 	if d.sqlite() {
 		return strings.ReplaceAll(text, "$", "?")

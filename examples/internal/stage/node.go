@@ -13,33 +13,33 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// What a process says to the one that started it.
+// Messages that a child process prints for its parent.
 const (
-	acting   = "acting"
-	resuming = "resuming"
-	weary    = "resuming, once more"
+	acting    = "acting"
+	resuming  = "resuming"
+	exhausted = "resuming, once more"
 
-	readyWord = "ready"
-	answered  = "answered: " // what the answers begin with
-	didIt     = answered + "did it"
-	tooLate   = answered + "too late"
-	refused   = answered + "another is at it"
+	readyMessage = "ready"
+	result       = "result: " // prefix of the results of callers
+	succeeded    = result + "succeeded"
+	tooLate      = result + "too late"
+	refused      = result + "refused"
 )
 
-var saying sync.Mutex
+var output sync.Mutex
 
-func say(word string) {
-	saying.Lock()
-	defer saying.Unlock()
-	fmt.Println(word)
+// send prints a message for the parent process.
+func send(message string) {
+	output.Lock()
+	defer output.Unlock()
+	fmt.Println(message)
 }
 
-// Danger marks a moment in an action: the process may be killed here, or soon after.
-func (s *Stage) Danger(moment string) { say(moment) }
+// Danger marks a point in an action at which the parent may kill the process.
+func (s *Stage) Danger(moment string) { send(moment) }
 
-// Begin marks the begin of an action. What has killed five of its processes, Holdfast
-// takes to be what kills them, and lets it wait for a person. So that nobody has to
-// play one, the killing stops long before that.
+// Begin marks the beginning of an action. After five crashes Holdfast assumes that the action
+// causes them, and parks it for an operator. The parent stops killing long before that.
 func (s *Stage) Begin(attempt int) {
 	switch {
 	case attempt == 1:
@@ -47,11 +47,11 @@ func (s *Stage) Begin(attempt int) {
 	case attempt < 3:
 		s.Danger(resuming)
 	default:
-		s.Danger(weary)
+		s.Danger(exhausted)
 	}
 }
 
-// node is one of the processes.
+// node runs one of the child processes.
 func (s *Stage) node(ctx context.Context, ids []string, f func(context.Context, *Stage, []string) error) (code int, err error) {
 	s.begin = make(chan struct{})
 	go s.listen()
@@ -61,8 +61,7 @@ func (s *Stage) node(ctx context.Context, ids []string, f func(context.Context, 
 	return 0, nil
 }
 
-// listen waits for the word to begin, and ends this process with the one that
-// started it.
+// listen waits for the signal to begin, and exits when the parent process exits.
 func (s *Stage) listen() {
 	in := bufio.NewScanner(os.Stdin)
 	if in.Scan() {
@@ -73,10 +72,10 @@ func (s *Stage) listen() {
 	os.Exit(1)
 }
 
-// Callers is this process's share of the callers. All of them ask for each id at
-// once, and each asks until it knows that the thing is done, by itself or by another.
-func (s *Stage) Callers(ctx context.Context, ids []string, ask func(ctx context.Context, id string) error) error {
-	say(readyWord)
+// Callers runs this process's share of the callers. All of them fire the step for each id at
+// once, and each retries until the step is done, by itself or by another caller.
+func (s *Stage) Callers(ctx context.Context, ids []string, fire func(ctx context.Context, id string) error) error {
+	send(readyMessage)
 	select {
 	case <-s.begin:
 	case <-ctx.Done():
@@ -85,34 +84,33 @@ func (s *Stage) Callers(ctx context.Context, ids []string, ask func(ctx context.
 	var callers sync.WaitGroup
 	errs := make([]error, len(ids)*Callers/Nodes)
 	for i := range errs {
-		callers.Go(func() { errs[i] = untilDone(ctx, ids[i%len(ids)], ask) })
+		callers.Go(func() { errs[i] = untilDone(ctx, ids[i%len(ids)], fire) })
 	}
 	callers.Wait()
 	return errors.Join(errs...)
 }
 
-// untilDone asks until the answer is final. This is what the answers mean.
-func untilDone(ctx context.Context, id string, ask func(ctx context.Context, id string) error) error {
+// untilDone fires the step until the result is final. It shows how to handle each error.
+func untilDone(ctx context.Context, id string, fire func(ctx context.Context, id string) error) error {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 640*time.Millisecond) {
-		err := ask(ctx, id)
+		err := fire(ctx, id)
 		switch {
 		case err == nil:
-			say(didIt)
+			send(succeeded)
 			return nil
 		case errors.Is(err, holdfast.ErrInvalidTransition):
-			// The step is not offered at the status that the thing has by now:
-			// another has done it.
-			say(tooLate)
+			// The current status does not have this step: another caller has done it.
+			send(tooLate)
 			return nil
 		case errors.Is(err, holdfast.ErrClaimFailed), errors.Is(err, holdfast.ErrConcurrency):
-			// Another is at it, or was faster, and nothing was done. A program would
-			// tell its user so; this one wants to see the end, for the other may be
-			// dead.
-			say(refused)
+			// Another caller has the claim or was faster, and this call did nothing. A
+			// program would return that to its user. This one retries, because the other
+			// caller may have crashed.
+			send(refused)
 		case errors.Is(err, holdfast.ErrActionFailed), errors.Is(err, holdfast.ErrLeaseLost), errors.Is(err, holdfast.ErrOutcomeUnknown):
-			// Ours was begun and is not done, as far as we know. It goes back, or
-			// is resumed with the same keys, by whichever process lives. To ask
-			// again is safe: that is the point.
+			// This call started the step, and it may not be done. A running process
+			// releases the claim or resumes the operation with the same keys. Firing
+			// again is safe.
 		default:
 			return fmt.Errorf("%s: %w", id, err)
 		}
@@ -124,7 +122,7 @@ func untilDone(ctx context.Context, id string, ask func(ctx context.Context, id 
 	}
 }
 
-// OneIn draws a lot: it is true once in n times. Safe for concurrent use.
+// OneIn returns true with a probability of 1/n. It is safe for concurrent use.
 func (s *Stage) OneIn(n int) bool {
 	s.draw.Lock()
 	defer s.draw.Unlock()

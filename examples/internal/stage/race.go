@@ -13,13 +13,13 @@ import (
 	"sync"
 )
 
-// Race has [Nodes] processes want the same of each id, [Callers] at once for each,
-// and kills them at random moments; a process that was killed is started again. It
-// returns when every caller has its answer.
-func (s *Stage) Race(ctx context.Context, what string, ids []string) error {
+// Race starts [Nodes] processes with [Callers] callers for each id, and kills the processes at
+// random moments. A killed process is started again. Race returns when every caller has a
+// final result.
+func (s *Stage) Race(ctx context.Context, name string, ids []string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	r := &race{stage: s, ids: ids, said: map[string]int{}, begin: make(chan struct{})}
+	r := &race{stage: s, ids: ids, messages: map[string]int{}, begin: make(chan struct{})}
 	r.ready.Add(Nodes)
 	errs := make([]error, Nodes)
 	var nodes sync.WaitGroup
@@ -29,25 +29,25 @@ func (s *Stage) Race(ctx context.Context, what string, ids []string) error {
 	r.ready.Wait()
 	close(r.begin)
 	nodes.Wait()
-	fmt.Printf("%s: %d invoices, %d callers each, in %d processes that were killed %d times\n", what, len(ids), Callers, Nodes, r.kills)
-	fmt.Printf("      %d actions began, %d of them to resume what another left; %d callers were told that they did it, %d that they came too late; %d times another was at it\n",
-		r.said[acting]+r.said[resuming]+r.said[weary], r.said[resuming]+r.said[weary], r.said[didIt], r.said[tooLate], r.said[refused])
+	fmt.Printf("%s: %d invoices, %d callers each, in %d processes that were killed %d times\n", name, len(ids), Callers, Nodes, r.kills)
+	fmt.Printf("      %d actions started, %d of them after a crash; %d callers succeeded, %d were too late; %d calls were refused\n",
+		r.messages[acting]+r.messages[resuming]+r.messages[exhausted], r.messages[resuming]+r.messages[exhausted], r.messages[succeeded], r.messages[tooLate], r.messages[refused])
 	return errors.Join(errs...)
 }
 
-// race is what the parent knows of its processes.
+// race is the state of a race in the parent process.
 type race struct {
 	stage *Stage
 	ids   []string
-	ready sync.WaitGroup // until each process is ready for the first time
+	ready sync.WaitGroup // done when each process was ready once
 	begin chan struct{}
 
-	mu    sync.Mutex
-	kills int
-	said  map[string]int
+	mu       sync.Mutex
+	kills    int
+	messages map[string]int // counts of messages from all processes
 }
 
-// node is one process, with all of its lives.
+// node runs one process, and starts it again after each kill.
 func (r *race) node(ctx context.Context, random *rand.Rand) error {
 	first := sync.OnceFunc(r.ready.Done)
 	defer first()
@@ -60,7 +60,7 @@ func (r *race) node(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// life is a process from its start to its end, by itself or by a kill.
+// life runs a process until it exits or is killed. It is killed only if mortal is true.
 func (r *race) life(ctx context.Context, random *rand.Rand, mortal bool, ready func()) (killed bool, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -80,16 +80,16 @@ func (r *race) life(ctx context.Context, random *rand.Rand, mortal bool, ready f
 	if err := c.Start(); err != nil {
 		return false, err
 	}
-	fuse := 1 + random.IntN(len(r.ids)) // how many moments of danger it lives through
+	fuse := 1 + random.IntN(len(r.ids)) // the danger point at which it is killed
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		switch word := lines.Text(); {
-		case word == readyWord:
+		switch message := lines.Text(); {
+		case message == readyMessage:
 			ready()
 			<-r.begin
-			_, _ = io.WriteString(in, "go\n") // one that is gone does not hear it
-		case r.hear(word) && mortal && !killed:
+			_, _ = io.WriteString(in, "go\n") // fails if the process has exited
+		case r.count(message) && mortal && !killed:
 			if fuse--; fuse == 0 {
-				killed = c.Process.Kill() == nil // SIGKILL: it has no last word
+				killed = c.Process.Kill() == nil // SIGKILL: no cleanup
 			}
 		}
 	}
@@ -101,15 +101,15 @@ func (r *race) life(ctx context.Context, random *rand.Rand, mortal bool, ready f
 		return true, nil
 	}
 	if err != nil {
-		err = fmt.Errorf("a process did not come to its end: %w", err)
+		err = fmt.Errorf("a process failed: %w", err)
 	}
 	return false, err
 }
 
-// hear counts what a process says, and tells whether it is a moment of danger.
-func (r *race) hear(word string) bool {
+// count counts a message and reports whether it is a danger point.
+func (r *race) count(message string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.said[word]++
-	return !strings.HasPrefix(word, answered) && r.said[weary] == 0
+	r.messages[message]++
+	return !strings.HasPrefix(message, result) && r.messages[exhausted] == 0
 }

@@ -1,11 +1,10 @@
-// Package stage is the theatre that the examples play in: processes that race each
-// other and are killed at random moments, and the questions that are asked of the
-// tables afterwards. There is nothing to learn about Holdfast here but in
-// [DB.In], which is how a program's own writes join Holdfast's transaction, and in
-// [Stage.Callers], which is what the answers to a fired step mean.
+// Package stage is the test bench of the examples: it runs processes that race each other,
+// kills them at random moments, and then checks the tables.
 //
-// A program is both the play and its actors: it starts itself again, with the flag
-// -node, as often as it needs processes.
+// Two parts show how to use Holdfast: [DB.In] adds a program's own writes to a transaction of
+// Holdfast, and [Stage.Callers] handles the errors of a fired step.
+//
+// An example program starts itself again, with the flag -node, for each process that it needs.
 package stage
 
 import (
@@ -20,23 +19,22 @@ import (
 	"time"
 )
 
-// How many processes there are, how many callers want the same thing of the same
-// invoice at once, and how often a process is killed before it is left in peace.
+// Numbers of a race.
 const (
-	Nodes   = 4
-	Callers = 32
-	lives   = 2
+	Nodes   = 4  // processes
+	Callers = 32 // callers that fire the same step of the same invoice at once
+	lives   = 2  // kills of each process
 )
 
-// limit is how long a race may take before it counts as stuck.
+// limit is the timeout of a race.
 const limit = 60 * time.Second
 
-// Stage is what a program plays on: a database, and a folder for the world outside.
+// Stage is the environment of an example: a database, and a folder for external services.
 type Stage struct {
 	DB *DB
-	// Dir is a folder of the play's own, which all of its processes see.
+	// Dir is a folder that all processes share.
 	Dir string
-	// Log is where the engines talk: nowhere, unless the flag -v asks for it.
+	// Log is the log of the engines. It discards everything unless -v is given.
 	Log *slog.Logger
 
 	seed    uint64
@@ -44,12 +42,11 @@ type Stage struct {
 	broken  int
 	draw    sync.Mutex
 	random  *rand.Rand    // guarded by draw
-	begin   chan struct{} // a node: closed when the race begins
+	begin   chan struct{} // in a child process: closed when the race begins
 }
 
-// Main is the main function of an example. play sets the tables up, has them raced
-// over ([Stage.Race]) and asks whether all is well; node is what each of the
-// processes does that race.
+// Main is the main function of an example. play creates the tables, runs the race with
+// [Stage.Race] and checks the result. node runs in each of the racing processes.
 func Main(play func(context.Context, *Stage) error, node func(context.Context, *Stage, []string) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*limit)
 	code, err := run(ctx, play, node)
@@ -62,12 +59,12 @@ func Main(play func(context.Context, *Stage) error, node func(context.Context, *
 
 func run(ctx context.Context, play func(context.Context, *Stage) error, node func(context.Context, *Stage, []string) error) (code int, err error) {
 	flags := flag.NewFlagSet(os.Args[0], flag.ExitOnError)
-	db := flags.String("db", "", "sqlite:path or postgres://…, of a database without these tables (default: a temporary SQLite file)")
-	dir := flags.String("dir", "", "where the world outside keeps its files (default: a temporary folder)")
-	seed := flags.Uint64("seed", rand.Uint64(), "of the random moments")
-	verbose := flags.Bool("v", false, "show what the engines log")
-	child := flags.Bool("node", false, "be one of the processes (the program starts itself with it)")
-	_ = flags.Parse(os.Args[1:]) // it exits by itself
+	db := flags.String("db", "", "database without these tables: sqlite:path or postgres://… (default: a temporary SQLite file)")
+	dir := flags.String("dir", "", "folder for the files of external services (default: a temporary folder)")
+	seed := flags.Uint64("seed", rand.Uint64(), "seed of the random moments")
+	verbose := flags.Bool("v", false, "show the logs of the engines")
+	child := flags.Bool("node", false, "run as one of the racing processes (used internally)")
+	_ = flags.Parse(os.Args[1:]) // exits on an error
 
 	s := &Stage{Dir: *dir, random: rand.New(rand.NewPCG(*seed, 0)), Log: slog.New(slog.DiscardHandler), seed: *seed, verbose: *verbose}
 	if *verbose {
@@ -94,7 +91,7 @@ func run(ctx context.Context, play func(context.Context, *Stage) error, node fun
 		return 1, err
 	}
 	if s.broken > 0 {
-		return 1, fmt.Errorf("%d of what should hold does not", s.broken)
+		return 1, fmt.Errorf("%d checks failed", s.broken)
 	}
 	return 0, nil
 }
