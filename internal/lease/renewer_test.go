@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lease"
 )
 
-// Verifies that a holder asks the database before it acts where its lease may have run out by its own
-// clock, counted from before the lease was taken, and not otherwise.
+// Verifies that a holder renews before it acts if its lease may have expired by its own clock, counted from
+// before the lease was taken, and not otherwise.
 func TestALeaseThatMayHaveRunOutIsRenewedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewals atomic.Int64
 		var gone atomic.Bool
-		stopped := make(chan struct{}) // while it is open, renewals hang, as those of a process that is stopped
+		stopped := make(chan struct{}) // while it is open, renewals hang, as in a suspended process
 		k := &lease.Renewer{Lease: 30 * time.Second, Since: time.Now(), Renew: func(ctx context.Context) error {
 			renewals.Add(1)
 			select {
@@ -31,7 +31,7 @@ func TestALeaseThatMayHaveRunOutIsRenewedFirst(t *testing.T) {
 				return ctx.Err()
 			}
 		}}
-		time.Sleep(5 * time.Second) // the take took its time
+		time.Sleep(5 * time.Second) // the claim took a while
 		body := k.Start(t.Context())
 		defer k.Stop()
 		time.Sleep(24 * time.Second)
@@ -59,7 +59,7 @@ func TestALeaseThatMayHaveRunOutIsRenewedFirst(t *testing.T) {
 	})
 }
 
-// Verifies that a holder does not act past its timeout: the database holds the lease no longer either.
+// Verifies that a holder does not act past its timeout, when the database has ended the lease too.
 func TestNobodyActsPastTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &lease.Renewer{Lease: 30 * time.Second, Timeout: 5 * time.Second, Since: time.Now(), Renew: func(context.Context) error { return nil }}

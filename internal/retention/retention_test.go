@@ -176,7 +176,7 @@ func take(ctx context.Context, t *testing.T, hf *holdfast.Engine) *reactions.Lea
 func TestKeepingTooShortIsRefused(t *testing.T) {
 	db := holdfasttest.SQLite(t)
 	_, err := holdfast.Open(t.Context(), sqlite.File(db), holdfast.Config{HistoryRetention: time.Minute})
-	if err == nil || !strings.Contains(err.Error(), "KeepHistory") {
+	if err == nil || !strings.Contains(err.Error(), "HistoryRetention") {
 		t.Errorf("got %v", err)
 	}
 }
