@@ -53,11 +53,11 @@ type row struct {
 
 // kind is one verb of the check and the wording of its violations.
 type kind struct {
-	verb    *store.Verb[row, []row]
-	counts  string // key in Report.Checked, if they are counted
-	judge   string // the invariant
-	subject func(row) string
-	message func(row) string
+	verb      *store.Verb[row, []row]
+	counts    string // key in Report.Checked, if they are counted
+	invariant string // the invariant
+	subject   func(row) string
+	message   func(row) string
 }
 
 // newVerb declares a check that reads a page after a row, which is named by one or two parts.
@@ -89,14 +89,14 @@ var kinds = []kind{
 	{newVerbOf("check.streams", scanStream, "stream"), "streams", "I17", named("stream "), unevenStream},
 	{newVerb("check.events", "stream"), "", "I17", named("stream "), headless},
 	{newVerb("check.entities", "lifecycle", "entity"), "entities", "I42", named("entity "), uneven},
-	{newVerb("check.claims", "lifecycle", "entity"), "claims", "I5", named("entity "), forgotten},
-	{newVerbOf("check.stranded", scanStream, "lifecycle", "entity"), "", "I7", named("entity "), astrand},
+	{newVerb("check.claims", "lifecycle", "entity"), "claims", "I5", named("entity "), miscounted},
+	{newVerbOf("check.stranded", scanStream, "lifecycle", "entity"), "", "I7", named("entity "), stranded},
 	{newVerb("check.scopes", "kind", "scope"), "scopes", "I30", named("scope "), uneven},
 	{newVerb("check.wallets", "wallet"), "wallets", "I9", named("wallet "), unbalanced},
 	{newVerbOf("check.batches", scanStream, "batch"), "batches", "I9-I11", named("batch "), unevenBatch},
 	{newVerbOf("check.runs", scanStream, "run"), "runs", "I42", named("run "), unevenRun},
 	{newVerb("check.histories", "stream"), "", "I42", named("history "), headless},
-	{newVerb("check.follows", "reaction", "stream"), "positions", "I20", named("reaction "), astray},
+	{newVerb("check.follows", "reaction", "stream"), "positions", "I20", named("reaction "), misplaced},
 }
 
 // overdue is how long after its expiry a lease counts as overdue, longer than any sweep interval.
@@ -169,21 +169,21 @@ func unevenRun(f row) string {
 	return uneven(f)
 }
 
-// astray describes a reaction that is beyond its stream's end, or has not been notified of its last event.
+// misplaced describes a reaction that is beyond its stream's end, or has not been notified of its last event.
 // events is the version it was notified of, last the version it has handled.
-func astray(f row) string {
+func misplaced(f row) string {
 	if f.last > f.head || f.events > f.head {
 		return fmt.Sprintf("it has handled version %d and was notified of %d, but its stream ends at %s", f.last, f.events, version(f.head))
 	}
 	return fmt.Sprintf("it was notified of version %d, but its stream is at %d without a due notice", f.events, f.head)
 }
 
-func forgotten(f row) string {
+func miscounted(f row) string {
 	return fmt.Sprintf("its claim of epoch %d counts %d effects that may have happened, but the journal has %d, or it was reverted nonetheless", f.last, f.head, f.events)
 }
 
-// astrand describes an entity whose status or operation does not fit the config in force.
-func astrand(f row) string {
+// stranded describes an entity whose status or operation does not fit the config in force.
+func stranded(f row) string {
 	switch f.wrong {
 	case "gone":
 		return "it is in a status that its lifecycle's config does not have: restore the status in the config and move the entity on"
@@ -238,7 +238,7 @@ func (k kind) run(ctx context.Context, d store.Doer, r *Report) error {
 		for _, f := range found {
 			if f.bad {
 				listed++
-				r.add(listed, Violation{k.judge, f.at.Workspace, k.subject(f), k.message(f)})
+				r.add(listed, Violation{k.invariant, f.at.Workspace, k.subject(f), k.message(f)})
 			}
 		}
 		after = row{}

@@ -180,7 +180,7 @@ func TestCleanReport(t *testing.T) {
 }
 
 var plantedViolations = []struct{ name, damage, want string }{
-	{"a balance that nobody posted",
+	{"a balance without a posting",
 		`UPDATE holdfast_wallet SET balance = 8 WHERE workspace = 'w2'`,
 		"I9: wallet acme in workspace w2: its balance is 8, but its ledger of 2 rows adds up to 7"},
 	{"a row of a ledger that is gone",
@@ -216,10 +216,10 @@ var plantedViolations = []struct{ name, damage, want string }{
 	{"a head is gone",
 		`DELETE FROM holdfast_stream WHERE workspace = 'w1'`,
 		`I17: stream orders/7 in workspace w1: it has 3 events, the last at version 2, but no head row`},
-	{"an event of what is kept is gone",
+	{"a stored event is missing",
 		`UPDATE holdfast_stream SET first = 2, pruned = 2 WHERE workspace = 'w2'; DELETE FROM holdfast_event WHERE workspace = 'w2' AND version < 3`,
 		`I17: stream orders/7 in workspace w2: it is at version 2, but its last event is at none`},
-	{"an event was deleted that is kept",
+	{"an event was deleted that must be stored",
 		`DELETE FROM holdfast_event WHERE workspace = 'w2' AND version < 2; UPDATE holdfast_stream SET first = 1, pruned = 1 WHERE workspace = 'w2'`,
 		`I17: stream orders/7 in workspace w2: it is at version 2, but has 1 events instead of 2: versions are missing`},
 	{"an event was not deleted",

@@ -31,6 +31,7 @@ var Faults = []Fault{Before, After, Error, Lost, Cancel}
 
 var faultNames = []string{None: "none", Before: "before", After: "after", Error: "error", Lost: "lost", Cancel: "cancel"}
 
+// String returns the name of the fault in a [Strike].
 func (f Fault) String() string { return faultNames[f] }
 
 // Strike is a fault at one point.

@@ -131,7 +131,7 @@ func (j *Journal) begin(ctx context.Context, c Call, ordinal int, results []enti
 	defer cancel()
 	e, err := j.Book.Begin(ctx, c.Name, ordinal, c.Policy, results)
 	if err == nil {
-		j.noted(results)
+		j.markWritten(results)
 	}
 	return e, err
 }
@@ -154,7 +154,7 @@ func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, aga
 		}
 		c.probed = true
 		if e.State == Begun {
-			return j.anew(ctx, c, ordinal)
+			return j.beginAgain(ctx, c, ordinal)
 		}
 	case ctx.Err() != nil && e.State == New && !again: // no call was made
 		return j.closed(ctx, c, ordinal, nil, NotHappened(ctx.Err()))
@@ -173,9 +173,9 @@ func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, aga
 	return j.try(ctx, c, ordinal, key, repeated && !c.probed)
 }
 
-// anew ends an effect that an earlier attempt began and that the probe reports as not happened, and begins it
+// beginAgain ends an effect that an earlier attempt began and that the probe reports as not happened, and begins it
 // again, so that the following call belongs to this attempt.
-func (j *Journal) anew(ctx context.Context, c Call, ordinal int) error {
+func (j *Journal) beginAgain(ctx context.Context, c Call, ordinal int) error {
 	writeCtx, cancel := withoutCancel(ctx)
 	defer cancel()
 	if _, _, err := j.Book.End(writeCtx, c.Name, ordinal, NotDone, []byte(`{"reason":"the probe reported that it did not happen"}`), true); err != nil {
@@ -232,8 +232,8 @@ func (j *Journal) closed(ctx context.Context, c Call, ordinal int, result any, e
 		j.giveBack(c, ordinal, true)
 		return err
 	}
-	j.answered(LateCall{Name: c.Name, Ordinal: ordinal, State: Done, Result: data})
-	j.keep(entities.Result{Name: c.Name, Ordinal: ordinal, Result: data})
+	j.recordOutcome(LateCall{Name: c.Name, Ordinal: ordinal, State: Done, Result: data})
+	j.addResult(entities.Result{Name: c.Name, Ordinal: ordinal, Result: data})
 	j.opened(-1)
 	if c.Now {
 		if err := j.now(ctx, c.Name, ordinal, data); err != nil {
@@ -250,7 +250,7 @@ func (j *Journal) now(ctx context.Context, name string, ordinal int, data []byte
 	_, _, err := j.Book.End(ctx, name, ordinal, Done, data, false)
 	switch {
 	case err == nil:
-		j.noted([]entities.Result{{Name: name, Ordinal: ordinal}})
+		j.markWritten([]entities.Result{{Name: name, Ordinal: ordinal}})
 	case fault.CodeOf(err) == fault.LeaseLost:
 		return err
 	}
@@ -261,7 +261,7 @@ func (j *Journal) now(ctx context.Context, name string, ordinal int, data []byte
 func (j *Journal) refused(ctx context.Context, c Call, ordinal int, reason error) error {
 	ctx, cancel := withoutCancel(ctx)
 	defer cancel()
-	j.answered(LateCall{Name: c.Name, Ordinal: ordinal, State: NotDone})
+	j.recordOutcome(LateCall{Name: c.Name, Ordinal: ordinal, State: NotDone})
 	why, _ := json.Marshal(map[string]string{"reason": reason.Error()}) // a map of strings always marshals
 	state, _, err := j.Book.End(ctx, c.Name, ordinal, NotDone, why, c.probed)
 	switch {
@@ -326,8 +326,8 @@ func (j *Journal) opened(n int) {
 	j.open += n
 }
 
-// noted removes results that were written.
-func (j *Journal) noted(some []entities.Result) {
+// markWritten removes results that were written.
+func (j *Journal) markWritten(some []entities.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.results = slices.DeleteFunc(j.results, func(r entities.Result) bool {
@@ -350,8 +350,8 @@ func (j *Journal) call(name string, ordinal int) {
 	j.made = append(j.made, call)
 }
 
-// answered records the outcome of a call.
-func (j *Journal) answered(l LateCall) {
+// recordOutcome records the outcome of a call.
+func (j *Journal) recordOutcome(l LateCall) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.doubts, effectKey{l.Name, l.Ordinal})
@@ -387,7 +387,7 @@ func (j *Journal) Made() []LateCall {
 	return slices.DeleteFunc(slices.Clone(j.made), func(c LateCall) bool { return c.State == NotDone })
 }
 
-func (j *Journal) keep(r entities.Result) {
+func (j *Journal) addResult(r entities.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.results = append(j.results, r)

@@ -37,16 +37,16 @@ func TestALeaseThatMayHaveRunOutIsRenewedFirst(t *testing.T) {
 		time.Sleep(24 * time.Second)
 		before := renewals.Load()
 		if err := k.Held(body); err != nil || renewals.Load() != before {
-			t.Errorf("before the lease ran out: %v, %d renewals", err, renewals.Load()-before)
+			t.Errorf("before the lease expired: %v, %d renewals", err, renewals.Load()-before)
 		}
 		time.Sleep(2 * time.Second)
 		if err := k.Held(body); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-			t.Errorf("it may have run out, and the database does not answer: %v", err)
+			t.Errorf("it may have expired, and the database does not respond: %v", err)
 		}
 		gone.Store(true)
 		close(stopped)
 		if err := k.Held(context.Background()); fault.CodeOf(err) != fault.LeaseLost {
-			t.Errorf("it has run out: %v", err)
+			t.Errorf("it has expired: %v", err)
 		}
 		gone.Store(false)
 		if err := k.Held(context.Background()); err != nil {

@@ -64,11 +64,11 @@ type Grouper struct {
 
 	mu sync.Mutex
 	// INVARIANT: waiting is empty or busy > 0.
-	busy    int
-	latency time.Duration // smoothed latency of a round
-	waiting []string      // queues with callers, oldest first
-	queues  map[string][]*call
-	held    map[Key]bool // rows of rounds in flight, if rounds are exclusive
+	busy     int
+	latency  time.Duration // smoothed latency of a round
+	waiting  []string      // queues with callers, oldest first
+	queues   map[string][]*call
+	reserved map[Key]bool // rows of rounds in flight, if rounds are exclusive
 }
 
 // call is the command of a waiting caller.
@@ -81,7 +81,7 @@ type call struct {
 
 // NewGrouper returns a grouper that serves through r.
 func NewGrouper(r Rounds) *Grouper {
-	return &Grouper{Rounds: r, queues: make(map[string][]*call), held: make(map[Key]bool)}
+	return &Grouper{Rounds: r, queues: make(map[string][]*call), reserved: make(map[Key]bool)}
 }
 
 // Do runs a command and commits it, by itself or grouped with others.
@@ -118,7 +118,7 @@ func (g *Grouper) enter(queue string, c Command) (w *call, free bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.busy < g.Slots(g.latency) && len(g.waiting) == 0 && g.apart(c) {
-		g.hold(c)
+		g.reserveRows(c)
 		g.busy++
 		return nil, true
 	}
@@ -169,7 +169,7 @@ func (g *Grouper) withdraw(queue string, w *call) bool {
 func (g *Grouper) leave(c Command) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.free(c)
+	g.freeRows(c)
 	if len(g.waiting) > 0 {
 		go g.drain()
 		return
@@ -237,26 +237,26 @@ func (g *Grouper) take() []*call {
 
 // apart reports whether the command shares no row with a round in flight. REQUIRES: mu
 func (g *Grouper) apart(c Command) bool {
-	if !g.Exclusive || len(g.held) == 0 {
+	if !g.Exclusive || len(g.reserved) == 0 {
 		return true
 	}
-	return !slices.ContainsFunc(c.Keys(), func(k Key) bool { return g.held[k] })
+	return !slices.ContainsFunc(c.Keys(), func(k Key) bool { return g.reserved[k] })
 }
 
-// hold records the rows of a command that is about to run. REQUIRES: mu
-func (g *Grouper) hold(c Command) {
+// reserveRows records the rows of a command that is about to run. REQUIRES: mu
+func (g *Grouper) reserveRows(c Command) {
 	if g.Exclusive {
 		for _, k := range c.Keys() {
-			g.held[k] = true
+			g.reserved[k] = true
 		}
 	}
 }
 
-// free removes the rows of a command. REQUIRES: mu
-func (g *Grouper) free(c Command) {
+// freeRows removes the rows of a command. REQUIRES: mu
+func (g *Grouper) freeRows(c Command) {
 	if g.Exclusive {
 		for _, k := range c.Keys() {
-			delete(g.held, k)
+			delete(g.reserved, k)
 		}
 	}
 }
@@ -272,7 +272,7 @@ func (g *Grouper) pick(queue []*call) (round, rest []*call) {
 		}
 	}
 	for _, w := range round {
-		g.hold(w.c)
+		g.reserveRows(w.c)
 	}
 	return round, rest
 }
@@ -286,7 +286,7 @@ func (g *Grouper) serve(round []*call, serve func([]Command) []error) {
 	_ = g.timed(func() error { errs = serve(members); return nil })
 	g.mu.Lock()
 	for _, w := range round {
-		g.free(w.c)
+		g.freeRows(w.c)
 	}
 	g.mu.Unlock()
 	for i, w := range round {

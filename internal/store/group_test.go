@@ -137,14 +137,14 @@ func waitIdle(t *testing.T, g *Grouper) {
 	defer cancel()
 	for {
 		g.mu.Lock()
-		busy, waiting, queues, held := g.busy, len(g.waiting), len(g.queues), len(g.held)
+		busy, waiting, queues, reserved := g.busy, len(g.waiting), len(g.queues), len(g.reserved)
 		g.mu.Unlock()
-		if busy+waiting+queues+held == 0 {
+		if busy+waiting+queues+reserved == 0 {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("left behind: %d slots, %d queues waiting, %d queues, %d rows", busy, waiting, queues, held)
+			t.Fatalf("left behind: %d slots, %d queues waiting, %d queues, %d rows", busy, waiting, queues, reserved)
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -120,17 +120,17 @@ var registryVerb = VerbOf[struct{}](Decl{Name: "registry.read", Lane: Read}, nil
 			return err
 		}
 		if source == "lifecycle" {
-			return g.govern(name, events, streams, claims)
+			return g.addLifecycle(name, events, streams, claims)
 		}
 		r, err := ParseReaction(name, source, events, streams)
 		g.Reactions = append(g.Reactions, r)
 		return err
 	})
 
-// govern records the statuses of a lifecycle. While a config change is being validated, only the statuses that
+// addLifecycle records the statuses of a lifecycle. While a config change is being validated, only the statuses that
 // exist both before and after it count. The statuses that are claims before or after the change are stored
 // together.
-func (g *Registry) govern(name, statuses, wanted, claims string) error {
+func (g *Registry) addLifecycle(name, statuses, wanted, claims string) error {
 	var have, want, claimed []string
 	if err := json.Unmarshal([]byte(statuses), &have); err != nil {
 		return fmt.Errorf("read statuses of lifecycle %s: %w", name, err)

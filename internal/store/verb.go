@@ -203,7 +203,7 @@ func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Partition, a A) (R, er
 		c.id = NewID()
 	}
 	for attempt := 0; ; attempt++ {
-		if err := c.know(ctx, d, attempt > 0); err != nil {
+		if err := c.loadRegistry(ctx, d, attempt > 0); err != nil {
 			var none R
 			return none, err
 		}
@@ -238,8 +238,8 @@ func (c *command[A, R]) do(ctx context.Context, d Doer) error {
 // maxReloads limits how often a command reloads a stale registry.
 const maxReloads = 20
 
-// know loads the registry and finds the reactions that want the command's events.
-func (c *command[A, R]) know(ctx context.Context, d Doer, fresh bool) error {
+// loadRegistry loads the registry and finds the reactions that want the command's events.
+func (c *command[A, R]) loadRegistry(ctx context.Context, d Doer, fresh bool) error {
 	if c.verb.emit == nil {
 		return nil
 	}
@@ -250,7 +250,7 @@ func (c *command[A, R]) know(ctx context.Context, d Doer, fresh bool) error {
 	c.revision, c.due, c.stale = g.Revision, nil, false
 	if len(g.Statuses) > 0 && c.verb.rule != nil {
 		if err := g.allows(c.verb.rule(c.args)); err != nil && !fresh {
-			return c.know(ctx, d, true) // the cached registry may be stale, and no statement would detect it here
+			return c.loadRegistry(ctx, d, true) // the cached registry may be stale, and no statement would detect it here
 		} else if err != nil {
 			return err
 		}
