@@ -489,7 +489,7 @@ func TestTableRefusesWhatItCannotUse(t *testing.T) {
 		{with(func(t *store.Table) { t.Name = strings.Repeat("x", 64) }), []string{"63 bytes"}},
 		{with(func(t *store.Table) { t.ID = "" }), nil},
 		{with(func(t *store.Table) { t.Version = "" }), nil},
-		{with(func(t *store.Table) { t.Status = "id" }), []string{"two things"}},
+		{with(func(t *store.Table) { t.Status = "id" }), []string{"two purposes"}},
 		{with(func(t *store.Table) { t.Status, t.Workspace = strings.Repeat("x", 64), "w" }), []string{"63 bytes"}},
 		{with(func(t *store.Table) { t.ID, t.Status, t.Workspace = "ID", "gone", "w" }), []string{`"ID", "gone", "w"`}},
 		{with(func(t *store.Table) { t.ID = "ctid" }), []string{`no column "ctid"`}},

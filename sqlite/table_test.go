@@ -508,7 +508,7 @@ func TestTableRefusesWhatItCannotUse(t *testing.T) {
 		{with(func(t *store.Table) { t.Name = strings.Repeat("x", 256) }), []string{"255 bytes"}},
 		{with(func(t *store.Table) { t.ID = "" }), nil},
 		{with(func(t *store.Table) { t.Version = "" }), nil},
-		{with(func(t *store.Table) { t.Status = "ID" }), []string{"two things"}},
+		{with(func(t *store.Table) { t.Status = "ID" }), []string{"two purposes"}},
 		{with(func(t *store.Table) { t.ID, t.Status, t.Workspace = "key", "state", "w" }), []string{`"key", "state", "w"`}},
 		{with(func(t *store.Table) { t.ID = "rowid" }), []string{`no column "rowid"`}},
 		{with(func(t *store.Table) { t.Version = "note" }), []string{`"note"`, "TEXT", "INTEGER"}},

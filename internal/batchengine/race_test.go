@@ -178,10 +178,10 @@ func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 				INSERT INTO holdfast_ledger SELECT shard, workspace, 'v', 1, -1, -1, reason, '$batch/b/charge/k000', at FROM holdfast_ledger WHERE wallet = 'w' AND n = 1;
 				INSERT INTO holdfast_ledger SELECT shard, workspace, 'v', 2, 1, 0, reason, 'x', at FROM holdfast_ledger WHERE wallet = 'w' AND n = 1`,
 				`DELETE FROM holdfast_ledger WHERE wallet = 'v'; DELETE FROM holdfast_wallet WHERE id = 'v'`, "another wallet"},
-			"charges that do not add up":   {"UPDATE holdfast_batch SET charged = charged + 1", "UPDATE holdfast_batch SET charged = charged - 1", "charged"},
+			"charges that do not add up":   {"UPDATE holdfast_batch SET charged = charged + 1", "UPDATE holdfast_batch SET charged = charged - 1", "charges"},
 			"an item in another state":     {"UPDATE holdfast_item SET state = 'waiting' WHERE key = 'k000'", "UPDATE holdfast_item SET state = 'succeeded' WHERE key = 'k000'", "counts"},
 			"a gap in the order of items":  {"UPDATE holdfast_item SET n = 9 WHERE n = 4", "UPDATE holdfast_item SET n = 4 WHERE n = 9", "counts"},
-			"an end with something to do":  {"UPDATE holdfast_batch SET status = 'CANCELLED'", "UPDATE holdfast_batch SET status = 'RUNNING'", "at its end"},
+			"an end with something to do":  {"UPDATE holdfast_batch SET status = 'CANCELLED'", "UPDATE holdfast_batch SET status = 'RUNNING'", "has ended"},
 			"a version without its event":  {"UPDATE holdfast_batch SET version = version + 1", "UPDATE holdfast_batch SET version = version - 1", "version"},
 			"an item that nobody will see": {"UPDATE holdfast_item SET dirty = NOT dirty WHERE key = 'k001'", "UPDATE holdfast_item SET dirty = NOT dirty WHERE key = 'k001'", "counts"},
 		} {

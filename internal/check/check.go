@@ -1,15 +1,13 @@
-// Package check holds a database to the invariants that its rows can show.
+// Package check verifies the invariants that can be checked on the rows of a database.
 //
 //	report, err := check.Run(ctx, engine)
 //
-// It looks at every shard and every workspace and changes nothing. Each verb
-// answers a page of what it looked at: the rows that break an invariant, and the
-// last row whatever it is, so that the next page begins there. One statement sees
-// one state of the database, with the head of a stream and its events, so a check
-// may run while others write.
+// It reads every shard and every workspace and changes nothing. Each verb returns the results of one page: the
+// rows that violate an invariant, and always the last row, at which the next page begins. One statement sees
+// one consistent state of a stream's head and its events, so a check may run during writes.
 //
-// Rejected: one statement over everything. On a large database it would run into
-// the limits that keep a stuck statement from holding everybody up.
+// Rejected: one statement over everything. On a large database it would hit the time limits that keep a stuck
+// statement from blocking others.
 package check
 
 import (
@@ -21,14 +19,13 @@ import (
 )
 
 const (
-	// page is how many heads one statement judges.
+	// page is how many heads one statement checks.
 	page = 1000
-	// MostListed is how many violations of one kind are listed; the others
-	// are counted.
+	// MostListed is how many violations of one kind are listed; the rest are counted.
 	MostListed = 100
 )
 
-// Report says what was looked at and what is wrong with it; holdfast.Report explains it.
+// Report is the result of a check. holdfast.Report documents its fields.
 type Report struct {
 	Checked       map[string]int64
 	Violations    []Violation
@@ -36,35 +33,34 @@ type Report struct {
 	OverdueLeases int64
 }
 
-// Violation is an invariant that something breaks.
+// Violation is a violated invariant.
 type Violation struct{ Invariant, Workspace, Subject, Message string }
 
-// row is one row of an answer: the head of a history, and what was found of that
-// history.
+// row is one row of a result: the head of a history, and a summary of that history.
 type row struct {
-	nth    int64 // in its page
+	nth    int64 // number in its page
 	bad    bool
 	at     store.Partition
-	first  string // the name, of which some have two parts
+	first  string // name; some names have two parts
 	second string
-	head   int64 // the version that the row says it is at, -1 if there is none
+	head   int64 // version in the head row, -1 for none
 	events int64
-	last   int64 // the version of the last event, -1 if there is none
+	last   int64 // version of the last event, -1 for none
 
-	kept  int64  // of a stream: the first version kept
-	wrong string // of a stream: what else is wrong with its head
+	stored int64  // streams: first stored version
+	wrong  string // streams and others: what else is wrong with the head
 }
 
-// kind is one verb of the check and the way to tell what it found.
+// kind is one verb of the check and the wording of its violations.
 type kind struct {
-	verb    *store.Verb[row, []row]
-	counts  string // what Checked calls them, if it counts them
-	judge   string // the invariant
-	subject func(row) string
-	message func(row) string
+	verb      *store.Verb[row, []row]
+	counts    string // key in Report.Checked, if they are counted
+	invariant string // the invariant
+	subject   func(row) string
+	message   func(row) string
 }
 
-// newVerb declares a check that reads a page behind a row, which one or two parts name.
+// newVerb declares a check that reads a page after a row, which is named by one or two parts.
 func newVerb(name string, parts ...string) *store.Verb[row, []row] {
 	return newVerbOf(name, scan, parts...)
 }
@@ -84,26 +80,26 @@ var scan = store.Each(func(f *row) []any {
 	return []any{&f.nth, &f.bad, &f.at.Shard, &f.at.Workspace, &f.first, &f.second, &f.head, &f.events, &f.last}
 })
 
-// scanStream scans what is told of streams beyond the others.
+// scanStream scans the additional columns of streams.
 var scanStream = store.Each(func(f *row) []any {
-	return []any{&f.nth, &f.bad, &f.at.Shard, &f.at.Workspace, &f.first, &f.second, &f.head, &f.events, &f.last, &f.kept, &f.wrong}
+	return []any{&f.nth, &f.bad, &f.at.Shard, &f.at.Workspace, &f.first, &f.second, &f.head, &f.events, &f.last, &f.stored, &f.wrong}
 })
 
 var kinds = []kind{
 	{newVerbOf("check.streams", scanStream, "stream"), "streams", "I17", named("stream "), unevenStream},
 	{newVerb("check.events", "stream"), "", "I17", named("stream "), headless},
 	{newVerb("check.entities", "lifecycle", "entity"), "entities", "I42", named("entity "), uneven},
-	{newVerb("check.claims", "lifecycle", "entity"), "claims", "I5", named("entity "), forgotten},
-	{newVerbOf("check.stranded", scanStream, "lifecycle", "entity"), "", "I7", named("entity "), astrand},
+	{newVerb("check.claims", "lifecycle", "entity"), "claims", "I5", named("entity "), miscounted},
+	{newVerbOf("check.stranded", scanStream, "lifecycle", "entity"), "", "I7", named("entity "), stranded},
 	{newVerb("check.scopes", "kind", "scope"), "scopes", "I30", named("scope "), uneven},
 	{newVerb("check.wallets", "wallet"), "wallets", "I9", named("wallet "), unbalanced},
 	{newVerbOf("check.batches", scanStream, "batch"), "batches", "I9-I11", named("batch "), unevenBatch},
 	{newVerbOf("check.runs", scanStream, "run"), "runs", "I42", named("run "), unevenRun},
 	{newVerb("check.histories", "stream"), "", "I42", named("history "), headless},
-	{newVerb("check.follows", "reaction", "stream"), "positions", "I20", named("reaction "), astray},
+	{newVerb("check.follows", "reaction", "stream"), "positions", "I20", named("reaction "), misplaced},
 }
 
-// overdue is how long after its end a hold is overdue, beyond any sweep's turn.
+// overdue is how long after its expiry a lease counts as overdue, longer than any sweep interval.
 const overdue = time.Minute
 
 var leasesVerb = store.NewVerb(store.Decl{Name: "check.holds", Lane: store.Read, Slow: true}, nil,
@@ -119,19 +115,19 @@ func named(what string) func(row) string {
 	}
 }
 
-// uneven tells of a head that is not where its events end, or of a gap below it.
+// uneven describes a head that differs from its last event, or a gap below it.
 func uneven(f row) string {
 	if f.last != f.head {
 		return fmt.Sprintf("it is at version %d, but its last event is at %s", f.head, version(f.last))
 	}
-	return fmt.Sprintf("it is at version %d, but has %d events where there must be %d: versions are missing", f.head, f.events, f.head-f.kept+1)
+	return fmt.Sprintf("it is at version %d, but has %d events instead of %d: versions are missing", f.head, f.events, f.head-f.stored+1)
 }
 
-// wrongs tells what can be wrong with the head of a stream but its versions.
+// wrongs describes what can be wrong with the head of a stream besides its versions.
 var wrongs = map[string]string{
-	"tombstone": "it is a tombstone, and keeps events before it",
-	"hold":      "it is being closed by nobody, or held and not being closed",
-	"pruned":    "it has events below the version up to which they are said to be deleted",
+	"tombstone": "it is a tombstone, but has events before it",
+	"hold":      "it is being closed without a lease, or leased without being closed",
+	"pruned":    "it has events below the version up to which they are recorded as deleted",
 }
 
 func unevenStream(f row) string {
@@ -141,75 +137,74 @@ func unevenStream(f row) string {
 	return uneven(f)
 }
 
-// unevenBatch tells what is wrong with a batch.
+// unevenBatch describes what is wrong with a batch.
 func unevenBatch(f row) string {
 	switch f.wrong {
 	case "counts":
-		return "its counts are not those of its items"
+		return "its counts do not match its items"
 	case "money":
-		return "what it says was charged and refunded is not what its items were, or an item has not its rows in the ledger, and no others"
+		return "its charges and refunds do not match those of its items, or the ledger rows of an item are missing or extra"
 	case "end":
-		return "it is at its end, and something of it is still to be done"
+		return "it has ended, but has unfinished work"
 	}
 	return uneven(f)
 }
 
-// unevenRun tells what is wrong with a run.
+// unevenRun describes what is wrong with a run.
 func unevenRun(f row) string {
 	switch f.wrong {
 	case "steps":
-		return "it has another step to do than the one that it stands at"
+		return "its due step is not its current step"
 	case "end":
-		return "it is over, and something of it is still to be done"
+		return "it has ended, but has unfinished work"
 	case "stuck":
-		return "it is not over, and nobody will ever look at it again"
+		return "it has not ended, and nothing will ever resume it"
 	case "deaf":
-		return "it waits for a signal that is in its inbox: run a node, which wakes it within minutes"
+		return "it waits for a signal that is already in its inbox: run a node, which wakes it within minutes"
 	case "paused":
-		return "it is paused, and a step of it is due"
+		return "it is paused, but one of its steps is due"
 	case "effects":
-		return "one of its steps counts other effects than the journal has"
+		return "the effect count of one of its steps does not match the journal"
 	}
 	return uneven(f)
 }
 
-// astray tells of a reaction that is beyond its stream's end, or does not know of
-// its last event: events stands for what it knows of, last for what it has
-// handled.
-func astray(f row) string {
+// misplaced describes a reaction that is beyond its stream's end, or has not been notified of its last event.
+// events is the version it was notified of, last the version it has handled.
+func misplaced(f row) string {
 	if f.last > f.head || f.events > f.head {
-		return fmt.Sprintf("it has handled version %d and knows of %d, and its stream ends at %s", f.last, f.events, version(f.head))
+		return fmt.Sprintf("it has handled version %d and was notified of %d, but its stream ends at %s", f.last, f.events, version(f.head))
 	}
-	return fmt.Sprintf("it knows of version %d, and its stream is at %d without a mark", f.events, f.head)
+	return fmt.Sprintf("it was notified of version %d, but its stream is at %d without a due notice", f.events, f.head)
 }
 
-func forgotten(f row) string {
-	return fmt.Sprintf("its claim under epoch %d counts %d effects that may have happened, and the journal has %d, or it went back all the same", f.last, f.head, f.events)
+func miscounted(f row) string {
+	return fmt.Sprintf("its claim of epoch %d counts %d effects that may have happened, but the journal has %d, or it was reverted nonetheless", f.last, f.head, f.events)
 }
 
-// astrand tells of an entity that the config in force has no place for.
-func astrand(f row) string {
+// stranded describes an entity whose status or operation does not fit the config in force.
+func stranded(f row) string {
 	switch f.wrong {
 	case "gone":
-		return "it is in a status that its lifecycle's config does not have: put the status back into the config, and move it on"
+		return "it is in a status that its lifecycle's config does not have: restore the status in the config and move the entity on"
 	case "stray":
-		return "it is in a claim status, and nobody has claimed it: run a node, which puts it back"
+		return "it is in a claim status without a claim: run a node, which reverts it"
 	case "target":
-		return "its operation leads to a status that its lifecycle's config does not have, or that is a claim status: put the status back as it was, and let the operation end"
+		return "its operation leads to a status that its lifecycle's config does not have, or that is a claim status: restore the status and let the operation end"
 	}
-	return "its operation is held in a status that is no claim status any more, and no end moves it: make it a claim status again, and let the operation end"
+	return "its operation is in a status that is no longer a claim status, so it cannot end: make it a claim status again and let the operation end"
 }
 
-// unbalanced tells of a wallet: head stands for its balance, last for the sum.
+// unbalanced describes a wallet: head is its balance, last the sum of its ledger.
 func unbalanced(f row) string {
 	if f.head == f.last {
-		return fmt.Sprintf("its ledger of %d rows has a gap, or an item of a batch that another wallet pays", f.events)
+		return fmt.Sprintf("its ledger of %d rows has a gap, or an item of a batch paid by another wallet", f.events)
 	}
-	return fmt.Sprintf("its balance is %d, and its ledger of %d rows adds up to %d", f.head, f.events, f.last)
+	return fmt.Sprintf("its balance is %d, but its ledger of %d rows adds up to %d", f.head, f.events, f.last)
 }
 
 func headless(f row) string {
-	return fmt.Sprintf("it has %d events, the last at version %d, and no row that they belong to", f.events, f.last)
+	return fmt.Sprintf("it has %d events, the last at version %d, but no head row", f.events, f.last)
 }
 
 func version(v int64) string {
@@ -219,7 +214,7 @@ func version(v int64) string {
 	return fmt.Sprint(v)
 }
 
-// Run checks everything.
+// Run runs every check.
 func Run(ctx context.Context, d store.Doer) (Report, error) {
 	r := Report{Checked: make(map[string]int64)}
 	for _, k := range kinds {
@@ -232,7 +227,7 @@ func Run(ctx context.Context, d store.Doer) (Report, error) {
 	return r, err
 }
 
-// run judges page after page; the zero row is before the first.
+// run checks page after page; the zero row is before the first.
 func (k kind) run(ctx context.Context, d store.Doer, r *Report) error {
 	listed := 0
 	for after := (row{nth: page}); after.nth == page; {
@@ -243,7 +238,7 @@ func (k kind) run(ctx context.Context, d store.Doer, r *Report) error {
 		for _, f := range found {
 			if f.bad {
 				listed++
-				r.add(listed, Violation{k.judge, f.at.Workspace, k.subject(f), k.message(f)})
+				r.add(listed, Violation{k.invariant, f.at.Workspace, k.subject(f), k.message(f)})
 			}
 		}
 		after = row{}
@@ -257,7 +252,7 @@ func (k kind) run(ctx context.Context, d store.Doer, r *Report) error {
 	return nil
 }
 
-// add lists a violation, or counts it when enough of its kind are listed.
+// add lists a violation, or only counts it if enough of its kind are listed.
 func (r *Report) add(nth int, v Violation) {
 	if nth > MostListed {
 		r.Unlisted++

@@ -26,20 +26,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scene is an engine, and a way to break what it keeps.
+// scene is an engine, and a way to damage its data.
 type scene struct {
 	*testing.T
 	hf *holdfast.Engine
 }
 
-// onBoth runs a test on both databases. The engine is not one of
-// holdfasttest's, which would fail for what these tests break.
+// onBoth runs a test on both databases. The engine is not one of holdfasttest's, which would fail because of
+// the damage.
 func onBoth(t *testing.T, f func(*scene)) {
 	t.Helper()
 	storetest.OnBoth(t, func(t *testing.T, db string) { f(opened(t, holdfasttest.At(db))) })
 }
 
-// exec runs a statement on our tables, written as SQLite's.
+// exec runs a statement on Holdfast's tables, written in SQLite's dialect.
 func (s *scene) exec(query string) {
 	s.Helper()
 	s.raw(func(ctx context.Context, tx holdfast.Tx) error {
@@ -78,8 +78,8 @@ func (s *scene) check() holdfast.Report {
 	return r
 }
 
-// fill writes a stream, an entity and a scope with three events each, and a
-// scope that was deleted, in some workspaces, which are on several shards.
+// fill writes a stream, an entity and a scope with three events each, and a deleted scope, in several
+// workspaces on several shards.
 func (s *scene) fill(workspaces ...string) {
 	s.Helper()
 	for i, w := range workspaces {
@@ -101,7 +101,7 @@ func (s *scene) fill(workspaces ...string) {
 	}
 }
 
-// react registers a reaction that wants everything.
+// react registers a reaction that wants every event.
 func (s *scene) react(ctx context.Context) {
 	s.Helper()
 	if _, err := reactions.Register(ctx, engine.Of(s.hf), reactions.Definition{Name: "watch", Options: reactions.DefaultOptions()}); err != nil {
@@ -136,7 +136,7 @@ func fill(ctx context.Context, tx holdfast.Tx) error {
 	return paid(ctx, tx)
 }
 
-// paid makes a wallet, and posts to it.
+// paid creates a wallet and posts to it.
 func paid(ctx context.Context, tx holdfast.Tx) error {
 	if _, err := wallets.Put(ctx, store.DoerOf(tx), "acme", false); err != nil {
 		return err
@@ -149,9 +149,8 @@ func paid(ctx context.Context, tx holdfast.Tx) error {
 	return nil
 }
 
-// TestPlantedViolations verifies that the check is clean over what the verbs
-// write, in all workspaces and on all shards, and that it names each kind of
-// damage, where it is, and nothing beside it.
+// TestPlantedViolations verifies that the check finds nothing in data written by the verbs, in all workspaces
+// and on all shards, and that it names each kind of damage, where it is, and nothing else.
 func TestPlantedViolations(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		for i, p := range plantedViolations {
@@ -170,7 +169,7 @@ func TestPlantedViolations(t *testing.T) {
 	})
 }
 
-// TestCleanReport verifies what the check counts over what the verbs write.
+// TestCleanReport verifies what the check counts in data written by the verbs.
 func TestCleanReport(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.fill("w1", "w2", "w3")
@@ -181,27 +180,27 @@ func TestCleanReport(t *testing.T) {
 }
 
 var plantedViolations = []struct{ name, damage, want string }{
-	{"a balance that nobody posted",
+	{"a balance without a posting",
 		`UPDATE holdfast_wallet SET balance = 8 WHERE workspace = 'w2'`,
-		"I9: wallet acme in workspace w2: its balance is 8, and its ledger of 2 rows adds up to 7"},
+		"I9: wallet acme in workspace w2: its balance is 8, but its ledger of 2 rows adds up to 7"},
 	{"a row of a ledger that is gone",
 		`DELETE FROM holdfast_ledger WHERE workspace = 'w1' AND n = 2`,
-		"I9: wallet acme in workspace w1: its balance is 7, and its ledger of 1 rows adds up to 10"},
+		"I9: wallet acme in workspace w1: its balance is 7, but its ledger of 1 rows adds up to 10"},
 	{"a reaction does not know of an event",
 		`UPDATE holdfast_follow SET due = 1 WHERE workspace = 'w3'`,
-		`I20: reaction watch/orders/7 in workspace w3: it knows of version 1, and its stream is at 2 without a mark`},
+		`I20: reaction watch/orders/7 in workspace w3: it was notified of version 1, but its stream is at 2 without a due notice`},
 	{"a reaction is beyond the end",
 		`UPDATE holdfast_follow SET watermark = 7 WHERE workspace = 'w3'`,
-		`I20: reaction watch/orders/7 in workspace w3: it has handled version 7 and knows of 2, and its stream ends at 2`},
+		`I20: reaction watch/orders/7 in workspace w3: it has handled version 7 and was notified of 2, but its stream ends at 2`},
 	{"a claim counts effects that the journal has not",
 		`UPDATE holdfast_entity SET phase = 'uncertain', operation = 'op', revert = 'open', begun = 2, epoch = 1 WHERE workspace = 'w3'`,
-		`I5: entity invoice/a/b in workspace w3: its claim under epoch 1 counts 2 effects that may have happened, and the journal has 0, or it went back all the same`},
+		`I5: entity invoice/a/b in workspace w3: its claim of epoch 1 counts 2 effects that may have happened, but the journal has 0, or it was reverted nonetheless`},
 	{"an event in the middle is gone",
 		`DELETE FROM holdfast_event WHERE workspace = 'w2' AND stream = 'orders/7' AND version = 1`,
-		`I17: stream orders/7 in workspace w2: it is at version 2, but has 2 events where there must be 3: versions are missing`},
+		`I17: stream orders/7 in workspace w2: it is at version 2, but has 2 events instead of 3: versions are missing`},
 	{"the first event is gone",
 		`DELETE FROM holdfast_event WHERE workspace = 'w2' AND stream = 'orders/7' AND version = 0`,
-		`I17: stream orders/7 in workspace w2: it is at version 2, but has 2 events where there must be 3: versions are missing`},
+		`I17: stream orders/7 in workspace w2: it is at version 2, but has 2 events instead of 3: versions are missing`},
 	{"the last event is gone",
 		`DELETE FROM holdfast_event WHERE workspace = 'w2' AND stream = 'orders/7' AND version = 2`,
 		`I17: stream orders/7 in workspace w2: it is at version 2, but its last event is at 1`},
@@ -216,41 +215,40 @@ var plantedViolations = []struct{ name, damage, want string }{
 		`I17: stream orders/7 in workspace w1: it is at version 2, but its last event is at none`},
 	{"a head is gone",
 		`DELETE FROM holdfast_stream WHERE workspace = 'w1'`,
-		`I17: stream orders/7 in workspace w1: it has 3 events, the last at version 2, and no row that they belong to`},
-	{"an event of what is kept is gone",
+		`I17: stream orders/7 in workspace w1: it has 3 events, the last at version 2, but no head row`},
+	{"a stored event is missing",
 		`UPDATE holdfast_stream SET first = 2, pruned = 2 WHERE workspace = 'w2'; DELETE FROM holdfast_event WHERE workspace = 'w2' AND version < 3`,
 		`I17: stream orders/7 in workspace w2: it is at version 2, but its last event is at none`},
-	{"an event was deleted that is kept",
+	{"an event was deleted that must be stored",
 		`DELETE FROM holdfast_event WHERE workspace = 'w2' AND version < 2; UPDATE holdfast_stream SET first = 1, pruned = 1 WHERE workspace = 'w2'`,
-		`I17: stream orders/7 in workspace w2: it is at version 2, but has 1 events where there must be 2: versions are missing`},
+		`I17: stream orders/7 in workspace w2: it is at version 2, but has 1 events instead of 2: versions are missing`},
 	{"an event was not deleted",
 		`UPDATE holdfast_stream SET first = 2, pruned = 2 WHERE workspace = 'w2'`,
-		`I17: stream orders/7 in workspace w2: it has events below the version up to which they are said to be deleted`},
+		`I17: stream orders/7 in workspace w2: it has events below the version up to which they are recorded as deleted`},
 	{"more is deleted than was dropped",
 		`UPDATE holdfast_stream SET pruned = 1 WHERE workspace = 'w2'; DELETE FROM holdfast_event WHERE workspace = 'w2' AND version = 7`,
-		`I17: stream orders/7 in workspace w2: it has events below the version up to which they are said to be deleted`},
+		`I17: stream orders/7 in workspace w2: it has events below the version up to which they are recorded as deleted`},
 	{"a tombstone keeps events",
 		`UPDATE holdfast_stream SET state = 'closed', closed = 'tombstone' WHERE workspace = 'w2'`,
-		`I17: stream orders/7 in workspace w2: it is a tombstone, and keeps events before it`},
+		`I17: stream orders/7 in workspace w2: it is a tombstone, but has events before it`},
 	{"an entity's version was changed",
 		`UPDATE holdfast_entity SET version = 7 WHERE workspace = 'w3'`,
 		`I42: entity invoice/a/b in workspace w3: it is at version 7, but its last event is at 2`},
 	{"an entity's event is gone",
 		`DELETE FROM holdfast_history WHERE workspace = 'w3' AND stream = '$entity/invoice/a/b' AND version = 1`,
-		`I42: entity invoice/a/b in workspace w3: it is at version 2, but has 2 events where there must be 3: versions are missing`},
+		`I42: entity invoice/a/b in workspace w3: it is at version 2, but has 2 events instead of 3: versions are missing`},
 	{"an entity is gone",
 		`DELETE FROM holdfast_entity WHERE workspace = 'w3'`,
-		`I42: history $entity/invoice/a/b in workspace w3: it has 3 events, the last at version 2, and no row that they belong to`},
+		`I42: history $entity/invoice/a/b in workspace w3: it has 3 events, the last at version 2, but no head row`},
 	{"a scope's version was changed",
 		`UPDATE holdfast_scope SET version = version - 1 WHERE workspace = 'w2' AND id = 'u/v'`,
 		`I30: scope user/u/v in workspace w2: it is at version 1, but its last event is at 2`},
 	{"a scope is gone",
 		`DELETE FROM holdfast_scope WHERE workspace = 'w2' AND id = 'u/v'`,
-		`I42: history $scope/user/u/v in workspace w2: it has 3 events, the last at version 2, and no row that they belong to`},
+		`I42: history $scope/user/u/v in workspace w2: it has 3 events, the last at version 2, but no head row`},
 }
 
-// TestOverdueHolds verifies that a hold which nobody has freed long after its end
-// is counted, and is no violation.
+// TestOverdueHolds verifies that a lease not released long after its expiry is counted, and is not a violation.
 func TestOverdueHolds(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		ctx := context.Background()
@@ -270,8 +268,8 @@ func TestOverdueHolds(t *testing.T) {
 	})
 }
 
-// TestDroppedEventsAreNoViolation verifies that events which were dropped and are
-// not deleted yet are left alone, and so is a stream that is closed in any way.
+// TestDroppedEventsAreNoViolation verifies that dropped events that are not deleted yet are not reported, nor
+// is a stream closed in any way.
 func TestDroppedEventsAreNoViolation(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.fill("w1", "w2", "w3")
@@ -289,8 +287,8 @@ func TestDroppedEventsAreNoViolation(t *testing.T) {
 	})
 }
 
-// TestOverdueClose verifies that a stream that is half closed long after its
-// closer's hold has ended is counted as a hold that nobody has freed.
+// TestOverdueClose verifies that a stream still half closed long after its closer's lease expired is counted as
+// an overdue lease.
 func TestOverdueClose(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.fill("w1")
@@ -302,8 +300,7 @@ func TestOverdueClose(t *testing.T) {
 	})
 }
 
-// TestVoidEventsAreNoViolation verifies that what settles an unknown outcome is
-// left alone.
+// TestVoidEventsAreNoViolation verifies that an event that resolves an unknown outcome is not reported.
 func TestVoidEventsAreNoViolation(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.fill("w1")
@@ -319,9 +316,8 @@ func TestVoidEventsAreNoViolation(t *testing.T) {
 	})
 }
 
-// TestPages verifies that nothing is left out or counted twice where there is
-// more than one page, and that violations beyond the most that are listed are
-// counted.
+// TestPages verifies that nothing is omitted or counted twice if there is more than one page, and that
+// violations beyond the limit of the list are counted.
 func TestPages(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		const streams = 2345
@@ -349,8 +345,8 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// TestCheckInTransactionIsRefused verifies that a check is not taken for a part
-// of a transaction: it would see what is not committed.
+// TestCheckInTransactionIsRefused verifies that a check cannot run inside a transaction, where it would see
+// uncommitted data.
 func TestCheckInTransactionIsRefused(t *testing.T) {
 	s := opened(t, sqlite.File(holdfasttest.SQLite(t)))
 	err := s.hf.Update(context.Background(), func(ctx context.Context, _ holdfast.Tx) error {

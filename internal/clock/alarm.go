@@ -7,28 +7,27 @@ import (
 	"time"
 )
 
-// Alarm bounds many short calls by one timer, which is set only when the earliest of them
-// comes nearer: hardly ever, where all have the same time and most end long before. A timer
-// of its own for each, as [context.WithTimeout] has, wakes a thread of the runtime each time
-// it is set, which costs a lone caller of a database a fifth of its rate. The zero value is
-// ready for use.
+// Alarm limits the time of many short calls with one timer, which is set only when the earliest deadline moves
+// closer. That is rare if all calls have the same limit and most end long before it. A timer per call, as in
+// [context.WithTimeout], wakes a runtime thread each time it is set, which costs a single caller of a database
+// a fifth of its rate. The zero value is ready to use.
 type Alarm struct {
 	mu    sync.Mutex
 	calls calls
 	timer *time.Timer
-	set   time.Time // when the timer goes off; zero if it is not set
+	set   time.Time // when the timer fires; zero if it is not set
 }
 
-// call is one that is to end by a time.
+// call is a call with a deadline.
 type call struct {
 	at     time.Time
 	cancel func()
-	place  int // in the heap; -1 when it is out
+	index  int // index in the heap; -1 when removed
 }
 
-// Within is [context.WithTimeoutCause]; with nil, the cause is [context.DeadlineExceeded].
-// One thing differs: a context that is made from the one it returns has the error
-// [context.Canceled] when the time is over. Its cause is the same.
+// Within is like [context.WithTimeoutCause]; a nil cause means [context.DeadlineExceeded]. One thing differs: a
+// context derived from the returned one has the error [context.Canceled] after the deadline. Its cause is the
+// same.
 func (a *Alarm) Within(parent context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	if cause == nil {
 		cause = context.DeadlineExceeded
@@ -58,8 +57,8 @@ func (a *Alarm) add(c *call) {
 func (a *Alarm) remove(c *call) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c.place >= 0 {
-		heap.Remove(&a.calls, c.place)
+	if c.index >= 0 {
+		heap.Remove(&a.calls, c.index)
 	}
 }
 
@@ -73,7 +72,7 @@ func (a *Alarm) arm(at time.Time) {
 	a.timer.Reset(time.Until(at))
 }
 
-// ring ends the calls whose time is over, and sets the timer for the next.
+// ring cancels the calls past their deadline, and sets the timer for the next.
 func (a *Alarm) ring() {
 	var late []*call
 	a.mu.Lock()
@@ -91,26 +90,26 @@ func (a *Alarm) ring() {
 	}
 }
 
-// bounded is a context with an alarm.
+// bounded is a context with a deadline set by an [Alarm].
 type bounded struct {
 	context.Context
 	at    time.Time
 	cause error
 }
 
-// Deadline is when it ends at the latest.
+// Deadline returns the earlier of the alarm's and the parent's deadline.
 func (b *bounded) Deadline() (time.Time, bool) { return b.at, true }
 
-// Err says of a time that is over that it is.
+// Err returns [context.DeadlineExceeded] if the alarm ended the context.
 func (b *bounded) Err() error {
 	err := b.Context.Err()
-	if err != nil && context.Cause(b.Context) == b.cause { //nolint:errorlint // it is this very one
+	if err != nil && context.Cause(b.Context) == b.cause { //nolint:errorlint // identity is intended
 		return context.DeadlineExceeded
 	}
 	return err
 }
 
-// calls is a heap by time.
+// calls is a heap ordered by deadline.
 type calls []*call
 
 func (c calls) Len() int           { return len(c) }
@@ -118,20 +117,20 @@ func (c calls) Less(i, j int) bool { return c[i].at.Before(c[j].at) }
 
 func (c calls) Swap(i, j int) {
 	c[i], c[j] = c[j], c[i]
-	c[i].place, c[j].place = i, j
+	c[i].index, c[j].index = i, j
 }
 
-// Push adds one at the end.
+// Push appends a call.
 func (c *calls) Push(x any) {
-	x.(*call).place = len(*c)
+	x.(*call).index = len(*c)
 	*c = append(*c, x.(*call))
 }
 
-// Pop takes the last.
+// Pop removes the last call.
 func (c *calls) Pop() any {
 	last := len(*c) - 1
 	x := (*c)[last]
-	(*c)[last], x.place = nil, -1
+	(*c)[last], x.index = nil, -1
 	*c = (*c)[:last]
 	return x
 }

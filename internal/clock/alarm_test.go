@@ -12,7 +12,7 @@ import (
 
 var errSpent = errors.New("spent")
 
-// ended wants a context that ended, when it did, and says why.
+// ended waits for the end of a context and checks its time, error and cause.
 func ended(t *testing.T, ctx context.Context, after time.Duration, begun time.Time, err, cause error) {
 	t.Helper()
 	<-ctx.Done()
@@ -24,8 +24,8 @@ func ended(t *testing.T, ctx context.Context, after time.Duration, begun time.Ti
 	}
 }
 
-// TestAlarm verifies that each call ends at its own time, whatever the order in which they
-// came, with its own cause, and not by another's.
+// TestAlarm verifies that each call ends at its own deadline with its own cause, in whatever order the calls
+// begin.
 func TestAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a Alarm
@@ -39,7 +39,7 @@ func TestAlarm(t *testing.T) {
 			}
 			work.Go(func() {
 				defer cancel()
-				if d%(3*time.Second) == 0 { // this one is done before
+				if d%(3*time.Second) == 0 { // this call ends before its deadline
 					<-time.After(d / 2)
 					cancel()
 					ended(t, ctx, d/2, begun, context.Canceled, context.Canceled)
@@ -55,8 +55,8 @@ func TestAlarm(t *testing.T) {
 	})
 }
 
-// TestAlarmOfOthers verifies that a context ends with its parent, and what is made from it
-// with it; and that no cause means that the time was over.
+// TestAlarmOfOthers verifies that a context ends with its parent, and derived contexts with it; and that a nil
+// cause means that the deadline passed.
 func TestAlarmOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a Alarm
@@ -87,7 +87,7 @@ func TestAlarmOfOthers(t *testing.T) {
 	})
 }
 
-// TestAlarmIsSetSeldom verifies that calls which end before their time leave the timer alone.
+// TestAlarmIsSetSeldom verifies that calls that end before their deadline do not reset the timer.
 func TestAlarmIsSetSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a Alarm

@@ -1,8 +1,7 @@
-// Package clock is the one place that asks the node for its time.
+// Package clock is the only package that reads the node's clock.
 //
-// Nothing that decides who holds what, or when a timer fires, may use it: that
-// is the database's time, through one SQL expression. The node's time serves
-// logs, pauses between tries and the age of a process.
+// Lease expiry and timers must not use it: they use the database's time, through one SQL expression. The node's
+// time serves logs, pauses between attempts and the age of a process.
 package clock
 
 import (
@@ -12,17 +11,16 @@ import (
 	"time"
 )
 
-// skew is by how much tests have put the node's clock wrong.
+// skew is the error that tests add to the node's clock.
 var skew atomic.Int64
 
-// Skew puts the node's clock wrong, for tests: nothing that matters may change.
+// Skew sets the error of the node's clock, for tests: it must not change any outcome.
 func Skew(by time.Duration) { skew.Store(int64(by)) }
 
 // Now returns the node's time.
 func Now() time.Time { return time.Now().Add(time.Duration(skew.Load())) }
 
-// OfMachine returns the machine's time, which no test puts wrong. It is for an
-// embedded database, whose time it is.
+// OfMachine returns the machine's time, which tests cannot skew. An embedded database uses it as its time.
 func OfMachine() time.Time { return time.Now() }
 
 // Since returns how long ago t was.
@@ -43,8 +41,8 @@ func Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Jitter returns a random duration between half of d and d, so that callers
-// that failed together do not come back together.
+// Jitter returns a random duration between d/2 and d, so that callers that failed together do not retry
+// together.
 func Jitter(d time.Duration) time.Duration {
 	if d <= 1 {
 		return d

@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// ErrCrashed is what every call of a dead engine returns. The caller of a
-// process that died would be told nothing at all.
+// ErrCrashed is returned by every call of a crashed engine. The caller of a crashed process would get no result
+// at all.
 var ErrCrashed = errors.New("the engine has crashed")
 
-// Wrap returns a database whose stores crash by the plan.
+// Wrap returns a database whose stores crash according to the plan.
 func Wrap(db store.Database, plan *Plan) store.Database { return &database{db, plan} }
 
 type database struct {
@@ -22,7 +22,7 @@ type database struct {
 	plan *Plan
 }
 
-// Open opens the database under it; an engine that died before is then over.
+// Open opens the wrapped database, which ends the crash of an earlier engine.
 func (d *database) Open(ctx context.Context, o store.Options) (store.Store, error) {
 	s, err := d.Database.Open(ctx, o)
 	if err != nil {
@@ -32,8 +32,8 @@ func (d *database) Open(ctx context.Context, o store.Options) (store.Store, erro
 	return &crashing{Store: s, plan: d.plan}, nil
 }
 
-// crashing is an open store that crashes. Version and Close reach the store
-// under it also when it is dead: a process that dies frees its connections.
+// crashing is an open store that crashes. Version and Close reach the wrapped store even after the crash: a
+// process that dies frees its connections.
 type crashing struct {
 	store.Store
 	plan *Plan
@@ -42,7 +42,7 @@ type crashing struct {
 
 var _ store.Store = (*crashing)(nil)
 
-// Base returns the adapter's own store.
+// Base returns the adapter's store.
 func (s *crashing) Base() store.Store { return base(s.Store) }
 
 func base(s store.Store) store.Store {
@@ -69,7 +69,7 @@ func (s *crashing) Do(ctx context.Context, c store.Command) error {
 		return s.kill()
 	case Lost:
 		c.Reset()
-		return untold(c.Decl().Lane)
+		return noResponse(c.Decl().Lane)
 	}
 	err := s.Store.Do(struckContext(ctx, f), c)
 	switch {
@@ -77,13 +77,13 @@ func (s *crashing) Do(ctx context.Context, c store.Command) error {
 		c.Reset()
 		return s.kill()
 	case f == Error && err == nil:
-		c.Reset() // the answer is lost too
-		return untold(c.Decl().Lane)
+		c.Reset() // the result is lost too
+		return noResponse(c.Decl().Lane)
 	}
 	return err
 }
 
-// struckContext is the context of a call, ended if the fault is a cancel.
+// struckContext returns the context of a call, ended if the fault is a cancel.
 func struckContext(ctx context.Context, f Fault) context.Context {
 	if f != Cancel {
 		return ctx
@@ -93,24 +93,24 @@ func struckContext(ctx context.Context, f Fault) context.Context {
 	return ctx
 }
 
-// untold is what an adapter says when no answer came: of a write, that its
-// outcome is unknown; of what writes nothing, that there is none.
-func untold(lane store.Lane) error {
+// noResponse returns the error of an adapter that got no response: an unknown outcome for a write, a definite
+// failure for anything else.
+func noResponse(lane store.Lane) error {
 	if lane == store.Write {
-		return fault.New(fault.OutcomeUnknown, "the answer was lost, by plan")
+		return fault.New(fault.OutcomeUnknown, "injected fault: the response was lost")
 	}
-	return fault.New(fault.Unavailable, "the database did not answer, by plan")
+	return fault.New(fault.Unavailable, "injected fault: the database did not respond")
 }
 
-// Update runs f in one transaction and commits it, unless a fault strikes. A
-// fault inside rolls the transaction back, whatever f makes of it.
+// Update runs f in one transaction and commits it, unless a fault strikes. A fault inside rolls the transaction
+// back even if f ignores it.
 func (s *crashing) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
 	if s.dead.Load() {
 		return ErrCrashed
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var at Fault // the commit
+	var at Fault // fault at the commit
 	err := s.Store.Update(ctx, func(ctx context.Context, c store.Conn) error {
 		at = None
 		tx := &conn{Conn: c, store: s}
@@ -131,25 +131,25 @@ func (s *crashing) Update(ctx context.Context, f func(context.Context, store.Con
 	case at == After:
 		return s.kill()
 	case at == Error:
-		return untold(store.Write)
+		return noResponse(store.Write)
 	}
 	return nil
 }
 
-// beforeCommit returns an error to have the transaction rolled back.
+// beforeCommit returns an error to roll the transaction back.
 func (s *crashing) beforeCommit(f Fault, cancel context.CancelFunc) error {
 	switch f {
 	case Before:
 		return s.kill()
 	case Lost:
-		return untold(store.Write)
+		return noResponse(store.Write)
 	case Cancel:
 		cancel()
 	}
 	return nil
 }
 
-// conn is one open transaction that a fault may end.
+// conn is an open transaction that a fault may end.
 type conn struct {
 	store.Conn
 	store  *crashing
@@ -159,10 +159,9 @@ type conn struct {
 // Unwrap returns the adapter's transaction.
 func (c *conn) Unwrap() store.Conn { return c.Conn }
 
-// Run runs a command inside the transaction, unless a fault strikes. After an
-// Error or a Lost the transaction is broken, as by a connection that is: the
-// first is for good, the second may be tried again, and the store does that by
-// itself.
+// Run runs a command inside the transaction, unless a fault strikes. After an Error or a Lost the transaction
+// is broken, as if the connection were. The first is permanent; the second is retryable, and the store retries
+// by itself.
 func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	if c.store.dead.Load() {
 		return ErrCrashed
@@ -193,13 +192,12 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 }
 
 func broken() *fault.Error {
-	return fault.New(fault.Unavailable, "the connection broke inside the transaction, by plan")
+	return fault.New(fault.Unavailable, "injected fault: the connection broke inside the transaction")
 }
 
-// Kept keeps a database open: every Open of it returns the same store, and
-// closing that does nothing until [Kept.Close]. An engine that crashes in a test
-// leaves nothing in the store that the next one could notice, and preparing
-// every statement anew takes longer than a case.
+// Kept keeps a database open: every Open returns the same store, and closing it does nothing until
+// [Kept.Close]. An engine that crashes in a test leaves nothing in the store that the next one could notice,
+// and preparing every statement again takes longer than a test case.
 type Kept struct {
 	store.Database
 
@@ -207,10 +205,10 @@ type Kept struct {
 	open store.Store
 }
 
-// Keep keeps a database open.
+// Keep returns a database that stays open.
 func Keep(db store.Database) *Kept { return &Kept{Database: db} }
 
-// Open opens the database, the first time and after each Close.
+// Open opens the database the first time and after each Close.
 func (k *Kept) Open(ctx context.Context, o store.Options) (store.Store, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -221,10 +219,10 @@ func (k *Kept) Open(ctx context.Context, o store.Options) (store.Store, error) {
 		}
 		k.open = s
 	}
-	return kept{k.open}, nil
+	return keptStore{k.open}, nil
 }
 
-// Close closes the store. The next Open really opens the database.
+// Close closes the store. The next Open opens the database again.
 func (k *Kept) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -236,7 +234,7 @@ func (k *Kept) Close() error {
 	return s.Close()
 }
 
-type kept struct{ store.Store }
+type keptStore struct{ store.Store }
 
-func (k kept) Base() store.Store { return base(k.Store) }
-func (kept) Close() error        { return nil }
+func (k keptStore) Base() store.Store { return base(k.Store) }
+func (keptStore) Close() error        { return nil }

@@ -50,7 +50,7 @@ func (s *scene) open() {
 	s.hf = hf
 }
 
-// reopen opens an engine anew, on the file as it was left.
+// reopen opens a new engine on the file as it was left.
 func (s *scene) reopen() {
 	s.Helper()
 	if err := s.hf.Close(); err != nil {
@@ -93,19 +93,18 @@ func (s *scene) points() (names []string) {
 	return names
 }
 
-// TestFaults verifies what each fault does to a command, to a command inside a
-// transaction and to a commit: what is left in the database, what the caller is
-// told, and whether the engine lives.
+// TestFaults verifies the effect of each fault on a command, on a command inside a transaction and on a commit:
+// what is left in the database, what the caller gets, and whether the engine is alive.
 func TestFaults(t *testing.T) {
 	shared := newScene(t)
 	for i, c := range []struct {
 		strikes string
-		alone   bool  // one append rather than two in a transaction
-		want    error // nil: it was settled, or tried again
+		alone   bool  // one append instead of two in a transaction
+		want    error // nil: the outcome was resolved, or it was retried
 		events  int
 		dead    bool
 	}{
-		// the first points are the workspace's place and its registry
+		// the first points resolve the workspace's partition and its registry
 		{"3:before", true, crash.ErrCrashed, 0, true},
 		{"3:after", true, crash.ErrCrashed, 1, true},
 		{"3:error", true, nil, 1, false},
@@ -145,7 +144,7 @@ func TestFaults(t *testing.T) {
 				err = s.two(ctx)
 			}
 			if !errors.Is(err, c.want) || (c.want == nil) != (err == nil) {
-				t.Errorf("told %v, want %v", err, c.want)
+				t.Errorf("got %v, want %v", err, c.want)
 			}
 			if s.plan.Dead() != c.dead {
 				t.Errorf("dead is %v after %q", !c.dead, s.points())
@@ -164,7 +163,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// deadThroughout checks that a dead engine does nothing any more.
+// deadThroughout checks that a crashed engine does nothing any more.
 func (s *scene) deadThroughout() {
 	s.Helper()
 	_, read := stream.Read(context.Background(), s.hf, "a", 0, 0)
@@ -175,8 +174,7 @@ func (s *scene) deadThroughout() {
 	}
 }
 
-// TestSwallowedFault verifies that a transaction is rolled back also where its
-// function takes no notice of the fault.
+// TestSwallowedFault verifies that a transaction is rolled back even if its function ignores the fault.
 func TestSwallowedFault(t *testing.T) {
 	s := newScene(t)
 	for _, f := range []crash.Fault{crash.Before, crash.After, crash.Error} {
@@ -188,7 +186,7 @@ func TestSwallowedFault(t *testing.T) {
 			return nil
 		})
 		if err == nil {
-			t.Errorf("%s: it is told that it was committed", f)
+			t.Errorf("%s: the commit is reported as successful", f)
 		}
 		if s.plan.Dead() {
 			s.reopen()
@@ -199,8 +197,8 @@ func TestSwallowedFault(t *testing.T) {
 	}
 }
 
-// TestNumbering verifies that the same run has the same points, that a second
-// strike counts from the first, and that a fault for good ends with the engine.
+// TestNumbering verifies that the same run has the same points, that a second strike counts from the first, and
+// that a permanent fault ends with the engine.
 func TestNumbering(t *testing.T) {
 	s := newScene(t)
 	ctx := context.Background()
@@ -231,7 +229,7 @@ func TestNumbering(t *testing.T) {
 	}
 }
 
-// TestRawAndJoin verifies that what stands before the store does not hide it.
+// TestRawAndJoin verifies that a wrapper does not hide the adapter's store.
 func TestRawAndJoin(t *testing.T) {
 	s := newScene(t)
 	if base := fmt.Sprintf("%T", engine.Of(s.hf).Runner().Base()); base != "*sqlite.adapter" {
@@ -246,8 +244,7 @@ func TestRawAndJoin(t *testing.T) {
 	}
 }
 
-// TestStrikesAsText verifies that what is printed can be read again, and that
-// nothing else can.
+// TestStrikesAsText verifies that printed strikes can be parsed, and that nothing else can.
 func TestStrikesAsText(t *testing.T) {
 	for _, text := range []string{"7:after", "7:after,2:before", "1:lost!", "3:cancel!,1:error"} {
 		all, err := crash.Parse(text)

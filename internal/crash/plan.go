@@ -8,24 +8,23 @@ import (
 // Point is a place where the engine met the database.
 type Point struct {
 	Name  string // "do events.append", "run scopes.inc", "commit"
-	Fault Fault  // what struck there
+	Fault Fault  // fault that struck there
 }
 
-// Plan says where to strike. The zero value strikes nowhere and counts nothing
-// until it is armed. It is safe for concurrent use, but only a single goroutine
-// meets the points in an order that can be told beforehand.
+// Plan says where to strike. The zero value strikes nowhere and counts nothing until it is armed. It is safe
+// for concurrent use, but only a single goroutine meets the points in a predictable order.
 type Plan struct {
 	mu     sync.Mutex
 	armed  bool
-	rest   []Strike // to come
+	rest   []Strike // strikes to come
 	at     int      // points since the last strike
-	points []Point  // since it was armed
+	points []Point  // points since it was armed
 
-	lasting Fault // strikes on
-	struck  int   // how often it has
+	lasting Fault // permanent fault, or None
+	struck  int   // how often the permanent fault has struck
 
-	dead   bool               // the engine opened last
-	cancel context.CancelFunc // ends the request under way
+	dead   bool               // the engine opened last has crashed
+	cancel context.CancelFunc // ends the request in flight
 }
 
 // Arm begins a case: points are numbered from 1 again.
@@ -36,8 +35,7 @@ func (p *Plan) Arm(strikes ...Strike) {
 	p.lasting, p.struck = None, 0
 }
 
-// Disarm ends the case. It returns the points that were met, and how many
-// strikes were never reached.
+// Disarm ends the case. It returns the points met, and how many strikes were never reached.
 func (p *Plan) Disarm() (met []Point, left int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,15 +43,14 @@ func (p *Plan) Disarm() (met []Point, left int) {
 	return p.points, len(p.rest)
 }
 
-// Dead says whether the engine that was opened last is dead.
+// Dead reports whether the engine opened last has crashed.
 func (p *Plan) Dead() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.dead
 }
 
-// Request returns the context of a client's request: one that a [Cancel] for
-// good can end.
+// Request returns the context of a client's request, which a permanent [Cancel] can end.
 func (p *Plan) Request(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
@@ -62,7 +59,7 @@ func (p *Plan) Request(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, cancel
 }
 
-// reopened begins the life of an engine: what struck the one before it is over.
+// reopened records a new engine: the faults of the previous one are over.
 func (p *Plan) reopened() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +72,7 @@ func (p *Plan) died() {
 	p.dead = true
 }
 
-// meet numbers a point and returns what strikes there.
+// meet numbers a point and returns the fault that strikes there.
 func (p *Plan) meet(name string) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +89,7 @@ func (p *Plan) meet(name string) Fault {
 	return s.Fault
 }
 
-// REQUIRES: mu
+// strike returns the strike at the current point. REQUIRES: mu
 func (p *Plan) strike() (s Strike) {
 	if p.lasting != None {
 		p.at = 0

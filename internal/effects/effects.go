@@ -1,14 +1,13 @@
-// Package effects is the journal of what an operation does to the world outside.
+// Package effects is the journal of an operation's external side effects.
 //
-// An effect is begun before it is tried: the intent is committed, under the hold
-// of its operation, and only then the call is made. So whoever comes after a crash
-// knows that it may have happened. What is known of it afterwards, its result or
-// that it did not happen, closes it. The key of an effect is the same for every
-// attempt of one operation, and never that of another.
+// An effect is begun before it is tried: the intent is committed under the lease of its operation, and only
+// then is the call made. After a crash the next attempt therefore knows that the effect may have happened. The
+// effect is closed when its outcome is known: its result, or that it did not happen. The key of an effect is
+// the same for every attempt of one operation, and differs from those of all other operations.
 //
-// An intent without a result is unknown, and never guessed: it is tried again only
-// where the other side is said to honour the key, asked about where it can be
-// asked, and otherwise the operation waits for a person.
+// An intent without a result is unknown, and its outcome is never guessed: it is retried only if the remote
+// side is declared to honor the key, probed if it can be probed, and otherwise the operation waits for manual
+// resolution.
 package effects
 
 import (
@@ -26,25 +25,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// State is what is known of an effect.
+// State is the known state of an effect.
 type State string
 
 // The states.
 const (
-	New     State = "new" // begun just now, by this attempt
+	New     State = "new" // begun by this attempt
 	Begun   State = "begun"
 	Done    State = "done"
 	NotDone State = "notDone"
 )
 
-// Policy is what is done about an effect that was begun and has no result.
+// Policy decides how an effect without a result is resolved.
 type Policy string
 
 // The policies.
 const (
-	Hold  Policy = "hold"  // a person says what happened
-	Retry Policy = "retry" // the other side honours the key: it is tried again
-	Probe Policy = "probe" // the other side is asked
+	Hold  Policy = "hold"  // a person resolves it
+	Retry Policy = "retry" // the remote side honors the key: it is retried
+	Probe Policy = "probe" // the remote side is probed
 )
 
 // Entry is an effect in the journal.
@@ -58,10 +57,10 @@ type Entry struct {
 	BegunAt time.Time
 }
 
-// Body is the name of the effect that an opaque body is as a whole.
+// Body is the name of the effect that stands for an entire opaque handler.
 const Body = "$body"
 
-// Key is the key of an effect: the same for every attempt.
+// Key returns the key of an effect: the same for every attempt.
 func Key(operation, name string, ordinal int) string {
 	return fmt.Sprintf("%s/%s/%d", operation, name, ordinal)
 }
@@ -83,7 +82,7 @@ type endArgs struct {
 	by      By     `arg:"person"`
 }
 
-type answer struct {
+type result struct {
 	held bool
 	Entry
 }
@@ -93,34 +92,32 @@ func row(t entities.Ticket) []string { return []string{"entity/" + t.Lifecycle +
 var (
 	beginVerb = store.VerbOf[beginArgs](store.Decl{Name: "effects.begin", Idempotent: true},
 		func(a beginArgs) []string { return row(a.Ticket) },
-		store.Outcome(func(r *answer) (*bool, []any) {
+		store.Outcome(func(r *result) (*bool, []any) {
 			return &r.held, []any{(*string)(&r.State), &r.Epoch, (*string)(&r.Policy), &r.Result}
 		}))
 	endVerb = store.VerbOf[endArgs](store.Decl{Name: "effects.end", Idempotent: true},
 		func(a endArgs) []string { return row(a.Ticket) },
-		store.Outcome(func(r *answer) (*bool, []any) { return &r.held, []any{(*string)(&r.State), &r.Result} }))
+		store.Outcome(func(r *result) (*bool, []any) { return &r.held, []any{(*string)(&r.State), &r.Result} }))
 	listVerb = store.NewVerb(store.Decl{Name: "effects.list", Lane: store.Read}, nil, store.TextArg("operation"),
 		store.Each(func(e *Entry) []any {
 			return []any{&e.Name, &e.Ordinal, &e.Epoch, (*string)(&e.State), (*string)(&e.Policy), &e.Result, &e.BegunAt}
 		}))
 )
 
-// Book is where the effects of one operation are noted, by who holds it. Where the hold is
-// lost, the errors are [fault.LeaseLost].
+// Book records the effects of one operation for its holder. If the lease is lost, the errors are
+// [fault.LeaseLost].
 type Book interface {
 	// Operation is the same for every attempt.
 	Operation() string
-	// Begin notes that an effect is about to be tried, with the results of earlier ones,
-	// and returns how it stands.
+	// Begin records that an effect is about to be tried, with the results of earlier ones, and returns its state.
 	Begin(ctx context.Context, name string, ordinal int, p Policy, results []entities.Result) (Entry, error)
-	// End notes what became of an effect, and returns how it stands then, with its result:
-	// the first end counts.
-	// That it did not happen counts for an effect that an earlier attempt began only where the
-	// other side was asked about that; otherwise it stays begun.
-	End(ctx context.Context, name string, ordinal int, s State, result []byte, asked bool) (State, []byte, error)
+	// End records the outcome of an effect, and returns its state and its result: the first end counts. For an
+	// effect that an earlier attempt began, NotDone counts only if the remote side was probed about the earlier
+	// call; otherwise the effect stays begun.
+	End(ctx context.Context, name string, ordinal int, s State, result []byte, probed bool) (State, []byte, error)
 }
 
-// OfClaim is the book of an operation on an entity.
+// OfClaim returns the book of an operation on an entity.
 func OfClaim(d store.Doer, at store.Partition, t entities.Ticket) Book { return claimBook{d, at, t} }
 
 type claimBook struct {
@@ -135,56 +132,55 @@ func (b claimBook) Begin(ctx context.Context, name string, ordinal int, p Policy
 	return Begin(ctx, b.d, b.at, b.t, name, ordinal, p, results)
 }
 
-func (b claimBook) End(ctx context.Context, name string, ordinal int, s State, result []byte, asked bool) (State, []byte, error) {
-	return EndWith(ctx, b.d, b.at, b.t, name, ordinal, s, result, asked)
+func (b claimBook) End(ctx context.Context, name string, ordinal int, s State, result []byte, probed bool) (State, []byte, error) {
+	return EndWith(ctx, b.d, b.at, b.t, name, ordinal, s, result, probed)
 }
 
-// Begin notes that an effect is about to be tried, with the results of earlier
-// ones, and returns how it stands. Where the hold is lost, the error is
-// [fault.LeaseLost].
+// Begin records that an effect is about to be tried, with the results of earlier ones, and returns its state.
+// If the lease is lost, the error is [fault.LeaseLost].
 func Begin(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, p Policy, results []entities.Result) (Entry, error) {
 	r, err := beginVerb.DoAt(ctx, d, at, beginArgs{t, name, ordinal, p, results})
 	if err == nil && !r.held {
 		err = lost(t)
 	}
 	r.Name, r.Ordinal = name, ordinal
-	if r.State == "" || (r.State == Begun && r.Epoch == t.Epoch) { // the answer to it was lost: it is this attempt's own
+	if r.State == "" || (r.State == Begun && r.Epoch == t.Epoch) { // begun by this attempt, whose response was lost
 		r.State = New
 	}
 	return r.Entry, err
 }
 
-// End notes what became of an effect, and returns how it stands then: the first
-// end counts. Where the hold is lost, the error is [fault.LeaseLost].
-func End(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, s State, result []byte, asked bool) (State, error) {
-	state, _, err := EndWith(ctx, d, at, t, name, ordinal, s, result, asked)
+// End records the outcome of an effect, and returns its state: the first end counts. If the lease is lost, the
+// error is [fault.LeaseLost].
+func End(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, s State, result []byte, probed bool) (State, error) {
+	state, _, err := EndWith(ctx, d, at, t, name, ordinal, s, result, probed)
 	return state, err
 }
 
-// EndWith is [End], and returns the result, too, that is kept.
-func EndWith(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, s State, result []byte, asked bool) (State, []byte, error) {
-	return end(ctx, d, at, endArgs{t, name, ordinal, s, result, HolderSays(asked)})
+// EndWith is [End] that also returns the stored result.
+func EndWith(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, s State, result []byte, probed bool) (State, []byte, error) {
+	return end(ctx, d, at, endArgs{t, name, ordinal, s, result, HolderSays(probed)})
 }
 
-// By says whose word on an effect it is.
+// By is the source of an outcome.
 type By int64
 
-// Whose word it is.
+// The sources of an outcome.
 const (
-	ByHolder By = iota // of this call alone
-	ByPerson
-	ByAsking // of a holder who asked the other side, and so of earlier calls, too
+	ByHolder By = iota // the holder, for this call only
+	ByPerson           // a person, by manual resolution
+	ByAsking           // a holder that probed the remote side, for earlier calls too
 )
 
-// HolderSays is the word of a holder.
-func HolderSays(asked bool) By {
-	if asked {
+// HolderSays returns the source of an outcome that a holder reports.
+func HolderSays(probed bool) By {
+	if probed {
 		return ByAsking
 	}
 	return ByHolder
 }
 
-// Resolve notes what a person knows of an effect whose operation is uncertain.
+// Resolve records the outcome that a person reports for an effect of an uncertain operation.
 func Resolve(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, s State, result []byte) (State, error) {
 	if result != nil {
 		if err := strictjson.Check(result); err != nil {
@@ -194,11 +190,11 @@ func Resolve(ctx context.Context, d store.Doer, at store.Partition, t entities.T
 	state, _, err := end(ctx, d, at, endArgs{t, name, ordinal, s, result, ByPerson})
 	switch {
 	case fault.CodeOf(err) == fault.LeaseLost:
-		return "", fault.New(fault.Conflict, "the operation %s is not uncertain", t.Operation)
+		return "", fault.New(fault.Conflict, "operation %s is not uncertain", t.Operation)
 	case err == nil && state == "":
-		return "", fault.New(fault.NotFound, "the operation %s has no effect %q, ordinal %d", t.Operation, name, ordinal)
+		return "", fault.New(fault.NotFound, "operation %s has no effect %q with ordinal %d", t.Operation, name, ordinal)
 	case err == nil && state != s:
-		return state, fault.New(fault.Conflict, "of the effect %q, ordinal %d, it is known already that it is %s", name, ordinal, state)
+		return state, fault.New(fault.Conflict, "effect %q with ordinal %d is already resolved as %s", name, ordinal, state)
 	}
 	return state, err
 }
@@ -216,37 +212,37 @@ func List(ctx context.Context, d store.Doer, at store.Partition, operation strin
 	return listVerb.DoAt(ctx, d, at, operation)
 }
 
-func lost(t entities.Ticket) error { return lease.Lost("the "+t.Lifecycle+" "+t.ID, t.Epoch) }
+func lost(t entities.Ticket) error { return lease.Lost(t.Lifecycle+" "+t.ID, t.Epoch) }
 
-// BegunBefore is the error of an effect that an earlier attempt began, and whose outcome is unknown.
+// BegunBefore returns the error of an effect that an earlier attempt began and whose outcome is unknown.
 func BegunBefore(name string, ordinal int) *fault.Error {
-	return fault.New(fault.Conflict, "the effect %q, ordinal %d, was begun by an earlier attempt, and nothing is known of it: the operation waits for a person", name, ordinal)
+	return fault.New(fault.Conflict, "effect %q with ordinal %d was begun by an earlier attempt and its outcome is unknown: the operation waits for manual resolution", name, ordinal)
 }
 
-// CheckName refuses names that effects cannot have.
+// CheckName refuses invalid effect names.
 func CheckName(name string) error {
 	if len(name) > 0 && name[0] == '$' {
-		return fault.New(fault.Validation, "an effect's name does not begin with $: %q", name)
+		return fault.New(fault.Validation, "an effect name must not begin with $, got %q", name)
 	}
 	return strictjson.Text("effect", name, events.MaxName)
 }
 
-// CheckCall refuses what cannot be the name and ordinal of a call.
+// CheckCall refuses an invalid name or ordinal of a call.
 func CheckCall(name string, ordinal int) error {
 	if ordinal < 0 || ordinal > math.MaxInt32 {
-		return fault.New(fault.Validation, "the ordinal of an effect is 0 to %d", math.MaxInt32).With("pointer", "/ordinal")
+		return fault.New(fault.Validation, "the ordinal of an effect must be between 0 and %d", math.MaxInt32).With("pointer", "/ordinal")
 	}
 	return CheckName(name)
 }
 
-// resultOf makes of a result what the journal keeps.
+// resultOf encodes a result for the journal.
 func resultOf(v any) (json.RawMessage, error) {
 	data, err := json.Marshal(v)
 	if err == nil {
 		err = strictjson.Check(data)
 	}
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the result of an effect cannot be kept as JSON: %v", err)
+		return nil, fault.New(fault.Validation, "the result of an effect cannot be stored as JSON: %v", err)
 	}
 	return data, nil
 }

@@ -13,43 +13,42 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 )
 
-// Journal is the journal of one attempt of an operation. It is safe for concurrent
-// use; effects of the same name count in the order in which they begin.
+// Journal is the journal of one attempt of an operation. It is safe for concurrent use; effects of the same
+// name are numbered in the order in which they begin.
 //
-// An effect has an ordinal among those of its name. It is used up when it is known
-// what became of the effect. One that is tried again while that is unknown is the
-// same effect, under the same key: so a body that repeats a call after a timeout does
-// not do it twice.
+// An effect has an ordinal among those of its name. The ordinal is used up when the outcome of the effect is
+// known. An effect that is retried while its outcome is unknown is the same effect, under the same key, so a
+// handler that repeats a call after a timeout does not do it twice.
 type Journal struct {
 	Book Book
-	// Leased is asked right before a call is made: an error keeps it from being made. It is for a
-	// holder that was stopped after it had begun the effect, and whose lease may have run out.
+	// Leased is called right before a call is made; an error prevents the call. It covers a holder that was
+	// suspended after it began the effect, and whose lease may have expired.
 	Leased func(context.Context) error
 
 	mu      sync.Mutex
 	names   map[string]*named
-	made    []LateCall         // calls whose outcome is not in the journal
-	results []entities.Result  // that are not noted yet
-	open    int                // effects begun by this attempt, or met, of which nothing is known
-	doubts  map[effectKey]bool // those that only a person can tell of
+	made    []LateCall         // calls whose outcome is not in the journal yet
+	results []entities.Result  // results that are not written yet
+	open    int                // effects with an unknown outcome, begun or met by this attempt
+	doubts  map[effectKey]bool // effects that only a person can resolve
 }
 
-// effectKey is an effect among those of its operation.
+// effectKey identifies an effect within its operation.
 type effectKey struct {
 	name    string
 	ordinal int
 }
 
-// named is the effects of one name.
+// named tracks the effects of one name.
 type named struct {
 	next    int
-	back    []int        // ordinals that are free again, rising
-	unknown map[int]bool // of those, the ones that were begun
+	back    []int        // ordinals that are free again, ascending
+	unknown map[int]bool // those of them that were begun
 }
 
 type journalKey struct{}
 
-// With returns a context whose effects go to a journal.
+// With returns a context whose effects are recorded in a journal.
 func With(ctx context.Context, j *Journal) context.Context {
 	return context.WithValue(ctx, journalKey{}, j)
 }
@@ -60,51 +59,50 @@ func From(ctx context.Context) *Journal {
 	return j
 }
 
-// ErrUnknown is returned by an effect that was begun before, of which nothing is
-// known, and which only a person can tell of.
-var ErrUnknown = errors.New("this effect was begun before, and nothing is known of what became of it: the operation waits for a person")
+// ErrUnknown is returned by an effect that was begun before, whose outcome is unknown, and which only a person
+// can resolve.
+var ErrUnknown = errors.New("the effect was begun before and its outcome is unknown: the operation waits for manual resolution")
 
-// ErrOpen is the error of a body that succeeded although an effect is unknown.
-var ErrOpen = errors.New("the action succeeded, but an effect was begun of which nothing is known")
+// ErrOpen is the error of a handler that succeeded although the outcome of an effect is unknown.
+var ErrOpen = errors.New("the action succeeded, but the outcome of an effect is unknown")
 
 // Call is one effect.
 type Call struct {
 	Name   string
 	Policy Policy
-	// Now has the result noted at once; otherwise it is noted with the next
-	// write of the operation.
+	// Now writes the result at once; otherwise it is written with the next write of the operation.
 	Now   bool
 	Try   func(ctx context.Context, key string) (any, error)
 	Probe func(ctx context.Context, key string) (result any, happened bool, err error)
-	// Keep is given the result, as the journal has it.
+	// Keep receives the result as the journal has it.
 	Keep func([]byte) error
 
-	asked bool // the other side said that no earlier call happened
+	probed bool // the probe reported that no earlier call happened
 }
 
-// notDone is an error of an effect that is known not to have happened.
+// notDone is the error of an effect that is known not to have happened.
 type notDone struct{ err error }
 
 func (n notDone) Error() string { return n.err.Error() }
 func (n notDone) Unwrap() error { return n.err }
 
-// NotHappened says of an error that the effect did not happen.
+// NotHappened marks an error as one of an effect that did not happen.
 func NotHappened(err error) error {
 	if err == nil {
-		err = errors.New("it did not happen")
+		err = errors.New("the effect did not happen")
 	}
 	return notDone{err}
 }
 
-// noting is how long a write of the journal may take, beyond the end of the body's
-// context: what is known must not be lost because somebody is told to stop.
-const noting = 10 * time.Second
+// writeTimeout limits a write of the journal, beyond the end of the handler's context: a known outcome must not
+// be lost because the handler is told to stop.
+const writeTimeout = 10 * time.Second
 
-func beyond(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), noting)
+func withoutCancel(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 }
 
-// Do does an effect, unless it is done already.
+// Do runs an effect, unless it is already done.
 func (j *Journal) Do(ctx context.Context, c Call) error {
 	if err := CheckName(c.Name); err != nil {
 		return err
@@ -129,22 +127,22 @@ func (j *Journal) Do(ctx context.Context, c Call) error {
 }
 
 func (j *Journal) begin(ctx context.Context, c Call, ordinal int, results []entities.Result) (Entry, error) {
-	ctx, cancel := beyond(ctx)
+	ctx, cancel := withoutCancel(ctx)
 	defer cancel()
 	e, err := j.Book.Begin(ctx, c.Name, ordinal, c.Policy, results)
 	if err == nil {
-		j.noted(results)
+		j.markWritten(results)
 	}
 	return e, err
 }
 
-// proceed goes on from how an effect stands.
+// proceed continues from the recorded state of an effect.
 func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, again bool) error {
 	key := Key(j.Book.Operation(), c.Name, ordinal)
 	switch {
 	case e.State == Done:
 		return c.Keep(e.Result)
-	case e.State == NotDone: // and there is a later one: it is passed over, as it was then
+	case e.State == NotDone: // a later effect exists: skip this one, as the earlier attempt did
 		return NotHappened(errors.New(reasonOf(e.Result)))
 	case e.State == Begun && c.Policy == Hold:
 		j.giveBack(c, ordinal, true)
@@ -154,11 +152,11 @@ func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, aga
 		if err != nil || happened {
 			return j.closed(ctx, c, ordinal, result, err)
 		}
-		c.asked = true
+		c.probed = true
 		if e.State == Begun {
-			return j.anew(ctx, c, ordinal)
+			return j.beginAgain(ctx, c, ordinal)
 		}
-	case ctx.Err() != nil && e.State == New && !again: // it was not called
+	case ctx.Err() != nil && e.State == New && !again: // no call was made
 		return j.closed(ctx, c, ordinal, nil, NotHappened(ctx.Err()))
 	case ctx.Err() != nil: // an earlier call may have happened
 		j.giveBack(c, ordinal, true)
@@ -172,15 +170,15 @@ func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, aga
 		}
 		return j.closed(ctx, c, ordinal, nil, NotHappened(err))
 	}
-	return j.try(ctx, c, ordinal, key, repeated && !c.asked)
+	return j.try(ctx, c, ordinal, key, repeated && !c.probed)
 }
 
-// anew ends an effect that an earlier attempt began, and of which the other side says that it did not happen, and
-// begins it again: the call that follows is this attempt's own.
-func (j *Journal) anew(ctx context.Context, c Call, ordinal int) error {
-	noting, cancel := beyond(ctx)
+// beginAgain ends an effect that an earlier attempt began and that the probe reports as not happened, and begins it
+// again, so that the following call belongs to this attempt.
+func (j *Journal) beginAgain(ctx context.Context, c Call, ordinal int) error {
+	writeCtx, cancel := withoutCancel(ctx)
 	defer cancel()
-	if _, _, err := j.Book.End(noting, c.Name, ordinal, NotDone, []byte(`{"reason":"the other side says that it did not happen"}`), true); err != nil {
+	if _, _, err := j.Book.End(writeCtx, c.Name, ordinal, NotDone, []byte(`{"reason":"the probe reported that it did not happen"}`), true); err != nil {
 		j.giveBack(c, ordinal, true)
 		return err
 	}
@@ -202,8 +200,8 @@ func (j *Journal) leased(ctx context.Context) error {
 	return j.Leased(ctx)
 }
 
-// try makes the call. A panic leaves the effect unknown. So does the answer that a repeated call
-// did not happen, where nobody asked about the earlier ones: it says nothing of them.
+// try makes the call. A panic leaves the outcome unknown. So does the response that a repeated call did not
+// happen, if the earlier calls were not probed: it says nothing about them.
 func (j *Journal) try(ctx context.Context, c Call, ordinal int, key string, repeated bool) error {
 	returned := false
 	j.call(c.Name, ordinal)
@@ -220,7 +218,7 @@ func (j *Journal) try(ctx context.Context, c Call, ordinal int, key string, repe
 	return j.closed(ctx, c, ordinal, result, err)
 }
 
-// closed notes what became of a call.
+// closed records the outcome of a call.
 func (j *Journal) closed(ctx context.Context, c Call, ordinal int, result any, err error) error {
 	var not notDone
 	if errors.As(err, &not) {
@@ -234,8 +232,8 @@ func (j *Journal) closed(ctx context.Context, c Call, ordinal int, result any, e
 		j.giveBack(c, ordinal, true)
 		return err
 	}
-	j.answered(LateCall{Name: c.Name, Ordinal: ordinal, State: Done, Result: data})
-	j.keep(entities.Result{Name: c.Name, Ordinal: ordinal, Result: data})
+	j.recordOutcome(LateCall{Name: c.Name, Ordinal: ordinal, State: Done, Result: data})
+	j.addResult(entities.Result{Name: c.Name, Ordinal: ordinal, Result: data})
 	j.opened(-1)
 	if c.Now {
 		if err := j.now(ctx, c.Name, ordinal, data); err != nil {
@@ -245,33 +243,32 @@ func (j *Journal) closed(ctx context.Context, c Call, ordinal int, result any, e
 	return c.Keep(data)
 }
 
-// now notes a result at once. Where that fails, it is noted with the next write,
-// unless the hold is lost.
+// now writes a result at once. If that fails, the next write includes it, unless the lease is lost.
 func (j *Journal) now(ctx context.Context, name string, ordinal int, data []byte) error {
-	ctx, cancel := beyond(ctx)
+	ctx, cancel := withoutCancel(ctx)
 	defer cancel()
 	_, _, err := j.Book.End(ctx, name, ordinal, Done, data, false)
 	switch {
 	case err == nil:
-		j.noted([]entities.Result{{Name: name, Ordinal: ordinal}})
+		j.markWritten([]entities.Result{{Name: name, Ordinal: ordinal}})
 	case fault.CodeOf(err) == fault.LeaseLost:
 		return err
 	}
 	return nil
 }
 
-// refused notes that an effect did not happen.
+// refused records that an effect did not happen.
 func (j *Journal) refused(ctx context.Context, c Call, ordinal int, reason error) error {
-	ctx, cancel := beyond(ctx)
+	ctx, cancel := withoutCancel(ctx)
 	defer cancel()
-	j.answered(LateCall{Name: c.Name, Ordinal: ordinal, State: NotDone})
-	why, _ := json.Marshal(map[string]string{"reason": reason.Error()}) // of a string, it does not fail
-	state, _, err := j.Book.End(ctx, c.Name, ordinal, NotDone, why, c.asked)
+	j.recordOutcome(LateCall{Name: c.Name, Ordinal: ordinal, State: NotDone})
+	why, _ := json.Marshal(map[string]string{"reason": reason.Error()}) // a map of strings always marshals
+	state, _, err := j.Book.End(ctx, c.Name, ordinal, NotDone, why, c.probed)
 	switch {
 	case err != nil:
 		j.giveBack(c, ordinal, true)
 		return errors.Join(reason, err)
-	case state == Begun: // by an earlier attempt, and nobody asked about that
+	case state == Begun: // begun by an earlier attempt, which was not probed
 		return j.doubted(c, ordinal, reason)
 	}
 	j.opened(-1)
@@ -281,13 +278,13 @@ func (j *Journal) refused(ctx context.Context, c Call, ordinal int, reason error
 func reasonOf(data []byte) string {
 	var why struct{ Reason string }
 	if json.Unmarshal(data, &why) != nil || why.Reason == "" {
-		return "it did not happen"
+		return "the effect did not happen"
 	}
 	return why.Reason
 }
 
-// reserve returns the ordinal of the next effect of a name, whether it was begun
-// before and is unknown, and the results that are not noted yet.
+// reserve returns the ordinal of the next effect of a name, whether it was begun before and is unknown, and the
+// results that are not written yet.
 func (j *Journal) reserve(name string) (ordinal int, unknown bool, results []entities.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -309,8 +306,7 @@ func (j *Journal) reserve(name string) (ordinal int, unknown bool, results []ent
 	return ordinal, unknown, slices.Clone(j.results)
 }
 
-// giveBack frees the ordinal of an effect that is not closed; unknown says that it
-// was begun.
+// giveBack frees the ordinal of an effect that is not closed; unknown says that it was begun.
 func (j *Journal) giveBack(c Call, ordinal int, unknown bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -323,15 +319,15 @@ func (j *Journal) giveBack(c Call, ordinal int, unknown bool) {
 	}
 }
 
-// opened counts the effects that are unknown.
+// opened adds n to the number of effects with an unknown outcome.
 func (j *Journal) opened(n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.open += n
 }
 
-// noted forgets results that were written.
-func (j *Journal) noted(some []entities.Result) {
+// markWritten removes results that were written.
+func (j *Journal) markWritten(some []entities.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.results = slices.DeleteFunc(j.results, func(r entities.Result) bool {
@@ -342,7 +338,7 @@ func (j *Journal) noted(some []entities.Result) {
 	})
 }
 
-// call notes that a call is made.
+// call records that a call is made.
 func (j *Journal) call(name string, ordinal int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -354,8 +350,8 @@ func (j *Journal) call(name string, ordinal int) {
 	j.made = append(j.made, call)
 }
 
-// answered notes the outcome of a call.
-func (j *Journal) answered(l LateCall) {
+// recordOutcome records the outcome of a call.
+func (j *Journal) recordOutcome(l LateCall) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.doubts, effectKey{l.Name, l.Ordinal})
@@ -366,17 +362,16 @@ func (j *Journal) answered(l LateCall) {
 	}
 }
 
-// doubted gives back an effect whose repeated call did not happen: only a person can tell of the
-// earlier one.
+// doubted gives back an effect whose repeated call did not happen: only a person can resolve the earlier one.
 func (j *Journal) doubted(c Call, ordinal int, reason error) error {
 	j.giveBack(c, ordinal, true)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.doubt(c.Name, ordinal)
-	return fmt.Errorf("%w (an earlier call of the effect %q may have happened: a person must resolve it)", reason, c.Name)
+	return fmt.Errorf("%w (an earlier call of effect %q may have happened: it needs manual resolution)", reason, c.Name)
 }
 
-// doubt notes that only a person can tell of an effect. REQUIRES: mu
+// doubt records that only a person can resolve an effect. REQUIRES: mu
 func (j *Journal) doubt(name string, ordinal int) {
 	if j.doubts == nil {
 		j.doubts = make(map[effectKey]bool)
@@ -384,29 +379,29 @@ func (j *Journal) doubt(name string, ordinal int) {
 	j.doubts[effectKey{name, ordinal}] = true
 }
 
-// Made returns the calls of this attempt whose outcome is not in the journal: what a holder
-// reports that has lost its lease.
+// Made returns the calls of this attempt whose outcome is not in the journal, which a holder that has lost its
+// lease reports.
 func (j *Journal) Made() []LateCall {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(j.made), func(c LateCall) bool { return c.State == NotDone })
 }
 
-func (j *Journal) keep(r entities.Result) {
+func (j *Journal) addResult(r entities.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.results = append(j.results, r)
 }
 
-// Rest returns the results that are not noted yet, whether something is unknown, and
-// whether only a person can tell of it.
+// Rest returns the results that are not written yet, whether an outcome is unknown, and whether only a person
+// can resolve it.
 func (j *Journal) Rest() (results []entities.Result, open, doubt bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.results), j.open > 0, len(j.doubts) > 0
 }
 
-// Missing is the error of an effect outside of an operation.
+// Missing returns the error of an effect outside an operation.
 func Missing(name string) error {
-	return fault.New(fault.Validation, "the effect %q is not in an operation: effects belong into the body of an action that is claimed, with the context that it was given", name)
+	return fault.New(fault.Validation, "effect %q is not part of an operation: call it in the action of a claimed step, with the context passed to the action", name)
 }

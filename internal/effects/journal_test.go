@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// slow is an engine whose answers may be held up.
+// slow is an engine whose responses may be delayed.
 type slow struct {
 	*engine.Engine
 	after func(name string)
@@ -26,7 +26,7 @@ func (s *slow) Do(ctx context.Context, c store.Command) error {
 	return err
 }
 
-// claimed makes an entity and claims it.
+// claimed creates an entity and claims it.
 func claimed(t *testing.T, hf *holdfast.Engine) (store.Partition, entities.Ticket) {
 	t.Helper()
 	ctx := t.Context()
@@ -50,9 +50,8 @@ func call(name string) effects.Call {
 		Try: func(context.Context, string) (any, error) { return name, nil }}
 }
 
-// TestNoResultIsForgotten verifies that a result which comes in while another
-// effect is being begun is written with the next write, or left to the end of the
-// attempt: it is not taken for one that the other has written.
+// TestNoResultIsForgotten verifies that a result that arrives while another effect is being begun is written
+// with the next write or at the end of the attempt, and is not mistaken for one already written.
 func TestNoResultIsForgotten(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		at, ticket := claimed(t, hf)
@@ -66,7 +65,7 @@ func TestNoResultIsForgotten(t *testing.T) {
 			if name != "effects.begin" || held {
 				return
 			}
-			held = true // the answer to "slow" is held up while "fast" is done
+			held = true // the response to "slow" is delayed while "fast" is done
 			if err := j.Do(t.Context(), call("fast")); err != nil {
 				t.Error(err)
 			}
@@ -75,7 +74,7 @@ func TestNoResultIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.after = func(string) {}
-		if err := j.Do(t.Context(), call("last")); err != nil { // writes what is left
+		if err := j.Do(t.Context(), call("last")); err != nil { // writes the remaining results
 			t.Fatal(err)
 		}
 		all, err := effects.List(t.Context(), engine.Of(hf), at, ticket.Operation)
@@ -90,9 +89,9 @@ func TestNoResultIsForgotten(t *testing.T) {
 	})
 }
 
-// TestBeginAndEnd verifies how an effect stands when it is begun, begun again under
-// the same epoch, and ended: the first end counts, one that did not happen may be
-// begun again, and under another epoch nothing is written.
+// TestBeginAndEnd verifies the state of an effect when it is begun, begun again under the same epoch, and
+// ended: the first end counts, an effect that did not happen may be begun again, and under another epoch
+// nothing is written.
 func TestBeginAndEnd(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
@@ -142,15 +141,15 @@ func TestBeginAndEnd(t *testing.T) {
 		}
 		holdfasttest.Advance(t, hf, time.Hour)
 		if _, err := begin(ticket); !isLost(err) {
-			t.Errorf("past the end of the hold: %v", err)
+			t.Errorf("past the end of the lease: %v", err)
 		}
 	})
 }
 
 func isLost(err error) bool { return errors.Is(err, holdfast.ErrLeaseLost) }
 
-// Verifies that a call is not made where the lease may have run out. An effect that was begun just now
-// has then not happened; one that was called before stays unknown.
+// Verifies that a call is not made if the lease may have expired. An effect that was just begun has then not
+// happened; one that was called before stays unknown.
 func TestACallIsNotMadeWithoutTheLease(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		at, ticket := claimed(t, hf)
@@ -194,7 +193,7 @@ func TestACallIsNotMadeWithoutTheLease(t *testing.T) {
 	})
 }
 
-// closedBook begins whatever is asked of it, and records no end.
+// closedBook begins every effect and records no end.
 type closedBook struct{}
 
 func (closedBook) Operation() string { return "o" }
@@ -205,8 +204,8 @@ func (closedBook) End(context.Context, string, int, effects.State, []byte, bool)
 	return "", nil, errors.New("unavailable")
 }
 
-// Verifies that a call which is repeated, and of which nothing is known then, is among those that were made,
-// also if the one before it did not happen.
+// Verifies that a repeated call with an unknown outcome is among the calls made, even if the call before it did
+// not happen.
 func TestARepeatedCallIsMade(t *testing.T) {
 	j := &effects.Journal{Book: closedBook{}}
 	answers := []error{effects.NotHappened(errors.New("declined")), errors.New("timeout: unknown")}

@@ -15,11 +15,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Unknown is the state of a late call that returned without saying whether it happened.
+// Unknown is the state of a late call that returned without a known outcome.
 const Unknown State = "unknown"
 
-// LateCall is a call of an effect by a holder that has lost its lease, or lost it before it could
-// record the outcome.
+// LateCall is a call of an effect by a holder that has lost its lease, or lost it before it could record the
+// outcome.
 type LateCall struct {
 	Name    string
 	Ordinal int
@@ -27,24 +27,24 @@ type LateCall struct {
 	Result  []byte
 }
 
-// Contradiction is a late call as it is stored. The journal of the operation may say otherwise: a
-// person may have said that the effect did not happen, or another attempt may have called again.
+// Contradiction is a stored late call. The journal of the operation may say otherwise: a person may have
+// reported that the effect did not happen, or another attempt may have made the call again.
 type Contradiction struct {
 	ID        string
 	Operation string
-	Subject   string // what the operation is of
+	Subject   string // the entity or run step of the operation
 	Name      string
 	Ordinal   int
-	Epoch     int64 // of the late holder
+	Epoch     int64 // epoch of the late holder
 	State     State // Done or Unknown
 	Result    []byte
 	Node      string // the node that recorded it
 	At        time.Time
 
-	known Entry // what the journal has of the effect
+	known Entry // the effect in the journal
 }
 
-// Holder is a holder that reports late.
+// Holder identifies a holder that reports late.
 type Holder struct {
 	Operation string `arg:"operation"`
 	Subject   string `arg:"subject"`
@@ -104,14 +104,15 @@ func orNull(result []byte) []byte {
 	return result
 }
 
-// agrees says whether the journal has what a late call says: the same result, of the same holder or of an effect that
-// may be repeated under its key. Of a body, done is all that it says.
+// agrees reports whether the journal agrees with a late call: it has the same result, from the same holder or
+// of an effect that may be repeated under its key. For an opaque handler only Done is compared.
 func agrees(e Entry, epoch int64, c LateCall) bool {
 	return c.State == Done && e.State == Done && (e.Epoch == epoch || e.Policy == Retry) && (c.Name == Body || strictjson.Equal(orNull(e.Result), orNull(c.Result)))
 }
 
-// contradicting returns the calls that the journal does not have. One of unknown outcome that may be repeated under
-// its key is none, unless it is known not to have happened. Of one without an effect nothing is known.
+// contradicting returns the calls that the journal does not confirm. A call of unknown outcome that may be
+// repeated under its key is not a contradiction, unless it is known not to have happened. A call whose effect
+// is not in the journal is ignored.
 func contradicting(journal []Entry, epoch int64, calls []LateCall) (left []LateCall) {
 	for _, c := range calls {
 		i := slices.IndexFunc(journal, func(e Entry) bool { return e.Name == c.Name && e.Ordinal == c.Ordinal })
@@ -123,16 +124,15 @@ func contradicting(journal []Entry, epoch int64, calls []LateCall) (left []LateC
 	return left
 }
 
-// Late stores calls of a holder that has lost its lease. It changes no operation. A call that the
-// journal has with the same result is no contradiction and is not stored, nor is one of unknown
-// outcome that may be repeated under its key. Storing a call again changes nothing. While the
-// database does not answer it is tried again for some seconds, also after the end of ctx. Calls that
-// cannot be stored are logged.
+// Late stores the calls of a holder that has lost its lease. It changes no operation. A call that the journal
+// has with the same result is not a contradiction and is not stored, nor is a call of unknown outcome that may
+// be repeated under its key. Storing a call again changes nothing. While the database does not respond, it is
+// retried for some seconds, even after the end of ctx. Calls that cannot be stored are logged.
 func Late(ctx context.Context, d store.Doer, at store.Partition, h Holder, calls []LateCall, log *slog.Logger) {
 	if len(calls) == 0 {
 		return
 	}
-	ctx, cancel := beyond(ctx)
+	ctx, cancel := withoutCancel(ctx)
 	defer cancel()
 	n, err := late(ctx, d, at, h, calls)
 	for pause := 20 * time.Millisecond; retryable(err) && clock.Wait(ctx, pause) == nil; pause *= 2 {
@@ -141,9 +141,9 @@ func Late(ctx context.Context, d store.Doer, at store.Partition, h Holder, calls
 	log = log.With("workspace", at.Workspace, "operation", h.Operation, "subject", h.Subject, "epoch", h.Epoch)
 	switch {
 	case err != nil:
-		log.Error("calls made without a lease could not be stored", "calls", callsJSON(calls), "error", err)
+		log.Error("storing late calls failed", "calls", callsJSON(calls), "error", err)
 	case n > 0:
-		log.Warn("an effect was called without a lease, or its outcome was not recorded in time: see the contradictions of the operation", "calls", n)
+		log.Warn("effect called without a lease or recorded too late; see the contradictions of the operation", "calls", n)
 	}
 }
 
@@ -164,8 +164,8 @@ func retryable(err error) bool {
 	return code == fault.Unavailable || code == fault.OutcomeUnknown || errors.Is(err, context.Canceled)
 }
 
-// Contradictions returns the late calls that nobody has acknowledged, and that the journal does not have by now, of
-// up to limit operations behind one, in the order of their operations; or of one operation.
+// Contradictions returns the late calls that are not acknowledged and that the journal still does not confirm:
+// of one operation, or of up to limit operations after a given one, in the order of their operations.
 func Contradictions(ctx context.Context, d store.Doer, at store.Partition, operation, after string, limit int) (all []Contradiction, err error) {
 	for operations := 0; ; {
 		page, err := contradictionsVerb.DoAt(ctx, d, at, contradictionArgs{operation, after, limit - operations})
@@ -188,11 +188,11 @@ func Contradictions(ctx context.Context, d store.Doer, at store.Partition, opera
 	}
 }
 
-// Acknowledge records that a person has seen contradictions of an operation. Acknowledging again
-// changes nothing.
+// Acknowledge records that a person has seen contradictions of an operation. Acknowledging again changes
+// nothing.
 func Acknowledge(ctx context.Context, d store.Doer, at store.Partition, operation, by string, ids []string) error {
 	if len(ids) == 0 {
-		return fault.New(fault.Validation, "name the contradictions that were seen, by their ids").With("pointer", "/contradictions")
+		return fault.New(fault.Validation, "list the ids of the contradictions to acknowledge").With("pointer", "/contradictions")
 	}
 	for _, id := range ids {
 		if err := strictjson.Text("contradiction", id, 64); err != nil {
@@ -202,7 +202,7 @@ func Acknowledge(ctx context.Context, d store.Doer, at store.Partition, operatio
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	n, err := seenVerb.DoAt(ctx, d, at, seenArgs{operation, by, ids})
 	if err == nil && n < len(ids) {
-		err = fault.New(fault.NotFound, "the operation %q has not all of these contradictions: none was acknowledged", operation)
+		err = fault.New(fault.NotFound, "operation %q does not have all of these contradictions; none was acknowledged", operation)
 	}
 	return err
 }

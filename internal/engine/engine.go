@@ -1,4 +1,4 @@
-// Package engine runs commands on a database, and what goes on in the background. Package holdfast is its public face.
+// Package engine runs commands on a database, and the background loops. Package holdfast is its public face.
 package engine
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Config says how an engine works; holdfast.Config, which has the same fields, explains them.
+// Config configures an engine. holdfast.Config has the same fields and documents them.
 type Config struct {
 	Log              *slog.Logger
 	NoMigrate        bool
@@ -30,7 +30,7 @@ type Config struct {
 
 // Engine runs commands on a database. It is safe for concurrent use.
 type Engine struct {
-	doer       // itself
+	doer       // refers to this engine
 	log        *slog.Logger
 	runner     *store.Runner
 	hub        *wake.Hub
@@ -44,19 +44,19 @@ type Engine struct {
 		known []int16
 		at    time.Time
 	}
-	alone atomic.Bool // there was but one workspace when the shards were asked for
+	alone atomic.Bool // there was only one workspace when the shards were last read
 }
 
-// Open opens an engine: it checks the database and brings its schema up to date.
+// Open opens an engine: it checks the database and applies pending migrations.
 func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
 	if c.Shards < 0 || c.Shards > maxShards {
-		return nil, fault.New(fault.Validation, "Config.Shards is %d: it is 1 to %d", c.Shards, maxShards)
+		return nil, fault.New(fault.Validation, "Config.Shards must be between 0 and %[2]d, got %[1]d", c.Shards, maxShards)
 	}
 	if c.HistoryRetention != 0 && c.HistoryRetention < retention.Shortest {
-		return nil, fault.New(fault.Validation, "Config.KeepHistory is %s: it is 0, for ever, or %s at the least", c.HistoryRetention, retention.Shortest)
+		return nil, fault.New(fault.Validation, "Config.HistoryRetention must be 0 (unlimited) or at least %[2]s, got %[1]s", c.HistoryRetention, retention.Shortest)
 	}
 	s, err := db.Open(ctx, store.Options{Log: c.Log, NoMigrate: c.NoMigrate})
 	if err != nil {
@@ -76,7 +76,7 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 
 const maxShards = 1024
 
-// Close waits for what is under way and frees the database's connections.
+// Close waits for calls in flight and closes the database connections.
 func (e *Engine) Close() error { return e.runner.Close() }
 
 // Do runs one command and commits it.
@@ -87,12 +87,12 @@ func (e *Engine) Do(ctx context.Context, c store.Command) error {
 	return e.runner.Do(ctx, c)
 }
 
-// Update runs f in one transaction: all of what it does is committed, or nothing.
+// Update runs f in one transaction: either all of its commands are committed, or none.
 func (e *Engine) Update(ctx context.Context, f func(context.Context, *store.Tx) error) error {
 	return Update(ctx, e, f)
 }
 
-// Update is [Engine.Update] for functions of any type of transaction that *store.Tx is one of.
+// Update is [Engine.Update] for functions on any transaction type that *store.Tx implements.
 func Update[T any](ctx context.Context, e *Engine, f func(context.Context, T) error) error {
 	if err := e.outside(ctx); err != nil {
 		return err
@@ -106,30 +106,30 @@ func Update[T any](ctx context.Context, e *Engine, f func(context.Context, T) er
 // insideKey marks the context of a transaction of one engine.
 type insideKey struct{ e *Engine }
 
-// Outside refuses a context of one of the engine's own transactions, inside which the engine may not be used.
+// Outside refuses a context of one of the engine's own transactions, in which the engine must not be used.
 func (e *Engine) Outside(ctx context.Context) error { return e.outside(ctx) }
 
 func (e *Engine) outside(ctx context.Context) error {
 	if ctx.Value(insideKey{e}) == nil {
 		return nil
 	}
-	return fault.New(fault.Reentrant, "the engine is used inside one of its own transactions: use the transaction that the function was given")
+	return fault.New(fault.Reentrant, "the engine was called inside one of its own transactions: use the transaction passed to the function")
 }
 
-// Partition returns where the workspace of the context lives.
+// Partition returns the partition of the context's workspace.
 func (e *Engine) Partition(ctx context.Context, lane store.Lane) (store.Partition, error) {
 	return e.runner.Directory.Resolve(ctx, e, lane)
 }
 
-// Registry returns which reactions a workspace has.
+// Registry returns the reactions of a workspace.
 func (e *Engine) Registry(ctx context.Context, at store.Partition, fresh bool) (*store.Registry, error) {
 	return e.runner.Directory.Registry(ctx, e, at, fresh)
 }
 
-// Runner is what the engine runs commands on.
+// Runner returns the runner that executes the engine's commands.
 func (e *Engine) Runner() *store.Runner { return e.runner }
 
-// Status asks the database whether it lives, and a running engine whether its janitor still comes round.
+// Status checks the health of the database and, on a running engine, that its janitor has not stalled.
 func (e *Engine) Status(ctx context.Context) (store.Status, error) {
 	s, err := store.Ask.DoAt(ctx, e, store.Partition{}, struct{}{})
 	if err == nil {

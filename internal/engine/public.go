@@ -2,15 +2,15 @@ package engine
 
 import "github.com/holdfast-go/holdfast/internal/store"
 
-// Public is behind *holdfast.Engine: what embeds a [Handle].
+// Public is the interface behind *holdfast.Engine. A type that embeds a [Handle] implements it.
 type Public interface{ engine() *Engine }
 
-// Of returns the engine behind a public one.
+// Of returns the engine behind a public engine.
 func Of(e Public) *Engine { return e.engine() }
 
 type doer = store.DoerHandle
 
-// Handle makes what embeds it a [Public] and a [store.PublicDoer].
+// Handle makes a type that embeds it a [Public] and a [store.PublicDoer].
 type Handle struct {
 	doer
 	is *Engine

@@ -19,19 +19,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// sweepEvery is how often a node looks for what a crash left held.
+// sweepEvery is the default interval of the janitor.
 const sweepEvery = 10 * time.Second
 
-// Run does what goes on in the background: it frees what crashes left held, and
-// passes wake-ups to other nodes and from them. It returns when ctx ends, after
-// everything has come to rest. Any number of nodes may run at once. A program
-// that only calls verbs need not run it, as long as some node does.
+// Run runs the background work: it releases what crashes left behind and relays wake-ups between nodes. It
+// returns after ctx ends and every loop has stopped. Any number of nodes may run at once. A program that only
+// calls verbs need not run it, as long as some node does.
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.outside(ctx); err != nil {
 		return err
 	}
 	if !e.running.CompareAndSwap(false, true) {
-		return fault.New(fault.Conflict, "the engine runs already")
+		return fault.New(fault.Conflict, "the engine is already running")
 	}
 	defer e.running.Store(false)
 	if signals, ok := e.runner.Base().(store.Signals); ok {
@@ -42,8 +41,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.janitor.Start(ctx)
 	defer e.janitor.Stop()
 	var loops sync.WaitGroup
-	pulse := &wake.IdlePoller{Hub: e.hub, Doer: e, Shards: e.Shards, Log: e.log, Leases: e.janitor.Leases(), Expire: e.janitor.Expire}
-	loops.Go(func() { pulse.Run(ctx) })
+	poller := &wake.IdlePoller{Hub: e.hub, Doer: e, Shards: e.Shards, Log: e.log, Leases: e.janitor.Leases(), Expire: e.janitor.Expire}
+	loops.Go(func() { poller.Run(ctx) })
 	for _, f := range e.loops {
 		loops.Go(func() { f(ctx) })
 	}
@@ -53,45 +52,44 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// Background adds a loop that Run runs until its context ends, and waits for.
-// Parts call it when they are started.
+// Background adds a loop that Run runs until its context ends, and waits for. Parts call it when they are
+// started.
 func (e *Engine) Background(f func(context.Context)) { e.loops = append(e.loops, f) }
 
-// Sweep adds something that the engine's janitor does on each of its rounds or, if
-// needs are said, on those that find something of them. Parts call it when they are
-// started.
+// Sweep adds a sweep to the janitor. It runs in every round or, if needs are given, in the rounds that find
+// work for them. Parts call it when they are started.
 func (e *Engine) Sweep(name string, f func(context.Context) (int, error), needs ...wake.WorkKind) {
 	e.Leases(name, func(ctx context.Context, _ bool) (int, error) { return f(ctx) }, needs...)
 }
 
-// Leases adds a sweep that ends expired leases, and is told whether somebody is about to take what it frees.
-func (e *Engine) Leases(name string, f func(ctx context.Context, asked bool) (int, error), needs ...wake.WorkKind) {
+// Leases adds a sweep that releases expired leases. onDemand is true if a caller is about to claim what it
+// releases.
+func (e *Engine) Leases(name string, f func(ctx context.Context, onDemand bool) (int, error), needs ...wake.WorkKind) {
 	e.janitor.Sweeps = append(e.janitor.Sweeps, lease.Sweep{Name: name, Run: f, Needs: needs})
 }
 
-// Due says for which needs there is something, and ends the expired leases among them first.
+// Due returns which needs have work, and first releases the expired leases among them.
 func (e *Engine) Due(ctx context.Context, needs ...wake.WorkKind) (map[wake.WorkKind]bool, error) {
 	return e.janitor.Due(ctx, needs)
 }
 
-// Round has the janitor go round once, now. It is for tests.
+// Round runs one round of the janitor now. It exists for tests.
 func (e *Engine) Round(ctx context.Context) { e.janitor.Round(ctx) }
 
-// Shared returns what the parts of this engine have in common under a key, made by
-// the first that asks.
+// Shared returns the value that the parts of this engine share under a key. The first call makes it.
 func (e *Engine) Shared(key any, make func() any) any { return e.runner.Directory.Shared(key, make) }
 
-// Node is the name of this node in what it holds.
+// Node returns the name of this node, the holder of its leases.
 func (e *Engine) Node() string { return e.follow.Name }
 
-// StuckAfter is what [Config] says, or 0.
+// StuckAfter returns the configured value, or 0.
 func (e *Engine) StuckAfter() time.Duration { return e.stuckAfter }
 
-// Log is where the engine tells what a person who runs the program should know.
+// Log returns the logger for messages to the operator.
 func (e *Engine) Log() *slog.Logger { return e.log }
 
-// Shards is for the loops of this module: the shards that workspaces live on, for
-// an engine that runs as they were a moment ago.
+// Shards returns the shards that hold workspaces, for the loops of this module. A running engine caches them
+// briefly.
 func (e *Engine) Shards(ctx context.Context) ([]int16, error) {
 	e.shards.Lock()
 	defer e.shards.Unlock()
@@ -106,19 +104,19 @@ func (e *Engine) Shards(ctx context.Context) ([]int16, error) {
 	return known, err
 }
 
-// Alone is for the loops of this module: whether there was but one workspace when they last asked for the shards, and no
-// other was used here since.
+// Alone reports, for the loops of this module, whether there was only one workspace when the shards were last
+// read and no other has been used here since.
 func (e *Engine) Alone() bool {
 	return e.alone.Load() && !e.runner.Directory.Several()
 }
 
-// rememberShards is how long a node does not ask again which shards there are.
+// rememberShards is how long a node caches the shards in use.
 const rememberShards = 10 * time.Second
 
-// Reactions is the worker that serves the reactions of this program.
+// Reactions returns the worker that serves the reactions of this program.
 func (e *Engine) Reactions() *reactions.Worker { return e.follow }
 
-// nodeName makes up the name of a node that has none.
+// nodeName generates a name for a node without one.
 func nodeName(given string) string {
 	if given != "" {
 		return given
@@ -130,11 +128,11 @@ func nodeName(given string) string {
 	return host + "-" + store.NewID().String()[24:]
 }
 
-// Hub is where the engine's commits wake those who wait.
+// Hub returns the hub that the engine's commits wake.
 func (e *Engine) Hub() *wake.Hub { return e.hub }
 
-// newJanitor returns the janitor of what every engine has.
-func (e *Engine) newJanitor(every, keep time.Duration) *lease.Janitor {
+// newJanitor returns a janitor with the sweeps that every engine has.
+func (e *Engine) newJanitor(every, historyRetention time.Duration) *lease.Janitor {
 	if every <= 0 {
 		every = sweepEvery
 	}
@@ -147,14 +145,14 @@ func (e *Engine) newJanitor(every, keep time.Duration) *lease.Janitor {
 	}, {
 		Name: "requests", Needs: []wake.WorkKind{{Kind: wake.OldRequest}}, Run: func(ctx context.Context, _ bool) (int, error) { return idempotency.PruneAll(ctx, e) },
 	}}}
-	if keep > 0 {
-		pruner := &retention.Pruner{Keep: keep}
+	if historyRetention > 0 {
+		pruner := &retention.Pruner{Keep: historyRetention}
 		j.Sweeps = append(j.Sweeps, lease.Sweep{Name: "history", Run: func(ctx context.Context, _ bool) (int, error) { return pruner.Sweep(ctx, e) }})
 	}
 	return j
 }
 
-// hasWork says for which needs there is something, on any shard.
+// hasWork returns which needs have work, on any shard.
 func (e *Engine) hasWork(ctx context.Context, needs []wake.WorkKind) (map[wake.WorkKind]bool, error) {
 	shards, err := e.Shards(ctx)
 	if err != nil {
@@ -163,13 +161,13 @@ func (e *Engine) hasWork(ctx context.Context, needs []wake.WorkKind) (map[wake.W
 	return wake.HasWork(ctx, e, shards, needs)
 }
 
-// stalled says that this node no longer frees what crashes leave held.
+// stalled returns an error if this node no longer releases what crashes leave behind.
 func (e *Engine) stalled() error {
 	if !e.running.Load() {
 		return nil
 	}
 	if ago, yes := e.janitor.Stalled(); yes {
-		return fault.New(fault.Unavailable, "the janitor has not come round for %s: what a crash left held stays held", ago.Round(time.Second))
+		return fault.New(fault.Unavailable, "the janitor has stalled for %s: expired leases are not released", ago.Round(time.Second))
 	}
 	return nil
 }

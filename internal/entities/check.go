@@ -9,11 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// checkNames refuses names that cannot be told apart later: a stream's name is
-// made of them, so a lifecycle's has no slash.
+// checkNames refuses invalid names. A stream's name is built from them, so a lifecycle's name has no slash.
 func checkNames(lifecycle, id string, statuses ...string) error {
 	if strings.Contains(lifecycle, "/") {
-		return fault.New(fault.Validation, "a lifecycle's name has no slash: %q", lifecycle)
+		return fault.New(fault.Validation, "a lifecycle name must not contain a slash, got %q", lifecycle)
 	}
 	if err := cmp.Or(strictjson.Text("lifecycle", lifecycle, events.MaxName), strictjson.Text("id", id, events.MaxName)); err != nil {
 		return err
@@ -28,10 +27,10 @@ func checkNames(lifecycle, id string, statuses ...string) error {
 
 func checkTransition(a TransitionArgs) error {
 	if len(a.From) == 0 {
-		return fault.New(fault.Validation, "a transition names the status that it leaves")
+		return fault.New(fault.Validation, "a transition must name the status that it leaves")
 	}
 	if a.ExpectVersion != nil && *a.ExpectVersion < 0 {
-		return fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.ExpectVersion)
+		return fault.New(fault.Validation, "the expected version must be 0 or more, got %d", *a.ExpectVersion)
 	}
 	err := cmp.Or(
 		checkNames(a.Lifecycle, a.ID, append([]string{a.To}, a.From...)...),

@@ -13,31 +13,29 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Phase is how an entity stands with those who work on it.
+// Phase is the state of an entity's claim.
 type Phase string
 
 // The phases.
 const (
 	Free      Phase = "free"
-	Held      Phase = "held"      // somebody works on it, until the hold runs out
-	Due       Phase = "due"       // to be resumed by whoever has the handler
-	Uncertain Phase = "uncertain" // until a person says what happened
+	Held      Phase = "held"      // a holder works on it until the lease expires
+	Due       Phase = "due"       // to be resumed by a worker that has the handler
+	Uncertain Phase = "uncertain" // until a person resolves it
 )
 
-// Claim is an operation on an entity: the one that it is in or, once the phase is
-// free again, was in last.
+// Claim is an operation on an entity: the current one or, if the phase is free, the last one.
 //
-// A claim is a status of its own, and a hold. It is taken by a compare-and-swap
-// from the status that the step leaves; whoever comes second finds another status,
-// or a hold, and is refused before anything is done. The operation keeps its id
-// until its end, whoever takes it up: what it journals is found again by that id.
+// A claim combines a claim status with a lease. It is taken by a compare-and-swap from the status that the step
+// leaves; a second caller finds another status or a lease and is refused before anything is done. The operation
+// keeps its id until it ends, whichever worker resumes it: its journal is found by that id.
 //
-// Every end looks first at what was begun: begun counts the effects that may have
-// happened, and is changed only together with the journal, under the lock of this
-// very row. So no end can miss an effect, and no effect can begin after the end.
+// Every end first checks what was begun: begun counts the effects that may have happened, and changes only
+// together with the journal, under the lock of this row. So no end can miss an effect, and no effect can begin
+// after the end.
 type Claim struct {
 	Phase     Phase
-	Expired   bool // it is held, and the lease has expired; of who looked, or came second
+	Expired   bool // held with an expired lease; set by Get and by a refused claim
 	Operation string
 	Step      string
 	Requester string
@@ -46,48 +44,46 @@ type Claim struct {
 	Holder    string
 	lease.Lease
 	ClaimedAt time.Time
-	Begun     int // effects that may have happened
+	Begun     int // number of effects that may have happened
 	Failures  int
 	Crashes   int
 	Error     string
 	Outcome   string
-	Manual    bool // nobody resumes it
-	// Stage is which of the step's handlers is next, of an operation that was
-	// taken up: "" is all of them.
+	Manual    bool // it is never resumed automatically
+	// Stage is the next handler of the step, in an operation that was resumed: "" is all of them.
 	Stage string
-	// Plan is what the operation was taken with, of an entity that was read: nil where a
-	// program took it that stored none.
+	// Plan is the plan that the operation was claimed with, in an entity that was read: nil if it was claimed by a
+	// version that stores no plans.
 	Plan *Plan
-	// Repeated says of the answer to an end that it was recorded before, by this holder or by
-	// somebody else for it.
+	// Repeated is set in the result of an end that had already been recorded, by this holder or on its behalf.
 	Repeated bool
 }
 
-// Choice is the claim that a status leads into, and where it goes back to.
+// Choice is the claim status to enter from a status, and the status to revert to.
 type Choice struct {
 	Into   string `arg:"claim"`
 	Revert string `arg:"revert"`
 	Plan   *Plan
 }
 
-// MarshalJSON makes a list of it.
+// MarshalJSON encodes the choice as a list.
 func (c Choice) MarshalJSON() ([]byte, error) { return json.Marshal([3]any{c.Into, c.Revert, c.Plan}) }
 
-// Plan is what an operation was taken with: its step, as the config had it then, for its
-// requester. However the config is changed, the operation ends by its plan.
+// Plan is the step of an operation as the config had it, for its requester, when it was claimed. The operation
+// ends by its plan even if the config changes.
 type Plan struct {
 	Operation  string `json:"operation"`
-	Into       string `json:"into"`              // the status that it is held in
-	Success    string `json:"success,omitempty"` // where it leads
-	Failed     string `json:"failed,omitempty"`  // where a failure leads; "" is back
+	Into       string `json:"into"`              // claim status
+	Success    string `json:"success,omitempty"` // status after success
+	Failed     string `json:"failed,omitempty"`  // status after a failure; "" is the previous one
 	After      string `json:"after,omitempty"`   // the after-effect
-	Action     string `json:"action,omitempty"`  // handlers
+	Action     string `json:"action,omitempty"`  // handler of the action
 	Validation string `json:"validation,omitempty"`
-	Timeout    int64  `json:"timeout,omitempty"` // in ms
+	Timeout    int64  `json:"timeout,omitempty"` // ms
 }
 
-// planIn reads the plan of an operation. One of another operation is none: a program that
-// stores no plans took this one.
+// planIn parses the plan of an operation. It returns nil for another operation's plan: then this one was
+// claimed by a version that stores no plans.
 func planIn(text, operation string) *Plan {
 	var p Plan
 	if text == "" || json.Unmarshal([]byte(text), &p) != nil || p.Operation != operation {
@@ -96,8 +92,8 @@ func planIn(text, operation string) *Plan {
 	return &p
 }
 
-// ClaimArgs takes an entity into a claim. Choices says into which, by the status
-// that it is in. Begun is the number of effects that begin with it.
+// ClaimArgs claims an entity. Choices maps its current status to the claim. Begun is the number of effects that
+// begin with the claim.
 type ClaimArgs struct {
 	Lifecycle     string            `arg:"lifecycle"`
 	ID            string            `arg:"entity"`
@@ -114,7 +110,7 @@ type ClaimArgs struct {
 	Meta          events.Meta
 }
 
-// Ticket is what a holder needs to go on.
+// Ticket identifies a claim for the later calls of its holder.
 type Ticket struct {
 	Lifecycle string `arg:"lifecycle"`
 	ID        string `arg:"entity"`
@@ -122,18 +118,18 @@ type Ticket struct {
 	Epoch     int64  `arg:"epoch"`
 }
 
-// How a hold is ended.
+// How a claim ends.
 const (
 	Success = "success"
-	Back    = "back" // to where it came from, if nothing was begun
-	Park    = "park" // until a person looks at it, if something was begun
+	Back    = "back" // to the previous status, if nothing was begun
+	Park    = "park" // until a person resolves it, if something was begun
 )
 
-// EndArgs ends a hold. Results are those of effects that are not noted yet.
+// EndArgs ends a claim. Results are the effect results that are not journaled yet.
 type EndArgs struct {
 	Ticket
 	How        string        `arg:"how"`
-	To         string        `arg:"target,null"` // "": back
+	To         string        `arg:"target,null"` // "": the previous status
 	Data       []byte        `arg:"data,null"`
 	Results    []Result      `arg:"results"`
 	Delay      time.Duration `arg:"delay"`
@@ -154,11 +150,11 @@ type Result struct {
 	Result  json.RawMessage `json:"r"`
 }
 
-// Events that are written besides those that the caller names.
+// Events that are written in addition to those that the caller names.
 const (
 	EventClaimed     = "claimed"
 	EventInterrupted = "interrupted"
-	EventLost        = "lost" // a hand-out of which nobody was heard
+	EventLost        = "lost" // a hand-out that was lost
 	EventParked      = "parked"
 	EventRecovered   = "recovered"
 	EventAdopted     = "adopted"
@@ -205,18 +201,18 @@ type renewArgs struct {
 	Ticket
 	lease   time.Duration `arg:"lease"`
 	longest time.Duration `arg:"longest"`
-	heard   bool          `arg:"heard"` // of its holder
+	heard   bool          `arg:"heard"` // the call comes from the holder
 }
 
-// After is the name under which an after-effect is marked: no event has it, but what
-// a step that has the after-effect writes is known by it, so that what follows does
-// not depend on which steps a node's config has.
+// After returns the name that stands for an after-effect in an emission. No event has it, but an event of a
+// step with the after-effect is matched by it, so that reactions do not depend on which steps a node's config
+// has.
 func After(handler string) string { return "$after/" + handler }
 
-// Topic is what is woken when an operation of a lifecycle is due.
+// Topic returns the topic that is woken when an operation of a lifecycle is due.
 func Topic(lifecycle string) string { return "operations/" + lifecycle }
 
-// recovered is what the event of a command tells: enough to know what became of it.
+// recovered returns what the event of a command shows: enough to know its outcome.
 func recovered(m store.CommitProof) result {
 	e := Entity{Version: m.Version, Claim: Claim{Phase: Free}}
 	switch m.Name {
@@ -234,7 +230,7 @@ func emits(lifecycle, id string, names ...string) store.Emission {
 	return store.Emission{Stream: Stream(lifecycle, id), Names: names}
 }
 
-// ResultsJSON is a list of results as the statements take it.
+// ResultsJSON encodes results for a statement.
 func ResultsJSON(all []Result) string { return store.JSON(all) }
 
 func scanClaim(r *result, row store.Row) error {
@@ -242,7 +238,7 @@ func scanClaim(r *result, row store.Row) error {
 	return scanRow(&r.entity, row)
 }
 
-// scanRow scans an entity with its claim, behind other columns.
+// scanRow scans an entity with its claim, after other columns.
 func scanRow(e *Entity, row store.Row, before ...any) error {
 	c := &e.Claim
 	var phase string
@@ -255,7 +251,7 @@ func scanRow(e *Entity, row store.Row, before ...any) error {
 	return err
 }
 
-// scanPlanned scans an entity with its claim and the plan of that, behind other columns.
+// scanPlanned scans an entity with its claim and plan, after other columns.
 func scanPlanned(e *Entity, row store.Row, before ...any) error {
 	var plan string
 	err := scanRow(e, row, append(before, &plan)...)
@@ -263,15 +259,14 @@ func scanPlanned(e *Entity, row store.Row, before ...any) error {
 	return err
 }
 
-// Ticket is what the holder of the claim needs to go on.
+// Ticket returns the ticket of the entity's claim.
 func (e Entity) Ticket() Ticket {
 	return Ticket{Lifecycle: e.Lifecycle, ID: e.ID, Operation: e.Claim.Operation, Epoch: e.Claim.Epoch}
 }
 
-// Take takes an entity into a claim and returns it as it is then. Where somebody
-// has it, the error is [fault.ClaimFailed]; where it is at a status that no choice
-// names, [fault.InvalidTransition]; at another version, [fault.Concurrency]. Then
-// nothing is written, and the entity is returned as it was found.
+// Take claims an entity and returns it as claimed. It returns [fault.ClaimFailed] if the entity is already
+// claimed, [fault.InvalidTransition] if no choice names its status, and [fault.Concurrency] if it is at another
+// version. In these cases nothing is written, and the entity is returned as it was found.
 func Take(ctx context.Context, d store.Doer, a ClaimArgs) (Entity, error) {
 	if err := checkClaim(a); err != nil {
 		return Entity{}, err
@@ -281,7 +276,7 @@ func Take(ctx context.Context, d store.Doer, a ClaimArgs) (Entity, error) {
 	switch {
 	case err != nil:
 		return e, err
-	case r.applied && e.Claim.Operation == "": // the answer was lost
+	case r.applied && e.Claim.Operation == "": // the response was lost
 		return retaken(ctx, d, a)
 	case r.applied:
 		return e, nil
@@ -289,13 +284,13 @@ func Take(ctx context.Context, d store.Doer, a ClaimArgs) (Entity, error) {
 	return e, claimRefusal(a, e)
 }
 
-// retaken reads what a claim is whose answer was lost.
+// retaken reads a claim whose response was lost.
 func retaken(ctx context.Context, d store.Doer, a ClaimArgs) (Entity, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
 	defer cancel()
 	e, err := Get(ctx, d, a.Lifecycle, a.ID)
 	if err == nil && (e.Claim.Operation != a.Operation || e.Claim.Phase != Held) {
-		err = lease.Lost("the "+a.Lifecycle+" "+a.ID, e.Claim.Epoch)
+		err = lease.Lost(a.Lifecycle+" "+a.ID, e.Claim.Epoch)
 	}
 	return e, err
 }
@@ -306,10 +301,10 @@ func checkClaim(a ClaimArgs) error {
 		statuses = append(statuses, from, c.Into, c.Revert)
 	}
 	if len(statuses) == 0 {
-		return fault.New(fault.Validation, "a claim names the status that it leaves")
+		return fault.New(fault.Validation, "a claim must name the status that it leaves")
 	}
 	if a.ExpectVersion != nil && *a.ExpectVersion < 0 {
-		return fault.New(fault.Validation, "the expected version is %d: an entity's version is 0 or more", *a.ExpectVersion)
+		return fault.New(fault.Validation, "the expected version must be 0 or more, got %d", *a.ExpectVersion)
 	}
 	err := cmp.Or(checkNames(a.Lifecycle, a.ID, statuses...), CheckLease(a.Lease),
 		strictjson.Text("holder", a.Holder, events.MaxName), strictjson.Text("step", a.Step, events.MaxName),
@@ -320,10 +315,10 @@ func checkClaim(a ClaimArgs) error {
 	return err
 }
 
-// CheckLease refuses a lease that is none.
+// CheckLease refuses an invalid lease duration.
 func CheckLease(lease time.Duration) error {
 	if lease < time.Millisecond || lease > 24*time.Hour {
-		return fault.New(fault.Validation, "a lease is a millisecond to a day, not %s", lease)
+		return fault.New(fault.Validation, "a lease must be between 1ms and 24h, got %s", lease)
 	}
 	return nil
 }
@@ -338,13 +333,13 @@ func claimRefusal(a ClaimArgs, e Entity) error {
 	case offered && a.ExpectVersion != nil && *a.ExpectVersion != e.Version:
 		return events.Moved(a.Lifecycle+" "+a.ID, *a.ExpectVersion, e.Version)
 	}
-	return fault.New(fault.InvalidTransition, "the %s %q is %q, where %q cannot be done", a.Lifecycle, a.ID, e.Status, a.Step).
+	return fault.New(fault.InvalidTransition, "%s %q has status %q, in which step %q is not allowed", a.Lifecycle, a.ID, e.Status, a.Step).
 		With("status", e.Status).With("version", e.Version)
 }
 
-// ClaimFailed is the error of who comes second.
+// ClaimFailed returns the error of a claim on an entity that is already claimed.
 func ClaimFailed(e Entity) *fault.Error {
-	f := fault.New(fault.ClaimFailed, "another operation is already in progress: %q of the %s %q, since %s", e.Claim.Step, e.Lifecycle, e.ID,
+	f := fault.New(fault.ClaimFailed, "another operation is already in progress: step %q of %s %q, since %s", e.Claim.Step, e.Lifecycle, e.ID,
 		e.Claim.ClaimedAt.Format(time.RFC3339Nano)).
 		With("status", e.Status).With("holder", e.Claim.Holder).With("since", e.Claim.ClaimedAt).With("operation", e.Claim.Operation)
 	if e.Claim.Phase == Held {
@@ -356,18 +351,19 @@ func ClaimFailed(e Entity) *fault.Error {
 	return f
 }
 
-// Renew extends a hold, or returns [fault.LeaseLost].
+// Renew renews a lease, or returns [fault.LeaseLost].
 func Renew(ctx context.Context, d store.Doer, at store.Partition, t Ticket, lease time.Duration) (time.Time, error) {
 	return renew(ctx, d, at, renewArgs{t, lease, 0, true})
 }
 
-// RenewWithin extends the hold of an operation that was resumed, at the most until so
-// long after that; 0 is as [Renew].
+// RenewWithin renews the lease of a resumed operation, at most until longest after it was resumed; 0 is as
+// [Renew].
 func RenewWithin(ctx context.Context, d store.Doer, at store.Partition, t Ticket, lease, longest time.Duration) (time.Time, error) {
 	return renew(ctx, d, at, renewArgs{t, lease, longest, true})
 }
 
-// Limit has a hold that was just handed out end so long after that. Its holder was not heard of by it.
+// Limit makes a lease that was just handed out end after longest. It does not count as a sign of life of the
+// holder.
 func Limit(ctx context.Context, d store.Doer, at store.Partition, t Ticket, longest time.Duration) (time.Time, error) {
 	return renew(ctx, d, at, renewArgs{t, longest, longest, false})
 }
@@ -386,12 +382,11 @@ func renew(ctx context.Context, d store.Doer, at store.Partition, a renewArgs) (
 	return until[0], nil
 }
 
-func lost(t Ticket) *fault.Error { return lease.Lost("the "+t.Lifecycle+" "+t.ID, t.Epoch) }
+func lost(t Ticket) *fault.Error { return lease.Lost(t.Lifecycle+" "+t.ID, t.Epoch) }
 
-// End ends a hold and returns the entity as it is then: free, or still in its
-// claim where something was begun. Ending again under the epoch that ended it, the
-// same way, writes nothing, and gives the same answer. Where the hold is lost, the
-// error is [fault.LeaseLost], and nothing is written.
+// End ends a claim and returns the entity: free, or still claimed if something was begun. Ending again under
+// the same epoch with the same outcome writes nothing and returns the same result. If the lease is lost, End
+// returns [fault.LeaseLost] and writes nothing.
 func End(ctx context.Context, d store.Doer, at store.Partition, a EndArgs) (e Entity, again bool, err error) {
 	ctx = store.InWorkspace(ctx, at.Workspace)
 	a.Message = lease.Plain(a.Message)
@@ -408,7 +403,7 @@ func End(ctx context.Context, d store.Doer, at store.Partition, a EndArgs) (e En
 	switch {
 	case err != nil:
 		return e, false, err
-	case r.applied && e.Claim.Operation == "": // the answer was lost
+	case r.applied && e.Claim.Operation == "": // the response was lost
 		return ended(ctx, d, e), false, nil
 	case r.applied:
 		return e, false, nil
@@ -417,13 +412,13 @@ func End(ctx context.Context, d store.Doer, at store.Partition, a EndArgs) (e En
 		return e, true, nil
 	}
 	if c := e.Claim; c.Operation == a.Operation && c.Epoch == a.Epoch && c.Phase == Held && e.Status != a.Claim {
-		return e, false, fault.New(fault.Concurrency, "the %s %q was taken out of %q by somebody else while it was claimed: what was done is not recorded", a.Lifecycle, a.ID, a.Claim)
+		return e, false, fault.New(fault.Concurrency, "%s %q was moved out of claim status %q while it was claimed: the result of the operation is not recorded", a.Lifecycle, a.ID, a.Claim)
 	}
 	return e, false, lost(a.Ticket)
 }
 
-// ended reads what became of an end whose answer was lost. Where that cannot be
-// read, it is recorded all the same.
+// ended reads the result of an end whose response was lost. If it cannot be read, the end is recorded
+// nonetheless.
 func ended(ctx context.Context, d store.Doer, e Entity) Entity {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
 	defer cancel()
@@ -433,8 +428,7 @@ func ended(ctx context.Context, d store.Doer, e Entity) Entity {
 	return e
 }
 
-// repeated says whether this very end was recorded before, and nobody has taken the
-// entity since.
+// repeated reports whether this end was already recorded and the entity has not been claimed since.
 func repeated(e Entity, a EndArgs) bool {
 	c := e.Claim
 	return c.Operation == a.Operation && c.Epoch == a.Epoch && c.Phase == Free && c.Outcome == a.Outcome

@@ -1,7 +1,6 @@
-// Package entities keeps the things that lifecycles govern: each with a status,
-// a version and data. A status changes only by a transition that names what it
-// leaves, and every change writes its event on the entity's own stream, whose
-// head is the entity's row.
+// Package entities stores the entities that lifecycles govern, each with a status, a version and data. A status
+// changes only by a transition that names the status it leaves, and every change writes an event to the
+// entity's stream, whose head is the entity's row.
 package entities
 
 import (
@@ -17,8 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Entity is a thing with a status. Its version is that of the last event on its
-// stream.
+// Entity is an object with a status. Its version is that of the last event on its stream.
 type Entity struct {
 	Lifecycle string
 	ID        string
@@ -27,15 +25,14 @@ type Entity struct {
 	Data      []byte // a JSON object
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	// Claim is who has the entity, or had it last. Create and Transition do
-	// not tell it.
+	// Claim is the current or last claim of the entity. Create and Transition do not return it.
 	Claim Claim
 }
 
-// Stream is the name of the stream that holds an entity's history.
+// Stream returns the name of the stream that holds an entity's history.
 func Stream(lifecycle, id string) string { return "$entity/" + lifecycle + "/" + id }
 
-// CreateArgs is a new entity.
+// CreateArgs describes a new entity.
 type CreateArgs struct {
 	Lifecycle string `arg:"lifecycle"`
 	ID        string `arg:"entity"`
@@ -44,10 +41,9 @@ type CreateArgs struct {
 	Meta      events.Meta
 }
 
-// TransitionArgs moves an entity that is in one of the statuses From to To.
-// With Want it must be at that version too. Data replaces the entity's data
-// unless it is nil. Event names the event, and Note, a JSON document, is told
-// in it beside from and to.
+// TransitionArgs moves an entity from one of the statuses From to To. If ExpectVersion is set, the entity must
+// be at that version. Data replaces the entity's data unless it is nil. Event is the name of the event; Note, a
+// JSON document, is added to it beside from and to.
 type TransitionArgs struct {
 	Lifecycle, ID string
 	From          []string
@@ -60,8 +56,8 @@ type TransitionArgs struct {
 	Meta          events.Meta
 }
 
-// result is an entity as it is after the command or, where that was refused, as
-// it was found; version [events.None] says that there is none.
+// result is an entity after the command or, if the command was refused, as it was found. Version [events.None]
+// means that it does not exist.
 type result struct {
 	applied bool
 	entity  Entity
@@ -112,14 +108,12 @@ func recoveredCreate(a CreateArgs, m store.CommitProof) result {
 	return result{true, Entity{Status: a.Status, Version: m.Version, Data: a.Data, CreatedAt: m.At, UpdatedAt: m.At}}
 }
 
-// recoveredTransition knows everything but data that the transition left as it was,
-// and the time of creation.
+// recoveredTransition knows everything but the time of creation and data that the transition left unchanged.
 func recoveredTransition(a TransitionArgs, m store.CommitProof) result {
 	return result{true, Entity{Status: a.To, Version: m.Version, Data: a.Data, UpdatedAt: m.At}}
 }
 
-// Create makes an entity. One that exists is a [fault.Conflict], and stays as
-// it is.
+// Create creates an entity. If it exists, Create leaves it unchanged and returns [fault.Conflict].
 func Create(ctx context.Context, d store.Doer, a CreateArgs) (Entity, error) {
 	if a.Data == nil {
 		a.Data = []byte("{}")
@@ -130,7 +124,7 @@ func Create(ctx context.Context, d store.Doer, a CreateArgs) (Entity, error) {
 	r, err := createVerb.Do(ctx, d, a)
 	e := named(r.entity, a.Lifecycle, a.ID)
 	if err == nil && !r.applied {
-		err = fault.New(fault.Conflict, "the %s %q exists already: it is %q, at version %d", a.Lifecycle, a.ID, e.Status, e.Version).
+		err = fault.New(fault.Conflict, "%s %q already exists with status %q at version %d", a.Lifecycle, a.ID, e.Status, e.Version).
 			With("status", e.Status).With("version", e.Version)
 	}
 	return e, err
@@ -148,10 +142,9 @@ func Get(ctx context.Context, d store.Doer, lifecycle, id string) (Entity, error
 	return named(r.entity, lifecycle, id), err
 }
 
-// Transition moves an entity and returns it. Where it is not at one of the
-// statuses named, the error is [fault.InvalidTransition]; where it is, but at
-// another version, [fault.Concurrency]; where it is held there, [fault.ClaimFailed].
-// Nothing is written then, and the entity is returned as it was found.
+// Transition moves an entity and returns it. It returns [fault.InvalidTransition] if the entity is in none of
+// the statuses named, [fault.Concurrency] if it is at another version, and [fault.ClaimFailed] if it is
+// claimed. In these cases nothing is written, and the entity is returned as it was found.
 func Transition(ctx context.Context, d store.Doer, a TransitionArgs) (Entity, error) {
 	if err := checkTransition(a); err != nil {
 		return Entity{}, err
@@ -169,9 +162,9 @@ func Transition(ctx context.Context, d store.Doer, a TransitionArgs) (Entity, er
 	return e, nil
 }
 
-// completed adds what an event does not tell: data that a transition left as
-// it was. Another transition may have replaced it since; then it is the newer.
-// Where it cannot be read, the transition is applied all the same.
+// completed adds what the event does not contain: data that the transition left unchanged. If another
+// transition has replaced the data since, the result has the newer data. If the entity cannot be read, the
+// transition is applied nonetheless.
 func completed(ctx context.Context, d store.Doer, e Entity) Entity {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
 	defer cancel()
@@ -193,15 +186,15 @@ func refusal(a TransitionArgs, e Entity) error {
 	switch offered := slices.Contains(a.From, e.Status); {
 	case offered && a.ExpectVersion != nil && *a.ExpectVersion != e.Version:
 		return events.Moved(a.Lifecycle+" "+a.ID, *a.ExpectVersion, e.Version)
-	case offered: // nothing else is left that refuses it
-		return fault.New(fault.ClaimFailed, "another operation is already in progress on the %s %q", a.Lifecycle, a.ID).With("status", e.Status)
+	case offered: // a claim is the only remaining reason
+		return fault.New(fault.ClaimFailed, "another operation is already in progress on %s %q", a.Lifecycle, a.ID).With("status", e.Status)
 	}
-	return fault.New(fault.InvalidTransition, "the %s %q is %q, and this leaves %s", a.Lifecycle, a.ID, e.Status, strings.Join(a.From, " or ")).
+	return fault.New(fault.InvalidTransition, "%s %q has status %q; this transition requires %s", a.Lifecycle, a.ID, e.Status, strings.Join(a.From, " or ")).
 		With("status", e.Status).With("version", e.Version)
 }
 
 func missing(lifecycle, id string) *fault.Error {
-	return fault.New(fault.NotFound, "there is no %s %q", lifecycle, id)
+	return fault.New(fault.NotFound, "%s %q does not exist", lifecycle, id)
 }
 
 func named(e Entity, lifecycle, id string) Entity {

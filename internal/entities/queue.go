@@ -6,20 +6,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// QueueOf is the queue of a lifecycle's operations that a node takes up which has the
-// lifecycle.
+// QueueOf returns the queue of a lifecycle's operations, which the nodes with that lifecycle serve.
 func QueueOf(lifecycle string) string { return "l:" + lifecycle }
 
-// Workers is the queue of a handler's workers.
+// Workers returns the queue of a handler's workers.
 func Workers(workspace, handler string) string { return "h:" + workspace + ":" + handler }
 
-// QueueTopic is what is woken when something comes into a queue of workers.
+// QueueTopic returns the topic that is woken when an operation enters a queue of workers.
 func QueueTopic(queue string) string { return "queue/" + queue }
 
-// QueueArgs hands a held operation on.
+// QueueArgs passes a claimed operation to a queue.
 type QueueArgs struct {
 	Ticket
-	Queue string `arg:"queue,null"` // "" is the lifecycle's own
+	Queue string `arg:"queue,null"` // "" is the lifecycle's queue
 	Stage string `arg:"stage"`
 	Claim string `arg:"claim"` // the claim status
 }
@@ -35,8 +34,7 @@ var queueVerb = store.VerbOf[QueueArgs](store.Decl{Name: "entities.queue", Event
 		return []string{QueueTopic(a.Queue)}
 	})
 
-// Queue hands an operation that is held on to who takes up a queue, or returns
-// [fault.LeaseLost].
+// Queue passes a claimed operation to a queue, or returns [fault.LeaseLost].
 func Queue(ctx context.Context, d store.Doer, at store.Partition, a QueueArgs) (Entity, error) {
 	r, err := queueVerb.DoAt(store.InWorkspace(ctx, at.Workspace), d, at, a)
 	e := named(r.entity, a.Lifecycle, a.ID)
@@ -55,15 +53,13 @@ var (
 	waitingVerb = store.NewVerb(store.Decl{Name: "entities.waiting", Lane: store.Read}, nil, store.TextArg("queue"), store.ScanValue[int64])
 )
 
-// Queued returns the queue and the stage of an entity's operation, the last one it was
-// in: "" for one that was not handed on.
+// Queued returns the queue and the stage of an entity's last operation: "" if it was never queued.
 func Queued(ctx context.Context, d store.Doer, lifecycle, id string) (queue, stage string, err error) {
 	q, err := queuedVerb.Do(ctx, d, [2]string{lifecycle, id})
 	return q.queue, q.stage, err
 }
 
-// Waiting says how many operations wait in a queue, or are held from it, a thousand at
-// the most.
+// Waiting returns how many operations wait in a queue or are claimed from it, up to a thousand.
 func Waiting(ctx context.Context, d store.Doer, queue string) (int64, error) {
 	return waitingVerb.Do(ctx, d, queue)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Lapsed is a hold that has run out.
+// Lapsed is a claim whose lease has expired.
 type Lapsed struct {
 	store.Partition
 	Ticket
@@ -20,8 +20,8 @@ type Lapsed struct {
 	Holder          string
 	ClaimedAt       time.Time
 	Side            bool
-	Plan            *Plan // nil: it was taken by a program that stored none
-	Lost            int64 // how many hand-outs in a row are lost by it
+	Plan            *Plan // nil: claimed by a version that stores no plans
+	Lost            int64 // consecutive lost hand-outs, including this one
 }
 
 type freeArgs struct {
@@ -32,7 +32,7 @@ type freeArgs struct {
 	allowed   int           `arg:"allowed"`
 	note      []byte        `arg:"note,null"`
 	claim     string        `arg:"claim"`
-	pause     time.Duration `arg:"pause"` // behind a lost hand-out
+	pause     time.Duration `arg:"pause"` // after a lost hand-out
 }
 
 type adoptArgs struct {
@@ -44,7 +44,7 @@ type adoptArgs struct {
 	lease time.Duration `arg:"lease"`
 }
 
-// UnparkArgs ends the uncertainty of an operation.
+// UnparkArgs resolves an uncertain operation.
 type UnparkArgs struct {
 	Ticket
 	How     string `arg:"how"` // "resume", Success or Back
@@ -56,7 +56,7 @@ type UnparkArgs struct {
 	Meta    events.Meta
 }
 
-// Resume is how an uncertain operation goes on, other than by an end.
+// Resume resolves an uncertain operation by resuming it instead of ending it.
 const Resume = "resume"
 
 type syncArgs struct {
@@ -121,46 +121,45 @@ var (
 	straysVerb = store.NewVerb(store.Decl{Name: "entities.strays", Lane: store.Read}, nil,
 		func(a straysArgs, args *store.Args) {
 			args.Text("lifecycles", store.JSON(a.claims))
-			args.Text("after_workspace", a.behind[0])
-			args.Text("after_lifecycle", a.behind[1])
-			args.Text("after_entity", a.behind[2])
+			args.Text("after_workspace", a.after[0])
+			args.Text("after_lifecycle", a.after[1])
+			args.Text("after_entity", a.after[2])
 			args.Int("limit", strayPage)
 		},
 		store.Each(func(s *Stray) []any { return []any{&s.Workspace, &s.Lifecycle, &s.ID, &s.Status} }))
 )
 
-// Turns asks for the queues and workspaces in which operations are due.
+// Turns is the query for the queues and workspaces in which operations are due.
 var Turns = lease.NewTurns("entities.turns")
 
-// ResumeArgs takes operations that are to be resumed, of queues in workspaces, with the leases
-// that they are held for.
+// ResumeArgs claims operations to resume from queues in workspaces, with the lease duration of each queue.
 type ResumeArgs struct {
 	Turns  []lease.Turn
 	Leases map[string]time.Duration // by queue
 	Holder string
 	Limit  int
-	// Elsewhere says that the holder is not in this process: it is quiet until it is heard of.
+	// Elsewhere says that the holder is not in this process: it is silent until it writes under its epoch.
 	Elsewhere bool
 }
 
-// Resumed is an entity that was taken to be resumed.
+// Resumed is an entity that was claimed to resume its operation.
 type Resumed struct {
 	Workspace string
 	Entity
 }
 
-// Stray is an entity that is in a claim status although nobody claimed it.
+// Stray is an entity in a claim status without a claim.
 type Stray struct{ Workspace, Lifecycle, ID, Status string }
 
 type straysArgs struct {
 	claims map[string][]string
-	behind [3]string
+	after  [3]string
 }
 
-// strayPage is how many entities are looked at in one statement.
+// strayPage is how many entities one statement checks.
 const strayPage = 2000
 
-// lapseLimit is how many holds one sweep looks at.
+// lapseLimit is how many claims one sweep reads.
 const lapseLimit = 500
 
 func bindLapsed(lifecycles []string, args *store.Args) {
@@ -178,7 +177,7 @@ func scanLapsed(all *[]Lapsed, row store.Row) error {
 	return err
 }
 
-// Expired returns holds of some lifecycles that have run out, on one shard.
+// Expired returns claims of the lifecycles whose lease has expired, on one shard.
 func Expired(ctx context.Context, d store.Doer, shard int16, lifecycles []string) ([]Lapsed, error) {
 	all, err := expiredVerb.DoAt(ctx, d, store.Partition{Shard: shard}, lifecycles)
 	for i := range all {
@@ -187,8 +186,8 @@ func Expired(ctx context.Context, d store.Doer, shard int16, lifecycles []string
 	return all, err
 }
 
-// Overdue returns operations of some lifecycles that have waited for a worker for longer than their step may take, on one
-// shard.
+// Overdue returns operations of the lifecycles that have waited for a worker longer than their step may take,
+// on one shard.
 func Overdue(ctx context.Context, d store.Doer, shard int16, lifecycles []string) ([]Lapsed, error) {
 	all, err := overdueVerb.DoAt(ctx, d, store.Partition{Shard: shard}, lifecycles)
 	for i := range all {
@@ -206,43 +205,40 @@ type WithdrawArgs struct {
 	Meta    events.Meta
 }
 
-// Withdraw ends an operation that is due, and that nobody holds, and says whether it did:
-// the entity goes back, or, if an effect of it may have happened, waits for a person.
+// Withdraw ends an operation that is due and has no holder, and reports whether it did: the entity returns to
+// its previous status or, if an effect may have happened, waits for manual resolution.
 func Withdraw(ctx context.Context, d store.Doer, at store.Partition, a WithdrawArgs) (Entity, bool, error) {
 	a.Message = lease.Plain(a.Message)
 	r, err := withdrawVerb.DoAt(ctx, d, at, a)
 	return named(r.entity, a.Lifecycle, a.ID), r.applied, err
 }
 
-// Recover frees a hold that has run out, and says whether it did: another may
-// have, or its holder may have renewed it. A status other than the claim's was set
-// by somebody else, and stays.
-func Recover(ctx context.Context, d store.Doer, l Lapsed, claim string, resume bool, maxDeaths int, note []byte) (Entity, bool, error) {
-	r, err := freeVerb.DoAt(ctx, d, l.Partition, freeArgs{l.Lifecycle, l.ID, l.Epoch, resume, maxDeaths, note, claim, lease.LostPause(l.Lost, l.ID)})
+// Recover releases an expired lease, and reports whether it did: another node may have released it, or its
+// holder may have renewed it. A status other than the claim status was set by another writer and stays.
+func Recover(ctx context.Context, d store.Doer, l Lapsed, claim string, resume bool, maxCrashes int, note []byte) (Entity, bool, error) {
+	r, err := freeVerb.DoAt(ctx, d, l.Partition, freeArgs{l.Lifecycle, l.ID, l.Epoch, resume, maxCrashes, note, claim, lease.LostPause(l.Lost, l.ID)})
 	return named(r.entity, l.Lifecycle, l.ID), r.applied, err
 }
 
-// Adopt holds an entity that is in a claim status although nobody claimed it.
+// Adopt takes a lease on an entity that is in a claim status without a claim.
 func Adopt(ctx context.Context, d store.Doer, at store.Partition, lifecycle, id string, c Choice, holder string, lease time.Duration) (bool, error) {
 	r, err := adoptVerb.DoAt(ctx, d, at, adoptArgs{lifecycle, id, store.NewID().String(), holder, c, lease})
 	return r.applied, err
 }
 
-// Unpark ends the uncertainty of an operation whose effects are all known. It
-// returns [fault.Conflict] where it is not uncertain under this epoch, or something
-// of it is unknown still.
+// Unpark resolves an uncertain operation whose effects are all known. It returns [fault.Conflict] if the
+// operation is not uncertain under this epoch, or if an effect is still unknown.
 func Unpark(ctx context.Context, d store.Doer, at store.Partition, a UnparkArgs) (Entity, error) {
 	r, err := unparkVerb.DoAt(ctx, d, at, a)
 	e := named(r.entity, a.Lifecycle, a.ID)
 	if err == nil && !r.applied {
-		err = fault.New(fault.Conflict, "the operation %s is %s, or has effects left that nothing is known of", a.Operation, e.Claim.Phase).
+		err = fault.New(fault.Conflict, "operation %s has phase %s or effects whose outcome is unknown: resolve them first", a.Operation, e.Claim.Phase).
 			With("operation", a.Operation).With("phase", string(e.Claim.Phase))
 	}
 	return e, err
 }
 
-// Sync notes the status of a row in a table of the user's own, and returns what is
-// noted beside it.
+// Sync records the status of a row in a user's table, and returns what is stored beside it.
 func Sync(ctx context.Context, d store.Doer, lifecycle, id, status string) (Entity, error) {
 	if err := checkNames(lifecycle, id, status); err != nil {
 		return Entity{}, err
@@ -253,19 +249,18 @@ func Sync(ctx context.Context, d store.Doer, lifecycle, id, status string) (Enti
 			return named(r.entity, lifecycle, id), err
 		}
 	}
-	return Entity{}, fault.New(fault.Concurrency, "the %s %q was made by another at the same moment", lifecycle, id)
+	return Entity{}, fault.New(fault.Concurrency, "%s %q was created concurrently: retry", lifecycle, id)
 }
 
-// TakeDue takes operations on a shard that are to be resumed.
+// TakeDue claims operations on a shard that are to be resumed.
 func TakeDue(ctx context.Context, d store.Doer, shard int16, a ResumeArgs) ([]Resumed, error) {
 	return resumeVerb.DoAt(ctx, d, store.Partition{Shard: shard}, a)
 }
 
-// Strays looks at a page of entities, behind one, for those that are in a claim
-// status although nobody claimed them. next is where to go on, or nothing at the
-// end.
-func Strays(ctx context.Context, d store.Doer, shard int16, claims map[string][]string, behind [3]string) (found []Stray, next [3]string, err error) {
-	all, err := straysVerb.DoAt(ctx, d, store.Partition{Shard: shard}, straysArgs{claims, behind})
+// Strays checks a page of entities, starting after one of them, for those in a claim status without a claim.
+// next is the start of the next page, or empty at the end.
+func Strays(ctx context.Context, d store.Doer, shard int16, claims map[string][]string, after [3]string) (found []Stray, next [3]string, err error) {
+	all, err := straysVerb.DoAt(ctx, d, store.Partition{Shard: shard}, straysArgs{claims, after})
 	if err != nil || len(all) == 0 {
 		return nil, next, err
 	}
@@ -273,7 +268,7 @@ func Strays(ctx context.Context, d store.Doer, shard int16, claims map[string][]
 	return all[:len(all)-1], [3]string{last.Workspace, last.Lifecycle, last.ID}, nil
 }
 
-// ScanOpen scans an entity with its claim, behind its lifecycle and its id.
+// ScanOpen scans an entity with its claim, after its lifecycle and id.
 func ScanOpen(all *[]Entity, row store.Row) error {
 	var e Entity
 	err := scanPlanned(&e, row, &e.Lifecycle, &e.ID)

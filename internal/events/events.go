@@ -1,14 +1,12 @@
-// Package events is the log that every capability writes to: streams of events
-// with versions 0, 1, 2 … without a gap.
+// Package events implements the event log that every capability writes to: streams of events with versions 0,
+// 1, 2 … without a gap.
 //
-// The head row of a stream is the judge of an append. It is locked before it is
-// compared, so that of two appends that expect the same version one wins and
-// the other is told the version that it lost to. A user's streams have a head
-// row of their own; the streams that begin with "$" have as their head the row
-// of the thing whose history they are, and only the verb that changes that row
-// writes to them.
+// The head row of a stream decides every append. It is locked before it is compared, so of two appends that
+// expect the same version one wins and the other gets the version it lost to. A user's streams have a head row
+// of their own. The head of a stream that begins with "$" is the row of the object whose history it is, and
+// only the verb that changes that row writes to the stream.
 //
-// This is the machinery; package stream is its public face.
+// This package is the implementation; package stream is its public face.
 package events
 
 import (
@@ -23,53 +21,51 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Limits of what a caller may give.
+// Limits of the input.
 const (
 	MaxName  = 255
-	MaxBatch = 1000 // events of one append
-	MaxRead  = 1000 // events of one read
-	// MaxBytes is how much data the events of one append have together.
+	MaxBatch = 1000 // events per append
+	MaxRead  = 1000 // events per read
+	// MaxBytes limits the total data of the events of one append.
 	MaxBytes = 4 << 20
 )
 
 // None is the version of a stream that does not exist.
 const None int64 = -1
 
-// Meta is what an event says of its origin. It is told on, and never used to
-// recognise a repeated request.
+// Meta is the origin of an event. It is only passed on, and never used to recognize a repeated request.
 type Meta struct {
 	Correlation string `arg:"correlation,null"`
 	Causation   string `arg:"causation,null"`
 	Actor       string `arg:"actor,null"`
 }
 
-// Event is one fact on a stream.
+// Event is one event of a stream.
 type Event struct {
 	ID      store.ID
 	Stream  string
 	Version int64
 	Name    string
 	Data    []byte // JSON
-	// Subject is whose key the data is encrypted under, if it is.
+	// Subject is the subject whose key encrypts the data, or "".
 	Subject string
 	At      time.Time
 	Meta
 }
 
-// AppendArgs is an append: nil Want takes any version, [None] wants the stream
-// not to exist.
+// AppendArgs is an append. A nil ExpectVersion accepts any version; [None] requires that the stream does not
+// exist.
 type AppendArgs struct {
 	Stream        string
 	ExpectVersion *int64
 	Events        []Event
 }
 
-// AppendResult tells where the stream stands: after the append, or, where it
-// was refused, as it was found.
+// AppendResult is the state of the stream after the append or, if it was refused, as it was found.
 type AppendResult struct {
 	Applied bool
 	Last    int64
-	Closed  bool // refused, because the stream takes no more events
+	Closed  bool // refused because the stream is closed
 }
 
 var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Events: store.StreamEvents},
@@ -96,16 +92,15 @@ var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Ev
 	return e
 })
 
-// BindMeta adds the three columns of an event's origin.
+// BindMeta binds the three columns of an event's origin.
 func BindMeta(a *store.Args, m Meta) {
 	a.MaybeText("correlation", m.Correlation)
 	a.MaybeText("causation", m.Causation)
 	a.MaybeText("actor", m.Actor)
 }
 
-// Append adds events to a stream and returns its last version. Where the stream
-// is not where the caller expects it, nothing is written and the error is a
-// [fault.Concurrency] with expectedVersion and lastVersion.
+// Append adds events to a stream and returns its last version. If the stream is not at the expected version,
+// nothing is written and the error is a [fault.Concurrency] with expectedVersion and lastVersion.
 func Append(ctx context.Context, d store.Doer, a AppendArgs) (int64, error) {
 	if err := checkAppend(&a); err != nil {
 		return 0, err
@@ -123,21 +118,20 @@ func Append(ctx context.Context, d store.Doer, a AppendArgs) (int64, error) {
 	return r.Last, nil
 }
 
-// Closed is the refusal of an append to a stream whose books are closed, or are
-// being closed.
+// Closed returns the refusal of an append to a stream that is closed or being closed.
 func Closed(stream string, last int64) *fault.Error {
-	return fault.New(fault.StreamClosed, "the stream %s is closed at version %d and takes no more events", stream, last).
+	return fault.New(fault.StreamClosed, "stream %s is closed at version %d and accepts no more events", stream, last).
 		With("lastVersion", last)
 }
 
-// Moved is the refusal of a write that expected another version.
+// Moved returns the refusal of a write that expected another version.
 func Moved(what string, expected, last int64) *fault.Error {
-	f := fault.New(fault.Concurrency, "%s is at version %d, not at %d: load it again and decide anew", what, last, expected)
+	f := fault.New(fault.Concurrency, "%s is at version %d, expected %d: reload it and retry", what, last, expected)
 	switch {
 	case last == None:
-		f = fault.New(fault.Concurrency, "%s does not exist, and was expected at version %d", what, expected)
+		f = fault.New(fault.Concurrency, "%s does not exist, expected version %d", what, expected)
 	case expected == None:
-		f = fault.New(fault.Concurrency, "%s exists already, at version %d", what, last)
+		f = fault.New(fault.Concurrency, "%s already exists at version %d", what, last)
 	}
 	return f.With("expectedVersion", expected).With("lastVersion", last)
 }
@@ -147,13 +141,13 @@ func checkAppend(a *AppendArgs) error {
 		return err
 	}
 	if strings.HasPrefix(a.Stream, "$") {
-		return fault.New(fault.Forbidden, "the stream %q is Holdfast's own history and cannot be appended to", a.Stream)
+		return fault.New(fault.Forbidden, "stream %q is an internal history of Holdfast: append to a stream whose name does not begin with $", a.Stream)
 	}
 	if a.ExpectVersion != nil && *a.ExpectVersion < None {
-		return fault.New(fault.Validation, "the expected version is %d: it is -1 (the stream must not exist) or a version", *a.ExpectVersion)
+		return fault.New(fault.Validation, "the expected version must be -1 (the stream must not exist) or more, got %d", *a.ExpectVersion)
 	}
 	if n := len(a.Events); n == 0 || n > MaxBatch {
-		return fault.New(fault.Validation, "an append has 1 to %d events, this one has %d", MaxBatch, n)
+		return fault.New(fault.Validation, "an append must have 1 to %d events, got %d", MaxBatch, n)
 	}
 	total := 0
 	for i := range a.Events {
@@ -163,7 +157,7 @@ func checkAppend(a *AppendArgs) error {
 		total += len(a.Events[i].Data)
 	}
 	if total > MaxBytes {
-		return fault.New(fault.PayloadTooLarge, "the events of this append have %d bytes of data together, and %d is the most: append them in parts", total, MaxBytes)
+		return fault.New(fault.PayloadTooLarge, "the events of this append have %d bytes of data, the limit is %d: split the append", total, MaxBytes)
 	}
 	return nil
 }

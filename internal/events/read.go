@@ -8,9 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// ReadArgs names a part of a stream: up to Limit events from version From on,
-// forward or backward. Limit 0, or one above [MaxRead], is MaxRead; backward
-// from a negative version is backward from the end.
+// ReadArgs selects a part of a stream: up to Limit events from version From on, forward or backward. A limit of
+// 0 or above [MaxRead] means MaxRead. Backward from a negative version means backward from the end.
 type ReadArgs struct {
 	Stream   string `arg:"stream"`
 	From     int64  `arg:"from"`
@@ -29,7 +28,7 @@ var scanEvent = store.Each(func(e *Event) []any {
 	return []any{&e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At, &e.Subject}
 })
 
-// Read returns a part of a stream, none for a stream that does not exist.
+// Read returns a part of a stream, empty for a stream that does not exist.
 func Read(ctx context.Context, d store.Doer, a ReadArgs) ([]Event, error) {
 	if err := strictjson.Text("stream", a.Stream, 2*MaxName+MaxName); err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Verifies that a page of the feed for which few bytes are left has one event all the same, and goes on behind it: who was
-// given none would take that for the end.
+// Verifies that a page of the feed with a small byte budget still has one event and continues after it: a
+// reader that got none would take that for the end.
 func TestAPageOfFewBytesHasOne(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		if err := feed.Open(t.Context(), engine.Of(hf)); err != nil {

@@ -1,36 +1,30 @@
-// Package feed gives the events of a workspace one order: each committed event
-// gets a position, once, after its commit.
+// Package feed puts the events of a workspace into one order: each committed event gets a position, once, after
+// its commit.
 //
-// # How it is numbered
+// # How events are numbered
 //
-// The feed is a reaction by the name of "$feed" that wants every event of every
-// stream of the users'. Nobody holds its streams. Instead whoever numbers holds
-// the workspace's row of the table sequence for the length of one statement,
-// which numbers a batch: it takes streams on which there is something to do,
-// gives their next events the positions after sequence.last, in the order of
-// their versions, and moves sequence.last and their watermarks on (on SQLite the
-// watermarks a moment later). Positions and their count commit together or not at
-// all, so there is nothing that a crash could leave half done, and nothing to be
-// freed. Others who come meanwhile go away.
+// The feed is a reaction named "$feed" that wants every event of every user stream. Its streams are not leased.
+// Instead the sequencer locks the workspace's row of the table sequence for the length of one statement, which
+// numbers a batch: it takes streams that have work, gives their next events the positions after sequence.last,
+// in the order of their versions, and advances sequence.last and the watermarks (on SQLite the watermarks a
+// moment later). Positions and their count commit together or not at all, so a crash leaves nothing half done
+// and nothing to release. A sequencer that finds the row locked gives up.
 //
-// What it guarantees, and why:
+// Guarantees, and why they hold:
 //
-//   - Nothing is skipped. An append marks its stream for the feed in its own
-//     transaction; a transaction that commits late brings its marks late, and
-//     its events get positions then. A reader that has seen a position has seen
-//     all before it: a batch begins when the one before it is committed.
-//   - Nothing is numbered twice. What the feed has of a stream is the truth; the
-//     watermark only says where there may be more. So a reset, or a feed that is
-//     removed and made again, goes on where the feed ends. A statement that
-//     looked at the database before the last batch was committed numbers nothing
-//     (PostgreSQL; on SQLite there is one writer).
-//   - A stream's events are numbered in their order. Its versions are committed
-//     in order, so what a statement sees of a stream has no gap, and a watermark
-//     moves to the last version that was really seen.
+//   - Nothing is skipped. An append writes a due notice of its stream for the feed in its own transaction; a
+//     transaction that commits late brings its notices late, and its events get positions then. A reader that
+//     has seen a position has seen all before it: a batch begins after the previous one is committed.
+//   - Nothing is numbered twice. The feed's own entries of a stream are authoritative; the watermark only says
+//     where there may be more. A reset, or a feed that is removed and created again, continues where the feed
+//     ends. A statement whose snapshot is older than the commit of the last batch numbers nothing (PostgreSQL;
+//     SQLite has one writer).
+//   - A stream's events are numbered in their order. Its versions are committed in order, so a statement sees
+//     no gap in a stream, and a watermark moves to the last version that was really seen.
 //
-// Rejected: a number that the append itself takes (a sequence's numbers commit
-// out of order, and a counter makes every commit wait for every other), and a
-// reader that stays behind the oldest transaction (one that hangs stops all).
+// Rejected: a number taken by the append itself (a sequence's numbers commit out of order, and a counter makes
+// every commit wait for every other), and a reader that stays behind the oldest transaction (one hanging
+// transaction stops all readers).
 package feed
 
 import (
@@ -49,16 +43,16 @@ import (
 // Reaction is the name under which the feed is registered.
 const Reaction = "$feed"
 
-// Topic is what the readers of a workspace's feed are woken by.
+// Topic returns the topic that wakes the readers of a workspace's feed.
 func Topic(workspace string) string { return "feed/" + workspace }
 
-// Batch bounds what one statement numbers.
+// Batch limits what one statement numbers.
 type Batch struct {
 	Streams int `arg:"streams"`
 	Events  int `arg:"events"`
 }
 
-// DefaultBatch is small enough that nobody waits long for its commit.
+// DefaultBatch is small enough that its commit is fast.
 var DefaultBatch = Batch{Streams: 500, Events: 2000}
 
 type sequenceArgs struct {
@@ -80,9 +74,8 @@ func scanSome(some *bool, _ store.Row) error {
 	return nil
 }
 
-// Open switches the feed on in the context's workspace. It is on for good, and
-// begins with the first event that is there. The row that counts comes first:
-// once the feed is registered, every node may number.
+// Open enables the feed in the context's workspace, permanently and from the first stored event on. The
+// sequence row comes first: once the feed is registered, every node may number.
 func Open(ctx context.Context, e reactions.Engine) error {
 	at, err := e.Partition(ctx, store.Write)
 	if err != nil {
@@ -95,8 +88,8 @@ func Open(ctx context.Context, e reactions.Engine) error {
 	return err
 }
 
-// Sequence numbers one batch of a workspace's events, and says whether there was
-// something to do. It says no also where somebody else is at it.
+// Sequence numbers one batch of a workspace's events, and reports whether there was work. It also returns false
+// if another node is numbering.
 func Sequence(ctx context.Context, d store.Doer, at store.Partition, b Batch) (bool, error) {
 	numbered, err := sequenceVerb.DoAt(ctx, d, at, sequenceArgs{at.Workspace, b})
 	if err != nil {
@@ -106,8 +99,7 @@ func Sequence(ctx context.Context, d store.Doer, at store.Partition, b Batch) (b
 	return numbered || moved, err
 }
 
-// Step numbers one batch of each workspace on a shard that has its turn, and says whether there was
-// something to number.
+// Step numbers one batch of each workspace on a shard that has its turn, and reports whether there was work.
 func Step(ctx context.Context, d store.Doer, shard int16, b Batch) (found bool, err error) {
 	return step(ctx, d, shard, b, new(lease.Round))
 }
@@ -123,13 +115,12 @@ func step(ctx context.Context, d store.Doer, shard int16, b Batch, r *lease.Roun
 	}
 	for _, t := range turns {
 		some, failed := Sequence(ctx, d, store.Partition{Shard: shard, Workspace: t.Workspace}, b)
-		found, err = found || some, errors.Join(err, failed) // one workspace must not stop the others
+		found, err = found || some, errors.Join(err, failed) // a failing workspace must not stop the others
 	}
 	return found || !r.Whole(), err
 }
 
-// Sequencer numbers what is committed, on all shards, while it runs. Any number
-// of nodes may run one.
+// Sequencer numbers committed events on all shards while it runs. Any number of nodes may run one.
 type Sequencer struct {
 	Doer  store.Doer
 	Hub   *wake.Hub
@@ -141,18 +132,18 @@ type Sequencer struct {
 	learned time.Time
 }
 
-// Run numbers until ctx ends.
+// Run numbers events until ctx ends.
 func (s *Sequencer) Run(ctx context.Context) {
 	s.rounds = make(map[int16]*lease.Round)
 	if s.Batch == (Batch{}) {
 		s.Batch = DefaultBatch
 	}
-	p := wake.Poller{Hub: s.Hub, Topics: []string{store.DueTopic(Reaction)}, Poll: s.look, Log: s.Log,
+	p := wake.Poller{Hub: s.Hub, Topics: []string{store.DueTopic(Reaction)}, Poll: s.poll, Log: s.Log,
 		WorkKinds: func() []wake.WorkKind { return wake.WorkKinds(wake.Reaction, Reaction) }}
 	p.Run(ctx)
 }
 
-func (s *Sequencer) look(ctx context.Context) (found bool, err error) {
+func (s *Sequencer) poll(ctx context.Context) (found bool, err error) {
 	if err := s.refresh(ctx); err != nil {
 		return false, err
 	}
@@ -166,7 +157,7 @@ func (s *Sequencer) look(ctx context.Context) (found bool, err error) {
 	return found, err
 }
 
-// relearn is how often a sequencer asks which shards there are.
+// relearn is how often a sequencer reloads the shards in use.
 const relearn = 10 * time.Second
 
 func (s *Sequencer) refresh(ctx context.Context) error {

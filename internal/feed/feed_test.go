@@ -26,9 +26,8 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// TestALateCommitIsNotSkipped verifies that an event whose transaction commits
-// after later ones is not in the feed before, and comes after what was read
-// meanwhile.
+// TestALateCommitIsNotSkipped verifies that an event whose transaction commits after later ones is not in the
+// feed before its commit, and comes after the events read meanwhile.
 func TestALateCommitIsNotSkipped(t *testing.T) {
 	t.Parallel()
 	hf := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t)), stream.Feed(stream.FeedOptions{}))
@@ -65,13 +64,12 @@ func TestALateCommitIsNotSkipped(t *testing.T) {
 	if len(before) != 11 || len(after) != 2 || after[0].Stream != "late" {
 		t.Errorf("read %d events before and %v after", len(before), after)
 	}
-	wantWhole(t, hf, append(before, after...), "early", "late")
+	wantComplete(t, hf, append(before, after...), "early", "late")
 }
 
-// TestTheFeedUnderLoad verifies, with many writers and two nodes that number while
-// a third comes and goes, that a reader who follows all the time, and one who comes
-// back again and again to where it was, see each event once and in its stream's
-// order, and that positions have no holes.
+// TestTheFeedUnderLoad verifies, with many writers and two numbering nodes while a third comes and goes, that a
+// reader that follows continuously and one that repeatedly resumes from its cursor see each event once and in
+// its stream's order, and that positions have no gaps.
 func TestTheFeedUnderLoad(t *testing.T) {
 	each(t, func(t *testing.T, db func() holdfast.Database) {
 		part := func() holdfast.Part { return stream.Feed(stream.FeedOptions{}) }
@@ -92,8 +90,8 @@ func TestTheFeedUnderLoad(t *testing.T) {
 				t.Errorf("the follower ended with %v", err)
 			}
 		})
-		readers.Go(func() { resumed = comeBack(t, reading, one) })
-		readers.Go(func() { comeAndGo(t, reading, db) })
+		readers.Go(func() { resumed = resume(t, reading, one) })
+		readers.Go(func() { numberAndCancel(t, reading, db) })
 		streams := []string{"s0", "s1", "s2", "s3", "s4"}
 		var total atomic.Int64
 		for w := range 8 {
@@ -112,9 +110,9 @@ func TestTheFeedUnderLoad(t *testing.T) {
 		finish()
 		readers.Wait()
 		all, _ := rest(t, one, "", 7)
-		wantWhole(t, one, all, streams...)
-		wantWhole(t, one, followed, streams...)
-		wantWhole(t, one, append(resumed, restAfter(t, one, resumed)...), streams...)
+		wantComplete(t, one, all, streams...)
+		wantComplete(t, one, followed, streams...)
+		wantComplete(t, one, append(resumed, restAfter(t, one, resumed)...), streams...)
 		if head, err := feed.Head(t.Context(), engine.Of(one)); err != nil || head != total.Load() {
 			t.Errorf("%d events have positions up to %d (%v)", total.Load(), head, err)
 		}
@@ -131,8 +129,8 @@ func restAfter(t *testing.T, d holdfast.Doer, read []stream.FeedEvent) []stream.
 	return all
 }
 
-// comeBack reads a few events at a time until ctx ends.
-func comeBack(t *testing.T, ctx context.Context, d holdfast.Doer) (all []stream.FeedEvent) {
+// resume reads a few events at a time until ctx ends.
+func resume(t *testing.T, ctx context.Context, d holdfast.Doer) (all []stream.FeedEvent) {
 	for next := stream.Cursor(""); ctx.Err() == nil; {
 		page, err := stream.ReadFeed(context.Background(), d, next, 1+rand.IntN(20))
 		if err != nil {
@@ -147,8 +145,8 @@ func comeBack(t *testing.T, ctx context.Context, d holdfast.Doer) (all []stream.
 	return all
 }
 
-// comeAndGo numbers, and breaks off in the middle, until ctx ends.
-func comeAndGo(t *testing.T, ctx context.Context, db func() holdfast.Database) {
+// numberAndCancel numbers events, and is cancelled midway, until ctx ends.
+func numberAndCancel(t *testing.T, ctx context.Context, db func() holdfast.Database) {
 	hf, err := holdfast.Open(context.Background(), db(), holdfast.Config{Log: quiet})
 	if err != nil {
 		t.Errorf("open: %v", err)
@@ -163,8 +161,8 @@ func comeAndGo(t *testing.T, ctx context.Context, db func() holdfast.Database) {
 	}
 }
 
-// TestSwitchingOnInTheMiddle verifies that a feed which is switched on while
-// others write has every event, also that of a transaction which began before.
+// TestSwitchingOnInTheMiddle verifies that a feed enabled during writes has every event, including that of a
+// transaction that began before.
 func TestSwitchingOnInTheMiddle(t *testing.T) {
 	each(t, func(t *testing.T, db func() holdfast.Database) {
 		before := holdfasttest.OpenOn(t, db())
@@ -193,13 +191,13 @@ func TestSwitchingOnInTheMiddle(t *testing.T) {
 		writers.Wait()
 		testkit.Eventually(t, "the feed is whole", func() bool {
 			all, _ := rest(t, hf, "", 0)
-			return whole(context.Background(), hf, all, streams...) == nil
+			return complete(context.Background(), hf, all, streams...) == nil
 		})
 	})
 }
 
-// TestSwitchingOnBesideAnOlderTransaction verifies that an append which began
-// before the feed was known, and commits long after, is in the feed.
+// TestSwitchingOnBesideAnOlderTransaction verifies that an append that began before the feed was known, and
+// commits long after, is in the feed.
 func TestSwitchingOnBesideAnOlderTransaction(t *testing.T) {
 	t.Parallel()
 	url := holdfasttest.PostgreSQL(t)
@@ -229,12 +227,11 @@ func TestSwitchingOnBesideAnOlderTransaction(t *testing.T) {
 	if _, err := reactions.SweepAll(t.Context(), engine.Of(hf), engine.Of(hf).Hub().Wake); err != nil { // as the janitor does
 		t.Fatal(err)
 	}
-	wantWhole(t, hf, arrived(t, hf, 2), "s")
+	wantComplete(t, hf, arrived(t, hf, 2), "s")
 }
 
-// TestBatchesAreBounded verifies that a batch numbers no more than it may, also of
-// one stream with many events, that the others have their turn before that is
-// done, and that each event is numbered once.
+// TestBatchesAreBounded verifies that a batch numbers no more than its limit, even of one stream with many
+// events, that other streams have their turn before that one is done, and that each event is numbered once.
 func TestBatchesAreBounded(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		if err := feed.Open(t.Context(), engine.Of(hf)); err != nil {
@@ -271,7 +268,7 @@ func TestBatchesAreBounded(t *testing.T) {
 			heads = append(heads, head)
 		}
 		all, _ := rest(t, hf, "", 0)
-		wantWhole(t, hf, all, "long", "x", "y", "z")
+		wantComplete(t, hf, all, "long", "x", "y", "z")
 		if i := slices.IndexFunc(all, func(e stream.FeedEvent) bool { return e.Stream == "x" }); i > 1400 {
 			t.Errorf("a short stream waited for %d events of a long one", i)
 		}
@@ -291,9 +288,8 @@ func gather(t *testing.T, hf *holdfast.Engine) {
 	}
 }
 
-// TestRepairsDoNotNumberAgain verifies that a feed whose watermarks are set back,
-// again and again while several number, or that is removed and switched on again,
-// gives no event a second position, and fails at nothing.
+// TestRepairsDoNotNumberAgain verifies that a feed whose watermarks are repeatedly set back during concurrent
+// numbering, or that is removed and enabled again, gives no event a second position and causes no failure.
 func TestRepairsDoNotNumberAgain(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		if err := feed.Open(t.Context(), engine.Of(hf)); err != nil {
@@ -339,7 +335,7 @@ func TestRepairsDoNotNumberAgain(t *testing.T) {
 		close(stop)
 		background.Wait()
 		all, _ := rest(t, hf, "", 0)
-		wantWhole(t, hf, all, streams...)
+		wantComplete(t, hf, all, streams...)
 
 		if _, err := reactions.Remove(t.Context(), engine.Of(hf), feed.Reaction); err != nil {
 			t.Fatal(err)
@@ -350,7 +346,7 @@ func TestRepairsDoNotNumberAgain(t *testing.T) {
 		}
 		stepAll(t, hf)
 		all, _ = rest(t, hf, "", 0)
-		wantWhole(t, hf, all, streams...)
+		wantComplete(t, hf, all, streams...)
 		if head, err := feed.Head(t.Context(), engine.Of(hf)); err != nil || head != 401 {
 			t.Errorf("401 events have positions up to %d (%v)", head, err)
 		}
@@ -372,8 +368,8 @@ func numberAll(ctx context.Context, hf *holdfast.Engine) error {
 	}
 }
 
-// TestDroppedEventsArePassedOver verifies that events which their stream has
-// dropped are not read any more, numbered or not, and that nothing waits for them.
+// TestDroppedEventsArePassedOver verifies that events that their stream has dropped are no longer read,
+// numbered or not, and that nothing waits for them.
 func TestDroppedEventsArePassedOver(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		write(t, hf, "never", 5)
@@ -409,8 +405,8 @@ func TestDroppedEventsArePassedOver(t *testing.T) {
 	})
 }
 
-// TestCrashOfTheFeed verifies that events which are appended and numbered are in
-// the feed once and in order, whatever fault strikes where.
+// TestCrashOfTheFeed verifies that appended and numbered events are in the feed once and in order, whatever
+// fault strikes where.
 func TestCrashOfTheFeed(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
@@ -440,7 +436,7 @@ func TestCrashOfTheFeed(t *testing.T) {
 			if head != 4 {
 				err = errors.Join(err, fmt.Errorf("4 events have positions up to %d", head))
 			}
-			return errors.Join(err, whole(ctx, hf, page.Events, "s"))
+			return errors.Join(err, complete(ctx, hf, page.Events, "s"))
 		},
 	})
 }

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
-// each runs a test on both databases, and gives it a way to name one of its own.
+// each runs a test on both databases, with a function that returns a fresh database.
 func each(t *testing.T, f func(t *testing.T, db func() holdfast.Database)) {
 	t.Helper()
 	storetest.OnBoth(t, func(t *testing.T, db string) {
@@ -25,7 +25,7 @@ func each(t *testing.T, f func(t *testing.T, db func() holdfast.Database)) {
 	})
 }
 
-// write appends so many events to a stream.
+// write appends n events to a stream.
 func write(t *testing.T, d holdfast.Doer, name string, n int) {
 	t.Helper()
 	if _, err := stream.Append(t.Context(), d, name, stream.Any, named(n)...); err != nil {
@@ -41,7 +41,7 @@ func named(n int) []stream.Event {
 	return all
 }
 
-// rest reads the feed from a cursor to its end, in pages of a size.
+// rest reads the feed from a cursor to its end, in pages of the given size.
 func rest(t *testing.T, d holdfast.Doer, after stream.Cursor, limit int) (all []stream.FeedEvent, next stream.Cursor) {
 	t.Helper()
 	for next = after; ; {
@@ -56,7 +56,7 @@ func rest(t *testing.T, d holdfast.Doer, after stream.Cursor, limit int) (all []
 	}
 }
 
-// arrived reads the feed until it has so many events.
+// arrived reads the feed until it has n events.
 func arrived(t *testing.T, d holdfast.Doer, n int) []stream.FeedEvent {
 	t.Helper()
 	var all []stream.FeedEvent
@@ -67,9 +67,9 @@ func arrived(t *testing.T, d holdfast.Doer, n int) []stream.FeedEvent {
 	return all
 }
 
-// whole compares what was read of a feed with what the streams have: each event
-// once, in the order of its stream.
-func whole(ctx context.Context, d holdfast.Doer, all []stream.FeedEvent, streams ...string) (err error) {
+// complete compares the events read from a feed with those of the streams: each event once, in the order of its
+// stream.
+func complete(ctx context.Context, d holdfast.Doer, all []stream.FeedEvent, streams ...string) (err error) {
 	next, total := map[string]stream.Version{}, 0
 	for i, e := range all {
 		if e.Version != next[e.Stream] {
@@ -93,9 +93,9 @@ func whole(ctx context.Context, d holdfast.Doer, all []stream.FeedEvent, streams
 	return err
 }
 
-func wantWhole(t *testing.T, d holdfast.Doer, all []stream.FeedEvent, streams ...string) {
+func wantComplete(t *testing.T, d holdfast.Doer, all []stream.FeedEvent, streams ...string) {
 	t.Helper()
-	if err := whole(context.Background(), d, all, streams...); err != nil {
+	if err := complete(context.Background(), d, all, streams...); err != nil {
 		t.Error(err)
 	}
 }

@@ -15,8 +15,8 @@ type Item struct {
 	Position int64
 }
 
-// Page is a part of the feed. Next is where to go on: behind its last event or,
-// where there is no more, where the feed stood.
+// Page is a part of the feed. Next is the position to continue from: that of its last event or, at the end of
+// the feed, the head.
 type Page struct {
 	Items []Item
 	Next  int64
@@ -32,7 +32,7 @@ type found struct {
 	items []Item
 }
 
-// span is some events of a stream.
+// span is a range of events of a stream.
 type span struct {
 	stream string `arg:"stream"`
 	first  int64  `arg:"first"`
@@ -54,8 +54,7 @@ var (
 		})
 )
 
-// scanItem scans a row: each tells where the feed stands, and one without a
-// version nothing else.
+// scanItem scans a row. Each row contains the head of the feed; a row without a version contains nothing else.
 func scanItem(f *found, row store.Row) error {
 	var i Item
 	err := row.Scan(&f.head, &i.Position, &i.Stream, &i.Version, &i.Name, &i.Data, &i.Correlation, &i.Causation, &i.Actor, &i.At, &i.Subject)
@@ -66,10 +65,9 @@ func scanItem(f *found, row store.Row) error {
 	return nil
 }
 
-// Read returns up to limit events behind a position, in their order; 0 is before
-// the first. What a stream has dropped is passed over. A position that the feed
-// has not reached is a [fault.Validation]: whoever went on from there would miss
-// what comes before.
+// Read returns up to limit events after a position, in order; 0 is before the first. Events that a stream has
+// dropped are skipped. A position beyond the head is a [fault.Validation]: a reader that continued from there
+// would miss the events before it.
 func Read(ctx context.Context, d store.Doer, after int64, limit int) (Page, error) {
 	if limit <= 0 || limit > events.MaxRead {
 		limit = events.MaxRead
@@ -80,7 +78,7 @@ func Read(ctx context.Context, d store.Doer, after int64, limit int) (Page, erro
 	case err != nil:
 		return Page{}, err
 	case after > f.head:
-		return Page{}, fault.New(fault.Validation, "the cursor is ahead of the feed: it is of another workspace or database, or of a time that a backup does not know").
+		return Page{}, fault.New(fault.Validation, "the cursor is ahead of the feed: it belongs to another workspace or database, or is newer than the restored backup").
 			With("field", "cursor")
 	case len(f.items) == limit || len(f.items) > 0 && store.Cut(ctx):
 		return Page{f.items, f.items[len(f.items)-1].Position}, nil
@@ -88,17 +86,16 @@ func Read(ctx context.Context, d store.Doer, after int64, limit int) (Page, erro
 	return Page{f.items, f.head}, nil
 }
 
-// Head returns the last position that was given, 0 for none.
+// Head returns the last assigned position, 0 for none.
 func Head(ctx context.Context, d store.Doer) (int64, error) { return headVerb.Do(ctx, d, struct{}{}) }
 
-// PositionOf returns the position of an event, 0 as long as it has none.
+// PositionOf returns the position of an event, or 0 if it has none yet.
 func PositionOf(ctx context.Context, d store.Doer, stream string, version int64) (int64, error) {
 	all, err := PositionsOf(ctx, d, stream, version, version)
 	return all[version], err
 }
 
-// PositionsOf returns the positions of some events of a stream, by version, as far as
-// they have one.
+// PositionsOf returns the positions of a range of events of a stream by version, for those that have one.
 func PositionsOf(ctx context.Context, d store.Doer, stream string, first, last int64) (map[int64]int64, error) {
 	if err := strictjson.Text("stream", stream, events.MaxName); err != nil {
 		return nil, err

@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
-// TestAStatementThatLookedBefore verifies what a statement numbers that has looked
-// at the database before something was committed, and locks the rows after: never
-// what was numbered meanwhile, also if the watermarks were set back; and never past
-// what it saw, though the row that it locks says that there is more.
+// TestAStatementThatLookedBefore verifies what a numbering statement does if its snapshot is older than a
+// commit and it locks the rows after that commit: it never numbers events that were numbered meanwhile, even if
+// the watermarks were set back, and never goes past what it saw, although the locked row says that there is
+// more.
 func TestAStatementThatLookedBefore(t *testing.T) {
 	t.Parallel()
 	for name, between := range map[string]func(*testing.T, *holdfast.Engine){
@@ -53,7 +53,7 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 			paused(t, url, func() { between(t, hf) })
 			stepAll(t, hf)
 			all, next := rest(t, hf, "", 0)
-			wantWhole(t, hf, all, "s")
+			wantComplete(t, hf, all, "s")
 			if want := all[len(all)-1].Position; next != want {
 				t.Errorf("the feed stands at %q, and its last event at %q", next, want)
 			}
@@ -61,8 +61,7 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 	}
 }
 
-// paused runs the statement that numbers, and f when it has its snapshot and has
-// locked nothing yet.
+// paused runs the numbering statement, and f when the statement has its snapshot and has locked nothing yet.
 func paused(t *testing.T, url string, f func()) {
 	t.Helper()
 	texts, err := store.DatabaseOf(postgres.URL("")).Texts()

@@ -1,5 +1,5 @@
-// Package files replaces files as a whole, under locks that the system frees when a process
-// dies: a kill at any moment leaves the old file or the new one.
+// Package files replaces files atomically, under locks that the operating system releases when a process dies:
+// a kill at any moment leaves either the old file or the new one.
 package files
 
 import (
@@ -15,8 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Lock waits for the lock of a file that exists for nothing else, and makes it. Other
-// processes and other goroutines wait for each other alike.
+// Lock creates a lock file and waits for its lock. It excludes other processes and other goroutines alike.
 func Lock(name string) (unlock func(), err error) {
 	unlock, err = lockedfile.MutexAt(name).Lock()
 	if err != nil {
@@ -25,7 +24,7 @@ func Lock(name string) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// Read returns what is in a file, and whether it is there. It needs no lock.
+// Read returns the content of a file, and whether the file exists. It needs no lock.
 func Read(name string) (doc []byte, there bool, err error) {
 	doc, err = os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -37,25 +36,25 @@ func Read(name string) (doc []byte, there bool, err error) {
 	return doc, true, nil
 }
 
-// Replace writes a file beside the old one, flushes it, and puts it in its place. Its folder
-// is made. Only the holder of a lock may: the file beside has one name, so a crash leaves no
-// more than one. Where the error is [fault.OutcomeUnknown] it is replaced, and may be the
-// old one again after a crash of the machine.
+// Replace writes a temporary file beside the old one, syncs it, and renames it over the old one. It creates the
+// folder. The caller must hold a lock: the temporary file has a fixed name, so a crash leaves at most one. If
+// the error is [fault.OutcomeUnknown], the file is replaced but may be the old one again after a crash of the
+// machine.
 func Replace(name string, doc []byte) error {
 	if err := MakeDir(filepath.Dir(name)); err != nil {
 		return err
 	}
-	beside := name + ".new"
-	if err := write(beside, doc); err != nil {
+	temp := name + ".new"
+	if err := write(temp, doc); err != nil {
 		return broken(err)
 	}
-	if err := os.Rename(beside, name); err != nil {
+	if err := os.Rename(temp, name); err != nil {
 		return broken(err)
 	}
 	return flush(filepath.Dir(name))
 }
 
-// MakeDir makes a folder, and those above it, for its owner alone. Their names are durable.
+// MakeDir creates a folder and its parents, accessible only to the owner, and makes their names durable.
 func MakeDir(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -83,7 +82,7 @@ func write(name string, doc []byte) (err error) {
 	return f.Sync()
 }
 
-// Remove deletes a file; one that is not there is no error.
+// Remove deletes a file. A missing file is not an error.
 func Remove(name string) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return broken(err)
@@ -93,7 +92,7 @@ func Remove(name string) error {
 
 // flush makes the names in a folder durable.
 func flush(dir string) error {
-	if runtime.GOOS == "windows" { // it has no such thing
+	if runtime.GOOS == "windows" { // Windows cannot sync a folder
 		return nil
 	}
 	d, err := os.Open(dir)
@@ -107,12 +106,12 @@ func flush(dir string) error {
 }
 
 func unsure(err error) error {
-	return fault.New(fault.OutcomeUnknown, "the file was written, and may not survive a crash of the machine").Wrap(err)
+	return fault.New(fault.OutcomeUnknown, "the file was written but may not survive a crash of the machine").Wrap(err)
 }
 
 func broken(err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
-		return fault.New(fault.StorageFull, "there is no room left for the file").Wrap(err)
+		return fault.New(fault.StorageFull, "no space left on the device for the file").Wrap(err)
 	}
 	return fault.New(fault.Unavailable, "the file cannot be read or written: %v", err).Wrap(err)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// writerVar names the variable that makes the test binary a process that replaces a file.
+// writerVar is the variable that makes the test binary a process that replaces a file.
 const writerVar = "HOLDFAST_FILES_WRITER"
 
 func TestMain(m *testing.M) {
@@ -31,12 +31,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// document is one of which every byte tells what the others are.
+// document returns a document in which every byte determines the others.
 func document(n int) []byte {
 	return bytes.Repeat([]byte{'a' + byte(n%26)}, 100_000+n%26)
 }
 
-// replaceForever replaces a file under its lock, and says of each when it is done.
+// replaceForever replaces a file under its lock, and prints each completed replacement.
 func replaceForever(name string) {
 	for n := 0; ; n++ {
 		unlock, err := Lock(name + ".lock")
@@ -52,18 +52,17 @@ func replaceForever(name string) {
 	}
 }
 
-// whole says what is wrong with a document.
-func whole(doc []byte) error {
+// intact returns an error if a document is incomplete or mixed.
+func intact(doc []byte) error {
 	if len(doc) < 100_000 || !bytes.Equal(doc, document(int(doc[0]-'a'))) {
-		return fmt.Errorf("a document of %d bytes is not whole", len(doc))
+		return fmt.Errorf("a document of %d bytes is not intact", len(doc))
 	}
 	return nil
 }
 
-// TestKilledWriterLeavesAWholeFile verifies, with a process that is killed (SIGKILL) while it
-// replaces a file, twenty times over: the file is whole, and is what was told last or newer;
-// a reader meanwhile always sees a whole one; the lock is free at once; and no more than one
-// file is left beside it.
+// TestKilledWriterLeavesAWholeFile verifies, with a process that is killed (SIGKILL) twenty times while it
+// replaces a file, that the file is intact and is the last one reported or newer; that a concurrent reader
+// always sees an intact file; that the lock is free at once; and that at most one temporary file is left.
 func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "folder", "file")
 	if err := Replace(name, document(0)); err != nil {
@@ -80,7 +79,7 @@ func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 				}
 				doc, there, err := Read(name)
 				if err == nil && there {
-					err = whole(doc)
+					err = intact(doc)
 				}
 				if err != nil || !there {
 					t.Errorf("a reader saw %t, %v", there, err)
@@ -90,17 +89,17 @@ func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 		})
 	}
 	for range 20 {
-		told := killed(t, name, 1+rand.IntN(10))
+		reported := killed(t, name, 1+rand.IntN(10))
 		unlock, err := Lock(name + ".lock")
 		if err != nil {
 			t.Fatal(err)
 		}
 		doc, _, err := Read(name)
 		if err == nil {
-			err = whole(doc)
+			err = intact(doc)
 		}
-		if n := int(doc[0] - 'a'); err != nil || n != told%26 && n != (told+1)%26 {
-			t.Errorf("%d was told, and it is %d, %v", told, n, err)
+		if n := int(doc[0] - 'a'); err != nil || n != reported%26 && n != (reported+1)%26 {
+			t.Errorf("%d was reported, and it is %d, %v", reported, n, err)
 		}
 		unlock()
 	}
@@ -112,9 +111,9 @@ func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 	}
 }
 
-// killed runs a writer until it has said that so many are done, kills it, and returns the
-// last that it said.
-func killed(t *testing.T, name string, after int) (told int) {
+// killed runs a writer until it has reported the given number of replacements, kills it, and returns the last
+// one reported.
+func killed(t *testing.T, name string, after int) (reported int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), writerVar+"="+name)
@@ -126,7 +125,7 @@ func killed(t *testing.T, name string, after int) (told int) {
 		t.Fatal(err)
 	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if _, err := fmt.Sscanf(lines.Text(), "done %d", &told); err != nil {
+		if _, err := fmt.Sscanf(lines.Text(), "done %d", &reported); err != nil {
 			t.Fatalf("the writer said %s", lines.Text())
 		}
 		if after--; after == 0 {
@@ -134,14 +133,13 @@ func killed(t *testing.T, name string, after int) (told int) {
 		}
 	}
 	_ = cmd.Wait()
-	return told
+	return reported
 }
 
-// TestLockKeepsOthersOut verifies that of many who lock a file, in this process, one at a time
-// has it.
+// TestLockKeepsOthersOut verifies that of many goroutines that lock a file, one at a time has the lock.
 func TestLockKeepsOthersOut(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
-	var inside, sum atomic.Int64 // what goes through the system is no order for Go
+	var inside, sum atomic.Int64 // a file lock does not order memory for Go
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -155,7 +153,7 @@ func TestLockKeepsOthersOut(t *testing.T) {
 					t.Errorf("%d are inside", n)
 				}
 				sum.Add(1)
-				runtime.Gosched() // whoever is not kept out comes in now
+				runtime.Gosched() // let another goroutine in if the lock does not exclude it
 				inside.Add(-1)
 				unlock()
 			}
@@ -167,7 +165,7 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	}
 }
 
-// TestFiles verifies what is not there, what is made, and what cannot be read or written.
+// TestFiles verifies missing files, created files, and files that cannot be read or written.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a", "b", "file")
@@ -186,7 +184,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("others may read it: %v, %v", info.Mode(), err)
 	}
 	if info, err := os.Stat(filepath.Dir(name)); err != nil || info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("others may look into the folder: %v, %v", info.Mode(), err)
+		t.Errorf("others may read the folder: %v, %v", info.Mode(), err)
 	}
 	for range 2 {
 		if err := Remove(name); err != nil {
@@ -196,7 +194,7 @@ func TestFiles(t *testing.T) {
 	if _, there, _ := Read(name); there {
 		t.Error("it is there still")
 	}
-	if err := Replace(name, nil); err != nil { // where a folder is to be
+	if err := Replace(name, nil); err != nil { // at the path of a folder
 		t.Fatal(err)
 	}
 	_, lock := Lock(filepath.Join(name, "lock"))

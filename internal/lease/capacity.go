@@ -5,50 +5,51 @@ import (
 	"sync"
 )
 
-// Share says for whom something is done: for a workspace and, in it, for a handler.
+// Share identifies a user of capacity: a workspace and, in it, a handler.
 type Share struct{ Workspace, Handler string }
 
-// Capacity is room for things that are done at once, which workspaces share.
+// Capacity limits how many operations run at once, and shares that room between workspaces.
 //
-// A workspace may have more as long as it has less than twice what nobody will have then: about two thirds if it is the
-// only one, and less the more others there are. The last place is for one who has none. So one that keeps all that it may
-// have, because what it calls hangs, leaves room for others, of which a second such takes two thirds and so on: of 16 it
-// takes four of them to fill it, of 128 six. Where handlers share too, each may have more as long as it has less than its
-// workspace could still have. A workspace that is the only one there is has all.
+// A workspace may take more while it has less than twice of what would then be free: about two thirds if it is
+// the only active one, and less the more others there are. The last slot is reserved for a workspace that has
+// none. A workspace that occupies its full share, because the service it calls hangs, leaves room for others; a
+// second one like it takes two thirds of that, and so on. It takes four of them to fill a capacity of 16, and
+// six to fill 128. If handlers share too, each may take more while it has less than its workspace could still
+// take. The only workspace in the database may take everything.
 //
-// Rejected: a fixed part for each, which few workspaces leave unused, or many can use up; and a queue for each workspace,
-// in front of room that who came first keeps.
+// Rejected: a fixed part for each workspace, which few workspaces leave unused or many exhaust; and a queue per
+// workspace in front of first-come, first-served room.
 type Capacity struct {
 	Order
 	size     int
 	alone    func() bool
-	handlers bool   // share too
-	freed    func() // is called when one may have more who could not
+	handlers bool   // handlers of a workspace share too
+	freed    func() // called when a refused caller may get more
 
 	mu    sync.Mutex
 	used  int
 	by    map[string]int
 	each  map[Share]int
-	short bool          // somebody could not have more
-	some  chan struct{} // if somebody waits: closed when room is freed
+	short bool          // a caller was refused
+	some  chan struct{} // non-nil while a caller waits; closed when room is freed
 }
 
-// NewCapacity returns room for n, or for one. alone says whether there is but one workspace. freed is called when room is
-// freed after somebody was refused it.
+// NewCapacity returns capacity for n operations, at least one. alone reports whether there is only one
+// workspace. freed is called when room is freed after a caller was refused.
 func NewCapacity(n int, alone func() bool, freed func()) *Capacity {
 	return &Capacity{size: max(n, 1), alone: alone, freed: freed, by: make(map[string]int), each: make(map[Share]int)}
 }
 
-// ByHandler has the handlers of a workspace share what it may have.
+// ByHandler makes the handlers of a workspace share its capacity.
 func (r *Capacity) ByHandler() *Capacity {
 	r.handlers = true
 	return r
 }
 
-// Handlers says whether handlers share too.
+// Handlers reports whether handlers share too.
 func (r *Capacity) Handlers() bool { return r.handlers }
 
-// Wait waits until there is room for anybody.
+// Wait waits until there is any room.
 func (r *Capacity) Wait(ctx context.Context) error {
 	for {
 		r.mu.Lock()
@@ -69,14 +70,14 @@ func (r *Capacity) Wait(ctx context.Context) error {
 	}
 }
 
-// Left is how much room nobody has.
+// Left returns the free room.
 func (r *Capacity) Left() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.size - r.used
 }
 
-// Take takes room for up to n, as far as one's share goes, and says for how many.
+// Take takes room for up to n operations within the share, and returns for how many.
 func (r *Capacity) Take(s Share, n int) (taken int) {
 	alone := r.alone()
 	r.mu.Lock()
@@ -94,13 +95,13 @@ func (r *Capacity) Take(s Share, n int) (taken int) {
 	return taken
 }
 
-// over says whether one has its share, whether or not there is room. REQUIRES: mu
+// over reports whether a share is used up, regardless of free room. REQUIRES: mu
 func (r *Capacity) over(s Share, alone bool) bool {
 	by, most := r.by[s.Workspace], 2*(r.size-r.used-1)
 	return !alone && by > 0 && by >= most || r.handlers && r.each[s] > 0 && r.each[s] >= most-by
 }
 
-// Full says whether one has its share. Who asks is told when that may have changed.
+// Full reports whether a share is used up. If it is, freed is called when that may have changed.
 func (r *Capacity) Full(s Share) bool {
 	alone := r.alone()
 	r.mu.Lock()
@@ -110,7 +111,7 @@ func (r *Capacity) Full(s Share) bool {
 	return full
 }
 
-// Free gives back room for n.
+// Free returns room for n operations.
 func (r *Capacity) Free(s Share, n int) {
 	if n == 0 {
 		return
@@ -135,7 +136,7 @@ func (r *Capacity) Free(s Share, n int) {
 	}
 }
 
-// Shut are those that have their share; with no handler, that is the whole workspace.
+// Shut returns the shares that are used up; one without a handler is an entire workspace.
 func (r *Capacity) Shut() []Share {
 	alone := r.alone()
 	r.mu.Lock()
@@ -155,7 +156,7 @@ func (r *Capacity) Shut() []Share {
 	return shut
 }
 
-// ShutWorkspaces are the workspaces that have their share, whatever the handler.
+// ShutWorkspaces returns the workspaces that have used up their share, regardless of the handler.
 func (r *Capacity) ShutWorkspaces() (names []string) {
 	for _, s := range r.Shut() {
 		if s.Handler == "" {

@@ -8,8 +8,8 @@ import (
 
 func several() bool { return false }
 
-// Verifies what a workspace may have of room: two thirds by itself, less beside others, and so that there is room for one
-// who comes, however many hang; and all if it is the only one there is.
+// Verifies a workspace's share of the capacity: two thirds by itself, less beside others, always leaving room
+// for a newcomer however many hang; and everything if it is the only workspace there is.
 func TestWorkspacesShareRoom(t *testing.T) {
 	for size := 2; size <= 130; size++ {
 		r := NewCapacity(size, several, nil)
@@ -34,7 +34,8 @@ func TestWorkspacesShareRoom(t *testing.T) {
 	}
 }
 
-// Verifies that a handler that hangs leaves room for the other handlers of its workspace, also where there is no other.
+// Verifies that a handler that hangs leaves room for the other handlers of its workspace, even if it is the
+// only workspace.
 func TestHandlersShareRoom(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		r := NewCapacity(128, func() bool { return alone }, nil).ByHandler()
@@ -55,10 +56,10 @@ func TestHandlersShareRoom(t *testing.T) {
 	}
 }
 
-// Verifies that room that is freed is told to who was refused some, and lets who waits for any go on.
+// Verifies that freed room is reported after a refusal, and lets a waiting caller continue.
 func TestRoomIsFreed(t *testing.T) {
-	told := 0
-	r := NewCapacity(3, several, func() { told++ })
+	calls := 0
+	r := NewCapacity(3, several, func() { calls++ })
 	a, b := Share{Workspace: "a"}, Share{Workspace: "b"}
 	if n := r.Take(a, 3); n != 2 {
 		t.Fatalf("took %d", n)
@@ -73,13 +74,13 @@ func TestRoomIsFreed(t *testing.T) {
 	waited := make(chan error, 2)
 	go func() { waited <- r.Wait(ctx) }()
 	r.Free(a, 1)
-	if err := <-waited; err != nil || told != 1 {
-		t.Errorf("waited: %v; told %d times", err, told)
+	if err := <-waited; err != nil || calls != 1 {
+		t.Errorf("waited: %v; freed was called %d times", err, calls)
 	}
 	r.Free(a, 1)
 	r.Free(b, 1)
-	if told != 1 {
-		t.Errorf("nobody was refused, and it was told %d times", told)
+	if calls != 1 {
+		t.Errorf("no caller was refused, and freed was called %d times", calls)
 	}
 	r.Take(a, 2)
 	r.Take(b, 1)
@@ -89,7 +90,8 @@ func TestRoomIsFreed(t *testing.T) {
 	}
 }
 
-// Verifies that each workspace has one before any has another, and that who was served longest ago comes first.
+// Verifies that each workspace gets one before any gets a second, and that the workspace served longest ago
+// comes first.
 func TestInTurn(t *testing.T) {
 	var o Order
 	o.Served("b")

@@ -14,13 +14,13 @@ import (
 
 var heldStep = wake.WorkKind{Kind: wake.HeldStep}
 
-// TestASweepThatFreesNothingIsLeftAlone verifies that leases which a sweep cannot end are looked at seldom, and those
-// that it can at each glance; and that it begins anew when there are none any more.
+// TestASweepThatFreesNothingIsLeftAlone verifies that leases which a sweep cannot release are swept rarely, and
+// others at each poll; and that the pause is reset when there are none left.
 func TestASweepThatFreesNothingIsLeftAlone(t *testing.T) {
 	frees, runs := 0, 0
 	j := &Janitor{Every: time.Hour, Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.WorkKind{heldStep, {Kind: wake.OldRun}},
 		Run: func(context.Context, bool) (int, error) { runs++; return frees, nil }}}}
-	glances := func(due map[wake.WorkKind]bool) int {
+	polls := func(due map[wake.WorkKind]bool) int {
 		runs = 0
 		for range 1000 {
 			j.Expire(t.Context(), due)
@@ -28,35 +28,35 @@ func TestASweepThatFreesNothingIsLeftAlone(t *testing.T) {
 		return runs
 	}
 	there := map[wake.WorkKind]bool{heldStep: true}
-	if n := glances(there); n == 0 || n > 100 {
-		t.Errorf("what cannot be freed is swept %d times in 1000 glances", n)
+	if n := polls(there); n == 0 || n > 100 {
+		t.Errorf("what cannot be freed is swept %d times in 1000 polls", n)
 	}
-	if n := glances(map[wake.WorkKind]bool{{Kind: wake.OldRun}: true}); n != 0 {
+	if n := polls(map[wake.WorkKind]bool{{Kind: wake.OldRun}: true}); n != 0 {
 		t.Errorf("without expired leases it is swept %d times", n)
 	}
-	if frees = 1; glances(there) != 1000 {
-		t.Errorf("what is freed is swept %d times in 1000 glances", runs)
+	if frees = 1; polls(there) != 1000 {
+		t.Errorf("what is freed is swept %d times in 1000 polls", runs)
 	}
 }
 
-// TestManyWhoAskSweepOnce verifies that of many who ask at once, while leases have expired, one sweeps and the others wait
-// for that; and that nobody sweeps where none has expired.
+// TestManyWhoAskSweepOnce verifies that of many concurrent callers with expired leases, one sweeps and the
+// others wait for it; and that none sweeps if no lease has expired.
 func TestManyWhoAskSweepOnce(t *testing.T) {
 	const many = 20
 	runs := 0
-	var all, glanced sync.WaitGroup
-	glanced.Add(many)
+	var all, polled sync.WaitGroup
+	polled.Add(many)
 	expired := true
-	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.WorkKind{heldStep}, Run: func(_ context.Context, asked bool) (int, error) {
-		if !asked {
-			t.Error("it was not told that somebody asks")
+	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.WorkKind{heldStep}, Run: func(_ context.Context, onDemand bool) (int, error) {
+		if !onDemand {
+			t.Error("the sweep is not on demand")
 		}
 		runs++ // under the janitor's lock
 		return 1, nil
 	}}}, HasWork: func(_ context.Context, needs []wake.WorkKind) (map[wake.WorkKind]bool, error) {
 		if expired {
-			glanced.Done()
-			glanced.Wait()
+			polled.Done()
+			polled.Wait()
 		}
 		return map[wake.WorkKind]bool{heldStep: expired}, nil
 	}}
@@ -64,14 +64,14 @@ func TestManyWhoAskSweepOnce(t *testing.T) {
 		all.Go(func() {
 			due, err := j.Due(t.Context(), []wake.WorkKind{heldStep, {Kind: wake.Step, Name: "h"}})
 			if err != nil || !due[wake.WorkKind{Kind: wake.Step, Name: "h"}] || runs == 0 {
-				t.Errorf("asked: %v, %v", due, err)
+				t.Errorf("due: %v, %v", due, err)
 			}
 		})
 	}
 	all.Wait()
 	expired = false
 	if due, err := j.Due(t.Context(), []wake.WorkKind{heldStep}); err != nil || due[heldStep] {
-		t.Errorf("asked: %v, %v", due, err)
+		t.Errorf("due: %v, %v", due, err)
 	}
 	if runs != 1 {
 		t.Errorf("%d swept", runs)
@@ -80,19 +80,19 @@ func TestManyWhoAskSweepOnce(t *testing.T) {
 
 var heldItem = wake.WorkKind{Kind: wake.HeldItem}
 
-// TestWhoSweepsOneKindSweepsNoOther verifies that one who asks for leases of one kind sweeps those also where another has
-// begun to sweep leases of another kind since it looked.
+// TestWhoSweepsOneKindSweepsNoOther verifies that a caller that needs leases of one kind sweeps them even if
+// another caller has begun to sweep another kind since it polled.
 func TestWhoSweepsOneKindSweepsNoOther(t *testing.T) {
 	runs := make(map[string]int)
 	sweep := func(name string, n wake.WorkKind) Sweep {
 		return Sweep{Name: name, Needs: []wake.WorkKind{n}, Run: func(context.Context, bool) (int, error) { runs[name]++; return 1, nil }}
 	}
-	var glanced sync.WaitGroup
-	glanced.Add(2)
+	var polled sync.WaitGroup
+	polled.Add(2)
 	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{sweep("steps", heldStep), sweep("items", heldItem)},
 		HasWork: func(_ context.Context, needs []wake.WorkKind) (map[wake.WorkKind]bool, error) {
-			glanced.Done()
-			glanced.Wait()
+			polled.Done()
+			polled.Wait()
 			return map[wake.WorkKind]bool{needs[0]: true}, nil
 		}}
 	var all sync.WaitGroup
@@ -105,19 +105,20 @@ func TestWhoSweepsOneKindSweepsNoOther(t *testing.T) {
 	}
 }
 
-// TestASweepThatWasBrokenOffIsNone verifies that one who waits for the sweep of another sweeps itself where that failed.
+// TestASweepThatWasBrokenOffIsNone verifies that a caller that waits for another's sweep sweeps itself if that
+// one failed.
 func TestASweepThatWasBrokenOffIsNone(t *testing.T) {
 	runs := 0
-	var glanced, all sync.WaitGroup
-	glanced.Add(2)
+	var polled, all sync.WaitGroup
+	polled.Add(2)
 	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.WorkKind{heldStep}, Run: func(context.Context, bool) (int, error) {
 		if runs++; runs == 1 {
 			return 0, context.Canceled
 		}
 		return 1, nil
 	}}}, HasWork: func(context.Context, []wake.WorkKind) (map[wake.WorkKind]bool, error) {
-		glanced.Done()
-		glanced.Wait()
+		polled.Done()
+		polled.Wait()
 		return map[wake.WorkKind]bool{heldStep: true}, nil
 	}}
 	for range 2 {
@@ -129,8 +130,8 @@ func TestASweepThatWasBrokenOffIsNone(t *testing.T) {
 	}
 }
 
-// TestASweepThatHangsHoldsNobodyUp verifies that one who asks while the sweep of another hangs waits no longer than its
-// context, and that a sweep whose own code asks does not wait for itself.
+// TestASweepThatHangsHoldsNobodyUp verifies that a caller waits for another's hanging sweep no longer than its
+// context, and that a sweep that calls Due does not wait for itself.
 func TestASweepThatHangsHoldsNobodyUp(t *testing.T) {
 	hangs, release := make(chan struct{}), make(chan struct{})
 	var j *Janitor
@@ -160,7 +161,8 @@ func TestASweepThatHangsHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// TestWhoAskLeaveASweepAloneThatFreesNothing verifies that a lease which cannot be ended is not tried by each who asks.
+// TestWhoAskLeaveASweepAloneThatFreesNothing verifies that not every caller tries to release a lease that
+// cannot be released.
 func TestWhoAskLeaveASweepAloneThatFreesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		frees, runs := 0, 0
@@ -170,9 +172,9 @@ func TestWhoAskLeaveASweepAloneThatFreesNothing(t *testing.T) {
 		}}}, HasWork: func(context.Context, []wake.WorkKind) (map[wake.WorkKind]bool, error) {
 			return map[wake.WorkKind]bool{heldStep: true}, nil
 		}}
-		asked := func() int {
+		poll := func() int {
 			runs = 0
-			for range 1000 { // a hundred who look each second, for ten
+			for range 1000 { // 100 polls a second for ten seconds
 				if _, err := j.Due(t.Context(), []wake.WorkKind{heldStep}); err != nil {
 					t.Error(err)
 				}
@@ -180,11 +182,11 @@ func TestWhoAskLeaveASweepAloneThatFreesNothing(t *testing.T) {
 			}
 			return runs
 		}
-		if n := asked(); n < 20 || n > 40 {
+		if n := poll(); n < 20 || n > 40 {
 			t.Errorf("what cannot be freed is swept %d times in 10 s", n)
 		}
 		frees = 1
-		if n := asked(); n < 950 {
+		if n := poll(); n < 950 {
 			t.Errorf("what is freed is swept %d times", n)
 		}
 	})

@@ -13,43 +13,42 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Sweep frees what a crash left held, and says how many things it freed. It may
-// be called by several janitors at once.
+// Sweep releases what a crash left behind, and returns how many items it released. Several janitors may run it
+// at once.
 type Sweep struct {
 	Name string
-	// Needs are what it looks for: it is left out while there is nothing of
-	// that. With none it is always run.
+	// Needs are the kinds of work it looks for: it is skipped while there is none. Without needs it always runs.
 	Needs []wake.WorkKind
-	// Run sweeps. asked says that somebody is about to take what is freed; else it is the turn of the janitor.
-	Run func(ctx context.Context, asked bool) (freed int, err error)
+	// Run sweeps. onDemand is true if a caller is about to claim what is released, false in the janitor's own
+	// round.
+	Run func(ctx context.Context, onDemand bool) (freed int, err error)
 }
 
-// leases are the needs of sweeps that end expired leases.
+// leases are the needs of sweeps that release expired leases.
 var leases = []string{wake.HeldReaction, wake.HeldStream, wake.HeldOperation, wake.HeldStep, wake.HeldItem}
 
-// Janitor sweeps again and again. A sweep that fails is tried again at the next
-// turn; a janitor that does not get round any more shows in [Janitor.Stalled].
+// Janitor runs sweeps periodically. A sweep that fails is retried in the next round; [Janitor.Stalled] reports
+// a janitor that no longer completes its rounds.
 type Janitor struct {
 	Every  time.Duration
 	Sweeps []Sweep
 	Log    *slog.Logger
-	// HasWork says for which of the sweeps' needs there is something; nil is for
-	// all. Most rounds find nothing, and ask no more than this.
+	// HasWork returns which of the sweeps' needs have work; nil means all. Most rounds find nothing and run only
+	// this query.
 	HasWork func(context.Context, []wake.WorkKind) (map[wake.WorkKind]bool, error)
 
 	mu       sync.Mutex
-	expiring chan struct{}    // who has put something into it ends expired leases: one at a time
-	begun    map[string]turns // how often that was begun, by the name of the sweep
-	stuck    map[string]stuck // by the name of the sweep; the pulse's
-	// last is when a round was last finished without an error, by the machine's
-	// monotonic clock: the wall clock may be set.
+	expiring chan struct{}    // semaphore: one caller at a time releases expired leases
+	begun    map[string]turns // sweeps on demand, by the name of the sweep
+	stuck    map[string]stuck // by the name of the sweep; used by the idle poller
+	// last is the time of the last round without an error, by the monotonic clock: the wall clock may be set.
 	last   atomic.Pointer[time.Time]
-	failed atomic.Int32 // rounds since then
+	failed atomic.Int32 // failed rounds since then
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 }
 
-// Start begins to sweep. Stop must be called.
+// Start starts sweeping. Stop must be called.
 func (j *Janitor) Start(ctx context.Context) {
 	ctx, j.stop = context.WithCancel(ctx)
 	j.good()
@@ -60,13 +59,13 @@ func (j *Janitor) Start(ctx context.Context) {
 	})
 }
 
-// Stop ends the sweeping and waits for it. Stopping twice is harmless.
+// Stop stops sweeping and waits for it. Calling it twice is harmless.
 func (j *Janitor) Stop() {
 	j.stop()
 	j.done.Wait()
 }
 
-// Round sweeps everything once. Tests call it instead of Start.
+// Round runs every sweep once. Tests call it instead of Start.
 func (j *Janitor) Round(ctx context.Context) {
 	healthy := true
 	there := j.hasWork(ctx)
@@ -89,19 +88,19 @@ func (j *Janitor) good() {
 	j.failed.Store(0)
 }
 
-func (j *Janitor) sweep(ctx context.Context, s Sweep, asked bool) (freed int, healthy bool) {
-	freed, err := s.Run(ctx, asked)
+func (j *Janitor) sweep(ctx context.Context, s Sweep, onDemand bool) (freed int, healthy bool) {
+	freed, err := s.Run(ctx, onDemand)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		j.Log.Warn("a sweep failed", "sweep", s.Name, "error", err)
+		j.Log.Warn("sweep failed", "sweep", s.Name, "error", err)
 		return freed, false
 	case freed > 0:
-		j.Log.Info("freed what nobody held any more", "sweep", s.Name, "freed", freed)
+		j.Log.Info("sweep released or removed expired items", "sweep", s.Name, "freed", freed)
 	}
 	return freed, true
 }
 
-// Leases are the needs of the sweeps that end expired leases.
+// Leases returns the needs of the sweeps that release expired leases.
 func (j *Janitor) Leases() (all []wake.WorkKind) {
 	for _, s := range j.Sweeps {
 		for _, n := range s.Needs {
@@ -113,9 +112,9 @@ func (j *Janitor) Leases() (all []wake.WorkKind) {
 	return all
 }
 
-// Expire runs the sweeps of leases for which there is something, as a glance said. A pulse calls it after each of its
-// glances. What is there again after a sweep that freed nothing, such as the leases of a lifecycle that this node does not
-// have, is looked at less and less often.
+// Expire runs the sweeps of expired leases that have work according to due. The idle poller calls it after each
+// poll. Leases that a sweep could not release, such as those of a lifecycle that this node does not have, are
+// swept less and less often.
 func (j *Janitor) Expire(ctx context.Context, due map[wake.WorkKind]bool) {
 	if j.stuck == nil {
 		j.stuck = make(map[string]stuck)
@@ -135,20 +134,21 @@ func (j *Janitor) Expire(ctx context.Context, due map[wake.WorkKind]bool) {
 	}
 }
 
-// expired says whether leases that a sweep ends have expired, as a glance said.
+// expired reports whether due contains leases that the sweep releases.
 func (s Sweep) expired(due map[wake.WorkKind]bool) bool {
 	return slices.ContainsFunc(s.Needs, func(n wake.WorkKind) bool { return due[n] && slices.Contains(leases, n.Kind) })
 }
 
-// stuck is a sweep that freed nothing: when, and how long it is left alone.
+// stuck records a sweep that released nothing: when, and how long it is skipped.
 type stuck struct {
 	since time.Time
 	pause time.Duration
 }
 
-// Due says for which needs there is something, and ends the expired leases among them first: whoever takes
-// something asks this, so that what a dead holder had can be taken. Where leases were ended, all of needs
-// counts as due. Many may ask at once: one sweeps for all. What a sweep itself asks, such as a hook of its user's, sweeps nothing.
+// Due returns which needs have work, and first releases the expired leases among them. Callers use it before a
+// claim, so that the work of a crashed holder can be claimed. If leases were released, all needs count as due.
+// One of several concurrent callers sweeps for all. A call from within a sweep, such as from a user's hook,
+// sweeps nothing.
 func (j *Janitor) Due(ctx context.Context, needs []wake.WorkKind) (map[wake.WorkKind]bool, error) {
 	begun := j.turns()
 	due, err := j.HasWork(ctx, needs)
@@ -175,21 +175,21 @@ func (j *Janitor) Due(ctx context.Context, needs []wake.WorkKind) (map[wake.Work
 	return due, nil
 }
 
-// sweeping marks the context of a sweep that somebody has asked for.
+// sweeping marks the context of a sweep on demand.
 type sweeping struct{}
 
-// turns are how often a sweep was begun because somebody asked, and which of these was the last that was finished.
-// barren is of those that freed nothing, one after the other.
+// turns counts the on-demand runs of a sweep: how many began, and which was the last to finish. barren covers
+// consecutive runs that released nothing.
 type turns struct {
 	begun, finished int
 	barren          stuck
 }
 
-// longestBarren is how long those who ask leave a sweep alone at the most that freed nothing again and again: else each of
-// many who wait for work would try to end a lease that cannot be ended whenever it looks.
-const longestBarren = 500 * time.Millisecond
+// maxBarren limits how long callers skip a sweep that repeatedly released nothing. Without the pause, each of
+// many callers waiting for work would try to release a lease that cannot be released, at every poll.
+const maxBarren = 500 * time.Millisecond
 
-// turns are those of all sweeps, as they are now.
+// turns returns the current counts of all sweeps.
 func (j *Janitor) turns() map[string]turns {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -199,7 +199,7 @@ func (j *Janitor) turns() map[string]turns {
 	return maps.Clone(j.begun)
 }
 
-// sweepSince sweeps, unless another has done so since.
+// sweepSince sweeps, unless another caller has done so since.
 func (j *Janitor) sweepSince(ctx context.Context, s Sweep, since turns) {
 	j.mu.Lock()
 	now := j.begun[s.Name]
@@ -220,17 +220,17 @@ func (j *Janitor) sweepSince(ctx context.Context, s Sweep, since turns) {
 	switch {
 	case freed > 0:
 		now.barren = stuck{}
-	case now.barren.since.IsZero(): // once tells nothing: another node has freed it, perhaps
+	case now.barren.since.IsZero(): // once is not enough: another node may have released it
 		now.barren.since = clock.OfMachine()
 	default:
-		now.barren = stuck{clock.OfMachine(), min(2*now.barren.pause+time.Millisecond, longestBarren)}
+		now.barren = stuck{clock.OfMachine(), min(2*now.barren.pause+time.Millisecond, maxBarren)}
 	}
 	j.mu.Lock()
 	j.begun[s.Name] = now
 	j.mu.Unlock()
 }
 
-// hasWork says which sweeps there is something for: all, where it is not known.
+// hasWork returns which sweeps have work; all of them if that is unknown.
 func (j *Janitor) hasWork(ctx context.Context) func(Sweep) bool {
 	all := func(Sweep) bool { return true }
 	var needs []wake.WorkKind
@@ -241,7 +241,7 @@ func (j *Janitor) hasWork(ctx context.Context) func(Sweep) bool {
 		return all
 	}
 	due, err := j.HasWork(ctx, needs)
-	if err != nil { // the sweeps tell
+	if err != nil { // the sweeps report the error
 		return all
 	}
 	return func(s Sweep) bool {
@@ -249,16 +249,16 @@ func (j *Janitor) hasWork(ctx context.Context) func(Sweep) bool {
 	}
 }
 
-// stalledAfter is how long a janitor may take for a round, however short its turns
-// are: a call of the database alone may take some seconds.
+// stalledAfter is the time that a round may take even with a short interval: a single database call may take
+// seconds.
 const stalledAfter = 30 * time.Second
 
-// Stalled returns how long ago the last good round was, if that is longer than
-// three turns, and three rounds have failed since or 30 seconds have passed: then
-// nobody on this node frees what crashes leave held.
+// Stalled returns the time since the last good round and reports whether the janitor has stalled: more than
+// three intervals have passed, and three rounds have failed since or 30 seconds have passed. This node then
+// releases nothing that crashes leave behind.
 func (j *Janitor) Stalled() (time.Duration, bool) {
 	last := j.last.Load()
-	if last == nil { // it has not begun
+	if last == nil { // not started
 		return 0, false
 	}
 	ago := clock.OfMachine().Sub(*last)

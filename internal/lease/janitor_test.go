@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lease"
 )
 
-// Verifies that a janitor is said to have stalled when three turns have passed without a good round,
-// and three rounds have failed or 30 seconds have passed, and not any more when one is good; and that
-// the wall clock has no say in it, set forth or back.
+// Verifies that a janitor counts as stalled when three intervals have passed without a good round, and three
+// rounds have failed or 30 seconds have passed, until a round is good; and that setting the wall clock does not
+// matter.
 func TestAJanitorThatStalls(t *testing.T) {
 	for _, every := range []time.Duration{time.Nanosecond, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

@@ -1,25 +1,22 @@
-// Package lease is what every kind of held thing has in common.
+// Package lease implements the leases that entities, streams, reactions, steps and items have in common.
 //
-// A hold is four columns on the row of the thing held: holder, epoch, until,
-// deaths. Taking adds one to the epoch, which never starts again. Every later
-// write of the holder, its release included, is a conditional update of that
-// very row: the epoch is still the holder's, and the database's time is not past
-// the end. So a holder that was stopped, or cut off, and comes back too late can
-// write nothing, whoever has the thing now, and also if nobody has.
+// A lease is four columns on the row it protects: holder, epoch, until, deaths. Taking the lease increments the
+// epoch, which is never reset. Every later write of the holder, its release included, is a conditional update
+// of that same row: the epoch must still be the holder's, and the database's time must not be past until. A
+// holder that was stopped or cut off and returns too late can therefore write nothing, whether or not the lease
+// has a new holder.
 //
-// While the holder works, a [Renewer] renews the hold in the background, at most
-// until the handler's timeout, so that a body that hangs is not held for ever.
-// A holder elsewhere is quiet until it is heard of under its epoch: it renews, begins an
-// effect, or ends what it holds. A lease that runs out while it is quiet is a lost
-// hand-out, which nobody may ever have received, and not a death: it is counted apart, what
-// was handed out is due again after [LostPause], and nothing is given up for it.
+// While the holder works, a [Renewer] renews the lease in the background, at most until the handler's timeout,
+// so that a handler that hangs does not keep its lease forever. A remote holder is silent until it writes under
+// its epoch: it renews, begins an effect, or ends its work. A lease that expires while its holder is silent is
+// a lost hand-out, which no worker may ever have received, and not a crash: it is counted separately, the work
+// is due again after [LostPause], and it is never given up for this reason.
 //
-// What a dead holder left is freed by a [Janitor], on any node; two of them at
-// once do no harm, because freeing is conditional too.
+// A [Janitor] on any node releases the leases of crashed holders. Two janitors at once do no harm, because
+// releasing is conditional too.
 //
-// Rejected: a table of leases beside the things (a check in a subquery let an
-// old epoch settle), and node clocks (wrong by an hour, they must change
-// nothing).
+// Rejected: a separate table of leases (its check in a subquery let an old epoch settle), and node clocks (a
+// clock that is an hour off must change nothing).
 package lease
 
 import (
@@ -30,20 +27,20 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Defaults of holds.
+// Defaults of leases.
 const (
-	// DefaultDuration is how long a hold lasts without a renewal.
+	// DefaultDuration is the duration of a lease without a renewal.
 	DefaultDuration = 30 * time.Second
-	// MaxCrashes is how many holders may die before the thing is given up.
+	// MaxCrashes is how many holders may crash before the work is given up.
 	MaxCrashes = 5
-	// Timeout is how long a hold is renewed at the most.
+	// Timeout is the maximum time that a lease is renewed.
 	Timeout = 15 * time.Minute
 )
 
-// LostPause is the pause behind the n-th hand-out in a row of which nobody was heard: none,
-// then up to 1, 3, 7, 15 seconds and so on, up to five minutes. It is scattered between half and all of
-// that by the name of what was handed out, so that what was lost together comes back apart: else what kills
-// its worker before that is heard of would take the others with it each time.
+// LostPause returns the pause after the n-th consecutive lost hand-out: none at first, then up to 1, 3, 7, 15
+// seconds and so on, up to five minutes. It is spread between half and all of that by the name of the work, so
+// that work lost together does not return together. Otherwise an item that crashes its worker before the worker
+// reports would take the other items with it each time.
 func LostPause(n int64, name string) time.Duration {
 	if n < 2 {
 		return 0
@@ -54,15 +51,15 @@ func LostPause(n int64, name string) time.Duration {
 	return half + half*time.Duration(h.Sum32()%1000)/1000
 }
 
-// Lease is the right to work on something, until it runs out.
+// Lease is the right to work on something until it expires.
 type Lease struct {
 	Epoch int64
-	Until time.Time // in the database's time
+	Until time.Time // database time
 }
 
-// Lost is the error of a holder that no longer holds what it wants to write.
+// Lost returns the error of a holder that no longer has the lease on what it wants to write.
 func Lost(what string, epoch int64) *fault.Error {
 	return fault.New(fault.LeaseLost,
-		"%s is no longer held under epoch %d: it ran out, or was ended; what this holder did after that is not recorded", what, epoch).
+		"%s: the lease of epoch %d has expired or ended; nothing this holder did after that is recorded", what, epoch).
 		With("epoch", epoch)
 }

@@ -2,15 +2,14 @@ package lease
 
 import "strings"
 
-// longestMessage is how much of a failure's text is kept.
-const longestMessage = 4 << 10
+// maxMessage limits how many bytes of a failure's text are stored.
+const maxMessage = 4 << 10
 
-// Plain makes any text one that both databases keep: what a body fails with may
-// hold anything.
+// Plain converts any text, such as the message of a failed handler, to one that both databases can store.
 func Plain(message string) string {
 	message = strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", "\uFFFD")
-	if len(message) > longestMessage {
-		message = strings.ToValidUTF8(message[:longestMessage], "") + "…"
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
 	return message
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// ID names what is held to somebody elsewhere, by what it consists of.
+// ID builds an id for remote holders from the parts that identify the leased work.
 func ID(prefix string, parts ...string) string {
-	text, _ := json.Marshal(parts) // of strings, it does not fail
+	text, _ := json.Marshal(parts) // a list of strings always marshals
 	return prefix + base64.RawURLEncoding.EncodeToString(text)
 }
 
-// Parts takes an [ID] of so many parts apart. What [ID] would not have made is none.
+// Parts decodes an [ID] of n parts. It rejects any text that [ID] would not have produced.
 func Parts(prefix, id string, n int) ([]string, bool) {
 	rest, ours := strings.CutPrefix(id, prefix)
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(rest)
@@ -24,5 +24,5 @@ func Parts(prefix, id string, n int) ([]string, bool) {
 	return parts, true
 }
 
-// hasNUL says whether a name has the one character that no text of the database has.
+// hasNUL reports whether a name contains NUL, which the databases cannot store.
 func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }

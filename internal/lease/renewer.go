@@ -10,39 +10,38 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// Renewer renews a hold in the background while a body works under it. The
-// context that the body is given ends when the hold is lost or has been kept
-// for as long as it may be, so that the body can stop; what it writes after
-// that is refused by the database in any case.
+// Renewer renews a lease in the background while a handler works under it. The handler's context ends when the
+// lease is lost or has reached its timeout, so that the handler can stop. The database refuses its later writes
+// in any case.
 type Renewer struct {
-	// Renew extends the hold once, and returns [fault.LeaseLost] where it is
-	// gone. Its context ends before the hold would.
+	// Renew extends the lease once, and returns [fault.LeaseLost] if it is gone. Its context ends before the lease
+	// would.
 	Renew func(context.Context) error
-	// DefaultDuration is how long each renewal lasts; a third of it passes between two.
+	// Lease is the duration of each renewal; the lease is renewed after each third of it.
 	Lease time.Duration
-	// Timeout is how long the hold is kept at the most; 0 is [Timeout].
+	// Timeout is the maximum time that the lease is renewed; 0 is [Timeout].
 	Timeout time.Duration
 	// Since is a time on this node's clock before the lease was taken. Zero is the time of Start.
 	Since time.Time
-	// Woken has it renew at once when it gets a value, for what a renewal tells; nil never does.
+	// Woken triggers a renewal at once when it receives a value, for the information that a renewal returns. nil
+	// never does.
 	Woken <-chan struct{}
 
 	stop func()
 	done sync.WaitGroup
 
 	mu        sync.Mutex
-	renewedAt time.Time // before the lease was taken or last renewed
+	renewedAt time.Time // a time before the lease was taken or last renewed
 }
 
-// Causes of the end of a body's context.
+// Causes of the end of a handler's context.
 var (
-	ErrLost    = errors.New("the hold was lost")
-	ErrTimeout = errors.New("the hold was kept for as long as it may be")
+	ErrLost    = errors.New("the lease was lost")
+	ErrTimeout = errors.New("the lease reached its timeout")
 )
 
-// Start begins to renew and returns the context for the body, which ends with
-// ctx too. The renewing does not: a body that is told to stop has its hold until
-// it does. Stop must be called.
+// Start starts renewing and returns the handler's context, which also ends with ctx. Renewing does not end with
+// ctx: a handler that is told to stop keeps its lease until it does. Stop must be called.
 func (k *Renewer) Start(ctx context.Context) context.Context {
 	if k.Since.IsZero() {
 		k.Since = clock.OfMachine()
@@ -55,16 +54,16 @@ func (k *Renewer) Start(ctx context.Context) context.Context {
 	return body
 }
 
-// Stop ends the renewing and waits for it. Stopping twice is harmless.
+// Stop stops renewing and waits for it. Calling it twice is harmless.
 func (k *Renewer) Stop() {
 	k.stop()
 	k.done.Wait()
 }
 
-// Held returns nil while the lease cannot have run out, by this node's clocks. Where it may have
-// run out, because the process was stopped or the database did not answer, Held renews it first,
-// and returns the error of the renewal: [fault.LeaseLost] where the lease is gone. Past the timeout
-// it returns [ErrTimeout]. A body asks it right before a call that must not be made without the lease.
+// Held returns nil while the lease cannot have expired, by this node's clocks. If it may have expired, because
+// the process was suspended or the database did not respond, Held renews it first and returns the error of the
+// renewal: [fault.LeaseLost] if the lease is gone. Past the timeout it returns [ErrTimeout]. A handler calls it
+// right before a call that must not be made without the lease.
 func (k *Renewer) Held(ctx context.Context) error {
 	switch {
 	case clock.OfMachine().Sub(k.Since) >= k.limit():
@@ -75,15 +74,15 @@ func (k *Renewer) Held(ctx context.Context) error {
 	return nil
 }
 
-// RanOut says whether the lease may have run out, by this node's clocks.
+// RanOut reports whether the lease may have expired, by this node's clocks.
 func (k *Renewer) RanOut() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return elapsed(k.renewedAt) >= k.Lease
 }
 
-// elapsed is the time since t, by the monotonic clock or by the wall clock, whichever says more: the first stands
-// still while a machine sleeps, the second may be set.
+// elapsed returns the time since t, by the monotonic or the wall clock, whichever is longer: the first stops
+// while the machine sleeps, the second may be set.
 func elapsed(t time.Time) time.Duration {
 	now := clock.OfMachine()
 	return max(now.Sub(t), now.Round(0).Sub(t.Round(0)))
@@ -118,7 +117,7 @@ func (k *Renewer) loop(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// wait waits for so long, or until it is woken.
+// wait waits for d or until Woken receives a value.
 func (k *Renewer) wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -130,7 +129,7 @@ func (k *Renewer) wait(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// renewOnce renews, and gives up in time for another try.
+// renewOnce renews, and times out early enough for another attempt.
 func (k *Renewer) renewOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, k.Lease/3)
 	defer cancel()

@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lease"
 )
 
-// Verifies that a holder asks the database before it acts where its lease may have run out by its own
-// clock, counted from before the lease was taken, and not otherwise.
+// Verifies that a holder renews before it acts if its lease may have expired by its own clock, counted from
+// before the lease was taken, and not otherwise.
 func TestALeaseThatMayHaveRunOutIsRenewedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewals atomic.Int64
 		var gone atomic.Bool
-		stopped := make(chan struct{}) // while it is open, renewals hang, as those of a process that is stopped
+		stopped := make(chan struct{}) // while it is open, renewals hang, as in a suspended process
 		k := &lease.Renewer{Lease: 30 * time.Second, Since: time.Now(), Renew: func(ctx context.Context) error {
 			renewals.Add(1)
 			select {
@@ -31,22 +31,22 @@ func TestALeaseThatMayHaveRunOutIsRenewedFirst(t *testing.T) {
 				return ctx.Err()
 			}
 		}}
-		time.Sleep(5 * time.Second) // the take took its time
+		time.Sleep(5 * time.Second) // the claim took a while
 		body := k.Start(t.Context())
 		defer k.Stop()
 		time.Sleep(24 * time.Second)
 		before := renewals.Load()
 		if err := k.Held(body); err != nil || renewals.Load() != before {
-			t.Errorf("before the lease ran out: %v, %d renewals", err, renewals.Load()-before)
+			t.Errorf("before the lease expired: %v, %d renewals", err, renewals.Load()-before)
 		}
 		time.Sleep(2 * time.Second)
 		if err := k.Held(body); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-			t.Errorf("it may have run out, and the database does not answer: %v", err)
+			t.Errorf("it may have expired, and the database does not respond: %v", err)
 		}
 		gone.Store(true)
 		close(stopped)
 		if err := k.Held(context.Background()); fault.CodeOf(err) != fault.LeaseLost {
-			t.Errorf("it has run out: %v", err)
+			t.Errorf("it has expired: %v", err)
 		}
 		gone.Store(false)
 		if err := k.Held(context.Background()); err != nil {
@@ -59,7 +59,7 @@ func TestALeaseThatMayHaveRunOutIsRenewedFirst(t *testing.T) {
 	})
 }
 
-// Verifies that a holder does not act past its timeout: the database holds the lease no longer either.
+// Verifies that a holder does not act past its timeout, when the database has ended the lease too.
 func TestNobodyActsPastTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &lease.Renewer{Lease: 30 * time.Second, Timeout: 5 * time.Second, Since: time.Now(), Renew: func(context.Context) error { return nil }}

@@ -2,13 +2,13 @@ package lease
 
 import "context"
 
-// Slots is room for things that are done at once.
+// Slots is a semaphore for concurrent operations.
 type Slots chan struct{}
 
-// NewSlots returns room for n, or for one.
+// NewSlots returns n slots, at least one.
 func NewSlots(n int) Slots { return make(Slots, max(n, 1)) }
 
-// One waits for room, and takes it for one.
+// One waits for a free slot and takes it.
 func (s Slots) One(ctx context.Context) error {
 	select {
 	case s <- struct{}{}:
@@ -18,7 +18,7 @@ func (s Slots) One(ctx context.Context) error {
 	}
 }
 
-// Free gives room back.
+// Free frees n slots.
 func (s Slots) Free(n int) {
 	for range n {
 		<-s

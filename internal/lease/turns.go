@@ -10,41 +10,41 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Turn is a workspace in which there may be something to do for a name: a handler, a queue, a reaction.
+// Turn is a workspace that may have work for a name: a handler, a queue or a reaction.
 type Turn struct{ Name, Workspace string }
 
-// Turns asks where there may be something to do.
+// Turns is the query for the workspaces that may have work.
 type Turns store.Verb[turnsArgs, []Turn]
 
 type turnsArgs struct {
-	Names  [][3]string `arg:"queues"` // with the workspace behind which each goes on, and the kind
+	Names  [][3]string `arg:"queues"` // each with the workspace to continue after, and the kind
 	limit  int         `arg:"limit"`
 	Except []string    `arg:"except"`
 }
 
-// NewTurns declares the verb that asks.
+// NewTurns declares the query's verb.
 func NewTurns(verb string) *Turns {
 	return (*Turns)(store.VerbOf[turnsArgs](store.Decl{Name: verb, Lane: store.Read}, nil,
 		store.Each(func(t *Turn) []any { return []any{&t.Name, &t.Workspace} })))
 }
 
-// fewTurns is how many turns there are in one round, beside one of each name.
-const fewTurns = 64
+// turnsPerRound limits the turns of one round, in addition to those granted per name.
+const turnsPerRound = 64
 
-// Round gives turns: to each name in each workspace in which there may be something to do for it. Where these are many, a
-// name goes on behind the workspace that it came to the last time. Not safe for concurrent use.
+// Round hands out turns to each name in each workspace that may have work for it. If there are many, a name
+// continues after the workspace it reached last time. Not safe for concurrent use.
 type Round struct {
-	Kind   string // what handlers must be declared as, where that matters
+	Kind   string // kind that handlers must be declared as, if it matters
 	behind map[string]string
 }
 
-// Whole says whether the turns that were given last were all that there were. Where they were not, and nothing came of
-// them, who looks is to look again at once.
+// Whole reports whether the last turns were all there were. If not, and they led to no work, the caller polls
+// again at once.
 func (r *Round) Whole() bool { return len(r.behind) == 0 }
 
-// Next returns the turns of some names on a shard, but for some workspaces.
+// Next returns the turns of the names on a shard, excluding some workspaces.
 func (r *Round) Next(ctx context.Context, d store.Doer, ask *Turns, shard int16, names, except []string) (turns []Turn, err error) {
-	a := turnsArgs{make([][3]string, len(names)), fewTurns + 2*len(names), except}
+	a := turnsArgs{make([][3]string, len(names)), turnsPerRound + 2*len(names), except}
 	for i, name := range names {
 		a.Names[i] = [3]string{name, r.behind[name], r.Kind}
 	}
@@ -54,63 +54,63 @@ func (r *Round) Next(ctx context.Context, d store.Doer, ask *Turns, shard int16,
 	}
 	behind := make(map[string]string)
 	for _, t := range all {
-		behind[t.Name] = t.Workspace // none behind the last
+		behind[t.Name] = t.Workspace // "" after the last workspace
 		if t.Workspace != "" {
 			turns = append(turns, t)
 		}
 	}
 	maps.DeleteFunc(behind, func(_, workspace string) bool { return workspace == "" })
 	again := len(turns) == 0 && len(r.behind) > 0
-	if r.behind = behind; again { // there may be some before
+	if r.behind = behind; again { // start over: earlier workspaces may have work
 		return r.Next(ctx, d, ask, shard, names, except)
 	}
 	return turns, nil
 }
 
-// Order remembers which workspaces were served last: the others come before them.
+// Order records which workspaces were served last, so that others come before them.
 type Order struct {
 	mu   sync.Mutex
 	last map[string]int64
 	n    int64
 }
 
-// mostKept is how many workspaces an order remembers; then it begins anew.
-const mostKept = 10_000
+// maxRemembered is how many workspaces an order remembers before it starts over.
+const maxRemembered = 10_000
 
-// Served notes that a workspace was served.
+// Served records that a workspace was served.
 func (o *Order) Served(workspace string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.last == nil || len(o.last) >= mostKept {
+	if o.last == nil || len(o.last) >= maxRemembered {
 		o.last = make(map[string]int64)
 	}
 	o.n++
 	o.last[workspace] = o.n
 }
 
-// InTurn orders things so that each workspace has one before any has another; first comes which was served longest ago.
-// Those of one workspace stay in their order.
+// InTurn orders items so that each workspace gets one before any gets a second; the workspace served longest
+// ago comes first. Items of one workspace stay in order.
 func InTurn[T any](o *Order, all []T, workspace func(T) string) {
 	if len(all) < 2 {
 		return
 	}
-	type place struct {
+	type position struct {
 		x         T
 		nth, last int64
 	}
-	places, seen := make([]place, len(all)), make(map[string]int64)
+	order, seen := make([]position, len(all)), make(map[string]int64)
 	o.mu.Lock()
 	for i, x := range all {
 		w := workspace(x)
-		places[i] = place{x, seen[w], o.last[w]}
+		order[i] = position{x, seen[w], o.last[w]}
 		seen[w]++
 	}
 	o.mu.Unlock()
 	if len(seen) < 2 {
 		return
 	}
-	slices.SortStableFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.nth, b.nth), cmp.Compare(a.last, b.last)) })
-	for i, p := range places {
+	slices.SortStableFunc(order, func(a, b position) int { return cmp.Or(cmp.Compare(a.nth, b.nth), cmp.Compare(a.last, b.last)) })
+	for i, p := range order {
 		all[i] = p.x
 	}
 }

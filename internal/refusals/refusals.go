@@ -1,7 +1,6 @@
-// Package refusals remembers who tried a step and was refused, for whoever wants
-// to see a race. It is a log by the way: outside of any transaction, a little late,
-// and not at all where the database is busy or a workspace is refused more than [Rate]
-// times a second. Nothing depends on it.
+// Package refusals logs refused attempts of steps, so that races can be inspected. The log is best effort:
+// written outside transactions, slightly delayed, and incomplete while the database is busy or a workspace is
+// refused more than [Rate] times a second. Nothing depends on it.
 package refusals
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Attempt is a try that was refused.
+// Attempt is a refused attempt.
 type Attempt struct {
 	Lifecycle, Entity string
 	Step, Requester   string
@@ -64,23 +63,22 @@ var (
 )
 
 const (
-	room       = 4096 // refusals that wait to be noted
+	room       = 4096 // refusals waiting to be written
 	page       = 500
 	pruneLimit = 2000
-	// Kept is how long a refusal is remembered.
+	// Kept is the retention of a refusal.
 	Kept = 7 * 24 * time.Hour
-	// Rate is how many refusals of a workspace a node notes in a second, and Burst how many at
-	// once: whoever is refused on purpose must not fill the database.
+	// Rate is how many refusals of a workspace a node logs per second, and Burst how many at once, so that
+	// deliberate refusals cannot fill the database.
 	Rate  = 10
 	Burst = 1000
-	// maxDetail is how long the detail of a refusal may be.
+	// maxDetail limits the size of a refusal's detail.
 	maxDetail = 4 << 10
 
-	mostLimiters = 10_000
+	maxLimiters = 10_000
 )
 
-// Log takes refusals and notes them a little later. It must be closed. Safe for
-// concurrent use.
+// Log collects refusals and writes them with a short delay. It must be flushed. Safe for concurrent use.
 type Log struct {
 	d       store.Doer
 	mu      sync.Mutex
@@ -88,14 +86,14 @@ type Log struct {
 	limits  map[string]*rate.Limiter // by workspace
 	count   int
 	dropped int64
-	writing chan struct{} // closed when nothing waits any more; nil when nothing is written
+	writing chan struct{} // closed when nothing waits any more; nil while nothing is being written
 }
 
 // NewLog returns a log that writes through a doer.
 func NewLog(d store.Doer) *Log { return &Log{d: d, waiting: make(map[int16][]noted)} }
 
-// Note notes a refusal, unless too many wait already or come from its workspace. A detail that is
-// too long is left out.
+// Note logs a refusal, unless too many are waiting or come from its workspace. A detail that is too long is
+// omitted.
 func (l *Log) Note(at store.Partition, a Attempt) {
 	detail, err := json.Marshal(a.Detail)
 	if err != nil {
@@ -119,12 +117,11 @@ func (l *Log) Note(at store.Partition, a Attempt) {
 	}
 }
 
-// limit is that of a workspace.
-// REQUIRES: mu.
+// limit returns the rate limiter of a workspace. REQUIRES: mu
 func (l *Log) limit(workspace string) *rate.Limiter {
 	one := l.limits[workspace]
 	if one == nil {
-		if l.limits == nil || len(l.limits) > mostLimiters {
+		if l.limits == nil || len(l.limits) > maxLimiters {
 			l.limits = make(map[string]*rate.Limiter)
 		}
 		one = rate.NewLimiter(Rate, Burst)
@@ -133,7 +130,7 @@ func (l *Log) limit(workspace string) *rate.Limiter {
 	return one
 }
 
-// write writes until nothing waits.
+// write writes until nothing is waiting.
 func (l *Log) write() {
 	for {
 		shard, some := l.next()
@@ -163,7 +160,7 @@ func (l *Log) next() (int16, []noted) {
 	return 0, nil
 }
 
-// Flush waits until what was noted is written, or could not be.
+// Flush waits until the logged refusals are written, or have failed to be.
 func (l *Log) Flush() {
 	l.mu.Lock()
 	writing := l.writing
@@ -173,7 +170,7 @@ func (l *Log) Flush() {
 	}
 }
 
-// List returns the latest refusals on an entity, the last first.
+// List returns the latest refusals on an entity, newest first.
 func List(ctx context.Context, d store.Doer, lifecycle, entity string, limit int) ([]Attempt, error) {
 	if limit <= 0 || limit > 1000 {
 		limit = 100
@@ -185,7 +182,7 @@ func List(ctx context.Context, d store.Doer, lifecycle, entity string, limit int
 	return all, err
 }
 
-// Prune forgets refusals that are long past.
+// Prune deletes refusals past their retention.
 func Prune(ctx context.Context, d store.Doer) (int, error) {
 	shards, err := store.Shards(ctx, d)
 	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return pruneVerb.DoAt(ctx, d, at, pruneArgs{Kept, pruneLimit}) })

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
-// Verifies that a workspace which is refused again and again does not fill the database, that another one is
-// noted beside it, and that a long detail is not stored.
+// Verifies that a workspace that is refused repeatedly does not fill the database, that another workspace is
+// logged beside it, and that a long detail is not stored.
 func TestRefusalsAreBounded(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		l := refusals.NewLog(engine.Of(e))
@@ -35,7 +35,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 		for i := range tries {
 			note("loud", refusals.Attempt{Entity: strconv.Itoa(i % entities)})
 			if i%100 == 0 {
-				l.Flush() // what waits is bounded besides
+				l.Flush() // the waiting refusals are limited too
 			}
 		}
 		note("quiet", refusals.Attempt{Entity: "q", Detail: map[string]any{"status": strings.Repeat("x", 1<<20)}})

@@ -1,19 +1,16 @@
-// Package retention removes what is older than it has to be from the histories of
-// entities, scopes and reactions, the streams that begin with "$".
+// Package retention deletes old events from the histories of entities, scopes and reactions, the streams that
+// begin with "$".
 //
-// What is removed: events that are older than the program wants to keep them,
-// except the last one of each thing, and except what a reaction has still to
-// handle. A reaction that is blocked, or lags, so keeps what it needs. Users'
-// events are never removed here.
+// It deletes events older than the configured retention, except the last event of each object and those that a
+// reaction still has to handle. A reaction that is blocked or lags thus keeps the events it needs. Events of
+// user streams are never deleted here.
 //
-// Ids are ordered by the nodes' time, so a page of the oldest is a range of the
-// key; whether an event is old is told by the database's. Each
-// sweep looks at one page and goes on where the last one ended; what must stay is
-// then not looked at again before everything else was.
+// Ids are ordered by the nodes' clocks, so a page of the oldest events is a range of the key; the age of an
+// event is measured by the database's clock. Each sweep reads one page and continues where the last one ended,
+// so an event that must stay is not read again before all others were.
 //
-// Rejected for now: partitions by time that are dropped whole. Dropping is cheaper
-// than deleting, but a partition can only go when nothing in it must stay, and the
-// last event of each idle thing must.
+// Rejected for now: time partitions that are dropped as a unit. Dropping is cheaper than deleting, but a
+// partition can be dropped only when nothing in it must stay, and the last event of each idle object must.
 package retention
 
 import (
@@ -27,12 +24,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Shortest is the shortest time that histories are kept. An event tells of a
-// command whose answer was lost whether it was applied, so it must outlive every
-// such question.
+// Shortest is the shortest retention of histories. An event shows whether a command whose response was lost was
+// applied, so it must outlive every such question.
 const Shortest = time.Hour
 
-// page is how many events one sweep looks at, on a shard.
+// page is how many events one sweep reads per shard.
 const page = 2000
 
 type pageArgs struct {
@@ -57,17 +53,16 @@ var (
 	pruneVerb = store.VerbOf[pruneArgs](store.Decl{Name: "history.prune", Lane: store.Work}, nil, store.CountRows)
 )
 
-// Pruner removes old history, a page at a time. Safe for concurrent use; several
-// nodes may prune at once.
+// Pruner deletes old history, one page at a time. Safe for concurrent use; several nodes may prune at once.
 type Pruner struct {
-	// Keep is how long histories are kept at the least.
+	// Keep is the minimum retention of histories.
 	Keep time.Duration
 
 	mu    sync.Mutex
-	after map[int16]string // where the last page of a shard ended
+	after map[int16]string // end of the last page of a shard
 }
 
-// Sweep looks at one page on every shard and returns how many events it removed.
+// Sweep prunes one page on every shard and returns how many events it deleted.
 func (p *Pruner) Sweep(ctx context.Context, d store.Doer) (removed int, err error) {
 	status, err := store.Ask.DoAt(ctx, d, store.Partition{}, struct{}{})
 	if err != nil {
@@ -94,7 +89,7 @@ func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before st
 	if p.after == nil {
 		p.after = make(map[int16]string)
 	}
-	delete(p.after, shard) // from the beginning again
+	delete(p.after, shard) // start over from the beginning
 	if s.size == page {
 		p.after[shard] = s.last
 	}
@@ -110,7 +105,7 @@ func (p *Pruner) from(shard int16) string {
 	return uuid.Nil.String()
 }
 
-// before is the first id of a moment.
+// before returns the first possible id of a moment.
 func before(t time.Time) string {
 	var id uuid.UUID
 	ms := uint64(t.UnixMilli())

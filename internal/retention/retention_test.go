@@ -62,9 +62,9 @@ func first(t *testing.T, hf *holdfast.Engine, name string) stream.Version {
 	return all[0]
 }
 
-// TestOldHistoryGoes verifies that what is older than it is kept goes, that the
-// last event of each thing and what is younger stay, that versions go on, that
-// users' events are not touched, and that the check finds nothing wrong.
+// TestOldHistoryGoes verifies that events past their retention are deleted, that the last event of each object
+// and younger events stay, that versions continue, that events of users are not touched, and that the check
+// finds nothing wrong.
 func TestOldHistoryGoes(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		create(t, hf, "idle")
@@ -109,8 +109,8 @@ func TestOldHistoryGoes(t *testing.T) {
 	})
 }
 
-// TestWhatAReactionNeedsStays verifies that a reaction that lags keeps what it has
-// still to handle, also while it is blocked, and lets it go when it has caught up.
+// TestWhatAReactionNeedsStays verifies that a lagging reaction keeps the events it still has to handle, even
+// while it is blocked, until it has caught up.
 func TestWhatAReactionNeedsStays(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
@@ -131,7 +131,7 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 		name := entities.Stream("l", "a")
 		sweep()
 		if first(t, hf, name) != 0 {
-			t.Fatalf("marks alone do not keep it: %v", versions(t, hf, name))
+			t.Fatalf("due notices alone do not retain it: %v", versions(t, hf, name))
 		}
 		l := take(ctx, t, hf)
 		if err := reactions.Block(ctx, engine.Of(hf), l, 1, 2, "no", 1, true); err != nil {
@@ -139,7 +139,7 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 		}
 		sweep()
 		if got := first(t, hf, name); got != 2 {
-			t.Errorf("while it is blocked at 2 the first kept is %d", got)
+			t.Errorf("while it is blocked at 2 the first stored version is %d", got)
 		}
 		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", reactions.Filter{}); err != nil || len(touched) != 1 {
 			t.Fatal(touched, err)
@@ -150,7 +150,7 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 		}
 		sweep()
 		if got := first(t, hf, name); got != 3 {
-			t.Errorf("when it has caught up the first kept is %d", got)
+			t.Errorf("when it has caught up the first stored version is %d", got)
 		}
 	})
 }
@@ -171,23 +171,22 @@ func take(ctx context.Context, t *testing.T, hf *holdfast.Engine) *reactions.Lea
 	return all[0]
 }
 
-// TestKeepingTooShortIsRefused verifies that the answer to a lost commit cannot be
-// removed before it is asked for.
+// TestKeepingTooShortIsRefused verifies that the proof of a lost commit cannot be deleted before it is needed.
 func TestKeepingTooShortIsRefused(t *testing.T) {
 	db := holdfasttest.SQLite(t)
 	_, err := holdfast.Open(t.Context(), sqlite.File(db), holdfast.Config{HistoryRetention: time.Minute})
-	if err == nil || !strings.Contains(err.Error(), "KeepHistory") {
+	if err == nil || !strings.Contains(err.Error(), "HistoryRetention") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestASlowClockShortensNoHistory verifies that what a node whose clock is slow
-// wrote a moment ago is kept as long as all else, by the database's time.
+// TestASlowClockShortensNoHistory verifies that events written by a node with a slow clock are retained as long
+// as all others, by the database's time.
 func TestASlowClockShortensNoHistory(t *testing.T) {
 	hf := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t)))
 	create(t, hf, "e")
 	move(t, hf, "e", 2)
-	slow := uuid.Must(uuid.NewV7()) // as of a clock that is 61 minutes slow
+	slow := uuid.Must(uuid.NewV7()) // by a clock that is 61 minutes slow
 	for i, ms := 0, time.Now().Add(-61*time.Minute).UnixMilli(); i < 6; i++ {
 		slow[i] = byte(ms >> (40 - 8*i))
 	}

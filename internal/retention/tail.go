@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// HistoryEvent is an event of some history, as those are told who watch a workspace. ID and N
-// name it; the ids grow with the nodes' time.
+// HistoryEvent is an event of a history, as sent to watchers of a workspace. ID and N identify it; ids grow
+// with the nodes' time.
 type HistoryEvent struct {
 	ID string // 32 hexadecimal digits
 	N  int64
@@ -30,24 +30,23 @@ var tailVerb = store.VerbOf[tailArgs](store.Decl{Name: "history.tail", Lane: sto
 		return []any{&t.ID, &t.N, &t.Stream, &t.Version, &t.Name, &t.Data, &t.Correlation, &t.Causation, &t.Actor, &t.At}
 	}))
 
-// Tail returns what the histories of the context's workspace tell behind an id, in the
-// order of ids. That is nearly the order of time, but a transaction that commits late
-// comes with a small id: who wants all of it looks a while back ([Back]), and knows what
-// he has seen.
+// Tail returns the history events of the context's workspace after an id, in the order of ids. That is nearly
+// the order of time, but a transaction that commits late has a small id: a reader that needs every event
+// rereads some time back ([Back]) and skips the events it has seen.
 func Tail(ctx context.Context, d store.Doer, after string, n int64, limit int) ([]HistoryEvent, error) {
 	return tailVerb.Do(ctx, d, tailArgs{after, n, limit})
 }
 
-// Now returns an id of this moment, by the node's time: what comes behind it is new.
+// Now returns an id of the current moment, by the node's clock: events after it are new.
 func Now() string {
 	id := store.NewID()
 	return Back(hex.EncodeToString(id[:]), 0)
 }
 
-// First is before every id.
+// First sorts before every id.
 const First = "00000000000000000000000000000000"
 
-// Back returns an id that is older by so much, and the first of its millisecond.
+// Back returns an id that is older by the given duration, and the first of its millisecond.
 func Back(id string, by time.Duration) string {
 	raw, err := hex.DecodeString(id)
 	if err != nil || len(raw) != 16 {

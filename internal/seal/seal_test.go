@@ -22,35 +22,35 @@ func box(t *testing.T, keys ...[]byte) *seal.Box {
 
 func TestASecretIsOpenedWhereItBelongs(t *testing.T) {
 	b := box(t, key(1))
-	kept, again := b.Seal("s3cret", "a", "bc"), b.Seal("s3cret", "a", "bc")
-	if kept == again || strings.Contains(kept, "s3cret") {
-		t.Errorf("kept as %s and %s", kept, again)
+	sealed, again := b.Seal("s3cret", "a", "bc"), b.Seal("s3cret", "a", "bc")
+	if sealed == again || strings.Contains(sealed, "s3cret") {
+		t.Errorf("sealed as %s and %s", sealed, again)
 	}
-	if got, err := b.Open(kept, "a", "bc"); err != nil || got != "s3cret" {
+	if got, err := b.Open(sealed, "a", "bc"); err != nil || got != "s3cret" {
 		t.Errorf("opened %q, %v", got, err)
 	}
 	for _, elsewhere := range [][]string{nil, {"a"}, {"ab", "c"}, {"a", "bc", ""}, {"a", "bd"}} {
-		if got, err := b.Open(kept, elsewhere...); fault.CodeOf(err) != fault.DatabaseDamaged || got != "" {
+		if got, err := b.Open(sealed, elsewhere...); fault.CodeOf(err) != fault.DatabaseDamaged || got != "" {
 			t.Errorf("opened at %q: %q, %v", elsewhere, got, err)
 		}
 	}
 }
 
-// Verifies that no change of a single character goes unnoticed.
+// Verifies that a change of any single character is detected.
 func TestAChangedSecretIsAnError(t *testing.T) {
 	b := box(t, key(1))
-	kept := b.Seal("s3cret")
-	for i := range kept {
+	sealed := b.Seal("s3cret")
+	for i := range sealed {
 		other := byte('A')
-		if kept[i] == other {
+		if sealed[i] == other {
 			other = 'B'
 		}
-		changed := kept[:i] + string(other) + kept[i+1:]
+		changed := sealed[:i] + string(other) + sealed[i+1:]
 		if got, err := b.Open(changed); err == nil {
 			t.Errorf("opened %s: %q", changed, got)
 		}
 	}
-	for _, text := range []string{"", ".", "x", kept[:len(kept)-1], kept[:17]} {
+	for _, text := range []string{"", ".", "x", sealed[:len(sealed)-1], sealed[:17]} {
 		if got, err := b.Open(text); err == nil {
 			t.Errorf("opened %q: %q", text, got)
 		}
@@ -76,8 +76,8 @@ func TestKeysAreRotated(t *testing.T) {
 	}
 }
 
-func opened(b *seal.Box, kept string) error {
-	_, err := b.Open(kept)
+func opened(b *seal.Box, sealed string) error {
+	_, err := b.Open(sealed)
 	return err
 }
 

@@ -1,6 +1,6 @@
-// Package snapshots keeps what an aggregate was at a version of its stream, so
-// that it need not be folded from the beginning. A snapshot can be made again
-// from the events: it may be missing, late or unusable, and nothing is lost.
+// Package snapshots stores the state of an aggregate at a version of its stream, so that it need not be folded
+// from the beginning. A snapshot can be rebuilt from the events: if it is missing, late or unusable, nothing is
+// lost.
 package snapshots
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Snapshot is a state as of a version.
+// Snapshot is a state at a version.
 type Snapshot struct {
 	Stream  string `arg:"stream"`
-	Kind    string `arg:"kind"`    // what the data is the state of, and in which form
+	Kind    string `arg:"kind"`    // type and format of the state
 	Version int64  `arg:"version"` // [events.None] for a snapshot that does not exist
 	Data    []byte `arg:"data"`    // JSON
 }
@@ -26,8 +26,7 @@ var (
 		func(s Snapshot) []string { return []string{"snapshot/" + s.Kind + "/" + s.Stream} }, store.ScanApplied)
 )
 
-// Get returns the snapshot of a kind that a stream has; its version is
-// [events.None] where it has none.
+// Get returns a stream's snapshot of a kind; its version is [events.None] if there is none.
 func Get(ctx context.Context, d store.Doer, stream, kind string) (Snapshot, error) {
 	s := Snapshot{Stream: stream, Kind: kind, Version: events.None}
 	all, err := getVerb.Do(ctx, d, s)
@@ -37,8 +36,8 @@ func Get(ctx context.Context, d store.Doer, stream, kind string) (Snapshot, erro
 	return s, err
 }
 
-// Put keeps a snapshot, and says whether it did: one that is as new, or that
-// somebody else is just keeping, stays. It waits for nobody.
-func Put(ctx context.Context, d store.Doer, s Snapshot) (kept bool, err error) {
+// Put stores a snapshot, and reports whether it did: a snapshot that is as new, or that another transaction is
+// just storing, stays. It never waits for a lock.
+func Put(ctx context.Context, d store.Doer, s Snapshot) (stored bool, err error) {
 	return putVerb.Do(ctx, d, s)
 }

@@ -25,17 +25,17 @@ func want(t *testing.T, hf *holdfast.Engine, version int) {
 	}
 }
 
-// TestASnapshotOnlyGrows verifies that an older snapshot never replaces a newer
-// one, alone or racing, and that stream, kind and workspace keep them apart.
+// TestASnapshotOnlyGrows verifies that an older snapshot never replaces a newer one, sequentially or in a race,
+// and that stream, kind and workspace separate them.
 func TestASnapshotOnlyGrows(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		want(t, hf, -1)
 		for _, c := range []struct {
 			version int
-			kept    bool
+			stored  bool
 		}{{3, true}, {3, false}, {2, false}, {4, true}} {
-			if kept, err := snapshots.Put(t.Context(), engine.Of(hf), at(c.version)); err != nil || kept != c.kept {
-				t.Errorf("version %d: kept %v, %v", c.version, kept, err)
+			if stored, err := snapshots.Put(t.Context(), engine.Of(hf), at(c.version)); err != nil || stored != c.stored {
+				t.Errorf("version %d: stored %v, %v", c.version, stored, err)
 			}
 		}
 		want(t, hf, 4)
@@ -44,21 +44,21 @@ func TestASnapshotOnlyGrows(t *testing.T) {
 			elsewhere:   at(50),
 			t.Context(): {Stream: "s", Kind: "other", Version: 50, Data: []byte(`50`)},
 		} {
-			if kept, err := snapshots.Put(ctx, engine.Of(hf), s); err != nil || !kept {
-				t.Errorf("kept %v, %v", kept, err)
+			if stored, err := snapshots.Put(ctx, engine.Of(hf), s); err != nil || !stored {
+				t.Errorf("stored %v, %v", stored, err)
 			}
 		}
 		want(t, hf, 4)
 		for base := 10; base < 50; base += 10 {
 			highest := -1
-			kept := make([]bool, 8)
+			stored := make([]bool, 8)
 			if _, lost := holdfasttest.Race(t, 8, func(i int) (err error) {
-				kept[i], err = snapshots.Put(t.Context(), engine.Of(hf), at(base+i))
+				stored[i], err = snapshots.Put(t.Context(), engine.Of(hf), at(base+i))
 				return err
 			}); len(lost) > 0 {
 				t.Fatal(lost[0])
 			}
-			for i, k := range kept {
+			for i, k := range stored {
 				if k {
 					highest = base + i
 				}
@@ -68,23 +68,23 @@ func TestASnapshotOnlyGrows(t *testing.T) {
 	})
 }
 
-// TestASnapshotWaitsForNobody verifies that a snapshot that somebody else is just
-// keeping, in a transaction that is open, is left to them.
+// TestASnapshotWaitsForNobody verifies that Put does not wait for a snapshot that another open transaction is
+// just storing.
 func TestASnapshotWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	hf := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t))) // SQLite has one writer
 	outside, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if _, err := snapshots.Put(outside, engine.Of(hf), snapshots.Snapshot{Stream: "first", Kind: "k", Data: []byte(`0`)}); err != nil {
-		t.Fatal(err) // it makes the workspace, which the transaction would otherwise have locked
+		t.Fatal(err) // creates the workspace, which the transaction would otherwise lock
 	}
-	for _, version := range []int{1, 3} { // that makes the row, and that finds it
+	for _, version := range []int{1, 3} { // without and with an existing row
 		err := hf.Update(outside, func(ctx context.Context, tx holdfast.Tx) error {
-			if kept, err := snapshots.Put(ctx, store.DoerOf(tx), at(version)); err != nil || !kept {
-				t.Errorf("version %d in the transaction: %v, %v", version, kept, err)
+			if stored, err := snapshots.Put(ctx, store.DoerOf(tx), at(version)); err != nil || !stored {
+				t.Errorf("version %d in the transaction: %v, %v", version, stored, err)
 			}
-			if kept, err := snapshots.Put(outside, engine.Of(hf), at(version+1)); err != nil || kept {
-				t.Errorf("version %d outside: %v, %v", version+1, kept, err)
+			if stored, err := snapshots.Put(outside, engine.Of(hf), at(version+1)); err != nil || stored {
+				t.Errorf("version %d outside: %v, %v", version+1, stored, err)
 			}
 			return nil
 		})

@@ -17,40 +17,38 @@ const (
 	TextKind
 )
 
-// Column is one argument of a verb: the name that its SQL uses, and its type.
+// Column is one argument of a verb: its name in the SQL and its type.
 type Column struct {
 	Name string
 	Kind Kind
 }
 
-// Args collects the arguments of one or several commands of one verb, column
-// by column. A binder calls the same methods in the same order for every
-// member; PostgreSQL takes the columns as arrays, SQLite takes a member's
-// values. The zero value is ready. Not safe for concurrent use.
+// Args collects the arguments of one or several commands of one verb, column by column. A binder calls the same
+// methods in the same order for every member. PostgreSQL takes the columns as arrays, SQLite takes the values
+// of one member. The zero value is ready to use. Not safe for concurrent use.
 type Args struct {
 	cols    *Columns
-	columns []Column // those bound here: the members' or the child rows'
-	values  []any    // row after row; nil is NULL
+	columns []Column // columns of the members, or of the child rows
+	values  []any    // row by row; nil is NULL
 	next    int
 	members int
-	probing bool // of a binder: its columns are noted, and nothing is run
+	probing bool // record the columns that the binder names
 
-	// children are rows that belong to a member, such as the events of an
-	// append; owners tells to which member, counted from 1.
+	// children are rows that belong to a member, such as the events of an append; owners holds the member of each,
+	// counted from 1.
 	children *Args
 	owners   []int64
 }
 
-// Columns are the arguments of a verb, in the order in which they are bound: the
-// common ones (shard, workspace, for a write command, for one that writes events
-// revision and marks), the binder's own, and those of its child rows.
+// Columns are the arguments of a verb in binding order: the common ones (shard and workspace; command for a
+// write; revision and marks for a verb that writes events), the binder's own, and those of its child rows.
 type Columns struct {
 	Members, Children []Column
-	Emits             bool // it has revision and marks, at the end of Members
+	Emits             bool // Members ends with revision and marks
 }
 
-// wrong returns a name that two columns have, or that is none.
-func (c *Columns) wrong() (name string, wrong bool) {
+// invalidName returns a column name that is reserved, duplicate or malformed.
+func (c *Columns) invalidName() (name string, invalid bool) {
 	seen := map[string]bool{"revision": true, "marks": true, "member": true, "owner": true, "now": true}
 	for _, col := range slices.Concat(c.Members, c.Children) {
 		if seen[col.Name] || !columnName.MatchString(col.Name) {
@@ -63,7 +61,7 @@ func (c *Columns) wrong() (name string, wrong bool) {
 
 var columnName = regexp.MustCompile(`^[a-z][a-z_]*$`)
 
-// Common says whether a name is that of a column which every verb of a kind has.
+// Common reports whether a name is one of the common columns.
 func Common(name string) bool {
 	switch name {
 	case "shard", "workspace", "command", "revision", "marks":
@@ -87,7 +85,7 @@ func (a *Args) MaybeInt(name string, v *int64) {
 	a.put(name, IntKind, *v)
 }
 
-// MaybeText adds a string, or NULL for the empty one.
+// MaybeText adds a string, or NULL for "".
 func (a *Args) MaybeText(name, v string) {
 	if v == "" {
 		a.put(name, TextKind, nil)
@@ -96,8 +94,7 @@ func (a *Args) MaybeText(name, v string) {
 	a.put(name, TextKind, v)
 }
 
-// Rows binds rows that belong to the member at hand, such as the events of an
-// append, each by its number, counted from 0.
+// Rows binds child rows of the current member, such as the events of an append. n counts from 0.
 func Rows[T any](a *Args, rows []T, bind func(n int, row T, args *Args)) {
 	if a.probing {
 		rows = make([]T, 1)
@@ -110,7 +107,7 @@ func Rows[T any](a *Args, rows []T, bind func(n int, row T, args *Args)) {
 	}
 }
 
-// child begins a row that belongs to the member at hand.
+// child begins a child row of the current member.
 func (a *Args) child() *Args {
 	if a.children == nil {
 		a.children = &Args{probing: a.probing}
@@ -132,16 +129,16 @@ func (a *Args) begin() {
 	a.next = 0
 }
 
-// end panics if a member bound fewer columns than its verb has: that would shift
-// values into the wrong columns, silently.
+// end panics if a member bound fewer columns than its verb has, which would silently shift values into the
+// wrong columns.
 func (a *Args) end() {
 	if a.members > 0 && a.next != len(a.columns) {
 		panic(fmt.Sprintf("store: a member bound %d columns of %d", a.next, len(a.columns)))
 	}
 }
 
-// put binds a value. Its name is compared with the column's: a binder that leaves one out would shift values into the wrong
-// columns, silently.
+// put binds a value. It panics if the name or type differs from the column's, because a binder that omits a
+// column would silently shift values into the wrong ones.
 func (a *Args) put(name string, k Kind, v any) {
 	switch {
 	case a.probing:
@@ -153,7 +150,7 @@ func (a *Args) put(name string, k Kind, v any) {
 	a.next++
 }
 
-// Members is the number of commands bound.
+// Members returns the number of commands bound.
 func (a *Args) Members() int { return a.members }
 
 // Values returns the arguments of one member, counted from 0.
@@ -162,7 +159,7 @@ func (a *Args) Values(member int) []any {
 	return a.values[member*n : (member+1)*n : (member+1)*n]
 }
 
-// Children returns the rows that belong to a member, each as its own values.
+// Children returns the child rows of a member, each as its values.
 func (a *Args) Children(member int) [][]any {
 	var rows [][]any
 	for i, owner := range a.owners {
@@ -173,9 +170,8 @@ func (a *Args) Children(member int) [][]any {
 	return rows
 }
 
-// Arrays returns the columns as arrays, for one statement over all members:
-// the members' columns, then, if there are child rows, the column of their
-// owners (counted from 1) and their own.
+// Arrays returns the columns as arrays, for one statement over all members: the members' columns, then, if
+// there are child rows, their owners (counted from 1) and their columns.
 func (a *Args) Arrays() []any {
 	arrays := a.arrays(nil)
 	if a.children != nil {
@@ -185,9 +181,8 @@ func (a *Args) Arrays() []any {
 	return arrays
 }
 
-// Scalars returns the arguments of a lone member as scalars, and the columns of
-// its child rows as arrays. An id is a plain array of bytes: drivers would write
-// an [ID] out as text and read it back.
+// Scalars returns the arguments of a single member as scalars, and the columns of its child rows as arrays. An
+// id becomes a plain byte array, because drivers would encode an [ID] as text.
 func (a *Args) Scalars() []any {
 	values := make([]any, len(a.columns), len(a.columns)+8)
 	for i, v := range a.Values(0) {

@@ -6,49 +6,49 @@ import (
 	"reflect"
 )
 
-// PageBytes is how many bytes a page of the HTTP API has, and one element more at the most.
+// PageBytes is the size limit of a page of the HTTP API. The element that exceeds it is still returned.
 const PageBytes = 8 << 20
 
-// Budget bounds how many bytes reads return. A read in the budget's context ends with the row that spends it, and
-// the adapter reads no further; the first row is always returned, so that a row of any size can be read.
+// Budget limits how many bytes reads return. A read in the budget's context ends with the row that exhausts it,
+// and the adapter stops reading; the first row is always returned, so that a row of any size can be read.
 //
-// PostgreSQL sends every row that the statement selects, also those that are not read any more: [Budget.Rows] keeps
-// the statements small. A Budget is used by one goroutine at a time.
+// PostgreSQL sends every row that the statement selects, even those no longer read, so [Budget.Rows] keeps the
+// statements small. A Budget is used by one goroutine at a time.
 type Budget struct {
 	size, left  int
-	rows, bytes int // of the last read
+	rows, bytes int // by the last read
 	cut         bool
 }
 
-// NewBudget returns a budget of so many bytes.
+// NewBudget returns a budget of the given number of bytes.
 func NewBudget(bytes int) *Budget { return &Budget{size: bytes, left: bytes} }
 
 type budgetKey struct{}
 
-// whole is a budget that reads count against, and never end by.
-type whole struct{ *Budget }
+// uncut is a budget that reads are charged to but that never ends them.
+type uncut struct{ *Budget }
 
-// In returns a context in which reads are bound by the budget.
+// In returns a context in which the budget limits reads.
 func (b *Budget) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, budgetKey{}, b)
 }
 
-// Whole returns a context in which reads are read to their end, and count against the context's budget.
+// Whole returns a context in which reads run to their end and are still charged to the context's budget.
 func Whole(ctx context.Context) context.Context {
 	if b, ok := ctx.Value(budgetKey{}).(*Budget); ok {
-		return context.WithValue(ctx, budgetKey{}, whole{b})
+		return context.WithValue(ctx, budgetKey{}, uncut{b})
 	}
 	return ctx
 }
 
-// Cut says whether the last read in the context ended by its budget: there may be more rows.
+// Cut reports whether the budget ended the last read in the context, so that there may be more rows.
 func Cut(ctx context.Context) bool {
 	b, ok := ctx.Value(budgetKey{}).(*Budget)
 	return ok && b.cut
 }
 
-// Enough says whether nothing is left of the context's budget, for a reader that makes one element of several
-// reads: it then goes no further, and counts as cut.
+// Enough reports whether the context's budget is exhausted, for a reader that builds one element from several
+// reads. The reader then stops, and the read counts as cut.
 func Enough(ctx context.Context) bool {
 	b, ok := ctx.Value(budgetKey{}).(*Budget)
 	if !ok || !b.Spent() {
@@ -58,37 +58,40 @@ func Enough(ctx context.Context) bool {
 	return true
 }
 
-// Spent says whether nothing is left.
+// Spent reports whether the budget is exhausted.
 func (b *Budget) Spent() bool { return b.left <= 0 }
 
-// Used returns how many bytes were read since the budget was made, or made whole again.
+// Used returns the bytes read since the budget was created or refilled.
 func (b *Budget) Used() int { return b.size - b.left }
 
 // More adds to the budget.
 func (b *Budget) More(bytes int) { b.size, b.left = b.size+bytes, b.left+bytes }
 
-// Spend takes from what is left.
+// Spend charges the budget.
 func (b *Budget) Spend(bytes int) { b.left -= bytes }
 
-// Refill makes the budget whole again.
+// Refill restores the full budget.
 func (b *Budget) Refill() { b.left, b.cut = b.size, false }
 
-// Gate decides whether there is room for what was read. Reads in its context are dropped where there is none, and read again when there is.
+// Gate limits the memory for read results. A read in its context is dropped if there is no room for its rows,
+// and repeated when there is.
 type Gate interface {
-	// Pass reads, and says how that went. What was read before is not needed any more. Rows that there is no room for are dropped.
+	// Pass runs read, which returns the bytes read. The rows of the previous read are no longer needed. It calls
+	// drop to discard rows that have no room.
 	Pass(ctx context.Context, read func() (bytes int, err error), drop func()) error
 }
 
 type gateKey struct{}
 
-// Gated returns a context in which a read waits for room for its rows. It is for one goroutine that is done with what it has read
-// when it reads again.
+// Gated returns a context in which a read waits for room for its rows. It is for one goroutine that has
+// finished with its previous rows when it reads again.
 func Gated(ctx context.Context, g Gate) context.Context { return context.WithValue(ctx, gateKey{}, g) }
 
-// firstRows is how many rows a read asks for while nothing is known of their size.
+// firstRows is the number of rows that a read requests before their size is known.
 const firstRows = 16
 
-// Rows returns how many rows the next read asks for, 1 to most: as many as fit, by the size of those before.
+// Rows returns how many rows the next read requests, 1 to most: as many as fit, judging by the size of the
+// previous ones.
 func (b *Budget) Rows(most int) int {
 	fit := firstRows
 	if b.rows > 0 {
@@ -97,8 +100,8 @@ func (b *Budget) Rows(most int) int {
 	return min(fit, most)
 }
 
-// ErrEnough is returned by [Command.Scan] when the row that was scanned is the last that is wanted. An adapter
-// reads no further, and it is no failure.
+// ErrEnough is returned by [Command.Scan] when no further row is wanted. The adapter stops reading; it is not a
+// failure.
 var ErrEnough = errors.New("no further row is wanted")
 
 // meter counts the bytes of rows for a command.
@@ -118,7 +121,7 @@ func meterOf(ctx context.Context, lane Lane) *meter {
 	switch b := ctx.Value(budgetKey{}).(type) {
 	case *Budget:
 		return &meter{budget: b, gate: gate, cuts: true}
-	case whole:
+	case uncut:
 		return &meter{budget: b.Budget, gate: gate}
 	}
 	if gate != nil {
@@ -127,7 +130,7 @@ func meterOf(ctx context.Context, lane Lane) *meter {
 	return nil
 }
 
-// scan counts what a scanner takes from a row.
+// scan counts the bytes that a scanner takes from a row.
 func (m *meter) scan(r Row, scan func(Row) error) error {
 	if err := scan(metered{r, m}); err != nil {
 		return err
@@ -141,7 +144,7 @@ func (m *meter) scan(r Row, scan func(Row) error) error {
 
 func (m *meter) reset() { m.rows, m.bytes, m.cut = 0, 0, false }
 
-// charge takes what was read from the budget.
+// charge charges the budget for the rows read.
 func (m *meter) charge() {
 	b := m.budget
 	b.left -= m.bytes
@@ -150,13 +153,13 @@ func (m *meter) charge() {
 	}
 }
 
-// metered is a [Row] whose bytes are counted.
+// metered is a [Row] that counts its bytes.
 type metered struct {
 	Row
 	meter *meter
 }
 
-// rowBytes is what a row takes besides its texts.
+// rowBytes is the size of a row besides its texts.
 const rowBytes = 64
 
 func (r metered) Scan(dest ...any) error {

@@ -11,16 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Doer is what a verb runs on: an engine, which commits each command by itself,
-// or a transaction, which runs it inside. Only those two implement it.
+// Doer runs verbs: an engine, which commits each command by itself, or a transaction. Nothing else implements
+// it.
 type Doer interface {
 	PublicDoer
 	Do(context.Context, Command) error
-	// Partition returns where the workspace of the context lives. Only for a
-	// write is a workspace given a place that has none.
+	// Partition returns the partition of the context's workspace. Only a write assigns a partition to a workspace
+	// that has none.
 	Partition(context.Context, Lane) (Partition, error)
-	// Registry returns which reactions a workspace has: as remembered, or as
-	// it is now.
+	// Registry returns the reactions of a workspace, cached or, if fresh is set, reloaded.
 	Registry(ctx context.Context, at Partition, fresh bool) (*Registry, error)
 }
 
@@ -29,19 +28,16 @@ type Doer interface {
 type Tx struct {
 	conn      Conn
 	directory *Directory
-	// fresh holds places that this transaction may have made itself. They
-	// are not shared before it commits.
+	// fresh holds partitions that this transaction may have assigned itself. They are not shared before it commits.
 	fresh map[string]int16
-	// read holds registries that this transaction has read itself: it may
-	// have changed them.
+	// read holds registries that this transaction has read itself; it may have changed them.
 	read map[Partition]*Registry
 }
 
 // NewTx wraps an adapter's transaction.
-func NewTx(conn Conn, places *Directory) *Tx { return &Tx{conn: conn, directory: places} }
+func NewTx(conn Conn, directory *Directory) *Tx { return &Tx{conn: conn, directory: directory} }
 
-// Registry returns which reactions a workspace has, read through the transaction
-// itself where it must be read.
+// Registry returns the reactions of a workspace. If it has to read them, it reads through the transaction.
 func (t *Tx) Registry(ctx context.Context, at Partition, fresh bool) (*Registry, error) {
 	if g := t.read[at]; g != nil && !fresh {
 		return g, nil
@@ -63,9 +59,8 @@ func (t *Tx) Registry(ctx context.Context, at Partition, fresh bool) (*Registry,
 // Do runs a command inside the transaction.
 func (t *Tx) Do(ctx context.Context, c Command) error { return t.conn.Run(ctx, c) }
 
-// Partition returns where the workspace of the context lives. A workspace that is
-// not known yet is looked up through the transaction itself: on another
-// connection the look-up would wait for the very transaction that asks.
+// Partition returns the partition of the context's workspace. It looks up an unknown workspace through the
+// transaction itself: on another connection the lookup would wait for this very transaction.
 func (t *Tx) Partition(ctx context.Context, lane Lane) (Partition, error) {
 	name := WorkspaceOf(ctx)
 	if shard, ok := t.directory.known(name); ok {
@@ -85,10 +80,10 @@ func (t *Tx) Partition(ctx context.Context, lane Lane) (Partition, error) {
 	return at, nil
 }
 
-// Directory is what the transaction has in common with its engine.
+// Directory returns the directory that the transaction shares with its engine.
 func (t *Tx) Directory() *Directory { return t.directory }
 
-// Within runs f in the transaction that a doer is, or in one of its own.
+// Within runs f in the doer's transaction if the doer is one, else in a new transaction.
 func Within(ctx context.Context, d Doer, f func(context.Context, *Tx) error) error {
 	if tx, ok := d.(*Tx); ok {
 		return f(ctx, tx)
@@ -97,7 +92,7 @@ func Within(ctx context.Context, d Doer, f func(context.Context, *Tx) error) err
 		Update(context.Context, func(context.Context, *Tx) error) error
 	})
 	if !ok {
-		return fault.New(fault.Internal, "a %T has no transactions", d)
+		return fault.New(fault.Internal, "a %T cannot open a transaction", d)
 	}
 	return engine.Update(ctx, f)
 }
@@ -123,9 +118,8 @@ func WorkspaceOf(ctx context.Context) string {
 	return DefaultWorkspace
 }
 
-// Directory remembers where workspaces live. The map itself is stored: a
-// workspace keeps the shard it was first given, whatever the number of shards
-// is later. Safe for concurrent use.
+// Directory caches the partitions of workspaces. The database stores them: a workspace keeps the shard it was
+// first assigned, even if the number of shards changes. Safe for concurrent use.
 type Directory struct {
 	shards     int
 	registries Registries
@@ -137,21 +131,20 @@ type Directory struct {
 	common  map[any]any
 }
 
-// Several says whether more than one workspace is known.
+// Several reports whether more than one workspace is known.
 func (p *Directory) Several() bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return len(p.cache) > 1
 }
 
-// NewDirectory returns an empty memory; new workspaces are spread over so many
-// shards.
+// NewDirectory returns an empty directory that spreads new workspaces over the given number of shards.
 func NewDirectory(shards int) *Directory {
 	return &Directory{shards: max(shards, 1), cache: make(map[string]int16)}
 }
 
-// Shared returns what the parts of an engine, and its transactions, have in common under a
-// key, made by the first that asks.
+// Shared returns the value that the parts of an engine and its transactions share under a key. The first call
+// makes it.
 func (p *Directory) Shared(key any, make func() any) any {
 	p.sharing.Lock()
 	defer p.sharing.Unlock()
@@ -165,8 +158,7 @@ func (p *Directory) Shared(key any, make func() any) any {
 	return p.common[key]
 }
 
-// Resolve returns where a workspace lives, and for a write gives it a place if
-// it has none.
+// Resolve returns the partition of the context's workspace. A write assigns one if there is none.
 func (p *Directory) Resolve(ctx context.Context, d Doer, lane Lane) (Partition, error) {
 	name := WorkspaceOf(ctx)
 	if shard, ok := p.known(name); ok {
@@ -182,12 +174,12 @@ func (p *Directory) Resolve(ctx context.Context, d Doer, lane Lane) (Partition, 
 	return at, nil
 }
 
-// Registry returns which reactions a workspace has.
+// Registry returns the reactions of a workspace.
 func (p *Directory) Registry(ctx context.Context, d Doer, at Partition, fresh bool) (*Registry, error) {
 	return p.registries.Resolve(ctx, d, at, fresh)
 }
 
-// Known returns where a workspace lives if that is known here: it does not change any more.
+// Known returns the partition of a workspace if it is cached. A partition never changes.
 func (p *Directory) Known(name string) (Partition, bool) {
 	shard, ok := p.known(name)
 	return Partition{shard, name}, ok
@@ -200,8 +192,8 @@ func (p *Directory) known(name string) (int16, bool) {
 	return shard, ok
 }
 
-// ask asks the database. A reader of a workspace that has no place is sent
-// where it would get one: there is nothing to be found, there or elsewhere.
+// ask looks the partition up in the database. For a read of a workspace without a partition it returns the one
+// that a write would assign: nothing is stored there or elsewhere.
 func (p *Directory) ask(ctx context.Context, d Doer, name string, lane Lane) (at Partition, stored bool, err error) {
 	if err := CheckWorkspace(name); err != nil {
 		return at, false, err
@@ -218,8 +210,8 @@ func (p *Directory) ask(ctx context.Context, d Doer, name string, lane Lane) (at
 	return Partition{found[0], name}, true, nil
 }
 
-// noPartition is the error of what was to be written to a workspace whose place is not known:
-// whether it was given one may be in doubt, but nothing else was sent.
+// noPartition returns the error of a write to a workspace whose partition could not be resolved. The assignment
+// of the partition may be uncertain, but nothing else was sent.
 func noPartition(ctx context.Context, err error) error {
 	switch {
 	case fault.CodeOf(err) != fault.OutcomeUnknown:
@@ -227,7 +219,7 @@ func noPartition(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return fault.New(fault.Unavailable, "the workspace could not be looked up: nothing was written").Wrap(err).Repeatable()
+	return fault.New(fault.Unavailable, "the workspace could not be looked up; nothing was written").Wrap(err).Repeatable()
 }
 
 func (p *Directory) propose(name string) int16 {
@@ -236,23 +228,23 @@ func (p *Directory) propose(name string) int16 {
 	return int16(h.Sum32() % uint32(p.shards))
 }
 
-// CheckWorkspace refuses what is no name of a workspace.
+// CheckWorkspace refuses an invalid workspace name.
 func CheckWorkspace(name string) error {
 	if workspaceName.MatchString(name) {
 		return nil
 	}
-	return fault.New(fault.Validation, "a workspace's name is 1 to 63 letters, digits, dots, dashes or underscores, and begins with a letter or digit; %q is not", name)
+	return fault.New(fault.Validation, "a workspace name has 1 to 63 letters, digits, dots, dashes or underscores and begins with a letter or digit, got %q", name)
 }
 
 var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// partitionVerb gives a workspace its shard, or tells the one that it has.
+// partitionVerb assigns a shard to a workspace, or returns the one it has.
 var partitionVerb = NewVerb(Decl{Name: "workspaces.place", Idempotent: true},
 	nil,
 	func(shard int16, a *Args) { a.Int("proposed", int64(shard)) },
 	ScanValue[int16])
 
-// find tells the shard of a workspace that has one.
+// find returns the shard of a workspace that has one.
 var find = VerbOf[struct{}](Decl{Name: "workspaces.find", Lane: Read},
 	nil,
 	ScanValues[int16])
@@ -262,7 +254,7 @@ type inUse struct {
 	workspaces int64
 }
 
-// shardsVerb tells which shards are in use.
+// shardsVerb returns the shards in use.
 var shardsVerb = VerbOf[struct{}](Decl{Name: "workspaces.shards", Lane: Read},
 	nil,
 	Each(func(x *inUse) []any { return []any{&x.shard, &x.workspaces} }))
@@ -282,7 +274,7 @@ type workspacesArgs struct {
 var workspacesVerb = VerbOf[workspacesArgs](Decl{Name: "workspaces.list", Lane: Read}, nil,
 	Each(func(w *Workspace) []any { return []any{&w.Name, &w.CreatedAt} }))
 
-// WorkspaceNamed returns one of them, or nil.
+// WorkspaceNamed returns the workspace with a name, or nil.
 func WorkspaceNamed(ctx context.Context, d Doer, name string) (*Workspace, error) {
 	all, err := workspacesVerb.DoAt(ctx, d, Partition{}, workspacesArgs{name: name, limit: 1})
 	if err != nil || len(all) == 0 || name == "" {
@@ -291,13 +283,13 @@ func WorkspaceNamed(ctx context.Context, d Doer, name string) (*Workspace, error
 	return &all[0], nil
 }
 
-// Workspaces returns workspaces in the order of their names, behind one of them.
+// Workspaces returns workspaces sorted by name, beginning after the given name.
 func Workspaces(ctx context.Context, d Doer, after string, limit int) ([]Workspace, error) {
 	return workspacesVerb.DoAt(ctx, d, Partition{}, workspacesArgs{after: after, limit: limit})
 }
 
-// Shards returns the shards that workspaces live on. They are stored, and may be
-// other than those that this node would give new ones.
+// Shards returns the shards that hold workspaces. They are stored, and may differ from those that this node
+// would assign.
 func Shards(ctx context.Context, d Doer) ([]int16, error) {
 	if k, ok := d.(interface {
 		Shards(context.Context) ([]int16, error)
@@ -308,8 +300,8 @@ func Shards(ctx context.Context, d Doer) ([]int16, error) {
 	return shards, err
 }
 
-// OnShards does something on each of the shards that there are, and returns the sum and all errors: one that fails keeps no
-// other from its turn. It is given what [Shards] returned.
+// OnShards calls do for each shard and returns the sum of its results and all errors: a shard that fails does
+// not stop the others. Its first two arguments are the results of [Shards].
 func OnShards(shards []int16, err error, do func(Partition) (int, error)) (sum int, _ error) {
 	for _, shard := range shards {
 		n, failed := do(Partition{Shard: shard})
@@ -318,8 +310,8 @@ func OnShards(shards []int16, err error, do func(Partition) (int, error)) (sum i
 	return sum, err
 }
 
-// Pages returns all that a verb answers page by page, on every shard. next says how to go on behind the last of a page; first and
-// next ask for limit.
+// Pages returns all results of a paged verb on every shard. next returns the arguments for the page after its
+// last element; first and next request limit elements.
 func Pages[A, T any](ctx context.Context, d Doer, v *Verb[A, []T], limit int, first A, next func(T) A) (all []T, err error) {
 	shards, err := Shards(ctx, d)
 	for _, shard := range shards {
@@ -336,7 +328,7 @@ func Pages[A, T any](ctx context.Context, d Doer, v *Verb[A, []T], limit int, fi
 	return all, err
 }
 
-// AskShards asks the database for them, and for how many workspaces there are.
+// AskShards reads the shards in use and the number of workspaces from the database.
 func AskShards(ctx context.Context, d Doer) (shards []int16, workspaces int64, err error) {
 	all, err := shardsVerb.DoAt(ctx, d, Partition{}, struct{}{})
 	for _, x := range all {
@@ -346,7 +338,7 @@ func AskShards(ctx context.Context, d Doer) (shards []int16, workspaces int64, e
 	return shards, workspaces, err
 }
 
-// Alone says whether there is but one workspace, as far as is known.
+// Alone reports whether only one workspace is known.
 func Alone(d Doer) bool {
 	k, ok := d.(interface{ Alone() bool })
 	return ok && k.Alone()

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// VerbOf declares a verb whose arguments are the fields of A that have a tag arg:"name", those of structs in A
-// included. Texts and numbers are bound as they are, a duration in milliseconds, a bool as 0 or 1, other slices and maps as JSON; their
-// fields are exported. A nil *int64 is NULL, and so is the zero value of a field whose tag is arg:"name,null". [NewVerb] is for a verb that binds
-// something else.
+// VerbOf declares a verb whose arguments are the fields of A with a tag arg:"name", including those of nested
+// structs. Strings and integers are bound as they are, a duration in milliseconds, a bool as 0 or 1, other
+// slices and maps as JSON; fields of those types must be exported. A nil *int64 is NULL, and so is the zero
+// value of a field tagged arg:"name,null". Use [NewVerb] to bind anything else.
 func VerbOf[A, R any](d Decl, keys func(A) []string, scan func(*R, Row) error) *Verb[A, R] {
 	fields := fieldsOf(reflect.TypeFor[A](), nil)
 	return newVerb(d, keys, func(a *A, args *Args) {
@@ -23,14 +23,14 @@ func VerbOf[A, R any](d Decl, keys func(A) []string, scan func(*R, Row) error) *
 	}, scan)
 }
 
-// field is one that is bound.
+// field is a struct field that is bound as an argument.
 type field struct {
 	index []int
 	name  string
-	null  bool // where it is empty
+	null  bool // the zero value is bound as NULL
 }
 
-// fieldsOf returns the fields of a struct that are bound; index leads to it.
+// fieldsOf returns the bound fields of a struct. index is the path to the struct.
 func fieldsOf(t reflect.Type, index []int) (all []field) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -42,7 +42,7 @@ func fieldsOf(t reflect.Type, index []int) (all []field) {
 			all = append(all, fieldsOf(f.Type, at)...)
 		case tag == "":
 		case !bindable(f.Type) || option != "" && option != "null":
-			panic(fmt.Sprintf("the field %s of %s cannot be an argument (%s)", f.Name, t, tag))
+			panic(fmt.Sprintf("store: field %s of %s cannot be an argument (%s)", f.Name, t, tag))
 		default:
 			all = append(all, field{at, name, option == "null"})
 		}
@@ -50,7 +50,7 @@ func fieldsOf(t reflect.Type, index []int) (all []field) {
 	return all
 }
 
-// bindable says whether a field of a type can be an argument.
+// bindable reports whether a field of type t can be an argument.
 func bindable(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Slice, reflect.Map:
@@ -61,7 +61,7 @@ func bindable(t reflect.Type) bool {
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// bind binds the field of a struct.
+// bind binds the field of a struct value.
 func (f *field) bind(v reflect.Value, a *Args) {
 	v = v.FieldByIndex(f.index)
 	switch kind := v.Kind(); {
@@ -92,7 +92,7 @@ func (f *field) text(s string, a *Args) {
 	}
 }
 
-// JSON is a list or a map of plain values as the statements take it; it does not fail. A list that is nil is empty.
+// JSON encodes a list or map of plain values for a statement. A nil list is encoded as empty.
 func JSON(v any) string {
 	text, _ := json.Marshal(v)
 	if string(text) == "null" {
@@ -101,17 +101,17 @@ func JSON(v any) string {
 	return string(text)
 }
 
-// TextArg binds an argument that is one text.
+// TextArg returns a binder for a single string argument.
 func TextArg(name string) func(string, *Args) {
 	return func(v string, a *Args) { a.Text(name, v) }
 }
 
-// IntArg binds an argument that is one number, such as a limit.
+// IntArg returns a binder for a single number, such as a limit.
 func IntArg(name string) func(int, *Args) {
 	return func(v int, a *Args) { a.Int(name, int64(v)) }
 }
 
-// Bit is 1 for true: SQLite has no other type for it.
+// Bit returns 1 for true and 0 for false: SQLite has no boolean type.
 func Bit(b bool) int64 {
 	if b {
 		return 1

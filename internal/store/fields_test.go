@@ -43,7 +43,7 @@ func bound(v *Verb[fieldArgs, int], a fieldArgs) *Args {
 	return &args
 }
 
-// TestTheFieldsOfAStructAreArguments holds the binding by tags to a binder by hand.
+// TestTheFieldsOfAStructAreArguments compares the binding by tags with a handwritten binder.
 func TestTheFieldsOfAStructAreArguments(t *testing.T) {
 	if got, want := ColumnsOf("test.fields"), ColumnsOf("test.hand"); !reflect.DeepEqual(got, want) {
 		t.Errorf("the columns are %v, and not %v", got, want)

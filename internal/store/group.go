@@ -11,85 +11,80 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// ErrAlone is what a round says of a member that it could not serve without
-// holding up the others: the member's caller then runs it by itself.
-var ErrAlone = errors.New("the command must run alone")
+// ErrAlone is returned by a round for a member that it could not serve without delaying the others. The
+// member's caller then runs it by itself.
+var ErrAlone = errors.New("the command must run by itself")
 
-// Rounds is how an adapter serves commands for a [Grouper].
+// Rounds is an adapter's implementation of serving commands for a [Grouper].
 type Rounds struct {
-	// Queue names the queue of a command: only members of one queue share a
-	// round. A queue of "" is never grouped.
+	// Queue returns the queue of a command: only members of one queue share a round. A command with queue "" is
+	// never grouped.
 	Queue func(Command) string
-	// Fits begins a round: the function that it returns says of one command
-	// after the other whether it may join those before it.
+	// Fits begins a round. The function it returns decides for one command after the other whether it may join the
+	// round.
 	Fits func() func(Command) bool
-	// Exclusive says that no two rounds under way may share a row: the second
-	// would find it locked, and its members would all have to run alone.
+	// Exclusive forbids rounds in flight to share a row: the second would find it locked, and its members would all
+	// have to run by themselves.
 	Exclusive bool
-	// Most is how many members a round has at the most.
+	// Most is the maximum number of members of a round.
 	Most int
-	// Lone serves a caller that nobody else waits behind, in a slot. It may
-	// answer [ErrAlone].
+	// Lone serves a single caller in a slot when no other caller waits. It may return [ErrAlone].
 	Lone func(context.Context, Command) error
-	// Acquire gets what a round needs, a connection, before anybody is taken
-	// into the round: until then each caller can still leave.
+	// Acquire gets the connection of a round before members are chosen: until then each caller can still withdraw.
 	Acquire func() (with any, release func(), err error)
-	// Serve runs a round and returns each member's error; nil says that the
-	// member has its answer, applied or refused. No caller's context reaches
-	// it.
+	// Serve runs a round and returns each member's error; nil means that the member has its result, applied or
+	// refused. It does not use the callers' contexts.
 	Serve func(with any, members []Command) []error
 	// Alone runs a command outside the slots, where it may wait for a lock.
 	Alone func(context.Context, Command) error
-	// Slots says how many rounds may run at once, given how long one takes.
+	// Slots returns how many rounds may run at once, given the latency of a round.
 	Slots func(time.Duration) int
 }
 
 // Grouper lets callers share a round trip and a commit.
 //
-// A caller that finds a free slot is served at once, by itself: nobody waits
-// when nobody else does. A caller that finds none waits in its queue, and
-// whoever frees a slot takes along all that wait and fit together. So groups
-// form by themselves, as large as the load is, and there is no timer.
+// A caller that finds a free slot is served immediately and by itself, so there is no wait without contention.
+// A caller that finds none waits in its queue, and the next slot that becomes free serves all waiting callers
+// that fit together. Groups grow with the load, without a timer.
 //
-// What it guarantees:
+// Guarantees:
 //
-//   - Each caller gets its own answer and its own error. What one member meets
-//     touches no other: a round that cannot serve a member says [ErrAlone], and
-//     the member's own goroutine runs it outside the slots.
-//   - A caller whose context ends while it waits leaves, and is not applied. Once
-//     its round has begun it waits for the answer, which the adapter bounds.
-//   - A slot is never held while waiting for a lock of somebody else's: rounds
-//     skip locked rows, a lone caller's patience is short.
+//   - Each caller gets its own result and its own error. A problem of one member does not affect another: a
+//     round that cannot serve a member returns [ErrAlone] for it, and the member's own goroutine runs it
+//     outside the slots.
+//   - A caller whose context ends while it waits withdraws and is not applied. Once its round has begun it
+//     waits for the result; the adapter limits that time.
+//   - A slot is never occupied while waiting for another transaction's lock: rounds skip locked rows, and a
+//     single caller waits only briefly.
 //
-// Rejected: one goroutine that serves all (a switch of goroutine for every lone
-// caller, and one slow statement stops everybody); a timer that waits for more
-// members (the lone caller pays for it).
+// Rejected: one goroutine that serves all callers (a goroutine switch for every uncontended call, and one slow
+// statement blocks everything); a timer that waits for more members (an uncontended caller pays for it).
 type Grouper struct {
 	Rounds
 
 	mu sync.Mutex
 	// INVARIANT: waiting is empty or busy > 0.
-	busy    int
-	latency time.Duration // of a round, smoothed
-	waiting []string      // queues with callers, in the order they were filled
-	queues  map[string][]*call
-	held    map[Key]bool // rows that a round under way has, where rounds are exclusive
+	busy     int
+	latency  time.Duration // smoothed latency of a round
+	waiting  []string      // queues with callers, oldest first
+	queues   map[string][]*call
+	reserved map[Key]bool // rows of rounds in flight, if rounds are exclusive
 }
 
-// call is a caller's command while it waits.
+// call is the command of a waiting caller.
 type call struct {
 	c     Command
-	taken bool // by a round; guarded by Grouper.mu
+	taken bool // taken by a round; guarded by Grouper.mu
 	err   error
 	done  chan struct{}
 }
 
 // NewGrouper returns a grouper that serves through r.
 func NewGrouper(r Rounds) *Grouper {
-	return &Grouper{Rounds: r, queues: make(map[string][]*call), held: make(map[Key]bool)}
+	return &Grouper{Rounds: r, queues: make(map[string][]*call), reserved: make(map[Key]bool)}
 }
 
-// Do runs a command and commits it, alone or with others.
+// Do runs a command and commits it, by itself or grouped with others.
 func (g *Grouper) Do(ctx context.Context, c Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -100,14 +95,13 @@ func (g *Grouper) Do(ctx context.Context, c Command) error {
 	}
 	w, free := g.enter(queue, c)
 	if free {
-		return g.orAlone(ctx, c, g.lone(ctx, c))
+		return g.orAlone(ctx, c, g.single(ctx, c))
 	}
 	return g.orAlone(ctx, c, g.wait(ctx, queue, w))
 }
 
-// lone serves a caller in the slot that it has, and gives the slot on, also if
-// the caller's goroutine panics.
-func (g *Grouper) lone(ctx context.Context, c Command) error {
+// single serves a caller in the slot it occupies, and passes the slot on even if the caller's goroutine panics.
+func (g *Grouper) single(ctx context.Context, c Command) error {
 	defer g.leave(c)
 	return g.timed(func() error { return g.Lone(ctx, c) })
 }
@@ -119,12 +113,12 @@ func (g *Grouper) orAlone(ctx context.Context, c Command, err error) error {
 	return err
 }
 
-// enter takes a free slot, or stands in the queue.
+// enter takes a free slot or joins the queue.
 func (g *Grouper) enter(queue string, c Command) (w *call, free bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.busy < g.Slots(g.latency) && len(g.waiting) == 0 && g.apart(c) {
-		g.hold(c)
+		g.reserveRows(c)
 		g.busy++
 		return nil, true
 	}
@@ -133,16 +127,16 @@ func (g *Grouper) enter(queue string, c Command) (w *call, free bool) {
 		g.waiting = append(g.waiting, queue)
 	}
 	g.queues[queue] = append(g.queues[queue], w)
-	if g.busy < g.Slots(g.latency) { // there are more slots than there were
+	if g.busy < g.Slots(g.latency) { // the number of slots has grown
 		g.busy++
 		go g.drain()
 	}
 	return w, false
 }
 
-// wait waits for the round that serves a caller. A caller whose context ends
-// before leaves the queue. Once a round has it, it stays: the round writes the
-// answer into its command, and is bounded by the adapter.
+// wait waits for the round that serves a caller. A caller whose context ends before its round withdraws from
+// the queue. Once a round has taken it, it stays: the round writes the result into its command, and the adapter
+// limits that time.
 func (g *Grouper) wait(ctx context.Context, queue string, w *call) error {
 	select {
 	case <-w.done:
@@ -156,7 +150,7 @@ func (g *Grouper) wait(ctx context.Context, queue string, w *call) error {
 	return w.err
 }
 
-// withdraw takes a caller out of its queue, unless a round has it already.
+// withdraw removes a caller from its queue, unless a round has taken it.
 func (g *Grouper) withdraw(queue string, w *call) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -171,11 +165,11 @@ func (g *Grouper) withdraw(queue string, w *call) bool {
 	return true
 }
 
-// leave gives the slot of a lone caller to those who wait, or back.
+// leave passes the slot of a single caller to the waiting ones, or frees it.
 func (g *Grouper) leave(c Command) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.free(c)
+	g.freeRows(c)
 	if len(g.waiting) > 0 {
 		go g.drain()
 		return
@@ -183,14 +177,14 @@ func (g *Grouper) leave(c Command) {
 	g.busy--
 }
 
-// drain serves rounds in one slot until nobody waits.
+// drain serves rounds in one slot until no caller waits.
 func (g *Grouper) drain() {
 	for g.round() {
-		runtime.Gosched() // those who were just answered may come again, and share the next
+		runtime.Gosched() // callers just served may return and share the next round
 	}
 }
 
-// round serves one round, and says whether the slot is still held.
+// round serves one round, and reports whether the slot is still occupied.
 func (g *Grouper) round() bool {
 	with, release, err := g.Acquire()
 	round := g.next()
@@ -201,7 +195,7 @@ func (g *Grouper) round() bool {
 		return false
 	}
 	g.serve(round, func(members []Command) []error {
-		if err != nil { // each caller waits for itself, with its own context
+		if err != nil { // each caller waits with its own context
 			return slices.Repeat([]error{ErrAlone}, len(members))
 		}
 		return g.Serve(with, members)
@@ -209,8 +203,7 @@ func (g *Grouper) round() bool {
 	return true
 }
 
-// next takes the oldest queue's callers as far as they fit together, or gives
-// the slot back.
+// next takes callers of the oldest queue that fit together, or frees the slot.
 func (g *Grouper) next() []*call {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -223,13 +216,12 @@ func (g *Grouper) next() []*call {
 			return round
 		}
 	}
-	// All who wait want rows that rounds under way have: those take them along
-	// when they are done.
+	// All waiting callers need rows of rounds in flight; those rounds serve them next.
 	g.busy--
 	return nil
 }
 
-// take takes what fits of the oldest queue, and puts the rest behind the others.
+// take takes the callers of the oldest queue that fit, and moves the rest behind the other queues.
 func (g *Grouper) take() []*call {
 	queue := g.waiting[0]
 	g.waiting = g.waiting[1:]
@@ -243,28 +235,28 @@ func (g *Grouper) take() []*call {
 	return round
 }
 
-// apart says that no round under way has a row of the command. REQUIRES: mu
+// apart reports whether the command shares no row with a round in flight. REQUIRES: mu
 func (g *Grouper) apart(c Command) bool {
-	if !g.Exclusive || len(g.held) == 0 {
+	if !g.Exclusive || len(g.reserved) == 0 {
 		return true
 	}
-	return !slices.ContainsFunc(c.Keys(), func(k Key) bool { return g.held[k] })
+	return !slices.ContainsFunc(c.Keys(), func(k Key) bool { return g.reserved[k] })
 }
 
-// hold notes the rows of a command that is about to run. REQUIRES: mu
-func (g *Grouper) hold(c Command) {
+// reserveRows records the rows of a command that is about to run. REQUIRES: mu
+func (g *Grouper) reserveRows(c Command) {
 	if g.Exclusive {
 		for _, k := range c.Keys() {
-			g.held[k] = true
+			g.reserved[k] = true
 		}
 	}
 }
 
-// free forgets them. REQUIRES: mu
-func (g *Grouper) free(c Command) {
+// freeRows removes the rows of a command. REQUIRES: mu
+func (g *Grouper) freeRows(c Command) {
 	if g.Exclusive {
 		for _, k := range c.Keys() {
-			delete(g.held, k)
+			delete(g.reserved, k)
 		}
 	}
 }
@@ -280,7 +272,7 @@ func (g *Grouper) pick(queue []*call) (round, rest []*call) {
 		}
 	}
 	for _, w := range round {
-		g.hold(w.c)
+		g.reserveRows(w.c)
 	}
 	return round, rest
 }
@@ -294,7 +286,7 @@ func (g *Grouper) serve(round []*call, serve func([]Command) []error) {
 	_ = g.timed(func() error { errs = serve(members); return nil })
 	g.mu.Lock()
 	for _, w := range round {
-		g.free(w.c)
+		g.freeRows(w.c)
 	}
 	g.mu.Unlock()
 	for i, w := range round {
@@ -303,7 +295,7 @@ func (g *Grouper) serve(round []*call, serve func([]Command) []error) {
 	}
 }
 
-// timed keeps the smoothed latency of a round.
+// timed updates the smoothed latency of a round.
 func (g *Grouper) timed(f func() error) error {
 	start := clock.Now()
 	err := f()
@@ -314,8 +306,7 @@ func (g *Grouper) timed(f func() error) error {
 	return err
 }
 
-// Apart begins a round in which no two members share a row, unless their verb
-// adds up.
+// Apart begins a round in which no two members share a row, unless their verb is commutative.
 func Apart() func(Command) bool {
 	taken := make(map[Key]bool)
 	return func(c Command) bool {

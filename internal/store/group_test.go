@@ -20,20 +20,20 @@ func testCommand(row int) Command {
 	return &command[int, int]{verb: testVerb, at: Partition{Workspace: "w"}, id: NewID(), args: row}
 }
 
-// rowsUnderWay fails if two that run at once share a row.
-type rowsUnderWay struct {
+// rowsInFlight fails the test if two commands in flight share a row.
+type rowsInFlight struct {
 	*testing.T
 	mu   sync.Mutex
 	rows map[Key]bool
 	ran  atomic.Int64
 }
 
-func (u *rowsUnderWay) run(members ...Command) {
+func (u *rowsInFlight) run(members ...Command) {
 	u.mu.Lock()
 	for _, c := range members {
 		for _, k := range c.Keys() {
 			if u.rows[k] {
-				u.Errorf("%v is worked on twice at once", k)
+				u.Errorf("%v is in flight twice", k)
 			}
 			u.rows[k] = true
 		}
@@ -49,7 +49,7 @@ func (u *rowsUnderWay) run(members ...Command) {
 	u.mu.Unlock()
 }
 
-func (u *rowsUnderWay) rounds(slots int) Rounds {
+func (u *rowsInFlight) rounds(slots int) Rounds {
 	return Rounds{
 		Queue: func(Command) string { return "q" }, Fits: Apart, Exclusive: true, Most: 8,
 		Slots:   func(time.Duration) int { return slots },
@@ -59,17 +59,16 @@ func (u *rowsUnderWay) rounds(slots int) Rounds {
 			u.run(members...)
 			return make([]error, len(members))
 		},
-		Alone: func(context.Context, Command) error { return errors.New("nobody has to run alone here") },
+		Alone: func(context.Context, Command) error { return errors.New("no command has to run by itself here") },
 	}
 }
 
-// TestGrouperServesEverybodyOnce verifies that many callers on few rows, some of
-// whom leave, are each served once or told that they left; that no two rounds
-// under way share a row; and that nothing is left behind: no slot, no queue, no
-// row.
+// TestGrouperServesEverybodyOnce verifies that many callers on few rows, some of which withdraw, are each
+// served once or get an error that they withdrew; that no two rounds in flight share a row; and that no slot,
+// queue or row is left behind.
 func TestGrouperServesEverybodyOnce(t *testing.T) {
 	for slots := 1; slots <= 4; slots++ {
-		u := &rowsUnderWay{T: t, rows: map[Key]bool{}}
+		u := &rowsInFlight{T: t, rows: map[Key]bool{}}
 		g := NewGrouper(u.rounds(slots))
 		var served, left atomic.Int64
 		var group sync.WaitGroup
@@ -94,16 +93,16 @@ func TestGrouperServesEverybodyOnce(t *testing.T) {
 		}
 		group.Wait()
 		if served.Load() != u.ran.Load() || served.Load()+left.Load() != 64*300 {
-			t.Errorf("%d slots: %d ran, %d were told so, %d left", slots, u.ran.Load(), served.Load(), left.Load())
+			t.Errorf("%d slots: %d ran, %d were served, %d left", slots, u.ran.Load(), served.Load(), left.Load())
 		}
-		atRest(t, g)
+		waitIdle(t, g)
 	}
 }
 
-// TestGrouperOutlivesAPanic verifies that a panic on the way of a lone caller
-// reaches that caller, and that its slot and its row are free again.
+// TestGrouperOutlivesAPanic verifies that a panic while serving a single caller reaches that caller, and that
+// its slot and its row are free again.
 func TestGrouperOutlivesAPanic(t *testing.T) {
-	u := &rowsUnderWay{T: t, rows: map[Key]bool{}}
+	u := &rowsInFlight{T: t, rows: map[Key]bool{}}
 	r := u.rounds(1)
 	lone := r.Lone
 	first := true
@@ -128,24 +127,24 @@ func TestGrouperOutlivesAPanic(t *testing.T) {
 	if err := g.Do(ctx, testCommand(1)); err != nil {
 		t.Errorf("the next caller: %v", err)
 	}
-	atRest(t, g)
+	waitIdle(t, g)
 }
 
-// atRest waits until the last slot is given back, and looks for what is left.
-func atRest(t *testing.T, g *Grouper) {
+// waitIdle waits until the last slot is free and fails if anything is left behind.
+func waitIdle(t *testing.T, g *Grouper) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	for {
 		g.mu.Lock()
-		busy, waiting, queues, held := g.busy, len(g.waiting), len(g.queues), len(g.held)
+		busy, waiting, queues, reserved := g.busy, len(g.waiting), len(g.queues), len(g.reserved)
 		g.mu.Unlock()
-		if busy+waiting+queues+held == 0 {
+		if busy+waiting+queues+reserved == 0 {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("left behind: %d slots, %d queues waiting, %d queues, %d rows", busy, waiting, queues, held)
+			t.Fatalf("left behind: %d slots, %d queues waiting, %d queues, %d rows", busy, waiting, queues, reserved)
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -12,22 +12,20 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Migration is one numbered step of the schema. Once released it is never
-// edited: its sum is stored with it, and a node refuses a database that was
-// made from another text. So a database keeps to the migrations that it began
-// with: its first one tells them from any others with the same numbers.
+// Migration is one numbered step of the schema. A released migration is never edited: its checksum is stored
+// with it, and a node refuses a database that was created from a different text. The name and checksum of the
+// first migration distinguish a database from one built by other migrations with the same numbers.
 type Migration struct {
 	Number int
 	Name   string
-	// MinReader is the oldest schema number whose programs still work after
-	// this step. A step that only adds leaves it where it was, so that old
-	// and new nodes run side by side while a deploy rolls.
+	// MinReader is the oldest schema number whose programs still work after this step. A purely additive step
+	// leaves it unchanged, so that old and new nodes run side by side during a rolling deploy.
 	MinReader int
 	SQL       string
 	Sum       string
 }
 
-// Applied is a migration as a database remembers it.
+// Applied is a migration as recorded in a database.
 type Applied struct {
 	Number    int
 	Name      string
@@ -40,9 +38,8 @@ var (
 	minReader     = regexp.MustCompile(`(?m)^-- min_reader: (\d+)$`)
 )
 
-// LoadMigrations reads the migrations of an adapter from the folder migrations:
-// 0001_name.sql, 0002_… without a gap, each with a line "-- min_reader: n",
-// which never goes down.
+// LoadMigrations reads the migrations of an adapter from the folder migrations: 0001_name.sql, 0002_… without a
+// gap, each with a line "-- min_reader: n", which never decreases.
 func LoadMigrations(files fs.FS) ([]Migration, error) {
 	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
@@ -70,7 +67,7 @@ func loadMigration(files fs.FS, name string) (Migration, error) {
 	}
 	reader := minReader.FindSubmatch(text)
 	if part == nil || reader == nil {
-		return Migration{}, fmt.Errorf("store: %s: wants the name NNNN_words.sql and a line \"-- min_reader: n\"", name)
+		return Migration{}, fmt.Errorf("store: %s: name the file NNNN_words.sql and add a line \"-- min_reader: n\"", name)
 	}
 	number, _ := strconv.Atoi(part[1])
 	oldest, _ := strconv.Atoi(string(reader[1]))
@@ -81,9 +78,8 @@ func loadMigration(files fs.FS, name string) (Migration, error) {
 	}, nil
 }
 
-// Pending compares what a database has with what this program knows, and
-// returns what is still to be applied. It refuses a database that this program
-// must not touch.
+// Pending compares the migrations of a database with those of this program and returns the ones still to be
+// applied. It refuses a database that this program must not touch.
 func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 	for i, a := range applied {
 		if a.Number != i+1 {
@@ -106,9 +102,9 @@ func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 	return known[len(applied):], nil
 }
 
-// otherText refuses a migration that was made from another text. Before the
-// first release there were many small migrations, of which the first had another
-// name than the baseline that replaced them.
+// otherText returns the refusal of a migration that was applied from a different text. Before the first release
+// there were many small migrations; the first of them had a different name than the baseline that replaced
+// them.
 func otherText(known Migration, a Applied) error {
 	if a.Number == 1 && a.Name != known.Name {
 		return fault.New(fault.DatabaseForeign,
@@ -118,8 +114,8 @@ func otherText(known Migration, a Applied) error {
 		"migration %d of the database was made from another text than this program's: it was written by a different build", a.Number)
 }
 
-// Behind is the refusal of a database that waits for a migration which this
-// program was told not to make, or may not make.
+// Behind returns the refusal of a database with pending migrations that this program is configured not to
+// apply, or not privileged to apply.
 func Behind(have, want int) *fault.Error {
 	return fault.New(fault.DatabaseTooOld,
 		"the database is at schema %d and this program needs %d: run \"holdfast migrate\" with a role that may change the schema", have, want)

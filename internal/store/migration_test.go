@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// migrations reads migrations from texts by their files.
+// migrations loads migrations from texts by file name.
 func migrations(texts map[string]string) ([]Migration, error) {
 	files := make(fstest.MapFS)
 	for name, text := range texts {
@@ -16,8 +16,7 @@ func migrations(texts map[string]string) ([]Migration, error) {
 	return LoadMigrations(files)
 }
 
-// Verifies that migrations without a gap are read in their order, and that a
-// slip of the pen is found when they are read.
+// Verifies that migrations without a gap are read in order, and that mistakes in them are found.
 func TestMigrationsAreNumberedWithoutAGap(t *testing.T) {
 	t.Parallel()
 	all, err := migrations(map[string]string{"0002_b.sql": "-- min_reader: 1\n", "0001_a.sql": "-- min_reader: 1\n", "0003_c.sql": "-- min_reader: 3\n"})
@@ -40,8 +39,8 @@ func TestMigrationsAreNumberedWithoutAGap(t *testing.T) {
 	}
 }
 
-// Verifies what is applied to a database, and which databases are refused: what
-// a database began with tells its migrations from others with the same numbers.
+// Verifies the pending migrations of a database, and which databases are refused: the first migration
+// distinguishes a database from one built by other migrations with the same numbers.
 func TestPendingMigrations(t *testing.T) {
 	t.Parallel()
 	known := []Migration{{Number: 1, Name: "baseline", Sum: "a"}, {Number: 2, Name: "next", Sum: "b"}}

@@ -2,22 +2,23 @@ package store
 
 import "context"
 
-// The public packages show a database, a transaction and what verbs run on as interfaces with methods that nobody
-// else can name or implement. The public types embed these, or a handle, and the packages of this module get at what is behind.
+// The public packages expose a database, a transaction and a doer as interfaces whose methods no other module
+// can name or implement. The public types embed the interfaces or handles below, and the packages of this
+// module unwrap them.
 
-// PublicDoer is behind holdfast.Doer.
+// PublicDoer is the interface behind holdfast.Doer.
 type PublicDoer interface{ doer() Doer }
 
-// PublicTx is behind holdfast.Tx. A [*Tx] is one.
+// PublicTx is the interface behind holdfast.Tx. [*Tx] implements it.
 type PublicTx interface {
 	PublicDoer
 	tx() *Tx
 }
 
-// PublicDatabase is behind holdfast.Database.
+// PublicDatabase is the interface behind holdfast.Database.
 type PublicDatabase interface{ database() Database }
 
-// DoerOf returns what a public one runs verbs on: itself, where it can.
+// DoerOf returns the doer behind a public one, which may be the public one itself.
 func DoerOf(d PublicDoer) Doer {
 	if itself, ok := d.(Doer); ok {
 		return itself
@@ -25,24 +26,24 @@ func DoerOf(d PublicDoer) Doer {
 	return d.doer()
 }
 
-// TxOf returns the transaction behind a public one.
+// TxOf returns the transaction behind a public transaction.
 func TxOf(t PublicTx) *Tx { return t.tx() }
 
-// DatabaseOf returns the database behind a public one.
+// DatabaseOf returns the database behind a public database.
 func DatabaseOf(d PublicDatabase) Database { return d.database() }
 
 func (t *Tx) doer() Doer { return t }
 func (t *Tx) tx() *Tx    { return t }
 
-// DoerHandle makes what embeds it a [PublicDoer].
+// DoerHandle makes a type that embeds it a [PublicDoer].
 type DoerHandle struct{ is Doer }
 
-// HandleDoer returns a handle of what verbs run on.
+// HandleDoer returns a handle of a doer.
 func HandleDoer(d Doer) DoerHandle { return DoerHandle{d} }
 
 func (h DoerHandle) doer() Doer { return h.is }
 
-// DatabaseHandle makes what embeds it a [PublicDatabase].
+// DatabaseHandle makes a type that embeds it a [PublicDatabase].
 type DatabaseHandle struct{ is Database }
 
 // HandleDatabase returns a handle of a database.
@@ -50,7 +51,8 @@ func HandleDatabase(d Database) DatabaseHandle { return DatabaseHandle{d} }
 
 func (h DatabaseHandle) database() Database { return h.is }
 
-// TxFunc makes a function of a public transaction, such as holdfast.Tx, one of a [*Tx]. Of nil it makes nil.
+// TxFunc converts a function on a public transaction, such as holdfast.Tx, to one on a [*Tx]. It returns nil
+// for nil.
 func TxFunc[T any](f func(context.Context, T) error) func(context.Context, *Tx) error {
 	if f == nil {
 		return nil

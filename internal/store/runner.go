@@ -9,26 +9,24 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Runner is an open store as an engine uses it: with the places of its
-// workspaces, and with every outcome known. Safe for concurrent use.
+// Runner runs commands on an open store for the engine. It resolves the partition of each workspace and every
+// unknown outcome. Safe for concurrent use.
 //
 // # Unknown outcomes
 //
-// A database can take a write and be cut off before it answers. The write may
-// be applied, or be about to be, or never will be. Reading back does not tell:
-// the transaction in doubt may commit a moment after the read. So the port asks
-// by a write of its own: it inserts a void event under the id of the command.
-// That insert waits for the transaction in doubt. If the id is taken, the
-// command was applied, and the event under it tells the answer. If the void
-// event is in, the command never will be applied, for its own event cannot be
-// written any more; it gets a new id and is tried again.
+// The connection can break after the database received a write and before it responded. The write may have been
+// applied, may still be applied, or may never be. Reading back does not resolve this: the uncertain transaction
+// may commit just after the read. The runner therefore resolves it with a write: it inserts a void event under
+// the id of the command. That insert waits for the uncertain transaction. If the id is taken, the command was
+// applied, and the result is rebuilt from the event stored under it. If the void event was inserted, the
+// command can never be applied, because its own event can no longer be written; it gets a new id and is
+// retried.
 //
-// Rejected: a table of ids of its own (1.4 to 1.6 times the log written), and
-// the driver's word for what is safe to repeat (it is wrong about COMMIT).
+// Rejected: a separate table of ids (1.4 to 1.6 times as much WAL), and the driver's classification of
+// retryable errors (it is wrong about COMMIT).
 type Runner struct {
 	Directory *Directory
-	// Wake is called with the topics that a commit wakes; it must not wait.
-	// It is set before the port is used.
+	// Wake is called with the topics that a commit wakes. It must not block and is set before the runner is used.
 	Wake func(topics []string)
 
 	store Store
@@ -36,27 +34,27 @@ type Runner struct {
 
 	mu     sync.Mutex
 	closed bool
-	busy   int           // calls under way
-	idle   chan struct{} // closed when the port is, and nothing is under way
+	busy   int           // calls in flight
+	idle   chan struct{} // closed when the runner is closed and no call is in flight
 }
 
-// NewRunner returns the port of an open store. A store that stands before
-// another, as the crash tests' does, tells which by a method Base.
-func NewRunner(s Store, places *Directory) *Runner {
-	p := &Runner{Directory: places, store: s, base: s, idle: make(chan struct{})}
+// NewRunner returns a runner on an open store. A store that wraps another, as in the crash tests, exposes it by
+// a method Base.
+func NewRunner(s Store, directory *Directory) *Runner {
+	p := &Runner{Directory: directory, store: s, base: s, idle: make(chan struct{})}
 	if before, ok := s.(interface{ Base() Store }); ok {
 		p.base = before.Base()
 	}
 	return p
 }
 
-// Base is the adapter's own store.
+// Base returns the adapter's store.
 func (p *Runner) Base() Store { return p.base }
 
-// Version names the database and its version.
+// Version returns the name and version of the database.
 func (p *Runner) Version() string { return p.store.Version() }
 
-// Close waits for what is under way and frees every connection.
+// Close waits for calls in flight and closes every connection.
 func (p *Runner) Close() error {
 	p.mu.Lock()
 	first := !p.closed
@@ -72,7 +70,7 @@ func (p *Runner) Close() error {
 	return p.store.Close()
 }
 
-// enter counts a call, and refuses it where the port is closed.
+// enter counts a call, and refuses it if the runner is closed.
 func (p *Runner) enter() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,63 +89,61 @@ func (p *Runner) leave() {
 	}
 }
 
-// Completing is how long a capability reads for what a recovered answer lacks.
+// Completing limits how long a capability reads the parts that a recovered result lacks.
 const Completing = 5 * time.Second
 
-// settling is how long an unknown outcome is asked for, beyond the end of the
-// caller's context if need be: a caller would rather wait for an answer than
-// have none.
-const settling = 15 * time.Second
+// resolveTimeout limits how long an unknown outcome is resolved, if necessary beyond the end of the caller's
+// context: a late result is better than an unknown outcome.
+const resolveTimeout = 15 * time.Second
 
-// maxAttempts is how often a write is sent whose answer is lost each time, and which
-// is then found not to have been applied.
+// maxAttempts limits how often a write is sent if each response is lost and the write is then found not to be
+// applied.
 const maxAttempts = 8
 
-// Do runs a command and commits it, alone or with others.
+// Do runs a command and commits it, by itself or grouped with others.
 func (p *Runner) Do(ctx context.Context, c Command) error {
 	if err := p.enter(); err != nil {
 		return err
 	}
 	defer p.leave()
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		err := p.store.Do(ctx, c)
-		if unknown(err) && c.Decl().Idempotent && try < maxAttempts && ctx.Err() == nil {
+		if unknown(err) && c.Decl().Idempotent && attempt < maxAttempts && ctx.Err() == nil {
 			continue
 		}
 		if !unknown(err) || c.Decl().Events == NoEvents {
-			p.woken(err, c.Wakes())
+			p.wake(err, c.Wakes())
 			return err
 		}
-		mark, applied, asked := p.settle(ctx, c)
+		proof, applied, resolveErr := p.resolveOutcome(ctx, c)
 		switch {
-		case asked != nil:
-			return errors.Join(err, asked)
+		case resolveErr != nil:
+			return errors.Join(err, resolveErr)
 		case applied:
-			c.Recover(mark)
-			p.woken(nil, c.Wakes())
+			c.Recover(proof)
+			p.wake(nil, c.Wakes())
 			return nil
 		}
 		if ended := ctx.Err(); ended != nil {
-			return ended // and nothing was applied, nor will be
+			return ended // the write was not and will not be applied
 		}
-		if try == maxAttempts {
+		if attempt == maxAttempts {
 			return cut(err)
 		}
 		c.Renew()
 	}
 }
 
-// Update runs f in one transaction. Where the answer to its COMMIT is lost, the
-// first command that it applied tells for all: they are in or out together. In a
-// transaction that the user has had in their own hands it need not be: they may
-// have gone back behind it. There a mark is written last, which tells also of an
-// update that applied nothing of ours.
+// Update runs f in one transaction. If the response to its COMMIT is lost, the first command that it applied
+// decides for all, because they commit together. That does not hold for a transaction whose handle the user has
+// had: they may have rolled back to a savepoint before that command. Such a transaction writes a commit marker
+// last, which also covers an update without any command of ours.
 func (p *Runner) Update(ctx context.Context, f func(context.Context, Conn) error) error {
 	if err := p.enter(); err != nil {
 		return err
 	}
 	defer p.leave()
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		var w *witness
 		err := p.store.Update(ctx, func(ctx context.Context, c Conn) error {
 			w = &witness{Conn: c}
@@ -158,36 +154,36 @@ func (p *Runner) Update(ctx context.Context, f func(context.Context, Conn) error
 		})
 		if !unknown(err) || w == nil || w.first == nil {
 			if w != nil {
-				p.woken(err, w.wakes)
+				p.wake(err, w.wakes)
 			}
 			return err
 		}
-		_, applied, asked := p.settle(ctx, w.first)
-		if asked != nil {
-			return errors.Join(err, asked)
+		_, applied, resolveErr := p.resolveOutcome(ctx, w.first)
+		if resolveErr != nil {
+			return errors.Join(err, resolveErr)
 		}
 		if applied {
-			p.woken(nil, w.wakes)
+			p.wake(nil, w.wakes)
 			return nil
 		}
 		if ended := ctx.Err(); ended != nil {
 			return ended
 		}
-		if try == maxAttempts {
+		if attempt == maxAttempts {
 			return cut(err)
 		}
 	}
 }
 
-// cut is the error of a write that is known not to be applied, because the
-// connection was cut each time it was sent.
+// cut returns the error of a write that is known not to be applied because the connection broke on every
+// attempt.
 func cut(err error) error {
-	return fault.New(fault.Unavailable, "the connection to the database was cut each time the write was sent; it is not applied").
-		Repeatable().Wrap(errors.New(err.Error())) // only its text: this outcome is known
+	return fault.New(fault.Unavailable, "the connection to the database broke on every attempt; the write was not applied").
+		Repeatable().Wrap(errors.New(err.Error())) // only the text: the code would say that the outcome is unknown
 }
 
-// woken tells whom a commit wakes.
-func (p *Runner) woken(err error, topics []string) {
+// wake wakes the topics of a commit.
+func (p *Runner) wake(err error, topics []string) {
 	if err == nil && len(topics) > 0 && p.Wake != nil {
 		p.Wake(topics)
 	}
@@ -195,10 +191,10 @@ func (p *Runner) woken(err error, topics []string) {
 
 func unknown(err error) bool { return fault.CodeOf(err) == fault.OutcomeUnknown }
 
-// settle makes an unknown outcome known. It may itself be repeated without harm,
-// because a void event is recognised.
-func (p *Runner) settle(ctx context.Context, c Command) (m CommitProof, applied bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
+// resolveOutcome resolves an unknown outcome. It can itself be retried, because it recognizes its own void
+// event.
+func (p *Runner) resolveOutcome(ctx context.Context, c Command) (m CommitProof, applied bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resolveTimeout)
 	defer cancel()
 	verb := voidHistory
 	if c.Decl().Events == StreamEvents {
@@ -216,7 +212,7 @@ func (p *Runner) settle(ctx context.Context, c Command) (m CommitProof, applied 
 	}
 }
 
-// witness remembers the first command that a transaction applied.
+// witness records the first command that a transaction applied.
 type witness struct {
 	Conn
 	first Command
@@ -237,8 +233,7 @@ func (w *witness) Run(ctx context.Context, c Command) error {
 // Unwrap returns the adapter's transaction.
 func (w *witness) Unwrap() Conn { return w.Conn }
 
-// prove writes what tells of a transaction that the user has had in their own
-// hands.
+// prove writes a commit marker if the user has had the transaction's handle.
 func (w *witness) prove(ctx context.Context) error {
 	c, ok := Unwrap(w.Conn).(interface{ Exposed() bool })
 	if !ok || !c.Exposed() {
@@ -253,12 +248,12 @@ func (w *witness) prove(ctx context.Context) error {
 	return w.Conn.Run(ctx, m)
 }
 
-// commitProofVerb writes an event that says no more than that a transaction committed.
+// commitProofVerb writes an event whose only meaning is that its transaction committed.
 var commitProofVerb = VerbOf[struct{}](Decl{Name: "history.mark", Events: HistoryEvents},
 	nil,
 	ScanValue[int64])
 
-// Unwrap returns the adapter's own transaction under what stands around it.
+// Unwrap returns the adapter's transaction behind all wrappers.
 func Unwrap(c Conn) Conn {
 	for {
 		u, ok := c.(interface{ Unwrap() Conn })
@@ -269,11 +264,10 @@ func Unwrap(c Conn) Conn {
 	}
 }
 
-// CommitProof is the event that an applied command wrote under its id: of several,
-// the last.
+// CommitProof is the event that an applied command wrote under its id; if it wrote several, the last.
 type CommitProof struct {
 	Version int64
-	Void    bool // it says that the command never will be applied
+	Void    bool // the command can never be applied
 	Name    string
 	Data    []byte
 	At      time.Time
@@ -284,8 +278,7 @@ var (
 	voidHistory = newVoid("history.void")
 )
 
-// newVoid declares a verb that inserts a void event under an id, or tells the
-// event that is there.
+// newVoid declares a verb that inserts a void event under an id, or returns the event that is already there.
 func newVoid(name string) *Verb[ID, CommitProof] {
 	return NewVerb(Decl{Name: name, Idempotent: true}, nil,
 		func(id ID, a *Args) { a.put("id", IDKind, id) },

@@ -1,6 +1,7 @@
 package store
 
-// Each returns a scanner of an answer of any number of rows. dest names where the columns of one go.
+// Each returns a scanner for a result with any number of rows. dest returns the destinations of one row's
+// columns.
 func Each[T any](dest func(*T) []any) func(*[]T, Row) error {
 	return func(all *[]T, r Row) error {
 		var none T
@@ -9,8 +10,8 @@ func Each[T any](dest func(*T) []any) func(*[]T, Row) error {
 	}
 }
 
-// Outcome returns a scanner of an answer that tells whether the command was applied. dest names where that goes, and where
-// the columns go.
+// Outcome returns a scanner for a result that says whether the command was applied. dest returns the
+// destination of that flag and those of the columns.
 func Outcome[R any](dest func(*R) (applied *bool, columns []any)) func(*R, Row) error {
 	return func(out *R, r Row) error {
 		applied, columns := dest(out)
@@ -19,7 +20,7 @@ func Outcome[R any](dest func(*R) (applied *bool, columns []any)) func(*R, Row) 
 	}
 }
 
-// First returns the first value of an answer. Where there is none, the error is that of missing.
+// First returns the first element of a result, or the error of missing if the result is empty.
 func First[T any](all []T, err error, missing func() error) (first T, _ error) {
 	if err == nil && len(all) == 0 {
 		err = missing()
@@ -30,23 +31,23 @@ func First[T any](all []T, err error, missing func() error) (first T, _ error) {
 	return all[0], nil
 }
 
-// ScanValue scans an answer of one column.
+// ScanValue scans a result of one column.
 func ScanValue[T any](v *T, r Row) error { return r.Scan(v) }
 
-// ScanValues scans an answer of any number of rows of one column.
+// ScanValues scans a result of one column and any number of rows.
 func ScanValues[T any](all *[]T, r Row) error {
 	var none T
 	*all = append(*all, none)
 	return r.Scan(&(*all)[len(*all)-1])
 }
 
-// ScanApplied scans an answer that tells no more than whether the command was applied.
+// ScanApplied scans a result that says only whether the command was applied.
 func ScanApplied(applied *bool, r Row) error {
 	*applied = r.Applied()
 	return nil
 }
 
-// CountRows counts the rows of an answer.
+// CountRows counts the rows of a result.
 func CountRows(n *int, _ Row) error {
 	*n++
 	return nil

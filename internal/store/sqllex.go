@@ -2,8 +2,8 @@ package store
 
 import "strings"
 
-// arguments writes the arguments of a text. What stands in comments, strings and quoted
-// names is left, and so are casts (x::text). An argument by its position is refused.
+// arguments replaces the named arguments of a text. It leaves comments, strings, quoted names and casts
+// (x::text) alone, and refuses positional arguments.
 func (e *expansion) arguments(text string) string {
 	var out strings.Builder
 	for text != "" {
@@ -16,9 +16,9 @@ func (e *expansion) arguments(text string) string {
 			text = text[size:]
 			continue
 		case (c == '$' || c == '?') && len(text) > 1 && '0' <= text[1] && text[1] <= '9':
-			e.fail("%s is an argument by its position: use its name", text[:2])
+			e.fail("%s is a positional argument: use a named one", text[:2])
 			size = 2
-		case word(text) > 0: // so that a word is never begun in its middle
+		case word(text) > 0: // consume the word, so that matching never starts inside it
 			size = word(text)
 		default:
 			size = 1
@@ -31,17 +31,17 @@ func (e *expansion) arguments(text string) string {
 
 func (e *expansion) argument(name string) string {
 	with, ok := e.Arguments[name]
-	if strings.HasPrefix(name, "did") && !ok { // of SQLite's scripts
+	if strings.HasPrefix(name, "did") && !ok { // set by SQLite's scripts
 		return ":" + name
 	}
 	if !ok {
-		e.fail("its verb has no argument :%s here", name)
+		e.fail("the verb has no argument :%s here", name)
 	}
 	e.used[name] = true
 	return with
 }
 
-// opaque is how long what a text begins with is, if no argument can be in it.
+// opaque returns the length of the comment, string, quoted name or cast operator at the start of text, or 0.
 func opaque(text string) int {
 	for _, o := range []struct{ begin, end string }{{"--", "\n"}, {"/*", "*/"}, {"'", "'"}, {`"`, `"`}} {
 		if rest, found := strings.CutPrefix(text, o.begin); found {
@@ -58,7 +58,7 @@ func opaque(text string) int {
 	return 0
 }
 
-// word is how long the name is that a text begins with.
+// word returns the length of the identifier at the start of text, or 0.
 func word(text string) (n int) {
 	for n < len(text) && (text[n] == '_' || 'a' <= text[n] && text[n] <= 'z' || 'A' <= text[n] && text[n] <= 'Z' || n > 0 && '0' <= text[n] && text[n] <= '9') {
 		n++

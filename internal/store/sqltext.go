@@ -11,19 +11,17 @@ import (
 	"strings"
 )
 
-// Texts are the SQL of an adapter by the verb, "entities.claim", or by one of its
-// forms, "entities.claim.fast".
+// Texts is the SQL of an adapter by verb, "entities.claim", or by variant, "entities.claim.fast".
 type Texts map[string]string
 
-// SQLFiles are the .sql files of an adapter as they are written, by name: the file
-// entities/claim.sql is entities.claim. docs/sql.md says how they are written.
+// SQLFiles are the .sql files of an adapter as written, by name: the file entities/claim.sql is entities.claim.
+// docs/sql.md describes their syntax.
 type SQLFiles map[string]string
 
-// fragment is how the name of a file ends that others include.
+// fragment is the suffix of a file that others include.
 const fragment = ".fragment"
 
-// Add reads the .sql files in the folders of a directory. It refuses a name that is
-// there already.
+// Add reads the .sql files in the folders of a directory. It refuses a duplicate name.
 func (f SQLFiles) Add(files fs.FS, dir string) error {
 	names, err := fs.Glob(files, path.Join(dir, "*/*.sql"))
 	if err != nil {
@@ -44,29 +42,29 @@ func (f SQLFiles) Add(files fs.FS, dir string) error {
 // Put adds one text.
 func (f SQLFiles) Put(name, text string) error {
 	if _, twice := f[name]; twice {
-		return fmt.Errorf("store: there are two files %s.sql", name)
+		return fmt.Errorf("store: duplicate file %s.sql", name)
 	}
 	f[name] = text
 	return nil
 }
 
-// Filling is what an adapter puts into a file of a verb.
+// Filling is the text that an adapter substitutes in the files of a verb.
 type Filling struct {
-	// Arguments are what is written for :name.
+	// Arguments maps an argument to the text that replaces :name.
 	Arguments map[string]string
-	// Tokens are what is written for {members} and the like. Behind one of them
-	// m.name and c.name are columns of members and of their child rows.
+	// Tokens maps a token such as {members} to its replacement. In a text with a token, m.name and c.name are
+	// columns of the members and of their child rows.
 	Tokens map[string]string
 }
 
-// Texts fills in the files of all verbs. The error names each file with a mistake:
-// an argument that the verb does not have, or one that none of its files uses.
+// Texts expands the files of all verbs. The error names each file with a mistake: an argument that the verb
+// does not have, or an argument that none of its files uses.
 func (f SQLFiles) Texts(decls []Decl, fill func(d Decl, cols Columns, fast bool) Filling) (Texts, error) {
 	texts := make(Texts, len(f))
 	var wrong []error
 	for _, d := range decls {
 		if d.NoWait != "" || f[d.Name] == "" {
-			continue // it has another's, or Missing tells
+			continue // it uses another verb's SQL, or Missing reports it
 		}
 		cols, used := ColumnsOf(d.Name), make(map[string]bool)
 		for _, form := range []string{"", ".fast"} {
@@ -79,7 +77,7 @@ func (f SQLFiles) Texts(decls []Decl, fill func(d Decl, cols Columns, fast bool)
 		}
 		for _, c := range slices.Concat(cols.Members, cols.Children) {
 			if !used[c.Name] && !Common(c.Name) {
-				wrong = append(wrong, fmt.Errorf("%s.sql does not use :%s: take it out of the binder, or say -- unused: %s", d.Name, c.Name, c.Name))
+				wrong = append(wrong, fmt.Errorf("%s.sql does not use :%s: remove it from the binder, or add -- unused: %s", d.Name, c.Name, c.Name))
 			}
 		}
 	}
@@ -89,7 +87,7 @@ func (f SQLFiles) Texts(decls []Decl, fill func(d Decl, cols Columns, fast bool)
 	return texts, nil
 }
 
-// expansion is the work on one file.
+// expansion is the state of expanding one file.
 type expansion struct {
 	Filling
 	files SQLFiles
@@ -129,16 +127,15 @@ var (
 	parameter = regexp.MustCompile(`\{(\d)\}`)
 )
 
-// include puts fragments in: {include entities/answer e; f} is the file
-// entities/answer.fragment.sql with e for {1} and f for {2}, without the comments that
-// it begins with; {all has_work} is the file has_work.sql of every capability.
-// Each line has the indent of the first.
+// include inserts fragments. {include entities/answer e; f} is replaced by the file
+// entities/answer.fragment.sql, without its leading comments, with e for {1} and f for {2}; {all has_work} is
+// replaced by the file has_work.sql of every capability. Each line gets the indent of the first.
 func (e *expansion) include(text string, depth int) string {
 	if depth > 8 {
-		e.fail("its fragments include each other")
+		e.fail("fragments include each other")
 		return text
 	}
-	if !strings.Contains(text, "{include ") && !strings.Contains(text, "{all ") { // most have none, and to look for them takes long
+	if !strings.Contains(text, "{include ") && !strings.Contains(text, "{all ") { // most files have none, and the regular expression is slow
 		return text
 	}
 	return including.ReplaceAllStringFunc(text, func(s string) string {
@@ -157,14 +154,14 @@ func (e *expansion) include(text string, depth int) string {
 	})
 }
 
-// leading are the comments that a fragment begins with.
+// leading matches the comments at the start of a fragment.
 var leading = regexp.MustCompile(`\A(--.*\n)+`)
 
 func (e *expansion) fragments(kind, path string) (names []string) {
 	if kind == "include" {
 		name := strings.ReplaceAll(path, "/", ".") + fragment
 		if e.files[name] == "" {
-			e.fail("there is no %s.sql", name)
+			e.fail("%s.sql does not exist", name)
 		}
 		return []string{name}
 	}
@@ -181,16 +178,15 @@ func (e *expansion) parameters(body, given string) string {
 	return parameter.ReplaceAllStringFunc(body, func(s string) string {
 		n := int(s[1] - '1')
 		if n < 0 || n >= len(values) || strings.TrimSpace(given) == "" {
-			e.fail("a fragment wants %s", s)
+			e.fail("a fragment requires the parameter %s", s)
 			return s
 		}
 		return strings.TrimSpace(values[n])
 	})
 }
 
-// Missing returns an error that names every declared verb without SQL. An
-// adapter asks it when it opens, so that a verb that cannot run is found at
-// the start and not in the night.
+// Missing returns an error that names every declared verb without SQL. An adapter calls it when it opens, so
+// that a missing verb is found at startup.
 func (t Texts) Missing(decls []Decl) error {
 	var missing []string
 	for _, d := range decls {
@@ -199,7 +195,7 @@ func (t Texts) Missing(decls []Decl) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("store: no SQL for the verbs %s", strings.Join(missing, ", "))
+		return fmt.Errorf("store: no SQL for verbs %s", strings.Join(missing, ", "))
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 type listed struct {
 	name  string
 	rows  []int64
-	extra bool // a binder that is not the same each time
+	extra bool // makes the binder bind a different column
 }
 
 var listVerb = NewVerb(Decl{Name: "test.list"}, nil,
@@ -24,7 +24,8 @@ var listVerb = NewVerb(Decl{Name: "test.list"}, nil,
 	},
 	func(*int, Row) error { return nil }).Emits(func(listed) Emission { return Emission{} })
 
-// Verifies that the columns of a verb are known before it is called: the common ones, its own, and those of child rows.
+// Verifies that the columns of a verb are known before its first call: the common ones, its own, and those of
+// child rows.
 func TestTheColumnsOfAVerbAreKnown(t *testing.T) {
 	cols := ColumnsOf(listVerb.decl.Name)
 	var names []string
@@ -39,7 +40,7 @@ func TestTheColumnsOfAVerbAreKnown(t *testing.T) {
 	}
 }
 
-// Verifies that a member that binds a column by another name than its verb has does not go unnoticed.
+// Verifies that a member that binds a column by a different name than its verb is detected.
 func TestAMemberBindsTheColumnsOfItsVerb(t *testing.T) {
 	var args Args
 	command := func(l listed) Command { return &command[listed, int]{verb: listVerb, args: l} }
@@ -110,8 +111,8 @@ func TestArgumentsAreWrittenByTheirNames(t *testing.T) {
 	}
 }
 
-// Verifies that an argument that the verb does not have, one that no file of it uses, and one by its position are refused, all in one
-// error that names the file and the argument.
+// Verifies that unknown, unused and positional arguments are refused, all in one error that names the file and
+// the argument.
 func TestArgumentsThatAreRefused(t *testing.T) {
 	for text, want := range map[string][]string{
 		":nobody :name :size {children} c.row": {"test.list.sql", ":nobody"},
@@ -147,7 +148,7 @@ func TestFragmentsAreIncluded(t *testing.T) {
 		"sql/test/cols.fragment.sql":  {Data: []byte("-- What it is.\n{1}.a,\n{2}, :name\n")},
 		"sql/a/has_work.sql":          {Data: []byte("one\n")},
 		"sql/b/has_work.sql":          {Data: []byte("two\n")},
-		"sql/b/homework.fragment.sql": {Data: []byte("three\n")}, // not its own
+		"sql/b/homework.fragment.sql": {Data: []byte("three\n")}, // not a has_work file
 	}, "sql")
 	if err != nil {
 		t.Fatal(err)

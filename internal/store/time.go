@@ -16,17 +16,17 @@ var shift = NewVerb(Decl{Name: "meta.shift"},
 		return r.Scan(&ms)
 	})
 
-// Shift moves the database's time, for everyone who uses that database. It is
-// for tests: a node's role has no right to it.
+// Shift moves the database's clock for every user of that database. It exists for tests; the runtime role has
+// no privilege for it.
 func Shift(ctx context.Context, d Doer, by time.Duration) error {
 	moved, err := shift.DoAt(ctx, d, Partition{}, by)
 	if err == nil && !moved {
-		err = fault.New(fault.Forbidden, "the time of this database cannot be moved: use one that holdfasttest made")
+		err = fault.New(fault.Forbidden, "the clock of this database cannot be moved: use a database created by holdfasttest")
 	}
 	return err
 }
 
-// Moment returns nil for the epoch, which stands for never.
+// Moment returns nil for the Unix epoch, which stands for never.
 func Moment(t time.Time) *time.Time {
 	if t.Unix() == 0 {
 		return nil

@@ -14,129 +14,119 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// ID is the key of a command and of the history event that it writes. It is
-// time-ordered, so that the index on it grows at one end.
+// ID is the key of a command and of the history event it writes. It is time-ordered, so that its index grows at
+// one end.
 type ID = uuid.UUID
 
-// NewID returns a fresh, time-ordered id.
+// NewID returns a new time-ordered id.
 func NewID() ID { return uuid.Must(uuid.NewV7()) }
 
-// Lane says which connections serve a verb.
+// Lane selects the connections that serve a verb.
 type Lane uint8
 
 const (
 	// Write is the lane of commands that change something.
 	Write Lane = iota
-	// Read is the lane of commands that change nothing. They answer any
-	// number of rows.
+	// Read is the lane of commands that change nothing. They return any number of rows.
 	Read
-	// Vital is the lane of commands that must not queue behind the others:
-	// renewals of holds and the question whether the database lives.
-	// PostgreSQL serves them from a small pool of their own.
+	// Vital is the lane of commands that must not queue behind others: lease renewals and the health check of the
+	// database. PostgreSQL serves them from a small pool of their own.
 	Vital
-	// Work is the lane of takes: commands that write and answer any number
-	// of rows. They carry no id, because a take whose answer is lost runs
-	// out by itself.
+	// Work is the lane of claims: commands that write and return any number of rows. They carry no id, because a
+	// claim whose response is lost expires.
 	Work
 )
 
-// Decl is what an adapter and a test know of a verb.
+// Decl is the declaration of a verb that adapters and tests see.
 type Decl struct {
 	// Name is the name of the SQL, "events.append".
 	Name string
-	// NoWait names another verb: this one has its SQL, and waits for no
-	// row that somebody else has locked.
+	// NoWait names another verb whose SQL this verb uses, without waiting for rows locked by other transactions.
 	NoWait string
 	Lane   Lane
-	// Group says that commands of several callers may share a statement.
+	// Group allows commands of several callers to share a statement.
 	Group bool
-	// Commutative says that the verb adds up: members of a group may share a row.
+	// Commutative allows members of a group to share a row.
 	Commutative bool
-	// EventTable is the table that holds the event which an applied command of
-	// this verb writes under its id: that is how an unknown outcome is
-	// resolved.
+	// Events is the table of the event that an applied command writes under its id. An unknown outcome is resolved
+	// through it.
 	Events EventTable
-	// Idempotent says that the verb may be repeated without harm, where its
-	// outcome is unknown.
+	// Idempotent allows the verb to be retried when its outcome is unknown.
 	Idempotent bool
-	// Slow says of a read that it may look at much of the database: it has
-	// [SlowLimit] instead of the limit of a call.
+	// Slow marks a read that may scan much of the database. It gets [SlowLimit] instead of the time limit of a
+	// call.
 	Slow bool
 }
 
-// SlowLimit is how long a slow read may take.
+// SlowLimit is the time limit of a slow read.
 const SlowLimit = 5 * time.Minute
 
 // EventTable names a table of events.
 type EventTable string
 
-// The two tables of events.
+// The event tables.
 const (
 	NoEvents      EventTable = ""
 	StreamEvents  EventTable = "event"
 	HistoryEvents EventTable = "history"
 )
 
-// Key names one row that a command locks. A key's shard and workspace are
-// those of the command.
+// Key names one row that a command locks, with the shard and workspace of the command.
 type Key struct {
 	Shard     int16
 	Workspace string
 	Row       string
 }
 
-// Partition is where a workspace lives.
+// Partition is the shard and name of a workspace.
 type Partition struct {
 	Shard     int16
 	Workspace string
 }
 
-// Row is one row of an answer.
+// Row is one row of a result.
 type Row interface {
-	// Applied says whether the command did what it was asked to; a row of a
-	// refused command tells what was found instead.
+	// Applied reports whether the command was applied. The row of a refused command contains what was found
+	// instead.
 	Applied() bool
 	// Scan copies the columns, as database/sql does.
 	Scan(dest ...any) error
 }
 
-// Command is one call of a verb: a value that an adapter can run alone or in a
-// transaction. It is used by one goroutine at a time.
+// Command is one call of a verb: a value that an adapter can run by itself or in a transaction. It is used by
+// one goroutine at a time.
 type Command interface {
 	Decl() Decl
-	// ID is the caller's own id of this command, the same for every try.
+	// ID is the caller's id of this command, the same for every attempt.
 	ID() ID
 	// Partition is the shard and workspace that the command touches.
 	Partition() Partition
-	// Keys names every row that it locks.
+	// Keys names every row that the command locks.
 	Keys() []Key
 	// Bind adds the command's arguments as one more member.
 	Bind(*Args)
-	// Reset forgets the answer of an earlier try.
+	// Reset clears the result of an earlier attempt.
 	Reset()
-	// Scan takes one row of the answer. [ErrEnough] says that it is the last that is wanted.
+	// Scan scans one row of the result. It returns [ErrEnough] if no further row is wanted.
 	Scan(Row) error
-	// Applied says whether the answer was that it was applied.
+	// Applied reports whether the command was applied.
 	Applied() bool
-	// Renew gives the command a new id, when the old one is known never to
-	// be applied.
+	// Renew gives the command a new id, after the old one is known never to be applied.
 	Renew()
-	// Wakes names those who have something to do once it is committed.
+	// Wakes returns the topics to wake once the command is committed.
 	Wakes() []string
-	// Recover makes the answer from the event that the command wrote, where
-	// the database's own answer was lost.
+	// Recover rebuilds the result from the event that the command wrote, after the database's response was lost.
 	Recover(CommitProof)
-	// Known returns the revision of the registry that the command goes by,
-	// and the reactions to mark as a JSON list, "" for none; ok is false for
-	// a verb that writes no events.
+	// Known returns the registry revision that the command is based on and the reactions to notify as a JSON list,
+	// "" for none; ok is false for a verb that writes no events.
 	Known() (revision int64, marks string, ok bool)
-	// Refuse says that the revision is another by now: nothing was written.
+	// Refuse records that the registry has another revision and nothing was written.
 	Refuse()
 	sealed()
 }
 
-// Verb is the declaration of one thing that a database does. It is made once,
-// as a package variable, and is safe for concurrent use.
+// Verb is the declaration of one database operation. It is created once, as a package variable, and is safe for
+// concurrent use.
 type Verb[A, R any] struct {
 	decl    Decl
 	keys    func(A) []string
@@ -149,10 +139,9 @@ type Verb[A, R any] struct {
 	cols    *Columns
 }
 
-// NewVerb declares a verb and registers it, so that [Decls] and with it every
-// adapter know of it. It panics if the name is taken: that is a mistake in
-// wiring. keys may be nil for a verb that locks nothing. The binder runs once for
-// a zero A, to know the names and types of the columns.
+// NewVerb declares a verb and registers it, so that [Decls] lists it for every adapter. It panics if the name
+// is taken. keys may be nil for a verb that locks nothing. The binder runs once for a zero A, to record the
+// names and types of the columns.
 func NewVerb[A, R any](d Decl, keys func(A) []string, bind func(A, *Args), scan func(*R, Row) error) *Verb[A, R] {
 	return newVerb(d, keys, func(a *A, args *Args) { bind(*a, args) }, scan)
 }
@@ -169,35 +158,35 @@ func newVerb[A, R any](d Decl, keys func(A) []string, bind func(*A, *Args), scan
 	return v
 }
 
-// RecoverWith sets how an answer is made from the event that an applied command wrote,
-// and returns the verb.
+// RecoverWith sets the function that rebuilds a result from the event of an applied command, and returns the
+// verb.
 func (v *Verb[A, R]) RecoverWith(f func(A, CommitProof) R) *Verb[A, R] {
 	v.recover = f
 	return v
 }
 
-// Wakes sets whom an applied command wakes, and returns the verb. A wake-up is
-// a hint that saves somebody a wait: the truth is in the tables.
+// Wakes sets the topics that an applied command wakes, and returns the verb. A wake-up is only a hint that
+// saves a wait; the tables are authoritative.
 func (v *Verb[A, R]) Wakes(f func(A) []string) *Verb[A, R] {
 	v.wake = f
 	return v
 }
 
-// Emits sets what events a command writes, and returns the verb.
+// Emits sets the events that a command writes, and returns the verb.
 func (v *Verb[A, R]) Emits(f func(A) Emission) *Verb[A, R] {
 	v.emit, v.cols.Emits = f, true
 	v.cols.Members = append(v.cols.Members, Column{"revision", IntKind}, Column{"marks", TextKind})
 	return v
 }
 
-// GuardStatus sets how a command moves an entity, and returns the verb: a status that the
-// lifecycle does not have is refused, and so is a claim status that is not claimed.
+// GuardStatus sets how a command moves an entity, and returns the verb. The command is refused if the lifecycle
+// lacks the status, or if it would enter a claim status without a claim.
 func (v *Verb[A, R]) GuardStatus(f func(A) Move) *Verb[A, R] {
 	v.rule = f
 	return v
 }
 
-// Do runs the verb in the workspace of the context and returns its answer.
+// Do runs the verb in the workspace of the context and returns its result.
 func (v *Verb[A, R]) Do(ctx context.Context, d Doer, a A) (R, error) {
 	at, err := d.Partition(ctx, v.decl.Lane)
 	if err != nil {
@@ -207,14 +196,14 @@ func (v *Verb[A, R]) Do(ctx context.Context, d Doer, a A) (R, error) {
 	return v.DoAt(ctx, d, at, a)
 }
 
-// DoAt runs the verb at a place that the caller names.
+// DoAt runs the verb at the given partition.
 func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Partition, a A) (R, error) {
 	c := &command[A, R]{verb: v, at: at, args: a, meter: meterOf(ctx, v.decl.Lane)}
 	if v.decl.Lane == Write {
 		c.id = NewID()
 	}
-	for try := 0; ; try++ {
-		if err := c.know(ctx, d, try > 0); err != nil {
+	for attempt := 0; ; attempt++ {
+		if err := c.loadRegistry(ctx, d, attempt > 0); err != nil {
 			var none R
 			return none, err
 		}
@@ -228,9 +217,9 @@ func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Partition, a A) (R, er
 			}
 			return c.out, nil
 		}
-		if try == mostReloads {
+		if attempt == maxReloads {
 			var none R
-			return none, fault.New(fault.Unavailable, "%s: reactions were registered each time it was tried", v.decl.Name).Repeatable()
+			return none, fault.New(fault.Unavailable, "%s: reactions were registered during every attempt; retry", v.decl.Name).Repeatable()
 		}
 	}
 }
@@ -246,12 +235,11 @@ func (c *command[A, R]) do(ctx context.Context, d Doer) error {
 	}, c.Reset)
 }
 
-// mostReloads is how often a command is tried whose node's registry is stale
-// each time.
-const mostReloads = 20
+// maxReloads limits how often a command reloads a stale registry.
+const maxReloads = 20
 
-// know tells the command which reactions want what it writes.
-func (c *command[A, R]) know(ctx context.Context, d Doer, fresh bool) error {
+// loadRegistry loads the registry and finds the reactions that want the command's events.
+func (c *command[A, R]) loadRegistry(ctx context.Context, d Doer, fresh bool) error {
 	if c.verb.emit == nil {
 		return nil
 	}
@@ -262,7 +250,7 @@ func (c *command[A, R]) know(ctx context.Context, d Doer, fresh bool) error {
 	c.revision, c.due, c.stale = g.Revision, nil, false
 	if len(g.Statuses) > 0 && c.verb.rule != nil {
 		if err := g.allows(c.verb.rule(c.args)); err != nil && !fresh {
-			return c.know(ctx, d, true) // what is remembered may be of yesterday, and nothing else would tell
+			return c.loadRegistry(ctx, d, true) // the cached registry may be stale, and no statement would detect it here
 		} else if err != nil {
 			return err
 		}
@@ -273,19 +261,19 @@ func (c *command[A, R]) know(ctx context.Context, d Doer, fresh bool) error {
 	return nil
 }
 
-// command is a [Verb] with its arguments and, once run, its answer.
+// command is a [Verb] with its arguments and, once run, its result.
 type command[A, R any] struct {
 	verb *Verb[A, R]
 	at   Partition
 	id   ID
 	args A
 	out  R
-	keys []Key // once asked for
+	keys []Key // computed on first use
 
-	meter *meter // nil where no budget bounds it
+	meter *meter // nil without a budget or gate
 
 	applied  bool
-	stale    bool // refused, because the registry has another revision
+	stale    bool // refused because the registry has another revision
 	revision int64
 	due      []string
 }
@@ -307,9 +295,8 @@ func (c *command[A, R]) Keys() []Key {
 	return c.keys
 }
 
-// Bind puts shard and workspace first, then, for a writer, its id: the same
-// three for every verb, so that no binder can forget them. A verb that writes
-// events has two more behind its own, the registry's revision and the marks.
+// Bind binds shard and workspace first, then, for a write, the command id, so that no binder can forget them. A
+// verb that writes events ends with two more: the registry's revision and the due notices.
 func (c *command[A, R]) Bind(a *Args) {
 	if a.cols == nil {
 		a.cols, a.columns = c.verb.cols, c.verb.cols.Members
@@ -334,7 +321,7 @@ func (c *command[A, R]) bind(a *Args) {
 
 func (c *command[A, R]) Known() (revision int64, marks string, ok bool) {
 	if len(c.due) > 0 {
-		list, _ := json.Marshal(c.due) // of strings, it does not fail
+		list, _ := json.Marshal(c.due) // a list of strings always marshals
 		marks = string(list)
 	}
 	return c.revision, marks, c.verb.emit != nil
@@ -397,7 +384,7 @@ func register(d Decl, cols *Columns) {
 	if _, taken := registry.decls[d.Name]; taken || d.Name == "" {
 		panic(fmt.Sprintf("store: the verb %q is declared twice or has no name", d.Name))
 	}
-	if name, wrong := cols.wrong(); wrong {
+	if name, invalid := cols.invalidName(); invalid {
 		panic(fmt.Sprintf("store: the verb %q binds no column, or two, by the name %q", d.Name, name))
 	}
 	registry.decls[d.Name], registry.cols[d.Name] = d, cols
@@ -413,7 +400,7 @@ func ColumnsOf(verb string) Columns {
 	return Columns{}
 }
 
-// Decls returns every verb that this program declares, by name.
+// Decls returns every verb that this program declares, sorted by name.
 func Decls() []Decl {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()

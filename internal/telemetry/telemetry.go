@@ -1,10 +1,9 @@
-// Package telemetry sends the spans of a server to a collector, over OTLP.
+// Package telemetry sends the spans of a server to a collector over OTLP.
 //
-// It is set up by the variables that OpenTelemetry names: OTEL_EXPORTER_OTLP_ENDPOINT
-// says where to, and without it nothing is sent. OTEL_EXPORTER_OTLP_HEADERS,
-// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and their like mean
-// what they mean everywhere. A library has no business here: a program that embeds
-// Holdfast hands its own provider to the door.
+// It is configured by OpenTelemetry's standard variables: OTEL_EXPORTER_OTLP_ENDPOINT sets the collector, and
+// without it nothing is sent. OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES,
+// OTEL_TRACES_SAMPLER and others have their standard meaning. A program that embeds Holdfast does not use this
+// package: it passes its own provider to the HTTP API.
 package telemetry
 
 import (
@@ -24,19 +23,18 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Traces is where a server's spans go.
+// Traces is the destination of a server's spans.
 type Traces struct {
-	// Provider is for the door; it is never nil.
+	// Provider is for the HTTP API; it is never nil.
 	Provider trace.TracerProvider
-	// Endpoint is where spans are sent to; "" for nowhere.
+	// Endpoint is the address that spans are sent to, or "".
 	Endpoint string
 
 	stop func(context.Context) error
 }
 
-// Start sets up the sending of spans, where the environment asks for it. It sends
-// nothing yet, so it fails only for settings that cannot be used. The errors of later
-// go to the log: that spans are lost stops nobody.
+// Start sets up the export of spans if the environment requests it. It sends nothing yet, so it fails only for
+// invalid settings. Later errors are logged: lost spans must not stop the server.
 func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, error) {
 	none := &Traces{Provider: noop.NewTracerProvider(), stop: func(context.Context) error { return nil }}
 	endpoint := firstOf("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -44,28 +42,28 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, erro
 		return none, nil
 	}
 	if p := firstOf("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); p != "" && p != "http/protobuf" {
-		return nil, fault.New(fault.Validation, "spans are sent as http/protobuf, and OTEL_EXPORTER_OTLP_PROTOCOL says %q: unset it, and name the collector's HTTP port (4318)", p)
+		return nil, fault.New(fault.Validation, "OTEL_EXPORTER_OTLP_PROTOCOL is %q, but only http/protobuf is supported: unset it and use the collector's HTTP port (4318)", p)
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "holdfast"), attribute.String("service.version", version)),
 		resource.WithFromEnv())
 	if err != nil {
-		return nil, fault.New(fault.Validation, "OTEL_RESOURCE_ATTRIBUTES cannot be read").Wrap(err)
+		return nil, fault.New(fault.Validation, "OTEL_RESOURCE_ATTRIBUTES is invalid").Wrap(err)
 	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the exporter of spans cannot be set up: look at OTEL_EXPORTER_OTLP_ENDPOINT").Wrap(err)
+		return nil, fault.New(fault.Validation, "the span exporter cannot be set up: check OTEL_EXPORTER_OTLP_ENDPOINT").Wrap(err)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("spans were lost", "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("exporting spans failed", "error", err) }))
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
 	return &Traces{Provider: provider, Endpoint: endpoint, stop: provider.Shutdown}, nil
 }
 
-// Stop sends what is left, for as long as ctx lasts, and ends the sending. It is called
-// after the last request; calling it twice is harmless.
+// Stop sends the remaining spans, until ctx ends, and stops the export. It is called after the last request;
+// calling it twice is harmless.
 func (t *Traces) Stop(ctx context.Context) error { return t.stop(ctx) }
 
-// firstOf returns the first of the variables that is set.
+// firstOf returns the value of the first variable that is set.
 func firstOf(names ...string) string {
 	for _, name := range names {
 		if value := strings.TrimSpace(os.Getenv(name)); value != "" {

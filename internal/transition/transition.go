@@ -1,4 +1,4 @@
-// Package transition is how runs fire the steps of lifecycles: neither capability knows the other.
+// Package transition lets runs fire the steps of lifecycles, without either capability importing the other.
 package transition
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Request asks for a step of a lifecycle. It is the input of a run's transition.
+// Request requests a step of a lifecycle. It is the input of a run's transition.
 type Request struct {
 	Lifecycle string          `json:"lifecycle"`
 	Entity    string          `json:"entity"`
@@ -20,15 +20,15 @@ type Request struct {
 
 // Transitioner fires steps of lifecycles.
 type Transitioner interface {
-	// Fire fires a step. begun is written in the transaction that begins its operation.
+	// Fire fires a step. begun runs in the transaction that begins its operation.
 	Fire(ctx context.Context, r Request, begun func(ctx context.Context, tx *store.Tx, operation string) error) (output []byte, err error)
-	// Outcome says what became of an operation: success, failed, pending or uncertain.
+	// Outcome returns the outcome of an operation: success, failed, pending or uncertain.
 	Outcome(ctx context.Context, r Request, operation string) (outcome string, output []byte, message string, err error)
-	// Steps returns which steps a lifecycle has, and whether there is one of that name.
+	// Steps returns the steps of a lifecycle, and whether the lifecycle exists.
 	Steps(ctx context.Context, lifecycle string) (keys map[string]bool, ok bool)
 }
 
-// Engine is what the two meet on.
+// Engine is the engine that both capabilities share.
 type Engine interface {
 	Shared(key any, make func() any) any
 }
@@ -39,10 +39,10 @@ func transitionerOf(e Engine) *atomic.Pointer[Transitioner] {
 	return e.Shared(transitionerKey{}, func() any { return new(atomic.Pointer[Transitioner]) }).(*atomic.Pointer[Transitioner])
 }
 
-// Register says who fires on an engine.
+// Register sets the transitioner of an engine.
 func Register(e Engine, f Transitioner) { transitionerOf(e).Store(&f) }
 
-// On returns who fires on an engine, or nil.
+// On returns the transitioner of an engine, or nil.
 func On(e Engine) Transitioner {
 	if f := transitionerOf(e).Load(); f != nil {
 		return *f

@@ -8,28 +8,26 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// WorkKind is a kind of thing to do, and whose: that of a reaction, a queue or a
-// handler. It is comparable.
+// WorkKind is a kind of work and the name of the reaction, queue or handler it is for. It is comparable.
 type WorkKind struct{ Kind, Name string }
 
-// Kinds of work. The name is that of the reaction, the queue or the handler; where
-// none is said, there is none.
+// Kinds of work. The name is that of the reaction, queue or handler, or empty where noted.
 const (
 	Reaction    = "reaction"
 	Operation   = "operation" // of a lifecycle
 	Step        = "step"      // of a run
 	Batch       = "batch"
-	Maintenance = "keeping"  // of batches: no name
-	Cleaning    = "cleaning" // after items: no name
-	Scope       = "scope"    // is not as it was seen: [ScopeChanged]
-	// A cancel was requested, of what somebody works for: [Cancelled].
+	Maintenance = "keeping"  // upkeep of batches; no name
+	Cleaning    = "cleaning" // cleanup after items; no name
+	Scope       = "scope"    // changed: see [ScopeChanged]
+	// Cancel requests for running work: see [Cancelled].
 	CancelledBatch = "cancelled batch"
 	CancelledRun   = "cancelled run"
 )
 
-// What a janitor looks for. None has a name, but for OldAttempt: that is an age in ms.
+// Work of the janitor. The name is empty, except for OldAttempt: there it is an age in ms.
 const (
-	HeldReaction       = "held reaction" // the hold has run out, as with the others
+	HeldReaction       = "held reaction" // expired lease, as in those below
 	HeldStream         = "held stream"
 	HeldOperation      = "held operation"
 	HeldStep           = "held step"
@@ -44,20 +42,20 @@ const (
 	OldAttempt         = "old attempt"
 )
 
-// ScopeChanged is the need of one who has seen a scope at a version, or -1 if there was none,
-// and waits for another.
+// ScopeChanged returns the need of a caller that has seen a scope at a version, or -1 if it did not exist, and
+// waits for another version.
 func ScopeChanged(at store.Partition, kind, id string, version int64) WorkKind {
-	name, _ := json.Marshal([]any{at.Shard, at.Workspace, kind, id, version}) // of texts and numbers, it does not fail
+	name, _ := json.Marshal([]any{at.Shard, at.Workspace, kind, id, version}) // strings and numbers always marshal
 	return WorkKind{Scope, string(name)}
 }
 
-// Cancelled is the need of one who works for a batch or a run, and is to stop when it is cancelled.
+// Cancelled returns the need of a worker for a batch or a run that must stop when it is cancelled.
 func Cancelled(kind string, at store.Partition, id string) WorkKind {
-	name, _ := json.Marshal([]any{at.Shard, at.Workspace, id}) // of texts and a number, it does not fail
+	name, _ := json.Marshal([]any{at.Shard, at.Workspace, id}) // strings and numbers always marshal
 	return WorkKind{kind, string(name)}
 }
 
-// WorkKinds are those of one kind, of several names.
+// WorkKinds returns the needs of one kind for several names.
 func WorkKinds(kind string, names ...string) []WorkKind {
 	all := make([]WorkKind, len(names))
 	for i, name := range names {
@@ -72,21 +70,20 @@ type hasWorkArgs struct {
 	soon   time.Duration `arg:"soon"`
 }
 
-// dueWork is a need for which there is something, by its place in the list, and in how many ms.
+// dueWork is a need that has work, by its index in the list, and in how many ms it is due.
 type dueWork struct{ n, wait int }
 
 var hasWorkVerb = store.VerbOf[hasWorkArgs](store.Decl{Name: "wake.glance", Lane: store.Read}, nil,
 	store.Each(func(g *dueWork) []any { return []any{&g.n, &g.wait} }))
 
-// HasWork says for which needs there is something due, in all workspaces on some
-// shards. It is one statement, however many they are. It may say so where there is
-// nothing, to one who looks closer, but never the other way round.
+// HasWork returns which needs have work due, in all workspaces on the given shards. It is one statement,
+// however many needs there are. It may report work that a closer query does not find, but never misses any.
 func HasWork(ctx context.Context, d store.Doer, shards []int16, needs []WorkKind) (map[WorkKind]bool, error) {
 	due, _, err := hasWork(ctx, d, shards, needs)
 	return due, err
 }
 
-// hasWork also returns after how long the next lease expires, if that is before the next beat; 0 is none.
+// hasWork also returns when the next lease expires, if that is before the next poll; 0 means none.
 func hasWork(ctx context.Context, d store.Doer, shards []int16, needs []WorkKind) (due map[WorkKind]bool, next time.Duration, err error) {
 	due = make(map[WorkKind]bool)
 	if len(shards) == 0 || len(needs) == 0 {

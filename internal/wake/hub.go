@@ -1,11 +1,9 @@
-// Package wake tells those who wait that there is something to do.
+// Package wake notifies waiting workers that there is work.
 //
-// A wake-up is a hint. The truth is in the tables, and whoever waits looks there
-// again after a while in any case ([Poller]), so that a hint that is lost costs
-// time and nothing else. In the process it is a channel, at once. To other nodes
-// a [Relay] passes it on, from a connection of its own and many at a time:
-// NOTIFY inside the transactions that write takes a lock over the whole server
-// at each commit, and cost up to nineteen twentieths of their rate.
+// A wake-up is a hint. The tables are authoritative, and a waiting worker polls them periodically in any case
+// ([Poller]), so a lost hint only costs time. Within the process a wake-up is a channel and immediate. A
+// [Relay] forwards it to other nodes, over its own connection and in batches: NOTIFY inside the writing
+// transactions takes a server-wide lock at each commit, and cost up to 95 percent of their rate.
 package wake
 
 import "sync"
@@ -15,17 +13,16 @@ type Hub struct {
 	mu      sync.Mutex
 	waiters map[string][]chan struct{}
 	relay   func(topics []string)
-	poller  bool // somebody glances for those who rest
-	resting map[*idleState]bool
+	poller  bool // an idle poller serves the parked pollers
+	parked  map[*idleState]bool
 }
 
-// NewHub returns a hub that nobody waits at.
+// NewHub returns a hub without waiters.
 func NewHub() *Hub {
-	return &Hub{waiters: make(map[string][]chan struct{}), resting: make(map[*idleState]bool)}
+	return &Hub{waiters: make(map[string][]chan struct{}), parked: make(map[*idleState]bool)}
 }
 
-// Wake wakes the waiters of the topics, here and, through the relay, on other
-// nodes. It does not wait.
+// Wake wakes the waiters of the topics, here and, through the relay, on other nodes. It does not block.
 func (h *Hub) Wake(topics []string) {
 	h.local(topics)
 	h.mu.Lock()
@@ -36,7 +33,7 @@ func (h *Hub) Wake(topics []string) {
 	}
 }
 
-// WakeHere wakes the waiters of the topics in this process alone.
+// WakeHere wakes the waiters of the topics in this process only.
 func (h *Hub) WakeHere(topics ...string) { h.local(topics) }
 
 func (h *Hub) local(topics []string) {
@@ -46,13 +43,13 @@ func (h *Hub) local(topics []string) {
 		for _, c := range h.waiters[t] {
 			select {
 			case c <- struct{}{}:
-			default: // it is awake already
+			default: // already woken
 			}
 		}
 	}
 }
 
-// all wakes everybody, when it is not known what was missed.
+// all wakes every waiter, when signals may have been missed.
 func (h *Hub) all() {
 	h.mu.Lock()
 	topics := make([]string, 0, len(h.waiters))
@@ -63,8 +60,7 @@ func (h *Hub) all() {
 	h.local(topics)
 }
 
-// Wait returns a channel that gets a value when one of the topics is woken. The
-// function ends the waiting.
+// Wait returns a channel that receives a value when one of the topics is woken. Call end to stop waiting.
 func (h *Hub) Wait(topics ...string) (woken <-chan struct{}, end func()) {
 	c := make(chan struct{}, 1)
 	h.mu.Lock()
@@ -79,16 +75,16 @@ func (h *Hub) forget(c chan struct{}, topics []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range topics {
-		kept := h.waiters[t][:0:0]
+		remaining := h.waiters[t][:0:0]
 		for _, o := range h.waiters[t] {
 			if o != c {
-				kept = append(kept, o)
+				remaining = append(remaining, o)
 			}
 		}
-		if len(kept) == 0 {
+		if len(remaining) == 0 {
 			delete(h.waiters, t)
 		} else {
-			h.waiters[t] = kept
+			h.waiters[t] = remaining
 		}
 	}
 }

@@ -11,68 +11,66 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// interval is how long it takes at the most until a pulse glances again: every second
-// and a half, with jitter.
+// interval is the maximum time between two polls of the idle poller: 1.5 seconds on average, with jitter.
 const interval = 2 * time.Second
 
-// IdlePoller looks for all pollers of a process that have come to rest, in one statement,
-// and has those look themselves for which there is something. It is what finds work
-// that nobody woke them for: of another process on SQLite, of a node that died, or
-// that has become due by the passing of time.
+// IdlePoller polls for all parked pollers of a process in one statement, and unparks those that have work. It
+// finds work without a wake-up: from another process on SQLite, from a crashed node, or work that became due by
+// the passing of time.
 //
-// It also has the leases ended that expire, at the moment when they do: those who could take what
-// was held are not told by anybody that its holder is dead.
+// It also triggers the release of leases at the moment they expire, because no signal announces that a holder
+// has crashed.
 //
-// Without it each poller asks by itself, and a node with a dozen of them that has
-// nothing to do asks eight times a second. Longer pauses would make timers late.
+// Without it each poller queries by itself, and an idle node with a dozen of them runs eight queries a second.
+// Longer pauses would make timers late.
 type IdlePoller struct {
 	Hub    *Hub
 	Doer   store.Doer
 	Shards func(context.Context) ([]int16, error)
 	Log    *slog.Logger
-	// Leases are the kinds of leases whose end it watches, and Expire ends those of a kind that have expired.
+	// Leases are the kinds of leases whose expiry it watches; Expire releases the expired ones.
 	Leases []WorkKind
 	Expire func(context.Context, map[WorkKind]bool)
 
-	expiring sync.Mutex // somebody ends leases
+	expiring sync.Mutex // held while leases are released
 	ends     sync.WaitGroup
 }
 
-// Run glances until ctx ends.
+// Run polls until ctx ends.
 func (p *IdlePoller) Run(ctx context.Context) {
-	p.Hub.intervals(true)
+	p.Hub.setPolling(true)
 	defer p.ends.Wait()
-	defer p.Hub.intervals(false)
+	defer p.Hub.setPolling(false)
 	for next := time.Duration(0); clock.Wait(ctx, pauseUntil(next)) == nil; {
 		next = p.hasWork(ctx)
 	}
 }
 
-// pauseUntil is the pause before the next glance: when a lease expires, if that is sooner than the next beat.
-// Where many leases are short, and renewed, it does not ask for each.
+// pauseUntil returns the pause before the next poll: until a lease expires, if that is sooner than the next
+// interval. minPause keeps many short, renewed leases from causing a poll each.
 func pauseUntil(expiry time.Duration) time.Duration {
 	pause := clock.Jitter(interval)
 	if expiry > 0 {
-		pause = min(pause, max(expiry, soonest)+clock.Jitter(apart))
+		pause = min(pause, max(expiry, minPause)+clock.Jitter(spread))
 	}
 	return pause
 }
 
 const (
-	soonest = 200 * time.Millisecond // the shortest pause between two glances
-	apart   = 50 * time.Millisecond  // nodes do not all end the same leases in the same moment
+	minPause = 200 * time.Millisecond // shortest pause between two polls
+	spread   = 50 * time.Millisecond  // spreads the nodes, so that not all release the same leases at once
 )
 
-// hasWork returns after how long the next lease expires, if that is soon.
+// hasWork polls once, and returns when the next lease expires, if that is soon.
 func (p *IdlePoller) hasWork(ctx context.Context) (next time.Duration) {
-	resting := p.Hub.rests()
+	parked := p.Hub.parkedPollers()
 	needs := slices.Clone(p.Leases)
 	known := make(map[WorkKind]bool)
 	for _, n := range needs {
 		known[n] = true
 	}
 	by := make(map[*idleState][]WorkKind)
-	for _, r := range resting {
+	for _, r := range parked {
 		by[r] = r.needs()
 		for _, n := range by[r] {
 			if !known[n] {
@@ -89,11 +87,11 @@ func (p *IdlePoller) hasWork(ctx context.Context) (next time.Duration) {
 	if err == nil {
 		due, next, err = hasWork(ctx, p.Doer, shards, needs)
 	}
-	if err != nil { // whoever rests finds out, and tells
-		p.Log.Debug("a glance failed", "error", err)
+	if err != nil { // unpark all: the pollers report the error
+		p.Log.Debug("polling for work failed", "error", err)
 		due = known
 	}
-	if err == nil && p.Expire != nil && p.expiring.TryLock() { // aside: code of the user's is part of it, and may hang
+	if err == nil && p.Expire != nil && p.expiring.TryLock() { // in its own goroutine: it runs user code, which may hang
 		p.ends.Go(func() {
 			defer p.expiring.Unlock()
 			p.Expire(ctx, due)
@@ -110,7 +108,7 @@ func (p *IdlePoller) hasWork(ctx context.Context) (next time.Duration) {
 	return next
 }
 
-// idleState is a poller that has come to rest, and leaves the looking to the pulse.
+// idleState is a parked poller that leaves polling to the idle poller.
 type idleState struct {
 	needs func() []WorkKind
 	due   chan struct{}
@@ -119,67 +117,66 @@ type idleState struct {
 func (r *idleState) call() {
 	select {
 	case r.due <- struct{}{}:
-	default: // it is called already
+	default: // already called
 	}
 }
 
-// intervals says whether there is a pulse. When there is none any more, those who rest
-// look themselves.
-func (h *Hub) intervals(yes bool) {
+// setPolling records whether an idle poller runs. When it stops, the parked pollers poll by themselves.
+func (h *Hub) setPolling(yes bool) {
 	h.mu.Lock()
 	h.poller = yes
 	h.mu.Unlock()
 	if !yes {
-		for _, r := range h.rests() {
+		for _, r := range h.parkedPollers() {
 			r.call()
 		}
 	}
 }
 
-func (h *Hub) rests() (all []*idleState) {
+func (h *Hub) parkedPollers() (all []*idleState) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for r := range h.resting {
+	for r := range h.parked {
 		all = append(all, r)
 	}
 	return all
 }
 
-// Rest leaves the looking for a need to the pulse, if there is one: due gets a value when
-// there is some. One who rests so must call end.
+// Rest leaves polling for a need to the idle poller, if there is one: due receives a value when there is work.
+// The caller must call end.
 func (h *Hub) Rest(need WorkKind) (due <-chan struct{}, end func(), ok bool) {
 	r := &idleState{needs: func() []WorkKind { return []WorkKind{need} }, due: make(chan struct{}, 1)}
 	end, ok = h.park(r)
 	return r.due, end, ok
 }
 
-// Watch returns a channel that gets a value when the topic is woken, and when the pulse sees the
-// need. The function ends the watching.
+// Watch returns a channel that receives a value when the topic is woken or the idle poller finds work for the
+// need. Call end to stop watching.
 func (h *Hub) Watch(topic string, need WorkKind) (woken <-chan struct{}, end func()) {
 	r := &idleState{needs: func() []WorkKind { return []WorkKind{need} }, due: make(chan struct{}, 1)}
 	h.mu.Lock()
 	h.waiters[topic] = append(h.waiters[topic], r.due)
 	h.mu.Unlock()
-	rise, _ := h.park(r)
+	unpark, _ := h.park(r)
 	return r.due, func() {
-		if rise != nil {
-			rise()
+		if unpark != nil {
+			unpark()
 		}
 		h.forget(r.due, []string{topic})
 	}
 }
 
-// park leaves the looking to the pulse, if there is one, until end is called.
+// park leaves polling to the idle poller, if there is one, until end is called.
 func (h *Hub) park(r *idleState) (end func(), ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.poller {
 		return nil, false
 	}
-	h.resting[r] = true
+	h.parked[r] = true
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.resting, r)
+		delete(h.parked, r)
 	}, true
 }

@@ -8,52 +8,49 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// Intervals of a poller. One that finds nothing asks less and less often, down
-// to once a second and a half, with jitter; a wake-up makes it ask at once. One whose
-// needs a [IdlePoller] knows leaves the looking to that when it has come so far, and looks
-// by itself once a minute.
+// Intervals of a poller. A poller that finds nothing polls less and less often, down to every 1.5 seconds, with
+// jitter; a wake-up makes it poll at once. A poller whose needs an [IdlePoller] can query then parks, and polls
+// by itself only once a minute.
 const (
 	eager = 25 * time.Millisecond
 	idle  = time.Second
-	// Seldom is how often one who rests looks all the same.
+	// Seldom is how often a parked poller polls by itself.
 	Seldom = time.Minute
 )
 
-// Poller looks for something to do, again and again.
+// Poller polls for work periodically.
 type Poller struct {
 	Hub    *Hub
 	Topics []string
-	// Poll looks once and says whether there was something. While there is,
-	// it is called again without a pause.
+	// Poll polls once and reports whether there was work. While there is, it is called again without a pause.
 	Poll func(context.Context) (found bool, err error)
-	// WorkKinds are what it looks for, as they are now, if a [IdlePoller] can tell that
-	// there is some. It is called from another goroutine. With nil, or without
-	// a pulse, the poller looks by itself.
+	// WorkKinds returns the current needs of the poller, if an [IdlePoller] can query them. It is called from
+	// another goroutine. If it is nil, or without an idle poller, the poller polls by itself.
 	WorkKinds func() []WorkKind
 	Log       *slog.Logger
-	// Idle is the longest pause of one that looks by itself; 0 is two seconds.
+	// Idle is the longest pause of a poller that is not parked; 0 is two seconds.
 	Idle time.Duration
 }
 
-// Run looks until ctx ends.
+// Run polls until ctx ends.
 func (p *Poller) Run(ctx context.Context) {
 	woken, end := p.Hub.Wait(p.Topics...)
 	defer end()
 	longest := p.Idle
 	if longest == 0 {
-		longest = 2 * idle // with jitter, once a second and a half
+		longest = 2 * idle // with jitter, every 1.5 seconds on average
 	}
 	for pause := eager; ctx.Err() == nil; {
 		found, err := p.Poll(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			p.Log.Warn("looking for work failed", "topics", p.Topics, "error", err)
+			p.Log.Warn("polling for work failed", "topics", p.Topics, "error", err)
 			pause = idle
 		case found:
 			pause = eager
 			continue
 		}
-		if p.rest(ctx, woken, pause, pause >= longest) {
+		if p.waitIdle(ctx, woken, pause, pause >= longest) {
 			pause = eager
 		} else {
 			pause = min(2*pause, longest)
@@ -61,9 +58,9 @@ func (p *Poller) Run(ctx context.Context) {
 	}
 }
 
-// idleState waits, and says whether it was woken. A glance that saw something is no
-// wake-up: if the look that follows finds nothing, the rest goes on.
-func (p *Poller) rest(ctx context.Context, woken <-chan struct{}, d time.Duration, long bool) bool {
+// waitIdle waits, and reports whether it was woken. Work found by the idle poller is not a wake-up: if the next
+// poll finds nothing, the poller stays idle.
+func (p *Poller) waitIdle(ctx context.Context, woken <-chan struct{}, d time.Duration, long bool) bool {
 	var due chan struct{}
 	if long && p.WorkKinds != nil {
 		r := &idleState{needs: p.WorkKinds, due: make(chan struct{}, 1)}

@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// debounce is how long topics are gathered before they are sent.
+// debounce is how long topics are collected before they are sent.
 const debounce = 10 * time.Millisecond
 
-// Relay passes wake-ups between nodes. What cannot be sent is dropped: the other
-// nodes look for themselves soon enough.
+// Relay forwards wake-ups between nodes. A wake-up that cannot be sent is dropped: the other nodes poll soon
+// enough.
 type Relay struct {
 	Hub     *Hub
 	Signals store.Signals
@@ -29,7 +29,7 @@ type Relay struct {
 	done   sync.WaitGroup
 }
 
-// Start begins to send and to listen. Stop must be called.
+// Start starts sending and listening. Stop must be called.
 func (r *Relay) Start(ctx context.Context) {
 	ctx, r.stop = context.WithCancel(ctx)
 	r.topics, r.dirty = make(map[string]bool), make(chan struct{}, 1)
@@ -40,7 +40,7 @@ func (r *Relay) Start(ctx context.Context) {
 	r.done.Go(func() { r.listen(ctx) })
 }
 
-// Stop ends the relay and waits for it. Stopping twice is harmless.
+// Stop stops the relay and waits for it. Calling it twice is harmless.
 func (r *Relay) Stop() {
 	r.Hub.mu.Lock()
 	r.Hub.relay = nil
@@ -76,13 +76,12 @@ func (r *Relay) send(ctx context.Context) {
 		clear(r.topics)
 		r.mu.Unlock()
 		if err := r.Signals.Signal(ctx, topics); err != nil && ctx.Err() == nil {
-			r.Log.Debug("a wake-up was not sent", "error", err)
+			r.Log.Debug("wake-up not sent", "error", err)
 		}
 	}
 }
 
-// listen listens, and after a break wakes everybody: nobody knows what was said
-// meanwhile.
+// listen listens, and after an interruption wakes every waiter, because signals may have been missed.
 func (r *Relay) listen(ctx context.Context) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := r.Signals.Listen(ctx, func(topics []string) {
@@ -92,7 +91,7 @@ func (r *Relay) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		r.Log.Debug("listening for wake-ups broke off", "error", err)
+		r.Log.Debug("listening for wake-ups interrupted", "error", err)
 		if clock.Wait(ctx, clock.Jitter(pause)) != nil {
 			return
 		}
