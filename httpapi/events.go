@@ -20,10 +20,10 @@ import (
 
 type readEventsIn struct {
 	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor" doc:"The position of an event, or next of a page."`
+	Cursor string `query:"cursor" doc:"Position of an event, or next of a page."`
 }
 
-// readEvents reads the feed, page by page or as it grows.
+// readEvents reads the feed, as a page or as an event stream.
 func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
 	p, err := c.page(paged{Limit: in.Limit})
@@ -55,13 +55,13 @@ func readFeedPage(c *call, p page) ([]wire.Event, string, error) {
 	return all, next, err
 }
 
-// wantsStream says that the caller asks for a stream of events.
+// wantsStream reports whether the caller requests an event stream.
 func (c *call) wantsStream() bool {
-	return c.r.Method == http.MethodGet && c.takes("text/event-stream") // a HEAD has nothing to wait for
+	return c.r.Method == http.MethodGet && c.takes("text/event-stream") // a HEAD request has no body to stream
 }
 
-// pageOrStream is the page that the caller asks for, or from where on it wants a stream: from
-// a cursor, or from where it was when its connection broke (Last-Event-ID).
+// pageOrStream returns the requested page, or the start of the requested stream: a cursor, or
+// Last-Event-ID after a broken connection.
 func (c *call) pageOrStream(limit *int, cursor string) (p page, live bool, err error) {
 	live = c.wantsStream()
 	if last := c.r.Header.Get("Last-Event-ID"); live && last != "" {
@@ -71,7 +71,7 @@ func (c *call) pageOrStream(limit *int, cursor string) (p page, live bool, err e
 	return p, live, err
 }
 
-// takes says that the caller names a kind of answer that it takes.
+// takes reports whether the Accept header names a content type.
 func (c *call) takes(want string) bool {
 	for _, one := range strings.Split(c.r.Header.Get("Accept"), ",") {
 		if kind, _, err := mime.ParseMediaType(strings.TrimSpace(one)); err == nil && kind == want {
@@ -81,12 +81,11 @@ func (c *call) takes(want string) bool {
 	return false
 }
 
-// beat is how often a stream says that it lives, so that neither side nor what is
-// between them takes the line for dead.
+// beat is the interval of heartbeats on an event stream, so that neither side nor a proxy considers
+// the connection dead.
 const beat = 15 * time.Second
 
-// follow sends the feed as it grows, from a cursor or from where the caller was when
-// its connection broke (Last-Event-ID).
+// follow streams the feed from a cursor, or from Last-Event-ID after a broken connection.
 func (c *call) follow(after string) error {
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		after = last
@@ -108,16 +107,16 @@ type message struct {
 	doc       any
 }
 
-// send sends what a source gives, until the caller goes away or the server stops.
+// send streams the messages of a source until the caller disconnects or the server stops.
 func (c *call) send(source func(context.Context, func(message) error) error) error {
 	out := newLine(c.w)
 	if out == nil {
-		return fault.New(fault.UnsupportedMediaType, "this connection cannot carry a stream of events")
+		return fault.New(fault.UnsupportedMediaType, "this connection does not support event streams")
 	}
 	c.done = true
 	ctx, stop := context.WithCancel(c.ctx())
 	defer stop()
-	c.r = c.r.WithContext(store.Gated(c.ctx(), nil)) // whether the key is good is asked at once, and takes nothing from what is being sent
+	c.r = c.r.WithContext(store.Gated(c.ctx(), nil)) // key checks must not wait for the read gate, nor take from the share of the message being sent
 	beats, sent := make(chan message), make(chan struct{}, 1)
 	var failed error // set before ended is closed
 	ended := make(chan struct{})
@@ -129,7 +128,7 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			select { // until then, what was read is in use
+			select { // until then, the share of the message is in use
 			case <-sent:
 				return nil
 			case <-ctx.Done():
@@ -155,10 +154,10 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 				err = out.comment("still here")
 			}
 		case <-ended:
-			if failed == nil { // it was its end
+			if failed == nil { // the source has ended
 				return nil
 			}
-			c.api.log.Warn("a stream of events has ended before its time", "error", failed)
+			c.api.log.Warn("event stream ended early", "error", failed)
 			return nil
 		case <-c.api.closing:
 			return nil
@@ -166,18 +165,18 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 			return nil
 		}
 		if err != nil {
-			return nil // the caller went away, or may ask no more
+			return nil // the caller has disconnected, or its key is no longer valid
 		}
 	}
 }
 
-// line is a connection that carries server-sent events.
+// line writes server-sent events to a connection.
 type line struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
 }
 
-// newLine begins the answer, or returns nil where the connection cannot be flushed.
+// newLine starts the response, or returns nil if the connection cannot be flushed.
 func newLine(w http.ResponseWriter) *line {
 	l := &line{w, http.NewResponseController(w)}
 	if l.out.SetWriteDeadline(clock.OfMachine().Add(2*beat)) != nil {
@@ -198,7 +197,7 @@ func (l *line) send(id, event string, doc any) error {
 	if err := l.write("id: " + id + "\nevent: " + oneLine(event) + "\ndata: "); err != nil {
 		return err
 	}
-	if err := json.NewEncoder(l.w).Encode(doc); err != nil { // one line
+	if err := json.NewEncoder(l.w).Encode(doc); err != nil { // without newlines
 		return err
 	}
 	return l.end()
@@ -211,7 +210,7 @@ func (l *line) comment(text string) error {
 	return l.end()
 }
 
-// write begins a message.
+// write starts a message.
 func (l *line) write(text string) error {
 	if err := l.out.SetWriteDeadline(clock.OfMachine().Add(2 * beat)); err != nil {
 		return err
@@ -228,8 +227,9 @@ func (l *line) end() error {
 	return l.out.Flush()
 }
 
-// gate bounds what streams of events have read and not yet sent, over all of them. See [room].
-// Few of them read at once, so that they leave connections to the database to others, however many they are.
+// gate bounds the memory of messages that event streams have read and not yet sent, over all
+// streams; see [room]. It also bounds how many of them read at once, so that many streams leave
+// database connections to other requests.
 type gate struct {
 	*room.Share
 	reading lease.Slots
@@ -260,7 +260,7 @@ func (g gate) once(ctx context.Context, read func() (int, error), drop func()) (
 	return bytes, fits, err
 }
 
-// oneLine keeps the name of an event from being read as more than that.
+// oneLine keeps an event name from injecting lines into the stream.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\r' {

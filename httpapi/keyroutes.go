@@ -12,14 +12,14 @@ import (
 )
 
 func (a *API) keyRoutes() {
-	add(a, route{Method: http.MethodPost, Path: "keys", ID: "createKey", Tag: "keys", Summary: "Make an API key. It is shown once.",
+	add(a, route{Method: http.MethodPost, Path: "keys", ID: "createKey", Tag: "keys", Summary: "Create an API key. Its secret is returned only once.",
 		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
-		More: "Under a [Key] that was used before, its secret is empty."}, createKey)
+		More: "If the [Key] was used before, the secret is empty."}, createKey)
 	add(a, route{Method: http.MethodGet, Path: "keys", ID: "listKeys", Tag: "keys", Summary: "List the API keys of the workspace.", Roles: admins}, listKeys)
 	add(a, route{Method: http.MethodGet, Path: "keys/{id}", ID: "getKey", Tag: "keys", Summary: "Show an API key, without its secret.", Roles: admins}, getKey)
-	add(a, route{Method: http.MethodPost, Path: "keys/{id}/rotate", ID: "rotateKey", Tag: "keys", Summary: "Replace a key by another with the same rights.",
+	add(a, route{Method: http.MethodPost, Path: "keys/{id}/rotate", ID: "rotateKey", Tag: "keys", Summary: "Replace an API key with a new one that has the same rights.",
 		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
-		More: "Its secret is shown once."}, rotateKey)
+		More: "The secret of the new key is returned only once."}, rotateKey)
 	add(a, route{Method: http.MethodDelete, Path: "keys/{id}", ID: "revokeKey", Tag: "keys", Summary: "Revoke an API key, on all nodes within 5 seconds.", Roles: admins, Idempotency: table.InTx}, revokeKey)
 }
 
@@ -46,7 +46,7 @@ type createKeyIn struct{ Body wire.NewKey }
 func createKey(c *call, in *createKeyIn) (wire.CreatedKey, error) {
 	b := in.Body
 	if !keys.Role(b.Role).Valid() {
-		return wire.CreatedKey{}, fault.New(fault.Validation, "the role is %s, %s, %s or %s", keys.Read, keys.Operate, keys.Worker, keys.Admin).With("pointer", "/role")
+		return wire.CreatedKey{}, fault.New(fault.Validation, "role must be %s, %s, %s or %s", keys.Read, keys.Operate, keys.Worker, keys.Admin).With("pointer", "/role")
 	}
 	if b.Name == "" {
 		b.Name = b.Role
@@ -59,18 +59,18 @@ func createKey(c *call, in *createKeyIn) (wire.CreatedKey, error) {
 	return c.created(k, secret), pointed(err, "lifetime", "lifetimeMs")
 }
 
-// passesOn refuses to give a key requesters that the caller's own key does not speak for.
+// passesOn refuses to grant a key requesters that the caller's key may not act for.
 func (c *call) passesOn(requesters []string) error {
 	for _, name := range requesters {
 		if !c.key.Speaks(name) {
-			return fault.New(fault.Forbidden, "the API key does not speak for the requester %q, and so cannot give that to another", name).With("pointer", "/requesters")
+			return fault.New(fault.Forbidden, "the API key may not act for the requester %q, so it cannot grant that to another key", name).With("pointer", "/requesters")
 		}
 	}
 	return nil
 }
 
-// pointed points to the member that a refusal is about; one of them has another name
-// in the document.
+// pointed adds the JSON pointer of the member that a validation error is about. One of the fields
+// has a different name in the document.
 func pointed(err error, field, as string) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Code != fault.Validation {
@@ -83,7 +83,7 @@ func pointed(err error, field, as string) error {
 	return f.With("pointer", "/"+name)
 }
 
-// created shows a new key. What is kept for a repetition has no secret.
+// created returns a new key. The response stored for repetitions has no secret.
 func (c *call) created(k keys.Key, secret string) wire.CreatedKey {
 	c.keep = wire.CreatedKey{Key: keyOf(k)}
 	return wire.CreatedKey{Key: keyOf(k), Secret: secret}
@@ -110,7 +110,7 @@ type rotateIn struct {
 }
 
 func rotateKey(c *call, in *rotateIn) (wire.CreatedKey, error) {
-	old, err := keys.Get(c.ctx(), c.doer(), in.ID) // who it speaks for does not change
+	old, err := keys.Get(c.ctx(), c.doer(), in.ID) // the requesters of a key do not change
 	if err == nil {
 		err = c.passesOn(old.Requesters)
 	}
