@@ -65,8 +65,8 @@ func (r *request) with(all []Option) *request {
 	return r
 }
 
-// again reports whether the request may be sent more than once.
-func (r *request) again() bool { return r.method == http.MethodGet || r.keyed }
+// retryable reports whether the request may be sent more than once.
+func (r *request) retryable() bool { return r.method == http.MethodGet || r.keyed }
 
 // url returns the URL of the request. It escapes each part of the path completely, so that an id
 // that contains a slash, or is "..", remains one part.
@@ -101,7 +101,7 @@ func (r *request) text() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// do sends a request, with retries, and decodes the response.
+// do sends a request, with reattempts, and decodes the response.
 func do[T any](ctx context.Context, c *Client, r *request, o []Option) (T, error) {
 	var out T
 	body, err := c.answer(ctx, r.with(o))
@@ -109,12 +109,12 @@ func do[T any](ctx context.Context, c *Client, r *request, o []Option) (T, error
 		return out, err
 	}
 	if err := json.Unmarshal(body, &out); err != nil {
-		return out, notOurs("an unexpected response", err)
+		return out, notHoldfast("an unexpected response", err)
 	}
 	return out, nil
 }
 
-// answer sends a request, with retries if it may, and returns the body of the response.
+// answer sends a request, with reattempts if it may, and returns the body of the response.
 func (c *Client) answer(ctx context.Context, r *request) ([]byte, error) {
 	at, err := r.url(c.base)
 	if err != nil {
@@ -124,21 +124,21 @@ func (c *Client) answer(ctx context.Context, r *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	tries := 1
-	if r.again() {
-		tries = c.o.Attempts
+	attempts := 1
+	if r.retryable() {
+		attempts = c.o.Attempts
 	}
 	b := c.backoff()
 	for {
 		body, failed := c.once(ctx, r, at, text)
-		tries--
+		attempts--
 		if failed == nil {
 			if r.raw != nil {
 				*r.raw = body
 			}
 			return body, nil
 		}
-		if tries == 0 || !failed.passing || !b.wait(ctx, failed.after) {
+		if attempts == 0 || !failed.temporary || !b.wait(ctx, failed.after) {
 			return nil, failed.publicError(ctx)
 		}
 	}
@@ -162,7 +162,7 @@ func (c *Client) once(ctx context.Context, r *request, at string, text []byte) (
 		return nil, refusal(resp, body)
 	}
 	if len(body) == 0 && resp.StatusCode != http.StatusNoContent || len(body) > 0 && !isJSON(resp.Header, "application/json") {
-		return nil, stranger(resp, body)
+		return nil, foreignResponse(resp, body)
 	}
 	return body, nil
 }

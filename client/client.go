@@ -55,9 +55,9 @@ const (
 	// longestPause.
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
-	// mostPatience is the maximum Retry-After that the client waits for. Beyond it, the call
+	// maxRetryAfter is the maximum Retry-After that the client waits for. Beyond it, the call
 	// returns the error.
-	mostPatience = time.Minute
+	maxRetryAfter = time.Minute
 	// silence is the maximum time without data on an event stream before it is considered dead. The
 	// server sends a heartbeat every 15 seconds.
 	silence = 45 * time.Second
@@ -95,7 +95,7 @@ func New(base string, o Options) (*Client, error) {
 	if o.UserAgent == "" {
 		o.UserAgent = "holdfast-client"
 	}
-	c := &Client{base: strings.TrimSuffix(u.String(), "/") + "/api/v1", o: o, pause: firstPause, silence: silence, patience: mostPatience}
+	c := &Client{base: strings.TrimSuffix(u.String(), "/") + "/api/v1", o: o, pause: firstPause, silence: silence, patience: maxRetryAfter}
 	c.http, c.own = doer(o.HTTP)
 	return c, nil
 }

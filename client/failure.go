@@ -23,9 +23,9 @@ const maxAnswer = 64 << 20
 
 // failure is the failure of a request.
 type failure struct {
-	fault   *fault.Error
-	passing bool          // a retry may succeed
-	after   time.Duration // Retry-After of the server
+	fault     *fault.Error
+	temporary bool          // a retry may succeed
+	after     time.Duration // Retry-After of the server
 }
 
 // publicError returns the error for the caller. If the caller's context has ended, it wraps that
@@ -39,7 +39,7 @@ func (f *failure) publicError(ctx context.Context) error {
 
 // unreached returns the failure of a request without a response.
 func unreached(err error) *failure {
-	return &failure{fault: fault.New(fault.Unavailable, "the server cannot be reached, or closed the connection before it responded").Wrap(err), passing: true}
+	return &failure{fault: fault.New(fault.Unavailable, "the server cannot be reached, or closed the connection before it responded").Wrap(err), temporary: true}
 }
 
 // brokenOff returns the failure of an incomplete response.
@@ -47,34 +47,34 @@ func brokenOff(err error) *failure {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return &failure{fault: f}
 	}
-	return &failure{fault: fault.New(fault.Unavailable, "the response of the server broke off").Wrap(err), passing: true}
+	return &failure{fault: fault.New(fault.Unavailable, "the response of the server broke off").Wrap(err), temporary: true}
 }
 
-func notOurs(what string, cause error) *fault.Error {
+func notHoldfast(what string, cause error) *fault.Error {
 	return fault.New(fault.Unavailable, "the URL returned %s: check that it is the URL of a Holdfast server", what).Wrap(cause)
 }
 
-// stranger returns the failure of a response that no Holdfast server sends, such as a proxy's page.
-func stranger(resp *http.Response, body []byte) *failure {
+// foreignResponse returns the failure of a response that no Holdfast server sends, such as a proxy's page.
+func foreignResponse(resp *http.Response, body []byte) *failure {
 	cause := fmt.Errorf("%s, %q: %.200q", resp.Status, resp.Header.Get("Content-Type"), body)
-	return &failure{fault: notOurs(resp.Status+", which is not a response of the API", cause), passing: momentary[resp.StatusCode], after: retryAfter(resp.Header)}
+	return &failure{fault: notHoldfast(resp.Status+", which is not a response of the API", cause), temporary: temporaryStatuses[resp.StatusCode], after: retryAfter(resp.Header)}
 }
 
-// momentary are the statuses of a proxy that cannot reach the server or limits the rate.
-var momentary = map[int]bool{
+// temporaryStatuses are the statuses of a proxy that cannot reach the server or limits the rate.
+var temporaryStatuses = map[int]bool{
 	http.StatusTooManyRequests: true, http.StatusBadGateway: true, http.StatusServiceUnavailable: true, http.StatusGatewayTimeout: true,
 }
 
-// passingCodes are the codes of refusals that a retry may not get again.
-var passingCodes = []fault.Code{fault.RateLimited, fault.KeyInFlight, fault.Unavailable, fault.MutationTimeout, fault.OutcomeUnknown}
+// temporaryCodes are the codes of refusals that a retry may not get again.
+var temporaryCodes = []fault.Code{fault.RateLimited, fault.KeyInFlight, fault.Unavailable, fault.MutationTimeout, fault.OutcomeUnknown}
 
 // refusal decodes the problem document of a response.
 func refusal(resp *http.Response, body []byte) *failure {
 	var p wire.Problem
 	if !isJSON(resp.Header, wire.ProblemType) || json.Unmarshal(body, &p) != nil || p.Code == "" {
-		return stranger(resp, body)
+		return foreignResponse(resp, body)
 	}
-	return &failure{fault: p.Fault(), passing: slices.Contains(passingCodes, p.Code), after: retryAfter(resp.Header)}
+	return &failure{fault: p.Fault(), temporary: slices.Contains(temporaryCodes, p.Code), after: retryAfter(resp.Header)}
 }
 
 func isJSON(h http.Header, want string) bool {

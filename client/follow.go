@@ -80,10 +80,10 @@ type following[T any] struct {
 	// never.
 	over func(ctx context.Context, given T) bool
 
-	yield func(T, error) bool
-	given T // the last one
-	b     *backoff
-	met   bool // the server has responded at least once
+	yield     func(T, error) bool
+	given     T // the last one
+	b         *backoff
+	connected bool // the server has responded at least once
 }
 
 // all yields the events. Each loop over it starts at f.after.
@@ -102,16 +102,16 @@ func (f following[T]) all(ctx context.Context) iter.Seq2[T, error] {
 var errEnough = errors.New("enough")
 
 func (f *following[T]) run(ctx context.Context) error {
-	for tries := 1; ; tries++ {
+	for attempts := 1; ; attempts++ {
 		failed := f.connect(ctx)
 		switch {
 		case errors.Is(failed.fault, errEnough):
 			return nil
 		case ctx.Err() != nil:
 			return failed.publicError(ctx)
-		case f.over != nil && f.met && f.over(ctx, f.given):
+		case f.over != nil && f.connected && f.over(ctx, f.given):
 			return nil
-		case !failed.passing, !f.met && tries >= f.c.o.Attempts:
+		case !failed.temporary, !f.connected && attempts >= f.c.o.Attempts:
 			return failed.fault
 		case !f.b.wait(ctx, failed.after):
 			return failed.publicError(ctx)
@@ -144,7 +144,7 @@ func (f *following[T]) connect(ctx context.Context) *failure {
 		}
 		return refusal(resp, body)
 	}
-	f.met = true
+	f.connected = true
 	silent := time.AfterFunc(f.c.silence, cut)
 	defer silent.Stop()
 	return f.read(resp.Body, silent)
@@ -160,7 +160,7 @@ func (f *following[T]) read(from io.Reader, silent *time.Timer) *failure {
 		silent.Stop()
 		line := s.Text()
 		if line == "" {
-			if err := f.give(id, data); err != nil {
+			if err := f.deliver(id, data); err != nil {
 				return err
 			}
 			id, data = "", ""
@@ -185,14 +185,14 @@ func (f *following[T]) read(from io.Reader, silent *time.Timer) *failure {
 	return brokenOff(err)
 }
 
-// give yields an event, unless it was yielded before.
-func (f *following[T]) give(id, data string) *failure {
+// deliver yields an event, unless it was yielded before.
+func (f *following[T]) deliver(id, data string) *failure {
 	if data == "" || id == f.after && id != "" {
 		return nil
 	}
 	var e T
 	if err := json.Unmarshal([]byte(data), &e); err != nil || id == "" {
-		return &failure{fault: notOurs("an event that cannot be decoded", err)}
+		return &failure{fault: notHoldfast("an event that cannot be decoded", err)}
 	}
 	f.after, f.given, f.b = id, e, f.c.backoff()
 	if !f.yield(e, nil) || f.last != nil && f.last(e) {

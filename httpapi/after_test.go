@@ -20,7 +20,7 @@ import (
 const tells = "$after:note:Tell"
 
 // violationsOf has notes sent, each followed by the after-effect Tell.
-func (d *door) told(ids ...string) {
+func (d *testAPI) told(ids ...string) {
 	d.t.Helper()
 	for _, id := range ids {
 		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: id}, nil), 201, "")
@@ -29,20 +29,20 @@ func (d *door) told(ids ...string) {
 }
 
 // later moves the database's time, and has the nodes look.
-func (d *door) later(by time.Duration) {
+func (d *testAPI) later(by time.Duration) {
 	d.t.Helper()
 	holdfasttest.Advance(d.t, d.engine, by)
 	engine.Of(d.engine).Hub().Wake([]string{store.DueTopic(tells)})
 }
 
 // teller waits until the after-effect of a note stands so.
-func (d *door) teller(id, what string, so func(wire.Position) bool) wire.Position {
+func (d *testAPI) teller(id, what string, so func(wire.Position) bool) wire.Position {
 	d.t.Helper()
 	return d.stands(wire.CreatedWebhook{Webhook: wire.Webhook{Reaction: tells}}, "$entity/note/"+id, what, func(p wire.Position) bool { return p.LeasedBy == "" && so(p) })
 }
 
 // released repairs the after-effect of notes.
-func (d *door) released(how, reaction string, body any, ids ...string) {
+func (d *testAPI) released(how, reaction string, body any, ids ...string) {
 	d.t.Helper()
 	var done wire.Repaired
 	d.want(d.ask("POST", "reactions/"+reaction+"/"+how, body, &done), 200, "")
@@ -56,7 +56,7 @@ func (d *door) released(how, reaction string, body any, ids ...string) {
 }
 
 // counted fails unless a metric is there.
-func (d *door) counted(lines ...string) {
+func (d *testAPI) counted(lines ...string) {
 	d.t.Helper()
 	resp, err := http.Get(d.url + "/metrics")
 	if err != nil {
@@ -72,7 +72,7 @@ func (d *door) counted(lines ...string) {
 }
 
 // tellerURL has the after-effect Tell served by a URL.
-func (d *door) tellerURL(config string) *remote {
+func (d *testAPI) tellerURL(config string) *remote {
 	d.t.Helper()
 	d.running()
 	far := &remote{status: 200, heard: make(chan struct{}, 100)}
@@ -89,7 +89,7 @@ func (d *door) tellerURL(config string) *remote {
 // them, for longer than a reaction would be tried, is tried again under the same key until
 // it is delivered.
 func TestAURLOfAnAfterEffectIsOutOfOrder(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		far := d.tellerURL(tellConfig)
 		answers := []int{404, 500, 403, 0, 422, 401, 429, 200}
 		far.say(answers[0], "")
@@ -116,7 +116,7 @@ func TestAURLOfAnAfterEffectIsOutOfOrder(t *testing.T) {
 // Verifies that a config can have a 4xx block at once, but for those that say to come again;
 // that what is blocked is listed, and unblocked; and that metrics count both.
 func TestARefusalThatBlocksAnAfterEffect(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		far := d.tellerURL(strings.Replace(tellConfig, `"steps"`, `"after_effects": {"Tell": {"on_refusal": "block"}}, "steps"`, 1))
 		far.say(429, "")
 		d.told("n")
@@ -159,7 +159,7 @@ func TestARefusalThatBlocksAnAfterEffect(t *testing.T) {
 // what is behind it going on, and reset, as another operation; and that nobody changes or
 // removes it.
 func TestAWorkersAfterEffectIsReleased(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Tell", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "lifecycles/note", tellConfig, nil), 201, "")
 		d.told("a")
@@ -210,7 +210,7 @@ func TestAWorkersAfterEffectIsReleased(t *testing.T) {
 // Verifies that an after-effect that kills its workers is blocked, and that skipping it
 // passes over the very event that they died of, and not one before it.
 func TestAWorkersAfterEffectThatKills(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Tell", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "lifecycles/note", tellConfig, nil), 201, "")
 		d.told("a")
@@ -238,7 +238,7 @@ func TestAWorkersAfterEffectThatKills(t *testing.T) {
 // Verifies that a step which a worker says is done, while an effect of it is unknown, has no
 // after-effect until a person has ended it as a success; and then one.
 func TestAnUncertainStepHasNoAfterEffect(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		for _, name := range []string{"Do", "Tell"} {
 			d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		}

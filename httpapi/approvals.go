@@ -21,8 +21,8 @@ func (a *API) approvalRoutes() {
 }
 
 func approvalOf(a runengine.Approval) wire.Approval {
-	w := wire.Approval{ID: a.ID, RunID: a.Run, Step: a.Step, Visit: a.Visit, Prompt: a.Prompt, Requesters: a.Requesters, Status: a.Status, By: filled(a.Actor), Label: filled(a.Label),
-		Content: remote.OrNull(a.Content), CreatedAt: since1970(a.CreatedAt), ExpiresAt: since1970(a.ExpiresAt), DecidedAt: since1970(a.DecidedAt)}
+	w := wire.Approval{ID: a.ID, RunID: a.Run, Step: a.Step, Visit: a.Visit, Prompt: a.Prompt, Requesters: a.Requesters, Status: a.Status, By: nonEmpty(a.Actor), Label: nonEmpty(a.Label),
+		Content: remote.OrNull(a.Content), CreatedAt: timeOrNil(a.CreatedAt), ExpiresAt: timeOrNil(a.ExpiresAt), DecidedAt: timeOrNil(a.DecidedAt)}
 	if w.Requesters == nil {
 		w.Requesters = []string{}
 	}
@@ -76,7 +76,7 @@ func decideApproval(c *call, in *decideIn) (wire.Approval, error) {
 		}
 		return fault.New(fault.Forbidden, "the API key may not act for any of the requesters that may decide this approval: %q", requesters).With("requesters", requesters)
 	}}
-	if c.api.open && b.By != "" {
+	if c.api.noKeys && b.By != "" {
 		d.Actor, d.Label = b.By, ""
 	}
 	a, err := runengine.Decide(c.ctx(), c.doer(), in.ID, d)

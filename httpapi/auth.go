@@ -17,7 +17,7 @@ const workspaceHeader = "X-Holdfast-Workspace"
 
 // authenticate determines the key and workspace of the request.
 func (c *call) authenticate() error {
-	key, err := c.api.whoIs(c.r)
+	key, err := c.api.identify(c.r)
 	if err != nil {
 		return err
 	}
@@ -29,10 +29,10 @@ func (c *call) authenticate() error {
 	return nil
 }
 
-// whoIs returns the key of a request. On a server without keys, every caller is an admin that may
+// identify returns the key of a request. On a server without keys, every caller is an admin that may
 // act for all requesters.
-func (a *API) whoIs(r *http.Request) (keys.Key, error) {
-	if a.open {
+func (a *API) identify(r *http.Request) (keys.Key, error) {
+	if a.noKeys {
 		space := r.Header.Get(workspaceHeader)
 		if space == "" {
 			space = "default"
@@ -42,10 +42,10 @@ func (a *API) whoIs(r *http.Request) (keys.Key, error) {
 	return a.ring.Verify(r.Context(), presented(r))
 }
 
-// still refuses a long request whose key has become invalid. An unreachable database says nothing
+// recheckKey refuses a long request whose key has become invalid. An unreachable database says nothing
 // about the key.
-func (c *call) still() error {
-	if _, err := c.api.whoIs(c.r); fault.CodeOf(err) == fault.Auth {
+func (c *call) recheckKey() error {
+	if _, err := c.api.identify(c.r); fault.CodeOf(err) == fault.Auth {
 		return err
 	}
 	return nil

@@ -60,7 +60,7 @@ func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	b := in.Body
 	n, ours := batchengine.TemplatesOf(c.api.engine).Of(b.Handler)
 	if !ours {
-		h, err := c.doesItems(b.Handler)
+		h, err := c.itemHandler(b.Handler)
 		if err != nil {
 			return wire.Batch{}, err
 		}
@@ -76,9 +76,9 @@ func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	return batchOf(made), err
 }
 
-// doesItems returns the handler of a batch. It refuses an undeclared handler, and one that may not
+// itemHandler returns the handler of a batch. It refuses an undeclared handler, and one that may not
 // repeat an item.
-func (c *call) doesItems(name string) (remotehandler.Handler, error) {
+func (c *call) itemHandler(name string) (remotehandler.Handler, error) {
 	h, err := remotehandler.Get(c.ctx(), c.doer(), name)
 	if fault.CodeOf(err) == fault.NotFound && c.api.declares {
 		h, err = c.declareOne(name)
@@ -96,10 +96,10 @@ func (c *call) doesItems(name string) (remotehandler.Handler, error) {
 // declareOne declares a worker handler, in the call's transaction if it has one.
 func (c *call) declareOne(name string) (h remotehandler.Handler, err error) {
 	if tx, ok := c.doer().(*store.Tx); ok {
-		return c.undeclared(c.ctx(), tx, name)
+		return c.declareWorkers(c.ctx(), tx, name)
 	}
 	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx *store.Tx) error {
-		h, err = c.undeclared(ctx, tx, name)
+		h, err = c.declareWorkers(ctx, tx, name)
 		return err
 	})
 	return h, err

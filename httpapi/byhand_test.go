@@ -23,14 +23,14 @@ import (
 // Verifies that a stream that was claimed by hand is acknowledged, failed and renewed under the token that it was
 // handed out with, and under no other: not one of another stream, reaction, epoch or workspace, nor a made-up one.
 func TestAStreamIsEndedByWhoWasGivenIt(t *testing.T) {
-	eachDoor(t, elsewhereWithKeys, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhereWithKeys, func(t *testing.T, d *testAPI) {
 		_, admin := d.newKey("default", keys.Admin, 0)
 		_, text := d.newKey("default", keys.Worker, 0)
 		_, thief := d.newKey("default", keys.Worker, 0)
 		_, else1 := d.newKey("other", keys.Admin, 0)
 		d = d.as(admin)
 		w, other := d.as(text), d.as(else1)
-		for _, in := range []*door{d, other} {
+		for _, in := range []*testAPI{d, other} {
 			for _, name := range []string{"r", "q"} {
 				in.want(in.ask("PUT", "reactions/"+name, wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
 			}
@@ -38,7 +38,7 @@ func TestAStreamIsEndedByWhoWasGivenIt(t *testing.T) {
 				in.append(name, 2)
 			}
 		}
-		lease := func(d *door, reaction, stream string) wire.Lease {
+		lease := func(d *testAPI, reaction, stream string) wire.Lease {
 			t.Helper()
 			for _, l := range d.lease(reaction, 2) {
 				if l.Stream == stream {
@@ -108,8 +108,8 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 				return nil
 			}, stream.Options{})
 			db := open(t)
-			with := newDoor(t, holdfasttest.OpenOn(t, db, react, stream.Feed(stream.FeedOptions{})), elsewhere)
-			without := newDoor(t, holdfasttest.OpenOn(t, db, stream.Feed(stream.FeedOptions{})), elsewhere)
+			with := newTestAPI(t, holdfasttest.OpenOn(t, db, react, stream.Feed(stream.FeedOptions{})), elsewhere)
+			without := newTestAPI(t, holdfasttest.OpenOn(t, db, stream.Feed(stream.FeedOptions{})), elsewhere)
 			put := wire.PutReaction{Events: []string{"n"}}
 			with.want(with.ask("PUT", "reactions/prog", put, nil, "X-Holdfast-Workspace", "other"), 201, "")
 			testkit.Run(t, with.engine)
@@ -124,7 +124,7 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 				if !now.Program {
 					t.Errorf("put %+v", now)
 				}
-				for _, d := range []*door{with, without} {
+				for _, d := range []*testAPI{with, without} {
 					d.want(d.ask("POST", "reactions/prog/claim", wire.TakeLeases{By: "thief"}, nil), 409, fault.Conflict)
 					for place := range int64(16) { // a stream's epochs begin with its place
 						epoch, token := place<<32+1, "lse_AAAAAAAAAAAAAAAAAAAAAA"
@@ -182,7 +182,7 @@ func TestANodeThatCannotSignIsNotReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			where := on.where(t)
-			d := newDoor(t, holdfasttest.OpenOn(t, holdfasttest.At(where)), elsewhere)
+			d := newTestAPI(t, holdfasttest.OpenOn(t, holdfasttest.At(where)), elsewhere)
 			if err := on.set(t, where, on.short); err != nil {
 				t.Fatal(err)
 			}

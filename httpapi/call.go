@@ -36,7 +36,7 @@ type call struct {
 	repoints bool                       // its key points to an operation that was released
 	found    *named                     // the lifecycle, once it was read
 	steps    map[string]map[string]bool // steps of the lifecycles that a definition names
-	keep     any                        // stored instead of the full response, if set
+	storeAs  any                        // stored instead of the full response, if set
 	etag     string                     // of the response, "" for none
 	done     bool
 }
@@ -102,8 +102,8 @@ func (c *call) answer() (any, error) {
 	}
 	watched := watchOf(c.ctx())
 	watched.InWorkspace(c.key.Workspace)
-	if watched.nothing != nil {
-		return nil, watched.nothing
+	if watched.notFound != nil {
+		return nil, watched.notFound
 	}
 	c.route, c.values, c.share.Workspace = watched.target, watched.values, c.key.Workspace
 	if !c.route.May(c.key.Role) {
@@ -117,7 +117,7 @@ func (c *call) answer() (any, error) {
 	}
 	c.status = c.route.Status
 	var err error
-	if c.flight, err = c.keyed(); err != nil {
+	if c.flight, err = c.newFlight(); err != nil {
 		return nil, err
 	}
 	switch {

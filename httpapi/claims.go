@@ -67,10 +67,10 @@ func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
 		claimed, _ := answer.(wire.Claimed)
 		return claimed, err
 	}
-	o := c.asks(b.Input, b.ExpectedVersion, span(b.LeaseMs))
+	o := c.fireOptions(b.Input, b.ExpectedVersion, span(b.LeaseMs))
 	o.Begin = begun
 	claim, err := l.Claim(c.ctx(), c.api.engine, in.ID, b.StepKey, b.Requester, o)
-	if answer, came, failed := c.second(l, in.ID, err, claimedAs); came {
+	if answer, came, failed := c.answerOfTwin(l, in.ID, err, claimedAs); came {
 		claimed, _ := answer.(wire.Claimed)
 		return claimed, failed
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // reads fails a test unless the stream has just these events.
-func (d *door) reads(want string) {
+func (d *testAPI) reads(want string) {
 	d.t.Helper()
 	var got wire.List[wire.Event]
 	d.want(d.ask("GET", "streams/s/events", nil, &got), 200, "")
@@ -40,7 +40,7 @@ func (d *door) reads(want string) {
 // since, and that it is refused once the stream was closed again.
 func TestACloseCoversAVersion(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		d := newDoor(t, hf, httpapi.Options{NoKeys: true})
+		d := newTestAPI(t, hf, httpapi.Options{NoKeys: true})
 		refused := func(body string, code fault.Code, last int) {
 			t.Helper()
 			p := d.want(d.ask("POST", "streams/s/close", body, nil), 409, code)
@@ -89,7 +89,7 @@ func TestACloseCoversAVersion(t *testing.T) {
 func TestACloseOfADeadOwnersKeyIsRepeated(t *testing.T) {
 	const body = `{"expectedVersion":2,"mode":"restart","snapshot":{"n":3}}`
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		d := newDoor(t, hf, httpapi.Options{NoKeys: true})
+		d := newTestAPI(t, hf, httpapi.Options{NoKeys: true})
 		d.append("s", 3)
 		d.holdKey("closeStream", "k", "POST", "streams/s/close", body)
 		d.want(d.ask("POST", "streams/s/close", body, nil), 200, "") // what the dead one did

@@ -28,8 +28,8 @@ import (
 // brought to their end, every entity can be moved to the last status by the config in force,
 // and every after-effect that was promised is delivered once.
 func TestConfigChangesStrandNobody(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
-		m := &mill{door: d, t: t, r: testlevel.Rand(t), told: map[string]bool{}}
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
+		m := &mill{testAPI: d, t: t, r: testlevel.Rand(t), told: map[string]bool{}}
 		for name, safety := range map[string]string{"Journal": "journaled", "Blind": "opaque", "May": "transactional", "Tell": "transactional"} {
 			d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: safety}, nil), 201, "")
 		}
@@ -55,7 +55,7 @@ func TestConfigChangesStrandNobody(t *testing.T) {
 
 // mill is a lifecycle whose config changes all the time.
 type mill struct {
-	*door
+	*testAPI
 	t        *testing.T
 	r        *rand.Rand
 	now      thing         // the config in force

@@ -24,7 +24,7 @@ const chainConfig = `{
 // Verifies that who ends a task again, under the epoch that did, is told the same, also when the
 // entity has gone on since then; and that who says something else is not.
 func TestTheEpochThatFinishedIsToldTheSame(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		for _, name := range []string{"Do", "May"} {
 			d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "transactional"}, nil), 201, "")
 		}
@@ -80,7 +80,7 @@ func TestTheEpochThatFinishedIsToldTheSame(t *testing.T) {
 // repeated, that its events go to the entity's stream where they name none, and that an
 // effect has one result.
 func TestAClaimThatIsSettledAgain(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		claim := func() string {
 			t.Helper()
@@ -134,7 +134,7 @@ func TestAClaimThatIsSettledAgain(t *testing.T) {
 
 // Verifies that a task whose effect is open is told the same when it is completed again.
 func TestATaskThatLeavesSomethingOpen(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 		x := d.one("Do")
@@ -147,7 +147,7 @@ func TestATaskThatLeavesSomethingOpen(t *testing.T) {
 
 // Verifies what is refused of lifecycles, handlers and reactions that could not work.
 func TestWhatCouldNotWorkIsRefused(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		far := &remote{status: 200, body: `{"state":{"a":1},"output":{"o":1}}`}
 		srv := httptest.NewServer(far)
 		t.Cleanup(srv.Close)

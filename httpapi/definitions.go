@@ -43,31 +43,31 @@ type defineIn struct {
 
 func defineWorkflow(c *call, in *defineIn) (wire.DefinedWorkflow, error) {
 	var none wire.DefinedWorkflow
-	def, warnings, err := c.judged(in.Body.Text, in.DryRun)
+	def, warnings, err := c.validateDefinition(in.Body.Text, in.DryRun)
 	if err != nil {
 		return none, err
 	}
-	kept := runengine.StoredDefinition{ID: def.ID(), Body: def.JSON()}
+	stored := runengine.StoredDefinition{ID: def.ID(), Body: def.JSON()}
 	fresh := false
 	if !in.DryRun {
 		if fresh, err = runengine.Define(c.ctx(), c.doer(), def); err == nil {
-			kept, err = runengine.Definition(c.ctx(), c.doer(), def.ID())
+			stored, err = runengine.Definition(c.ctx(), c.doer(), def.ID())
 		}
 		if err != nil {
 			return none, err
 		}
-		c.w.Header().Set("Location", table.Base+"workflow-definitions/"+url.PathEscape(kept.ID))
+		c.w.Header().Set("Location", table.Base+"workflow-definitions/"+url.PathEscape(stored.ID))
 	}
 	if !fresh {
 		c.status = http.StatusOK
 	}
 	out := wire.DefinedWorkflow{Warnings: warnings}
-	out.Definition, err = definitionOf(kept)
+	out.Definition, err = definitionOf(stored)
 	return out, err
 }
 
-// judged parses a definition and checks it against every rule. Its error lists all violations.
-func (c *call) judged(text []byte, dryRun bool) (*workflow.Definition, []fault.Violation, error) {
+// validateDefinition parses a definition and checks it against every rule. Its error lists all violations.
+func (c *call) validateDefinition(text []byte, dryRun bool) (*workflow.Definition, []fault.Violation, error) {
 	def, violations := workflow.Parse(text)
 	if def == nil {
 		return nil, nil, badDefinition(violations)

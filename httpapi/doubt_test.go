@@ -34,7 +34,7 @@ const mayConfig = `{
 func TestAnEarlierAttemptIsNotForgotten(t *testing.T) {
 	for _, policy := range []string{"retry", "probe"} {
 		t.Run(policy, func(t *testing.T) {
-			eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+			eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 				d.running()
 				var acted atomic.Int32
 				var answer atomic.Value
@@ -103,7 +103,7 @@ func TestAnEarlierAttemptIsNotForgotten(t *testing.T) {
 func TestAWorkersEarlierAttemptIsNotForgotten(t *testing.T) {
 	for _, policy := range []string{"retry", "probe"} {
 		t.Run(policy, func(t *testing.T) {
-			eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+			eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 				d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: policy})
 				d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 				x := d.one("Do")
@@ -163,7 +163,7 @@ func TestAStepThatIsClaimedInOneStatusOnly(t *testing.T) {
 			return nil
 		}, lifecycle.Transactional()).
 		Validation("May", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil })
-	d := newDoor(t, holdfasttest.Open(t, part), httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, holdfasttest.Open(t, part), httpapi.Options{NoKeys: true})
 	for id, status := range map[string]string{"a": "paid", "b": "draft"} {
 		d.want(d.ask("POST", "lifecycles/mix/entities", wire.NewEntity{ID: id, Status: status}, nil), 201, "")
 	}
@@ -187,7 +187,7 @@ func TestAStepThatIsClaimedInOneStatusOnly(t *testing.T) {
 // Verifies that the hold of an event in the hands of a worker ends with the time that its
 // handler may take, and that a failure which was passed over is told the same again.
 func TestAWorkersEventEnds(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		no, none := false, 0
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", TimeoutMs: 100_000}, nil), 201, "")
 		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}, Handler: "Mail", MaxRetries: &none, BlockOnError: &no}, nil), 201, "")
@@ -216,7 +216,7 @@ func TestAWorkersEventEnds(t *testing.T) {
 
 // Verifies that what is told of API keys is told to those who may manage them.
 func TestTheFeedTellsNothingOfKeys(t *testing.T) {
-	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{}, func(t *testing.T, d *testAPI) {
 		made, admin := d.newKey("acme", keys.Admin, 0)
 		_, read := d.newKey("acme", keys.Read, 0)
 		for _, key := range []string{admin, read} {

@@ -38,7 +38,7 @@ func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
 	}
 	p.after = in.Cursor
 	found, next, err := readFeedPage(c, p)
-	return wire.List[wire.Event]{Items: found, Next: filled(next)}, err
+	return wire.List[wire.Event]{Items: found, Next: nonEmpty(next)}, err
 }
 
 // readFeedPage reads a page of the feed behind a position.
@@ -57,7 +57,7 @@ func readFeedPage(c *call, p page) ([]wire.Event, string, error) {
 
 // wantsStream reports whether the caller requests an event stream.
 func (c *call) wantsStream() bool {
-	return c.r.Method == http.MethodGet && c.takes("text/event-stream") // a HEAD request has no body to stream
+	return c.r.Method == http.MethodGet && c.accepts("text/event-stream") // a HEAD request has no body to stream
 }
 
 // pageOrStream returns the requested page, or the start of the requested stream: a cursor, or
@@ -71,8 +71,8 @@ func (c *call) pageOrStream(limit *int, cursor string) (p page, live bool, err e
 	return p, live, err
 }
 
-// takes reports whether the Accept header names a content type.
-func (c *call) takes(want string) bool {
+// accepts reports whether the Accept header names a content type.
+func (c *call) accepts(want string) bool {
 	for _, one := range strings.Split(c.r.Header.Get("Accept"), ",") {
 		if kind, _, err := mime.ParseMediaType(strings.TrimSpace(one)); err == nil && kind == want {
 			return true
@@ -81,9 +81,9 @@ func (c *call) takes(want string) bool {
 	return false
 }
 
-// beat is the interval of heartbeats on an event stream, so that neither side nor a proxy considers
+// heartbeat is the interval of heartbeats on an event stream, so that neither side nor a proxy considers
 // the connection dead.
-const beat = 15 * time.Second
+const heartbeat = 15 * time.Second
 
 // follow streams the feed from a cursor, or from Last-Event-ID after a broken connection.
 func (c *call) follow(after string) error {
@@ -93,10 +93,10 @@ func (c *call) follow(after string) error {
 	if _, err := stream.ReadFeed(c.ctx(), c.doer(), stream.Cursor(after), 1); err != nil {
 		return err
 	}
-	return c.send(func(ctx context.Context, give func(message) error) error {
+	return c.send(func(ctx context.Context, emit func(message) error) error {
 		return stream.Follow(ctx, c.api.hf, stream.Cursor(after), func(e stream.FeedEvent) error {
 			at := string(e.Position)
-			return give(message{at, e.Name, eventOf(e.Event, &at)})
+			return emit(message{at, e.Name, eventOf(e.Event, &at)})
 		})
 	})
 }
@@ -109,7 +109,7 @@ type message struct {
 
 // send streams the messages of a source until the caller disconnects or the server stops.
 func (c *call) send(source func(context.Context, func(message) error) error) error {
-	out := newLine(c.w)
+	out := newEventWriter(c.w)
 	if out == nil {
 		return fault.New(fault.UnsupportedMediaType, "this connection does not support event streams")
 	}
@@ -117,14 +117,14 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 	ctx, stop := context.WithCancel(c.ctx())
 	defer stop()
 	c.r = c.r.WithContext(store.Gated(c.ctx(), nil)) // key checks must not wait for the read gate, nor take from the share of the message being sent
-	beats, sent := make(chan message), make(chan struct{}, 1)
+	messages, sent := make(chan message), make(chan struct{}, 1)
 	var failed error // set before ended is closed
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		failed = source(ctx, func(m message) error {
 			select {
-			case beats <- m:
+			case messages <- m:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -137,20 +137,20 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 		})
 	}()
 	defer func() { stop(); <-ended }()
-	ticks := time.NewTicker(beat)
+	ticks := time.NewTicker(heartbeat)
 	defer ticks.Stop()
 	for {
 		var err error
 		select {
-		case m := <-beats:
-			if err = c.still(); err == nil {
+		case m := <-messages:
+			if err = c.recheckKey(); err == nil {
 				c.share.Client()
 				err = out.send(m.id, m.event, m.doc)
 				c.share.NoClient()
 			}
 			sent <- struct{}{}
 		case <-ticks.C:
-			if err = c.still(); err == nil {
+			if err = c.recheckKey(); err == nil {
 				err = out.comment("still here")
 			}
 		case <-ended:
@@ -170,16 +170,16 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 	}
 }
 
-// line writes server-sent events to a connection.
-type line struct {
+// eventWriter writes server-sent events to a connection.
+type eventWriter struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
 }
 
-// newLine starts the response, or returns nil if the connection cannot be flushed.
-func newLine(w http.ResponseWriter) *line {
-	l := &line{w, http.NewResponseController(w)}
-	if l.out.SetWriteDeadline(clock.OfMachine().Add(2*beat)) != nil {
+// newEventWriter starts the response, or returns nil if the connection cannot be flushed.
+func newEventWriter(w http.ResponseWriter) *eventWriter {
+	l := &eventWriter{w, http.NewResponseController(w)}
+	if l.out.SetWriteDeadline(clock.OfMachine().Add(2*heartbeat)) != nil {
 		return nil
 	}
 	h := w.Header()
@@ -193,7 +193,7 @@ func newLine(w http.ResponseWriter) *line {
 	return l
 }
 
-func (l *line) send(id, event string, doc any) error {
+func (l *eventWriter) send(id, event string, doc any) error {
 	if err := l.write("id: " + id + "\nevent: " + oneLine(event) + "\ndata: "); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (l *line) send(id, event string, doc any) error {
 	return l.end()
 }
 
-func (l *line) comment(text string) error {
+func (l *eventWriter) comment(text string) error {
 	if err := l.write(": " + text + "\n"); err != nil {
 		return err
 	}
@@ -211,8 +211,8 @@ func (l *line) comment(text string) error {
 }
 
 // write starts a message.
-func (l *line) write(text string) error {
-	if err := l.out.SetWriteDeadline(clock.OfMachine().Add(2 * beat)); err != nil {
+func (l *eventWriter) write(text string) error {
+	if err := l.out.SetWriteDeadline(clock.OfMachine().Add(2 * heartbeat)); err != nil {
 		return err
 	}
 	_, err := io.WriteString(l.w, text)
@@ -220,7 +220,7 @@ func (l *line) write(text string) error {
 }
 
 // end ends a message with an empty line.
-func (l *line) end() error {
+func (l *eventWriter) end() error {
 	if _, err := io.WriteString(l.w, "\n"); err != nil {
 		return err
 	}

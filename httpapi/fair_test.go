@@ -86,15 +86,15 @@ func (h *hanging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 	const units = 140 // more than a node does at once
 	work := map[string]struct {
-		prepare func(d *door, in, url string)
-		one     func(d *door, in string, from, n int)
+		prepare func(d *testAPI, in, url string)
+		one     func(d *testAPI, in string, from, n int)
 	}{
 		"items": {
-			func(d *door, in, url string) {
+			func(d *testAPI, in, url string) {
 				d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil, "X-Holdfast-Workspace", in), 200, "")
 				d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: url}, nil, "X-Holdfast-Workspace", in), 201, "")
 			},
-			func(d *door, in string, from, n int) {
+			func(d *testAPI, in string, from, n int) {
 				var keys []string
 				for i := range n {
 					keys = append(keys, fmt.Sprint("k", from+i))
@@ -103,33 +103,33 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 			},
 		},
 		"steps": {
-			func(d *door, in, url string) {
+			func(d *testAPI, in, url string) {
 				d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: url, Safety: "idempotent"}, nil, "X-Holdfast-Workspace", in), 201, "")
 				d.want(d.ask("POST", "workflow-definitions", oneTask("w", "h"), nil, "X-Holdfast-Workspace", in), 201, "")
 			}, startRuns,
 		},
 		"http steps": {
-			func(d *door, in, url string) {
+			func(d *testAPI, in, url string) {
 				d.want(d.ask("POST", "workflow-definitions", fmt.Sprintf(`{"name":"w","version":"1","steps":[{"name":"do","type":"http","url":%q,"method":"POST"}]}`, url), nil, "X-Holdfast-Workspace", in), 201, "")
 			}, startRuns,
 		},
 		"reactions": {
-			func(d *door, in, url string) {
+			func(d *testAPI, in, url string) {
 				d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: url, Safety: "idempotent"}, nil, "X-Holdfast-Workspace", in), 201, "")
 				d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"paid"}, Handler: "h"}, nil, "X-Holdfast-Workspace", in), 201, "")
 			}, appendSome,
 		},
 		"webhooks": {
-			func(d *door, in, url string) {
+			func(d *testAPI, in, url string) {
 				for i := 0; in == "big" && i < share/8 || i < 1; i++ { // one has eight at the most
 					d.hook(wire.NewWebhook{URL: url, Events: []string{"paid"}}, "X-Holdfast-Workspace", in)
 				}
-			}, func(d *door, in string, from, n int) { appendSome(d, in, from, min(n, 8)) },
+			}, func(d *testAPI, in string, from, n int) { appendSome(d, in, from, min(n, 8)) },
 		},
 	}
 	for what, w := range work {
 		t.Run(what, func(t *testing.T) {
-			eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+			eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 				testlevel.Either(t)
 				far := newHanging(t)
 				w.prepare(d, "big", far.url+"/big")
@@ -153,37 +153,37 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 // the only one or not.
 func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 	work := map[string]struct {
-		prepare func(d *door, name, url string)
-		one     func(d *door, name string, from, n int)
+		prepare func(d *testAPI, name, url string)
+		one     func(d *testAPI, name string, from, n int)
 	}{
 		"items": {
-			func(d *door, name, url string) {
+			func(d *testAPI, name, url string) {
 				d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
 				d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "http", URL: url}, nil), 201, "")
 			},
-			func(d *door, name string, from, n int) {
+			func(d *testAPI, name string, from, n int) {
 				for i := range (n-1)/5 + 1 { // of more batches than one look has
 					d.want(d.ask("POST", "batches", wire.NewBatch{ID: fmt.Sprint("b", from+i), Wallet: "w", Handler: name, Parallel: 1000, Items: newItems(1, "k1", "k2", "k3", "k4", "k5")}, nil), 201, "")
 				}
 			},
 		},
 		"steps": {
-			func(d *door, name, url string) {
+			func(d *testAPI, name, url string) {
 				d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "http", URL: url, Safety: "idempotent"}, nil), 201, "")
 				d.want(d.ask("POST", "workflow-definitions", oneTask("w"+name, name), nil), 201, "")
 			},
-			func(d *door, name string, _, n int) {
+			func(d *testAPI, name string, _, n int) {
 				for range n {
 					d.want(d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "w" + name + "@1"}, nil), 201, "")
 				}
 			},
 		},
 		"reactions": {
-			func(d *door, name, url string) {
+			func(d *testAPI, name, url string) {
 				d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "http", URL: url, Safety: "idempotent"}, nil), 201, "")
 				d.want(d.ask("PUT", "reactions/r"+name, wire.PutReaction{Events: []string{"e" + name}, Handler: name}, nil), 201, "")
 			},
-			func(d *door, name string, from, n int) {
+			func(d *testAPI, name string, from, n int) {
 				for i := range n {
 					d.want(d.ask("POST", fmt.Sprintf("streams/s%d/events", from+i), `{"events":[{"name":"e`+name+`"}]}`, nil), 201, "")
 				}
@@ -192,7 +192,7 @@ func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 	}
 	for what, w := range work {
 		t.Run(what, func(t *testing.T) {
-			eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+			eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 				testlevel.Either(t)
 				far := newHanging(t)
 				w.prepare(d, "h1", far.url+"/big")
@@ -209,7 +209,7 @@ func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 
 // Verifies that steps of a handler of the same name that wait for workers in many other workspaces are in nobody's way.
 func TestStepsOfWorkersAreInNobodysWay(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		testlevel.Either(t)
 		far := newHanging(t)
 		prepare := func(in string, h wire.PutHandler) {
@@ -234,7 +234,7 @@ func TestStepsOfWorkersAreInNobodysWay(t *testing.T) {
 
 // Verifies that of many workspaces with much to do each has one before any has three.
 func TestManyWorkspacesHaveTheirTurn(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		const others = 40
 		for i := range others + 1 {
 			in, n := fmt.Sprint("w", i), 4
@@ -264,13 +264,13 @@ func TestManyWorkspacesHaveTheirTurn(t *testing.T) {
 	})
 }
 
-func startRuns(d *door, in string, _, n int) {
+func startRuns(d *testAPI, in string, _, n int) {
 	for range n {
 		d.want(d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "w@1"}, nil, "X-Holdfast-Workspace", in), 201, "")
 	}
 }
 
-func appendSome(d *door, in string, from, n int) {
+func appendSome(d *testAPI, in string, from, n int) {
 	for i := range n {
 		d.want(d.ask("POST", fmt.Sprintf("streams/s%d/events", from+i), `{"events":[{"name":"paid"}]}`, nil, "X-Holdfast-Workspace", in), 201, "")
 	}
@@ -279,7 +279,7 @@ func appendSome(d *door, in string, from, n int) {
 // Verifies that what is due in one workspace comes in its turn, however much is due in another, and for longer.
 func TestEachWorkspaceHasItsTurn(t *testing.T) {
 	in := func(w string) []string { return []string{"X-Holdfast-Workspace", w} }
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		for _, w := range []string{"big", "small"} {
 			d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil, in(w)...), 200, "")
 			d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil, in(w)...), 201, "")

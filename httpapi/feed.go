@@ -25,28 +25,28 @@ import (
 // lookBack is how late a transaction may commit and still be seen.
 const lookBack = 30 * time.Second
 
-// spot is the position of an observer in the workspace feed.
-type spot struct {
+// feedCursor is the position of an observer in the workspace feed.
+type feedCursor struct {
 	position string // in the events
 	id       string // in the histories
 	n        int64  // of that id; in a stream, of the message
 }
 
-func (s spot) String() string {
+func (s feedCursor) String() string {
 	return s.position + "\n" + s.id + "\n" + strconv.FormatInt(s.n, 10)
 }
 
-// spotOf parses a cursor of the workspace feed.
-func (c *call) spotOf(after string) (spot, error) {
+// parseFeedCursor parses a cursor of the workspace feed.
+func (c *call) parseFeedCursor(after string) (feedCursor, error) {
 	parts := strings.Split(after, "\n")
 	if len(parts) != 3 || len(parts[1]) != len(retention.First) || strings.Trim(parts[1], "0123456789abcdef") != "" {
-		return spot{}, noCursor()
+		return feedCursor{}, noCursor()
 	}
 	n, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil || n < 0 {
-		return spot{}, noCursor()
+		return feedCursor{}, noCursor()
 	}
-	return spot{parts[0], parts[1], n}, nil
+	return feedCursor{parts[0], parts[1], n}, nil
 }
 
 type readFeedIn struct {
@@ -65,10 +65,10 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 	if err := stream.OpenFeed(c.ctx(), c.api.hf); err != nil {
 		return none, err
 	}
-	from := spot{id: retention.First}
+	from := feedCursor{id: retention.First}
 	switch {
 	case p.after != "":
-		if from, err = c.spotOf(p.after); err != nil {
+		if from, err = c.parseFeedCursor(p.after); err != nil {
 			return none, err
 		}
 	case live:
@@ -76,7 +76,7 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 		if err != nil {
 			return none, err
 		}
-		from = spot{position: string(head), id: retention.Now()}
+		from = feedCursor{position: string(head), id: retention.Now()}
 	}
 	if !live {
 		got, last, err := c.historyPage(from, p)
@@ -97,8 +97,8 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 	return none, c.send(w.watch)
 }
 
-// historyPage returns a page behind a spot, and the spot behind that page.
-func (c *call) historyPage(from spot, p page) ([]wire.Event, spot, error) {
+// historyPage returns a page behind a cursor, and the cursor behind that page.
+func (c *call) historyPage(from feedCursor, p page) ([]wire.Event, feedCursor, error) {
 	all := []wire.Event{}
 	old, more, err := readPage(c, p, func(ctx context.Context, _ string, limit int) ([]retention.HistoryEvent, error) {
 		some, err := retention.Tail(ctx, c.api.engine, from.id, from.n, limit)
@@ -130,7 +130,7 @@ const (
 // watcher streams the workspace feed to one observer.
 type watcher struct {
 	*call
-	from spot
+	from feedCursor
 	seen map[seenID]bool // within lookBack
 	read *store.Budget
 	upTo string // everything before this id was read
@@ -180,14 +180,14 @@ func (w *watcher) forget(before string) {
 }
 
 // watch streams the workspace feed. A reconnecting observer gets the last events again.
-func (w *watcher) watch(ctx context.Context, give func(message) error) error {
+func (w *watcher) watch(ctx context.Context, emit func(message) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	p := wake.Poller{Hub: w.api.engine.Hub(), Topics: []string{feed.Topic(w.key.Workspace)}, Log: w.api.log, Poll: func(ctx context.Context) (found bool, err error) {
-		tell := func(e wire.Event) bool {
+		send := func(e wire.Event) bool {
 			found = true
 			w.from.n++ // so that message ids are unique
-			if err := give(message{cursorOf(w.route.ID, w.from.String()), e.Name, e}); err != nil {
+			if err := emit(message{cursorOf(w.route.ID, w.from.String()), e.Name, e}); err != nil {
 				stop(err)
 			}
 			return ctx.Err() == nil
@@ -195,7 +195,7 @@ func (w *watcher) watch(ctx context.Context, give func(message) error) error {
 		if err := stream.OpenFeed(ctx, w.api.hf); err != nil { // the workspace may have been created since
 			return false, err
 		}
-		if err := w.histories(ctx, func(t retention.HistoryEvent) bool { return tell(shapes.Event(t.Event)) }); err != nil {
+		if err := w.histories(ctx, func(t retention.HistoryEvent) bool { return send(shapes.Event(t.Event)) }); err != nil {
 			return found, err
 		}
 		w.read.Refill()
@@ -203,7 +203,7 @@ func (w *watcher) watch(ctx context.Context, give func(message) error) error {
 		for _, e := range page.Events {
 			at := string(e.Position)
 			w.from.position = at
-			if !tell(eventOf(e.Event, &at)) {
+			if !send(eventOf(e.Event, &at)) {
 				break
 			}
 		}

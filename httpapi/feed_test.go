@@ -24,7 +24,7 @@ import (
 )
 
 // running lets the engine work until the test ends.
-func (d *door) running() { testkit.Run(d.t, d.engine) }
+func (d *testAPI) running() { testkit.Run(d.t, d.engine) }
 
 // sse is one event as it comes over the line.
 type sse struct {
@@ -42,18 +42,18 @@ type listener struct {
 }
 
 // follow asks for the feed as it grows.
-func (d *door) follow(headers ...string) *listener {
+func (d *testAPI) follow(headers ...string) *listener {
 	d.t.Helper()
 	return d.listen("events", headers...)
 }
 
 // watch asks for the feed of everything, from now on or from where somebody was.
-func (d *door) watch(after string) *listener {
+func (d *testAPI) watch(after string) *listener {
 	d.t.Helper()
 	return d.listen("feed", "Last-Event-ID", after)
 }
 
-func (d *door) listen(path string, headers ...string) *listener {
+func (d *testAPI) listen(path string, headers ...string) *listener {
 	d.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
 	d.t.Cleanup(stop)
@@ -105,7 +105,7 @@ func (l *listener) next() sse {
 	return e
 }
 
-func (d *door) append(name string, n int) {
+func (d *testAPI) append(name string, n int) {
 	d.t.Helper()
 	events := make([]wire.NewEvent, n)
 	for i := range events {
@@ -117,7 +117,7 @@ func (d *door) append(name string, n int) {
 // The feed is followed as it grows; who was cut off goes on where he was, and sees each
 // event once.
 func TestTheFeedIsFollowed(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.running()
 		d.append("a", 3)
 		l := d.follow()
@@ -164,7 +164,7 @@ func TestTheFeedIsFollowed(t *testing.T) {
 }
 
 func TestABadLastEventIDIsRefused(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		for _, bad := range []string{"x", "p", "p0", "p01", "p-1", "p9", "pzzzzzzzzzzzzzzz", "1", " p1 x", "\xff", strings.Repeat("p", 5000)} {
 			l := d.follow("Last-Event-ID", bad)
 			text, _ := io.ReadAll(l.in)
@@ -181,7 +181,7 @@ func TestABadLastEventIDIsRefused(t *testing.T) {
 
 // Stopping ends the streams, so that a server that stops need not wait for them.
 func TestStopEndsTheStreams(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.running()
 		d.append("a", 1)
 		l := d.follow()
@@ -196,7 +196,7 @@ func TestStopEndsTheStreams(t *testing.T) {
 // Who does not read holds up nobody: not the one who appends, nor another who reads.
 func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	e := holdfasttest.Open(t, stream.Feed(stream.FeedOptions{}))
-	d := newDoor(t, e, httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, e, httpapi.Options{NoKeys: true})
 	d.running()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
 	if err != nil {
@@ -222,7 +222,7 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 func TestAStreamOutlivesItsServersTimeouts(t *testing.T) {
 	const within = 300 * time.Millisecond
 	e := holdfasttest.Open(t, stream.Feed(stream.FeedOptions{}))
-	d := newDoor(t, e, httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, e, httpapi.Options{NoKeys: true})
 	srv := httptest.NewUnstartedServer(d.api)
 	srv.Config.ReadTimeout, srv.Config.WriteTimeout = within, within
 	srv.Start()
@@ -244,14 +244,14 @@ func TestAStreamOutlivesItsServersTimeouts(t *testing.T) {
 }
 
 // lease claims the streams of a reaction.
-func (d *door) lease(reaction string, limit int) []wire.Lease {
+func (d *testAPI) lease(reaction string, limit int) []wire.Lease {
 	d.t.Helper()
 	var got wire.Leases
 	d.want(d.ask("POST", "reactions/"+reaction+"/claim", wire.TakeLeases{By: "me", Limit: limit, LeaseMs: 60000}, &got), 200, "")
 	return got.Leases
 }
 
-func (d *door) position(reaction, name string) wire.Position {
+func (d *testAPI) position(reaction, name string) wire.Position {
 	d.t.Helper()
 	var all wire.List[wire.Position]
 	d.want(d.ask("GET", "reactions/"+reaction+"/streams", nil, &all), 200, "")
@@ -262,7 +262,7 @@ func (d *door) position(reaction, name string) wire.Position {
 	return all.Items[i]
 }
 
-func (d *door) ack(reaction string, l wire.Lease, version int64) string {
+func (d *testAPI) ack(reaction string, l wire.Lease, version int64) string {
 	d.t.Helper()
 	var done wire.Acked
 	d.want(d.ask("POST", "reactions/"+reaction+"/ack", wire.Acks{Acks: []wire.Ack{{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Version: version}}}, &done), 200, "")
@@ -272,7 +272,7 @@ func (d *door) ack(reaction string, l wire.Lease, version int64) string {
 // A reaction by hand: each event is shown until it is acknowledged, under the epoch that
 // was given, and never after that under an old one.
 func TestAReactionByHand(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
 		d.append("s", 3)
 		d.want(d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "unwanted"}}}, nil), 201, "")
@@ -337,7 +337,7 @@ func TestAReactionByHand(t *testing.T) {
 
 // A stream that has nothing for a reaction is not shown: nobody could acknowledge it.
 func TestALeaseHasEvents(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		for i := range 5 {
 			d.append(fmt.Sprint("s", i), 2)
 		}
@@ -359,7 +359,7 @@ func TestALeaseHasEvents(t *testing.T) {
 
 // Of a long stream a lease shows a part, and an ack of that part leaves the rest.
 func TestALongStreamIsShownInParts(t *testing.T) {
-	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
 	d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 	d.append("s", 250)
 	seen := int64(0)
@@ -380,7 +380,7 @@ func TestALongStreamIsShownInParts(t *testing.T) {
 
 // A claim never gives more than it was asked for, also where somebody has died.
 func TestAClaimKeepsItsLimit(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		d.append("dead", 1)
 		if got := d.lease("r", 1); len(got) != 1 {
@@ -409,7 +409,7 @@ func TestAClaimKeepsItsLimit(t *testing.T) {
 
 // Failures are counted, put off and in the end block the stream; repairs let it go on.
 func TestFailuresAndRepairsByHand(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		one := 1
 		for _, name := range []string{"r", "q"} {
 			d.want(d.ask("PUT", "reactions/"+name, wire.PutReaction{Events: []string{"*"}, MaxRetries: &one,
@@ -484,7 +484,7 @@ func TestFailuresAndRepairsByHand(t *testing.T) {
 
 // A claim that waits is answered when something comes, and when the server stops.
 func TestAClaimWaits(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		wait := func() <-chan wire.Leases {
 			done := make(chan wire.Leases, 1)

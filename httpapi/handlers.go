@@ -103,7 +103,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	var created bool
 	err = c.update(func(ctx context.Context, tx *store.Tx) (err error) {
 		if h.Kind != "worker" {
-			if err := unwaited(ctx, tx, in.Name); err != nil {
+			if err := checkNoneWaiting(ctx, tx, in.Name); err != nil {
 				return err
 			}
 		}
@@ -118,13 +118,13 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	}
 	now, err := remotehandler.Get(c.ctx(), c.doer(), in.Name)
 	out = handlerOf(now)
-	c.keep = out
+	c.storeAs = out
 	out.Secret = made
 	return out, err
 }
 
-// unused refuses to delete a handler that reactions or lifecycles name.
-func unused(ctx context.Context, tx *store.Tx, name string) error {
+// checkUnused refuses to delete a handler that reactions or lifecycles name.
+func checkUnused(ctx context.Context, tx *store.Tx, name string) error {
 	all, err := reactions.List(ctx, tx, "")
 	if err != nil {
 		return err
@@ -146,9 +146,9 @@ func unused(ctx context.Context, tx *store.Tx, name string) error {
 	return nil
 }
 
-// unwaited refuses to remove a worker handler that operations wait for, because nothing else would
+// checkNoneWaiting refuses to remove a worker handler that operations wait for, because nothing else would
 // process them.
-func unwaited(ctx context.Context, tx *store.Tx, name string) error {
+func checkNoneWaiting(ctx context.Context, tx *store.Tx, name string) error {
 	n, err := entities.Waiting(ctx, tx, entities.Workers(store.WorkspaceOf(ctx), name))
 	if err == nil && n > 0 {
 		err = fault.New(fault.Conflict, "%d operations are leased to workers of %q or wait for them: let them end or withdraw them first", n, name).With("operations", n)
@@ -175,10 +175,10 @@ func getHandler(c *call, in *handlerIn) (wire.Handler, error) {
 
 func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
 	return nil, c.update(func(ctx context.Context, tx *store.Tx) error {
-		if err := unwaited(ctx, tx, in.Name); err != nil {
+		if err := checkNoneWaiting(ctx, tx, in.Name); err != nil {
 			return err
 		}
-		if err := unused(ctx, tx, in.Name); err != nil {
+		if err := checkUnused(ctx, tx, in.Name); err != nil {
 			return err
 		}
 		gone, err := remotehandler.Delete(ctx, tx, in.Name)
@@ -210,7 +210,7 @@ func (c *call) declare(names []string) (declared, unknown []string, err error) {
 			continue
 		}
 		err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx *store.Tx) error {
-			_, err := c.undeclared(ctx, tx, name)
+			_, err := c.declareWorkers(ctx, tx, name)
 			return err
 		})
 		if err != nil {
@@ -221,8 +221,8 @@ func (c *call) declare(names []string) (declared, unknown []string, err error) {
 	return declared, unknown, nil
 }
 
-// undeclared declares a worker handler in development mode, and logs a warning.
-func (c *call) undeclared(ctx context.Context, tx *store.Tx, name string) (remotehandler.Handler, error) {
+// declareWorkers declares a worker handler in development mode, and logs a warning.
+func (c *call) declareWorkers(ctx context.Context, tx *store.Tx, name string) (remotehandler.Handler, error) {
 	h := remotehandler.Handler{Name: name, Kind: "worker", OnUnknown: "hold"}
 	_, err := remotehandler.Put(ctx, tx, h)
 	if err == nil {

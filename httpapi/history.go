@@ -31,7 +31,7 @@ func (c *call) history(in *historyRequestIn, stream, topic string, over isOver) 
 	if err != nil {
 		return none, err
 	}
-	from, err := behind(p.after)
+	from, err := afterVersion(p.after)
 	if err != nil {
 		return none, err
 	}
@@ -39,12 +39,12 @@ func (c *call) history(in *historyRequestIn, stream, topic string, over isOver) 
 		return none, err
 	}
 	if live {
-		return none, c.send(func(ctx context.Context, give func(message) error) error {
-			return c.tell(ctx, stream, topic, over, from, give)
+		return none, c.send(func(ctx context.Context, emit func(message) error) error {
+			return c.streamHistory(ctx, stream, topic, over, from, emit)
 		})
 	}
 	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]events.Event, error) {
-		from, err := behind(after)
+		from, err := afterVersion(after)
 		if err != nil {
 			return nil, err
 		}
@@ -57,8 +57,8 @@ func (c *call) history(in *historyRequestIn, stream, topic string, over isOver) 
 	return listed(c, all, next), err
 }
 
-// behind returns the version after that of a cursor, 0 for none.
-func behind(after string) (int64, error) {
+// afterVersion returns the version after that of a cursor, 0 for none.
+func afterVersion(after string) (int64, error) {
 	if after == "" {
 		return 0, nil
 	}
@@ -69,8 +69,8 @@ func behind(after string) (int64, error) {
 // ends are the final events of a subject. A failed run may still be retried.
 var ends = map[string]bool{"completed": true, "failed": true, "cancelled": true}
 
-// tell streams a history until the subject has ended and all of its events are sent.
-func (c *call) tell(ctx context.Context, stream, topic string, over isOver, from int64, give func(message) error) error {
+// streamHistory streams a history until the subject has ended and all of its events are sent.
+func (c *call) streamHistory(ctx context.Context, stream, topic string, over isOver, from int64, emit func(message) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	read := store.NewBudget(watchBytes)
@@ -85,7 +85,7 @@ func (c *call) tell(ctx context.Context, stream, topic string, over isOver, from
 		ended := len(found) == 0 // a reconnecting caller already has the final event
 		for _, e := range found {
 			from, ended = e.Version+1, ends[e.Name]
-			if err := give(message{cursorOf(c.route.ID, strconv.FormatInt(e.Version, 10)), e.Name, shapes.Event(e)}); err != nil {
+			if err := emit(message{cursorOf(c.route.ID, strconv.FormatInt(e.Version, 10)), e.Name, shapes.Event(e)}); err != nil {
 				stop(err)
 				return true, nil
 			}

@@ -22,9 +22,9 @@ import (
 func TestOtherOriginsChangeNothing(t *testing.T) {
 	t.Parallel()
 	e := holdfasttest.Open(t)
-	open, keyed := newDoor(t, e, httpapi.Options{NoKeys: true}), newDoor(t, e, httpapi.Options{})
+	open, keyed := newTestAPI(t, e, httpapi.Options{NoKeys: true}), newTestAPI(t, e, httpapi.Options{})
 	for _, c := range []struct {
-		door         *door
+		door         *testAPI
 		method, path string
 		headers      string // "Host: …"
 		want         int
@@ -74,7 +74,7 @@ func TestOtherOriginsChangeNothing(t *testing.T) {
 
 // Verifies that an effect's ordinal which the database cannot hold is refused wherever it is named.
 func TestAnOrdinalTooLargeIsRefused(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var made wire.Claimed
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &made), 201, "")
@@ -90,7 +90,7 @@ func TestAnOrdinalTooLargeIsRefused(t *testing.T) {
 // Verifies that what is said to be JSON is not read as YAML, and that a short text which would be a great many values is refused, in either.
 func TestDocumentsAreReadAsWhatTheyAreSaidToBe(t *testing.T) {
 	t.Parallel()
-	d := newDoor(t, holdfasttest.Open(t, httpapi.Handlers(elsewhere)), elsewhere)
+	d := newTestAPI(t, holdfasttest.Open(t, httpapi.Handlers(elsewhere)), elsewhere)
 	bomb := strings.Repeat("[[]],", 1<<20/5-20)
 	for _, path := range []string{"PUT lifecycles/invoice", "POST workflow-definitions"} {
 		method, path, _ := strings.Cut(path, " ")
@@ -116,7 +116,7 @@ var elsewhereWithKeys = httpapi.Options{SecretKeys: sealing, AllowPrivate: elsew
 // Verifies that a key which was revoked is given nothing more on what it had open: no event on a stream, and no task to a long poll.
 func TestARevokedKeyIsGivenNothingMore(t *testing.T) {
 	t.Parallel()
-	eachDoor(t, elsewhereWithKeys, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhereWithKeys, func(t *testing.T, d *testAPI) {
 		d.running()
 		_, admin := d.newKey("default", keys.Admin, 0)
 		gone, text := d.newKey("default", keys.Worker, 0)
@@ -151,11 +151,11 @@ func TestARevokedKeyIsGivenNothingMore(t *testing.T) {
 // Verifies that the answer kept under an Idempotency-Key is given to who asked and to nobody else, not even to one who may ask the
 // same, that nothing is done for the other, and that a key taken on one route is free on another.
 func TestAnIdempotencyKeyIsOfItsRouteAndItsCaller(t *testing.T) {
-	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{}, func(t *testing.T, d *testAPI) {
 		_, one := d.newKey("default", keys.Operate, 0)
 		_, two := d.newKey("default", keys.Admin, 0)
 		us, them := d.as(one), d.as(two)
-		append := func(d *door) *http.Response {
+		append := func(d *testAPI) *http.Response {
 			return d.ask("POST", "streams/s/events", exampleBodies["appendEvents"], nil, "Idempotency-Key", "order-7")
 		}
 		us.want(append(us), 201, "")
@@ -182,8 +182,8 @@ func TestAnIdempotencyKeyIsOfItsRouteAndItsCaller(t *testing.T) {
 
 // Verifies that nobody gets, by a key that he makes or rotates, requesters for whom his own key does not speak.
 func TestAKeyPassesOnWhatItHas(t *testing.T) {
-	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
-		make := func(by *door, requesters ...string) *http.Response {
+	eachTestAPI(t, httpapi.Options{}, func(t *testing.T, d *testAPI) {
+		make := func(by *testAPI, requesters ...string) *http.Response {
 			return by.ask("POST", "keys", wire.NewKey{Role: "admin", Requesters: requesters}, nil)
 		}
 		all, text := d.newKey("default", keys.Admin, 0)
@@ -192,7 +192,7 @@ func TestAKeyPassesOnWhatItHas(t *testing.T) {
 		root.want(root.ask("POST", "keys", wire.NewKey{Role: "admin", Requesters: []string{"a", "b"}}, &some), 201, "")
 		root.want(root.ask("POST", "keys", wire.NewKey{Role: "admin"}, &none), 201, "")
 		mute, few := d.as(none.Secret), d.as(some.Secret)
-		for by, bad := range map[*door][][]string{mute: {{"*"}, {"a"}}, few: {{"*"}, {"a", "c"}}} {
+		for by, bad := range map[*testAPI][][]string{mute: {{"*"}, {"a"}}, few: {{"*"}, {"a", "c"}}} {
 			for _, requesters := range bad {
 				by.want(make(by, requesters...), 403, fault.Forbidden)
 			}
@@ -208,7 +208,7 @@ func TestAKeyPassesOnWhatItHas(t *testing.T) {
 // Verifies that nobody ends what the server has URLs do, however well the id and the epoch are guessed, and
 // that it ends by the URL's own answer.
 func TestWhatWasNotHandedOutIsEndedByNobody(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		called, answer := make(chan struct{}, 3), make(chan struct{})
 		far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			called <- struct{}{}
@@ -260,10 +260,10 @@ func TestWhatWasNotHandedOutIsEndedByNobody(t *testing.T) {
 // Verifies that a task is of one workspace, that a key which is restricted to handlers claims and ends their tasks
 // alone and takes nothing by hand, and that a worker's key appends to no stream by settling.
 func TestWhatAWorkersKeyMayDo(t *testing.T) {
-	eachDoor(t, elsewhereWithKeys, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhereWithKeys, func(t *testing.T, d *testAPI) {
 		_, admin := d.newKey("default", keys.Admin, 0)
 		d = d.as(admin)
-		make := func(in wire.NewKey) *door {
+		make := func(in wire.NewKey) *testAPI {
 			var made wire.CreatedKey
 			in.Role = "worker"
 			d.want(d.ask("POST", "keys", in, &made), 201, "")

@@ -83,7 +83,7 @@ type API struct {
 	routes   map[string]http.HandlerFunc
 	table    table.Table[*call]
 	openapi  func() []byte
-	open     bool
+	noKeys   bool
 	declares bool
 	ring     *keys.Ring
 	signers  claimtoken.Keyring
@@ -113,7 +113,7 @@ func New(hf *holdfast.Engine, o Options) *API {
 		o.Log = slog.Default()
 	}
 	e := engine.Of(hf)
-	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: keys.Limits{Rate: o.Rate}, room: room.New(e.Alone),
+	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, noKeys: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: keys.Limits{Rate: o.Rate}, room: room.New(e.Alone),
 		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: lease.NewSlots(2), reading: lease.NewSlots(4)}
 	a.sources = remote.NewSources(
 		lifecycleengine.Remote{Engine: e},
@@ -173,7 +173,7 @@ func (a *API) Stop() {
 // wrong method or an unclean path are not problem documents.
 func (a *API) route(w http.ResponseWriter, r *http.Request) {
 	h, ok := a.routes[r.URL.Path]
-	err := a.foreign(r)
+	err := a.checkOrigin(r)
 	switch {
 	case err != nil:
 		a.refuseHere(w, r, err)

@@ -31,10 +31,10 @@ import (
 // keyLease is the lease of a key that is not renewed.
 const keyLease = lease.DefaultDuration
 
-// keyed returns the flight of a changing request that has an idempotency key, or nil. Each route
+// newFlight returns the flight of a changing request that has an idempotency key, or nil. Each route
 // has its own key space, so that a claim of tasks cannot take the key of an order. A stored
 // response is returned only to the API key that made the request and to keys that it is rotated to.
-func (c *call) keyed() (*idempotency.Flight, error) {
+func (c *call) newFlight() (*idempotency.Flight, error) {
 	if c.route.Idempotency == table.Never {
 		return nil, nil
 	}
@@ -44,11 +44,11 @@ func (c *call) keyed() (*idempotency.Flight, error) {
 	}
 	query := c.r.URL.Query()
 	query.Del("waitMs") // the wait time is not part of the request's identity
-	asked := idempotency.Incoming{Owner: actorOf(c.key.Origin()), Method: c.r.Method, Target: c.r.URL.EscapedPath() + "?" + query.Encode(), Body: c.body, JSON: true}
+	incoming := idempotency.Incoming{Owner: actorOf(c.key.Origin()), Method: c.r.Method, Target: c.r.URL.EscapedPath() + "?" + query.Encode(), Body: c.body, JSON: true}
 	if c.route.Conditional {
-		asked.Conditions = [][]string{c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match")}
+		incoming.Conditions = [][]string{c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match")}
 	}
-	return &idempotency.Flight{Lease: idempotency.Lease{Key: idempotency.Stored(c.route.ID, "", key)}, Name: key, Fingerprint: asked.Fingerprint(),
+	return &idempotency.Flight{Lease: idempotency.Lease{Key: idempotency.Stored(c.route.ID, "", key)}, Name: key, Fingerprint: incoming.Fingerprint(),
 		LeaseTime: keyLease, Timeout: answerWithin, Engine: c.api.engine, Log: c.api.log}, nil
 }
 
@@ -73,7 +73,7 @@ func (c *call) serveIdempotentInTx() (answer any, err error) {
 		c.route.Before(c)
 	}
 	if c.route.Update != nil { // a finished request must not wait for the update queue
-		if answer, done, err := c.again(); done || err != nil {
+		if answer, done, err := c.earlierAnswer(); done || err != nil {
 			return answer, err
 		}
 	}
@@ -86,7 +86,7 @@ func (c *call) serveIdempotentInTx() (answer any, err error) {
 		}
 	}
 	err = run(c, func(ctx context.Context, tx *store.Tx) error {
-		answer, c.status, c.keep, c.etag = nil, c.route.Status, nil, "" // the transaction may be retried
+		answer, c.status, c.storeAs, c.etag = nil, c.route.Status, nil, "" // the transaction may be retried
 		c.r = r.WithContext(inTransaction(ctx, tx))
 		q, mine, err := c.flight.Take(ctx, tx)
 		if err != nil {
@@ -103,15 +103,15 @@ func (c *call) serveIdempotentInTx() (answer any, err error) {
 	})
 	c.r = r
 	if fault.CodeOf(err) == fault.MutationTimeout { // a concurrent repetition may have succeeded
-		if answer, done, _ := c.again(); done {
+		if answer, done, _ := c.earlierAnswer(); done {
 			return answer, nil
 		}
 	}
 	return answer, err
 }
 
-// again returns the stored response of an earlier request with the same key, if there is one.
-func (c *call) again() (answer any, done bool, err error) {
+// earlierAnswer returns the stored response of an earlier request with the same key, if there is one.
+func (c *call) earlierAnswer() (answer any, done bool, err error) {
 	q, err := idempotency.Get(c.ctx(), c.api.engine, c.flight.Key)
 	if err != nil || q.State != idempotency.Done {
 		return nil, false, err
@@ -214,8 +214,8 @@ var errTwin = errors.New("a concurrent request with the same idempotency key has
 
 // replayed returns the response of an earlier call.
 func replayed[T any](c *call, q idempotency.Request) (answer T, err error) {
-	told, err := c.replay(q)
-	if text, ok := told.(json.RawMessage); err == nil && ok {
+	answered, err := c.replay(q)
+	if text, ok := answered.(json.RawMessage); err == nil && ok {
 		err = json.Unmarshal(text, &answer)
 	}
 	return answer, err
@@ -228,16 +228,16 @@ type storedAnswer struct {
 	ETag     string          `json:"etag,omitempty"`
 }
 
-// stored encodes the response for storage: all of it, unless the handler has set c.keep.
+// stored encodes the response for storage: all of it, unless the handler has set c.storeAs.
 func (c *call) stored(answer any) []byte {
-	if c.keep != nil {
-		answer = c.keep
+	if c.storeAs != nil {
+		answer = c.storeAs
 	}
-	kept := storedAnswer{Location: c.w.Header().Get("Location"), ETag: c.etag}
+	saved := storedAnswer{Location: c.w.Header().Get("Location"), ETag: c.etag}
 	if answer != nil {
-		kept.Body, _ = json.Marshal(answer) // cannot fail for our own types
+		saved.Body, _ = json.Marshal(answer) // cannot fail for our own types
 	}
-	text, _ := json.Marshal(kept)
+	text, _ := json.Marshal(saved)
 	return text
 }
 
@@ -246,19 +246,19 @@ func (c *call) replay(q idempotency.Request) (any, error) {
 	if err := c.flight.Replay(q); err != nil {
 		return nil, err
 	}
-	var kept storedAnswer
-	if err := json.Unmarshal(q.Answer, &kept); err != nil {
+	var saved storedAnswer
+	if err := json.Unmarshal(q.Answer, &saved); err != nil {
 		return nil, err
 	}
 	c.replayed(q.Status)
-	c.etag = kept.ETag
-	if kept.Location != "" {
-		c.w.Header().Set("Location", kept.Location)
+	c.etag = saved.ETag
+	if saved.Location != "" {
+		c.w.Header().Set("Location", saved.Location)
 	}
-	if kept.Body == nil {
+	if saved.Body == nil {
 		return nil, nil
 	}
-	return kept.Body, nil
+	return saved.Body, nil
 }
 
 // replayed marks the response as that of an earlier request.

@@ -84,7 +84,7 @@ func TestManyAtOnceUnderOneKey(t *testing.T) {
 		{"put a reaction", "PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, 201, "reactions"},
 		{"claim", "POST", "lifecycles/payment/entities/q/claims", wire.NewClaim{StepKey: "pay", Requester: "any"}, 201, "claims"},
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		b.doors.Add(1)
 		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "q"}, nil), 201, "")
@@ -133,7 +133,7 @@ func TestManyAtOnceUnderOneKey(t *testing.T) {
 	})
 }
 
-func (d *door) problem(resp *http.Response) (p wire.Problem) {
+func (d *testAPI) problem(resp *http.Response) (p wire.Problem) {
 	_ = json.Unmarshal([]byte(textOf(resp)), &p)
 	return p
 }
@@ -155,7 +155,7 @@ func core(text string) string {
 }
 
 func TestAKeyIsOfOneRequest(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		first := d.ask("POST", "streams/s/events", `{"events":[{"name":"n","data":{"a":1,"b":[2,3]}}],"expectedVersion":-1}`, nil, keyHeader, "k")
 		d.want(first, 201, "")
 		same := d.ask("POST", "streams/s/events", ` { "expectedVersion" : -1, "events":[{"data":{"b":[2,3],"a":1},"name":"n"}]} `, nil, keyHeader, "k")
@@ -182,7 +182,7 @@ func TestAKeyIsOfOneRequest(t *testing.T) {
 // What was refused changed nothing, and may be tried again under its key.
 func TestARefusalIsNotKept(t *testing.T) {
 	b := new(bank)
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		at := int64(0)
 		body := wire.Append{ExpectedVersion: &at, Events: []wire.NewEvent{{Name: "n"}}}
 		d.want(d.ask("POST", "streams/s/events", body, nil, keyHeader, "k1"), 409, fault.Concurrency)
@@ -209,7 +209,7 @@ func TestAFireWithoutEffectFreesItsKey(t *testing.T) {
 	for how, code := range map[string]fault.Code{"fails": fault.ActionFailed, "refused": fault.ActionInvalid} {
 		t.Run(how, func(t *testing.T) {
 			b := new(bank)
-			d := newDoor(t, holdfasttest.Open(t, b.payments()), httpapi.Options{NoKeys: true})
+			d := newTestAPI(t, holdfasttest.Open(t, b.payments()), httpapi.Options{NoKeys: true})
 			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil), 201, "")
 			fire := wire.Fire{Requester: "any", Input: []byte(`"` + how + `"`)}
 			for i := range 3 {
@@ -228,7 +228,7 @@ func TestAFireWithoutEffectFreesItsKey(t *testing.T) {
 // A step whose effect is not known is answered with 202, and again with what it is then.
 func TestAnUncertainFireIsReplayedAsItStands(t *testing.T) {
 	b := new(bank)
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		b.doors.Add(1)
 		for _, id := range []string{"p", "q"} {
 			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: id}, nil), 201, "")
@@ -270,7 +270,7 @@ func TestAnUncertainFireIsReplayedAsItStands(t *testing.T) {
 }
 
 func TestAKeyIsReplayedWithoutItsSecret(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var made, again wire.CreatedKey
 		d.want(d.ask("POST", "keys", wire.NewKey{Role: "read"}, &made, keyHeader, "k"), 201, "")
 		d.want(d.ask("POST", "keys", wire.NewKey{Role: "read"}, &again, keyHeader, "k"), 201, "")
@@ -288,7 +288,7 @@ func TestAKeyIsReplayedWithoutItsSecret(t *testing.T) {
 
 // A claim that is asked for again under its key is the same, and its token works.
 func TestAClaimIsReplayedWithATokenThatWorks(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
 		var first, second wire.Claimed
 		ask := func(into *wire.Claimed) *http.Response {
@@ -308,7 +308,7 @@ func TestAClaimIsReplayedWithATokenThatWorks(t *testing.T) {
 }
 
 // holdKey takes the key of a request without keys of the API for one that dies.
-func (d *door) holdKey(route, key, method, path, body string) {
+func (d *testAPI) holdKey(route, key, method, path, body string) {
 	d.t.Helper()
 	asked := idempotency.Incoming{Owner: "dev", Method: method, Target: "/api/v1/" + path + "?", Body: []byte(body), JSON: true}
 	_, mine, err := idempotency.Take(context.Background(), engine.Of(d.engine),
@@ -326,7 +326,7 @@ func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
 		"under a hold":     {"PUT", "reactions/r", `{"events":["*"]}`, "putReaction", `{"events":["other"]}`},
 		"an operation":     {"POST", "lifecycles/invoice/entities/i/steps/close", `{"requester":"admin"}`, "fireStep", `{"requester":"admin","input":1}`},
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
 		for name, c := range cases {
 			d.holdKey(c[3], name, c[0], c[1], c[2])
@@ -363,7 +363,7 @@ func TestAnUnclaimedFireIsDoneOnce(t *testing.T) {
 func TestASerializedFireIsDoneOnce(t *testing.T) {
 	doneOnceUnderAKey(t, `{"workflow": "note", "owning_module": "notes", "initial_status": "new", "status_types": ["new", "sending", "sent"], "janitor": {},
 	  "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": {"any": "sent", "boss": "sent"}, "action": "Send",
-	             "successful_claim_state": {"boss": ["sending", "new"]}, "serialized": ["any"]}]}`, func(d *door) {
+	             "successful_claim_state": {"boss": ["sending", "new"]}, "serialized": ["any"]}]}`, func(d *testAPI) {
 		var now wire.Entity
 		d.want(d.ask("GET", "lifecycles/note/entities/n", nil, &now), 200, "")
 		if now.Status != "new" || now.Claim == nil || now.Claim.Requester != "any" {
@@ -376,7 +376,7 @@ func TestASerializedFireIsDoneOnce(t *testing.T) {
 
 // doneOnceUnderAKey fires a step many times at once; meanwhile is called while its body
 // runs.
-func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*door)) {
+func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*testAPI)) {
 	test := func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
 		var calls atomic.Int64
 		begun, goOn := make(chan struct{}, 100), make(chan struct{})
@@ -391,7 +391,7 @@ func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*door)) {
 			return nil
 		}
 		e := open(lifecycle.MustParse[json.RawMessage]([]byte(config)).Action("Send", send))
-		d := newDoor(t, e, httpapi.Options{NoKeys: true})
+		d := newTestAPI(t, e, httpapi.Options{NoKeys: true})
 		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: "n"}, nil), 201, "")
 		fire := func() *http.Response {
 			return d.ask("POST", "lifecycles/note/entities/n/steps/send", wire.Fire{Requester: "any"}, nil, keyHeader, "k")

@@ -25,7 +25,7 @@ import (
 )
 
 // state is what a workspace shows of everything that the tests here try to change.
-func (d *door) state() string {
+func (d *testAPI) state() string {
 	d.t.Helper()
 	var all strings.Builder
 	for _, path := range []string{"lifecycles/invoice/entities", "streams/s/events", "reactions", "keys", "claims", "reactions/*/streams"} {
@@ -37,7 +37,7 @@ func (d *door) state() string {
 }
 
 // refused wants a refusal that is the caller's to mend, in the shape of all refusals.
-func (d *door) refused(name string, resp *http.Response) wire.Problem {
+func (d *testAPI) refused(name string, resp *http.Response) wire.Problem {
 	d.t.Helper()
 	var p wire.Problem
 	text := textOf(resp)
@@ -123,7 +123,7 @@ func TestBadDocuments(t *testing.T) {
 		{"a restart of any version", "streams/s/close", `{"mode":"restart","snapshot":{}}`, 400, "/expectedVersion"},
 		{"a restart of none", "streams/s/close", `{"mode":"restart","expectedVersion":-1,"snapshot":{}}`, 400, "/expectedVersion"},
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		d.want(d.ask("POST", "streams/s/events", exampleBodies["appendEvents"], nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "held"}, nil), 201, "")
@@ -156,7 +156,7 @@ func TestBadDocuments(t *testing.T) {
 
 // What stands at the edge and is good is taken.
 func TestGoodDocumentsAtTheEdge(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		event := func(data string) string { return `{"events":[{"name":"n","data":` + data + `}]}` }
 		for name, body := range map[string]string{
 			"depth 64":   event(strings.Repeat("[", 61) + strings.Repeat("]", 61)),
@@ -179,7 +179,7 @@ func TestGoodDocumentsAtTheEdge(t *testing.T) {
 }
 
 // send sends a body under a content type.
-func (d *door) send(method, path, kind string, body io.Reader, headers ...string) *http.Response {
+func (d *testAPI) send(method, path, kind string, body io.Reader, headers ...string) *http.Response {
 	d.t.Helper()
 	r, err := http.NewRequest(method, d.url+"/api/v1/"+path, body)
 	if err != nil {
@@ -213,7 +213,7 @@ func TestBadHeaders(t *testing.T) {
 	_, _ = zip.Write(make([]byte, 16<<20))
 	_ = zip.Close()
 	const good = `{"events":[{"name":"n"}]}`
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		before := d.state()
 		post := func(kind string, body io.Reader, headers ...string) *http.Response {
 			return d.send("POST", "streams/s/events", kind, body, headers...)
@@ -242,7 +242,7 @@ func TestBadHeaders(t *testing.T) {
 
 // Headers that no client of Go's sends are sent by hand.
 func TestRawRequests(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		before := d.state()
 		const good = `{"events":[{"name":"n"}]}`
 		for name, key := range map[string]string{"NUL": "a\x00b", "BEL": "a\x07b", "DEL": "a\x7fb"} {
@@ -323,7 +323,7 @@ func TestRawRequests(t *testing.T) {
 }
 
 // raw sends bytes, and reads one answer.
-func (d *door) raw(text string) *http.Response {
+func (d *testAPI) raw(text string) *http.Response {
 	d.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
 	if err != nil {
@@ -349,7 +349,7 @@ func (d *door) raw(text string) *http.Response {
 // A cursor that was made up, cut off or given out by another list is refused; one that
 // is made up by who has read the source is, too, or reads what its key may read.
 func TestBadCursors(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "a"}, {Name: "b"}}}, nil), 201, "")
 		for i := range 2 {
 			d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: fmt.Sprint(i)}, nil), 201, "")
@@ -395,7 +395,7 @@ func TestBadCursors(t *testing.T) {
 
 // Every path that there is answers a wrong method with those that it takes.
 func TestWrongMethodsOfEveryRoute(t *testing.T) {
-	d := newDoor(t, holdfasttest.Open(t, invoices(nil)), httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, holdfasttest.Open(t, invoices(nil)), httpapi.Options{NoKeys: true})
 	takes := make(map[string][]string)
 	for _, r := range d.api.Routes() {
 		takes[r.Path] = append(takes[r.Path], r.Method)
@@ -469,7 +469,7 @@ func TestBigNumbersSurvive(t *testing.T) {
 		inputs <- string(a.Input)
 		return a.Set(json.RawMessage(`{"set":` + big + `}`))
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		has := func(name string, resp *http.Response) {
 			t.Helper()
 			if text := textOf(resp); resp.StatusCode > 201 || !strings.Contains(text, big) {

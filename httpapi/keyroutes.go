@@ -51,16 +51,16 @@ func createKey(c *call, in *createKeyIn) (wire.CreatedKey, error) {
 	if b.Name == "" {
 		b.Name = b.Role
 	}
-	if err := c.passesOn(b.Requesters); err != nil {
+	if err := c.mayGrant(b.Requesters); err != nil {
 		return wire.CreatedKey{}, err
 	}
 	k, secret, err := keys.Create(c.ctx(), c.doer(), keys.CreateArgs{Name: b.Name, Role: keys.Role(b.Role), Requesters: b.Requesters, Handlers: b.Handlers, Rate: b.Rate,
 		Lifetime: span(b.LifetimeMs), By: c.actor()})
-	return c.created(k, secret), pointed(err, "lifetime", "lifetimeMs")
+	return c.created(k, secret), withPointer(err, "lifetime", "lifetimeMs")
 }
 
-// passesOn refuses to grant a key requesters that the caller's key may not act for.
-func (c *call) passesOn(requesters []string) error {
+// mayGrant refuses to grant a key requesters that the caller's key may not act for.
+func (c *call) mayGrant(requesters []string) error {
 	for _, name := range requesters {
 		if !c.key.Speaks(name) {
 			return fault.New(fault.Forbidden, "the API key may not act for the requester %q, so it cannot grant that to another key", name).With("pointer", "/requesters")
@@ -69,9 +69,9 @@ func (c *call) passesOn(requesters []string) error {
 	return nil
 }
 
-// pointed adds the JSON pointer of the member that a validation error is about. One of the fields
+// withPointer adds the JSON pointer of the member that a validation error is about. One of the fields
 // has a different name in the document.
-func pointed(err error, field, as string) error {
+func withPointer(err error, field, as string) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Code != fault.Validation {
 		return err
@@ -85,7 +85,7 @@ func pointed(err error, field, as string) error {
 
 // created returns a new key. The response stored for repetitions has no secret.
 func (c *call) created(k keys.Key, secret string) wire.CreatedKey {
-	c.keep = wire.CreatedKey{Key: keyOf(k)}
+	c.storeAs = wire.CreatedKey{Key: keyOf(k)}
 	return wire.CreatedKey{Key: keyOf(k), Secret: secret}
 }
 
@@ -112,13 +112,13 @@ type rotateIn struct {
 func rotateKey(c *call, in *rotateIn) (wire.CreatedKey, error) {
 	old, err := keys.Get(c.ctx(), c.doer(), in.ID) // the requesters of a key do not change
 	if err == nil {
-		err = c.passesOn(old.Requesters)
+		err = c.mayGrant(old.Requesters)
 	}
 	if err != nil {
 		return wire.CreatedKey{}, err
 	}
 	k, secret, err := keys.Rotate(c.ctx(), c.doer(), in.ID, span(in.Body.OverlapMs), c.actor())
-	return c.created(k, secret), pointed(err, "overlap", "overlapMs")
+	return c.created(k, secret), withPointer(err, "overlap", "overlapMs")
 }
 
 func revokeKey(c *call, in *keyIn) (wire.Key, error) {

@@ -14,7 +14,7 @@ import (
 // Verifies that who ends a claim, a task or a step of a run too late, as a person has ended it by then, is told so:
 // what it brings along was not written.
 func TestALateEndIsNotThePersons(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
@@ -52,7 +52,7 @@ func TestALateEndIsNotThePersons(t *testing.T) {
 // Verifies that an opaque body which was done late, after it was found not to have happened and another attempt has
 // done it, is listed, also where both say the same. One that was found to have happened is the same body.
 func TestALateBodyIsListed(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "probe"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "probe"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
@@ -86,7 +86,7 @@ func TestALateBodyIsListed(t *testing.T) {
 
 // Verifies that what who had a claim by hand did late is listed, also where the entity has gone on since then.
 func TestALateClaimIsListed(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque"})
 		var late wire.Claimed
 		claim := func(into *wire.Claimed) {

@@ -15,7 +15,7 @@ import (
 )
 
 // contradicted lists operations, and checks that those with contradictions are the wanted ones.
-func (d *door) contradicted(query string, want ...string) (found []wire.Operation) {
+func (d *testAPI) contradicted(query string, want ...string) (found []wire.Operation) {
 	d.t.Helper()
 	cursor := ""
 	for {
@@ -46,7 +46,7 @@ func (d *door) contradicted(query string, want ...string) (found []wire.Operatio
 // Verifies that what workers report after they lost their lease is refused, kept, and listed with its
 // operation, whether that goes on or is at its end, until somebody acknowledges it.
 func TestWhatALateWorkerDidIsListed(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
@@ -104,7 +104,7 @@ func TestWhatALateWorkerDidIsListed(t *testing.T) {
 }
 
 // allUncertain returns the operations that wait for a person.
-func (d *door) allUncertain(n int) []wire.Operation {
+func (d *testAPI) allUncertain(n int) []wire.Operation {
 	d.t.Helper()
 	var l wire.List[wire.Operation]
 	d.want(d.ask("GET", "operations?state=uncertain", nil, &l), 200, "")
@@ -117,7 +117,7 @@ func (d *door) allUncertain(n int) []wire.Operation {
 // Verifies that a worker which says of a repeated call that it did not happen says nothing of the
 // earlier one: the operation waits for a person. That of a run's step does, too.
 func TestAWorkersDeclinedRepetition(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled", OnUnknown: "retry"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled", OnUnknown: "retry"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
@@ -152,7 +152,7 @@ func TestAWorkersDeclinedRepetition(t *testing.T) {
 }
 
 // contradictions checks how many there are.
-func (d *door) contradictions(want int) {
+func (d *testAPI) contradictions(want int) {
 	d.t.Helper()
 	var l wire.List[wire.Operation]
 	d.want(d.ask("GET", "operations?state=contradicted", nil, &l), 200, "")
@@ -167,7 +167,7 @@ func (d *door) contradictions(want int) {
 
 // Verifies that the result of a claim by hand is reported also when the entity was claimed anew.
 func TestALateHandClaimIsReported(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		var c wire.Claimed
 		d.want(d.ask("POST", "lifecycles/job/entities/j/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, &c), 201, "")
@@ -188,7 +188,7 @@ func TestALateHandClaimIsReported(t *testing.T) {
 // Verifies that who sends the same result again contradicts nothing, and that nobody fills the list with epochs that
 // there never were.
 func TestARepeatedResultIsNoContradiction(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 		x := d.one("Do")
@@ -208,7 +208,7 @@ func TestARepeatedResultIsNoContradiction(t *testing.T) {
 
 // Verifies that a step with a contradiction is listed while another holds it.
 func TestAContradictedStepIsListed(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
@@ -232,7 +232,7 @@ func TestAContradictedStepIsListed(t *testing.T) {
 
 // Verifies that a worker which comes late to what a person has done by hand, and ended with success, is reported.
 func TestALateWorkerIsReportedWhereAPersonDidItsWork(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "opaque"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
@@ -256,7 +256,7 @@ func TestALateWorkerIsReportedWhereAPersonDidItsWork(t *testing.T) {
 
 // Verifies that what was found out by asking counts, also where the effect was begun under another policy.
 func TestAProbeCountsWhateverThePolicyWas(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "retry"})
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 		d.one("Do")

@@ -142,7 +142,7 @@ func drawLifecycle(c *call, in *drawLifecycleIn) (wire.Diagram, error) {
 		return d, nil
 	}
 	d.Diagram = config.SVG()
-	if c.takes("image/svg+xml") || c.takes("text/html") {
+	if c.accepts("image/svg+xml") || c.accepts("text/html") {
 		c.done = true
 		h := c.w.Header()
 		h.Set("Content-Type", "image/svg+xml")
@@ -284,7 +284,7 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 		fired, _ := answer.(wire.Fired)
 		return fired, err
 	}
-	o := c.asks(in.Body.Input, in.Body.ExpectedVersion, 0)
+	o := c.fireOptions(in.Body.Input, in.Body.ExpectedVersion, 0)
 	if begun != nil {
 		acts, err := l.ActsUnclaimed(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester)
 		if err != nil {
@@ -292,7 +292,7 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 		}
 		if acts && !c.repoints { // the leased key shows other requests that the step has begun
 			held, end, err := c.takeKey(in.Name, in.ID)
-			if answer, came, failed := c.second(l, in.ID, err, firedAs); came {
+			if answer, came, failed := c.answerOfTwin(l, in.ID, err, firedAs); came {
 				fired, _ := answer.(wire.Fired)
 				return fired, failed
 			}
@@ -307,7 +307,7 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 	var output raw
 	o.Output = &output
 	e, err := l.Fire(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester, o)
-	if answer, came, failed := c.second(l, in.ID, err, firedAs); came {
+	if answer, came, failed := c.answerOfTwin(l, in.ID, err, firedAs); came {
 		fired, _ := answer.(wire.Fired)
 		return fired, failed
 	}
@@ -316,14 +316,14 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 	if err != nil || fired.Outcome != "pending" {
 		return fired, err
 	}
-	return c.waited(l, in, fired)
+	return c.awaitStep(l, in, fired)
 }
 
 // fireWait is the default time to wait for a step that a worker runs.
 const fireWait = 30 * time.Second
 
-// waited waits for a step that runs elsewhere, until it ends or the wait time is over.
-func (c *call) waited(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error) {
+// awaitStep waits for a step that runs elsewhere, until it ends or the wait time is over.
+func (c *call) awaitStep(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error) {
 	wait := fireWait
 	if in.WaitMs != nil {
 		wait = span(*in.WaitMs)
@@ -372,8 +372,8 @@ func (c *call) fired(name string, e rawEntity, err error) (wire.Fired, error) {
 	return wire.Fired{Outcome: outcome, Operation: operation, Entity: shapes.Entity(name, e)}, nil
 }
 
-// asks returns the options of a step that is fired or claimed.
-func (c *call) asks(input raw, want *int64, lease time.Duration) lifecycleengine.FireOptions {
+// fireOptions returns the options of a step that is fired or claimed.
+func (c *call) fireOptions(input raw, want *int64, lease time.Duration) lifecycleengine.FireOptions {
 	o := lifecycleengine.FireOptions{ExpectVersion: want, Lease: lease, Meta: events.Meta{Actor: c.actor()}}
 	if len(input) > 0 {
 		o.SetInput(input)
@@ -381,8 +381,8 @@ func (c *call) asks(input raw, want *int64, lease time.Duration) lifecycleengine
 	return o
 }
 
-// shown returns the response of a request whose operation is known.
-type shown func(c *call, l *named, id, operation string, f lifecycleengine.OperationOutcome) (any, error)
+// answerFunc returns the response of a request whose operation is known.
+type answerFunc func(c *call, l *named, id, operation string, f lifecycleengine.OperationOutcome) (any, error)
 
 // firedAs answers a repeated request for a step that was fired before.
 func firedAs(c *call, l *named, id, operation string, f lifecycleengine.OperationOutcome) (any, error) {
@@ -431,7 +431,7 @@ func (c *call) takeKey(name, id string) (begun func(context.Context, *store.Tx, 
 // begin checks whether a request was made before. If so, it returns the response. If not, or if its
 // operation was released without effect, it returns the write for the transaction that begins the
 // operation.
-func (c *call) begin(l *named, id string, as shown) (begun func(context.Context, *store.Tx, string) error, answer any, err error) {
+func (c *call) begin(l *named, id string, as answerFunc) (begun func(context.Context, *store.Tx, string) error, answer any, err error) {
 	if c.flight == nil {
 		return nil, nil, nil
 	}
@@ -470,8 +470,8 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 // when the response is sent.
 func (c *call) manual() bool { return strings.HasSuffix(c.route.Path, "/claims") }
 
-// second checks whether a step was refused because an earlier request with the same key came first.
-func (c *call) second(l *named, id string, err error, as shown) (answer any, came bool, failed error) {
+// answerOfTwin checks whether a step was refused because an earlier request with the same key came first.
+func (c *call) answerOfTwin(l *named, id string, err error, as answerFunc) (answer any, came bool, failed error) {
 	if c.flight == nil {
 		return nil, false, nil
 	}

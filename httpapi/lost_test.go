@@ -27,7 +27,7 @@ import (
 )
 
 // fourKinds makes one task of each kind: an action, a step of a run, an item of a batch, an event of a reaction.
-func (d *door) fourKinds() (run string) {
+func (d *testAPI) fourKinds() (run string) {
 	d.t.Helper()
 	d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 	d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
@@ -44,7 +44,7 @@ func (d *door) fourKinds() (run string) {
 }
 
 // claimFour claims what is due of the four kinds, by kind, and wants so many.
-func (d *door) claimFour(want int) map[string]wire.Task {
+func (d *testAPI) claimFour(want int) map[string]wire.Task {
 	d.t.Helper()
 	none := wire.Millis(0)
 	all := make(map[string]wire.Task)
@@ -62,7 +62,7 @@ func (d *door) claimFour(want int) map[string]wire.Task {
 }
 
 // lapse has all leases run out, ends them, and has the longest pause pass.
-func (d *door) lapse() {
+func (d *testAPI) lapse() {
 	d.t.Helper()
 	holdfasttest.Advance(d.t, d.engine, time.Minute)
 	engine.Of(d.engine).Round(d.t.Context())
@@ -70,7 +70,7 @@ func (d *door) lapse() {
 }
 
 // lostHandOuts are the counts in the list of what was lost, by kind.
-func (d *door) lostHandOuts() map[string]int64 {
+func (d *testAPI) lostHandOuts() map[string]int64 {
 	d.t.Helper()
 	all, cursor := make(map[string]int64), ""
 	for {
@@ -89,7 +89,7 @@ func (d *door) lostHandOuts() map[string]int64 {
 // Verifies of each kind of task that hand-outs of which nobody was heard are no deaths: they are counted apart, listed,
 // handed out again after a pause that grows, and fail nothing, however many they are; and that the task is then done.
 func TestALostHandOutIsNoDeath(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		run := d.fourKinds()
 		kinds := []string{"action", "batchItem", "reaction", "runStep"}
 		first := d.claimFour(4)
@@ -140,7 +140,7 @@ func TestALostHandOutIsNoDeath(t *testing.T) {
 // Verifies that a worker which was heard of, by a renewal or by an effect that it begins, and then died counts as a death,
 // so that what kills workers is found; and that being heard of ends the row of lost hand-outs.
 func TestAWorkerThatWasHeardOfDies(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		run := d.fourKinds()
 		d.claimFour(4)
 		d.lapse()
@@ -177,7 +177,7 @@ func TestAWorkerThatWasHeardOfDies(t *testing.T) {
 
 // Verifies that a claim by hand of a reaction's streams that nobody was heard of again blocks nothing.
 func TestALostClaimOfAStreamIsNoDeath(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}, Streams: "^orders$"}, nil), 201, "")
 		d.append("orders", 1)
 		for range lease.MaxCrashes + 1 {
@@ -202,7 +202,7 @@ func TestALostClaimOfAStreamIsNoDeath(t *testing.T) {
 
 // Verifies that an operation that is withdrawn leaves no lost hand-outs to the next of its entity.
 func TestAWithdrawnOperationHasNoLostHandOuts(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.fourKinds()
 		task := d.claimFour(4)["action"]
 		d.lapse()
@@ -218,7 +218,7 @@ func TestAWithdrawnOperationHasNoLostHandOuts(t *testing.T) {
 }
 
 // keyed claims under a key, without waiting.
-func (d *door) keyed(key string) (all []wire.Task, again bool) {
+func (d *testAPI) keyed(key string) (all []wire.Task, again bool) {
 	d.t.Helper()
 	none := wire.Millis(0)
 	var got wire.Tasks
@@ -239,7 +239,7 @@ func names(all []wire.Task) (ids []string) {
 // long as their leases last, and others afterwards; that a claim of nothing binds its key to nothing; and that another claim
 // under the key is refused.
 func TestAClaimIsRepeatedUnderItsKey(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		if all, again := d.keyed("first"); len(all) != 0 || again {
 			t.Fatalf("claimed %v", names(all))
 		}
@@ -277,7 +277,7 @@ func TestAClaimIsRepeatedUnderItsKey(t *testing.T) {
 // Verifies of each kind of task whose lease its handler's timeout cuts short that the key of a claim is not kept longer than
 // the lease: who repeats the claim later would work on what another has by then.
 func TestTheKeyOfAClaimEndsWithItsLeases(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		short := wire.Ms(5 * time.Second)
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled", TimeoutMs: short})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled", TimeoutMs: short}, nil), 201, "")
@@ -308,7 +308,7 @@ func TestTheKeyOfAClaimEndsWithItsLeases(t *testing.T) {
 }
 
 // keyedOne claims one task under a key.
-func (d *door) keyedOne(key string) []wire.Task {
+func (d *testAPI) keyedOne(key string) []wire.Task {
 	d.t.Helper()
 	all, _ := d.keyed(key)
 	if len(all) != 1 {
@@ -319,7 +319,7 @@ func (d *door) keyedOne(key string) []wire.Task {
 
 // Verifies that of many claims at once under one key all are given the same tasks, and that nothing else is handed out.
 func TestTwinClaimsGetTheSameTasks(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
 		for range 12 {
@@ -344,7 +344,7 @@ func TestTwinClaimsGetTheSameTasks(t *testing.T) {
 
 // Verifies that a claim of streams by hand is repeated under its key.
 func TestAClaimOfStreamsIsRepeatedUnderItsKey(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}, Streams: "^orders"}, nil), 201, "")
 		d.append("orders1", 2)
 		d.append("orders2", 1)
@@ -361,7 +361,7 @@ func TestAClaimOfStreamsIsRepeatedUnderItsKey(t *testing.T) {
 // Verifies that a worker learns by its renewal that the batch of its item is cancelled, also once the item was taken from
 // it, and can tell that from a lease that has run out.
 func TestARenewalTellsOfACancel(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Pack", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Pack", Items: newItems(0, "x", "y"), Parallel: 2}, nil), 201, "")
@@ -458,7 +458,7 @@ func TestAClaimUnderAKeyPassesOverWhatIsLocked(t *testing.T) {
 	t.Parallel()
 	url := holdfasttest.PostgreSQL(t)
 	hasty := url + map[bool]string{true: "&", false: "?"}[strings.Contains(url, "?")] + "lock_timeout=100ms"
-	d := newDoor(t, holdfasttest.OpenOn(t, postgres.URL(hasty), httpapi.Handlers(elsewhere)), elsewhere)
+	d := newTestAPI(t, holdfasttest.OpenOn(t, postgres.URL(hasty), httpapi.Handlers(elsewhere)), elsewhere)
 	for _, name := range []string{"Pack", "Pay"} {
 		d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 	}
@@ -484,7 +484,7 @@ func TestAClaimUnderAKeyPassesOverWhatIsLocked(t *testing.T) {
 // Verifies of each kind of task that those which were lost together several times come back one after the other: else what
 // kills its worker before that is heard of would take the others with it each time.
 func TestWhatWasLostTogetherComesBackApart(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.fourKinds()
 		const of = 9
 		more := make([]string, of-1)

@@ -101,7 +101,7 @@ func pathOf(r httpapi.Route, values func(name string) string) string {
 }
 
 // example asks for a route, with what it wants.
-func (d *door) example(r httpapi.Route, values func(string) string, headers ...string) *http.Response {
+func (d *testAPI) example(r httpapi.Route, values func(string) string, headers ...string) *http.Response {
 	d.t.Helper()
 	return d.ask(r.Method, pathOf(r, values), exampleBodies[r.ID], nil, headers...)
 }
@@ -128,7 +128,7 @@ func ofNobody(r httpapi.Route) func(string) string {
 }
 
 // newKey makes a key, past the door.
-func (d *door) newKey(space string, role keys.Role, lifetime time.Duration) (keys.Key, string) {
+func (d *testAPI) newKey(space string, role keys.Role, lifetime time.Duration) (keys.Key, string) {
 	d.t.Helper()
 	k, text, err := keys.Create(holdfast.InWorkspace(context.Background(), space), engine.Of(d.engine),
 		keys.CreateArgs{Name: string(role), Role: role, Requesters: []string{"*"}, By: "test", Lifetime: lifetime})
@@ -139,7 +139,7 @@ func (d *door) newKey(space string, role keys.Role, lifetime time.Duration) (key
 }
 
 func TestEveryRouteHasAPolicyAndAnExample(t *testing.T) {
-	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{})
+	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{})
 	seen := make(map[string]bool)
 	for _, r := range d.api.Routes() {
 		if !r.Policy {
@@ -169,7 +169,7 @@ func TestEveryRouteHasAPolicyAndAnExample(t *testing.T) {
 
 // Each route is for the roles that it names, and for nobody else.
 func TestEveryRouteByRole(t *testing.T) {
-	eachDoor(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *testAPI) {
 		d.running() // a close waits for the feed
 		for _, role := range allRoles {
 			_, text := d.newKey("default", role, 0)
@@ -190,7 +190,7 @@ func TestEveryRouteByRole(t *testing.T) {
 
 // What is said of who may is fixed here once more, so that it is not changed by accident.
 func TestWhoMayWhat(t *testing.T) {
-	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{})
+	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{})
 	work := map[string]bool{"claimLeases": true, "ackLeases": true, "failLease": true, "renewLease": true, "claimStep": true, "renewClaim": true,
 		"settleClaim": true, "releaseClaim": true, "journalEffect": true, "claimTasks": true, "completeTask": true, "failTask": true, "renewTask": true, "journalTaskEffect": true}
 	manage := map[string]bool{"createKey": true, "listKeys": true, "getKey": true, "rotateKey": true, "revokeKey": true, "putReaction": true, "deleteReaction": true,
@@ -222,7 +222,7 @@ var varies = regexp.MustCompile(`"requestId":"[^"]*"|"id":"[^"]*"|"secret":"[^"]
 // Another workspace's id answers as one that is nobody's: the same status, the same
 // words, and no trace of it in any list.
 func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
-	eachDoor(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *testAPI) {
 		ours, text := d.newKey("ours", keys.Admin, 0)
 		_, strange := d.newKey("theirs", keys.Admin, 0)
 		us, them := d.as(text), d.as(strange)
@@ -300,7 +300,7 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 }
 
 // everything is what a workspace shows of some things.
-func (d *door) everything(entity, stream, reaction string) string {
+func (d *testAPI) everything(entity, stream, reaction string) string {
 	d.t.Helper()
 	var all strings.Builder
 	for _, path := range []string{"lifecycles/invoice/entities", "lifecycles/invoice/entities/" + entity + "/history", "streams/" + stream + "/events",
@@ -313,7 +313,7 @@ func (d *door) everything(entity, stream, reaction string) string {
 
 // A claim's token works only with a key that speaks for who claimed.
 func TestATokenIsOfItsRequester(t *testing.T) {
-	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{}, func(t *testing.T, d *testAPI) {
 		_, text := d.newKey("default", keys.Operate, 0)
 		us := d.as(text)
 		_, quiet, err := keys.Create(context.Background(), engine.Of(d.engine), keys.CreateArgs{Name: "q", Role: keys.Operate, Requesters: []string{"system"}, By: "test"})
@@ -368,7 +368,7 @@ func secretive(t *testing.T) (path string, log *lockedBuffer, secrets map[string
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDoor(t, e, httpapi.Options{Log: l})
+	d := newTestAPI(t, e, httpapi.Options{Log: l})
 	_, text := d.newKey("default", keys.Admin, 0)
 	d.key = text
 	secrets["the first key"] = text[len(text)-52:]
@@ -477,7 +477,7 @@ func query(t *testing.T, db *sql.DB, text string) (all [][]any) {
 
 // The body of a key's answer has no secret but when it was made.
 func TestKeysAreShownWithoutTheirSecrets(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var made wire.CreatedKey
 		d.want(d.ask("POST", "keys", wire.NewKey{Role: "read"}, &made), 201, "")
 		secret := made.Secret[len(made.Secret)-52:]

@@ -14,7 +14,7 @@ import (
 
 // ownMetrics returns the collectors of the engine's metrics.
 func (a *API) ownMetrics() []prometheus.Collector {
-	return []prometheus.Collector{&condition{api: a}, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "holdfast_claims_refused_total",
+	return []prometheus.Collector{&statusCollector{api: a}, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "holdfast_claims_refused_total",
 		Help: "Attempts to run a step that this node refused because another attempt was in progress or came first."},
 		func() float64 { return float64(lifecycleengine.Refused(a.engine)) })}
 }
@@ -24,7 +24,7 @@ func (a *API) metricsPage() http.HandlerFunc {
 	page := promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError})
 	return func(w http.ResponseWriter, r *http.Request) {
-		if _, err := a.whoIs(r); err != nil {
+		if _, err := a.identify(r); err != nil {
 			a.refuseHere(w, r, err)
 			return
 		}
@@ -37,8 +37,8 @@ func (a *API) metricsPage() http.HandlerFunc {
 	}
 }
 
-// condition collects the status of the engine at scrape time.
-type condition struct{ api *API }
+// statusCollector collects the status of the engine at scrape time.
+type statusCollector struct{ api *API }
 
 var (
 	readyDesc   = prometheus.NewDesc("holdfast_ready", "1 if /readyz reports ready: the database responds, the janitor runs, and the node is not stopping.", nil, nil)
@@ -48,7 +48,7 @@ var (
 )
 
 // Describe implements [prometheus.Collector].
-func (*condition) Describe(to chan<- *prometheus.Desc) {
+func (*statusCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- readyDesc
 	to <- schemaDesc
 	to <- buildDesc
@@ -56,7 +56,7 @@ func (*condition) Describe(to chan<- *prometheus.Desc) {
 }
 
 // Collect implements [prometheus.Collector].
-func (c *condition) Collect(to chan<- prometheus.Metric) {
+func (c *statusCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
 	defer cancel()
 	for x, n := range c.api.engine.Reactions().Tallies() {

@@ -36,7 +36,7 @@ type spec struct {
 	doc object
 }
 
-func (d *door) spec() *spec {
+func (d *testAPI) spec() *spec {
 	d.t.Helper()
 	s := &spec{d.t, nil}
 	resp := d.ask("GET", "openapi.json", nil, &s.doc)
@@ -97,7 +97,7 @@ func list(v any) []object {
 // The document is whole: it has every route and no other, its references lead
 // somewhere, its names are unique, and what stands in a path is declared.
 func TestTheOpenAPIDocumentIsWhole(t *testing.T) {
-	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{})
+	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{})
 	s := d.spec()
 	if s.doc["openapi"] != "3.1.0" || s.doc["info"].(object)["title"] == "" || s.doc["info"].(object)["version"] == "" {
 		t.Errorf("it begins %v %v", s.doc["openapi"], s.doc["info"])
@@ -362,10 +362,10 @@ func (m *maker) request(r httpapi.Route, seen []string) *http.Request {
 // refused, never with an error of ours; and what is answered is as the document says.
 func TestRequestsMadeFromTheDocument(t *testing.T) {
 	t.Parallel()
-	eachDoor(t, httpapi.Options{NoKeys: true, SecretKeys: sealing}, requestsMadeFromTheDocument, invoices(nil))
+	eachTestAPI(t, httpapi.Options{NoKeys: true, SecretKeys: sealing}, requestsMadeFromTheDocument, invoices(nil))
 }
 
-func requestsMadeFromTheDocument(t *testing.T, d *door) {
+func requestsMadeFromTheDocument(t *testing.T, d *testAPI) {
 	const seed = 7
 	for _, id := range []string{"i1", "i2"} {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id}, nil), 201, "")
@@ -448,7 +448,7 @@ func (m *maker) judge(r httpapi.Route, w *httptest.ResponseRecorder) string {
 // chance does not get right.
 func TestGoodAnswersFitTheDocument(t *testing.T) {
 	b := new(bank)
-	d := newDoor(t, holdfasttest.Open(t, invoices(nil), b.payments()), httpapi.Options{NoKeys: true, SecretKeys: sealing})
+	d := newTestAPI(t, holdfasttest.Open(t, invoices(nil), b.payments()), httpapi.Options{NoKeys: true, SecretKeys: sealing})
 	m := &maker{d.spec(), nil}
 	good := func(id, path string, body, into any) {
 		t.Helper()
@@ -512,7 +512,7 @@ func TestTheOpenAPIDocumentIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
 	text, err := io.ReadAll(d.ask("GET", "openapi.json", nil, nil).Body)
 	if err != nil {
 		t.Fatal(err)

@@ -63,8 +63,8 @@ type operationList struct {
 	any  *bool // whether there are contradictions, once queried
 }
 
-// part reads one part of the list behind a cursor. Each operation needs several reads.
-func part[T any](l *operationList, after string, read func(ctx context.Context, after string, limit int) ([]T, error), key func(T) string, show func(context.Context, T) (wire.Operation, error)) (err error) {
+// readPart reads one part of the list behind a cursor. Each operation needs several reads.
+func readPart[T any](l *operationList, after string, read func(ctx context.Context, after string, limit int) ([]T, error), key func(T) string, show func(context.Context, T) (wire.Operation, error)) (err error) {
 	p := page{limit: l.page.limit - len(l.all), after: after, budget: l.page.budget}
 	_, l.next, err = readPage(l.call, p, func(ctx context.Context, after string, limit int) ([]T, error) {
 		found, err := read(ctx, after, limit)
@@ -86,10 +86,10 @@ func part[T any](l *operationList, after string, read func(ctx context.Context, 
 }
 
 func (l *operationList) entities(state, after string) error {
-	err := part(l, after, func(ctx context.Context, after string, limit int) ([]lifecycleengine.Pending, error) {
+	err := readPart(l, after, func(ctx context.Context, after string, limit int) ([]lifecycleengine.Pending, error) {
 		return lifecycleengine.Operations(ctx, l.api.engine, state, after, limit)
 	}, func(x lifecycleengine.Pending) string { return x.ID }, func(ctx context.Context, x lifecycleengine.Pending) (wire.Operation, error) {
-		return l.contradict(ctx, operationOf(l.call, x.Operation, x.Effects))
+		return l.addContradictions(ctx, operationOf(l.call, x.Operation, x.Effects))
 	})
 	if err != nil || l.next != "" {
 		return err
@@ -101,14 +101,14 @@ func (l *operationList) steps(state, after string) error {
 	if state != "" && state != "uncertain" {
 		return nil
 	}
-	err := part(l, after, func(ctx context.Context, after string, limit int) ([]runengine.ClaimedStep, error) {
+	err := readPart(l, after, func(ctx context.Context, after string, limit int) ([]runengine.ClaimedStep, error) {
 		return runengine.Uncertain(ctx, l.api.engine, after, limit)
 	}, func(x runengine.ClaimedStep) string { return x.Operation() }, func(ctx context.Context, x runengine.ClaimedStep) (wire.Operation, error) {
 		w, err := l.stepOperation(ctx, &x, "uncertain")
 		if err != nil {
 			return w, err
 		}
-		return l.contradict(ctx, w)
+		return l.addContradictions(ctx, w)
 	})
 	if err != nil || l.next != "" || state != "" {
 		return err
@@ -119,7 +119,7 @@ func (l *operationList) steps(state, after string) error {
 // contradicted adds operations with contradictions. With ended, it skips those that the other parts
 // list.
 func (l *operationList) contradicted(after string, ended bool) error {
-	return part(l, after, func(ctx context.Context, after string, limit int) ([]holdfast.Contradiction, error) {
+	return readPart(l, after, func(ctx context.Context, after string, limit int) ([]holdfast.Contradiction, error) {
 		found, err := l.api.hf.Contradictions(store.Whole(ctx), strings.TrimPrefix(after, contradicted+":"), limit)
 		return slices.CompactFunc(found, func(a, b holdfast.Contradiction) bool { return a.Operation == b.Operation }), err
 	}, func(x holdfast.Contradiction) string { return contradicted + ":" + x.Operation }, func(ctx context.Context, x holdfast.Contradiction) (wire.Operation, error) {
@@ -127,7 +127,7 @@ func (l *operationList) contradicted(after string, ended bool) error {
 		if err != nil || ended && w.State != "ended" && (w.Kind == "action" || w.State == "uncertain") { // the other parts list it
 			return wire.Operation{}, err
 		}
-		return l.contradict(ctx, w)
+		return l.addContradictions(ctx, w)
 	})
 }
 
@@ -207,9 +207,9 @@ func phaseOf(s runengine.Step) string {
 	return "ended"
 }
 
-// contradict adds the contradictions of an operation. Usually there are none at all, so one query
+// addContradictions adds the contradictions of an operation. Usually there are none at all, so one query
 // checks that first.
-func (l *operationList) contradict(ctx context.Context, w wire.Operation) (wire.Operation, error) {
+func (l *operationList) addContradictions(ctx context.Context, w wire.Operation) (wire.Operation, error) {
 	if l.any == nil {
 		some, err := l.api.hf.Contradictions(l.ctx(), "", 1)
 		if err != nil {
@@ -273,7 +273,7 @@ func acknowledge(c *call, in *acknowledgeIn) (wire.Acknowledged, error) {
 // stepOperation returns the operation of a step.
 func (c *call) stepOperation(ctx context.Context, l *runengine.ClaimedStep, state string) (wire.Operation, error) {
 	w := wire.Operation{ID: l.OperationID(), Kind: "runStep", Subject: l.Subject(), State: state, Handler: l.Step.Handler,
-		Since: since1970(l.Step.StartedAt), Epoch: l.Step.Epoch, Error: l.Step.Error, Effects: []wire.Effect{}}
+		Since: timeOrNil(l.Step.StartedAt), Epoch: l.Step.Epoch, Error: l.Step.Error, Effects: []wire.Effect{}}
 	journal, err := l.Journal(ctx, c.api.engine)
 	for _, x := range journal {
 		w.Effects = append(w.Effects, wire.Effect{Name: x.Name, Ordinal: x.Ordinal, Key: effects.Key(l.Operation(), x.Name, x.Ordinal), State: string(x.State), Result: x.Result})

@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// foreign refuses requests that a browser makes for a web page of another origin. On a server
+// checkOrigin refuses requests that a browser makes for a web page of another origin. On a server
 // without keys there is no other protection: the browser runs on this machine, and the page may
 // make its own host name resolve to it. So the Host header must name a loopback address.
-func (a *API) foreign(r *http.Request) error {
-	if a.open && !isLoopback(r.Host) {
+func (a *API) checkOrigin(r *http.Request) error {
+	if a.noKeys && !isLoopback(r.Host) {
 		return fault.New(fault.Forbidden, "this server runs without API keys and accepts only loopback host names: use 127.0.0.1, [::1] or localhost")
 	}
 	if a.origins.Check(r) != nil {

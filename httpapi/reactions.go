@@ -274,7 +274,7 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 					until = firstEnd(until, wire.At(l.Until))
 					w := wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Token: signer.Lease(c.key.Workspace, x.Name, l.Stream, l.Epoch), Until: wire.At(l.Until), Attempt: l.Attempt()}
 					if err == nil {
-						w.Events, err = placed(c, l.Stream, l.Events)
+						w.Events, err = withPositions(c, l.Stream, l.Events)
 					}
 					out.Leases = append(out.Leases, w)
 				}
@@ -316,8 +316,8 @@ func (c *call) claimed(name string) (reactions.Info, error) {
 	return x, err
 }
 
-// leased verifies the token of a lease that was taken by hand.
-func (c *call) leased(reaction, stream string, epoch int64, token string) error {
+// checkLeaseToken verifies the token of a lease that was taken by hand.
+func (c *call) checkLeaseToken(reaction, stream string, epoch int64, token string) error {
 	if token == "" {
 		return fault.New(fault.Validation, "token is required: use the token from the claim of this stream").With("pointer", "/token")
 	}
@@ -379,7 +379,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 			return wire.Acked{}, strictjson.Within(err, "/acks/"+strconv.Itoa(i)+"/version")
 		}
 		out.Results[i] = wire.AckResult{Stream: a.Stream, Status: "acked"}
-		switch err := c.leased(in.Name, a.Stream, a.Epoch, a.Token); fault.CodeOf(err) {
+		switch err := c.checkLeaseToken(in.Name, a.Stream, a.Epoch, a.Token); fault.CodeOf(err) {
 		case "":
 			ends = append(ends, reactions.End{Lease: reactions.ByHand(at, in.Name, a.Stream, a.Epoch), Done: a.Version})
 			which = append(which, i)
@@ -423,7 +423,7 @@ func failLease(c *call, in *failIn) (wire.FailedLease, error) {
 	}
 	x, err := c.claimed(in.Name)
 	if err == nil {
-		err = c.leased(in.Name, in.Body.Stream, in.Body.Epoch, in.Body.Token)
+		err = c.checkLeaseToken(in.Name, in.Body.Stream, in.Body.Epoch, in.Body.Token)
 	}
 	if err != nil {
 		return wire.FailedLease{}, err
@@ -462,7 +462,7 @@ func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
 	if lease < time.Millisecond || lease > 24*time.Hour {
 		return wire.Renewed{}, fault.New(fault.Validation, "leaseMs must be between one millisecond and one day").With("pointer", "/leaseMs")
 	}
-	if err := c.leased(in.Name, in.Body.Stream, in.Body.Epoch, in.Body.Token); err != nil {
+	if err := c.checkLeaseToken(in.Name, in.Body.Stream, in.Body.Epoch, in.Body.Token); err != nil {
 		return wire.Renewed{}, err
 	}
 	r, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease, 0)

@@ -39,25 +39,25 @@ const (
 
 // matrix asks for every route in every way that is to be refused. It asks the handler itself: a client of HTTP would not send some of it.
 type matrix struct {
-	*door
+	*testAPI
 	rand   *rand.Rand
 	ids    func(httpapi.Route) func(string) string // of what theirs has
 	routes []httpapi.Route
 	cases  int
 }
 
-// asking is one request.
-type asking struct {
+// testRequest is one request.
+type testRequest struct {
 	route  httpapi.Route
 	what   string
 	query  string
 	header http.Header
 }
 
-func (a asking) String() string { return a.what + ", " + a.route.Method + " " + a.route.Path }
+func (a testRequest) String() string { return a.what + ", " + a.route.Method + " " + a.route.Path }
 
 // answer asks, and fails where the answer tells anything of theirs, or is the server's fault.
-func (m *matrix) answer(a asking) *httptest.ResponseRecorder {
+func (m *matrix) answer(a testRequest) *httptest.ResponseRecorder {
 	m.t.Helper()
 	m.cases++
 	r := httptest.NewRequest(a.route.Method, "/api/v1/"+pathOf(a.route, m.ids(a.route)), nil)
@@ -83,7 +83,7 @@ func (m *matrix) answer(a asking) *httptest.ResponseRecorder {
 }
 
 // refusal is what an answer says, wherever it was asked for; it fails if that is not a refusal with this status.
-func (m *matrix) refusal(a asking, status int, code fault.Code) string {
+func (m *matrix) refusal(a testRequest, status int, code fault.Code) string {
 	m.t.Helper()
 	w := m.answer(a)
 	var p wire.Problem
@@ -239,7 +239,7 @@ func (m *matrix) furnish() {
 	m.shown(text)
 }
 
-// shown wants the mark to be shown to those who may see it: otherwise nothing would be found missing.
+// answerFunc wants the mark to be shown to those who may see it: otherwise nothing would be found missing.
 func (m *matrix) shown(text string) {
 	m.t.Helper()
 	n, us := 0, m.as(text)
@@ -254,7 +254,7 @@ func (m *matrix) shown(text string) {
 }
 
 // badKeys are all that a caller may show who has no good key, although there is one, of a workspace and a role.
-func (m *matrix) badKeys(workspace string, role keys.Role) (all []asking) {
+func (m *matrix) badKeys(workspace string, role keys.Role) (all []testRequest) {
 	m.t.Helper()
 	ctx := holdfast.InWorkspace(context.Background(), workspace)
 	_, good := m.newKey(workspace, role, 0)
@@ -273,7 +273,7 @@ func (m *matrix) badKeys(workspace string, role keys.Role) (all []asking) {
 		for i := 0; i < len(headers); i += 2 {
 			h.Add(headers[i], headers[i+1])
 		}
-		all = append(all, asking{what: fmt.Sprintf("%s, %s of %s", what, role, workspace), query: query, header: h})
+		all = append(all, testRequest{what: fmt.Sprintf("%s, %s of %s", what, role, workspace), query: query, header: h})
 	}
 	half := len(good) / 2
 	for what, text := range map[string]string{
@@ -296,7 +296,7 @@ func (m *matrix) badKeys(workspace string, role keys.Role) (all []asking) {
 	add("in the query", "key="+good+"&api_key="+good+"&access_token="+good)
 	add("in a cookie", "", "Cookie", "key="+good+"; Authorization="+good)
 	add("of a proxy", "", "Proxy-Authorization", "Bearer "+good, "X-Forwarded-User", "admin")
-	slices.SortFunc(all, func(a, b asking) int { return strings.Compare(a.what, b.what) }) // the seed alone chooses
+	slices.SortFunc(all, func(a, b testRequest) int { return strings.Compare(a.what, b.what) }) // the seed alone chooses
 	return all
 }
 
@@ -305,17 +305,17 @@ func (m *matrix) badKeys(workspace string, role keys.Role) (all []asking) {
 // keys are all told the same. No answer is a 5xx, or has anything of the other workspace in it; and no refusal is stored.
 func TestTheMatrixOfRefusals(t *testing.T) {
 	t.Parallel()
-	eachDoor(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *door) {
-		m := &matrix{door: d, rand: testlevel.Rand(t), routes: d.api.Routes()}
-		bad, good := make(map[keys.Role][]asking), make(map[string]map[keys.Role]asking)
+	eachTestAPI(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *testAPI) {
+		m := &matrix{testAPI: d, rand: testlevel.Rand(t), routes: d.api.Routes()}
+		bad, good := make(map[keys.Role][]testRequest), make(map[string]map[keys.Role]testRequest)
 		for _, role := range allRoles {
 			bad[role] = m.badKeys(theirs, role)
 		}
 		for _, space := range []string{"ours", theirs} {
-			good[space] = make(map[keys.Role]asking)
+			good[space] = make(map[keys.Role]testRequest)
 			for _, role := range allRoles {
 				_, text := m.newKey(space, role, 0)
-				good[space][role] = asking{what: string(role) + " of " + space, header: http.Header{"Authorization": {"Bearer " + text}}}
+				good[space][role] = testRequest{what: string(role) + " of " + space, header: http.Header{"Authorization": {"Bearer " + text}}}
 			}
 		}
 		holdfasttest.Advance(t, d.engine, time.Minute)
@@ -344,7 +344,7 @@ func (m *matrix) some(oneIn int) []keys.Role {
 }
 
 // with is a request for a route, by whoever has the headers, and with some more.
-func (a asking) with(r httpapi.Route, headers ...string) asking {
+func (a testRequest) with(r httpapi.Route, headers ...string) testRequest {
 	a.route, a.header = r, a.header.Clone()
 	for i := 0; i < len(headers); i += 2 {
 		a.what += ", " + headers[i]
@@ -354,7 +354,7 @@ func (a asking) with(r httpapi.Route, headers ...string) asking {
 }
 
 // strangers have no good key.
-func (m *matrix) strangers(bad map[keys.Role][]asking) {
+func (m *matrix) strangers(bad map[keys.Role][]testRequest) {
 	m.t.Helper()
 	var told string
 	for _, r := range append(slices.Clone(m.routes), httpapi.Route{Method: "GET", Path: "nothing"}, httpapi.Route{Method: "BREW", Path: "events"}) {
@@ -377,7 +377,7 @@ func (m *matrix) strangers(bad map[keys.Role][]asking) {
 }
 
 // roles that may not do something are told so, with an Idempotency-Key or without.
-func (m *matrix) roles(good map[keys.Role]asking) {
+func (m *matrix) roles(good map[keys.Role]testRequest) {
 	m.t.Helper()
 	for _, r := range m.routes {
 		for _, role := range allRoles {
@@ -390,7 +390,7 @@ func (m *matrix) roles(good map[keys.Role]asking) {
 }
 
 // named asks with a good key for another workspace by its name. One that there is not is told the same.
-func (m *matrix) named(good map[keys.Role]asking) {
+func (m *matrix) named(good map[keys.Role]testRequest) {
 	m.t.Helper()
 	for _, r := range m.routes {
 		for _, role := range m.some(1) {
@@ -406,7 +406,7 @@ func (m *matrix) named(good map[keys.Role]asking) {
 }
 
 // inside asks with a good key for what another workspace has. What is refused leaves nothing in its own workspace either.
-func (m *matrix) inside(good map[keys.Role]asking) {
+func (m *matrix) inside(good map[keys.Role]testRequest) {
 	m.t.Helper()
 	before := m.stored("")
 	for _, r := range slices.Backward(m.routes) { // those that make something come first in the table

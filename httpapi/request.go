@@ -49,13 +49,13 @@ func (a *API) guard(next http.Handler) http.Handler {
 			watched.End(id, seen)
 			a.log.LogAttrs(r.Context(), slog.LevelDebug, "request", watched.Log(id, seen, took)...)
 		}()
-		a.recovered(next, seen, r)
+		a.recoverPanic(next, seen, r)
 	})
 }
 
-// recovered turns a panic into a 500 or, if the response has already started, into a broken
+// recoverPanic turns a panic into a 500 or, if the response has already started, into a broken
 // connection, so that a truncated response does not look complete.
-func (a *API) recovered(next http.Handler, w *observe.Recorder, r *http.Request) {
+func (a *API) recoverPanic(next http.Handler, w *observe.Recorder, r *http.Request) {
 	defer func() {
 		p := recover()
 		if p == nil {

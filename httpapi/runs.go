@@ -38,25 +38,25 @@ func (a *API) runRoutes() {
 }
 
 func runOf(r runengine.Run) wire.Run {
-	w := wire.Run{ID: r.ID, WorkspaceID: r.Workspace, DefinitionID: r.Definition, IdempotencyKey: filled(r.Key), Status: r.Status, Version: r.Version,
-		Input: remote.OrNull(r.Input), State: remote.OrNull(r.State), Output: remote.OrNull(r.Output), CurrentStepName: filled(r.Step), CancelRequested: r.CancelRequested, Error: filled(r.Error),
-		CreatedAt: since1970(r.CreatedAt), StartedAt: since1970(r.StartedAt), FinishedAt: since1970(r.FinishedAt)}
+	w := wire.Run{ID: r.ID, WorkspaceID: r.Workspace, DefinitionID: r.Definition, IdempotencyKey: nonEmpty(r.Key), Status: r.Status, Version: r.Version,
+		Input: remote.OrNull(r.Input), State: remote.OrNull(r.State), Output: remote.OrNull(r.Output), CurrentStepName: nonEmpty(r.Step), CancelRequested: r.CancelRequested, Error: nonEmpty(r.Error),
+		CreatedAt: timeOrNil(r.CreatedAt), StartedAt: timeOrNil(r.StartedAt), FinishedAt: timeOrNil(r.FinishedAt)}
 	if r.Status == runengine.Completed {
 		w.CurrentStepName = nil
 	}
 	return w
 }
 
-// filled returns a pointer to s, or nil if it is empty.
-func filled(s string) *string {
+// nonEmpty returns a pointer to s, or nil if it is empty.
+func nonEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-// since1970 converts a time, or returns nil if the database has none.
-func since1970(t time.Time) *wire.Time {
+// timeOrNil converts a time, or returns nil if the database has none.
+func timeOrNil(t time.Time) *wire.Time {
 	if t.Unix() <= 0 {
 		return nil
 	}
@@ -136,8 +136,8 @@ func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
 
 func stepOf(s runengine.Step) wire.RunStep {
 	return wire.RunStep{Name: s.Name, Visit: s.Visit, Type: string(s.Type), Handler: s.Handler, Status: s.Status, Attempts: s.Attempts, Failures: s.Failures, Deaths: s.Crashes, LostHandOuts: s.Lost,
-		Uncertain: s.Uncertain, Input: remote.OrNull(s.Input), Output: remote.OrNull(s.Output), Error: filled(s.Error), Epoch: s.Epoch, Holder: filled(s.Holder), Until: since1970(s.Until),
-		DueAt: since1970(s.Due), StartedAt: since1970(s.StartedAt), FinishedAt: since1970(s.FinishedAt)}
+		Uncertain: s.Uncertain, Input: remote.OrNull(s.Input), Output: remote.OrNull(s.Output), Error: nonEmpty(s.Error), Epoch: s.Epoch, Holder: nonEmpty(s.Holder), Until: timeOrNil(s.Until),
+		DueAt: timeOrNil(s.Due), StartedAt: timeOrNil(s.StartedAt), FinishedAt: timeOrNil(s.FinishedAt)}
 }
 
 type commandIn struct {

@@ -40,21 +40,21 @@ func oneTask(name, handler string) string {
 	return fmt.Sprintf(`{"name":%q,"version":"1","steps":[{"name":"do","type":"task","handler":%q,"retry":{"maxAttempts":3,"backoffMs":1}}]}`, name, handler)
 }
 
-func (d *door) run(id string) (r wire.Run) {
+func (d *testAPI) run(id string) (r wire.Run) {
 	d.t.Helper()
 	d.want(d.ask("GET", "workflow-runs/"+id, nil, &r), 200, "")
 	return r
 }
 
 // start starts a run.
-func (d *door) start(definition, input string) wire.Run {
+func (d *testAPI) start(definition, input string) wire.Run {
 	d.t.Helper()
 	var s wire.StartedRun
 	d.want(d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: definition, Input: json.RawMessage(input)}, &s), 201, "")
 	return s.Run
 }
 
-func (d *door) steps(id string) []wire.RunStep {
+func (d *testAPI) steps(id string) []wire.RunStep {
 	d.t.Helper()
 	var l wire.List[wire.RunStep]
 	d.want(d.ask("GET", "workflow-runs/"+id+"/steps", nil, &l), 200, "")
@@ -62,7 +62,7 @@ func (d *door) steps(id string) []wire.RunStep {
 }
 
 // runIs waits until a run is as it should be.
-func (d *door) runIs(id, what string, so func(wire.Run) bool) (r wire.Run) {
+func (d *testAPI) runIs(id, what string, so func(wire.Run) bool) (r wire.Run) {
 	d.t.Helper()
 	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(d.t.Context(), 10*time.Millisecond) {
 		if r = d.run(id); so(r) {
@@ -73,7 +73,7 @@ func (d *door) runIs(id, what string, so func(wire.Run) bool) (r wire.Run) {
 	return r
 }
 
-func (d *door) runEnds(id, status string) wire.Run {
+func (d *testAPI) runEnds(id, status string) wire.Run {
 	d.t.Helper()
 	return d.runIs(id, status, func(r wire.Run) bool { return r.Status == status })
 }
@@ -81,7 +81,7 @@ func (d *door) runEnds(id, status string) wire.Run {
 // Verifies what is kept of definitions: one of a name and version, however it is written;
 // every violation is told at once, and a dry run keeps nothing.
 func TestDefinitionsOfRuns(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		p := d.want(d.ask("POST", "workflow-definitions", `{"name":"chase","version":"1","steps":[
 			{"name":"a","type":"task","handler":"Nobody","next":"gone"},{"name":"b","type":"transition","lifecycle":"none","entity":"x","stepKey":"s","requester":"admin"}]}`, nil), 422, fault.Validation)
 		var rules []string
@@ -140,7 +140,7 @@ func TestDefinitionsOfRuns(t *testing.T) {
 // them; that a repetition is told the same, and who is past his hold is refused; and that a
 // run which has failed is retried.
 func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", chaseJSON, nil), 201, "")
@@ -321,9 +321,9 @@ const askJSON = `{"name":"ask","version":"1","steps":[
 // Verifies that a signal is kept, and counts once; that what is to be decided is decided
 // once, by who speaks for one who may; and that no signal decides it.
 func TestSignalsAndApprovals(t *testing.T) {
-	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{}, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
-		key := func(role keys.Role, requesters ...string) (*door, string) {
+		key := func(role keys.Role, requesters ...string) (*testAPI, string) {
 			k, text, err := keys.Create(context.Background(), engine.Of(d.engine), keys.CreateArgs{Name: "k", Role: role, Requesters: requesters, By: "test"})
 			if err != nil {
 				t.Fatal(err)
@@ -443,7 +443,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 // declared on first use, too; and that who decides in dev is who says so.
 func TestRunsUnderAKey(t *testing.T) {
 	o := httpapi.Options{NoKeys: true, Declare: true}
-	eachDoor(t, o, func(t *testing.T, d *door) {
+	eachTestAPI(t, o, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 201, "")
@@ -508,7 +508,7 @@ func TestRunsUnderAKey(t *testing.T) {
 }
 
 // uncertain waits for an operation of which nobody knows what happened.
-func (d *door) uncertain() wire.Operation {
+func (d *testAPI) uncertain() wire.Operation {
 	d.t.Helper()
 	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(d.t.Context(), 10*time.Millisecond) {
 		var l wire.List[wire.Operation]
@@ -525,7 +525,7 @@ func (d *door) uncertain() wire.Operation {
 // open, or meets what an earlier attempt left open, has it wait for a person; and that the
 // person's word ends that.
 func TestAStepsEffects(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
 		r := d.start("pay@1", `{}`)
@@ -598,7 +598,7 @@ func TestAStepsEffects(t *testing.T) {
 // Verifies that an opaque step whose worker died is asked about, where it can be; that what
 // is found out counts; and that a later attempt's failure is no word on an earlier one.
 func TestAnOpaqueStepIsProbed(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Act", wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "probe"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("act", "Act"), nil), 201, "")
 		r := d.start("act@1", `{}`)
@@ -684,7 +684,7 @@ func TestAnOpaqueStepIsProbed(t *testing.T) {
 // once.
 func TestOperationsOfBothKinds(t *testing.T) {
 	b := new(bank)
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Act", wire.PutHandler{Kind: "worker", Safety: "opaque"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("act", "Act"), nil), 201, "")
 		var want []string
@@ -738,7 +738,7 @@ func TestOperationsOfBothKinds(t *testing.T) {
 // Verifies what the answers of a URL come to that does a run's steps, in each workspace as
 // it is declared there.
 func TestARunIsDoneByAURL(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
 		far := &remote{status: 200, body: `{"output":{"ref":1},"state":{"n":1}}`, heard: make(chan struct{}, 100)}
 		srv := httptest.NewServer(far)
@@ -832,7 +832,7 @@ func TestARunIsDoneByAURL(t *testing.T) {
 // Verifies that a URL which journals is told where to, and is not done while something is
 // open.
 func TestAJournaledURL(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
 		var journal sync.Map
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -862,7 +862,7 @@ func TestStepsThatCall(t *testing.T) {
 	def := `{"name":"call","version":"1","steps":[{"name":"get","type":"http","url":"=input.url"}]}`
 	for name, o := range map[string]httpapi.Options{"allowed": elsewhere, "refused": {NoKeys: true}} {
 		t.Run(name, func(t *testing.T) {
-			eachDoor(t, o, func(t *testing.T, d *door) {
+			eachTestAPI(t, o, func(t *testing.T, d *testAPI) {
 				called := make(chan string, 100)
 				srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 					called <- q.Method + " " + q.URL.Path + " " + q.Header.Get("Idempotency-Key")
@@ -891,7 +891,7 @@ func TestStepsThatCall(t *testing.T) {
 // it was made, and all others 200, that it was not, and with the same run; and that in
 // another workspace it is another.
 func TestFiftyStartsUnderOneKey(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		one := `{"name":"one","version":"1","steps":[{"name":"nap","type":"wait","durationMs":3600000}]}`
 		d.want(d.ask("POST", "workflow-definitions", one, nil), 201, "")
 		key := "k"

@@ -23,27 +23,27 @@ func (a *API) scopeRoutes() {
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getScope", Tag: "scopes", Summary: "Show a scope, or watch it (text/event-stream).",
 		Roles: readers, Stream: true, Conditional: true}, getScope)
 	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into the state of a scope (RFC 7396), or create the scope.",
-		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true, Merges: true}, patchScope)
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true, Merges: true}, patchScope)
 	add(a, route{Method: http.MethodDelete, Path: one, ID: "deleteScope", Tag: "scopes", Summary: "Delete a scope.",
-		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
 		More: "Deleting a scope that does not exist changes nothing."}, deleteScope)
 	add(a, route{Method: http.MethodPost, Path: one + "/inc", ID: "incScope", Tag: "scopes", Summary: "Add to the integer in a field.",
-		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
 		More: "A missing field counts as 0."}, incScope)
 	add(a, route{Method: http.MethodPost, Path: one + "/push", ID: "pushScope", Tag: "scopes", Summary: "Append an item to the list in a field.",
-		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
 		More: "A missing field counts as an empty list."}, pushScope)
 	add(a, route{Method: http.MethodPut, Path: record, ID: "setScopeRecord", Tag: "scopes", Summary: "Set a record under a key of the object in a field.",
-		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
 		More: "A nil record is stored as null."}, setScopeRecord)
 	add(a, route{Method: http.MethodDelete, Path: record, ID: "deleteScopeRecord", Tag: "scopes", Summary: "Delete a record from the object in a field.",
-		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
 		More: "Deleting a record that does not exist changes nothing."}, deleteScopeRecord)
 }
 
-// inTurn runs the transaction of a request with an idempotency key in the queue of the scope,
+// inScopeQueue runs the transaction of a request with an idempotency key in the queue of the scope,
 // within its budget, like a change without a key.
-func inTurn(c *call, f func(context.Context, *store.Tx) error) error {
+func inScopeQueue(c *call, f func(context.Context, *store.Tx) error) error {
 	return scope.Update(c.ctx(), c.api.hf, c.values["kind"], c.values["id"], func(ctx context.Context, tx holdfast.Tx) error { return f(ctx, store.TxOf(tx)) })
 }
 
@@ -81,19 +81,19 @@ func getScope(c *call, in *scopeIn) (wire.Scope, error) {
 	if err != nil {
 		return wire.Scope{}, err
 	}
-	if err := c.moved(s); err != nil {
+	if err := c.checkIfMatch(s); err != nil {
 		return wire.Scope{}, err
 	}
 	c.etag = tagOf(s.Version)
-	if c.names("If-None-Match", func(one string) bool { return strings.TrimPrefix(one, "W/") == c.etag }) {
+	if c.matchesTag("If-None-Match", func(one string) bool { return strings.TrimPrefix(one, "W/") == c.etag }) {
 		c.unchanged()
 	}
 	return scopeOf(s), nil
 }
 
-// names reports whether a condition of a read names the current version. A read may name several
+// matchesTag reports whether a condition of a read names the current version. A read may name several
 // tags. A weak tag matches for If-None-Match, but never for If-Match (RFC 9110, 13.1).
-func (c *call) names(header string, same func(tag string) bool) bool {
+func (c *call) matchesTag(header string, same func(tag string) bool) bool {
 	for _, one := range strings.Split(strings.Join(c.r.Header.Values(header), ","), ",") {
 		if one = strings.TrimSpace(one); one == "*" || same(one) {
 			return true
@@ -102,11 +102,11 @@ func (c *call) names(header string, same func(tag string) bool) bool {
 	return false
 }
 
-// moved refuses a read of a scope whose version If-Match does not name, with the same error as a
+// checkIfMatch refuses a read of a scope whose version If-Match does not name, with the same error as a
 // change.
-func (c *call) moved(s snapshot) error {
+func (c *call) checkIfMatch(s snapshot) error {
 	match := c.r.Header.Values("If-Match")
-	if len(match) == 0 || c.names("If-Match", func(one string) bool { return one == tagOf(s.Version) }) {
+	if len(match) == 0 || c.matchesTag("If-Match", func(one string) bool { return one == tagOf(s.Version) }) {
 		return nil
 	}
 	f := fault.New(fault.PreconditionFailed, "%s scope %s is at version %d, which If-Match does not name: load it again and decide anew", s.Kind, s.ID, s.Version)
@@ -125,14 +125,14 @@ func (c *call) unchanged() {
 	c.done = true
 }
 
-// changing returns a handle for a conditional change: If-Match has the expected version, or * for
+// scopeToChange returns a handle for a conditional change: If-Match has the expected version, or * for
 // any existing scope; If-None-Match has *, for a scope that must not exist.
-func (c *call) changing(kind, id string) (scope.Scope[json.RawMessage], error) {
-	want, err := wanted(c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match"))
+func (c *call) scopeToChange(kind, id string) (scope.Scope[json.RawMessage], error) {
+	want, err := conditionsOf(c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match"))
 	return scope.In[json.RawMessage](c.doer(), kind, id, append(want, scope.By(c.actor()))...), err
 }
 
-func wanted(match, none []string) ([]scope.Option, error) {
+func conditionsOf(match, none []string) ([]scope.Option, error) {
 	switch {
 	case len(match)+len(none) == 0:
 		return nil, nil
@@ -182,7 +182,7 @@ type patchScopeIn struct {
 }
 
 func patchScope(c *call, in *patchScopeIn) (out wire.ChangedScope, err error) {
-	s, err := c.changing(in.Kind, in.ID)
+	s, err := c.scopeToChange(in.Kind, in.ID)
 	if err != nil {
 		return out, err
 	}
@@ -190,7 +190,7 @@ func patchScope(c *call, in *patchScopeIn) (out wire.ChangedScope, err error) {
 }
 
 func deleteScope(c *call, in *scopeIn) (out wire.ChangedScope, err error) {
-	s, err := c.changing(in.Kind, in.ID)
+	s, err := c.scopeToChange(in.Kind, in.ID)
 	if err != nil {
 		return out, err
 	}
@@ -204,7 +204,7 @@ type incScopeIn struct {
 }
 
 func incScope(c *call, in *incScopeIn) (out wire.ChangedScope, err error) {
-	s, err := c.changing(in.Kind, in.ID)
+	s, err := c.scopeToChange(in.Kind, in.ID)
 	if err != nil {
 		return out, err
 	}
@@ -222,7 +222,7 @@ type pushScopeIn struct {
 }
 
 func pushScope(c *call, in *pushScopeIn) (out wire.ChangedScope, err error) {
-	s, err := c.changing(in.Kind, in.ID)
+	s, err := c.scopeToChange(in.Kind, in.ID)
 	if err != nil {
 		return out, err
 	}
@@ -241,7 +241,7 @@ type setScopeRecordIn struct {
 }
 
 func setScopeRecord(c *call, in *setScopeRecordIn) (out wire.ChangedScope, err error) {
-	s, err := c.changing(in.Kind, in.ID)
+	s, err := c.scopeToChange(in.Kind, in.ID)
 	if err != nil {
 		return out, err
 	}
@@ -256,7 +256,7 @@ type scopeRecordIn struct {
 }
 
 func deleteScopeRecord(c *call, in *scopeRecordIn) (out wire.ChangedScope, err error) {
-	s, err := c.changing(in.Kind, in.ID)
+	s, err := c.scopeToChange(in.Kind, in.ID)
 	if err != nil {
 		return out, err
 	}
@@ -266,7 +266,7 @@ func deleteScopeRecord(c *call, in *scopeRecordIn) (out wire.ChangedScope, err e
 // watchScope streams the current state of a scope, and then every change. The id of a message is
 // the version; a caller that reconnects with the current version only gets the next change.
 func (c *call) watchScope(in *scopeIn) error {
-	told, last, err := c.lastSeen()
+	seen, last, err := c.lastSeen()
 	if err != nil {
 		return err
 	}
@@ -274,13 +274,13 @@ func (c *call) watchScope(in *scopeIn) error {
 	if _, err := s.Get(c.ctx()); err != nil { // refuses the request while a status can still be sent
 		return err
 	}
-	return c.send(func(ctx context.Context, give func(message) error) error {
-		changes, err := scope.In[unread](c.api.hf, in.Kind, in.ID).Watch(store.Gated(ctx, nil))
+	return c.send(func(ctx context.Context, emit func(message) error) error {
+		changes, err := scope.In[ignoredState](c.api.hf, in.Kind, in.ID).Watch(store.Gated(ctx, nil))
 		if err != nil {
 			return err
 		}
 		for change := range changes {
-			if change.Err == nil && told && change.Version == last {
+			if change.Err == nil && seen && change.Version == last {
 				continue
 			}
 			now, err := s.Get(ctx)                                               // waits for room
@@ -293,8 +293,8 @@ func (c *call) watchScope(in *scopeIn) error {
 			if err != nil {
 				break
 			}
-			told, last = true, now.Version
-			if give(scopeMessage(now)) != nil {
+			seen, last = true, now.Version
+			if emit(scopeMessage(now)) != nil {
 				break // the caller has disconnected, and the context ends
 			}
 			c.share.Keep(0)
@@ -303,10 +303,10 @@ func (c *call) watchScope(in *scopeIn) error {
 	})
 }
 
-// unread is a state that is not decoded.
-type unread struct{}
+// ignoredState is a state that is not decoded.
+type ignoredState struct{}
 
-func (*unread) UnmarshalJSON([]byte) error { return nil }
+func (*ignoredState) UnmarshalJSON([]byte) error { return nil }
 
 // scopeMessage returns the message for a snapshot.
 func scopeMessage(s snapshot) message {
@@ -318,7 +318,7 @@ func scopeMessage(s snapshot) message {
 }
 
 // lastSeen returns the version in Last-Event-ID, if there is one.
-func (c *call) lastSeen() (told bool, version int64, err error) {
+func (c *call) lastSeen() (seen bool, version int64, err error) {
 	text := c.r.Header.Get("Last-Event-ID")
 	if text == "" {
 		return false, 0, nil

@@ -26,7 +26,7 @@ import (
 
 // change asks for a change of a scope that is made, and holds the answer to what it must be:
 // the state, "" for null, and an ETag that is the version exactly where there is a state.
-func (d *door) change(method, path string, body any, version int64, changed bool, state string, headers ...string) *http.Response {
+func (d *testAPI) change(method, path string, body any, version int64, changed bool, state string, headers ...string) *http.Response {
 	d.t.Helper()
 	var got wire.ChangedScope
 	resp := d.ask(method, path, body, &got, headers...)
@@ -42,7 +42,7 @@ func (d *door) change(method, path string, body any, version int64, changed bool
 }
 
 // scopeIs holds a scope to what it must be.
-func (d *door) scopeIs(path string, version int64, state string, headers ...string) {
+func (d *testAPI) scopeIs(path string, version int64, state string, headers ...string) {
 	d.t.Helper()
 	var got wire.Scope
 	resp := d.ask("GET", path, nil, &got, headers...)
@@ -53,7 +53,7 @@ func (d *door) scopeIs(path string, version int64, state string, headers ...stri
 }
 
 func TestEveryVerbOfScopes(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/c1"
 		d.want(d.ask("GET", at, nil, nil), 404, fault.NotFound)
 		d.change("PATCH", at, `{"user":"ada","total":1,"deep":{"a":1,"b":2}}`, 0, true, `{"user":"ada","total":1,"deep":{"a":1,"b":2}}`)
@@ -92,7 +92,7 @@ func TestEveryVerbOfScopes(t *testing.T) {
 
 // What stands in the path is taken as it is meant, also with slashes and dots in it.
 func TestNamesOfScopesInThePath(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var got wire.Scope
 		for i, id := range []string{"a%2Fb", "a%252Fb", "%2E%2E", "%F0%9F%98%80", "a%20b", "records", "x'%22%5C$."} {
 			at := "scopes/user/" + id
@@ -152,7 +152,7 @@ func TestConditionsOfChanges(t *testing.T) {
 		{"PATCH", "", `{"n":7}`}, {"POST", "/inc", `{"field":"n"}`}, {"POST", "/push", `{"field":"l","value":1}`},
 		{"PUT", "/records/r/k", `1`}, {"DELETE", "/records/r/k", nil}, {"DELETE", "", nil},
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		testlevel.Either(t)
 		for i, c := range cases {
 			for j, v := range verbs {
@@ -213,7 +213,7 @@ func TestConditionsOfChanges(t *testing.T) {
 
 // Who has the state is not sent it again.
 func TestAScopeThatIsKnown(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/c"
 		d.want(d.ask("GET", at, nil, nil, "If-None-Match", "*"), 404, fault.NotFound)
 		d.change("PATCH", at, `{"a":1}`, 0, true, `{"a":1}`)
@@ -236,7 +236,7 @@ func TestAScopeThatIsKnown(t *testing.T) {
 
 // A read of a scope that is not at the version that the caller wants is refused as a change is.
 func TestAReadOfAScopeThatHasMoved(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/c"
 		for _, value := range []string{`"0"`, `*`} { // what is not there has no tag to be held to
 			d.want(d.ask("GET", at, nil, nil, "If-Match", value), 404, fault.NotFound)
@@ -319,7 +319,7 @@ func TestWhatAScopeRefuses(t *testing.T) {
 		{"a patch that is too large", "PATCH", "", `{"a":"` + strings.Repeat("x", 1<<20) + `"}`, 413},
 		{"a state that becomes too large", "PATCH", "", `{"b":"` + strings.Repeat("x", 1<<19) + `"}`, 413},
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/c"
 		state := `{"text":"t","half":1.5,"most":9223372036854775807,"a":"` + strings.Repeat("y", 1<<19) + `"}`
 		d.change("PATCH", at, state, 0, true, state)
@@ -351,7 +351,7 @@ func TestWhatAScopeRefuses(t *testing.T) {
 // A whole number of any length that fits comes back as it was written, by every way.
 func TestBigNumbersInScopes(t *testing.T) {
 	const big, next = "9007199254740993", "9007199254740994"
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		has := func(resp *http.Response, want string) {
 			t.Helper()
 			if text := textOf(resp); resp.StatusCode != 200 || !strings.Contains(text, want) {
@@ -378,7 +378,7 @@ func TestBigNumbersInScopes(t *testing.T) {
 // TestManyChangesUnderOneKey verifies that of fifty requests at once under one key one is
 // carried out, and that all are answered as it was, to the header.
 func TestManyChangesUnderOneKey(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		for name, c := range map[string]struct{ method, path, body, state string }{
 			"patch":  {"PATCH", "", `{"a":1,"b":2}`, `{"n":0,"a":1,"b":2}`},
 			"inc":    {"POST", "/inc", `{"field":"n"}`, `{"n":1}`},
@@ -417,7 +417,7 @@ func TestManyChangesUnderOneKey(t *testing.T) {
 
 // A key is of one request: what it wants of the scope belongs to it. A refusal frees it.
 func TestAKeyOfAChange(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/c"
 		d.want(d.ask("POST", at+"/inc", `{"field":"n"}`, nil, keyHeader, "k", "If-Match", "*"), 412, fault.PreconditionFailed)
 		d.change("PATCH", at, `{}`, 0, true, `{}`)
@@ -444,7 +444,7 @@ func TestAKeyOfAChange(t *testing.T) {
 // TestOneOfTwoWithTheSameVersion verifies that of two who have seen one version one changes
 // the scope, and the other is told what it is at now.
 func TestOneOfTwoWithTheSameVersion(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at, rounds = "scopes/cart/c", 20
 		d.change("PATCH", at, `{"by":null}`, 0, true, `{}`)
 		for version := range rounds {
@@ -475,7 +475,7 @@ func TestOneOfTwoWithTheSameVersion(t *testing.T) {
 // TestNobodySeesHalfAPatch verifies that all members of a patch are seen together, by those
 // who read, by a watcher, and by those whose answers tell the state.
 func TestNobodySeesHalfAPatch(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at, writes = "scopes/cart/c", 60
 		patch := func(n int) string { return fmt.Sprintf(`{"a":%d,"b":%d,"c":{"d":%d}}`, n, n, n) }
 		half := func(text string) bool {
@@ -541,7 +541,7 @@ func (l *listener) told(kind, id string, version int64, state string) {
 // none, then of every change that stays a while, whoever made it, and after a break of what
 // is new alone.
 func TestAScopeIsWatched(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/a%2Fb"
 		l := d.listen(at)
 		if l.resp.StatusCode != 200 || l.resp.Header.Get("Content-Type") != "text/event-stream" || l.resp.Header.Get("Cache-Control") != "no-store" {
@@ -582,7 +582,7 @@ func TestAScopeIsWatched(t *testing.T) {
 
 // What cannot be watched is refused before the stream begins.
 func TestWhatCannotBeWatched(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		for _, bad := range []string{"x", "-2", "1.5", "p1", "9223372036854775808", `"1"`, "1 2"} {
 			d.want(d.ask("GET", "scopes/cart/c", nil, nil, "Accept", "text/event-stream", "Last-Event-ID", bad), 400, fault.Validation)
 		}
@@ -597,7 +597,7 @@ func TestWhatCannotBeWatched(t *testing.T) {
 
 // Another workspace's scope is one that is not there, for every verb.
 func TestScopesOfAnotherWorkspace(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/c"
 		other := []string{"X-Holdfast-Workspace", "other"}
 		d.change("PATCH", at, `{"n":1,"r":{"k":1}}`, 0, true, `{"n":1,"r":{"k":1}}`)
@@ -618,7 +618,7 @@ func TestScopesOfAnotherWorkspace(t *testing.T) {
 // A change that waits longer than its kind allows is a 503, and is never made.
 func TestAChangeThatTakesTooLong(t *testing.T) {
 	kinds := scope.Kinds(scope.Kind{Name: "quick", Budget: 50 * time.Millisecond})
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		errNothing := errors.New("nothing is to be changed")
 		begun, free, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		release := sync.OnceFunc(func() { close(free) })
@@ -656,7 +656,7 @@ func TestAChangeThatTakesTooLong(t *testing.T) {
 // it again under another key.
 func TestARepetitionDoesNotWaitInTheLine(t *testing.T) {
 	kinds := scope.Kinds(scope.Kind{Name: "quick", Budget: 50 * time.Millisecond})
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		for d.ask("POST", "scopes/quick/c/inc", `{"field":"n"}`, nil, "Idempotency-Key", "k").StatusCode == 503 {
 			continue // this machine is slow: a key is there for that
 		}
@@ -684,7 +684,7 @@ func TestARepetitionDoesNotWaitInTheLine(t *testing.T) {
 
 // The document of the API tells of the tags, of both kinds of bodies, and of the streams.
 func TestScopesInTheDocument(t *testing.T) {
-	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
 	s := d.spec()
 	for _, r := range d.api.Routes() {
 		if !strings.HasPrefix(r.Path, "scopes/") {

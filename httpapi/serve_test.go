@@ -118,7 +118,7 @@ func TestServeCutsOff(t *testing.T) {
 	if err := wait(); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(log.String(), "cut off") {
+	if !strings.Contains(log.String(), "aborted requests") {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
 	if _, err := conn.Read(make([]byte, 1)); err == nil {

@@ -21,7 +21,7 @@ const tellConfig = `{
   "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": "sent", "success_after_effect": "Tell"}]
 }`
 
-func (d *door) claim(handler string, wait int) []wire.Task {
+func (d *testAPI) claim(handler string, wait int) []wire.Task {
 	d.t.Helper()
 	var got wire.Tasks
 	ms := wire.Millis(wait)
@@ -29,7 +29,7 @@ func (d *door) claim(handler string, wait int) []wire.Task {
 	return got.Tasks
 }
 
-func (d *door) one(handler string) wire.Task {
+func (d *testAPI) one(handler string) wire.Task {
 	d.t.Helper()
 	got := d.claim(handler, 20_000)
 	if len(got) != 1 {
@@ -42,7 +42,7 @@ func (d *door) one(handler string) wire.Task {
 // that completing acknowledges, also when it is said again, that a failure is counted
 // once, and that who is past his hold is refused.
 func TestAWorkerHandlesEvents(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}, Handler: "Mail"}, nil), 400, fault.Validation)
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 		retries := 1
@@ -113,7 +113,7 @@ func TestAWorkerHandlesEvents(t *testing.T) {
 // Verifies that a worker is given after-effects, each once, and that those of another
 // workspace and of a URL are not its.
 func TestAWorkerDoesAfterEffects(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.running()
 		far := &remote{status: 200, heard: make(chan struct{}, 100)}
 		srv := httptest.NewServer(far)
@@ -164,7 +164,7 @@ func TestAWorkerDoesAfterEffects(t *testing.T) {
 // it is one, that an answer which is not heard is a failure, and that a handler can be
 // declared anew as one of workers.
 func TestAURLHandlesEvents(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.running()
 		far := &remote{status: 200, heard: make(chan struct{}, 100)}
 		srv := httptest.NewServer(far)
@@ -207,7 +207,7 @@ func TestAURLHandlesEvents(t *testing.T) {
 // Verifies that a URL which acts unjournaled, and can be asked, is asked whether it has
 // acted where its answer was not heard.
 func TestAURLIsAsked(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.running()
 		far := &remote{heard: make(chan struct{}, 100)}
 		srv := httptest.NewServer(far)
@@ -238,7 +238,7 @@ func TestAURLIsAsked(t *testing.T) {
 }
 
 // becomes waits until a job is as it should be.
-func (d *door) becomes(id, what string, so func(wire.Entity) bool) (e wire.Entity) {
+func (d *testAPI) becomes(id, what string, so func(wire.Entity) bool) (e wire.Entity) {
 	d.t.Helper()
 	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(d.t.Context(), 10*time.Millisecond) {
 		e = wire.Entity{}

@@ -129,15 +129,15 @@ func readStream(c *call, in *readStreamIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
-	all, err := placed(c, in.Stream, found)
+	all, err := withPositions(c, in.Stream, found)
 	if err != nil {
 		return none, err
 	}
 	return listed(c, all, next), nil
 }
 
-// placed converts the events of one stream, with their positions in the feed.
-func placed(c *call, name string, found []events.Event) ([]wire.Event, error) {
+// withPositions converts the events of one stream, with their positions in the feed.
+func withPositions(c *call, name string, found []events.Event) ([]wire.Event, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}

@@ -151,16 +151,16 @@ func (c *call) handedOut(signed string, epoch int64) (id string, err error) {
 
 // await polls until something is found, the wait time is over, the server stops, or other requests
 // wait for the room that this one has.
-func (c *call) await(wait time.Duration, topics []string, look func() (bool, error)) error {
+func (c *call) await(wait time.Duration, topics []string, poll func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(c.ctx(), min(max(wait, 0), longestWait))
 	defer cancel()
 	c.share.Keep(2 * len(c.body)) // the body as sent and as parsed
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		heard, leave := c.api.engine.Hub().Wait(topics...)
-		err := c.still()
+		err := c.recheckKey()
 		found := false
 		if err == nil {
-			found, err = look()
+			found, err = poll()
 		}
 		if err == nil && !found && ctx.Err() == nil && !c.api.stopping.Load() && !c.share.Wanted() {
 			c.pause(ctx, heard, pause)

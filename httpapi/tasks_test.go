@@ -28,7 +28,7 @@ const jobConfig = `{
 var elsewhere = httpapi.Options{NoKeys: true, SecretKeys: sealing, AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
 // jobs declares a handler, puts the lifecycle, and makes an entity.
-func (d *door) jobs(h wire.PutHandler) wire.Handler {
+func (d *testAPI) jobs(h wire.PutHandler) wire.Handler {
 	d.t.Helper()
 	d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 422, fault.Validation)
 	var made wire.Handler
@@ -45,7 +45,7 @@ func (d *door) jobs(h wire.PutHandler) wire.Handler {
 // Verifies that a worker over HTTP does what was fired, that who fired it waits for
 // that, and that a lost answer can be asked for again.
 func TestAWorkerOverHTTP(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		var fired wire.Fired
 		var status int
@@ -93,7 +93,7 @@ func TestAWorkerOverHTTP(t *testing.T) {
 // time, and later, under the same key, what became of it; and that a worker which
 // stopped past its hold is refused.
 func TestAFireThatGoesOn(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "transactional"})
 		fire := func() (wire.Fired, *http.Response) {
 			var fired wire.Fired
@@ -208,7 +208,7 @@ func (r *remote) then(status int, body string) {
 // refusal is its word; where nothing is heard of one that acts unjournaled, a person
 // has to say what happened.
 func TestAHandlerOverHTTP(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		far := new(remote)
 		srv := httptest.NewServer(far)
 		t.Cleanup(srv.Close)
@@ -248,7 +248,7 @@ func TestAHandlerOverHTTP(t *testing.T) {
 }
 
 func TestBadHandlers(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		for _, h := range []wire.PutHandler{{Kind: "x"}, {Kind: "http"}, {Kind: "http", URL: "http://10.0.0.1/"}, {Kind: "http", URL: "https://169.254.169.254/"},
 			{Kind: "worker", URL: "https://example.com/"}, {Kind: "worker", Secret: webhook.NewSecret()}, {Kind: "worker", Safety: "sure"}, {Kind: "worker", OnUnknown: "guess"},
 			{Kind: "worker", TimeoutMs: -1}, {Kind: "http", URL: "https://example.com/", Secret: "short"}} {
@@ -263,7 +263,7 @@ func TestBadHandlers(t *testing.T) {
 
 // Verifies that no kind of tasks starves behind another, for a worker that claims one task after the other.
 func TestKindsOfTasksHaveTheirTurns(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")

@@ -10,12 +10,12 @@ import (
 )
 
 // watched is a request while it is served, with its entry in the route table. For a path below the
-// API's base, exactly one of target and nothing is set.
+// API's base, exactly one of target and notFound is set.
 type watched struct {
 	*observe.Watch
-	target  *route
-	values  map[string]string
-	nothing error
+	target   *route
+	values   map[string]string
+	notFound error
 }
 
 type watchKey struct{}
@@ -34,7 +34,7 @@ func (a *API) watch(r *http.Request) (*watched, *http.Request) {
 	if _, plain := a.routes[r.URL.Path]; plain {
 		pattern = r.URL.Path
 	} else if strings.HasPrefix(r.URL.Path, table.Base) {
-		if w.target, w.values, w.nothing = a.table.Find(r); w.target != nil {
+		if w.target, w.values, w.notFound = a.table.Find(r); w.target != nil {
 			pattern = table.Base + w.target.Path
 		}
 	}

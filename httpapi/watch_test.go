@@ -14,7 +14,7 @@ import (
 )
 
 // pagesOf reads a list to its end, page by page.
-func pagesOf[T any](d *door, path string) (all []T) {
+func pagesOf[T any](d *testAPI, path string) (all []T) {
 	d.t.Helper()
 	for at := path; ; {
 		var page wire.List[T]
@@ -31,7 +31,7 @@ func pagesOf[T any](d *door, path string) (all []T) {
 // events, from now on, and again after a break, and nothing of another workspace; and
 // that the same can be read page by page.
 func TestTheFeedOfEverything(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.running()
 		create := func(id, where string) {
 			t.Helper()
@@ -78,7 +78,7 @@ func TestTheFeedOfEverything(t *testing.T) {
 }
 
 func TestALifecycleIsDrawn(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var got wire.Diagram
 		d.want(d.ask("GET", "lifecycles/invoice/diagram", nil, &got), 200, "")
 		if got.Format != "svg" || !strings.HasPrefix(got.Diagram, "<svg") {
@@ -100,7 +100,7 @@ func TestALifecycleIsDrawn(t *testing.T) {
 // Verifies that without keys all workspaces are known, and made, and that a key knows
 // its own alone.
 func TestWorkspaces(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		for i, status := range []int{201, 200} {
 			var made wire.Workspace
 			d.want(d.ask("POST", "workspaces", wire.NewWorkspace{Name: "acme"}, &made), status, "")
@@ -118,7 +118,7 @@ func TestWorkspaces(t *testing.T) {
 			t.Errorf("there are %q", names)
 		}
 
-		locked := newDoor(t, d.engine, httpapi.Options{})
+		locked := newTestAPI(t, d.engine, httpapi.Options{})
 		_, locked.key = locked.newKey("acme", keys.Admin, 0)
 		var page wire.List[wire.Workspace]
 		locked.want(locked.ask("GET", "workspaces", nil, &page), 200, "")
@@ -136,7 +136,7 @@ func TestWorkspaces(t *testing.T) {
 // Verifies that a workspace has its feed without anybody switching it on, also for who
 // listens before there is anything in it.
 func TestEveryWorkspaceHasItsFeed(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.running()
 		for _, path := range []string{"events", "feed"} {
 			space := "space-" + path

@@ -118,7 +118,7 @@ func createWebhook(c *call, in *createWebhookIn) (wire.CreatedWebhook, error) {
 
 // sealed returns a webhook with its new secret. The response stored for repetitions has none.
 func (c *call) sealed(w webhooks.Webhook, secret string) wire.CreatedWebhook {
-	c.keep = wire.CreatedWebhook{Webhook: webhookOf(w)}
+	c.storeAs = wire.CreatedWebhook{Webhook: webhookOf(w)}
 	return wire.CreatedWebhook{Webhook: webhookOf(w), Secret: secret}
 }
 

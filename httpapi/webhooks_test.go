@@ -89,7 +89,7 @@ func (r *receiver) next(t *testing.T) received {
 }
 
 // running opens the door and runs its engine, until the test ends or it is stopped.
-func running(t *testing.T, e *holdfast.Engine, o httpapi.Options) (d *door, api *httpapi.API, stop func()) {
+func running(t *testing.T, e *holdfast.Engine, o httpapi.Options) (d *testAPI, api *httpapi.API, stop func()) {
 	t.Helper()
 	api = httpapi.New(e, o)
 	srv := httptest.NewServer(api)
@@ -100,10 +100,10 @@ func running(t *testing.T, e *holdfast.Engine, o httpapi.Options) (d *door, api 
 		halt()
 	})
 	t.Cleanup(stop)
-	return &door{t: t, engine: e, url: srv.URL, header: http.Header{}}, api, stop
+	return &testAPI{t: t, engine: e, url: srv.URL, header: http.Header{}}, api, stop
 }
 
-func eachHooked(t *testing.T, f func(t *testing.T, d *door)) {
+func eachHooked(t *testing.T, f func(t *testing.T, d *testAPI)) {
 	t.Helper()
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		d, _, _ := running(t, e, hooked)
@@ -112,7 +112,7 @@ func eachHooked(t *testing.T, f func(t *testing.T, d *door)) {
 }
 
 // hook makes a webhook.
-func (d *door) hook(n wire.NewWebhook, headers ...string) wire.CreatedWebhook {
+func (d *testAPI) hook(n wire.NewWebhook, headers ...string) wire.CreatedWebhook {
 	d.t.Helper()
 	var w wire.CreatedWebhook
 	d.want(d.ask("POST", "webhooks", n, &w, headers...), 201, "")
@@ -120,7 +120,7 @@ func (d *door) hook(n wire.NewWebhook, headers ...string) wire.CreatedWebhook {
 }
 
 // emit appends events to a stream.
-func (d *door) emit(name string, events ...string) {
+func (d *testAPI) emit(name string, events ...string) {
 	d.t.Helper()
 	all := make([]stream.Event, len(events))
 	for i, e := range events {
@@ -132,7 +132,7 @@ func (d *door) emit(name string, events ...string) {
 }
 
 // stands waits until a webhook stands on a stream as it should.
-func (d *door) stands(w wire.CreatedWebhook, name, what string, so func(wire.Position) bool) wire.Position {
+func (d *testAPI) stands(w wire.CreatedWebhook, name, what string, so func(wire.Position) bool) wire.Position {
 	d.t.Helper()
 	var all wire.List[wire.Position]
 	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(d.t.Context(), 10*time.Millisecond) {
@@ -172,7 +172,7 @@ func signed(t *testing.T, m received, with, without []string) {
 }
 
 func TestAWebhookGetsEachEventOnceInOrder(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		r := receive(t, nil)
 		d.emit("orders-1", "before")
 		w := d.hook(wire.NewWebhook{URL: r.URL, Name: "shop", Events: []string{"paid", "sent"}, Streams: "^orders-"})
@@ -210,7 +210,7 @@ func TestAWebhookGetsEachEventOnceInOrder(t *testing.T) {
 }
 
 func TestAFailedMessageIsSentAgainAsTheSame(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		var mu sync.Mutex
 		calls := 0
 		r := receive(t, func(received) int {
@@ -274,7 +274,7 @@ func TestADeadWebhookHoldsUpNoOther(t *testing.T) {
 }
 
 func TestASecretIsRotated(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		r := receive(t, nil)
 		given := webhook.NewSecret()
 		w := d.hook(wire.NewWebhook{URL: r.URL, Secret: given})
@@ -308,7 +308,7 @@ func TestASecretIsRotated(t *testing.T) {
 }
 
 func TestARemovedWebhookGetsNothing(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		r, other := receive(t, nil), receive(t, nil)
 		w := d.hook(wire.NewWebhook{URL: r.URL})
 		d.hook(wire.NewWebhook{URL: other.URL})
@@ -393,18 +393,18 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 }
 
 // serving runs an engine behind an API that is there already.
-func serving(t *testing.T, e *holdfast.Engine, api *httpapi.API) *door {
+func serving(t *testing.T, e *holdfast.Engine, api *httpapi.API) *testAPI {
 	t.Helper()
 	srv := httptest.NewServer(api)
 	testkit.Run(t, e)
 	t.Cleanup(srv.Close)
-	return &door{t: t, engine: e, url: srv.URL, header: http.Header{}}
+	return &testAPI{t: t, engine: e, url: srv.URL, header: http.Header{}}
 }
 
 // Verifies that 410 blocks at once, that a person can repair that, and that what
 // becomes of a webhook is not sent to webhooks, which would not end.
 func TestAReceiverThatIsGoneIsBlocked(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		status := make(chan int, 1)
 		r := receive(t, func(received) int { return <-status })
 		w := d.hook(wire.NewWebhook{URL: r.URL, Source: "history"})
@@ -440,7 +440,7 @@ func TestAReceiverThatIsGoneIsBlocked(t *testing.T) {
 }
 
 func TestAnotherWorkspaceHasOtherWebhooks(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		r := receive(t, nil)
 		w := d.hook(wire.NewWebhook{URL: r.URL})
 		in := []string{"X-Holdfast-Workspace", "other"}
@@ -464,7 +464,7 @@ func TestAnotherWorkspaceHasOtherWebhooks(t *testing.T) {
 }
 
 func TestARepeatedRequestMakesOneWebhook(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		n := wire.NewWebhook{URL: "http://127.0.0.1:1/", Name: "n"}
 		first, again := d.hook(n, "Idempotency-Key", "k"), d.hook(n, "Idempotency-Key", "k")
 		if first.Secret == "" || again.Secret != "" || first.ID != again.ID {

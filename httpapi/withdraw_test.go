@@ -12,7 +12,7 @@ import (
 // Verifies that an operator withdraws an operation whose worker does not come, and that its
 // handler can then be taken out of the config, and deleted.
 func TestAnOperationIsWithdrawn(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		var fired wire.Fired
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, &fired), 202, "")

@@ -23,7 +23,7 @@ func listWorkspaces(c *call, in *paged) (wire.List[wire.Workspace], error) {
 	if err != nil {
 		return wire.List[wire.Workspace]{}, err
 	}
-	if !c.api.open {
+	if !c.api.noKeys {
 		found, err := c.workspace(c.key.Workspace)
 		if err != nil || p.after >= c.key.Workspace {
 			found = nil
@@ -49,7 +49,7 @@ func (c *call) workspace(name string) ([]wire.Workspace, error) {
 type createWorkspaceIn struct{ Body wire.NewWorkspace }
 
 func createWorkspace(c *call, in *createWorkspaceIn) (wire.Workspace, error) {
-	if !c.api.open && in.Body.Name != c.key.Workspace {
+	if !c.api.noKeys && in.Body.Name != c.key.Workspace {
 		return wire.Workspace{}, fault.New(fault.Forbidden, "an API key can access only its own workspace: create the first key of another one on the server (holdfast keys create --workspace)")
 	}
 	if err := store.CheckWorkspace(in.Body.Name); err != nil {

@@ -33,7 +33,7 @@ func doneOnce(ctx context.Context, hf *holdfast.Engine) error {
 func TestCrashOfATransaction(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
-			q, mine, err := whole(ctx, hf, store.NewID().String())
+			q, mine, err := inOneTransaction(ctx, hf, store.NewID().String())
 			if err == nil && !mine && q.State != idempotency.Done {
 				err = fmt.Errorf("it is %+v", q)
 			}

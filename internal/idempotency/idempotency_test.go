@@ -160,8 +160,8 @@ func TestTakesAtOnce(t *testing.T) {
 	})
 }
 
-// whole is a request in one transaction: it appends an event.
-func whole(ctx context.Context, hf *holdfast.Engine, holder string) (q idempotency.Request, mine bool, err error) {
+// inOneTransaction is a request in one transaction: it appends an event.
+func inOneTransaction(ctx context.Context, hf *holdfast.Engine, holder string) (q idempotency.Request, mine bool, err error) {
 	err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		if q, mine, err = takeAs(ctx, store.DoerOf(tx), holder, "print"); err != nil || !mine {
 			return err
@@ -188,7 +188,7 @@ func TestTransactionsAtOnce(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		var mine atomic.Int64
 		_, lost := holdfasttest.Race(t, 20, func(int) error {
-			q, yes, err := whole(context.Background(), hf, store.NewID().String())
+			q, yes, err := inOneTransaction(context.Background(), hf, store.NewID().String())
 			if err == nil && yes {
 				mine.Add(1)
 			} else if err == nil && (q.State != idempotency.Done || string(q.Answer) != `"well"`) {
@@ -213,7 +213,7 @@ func TestRolledBack(t *testing.T) {
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			mustTake(t, store.DoerOf(tx))
 			go func() {
-				_, mine, err := whole(context.Background(), hf, "second")
+				_, mine, err := inOneTransaction(context.Background(), hf, "second")
 				if err == nil && !mine {
 					err = errors.New("the second does not have it")
 				}
@@ -315,7 +315,7 @@ func TestFinishAgainstTransactions(t *testing.T) {
 					return err
 				})
 			}
-			_, mine, err := whole(context.Background(), hf, store.NewID().String())
+			_, mine, err := inOneTransaction(context.Background(), hf, store.NewID().String())
 			if err == nil && mine {
 				err = errors.New("another had it")
 			}

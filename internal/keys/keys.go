@@ -210,8 +210,8 @@ func Get(ctx context.Context, d store.Doer, id string) (Key, error) {
 	return in(ctx, r.key), err
 }
 
-// mostListed is the maximum length of a list.
-const mostListed = 1000
+// maxListed is the maximum length of a list.
+const maxListed = 1000
 
 // List returns keys of the context's workspace in the order of their ids, starting behind after,
 // including revoked and expired ones. A limit below 1 means 100.
@@ -222,7 +222,7 @@ func List(ctx context.Context, d store.Doer, after string, limit int) ([]Key, er
 	if limit < 1 {
 		limit = 100
 	}
-	all, err := listVerb.Do(ctx, d, listArgs{after, min(limit, mostListed)})
+	all, err := listVerb.Do(ctx, d, listArgs{after, min(limit, maxListed)})
 	for i := range all {
 		all[i] = in(ctx, all[i])
 	}

@@ -120,14 +120,14 @@ func TestHistory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told(t, hf, old, map[string]any{"successor": k.ID}, []time.Time{*old.ExpiresAt, *now.ExpiresAt, *now.ExpiresAt})
-		told(t, hf, k, map[string]any{"predecessor": old.ID}, []time.Time{*k.ExpiresAt})
+		wantHistory(t, hf, old, map[string]any{"successor": k.ID}, []time.Time{*old.ExpiresAt, *now.ExpiresAt, *now.ExpiresAt})
+		wantHistory(t, hf, k, map[string]any{"predecessor": old.ID}, []time.Time{*k.ExpiresAt})
 	})
 }
 
-// told checks the data of a key's events: its rights, when it expires, and with
+// wantHistory checks the data of a key's events: its rights, when it expires, and with
 // which other key it has to do.
-func told(t *testing.T, hf *holdfast.Engine, k keys.Key, other map[string]any, expires []time.Time) {
+func wantHistory(t *testing.T, hf *holdfast.Engine, k keys.Key, other map[string]any, expires []time.Time) {
 	t.Helper()
 	others := 0
 	for i, e := range history(t, hf, k.ID) {

@@ -29,7 +29,7 @@ func (l *Limits) Take(k Key) time.Duration {
 	defer l.mu.Unlock()
 	one := l.by[k.ID]
 	if one == nil || one.Limit() != rate.Limit(per) {
-		if l.by == nil || len(l.by) > mostLimiters {
+		if l.by == nil || len(l.by) > maxLimiters {
 			l.by = make(map[string]*rate.Limiter)
 		}
 		one = rate.NewLimiter(rate.Limit(per), 2*per)
@@ -43,4 +43,4 @@ func (l *Limits) Take(k Key) time.Duration {
 	return wait
 }
 
-const mostLimiters = 10_000
+const maxLimiters = 10_000

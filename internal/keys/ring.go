@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// remembered is how long a read key is cached.
-	remembered = 2 * time.Second
-	// asking is the timeout of a read. Its result may be as old as the start of the read, so it
+	// cacheTTL is how long a read key is cached.
+	cacheTTL = 2 * time.Second
+	// readTimeout is the timeout of a read. Its result may be as old as the start of the read, so it
 	// must not take longer than a revocation may.
-	asking = 4 * time.Second
-	// mostKnown and mostUnknown are the numbers of cached keys and of cached unknown ids. They are
+	readTimeout = 4 * time.Second
+	// maxKnown and maxUnknown are the numbers of cached keys and of cached unknown ids. They are
 	// separate, so that guessing cannot evict valid keys.
-	mostKnown   = 16384
-	mostUnknown = 2048
+	maxKnown   = 16384
+	maxUnknown = 2048
 )
 
 // refused is the error for every text that is not a valid key. It is always the same, so that it
@@ -41,7 +41,7 @@ type Ring struct {
 	mu      sync.Mutex
 	known   map[string]*entry
 	unknown map[string]*entry
-	asked   map[string]*question
+	reads   map[string]*pendingRead
 }
 
 // entry is a cached key. It is immutable.
@@ -53,8 +53,8 @@ type entry struct {
 	lasts time.Duration
 }
 
-// question is a read in flight. Its result is set before done is closed.
-type question struct {
+// pendingRead is a read in flight. Its result is set before done is closed.
+type pendingRead struct {
 	at    time.Time
 	done  chan struct{}
 	entry *entry
@@ -85,7 +85,7 @@ func Any(ctx context.Context, d store.Doer) (bool, error) {
 // NewRing returns a ring with an empty cache.
 func NewRing(d store.Doer) *Ring {
 	return &Ring{d: d, now: clock.Now, dummy: hash(newSecret()), known: make(map[string]*entry),
-		unknown: make(map[string]*entry), asked: make(map[string]*question)}
+		unknown: make(map[string]*entry), reads: make(map[string]*pendingRead)}
 }
 
 // Verify returns the key of a text. If it is not a valid key, the error is always the same
@@ -95,7 +95,7 @@ func (r *Ring) Verify(ctx context.Context, presented string) (Key, error) {
 	if !ok {
 		return Key{}, refused
 	}
-	e, err := r.look(ctx, id)
+	e, err := r.lookup(ctx, id)
 	if err != nil {
 		return Key{}, err
 	}
@@ -106,8 +106,8 @@ func (r *Ring) Verify(ctx context.Context, presented string) (Key, error) {
 	return e.key.clone(), nil
 }
 
-// look returns the cached entry of an id, or reads it.
-func (r *Ring) look(ctx context.Context, id string) (*entry, error) {
+// lookup returns the cached entry of an id, or reads it.
+func (r *Ring) lookup(ctx context.Context, id string) (*entry, error) {
 	e, q := r.find(ctx, id)
 	if e != nil {
 		return e, nil
@@ -122,61 +122,61 @@ func (r *Ring) look(ctx context.Context, id string) (*entry, error) {
 
 // find returns the cached entry, or the read to wait for. The read has its own goroutine, because
 // its first caller may leave before the others.
-func (r *Ring) find(ctx context.Context, id string) (*entry, *question) {
+func (r *Ring) find(ctx context.Context, id string) (*entry, *pendingRead) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
 	for _, m := range []map[string]*entry{r.known, r.unknown} {
-		if e := m[id]; e != nil && young(now, e.at, e.lasts) {
+		if e := m[id]; e != nil && fresh(now, e.at, e.lasts) {
 			return e, nil
 		}
 	}
-	if q := r.asked[id]; q != nil && young(now, q.at, remembered) {
+	if q := r.reads[id]; q != nil && fresh(now, q.at, cacheTTL) {
 		return nil, q
 	}
-	q := &question{at: now, done: make(chan struct{})}
-	r.asked[id] = q
-	go r.ask(context.WithoutCancel(ctx), id, q)
+	q := &pendingRead{at: now, done: make(chan struct{})}
+	r.reads[id] = q
+	go r.read(context.WithoutCancel(ctx), id, q)
 	return nil, q
 }
 
-// young reports whether an entry has not expired. A clock that was set back expires it.
-func young(now, at time.Time, lasts time.Duration) bool {
+// fresh reports whether an entry has not expired. A clock that was set back expires it.
+func fresh(now, at time.Time, lasts time.Duration) bool {
 	age := now.Sub(at)
 	return age >= 0 && age < lasts
 }
 
-// ask reads a key and completes the question.
-func (r *Ring) ask(ctx context.Context, id string, q *question) {
-	ctx, cancel := context.WithTimeout(ctx, asking)
+// read reads a key and completes the pending read.
+func (r *Ring) read(ctx context.Context, id string, q *pendingRead) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	f, err := findVerb.DoAt(ctx, r.d, store.Partition{}, id)
 	if ctx.Err() != nil { // a late result is not used either
-		err = fault.New(fault.Unavailable, "the database did not return the API key within %s: try again", asking).Repeatable().Wrap(err)
+		err = fault.New(fault.Unavailable, "the database did not return the API key within %s: try again", readTimeout).Repeatable().Wrap(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer close(q.done)
-	if r.asked[id] == q {
-		delete(r.asked, id)
+	if r.reads[id] == q {
+		delete(r.reads, id)
 	}
 	if q.err = err; err == nil {
-		q.entry = r.keep(id, q.at, f)
+		q.entry = r.cache(id, q.at, f)
 	}
 }
 
-// keep caches a read. REQUIRES: mu
-func (r *Ring) keep(id string, at time.Time, f found) *entry {
-	e := &entry{key: f.key, hash: f.hash, good: f.good, at: at, lasts: remembered}
+// cache caches a read. REQUIRES: mu
+func (r *Ring) cache(id string, at time.Time, f found) *entry {
+	e := &entry{key: f.key, hash: f.hash, good: f.good, at: at, lasts: cacheTTL}
 	if f.key.ID == "" {
 		e.hash, e.good = r.dummy, false
-		put(r.unknown, mostUnknown, id, e)
+		put(r.unknown, maxUnknown, id, e)
 		return e
 	}
 	if f.left >= 0 && f.good {
-		e.lasts = min(remembered, time.Duration(f.left)*time.Millisecond)
+		e.lasts = min(cacheTTL, time.Duration(f.left)*time.Millisecond)
 	}
-	put(r.known, mostKnown, id, e)
+	put(r.known, maxKnown, id, e)
 	return e
 }
 

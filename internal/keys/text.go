@@ -41,12 +41,12 @@ func split(text string) (id, secret string, ok bool) {
 		return "", "", false
 	}
 	id, secret = rest[:idLength], rest[idLength+1:]
-	return id, secret, isID(id) && written(secret)
+	return id, secret, isID(id) && validLetters(secret)
 }
 
-func isID(s string) bool { return len(s) == idLength && written(s) }
+func isID(s string) bool { return len(s) == idLength && validLetters(s) }
 
-func written(s string) bool {
+func validLetters(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return !strings.ContainsRune(letters, c) })
 }
 

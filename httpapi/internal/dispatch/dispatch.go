@@ -128,26 +128,26 @@ func noResponse(err error) error {
 
 // readAnswer converts an HTTP response to the handler's answer.
 func readAnswer(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
-	var told wire.HandlerAnswer
+	var body wire.HandlerAnswer
 	if len(bytes.TrimSpace(a.Body)) > 0 {
-		if err := json.Unmarshal(a.Body, &told); err != nil && a.Status < 300 {
+		if err := json.Unmarshal(a.Body, &body); err != nil && a.Status < 300 {
 			return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler's response is not JSON"))
 		}
 	}
-	if told.Message == "" {
-		told.Message = http.StatusText(a.Status)
+	if body.Message == "" {
+		body.Message = http.StatusText(a.Status)
 	}
 	switch {
 	case a.Status >= 200 && a.Status < 300:
-		return lifecycleengine.RemoteAnswer{State: told.State, Output: told.Output, Reported: told.Happened != nil, Happened: told.Happened != nil && *told.Happened}, nil
+		return lifecycleengine.RemoteAnswer{State: body.State, Output: body.Output, Reported: body.Happened != nil, Happened: body.Happened != nil && *body.Happened}, nil
 	case a.Status == http.StatusUnprocessableEntity:
-		return lifecycleengine.RemoteAnswer{}, holdfast.Invalid(told.Message)
+		return lifecycleengine.RemoteAnswer{}, holdfast.Invalid(body.Message)
 	case a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout:
-		return lifecycleengine.RemoteAnswer{}, fault.New(fault.ActionFailed, "the handler responded with %d: %s", a.Status, told.Message)
+		return lifecycleengine.RemoteAnswer{}, fault.New(fault.ActionFailed, "the handler responded with %d: %s", a.Status, body.Message)
 	case a.Status >= 400 && a.Status < 500:
-		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(fault.New(fault.ActionFailed, "the handler responded with %d: %s", a.Status, told.Message))
+		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(fault.New(fault.ActionFailed, "the handler responded with %d: %s", a.Status, body.Message))
 	}
-	return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler responded with %d: %s", a.Status, told.Message))
+	return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler responded with %d: %s", a.Status, body.Message))
 }
 
 // request builds the signed request.

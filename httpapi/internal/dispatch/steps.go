@@ -132,7 +132,7 @@ func (p *stepper) step(ctx context.Context, l *runengine.ClaimedStep) (runengine
 	}
 	call := callOf(l.Remote())
 	if doubtful && l.Step.Unknown == string(effects.Probe) {
-		a, err := p.asked(ctx, h, l, call)
+		a, err := p.probe(ctx, h, l, call)
 		if err != nil || a.Happened {
 			return runengine.Done{Output: a.Output, Patch: a.State, Whole: true}, err
 		}
@@ -145,7 +145,7 @@ func (p *stepper) step(ctx context.Context, l *runengine.ClaimedStep) (runengine
 		}
 		call.Task, call.Epoch = signer.Task(l.Run.Workspace, l.JournalID(), l.Step.Epoch, h.Name), l.Step.Epoch
 	}
-	a, err := p.called(ctx, h, l, call)
+	a, err := p.callURL(ctx, h, l, call)
 	if now, failed := l.Now(context.WithoutCancel(ctx), p.engine); failed == nil { // the handler may have journaled effects meanwhile
 		l.Step.Begun = now.Step.Begun
 	}
@@ -155,10 +155,10 @@ func (p *stepper) step(ctx context.Context, l *runengine.ClaimedStep) (runengine
 	return runengine.Done{Output: a.Output, Patch: a.State, Whole: true}, err
 }
 
-// asked probes whether a URL has acted. Without a clear answer it remains open.
-func (p *stepper) asked(ctx context.Context, h remotehandler.Handler, l *runengine.ClaimedStep, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
+// probe asks a URL whether it has acted. Without a clear answer it remains open.
+func (p *stepper) probe(ctx context.Context, h remotehandler.Handler, l *runengine.ClaimedStep, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
 	call.Kind = "probe"
-	a, err := p.called(ctx, h, l, call)
+	a, err := p.callURL(ctx, h, l, call)
 	if err == nil && !a.Reported {
 		err = errors.New("the response does not say whether it has acted (happened)")
 	}
@@ -168,8 +168,8 @@ func (p *stepper) asked(ctx context.Context, h remotehandler.Handler, l *runengi
 	return a, err
 }
 
-// called calls a URL and classifies every result.
-func (p *stepper) called(ctx context.Context, h remotehandler.Handler, l *runengine.ClaimedStep, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
+// callURL calls a URL and classifies every result.
+func (p *stepper) callURL(ctx context.Context, h remotehandler.Handler, l *runengine.ClaimedStep, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
 	body := ctx
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(l.Step.Timeout, lease.Timeout))
 	defer cancel()
@@ -184,14 +184,14 @@ func (p *stepper) called(ctx context.Context, h remotehandler.Handler, l *runeng
 	case err != nil:
 		return a, err
 	}
-	if err := keepable(a); err != nil { // it has acted, whatever the response is
+	if err := checkAnswer(a); err != nil { // it has acted, whatever the response is
 		return a, runengine.MayHaveActed(err)
 	}
 	return a, nil
 }
 
-// keepable refuses a response that cannot be stored.
-func keepable(a lifecycleengine.RemoteAnswer) error {
+// checkAnswer refuses a response that cannot be stored.
+func checkAnswer(a lifecycleengine.RemoteAnswer) error {
 	var err error
 	if len(a.Output) > 0 {
 		err = strictjson.Check(a.Output)

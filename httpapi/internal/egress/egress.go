@@ -68,21 +68,21 @@ func (p Policy) check(u *url.URL) error {
 	addr, err := netip.ParseAddr(host)
 	switch {
 	case err == nil:
-		return p.judge(u.Scheme, addr)
+		return p.checkAddr(u.Scheme, addr)
 	case looksLikeAddress.MatchString(host):
 		return refuse("the host of the URL is a malformed IP address")
 	case len(p.Allow) > 0:
 		return nil
 	case u.Scheme == "http":
 		return refuse("the URL must begin with https://")
-	case own(host):
+	case isLocalName(host):
 		return refuse("the host %s is this machine", host)
 	}
 	return nil
 }
 
-// own reports whether a name refers to this machine.
-func own(host string) bool {
+// isLocalName reports whether a name refers to this machine.
+func isLocalName(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
@@ -91,7 +91,7 @@ func own(host string) bool {
 // 0177.0.0.1, 0x7f.1, 127.1.
 var looksLikeAddress = regexp.MustCompile(`(?i)^(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*\.?$`)
 
-func (p Policy) judge(scheme string, addr netip.Addr) error {
+func (p Policy) checkAddr(scheme string, addr netip.Addr) error {
 	if p.allows(addr) {
 		return nil
 	}
@@ -114,9 +114,9 @@ func (p Policy) allows(addr netip.Addr) bool {
 	return false
 }
 
-// inner are networks that are not public, in addition to those that netip knows, and networks whose
+// nonPublic are networks that are not public, in addition to those that netip knows, and networks whose
 // addresses embed an arbitrary IPv4 address.
-var inner = prefixes(
+var nonPublic = prefixes(
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
 )
@@ -134,7 +134,7 @@ func Public(addr netip.Addr) bool {
 	if !addr.IsGlobalUnicast() || addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.Zone() != "" {
 		return false
 	}
-	for _, n := range inner {
+	for _, n := range nonPublic {
 		if n.Contains(addr) {
 			return false
 		}
@@ -172,7 +172,7 @@ func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBo
 func (p Policy) transport(scheme string) *http.Transport {
 	d := &net.Dialer{Timeout: connectWithin, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
-		if err != nil || p.judge(scheme, at.Addr()) != nil {
+		if err != nil || p.checkAddr(scheme, at.Addr()) != nil {
 			return fmt.Errorf("%w: %s", errRefused, address)
 		}
 		return nil

@@ -26,7 +26,7 @@ import (
 // A share is kept while its bytes are received or sent, and a client may be slow. While other
 // requests wait, a client that has neither sent nor received anything for a while is disconnected.
 type Room struct {
-	alone func() bool // whether there is only one workspace
+	singleWorkspace func() bool // whether there is only one workspace
 
 	mu      sync.Mutex
 	left    int
@@ -59,7 +59,7 @@ const (
 	// LongestInLine is the maximum wait time for room.
 	LongestInLine = 30 * time.Second
 	slowAfter     = 5 * time.Second
-	looksEvery    = time.Second // for slow clients
+	scanInterval  = time.Second // for slow clients
 )
 
 type waiter struct {
@@ -68,15 +68,15 @@ type waiter struct {
 	ready   chan struct{} // closed when it is admitted
 }
 
-// New returns an empty room. alone reports whether there is only one workspace.
-func New(alone func() bool) *Room {
-	return &Room{alone: alone, left: Bytes, used: make(map[string]int), shares: make(map[*Share]bool)}
+// New returns an empty room. singleWorkspace reports whether there is only one workspace.
+func New(singleWorkspace func() bool) *Room {
+	return &Room{singleWorkspace: singleWorkspace, left: Bytes, used: make(map[string]int), shares: make(map[*Share]bool)}
 }
 
 // full reports whether n more bytes would exceed the part of a workspace. REQUIRES: mu
 func (r *Room) full(workspace string, n int) bool {
 	used := r.used[workspace]
-	return used > 0 && used+n > Bytes/2 && !r.alone()
+	return used > 0 && used+n > Bytes/2 && !r.singleWorkspace()
 }
 
 // give sets the size of a share to n. REQUIRES: mu
@@ -130,13 +130,13 @@ func (s *Share) Wait(ctx context.Context, n int) error {
 	w := s.room.enter(s, n)
 	late := time.NewTimer(LongestInLine)
 	defer late.Stop()
-	looks := time.NewTicker(looksEvery)
-	defer looks.Stop()
+	scan := time.NewTicker(scanInterval)
+	defer scan.Stop()
 	for {
 		select {
 		case <-w.ready:
 			return nil
-		case <-looks.C:
+		case <-scan.C:
 			s.room.cutSlow()
 			continue
 		case <-ctx.Done():
@@ -177,31 +177,31 @@ func (s *Share) Client() {
 }
 
 // Reader wraps r to record activity of the share's client.
-func (s *Share) Reader(r io.Reader) io.Reader { return heardReader{r, s} }
+func (s *Share) Reader(r io.Reader) io.Reader { return activityReader{r, s} }
 
 // Writer wraps w to record activity of the share's client.
-func (s *Share) Writer(w http.ResponseWriter) http.ResponseWriter { return heardWriter{w, s} }
+func (s *Share) Writer(w http.ResponseWriter) http.ResponseWriter { return activityWriter{w, s} }
 
-// heardReader records activity of the client with each read.
-type heardReader struct {
+// activityReader records activity of the client with each read.
+type activityReader struct {
 	io.Reader
 	share *Share
 }
 
-func (r heardReader) Read(p []byte) (n int, err error) {
+func (r activityReader) Read(p []byte) (n int, err error) {
 	if n, err = r.Reader.Read(p); n > 0 {
 		r.share.Client()
 	}
 	return n, err
 }
 
-// heardWriter writes in chunks and records activity of the client with each.
-type heardWriter struct {
+// activityWriter writes in chunks and records activity of the client with each.
+type activityWriter struct {
 	http.ResponseWriter
 	share *Share
 }
 
-func (w heardWriter) Write(p []byte) (n int, err error) {
+func (w activityWriter) Write(p []byte) (n int, err error) {
 	for first := true; err == nil && (len(p) > 0 || first); first = false {
 		w.share.Client()
 		var some int

@@ -189,11 +189,11 @@ func TestASteadyClientIsNotCutOff(t *testing.T) {
 				_ = shareOf(r, "other", nil).Wait(t.Context(), 1)
 			}
 		}()
-		if n, err := (heardWriter{slow, s}).Write(make([]byte, 10*SmallMessage)); n != 10*SmallMessage || err != nil {
+		if n, err := (activityWriter{slow, s}).Write(make([]byte, 10*SmallMessage)); n != 10*SmallMessage || err != nil {
 			t.Errorf("%d bytes were written: %v", n, err)
 		}
 		s.Client()
-		if _, err := io.ReadFull(heardReader{slow, s}, make([]byte, 5)); err != nil || cut {
+		if _, err := io.ReadFull(activityReader{slow, s}, make([]byte, 5)); err != nil || cut {
 			t.Errorf("it was cut off: %t, %v", cut, err)
 		}
 		s.End()

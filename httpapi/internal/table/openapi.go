@@ -33,7 +33,7 @@ func (t Table[C]) OpenAPI() []byte {
 		doc.AddOperation(r.operation(schemas, problem))
 	}
 	for _, s := range schemas.Map() {
-		mend(s)
+		fixSchema(s)
 	}
 	for name, member := range orNull {
 		if s := schemas.Map()[name]; s != nil {
@@ -148,17 +148,17 @@ func parameter(f reflect.StructField, schemas huma.Registry) *huma.Param {
 	return p
 }
 
-// mend corrects a schema: our lists are never null, and times have the format date-time.
-func mend(s *huma.Schema) {
+// fixSchema corrects a schema: our lists are never null, and times have the format date-time.
+func fixSchema(s *huma.Schema) {
 	if s == nil {
 		return
 	}
 	if s.Type == huma.TypeArray {
 		s.Nullable = false
 	}
-	mend(s.Items)
+	fixSchema(s.Items)
 	for name, p := range s.Properties {
-		mend(p)
+		fixSchema(p)
 		if p.Type == huma.TypeString && isTime(name) {
 			p.Format = "date-time"
 		}

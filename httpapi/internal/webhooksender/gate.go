@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// most is the maximum number of messages that one node sends to one webhook at once.
-	most = 8
-	// crowded is the delay of a stream whose webhook is busy.
-	crowded = time.Second
+	// maxConcurrent is the maximum number of messages that one node sends to one webhook at once.
+	maxConcurrent = 8
+	// busyDelay is the delay of a stream whose webhook is busy.
+	busyDelay = time.Second
 	// A webhook that does not respond is paused, for an increasing time.
-	shortestRest = time.Second
-	longestRest  = time.Minute
-	// longestAsked is the maximum Retry-After that is honoured.
-	longestAsked = time.Hour
+	minPause = time.Second
+	maxPause = time.Minute
+	// maxRetryAfter is the maximum Retry-After that is honoured.
+	maxRetryAfter = time.Hour
 )
 
 // gate keeps one webhook from using all slots of a node: it admits few messages at once, one while
@@ -45,18 +45,18 @@ func (g *gate) enter() time.Duration {
 
 // wait returns how long a message must wait. REQUIRES: mu
 func (g *gate) wait() time.Duration {
-	room := most
+	room := maxConcurrent
 	if g.silent > 0 {
 		room = 1
 	}
 	switch left := g.until.Sub(g.now()); {
-	case left > longestAsked: // the clock was set back
+	case left > maxRetryAfter: // the clock was set back
 		g.until = time.Time{}
 	case left > 0:
 		return left
 	}
 	if g.busy >= room {
-		return clock.Jitter(crowded)
+		return clock.Jitter(busyDelay)
 	}
 	return 0
 }
@@ -70,7 +70,7 @@ func (g *gate) open() bool {
 
 // leave records the result of a message: whether it was sent, whether there was a response, and its
 // Retry-After.
-func (g *gate) leave(called, answered bool, asked time.Duration) {
+func (g *gate) leave(called, answered bool, retryAfter time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.busy--
@@ -78,15 +78,15 @@ func (g *gate) leave(called, answered bool, asked time.Duration) {
 	case !called:
 	case answered:
 		g.silent = 0
-		g.rest(min(asked, longestAsked))
+		g.pause(min(retryAfter, maxRetryAfter))
 	default:
 		g.silent++
-		g.rest(min(shortestRest<<min(g.silent-1, 10), longestRest))
+		g.pause(min(minPause<<min(g.silent-1, 10), maxPause))
 	}
 }
 
-// rest pauses the webhook for d. REQUIRES: mu
-func (g *gate) rest(d time.Duration) {
+// pause pauses the webhook for d. REQUIRES: mu
+func (g *gate) pause(d time.Duration) {
 	if until := g.now().Add(d); d > 0 && until.After(g.until) {
 		g.until = until
 	}

@@ -39,8 +39,8 @@ func (s *Service) deliver(ctx context.Context, g *gate, id string, d *reactions.
 		return &reactions.Snoozed{After: wait}
 	}
 	var called, answered bool
-	var asked time.Duration
-	defer func() { g.leave(called, answered, asked) }()
+	var wait time.Duration
+	defer func() { g.leave(called, answered, wait) }()
 	to, err := webhooks.Find(ctx, s.engine, s.box, id)
 	switch fault.CodeOf(err) {
 	case "":
@@ -61,7 +61,7 @@ func (s *Service) deliver(ctx context.Context, g *gate, id string, d *reactions.
 	a, err := egress.Do(s.Client, r.WithContext(ctx), answerLimit)
 	called = fault.CodeOf(err) != fault.Forbidden && context.Cause(stopping) == nil
 	if answered = a.Status != 0; answered { // even if reading the body failed
-		asked = retryAfter(a, clock.Now())
+		wait = retryAfter(a, clock.Now())
 		return outcomeOf(a.Status)
 	}
 	return unanswered(ctx, err)

@@ -19,12 +19,12 @@ func stopped() (g *gate, move func(time.Duration)) {
 
 func TestAGateLetsFewThrough(t *testing.T) {
 	g, _ := stopped()
-	for range most {
+	for range maxConcurrent {
 		if wait := g.enter(); wait != 0 {
 			t.Fatalf("one of the first waits %s", wait)
 		}
 	}
-	if wait := g.enter(); wait <= 0 || wait > crowded {
+	if wait := g.enter(); wait <= 0 || wait > busyDelay {
 		t.Errorf("one too many waits %s", wait)
 	}
 	g.leave(true, true, 0)
@@ -44,7 +44,7 @@ func TestASilentWebhookRests(t *testing.T) {
 		}
 		g.leave(true, false, 0)
 		next := g.enter()
-		if next < rest || next > longestRest || n > 10 && next != longestRest {
+		if next < rest || next > maxPause || n > 10 && next != maxPause {
 			t.Errorf("after %s it rests for %s", rest, next)
 		}
 		rest = next
@@ -61,7 +61,7 @@ func TestASilentWebhookRests(t *testing.T) {
 		t.Errorf("it waits %s", wait)
 	}
 	g.leave(true, true, 0)
-	for range most {
+	for range maxConcurrent {
 		if wait := g.enter(); wait != 0 {
 			t.Errorf("after an answer it waits %s", wait)
 		}
@@ -80,7 +80,7 @@ func TestAWebhookAsksToBeLeftAlone(t *testing.T) {
 		t.Errorf("and then %s", wait)
 	}
 	g.leave(true, true, 1000*time.Hour)
-	if wait := g.enter(); wait != longestAsked {
+	if wait := g.enter(); wait != maxRetryAfter {
 		t.Errorf("it may ask for %s", wait)
 	}
 	move(-1000 * time.Hour)

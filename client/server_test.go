@@ -41,7 +41,7 @@ type server struct {
 	engine *holdfast.Engine
 	beside *httpapi.API // the same engine without keys: made before it runs, as all that sweeps is
 	url    string
-	line   *line
+	line   *lossyListener
 	asked  atomic.Int64 // requests that the API was given
 	closed atomic.Int64 // times that the action ran
 }
@@ -59,7 +59,7 @@ func serve(t *testing.T, o httpapi.Options) *server {
 		s.asked.Add(1)
 		api.ServeHTTP(w, r)
 	}))
-	s.line = &line{Listener: srv.Listener}
+	s.line = &lossyListener{Listener: srv.Listener}
 	srv.Listener = s.line
 	srv.Start()
 	t.Cleanup(srv.Close)
@@ -68,22 +68,22 @@ func serve(t *testing.T, o httpapi.Options) *server {
 	return s
 }
 
-// line is a listener that loses answers: the server has worked, and the caller is
+// lossyListener is a listener that loses answers: the server has worked, and the caller is
 // not told.
-type line struct {
+type lossyListener struct {
 	net.Listener
 	lose atomic.Int64 // how many answers are lost from now on
 	half atomic.Bool  // a part of each gets through
 }
 
-func (l *line) Accept() (net.Conn, error) {
+func (l *lossyListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	return &lossy{c, l}, err
 }
 
 type lossy struct {
 	net.Conn
-	line *line
+	line *lossyListener
 }
 
 func (c *lossy) Write(p []byte) (int, error) {
@@ -97,7 +97,7 @@ func (c *lossy) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func (l *line) loses(n int64, half bool) {
+func (l *lossyListener) loses(n int64, half bool) {
 	l.half.Store(half)
 	l.lose.Store(n)
 }
