@@ -20,7 +20,7 @@ import (
 
 const notDelivered = "NOT_DELIVERED"
 
-// acks acknowledges several, and returns the results as "stream status delivered".
+// acks acknowledges several leases, and returns the results as "stream status delivered".
 func (d *testAPI) acks(reaction string, all ...wire.Ack) (told []string) {
 	d.t.Helper()
 	var done struct {
@@ -47,7 +47,7 @@ func wantResults(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// wantShown claims a stream that must be shown from one version to another, and returns the lease.
+// wantShown claims a stream, checks the versions that the lease shows, and returns the lease.
 func (d *testAPI) wantShown(reaction, name string, from, to int64) wire.Lease {
 	d.t.Helper()
 	all := d.lease(reaction, 1)
@@ -60,10 +60,10 @@ func (d *testAPI) wantShown(reaction, name string, from, to int64) wire.Lease {
 	return all[0]
 }
 
-// TestAnAckGoesNoFurtherThanItsLease verifies that an ack of a version that the lease did not show, because it
-// shows a part of a long stream, because the event was appended after the claim, or because it is not there yet,
-// is refused with a code of its own; that the lease stands, is renewed and acknowledged all the same; and that
-// every event is shown.
+// TestAnAckGoesNoFurtherThanItsLease verifies that an ack of a version that the lease did not show
+// is refused with its own code: because the lease shows a part of a long stream, because the event
+// was appended after the claim, or because it does not exist yet. The lease stays valid, can be
+// renewed and acknowledged, and every event is shown.
 func TestAnAckGoesNoFurtherThanItsLease(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
@@ -87,7 +87,7 @@ func TestAnAckGoesNoFurtherThanItsLease(t *testing.T) {
 		l = d.wantShown("r", "s", 141, 149)
 		d.append("s", 2)
 		d.append("other", 1)
-		d.lease("r", 1) // gathers the marks of both
+		d.lease("r", 1) // collects the due notices of both
 		wantResults(t, "appended after the claim", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 150}), "s "+notDelivered+" 149")
 		wantResults(t, "below", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 10}), "s acked")
 		l = d.wantShown("r", "s", 141, 151)
@@ -95,8 +95,8 @@ func TestAnAckGoesNoFurtherThanItsLease(t *testing.T) {
 	})
 }
 
-// TestAnAckBeyondLeavesTheOthersOfItsCall verifies that of several acks in one call, some of which are refused,
-// the others stand, also under an Idempotency-Key, where the same answer comes again.
+// TestAnAckBeyondLeavesTheOthersOfItsCall verifies that refused acks leave the other acks of the
+// same call valid, also under an Idempotency-Key, where a repetition returns the same response.
 func TestAnAckBeyondLeavesTheOthersOfItsCall(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
@@ -125,9 +125,9 @@ func TestAnAckBeyondLeavesTheOthersOfItsCall(t *testing.T) {
 	})
 }
 
-// TestALateAckIsLostHoweverFarItGoes verifies that who has lost a lease is told that, also of a version that it did
-// not show, and that what the next holder was shown counts for the next holder alone; and that repairs beside a
-// held lease change nothing of that.
+// TestALateAckIsLostHoweverFarItGoes verifies that a holder that has lost its lease gets
+// LEASE_LOST, also for a version that the lease did not show; that versions shown to the next
+// holder count only for that one; and that repairs of a leased stream do not change that.
 func TestALateAckIsLostHoweverFarItGoes(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
@@ -145,7 +145,7 @@ func TestALateAckIsLostHoweverFarItGoes(t *testing.T) {
 		wantResults(t, "the other", d.acks("r", wire.Ack{Stream: "s", Epoch: second.Epoch, Token: second.Token, Version: 99}), "s acked")
 		third := d.wantShown("r", "s", 100, 119)
 		holdfasttest.Advance(t, d.engine, 3*time.Minute)
-		d.want(d.ask("POST", "reactions/r/reset", `{}`, nil), 200, "") // it has run out, and may be
+		d.want(d.ask("POST", "reactions/r/reset", `{}`, nil), 200, "") // the lease has expired, so a reset is allowed
 		wantResults(t, "it was reset", d.acks("r", wire.Ack{Stream: "s", Epoch: third.Epoch, Token: third.Token, Version: 119}), "s LEASE_LOST")
 		wantResults(t, "the epoch of the repair is nobody's", d.acks("r", wire.Ack{Stream: "s", Epoch: third.Epoch + 1, Token: third.Token, Version: 119}), "s LEASE_LOST")
 		fourth := d.wantShown("r", "s", 0, 99)
@@ -153,8 +153,8 @@ func TestALateAckIsLostHoweverFarItGoes(t *testing.T) {
 	})
 }
 
-// TestATaskThatWasNotGivenOutCannotBeEnded verifies that a worker who names a later event of the stream that it
-// holds can neither complete nor fail nor renew it, and that its own task stands.
+// TestATaskThatWasNotGivenOutCannotBeEnded verifies that a worker that names a later event of its
+// leased stream can neither complete nor fail nor renew it, and that its own task stays valid.
 func TestATaskThatWasNotGivenOutCannotBeEnded(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
@@ -181,8 +181,9 @@ func TestATaskThatWasNotGivenOutCannotBeEnded(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// TestAnAckWaitsForItsRow verifies on PostgreSQL that an ack whose row somebody else has for a moment, as those who
-// gather marks do under plain appends, waits and is acked, with and without a key, and that acks beside it do not.
+// TestAnAckWaitsForItsRow verifies on PostgreSQL that an ack whose row is locked for a moment, as
+// by the collection of due notices under plain appends, waits and succeeds, with and without a key,
+// and that other acks do not wait.
 func TestAnAckWaitsForItsRow(t *testing.T) {
 	t.Parallel()
 	url := holdfasttest.PostgreSQL(t)
@@ -216,8 +217,9 @@ func TestAnAckWaitsForItsRow(t *testing.T) {
 	}
 }
 
-// Verifies that who asks by hand with a definition that was replaced meanwhile takes nothing: by the old one there
-// is nothing to show of what the new one wants, and it would be acknowledged unseen.
+// TestAnOldDefinitionTakesNothing verifies that a claim by hand with a definition that was replaced
+// meanwhile takes nothing: by the old definition it would not show the events that the new one
+// selects, and would acknowledge them unseen.
 func TestAnOldDefinitionTakesNothing(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"a"}}, nil), 201, "")

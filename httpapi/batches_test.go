@@ -31,7 +31,7 @@ func newItems(cost int64, keys ...string) (all []wire.NewItem) {
 	return all
 }
 
-// claimItems takes tasks of a handler, without waiting.
+// claimItems claims tasks of a handler, without waiting.
 func (d *testAPI) claimItems(handler string, limit int) []wire.Task {
 	d.t.Helper()
 	none := wire.Millis(0)
@@ -65,7 +65,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		d.want(d.ask("POST", "wallets/w/credit", wire.Credit{Points: 100, Reference: "$x"}, nil), 400, fault.Validation)
 		d.want(d.ask("POST", "wallets/w/credit", wire.Credit{Points: 100, Reference: "first"}, nil), 200, "")
 		in := wire.NewBatch{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Items: newItems(10, "x", "y"), Open: true}
-		d.want(d.ask("POST", "batches", in, nil), 404, fault.NotFound) // nobody has declared it
+		d.want(d.ask("POST", "batches", in, nil), 404, fault.NotFound) // undeclared handler
 		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "handlers/acts", wire.PutHandler{Kind: "worker", Safety: "opaque"}, nil), 201, "")
 		d.want(d.ask("POST", "batches", wire.NewBatch{Wallet: "w", Handler: "acts"}, nil), 400, fault.Validation)
@@ -110,7 +110,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		}
 		var ended wire.EndedTask
 		done := wire.CompleteTask{Epoch: 1, Output: json.RawMessage(`{"ok":true}`)}
-		for range 2 { // again, the same
+		for range 2 { // the repetition returns the same
 			d.want(d.ask("POST", "tasks/"+tasks[0].ID+"/complete", done, &ended), 200, "")
 			if ended.Status != "succeeded" {
 				t.Errorf("ended %+v", ended)
@@ -175,7 +175,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		}
 		d.want(d.ask("GET", "batches?status=odd", nil, nil), 400, fault.Validation)
 		d.want(d.ask("GET", "batches/none", nil, nil), 404, fault.NotFound)
-		// What happened is told, to the end, and again from where somebody was.
+		// The events are streamed to the end, and again from a cursor.
 		names, ids := d.toldOf("batches/"+"b", "")
 		if names[0] != "created" || names[len(names)-1] != "cancelled" || !slices.Contains(names, "itemSucceeded") || !slices.Contains(names, "itemsCancelled") {
 			t.Errorf("told of %q", names)
@@ -267,8 +267,8 @@ func TestABatchIsDoneByAURL(t *testing.T) {
 	}, httpapi.Handlers(o))
 }
 
-// Verifies that every verb of batches can be sent again under its key, where handlers are
-// declared on first use, too.
+// TestBatchesUnderAKey verifies that every request about batches can be repeated under its key,
+// also when handlers are declared on first use.
 func TestBatchesUnderAKey(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true, Declare: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil, keyHeader, "w"), 200, "")
@@ -295,8 +295,8 @@ func TestBatchesUnderAKey(t *testing.T) {
 	}, batch.Maintenance())
 }
 
-// Verifies that a batch of one of the program's own kinds can be made over HTTP, and is done by
-// the program, with what the kind says where the request says nothing.
+// TestABatchOfAProgramsKind verifies that a batch of a kind that the program defines can be created
+// over HTTP, is processed by the program, and has the defaults of its kind.
 func TestABatchOfAProgramsKind(t *testing.T) {
 	kind := batch.Define("own", func(_ context.Context, i *batch.Item[int]) (int, error) { return 2 * i.Input, nil }, batch.Options{MaxConcurrency: 3})
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {

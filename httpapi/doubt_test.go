@@ -28,9 +28,9 @@ const mayConfig = `{
   "steps": [{"step_id": 1, "step_key": "do", "status": "new", "successful_claim_state": ["doing", "new"], "successful_state": "done", "action": "Do", "validation": "May"}]
 }`
 
-// Verifies that what a later attempt says is no word on an earlier one that was not
-// heard: it does not go back, whatever the later one comes to, and is not done anew
-// under its key.
+// TestAnEarlierAttemptIsNotForgotten verifies that the result of a later attempt says nothing about
+// an earlier one without a response: the entity does not go back, whatever the later one returns,
+// and the step does not run again under its key.
 func TestAnEarlierAttemptIsNotForgotten(t *testing.T) {
 	for _, policy := range []string{"retry", "probe"} {
 		t.Run(policy, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestAnEarlierAttemptIsNotForgotten(t *testing.T) {
 						w.WriteHeader(http.StatusTooManyRequests)
 					case c.Kind == "probe":
 						fmt.Fprint(w, `{"happened":true}`)
-					default: // the key is honoured
+					default: // it honours the key
 						fmt.Fprint(w, `{}`)
 					}
 				}))
@@ -97,9 +97,9 @@ func TestAnEarlierAttemptIsNotForgotten(t *testing.T) {
 	}
 }
 
-// Verifies that a worker which fails a task that was given out before, and may have
-// acted then, does not undo that; and that one which journals, too, is not asked for
-// ever.
+// TestAWorkersEarlierAttemptIsNotForgotten verifies that a worker that fails a task that was handed
+// out before, and may have acted then, does not undo that; and that a journaling worker is not
+// asked forever either.
 func TestAWorkersEarlierAttemptIsNotForgotten(t *testing.T) {
 	for _, policy := range []string{"retry", "probe"} {
 		t.Run(policy, func(t *testing.T) {
@@ -151,8 +151,9 @@ const mixedConfig = `{
   ]
 }`
 
-// Verifies that a step which is claimed in one status, and acts without a claim in
-// another, is kept under its key in both, and that a failure frees the key.
+// TestAStepThatIsClaimedInOneStatusOnly verifies that a step that is claimed in one status, and
+// acts without a claim in another, is idempotent under its key in both, and that a failure frees
+// the key.
 func TestAStepThatIsClaimedInOneStatusOnly(t *testing.T) {
 	var fails atomic.Bool
 	part := lifecycle.MustParse[json.RawMessage]([]byte(mixedConfig)).RecoveredBy().
@@ -184,8 +185,8 @@ func TestAStepThatIsClaimedInOneStatusOnly(t *testing.T) {
 	}
 }
 
-// Verifies that the hold of an event in the hands of a worker ends with the time that its
-// handler may take, and that a failure which was passed over is told the same again.
+// TestAWorkersEventEnds verifies that the lease of an event at a worker ends with the timeout of
+// its handler, and that repeating a failure that was skipped returns the same.
 func TestAWorkersEventEnds(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		no, none := false, 0
@@ -214,7 +215,8 @@ func TestAWorkersEventEnds(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that what is told of API keys is told to those who may manage them.
+// TestTheFeedTellsNothingOfKeys verifies that histories of API keys are visible only to keys that
+// may manage them.
 func TestTheFeedTellsNothingOfKeys(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{}, func(t *testing.T, d *testAPI) {
 		made, admin := d.newKey("acme", keys.Admin, 0)

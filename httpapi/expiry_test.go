@@ -13,8 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// TestAClaimEndsExpiredLeasesFirst verifies that what a dead worker held is given to the next who asks, of each
-// kind, although no janitor runs; that the crash is counted; and that nobody gets it before the lease has expired.
+// TestAClaimEndsExpiredLeasesFirst verifies that the work of a crashed worker, of each kind, is
+// handed to the next claim although no janitor runs; that the crash is counted; and that it is not
+// handed out before the lease has expired.
 func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
@@ -33,8 +34,8 @@ func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 			var got wire.Tasks
 			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Do", "Item"}, WaitMs: &none}, &got), 200, "")
 			for _, x := range got.Tasks {
-				d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // it was heard of
-				if x.Kind == "action" {                                                                 // without an effect the entity goes back, and there is no task any more
+				d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // the worker was heard of
+				if x.Kind == "action" {                                                                 // without an effect the entity goes back, so there is no task any more
 					d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "e"}, nil), 200, "")
 					d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "e", Result: []byte(`1`)}, nil), 200, "")
 				}
@@ -62,8 +63,9 @@ func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// TestTheJanitorOfALifecycleThatWasPut verifies that the period of the janitor counts in a lifecycle that was put
-// through the API: a sweep leaves an expired lease alone until the period is over, and who claims does not wait for it.
+// TestTheJanitorOfALifecycleThatWasPut verifies that the janitor period of a published lifecycle
+// counts: a sweep ignores an expired lease until the period is over, but a claim does not wait for
+// it.
 func TestTheJanitorOfALifecycleThatWasPut(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker"}, nil), 201, "")
@@ -103,9 +105,9 @@ func TestTheJanitorOfALifecycleThatWasPut(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// TestAResetOfABusyStream verifies that a reset of a stream that workers have in hand all the time is accepted at the
-// first request, by hand and as a task: it is pending, renew tells the holder and does not extend the lease, and the
-// holder's own end of the lease resets the stream.
+// TestAResetOfABusyStream verifies that the first request to reset a stream that workers lease all
+// the time is accepted, by hand and as a task: the reset is pending, renew reports it and does not
+// extend the lease, and the end of the lease resets the stream.
 func TestAResetOfABusyStream(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")

@@ -21,16 +21,17 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// hanging is an endpoint that answers those of big not before it is told to, and notes who called.
+// hanging is an endpoint that delays responses to big until it is released, and records its
+// callers.
 type hanging struct {
 	url     string
 	big     atomic.Int64
-	grew    chan struct{} // of each call of big
+	grew    chan struct{} // receives for each call of big
 	small   chan string
 	release chan struct{}
 }
 
-// share is what one workspace and handler has of what a node does at once.
+// share is the part of a node's capacity that one workspace and handler gets.
 const share = 64
 
 func newHanging(t *testing.T) *hanging {
@@ -42,7 +43,7 @@ func newHanging(t *testing.T) *hanging {
 	return h
 }
 
-// fills waits until big has its share.
+// fills waits until big uses its share.
 func (h *hanging) fills(t *testing.T) {
 	t.Helper()
 	for range share {
@@ -81,8 +82,9 @@ func (h *hanging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{}`))
 }
 
-// Verifies that a workspace whose URLs all hang, with more to do than a node does at once, holds up no other: what another
-// has is called at once, and none of the first beyond its share.
+// TestAWorkspaceThatHangsHoldsUpNoOther verifies that a workspace whose URLs all hang, with more
+// work than a node does at once, delays no other workspace: work of another is called immediately,
+// and the first one does not exceed its share.
 func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 	const units = 140 // more than a node does at once
 	work := map[string]struct {
@@ -121,7 +123,7 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 		},
 		"webhooks": {
 			func(d *testAPI, in, url string) {
-				for i := 0; in == "big" && i < share/8 || i < 1; i++ { // one has eight at the most
+				for i := 0; in == "big" && i < share/8 || i < 1; i++ { // each has at most eight
 					d.hook(wire.NewWebhook{URL: url, Events: []string{"paid"}}, "X-Holdfast-Workspace", in)
 				}
 			}, func(d *testAPI, in string, from, n int) { appendSome(d, in, from, min(n, 8)) },
@@ -149,8 +151,8 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// Verifies that a handler that hangs, with more to do than a node does at once, holds up no other of its workspace, be that
-// the only one or not.
+// TestAHandlerThatHangsHoldsUpNoOther verifies that a hanging handler with more work than a node
+// does at once delays no other handler of its workspace, whether that is the only workspace or not.
 func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 	work := map[string]struct {
 		prepare func(d *testAPI, name, url string)
@@ -162,7 +164,7 @@ func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 				d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "http", URL: url}, nil), 201, "")
 			},
 			func(d *testAPI, name string, from, n int) {
-				for i := range (n-1)/5 + 1 { // of more batches than one look has
+				for i := range (n-1)/5 + 1 { // of more batches than one poll reads
 					d.want(d.ask("POST", "batches", wire.NewBatch{ID: fmt.Sprint("b", from+i), Wallet: "w", Handler: name, Parallel: 1000, Items: newItems(1, "k1", "k2", "k3", "k4", "k5")}, nil), 201, "")
 				}
 			},
@@ -207,7 +209,8 @@ func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// Verifies that steps of a handler of the same name that wait for workers in many other workspaces are in nobody's way.
+// TestStepsOfWorkersAreInNobodysWay verifies that steps that wait for workers under the same
+// handler name in many other workspaces delay nothing.
 func TestStepsOfWorkersAreInNobodysWay(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		testlevel.Either(t)
@@ -218,7 +221,7 @@ func TestStepsOfWorkersAreInNobodysWay(t *testing.T) {
 		}
 		prepare("big", wire.PutHandler{Kind: "http", URL: far.url + "/big", Safety: "idempotent"})
 		prepare("small", wire.PutHandler{Kind: "http", URL: far.url + "/small", Safety: "idempotent"})
-		for i := range 70 { // more than have their turn in one round
+		for i := range 70 { // more than get a turn in one round
 			prepare(fmt.Sprint("v", i), wire.PutHandler{Kind: "worker", Safety: "idempotent"})
 			startRuns(d, fmt.Sprint("v", i), 0, 1)
 		}
@@ -232,7 +235,8 @@ func TestStepsOfWorkersAreInNobodysWay(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that of many workspaces with much to do each has one before any has three.
+// TestManyWorkspacesHaveTheirTurn verifies that of many workspaces with much work each gets one
+// turn before any gets three.
 func TestManyWorkspacesHaveTheirTurn(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		const others = 40
@@ -253,7 +257,7 @@ func TestManyWorkspacesHaveTheirTurn(t *testing.T) {
 			if err != nil || len(all) == 0 {
 				t.Fatalf("found %d, %v", len(all), err)
 			}
-			for i := range all { // as if each were handed out, and another came in its place
+			for i := range all { // as if each were handed out and replaced by a new one
 				n++
 				order.Served(all[i].Run.Workspace)
 				if had[all[i].Run.Workspace]++; len(had) <= others && n > 2*(others+1) {
@@ -276,7 +280,8 @@ func appendSome(d *testAPI, in string, from, n int) {
 	}
 }
 
-// Verifies that what is due in one workspace comes in its turn, however much is due in another, and for longer.
+// TestEachWorkspaceHasItsTurn verifies that due work of one workspace gets its turn, however much
+// is due in another, and for how long.
 func TestEachWorkspaceHasItsTurn(t *testing.T) {
 	in := func(w string) []string { return []string{"X-Holdfast-Workspace", w} }
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
@@ -293,7 +298,7 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		var order lease.Order
 		finder := runengine.Finder{Order: &order}
 		var steps []string
-		for range 4 { // who was served last comes last
+		for range 4 { // the last one served comes last
 			all, _, err := finder.Find(t.Context(), engine.Of(d.engine), store.Partition{}, []string{"h"}, "worker", 10)
 			if err != nil || len(all) < 6 {
 				t.Fatalf("found %d, %v", len(all), err)

@@ -38,7 +38,7 @@ type testAPI struct {
 	header http.Header
 }
 
-// invoices is a lifecycle whose action does as it is told by its input.
+// invoices is a lifecycle whose action is controlled by its input.
 func invoices(act func(context.Context, *lifecycle.Act[json.RawMessage]) error) holdfast.Part {
 	if act == nil {
 		act = func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }
@@ -55,7 +55,7 @@ func eachTestAPI(t *testing.T, o httpapi.Options, f func(t *testing.T, d *testAP
 	}, parts...)
 }
 
-// newTestAPI opens a door on an engine.
+// newTestAPI serves an API on an engine.
 func newTestAPI(t testing.TB, e *holdfast.Engine, o httpapi.Options) *testAPI {
 	api := httpapi.New(e, o)
 	srv := httptest.NewServer(api)
@@ -64,21 +64,21 @@ func newTestAPI(t testing.TB, e *holdfast.Engine, o httpapi.Options) *testAPI {
 	return &testAPI{t: t, api: api, engine: e, url: srv.URL, header: http.Header{}}
 }
 
-// as is the same door for who has another key.
+// as returns the same API with another key.
 func (d *testAPI) as(key string) *testAPI {
 	other := *d
 	other.key = key
 	return &other
 }
 
-// textOf reads an answer's body, and leaves it to be read again.
+// textOf reads a response body, and leaves it readable.
 func textOf(resp *http.Response) string {
 	text, _ := io.ReadAll(resp.Body)
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return string(text)
 }
 
-// ask sends a request, and reads the answer into what is given.
+// ask sends a request, and decodes the response.
 func (d *testAPI) ask(method, path string, body, into any, headers ...string) *http.Response {
 	d.t.Helper()
 	var in io.Reader
@@ -128,7 +128,7 @@ func (d *testAPI) ask(method, path string, body, into any, headers ...string) *h
 	return resp
 }
 
-// want fails unless the answer has the status and, for a refusal, the code.
+// want fails unless the response has the status and, for an error, the code.
 func (d *testAPI) want(resp *http.Response, status int, code fault.Code) wire.Problem {
 	d.t.Helper()
 	text, _ := io.ReadAll(resp.Body)
@@ -246,7 +246,7 @@ func TestAStreamIsAppendedToAndRead(t *testing.T) {
 }
 
 func TestARepeatedRequestIsDoneOnce(t *testing.T) {
-	// The lifecycle serves both databases at once: each has an entity, and a count, of its own.
+	// The lifecycle serves both databases at once: each has its own entity and count.
 	calls := map[string]*atomic.Int64{"sqlite": new(atomic.Int64), "postgres": new(atomic.Int64)}
 	act := func(_ context.Context, a *lifecycle.Act[json.RawMessage]) error {
 		calls[a.Entity.ID].Add(1)

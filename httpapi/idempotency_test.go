@@ -28,16 +28,16 @@ const paymentConfig = `{
   "steps": [{"step_id": 1, "step_key": "pay", "status": "open", "successful_claim_state": ["paying", "open"], "successful_state": "paid", "action": "Pay"}]
 }`
 
-// bank is the world outside: what it does is told by the input of the step.
+// bank is an external system whose behaviour is controlled by the input of the step.
 type bank struct {
 	calls atomic.Int64
-	doors atomic.Int64 // that call it
+	doors atomic.Int64 // APIs that call it
 }
 
 var errLine = errors.New("the line broke")
 
-// payments is a lifecycle whose action charges: "fine", or it is not known ("unknown"),
-// or it fails before it charges ("fails"), or is refused ("refused").
+// payments is a lifecycle whose action charges ("fine"), has an unknown outcome ("unknown"), fails
+// before it charges ("fails"), or is refused ("refused").
 func (b *bank) payments() holdfast.Part {
 	act := func(ctx context.Context, a *lifecycle.Act[json.RawMessage]) error {
 		var how string
@@ -66,16 +66,15 @@ func (b *bank) payments() holdfast.Part {
 
 const keyHeader, replayedHeader = "Idempotency-Key", "Idempotency-Replayed"
 
-// TestManyAtOnceUnderOneKey verifies I25 at the door: of requests that come at once under
-// one key one is carried out; each of the others gets its answer, or is told to come
-// again, when it gets it then.
+// TestManyAtOnceUnderOneKey verifies invariant I25 over HTTP: of concurrent requests with one key
+// one is carried out; each other one gets its response, or KEY_IN_FLIGHT and then the response.
 func TestManyAtOnceUnderOneKey(t *testing.T) {
 	b := new(bank)
 	cases := []struct {
 		name, method, path string
 		body               any
 		status             int
-		count              string // a list that has one item then
+		count              string // a list that has one item afterwards
 	}{
 		{"append", "POST", "streams/s/events", exampleBodies["appendEvents"], 201, "streams/s/events"},
 		{"create", "POST", "lifecycles/invoice/entities", wire.NewEntity{}, 201, "lifecycles/invoice/entities"},
@@ -138,8 +137,8 @@ func (d *testAPI) problem(resp *http.Response) (p wire.Problem) {
 	return p
 }
 
-// core is what every answer to one request has in common: a secret is told once, a
-// token each time, an operation only where it is looked up.
+// core returns the part that all responses to one request have in common: a secret is returned
+// once, a token is new each time, and an operation is only in some responses.
 func core(text string) string {
 	var doc map[string]any
 	if json.Unmarshal([]byte(text), &doc) != nil {
@@ -173,13 +172,14 @@ func TestAKeyIsOfOneRequest(t *testing.T) {
 				t.Errorf("%s: answered %d %s", name, resp.StatusCode, textOf(resp))
 			}
 		}
-		// Another workspace has keys of its own.
+		// Another workspace has its own keys.
 		d.want(d.ask("POST", "streams/t/events", exampleBodies["appendEvents"], nil, keyHeader, "k", "X-Holdfast-Workspace", "other"), 201, "")
 		d.want(d.ask("GET", "streams/t/events", nil, nil), 200, "")
 	}, invoices(nil))
 }
 
-// What was refused changed nothing, and may be tried again under its key.
+// TestARefusalIsNotKept verifies that a refused request changed nothing, and can be repeated under
+// its key.
 func TestARefusalIsNotKept(t *testing.T) {
 	b := new(bank)
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
@@ -204,7 +204,8 @@ func TestARefusalIsNotKept(t *testing.T) {
 	}, invoices(nil), b.payments())
 }
 
-// A step that was released without effect frees its key: it may be fired again.
+// TestAFireWithoutEffectFreesItsKey verifies that a step that was released without effect frees its
+// key, so it can be fired again.
 func TestAFireWithoutEffectFreesItsKey(t *testing.T) {
 	for how, code := range map[string]fault.Code{"fails": fault.ActionFailed, "refused": fault.ActionInvalid} {
 		t.Run(how, func(t *testing.T) {
@@ -225,7 +226,8 @@ func TestAFireWithoutEffectFreesItsKey(t *testing.T) {
 	}
 }
 
-// A step whose effect is not known is answered with 202, and again with what it is then.
+// TestAnUncertainFireIsReplayedAsItStands verifies that a step with an unknown effect returns 202,
+// and that a repetition returns its current outcome.
 func TestAnUncertainFireIsReplayedAsItStands(t *testing.T) {
 	b := new(bank)
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
@@ -286,7 +288,8 @@ func TestAKeyIsReplayedWithoutItsSecret(t *testing.T) {
 	})
 }
 
-// A claim that is asked for again under its key is the same, and its token works.
+// TestAClaimIsReplayedWithATokenThatWorks verifies that a claim repeated under its key is the same
+// claim, with a token that works.
 func TestAClaimIsReplayedWithATokenThatWorks(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
@@ -307,7 +310,7 @@ func TestAClaimIsReplayedWithATokenThatWorks(t *testing.T) {
 	}, invoices(nil))
 }
 
-// holdKey takes the key of a request without keys of the API for one that dies.
+// holdKey takes the key of a request for a holder that crashes, on a server without API keys.
 func (d *testAPI) holdKey(route, key, method, path, body string) {
 	d.t.Helper()
 	asked := idempotency.Incoming{Owner: "dev", Method: method, Target: "/api/v1/" + path + "?", Body: []byte(body), JSON: true}
@@ -318,8 +321,8 @@ func (d *testAPI) holdKey(route, key, method, path, body string) {
 	}
 }
 
-// The key of an owner that died is in flight until its hold has run out, and then
-// usable; another request never gets it.
+// TestADeadOwnersKeyIsUsableAfterItsHold verifies that the key of a crashed holder is in flight
+// until its lease expires, and then usable; a different request never gets it.
 func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
 	cases := map[string][5]string{
 		"in a transaction": {"POST", "streams/s/events", `{"events":[{"name":"n"}]}`, "appendEvents", `{"events":[{"name":"other"}]}`},
@@ -352,14 +355,16 @@ func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
 	}, invoices(nil))
 }
 
-// A step that acts without a claim is done once under its key, however many ask at
-// once: the others are told that it is being worked on, and later how it ended.
+// TestAnUnclaimedFireIsDoneOnce verifies that a step that acts without a claim runs once under its
+// key, however many requests come at once: the others are told that it is in progress, and later
+// get its outcome.
 func TestAnUnclaimedFireIsDoneOnce(t *testing.T) {
 	doneOnceUnderAKey(t, `{"workflow": "note", "owning_module": "notes", "initial_status": "new", "status_types": ["new", "sent"],
 	  "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": "sent", "action": "Send"}]}`, nil)
 }
 
-// So is a step that acts under a lease, which those who claim it are told of.
+// TestASerializedFireIsDoneOnce verifies the same for a step that acts under a lease, which other
+// claims see.
 func TestASerializedFireIsDoneOnce(t *testing.T) {
 	doneOnceUnderAKey(t, `{"workflow": "note", "owning_module": "notes", "initial_status": "new", "status_types": ["new", "sending", "sent"], "janitor": {},
 	  "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": {"any": "sent", "boss": "sent"}, "action": "Send",
@@ -374,8 +379,7 @@ func TestASerializedFireIsDoneOnce(t *testing.T) {
 	})
 }
 
-// doneOnceUnderAKey fires a step many times at once; meanwhile is called while its body
-// runs.
+// doneOnceUnderAKey fires a step many times at once; meanwhile is called while its body runs.
 func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*testAPI)) {
 	test := func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
 		var calls atomic.Int64
@@ -429,7 +433,7 @@ func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*testAPI)) {
 		}
 
 		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: "m"}, nil), 201, "")
-		refuses.Store(true) // what is refused may be tried again under its key
+		refuses.Store(true) // a refused request can be repeated under its key
 		defer refuses.Store(false)
 		for range 2 {
 			all.Go(func() { <-begun; goOn <- struct{}{} })

@@ -24,7 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// state is what a workspace shows of everything that the tests here try to change.
+// state returns everything in a workspace that these tests try to change.
 func (d *testAPI) state() string {
 	d.t.Helper()
 	var all strings.Builder
@@ -36,7 +36,7 @@ func (d *testAPI) state() string {
 	return all.String()
 }
 
-// refused wants a refusal that is the caller's to mend, in the shape of all refusals.
+// refused checks that a response is a client error in the standard shape.
 func (d *testAPI) refused(name string, resp *http.Response) wire.Problem {
 	d.t.Helper()
 	var p wire.Problem
@@ -54,7 +54,8 @@ func (d *testAPI) refused(name string, resp *http.Response) wire.Problem {
 	return p
 }
 
-// A document that is not what it should be is refused, with where, and nothing is done.
+// TestBadDocuments verifies that an invalid document is refused with a pointer, and that nothing is
+// done.
 func TestBadDocuments(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	event := func(data string) string { return `{"events":[{"name":"n","data":` + data + `}]}` }
@@ -154,7 +155,7 @@ func TestBadDocuments(t *testing.T) {
 	}, invoices(nil))
 }
 
-// What stands at the edge and is good is taken.
+// TestGoodDocumentsAtTheEdge verifies that valid documents at the limits are accepted.
 func TestGoodDocumentsAtTheEdge(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		event := func(data string) string { return `{"events":[{"name":"n","data":` + data + `}]}` }
@@ -178,7 +179,7 @@ func TestGoodDocumentsAtTheEdge(t *testing.T) {
 	}, invoices(nil))
 }
 
-// send sends a body under a content type.
+// send sends a body with a content type.
 func (d *testAPI) send(method, path, kind string, body io.Reader, headers ...string) *http.Response {
 	d.t.Helper()
 	r, err := http.NewRequest(method, d.url+"/api/v1/"+path, body)
@@ -204,7 +205,7 @@ func (d *testAPI) send(method, path, kind string, body io.Reader, headers ...str
 	return resp
 }
 
-// unsized hides how long a body is, so that it is sent in chunks.
+// unsized hides the length of a body, so that it is sent in chunks.
 type unsized struct{ io.Reader }
 
 func TestBadHeaders(t *testing.T) {
@@ -240,7 +241,7 @@ func TestBadHeaders(t *testing.T) {
 	}, invoices(nil))
 }
 
-// Headers that no client of Go's sends are sent by hand.
+// TestRawRequests verifies requests with headers that Go's client would not send.
 func TestRawRequests(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		before := d.state()
@@ -322,7 +323,7 @@ func TestRawRequests(t *testing.T) {
 	}, invoices(nil))
 }
 
-// raw sends bytes, and reads one answer.
+// raw sends bytes and reads one response.
 func (d *testAPI) raw(text string) *http.Response {
 	d.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
@@ -346,8 +347,8 @@ func (d *testAPI) raw(text string) *http.Response {
 	return resp
 }
 
-// A cursor that was made up, cut off or given out by another list is refused; one that
-// is made up by who has read the source is, too, or reads what its key may read.
+// TestBadCursors verifies that a forged, truncated or foreign cursor is refused; a cursor forged
+// with a valid checksum is refused too, or reads only what the API key may read.
 func TestBadCursors(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "a"}, {Name: "b"}}}, nil), 201, "")
@@ -375,7 +376,7 @@ func TestBadCursors(t *testing.T) {
 			}
 			path := pathOf(r, values)
 			if resp := d.ask("GET", path+"?cursor=x", nil, nil); resp.StatusCode == 404 || strings.Contains(textOf(resp), "means nothing here") {
-				continue // it is no list
+				continue // not a list
 			}
 			for _, bad := range []string{"x", "!!", good[:len(good)-1], good + "A", "=" + good, strings.ToUpper(good), "p", "p0", "p01", "p-1", "pzzzzzzzzzzzzz", "p9999"} {
 				d.want(d.ask("GET", path+"?cursor="+bad, nil, nil), 400, fault.Validation)
@@ -393,7 +394,8 @@ func TestBadCursors(t *testing.T) {
 	}, invoices(nil))
 }
 
-// Every path that there is answers a wrong method with those that it takes.
+// TestWrongMethodsOfEveryRoute verifies that every path answers a wrong method with those that it
+// supports.
 func TestWrongMethodsOfEveryRoute(t *testing.T) {
 	d := newTestAPI(t, holdfasttest.Open(t, invoices(nil)), httpapi.Options{NoKeys: true})
 	takes := make(map[string][]string)
@@ -428,7 +430,8 @@ func TestWrongMethodsOfEveryRoute(t *testing.T) {
 	}
 }
 
-// A client that sends half a line and then nothing does not keep its connection.
+// TestSlowHeaders verifies that a client that sends an incomplete header line and then nothing is
+// disconnected.
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
 	api := httpapi.New(holdfasttest.Open(t), httpapi.Options{NoKeys: true})
@@ -461,7 +464,8 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// A number that a float64 does not hold comes back as it was written, everywhere.
+// TestBigNumbersSurvive verifies that numbers that a float64 cannot represent are returned as
+// written, everywhere.
 func TestBigNumbersSurvive(t *testing.T) {
 	const big = "9007199254740993"
 	inputs := make(chan string, 2)

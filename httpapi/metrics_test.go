@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// observedAPI is an API whose log and spans are kept.
+// observedAPI is an API whose log and spans are recorded.
 type observedAPI struct {
 	*API
 	t      *testing.T
@@ -55,7 +55,7 @@ func newObservedAPI(t *testing.T, o Options) *observedAPI {
 	return d
 }
 
-// do sends a request, and wants an answer of one status.
+// do sends a request and checks the status.
 func (d *observedAPI) do(status int, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	d.t.Helper()
 	r := httptest.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(body))
@@ -144,7 +144,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	d.wantLines(d.page(), `holdfast_ready 0`)
 }
 
-// A database that is gone is told, and the page is there all the same.
+// TestMetricsWithoutDatabase verifies that /metrics works without a database, and reports it.
 func TestMetricsWithoutDatabase(t *testing.T) {
 	d := newObservedAPI(t, Options{NoKeys: true})
 	if err := d.engine.Close(); err != nil {
@@ -184,7 +184,8 @@ func TestMetricsAskForAKey(t *testing.T) {
 	}
 }
 
-// A program has the numbers among its own, and two doors do not trip over each other.
+// TestMetricsOfAProgram verifies that a program can register the metrics with its own, and that two
+// APIs do not conflict.
 func TestMetricsOfAProgram(t *testing.T) {
 	own := prometheus.NewRegistry()
 	d := newObservedAPI(t, Options{NoKeys: true, Metrics: own})
@@ -201,7 +202,8 @@ func TestMetricsOfAProgram(t *testing.T) {
 	}
 }
 
-// A stream is as long as its reader likes: that is not how long an answer takes.
+// TestAStreamIsCountedAndNotTimed verifies that event streams are counted, but not in the
+// durations.
 func TestAStreamIsCountedAndNotTimed(t *testing.T) {
 	d := newObservedAPI(t, Options{NoKeys: true})
 	srv := httptest.NewServer(d)
@@ -269,7 +271,7 @@ func TestARequestIsASpan(t *testing.T) {
 	}
 }
 
-// span returns the last that has ended.
+// span returns the last ended span.
 func (d *observedAPI) span() sdk.ReadOnlySpan {
 	d.t.Helper()
 	all := d.spans.Ended()
@@ -287,7 +289,8 @@ func attributes(s sdk.ReadOnlySpan) map[string]string {
 	return all
 }
 
-// Who has a token settles the claim, so it is written down nowhere.
+// TestTokensAreNotTold verifies that tokens, which permit to settle a claim, are not logged or
+// traced.
 func TestTokensAreNotTold(t *testing.T) {
 	d := newObservedAPI(t, Options{NoKeys: true})
 	token := d.claim()
@@ -295,7 +298,7 @@ func TestTokensAreNotTold(t *testing.T) {
 	d.do(404, "POST", "/api/v1/claims/"+token+"/setle", "")                   // no such path
 	d.do(405, "GET", "/api/v1/claims/"+token+"/renew", "")                    // no such method
 	d.do(404, "POST", "/claims/"+token+"/renew", "")                          // not below the base
-	d.do(404, "POST", "/api/v1/claims/"+token[len("clm_"):]+"/renew", "")     // cut off
+	d.do(404, "POST", "/api/v1/claims/"+token[len("clm_"):]+"/renew", "")     // truncated
 	d.do(404, "POST", "/api/v1/Claims/%63lm_"+token[len("clm_"):]+"/bye", "") // escaped
 	d.do(404, "GET", "/api/v1/keys/hf_1_"+token[len("clm_"):], "")
 	d.do(400, "POST", "/api/v1/claims/"+token+"/settle", `{"secret":"in the body"}`)
@@ -327,7 +330,8 @@ func TestTokensAreNotTold(t *testing.T) {
 	}
 }
 
-// Half an answer is counted as that, and no request stays in flight.
+// TestABrokenAnswerIsCounted verifies that a truncated response is counted as such, and that no
+// request stays in flight.
 func TestABrokenAnswerIsCounted(t *testing.T) {
 	d := newObservedAPI(t, Options{NoKeys: true})
 	h := d.guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -348,8 +352,8 @@ func TestABrokenAnswerIsCounted(t *testing.T) {
 	}
 }
 
-// Without a provider no span is recorded; what the caller says of its trace is still
-// in the log.
+// TestNoProvider verifies that no span is recorded without a provider, and that the caller's trace
+// id is still logged.
 func TestNoProvider(t *testing.T) {
 	api, _, log := newAPI(t)
 	w, _ := api.watch(httptest.NewRequest("GET", "/healthz", nil))

@@ -17,13 +17,13 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// large is a document of nearly the size that is allowed.
+// large is a document close to the maximum size.
 var large = json.RawMessage(`{"text":"` + strings.Repeat("x", 1_000_000) + `"}`)
 
 const largeOnes = 12
 
-// pagesOf reads a list to its end, and returns how many elements each page has, and the elements' names. No page is
-// larger than the bound and one element more.
+// pagesOf reads a list to its end, and returns the number of elements per page and the names of the
+// elements. It checks that no page exceeds the bound by more than one element.
 func (d *testAPI) pagesOf(path string, most int, name func(json.RawMessage) string) (pages []int, names []string) {
 	d.t.Helper()
 	if !strings.Contains(path, "?") {
@@ -55,7 +55,7 @@ func (d *testAPI) pagesOf(path string, most int, name func(json.RawMessage) stri
 	}
 }
 
-// field names an element by fields of it.
+// field names an element by its fields.
 func field(names ...string) func(json.RawMessage) string {
 	return func(x json.RawMessage) string {
 		var all map[string]json.RawMessage
@@ -68,14 +68,15 @@ func field(names ...string) func(json.RawMessage) string {
 	}
 }
 
-// Verifies that a page of every list whose elements may be large ends when it has 8 MiB, and one element more at the
-// most, however many were asked for, and that who follows next reads each element once, in order.
+// TestAPageIsBoundedByItsBytes verifies that a page of every list with potentially large elements
+// ends after 8 MiB plus at most one element, whatever the limit is, and that following next reads
+// each element once, in order.
 func TestAPageIsBoundedByItsBytes(t *testing.T) {
 	some := testlevel.Some(t, []string{"stream", "operations"}) // the others are read in the same way
 	for _, k := range []struct {
 		kind    string
 		name    func(json.RawMessage) string
-		most    int // of an element, in bytes
+		most    int // size of an element in bytes
 		prepare func(d *testAPI) (path string, names []string)
 	}{
 		{"stream", field("version"), 1e6, func(d *testAPI) (string, []string) { return "streams/s/events", largeStream(d) }},
@@ -173,7 +174,7 @@ func largeStream(d *testAPI) []string {
 	return largeNames("%d")
 }
 
-// largeFeed is largeStream, with positions in the feed.
+// largeFeed is largeStream with positions in the feed.
 func largeFeed(d *testAPI) []string {
 	d.running()
 	all := largeStream(d)
@@ -188,8 +189,8 @@ func largeFeed(d *testAPI) []string {
 	}
 }
 
-// Verifies that a claim of tasks gives out no more than a page has, and the tasks that are taken at once, and that it
-// takes no task that it does not give.
+// TestAClaimIsBoundedByItsBytes verifies that a claim of tasks returns at most a page plus the
+// tasks that are taken at once, and that it takes no task that it does not return.
 func TestAClaimIsBoundedByItsBytes(t *testing.T) {
 	testlevel.Long(t)
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
@@ -220,8 +221,8 @@ func TestAClaimIsBoundedByItsBytes(t *testing.T) {
 	})
 }
 
-// Verifies that a claim of a reaction's streams shows no more events than a page has, and one of each stream, and
-// that each event is shown once, in order, to who acknowledges them.
+// TestAClaimOfStreamsIsBoundedByItsBytes verifies that a claim of a reaction's streams returns at
+// most a page plus one event per stream, and that each event is shown once, in order.
 func TestAClaimOfStreamsIsBoundedByItsBytes(t *testing.T) {
 	testlevel.Long(t)
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {

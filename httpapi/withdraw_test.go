@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Verifies that an operator withdraws an operation whose worker does not come, and that its
-// handler can then be taken out of the config, and deleted.
+// TestAnOperationIsWithdrawn verifies that an operator can withdraw an operation whose worker does
+// not come, and that its handler can then be removed from the config, and deleted.
 func TestAnOperationIsWithdrawn(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})

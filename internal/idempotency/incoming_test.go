@@ -15,7 +15,8 @@ func incoming() idempotency.Incoming {
 	return idempotency.Incoming{Owner: "a", Method: "POST", Target: "/x?y=1", Conditions: [][]string{{`"1"`}, nil}, Body: []byte(`{"a": 1, "b": [2]}`), JSON: true}
 }
 
-// TestFingerprint verifies what belongs to a request, and that space and the order of members do not, in JSON alone.
+// TestFingerprint verifies what is part of a request's identity, and that whitespace and member
+// order are not, only in JSON.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	same := incoming()
@@ -49,8 +50,9 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestReplay verifies what is answered under a key that is known: another request is refused, also of another owner, and
-// a twin while the first is under way, with the time that is left in whole seconds.
+// TestReplay verifies the responses under a known key: another request is refused, also one of
+// another owner, and a repetition is refused while the first is in flight, with the remaining time
+// in whole seconds.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	f := &idempotency.Flight{Name: "my key", Fingerprint: incoming().Fingerprint()}

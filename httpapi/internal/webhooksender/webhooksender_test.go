@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 )
 
-// stopped is a gate whose clock is moved by hand.
+// stopped returns a gate with a manual clock.
 func stopped() (g *gate, move func(time.Duration)) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	return &gate{now: func() time.Time { return at }}, func(d time.Duration) { at = at.Add(d) }
@@ -33,8 +33,8 @@ func TestAGateLetsFewThrough(t *testing.T) {
 	}
 }
 
-// Verifies that a webhook that gives no answer rests for longer and longer, that one
-// message at a time tries whether it does again, and that an answer ends all that.
+// TestASilentWebhookRests verifies that a webhook that does not respond is paused for increasing
+// times, that one message at a time probes it, and that a response ends the pauses.
 func TestASilentWebhookRests(t *testing.T) {
 	g, move := stopped()
 	var rest time.Duration
@@ -56,7 +56,7 @@ func TestASilentWebhookRests(t *testing.T) {
 	if wait := g.enter(); wait <= 0 {
 		t.Error("a second one tries a silent webhook")
 	}
-	g.leave(false, false, 0) // the database did not answer: that says nothing
+	g.leave(false, false, 0) // an unreachable database says nothing about the webhook
 	if wait := g.enter(); wait != 0 || g.silent == 0 {
 		t.Errorf("it waits %s", wait)
 	}
@@ -126,8 +126,8 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	}
 }
 
-// Verifies that a message has the same id each time, and another one for any other
-// webhook, stream, version or generation.
+// TestTheIDOfAMessage verifies that a message has the same id each time, and a different one for
+// any other webhook, stream, version or generation.
 func TestTheIDOfAMessage(t *testing.T) {
 	of := func(id, stream string, version, generation int64) string {
 		return messageID(id, &reactions.Delivery{Event: events.Event{Stream: stream, Version: version}, Lease: &reactions.Lease{Generation: generation}})
