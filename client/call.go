@@ -16,13 +16,13 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Option is something beside what a call is about.
+// Option modifies a call.
 type Option func(*request)
 
-// Key gives a call a key: under the same key the server does the same call once,
-// however often it is sent, and answers it alike for a day. With a key, a call that
-// changes something is sent again by itself when it is not known what became of it.
-// A key belongs to one call: another call under it is [fault.KeyMismatch].
+// Key sets the idempotency key of a call: under the same key the server carries out the same call
+// once, however often it is sent, and returns the same response for a day. With a key, a call that
+// changes something is retried if its outcome is unknown. A key belongs to one call: another call
+// with it is [fault.KeyMismatch].
 func Key(key string) Option {
 	return func(r *request) {
 		if r.method != http.MethodGet {
@@ -32,18 +32,18 @@ func Key(key string) Option {
 	}
 }
 
-// ownKey gives a call a key of its own, unless it has one.
+// ownKey adds a generated key, unless the options set one.
 func ownKey(o []Option) []Option { return append([]Option{Key(rand.Text())}, o...) }
 
-// Wait is how long [Client.FireStep] waits for a worker; the default is 30 seconds.
+// Wait sets how long [Client.FireStep] waits for a worker. The default is 30 seconds.
 func Wait(d time.Duration) Option {
 	return func(r *request) { r.query.Set("waitMs", strconv.FormatInt(d.Milliseconds(), 10)) }
 }
 
-// Raw keeps the answer as it came, beside what it was read into.
+// Raw stores the undecoded response in into.
 func Raw(into *json.RawMessage) Option { return func(r *request) { r.raw = into } }
 
-// request is a call that is to be sent.
+// request is a call to be sent.
 type request struct {
 	method string
 	path   []string
@@ -65,17 +65,17 @@ func (r *request) with(all []Option) *request {
 	return r
 }
 
-// again says whether the request may be sent twice.
-func (r *request) again() bool { return r.method == http.MethodGet || r.keyed }
+// retryable reports whether the request may be sent more than once.
+func (r *request) retryable() bool { return r.method == http.MethodGet || r.keyed }
 
-// url is where the request goes. A part of a path is escaped whole, so that an id
-// with a slash, or that is two dots, stays one part.
+// url returns the URL of the request. It escapes each part of the path completely, so that an id
+// that contains a slash, or is "..", remains one part.
 func (r *request) url(base string) (string, error) {
 	var b strings.Builder
 	b.WriteString(base)
 	for _, p := range r.path {
 		if p == "" {
-			return "", fault.New(fault.Validation, "a name or an id in the path of %s is empty", strings.Join(r.path, "/"))
+			return "", fault.New(fault.Validation, "the path of %s has an empty name or id", strings.Join(r.path, "/"))
 		}
 		if p = url.PathEscape(p); p == "." || p == ".." {
 			p = strings.ReplaceAll(p, ".", "%2E")
@@ -96,12 +96,12 @@ func (r *request) text() ([]byte, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(r.body); err != nil {
-		return nil, fault.New(fault.Validation, "what is to be sent cannot be written as JSON").Wrap(err)
+		return nil, fault.New(fault.Validation, "the request body cannot be encoded as JSON").Wrap(err)
 	}
 	return b.Bytes(), nil
 }
 
-// do sends a request until it is answered for good, and reads the answer.
+// do sends a request, with reattempts, and decodes the response.
 func do[T any](ctx context.Context, c *Client, r *request, o []Option) (T, error) {
 	var out T
 	body, err := c.answer(ctx, r.with(o))
@@ -109,12 +109,12 @@ func do[T any](ctx context.Context, c *Client, r *request, o []Option) (T, error
 		return out, err
 	}
 	if err := json.Unmarshal(body, &out); err != nil {
-		return out, notOurs("an answer that is not the one asked for", err)
+		return out, notHoldfast("an unexpected response", err)
 	}
 	return out, nil
 }
 
-// answer sends a request, again if it may, and returns the body of its answer.
+// answer sends a request, with reattempts if it may, and returns the body of the response.
 func (c *Client) answer(ctx context.Context, r *request) ([]byte, error) {
 	at, err := r.url(c.base)
 	if err != nil {
@@ -124,21 +124,21 @@ func (c *Client) answer(ctx context.Context, r *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	tries := 1
-	if r.again() {
-		tries = c.o.Attempts
+	attempts := 1
+	if r.retryable() {
+		attempts = c.o.Attempts
 	}
 	b := c.backoff()
 	for {
 		body, failed := c.once(ctx, r, at, text)
-		tries--
+		attempts--
 		if failed == nil {
 			if r.raw != nil {
 				*r.raw = body
 			}
 			return body, nil
 		}
-		if tries == 0 || !failed.passing || !b.wait(ctx, failed.after) {
+		if attempts == 0 || !failed.temporary || !b.wait(ctx, failed.after) {
 			return nil, failed.publicError(ctx)
 		}
 	}
@@ -156,18 +156,18 @@ func (c *Client) once(ctx context.Context, r *request, at string, text []byte) (
 		return nil, brokenOff(err)
 	}
 	if resp.StatusCode == http.StatusNotModified && r.header.Get("If-None-Match") != "" {
-		return nil, &failure{fault: fault.New(fault.PreconditionFailed, "it is still at that version").Wrap(ErrNotModified)}
+		return nil, &failure{fault: fault.New(fault.PreconditionFailed, "the scope is still at that version").Wrap(ErrNotModified)}
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, refusal(resp, body)
 	}
 	if len(body) == 0 && resp.StatusCode != http.StatusNoContent || len(body) > 0 && !isJSON(resp.Header, "application/json") {
-		return nil, stranger(resp, body)
+		return nil, foreignResponse(resp, body)
 	}
 	return body, nil
 }
 
-// send sends a request once, and returns the answer with its body unread.
+// send sends a request once, and returns the response with its body unread.
 func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (*http.Response, *failure) {
 	var in io.Reader
 	if text != nil {
@@ -175,7 +175,7 @@ func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (
 	}
 	q, err := http.NewRequestWithContext(ctx, r.method, at, in)
 	if err != nil {
-		return nil, &failure{fault: fault.New(fault.Validation, "the request cannot be made").Wrap(err)}
+		return nil, &failure{fault: fault.New(fault.Validation, "the request is invalid").Wrap(err)}
 	}
 	q.Header = r.header.Clone()
 	q.Header.Set("User-Agent", c.o.UserAgent)

@@ -1,18 +1,16 @@
-// Package client speaks to a Holdfast server over its HTTP API.
+// Package client is a client for the HTTP API of a Holdfast server.
 //
 //	c, err := client.New("https://holdfast.example.org", client.Options{Key: os.Getenv("HOLDFAST_KEY")})
 //	done, err := c.FireStep(ctx, "invoice", "i1", "close", wire.Fire{Requester: "admin"}, client.Key(requestID))
-//	if errors.Is(err, fault.Of(fault.ClaimFailed)) { … } // somebody else is closing it
+//	if errors.Is(err, fault.Of(fault.ClaimFailed)) { … } // another request is closing it
 //
-// Each operation of the API has a method of its name. What goes over the wire is of
-// package wire; a refusal is a [*fault.Error] of the code that the server gave it,
-// with its facts. A server that cannot be reached, or something between that answers
-// in its place, is [fault.Unavailable], and what went wrong is wrapped.
+// Each operation of the API has a method of the same name, with types of package wire. A refusal is
+// a [*fault.Error] with the code and the fields of the server's response. If the server cannot be
+// reached, or a proxy responds in its place, the error is [fault.Unavailable] and wraps the cause.
 //
-// A call that reads is sent again when it failed for the moment. One that changes
-// something is sent again only if it has a key ([Key]): then the server does it once,
-// however often it comes. Without a key it is sent once, and after
-// [fault.Unavailable] it may have been done or not.
+// A call that reads is retried after a temporary failure. A call that changes something is retried
+// only with an idempotency key ([Key]), which makes it take effect once. Without a key it is sent
+// once, and after [fault.Unavailable] it may have taken effect or not.
 //
 // A list is an iterator that reads page after page, and ends with the first error:
 //
@@ -33,44 +31,43 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Options says how a client works. The zero value is ready to use, with a server that
-// asks for no keys.
+// Options configures a client. The zero value is ready to use with a server without API keys.
 type Options struct {
-	// Key is the API key, hf_…; the default is none.
+	// Key is the API key, hf_…. The default is none.
 	Key string
-	// Workspace is sent along for a server that asks for no keys. With a key, the
-	// key says it. The default is the server's.
+	// Workspace selects the workspace on a server without API keys. With a key, the key determines
+	// it. The default is that of the server.
 	Workspace string
-	// HTTP does the requests. Redirects are not followed, whatever it says: a
-	// request that changes something must not be sent twice. Its Timeout would end
-	// [Client.Follow] too. The default waits 90 seconds for an answer to begin.
+	// HTTP sends the requests. Redirects are never followed, because a request that changes
+	// something must not be sent twice. Its Timeout also applies to [Client.Follow]. The default
+	// waits 90 seconds for the response headers.
 	HTTP *http.Client
-	// Attempts is how often a request is sent at the most, if it may be sent again;
-	// the default is 6, over about 3 seconds.
+	// Attempts is the maximum number of attempts of a request that may be retried. The default is
+	// 6, over about 3 seconds.
 	Attempts int
-	// UserAgent is sent along; the default is "holdfast-client".
+	// UserAgent is the User-Agent header. The default is "holdfast-client".
 	UserAgent string
 }
 
 const (
 	defaultAttempts = 6
-	// firstPause is the pause before the second try. The next ones are twice as
-	// long each, up to longestPause.
+	// firstPause is the delay before the second attempt. Each further delay is twice as long, up to
+	// longestPause.
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
-	// mostPatience is the longest that a server may ask to wait for. Past it, the
-	// caller is told instead.
-	mostPatience = time.Minute
-	// silence is how long nothing may come over a stream of events before it is
-	// taken for dead. A server says something every 15 seconds.
+	// maxRetryAfter is the maximum Retry-After that the client waits for. Beyond it, the call
+	// returns the error.
+	maxRetryAfter = time.Minute
+	// silence is the maximum time without data on an event stream before it is considered dead. The
+	// server sends a heartbeat every 15 seconds.
 	silence = 45 * time.Second
-	// headersWithin is longer than the server takes for any answer.
+	// headersWithin is longer than any response of the server takes.
 	headersWithin = 90 * time.Second
 )
 
-// Client speaks to one server. It is safe for concurrent use.
+// Client calls one server. It is safe for concurrent use.
 type Client struct {
-	base     string // with /api/v1
+	base     string // including /api/v1
 	o        Options
 	http     *http.Client
 	own      bool
@@ -79,18 +76,18 @@ type Client struct {
 	patience time.Duration
 }
 
-// New makes a client of the server at a URL, such as http://127.0.0.1:7070. Nothing
-// is sent yet.
+// New returns a client for the server at a URL, such as http://127.0.0.1:7070. It sends nothing
+// yet.
 func New(base string, o Options) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, fault.New(fault.Validation, "the URL of a server is such as http://127.0.0.1:7070, without user, query and fragment")
+		return nil, fault.New(fault.Validation, "the server URL must be such as http://127.0.0.1:7070, without user, query and fragment")
 	}
 	if strings.ContainsAny(o.Key+o.Workspace+o.UserAgent, "\r\n\x00") {
-		return nil, fault.New(fault.Validation, "a key, a workspace and a user agent are one line each")
+		return nil, fault.New(fault.Validation, "key, workspace and user agent must not contain line breaks or NUL")
 	}
 	if o.Attempts < 0 {
-		return nil, fault.New(fault.Validation, "there are %d attempts: it is 1 or more, or 0 for the default", o.Attempts)
+		return nil, fault.New(fault.Validation, "Attempts must be 1 or more, or 0 for the default, got %d", o.Attempts)
 	}
 	if o.Attempts == 0 {
 		o.Attempts = defaultAttempts
@@ -98,12 +95,12 @@ func New(base string, o Options) (*Client, error) {
 	if o.UserAgent == "" {
 		o.UserAgent = "holdfast-client"
 	}
-	c := &Client{base: strings.TrimSuffix(u.String(), "/") + "/api/v1", o: o, pause: firstPause, silence: silence, patience: mostPatience}
+	c := &Client{base: strings.TrimSuffix(u.String(), "/") + "/api/v1", o: o, pause: firstPause, silence: silence, patience: maxRetryAfter}
 	c.http, c.own = doer(o.HTTP)
 	return c, nil
 }
 
-// doer is a copy of a client that follows no redirects.
+// doer returns a copy of a client that follows no redirects.
 func doer(h *http.Client) (_ *http.Client, own bool) {
 	var c http.Client
 	if h != nil {
@@ -118,8 +115,7 @@ func doer(h *http.Client) (_ *http.Client, own bool) {
 	return &c, own
 }
 
-// Close closes the connections that are not in use. A client that was given its own
-// [http.Client] leaves them to that.
+// Close closes idle connections. If [Options.HTTP] was set, it does nothing.
 func (c *Client) Close() {
 	if c.own {
 		c.http.CloseIdleConnections()

@@ -61,7 +61,8 @@ func TestAnEntityFromAfar(t *testing.T) {
 	}
 }
 
-// A list is read to its end, over as many pages as it takes, and a break ends it.
+// TestAListIsReadToItsEnd verifies that a list is read to its end, over as many pages as it takes,
+// and that a break ends it.
 func TestAListIsReadToItsEnd(t *testing.T) {
 	s := serve(t, httpapi.Options{NoKeys: true})
 	c := dial(t, s.url, Options{})
@@ -102,7 +103,8 @@ func TestAListIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-// With keys: who has none is refused, and a key may what its role may.
+// TestKeys verifies that a server with keys refuses calls without one, and permits what the role of
+// a key permits.
 func TestKeys(t *testing.T) {
 	s := serve(t, httpapi.Options{})
 	if _, err := dial(t, s.url, Options{}).GetEntity(t.Context(), "invoice", "i1"); !errors.Is(err, fault.Of(fault.Auth)) {

@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// What many add to is added to where it is. Who decides on what was read names its version.
+// Counters are incremented in place. A change that depends on a read names the version that was
+// read.
 func ExampleClient_PatchScope() {
 	server, stop := startServer()
 	defer stop()

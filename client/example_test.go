@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// The same call under the same key is done once, and a refusal has its code.
+// The same call under the same key takes effect once, and a refusal has its code.
 func Example() {
 	server, stop := startServer()
 	defer stop()
@@ -48,7 +48,7 @@ func Example() {
 	// 0 placed <nil>
 }
 
-// startServer is a server of this process, on a new database.
+// startServer starts a server in this process, on a new database.
 func startServer() (url string, stop func()) {
 	folder, err := os.MkdirTemp("", "holdfast")
 	if err != nil {

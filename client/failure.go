@@ -17,19 +17,19 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// maxAnswer is the most of an answer that is read: more than a server gives. A claim has less than 8 MiB before
-// it takes 16 more tasks, with three documents of 1 MiB each at the most.
+// maxAnswer is the maximum size of a response, above what a server sends: a claim stops below 8
+// MiB, then takes at most 16 more tasks, with three documents of at most 1 MiB each.
 const maxAnswer = 64 << 20
 
-// failure is a request that did not succeed.
+// failure is the failure of a request.
 type failure struct {
-	fault   *fault.Error
-	passing bool          // another try may have another end
-	after   time.Duration // that the server wants to be left alone
+	fault     *fault.Error
+	temporary bool          // a retry may succeed
+	after     time.Duration // Retry-After of the server
 }
 
-// publicError is the error that the caller gets. Where the caller's own context has ended,
-// it says so too.
+// publicError returns the error for the caller. If the caller's context has ended, it wraps that
+// error too.
 func (f *failure) publicError(ctx context.Context) error {
 	if ctx.Err() != nil && !errors.Is(f.fault, ctx.Err()) {
 		return f.fault.Wrap(errors.Join(ctx.Err(), f.fault.Unwrap()))
@@ -37,45 +37,44 @@ func (f *failure) publicError(ctx context.Context) error {
 	return f.fault
 }
 
-// unreached is the failure of a request that nobody answered.
+// unreached returns the failure of a request without a response.
 func unreached(err error) *failure {
-	return &failure{fault: fault.New(fault.Unavailable, "the server cannot be reached, or went away before it answered").Wrap(err), passing: true}
+	return &failure{fault: fault.New(fault.Unavailable, "the server cannot be reached, or closed the connection before it responded").Wrap(err), temporary: true}
 }
 
-// brokenOff is the failure of an answer that did not come to its end.
+// brokenOff returns the failure of an incomplete response.
 func brokenOff(err error) *failure {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return &failure{fault: f}
 	}
-	return &failure{fault: fault.New(fault.Unavailable, "the answer of the server broke off").Wrap(err), passing: true}
+	return &failure{fault: fault.New(fault.Unavailable, "the response of the server broke off").Wrap(err), temporary: true}
 }
 
-func notOurs(what string, cause error) *fault.Error {
-	return fault.New(fault.Unavailable, "what answers there gives %s: is it a Holdfast server, and is the URL right?", what).Wrap(cause)
+func notHoldfast(what string, cause error) *fault.Error {
+	return fault.New(fault.Unavailable, "the URL returned %s: check that it is the URL of a Holdfast server", what).Wrap(cause)
 }
 
-// stranger is the failure of an answer that no server of ours gives: a proxy's page.
-func stranger(resp *http.Response, body []byte) *failure {
+// foreignResponse returns the failure of a response that no Holdfast server sends, such as a proxy's page.
+func foreignResponse(resp *http.Response, body []byte) *failure {
 	cause := fmt.Errorf("%s, %q: %.200q", resp.Status, resp.Header.Get("Content-Type"), body)
-	return &failure{fault: notOurs(resp.Status+" that is no answer of the API", cause), passing: momentary[resp.StatusCode], after: retryAfter(resp.Header)}
+	return &failure{fault: notHoldfast(resp.Status+", which is not a response of the API", cause), temporary: temporaryStatuses[resp.StatusCode], after: retryAfter(resp.Header)}
 }
 
-// momentary are the answers that something between gives when it cannot reach the
-// server, or is asked too fast.
-var momentary = map[int]bool{
+// temporaryStatuses are the statuses of a proxy that cannot reach the server or limits the rate.
+var temporaryStatuses = map[int]bool{
 	http.StatusTooManyRequests: true, http.StatusBadGateway: true, http.StatusServiceUnavailable: true, http.StatusGatewayTimeout: true,
 }
 
-// passingCodes are the refusals that another try may not meet.
-var passingCodes = []fault.Code{fault.RateLimited, fault.KeyInFlight, fault.Unavailable, fault.MutationTimeout, fault.OutcomeUnknown}
+// temporaryCodes are the codes of refusals that a retry may not get again.
+var temporaryCodes = []fault.Code{fault.RateLimited, fault.KeyInFlight, fault.Unavailable, fault.MutationTimeout, fault.OutcomeUnknown}
 
-// refusal reads the problem that an answer is.
+// refusal decodes the problem document of a response.
 func refusal(resp *http.Response, body []byte) *failure {
 	var p wire.Problem
 	if !isJSON(resp.Header, wire.ProblemType) || json.Unmarshal(body, &p) != nil || p.Code == "" {
-		return stranger(resp, body)
+		return foreignResponse(resp, body)
 	}
-	return &failure{fault: p.Fault(), passing: slices.Contains(passingCodes, p.Code), after: retryAfter(resp.Header)}
+	return &failure{fault: p.Fault(), temporary: slices.Contains(temporaryCodes, p.Code), after: retryAfter(resp.Header)}
 }
 
 func isJSON(h http.Header, want string) bool {
@@ -83,17 +82,17 @@ func isJSON(h http.Header, want string) bool {
 	return err == nil && kind == want
 }
 
-// read reads a body, but no more than there may be.
+// read reads a body, up to maxAnswer.
 func read(from io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(from, maxAnswer+1))
 	if err == nil && len(body) > maxAnswer {
-		err = fault.New(fault.PayloadTooLarge, "the answer is larger than %d MiB: ask for less at a time", maxAnswer>>20)
+		err = fault.New(fault.PayloadTooLarge, "the response exceeds %d MiB: request less at a time", maxAnswer>>20)
 	}
 	return body, err
 }
 
-// retryAfter is how long a server wants to be left alone. A date counts from the
-// answer's own, so that this machine's clock is not asked.
+// retryAfter returns the Retry-After of a response. A date is relative to the response's own Date,
+// so the local clock does not matter.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
@@ -110,14 +109,14 @@ func retryAfter(h http.Header) time.Duration {
 	return max(0, until.Sub(now))
 }
 
-// backoff is the pauses between tries: each up to twice as long as the one before,
-// and never the same for two callers.
+// backoff computes the delays between attempts: each up to twice as long as the previous one, with
+// jitter.
 type backoff struct{ next, patience time.Duration }
 
 func (c *Client) backoff() *backoff { return &backoff{c.pause, c.patience} }
 
-// wait pauses, at least as long as the server asked for. It says no when the context
-// ends before, and when the server asks for too long.
+// wait waits for the delay plus the time that the server asked for. It returns false if the context
+// ends, or if the server asks for too long.
 func (b *backoff) wait(ctx context.Context, atLeast time.Duration) bool {
 	if atLeast > b.patience {
 		return false

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// A feed that is followed over connections which break again and again, in the middle
-// of an event too, gives each event once, in order.
+// TestFollowOverBrokenLines verifies that Follow yields each event once and in order over
+// connections that break repeatedly, also in the middle of an event.
 func TestFollowOverBrokenLines(t *testing.T) {
 	s := serve(t, httpapi.Options{NoKeys: true})
 	c := dial(t, s.url, Options{})
@@ -72,7 +72,8 @@ func TestFollowOverBrokenLines(t *testing.T) {
 	}
 }
 
-// What a connection brings, byte by byte; and how each one was asked for.
+// TestFollowReads verifies how Follow parses the data of connections, byte by byte, and which
+// requests it sends.
 func TestFollowReads(t *testing.T) {
 	event := func(id string) string {
 		return "id: " + id + "\nevent: x\ndata: {\"position\":\"" + id + "\",\ndata: \"name\":\"x\"}\n\n"
@@ -81,11 +82,11 @@ func TestFollowReads(t *testing.T) {
 		func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF },
 		func() (*http.Response, error) {
 			return feed(": hello\n\n" + event("1") + event("2") + "id: 3\ndata: {}\n"), nil
-		}, // 3 is not whole
+		}, // 3 is incomplete
 		func() (*http.Response, error) { return problem(fault.Unavailable, "Retry-After", "1"), nil },
 		func() (*http.Response, error) {
 			return feed(event("2") + strings.ReplaceAll(event("3"), "\n", "\r\n")), nil
-		}, // 2 comes again
+		}, // 2 is repeated
 		func() (*http.Response, error) { return answer(502, "text/html", "<h1>"), nil },
 		func() (*http.Response, error) { return silentFeed(), nil },
 		func() (*http.Response, error) { return feed(event("4")), nil },
@@ -120,7 +121,8 @@ func TestFollowReads(t *testing.T) {
 	})
 }
 
-// A server that was never there is told after some tries; one that was is waited for.
+// TestFollowGivesUp verifies that a server that was never reachable is an error after some
+// attempts, and that Follow waits for one that was.
 func TestFollowGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
@@ -151,7 +153,7 @@ func TestFollowGivesUp(t *testing.T) {
 
 func feed(text string) *http.Response { return answer(200, "text/event-stream", text) }
 
-// silentFeed is a connection over which nothing comes any more.
+// silentFeed returns a connection that sends nothing any more.
 func silentFeed() *http.Response {
 	r := feed("")
 	r.Body = &silent{}

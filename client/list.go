@@ -10,43 +10,43 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Page is a part of a list. The zero value is its beginning.
+// Page selects a part of a list. The zero value is the first page.
 type Page struct {
-	// Limit is how many there are at the most, up to 1000; the default is 100. A page
-	// also ends when it has 8 MiB: Next, and not its length, says whether it is the last.
+	// Limit is the maximum number of elements, up to 1000. The default is 100. A page also ends
+	// after 8 MiB: only Next tells whether it is the last one.
 	Limit int
-	// Cursor is where to go on: Next of the page before.
+	// Cursor is Next of the previous page.
 	Cursor string
 }
 
-// EntityFilter chooses entities.
+// EntityFilter selects entities.
 type EntityFilter struct{ Status string }
 
-// OperationFilter chooses operations and claims: held, due or uncertain ones, or
-// operations that are contradicted; "" is all.
+// OperationFilter selects operations and claims by state: held, due or uncertain; for operations
+// also contradicted or lost. "" selects all.
 type OperationFilter struct{ State string }
 
-// PositionFilter chooses the positions of a reaction.
+// PositionFilter selects positions of a reaction.
 type PositionFilter struct {
-	Stream  string // RE2; "" is all
+	Stream  string // a regular expression (RE2); "" selects all
 	Blocked *bool
 }
 
-// RunFilter chooses runs.
+// RunFilter selects runs.
 type RunFilter struct{ Status, Definition string }
 
-// ApprovalFilter chooses approvals.
+// ApprovalFilter selects approvals.
 type ApprovalFilter struct{ Status, Run string }
 
-// StreamRange is which events of a stream to read, and in which order.
+// StreamRange selects events of a stream, and their order.
 type StreamRange struct {
-	// From is the version of the first; the default is the stream's first, or, for
+	// From is the first version to read. The default is the first version of the stream or, for
 	// Backward, its last.
 	From     *int64
 	Backward bool
 }
 
-// list asks for a page of a list.
+// list returns the request for a page of a list.
 func list(p Page, path ...string) *request {
 	r := newRequest(http.MethodGet, nil, path...)
 	if p.Limit != 0 {
@@ -56,8 +56,7 @@ func list(p Page, path ...string) *request {
 	return r
 }
 
-// set sets a parameter of the query: a text, a number or a condition. One that is empty, false
-// or nil is left out.
+// set sets a query parameter. It omits an empty string, false and nil.
 func (r *request) set(name string, value any) *request {
 	var text string
 	switch v := value.(type) {
@@ -75,8 +74,8 @@ func (r *request) set(name string, value any) *request {
 		if v != nil {
 			text = strconv.FormatInt(*v, 10)
 		}
-	default: // a route has it that the generator does not know
-		panic(fmt.Sprintf("client: the parameter %s is a %T", name, value))
+	default: // the generator does not support this type
+		panic(fmt.Sprintf("client: query parameter %s has the unsupported type %T", name, value))
 	}
 	if text != "" {
 		r.query.Set(name, text)
@@ -84,7 +83,7 @@ func (r *request) set(name string, value any) *request {
 	return r
 }
 
-// pages reads page after page, until the last, the first error, or a break.
+// pages reads page after page, until the last page, the first error, or a break.
 func pages[T any](read func(Page) (wire.List[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var p Page
@@ -108,8 +107,8 @@ func pages[T any](read func(Page) (wire.List[T], error)) iter.Seq2[T, error] {
 	}
 }
 
-// ReadEvents reads the feed over all streams up to where it is now, after a position
-// ("" is the beginning). [Client.Follow] goes on as it grows.
+// ReadEvents reads the feed of all streams up to its current end, after a position ("" is the
+// beginning). [Client.Follow] continues as the feed grows.
 func (c *Client) ReadEvents(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return pages(func(p Page) (wire.List[wire.Event], error) {
 		if p.Cursor == "" {

@@ -37,8 +37,9 @@ func problem(code fault.Code, headers ...string) *http.Response {
 	return answer(code.Status(), wire.ProblemType, fmt.Sprintf(`{"code":%q,"detail":"no"}`, code), headers...)
 }
 
-// An answer is lost after the server has worked. With a key the call is made again and
-// has one effect; without one it is not, and may have had it.
+// TestALostAnswer verifies what happens if a response is lost after the server has worked. With a
+// key the call is retried and takes effect once; without one it is not retried, and may have taken
+// effect.
 func TestALostAnswer(t *testing.T) {
 	s := serve(t, httpapi.Options{NoKeys: true})
 	c := dial(t, s.url, Options{})
@@ -74,12 +75,12 @@ func TestALostAnswer(t *testing.T) {
 		t.Errorf("fired %+v, %v, and the action ran %d times", fired, err, s.closed.Load())
 	}
 	s.line.loses(3, true)
-	if n := count(t, c, "half true"); n != 1 { // a read is made again by itself
+	if n := count(t, c, "half true"); n != 1 { // a read is always retried
 		t.Errorf("read %d", n)
 	}
 }
 
-// What is sent again, and what not; the time is the bubble's.
+// TestWhatIsSentAgain verifies which requests are retried. Time is that of the synctest bubble.
 func TestWhatIsSentAgain(t *testing.T) {
 	for name, x := range map[string]struct {
 		first func() (*http.Response, error)
@@ -147,7 +148,7 @@ func sends(t *testing.T, first func() (*http.Response, error), how string, again
 	}
 }
 
-// A server is left alone for as long as it asks, unless that is too long.
+// TestRetryAfter verifies that the client waits for the time in Retry-After, unless it is too long.
 func TestRetryAfter(t *testing.T) {
 	date := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, x := range []struct {
@@ -177,7 +178,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// The context bounds it all, and the caller is told both.
+// TestTheContextEndsIt verifies that the context ends all attempts, and that the error wraps both
+// causes.
 func TestTheContextEndsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := 0
@@ -200,7 +202,7 @@ func TestTheContextEndsIt(t *testing.T) {
 	}
 }
 
-// codes are all that package fault has, read from its source: a new one is tested too.
+// codes returns all codes of package fault, read from its source, so that new ones are tested too.
 func codes(t *testing.T) (all []fault.Code) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../fault/fault.go", nil, 0)
@@ -221,7 +223,8 @@ func codes(t *testing.T) (all []fault.Code) {
 	return all
 }
 
-// An error of any code is the same on this side as on the other.
+// TestErrorsComeBack verifies that an error with any code is the same on the client as on the
+// server.
 func TestErrorsComeBack(t *testing.T) {
 	all := codes(t)
 	if len(all) < 30 {
@@ -246,7 +249,7 @@ func TestErrorsComeBack(t *testing.T) {
 	}
 }
 
-// An answer that is too large is not read to its end.
+// TestALargeAnswer verifies that a response that is too large is not read to its end.
 func TestALargeAnswer(t *testing.T) {
 	c := dial(t, "http://holdfast.invalid", Options{HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 		a := answer(200, "application/json", "")

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// operation is what the OpenAPI document says of a route.
+// operation is the entry of a route in the OpenAPI document.
 type operation struct {
 	method, path string
 	ID           string `json:"operationId"`
@@ -30,7 +30,7 @@ type operation struct {
 	Body *json.RawMessage `json:"requestBody"`
 }
 
-// operations reads the document that a server gives.
+// operations reads the OpenAPI document of a server.
 func operations(t *testing.T) map[string]operation {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -54,7 +54,7 @@ func operations(t *testing.T) map[string]operation {
 	return all
 }
 
-// each calls something for its request alone.
+// each consumes an iterator, to make its request.
 func each[T any](all iter.Seq2[T, error]) error {
 	for _, err := range all {
 		return err
@@ -64,7 +64,7 @@ func each[T any](all iter.Seq2[T, error]) error {
 
 func second[T any](_ T, err error) error { return err }
 
-// calls are all operations, each called with all that it can be given.
+// calls returns all operations, each called with all of its arguments.
 func calls(ctx context.Context, c *Client) map[string]func() error {
 	n, yes, page := int64(3), true, Page{Limit: 7, Cursor: "c"}
 	key := Key("k")
@@ -176,8 +176,8 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 
 var variable = regexp.MustCompile(`\{\w+\}`)
 
-// Every route of the server is a method of the client, of the same name, that sends
-// what the route takes: a route that is added without one fails here.
+// TestEveryRouteHasItsMethod verifies that every route of the server has a client method of the
+// same name that sends what the route takes. A route without a method fails here.
 func TestEveryRouteHasItsMethod(t *testing.T) {
 	var sent *http.Request
 	c := dial(t, "http://holdfast.invalid", Options{Attempts: 1, HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -213,7 +213,7 @@ func TestEveryRouteHasItsMethod(t *testing.T) {
 	}
 }
 
-// check holds a request to what the document says.
+// check compares a request with the OpenAPI document.
 func (op operation) check(t *testing.T, r *http.Request) {
 	t.Helper()
 	if want := "/api/v1" + variable.ReplaceAllString(op.path, "p"); r.Method != op.method || r.URL.Path != want {
@@ -236,7 +236,7 @@ func (op operation) check(t *testing.T, r *http.Request) {
 	}
 }
 
-// The iterators ask for what their pages ask for.
+// TestIteratorsAskForPages verifies that iterators send the same requests as their page methods.
 func TestIteratorsAskForPages(t *testing.T) {
 	var path string
 	c := dial(t, "http://holdfast.invalid", Options{Attempts: 1, HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {

@@ -5,26 +5,27 @@ import (
 	"strconv"
 )
 
-// ErrNotModified is returned by [Client.GetScope] with [IfNoneMatch] when the scope is still
-// at that version.
-var ErrNotModified = errors.New("it is not modified")
+// ErrNotModified is returned by [Client.GetScope] with [IfNoneMatch] if the scope still has that
+// version.
+var ErrNotModified = errors.New("the scope is not modified")
 
-// IfMatch makes a change of a scope only while it is at a version; else it is
+// IfMatch makes a change of a scope conditional on its version. Otherwise the call returns
 // [fault.PreconditionFailed], with lastVersion.
 func IfMatch(version int64) Option { return header("If-Match", tagOf(version)) }
 
-// IfPresent makes a change of a scope only while there is one, at whatever version.
+// IfPresent makes a change of a scope conditional on its existence, at any version.
 func IfPresent() Option { return header("If-Match", "*") }
 
-// IfAbsent makes a change of a scope only while there is none.
+// IfAbsent makes a change of a scope conditional on its absence.
 func IfAbsent() Option { return header("If-None-Match", "*") }
 
-// IfNoneMatch reads a scope only if it is at another version; else it is [ErrNotModified].
+// IfNoneMatch reads a scope only if it has another version. Otherwise the call returns
+// [ErrNotModified].
 func IfNoneMatch(version int64) Option { return header("If-None-Match", tagOf(version)) }
 
 func header(name, value string) Option {
 	return func(r *request) { r.header.Set(name, value) }
 }
 
-// tagOf is the entity tag of a version.
+// tagOf returns the entity tag of a version.
 func tagOf(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }

@@ -73,7 +73,8 @@ func TestAScopeFromAfar(t *testing.T) {
 	is(x, err, -1, false, "null")
 }
 
-// Answers are lost after the server has worked: under a key each change is made once.
+// TestALostAnswerOfAChange verifies that each change under a key takes effect once, although
+// responses are lost after the server has worked.
 func TestALostAnswerOfAChange(t *testing.T) {
 	s := serve(t, httpapi.Options{NoKeys: true})
 	c := dial(t, s.url, Options{})
@@ -96,8 +97,9 @@ func TestALostAnswerOfAChange(t *testing.T) {
 	}
 }
 
-// A scope that is watched over connections which break again and again is told in the order
-// of its versions, none of them twice, and the last in any case.
+// TestWatchScopeOverBrokenLines verifies that a scope watched over connections that break
+// repeatedly is yielded in the order of its versions, without repetitions, and with the last one in
+// any case.
 func TestWatchScopeOverBrokenLines(t *testing.T) {
 	s := serve(t, httpapi.Options{NoKeys: true})
 	c := dial(t, s.url, Options{})
@@ -116,7 +118,7 @@ func TestWatchScopeOverBrokenLines(t *testing.T) {
 			break
 		}
 		if next++; next%3 == 0 {
-			// The message is lost, or a part of it; the change was made before.
+			// The message is lost, completely or in part; the change was made before.
 			s.line.loses(2, next%2 == 0)
 		}
 		if _, err := c.IncScope(ctx, "cart", "c", wire.IncScope{Field: "n"}, Key(fmt.Sprint(next))); err != nil {
@@ -152,8 +154,8 @@ func TestWatchScopeOverBrokenLines(t *testing.T) {
 	}
 }
 
-// Who watches over a new connection says what it was told over the last one, and is told
-// nothing twice.
+// TestWatchScopeGoesOn verifies that a new connection continues after the last yielded state,
+// without repeating it.
 func TestWatchScopeGoesOn(t *testing.T) {
 	state := func(version int64) string {
 		return fmt.Sprintf("id: %d\nevent: state\ndata: {\"kind\":\"k\",\"id\":\"i\",\"version\":%d,\"state\":{}}\n\n", version, version)

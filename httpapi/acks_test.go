@@ -20,8 +20,8 @@ import (
 
 const notDelivered = "NOT_DELIVERED"
 
-// acks acknowledges several, and returns the results as "stream status delivered".
-func (d *door) acks(reaction string, all ...wire.Ack) (told []string) {
+// acks acknowledges several leases, and returns the results as "stream status delivered".
+func (d *testAPI) acks(reaction string, all ...wire.Ack) (told []string) {
 	d.t.Helper()
 	var done struct {
 		Results []struct {
@@ -40,15 +40,15 @@ func (d *door) acks(reaction string, all ...wire.Ack) (told []string) {
 	return told
 }
 
-func wantTold(t *testing.T, what string, got []string, want ...string) {
+func wantResults(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%s: got %q, want %q", what, got, want)
 	}
 }
 
-// wantShown claims a stream that must be shown from one version to another, and returns the lease.
-func (d *door) wantShown(reaction, name string, from, to int64) wire.Lease {
+// wantShown claims a stream, checks the versions that the lease shows, and returns the lease.
+func (d *testAPI) wantShown(reaction, name string, from, to int64) wire.Lease {
 	d.t.Helper()
 	all := d.lease(reaction, 1)
 	if len(all) != 1 || all[0].Stream != name || len(all[0].Events) == 0 {
@@ -60,45 +60,45 @@ func (d *door) wantShown(reaction, name string, from, to int64) wire.Lease {
 	return all[0]
 }
 
-// TestAnAckGoesNoFurtherThanItsLease verifies that an ack of a version that the lease did not show, because it
-// shows a part of a long stream, because the event was appended after the claim, or because it is not there yet,
-// is refused with a code of its own; that the lease stands, is renewed and acknowledged all the same; and that
-// every event is shown.
+// TestAnAckGoesNoFurtherThanItsLease verifies that an ack of a version that the lease did not show
+// is refused with its own code: because the lease shows a part of a long stream, because the event
+// was appended after the claim, or because it does not exist yet. The lease stays valid, can be
+// renewed and acknowledged, and every event is shown.
 func TestAnAckGoesNoFurtherThanItsLease(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		d.append("s", 150)
 		l := d.wantShown("r", "s", 0, 99)
 		for _, beyond := range []int64{100, 149, 150, 1000, 1<<62 + 1} {
-			wantTold(t, "of 100 shown", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: beyond}), "s "+notDelivered+" 99")
+			wantResults(t, "of 100 shown", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: beyond}), "s "+notDelivered+" 99")
 		}
 		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: l.Epoch, Token: l.Token, LeaseMs: 120_000}, nil), 200, "")
-		wantTold(t, "after a renewal", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 100}), "s "+notDelivered+" 99")
+		wantResults(t, "after a renewal", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 100}), "s "+notDelivered+" 99")
 		if more := d.lease("r", 1); len(more) != 0 {
 			t.Fatalf("the lease did not stand: %+v", more)
 		}
-		wantTold(t, "in between", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 40}), "s acked")
-		wantTold(t, "under the lease that was ended so", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 99}), "s LEASE_LOST")
+		wantResults(t, "in between", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 40}), "s acked")
+		wantResults(t, "under the lease that was ended so", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 99}), "s LEASE_LOST")
 
 		l = d.wantShown("r", "s", 41, 140)
-		wantTold(t, "at the last", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 140}), "s acked")
-		wantTold(t, "again", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 140}), "s acked")
+		wantResults(t, "at the last", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 140}), "s acked")
+		wantResults(t, "again", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 140}), "s acked")
 
 		l = d.wantShown("r", "s", 141, 149)
 		d.append("s", 2)
 		d.append("other", 1)
-		d.lease("r", 1) // gathers the marks of both
-		wantTold(t, "appended after the claim", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 150}), "s "+notDelivered+" 149")
-		wantTold(t, "below", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 10}), "s acked")
+		d.lease("r", 1) // collects the due notices of both
+		wantResults(t, "appended after the claim", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 150}), "s "+notDelivered+" 149")
+		wantResults(t, "below", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 10}), "s acked")
 		l = d.wantShown("r", "s", 141, 151)
-		wantTold(t, "the rest", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 151}), "s acked")
+		wantResults(t, "the rest", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 151}), "s acked")
 	})
 }
 
-// TestAnAckBeyondLeavesTheOthersOfItsCall verifies that of several acks in one call, some of which are refused,
-// the others stand, also under an Idempotency-Key, where the same answer comes again.
+// TestAnAckBeyondLeavesTheOthersOfItsCall verifies that refused acks leave the other acks of the
+// same call valid, also under an Idempotency-Key, where a repetition returns the same response.
 func TestAnAckBeyondLeavesTheOthersOfItsCall(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
 		held := map[string]wire.Lease{}
 		for _, name := range []string{"a", "b", "c", "d"} {
@@ -113,11 +113,11 @@ func TestAnAckBeyondLeavesTheOthersOfItsCall(t *testing.T) {
 		call[2].Epoch++
 		want := []string{"a acked", "b " + notDelivered + " 1", "c LEASE_LOST", "d acked", "e LEASE_LOST"}
 		d.header.Set("Idempotency-Key", "k")
-		wantTold(t, "under a key", d.acks("r", call...), want...)
-		wantTold(t, "replayed", d.acks("r", call...), want...)
+		wantResults(t, "under a key", d.acks("r", call...), want...)
+		wantResults(t, "replayed", d.acks("r", call...), want...)
 		d.header.Del("Idempotency-Key")
-		wantTold(t, "again", d.acks("r", call...), want...)
-		wantTold(t, "mended", d.acks("r", ack("b", 1), ack("c", 1)), "b acked", "c acked")
+		wantResults(t, "again", d.acks("r", call...), want...)
+		wantResults(t, "mended", d.acks("r", ack("b", 1), ack("c", 1)), "b acked", "c acked")
 		d.wantShown("r", "d", 1, 1)
 		if more := d.lease("r", 9); len(more) != 0 {
 			t.Errorf("left is %+v", more)
@@ -125,38 +125,38 @@ func TestAnAckBeyondLeavesTheOthersOfItsCall(t *testing.T) {
 	})
 }
 
-// TestALateAckIsLostHoweverFarItGoes verifies that who has lost a lease is told that, also of a version that it did
-// not show, and that what the next holder was shown counts for the next holder alone; and that repairs beside a
-// held lease change nothing of that.
+// TestALateAckIsLostHoweverFarItGoes verifies that a holder that has lost its lease gets
+// LEASE_LOST, also for a version that the lease did not show; that versions shown to the next
+// holder count only for that one; and that repairs of a leased stream do not change that.
 func TestALateAckIsLostHoweverFarItGoes(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		d.append("s", 120)
 		first := d.wantShown("r", "s", 0, 99)
 		for _, how := range []string{"unblock", "skip", "reset"} {
 			d.want(d.ask("POST", "reactions/r/"+how, `{}`, nil), 200, "")
 		}
-		wantTold(t, "beside repairs", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Token: first.Token, Version: 100}), "s "+notDelivered+" 99")
+		wantResults(t, "beside repairs", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Token: first.Token, Version: 100}), "s "+notDelivered+" 99")
 		holdfasttest.Advance(t, d.engine, 3*time.Minute)
-		wantTold(t, "it has run out", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Token: first.Token, Version: 119}), "s LEASE_LOST")
+		wantResults(t, "it has run out", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Token: first.Token, Version: 119}), "s LEASE_LOST")
 		engine.Of(d.engine).Round(context.Background())
 		second := d.wantShown("r", "s", 0, 99)
-		wantTold(t, "another has it", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Token: first.Token, Version: 99}), "s LEASE_LOST")
-		wantTold(t, "the other", d.acks("r", wire.Ack{Stream: "s", Epoch: second.Epoch, Token: second.Token, Version: 99}), "s acked")
+		wantResults(t, "another has it", d.acks("r", wire.Ack{Stream: "s", Epoch: first.Epoch, Token: first.Token, Version: 99}), "s LEASE_LOST")
+		wantResults(t, "the other", d.acks("r", wire.Ack{Stream: "s", Epoch: second.Epoch, Token: second.Token, Version: 99}), "s acked")
 		third := d.wantShown("r", "s", 100, 119)
 		holdfasttest.Advance(t, d.engine, 3*time.Minute)
-		d.want(d.ask("POST", "reactions/r/reset", `{}`, nil), 200, "") // it has run out, and may be
-		wantTold(t, "it was reset", d.acks("r", wire.Ack{Stream: "s", Epoch: third.Epoch, Token: third.Token, Version: 119}), "s LEASE_LOST")
-		wantTold(t, "the epoch of the repair is nobody's", d.acks("r", wire.Ack{Stream: "s", Epoch: third.Epoch + 1, Token: third.Token, Version: 119}), "s LEASE_LOST")
+		d.want(d.ask("POST", "reactions/r/reset", `{}`, nil), 200, "") // the lease has expired, so a reset is allowed
+		wantResults(t, "it was reset", d.acks("r", wire.Ack{Stream: "s", Epoch: third.Epoch, Token: third.Token, Version: 119}), "s LEASE_LOST")
+		wantResults(t, "the epoch of the repair is nobody's", d.acks("r", wire.Ack{Stream: "s", Epoch: third.Epoch + 1, Token: third.Token, Version: 119}), "s LEASE_LOST")
 		fourth := d.wantShown("r", "s", 0, 99)
-		wantTold(t, "what was shown before the reset", d.acks("r", wire.Ack{Stream: "s", Epoch: fourth.Epoch, Token: fourth.Token, Version: 119}), "s "+notDelivered+" 99")
+		wantResults(t, "what was shown before the reset", d.acks("r", wire.Ack{Stream: "s", Epoch: fourth.Epoch, Token: fourth.Token, Version: 119}), "s "+notDelivered+" 99")
 	})
 }
 
-// TestATaskThatWasNotGivenOutCannotBeEnded verifies that a worker who names a later event of the stream that it
-// holds can neither complete nor fail nor renew it, and that its own task stands.
+// TestATaskThatWasNotGivenOutCannotBeEnded verifies that a worker that names a later event of its
+// leased stream can neither complete nor fail nor renew it, and that its own task stays valid.
 func TestATaskThatWasNotGivenOutCannotBeEnded(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 		retries, block := 0, false
 		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"n"}, Handler: "Mail", MaxRetries: &retries, BlockOnError: &block}, nil), 201, "")
@@ -181,12 +181,13 @@ func TestATaskThatWasNotGivenOutCannotBeEnded(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// TestAnAckWaitsForItsRow verifies on PostgreSQL that an ack whose row somebody else has for a moment, as those who
-// gather marks do under plain appends, waits and is acked, with and without a key, and that acks beside it do not.
+// TestAnAckWaitsForItsRow verifies on PostgreSQL that an ack whose row is locked for a moment, as
+// by the collection of due notices under plain appends, waits and succeeds, with and without a key,
+// and that other acks do not wait.
 func TestAnAckWaitsForItsRow(t *testing.T) {
 	t.Parallel()
 	url := holdfasttest.PostgreSQL(t)
-	d := newDoor(t, holdfasttest.OpenOn(t, holdfasttest.At(url)), httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, holdfasttest.OpenOn(t, holdfasttest.At(url)), httpapi.Options{NoKeys: true})
 	d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 	for _, key := range []string{"", "k"} {
 		d.append("s", 1)
@@ -216,10 +217,11 @@ func TestAnAckWaitsForItsRow(t *testing.T) {
 	}
 }
 
-// Verifies that who asks by hand with a definition that was replaced meanwhile takes nothing: by the old one there
-// is nothing to show of what the new one wants, and it would be acknowledged unseen.
+// TestAnOldDefinitionTakesNothing verifies that a claim by hand with a definition that was replaced
+// meanwhile takes nothing: by the old definition it would not show the events that the new one
+// selects, and would acknowledge them unseen.
 func TestAnOldDefinitionTakesNothing(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"a"}}, nil), 201, "")
 		old, err := reactions.Get(t.Context(), engine.Of(d.engine), "r")
 		if err != nil {

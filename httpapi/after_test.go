@@ -19,8 +19,8 @@ import (
 
 const tells = "$after:note:Tell"
 
-// violationsOf has notes sent, each followed by the after-effect Tell.
-func (d *door) told(ids ...string) {
+// told sends notes, each followed by the after-effect Tell.
+func (d *testAPI) told(ids ...string) {
 	d.t.Helper()
 	for _, id := range ids {
 		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: id}, nil), 201, "")
@@ -28,21 +28,21 @@ func (d *door) told(ids ...string) {
 	}
 }
 
-// later moves the database's time, and has the nodes look.
-func (d *door) later(by time.Duration) {
+// later advances the database's time and wakes the nodes.
+func (d *testAPI) later(by time.Duration) {
 	d.t.Helper()
 	holdfasttest.Advance(d.t, d.engine, by)
 	engine.Of(d.engine).Hub().Wake([]string{store.DueTopic(tells)})
 }
 
-// teller waits until the after-effect of a note stands so.
-func (d *door) teller(id, what string, so func(wire.Position) bool) wire.Position {
+// teller waits until the position of a note's after-effect satisfies so.
+func (d *testAPI) teller(id, what string, so func(wire.Position) bool) wire.Position {
 	d.t.Helper()
 	return d.stands(wire.CreatedWebhook{Webhook: wire.Webhook{Reaction: tells}}, "$entity/note/"+id, what, func(p wire.Position) bool { return p.LeasedBy == "" && so(p) })
 }
 
 // released repairs the after-effect of notes.
-func (d *door) released(how, reaction string, body any, ids ...string) {
+func (d *testAPI) released(how, reaction string, body any, ids ...string) {
 	d.t.Helper()
 	var done wire.Repaired
 	d.want(d.ask("POST", "reactions/"+reaction+"/"+how, body, &done), 200, "")
@@ -55,8 +55,8 @@ func (d *door) released(how, reaction string, body any, ids ...string) {
 	}
 }
 
-// counted fails unless a metric is there.
-func (d *door) counted(lines ...string) {
+// counted fails unless the metrics contain the lines.
+func (d *testAPI) counted(lines ...string) {
 	d.t.Helper()
 	resp, err := http.Get(d.url + "/metrics")
 	if err != nil {
@@ -71,8 +71,8 @@ func (d *door) counted(lines ...string) {
 	}
 }
 
-// tellerURL has the after-effect Tell served by a URL.
-func (d *door) tellerURL(config string) *remote {
+// tellerURL declares a URL as the handler of the after-effect Tell.
+func (d *testAPI) tellerURL(config string) *remote {
 	d.t.Helper()
 	d.running()
 	far := &remote{status: 200, heard: make(chan struct{}, 100)}
@@ -85,11 +85,11 @@ func (d *door) tellerURL(config string) *remote {
 	return far
 }
 
-// Verifies that an after-effect whose URL is out of order, in whatever way, a 4xx among
-// them, for longer than a reaction would be tried, is tried again under the same key until
-// it is delivered.
+// TestAURLOfAnAfterEffectIsOutOfOrder verifies that an after-effect whose URL is out of order in
+// any way, including 4xx, for longer than a reaction is retried, is retried under the same key
+// until it is delivered.
 func TestAURLOfAnAfterEffectIsOutOfOrder(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		far := d.tellerURL(tellConfig)
 		answers := []int{404, 500, 403, 0, 422, 401, 429, 200}
 		far.say(answers[0], "")
@@ -113,10 +113,11 @@ func TestAURLOfAnAfterEffectIsOutOfOrder(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a config can have a 4xx block at once, but for those that say to come again;
-// that what is blocked is listed, and unblocked; and that metrics count both.
+// TestARefusalThatBlocksAnAfterEffect verifies that a config can make a 4xx block immediately,
+// except those that ask for a retry; that a blocked after-effect is listed and can be unblocked;
+// and that metrics count both.
 func TestARefusalThatBlocksAnAfterEffect(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		far := d.tellerURL(strings.Replace(tellConfig, `"steps"`, `"after_effects": {"Tell": {"on_refusal": "block"}}, "steps"`, 1))
 		far.say(429, "")
 		d.told("n")
@@ -154,12 +155,12 @@ func TestARefusalThatBlocksAnAfterEffect(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that an after-effect by workers is tried for longer than a reaction; that a worker
-// who says that it is of no use blocks it; that it is listed as reactions are, skipped, with
-// what is behind it going on, and reset, as another operation; and that nobody changes or
-// removes it.
+// TestAWorkersAfterEffectIsReleased verifies that an after-effect by workers is retried for longer
+// than a reaction; that a worker can block it as non-retryable; that it is listed like a reaction,
+// can be skipped, so that the next one continues, and reset as a new operation; and that it can be
+// neither changed nor deleted over the API.
 func TestAWorkersAfterEffectIsReleased(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Tell", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "lifecycles/note", tellConfig, nil), 201, "")
 		d.told("a")
@@ -185,7 +186,7 @@ func TestAWorkersAfterEffectIsReleased(t *testing.T) {
 		}
 		d.want(d.ask("PUT", "reactions/"+tells, wire.PutReaction{Events: []string{"*"}}, nil), 400, fault.Validation)
 		d.want(d.ask("DELETE", "reactions/"+tells, nil, nil), 404, fault.NotFound)
-		d.released("reset", "*", `{}`) // what was sent would be sent again
+		d.released("reset", "*", `{}`) // would send again what was sent
 		d.released("unblock", tells, `{}`, "a")
 		if again := d.one("Tell"); again.IdempotencyKey != first.IdempotencyKey {
 			t.Errorf("it came under %q, and then under %q", first.IdempotencyKey, again.IdempotencyKey)
@@ -207,10 +208,10 @@ func TestAWorkersAfterEffectIsReleased(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that an after-effect that kills its workers is blocked, and that skipping it
-// passes over the very event that they died of, and not one before it.
+// TestAWorkersAfterEffectThatKills verifies that an after-effect that crashes its workers is
+// blocked, and that skipping it skips exactly the event that crashed them, and not an earlier one.
 func TestAWorkersAfterEffectThatKills(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Tell", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "lifecycles/note", tellConfig, nil), 201, "")
 		d.told("a")
@@ -219,7 +220,7 @@ func TestAWorkersAfterEffectThatKills(t *testing.T) {
 			if x.Attempt != i+1 {
 				t.Errorf("took %+v", x)
 			}
-			d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // it was heard of
+			d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // the worker was heard of
 			d.later(2 * time.Minute)
 			engine.Of(d.engine).Round(t.Context())
 		}
@@ -235,10 +236,10 @@ func TestAWorkersAfterEffectThatKills(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a step which a worker says is done, while an effect of it is unknown, has no
-// after-effect until a person has ended it as a success; and then one.
+// TestAnUncertainStepHasNoAfterEffect verifies that a step that a worker completes while one of its
+// effects is unknown has no after-effect until it is resolved as a success, and then has one.
 func TestAnUncertainStepHasNoAfterEffect(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		for _, name := range []string{"Do", "Tell"} {
 			d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		}

@@ -13,16 +13,16 @@ import (
 )
 
 func (a *API) approvalRoutes() {
-	add(a, route{Method: http.MethodGet, Path: "approvals", ID: "listApprovals", Tag: "approvals", Summary: "List what is to be decided, or was.", Roles: readers, Filter: "ApprovalFilter"}, listApprovals)
+	add(a, route{Method: http.MethodGet, Path: "approvals", ID: "listApprovals", Tag: "approvals", Summary: "List the approvals of the workspace.", Roles: readers, Filter: "ApprovalFilter"}, listApprovals)
 	add(a, route{Method: http.MethodGet, Path: "approvals/{id}", ID: "getApproval", Tag: "approvals", Summary: "Show an approval.", Roles: readers}, getApproval)
 	add(a, route{Method: http.MethodPost, Path: "approvals/{id}/decide", ID: "decideApproval", Tag: "approvals", Summary: "Decide an approval. The first decision counts.",
 		Roles: operators, Idempotency: table.InTx,
-		More: "Any other is refused."}, decideApproval)
+		More: "Later decisions are refused."}, decideApproval)
 }
 
 func approvalOf(a runengine.Approval) wire.Approval {
-	w := wire.Approval{ID: a.ID, RunID: a.Run, Step: a.Step, Visit: a.Visit, Prompt: a.Prompt, Requesters: a.Requesters, Status: a.Status, By: filled(a.Actor), Label: filled(a.Label),
-		Content: remote.OrNull(a.Content), CreatedAt: since1970(a.CreatedAt), ExpiresAt: since1970(a.ExpiresAt), DecidedAt: since1970(a.DecidedAt)}
+	w := wire.Approval{ID: a.ID, RunID: a.Run, Step: a.Step, Visit: a.Visit, Prompt: a.Prompt, Requesters: a.Requesters, Status: a.Status, By: nonEmpty(a.Actor), Label: nonEmpty(a.Label),
+		Content: remote.OrNull(a.Content), CreatedAt: timeOrNil(a.CreatedAt), ExpiresAt: timeOrNil(a.ExpiresAt), DecidedAt: timeOrNil(a.DecidedAt)}
 	if w.Requesters == nil {
 		w.Requesters = []string{}
 	}
@@ -31,8 +31,8 @@ func approvalOf(a runengine.Approval) wire.Approval {
 
 type listApprovalsIn struct {
 	paged
-	Status string `query:"status" doc:"Only those of this status, such as pending."`
-	RunID  string `query:"runId" doc:"Only those of this run."`
+	Status string `query:"status" doc:"Only approvals with this status, such as pending."`
+	RunID  string `query:"runId" doc:"Only approvals of this run."`
 }
 
 func listApprovals(c *call, in *listApprovalsIn) (wire.List[wire.Approval], error) {
@@ -45,7 +45,7 @@ func listApprovals(c *call, in *listApprovalsIn) (wire.List[wire.Approval], erro
 	}, func(a runengine.Approval) string { return a.ID })
 	all := make([]wire.Approval, 0, len(found))
 	for _, a := range found {
-		if in.Status == "" || a.Status == in.Status { // one whose time is over is not pending any more, marked or not
+		if in.Status == "" || a.Status == in.Status { // an expired approval is no longer pending, even if it is not marked yet
 			all = append(all, approvalOf(a))
 		}
 	}
@@ -66,17 +66,17 @@ type decideIn struct {
 	Body wire.Decide
 }
 
-// decideApproval decides an approval, for one of those that it may be decided for. Who
-// decides is whose key it is; where nobody has one, who they say they are.
+// decideApproval decides an approval. The key must be allowed to act for one of its requesters. The
+// actor is the API key; on a server without keys, it is the name that the request gives.
 func decideApproval(c *call, in *decideIn) (wire.Approval, error) {
 	b := in.Body
 	d := runengine.Decision{Decision: b.Decision, Actor: c.actor(), Label: b.By, Content: b.Content, May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.ContainsFunc(requesters, c.key.Speaks) {
 			return nil
 		}
-		return fault.New(fault.Forbidden, "the API key may speak for none of the requesters that may decide this: %q", requesters).With("requesters", requesters)
+		return fault.New(fault.Forbidden, "the API key may not act for any of the requesters that may decide this approval: %q", requesters).With("requesters", requesters)
 	}}
-	if c.api.open && b.By != "" {
+	if c.api.noKeys && b.By != "" {
 		d.Actor, d.Label = b.By, ""
 	}
 	a, err := runengine.Decide(c.ctx(), c.doer(), in.ID, d)

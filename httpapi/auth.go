@@ -12,27 +12,27 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// workspaceHeader picks the workspace where no keys are asked for.
+// workspaceHeader selects the workspace on a server without keys.
 const workspaceHeader = "X-Holdfast-Workspace"
 
-// authenticate finds out who asks, and in which workspace.
+// authenticate determines the key and workspace of the request.
 func (c *call) authenticate() error {
-	key, err := c.api.whoIs(c.r)
+	key, err := c.api.identify(c.r)
 	if err != nil {
 		return err
 	}
 	if space := c.r.Header.Get(workspaceHeader); space != "" && space != key.Workspace {
-		return fault.New(fault.Forbidden, "the API key is not one of the workspace that %s names", workspaceHeader)
+		return fault.New(fault.Forbidden, "the API key does not belong to the workspace that %s names", workspaceHeader)
 	}
 	c.key = key
 	c.r = c.r.WithContext(holdfast.InWorkspace(c.r.Context(), key.Workspace))
 	return nil
 }
 
-// whoIs returns the key of a request. Where none are asked for, everyone is an admin
-// who speaks for everyone.
-func (a *API) whoIs(r *http.Request) (keys.Key, error) {
-	if a.open {
+// identify returns the key of a request. On a server without keys, every caller is an admin that may
+// act for all requesters.
+func (a *API) identify(r *http.Request) (keys.Key, error) {
+	if a.noKeys {
 		space := r.Header.Get(workspaceHeader)
 		if space == "" {
 			space = "default"
@@ -42,17 +42,17 @@ func (a *API) whoIs(r *http.Request) (keys.Key, error) {
 	return a.ring.Verify(r.Context(), presented(r))
 }
 
-// still refuses a call that waits or goes on, where the key that it began with is good no more.
-// A database that does not answer says nothing of the key.
-func (c *call) still() error {
-	if _, err := c.api.whoIs(c.r); fault.CodeOf(err) == fault.Auth {
+// recheckKey refuses a long request whose key has become invalid. An unreachable database says nothing
+// about the key.
+func (c *call) recheckKey() error {
+	if _, err := c.api.identify(c.r); fault.CodeOf(err) == fault.Auth {
 		return err
 	}
 	return nil
 }
 
-// presented is the key that a request shows. One that shows several shows none: it
-// is not clear who asks.
+// presented returns the key in the headers of a request. A request with several keys is ambiguous,
+// so none of them counts.
 func presented(r *http.Request) string {
 	bearer, other := r.Header.Values("Authorization"), r.Header.Values("X-Api-Key")
 	if len(bearer)+len(other) != 1 {
@@ -68,17 +68,17 @@ func presented(r *http.Request) string {
 	return strings.TrimSpace(key)
 }
 
-// limit refuses a request of a key that asks too fast.
+// limit enforces the rate limit of the key.
 func (c *call) limit() error {
 	wait := c.api.limits.Take(c.key)
 	if wait <= 0 {
 		return nil
 	}
 	seconds := int(math.Ceil(wait.Seconds()))
-	return fault.New(fault.RateLimited, "this key asks too fast: try again in %d s", seconds).With("retryAfter", seconds)
+	return fault.New(fault.RateLimited, "rate limit of the API key exceeded: try again in %d s", seconds).With("retryAfter", seconds)
 }
 
-// inTx returns a context whose call runs in a transaction.
+// inTransaction returns a context whose call runs in a transaction.
 func inTransaction(ctx context.Context, tx *store.Tx) context.Context {
 	return context.WithValue(ctx, txKey{}, tx)
 }

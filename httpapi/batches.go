@@ -18,19 +18,19 @@ import (
 
 func (a *API) batchRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "batches", ID: "listBatches", Tag: "batches", Summary: "List the batches of the workspace.", Roles: readers,
-		More: `The status "" is all.`}, listBatches)
-	add(a, route{Method: http.MethodPost, Path: "batches", ID: "createBatch", Tag: "batches", Summary: "Make a batch of items that are paid from a wallet.", Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx}, createBatch)
+		More: "An empty status lists all."}, listBatches)
+	add(a, route{Method: http.MethodPost, Path: "batches", ID: "createBatch", Tag: "batches", Summary: "Create a batch of items paid from a wallet.", Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx}, createBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}", ID: "getBatch", Tag: "batches", Summary: "Show a batch.", Roles: readers}, getBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}/items", ID: "listItems", Tag: "batches", Summary: "List the items of a batch.", Roles: readers,
-		More: `The state "" is all.`}, listItems)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/items", ID: "addItems", Tag: "batches", Summary: "Add items to a batch that is open.", Roles: operators, Idempotency: table.InTx,
-		More: "A page that is sent again adds nothing."}, addItems)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/seal", ID: "sealBatch", Tag: "batches", Summary: "Say that a batch has all its items.", Roles: operators, Idempotency: table.InTx}, sealBatch)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch: what was charged for what nobody accepted is refunded.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
-		More: "The result is CANCELLED, or ACCEPTED while it is torn down."}, cancelBatch)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "finalizeBatch", Tag: "batches", Summary: "Accept items that have succeeded.", Roles: operators, Idempotency: table.InTx,
-		More: "They are those named, or all."}, finalizeBatch)
-	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read what happened to a batch, or follow it to its end.", Roles: readers, Stream: true}, readBatchEvents)
+		More: "An empty state lists all."}, listItems)
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/items", ID: "addItems", Tag: "batches", Summary: "Add items to an open batch.", Roles: operators, Idempotency: table.InTx,
+		More: "Items that were added before are not added again."}, addItems)
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/seal", ID: "sealBatch", Tag: "batches", Summary: "Seal a batch: no more items can be added.", Roles: operators, Idempotency: table.InTx}, sealBatch)
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch. Charges for items that were not accepted are refunded.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
+		More: "The result is CANCELLED, or ACCEPTED while items in flight are torn down."}, cancelBatch)
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "finalizeBatch", Tag: "batches", Summary: "Accept succeeded items of a batch.", Roles: operators, Idempotency: table.InTx,
+		More: "Without a list of items it accepts all."}, finalizeBatch)
+	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read the events of a batch, or follow them to its end.", Roles: readers, Stream: true}, readBatchEvents)
 }
 
 func batchOf(b batchengine.Batch) wire.Batch {
@@ -41,13 +41,13 @@ func batchOf(b batchengine.Batch) wire.Batch {
 
 type listBatchesIn struct {
 	paged
-	Status string `query:"status" doc:"Only those of this status."`
+	Status string `query:"status" doc:"Only batches with this status."`
 }
 
 func listBatches(c *call, in *listBatchesIn) (wire.List[wire.Batch], error) {
 	var none wire.List[wire.Batch]
 	if in.Status != "" && !slices.Contains(batchengine.Statuses, in.Status) {
-		return none, fault.New(fault.Validation, "status is one of %q", batchengine.Statuses).With("field", "status")
+		return none, fault.New(fault.Validation, "status must be one of %q", batchengine.Statuses).With("field", "status")
 	}
 	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batchengine.Batch, error) {
 		return batchengine.List(ctx, c.doer(), after, in.Status, limit)
@@ -60,7 +60,7 @@ func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	b := in.Body
 	n, ours := batchengine.TemplatesOf(c.api.engine).Of(b.Handler)
 	if !ours {
-		h, err := c.doesItems(b.Handler)
+		h, err := c.itemHandler(b.Handler)
 		if err != nil {
 			return wire.Batch{}, err
 		}
@@ -76,9 +76,9 @@ func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	return batchOf(made), err
 }
 
-// doesItems returns a handler. One that nobody has declared is refused, and one that may not
-// do an item again.
-func (c *call) doesItems(name string) (remotehandler.Handler, error) {
+// itemHandler returns the handler of a batch. It refuses an undeclared handler, and one that may not
+// repeat an item.
+func (c *call) itemHandler(name string) (remotehandler.Handler, error) {
 	h, err := remotehandler.Get(c.ctx(), c.doer(), name)
 	if fault.CodeOf(err) == fault.NotFound && c.api.declares {
 		h, err = c.declareOne(name)
@@ -87,19 +87,19 @@ func (c *call) doesItems(name string) (remotehandler.Handler, error) {
 		err = fault.New(fault.NotFound, "there is no handler %q: declare it first (PUT handlers/%s)", name, name).With("pointer", "/handler")
 	}
 	if err == nil && (h.Safety == "opaque" || h.Safety == "journaled") && h.OnUnknown != "retry" {
-		err = fault.New(fault.Validation, "the handler %q is %s: an item is done again, under the same idempotencyKey, when its worker dies, so its handler must be one that may be: idempotent, or with onUnknown retry", name, h.Safety).
+		err = fault.New(fault.Validation, "the handler %q is %s: an item is repeated under the same idempotencyKey if its worker crashes, so its handler must be idempotent or have onUnknown retry", name, h.Safety).
 			With("pointer", "/handler")
 	}
 	return h, err
 }
 
-// declareOne declares a handler as one of workers, in the call's own transaction if it has one.
+// declareOne declares a worker handler, in the call's transaction if it has one.
 func (c *call) declareOne(name string) (h remotehandler.Handler, err error) {
 	if tx, ok := c.doer().(*store.Tx); ok {
-		return c.undeclared(c.ctx(), tx, name)
+		return c.declareWorkers(c.ctx(), tx, name)
 	}
 	err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx *store.Tx) error {
-		h, err = c.undeclared(ctx, tx, name)
+		h, err = c.declareWorkers(ctx, tx, name)
 		return err
 	})
 	return h, err
@@ -125,13 +125,13 @@ func getBatch(c *call, in *batchIn) (wire.Batch, error) {
 type listItemsIn struct {
 	ID string `path:"id"`
 	paged
-	State string `query:"state" doc:"Only those in this state."`
+	State string `query:"state" doc:"Only items in this state."`
 }
 
 func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 	var none wire.List[wire.BatchItem]
 	if in.State != "" && !slices.Contains(batchengine.States, in.State) {
-		return none, fault.New(fault.Validation, "state is one of %q", batchengine.States).With("field", "state")
+		return none, fault.New(fault.Validation, "state must be one of %q", batchengine.States).With("field", "state")
 	}
 	b, err := batchengine.Get(c.ctx(), c.doer(), in.ID)
 	if err != nil {
@@ -196,8 +196,8 @@ func finalizeBatch(c *call, in *finalizeIn) (wire.Finalized, error) {
 	return wire.Finalized{Accepted: n}, err
 }
 
-// readBatchEvents reads what happened to a batch, page by page, or, as a stream of events,
-// from its first on, and to its end.
+// readBatchEvents reads the history of a batch, as a page, or as an event stream from its first
+// event to its end.
 func readBatchEvents(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
 	return c.history(in, batchengine.Stream(in.ID), batchengine.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
 		b, err := batchengine.Get(ctx, d, in.ID)

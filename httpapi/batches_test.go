@@ -31,8 +31,8 @@ func newItems(cost int64, keys ...string) (all []wire.NewItem) {
 	return all
 }
 
-// claimItems takes tasks of a handler, without waiting.
-func (d *door) claimItems(handler string, limit int) []wire.Task {
+// claimItems claims tasks of a handler, without waiting.
+func (d *testAPI) claimItems(handler string, limit int) []wire.Task {
 	d.t.Helper()
 	none := wire.Millis(0)
 	var got wire.Tasks
@@ -40,13 +40,13 @@ func (d *door) claimItems(handler string, limit int) []wire.Task {
 	return got.Tasks
 }
 
-func (d *door) batch(id string) (b wire.Batch) {
+func (d *testAPI) batch(id string) (b wire.Batch) {
 	d.t.Helper()
 	d.want(d.ask("GET", "batches/"+id, nil, &b), 200, "")
 	return b
 }
 
-func (d *door) balance(want int64) {
+func (d *testAPI) balance(want int64) {
 	d.t.Helper()
 	var w wire.Wallet
 	d.want(d.ask("GET", "wallets/w", nil, &w), 200, "")
@@ -60,12 +60,12 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
 		d.want(d.ask("POST", "wallets/w/credit", wire.Credit{Points: 100, Reference: "$x"}, nil), 400, fault.Validation)
 		d.want(d.ask("POST", "wallets/w/credit", wire.Credit{Points: 100, Reference: "first"}, nil), 200, "")
 		in := wire.NewBatch{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Items: newItems(10, "x", "y"), Open: true}
-		d.want(d.ask("POST", "batches", in, nil), 404, fault.NotFound) // nobody has declared it
+		d.want(d.ask("POST", "batches", in, nil), 404, fault.NotFound) // undeclared handler
 		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "handlers/acts", wire.PutHandler{Kind: "worker", Safety: "opaque"}, nil), 201, "")
 		d.want(d.ask("POST", "batches", wire.NewBatch{Wallet: "w", Handler: "acts"}, nil), 400, fault.Validation)
@@ -110,7 +110,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		}
 		var ended wire.EndedTask
 		done := wire.CompleteTask{Epoch: 1, Output: json.RawMessage(`{"ok":true}`)}
-		for range 2 { // again, the same
+		for range 2 { // the repetition returns the same
 			d.want(d.ask("POST", "tasks/"+tasks[0].ID+"/complete", done, &ended), 200, "")
 			if ended.Status != "succeeded" {
 				t.Errorf("ended %+v", ended)
@@ -175,7 +175,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		}
 		d.want(d.ask("GET", "batches?status=odd", nil, nil), 400, fault.Validation)
 		d.want(d.ask("GET", "batches/none", nil, nil), 404, fault.NotFound)
-		// What happened is told, to the end, and again from where somebody was.
+		// The events are streamed to the end, and again from a cursor.
 		names, ids := d.toldOf("batches/"+"b", "")
 		if names[0] != "created" || names[len(names)-1] != "cancelled" || !slices.Contains(names, "itemSucceeded") || !slices.Contains(names, "itemsCancelled") {
 			t.Errorf("told of %q", names)
@@ -190,7 +190,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 }
 
 // toldOf follows a batch or a run to its end.
-func (d *door) toldOf(path, last string) (names, ids []string) {
+func (d *testAPI) toldOf(path, last string) (names, ids []string) {
 	d.t.Helper()
 	ctx, stop := context.WithTimeout(d.t.Context(), time.Minute)
 	defer stop()
@@ -219,7 +219,7 @@ func (d *door) toldOf(path, last string) (names, ids []string) {
 }
 
 // ends waits for the end of a batch.
-func (d *door) ends(id string) wire.Batch {
+func (d *testAPI) ends(id string) wire.Batch {
 	d.t.Helper()
 	d.toldOf("batches/"+id, "")
 	return d.batch(id)
@@ -249,7 +249,7 @@ func TestABatchIsDoneByAURL(t *testing.T) {
 	}))
 	t.Cleanup(handler.Close)
 	o := httpapi.Options{NoKeys: true, SecretKeys: [][]byte{make([]byte, 32)}, AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	eachDoor(t, o, func(t *testing.T, d *door) {
+	eachTestAPI(t, o, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
 		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: handler.URL}, nil), 201, "")
 		testkit.Run(t, d.engine)
@@ -267,10 +267,10 @@ func TestABatchIsDoneByAURL(t *testing.T) {
 	}, httpapi.Handlers(o))
 }
 
-// Verifies that every verb of batches can be sent again under its key, where handlers are
-// declared on first use, too.
+// TestBatchesUnderAKey verifies that every request about batches can be repeated under its key,
+// also when handlers are declared on first use.
 func TestBatchesUnderAKey(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true, Declare: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true, Declare: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil, keyHeader, "w"), 200, "")
 		for _, x := range []struct {
 			path   string
@@ -295,11 +295,11 @@ func TestBatchesUnderAKey(t *testing.T) {
 	}, batch.Maintenance())
 }
 
-// Verifies that a batch of one of the program's own kinds can be made over HTTP, and is done by
-// the program, with what the kind says where the request says nothing.
+// TestABatchOfAProgramsKind verifies that a batch of a kind that the program defines can be created
+// over HTTP, is processed by the program, and has the defaults of its kind.
 func TestABatchOfAProgramsKind(t *testing.T) {
 	kind := batch.Define("own", func(_ context.Context, i *batch.Item[int]) (int, error) { return 2 * i.Input, nil }, batch.Options{MaxConcurrency: 3})
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "own", Items: []wire.NewItem{{Key: "k", Input: json.RawMessage("21")}}}, nil), 201, "")

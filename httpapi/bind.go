@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// span is how long some milliseconds are. What Go cannot hold is the longest that it
-// can, so that it is too long for everyone, and not read as a moment.
+// span converts milliseconds. It clamps values that a [time.Duration] cannot represent, so that
+// they are rejected as too long instead of overflowing.
 func span(m wire.Millis) time.Duration {
 	const most = wire.Millis(math.MaxInt64 / int64(time.Millisecond))
 	return min(max(m, -most), most).Duration()
@@ -28,11 +28,11 @@ const (
 	maxBody = strictjson.MaxBytes
 )
 
-// readBody reads the body, whole.
+// readBody reads the complete body.
 func (c *call) readBody() error {
 	r := c.r
 	if r.Header.Get("Content-Encoding") != "" {
-		return fault.New(fault.UnsupportedMediaType, "a body is sent as it is, without Content-Encoding")
+		return fault.New(fault.UnsupportedMediaType, "Content-Encoding is not supported: send the body unencoded")
 	}
 	if r.ContentLength > maxBody {
 		return tooLarge()
@@ -45,7 +45,7 @@ func (c *call) readBody() error {
 		if _, over := err.(*http.MaxBytesError); over {
 			return tooLarge()
 		}
-		return fault.New(fault.Validation, "the body could not be read to its end").Wrap(err)
+		return fault.New(fault.Validation, "the body could not be read completely").Wrap(err)
 	}
 	c.body = body
 	if len(body) == 0 {
@@ -62,16 +62,16 @@ func (c *call) readBody() error {
 		return nil
 	}
 	if c.route.Merges {
-		return fault.New(fault.UnsupportedMediaType, "a body is %s or application/json", table.MergePatch)
+		return fault.New(fault.UnsupportedMediaType, "Content-Type must be %s or application/json", table.MergePatch)
 	}
-	return fault.New(fault.UnsupportedMediaType, "a body is application/json")
+	return fault.New(fault.UnsupportedMediaType, "Content-Type must be application/json")
 }
 
-// bytes reads a body: a large one when there is room for it and for what is made of it.
+// bytes reads a body. A large one waits for room for itself and for the memory of parsing it.
 func (c *call) bytes(r io.Reader) ([]byte, error) {
 	size := c.r.ContentLength
 	if size < 0 {
-		size = maxBody // the most that it may be
+		size = maxBody // the maximum
 	}
 	small, weight := room.SmallBytes, room.BodyWeight
 	if c.route.In.YAML() {
@@ -93,5 +93,5 @@ func (c *call) bytes(r io.Reader) ([]byte, error) {
 }
 
 func tooLarge() *fault.Error {
-	return fault.New(fault.PayloadTooLarge, "a body is %d bytes at the most", maxBody)
+	return fault.New(fault.PayloadTooLarge, "the body must not exceed %d bytes", maxBody)
 }

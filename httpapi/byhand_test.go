@@ -20,17 +20,18 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Verifies that a stream that was claimed by hand is acknowledged, failed and renewed under the token that it was
-// handed out with, and under no other: not one of another stream, reaction, epoch or workspace, nor a made-up one.
+// TestAStreamIsEndedByWhoWasGivenIt verifies that a stream claimed by hand is acknowledged, failed
+// and renewed only with the token that it was handed out with: not with that of another stream,
+// reaction, epoch or workspace, nor with a forged one.
 func TestAStreamIsEndedByWhoWasGivenIt(t *testing.T) {
-	eachDoor(t, elsewhereWithKeys, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhereWithKeys, func(t *testing.T, d *testAPI) {
 		_, admin := d.newKey("default", keys.Admin, 0)
 		_, text := d.newKey("default", keys.Worker, 0)
 		_, thief := d.newKey("default", keys.Worker, 0)
 		_, else1 := d.newKey("other", keys.Admin, 0)
 		d = d.as(admin)
 		w, other := d.as(text), d.as(else1)
-		for _, in := range []*door{d, other} {
+		for _, in := range []*testAPI{d, other} {
 			for _, name := range []string{"r", "q"} {
 				in.want(in.ask("PUT", "reactions/"+name, wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
 			}
@@ -38,7 +39,7 @@ func TestAStreamIsEndedByWhoWasGivenIt(t *testing.T) {
 				in.append(name, 2)
 			}
 		}
-		lease := func(d *door, reaction, stream string) wire.Lease {
+		lease := func(d *testAPI, reaction, stream string) wire.Lease {
 			t.Helper()
 			for _, l := range d.lease(reaction, 2) {
 				if l.Stream == stream {
@@ -79,7 +80,7 @@ func TestAStreamIsEndedByWhoWasGivenIt(t *testing.T) {
 		if p := d.position("r", "s"); p.Watermark != -1 || p.LeasedBy == "" || p.Retry != 1 {
 			t.Errorf("stands at %+v", p)
 		}
-		// One that is refused leaves the others of its call.
+		// A refused one leaves the others of its call valid.
 		var done wire.Acked
 		x := wire.Ack{Stream: "x", Epoch: 1, Token: mine.Token}
 		w.want(w.ask("POST", "reactions/r/ack", wire.Acks{Acks: []wire.Ack{x, {Stream: "s", Epoch: mine.Epoch, Token: mine.Token, Version: 1}}}, &done), 200, "")
@@ -92,8 +93,9 @@ func TestAStreamIsEndedByWhoWasGivenIt(t *testing.T) {
 	}, httpapi.Handlers(elsewhereWithKeys))
 }
 
-// Verifies that a reaction that a Go program serves is neither claimed nor ended by hand, on a node that has the program
-// and on one that has not, also after it was put over HTTP, and that what the program commits is kept.
+// TestAProgramsReactionIsNotTakenByHand verifies that a reaction that a Go program serves can be
+// neither claimed nor ended by hand, on a node with the program and on one without, also after it
+// was put over HTTP, and that the program's commits stay.
 func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 	for name, open := range databases {
 		t.Run(name, func(t *testing.T) {
@@ -108,13 +110,13 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 				return nil
 			}, stream.Options{})
 			db := open(t)
-			with := newDoor(t, holdfasttest.OpenOn(t, db, react, stream.Feed(stream.FeedOptions{})), elsewhere)
-			without := newDoor(t, holdfasttest.OpenOn(t, db, stream.Feed(stream.FeedOptions{})), elsewhere)
+			with := newTestAPI(t, holdfasttest.OpenOn(t, db, react, stream.Feed(stream.FeedOptions{})), elsewhere)
+			without := newTestAPI(t, holdfasttest.OpenOn(t, db, stream.Feed(stream.FeedOptions{})), elsewhere)
 			put := wire.PutReaction{Events: []string{"n"}}
 			with.want(with.ask("PUT", "reactions/prog", put, nil, "X-Holdfast-Workspace", "other"), 201, "")
 			testkit.Run(t, with.engine)
 			free := sync.OnceFunc(func() { close(let) })
-			t.Cleanup(free) // before the engine ends, which waits for the body
+			t.Cleanup(free) // before the engine closes, which waits for the body
 			with.append("s", 1)
 			<-begun
 			retries := 7
@@ -124,9 +126,9 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 				if !now.Program {
 					t.Errorf("put %+v", now)
 				}
-				for _, d := range []*door{with, without} {
+				for _, d := range []*testAPI{with, without} {
 					d.want(d.ask("POST", "reactions/prog/claim", wire.TakeLeases{By: "thief"}, nil), 409, fault.Conflict)
-					for place := range int64(16) { // a stream's epochs begin with its place
+					for place := range int64(16) { // a stream's epochs begin with its partition
 						epoch, token := place<<32+1, "lse_AAAAAAAAAAAAAAAAAAAAAA"
 						var acked wire.Acked
 						d.want(d.ask("POST", "reactions/prog/ack", wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: epoch, Token: token}}}, &acked), 200, "")
@@ -146,7 +148,7 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 			if len(paid.Items) != 1 {
 				t.Errorf("the program wrote %+v", paid.Items)
 			}
-			// Another selection is none that the program serves.
+			// The program does not serve another selection.
 			put.Events = []string{"m"}
 			without.want(without.ask("PUT", "reactions/prog", put, nil), 200, "")
 			with.want(with.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "m"}}}, nil), 201, "")
@@ -157,8 +159,8 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 	}
 }
 
-// Verifies that a node whose database has lost what ids of tasks and tokens of streams are signed with is not ready, before
-// anybody has claimed anything.
+// TestANodeThatCannotSignIsNotReady verifies that a node is not ready if its database has lost the
+// key that signs task ids and stream tokens, before anything is claimed.
 func TestANodeThatCannotSignIsNotReady(t *testing.T) {
 	pg := func(t *testing.T, url, value string) error {
 		return pgtest.Exec(context.WithoutCancel(t.Context()), url, `UPDATE holdfast.secret SET value = `+value)
@@ -182,7 +184,7 @@ func TestANodeThatCannotSignIsNotReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			where := on.where(t)
-			d := newDoor(t, holdfasttest.OpenOn(t, holdfasttest.At(where)), elsewhere)
+			d := newTestAPI(t, holdfasttest.OpenOn(t, holdfasttest.At(where)), elsewhere)
 			if err := on.set(t, where, on.short); err != nil {
 				t.Fatal(err)
 			}
@@ -195,7 +197,7 @@ func TestANodeThatCannotSignIsNotReady(t *testing.T) {
 				return resp.StatusCode, textOf(resp)
 			}
 			status, text := ready()
-			if err := on.set(t, where, on.good); err != nil { // the next test has this database, too
+			if err := on.set(t, where, on.good); err != nil { // the next test uses this database, too
 				t.Fatal(err)
 			}
 			if status != 503 || !strings.Contains(text, string(fault.DatabaseDamaged)) {

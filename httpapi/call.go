@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// call is one request in the hands of its handler.
+// call is one request while its handler serves it.
 type call struct {
 	api    *API
 	w      http.ResponseWriter
@@ -22,29 +22,29 @@ type call struct {
 	values map[string]string
 	body   []byte
 	yaml   bool
-	key    keys.Key // who asks
+	key    keys.Key // of the caller
 	status int
 	share  *room.Share
-	budget *store.Budget // of the page, if it is one
-	grown  bool          // the page has more than a small one
-	wants  int           // how large the share must be, where it could not be had at once
+	budget *store.Budget // of the page, if the response is one
+	grown  bool          // the page is larger than a small one
+	wants  int           // size of the share to wait for
 
-	// flight is the request under its key, nil without one; done says that the answer
-	// has been written by the handler itself.
+	// flight is the request under its idempotency key, nil without one. done reports that the
+	// handler has written the response itself.
 	flight   *idempotency.Flight
-	handlers map[[4]string]string       // of operations, by what they are of
-	repoints bool                       // its key points to an operation that was put back
-	found    *named                     // the lifecycle, once it was looked up
-	steps    map[string]map[string]bool // of lifecycles that a definition names
-	keep     any                        // what is kept of the answer, if that is not all of it
-	etag     string                     // of what is answered, "" for none
+	handlers map[[4]string]string       // handlers of operations, by lifecycle, step, requester and status
+	repoints bool                       // its key points to an operation that was released
+	found    *named                     // the lifecycle, once it was read
+	steps    map[string]map[string]bool // steps of the lifecycles that a definition names
+	storeAs  any                        // stored instead of the full response, if set
+	etag     string                     // of the response, "" for none
 	done     bool
 }
 
-// ctx is the request's, in the workspace of the key.
+// ctx returns the request's context, in the workspace of the key.
 func (c *call) ctx() context.Context { return c.r.Context() }
 
-// actor is who asks, for the history.
+// actor names the caller in histories.
 func (c *call) actor() string { return actorOf(c.key.ID) }
 
 func actorOf(key string) string {
@@ -54,18 +54,18 @@ func actorOf(key string) string {
 	return "key:" + key
 }
 
-// mayActAs refuses a requester that the key may not speak for.
+// mayActAs refuses a requester that the key may not act for.
 func (c *call) mayActAs(requester string) error {
 	if requester == "" {
-		return fault.New(fault.Validation, "requester says on whose behalf").With("pointer", "/requester")
+		return fault.New(fault.Validation, "requester is required: set it to the requester to act for").With("pointer", "/requester")
 	}
 	if c.key.Speaks(requester) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "the API key may not speak for the requester %q", requester)
+	return fault.New(fault.Forbidden, "the API key may not act for the requester %q", requester)
 }
 
-// serve answers a request under /api/v1.
+// serve serves a request under /api/v1.
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	c := &call{api: a, w: w, r: r, share: a.room.Share(w)}
 	defer c.share.End()
@@ -94,20 +94,20 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	writeJSON(c.share.Writer(w), c.r, c.status, "application/json", answer)
 }
 
-// answer finds out who asks for what, and does it.
+// answer authenticates the request, checks its limits, and runs its route.
 func (c *call) answer() (any, error) {
-	// Who asks comes first: a stranger learns nothing, not even what there is.
+	// Authentication comes first: an unauthenticated caller must not learn which routes exist.
 	if err := c.authenticate(); err != nil {
 		return nil, err
 	}
 	watched := watchOf(c.ctx())
 	watched.InWorkspace(c.key.Workspace)
-	if watched.nothing != nil {
-		return nil, watched.nothing
+	if watched.notFound != nil {
+		return nil, watched.notFound
 	}
 	c.route, c.values, c.share.Workspace = watched.target, watched.values, c.key.Workspace
 	if !c.route.May(c.key.Role) {
-		return nil, fault.New(fault.Forbidden, "a key with the role %q may not do this", c.key.Role)
+		return nil, fault.New(fault.Forbidden, "the role %q of the API key does not permit this request", c.key.Role)
 	}
 	if err := c.limit(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (c *call) answer() (any, error) {
 	}
 	c.status = c.route.Status
 	var err error
-	if c.flight, err = c.keyed(); err != nil {
+	if c.flight, err = c.newFlight(); err != nil {
 		return nil, err
 	}
 	switch {
@@ -131,7 +131,8 @@ func (c *call) answer() (any, error) {
 	return c.route.Serve(c)
 }
 
-// read answers a request that changes nothing. Where there is no room for the answer, it waits, and reads again.
+// read serves a request that changes nothing. If the response does not fit into the room, it waits
+// for room and reads again.
 func (c *call) read() (any, error) {
 	r := c.r
 	for {
@@ -139,7 +140,7 @@ func (c *call) read() (any, error) {
 		c.r = r.WithContext(store.Whole(read.In(r.Context())))
 		answer, err := c.route.Serve(c)
 		c.r = r
-		if c.done { // it is written
+		if c.done { // the response is written
 			return answer, err
 		}
 		if used := read.Used(); err == nil && used > room.SmallBytes {
@@ -148,14 +149,14 @@ func (c *call) read() (any, error) {
 		if !errors.Is(err, errNoRoom) {
 			return answer, err
 		}
-		answer = nil // before it waits
+		answer = nil // frees the memory before waiting
 		if err := c.share.Wait(c.ctx(), c.wants); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// needs makes the share of the request one of n, or says that there is no room for it.
+// needs grows the share of the request to n bytes, or returns errNoRoom.
 func (c *call) needs(n int) error {
 	if c.share.Try(n) {
 		return nil
@@ -164,10 +165,10 @@ func (c *call) needs(n int) error {
 	return errNoRoom
 }
 
-// errNoRoom ends a read whose answer has no room. It never leaves [call.read].
-var errNoRoom = errors.New("there is no room for the answer")
+// errNoRoom ends a read whose response does not fit. It never leaves [call.read].
+var errNoRoom = errors.New("no room for the response")
 
-// doer is what a verb runs on.
+// doer returns the transaction of the request, or the engine.
 func (c *call) doer() store.Doer {
 	if tx, ok := c.ctx().Value(txKey{}).(*store.Tx); ok {
 		return tx

@@ -26,22 +26,22 @@ import (
 
 func (a *API) claimRoutes() {
 	by := workers
-	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities/{id}/claims", ID: "claimStep", Tag: "claims", Summary: "Take the claim of a step, for a body elsewhere.",
+	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities/{id}/claims", ID: "claimStep", Tag: "claims", Summary: "Claim a step by hand.",
 		Roles: by, Status: http.StatusCreated, Idempotency: table.AsOperation,
-		More: "The body runs at the caller's, and not on the server."}, claimStep)
-	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List who works on what.", Roles: readers, Filter: "OperationFilter"}, listClaims)
-	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Extend a claim.", Roles: by, Idempotency: table.UnderLease}, renewClaim)
-	add(a, route{Method: http.MethodPost, Path: "claims/{token}/settle", ID: "settleClaim", Tag: "claims", Summary: "End a claim with what came of it.", Roles: by, Idempotency: table.UnderLease,
-		More: "Settled again with the same outcome, it answers the same."}, settleClaim)
-	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Give a claim back.", Roles: by, Idempotency: table.UnderLease}, releaseClaim)
+		More: "The caller runs the body of the step itself."}, claimStep)
+	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List the claims of the workspace.", Roles: readers, Filter: "OperationFilter"}, listClaims)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Renew a claim.", Roles: by, Idempotency: table.UnderLease}, renewClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/settle", ID: "settleClaim", Tag: "claims", Summary: "Settle a claim with an outcome.", Roles: by, Idempotency: table.UnderLease,
+		More: "Settling it again with the same outcome returns the same result."}, settleClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Release a claim.", Roles: by, Idempotency: table.UnderLease}, releaseClaim)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/effects", ID: "journalEffect", Tag: "claims", Summary: "Journal an effect under a claim.", Roles: by, Idempotency: table.UnderLease,
-		More: "It begins the effect, or says what became of it."}, journalEffect)
-	add(a, route{Method: http.MethodGet, Path: "operations", ID: "listOperations", Tag: "operations", Summary: "List operations that are not at their end, or have contradictions.", Roles: readers, Filter: "OperationFilter"}, listOperations)
-	add(a, route{Method: http.MethodPost, Path: "operations/{id}/resolve", ID: "resolveOperation", Tag: "operations", Summary: "Say what happened, where that is not known.", Roles: operators, Idempotency: table.UnderLease}, resolveOperation)
-	add(a, route{Method: http.MethodPost, Path: "operations/{id}/withdraw", ID: "withdrawOperation", Tag: "operations", Summary: "Withdraw an operation that nobody holds.", Roles: operators, Idempotency: table.UnderLease,
-		More: "If an effect of it may have happened, it is uncertain then, and is to be resolved."}, withdrawOperation)
+		More: "It records the intent or the outcome."}, journalEffect)
+	add(a, route{Method: http.MethodGet, Path: "operations", ID: "listOperations", Tag: "operations", Summary: "List operations that have not ended or have contradictions.", Roles: readers, Filter: "OperationFilter"}, listOperations)
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/resolve", ID: "resolveOperation", Tag: "operations", Summary: "Resolve an uncertain operation.", Roles: operators, Idempotency: table.UnderLease}, resolveOperation)
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/withdraw", ID: "withdrawOperation", Tag: "operations", Summary: "Withdraw an operation that is not leased.", Roles: operators, Idempotency: table.UnderLease,
+		More: "If one of its effects may have happened, the operation becomes uncertain and must be resolved."}, withdrawOperation)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/acknowledge", ID: "acknowledgeContradictions", Tag: "operations", Summary: "Acknowledge contradictions of an operation.", Roles: operators, Idempotency: table.UnderLease,
-		More: "A person has seen them; those that are left are returned."}, acknowledge)
+		More: "It returns the contradictions that remain."}, acknowledge)
 }
 
 type claimIn struct {
@@ -67,10 +67,10 @@ func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
 		claimed, _ := answer.(wire.Claimed)
 		return claimed, err
 	}
-	o := c.asks(b.Input, b.ExpectedVersion, span(b.LeaseMs))
+	o := c.fireOptions(b.Input, b.ExpectedVersion, span(b.LeaseMs))
 	o.Begin = begun
 	claim, err := l.Claim(c.ctx(), c.api.engine, in.ID, b.StepKey, b.Requester, o)
-	if answer, came, failed := c.second(l, in.ID, err, claimedAs); came {
+	if answer, came, failed := c.answerOfTwin(l, in.ID, err, claimedAs); came {
 		claimed, _ := answer.(wire.Claimed)
 		return claimed, failed
 	}
@@ -80,28 +80,28 @@ func claimStep(c *call, in *claimIn) (wire.Claimed, error) {
 	return c.token(l, claim)
 }
 
-// token gives a claim a token. Where that fails, the claim is given back: nobody
-// could use it.
+// token issues a token for a claim. If that fails, it releases the claim, because nothing could
+// settle it.
 func (c *call) token(l *named, claim *lifecycleengine.Claim) (wire.Claimed, error) {
 	o := claim.Entity.Claimed
 	t := claimtoken.New()
 	err := claimtoken.Put(c.ctx(), c.api.engine, t, claimtoken.Claim{Lifecycle: l.Name(), Entity: claim.Entity.ID, Operation: o.ID, Epoch: o.Epoch, Requester: o.Requester})
 	if err != nil {
-		_, _ = claim.End(context.WithoutCancel(c.ctx()), lifecycleengine.Failure, "its token could not be kept") // else the janitor does
+		_, _ = claim.End(context.WithoutCancel(c.ctx()), lifecycleengine.Failure, "its token could not be stored") // if this fails, the janitor releases it
 		return wire.Claimed{}, err
 	}
 	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: wire.At(o.Until)}, Entity: shapes.Entity(l.Name(), claim.Entity)}, nil
 }
 
-// claimedAs answers who claims again under the same key: with another token of the
-// same claim, while it is held. The first is not kept.
+// claimedAs answers a repeated claim with the same idempotency key: with another token of the same
+// claim, while it is held. The first token is not stored.
 func claimedAs(c *call, l *named, id, operation string, f lifecycleengine.OperationOutcome) (any, error) {
 	e, err := l.Get(c.ctx(), c.api.engine, id)
 	if err != nil {
 		return nil, err
 	}
 	if !f.Running || e.Claimed == nil || e.Claimed.ID != operation {
-		return nil, fault.New(fault.Conflict, "the claim that was taken under this key has ended: %s", f.Outcome).With("outcome", f.Outcome)
+		return nil, fault.New(fault.Conflict, "the claim that was taken with this idempotency key has ended: %s", f.Outcome).With("outcome", f.Outcome)
 	}
 	claim, err := l.Held(c.ctx(), c.api.engine, id, operation, e.Claimed.Epoch)
 	if err != nil {
@@ -112,8 +112,8 @@ func claimedAs(c *call, l *named, id, operation string, f lifecycleengine.Operat
 	return claimed, err
 }
 
-// held returns the claim that a token stands for. One of a requester that the key may
-// not speak for is none.
+// held returns the claim of a token. A claim whose requester the key may not act for is reported as
+// not found.
 func (c *call) held(token string) (*named, *lifecycleengine.Claim, error) {
 	t, err := claimtoken.Find(c.ctx(), c.api.engine, token)
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *call) held(token string) (*named, *lifecycleengine.Claim, error) {
 	return l, claim, err
 }
 
-// byToken is [held], for who ends or keeps a claim that was taken by hand.
+// byToken is [call.held] for calls that end or renew a claim that was taken by hand.
 func (c *call) byToken(token string) (*named, *lifecycleengine.Claim, error) {
 	if err := c.unrestricted(); err != nil {
 		return nil, nil, err
@@ -138,7 +138,7 @@ func (c *call) byToken(token string) (*named, *lifecycleengine.Claim, error) {
 	return c.held(token)
 }
 
-// lateClaim reports a call of the holder of a claim that was lost.
+// lateClaim records a call by a holder that has lost its claim.
 func (c *call) lateClaim(token string, err error, call effects.LateCall) {
 	if fault.CodeOf(err) != fault.LeaseLost {
 		return
@@ -153,8 +153,8 @@ type renewClaimIn struct {
 	Body  wire.Renew `optional:"true"`
 }
 
-// renewFor is how long a claim is extended for, if nothing is said: as long as one is
-// held of which the config says nothing.
+// renewFor is the default duration of a renewal: the same as the lease of a claim without
+// stuck_after.
 const renewFor = 5 * time.Minute
 
 func renewClaim(c *call, in *renewClaimIn) (wire.Renewed, error) {
@@ -177,7 +177,7 @@ type settleIn struct {
 
 func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
 	if len(in.Body.Events) > 0 && c.key.Role == keys.Worker {
-		return wire.Settled{}, fault.New(fault.Forbidden, "a key of the role %s appends to no stream: settle without events, or with a key of the role %s", keys.Worker, keys.Operate).With("pointer", "/events")
+		return wire.Settled{}, fault.New(fault.Forbidden, "a key with the role %s cannot append events: settle without events, or use a key with the role %s", keys.Worker, keys.Operate).With("pointer", "/events")
 	}
 	l, claim, err := c.byToken(in.Token)
 	if err != nil {
@@ -190,13 +190,13 @@ func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
 	return wire.Settled{Entity: shapes.Entity(l.Name(), e)}, nil
 }
 
-// settledBefore answers who settles a claim again, the same way, of which the entity has
-// gone on since then: with the entity as it is.
+// settledBefore answers a repeated settle with the same outcome, if the entity has moved on since:
+// with the current entity.
 func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, error) {
 	if fault.CodeOf(err) != fault.LeaseLost {
 		return wire.Settled{}, err
 	}
-	if outcome == string(lifecycleengine.Success) { // also where a person ended it the same way since then
+	if outcome == string(lifecycleengine.Success) { // even if it was resolved manually with the same outcome since
 		c.lateClaim(token, err, effects.LateCall{Name: effects.Body, State: effects.Done})
 	}
 	t, failed := claimtoken.Find(c.ctx(), c.api.engine, token)
@@ -223,7 +223,7 @@ func settle(c *call, name string, claim *lifecycleengine.Claim, b wire.Settle) (
 	o := lifecycleengine.Outcome(b.Outcome)
 	if o != lifecycleengine.Success {
 		if len(b.Data) > 0 || len(b.Events) > 0 {
-			return claim.Entity, fault.New(fault.Validation, "only a success has data or events")
+			return claim.Entity, fault.New(fault.Validation, "data and events require the outcome success")
 		}
 		return claim.End(c.ctx(), o, b.Message)
 	}
@@ -238,8 +238,8 @@ func settle(c *call, name string, claim *lifecycleengine.Claim, b wire.Settle) (
 	return claim.Settle(c.ctx(), o, data, c.emit(name+"/"+claim.Entity.ID, b.Events))
 }
 
-// emit appends events to their streams, in the transaction of a settle: to the entity's
-// own, where they name none.
+// emit appends events to their streams, in the transaction of a settle. The default stream is the
+// entity's own.
 func (c *call) emit(own string, all []wire.SettleEvent) func(context.Context, *store.Tx) error {
 	if len(all) == 0 {
 		return nil
@@ -273,7 +273,7 @@ type effectIn struct {
 	Body  wire.EffectCall
 }
 
-// journalEffect begins an effect, or says what became of it.
+// journalEffect records the intent or the outcome of an effect.
 func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
 	b := in.Body
 	if err := checkEffect(b); err != nil {
@@ -300,7 +300,7 @@ func checkState(state string) error {
 	case "", "held", "due", "uncertain":
 		return nil
 	}
-	return fault.New(fault.Validation, "state is held, due or uncertain")
+	return fault.New(fault.Validation, "state must be held, due or uncertain, got %q", state)
 }
 
 // operations reads a page of operations.
@@ -326,8 +326,8 @@ func listClaims(c *call, in *listClaimsIn) (wire.List[wire.HeldClaim], error) {
 	return listed(c, all, next), err
 }
 
-// handlerOf names the handler of an operation, and looks it up once for those that are
-// alike.
+// handlerOf returns the handler of an operation. Lookups are cached by lifecycle, step, requester
+// and status.
 func (c *call) handlerOf(o lifecycleengine.Operation) string {
 	if o.Handler != "" {
 		return o.Handler
@@ -375,7 +375,7 @@ type withdrawIn struct {
 
 func withdrawOperation(c *call, in *withdrawIn) (wire.Resolved, error) {
 	if _, ok := runengine.OperationOf(in.ID); ok {
-		return wire.Resolved{}, fault.New(fault.Conflict, "the operation %s is a step of a run: cancel the run", in.ID)
+		return wire.Resolved{}, fault.New(fault.Conflict, "the operation %s is a step of a run: cancel the run instead", in.ID)
 	}
 	if _, err := lifecycleengine.Withdraw(c.ctx(), c.api.engine, in.ID, in.Body.Reason, c.actor()); err != nil {
 		return wire.Resolved{}, err
@@ -383,10 +383,10 @@ func withdrawOperation(c *call, in *withdrawIn) (wire.Resolved, error) {
 	return resolved(c, in.ID)
 }
 
-// resolved is an operation that a person has ended, or has not.
+// resolved returns the operation after a manual change, or nothing if it has ended.
 func resolved(c *call, id string) (wire.Resolved, error) {
 	now, err := lifecycleengine.Find(c.ctx(), c.api.engine, id)
-	if fault.CodeOf(err) == fault.NotFound { // it is at its end
+	if fault.CodeOf(err) == fault.NotFound { // it has ended
 		return wire.Resolved{}, nil
 	}
 	if err != nil {

@@ -21,9 +21,9 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// The methods of package client that send one request each are made from the table of
-// routes ("go generate ./client"). This stands here because the table is nobody else's: a
-// client links no engine, and the package exports no table.
+// The client methods that send one request each are generated from the route table ("go generate
+// ./client"). The generator is here because only this package can access the table: a client links
+// no engine, and the table is not exported.
 
 const (
 	clientFolder = "../client"
@@ -32,8 +32,7 @@ const (
 
 var writeClient = flag.Bool("write-client", false, "write the client's generated file")
 
-// TestClientIsGenerated verifies that the client's methods are those that the table of routes
-// makes.
+// TestClientIsGenerated verifies that the client's generated file matches the route table.
 func TestClientIsGenerated(t *testing.T) {
 	hand, err := methodsByHand(os.DirFS(clientFolder))
 	if err != nil {
@@ -52,11 +51,11 @@ func TestClientIsGenerated(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the routes make (%v): run go generate ./client", file, err)
+		t.Errorf("%s does not match the route table (%v): run go generate ./client", file, err)
 	}
 }
 
-// methodsByHand are the client's methods that somebody wrote. They are not generated.
+// methodsByHand returns the hand-written methods of the client, which are not generated.
 func methodsByHand(client fs.FS) (map[string]bool, error) {
 	files, err := fs.Glob(client, "*.go")
 	hand := make(map[string]bool)
@@ -81,10 +80,10 @@ func methodsByHand(client fs.FS) (map[string]bool, error) {
 	return hand, err
 }
 
-// clientOf writes the methods for a table of routes.
+// clientOf generates the client's file from a route table.
 func clientOf(table []*route, hand map[string]bool) ([]byte, error) {
 	var b bytes.Buffer
-	b.WriteString(`// Code generated from the table of routes in package httpapi. DO NOT EDIT.
+	b.WriteString(`// Code generated from the route table in package httpapi. DO NOT EDIT.
 
 package client
 
@@ -116,7 +115,7 @@ type method struct {
 
 type argument struct{ name, typ string }
 
-// String is its text: the arguments of one type that follow each other have it once.
+// String returns the source of the method. Consecutive arguments of the same type are merged.
 func (m method) String() string {
 	var b strings.Builder
 	b.WriteString("\n" + comment(m.name+" "+m.doc) + "func (c *Client) " + m.name + "(")
@@ -132,7 +131,7 @@ func (m method) String() string {
 	return b.String()
 }
 
-// methodsOf are the methods for a route: of a list, an iterator and one for its pages.
+// methodsOf returns the methods of a route. A list has an iterator and a method for its pages.
 func methodsOf(r *route) []method {
 	name := strings.ToUpper(r.ID[:1]) + r.ID[1:]
 	ctx, page, options := argument{"ctx", "context.Context"}, argument{"p", "Page"}, argument{"o", "...Option"}
@@ -167,7 +166,7 @@ func names(all []argument) string {
 	return strings.Join(s, ", ")
 }
 
-// request is the expression of the request that a method sends.
+// requestOf returns the expression for the request that a method sends.
 func requestOf(r *route) string {
 	path, args := strings.Split(r.Path, "/"), pathArguments(r)
 	for i, p := range path {
@@ -190,8 +189,8 @@ func requestOf(r *route) string {
 	return text
 }
 
-// pathArguments are named as the route names them. What is called name there is of that
-// which the method is called after; else it has the name of what it is the name of.
+// pathArguments returns the path parameters, named as in the route. A parameter called name keeps
+// that name if the method is named after its resource; otherwise it gets the name of the resource.
 func pathArguments(r *route) (all []argument) {
 	parts := strings.Split(r.Path, "/")
 	for i, p := range parts {
@@ -207,7 +206,7 @@ func pathArguments(r *route) (all []argument) {
 	return all
 }
 
-// bodyArgument is the body: in, unless the field's tag arg says another name.
+// bodyArgument returns the body: in, unless the field's arg tag sets another name.
 func bodyArgument(r *route) []argument {
 	if r.In.Body < 0 {
 		return nil
@@ -222,8 +221,8 @@ func bodyArgument(r *route) []argument {
 
 type query struct{ name, value, typ string }
 
-// queries are the parameters of the query that are arguments: by themselves, or fields of the
-// route's filter. A page is an argument of its own, and how long to wait is an option.
+// queriesOf returns the query parameters that are arguments or fields of the route's filter. A page
+// is a separate argument, and the wait time is an option.
 func queriesOf(r *route) (all []query) {
 	for _, f := range r.In.Fields() {
 		name := f.Tag.Get("query")
@@ -257,8 +256,8 @@ func filterName(r *route) string {
 	return "in"
 }
 
-// typeName is a type of package wire as the client writes it; what a handler reads by itself
-// is sent as it is.
+// typeName returns the name of a type of package wire in the client's source. A body that the
+// handler parses itself is sent as it is.
 func typeName(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[table.Document](), reflect.TypeFor[json.RawMessage]():
@@ -267,17 +266,17 @@ func typeName(t reflect.Type) string {
 	return strings.ReplaceAll(t.String(), reflect.TypeFor[wire.Event]().PkgPath(), "wire")
 }
 
-// docOf is what a method does: the route's summary, and what it says beyond that.
+// docOf returns the doc of a method: the route's summary, followed by More.
 func docOf(r *route) string {
 	doc := sentence(r) + " " + r.More
 	if r.Idempotency == table.AsHandOut {
-		doc += " Without a [Key] it has one of its own, so that it is sent again where its answer was lost, and is given the same again."
+		doc += " Without a [Key] the client generates one, so that it can retry the call and get the same leases after a lost response."
 	}
 	return doc
 }
 
-// sentence is the summary, of somebody who does it: "List the keys" is "lists the keys". Where it
-// may also be followed, that is another method.
+// sentence converts the summary to third person: "List the keys" to "lists the keys". It drops the
+// alternative of following a stream, which is another method.
 func sentence(r *route) string {
 	s := r.Summary
 	if r.Stream {
@@ -285,14 +284,11 @@ func sentence(r *route) string {
 		s = strings.TrimSuffix(s, ".") + "."
 	}
 	first, rest, _ := strings.Cut(s, " ")
-	switch first {
-	case "What", "Where", "Who":
-		return "tells " + strings.ToLower(first) + " " + rest
-	case "Show":
+	if first == "Show" {
 		return "returns " + rest
 	}
 	before, second, two := strings.Cut(rest, ", or ")
-	for _, verb := range []string{"change", "find", "judge", "make", "wait"} {
+	for _, verb := range []string{"change", "create", "find", "validate", "wait"} {
 		if after, ok := strings.CutPrefix(second, verb+" "); two && ok {
 			rest = before + ", or " + verb + "s " + after
 		}
@@ -302,15 +298,15 @@ func sentence(r *route) string {
 
 func thirdPerson(verb string) string {
 	switch {
-	case verb == "have":
-		return "has"
+	case strings.HasSuffix(verb, "ry"):
+		return strings.TrimSuffix(verb, "y") + "ies"
 	case strings.HasSuffix(verb, "sh"):
 		return verb + "es"
 	}
 	return verb + "s"
 }
 
-// comment is a comment of lines that fit.
+// comment wraps a text to comment lines.
 func comment(text string) string {
 	var b strings.Builder
 	width := 0

@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// reads fails a test unless the stream has just these events.
-func (d *door) reads(want string) {
+// reads fails unless the stream has exactly these events.
+func (d *testAPI) reads(want string) {
 	d.t.Helper()
 	var got wire.List[wire.Event]
 	d.want(d.ask("GET", "streams/s/events", nil, &got), 200, "")
@@ -35,12 +35,12 @@ func (d *door) reads(want string) {
 	}
 }
 
-// Verifies that a close which covers less than the stream has is refused and told how far
-// the stream is, that the same close again is answered the same whatever was appended
-// since, and that it is refused once the stream was closed again.
+// TestACloseCoversAVersion verifies that a close that covers less than the stream is refused with
+// the stream's version; that repeating a close returns the same response, whatever was appended
+// since; and that it is refused once the stream was closed again.
 func TestACloseCoversAVersion(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		d := newDoor(t, hf, httpapi.Options{NoKeys: true})
+		d := newTestAPI(t, hf, httpapi.Options{NoKeys: true})
 		refused := func(body string, code fault.Code, last int) {
 			t.Helper()
 			p := d.want(d.ask("POST", "streams/s/close", body, nil), 409, code)
@@ -59,7 +59,7 @@ func TestACloseCoversAVersion(t *testing.T) {
 			}
 		}
 		d.append("s", 3)
-		d.append("s", 1) // after somebody has read it
+		d.append("s", 1) // after it was read
 		refused(`{"mode":"restart","expectedVersion":2,"snapshot":{"n":3}}`, fault.Concurrency, 3)
 		refused(`{"mode":"archive","expectedVersion":2}`, fault.Concurrency, 3)
 		refused(`{"mode":"tombstone","expectedVersion":4}`, fault.Concurrency, 3)
@@ -84,15 +84,15 @@ func TestACloseCoversAVersion(t *testing.T) {
 	})
 }
 
-// Verifies that a close whose server died before the end of its key was written is the
-// same close when it is sent again, though events were appended since.
+// TestACloseOfADeadOwnersKeyIsRepeated verifies that a close whose server crashed before it stored
+// the response is the same close when it is repeated, although events were appended since.
 func TestACloseOfADeadOwnersKeyIsRepeated(t *testing.T) {
 	const body = `{"expectedVersion":2,"mode":"restart","snapshot":{"n":3}}`
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		d := newDoor(t, hf, httpapi.Options{NoKeys: true})
+		d := newTestAPI(t, hf, httpapi.Options{NoKeys: true})
 		d.append("s", 3)
 		d.holdKey("closeStream", "k", "POST", "streams/s/close", body)
-		d.want(d.ask("POST", "streams/s/close", body, nil), 200, "") // what the dead one did
+		d.want(d.ask("POST", "streams/s/close", body, nil), 200, "") // done by the crashed server
 		d.append("s", 1)
 		d.want(d.ask("POST", "streams/s/close", body, nil, keyHeader, "k"), 409, fault.KeyInFlight)
 		holdfasttest.Advance(t, d.engine, 2*time.Minute)
@@ -108,8 +108,8 @@ func TestACloseOfADeadOwnersKeyIsRepeated(t *testing.T) {
 	})
 }
 
-// Verifies, at every point and for every fault, that a close under a key that is sent until
-// it is answered loses no event that was acknowledged, before or behind it.
+// V, at every point and for every fault, that a close under a key that is repeated until it gets a
+// response loses no acknowledged event, before or after it.
 func TestCrashOfAKeyedClose(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{Do: restartUnderAKey, Check: func(ctx context.Context, hf *holdfast.Engine) error {
 		all, err := stream.Read(ctx, hf, "s", 0, 0)
@@ -120,8 +120,8 @@ func TestCrashOfAKeyedClose(t *testing.T) {
 	}})
 }
 
-// restartUnderAKey appends three events, restarts their stream, appends one more, and
-// restarts it as before under another key.
+// restartUnderAKey appends three events, restarts their stream, appends one more, and restarts it
+// as before under another key.
 func restartUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 	api := httpapi.New(hf, httpapi.Options{NoKeys: true, Log: slog.New(slog.DiscardHandler)})
 	defer api.Stop()
@@ -141,7 +141,7 @@ func restartUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 		{"close", `{"mode":"restart","expectedVersion":2,"snapshot":{"n":3}}`, "another"},
 	} {
 		code, text := send(step[0], step[1], step[2])
-		if code == http.StatusConflict && strings.Contains(text, string(fault.KeyInFlight)) { // it waits, as it is told
+		if code == http.StatusConflict && strings.Contains(text, string(fault.KeyInFlight)) { // it waits, as the response asks
 			return errors.Join(errors.New("under way"), store.Shift(ctx, engine.Of(hf), time.Minute))
 		}
 		if code > http.StatusCreated || step[0] == "close" && !strings.Contains(text, `"lastVersion":3`) {

@@ -20,16 +20,16 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Verifies that no change of a config strands anybody. Configs are made up, in which statuses
-// come and go and are claim statuses or are not, and put while entities are in every phase: free, claimed by
-// hand over HTTP and in Go, held by a worker with and without effects, expired, waiting for a
-// worker, parked, with an after-effect due. A config is accepted, or refused with a count;
-// who holds a lease ends it as it likes; the check is clean. In the end all operations are
-// brought to their end, every entity can be moved to the last status by the config in force,
-// and every after-effect that was promised is delivered once.
+// TestConfigChangesStrandNobody verifies that no change of a config strands an entity. Random
+// configs, in which statuses come and go and may be claim statuses, are put while entities are in
+// every phase: free, claimed by hand over HTTP and in Go, leased by a worker with and without
+// effects, expired, waiting for a worker, parked, with an after-effect due. A config is accepted,
+// or refused with a count; the holder of a lease can end it in every way; the check finds nothing.
+// At the end all operations are ended, every entity can be moved to the last status by the config
+// in force, and every after-effect is delivered once.
 func TestConfigChangesStrandNobody(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
-		m := &mill{door: d, t: t, r: testlevel.Rand(t), told: map[string]bool{}}
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
+		m := &mill{testAPI: d, t: t, r: testlevel.Rand(t), told: map[string]bool{}}
 		for name, safety := range map[string]string{"Journal": "journaled", "Blind": "opaque", "May": "transactional", "Tell": "transactional"} {
 			d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: safety}, nil), 201, "")
 		}
@@ -55,27 +55,28 @@ func TestConfigChangesStrandNobody(t *testing.T) {
 
 // mill is a lifecycle whose config changes all the time.
 type mill struct {
-	*door
+	*testAPI
 	t        *testing.T
 	r        *rand.Rand
 	now      thing         // the config in force
-	offset   time.Duration // how far the database's time was moved
+	offset   time.Duration // how far the database's time was advanced
 	entities int
 	tokens   []wire.Claimed
 	tasks    []work
-	told     map[string]bool // after-effects
+	told     map[string]bool // delivered after-effects
 	came     int
 	refused  int
 	met      map[string]int // phases that a change met, and how often
 }
 
-// work is a task in the hands of a worker.
+// work is a task that a worker has claimed.
 type work struct {
 	wire.Task
 	begun, done bool
 }
 
-// thing is a config: which of the statuses b to e it has, which are claim statuses, and from where those are claimed.
+// thing is a config: which of the statuses b to e it has, which of them are claim statuses, and
+// where those are claimed.
 type thing struct {
 	Plain  []string
 	Claims []claim
@@ -83,7 +84,7 @@ type thing struct {
 
 type claim struct{ Into, From, To, Failed, Action, Validation, After string }
 
-// invent makes a config up, of which a part is as it was.
+// invent returns a random config that keeps a part of the previous one.
 func (m *mill) invent(was thing) (c thing) {
 	c.Plain = []string{"a"}
 	var into []string
@@ -93,7 +94,7 @@ func (m *mill) invent(was thing) (c thing) {
 			role = was.role(s)
 		}
 		switch role {
-		case 0: // it is gone
+		case 0: // it is removed
 		case 1, 2:
 			c.Plain = append(c.Plain, s)
 		default:
@@ -113,7 +114,7 @@ func (m *mill) invent(was thing) (c thing) {
 	return c
 }
 
-// role is what a status is in a config, as [mill.invent] chooses it.
+// role returns what a status is in a config, as [mill.invent] chooses it.
 func (c thing) role(s string) int {
 	switch {
 	case slices.Contains(c.Plain, s):
@@ -147,7 +148,7 @@ func (c thing) text() string {
 	return string(text)
 }
 
-// change puts another config, at times while something else is done.
+// change puts another config, sometimes concurrently with another action.
 func (m *mill) change() {
 	next := m.invent(m.now)
 	if m.r.IntN(3) == 0 {
@@ -182,7 +183,7 @@ func (m *mill) change() {
 	}
 }
 
-// clear moves on all who stand free where the config may change.
+// clear moves free entities out of statuses that the config may drop.
 func (m *mill) clear() {
 	for _, s := range m.now.Plain[1:] {
 		var l wire.List[wire.Entity]
@@ -195,7 +196,8 @@ func (m *mill) clear() {
 	}
 }
 
-// act does something with something. Alone, what is allowed must be done.
+// act does a random action. alone reports that nothing runs concurrently, so a permitted action
+// must succeed.
 func (m *mill) act(alone bool) {
 	switch m.r.IntN(12) {
 	case 0, 1, 2:
@@ -222,7 +224,7 @@ func (m *mill) create() {
 	m.want(m.ask("POST", "lifecycles/thing/entities", wire.NewEntity{ID: fmt.Sprint("t", m.entities)}, nil), 201, "")
 }
 
-// entity is some entity that is free, if the first choice is.
+// entity returns a random entity, if it is free.
 func (m *mill) entity() (e wire.Entity, ok bool) {
 	if m.entities == 0 {
 		return e, false
@@ -232,7 +234,7 @@ func (m *mill) entity() (e wire.Entity, ok bool) {
 	return e, e.Claim == nil
 }
 
-// allowed fails unless an answer is one of some, where nothing else was done at the same time.
+// allowed fails unless the status is one of those given, if nothing ran concurrently.
 func (m *mill) allowed(alone bool, answer *http.Response, statuses ...int) {
 	m.t.Helper()
 	if alone && !slices.Contains(statuses, answer.StatusCode) {
@@ -261,7 +263,7 @@ func (m *mill) fire(alone bool) {
 
 const millLease = 10 * time.Minute
 
-// claim claims a step by hand: over HTTP, or in Go, where nobody ends it.
+// claim claims a step by hand: over HTTP, or in Go, where the claim is abandoned.
 func (m *mill) claim(alone bool) {
 	e, free := m.entity()
 	for _, c := range m.now.Claims {
@@ -288,12 +290,12 @@ func (m *mill) claim(alone bool) {
 	}
 }
 
-// lasts says whether a lease does surely, for longer than a test may be stopped.
+// lasts reports whether a lease certainly lasts for longer than a test may be suspended.
 func (m *mill) lasts(until *wire.Time) bool {
 	return until.Time.After(clock.Now().Add(m.offset + time.Minute))
 }
 
-// settle ends a claim that was taken by hand. One whose lease lasts cannot be refused.
+// settle ends a claim that was taken by hand. It cannot be refused while the lease lasts.
 func (m *mill) settle(alone bool) {
 	if len(m.tokens) == 0 {
 		return
@@ -306,7 +308,7 @@ func (m *mill) settle(alone bool) {
 	m.allowed(alone && sure, answer, 200)
 }
 
-// take has a worker take what there is.
+// take claims the available tasks for a worker.
 func (m *mill) take() {
 	var got wire.Tasks
 	m.want(m.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Journal", "Blind", "May"}, Limit: 3, WaitMs: new(wire.Millis),
@@ -316,7 +318,7 @@ func (m *mill) take() {
 	}
 }
 
-// work goes on with a task, or forgets it. One whose lease lasts cannot be refused.
+// work continues a task or drops it. It cannot be refused while the lease lasts.
 func (m *mill) work(alone bool) {
 	if len(m.tasks) == 0 {
 		m.take()
@@ -335,7 +337,7 @@ func (m *mill) work(alone bool) {
 		if x.Attempt == 1 {
 			m.allowed(sure, answer, 200)
 		}
-		if answer.StatusCode != 200 { // an earlier attempt began it, or the lease is over
+		if answer.StatusCode != 200 { // an earlier attempt began it, or the lease has expired
 			drop()
 		}
 		return answer.StatusCode == 200
@@ -348,7 +350,7 @@ func (m *mill) work(alone bool) {
 		x.done = true
 		effect(`"c1"`)
 	case n == 3:
-		drop() // it dies
+		drop() // the worker crashes
 	case n == 4:
 		answer := m.ask("POST", "tasks/"+x.ID+"/fail", wire.FailTask{Epoch: x.Epoch, Message: "no", Retryable: new(m.r.IntN(2) == 0)}, nil)
 		m.allowed(sure, answer, 200)
@@ -366,14 +368,14 @@ func (m *mill) work(alone bool) {
 	}
 }
 
-// pass lets time pass, and the janitor go round.
+// pass advances the time and runs the janitor.
 func (m *mill) pass(d time.Duration) {
 	m.offset += d
 	holdfasttest.Advance(m.t, m.engine, d)
 	engine.Of(m.engine).Round(m.t.Context())
 }
 
-// person withdraws an operation that is due, or resolves one that is uncertain.
+// person withdraws a due operation, or resolves an uncertain one.
 func (m *mill) person() bool {
 	var l wire.List[wire.Operation]
 	m.want(m.ask("GET", "operations?state="+m.one([]string{"due", "uncertain"}), nil, &l), 200, "")
@@ -403,14 +405,14 @@ func (m *mill) check() {
 	}
 }
 
-// open is the operations that are not at their end.
+// open returns the operations that have not ended.
 func (m *mill) open() []wire.Operation {
 	var l wire.List[wire.Operation]
 	m.want(m.ask("GET", "operations", nil, &l), 200, "")
 	return slices.DeleteFunc(l.Items, func(o wire.Operation) bool { return o.State == "ended" }) // of a late worker
 }
 
-// drain brings everything to its end, and holds what is left to the config in force.
+// drain ends all operations, and checks the entities against the config in force.
 func (m *mill) drain() {
 	m.t.Helper()
 	m.check()

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// chainConfig has a step after another, each done by a worker, the first of them judged by one.
+// chainConfig has two consecutive steps, each done by a worker; the first has a validation by a
+// worker.
 const chainConfig = `{
   "workflow": "chain", "owning_module": "work", "initial_status": "a", "status_types": ["a", "a1", "b", "b1", "c"], "janitor": {},
   "steps": [
@@ -21,10 +22,11 @@ const chainConfig = `{
   ]
 }`
 
-// Verifies that who ends a task again, under the epoch that did, is told the same, also when the
-// entity has gone on since then; and that who says something else is not.
+// TestTheEpochThatFinishedIsToldTheSame verifies that ending a task again under the epoch that
+// ended it returns the same, also when the entity has moved on since; and that ending it
+// differently is refused.
 func TestTheEpochThatFinishedIsToldTheSame(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		for _, name := range []string{"Do", "May"} {
 			d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "transactional"}, nil), 201, "")
 		}
@@ -76,11 +78,11 @@ func TestTheEpochThatFinishedIsToldTheSame(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies the same of claims by token, that a settle which leaves something open can be
-// repeated, that its events go to the entity's stream where they name none, and that an
+// TestAClaimThatIsSettledAgain verifies the same for claims by token; that a settle that leaves an
+// effect open can be repeated; that its events go to the entity's stream by default; and that an
 // effect has one result.
 func TestAClaimThatIsSettledAgain(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		claim := func() string {
 			t.Helper()
@@ -132,9 +134,10 @@ func TestAClaimThatIsSettledAgain(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a task whose effect is open is told the same when it is completed again.
+// TestATaskThatLeavesSomethingOpen verifies that completing a task with an open effect again
+// returns the same.
 func TestATaskThatLeavesSomethingOpen(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 		x := d.one("Do")
@@ -145,9 +148,10 @@ func TestATaskThatLeavesSomethingOpen(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies what is refused of lifecycles, handlers and reactions that could not work.
+// TestWhatCouldNotWorkIsRefused verifies that lifecycles, handlers and reactions that could not
+// work are refused.
 func TestWhatCouldNotWorkIsRefused(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		far := &remote{status: 200, body: `{"state":{"a":1},"output":{"o":1}}`}
 		srv := httptest.NewServer(far)
 		t.Cleanup(srv.Close)

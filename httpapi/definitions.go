@@ -20,15 +20,15 @@ import (
 )
 
 func (a *API) definitionRoutes() {
-	add(a, route{Method: http.MethodPost, Path: "workflow-definitions", ID: "defineWorkflow", Tag: "runs", Summary: "Keep a definition, or judge it (dryRun).",
+	add(a, route{Method: http.MethodPost, Path: "workflow-definitions", ID: "defineWorkflow", Tag: "runs", Summary: "Store a workflow definition, or validate it (dryRun).",
 		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx, Before: lookUpLifecycles,
-		More: "The definition is JSON. The same again changes nothing; another under its name and version is refused."}, defineWorkflow)
-	add(a, route{Method: http.MethodGet, Path: "workflow-definitions", ID: "listDefinitions", Tag: "runs", Summary: "List the definitions of the workspace.", Roles: readers}, listDefinitions)
-	add(a, route{Method: http.MethodGet, Path: "workflow-definitions/{id}", ID: "getDefinition", Tag: "runs", Summary: "Show a definition.", Roles: readers,
+		More: "The definition is a JSON document. Storing the same definition again changes nothing; a different one with the same name and version is refused."}, defineWorkflow)
+	add(a, route{Method: http.MethodGet, Path: "workflow-definitions", ID: "listDefinitions", Tag: "runs", Summary: "List the workflow definitions of the workspace.", Roles: readers}, listDefinitions)
+	add(a, route{Method: http.MethodGet, Path: "workflow-definitions/{id}", ID: "getDefinition", Tag: "runs", Summary: "Show a workflow definition.", Roles: readers,
 		More: "Its id is name@version."}, getDefinition)
 }
 
-// definitionOf is a definition as it is kept.
+// definitionOf converts a stored definition.
 func definitionOf(k runengine.StoredDefinition) (wire.Definition, error) {
 	var d wire.Definition
 	err := json.Unmarshal(k.Body, &d)
@@ -37,43 +37,43 @@ func definitionOf(k runengine.StoredDefinition) (wire.Definition, error) {
 }
 
 type defineIn struct {
-	DryRun bool           `query:"dryRun" doc:"Judge it, and keep nothing."`
+	DryRun bool           `query:"dryRun" doc:"Validate the definition without storing it."`
 	Body   table.Document `arg:"definition"`
 }
 
 func defineWorkflow(c *call, in *defineIn) (wire.DefinedWorkflow, error) {
 	var none wire.DefinedWorkflow
-	def, warnings, err := c.judged(in.Body.Text, in.DryRun)
+	def, warnings, err := c.validateDefinition(in.Body.Text, in.DryRun)
 	if err != nil {
 		return none, err
 	}
-	kept := runengine.StoredDefinition{ID: def.ID(), Body: def.JSON()}
+	stored := runengine.StoredDefinition{ID: def.ID(), Body: def.JSON()}
 	fresh := false
 	if !in.DryRun {
 		if fresh, err = runengine.Define(c.ctx(), c.doer(), def); err == nil {
-			kept, err = runengine.Definition(c.ctx(), c.doer(), def.ID())
+			stored, err = runengine.Definition(c.ctx(), c.doer(), def.ID())
 		}
 		if err != nil {
 			return none, err
 		}
-		c.w.Header().Set("Location", table.Base+"workflow-definitions/"+url.PathEscape(kept.ID))
+		c.w.Header().Set("Location", table.Base+"workflow-definitions/"+url.PathEscape(stored.ID))
 	}
 	if !fresh {
 		c.status = http.StatusOK
 	}
 	out := wire.DefinedWorkflow{Warnings: warnings}
-	out.Definition, err = definitionOf(kept)
+	out.Definition, err = definitionOf(stored)
 	return out, err
 }
 
-// judged reads a definition, and holds it to every rule. Its error tells every violation.
-func (c *call) judged(text []byte, dryRun bool) (*workflow.Definition, []fault.Violation, error) {
+// validateDefinition parses a definition and checks it against every rule. Its error lists all violations.
+func (c *call) validateDefinition(text []byte, dryRun bool) (*workflow.Definition, []fault.Violation, error) {
 	def, violations := workflow.Parse(text)
 	if def == nil {
 		return nil, nil, badDefinition(violations)
 	}
 	for i := range def.Steps {
-		if as := def.Steps[i].Requester; as != "" && !c.key.Speaks(as) { // its runs will, whoever starts them
+		if as := def.Steps[i].Requester; as != "" && !c.key.Speaks(as) { // runs act for it, regardless of the key that starts them
 			return nil, nil, c.mayActAs(as)
 		}
 	}
@@ -87,12 +87,12 @@ func (c *call) judged(text []byte, dryRun bool) (*workflow.Definition, []fault.V
 	}
 	warnings := []fault.Violation{}
 	for _, name := range undeclared {
-		warnings = append(warnings, fault.Violation{Rule: "undeclared", Path: "/steps", Message: "the handler \"" + name + "\" was not declared, and is taken for one of workers"})
+		warnings = append(warnings, fault.Violation{Rule: "undeclared", Path: "/steps", Message: "the handler \"" + name + "\" is not declared and is treated as a worker handler"})
 	}
 	return def, append(warnings, violationsOf(found)...), nil
 }
 
-// violationsOf are violations as they are told.
+// violationsOf converts violations for the response.
 func violationsOf(all []workflow.Violation) []fault.Violation {
 	out := make([]fault.Violation, len(all))
 	for i, v := range all {
@@ -109,14 +109,14 @@ func badDefinition(all []workflow.Violation) error {
 			lines[i] = fmt.Sprintf("line %d: %s", v.Line, lines[i])
 		}
 	}
-	err := fault.New(fault.Validation, "the definition is refused: %s", strings.Join(lines, "; "))
+	err := fault.New(fault.Validation, "the definition is invalid: %s", strings.Join(lines, "; "))
 	err.Violations = violationsOf(all)
 	return err
 }
 
-// handlersOf returns what is known of the handlers that a definition names: the program's,
-// and those that are declared. In dev, one that nobody has declared is declared as one of
-// workers; with dry, it is only taken for one.
+// handlersOf returns the handlers that a definition names: those of the program and the declared
+// ones. In development mode, an undeclared one is declared as a worker handler; with dry, it is
+// only treated as one.
 func (c *call) handlersOf(def *workflow.Definition, dry bool) (known map[string]workflow.Handler, undeclared []string, err error) {
 	known = make(map[string]workflow.Handler)
 	own := runengine.LocalOf(c.api.engine).Handled()
@@ -125,7 +125,7 @@ func (c *call) handlersOf(def *workflow.Definition, dry bool) (known map[string]
 			known[name] = workflow.Handler{Kind: "step", Safety: h.Safety, Timeout: h.Timeout}
 			continue
 		}
-		if strictjson.Text("handler", name, table.MaxParameter) != nil { // the linter says why
+		if strictjson.Text("handler", name, table.MaxParameter) != nil { // the linter reports it
 			continue
 		}
 		h, err := remotehandler.Get(c.ctx(), c.doer(), name)
@@ -146,8 +146,8 @@ func (c *call) handlersOf(def *workflow.Definition, dry bool) (known map[string]
 	return known, undeclared, nil
 }
 
-// lifecyclesOf is who knows the lifecycles that a definition names; nil if nobody does. They
-// are looked up outside of a transaction.
+// lifecyclesOf returns a lookup of the steps of lifecycles that a definition names; nil if the
+// engine serves no lifecycles. The lifecycles are read outside of a transaction.
 func (c *call) lifecyclesOf(def *workflow.Definition) func(string) (map[string]bool, bool) {
 	firer := transition.On(c.api.engine)
 	if firer == nil {
@@ -171,7 +171,7 @@ func (c *call) lifecyclesOf(def *workflow.Definition) func(string) (map[string]b
 	}
 }
 
-// lookUpLifecycles looks up what a definition names before its transaction begins.
+// lookUpLifecycles reads the lifecycles of a definition before its transaction begins.
 func lookUpLifecycles(c *call) {
 	if def, _ := workflow.Parse(c.body); def != nil {
 		c.lifecyclesOf(def)

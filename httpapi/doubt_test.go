@@ -28,13 +28,13 @@ const mayConfig = `{
   "steps": [{"step_id": 1, "step_key": "do", "status": "new", "successful_claim_state": ["doing", "new"], "successful_state": "done", "action": "Do", "validation": "May"}]
 }`
 
-// Verifies that what a later attempt says is no word on an earlier one that was not
-// heard: it does not go back, whatever the later one comes to, and is not done anew
-// under its key.
+// TestAnEarlierAttemptIsNotForgotten verifies that the result of a later attempt says nothing about
+// an earlier one without a response: the entity does not go back, whatever the later one returns,
+// and the step does not run again under its key.
 func TestAnEarlierAttemptIsNotForgotten(t *testing.T) {
 	for _, policy := range []string{"retry", "probe"} {
 		t.Run(policy, func(t *testing.T) {
-			eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+			eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 				d.running()
 				var acted atomic.Int32
 				var answer atomic.Value
@@ -61,7 +61,7 @@ func TestAnEarlierAttemptIsNotForgotten(t *testing.T) {
 						w.WriteHeader(http.StatusTooManyRequests)
 					case c.Kind == "probe":
 						fmt.Fprint(w, `{"happened":true}`)
-					default: // the key is honoured
+					default: // it honours the key
 						fmt.Fprint(w, `{}`)
 					}
 				}))
@@ -97,13 +97,13 @@ func TestAnEarlierAttemptIsNotForgotten(t *testing.T) {
 	}
 }
 
-// Verifies that a worker which fails a task that was given out before, and may have
-// acted then, does not undo that; and that one which journals, too, is not asked for
-// ever.
+// TestAWorkersEarlierAttemptIsNotForgotten verifies that a worker that fails a task that was handed
+// out before, and may have acted then, does not undo that; and that a journaling worker is not
+// asked forever either.
 func TestAWorkersEarlierAttemptIsNotForgotten(t *testing.T) {
 	for _, policy := range []string{"retry", "probe"} {
 		t.Run(policy, func(t *testing.T) {
-			eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+			eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 				d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: policy})
 				d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 				x := d.one("Do")
@@ -151,8 +151,9 @@ const mixedConfig = `{
   ]
 }`
 
-// Verifies that a step which is claimed in one status, and acts without a claim in
-// another, is kept under its key in both, and that a failure frees the key.
+// TestAStepThatIsClaimedInOneStatusOnly verifies that a step that is claimed in one status, and
+// acts without a claim in another, is idempotent under its key in both, and that a failure frees
+// the key.
 func TestAStepThatIsClaimedInOneStatusOnly(t *testing.T) {
 	var fails atomic.Bool
 	part := lifecycle.MustParse[json.RawMessage]([]byte(mixedConfig)).RecoveredBy().
@@ -163,7 +164,7 @@ func TestAStepThatIsClaimedInOneStatusOnly(t *testing.T) {
 			return nil
 		}, lifecycle.Transactional()).
 		Validation("May", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil })
-	d := newDoor(t, holdfasttest.Open(t, part), httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, holdfasttest.Open(t, part), httpapi.Options{NoKeys: true})
 	for id, status := range map[string]string{"a": "paid", "b": "draft"} {
 		d.want(d.ask("POST", "lifecycles/mix/entities", wire.NewEntity{ID: id, Status: status}, nil), 201, "")
 	}
@@ -184,10 +185,10 @@ func TestAStepThatIsClaimedInOneStatusOnly(t *testing.T) {
 	}
 }
 
-// Verifies that the hold of an event in the hands of a worker ends with the time that its
-// handler may take, and that a failure which was passed over is told the same again.
+// TestAWorkersEventEnds verifies that the lease of an event at a worker ends with the timeout of
+// its handler, and that repeating a failure that was skipped returns the same.
 func TestAWorkersEventEnds(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		no, none := false, 0
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", TimeoutMs: 100_000}, nil), 201, "")
 		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}, Handler: "Mail", MaxRetries: &none, BlockOnError: &no}, nil), 201, "")
@@ -214,9 +215,10 @@ func TestAWorkersEventEnds(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that what is told of API keys is told to those who may manage them.
+// TestTheFeedTellsNothingOfKeys verifies that histories of API keys are visible only to keys that
+// may manage them.
 func TestTheFeedTellsNothingOfKeys(t *testing.T) {
-	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{}, func(t *testing.T, d *testAPI) {
 		made, admin := d.newKey("acme", keys.Admin, 0)
 		_, read := d.newKey("acme", keys.Read, 0)
 		for _, key := range []string{admin, read} {

@@ -20,10 +20,10 @@ import (
 
 type readEventsIn struct {
 	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor" doc:"The position of an event, or next of a page."`
+	Cursor string `query:"cursor" doc:"Position of an event, or next of a page."`
 }
 
-// readEvents reads the feed, page by page or as it grows.
+// readEvents reads the feed, as a page or as an event stream.
 func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
 	p, err := c.page(paged{Limit: in.Limit})
@@ -38,7 +38,7 @@ func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
 	}
 	p.after = in.Cursor
 	found, next, err := readFeedPage(c, p)
-	return wire.List[wire.Event]{Items: found, Next: filled(next)}, err
+	return wire.List[wire.Event]{Items: found, Next: nonEmpty(next)}, err
 }
 
 // readFeedPage reads a page of the feed behind a position.
@@ -55,13 +55,13 @@ func readFeedPage(c *call, p page) ([]wire.Event, string, error) {
 	return all, next, err
 }
 
-// wantsStream says that the caller asks for a stream of events.
+// wantsStream reports whether the caller requests an event stream.
 func (c *call) wantsStream() bool {
-	return c.r.Method == http.MethodGet && c.takes("text/event-stream") // a HEAD has nothing to wait for
+	return c.r.Method == http.MethodGet && c.accepts("text/event-stream") // a HEAD request has no body to stream
 }
 
-// pageOrStream is the page that the caller asks for, or from where on it wants a stream: from
-// a cursor, or from where it was when its connection broke (Last-Event-ID).
+// pageOrStream returns the requested page, or the start of the requested stream: a cursor, or
+// Last-Event-ID after a broken connection.
 func (c *call) pageOrStream(limit *int, cursor string) (p page, live bool, err error) {
 	live = c.wantsStream()
 	if last := c.r.Header.Get("Last-Event-ID"); live && last != "" {
@@ -71,8 +71,8 @@ func (c *call) pageOrStream(limit *int, cursor string) (p page, live bool, err e
 	return p, live, err
 }
 
-// takes says that the caller names a kind of answer that it takes.
-func (c *call) takes(want string) bool {
+// accepts reports whether the Accept header names a content type.
+func (c *call) accepts(want string) bool {
 	for _, one := range strings.Split(c.r.Header.Get("Accept"), ",") {
 		if kind, _, err := mime.ParseMediaType(strings.TrimSpace(one)); err == nil && kind == want {
 			return true
@@ -81,12 +81,11 @@ func (c *call) takes(want string) bool {
 	return false
 }
 
-// beat is how often a stream says that it lives, so that neither side nor what is
-// between them takes the line for dead.
-const beat = 15 * time.Second
+// heartbeat is the interval of heartbeats on an event stream, so that neither side nor a proxy considers
+// the connection dead.
+const heartbeat = 15 * time.Second
 
-// follow sends the feed as it grows, from a cursor or from where the caller was when
-// its connection broke (Last-Event-ID).
+// follow streams the feed from a cursor, or from Last-Event-ID after a broken connection.
 func (c *call) follow(after string) error {
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		after = last
@@ -94,10 +93,10 @@ func (c *call) follow(after string) error {
 	if _, err := stream.ReadFeed(c.ctx(), c.doer(), stream.Cursor(after), 1); err != nil {
 		return err
 	}
-	return c.send(func(ctx context.Context, give func(message) error) error {
+	return c.send(func(ctx context.Context, emit func(message) error) error {
 		return stream.Follow(ctx, c.api.hf, stream.Cursor(after), func(e stream.FeedEvent) error {
 			at := string(e.Position)
-			return give(message{at, e.Name, eventOf(e.Event, &at)})
+			return emit(message{at, e.Name, eventOf(e.Event, &at)})
 		})
 	})
 }
@@ -108,28 +107,28 @@ type message struct {
 	doc       any
 }
 
-// send sends what a source gives, until the caller goes away or the server stops.
+// send streams the messages of a source until the caller disconnects or the server stops.
 func (c *call) send(source func(context.Context, func(message) error) error) error {
-	out := newLine(c.w)
+	out := newEventWriter(c.w)
 	if out == nil {
-		return fault.New(fault.UnsupportedMediaType, "this connection cannot carry a stream of events")
+		return fault.New(fault.UnsupportedMediaType, "this connection does not support event streams")
 	}
 	c.done = true
 	ctx, stop := context.WithCancel(c.ctx())
 	defer stop()
-	c.r = c.r.WithContext(store.Gated(c.ctx(), nil)) // whether the key is good is asked at once, and takes nothing from what is being sent
-	beats, sent := make(chan message), make(chan struct{}, 1)
+	c.r = c.r.WithContext(store.Gated(c.ctx(), nil)) // key checks must not wait for the read gate, nor take from the share of the message being sent
+	messages, sent := make(chan message), make(chan struct{}, 1)
 	var failed error // set before ended is closed
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		failed = source(ctx, func(m message) error {
 			select {
-			case beats <- m:
+			case messages <- m:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			select { // until then, what was read is in use
+			select { // until then, the share of the message is in use
 			case <-sent:
 				return nil
 			case <-ctx.Done():
@@ -138,27 +137,27 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 		})
 	}()
 	defer func() { stop(); <-ended }()
-	ticks := time.NewTicker(beat)
+	ticks := time.NewTicker(heartbeat)
 	defer ticks.Stop()
 	for {
 		var err error
 		select {
-		case m := <-beats:
-			if err = c.still(); err == nil {
+		case m := <-messages:
+			if err = c.recheckKey(); err == nil {
 				c.share.Client()
 				err = out.send(m.id, m.event, m.doc)
 				c.share.NoClient()
 			}
 			sent <- struct{}{}
 		case <-ticks.C:
-			if err = c.still(); err == nil {
+			if err = c.recheckKey(); err == nil {
 				err = out.comment("still here")
 			}
 		case <-ended:
-			if failed == nil { // it was its end
+			if failed == nil { // the source has ended
 				return nil
 			}
-			c.api.log.Warn("a stream of events has ended before its time", "error", failed)
+			c.api.log.Warn("event stream ended early", "error", failed)
 			return nil
 		case <-c.api.closing:
 			return nil
@@ -166,21 +165,21 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 			return nil
 		}
 		if err != nil {
-			return nil // the caller went away, or may ask no more
+			return nil // the caller has disconnected, or its key is no longer valid
 		}
 	}
 }
 
-// line is a connection that carries server-sent events.
-type line struct {
+// eventWriter writes server-sent events to a connection.
+type eventWriter struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
 }
 
-// newLine begins the answer, or returns nil where the connection cannot be flushed.
-func newLine(w http.ResponseWriter) *line {
-	l := &line{w, http.NewResponseController(w)}
-	if l.out.SetWriteDeadline(clock.OfMachine().Add(2*beat)) != nil {
+// newEventWriter starts the response, or returns nil if the connection cannot be flushed.
+func newEventWriter(w http.ResponseWriter) *eventWriter {
+	l := &eventWriter{w, http.NewResponseController(w)}
+	if l.out.SetWriteDeadline(clock.OfMachine().Add(2*heartbeat)) != nil {
 		return nil
 	}
 	h := w.Header()
@@ -194,26 +193,26 @@ func newLine(w http.ResponseWriter) *line {
 	return l
 }
 
-func (l *line) send(id, event string, doc any) error {
+func (l *eventWriter) send(id, event string, doc any) error {
 	if err := l.write("id: " + id + "\nevent: " + oneLine(event) + "\ndata: "); err != nil {
 		return err
 	}
-	if err := json.NewEncoder(l.w).Encode(doc); err != nil { // one line
+	if err := json.NewEncoder(l.w).Encode(doc); err != nil { // without newlines
 		return err
 	}
 	return l.end()
 }
 
-func (l *line) comment(text string) error {
+func (l *eventWriter) comment(text string) error {
 	if err := l.write(": " + text + "\n"); err != nil {
 		return err
 	}
 	return l.end()
 }
 
-// write begins a message.
-func (l *line) write(text string) error {
-	if err := l.out.SetWriteDeadline(clock.OfMachine().Add(2 * beat)); err != nil {
+// write starts a message.
+func (l *eventWriter) write(text string) error {
+	if err := l.out.SetWriteDeadline(clock.OfMachine().Add(2 * heartbeat)); err != nil {
 		return err
 	}
 	_, err := io.WriteString(l.w, text)
@@ -221,15 +220,16 @@ func (l *line) write(text string) error {
 }
 
 // end ends a message with an empty line.
-func (l *line) end() error {
+func (l *eventWriter) end() error {
 	if _, err := io.WriteString(l.w, "\n"); err != nil {
 		return err
 	}
 	return l.out.Flush()
 }
 
-// gate bounds what streams of events have read and not yet sent, over all of them. See [room].
-// Few of them read at once, so that they leave connections to the database to others, however many they are.
+// gate bounds the memory of messages that event streams have read and not yet sent, over all
+// streams; see [room]. It also bounds how many of them read at once, so that many streams leave
+// database connections to other requests.
 type gate struct {
 	*room.Share
 	reading lease.Slots
@@ -260,7 +260,7 @@ func (g gate) once(ctx context.Context, read func() (int, error), drop func()) (
 	return bytes, fits, err
 }
 
-// oneLine keeps the name of an event from being read as more than that.
+// oneLine keeps an event name from injecting lines into the stream.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\r' {

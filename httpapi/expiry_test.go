@@ -13,10 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// TestAClaimEndsExpiredLeasesFirst verifies that what a dead worker held is given to the next who asks, of each
-// kind, although no janitor runs; that the crash is counted; and that nobody gets it before the lease has expired.
+// TestAClaimEndsExpiredLeasesFirst verifies that the work of a crashed worker, of each kind, is
+// handed to the next claim although no janitor runs; that the crash is counted; and that it is not
+// handed out before the lease has expired.
 func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		d.want(d.ask("PUT", "reactions/hand", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
 		d.want(d.ask("PUT", "reactions/served", wire.PutReaction{Events: []string{"n"}, Handler: "Do"}, nil), 201, "")
@@ -33,8 +34,8 @@ func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 			var got wire.Tasks
 			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Do", "Item"}, WaitMs: &none}, &got), 200, "")
 			for _, x := range got.Tasks {
-				d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // it was heard of
-				if x.Kind == "action" {                                                                 // without an effect the entity goes back, and there is no task any more
+				d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // the worker was heard of
+				if x.Kind == "action" {                                                                 // without an effect the entity goes back, so there is no task any more
 					d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "e"}, nil), 200, "")
 					d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "e", Result: []byte(`1`)}, nil), 200, "")
 				}
@@ -45,8 +46,8 @@ func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 		}
 		hand := d.lease("hand", 1)[0]
 		d.want(d.ask("POST", "reactions/hand/renew", wire.RenewLease{Stream: "s", Epoch: hand.Epoch, Token: hand.Token, LeaseMs: 60_000}, nil), 200, "")
-		wantTold(t, "the first claim", claim(), "action 1", "batchItem 1", "reaction 1", "runStep 1")
-		wantTold(t, "before the leases have expired", claim())
+		wantResults(t, "the first claim", claim(), "action 1", "batchItem 1", "reaction 1", "runStep 1")
+		wantResults(t, "before the leases have expired", claim())
 		if more := d.lease("hand", 1); len(more) != 0 {
 			t.Errorf("before the lease has expired: %+v", more)
 		}
@@ -58,14 +59,15 @@ func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 		holdfasttest.Advance(t, d.engine, 2*time.Second) // a step and an item pause after a crash
 		again = append(again, claim()...)
 		slices.Sort(again)
-		wantTold(t, "after the leases have expired", again, "action 2", "batchItem 2", "reaction 2", "runStep 2")
+		wantResults(t, "after the leases have expired", again, "action 2", "batchItem 2", "reaction 2", "runStep 2")
 	}, httpapi.Handlers(elsewhere))
 }
 
-// TestTheJanitorOfALifecycleThatWasPut verifies that the period of the janitor counts in a lifecycle that was put
-// through the API: a sweep leaves an expired lease alone until the period is over, and who claims does not wait for it.
+// TestTheJanitorOfALifecycleThatWasPut verifies that the janitor period of a published lifecycle
+// counts: a sweep ignores an expired lease until the period is over, but a claim does not wait for
+// it.
 func TestTheJanitorOfALifecycleThatWasPut(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		put := func(every string) {
 			t.Helper()
@@ -103,11 +105,11 @@ func TestTheJanitorOfALifecycleThatWasPut(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// TestAResetOfABusyStream verifies that a reset of a stream that workers have in hand all the time is accepted at the
-// first request, by hand and as a task: it is pending, renew tells the holder and does not extend the lease, and the
-// holder's own end of the lease resets the stream.
+// TestAResetOfABusyStream verifies that the first request to reset a stream that workers lease all
+// the time is accepted, by hand and as a task: the reset is pending, renew reports it and does not
+// extend the lease, and the end of the lease resets the stream.
 func TestAResetOfABusyStream(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 		d.want(d.ask("PUT", "reactions/hand", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
 		d.want(d.ask("PUT", "reactions/task", wire.PutReaction{Events: []string{"n"}, Handler: "Do"}, nil), 201, "")
@@ -144,7 +146,7 @@ func TestAResetOfABusyStream(t *testing.T) {
 		if !r.CancelRequested || !r.Until.Equal(x.Until.Time) {
 			t.Errorf("renewed as a task: %+v, want until %v", r, x.Until)
 		}
-		wantTold(t, "the end of the lease", d.acks("hand", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 1}), "s acked")
+		wantResults(t, "the end of the lease", d.acks("hand", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 1}), "s acked")
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
 		d.wantShown("hand", "s", 0, 1)
 		if again := next(); again.Context.Event.Version != 0 || again.IdempotencyKey == x.IdempotencyKey {

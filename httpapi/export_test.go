@@ -10,12 +10,12 @@ import (
 // Route is a route as tests see it.
 type Route struct {
 	Method, Path, ID string
-	Policy           bool // it names who may ask
-	Keyed            bool // it takes an Idempotency-Key
+	Policy           bool // it declares its roles
+	Keyed            bool // it accepts an Idempotency-Key
 	May              func(keys.Role) bool
 }
 
-// Routes returns the table of routes.
+// Routes returns the route table.
 func (a *API) Routes() []Route {
 	all := make([]Route, len(a.table))
 	for i, r := range a.table {
@@ -24,11 +24,11 @@ func (a *API) Routes() []Route {
 	return all
 }
 
-// Roles returns the roles that a route names, besides admin.
+// Roles returns the roles of a route, besides admin.
 func (a *API) Roles(id string) []keys.Role {
 	i := slices.IndexFunc(a.table, func(r *route) bool { return r.ID == id })
 	return a.table[i].Roles
 }
 
-// CursorOf makes a cursor, as one who has read the source can.
+// CursorOf forges a cursor.
 func CursorOf(list, after string) string { return cursorOf(list, after) }

@@ -2,5 +2,5 @@ package httpapi
 
 import "net/http"
 
-// WebhookClient is what messages are sent with.
+// WebhookClient returns the client that sends messages.
 func (a *API) WebhookClient() *http.Client { return a.hooks.Client }

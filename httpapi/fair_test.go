@@ -21,16 +21,17 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// hanging is an endpoint that answers those of big not before it is told to, and notes who called.
+// hanging is an endpoint that delays responses to big until it is released, and records its
+// callers.
 type hanging struct {
 	url     string
 	big     atomic.Int64
-	grew    chan struct{} // of each call of big
+	grew    chan struct{} // receives for each call of big
 	small   chan string
 	release chan struct{}
 }
 
-// share is what one workspace and handler has of what a node does at once.
+// share is the part of a node's capacity that one workspace and handler gets.
 const share = 64
 
 func newHanging(t *testing.T) *hanging {
@@ -42,7 +43,7 @@ func newHanging(t *testing.T) *hanging {
 	return h
 }
 
-// fills waits until big has its share.
+// fills waits until big uses its share.
 func (h *hanging) fills(t *testing.T) {
 	t.Helper()
 	for range share {
@@ -81,20 +82,21 @@ func (h *hanging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{}`))
 }
 
-// Verifies that a workspace whose URLs all hang, with more to do than a node does at once, holds up no other: what another
-// has is called at once, and none of the first beyond its share.
+// TestAWorkspaceThatHangsHoldsUpNoOther verifies that a workspace whose URLs all hang, with more
+// work than a node does at once, delays no other workspace: work of another is called immediately,
+// and the first one does not exceed its share.
 func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 	const units = 140 // more than a node does at once
 	work := map[string]struct {
-		prepare func(d *door, in, url string)
-		one     func(d *door, in string, from, n int)
+		prepare func(d *testAPI, in, url string)
+		one     func(d *testAPI, in string, from, n int)
 	}{
 		"items": {
-			func(d *door, in, url string) {
+			func(d *testAPI, in, url string) {
 				d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil, "X-Holdfast-Workspace", in), 200, "")
 				d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: url}, nil, "X-Holdfast-Workspace", in), 201, "")
 			},
-			func(d *door, in string, from, n int) {
+			func(d *testAPI, in string, from, n int) {
 				var keys []string
 				for i := range n {
 					keys = append(keys, fmt.Sprint("k", from+i))
@@ -103,33 +105,33 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 			},
 		},
 		"steps": {
-			func(d *door, in, url string) {
+			func(d *testAPI, in, url string) {
 				d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: url, Safety: "idempotent"}, nil, "X-Holdfast-Workspace", in), 201, "")
 				d.want(d.ask("POST", "workflow-definitions", oneTask("w", "h"), nil, "X-Holdfast-Workspace", in), 201, "")
 			}, startRuns,
 		},
 		"http steps": {
-			func(d *door, in, url string) {
+			func(d *testAPI, in, url string) {
 				d.want(d.ask("POST", "workflow-definitions", fmt.Sprintf(`{"name":"w","version":"1","steps":[{"name":"do","type":"http","url":%q,"method":"POST"}]}`, url), nil, "X-Holdfast-Workspace", in), 201, "")
 			}, startRuns,
 		},
 		"reactions": {
-			func(d *door, in, url string) {
+			func(d *testAPI, in, url string) {
 				d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: url, Safety: "idempotent"}, nil, "X-Holdfast-Workspace", in), 201, "")
 				d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"paid"}, Handler: "h"}, nil, "X-Holdfast-Workspace", in), 201, "")
 			}, appendSome,
 		},
 		"webhooks": {
-			func(d *door, in, url string) {
-				for i := 0; in == "big" && i < share/8 || i < 1; i++ { // one has eight at the most
+			func(d *testAPI, in, url string) {
+				for i := 0; in == "big" && i < share/8 || i < 1; i++ { // each has at most eight
 					d.hook(wire.NewWebhook{URL: url, Events: []string{"paid"}}, "X-Holdfast-Workspace", in)
 				}
-			}, func(d *door, in string, from, n int) { appendSome(d, in, from, min(n, 8)) },
+			}, func(d *testAPI, in string, from, n int) { appendSome(d, in, from, min(n, 8)) },
 		},
 	}
 	for what, w := range work {
 		t.Run(what, func(t *testing.T) {
-			eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+			eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 				testlevel.Either(t)
 				far := newHanging(t)
 				w.prepare(d, "big", far.url+"/big")
@@ -149,41 +151,41 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// Verifies that a handler that hangs, with more to do than a node does at once, holds up no other of its workspace, be that
-// the only one or not.
+// TestAHandlerThatHangsHoldsUpNoOther verifies that a hanging handler with more work than a node
+// does at once delays no other handler of its workspace, whether that is the only workspace or not.
 func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 	work := map[string]struct {
-		prepare func(d *door, name, url string)
-		one     func(d *door, name string, from, n int)
+		prepare func(d *testAPI, name, url string)
+		one     func(d *testAPI, name string, from, n int)
 	}{
 		"items": {
-			func(d *door, name, url string) {
+			func(d *testAPI, name, url string) {
 				d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
 				d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "http", URL: url}, nil), 201, "")
 			},
-			func(d *door, name string, from, n int) {
-				for i := range (n-1)/5 + 1 { // of more batches than one look has
+			func(d *testAPI, name string, from, n int) {
+				for i := range (n-1)/5 + 1 { // of more batches than one poll reads
 					d.want(d.ask("POST", "batches", wire.NewBatch{ID: fmt.Sprint("b", from+i), Wallet: "w", Handler: name, Parallel: 1000, Items: newItems(1, "k1", "k2", "k3", "k4", "k5")}, nil), 201, "")
 				}
 			},
 		},
 		"steps": {
-			func(d *door, name, url string) {
+			func(d *testAPI, name, url string) {
 				d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "http", URL: url, Safety: "idempotent"}, nil), 201, "")
 				d.want(d.ask("POST", "workflow-definitions", oneTask("w"+name, name), nil), 201, "")
 			},
-			func(d *door, name string, _, n int) {
+			func(d *testAPI, name string, _, n int) {
 				for range n {
 					d.want(d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "w" + name + "@1"}, nil), 201, "")
 				}
 			},
 		},
 		"reactions": {
-			func(d *door, name, url string) {
+			func(d *testAPI, name, url string) {
 				d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "http", URL: url, Safety: "idempotent"}, nil), 201, "")
 				d.want(d.ask("PUT", "reactions/r"+name, wire.PutReaction{Events: []string{"e" + name}, Handler: name}, nil), 201, "")
 			},
-			func(d *door, name string, from, n int) {
+			func(d *testAPI, name string, from, n int) {
 				for i := range n {
 					d.want(d.ask("POST", fmt.Sprintf("streams/s%d/events", from+i), `{"events":[{"name":"e`+name+`"}]}`, nil), 201, "")
 				}
@@ -192,7 +194,7 @@ func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 	}
 	for what, w := range work {
 		t.Run(what, func(t *testing.T) {
-			eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+			eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 				testlevel.Either(t)
 				far := newHanging(t)
 				w.prepare(d, "h1", far.url+"/big")
@@ -207,9 +209,10 @@ func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// Verifies that steps of a handler of the same name that wait for workers in many other workspaces are in nobody's way.
+// TestStepsOfWorkersAreInNobodysWay verifies that steps that wait for workers under the same
+// handler name in many other workspaces delay nothing.
 func TestStepsOfWorkersAreInNobodysWay(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		testlevel.Either(t)
 		far := newHanging(t)
 		prepare := func(in string, h wire.PutHandler) {
@@ -218,7 +221,7 @@ func TestStepsOfWorkersAreInNobodysWay(t *testing.T) {
 		}
 		prepare("big", wire.PutHandler{Kind: "http", URL: far.url + "/big", Safety: "idempotent"})
 		prepare("small", wire.PutHandler{Kind: "http", URL: far.url + "/small", Safety: "idempotent"})
-		for i := range 70 { // more than have their turn in one round
+		for i := range 70 { // more than get a turn in one round
 			prepare(fmt.Sprint("v", i), wire.PutHandler{Kind: "worker", Safety: "idempotent"})
 			startRuns(d, fmt.Sprint("v", i), 0, 1)
 		}
@@ -232,9 +235,10 @@ func TestStepsOfWorkersAreInNobodysWay(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that of many workspaces with much to do each has one before any has three.
+// TestManyWorkspacesHaveTheirTurn verifies that of many workspaces with much work each gets one
+// turn before any gets three.
 func TestManyWorkspacesHaveTheirTurn(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		const others = 40
 		for i := range others + 1 {
 			in, n := fmt.Sprint("w", i), 4
@@ -253,7 +257,7 @@ func TestManyWorkspacesHaveTheirTurn(t *testing.T) {
 			if err != nil || len(all) == 0 {
 				t.Fatalf("found %d, %v", len(all), err)
 			}
-			for i := range all { // as if each were handed out, and another came in its place
+			for i := range all { // as if each were handed out and replaced by a new one
 				n++
 				order.Served(all[i].Run.Workspace)
 				if had[all[i].Run.Workspace]++; len(had) <= others && n > 2*(others+1) {
@@ -264,22 +268,23 @@ func TestManyWorkspacesHaveTheirTurn(t *testing.T) {
 	})
 }
 
-func startRuns(d *door, in string, _, n int) {
+func startRuns(d *testAPI, in string, _, n int) {
 	for range n {
 		d.want(d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "w@1"}, nil, "X-Holdfast-Workspace", in), 201, "")
 	}
 }
 
-func appendSome(d *door, in string, from, n int) {
+func appendSome(d *testAPI, in string, from, n int) {
 	for i := range n {
 		d.want(d.ask("POST", fmt.Sprintf("streams/s%d/events", from+i), `{"events":[{"name":"paid"}]}`, nil, "X-Holdfast-Workspace", in), 201, "")
 	}
 }
 
-// Verifies that what is due in one workspace comes in its turn, however much is due in another, and for longer.
+// TestEachWorkspaceHasItsTurn verifies that due work of one workspace gets its turn, however much
+// is due in another, and for how long.
 func TestEachWorkspaceHasItsTurn(t *testing.T) {
 	in := func(w string) []string { return []string{"X-Holdfast-Workspace", w} }
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		for _, w := range []string{"big", "small"} {
 			d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil, in(w)...), 200, "")
 			d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil, in(w)...), 201, "")
@@ -293,7 +298,7 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		var order lease.Order
 		finder := runengine.Finder{Order: &order}
 		var steps []string
-		for range 4 { // who was served last comes last
+		for range 4 { // the last one served comes last
 			all, _, err := finder.Find(t.Context(), engine.Of(d.engine), store.Partition{}, []string{"h"}, "worker", 10)
 			if err != nil || len(all) < 6 {
 				t.Fatalf("found %d, %v", len(all), err)

@@ -15,39 +15,38 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// The feed of everything is for those who watch a workspace: what its histories tell,
-// and its events as they get their positions. Histories have no position. They are
-// read in the order of their ids, which is nearly that of time, and a while back each
-// time, because a transaction may commit late; so after a break something may be told
-// twice. Ids are ordered by the nodes' clocks: of a node whose clock is more than the time
-// that is looked back behind the others', something may be missed. Whoever must handle
-// each event once registers a reaction.
+// The workspace feed is for observers of a workspace: it merges its histories with its events as
+// they get their positions. Histories have no position. They are read in the order of their ids,
+// which is nearly that of time, and each read goes back by lookBack, because a transaction may
+// commit late. So an event may be repeated after a reconnect. Ids are ordered by the clocks of the
+// nodes: events of a node whose clock lags by more than lookBack may be missed. A consumer that
+// must handle each event exactly once registers a reaction.
 
-// lookBack is how long a transaction may take to be told for certain.
+// lookBack is how late a transaction may commit and still be seen.
 const lookBack = 30 * time.Second
 
-// spot is how far somebody has watched.
-type spot struct {
-	position string // of events
-	id       string // of histories
+// feedCursor is the position of an observer in the workspace feed.
+type feedCursor struct {
+	position string // in the events
+	id       string // in the histories
 	n        int64  // of that id; in a stream, of the message
 }
 
-func (s spot) String() string {
+func (s feedCursor) String() string {
 	return s.position + "\n" + s.id + "\n" + strconv.FormatInt(s.n, 10)
 }
 
-// spotOf reads a cursor of the feed.
-func (c *call) spotOf(after string) (spot, error) {
+// parseFeedCursor parses a cursor of the workspace feed.
+func (c *call) parseFeedCursor(after string) (feedCursor, error) {
 	parts := strings.Split(after, "\n")
 	if len(parts) != 3 || len(parts[1]) != len(retention.First) || strings.Trim(parts[1], "0123456789abcdef") != "" {
-		return spot{}, noCursor()
+		return feedCursor{}, noCursor()
 	}
 	n, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil || n < 0 {
-		return spot{}, noCursor()
+		return feedCursor{}, noCursor()
 	}
-	return spot{parts[0], parts[1], n}, nil
+	return feedCursor{parts[0], parts[1], n}, nil
 }
 
 type readFeedIn struct {
@@ -55,8 +54,8 @@ type readFeedIn struct {
 	Cursor string `query:"cursor" doc:"next of a page, or the id of a message."`
 }
 
-// readFeed reads what is told of the workspace, page by page from the oldest on, or, as
-// a stream of events, from now on.
+// readFeed reads the workspace feed, as a page from the oldest event, or as an event stream from
+// now.
 func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
 	p, live, err := c.pageOrStream(in.Limit, in.Cursor)
@@ -66,10 +65,10 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 	if err := stream.OpenFeed(c.ctx(), c.api.hf); err != nil {
 		return none, err
 	}
-	from := spot{id: retention.First}
+	from := feedCursor{id: retention.First}
 	switch {
 	case p.after != "":
-		if from, err = c.spotOf(p.after); err != nil {
+		if from, err = c.parseFeedCursor(p.after); err != nil {
 			return none, err
 		}
 	case live:
@@ -77,7 +76,7 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 		if err != nil {
 			return none, err
 		}
-		from = spot{position: string(head), id: retention.Now()}
+		from = feedCursor{position: string(head), id: retention.Now()}
 	}
 	if !live {
 		got, last, err := c.historyPage(from, p)
@@ -86,11 +85,11 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 		}
 		return listed(c, got, last.String()), nil
 	}
-	if _, _, err := c.historyPage(from, page{limit: 1, budget: p.budget}); err != nil { // such as a cursor that is none
+	if _, _, err := c.historyPage(from, page{limit: 1, budget: p.budget}); err != nil { // checks the cursor before the response starts
 		return none, err
 	}
 	w := &watcher{call: c, from: from, seen: make(map[seenID]bool), read: store.NewBudget(watchBytes)}
-	if p.after == "" { // what is there when the answer begins is old
+	if p.after == "" { // what exists before the response starts is not new
 		if err := w.histories(c.ctx(), func(retention.HistoryEvent) bool { return true }); err != nil {
 			return none, err
 		}
@@ -98,8 +97,8 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 	return none, c.send(w.watch)
 }
 
-// violationsOf returns what there is behind a spot, and the spot behind that.
-func (c *call) historyPage(from spot, p page) ([]wire.Event, spot, error) {
+// historyPage returns a page behind a cursor, and the cursor behind that page.
+func (c *call) historyPage(from feedCursor, p page) ([]wire.Event, feedCursor, error) {
 	all := []wire.Event{}
 	old, more, err := readPage(c, p, func(ctx context.Context, _ string, limit int) ([]retention.HistoryEvent, error) {
 		some, err := retention.Tail(ctx, c.api.engine, from.id, from.n, limit)
@@ -122,19 +121,19 @@ func (c *call) historyPage(from spot, p page) ([]wire.Event, spot, error) {
 	return append(all, numbered...), from, err
 }
 
-// How much is read at once for who watches: there may be many of them.
+// Limits of one read of an observer. They are small, because there may be many observers.
 const (
 	watchPage  = 500
 	watchBytes = store.PageBytes / 256
 )
 
-// watcher tells somebody of a workspace, as it comes.
+// watcher streams the workspace feed to one observer.
 type watcher struct {
 	*call
-	from spot
-	seen map[seenID]bool // of the time that is looked back
+	from feedCursor
+	seen map[seenID]bool // within lookBack
 	read *store.Budget
-	upTo string // everything was looked at up to here
+	upTo string // everything before this id was read
 }
 
 type seenID struct {
@@ -142,7 +141,7 @@ type seenID struct {
 	n  int64
 }
 
-// histories finds what is new in the histories, until f says that it is enough.
+// histories calls f for new events of the histories, until f returns false.
 func (w *watcher) histories(ctx context.Context, f func(retention.HistoryEvent) bool) error {
 	begun := retention.Now()
 	since := retention.Back(max(w.from.id, w.upTo), lookBack)
@@ -171,7 +170,7 @@ func (w *watcher) histories(ctx context.Context, f func(retention.HistoryEvent) 
 	return nil
 }
 
-// forget forgets what was seen of a time that is not looked at again.
+// forget drops seen ids that are too old to be read again.
 func (w *watcher) forget(before string) {
 	for key := range w.seen {
 		if key.id < before {
@@ -180,24 +179,23 @@ func (w *watcher) forget(before string) {
 	}
 }
 
-// watch gives what is told of the workspace, as it comes. Who comes back is told again
-// of a while before.
-func (w *watcher) watch(ctx context.Context, give func(message) error) error {
+// watch streams the workspace feed. A reconnecting observer gets the last events again.
+func (w *watcher) watch(ctx context.Context, emit func(message) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	p := wake.Poller{Hub: w.api.engine.Hub(), Topics: []string{feed.Topic(w.key.Workspace)}, Log: w.api.log, Poll: func(ctx context.Context) (found bool, err error) {
-		tell := func(e wire.Event) bool {
+		send := func(e wire.Event) bool {
 			found = true
-			w.from.n++ // so that no two messages have one id
-			if err := give(message{cursorOf(w.route.ID, w.from.String()), e.Name, e}); err != nil {
+			w.from.n++ // so that message ids are unique
+			if err := emit(message{cursorOf(w.route.ID, w.from.String()), e.Name, e}); err != nil {
 				stop(err)
 			}
 			return ctx.Err() == nil
 		}
-		if err := stream.OpenFeed(ctx, w.api.hf); err != nil { // the workspace may be one of later
+		if err := stream.OpenFeed(ctx, w.api.hf); err != nil { // the workspace may have been created since
 			return false, err
 		}
-		if err := w.histories(ctx, func(t retention.HistoryEvent) bool { return tell(shapes.Event(t.Event)) }); err != nil {
+		if err := w.histories(ctx, func(t retention.HistoryEvent) bool { return send(shapes.Event(t.Event)) }); err != nil {
 			return found, err
 		}
 		w.read.Refill()
@@ -205,7 +203,7 @@ func (w *watcher) watch(ctx context.Context, give func(message) error) error {
 		for _, e := range page.Events {
 			at := string(e.Position)
 			w.from.position = at
-			if !tell(eventOf(e.Event, &at)) {
+			if !send(eventOf(e.Event, &at)) {
 				break
 			}
 		}

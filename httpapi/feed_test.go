@@ -23,14 +23,14 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// running lets the engine work until the test ends.
-func (d *door) running() { testkit.Run(d.t, d.engine) }
+// running runs the engine until the test ends.
+func (d *testAPI) running() { testkit.Run(d.t, d.engine) }
 
-// sse is one event as it comes over the line.
+// sse is one server-sent event.
 type sse struct {
 	id, event string
 	data      wire.Event
-	text      string // the data as it came
+	text      string // the data as received
 }
 
 // listener reads server-sent events.
@@ -41,19 +41,19 @@ type listener struct {
 	stop func()
 }
 
-// follow asks for the feed as it grows.
-func (d *door) follow(headers ...string) *listener {
+// follow requests the feed as an event stream.
+func (d *testAPI) follow(headers ...string) *listener {
 	d.t.Helper()
 	return d.listen("events", headers...)
 }
 
-// watch asks for the feed of everything, from now on or from where somebody was.
-func (d *door) watch(after string) *listener {
+// watch requests the workspace feed, from now on or after a message.
+func (d *testAPI) watch(after string) *listener {
 	d.t.Helper()
 	return d.listen("feed", "Last-Event-ID", after)
 }
 
-func (d *door) listen(path string, headers ...string) *listener {
+func (d *testAPI) listen(path string, headers ...string) *listener {
 	d.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
 	d.t.Cleanup(stop)
@@ -79,7 +79,7 @@ func (l *listener) next() sse {
 	var e sse
 	for _, name := range []string{"id", "event", "data", ""} {
 		line, err := l.in.ReadString('\n')
-		for err == nil && strings.HasPrefix(line, ":") { // it lives
+		for err == nil && strings.HasPrefix(line, ":") { // heartbeat
 			_, _ = l.in.ReadString('\n')
 			line, err = l.in.ReadString('\n')
 		}
@@ -105,7 +105,7 @@ func (l *listener) next() sse {
 	return e
 }
 
-func (d *door) append(name string, n int) {
+func (d *testAPI) append(name string, n int) {
 	d.t.Helper()
 	events := make([]wire.NewEvent, n)
 	for i := range events {
@@ -114,10 +114,10 @@ func (d *door) append(name string, n int) {
 	d.want(d.ask("POST", "streams/"+name+"/events", wire.Append{Events: events}, nil), 201, "")
 }
 
-// The feed is followed as it grows; who was cut off goes on where he was, and sees each
-// event once.
+// TestTheFeedIsFollowed verifies that the feed is followed as it grows, and that a caller that
+// reconnects continues and gets each event once.
 func TestTheFeedIsFollowed(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.running()
 		d.append("a", 3)
 		l := d.follow()
@@ -149,7 +149,7 @@ func TestTheFeedIsFollowed(t *testing.T) {
 		if got := strings.Join(seen, " "); got != "a0 a1 a2 a3 a4 b0 b1 c0" {
 			t.Errorf("saw %s", got)
 		}
-		// The pages tell the same, in the same order.
+		// The pages have the same events in the same order.
 		var page wire.List[wire.Event]
 		d.want(d.ask("GET", "events?limit=1000", nil, &page), 200, "")
 		if len(page.Items) != 8 || page.Next != nil || *page.Items[7].Position != last.id {
@@ -164,7 +164,7 @@ func TestTheFeedIsFollowed(t *testing.T) {
 }
 
 func TestABadLastEventIDIsRefused(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		for _, bad := range []string{"x", "p", "p0", "p01", "p-1", "p9", "pzzzzzzzzzzzzzzz", "1", " p1 x", "\xff", strings.Repeat("p", 5000)} {
 			l := d.follow("Last-Event-ID", bad)
 			text, _ := io.ReadAll(l.in)
@@ -179,9 +179,10 @@ func TestABadLastEventIDIsRefused(t *testing.T) {
 	})
 }
 
-// Stopping ends the streams, so that a server that stops need not wait for them.
+// TestStopEndsTheStreams verifies that Stop ends event streams, so that a stopping server does not
+// wait for them.
 func TestStopEndsTheStreams(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.running()
 		d.append("a", 1)
 		l := d.follow()
@@ -193,10 +194,11 @@ func TestStopEndsTheStreams(t *testing.T) {
 	})
 }
 
-// Who does not read holds up nobody: not the one who appends, nor another who reads.
+// TestASlowReaderHoldsUpNobody verifies that a caller that does not read delays neither appends nor
+// other readers.
 func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	e := holdfasttest.Open(t, stream.Feed(stream.FeedOptions{}))
-	d := newDoor(t, e, httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, e, httpapi.Options{NoKeys: true})
 	d.running()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
 	if err != nil {
@@ -218,18 +220,19 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	l.stop()
 }
 
-// A stream outlives the time in which a request must have come and be answered.
+// TestAStreamOutlivesItsServersTimeouts verifies that an event stream outlives the server's read
+// and write timeouts.
 func TestAStreamOutlivesItsServersTimeouts(t *testing.T) {
 	const within = 300 * time.Millisecond
 	e := holdfasttest.Open(t, stream.Feed(stream.FeedOptions{}))
-	d := newDoor(t, e, httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, e, httpapi.Options{NoKeys: true})
 	srv := httptest.NewUnstartedServer(d.api)
 	srv.Config.ReadTimeout, srv.Config.WriteTimeout = within, within
 	srv.Start()
 	t.Cleanup(srv.Close)
 	t.Cleanup(d.api.Stop)
 	d.running()
-	brief := *d // appends go by the server that has time
+	brief := *d // appends use the server with long timeouts
 	brief.url = srv.URL
 	l := brief.follow()
 	begun, n := time.Now(), 0
@@ -244,14 +247,14 @@ func TestAStreamOutlivesItsServersTimeouts(t *testing.T) {
 }
 
 // lease claims the streams of a reaction.
-func (d *door) lease(reaction string, limit int) []wire.Lease {
+func (d *testAPI) lease(reaction string, limit int) []wire.Lease {
 	d.t.Helper()
 	var got wire.Leases
 	d.want(d.ask("POST", "reactions/"+reaction+"/claim", wire.TakeLeases{By: "me", Limit: limit, LeaseMs: 60000}, &got), 200, "")
 	return got.Leases
 }
 
-func (d *door) position(reaction, name string) wire.Position {
+func (d *testAPI) position(reaction, name string) wire.Position {
 	d.t.Helper()
 	var all wire.List[wire.Position]
 	d.want(d.ask("GET", "reactions/"+reaction+"/streams", nil, &all), 200, "")
@@ -262,17 +265,17 @@ func (d *door) position(reaction, name string) wire.Position {
 	return all.Items[i]
 }
 
-func (d *door) ack(reaction string, l wire.Lease, version int64) string {
+func (d *testAPI) ack(reaction string, l wire.Lease, version int64) string {
 	d.t.Helper()
 	var done wire.Acked
 	d.want(d.ask("POST", "reactions/"+reaction+"/ack", wire.Acks{Acks: []wire.Ack{{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Version: version}}}, &done), 200, "")
 	return done.Results[0].Status
 }
 
-// A reaction by hand: each event is shown until it is acknowledged, under the epoch that
-// was given, and never after that under an old one.
+// TestAReactionByHand verifies a reaction claimed by hand: each event is shown until it is
+// acknowledged under the current epoch, and an old epoch changes nothing.
 func TestAReactionByHand(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
 		d.append("s", 3)
 		d.want(d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "unwanted"}}}, nil), 201, "")
@@ -289,7 +292,8 @@ func TestAReactionByHand(t *testing.T) {
 		if renewed.Until == nil || !renewed.Until.After(got[0].Until.Time) {
 			t.Errorf("renewed until %v", renewed.Until)
 		}
-		// The first holder is late: another has the stream, and he changes nothing.
+		// The first holder is late: another holder has the stream, and the late one changes
+		// nothing.
 		holdfasttest.Advance(t, d.engine, 3*time.Minute)
 		engine.Of(d.engine).Round(context.Background())
 		second := d.lease("r", 1)
@@ -315,7 +319,7 @@ func TestAReactionByHand(t *testing.T) {
 		if after := d.position("r", "s"); fmt.Sprint(after) != fmt.Sprint(before) {
 			t.Errorf("it was %+v and is %+v", before, after)
 		}
-		for range 2 { // the same answer again
+		for range 2 { // the repetition returns the same
 			if status := d.ack("r", second[0], 1); status != "acked" {
 				t.Errorf("the ack is %s", status)
 			}
@@ -335,9 +339,10 @@ func TestAReactionByHand(t *testing.T) {
 	})
 }
 
-// A stream that has nothing for a reaction is not shown: nobody could acknowledge it.
+// TestALeaseHasEvents verifies that a stream without events for a reaction is not handed out,
+// because it could not be acknowledged.
 func TestALeaseHasEvents(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		for i := range 5 {
 			d.append(fmt.Sprint("s", i), 2)
 		}
@@ -357,9 +362,10 @@ func TestALeaseHasEvents(t *testing.T) {
 	})
 }
 
-// Of a long stream a lease shows a part, and an ack of that part leaves the rest.
+// TestALongStreamIsShownInParts verifies that a lease on a long stream shows a part of it, and that
+// an ack of that part leaves the rest.
 func TestALongStreamIsShownInParts(t *testing.T) {
-	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
 	d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 	d.append("s", 250)
 	seen := int64(0)
@@ -378,9 +384,10 @@ func TestALongStreamIsShownInParts(t *testing.T) {
 	}
 }
 
-// A claim never gives more than it was asked for, also where somebody has died.
+// TestAClaimKeepsItsLimit verifies that a claim never returns more than its limit, also after a
+// crash.
 func TestAClaimKeepsItsLimit(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		d.append("dead", 1)
 		if got := d.lease("r", 1); len(got) != 1 {
@@ -407,9 +414,10 @@ func TestAClaimKeepsItsLimit(t *testing.T) {
 	})
 }
 
-// Failures are counted, put off and in the end block the stream; repairs let it go on.
+// TestFailuresAndRepairsByHand verifies that failures are counted, delay the stream and finally
+// block it, and that repairs let it continue.
 func TestFailuresAndRepairsByHand(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		one := 1
 		for _, name := range []string{"r", "q"} {
 			d.want(d.ask("PUT", "reactions/"+name, wire.PutReaction{Events: []string{"*"}, MaxRetries: &one,
@@ -469,7 +477,7 @@ func TestFailuresAndRepairsByHand(t *testing.T) {
 			t.Errorf("reset, it stands at %+v", p)
 		}
 		d.want(d.ask("POST", "reactions/nobodys/reset", wire.Repair{}, nil), 404, fault.NotFound)
-		// A reset waits for who works on it; nothing else is repaired under them.
+		// A reset waits for the holder; the other repairs skip a leased stream.
 		held := d.lease("r", 10)
 		if len(held) != 3 {
 			t.Fatalf("claimed %+v", held)
@@ -482,9 +490,10 @@ func TestFailuresAndRepairsByHand(t *testing.T) {
 	})
 }
 
-// A claim that waits is answered when something comes, and when the server stops.
+// TestAClaimWaits verifies that a waiting claim returns when work arrives, and when the server
+// stops.
 func TestAClaimWaits(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		wait := func() <-chan wire.Leases {
 			done := make(chan wire.Leases, 1)

@@ -28,8 +28,8 @@ const invoiceConfig = `{
   ]
 }`
 
-// door is an API on a fresh database, over a real connection.
-type door struct {
+// testAPI is an API on a fresh database, over a real connection.
+type testAPI struct {
 	t      testing.TB
 	api    *httpapi.API
 	engine *holdfast.Engine
@@ -38,7 +38,7 @@ type door struct {
 	header http.Header
 }
 
-// invoices is a lifecycle whose action does as it is told by its input.
+// invoices is a lifecycle whose action is controlled by its input.
 func invoices(act func(context.Context, *lifecycle.Act[json.RawMessage]) error) holdfast.Part {
 	if act == nil {
 		act = func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }
@@ -46,40 +46,40 @@ func invoices(act func(context.Context, *lifecycle.Act[json.RawMessage]) error) 
 	return lifecycle.MustParse[json.RawMessage]([]byte(invoiceConfig)).RecoveredBy().Action("Close", act, lifecycle.Transactional())
 }
 
-// eachDoor runs a test on both databases.
-func eachDoor(t *testing.T, o httpapi.Options, f func(t *testing.T, d *door), parts ...holdfast.Part) {
+// eachTestAPI runs a test on both databases.
+func eachTestAPI(t *testing.T, o httpapi.Options, f func(t *testing.T, d *testAPI), parts ...holdfast.Part) {
 	t.Helper()
 	parts = append(parts, stream.Feed(stream.FeedOptions{}))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
-		f(t, newDoor(t, e, o))
+		f(t, newTestAPI(t, e, o))
 	}, parts...)
 }
 
-// newDoor opens a door on an engine.
-func newDoor(t testing.TB, e *holdfast.Engine, o httpapi.Options) *door {
+// newTestAPI serves an API on an engine.
+func newTestAPI(t testing.TB, e *holdfast.Engine, o httpapi.Options) *testAPI {
 	api := httpapi.New(e, o)
 	srv := httptest.NewServer(api)
 	t.Cleanup(srv.Close)
 	t.Cleanup(api.Stop)
-	return &door{t: t, api: api, engine: e, url: srv.URL, header: http.Header{}}
+	return &testAPI{t: t, api: api, engine: e, url: srv.URL, header: http.Header{}}
 }
 
-// as is the same door for who has another key.
-func (d *door) as(key string) *door {
+// as returns the same API with another key.
+func (d *testAPI) as(key string) *testAPI {
 	other := *d
 	other.key = key
 	return &other
 }
 
-// textOf reads an answer's body, and leaves it to be read again.
+// textOf reads a response body, and leaves it readable.
 func textOf(resp *http.Response) string {
 	text, _ := io.ReadAll(resp.Body)
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return string(text)
 }
 
-// ask sends a request, and reads the answer into what is given.
-func (d *door) ask(method, path string, body, into any, headers ...string) *http.Response {
+// ask sends a request, and decodes the response.
+func (d *testAPI) ask(method, path string, body, into any, headers ...string) *http.Response {
 	d.t.Helper()
 	var in io.Reader
 	if body != nil {
@@ -128,8 +128,8 @@ func (d *door) ask(method, path string, body, into any, headers ...string) *http
 	return resp
 }
 
-// want fails unless the answer has the status and, for a refusal, the code.
-func (d *door) want(resp *http.Response, status int, code fault.Code) wire.Problem {
+// want fails unless the response has the status and, for an error, the code.
+func (d *testAPI) want(resp *http.Response, status int, code fault.Code) wire.Problem {
 	d.t.Helper()
 	text, _ := io.ReadAll(resp.Body)
 	resp.Body = io.NopCloser(bytes.NewReader(text))
@@ -146,7 +146,7 @@ func (d *door) want(resp *http.Response, status int, code fault.Code) wire.Probl
 }
 
 func TestAnEntityGoesThroughItsLifecycle(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var e wire.Entity
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i1", Data: []byte(`{"cents":9007199254740993}`)}, &e), 201, "")
 		if e.ID != "i1" || e.Status != "open" || string(e.Data) != `{"cents":9007199254740993}` || e.Claim != nil {
@@ -181,7 +181,7 @@ func TestAnEntityGoesThroughItsLifecycle(t *testing.T) {
 }
 
 func TestAClaimIsTakenByTokenAndSettledOnce(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i1", Data: []byte(`{"a":1,"b":2}`)}, nil), 201, "")
 		var got wire.Claimed
 		d.want(d.ask("POST", "lifecycles/invoice/entities/i1/claims", wire.NewClaim{StepKey: "close", Requester: "admin"}, &got), 201, "")
@@ -221,7 +221,7 @@ func TestAClaimIsTakenByTokenAndSettledOnce(t *testing.T) {
 }
 
 func TestAStreamIsAppendedToAndRead(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		none := int64(-1)
 		var done wire.Appended
 		d.want(d.ask("POST", "streams/a%2Fb/events", wire.Append{ExpectedVersion: &none, Events: []wire.NewEvent{{Name: "one"}, {Name: "two"}}}, &done), 201, "")
@@ -246,13 +246,13 @@ func TestAStreamIsAppendedToAndRead(t *testing.T) {
 }
 
 func TestARepeatedRequestIsDoneOnce(t *testing.T) {
-	// The lifecycle serves both databases at once: each has an entity, and a count, of its own.
+	// The lifecycle serves both databases at once: each has its own entity and count.
 	calls := map[string]*atomic.Int64{"sqlite": new(atomic.Int64), "postgres": new(atomic.Int64)}
 	act := func(_ context.Context, a *lifecycle.Act[json.RawMessage]) error {
 		calls[a.Entity.ID].Add(1)
 		return nil
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		id := path.Base(t.Name())
 		body := wire.Append{Events: []wire.NewEvent{{Name: "one"}}}
 		first := d.ask("POST", "streams/s/events", body, nil, "Idempotency-Key", "k1")

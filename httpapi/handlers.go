@@ -20,9 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Handlers has an engine serve lifecycles that are put through the API, whose
-// handlers are URLs or workers. Hand it to [holdfast.Open], and the same options to
-// [New].
+// Handlers returns the part of an engine that serves published lifecycles, whose handlers are URLs
+// or workers. Pass it to [holdfast.Open], and the same options to [New].
 func Handlers(o Options) holdfast.Part {
 	return dispatch.Part{SecretKeys: o.SecretKeys, Policy: egress.Policy{Allow: o.AllowPrivate}}
 }
@@ -30,15 +29,15 @@ func Handlers(o Options) holdfast.Part {
 func (a *API) handlerRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "handlers", ID: "listHandlers", Tag: "handlers", Summary: "List the handlers of the workspace.", Roles: readers}, listHandlers)
 	add(a, route{Method: http.MethodPut, Path: "handlers/{name}", ID: "putHandler", Tag: "handlers", Summary: "Declare a handler.", Roles: admins, Also: http.StatusCreated, Idempotency: table.InTx,
-		More: "The secret of a new one over HTTP is shown once."}, putHandler)
+		More: "The secret of a new http handler is returned only once."}, putHandler)
 	add(a, route{Method: http.MethodGet, Path: "handlers/{name}", ID: "getHandler", Tag: "handlers", Summary: "Show a handler.", Roles: readers,
-		More: "It comes without its secret."}, getHandler)
-	add(a, route{Method: http.MethodDelete, Path: "handlers/{name}", ID: "deleteHandler", Tag: "handlers", Summary: "Take a handler away.", Roles: admins, Idempotency: table.InTx}, deleteHandler)
-	add(a, route{Method: http.MethodPut, Path: "lifecycles/{name}", ID: "putLifecycle", Tag: "lifecycles", Summary: "Put a config into force, or judge it (dryRun).", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease,
-		More: "The config is JSON."}, putLifecycle)
+		More: "It does not include the secret."}, getHandler)
+	add(a, route{Method: http.MethodDelete, Path: "handlers/{name}", ID: "deleteHandler", Tag: "handlers", Summary: "Delete a handler.", Roles: admins, Idempotency: table.InTx}, deleteHandler)
+	add(a, route{Method: http.MethodPut, Path: "lifecycles/{name}", ID: "putLifecycle", Tag: "lifecycles", Summary: "Publish a lifecycle config, or validate it (dryRun).", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease,
+		More: "The config is a JSON document."}, putLifecycle)
 }
 
-// badURL is the error of a URL that is not called.
+// badURL returns the error of a URL that may not be called.
 func badURL(err error) error {
 	message := err.Error()
 	if f, ok := errors.AsType[*fault.Error](err); ok {
@@ -79,7 +78,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	}
 	made := ""
 	if h.Kind == "worker" && b.Secret != "" {
-		return out, fault.New(fault.Validation, "a worker has no secret: it asks with its API key").With("pointer", "/secret")
+		return out, fault.New(fault.Validation, "a worker handler has no secret: workers authenticate with their API key").With("pointer", "/secret")
 	}
 	if h.Kind == "http" && b.Secret == "" {
 		now, err := remotehandler.Get(c.ctx(), c.doer(), in.Name)
@@ -104,7 +103,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	var created bool
 	err = c.update(func(ctx context.Context, tx *store.Tx) (err error) {
 		if h.Kind != "worker" {
-			if err := unwaited(ctx, tx, in.Name); err != nil {
+			if err := checkNoneWaiting(ctx, tx, in.Name); err != nil {
 				return err
 			}
 		}
@@ -119,20 +118,20 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	}
 	now, err := remotehandler.Get(c.ctx(), c.doer(), in.Name)
 	out = handlerOf(now)
-	c.keep = out
+	c.storeAs = out
 	out.Secret = made
 	return out, err
 }
 
-// unused refuses to take a handler away that reactions or lifecycles name.
-func unused(ctx context.Context, tx *store.Tx, name string) error {
+// checkUnused refuses to delete a handler that reactions or lifecycles name.
+func checkUnused(ctx context.Context, tx *store.Tx, name string) error {
 	all, err := reactions.List(ctx, tx, "")
 	if err != nil {
 		return err
 	}
 	for _, x := range all {
 		if x.Options.Handler == name && !reactions.Reserved(x.Name) {
-			return fault.New(fault.Conflict, "the reaction %q is served by the handler %q: give it another, or remove it first", x.Name, name).With("reaction", x.Name)
+			return fault.New(fault.Conflict, "the reaction %q uses the handler %q: change its handler or delete the reaction first", x.Name, name).With("reaction", x.Name)
 		}
 	}
 	names, err := lifecycleengine.PutNames(ctx, tx)
@@ -141,23 +140,23 @@ func unused(ctx context.Context, tx *store.Tx, name string) error {
 	}
 	for workflow, used := range names {
 		if slices.Contains(used, name) {
-			return fault.New(fault.Conflict, "the lifecycle %q names the handler %q: change its config first", workflow, name).With("lifecycle", workflow)
+			return fault.New(fault.Conflict, "the lifecycle %q uses the handler %q: change its config first", workflow, name).With("lifecycle", workflow)
 		}
 	}
 	return nil
 }
 
-// unwaited refuses to take workers away that operations wait for: nobody would take
-// them up.
-func unwaited(ctx context.Context, tx *store.Tx, name string) error {
+// checkNoneWaiting refuses to remove a worker handler that operations wait for, because nothing else would
+// process them.
+func checkNoneWaiting(ctx context.Context, tx *store.Tx, name string) error {
 	n, err := entities.Waiting(ctx, tx, entities.Workers(store.WorkspaceOf(ctx), name))
 	if err == nil && n > 0 {
-		err = fault.New(fault.Conflict, "%d operations are in the hands of the workers of %q, or wait for them: let them end, or withdraw them, first", n, name).With("operations", n)
+		err = fault.New(fault.Conflict, "%d operations are leased to workers of %q or wait for them: let them end or withdraw them first", n, name).With("operations", n)
 	}
 	return err
 }
 
-// update runs f in the request's transaction, or in one of its own.
+// update runs f in the request's transaction, or in a new one.
 func (c *call) update(f func(context.Context, *store.Tx) error) error {
 	if tx, ok := c.ctx().Value(txKey{}).(*store.Tx); ok {
 		return f(c.ctx(), tx)
@@ -176,10 +175,10 @@ func getHandler(c *call, in *handlerIn) (wire.Handler, error) {
 
 func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
 	return nil, c.update(func(ctx context.Context, tx *store.Tx) error {
-		if err := unwaited(ctx, tx, in.Name); err != nil {
+		if err := checkNoneWaiting(ctx, tx, in.Name); err != nil {
 			return err
 		}
-		if err := unused(ctx, tx, in.Name); err != nil {
+		if err := checkUnused(ctx, tx, in.Name); err != nil {
 			return err
 		}
 		gone, err := remotehandler.Delete(ctx, tx, in.Name)
@@ -196,8 +195,8 @@ type putLifecycleIn struct {
 	Body   table.Document `arg:"config"`
 }
 
-// declare has every name be one of a handler. In dev, one that is not known is declared
-// as one of workers, and told; elsewhere it is returned as it is.
+// declare checks that every name is a handler. In development mode it declares an unknown one as a
+// worker handler; otherwise it returns it as unknown.
 func (c *call) declare(names []string) (declared, unknown []string, err error) {
 	for _, name := range names {
 		_, err := remotehandler.Get(c.ctx(), c.api.engine, name)
@@ -211,7 +210,7 @@ func (c *call) declare(names []string) (declared, unknown []string, err error) {
 			continue
 		}
 		err = c.api.engine.Update(c.ctx(), func(ctx context.Context, tx *store.Tx) error {
-			_, err := c.undeclared(ctx, tx, name)
+			_, err := c.declareWorkers(ctx, tx, name)
 			return err
 		})
 		if err != nil {
@@ -222,12 +221,12 @@ func (c *call) declare(names []string) (declared, unknown []string, err error) {
 	return declared, unknown, nil
 }
 
-// undeclared declares a handler that nobody has declared as one of workers, and tells.
-func (c *call) undeclared(ctx context.Context, tx *store.Tx, name string) (remotehandler.Handler, error) {
+// declareWorkers declares a worker handler in development mode, and logs a warning.
+func (c *call) declareWorkers(ctx context.Context, tx *store.Tx, name string) (remotehandler.Handler, error) {
 	h := remotehandler.Handler{Name: name, Kind: "worker", OnUnknown: "hold"}
 	_, err := remotehandler.Put(ctx, tx, h)
 	if err == nil {
-		c.api.log.Warn("a handler that nobody declared is taken for one of workers, of unknown safety: declare it (PUT handlers/"+name+")", "workspace", c.key.Workspace, "handler", name)
+		c.api.log.Warn("undeclared handler is treated as a worker handler with unknown safety: declare it with PUT handlers/"+name, "workspace", c.key.Workspace, "handler", name)
 	}
 	return h, err
 }
@@ -249,7 +248,7 @@ func putLifecycle(c *call, in *putLifecycleIn) (wire.PutLifecycle, error) {
 	}
 	out := wire.PutLifecycle{Name: in.Name, Revision: put.Revision, Warnings: []fault.Violation{}}
 	for _, name := range declared {
-		out.Warnings = append(out.Warnings, fault.Violation{Rule: "undeclared", Path: "/steps", Message: "the handler \"" + name + "\" was not declared, and is taken for one of workers"})
+		out.Warnings = append(out.Warnings, fault.Violation{Rule: "undeclared", Path: "/steps", Message: "the handler \"" + name + "\" is not declared and is treated as a worker handler"})
 	}
 	for _, w := range put.Warnings {
 		out.Warnings = append(out.Warnings, fault.Violation{Rule: w.Rule, Path: w.Path, Line: w.Line, Message: w.Message})

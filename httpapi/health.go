@@ -10,14 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// readyWithin is how long /readyz waits for the database.
+// readyWithin bounds how long /readyz waits for the database.
 const readyWithin = 2 * time.Second
 
-// wireTime is how the wire writes times: RFC 3339, UTC, milliseconds.
+// wireTime is the time format of the API: RFC 3339, UTC, milliseconds.
 const wireTime = "2006-01-02T15:04:05.000Z07:00"
 
-// healthz says that the process lives. It asks nobody, so that a database that
-// is down does not get the process restarted.
+// healthz reports that the process is alive. It does not query the database, so that a database
+// outage does not restart the process.
 func (a *API) healthz(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, r, http.StatusOK, "application/json", struct {
 		Status string `json:"status"`
@@ -32,7 +32,8 @@ type readiness struct {
 	Version      string `json:"version,omitempty"`
 }
 
-// ready asks the engine, and whether what is handed out can be signed: that is read once, and best before somebody claims.
+// ready queries the engine, and checks that leases can be signed: the signing key is read once,
+// best before the first claim.
 func (a *API) ready(ctx context.Context) (holdfast.Status, error) {
 	s, err := a.hf.Status(ctx)
 	if err == nil {
@@ -41,11 +42,11 @@ func (a *API) ready(ctx context.Context) (holdfast.Status, error) {
 	return s, err
 }
 
-// readyz says whether work should be sent here: the database answers, and the
-// process is not stopping. Whatever the reason, no is a 503.
+// readyz reports whether this node should receive work: the database responds, and the process is
+// not stopping. Every failure is a 503.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
 	if a.stopping.Load() {
-		writeProblem(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "this node is stopping: ask another"))
+		writeProblem(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "this node is stopping: use another one"))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyWithin)
@@ -61,10 +62,10 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// notReady gives an error of the clock a code. All others have one.
+// notReady gives a context error a code. All other errors have one.
 func notReady(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fault.New(fault.Unavailable, "the database did not answer within %v", readyWithin).Wrap(err)
+		return fault.New(fault.Unavailable, "the database did not respond within %v", readyWithin).Wrap(err)
 	}
 	return err
 }

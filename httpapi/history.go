@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// The history of one thing that comes to an end: a run, a batch.
+// This file serves the history of a subject that ends: a run or a batch.
 
 type historyRequestIn struct {
 	ID     string `path:"id"`
@@ -20,18 +20,18 @@ type historyRequestIn struct {
 	Cursor string `query:"cursor" doc:"next of a page, or the id of a message."`
 }
 
-// isOver says whether a thing is at its end, or that there is no such thing.
+// isOver reports whether a subject has ended, or returns an error if it does not exist.
 type isOver func(context.Context, store.Doer) (bool, error)
 
-// history is a page of a history or, as a stream of events, all of it from there on, to its end.
-// The topic is what is woken when there is more.
+// history returns a page of a history or, as an event stream, the rest of it. The topic is woken
+// when there are new events.
 func (c *call) history(in *historyRequestIn, stream, topic string, over isOver) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
 	p, live, err := c.pageOrStream(in.Limit, in.Cursor)
 	if err != nil {
 		return none, err
 	}
-	from, err := behind(p.after)
+	from, err := afterVersion(p.after)
 	if err != nil {
 		return none, err
 	}
@@ -39,12 +39,12 @@ func (c *call) history(in *historyRequestIn, stream, topic string, over isOver) 
 		return none, err
 	}
 	if live {
-		return none, c.send(func(ctx context.Context, give func(message) error) error {
-			return c.tell(ctx, stream, topic, over, from, give)
+		return none, c.send(func(ctx context.Context, emit func(message) error) error {
+			return c.streamHistory(ctx, stream, topic, over, from, emit)
 		})
 	}
 	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]events.Event, error) {
-		from, err := behind(after)
+		from, err := afterVersion(after)
 		if err != nil {
 			return nil, err
 		}
@@ -57,8 +57,8 @@ func (c *call) history(in *historyRequestIn, stream, topic string, over isOver) 
 	return listed(c, all, next), err
 }
 
-// behind is the version behind that of a cursor, 0 for none.
-func behind(after string) (int64, error) {
+// afterVersion returns the version after that of a cursor, 0 for none.
+func afterVersion(after string) (int64, error) {
 	if after == "" {
 		return 0, nil
 	}
@@ -66,11 +66,11 @@ func behind(after string) (int64, error) {
 	return n + 1, err
 }
 
-// ends are the events that something may end with. A run that has failed may go on.
+// ends are the final events of a subject. A failed run may still be retried.
 var ends = map[string]bool{"completed": true, "failed": true, "cancelled": true}
 
-// tell gives what happens, until it is over, and all of it is told.
-func (c *call) tell(ctx context.Context, stream, topic string, over isOver, from int64, give func(message) error) error {
+// streamHistory streams a history until the subject has ended and all of its events are sent.
+func (c *call) streamHistory(ctx context.Context, stream, topic string, over isOver, from int64, emit func(message) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	read := store.NewBudget(watchBytes)
@@ -82,10 +82,10 @@ func (c *call) tell(ctx context.Context, stream, topic string, over isOver, from
 		read.Refill()
 		limit, bound := read.Rows(watchPage), read.In(ctx)
 		found, err := events.Read(bound, c.api.engine, events.ReadArgs{Stream: stream, From: from, Limit: limit})
-		ended := len(found) == 0 // who comes back has been told of its end
+		ended := len(found) == 0 // a reconnecting caller already has the final event
 		for _, e := range found {
 			from, ended = e.Version+1, ends[e.Name]
-			if err := give(message{cursorOf(c.route.ID, strconv.FormatInt(e.Version, 10)), e.Name, shapes.Event(e)}); err != nil {
+			if err := emit(message{cursorOf(c.route.ID, strconv.FormatInt(e.Version, 10)), e.Name, shapes.Event(e)}); err != nil {
 				stop(err)
 				return true, nil
 			}
@@ -96,11 +96,11 @@ func (c *call) tell(ctx context.Context, stream, topic string, over isOver, from
 		return len(found) > 0, err
 	}}
 	p.Run(ctx)
-	if err := context.Cause(ctx); err != errOver { //nolint:errorlint // it is our own, as it is
+	if err := context.Cause(ctx); err != errOver { //nolint:errorlint // it is our own error, never wrapped
 		return err
 	}
 	return nil
 }
 
-// errOver says that nothing more will happen.
+// errOver ends a stream whose subject has ended.
 var errOver = fault.New(fault.NotFound, "it is over")

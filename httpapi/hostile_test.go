@@ -17,14 +17,15 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Verifies that without keys only the names of this machine are answered, so that a web page cannot reach the
-// server by a name of its own, and that no page of another origin changes anything, with keys or without.
+// TestOtherOriginsChangeNothing verifies that a server without keys accepts only loopback host
+// names, so that a web page cannot reach it by a name of its own, and that no page of another
+// origin changes anything, with or without keys.
 func TestOtherOriginsChangeNothing(t *testing.T) {
 	t.Parallel()
 	e := holdfasttest.Open(t)
-	open, keyed := newDoor(t, e, httpapi.Options{NoKeys: true}), newDoor(t, e, httpapi.Options{})
+	open, keyed := newTestAPI(t, e, httpapi.Options{NoKeys: true}), newTestAPI(t, e, httpapi.Options{})
 	for _, c := range []struct {
-		door         *door
+		door         *testAPI
 		method, path string
 		headers      string // "Host: …"
 		want         int
@@ -44,7 +45,7 @@ func TestOtherOriginsChangeNothing(t *testing.T) {
 		{open, "POST", "/api/v1/runs/r/cancel", "Origin: null", 403},
 		{open, "POST", "/api/v1/runs/r/cancel", "Sec-Fetch-Site: same-origin", 404},
 		{open, "POST", "/api/v1/runs/r/cancel", "", 404},
-		{open, "GET", "/api/v1/workspaces", "Origin: https://evil.example", 200}, // the browser gives the page no answer
+		{open, "GET", "/api/v1/workspaces", "Origin: https://evil.example", 200}, // the browser does not give the response to the page
 		{keyed, "POST", "/api/v1/runs/r/cancel", "Sec-Fetch-Site: cross-site", 403},
 		{keyed, "POST", "/api/v1/runs/r/cancel", "Host: holdfast.example", 401},
 		{keyed, "GET", "/healthz", "Host: 10.0.0.7:7070", 200},
@@ -72,9 +73,10 @@ func TestOtherOriginsChangeNothing(t *testing.T) {
 	}
 }
 
-// Verifies that an effect's ordinal which the database cannot hold is refused wherever it is named.
+// TestAnOrdinalTooLargeIsRefused verifies that an effect ordinal that exceeds the database's range
+// is refused everywhere.
 func TestAnOrdinalTooLargeIsRefused(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var made wire.Claimed
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &made), 201, "")
@@ -87,10 +89,11 @@ func TestAnOrdinalTooLargeIsRefused(t *testing.T) {
 	}, invoices(nil))
 }
 
-// Verifies that what is said to be JSON is not read as YAML, and that a short text which would be a great many values is refused, in either.
+// TestDocumentsAreReadAsWhatTheyAreSaidToBe verifies that a body declared as JSON is not parsed as
+// YAML, and that a short text that expands to many values is refused in both formats.
 func TestDocumentsAreReadAsWhatTheyAreSaidToBe(t *testing.T) {
 	t.Parallel()
-	d := newDoor(t, holdfasttest.Open(t, httpapi.Handlers(elsewhere)), elsewhere)
+	d := newTestAPI(t, holdfasttest.Open(t, httpapi.Handlers(elsewhere)), elsewhere)
 	bomb := strings.Repeat("[[]],", 1<<20/5-20)
 	for _, path := range []string{"PUT lifecycles/invoice", "POST workflow-definitions"} {
 		method, path, _ := strings.Cut(path, " ")
@@ -110,13 +113,14 @@ func TestDocumentsAreReadAsWhatTheyAreSaidToBe(t *testing.T) {
 	}
 }
 
-// elsewhereWithKeys is [elsewhere], for who shows a key.
+// elsewhereWithKeys is [elsewhere] on a server with keys.
 var elsewhereWithKeys = httpapi.Options{SecretKeys: sealing, AllowPrivate: elsewhere.AllowPrivate}
 
-// Verifies that a key which was revoked is given nothing more on what it had open: no event on a stream, and no task to a long poll.
+// TestARevokedKeyIsGivenNothingMore verifies that a revoked key gets nothing more on open
+// connections: no event on a stream, and no task in a long poll.
 func TestARevokedKeyIsGivenNothingMore(t *testing.T) {
 	t.Parallel()
-	eachDoor(t, elsewhereWithKeys, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhereWithKeys, func(t *testing.T, d *testAPI) {
 		d.running()
 		_, admin := d.newKey("default", keys.Admin, 0)
 		gone, text := d.newKey("default", keys.Worker, 0)
@@ -132,7 +136,7 @@ func TestARevokedKeyIsGivenNothingMore(t *testing.T) {
 			polled <- them.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Do"}, WaitMs: new(wire.Millis(30_000))}, nil)
 		}()
 		us.want(us.ask("DELETE", "keys/"+gone.ID, nil, nil), 200, "")
-		for them.ask("GET", "events", nil, nil).StatusCode != http.StatusUnauthorized { // the server remembers a key for two seconds
+		for them.ask("GET", "events", nil, nil).StatusCode != http.StatusUnauthorized { // the server caches a key for two seconds
 		}
 		us.append("s", 1)
 		us.want(us.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
@@ -148,14 +152,16 @@ func TestARevokedKeyIsGivenNothingMore(t *testing.T) {
 	}, httpapi.Handlers(elsewhereWithKeys))
 }
 
-// Verifies that the answer kept under an Idempotency-Key is given to who asked and to nobody else, not even to one who may ask the
-// same, that nothing is done for the other, and that a key taken on one route is free on another.
+// TestAnIdempotencyKeyIsOfItsRouteAndItsCaller verifies that the response stored under an
+// Idempotency-Key is only for the API key that made the request, even if another key may make the
+// same request; that nothing is done for the other; and that a key used on one route is free on
+// another.
 func TestAnIdempotencyKeyIsOfItsRouteAndItsCaller(t *testing.T) {
-	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{}, func(t *testing.T, d *testAPI) {
 		_, one := d.newKey("default", keys.Operate, 0)
 		_, two := d.newKey("default", keys.Admin, 0)
 		us, them := d.as(one), d.as(two)
-		append := func(d *door) *http.Response {
+		append := func(d *testAPI) *http.Response {
 			return d.ask("POST", "streams/s/events", exampleBodies["appendEvents"], nil, "Idempotency-Key", "order-7")
 		}
 		us.want(append(us), 201, "")
@@ -180,10 +186,11 @@ func TestAnIdempotencyKeyIsOfItsRouteAndItsCaller(t *testing.T) {
 	}, invoices(nil))
 }
 
-// Verifies that nobody gets, by a key that he makes or rotates, requesters for whom his own key does not speak.
+// TestAKeyPassesOnWhatItHas verifies that a key cannot create or rotate a key with requesters that
+// it may not act for itself.
 func TestAKeyPassesOnWhatItHas(t *testing.T) {
-	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
-		make := func(by *door, requesters ...string) *http.Response {
+	eachTestAPI(t, httpapi.Options{}, func(t *testing.T, d *testAPI) {
+		make := func(by *testAPI, requesters ...string) *http.Response {
 			return by.ask("POST", "keys", wire.NewKey{Role: "admin", Requesters: requesters}, nil)
 		}
 		all, text := d.newKey("default", keys.Admin, 0)
@@ -192,7 +199,7 @@ func TestAKeyPassesOnWhatItHas(t *testing.T) {
 		root.want(root.ask("POST", "keys", wire.NewKey{Role: "admin", Requesters: []string{"a", "b"}}, &some), 201, "")
 		root.want(root.ask("POST", "keys", wire.NewKey{Role: "admin"}, &none), 201, "")
 		mute, few := d.as(none.Secret), d.as(some.Secret)
-		for by, bad := range map[*door][][]string{mute: {{"*"}, {"a"}}, few: {{"*"}, {"a", "c"}}} {
+		for by, bad := range map[*testAPI][][]string{mute: {{"*"}, {"a"}}, few: {{"*"}, {"a", "c"}}} {
 			for _, requesters := range bad {
 				by.want(make(by, requesters...), 403, fault.Forbidden)
 			}
@@ -205,10 +212,10 @@ func TestAKeyPassesOnWhatItHas(t *testing.T) {
 	})
 }
 
-// Verifies that nobody ends what the server has URLs do, however well the id and the epoch are guessed, and
-// that it ends by the URL's own answer.
+// TestWhatWasNotHandedOutIsEndedByNobody verifies that no caller can end work that the server sends
+// to URLs, however well id and epoch are guessed, and that it ends with the URL's response.
 func TestWhatWasNotHandedOutIsEndedByNobody(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		called, answer := make(chan struct{}, 3), make(chan struct{})
 		far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			called <- struct{}{}
@@ -222,7 +229,7 @@ func TestWhatWasNotHandedOutIsEndedByNobody(t *testing.T) {
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("w", "Far"), nil), 201, "")
 		testkit.Run(t, d.engine)
-		t.Cleanup(let) // before the engine ends, which waits for the calls
+		t.Cleanup(let) // before the engine closes, which waits for the calls
 		d.append("s", 1)
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Far", Items: newItems(5, "x")}, nil), 201, "")
 		r := d.start("w@1", `{}`)
@@ -230,7 +237,7 @@ func TestWhatWasNotHandedOutIsEndedByNobody(t *testing.T) {
 			<-called
 		}
 		guessed := map[string][]int64{lease.ID("bit_", "b", "x", "Far", "0"): {1, 2}, lease.ID("stp_", r.ID, "do", "1"): {1, 2}, lease.ID("rct_", "mail", "s", "0", "0"): nil}
-		for place := range int64(16) { // a stream's epochs begin with its place
+		for place := range int64(16) { // a stream's epochs begin with its partition
 			guessed[lease.ID("rct_", "mail", "s", "0", "0")] = append(guessed[lease.ID("rct_", "mail", "s", "0", "0")], place<<32+1)
 		}
 		for id, epochs := range guessed {
@@ -257,13 +264,14 @@ func TestWhatWasNotHandedOutIsEndedByNobody(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a task is of one workspace, that a key which is restricted to handlers claims and ends their tasks
-// alone and takes nothing by hand, and that a worker's key appends to no stream by settling.
+// TestWhatAWorkersKeyMayDo verifies that a task belongs to one workspace; that a key restricted to
+// handlers claims and ends only their tasks and claims nothing by hand; and that a worker's key
+// cannot append events when it settles.
 func TestWhatAWorkersKeyMayDo(t *testing.T) {
-	eachDoor(t, elsewhereWithKeys, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhereWithKeys, func(t *testing.T, d *testAPI) {
 		_, admin := d.newKey("default", keys.Admin, 0)
 		d = d.as(admin)
-		make := func(in wire.NewKey) *door {
+		make := func(in wire.NewKey) *testAPI {
 			var made wire.CreatedKey
 			in.Role = "worker"
 			d.want(d.ask("POST", "keys", in, &made), 201, "")
@@ -307,7 +315,7 @@ func TestWhatAWorkersKeyMayDo(t *testing.T) {
 		_, text := d.newKey("other", keys.Admin, 0)
 		other := d.as(text)
 		other.want(other.ask("POST", "tasks/"+task.ID+"/complete", done, nil), 409, fault.LeaseLost)
-		parts := strings.Split(task.ID, ".") // what it is of, for which handler, and the signature
+		parts := strings.Split(task.ID, ".") // task, handler and signature
 		forged := parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte("Pack")) + "." + parts[2]
 		packs.want(packs.ask("POST", "tasks/"+forged+"/complete", done, nil), 409, fault.LeaseLost)
 		for how, body := range map[string]any{"claim": wire.TakeLeases{By: "w"}, "ack": exampleBodies["ackLeases"], "fail": exampleBodies["failLease"], "renew": exampleBodies["renewLease"]} {

@@ -1,14 +1,13 @@
-// Package httpapi is the door over HTTP.
+// Package httpapi serves the HTTP API of an engine.
 //
 //	api := httpapi.New(engine, httpapi.Options{})
 //	err := api.Serve(ctx, listener, 30*time.Second)
 //
-// An [API] is also an [http.Handler], for a program that has a server already.
+// An [API] is also an [http.Handler], for programs that already have a server.
 //
-// Every answer carries a request id, the caller's own or a new one. A refusal is
-// an application/problem+json document with the code of the [fault.Error] that
-// it tells; what went wrong inside stands in the log under the same id, and not
-// in the answer.
+// Every response carries a request id: the caller's or a generated one. An error response is an
+// application/problem+json document with the code of the [fault.Error]. Internal causes are only
+// logged, under the same request id.
 package httpapi
 
 import (
@@ -46,39 +45,36 @@ import (
 	"github.com/holdfast-go/holdfast/run"
 )
 
-// Options says how an API works. The zero value is ready to use.
+// Options configures an API. The zero value is ready to use.
 type Options struct {
-	// Log takes what went wrong, and every request at the level debug; the
-	// default is [slog.Default].
+	// Log receives failures, and every request at debug level. The default is [slog.Default].
 	Log *slog.Logger
-	// Version is the program's, and is told by /readyz; the default is none.
+	// Version is the program's version, reported by /readyz. The default is none.
 	Version string
-	// NoKeys asks nobody for an API key: everyone may do everything, in the
-	// workspace that X-Holdfast-Workspace names. It is for development, on a
-	// loopback address: what asks for another host is refused.
+	// NoKeys disables API keys: every caller is an admin of the workspace that X-Holdfast-Workspace
+	// names. It is for development on a loopback address; requests whose Host is not a loopback
+	// name are refused.
 	NoKeys bool
-	// Declare takes a handler that nobody has declared for one of workers, when it is
-	// named for the first time, and warns. It is for development.
+	// Declare declares an unknown handler as a worker handler when it is first named, and logs a
+	// warning. It is for development.
 	Declare bool
-	// Rate is how many requests a second a key may make that says nothing of
-	// its own; 0 is as many as it likes.
+	// Rate is the default rate limit of keys without their own, in requests per second. 0 means
+	// unlimited.
 	Rate int
-	// Traces takes a span of every request; the default is the provider that the
-	// program has set for all ([go.opentelemetry.io/otel.SetTracerProvider]), and
-	// none where it has set none.
+	// Traces receives a span for every request. The default is the global provider
+	// ([go.opentelemetry.io/otel.SetTracerProvider]).
 	Traces trace.TracerProvider
-	// Metrics takes the API's metrics besides /metrics, which has them in any
-	// case; the default is nothing.
+	// Metrics receives the API's metrics in addition to /metrics. The default is nil.
 	Metrics prometheus.Registerer
-	// SecretKeys seal the secrets that calls are signed with, 32 bytes each: the
-	// first seals, all of them open. Without one there are no webhooks.
+	// SecretKeys encrypt the secrets that sign outgoing calls, 32 bytes each. The first key
+	// encrypts, all of them decrypt. Without a key there are no webhooks.
 	SecretKeys [][]byte
-	// AllowPrivate are networks that users' URLs may name although they are not
-	// public, over plain HTTP too; the default is none.
+	// AllowPrivate lists non-public networks that users' URLs may reach, also over plain HTTP. The
+	// default is none.
 	AllowPrivate []netip.Prefix
 }
 
-// API answers requests with an engine. It is safe for concurrent use.
+// API serves requests with an engine. It is safe for concurrent use.
 type API struct {
 	hf       *holdfast.Engine
 	engine   *engine.Engine // of hf
@@ -87,7 +83,7 @@ type API struct {
 	routes   map[string]http.HandlerFunc
 	table    table.Table[*call]
 	openapi  func() []byte
-	open     bool
+	noKeys   bool
 	declares bool
 	ring     *keys.Ring
 	signers  claimtoken.Keyring
@@ -96,36 +92,36 @@ type API struct {
 	origins  http.CrossOriginProtection
 	metrics  *observe.Metrics
 	tracer   trace.Tracer
-	box      *seal.Box // nil without a key
+	box      *seal.Box // nil without secret keys
 	policy   egress.Policy
-	hooks    *webhooksender.Service // nil without a key
+	hooks    *webhooksender.Service // nil without secret keys
 	sources  *remote.Sources
-	claiming lease.Slots // for claims under a key
-	reading  lease.Slots // for streams of events
+	claiming lease.Slots // claims with an idempotency key
+	reading  lease.Slots // reads of event streams
 	handler  http.Handler
 	stopping atomic.Bool
 	stop     sync.Once
-	closing  chan struct{} // closed by Stop: what waits for something ends
+	closing  chan struct{} // closed by Stop: ends long polls and event streams
 }
 
 var _ http.Handler = (*API)(nil)
 
-// New makes an API, before the engine runs: what the routes need done in the background is
-// added to it. The engine stays the caller's, who closes it after the last request.
+// New creates an API. Call it before the engine runs, because it adds background work to the
+// engine. The caller owns the engine and closes it after the last request.
 func New(hf *holdfast.Engine, o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
 	e := engine.Of(hf)
-	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, open: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: keys.Limits{Rate: o.Rate}, room: room.New(e.Alone),
+	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, noKeys: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: keys.Limits{Rate: o.Rate}, room: room.New(e.Alone),
 		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: lease.NewSlots(2), reading: lease.NewSlots(4)}
 	a.sources = remote.NewSources(
 		lifecycleengine.Remote{Engine: e},
 		&reactions.Remote{Engine: e, Log: o.Log, After: lifecycleengine.After{Engine: e}},
 		&batchengine.Remote{Engine: e},
 		&runengine.Remote{Engine: e, Executor: runengine.LocalOf(e).Executor, Node: e.Node(), Log: o.Log})
-	_ = batch.Maintenance().Start(context.Background(), hf) // whoever looks after batches begins before the engine runs
-	run.Keep(hf)                                            // and so does who looks after runs
+	_ = batch.Maintenance().Start(context.Background(), hf) // batch maintenance must be registered before the engine runs
+	run.Keep(hf)                                            // the same applies to runs
 	a.metrics = observe.NewMetrics(a.ownMetrics()...)
 	a.metrics.Also(o.Metrics, o.Log)
 	a.serveWebhooks(o)
@@ -143,7 +139,7 @@ func New(hf *holdfast.Engine, o Options) *API {
 	return a
 }
 
-// addRoutes fills the table.
+// addRoutes fills the route table.
 func (a *API) addRoutes() {
 	a.streamRoutes()
 	a.reactionRoutes()
@@ -162,22 +158,22 @@ func (a *API) addRoutes() {
 	a.approvalRoutes()
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
-// Stop makes /readyz say that the process is stopping, so that nobody sends new
-// work, and ends what only waits: long polls and streams of events. Everything else
-// is answered as before. Stopping twice is harmless.
+// Stop makes /readyz report that the process is stopping, so that load balancers send no new work,
+// and ends long polls and event streams. Other requests are still served. Calling it twice is
+// harmless.
 func (a *API) Stop() {
 	a.stopping.Store(true)
 	a.stop.Do(func() { close(a.closing) })
 }
 
-// route finds the handler of a path. A [http.ServeMux] would answer a wrong
-// method and an untidy path by itself, and not with a problem.
+// route dispatches a request by path. [http.ServeMux] is not used because its own responses to a
+// wrong method or an unclean path are not problem documents.
 func (a *API) route(w http.ResponseWriter, r *http.Request) {
 	h, ok := a.routes[r.URL.Path]
-	err := a.foreign(r)
+	err := a.checkOrigin(r)
 	switch {
 	case err != nil:
 		a.refuseHere(w, r, err)
@@ -187,19 +183,20 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) {
 		a.refuseHere(w, r, table.NothingHere())
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		a.refuseHere(w, r, fault.New(fault.MethodNotAllowed, "this path takes GET and HEAD"))
+		a.refuseHere(w, r, fault.New(fault.MethodNotAllowed, "this path supports GET and HEAD only"))
 	default:
 		h(w, r)
 	}
 }
 
-// refuseHere refuses what no route has taken.
+// refuseHere refuses a request before a route has handled it.
 func (a *API) refuseHere(w http.ResponseWriter, r *http.Request, err error) {
 	watchOf(r.Context()).Refused(err)
 	a.refuse(w, r, err)
 }
 
-// describe gives the OpenAPI document. It tells nothing that the docs do not.
+// describe serves the OpenAPI document. It needs no API key, because the document is public in the
+// docs.
 func (a *API) describe(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, r, http.StatusOK, "application/json", json.RawMessage(a.openapi()))
 }

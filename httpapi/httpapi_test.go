@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
-// logBuffer takes the log of concurrent requests.
+// logBuffer collects the log of concurrent requests.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -40,7 +40,7 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// newAPI opens an engine on a fresh SQLite file, with a door that logs all.
+// newAPI opens an engine on a fresh SQLite file, with an API that logs everything.
 func newAPI(t *testing.T) (*API, *holdfast.Engine, *logBuffer) {
 	t.Helper()
 	log := new(logBuffer)
@@ -72,7 +72,7 @@ func body(t *testing.T, w *httptest.ResponseRecorder) map[string]any {
 	return doc
 }
 
-// wantProblem checks the shape that every refusal has.
+// wantProblem checks the shape of an error response.
 func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code fault.Code) map[string]any {
 	t.Helper()
 	p := body(t, w)
@@ -126,7 +126,8 @@ func TestReadyz(t *testing.T) {
 	}
 }
 
-// A database that is gone is a 503 with a code, and nothing of the inside.
+// TestReadyzWithoutDatabase verifies that an unreachable database is a 503 with a code and without
+// internals.
 func TestReadyzWithoutDatabase(t *testing.T) {
 	api, engine, log := newAPI(t)
 	if err := engine.Close(); err != nil {
@@ -154,7 +155,8 @@ func TestReadyzWhileStopping(t *testing.T) {
 	}
 }
 
-// A context that has ended is not a defect of ours, so it has its own code.
+// TestNotReadyHasACode verifies that an ended context has its own code, because it is not an
+// internal error.
 func TestNotReadyHasACode(t *testing.T) {
 	api, engine, _ := newAPI(t)
 	ctx, cancel := testContext(t)
@@ -243,7 +245,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// Half an answer must not look whole: the connection is broken instead.
+// TestPanicAfterTheAnswerBegan verifies that a panic after the response has started breaks the
+// connection, so that a truncated response does not look complete.
 func TestPanicAfterTheAnswerBegan(t *testing.T) {
 	api, _, _ := newAPI(t)
 	srv := httptest.NewServer(api.guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

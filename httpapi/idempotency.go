@@ -17,24 +17,24 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// A caller that gives its request a key may send it again, at once, later, or after a
-// crash of either side: it is done once, and answered the same.
+// A caller that sends an idempotency key may repeat a request immediately, later, or after a crash
+// of either side: it takes effect once, and every repetition gets the same response.
 //
-// What is one transaction (an append, a new entity) has the key's row in it: first
-// the key is taken, so that a second caller waits there and then finds the answer;
-// last the answer is stored. What is more than one transaction is done while the key
-// is held; such requests (a reaction that is put, a stream that is closed) come to
-// the same when they are done again. What begins an operation (a step that is fired)
-// has the key point to it, from the transaction on that begins it: the answer is what
-// became of the operation. A refusal is not stored, because it changed nothing.
+// A request that is one transaction (an append, a new entity) writes the key's row in that
+// transaction: it takes the key first, so that a concurrent repetition waits there and then finds
+// the response, and stores the response last. A request of several transactions runs while the key
+// is leased; such requests (putting a reaction, closing a stream) have the same result when they
+// are repeated. A request that begins an operation (firing a step) makes the key point to the
+// operation in the transaction that begins it: the response is derived from the outcome of the
+// operation. Refusals are not stored, because they change nothing.
 
-// keyLease is how long a key is held that nobody renews.
+// keyLease is the lease of a key that is not renewed.
 const keyLease = lease.DefaultDuration
 
-// keyed returns a request that changes something under its key, or nil. Each route has keys of its own, so that a
-// claim of tasks cannot take the key of an order. An answer is for the API key that asked, and for those that
-// it is rotated to.
-func (c *call) keyed() (*idempotency.Flight, error) {
+// newFlight returns the flight of a changing request that has an idempotency key, or nil. Each route
+// has its own key space, so that a claim of tasks cannot take the key of an order. A stored
+// response is returned only to the API key that made the request and to keys that it is rotated to.
+func (c *call) newFlight() (*idempotency.Flight, error) {
 	if c.route.Idempotency == table.Never {
 		return nil, nil
 	}
@@ -43,16 +43,16 @@ func (c *call) keyed() (*idempotency.Flight, error) {
 		return nil, err
 	}
 	query := c.r.URL.Query()
-	query.Del("waitMs") // how long to wait is not what is asked for
-	asked := idempotency.Incoming{Owner: actorOf(c.key.Origin()), Method: c.r.Method, Target: c.r.URL.EscapedPath() + "?" + query.Encode(), Body: c.body, JSON: true}
+	query.Del("waitMs") // the wait time is not part of the request's identity
+	incoming := idempotency.Incoming{Owner: actorOf(c.key.Origin()), Method: c.r.Method, Target: c.r.URL.EscapedPath() + "?" + query.Encode(), Body: c.body, JSON: true}
 	if c.route.Conditional {
-		asked.Conditions = [][]string{c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match")}
+		incoming.Conditions = [][]string{c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match")}
 	}
-	return &idempotency.Flight{Lease: idempotency.Lease{Key: idempotency.Stored(c.route.ID, "", key)}, Name: key, Fingerprint: asked.Fingerprint(),
+	return &idempotency.Flight{Lease: idempotency.Lease{Key: idempotency.Stored(c.route.ID, "", key)}, Name: key, Fingerprint: incoming.Fingerprint(),
 		LeaseTime: keyLease, Timeout: answerWithin, Engine: c.api.engine, Log: c.api.log}, nil
 }
 
-// serveIdempotent does a request that has a key.
+// serveIdempotent serves a request that has an idempotency key.
 func (c *call) serveIdempotent() (any, error) {
 	switch c.route.Idempotency {
 	case table.InTx:
@@ -64,7 +64,7 @@ func (c *call) serveIdempotent() (any, error) {
 }
 
 func (c *call) serveIdempotentInTx() (answer any, err error) {
-	if name, ok := c.values["name"]; ok && strings.HasPrefix(c.route.Path, "lifecycles/") { // it is looked up outside of the transaction
+	if name, ok := c.values["name"]; ok && strings.HasPrefix(c.route.Path, "lifecycles/") { // must be read outside of the transaction
 		if _, err := c.lifecycle(name); err != nil {
 			return nil, err
 		}
@@ -72,8 +72,8 @@ func (c *call) serveIdempotentInTx() (answer any, err error) {
 	if c.route.Before != nil {
 		c.route.Before(c)
 	}
-	if c.route.Update != nil { // what is done already is not waited for
-		if answer, done, err := c.again(); done || err != nil {
+	if c.route.Update != nil { // a finished request must not wait for the update queue
+		if answer, done, err := c.earlierAnswer(); done || err != nil {
 			return answer, err
 		}
 	}
@@ -86,7 +86,7 @@ func (c *call) serveIdempotentInTx() (answer any, err error) {
 		}
 	}
 	err = run(c, func(ctx context.Context, tx *store.Tx) error {
-		answer, c.status, c.keep, c.etag = nil, c.route.Status, nil, "" // it may run again
+		answer, c.status, c.storeAs, c.etag = nil, c.route.Status, nil, "" // the transaction may be retried
 		c.r = r.WithContext(inTransaction(ctx, tx))
 		q, mine, err := c.flight.Take(ctx, tx)
 		if err != nil {
@@ -102,16 +102,16 @@ func (c *call) serveIdempotentInTx() (answer any, err error) {
 		return c.flight.Finish(ctx, tx, c.status, c.stored(answer))
 	})
 	c.r = r
-	if fault.CodeOf(err) == fault.MutationTimeout { // its twin may have been faster
-		if answer, done, _ := c.again(); done {
+	if fault.CodeOf(err) == fault.MutationTimeout { // a concurrent repetition may have succeeded
+		if answer, done, _ := c.earlierAnswer(); done {
 			return answer, nil
 		}
 	}
 	return answer, err
 }
 
-// again answers a request that was made before, if it was.
-func (c *call) again() (answer any, done bool, err error) {
+// earlierAnswer returns the stored response of an earlier request with the same key, if there is one.
+func (c *call) earlierAnswer() (answer any, done bool, err error) {
 	q, err := idempotency.Get(c.ctx(), c.api.engine, c.flight.Key)
 	if err != nil || q.State != idempotency.Done {
 		return nil, false, err
@@ -138,21 +138,21 @@ func (c *call) serveIdempotentUnderLease() (any, error) {
 		return nil, err
 	}
 	refused = false
-	_, _ = c.flight.Record(c.ctx(), c.status, c.stored(answer)) // else it is done again when it is sent again
+	_, _ = c.flight.Record(c.ctx(), c.status, c.stored(answer)) // if it is not stored, a repetition runs again
 	return answer, nil
 }
 
-// handOut hands out leases, in a look that may be repeated until there are some. take says when the first
-// of them ends, or nothing where there is none. Expired
-// leases end first, so that what a dead holder had is handed out, too. A
-// claim that has a key is one transaction with its answer, which is kept until the first lease ends: whoever
-// repeats it, at once or after a crash of either side, is given the same, under the same epochs; later
-// it is another claim. Where two look at once under one key, one of them takes, and the other is
-// violationsOf what. Nobody sees the key held.
+// handOut hands out leases in one poll, which await repeats until some are found. take returns when
+// the first lease ends, or the zero time if there is none. Expired leases end first, so that the
+// work of a crashed holder is handed out too. A claim with a key is one transaction with its
+// response, which is stored until the first lease ends: a repetition, immediate or after a crash of
+// either side, gets the same leases under the same epochs; later it is a new claim. If two requests
+// with the same key poll concurrently, one of them takes the leases and the other gets the stored
+// response. The key is never visible as leased.
 //
-// The leases come first in the transaction and the key last, so that it waits for nobody
-// with the key locked. What is read besides is read by the engine, on another connection:
-// few do that at once, or they would wait for connections that they have themselves.
+// The transaction takes the leases first and the key last, so that it never waits while it has the
+// key locked. Other reads use the engine, on another connection: the claiming slots bound their
+// number, or the transactions would wait for connections that they occupy themselves.
 func handOut[T any](c *call, needs []wake.WorkKind, take func(d holdfast.Doer, due map[wake.WorkKind]bool) (answer T, until time.Time, err error)) (answer T, found bool, err error) {
 	if c.flight != nil {
 		q, err := idempotency.Get(c.ctx(), c.api.engine, c.flight.Key)
@@ -165,7 +165,7 @@ func handOut[T any](c *call, needs []wake.WorkKind, take func(d holdfast.Doer, d
 		}
 	}
 	due, err := c.api.engine.Due(c.ctx(), needs...)
-	if err != nil || len(due) == 0 { // most looks find nothing, and write nothing
+	if err != nil || len(due) == 0 { // most polls find nothing and write nothing
 		return answer, false, err
 	}
 	var until time.Time
@@ -190,7 +190,7 @@ func handOut[T any](c *call, needs []wake.WorkKind, take func(d holdfast.Doer, d
 		if err != nil {
 			return err
 		}
-		now := q.Until.Add(-keyLease) // by the database's clock, as until is
+		now := q.Until.Add(-keyLease) // by the database clock, like until
 		held := idempotency.Lease{Key: q.Key, Epoch: q.Epoch, TTL: max(until.Sub(now), time.Millisecond)}
 		return held.Finish(ctx, tx, c.status, c.stored(answer))
 	})
@@ -201,7 +201,7 @@ func handOut[T any](c *call, needs []wake.WorkKind, take func(d holdfast.Doer, d
 	return answer, err == nil && !until.IsZero(), err
 }
 
-// firstEnd is the earlier of two ends of leases; zero is none.
+// firstEnd returns the earlier of two lease ends; zero means none.
 func firstEnd(a time.Time, b *wire.Time) time.Time {
 	if b != nil && (a.IsZero() || b.Before(a)) {
 		return b.Time
@@ -209,59 +209,59 @@ func firstEnd(a time.Time, b *wire.Time) time.Time {
 	return a
 }
 
-// errTwin rolls back what was handed out where a twin of the call was faster.
-var errTwin = errors.New("the same request has handed out leases meanwhile")
+// errTwin rolls back a hand-out if a concurrent request with the same key was faster.
+var errTwin = errors.New("a concurrent request with the same idempotency key has handed out leases")
 
-// replayed is the answer of an earlier call.
+// replayed returns the response of an earlier call.
 func replayed[T any](c *call, q idempotency.Request) (answer T, err error) {
-	told, err := c.replay(q)
-	if text, ok := told.(json.RawMessage); err == nil && ok {
+	answered, err := c.replay(q)
+	if text, ok := answered.(json.RawMessage); err == nil && ok {
 		err = json.Unmarshal(text, &answer)
 	}
 	return answer, err
 }
 
-// storedAnswer is an answer as it is kept.
+// storedAnswer is a response as it is stored.
 type storedAnswer struct {
 	Body     json.RawMessage `json:"body,omitempty"`
 	Location string          `json:"location,omitempty"`
 	ETag     string          `json:"etag,omitempty"`
 }
 
-// stored is what is kept of an answer: all of it, unless the handler says otherwise.
+// stored encodes the response for storage: all of it, unless the handler has set c.storeAs.
 func (c *call) stored(answer any) []byte {
-	if c.keep != nil {
-		answer = c.keep
+	if c.storeAs != nil {
+		answer = c.storeAs
 	}
-	kept := storedAnswer{Location: c.w.Header().Get("Location"), ETag: c.etag}
+	saved := storedAnswer{Location: c.w.Header().Get("Location"), ETag: c.etag}
 	if answer != nil {
-		kept.Body, _ = json.Marshal(answer) // of our own shapes, it does not fail
+		saved.Body, _ = json.Marshal(answer) // cannot fail for our own types
 	}
-	text, _ := json.Marshal(kept)
+	text, _ := json.Marshal(saved)
 	return text
 }
 
-// replay answers a request that was made before.
+// replay returns the stored response of an earlier request.
 func (c *call) replay(q idempotency.Request) (any, error) {
 	if err := c.flight.Replay(q); err != nil {
 		return nil, err
 	}
-	var kept storedAnswer
-	if err := json.Unmarshal(q.Answer, &kept); err != nil {
+	var saved storedAnswer
+	if err := json.Unmarshal(q.Answer, &saved); err != nil {
 		return nil, err
 	}
 	c.replayed(q.Status)
-	c.etag = kept.ETag
-	if kept.Location != "" {
-		c.w.Header().Set("Location", kept.Location)
+	c.etag = saved.ETag
+	if saved.Location != "" {
+		c.w.Header().Set("Location", saved.Location)
 	}
-	if kept.Body == nil {
+	if saved.Body == nil {
 		return nil, nil
 	}
-	return kept.Body, nil
+	return saved.Body, nil
 }
 
-// replayed marks an answer as that of an earlier request.
+// replayed marks the response as that of an earlier request.
 func (c *call) replayed(status int) {
 	c.status = status
 	c.w.Header().Set(idempotency.ReplayedHeader, "true")

@@ -28,16 +28,16 @@ const paymentConfig = `{
   "steps": [{"step_id": 1, "step_key": "pay", "status": "open", "successful_claim_state": ["paying", "open"], "successful_state": "paid", "action": "Pay"}]
 }`
 
-// bank is the world outside: what it does is told by the input of the step.
+// bank is an external system whose behaviour is controlled by the input of the step.
 type bank struct {
 	calls atomic.Int64
-	doors atomic.Int64 // that call it
+	doors atomic.Int64 // APIs that call it
 }
 
 var errLine = errors.New("the line broke")
 
-// payments is a lifecycle whose action charges: "fine", or it is not known ("unknown"),
-// or it fails before it charges ("fails"), or is refused ("refused").
+// payments is a lifecycle whose action charges ("fine"), has an unknown outcome ("unknown"), fails
+// before it charges ("fails"), or is refused ("refused").
 func (b *bank) payments() holdfast.Part {
 	act := func(ctx context.Context, a *lifecycle.Act[json.RawMessage]) error {
 		var how string
@@ -66,16 +66,15 @@ func (b *bank) payments() holdfast.Part {
 
 const keyHeader, replayedHeader = "Idempotency-Key", "Idempotency-Replayed"
 
-// TestManyAtOnceUnderOneKey verifies I25 at the door: of requests that come at once under
-// one key one is carried out; each of the others gets its answer, or is told to come
-// again, when it gets it then.
+// TestManyAtOnceUnderOneKey verifies invariant I25 over HTTP: of concurrent requests with one key
+// one is carried out; each other one gets its response, or KEY_IN_FLIGHT and then the response.
 func TestManyAtOnceUnderOneKey(t *testing.T) {
 	b := new(bank)
 	cases := []struct {
 		name, method, path string
 		body               any
 		status             int
-		count              string // a list that has one item then
+		count              string // a list that has one item afterwards
 	}{
 		{"append", "POST", "streams/s/events", exampleBodies["appendEvents"], 201, "streams/s/events"},
 		{"create", "POST", "lifecycles/invoice/entities", wire.NewEntity{}, 201, "lifecycles/invoice/entities"},
@@ -84,7 +83,7 @@ func TestManyAtOnceUnderOneKey(t *testing.T) {
 		{"put a reaction", "PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, 201, "reactions"},
 		{"claim", "POST", "lifecycles/payment/entities/q/claims", wire.NewClaim{StepKey: "pay", Requester: "any"}, 201, "claims"},
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		b.doors.Add(1)
 		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "q"}, nil), 201, "")
@@ -133,13 +132,13 @@ func TestManyAtOnceUnderOneKey(t *testing.T) {
 	})
 }
 
-func (d *door) problem(resp *http.Response) (p wire.Problem) {
+func (d *testAPI) problem(resp *http.Response) (p wire.Problem) {
 	_ = json.Unmarshal([]byte(textOf(resp)), &p)
 	return p
 }
 
-// core is what every answer to one request has in common: a secret is told once, a
-// token each time, an operation only where it is looked up.
+// core returns the part that all responses to one request have in common: a secret is returned
+// once, a token is new each time, and an operation is only in some responses.
 func core(text string) string {
 	var doc map[string]any
 	if json.Unmarshal([]byte(text), &doc) != nil {
@@ -155,7 +154,7 @@ func core(text string) string {
 }
 
 func TestAKeyIsOfOneRequest(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		first := d.ask("POST", "streams/s/events", `{"events":[{"name":"n","data":{"a":1,"b":[2,3]}}],"expectedVersion":-1}`, nil, keyHeader, "k")
 		d.want(first, 201, "")
 		same := d.ask("POST", "streams/s/events", ` { "expectedVersion" : -1, "events":[{"data":{"b":[2,3],"a":1},"name":"n"}]} `, nil, keyHeader, "k")
@@ -173,16 +172,17 @@ func TestAKeyIsOfOneRequest(t *testing.T) {
 				t.Errorf("%s: answered %d %s", name, resp.StatusCode, textOf(resp))
 			}
 		}
-		// Another workspace has keys of its own.
+		// Another workspace has its own keys.
 		d.want(d.ask("POST", "streams/t/events", exampleBodies["appendEvents"], nil, keyHeader, "k", "X-Holdfast-Workspace", "other"), 201, "")
 		d.want(d.ask("GET", "streams/t/events", nil, nil), 200, "")
 	}, invoices(nil))
 }
 
-// What was refused changed nothing, and may be tried again under its key.
+// TestARefusalIsNotKept verifies that a refused request changed nothing, and can be repeated under
+// its key.
 func TestARefusalIsNotKept(t *testing.T) {
 	b := new(bank)
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		at := int64(0)
 		body := wire.Append{ExpectedVersion: &at, Events: []wire.NewEvent{{Name: "n"}}}
 		d.want(d.ask("POST", "streams/s/events", body, nil, keyHeader, "k1"), 409, fault.Concurrency)
@@ -204,12 +204,13 @@ func TestARefusalIsNotKept(t *testing.T) {
 	}, invoices(nil), b.payments())
 }
 
-// A step that was released without effect frees its key: it may be fired again.
+// TestAFireWithoutEffectFreesItsKey verifies that a step that was released without effect frees its
+// key, so it can be fired again.
 func TestAFireWithoutEffectFreesItsKey(t *testing.T) {
 	for how, code := range map[string]fault.Code{"fails": fault.ActionFailed, "refused": fault.ActionInvalid} {
 		t.Run(how, func(t *testing.T) {
 			b := new(bank)
-			d := newDoor(t, holdfasttest.Open(t, b.payments()), httpapi.Options{NoKeys: true})
+			d := newTestAPI(t, holdfasttest.Open(t, b.payments()), httpapi.Options{NoKeys: true})
 			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil), 201, "")
 			fire := wire.Fire{Requester: "any", Input: []byte(`"` + how + `"`)}
 			for i := range 3 {
@@ -225,10 +226,11 @@ func TestAFireWithoutEffectFreesItsKey(t *testing.T) {
 	}
 }
 
-// A step whose effect is not known is answered with 202, and again with what it is then.
+// TestAnUncertainFireIsReplayedAsItStands verifies that a step with an unknown effect returns 202,
+// and that a repetition returns its current outcome.
 func TestAnUncertainFireIsReplayedAsItStands(t *testing.T) {
 	b := new(bank)
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		b.doors.Add(1)
 		for _, id := range []string{"p", "q"} {
 			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: id}, nil), 201, "")
@@ -270,7 +272,7 @@ func TestAnUncertainFireIsReplayedAsItStands(t *testing.T) {
 }
 
 func TestAKeyIsReplayedWithoutItsSecret(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var made, again wire.CreatedKey
 		d.want(d.ask("POST", "keys", wire.NewKey{Role: "read"}, &made, keyHeader, "k"), 201, "")
 		d.want(d.ask("POST", "keys", wire.NewKey{Role: "read"}, &again, keyHeader, "k"), 201, "")
@@ -286,9 +288,10 @@ func TestAKeyIsReplayedWithoutItsSecret(t *testing.T) {
 	})
 }
 
-// A claim that is asked for again under its key is the same, and its token works.
+// TestAClaimIsReplayedWithATokenThatWorks verifies that a claim repeated under its key is the same
+// claim, with a token that works.
 func TestAClaimIsReplayedWithATokenThatWorks(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
 		var first, second wire.Claimed
 		ask := func(into *wire.Claimed) *http.Response {
@@ -307,8 +310,8 @@ func TestAClaimIsReplayedWithATokenThatWorks(t *testing.T) {
 	}, invoices(nil))
 }
 
-// holdKey takes the key of a request without keys of the API for one that dies.
-func (d *door) holdKey(route, key, method, path, body string) {
+// holdKey takes the key of a request for a holder that crashes, on a server without API keys.
+func (d *testAPI) holdKey(route, key, method, path, body string) {
 	d.t.Helper()
 	asked := idempotency.Incoming{Owner: "dev", Method: method, Target: "/api/v1/" + path + "?", Body: []byte(body), JSON: true}
 	_, mine, err := idempotency.Take(context.Background(), engine.Of(d.engine),
@@ -318,15 +321,15 @@ func (d *door) holdKey(route, key, method, path, body string) {
 	}
 }
 
-// The key of an owner that died is in flight until its hold has run out, and then
-// usable; another request never gets it.
+// TestADeadOwnersKeyIsUsableAfterItsHold verifies that the key of a crashed holder is in flight
+// until its lease expires, and then usable; a different request never gets it.
 func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
 	cases := map[string][5]string{
 		"in a transaction": {"POST", "streams/s/events", `{"events":[{"name":"n"}]}`, "appendEvents", `{"events":[{"name":"other"}]}`},
 		"under a hold":     {"PUT", "reactions/r", `{"events":["*"]}`, "putReaction", `{"events":["other"]}`},
 		"an operation":     {"POST", "lifecycles/invoice/entities/i/steps/close", `{"requester":"admin"}`, "fireStep", `{"requester":"admin","input":1}`},
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
 		for name, c := range cases {
 			d.holdKey(c[3], name, c[0], c[1], c[2])
@@ -352,18 +355,20 @@ func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
 	}, invoices(nil))
 }
 
-// A step that acts without a claim is done once under its key, however many ask at
-// once: the others are told that it is being worked on, and later how it ended.
+// TestAnUnclaimedFireIsDoneOnce verifies that a step that acts without a claim runs once under its
+// key, however many requests come at once: the others are told that it is in progress, and later
+// get its outcome.
 func TestAnUnclaimedFireIsDoneOnce(t *testing.T) {
 	doneOnceUnderAKey(t, `{"workflow": "note", "owning_module": "notes", "initial_status": "new", "status_types": ["new", "sent"],
 	  "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": "sent", "action": "Send"}]}`, nil)
 }
 
-// So is a step that acts under a lease, which those who claim it are told of.
+// TestASerializedFireIsDoneOnce verifies the same for a step that acts under a lease, which other
+// claims see.
 func TestASerializedFireIsDoneOnce(t *testing.T) {
 	doneOnceUnderAKey(t, `{"workflow": "note", "owning_module": "notes", "initial_status": "new", "status_types": ["new", "sending", "sent"], "janitor": {},
 	  "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": {"any": "sent", "boss": "sent"}, "action": "Send",
-	             "successful_claim_state": {"boss": ["sending", "new"]}, "serialized": ["any"]}]}`, func(d *door) {
+	             "successful_claim_state": {"boss": ["sending", "new"]}, "serialized": ["any"]}]}`, func(d *testAPI) {
 		var now wire.Entity
 		d.want(d.ask("GET", "lifecycles/note/entities/n", nil, &now), 200, "")
 		if now.Status != "new" || now.Claim == nil || now.Claim.Requester != "any" {
@@ -374,9 +379,8 @@ func TestASerializedFireIsDoneOnce(t *testing.T) {
 	})
 }
 
-// doneOnceUnderAKey fires a step many times at once; meanwhile is called while its body
-// runs.
-func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*door)) {
+// doneOnceUnderAKey fires a step many times at once; meanwhile is called while its body runs.
+func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*testAPI)) {
 	test := func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
 		var calls atomic.Int64
 		begun, goOn := make(chan struct{}, 100), make(chan struct{})
@@ -391,7 +395,7 @@ func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*door)) {
 			return nil
 		}
 		e := open(lifecycle.MustParse[json.RawMessage]([]byte(config)).Action("Send", send))
-		d := newDoor(t, e, httpapi.Options{NoKeys: true})
+		d := newTestAPI(t, e, httpapi.Options{NoKeys: true})
 		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: "n"}, nil), 201, "")
 		fire := func() *http.Response {
 			return d.ask("POST", "lifecycles/note/entities/n/steps/send", wire.Fire{Requester: "any"}, nil, keyHeader, "k")
@@ -429,7 +433,7 @@ func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*door)) {
 		}
 
 		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: "m"}, nil), 201, "")
-		refuses.Store(true) // what is refused may be tried again under its key
+		refuses.Store(true) // a refused request can be repeated under its key
 		defer refuses.Store(false)
 		for range 2 {
 			all.Go(func() { <-begun; goOn <- struct{}{} })

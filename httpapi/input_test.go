@@ -24,8 +24,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// state is what a workspace shows of everything that the tests here try to change.
-func (d *door) state() string {
+// state returns everything in a workspace that these tests try to change.
+func (d *testAPI) state() string {
 	d.t.Helper()
 	var all strings.Builder
 	for _, path := range []string{"lifecycles/invoice/entities", "streams/s/events", "reactions", "keys", "claims", "reactions/*/streams"} {
@@ -36,8 +36,8 @@ func (d *door) state() string {
 	return all.String()
 }
 
-// refused wants a refusal that is the caller's to mend, in the shape of all refusals.
-func (d *door) refused(name string, resp *http.Response) wire.Problem {
+// refused checks that a response is a client error in the standard shape.
+func (d *testAPI) refused(name string, resp *http.Response) wire.Problem {
 	d.t.Helper()
 	var p wire.Problem
 	text := textOf(resp)
@@ -54,7 +54,8 @@ func (d *door) refused(name string, resp *http.Response) wire.Problem {
 	return p
 }
 
-// A document that is not what it should be is refused, with where, and nothing is done.
+// TestBadDocuments verifies that an invalid document is refused with a pointer, and that nothing is
+// done.
 func TestBadDocuments(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	event := func(data string) string { return `{"events":[{"name":"n","data":` + data + `}]}` }
@@ -123,7 +124,7 @@ func TestBadDocuments(t *testing.T) {
 		{"a restart of any version", "streams/s/close", `{"mode":"restart","snapshot":{}}`, 400, "/expectedVersion"},
 		{"a restart of none", "streams/s/close", `{"mode":"restart","expectedVersion":-1,"snapshot":{}}`, 400, "/expectedVersion"},
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		d.want(d.ask("POST", "streams/s/events", exampleBodies["appendEvents"], nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "held"}, nil), 201, "")
@@ -154,9 +155,9 @@ func TestBadDocuments(t *testing.T) {
 	}, invoices(nil))
 }
 
-// What stands at the edge and is good is taken.
+// TestGoodDocumentsAtTheEdge verifies that valid documents at the limits are accepted.
 func TestGoodDocumentsAtTheEdge(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		event := func(data string) string { return `{"events":[{"name":"n","data":` + data + `}]}` }
 		for name, body := range map[string]string{
 			"depth 64":   event(strings.Repeat("[", 61) + strings.Repeat("]", 61)),
@@ -178,8 +179,8 @@ func TestGoodDocumentsAtTheEdge(t *testing.T) {
 	}, invoices(nil))
 }
 
-// send sends a body under a content type.
-func (d *door) send(method, path, kind string, body io.Reader, headers ...string) *http.Response {
+// send sends a body with a content type.
+func (d *testAPI) send(method, path, kind string, body io.Reader, headers ...string) *http.Response {
 	d.t.Helper()
 	r, err := http.NewRequest(method, d.url+"/api/v1/"+path, body)
 	if err != nil {
@@ -204,7 +205,7 @@ func (d *door) send(method, path, kind string, body io.Reader, headers ...string
 	return resp
 }
 
-// unsized hides how long a body is, so that it is sent in chunks.
+// unsized hides the length of a body, so that it is sent in chunks.
 type unsized struct{ io.Reader }
 
 func TestBadHeaders(t *testing.T) {
@@ -213,7 +214,7 @@ func TestBadHeaders(t *testing.T) {
 	_, _ = zip.Write(make([]byte, 16<<20))
 	_ = zip.Close()
 	const good = `{"events":[{"name":"n"}]}`
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		before := d.state()
 		post := func(kind string, body io.Reader, headers ...string) *http.Response {
 			return d.send("POST", "streams/s/events", kind, body, headers...)
@@ -240,9 +241,9 @@ func TestBadHeaders(t *testing.T) {
 	}, invoices(nil))
 }
 
-// Headers that no client of Go's sends are sent by hand.
+// TestRawRequests verifies requests with headers that Go's client would not send.
 func TestRawRequests(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		before := d.state()
 		const good = `{"events":[{"name":"n"}]}`
 		for name, key := range map[string]string{"NUL": "a\x00b", "BEL": "a\x07b", "DEL": "a\x7fb"} {
@@ -322,8 +323,8 @@ func TestRawRequests(t *testing.T) {
 	}, invoices(nil))
 }
 
-// raw sends bytes, and reads one answer.
-func (d *door) raw(text string) *http.Response {
+// raw sends bytes and reads one response.
+func (d *testAPI) raw(text string) *http.Response {
 	d.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
 	if err != nil {
@@ -346,10 +347,10 @@ func (d *door) raw(text string) *http.Response {
 	return resp
 }
 
-// A cursor that was made up, cut off or given out by another list is refused; one that
-// is made up by who has read the source is, too, or reads what its key may read.
+// TestBadCursors verifies that a forged, truncated or foreign cursor is refused; a cursor forged
+// with a valid checksum is refused too, or reads only what the API key may read.
 func TestBadCursors(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "a"}, {Name: "b"}}}, nil), 201, "")
 		for i := range 2 {
 			d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: fmt.Sprint(i)}, nil), 201, "")
@@ -375,7 +376,7 @@ func TestBadCursors(t *testing.T) {
 			}
 			path := pathOf(r, values)
 			if resp := d.ask("GET", path+"?cursor=x", nil, nil); resp.StatusCode == 404 || strings.Contains(textOf(resp), "means nothing here") {
-				continue // it is no list
+				continue // not a list
 			}
 			for _, bad := range []string{"x", "!!", good[:len(good)-1], good + "A", "=" + good, strings.ToUpper(good), "p", "p0", "p01", "p-1", "pzzzzzzzzzzzzz", "p9999"} {
 				d.want(d.ask("GET", path+"?cursor="+bad, nil, nil), 400, fault.Validation)
@@ -393,9 +394,10 @@ func TestBadCursors(t *testing.T) {
 	}, invoices(nil))
 }
 
-// Every path that there is answers a wrong method with those that it takes.
+// TestWrongMethodsOfEveryRoute verifies that every path answers a wrong method with those that it
+// supports.
 func TestWrongMethodsOfEveryRoute(t *testing.T) {
-	d := newDoor(t, holdfasttest.Open(t, invoices(nil)), httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, holdfasttest.Open(t, invoices(nil)), httpapi.Options{NoKeys: true})
 	takes := make(map[string][]string)
 	for _, r := range d.api.Routes() {
 		takes[r.Path] = append(takes[r.Path], r.Method)
@@ -428,7 +430,8 @@ func TestWrongMethodsOfEveryRoute(t *testing.T) {
 	}
 }
 
-// A client that sends half a line and then nothing does not keep its connection.
+// TestSlowHeaders verifies that a client that sends an incomplete header line and then nothing is
+// disconnected.
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
 	api := httpapi.New(holdfasttest.Open(t), httpapi.Options{NoKeys: true})
@@ -461,7 +464,8 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// A number that a float64 does not hold comes back as it was written, everywhere.
+// TestBigNumbersSurvive verifies that numbers that a float64 cannot represent are returned as
+// written, everywhere.
 func TestBigNumbersSurvive(t *testing.T) {
 	const big = "9007199254740993"
 	inputs := make(chan string, 2)
@@ -469,7 +473,7 @@ func TestBigNumbersSurvive(t *testing.T) {
 		inputs <- string(a.Input)
 		return a.Set(json.RawMessage(`{"set":` + big + `}`))
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		has := func(name string, resp *http.Response) {
 			t.Helper()
 			if text := textOf(resp); resp.StatusCode > 201 || !strings.Contains(text, big) {

@@ -12,14 +12,14 @@ import (
 )
 
 func (a *API) keyRoutes() {
-	add(a, route{Method: http.MethodPost, Path: "keys", ID: "createKey", Tag: "keys", Summary: "Make an API key. It is shown once.",
+	add(a, route{Method: http.MethodPost, Path: "keys", ID: "createKey", Tag: "keys", Summary: "Create an API key. Its secret is returned only once.",
 		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
-		More: "Under a [Key] that was used before, its secret is empty."}, createKey)
+		More: "If the [Key] was used before, the secret is empty."}, createKey)
 	add(a, route{Method: http.MethodGet, Path: "keys", ID: "listKeys", Tag: "keys", Summary: "List the API keys of the workspace.", Roles: admins}, listKeys)
 	add(a, route{Method: http.MethodGet, Path: "keys/{id}", ID: "getKey", Tag: "keys", Summary: "Show an API key, without its secret.", Roles: admins}, getKey)
-	add(a, route{Method: http.MethodPost, Path: "keys/{id}/rotate", ID: "rotateKey", Tag: "keys", Summary: "Replace a key by another with the same rights.",
+	add(a, route{Method: http.MethodPost, Path: "keys/{id}/rotate", ID: "rotateKey", Tag: "keys", Summary: "Replace an API key with a new one that has the same rights.",
 		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
-		More: "Its secret is shown once."}, rotateKey)
+		More: "The secret of the new key is returned only once."}, rotateKey)
 	add(a, route{Method: http.MethodDelete, Path: "keys/{id}", ID: "revokeKey", Tag: "keys", Summary: "Revoke an API key, on all nodes within 5 seconds.", Roles: admins, Idempotency: table.InTx}, revokeKey)
 }
 
@@ -46,32 +46,32 @@ type createKeyIn struct{ Body wire.NewKey }
 func createKey(c *call, in *createKeyIn) (wire.CreatedKey, error) {
 	b := in.Body
 	if !keys.Role(b.Role).Valid() {
-		return wire.CreatedKey{}, fault.New(fault.Validation, "the role is %s, %s, %s or %s", keys.Read, keys.Operate, keys.Worker, keys.Admin).With("pointer", "/role")
+		return wire.CreatedKey{}, fault.New(fault.Validation, "role must be %s, %s, %s or %s", keys.Read, keys.Operate, keys.Worker, keys.Admin).With("pointer", "/role")
 	}
 	if b.Name == "" {
 		b.Name = b.Role
 	}
-	if err := c.passesOn(b.Requesters); err != nil {
+	if err := c.mayGrant(b.Requesters); err != nil {
 		return wire.CreatedKey{}, err
 	}
 	k, secret, err := keys.Create(c.ctx(), c.doer(), keys.CreateArgs{Name: b.Name, Role: keys.Role(b.Role), Requesters: b.Requesters, Handlers: b.Handlers, Rate: b.Rate,
 		Lifetime: span(b.LifetimeMs), By: c.actor()})
-	return c.created(k, secret), pointed(err, "lifetime", "lifetimeMs")
+	return c.created(k, secret), withPointer(err, "lifetime", "lifetimeMs")
 }
 
-// passesOn refuses to give a key requesters that the caller's own key does not speak for.
-func (c *call) passesOn(requesters []string) error {
+// mayGrant refuses to grant a key requesters that the caller's key may not act for.
+func (c *call) mayGrant(requesters []string) error {
 	for _, name := range requesters {
 		if !c.key.Speaks(name) {
-			return fault.New(fault.Forbidden, "the API key does not speak for the requester %q, and so cannot give that to another", name).With("pointer", "/requesters")
+			return fault.New(fault.Forbidden, "the API key may not act for the requester %q, so it cannot grant that to another key", name).With("pointer", "/requesters")
 		}
 	}
 	return nil
 }
 
-// pointed points to the member that a refusal is about; one of them has another name
-// in the document.
-func pointed(err error, field, as string) error {
+// withPointer adds the JSON pointer of the member that a validation error is about. One of the fields
+// has a different name in the document.
+func withPointer(err error, field, as string) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Code != fault.Validation {
 		return err
@@ -83,9 +83,9 @@ func pointed(err error, field, as string) error {
 	return f.With("pointer", "/"+name)
 }
 
-// created shows a new key. What is kept for a repetition has no secret.
+// created returns a new key. The response stored for repetitions has no secret.
 func (c *call) created(k keys.Key, secret string) wire.CreatedKey {
-	c.keep = wire.CreatedKey{Key: keyOf(k)}
+	c.storeAs = wire.CreatedKey{Key: keyOf(k)}
 	return wire.CreatedKey{Key: keyOf(k), Secret: secret}
 }
 
@@ -110,15 +110,15 @@ type rotateIn struct {
 }
 
 func rotateKey(c *call, in *rotateIn) (wire.CreatedKey, error) {
-	old, err := keys.Get(c.ctx(), c.doer(), in.ID) // who it speaks for does not change
+	old, err := keys.Get(c.ctx(), c.doer(), in.ID) // the requesters of a key do not change
 	if err == nil {
-		err = c.passesOn(old.Requesters)
+		err = c.mayGrant(old.Requesters)
 	}
 	if err != nil {
 		return wire.CreatedKey{}, err
 	}
 	k, secret, err := keys.Rotate(c.ctx(), c.doer(), in.ID, span(in.Body.OverlapMs), c.actor())
-	return c.created(k, secret), pointed(err, "overlap", "overlapMs")
+	return c.created(k, secret), withPointer(err, "overlap", "overlapMs")
 }
 
 func revokeKey(c *call, in *keyIn) (wire.Key, error) {

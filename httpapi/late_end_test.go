@@ -11,10 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Verifies that who ends a claim, a task or a step of a run too late, as a person has ended it by then, is told so:
-// what it brings along was not written.
+// TestALateEndIsNotThePersons verifies that a holder that ends a claim, a task or a step of a run
+// after it was resolved manually gets an error, because its data was not written.
 func TestALateEndIsNotThePersons(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
@@ -32,7 +32,7 @@ func TestALateEndIsNotThePersons(t *testing.T) {
 			holdfasttest.Advance(t, d.engine, 10*time.Minute)
 			engine.Of(d.engine).Round(t.Context())
 		}
-		for _, handler := range []string{"Do", "Pay"} { // the next attempt asks a person
+		for _, handler := range []string{"Do", "Pay"} { // the next attempt parks the operation
 			x := d.one(handler)
 			d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "card"}, nil), 409, fault.Conflict)
 			late = append(late, x)
@@ -49,10 +49,11 @@ func TestALateEndIsNotThePersons(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that an opaque body which was done late, after it was found not to have happened and another attempt has
-// done it, is listed, also where both say the same. One that was found to have happened is the same body.
+// TestALateBodyIsListed verifies that an opaque body that finished late, after it was resolved as
+// not happened and another attempt has run it, is listed, even if both results are equal. A body
+// that was resolved as happened is the same body.
 func TestALateBodyIsListed(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "probe"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "probe"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
@@ -84,9 +85,10 @@ func TestALateBodyIsListed(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that what who had a claim by hand did late is listed, also where the entity has gone on since then.
+// TestALateClaimIsListed verifies that a late result of a claim by hand is listed, also if the
+// entity has moved on since.
 func TestALateClaimIsListed(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque"})
 		var late wire.Claimed
 		claim := func(into *wire.Claimed) {

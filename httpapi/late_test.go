@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// contradicted lists operations, and checks that those with contradictions are the wanted ones.
-func (d *door) contradicted(query string, want ...string) (found []wire.Operation) {
+// contradicted lists operations, and checks which of them have contradictions.
+func (d *testAPI) contradicted(query string, want ...string) (found []wire.Operation) {
 	d.t.Helper()
 	cursor := ""
 	for {
@@ -43,10 +43,11 @@ func (d *door) contradicted(query string, want ...string) (found []wire.Operatio
 	return found
 }
 
-// Verifies that what workers report after they lost their lease is refused, kept, and listed with its
-// operation, whether that goes on or is at its end, until somebody acknowledges it.
+// TestWhatALateWorkerDidIsListed verifies that reports of workers that lost their lease are
+// refused, stored, and listed with their operation, in flight or ended, until they are
+// acknowledged.
 func TestWhatALateWorkerDidIsListed(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
@@ -63,7 +64,7 @@ func TestWhatALateWorkerDidIsListed(t *testing.T) {
 		d.want(d.ask("POST", "tasks/"+next.ID+"/effects", wire.EffectCall{Epoch: next.Epoch, Name: "card"}, nil), 409, fault.Conflict)
 		d.contradicted("")
 
-		// A person says that nothing happened, then the workers come back.
+		// An operator resolves them as not happened, then the workers come back.
 		for _, o := range d.allUncertain(2) {
 			effect := o.Effects[0].Name
 			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: effect}}, Outcome: "failure"}, nil), 200, "")
@@ -103,8 +104,8 @@ func TestWhatALateWorkerDidIsListed(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// allUncertain returns the operations that wait for a person.
-func (d *door) allUncertain(n int) []wire.Operation {
+// allUncertain returns the uncertain operations.
+func (d *testAPI) allUncertain(n int) []wire.Operation {
 	d.t.Helper()
 	var l wire.List[wire.Operation]
 	d.want(d.ask("GET", "operations?state=uncertain", nil, &l), 200, "")
@@ -114,10 +115,10 @@ func (d *door) allUncertain(n int) []wire.Operation {
 	return l.Items
 }
 
-// Verifies that a worker which says of a repeated call that it did not happen says nothing of the
-// earlier one: the operation waits for a person. That of a run's step does, too.
+// TestAWorkersDeclinedRepetition verifies that a worker that reports a repeated call as not done
+// says nothing about the earlier one: the operation is parked. The same holds for a step of a run.
 func TestAWorkersDeclinedRepetition(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled", OnUnknown: "retry"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled", OnUnknown: "retry"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
@@ -130,7 +131,7 @@ func TestAWorkersDeclinedRepetition(t *testing.T) {
 				b.Name, b.Epoch = "card", x.Epoch
 				d.want(d.ask("POST", "tasks/"+x.ID+"/effects", b, nil), status, code)
 			}
-			for range 2 { // this one is of the same attempt, and has not been called
+			for range 2 { // this one belongs to the same attempt, and has not been called
 				effect(wire.EffectCall{}, 200, "")
 				effect(wire.EffectCall{NotDone: true}, 200, "")
 			}
@@ -151,8 +152,8 @@ func TestAWorkersDeclinedRepetition(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// contradictions checks how many there are.
-func (d *door) contradictions(want int) {
+// contradictions checks the number of contradictions.
+func (d *testAPI) contradictions(want int) {
 	d.t.Helper()
 	var l wire.List[wire.Operation]
 	d.want(d.ask("GET", "operations?state=contradicted", nil, &l), 200, "")
@@ -165,9 +166,10 @@ func (d *door) contradictions(want int) {
 	}
 }
 
-// Verifies that the result of a claim by hand is reported also when the entity was claimed anew.
+// TestALateHandClaimIsReported verifies that the result of a claim by hand is reported even if the
+// entity was claimed again.
 func TestALateHandClaimIsReported(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		var c wire.Claimed
 		d.want(d.ask("POST", "lifecycles/job/entities/j/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, &c), 201, "")
@@ -185,10 +187,10 @@ func TestALateHandClaimIsReported(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that who sends the same result again contradicts nothing, and that nobody fills the list with epochs that
-// there never were.
+// TestARepeatedResultIsNoContradiction verifies that a repeated result is no contradiction, and
+// that forged epochs do not fill the list.
 func TestARepeatedResultIsNoContradiction(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 		x := d.one("Do")
@@ -197,7 +199,7 @@ func TestARepeatedResultIsNoContradiction(t *testing.T) {
 		body := `{"epoch":` + fmt.Sprint(x.Epoch) + `,"name":"card","result":{"b":1,"url":"https://x/?a=1&b=2"}}`
 		d.want(d.ask("POST", p, body, nil), 200, "")
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
-		d.want(d.ask("POST", p, body, nil), 409, fault.LeaseLost) // the very same bytes, the answer was lost
+		d.want(d.ask("POST", p, body, nil), 409, fault.LeaseLost) // the same bytes: the response was lost
 		d.contradictions(0)
 		for i := 100; i < 103; i++ {
 			d.want(d.ask("POST", p, wire.EffectCall{Epoch: int64(i), Name: "card", Result: []byte(`"junk"`)}, nil), 409, fault.LeaseLost)
@@ -206,9 +208,10 @@ func TestARepeatedResultIsNoContradiction(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a step with a contradiction is listed while another holds it.
+// TestAContradictedStepIsListed verifies that a step with a contradiction is listed while another
+// holder has it.
 func TestAContradictedStepIsListed(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
@@ -219,7 +222,7 @@ func TestAContradictedStepIsListed(t *testing.T) {
 			holdfasttest.Advance(t, d.engine, 10*time.Minute)
 			engine.Of(d.engine).Round(t.Context())
 		}
-		d.one("Pay") // held by another now
+		d.one("Pay") // leased by another holder now
 		d.want(d.ask("POST", "tasks/"+step.ID+"/effects", wire.EffectCall{Epoch: step.Epoch, Name: "card", Result: []byte(`"ch_1"`)}, nil), 409, fault.LeaseLost)
 		d.contradictions(1)
 		var l wire.List[wire.Operation]
@@ -230,9 +233,10 @@ func TestAContradictedStepIsListed(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a worker which comes late to what a person has done by hand, and ended with success, is reported.
+// TestALateWorkerIsReportedWhereAPersonDidItsWork verifies that a worker that is late, after an
+// operator did its work and resolved the operation as a success, is reported.
 func TestALateWorkerIsReportedWhereAPersonDidItsWork(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "opaque"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
@@ -248,15 +252,16 @@ func TestALateWorkerIsReportedWhereAPersonDidItsWork(t *testing.T) {
 			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body"}}, Outcome: "success"}, nil), 200, "")
 		}
 		for _, x := range []wire.Task{action, step} {
-			d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil) // whatever it is told
+			d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil) // whatever the response is
 		}
 		d.contradictions(2)
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that what was found out by asking counts, also where the effect was begun under another policy.
+// TestAProbeCountsWhateverThePolicyWas verifies that the result of a probe counts, even if the
+// effect was begun under another policy.
 func TestAProbeCountsWhateverThePolicyWas(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "retry"})
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 		d.one("Do")

@@ -33,23 +33,23 @@ func (a *API) lifecycleRoutes() {
 	const entity = "lifecycles/{name}/entities/{id}"
 	add(a, route{Method: http.MethodGet, Path: "lifecycles", ID: "listLifecycles", Tag: "lifecycles", Summary: "List the lifecycles of the workspace.", Roles: readers}, listLifecycles)
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}", ID: "getLifecycle", Tag: "lifecycles", Summary: "Show the config of a lifecycle.", Roles: readers}, getLifecycle)
-	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "drawLifecycle", Tag: "lifecycles", Summary: "Draw a lifecycle.", Roles: readers, SVG: true,
-		More: `The format is svg ("") or mermaid.`}, drawLifecycle)
-	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities", ID: "createEntity", Tag: "lifecycles", Summary: "Make an entity.",
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "drawLifecycle", Tag: "lifecycles", Summary: "Draw the diagram of a lifecycle.", Roles: readers, SVG: true,
+		More: `The format is svg (default, "") or mermaid.`}, drawLifecycle)
+	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities", ID: "createEntity", Tag: "lifecycles", Summary: "Create an entity.",
 		Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx,
-		More: "Without an id and without a key, each call makes another."}, createEntity)
+		More: "Without an id and without a key, each call creates another entity."}, createEntity)
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List the entities of a lifecycle.", Roles: readers, Filter: "EntityFilter"}, listEntities)
 	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)
-	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "getHistory", Tag: "lifecycles", Summary: "What happened to an entity.", Roles: readers,
-		More: "The first event comes first."}, getHistory)
-	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "getAttempts", Tag: "lifecycles", Summary: "Who was refused on an entity, the last first.", Roles: readers,
-		More: "It is one page."}, getAttempts)
-	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step.",
+	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "getHistory", Tag: "lifecycles", Summary: "Read the history of an entity.", Roles: readers,
+		More: "Events are in order, oldest first."}, getHistory)
+	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "getAttempts", Tag: "lifecycles", Summary: "List the refused attempts on an entity, newest first.", Roles: readers,
+		More: "It is a single page."}, getAttempts)
+	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step of an entity.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.AsOperation,
-		More: "Its outcome may be pending or uncertain: then it goes on without the caller, and the same call under the same [Key] tells later what became of it."}, fireStep)
+		More: "The outcome may be pending or uncertain: the step then continues in the background, and the same call with the same [Key] returns its outcome later."}, fireStep)
 }
 
-// lifecycle returns a lifecycle by its name.
+// lifecycle returns a lifecycle by name.
 func (c *call) lifecycle(name string) (*named, error) {
 	if c.found != nil && c.found.Name() == name {
 		return c.found, nil
@@ -119,14 +119,15 @@ func getLifecycle(c *call, in *lifecycleIn) (wire.Lifecycle, error) {
 
 type drawLifecycleIn struct {
 	Name   string `path:"name"`
-	Format string `query:"format" doc:"svg, if it is not named, or mermaid."`
+	Format string `query:"format" doc:"svg (default) or mermaid."`
 }
 
-// drawLifecycle draws a lifecycle: as JSON or, to who takes pictures, as one.
+// drawLifecycle returns the diagram of a lifecycle: as JSON or, if the caller accepts images, as
+// SVG.
 func drawLifecycle(c *call, in *drawLifecycleIn) (wire.Diagram, error) {
 	d := wire.Diagram{Format: cmp.Or(in.Format, "svg")}
 	if d.Format != "svg" && d.Format != "mermaid" {
-		return d, fault.New(fault.Validation, "format is svg or mermaid")
+		return d, fault.New(fault.Validation, "format must be svg or mermaid, got %q", d.Format)
 	}
 	l, err := c.lifecycle(in.Name)
 	if err != nil {
@@ -134,14 +135,14 @@ func drawLifecycle(c *call, in *drawLifecycleIn) (wire.Diagram, error) {
 	}
 	config, violations := lifecycleconfig.Parse(l.Source())
 	if len(violations) > 0 {
-		return d, fault.New(fault.Conflict, "the config cannot be drawn: %s", violations[0].Message)
+		return d, fault.New(fault.Conflict, "cannot draw the config: %s", violations[0].Message)
 	}
 	if d.Format == "mermaid" {
 		d.Diagram = config.Mermaid()
 		return d, nil
 	}
 	d.Diagram = config.SVG()
-	if c.takes("image/svg+xml") || c.takes("text/html") {
+	if c.accepts("image/svg+xml") || c.accepts("text/html") {
 		c.done = true
 		h := c.w.Header()
 		h.Set("Content-Type", "image/svg+xml")
@@ -150,7 +151,7 @@ func drawLifecycle(c *call, in *drawLifecycleIn) (wire.Diagram, error) {
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 		c.w.WriteHeader(http.StatusOK)
 		if c.r.Method != http.MethodHead {
-			_, _ = io.WriteString(c.w, d.Diagram) // the client went away: nobody is left to be told
+			_, _ = io.WriteString(c.w, d.Diagram) // a failed write means that the client has disconnected
 		}
 	}
 	return d, nil
@@ -264,11 +265,11 @@ type fireIn struct {
 	Name    string       `path:"name"`
 	ID      string       `path:"id"`
 	StepKey string       `path:"stepKey"`
-	WaitMs  *wire.Millis `query:"waitMs" doc:"How long to wait for a worker; 30000 if it is not named."`
+	WaitMs  *wire.Millis `query:"waitMs" doc:"How long to wait for a worker; default 30000."`
 	Body    wire.Fire
 }
 
-// fireStep fires a step. Under a key, the key points to the operation from the
+// fireStep fires a step. With an idempotency key, the key points to the operation from the
 // transaction on that begins it.
 func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 	l, err := c.lifecycle(in.Name)
@@ -283,15 +284,15 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 		fired, _ := answer.(wire.Fired)
 		return fired, err
 	}
-	o := c.asks(in.Body.Input, in.Body.ExpectedVersion, 0)
+	o := c.fireOptions(in.Body.Input, in.Body.ExpectedVersion, 0)
 	if begun != nil {
 		acts, err := l.ActsUnclaimed(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester)
 		if err != nil {
 			return wire.Fired{}, err
 		}
-		if acts && !c.repoints { // the key is what tells others that it has begun
+		if acts && !c.repoints { // the leased key shows other requests that the step has begun
 			held, end, err := c.takeKey(in.Name, in.ID)
-			if answer, came, failed := c.second(l, in.ID, err, firedAs); came {
+			if answer, came, failed := c.answerOfTwin(l, in.ID, err, firedAs); came {
 				fired, _ := answer.(wire.Fired)
 				return fired, failed
 			}
@@ -306,7 +307,7 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 	var output raw
 	o.Output = &output
 	e, err := l.Fire(c.ctx(), c.api.engine, in.ID, in.StepKey, in.Body.Requester, o)
-	if answer, came, failed := c.second(l, in.ID, err, firedAs); came {
+	if answer, came, failed := c.answerOfTwin(l, in.ID, err, firedAs); came {
 		fired, _ := answer.(wire.Fired)
 		return fired, failed
 	}
@@ -315,14 +316,14 @@ func fireStep(c *call, in *fireIn) (wire.Fired, error) {
 	if err != nil || fired.Outcome != "pending" {
 		return fired, err
 	}
-	return c.waited(l, in, fired)
+	return c.awaitStep(l, in, fired)
 }
 
-// fireWait is how long a fired step is waited for that a worker does.
+// fireWait is the default time to wait for a step that a worker runs.
 const fireWait = 30 * time.Second
 
-// waited waits until a step that goes on elsewhere is done, for a while.
-func (c *call) waited(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error) {
+// awaitStep waits for a step that runs elsewhere, until it ends or the wait time is over.
+func (c *call) awaitStep(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error) {
 	wait := fireWait
 	if in.WaitMs != nil {
 		wait = span(*in.WaitMs)
@@ -334,7 +335,7 @@ func (c *call) waited(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error
 		return f.Outcome != "pending", err
 	})
 	if err != nil || f.Outcome == "pending" {
-		return fired, nil // it goes on, whether it can be looked at or not
+		return fired, nil // the step continues, whether its outcome can be read or not
 	}
 	switch {
 	case f.Invalid:
@@ -353,7 +354,7 @@ func (c *call) waited(l *named, in *fireIn, fired wire.Fired) (wire.Fired, error
 	return wire.Fired{Outcome: f.Outcome, Operation: fired.Operation, Entity: shapes.Entity(in.Name, e), Output: f.Output}, nil
 }
 
-// fired is what a step came to.
+// fired converts the result of a step.
 func (c *call) fired(name string, e rawEntity, err error) (wire.Fired, error) {
 	if err == nil {
 		return wire.Fired{Outcome: "success", Entity: shapes.Entity(name, e)}, nil
@@ -371,8 +372,8 @@ func (c *call) fired(name string, e rawEntity, err error) (wire.Fired, error) {
 	return wire.Fired{Outcome: outcome, Operation: operation, Entity: shapes.Entity(name, e)}, nil
 }
 
-// asks are the options of a step that is fired or claimed.
-func (c *call) asks(input raw, want *int64, lease time.Duration) lifecycleengine.FireOptions {
+// fireOptions returns the options of a step that is fired or claimed.
+func (c *call) fireOptions(input raw, want *int64, lease time.Duration) lifecycleengine.FireOptions {
 	o := lifecycleengine.FireOptions{ExpectVersion: want, Lease: lease, Meta: events.Meta{Actor: c.actor()}}
 	if len(input) > 0 {
 		o.SetInput(input)
@@ -380,10 +381,10 @@ func (c *call) asks(input raw, want *int64, lease time.Duration) lifecycleengine
 	return o
 }
 
-// shown makes the answer of a request whose operation is known.
-type shown func(c *call, l *named, id, operation string, f lifecycleengine.OperationOutcome) (any, error)
+// answerFunc returns the response of a request whose operation is known.
+type answerFunc func(c *call, l *named, id, operation string, f lifecycleengine.OperationOutcome) (any, error)
 
-// firedAs is the answer to a step that was fired before.
+// firedAs answers a repeated request for a step that was fired before.
 func firedAs(c *call, l *named, id, operation string, f lifecycleengine.OperationOutcome) (any, error) {
 	if f.Outcome == "failed" {
 		c.replayed(0)
@@ -400,9 +401,8 @@ func firedAs(c *call, l *named, id, operation string, f lifecycleengine.Operatio
 	return wire.Fired{Outcome: f.Outcome, Operation: operation, Entity: shapes.Entity(l.Name(), e), Output: f.Output}, nil
 }
 
-// takeKey holds the request's key while its step is worked on, and returns what is to be
-// written in the transaction that begins, and ends, the operation. Where nothing was
-// written, the key is freed in the end.
+// takeKey leases the request's key while its step runs. It returns the write for the transaction
+// that begins, and ends, the operation. If that was not written, end releases the key.
 func (c *call) takeKey(name, id string) (begun func(context.Context, *store.Tx, string) error, end func(), err error) {
 	_, mine, err := c.flight.Take(c.ctx(), c.api.engine)
 	if err == nil && !mine {
@@ -413,8 +413,8 @@ func (c *call) takeKey(name, id string) (begun func(context.Context, *store.Tx, 
 	}
 	r := c.r
 	held, free := c.flight.Keep(r.Context())
-	// Why the key was lost is nothing to who works on the step: a hold of its own may
-	// be lost for the same reason, and that is another matter.
+	// The cause of a lost key must not reach the body of the step: the body interprets such a cause
+	// as the loss of its own lease.
 	ctx, stop := context.WithCancel(r.Context())
 	left := context.AfterFunc(held, stop)
 	c.r = r.WithContext(ctx)
@@ -428,10 +428,10 @@ func (c *call) takeKey(name, id string) (begun func(context.Context, *store.Tx, 
 		}, nil
 }
 
-// begin looks whether a request was made before. It was: the answer is returned. It
-// was not, or its operation was put back without effect: begun is to be written in
-// the transaction that begins the operation.
-func (c *call) begin(l *named, id string, as shown) (begun func(context.Context, *store.Tx, string) error, answer any, err error) {
+// begin checks whether a request was made before. If so, it returns the response. If not, or if its
+// operation was released without effect, it returns the write for the transaction that begins the
+// operation.
+func (c *call) begin(l *named, id string, as answerFunc) (begun func(context.Context, *store.Tx, string) error, answer any, err error) {
 	if c.flight == nil {
 		return nil, nil, nil
 	}
@@ -466,13 +466,12 @@ func (c *call) begin(l *named, id string, as shown) (begun func(context.Context,
 	return nil, answer, err
 }
 
-// manual says that the request takes a claim by hand, which is held when it is
-// answered.
+// manual reports whether the request claims a step by hand, so that its operation is still leased
+// when the response is sent.
 func (c *call) manual() bool { return strings.HasSuffix(c.route.Path, "/claims") }
 
-// second looks, where a step was refused, whether that was because the same request
-// came first.
-func (c *call) second(l *named, id string, err error, as shown) (answer any, came bool, failed error) {
+// answerOfTwin checks whether a step was refused because an earlier request with the same key came first.
+func (c *call) answerOfTwin(l *named, id string, err error, as answerFunc) (answer any, came bool, failed error) {
 	if c.flight == nil {
 		return nil, false, nil
 	}

@@ -26,8 +26,9 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// fourKinds makes one task of each kind: an action, a step of a run, an item of a batch, an event of a reaction.
-func (d *door) fourKinds() (run string) {
+// fourKinds creates one task of each kind: an action, a step of a run, an item of a batch, an event
+// of a reaction.
+func (d *testAPI) fourKinds() (run string) {
 	d.t.Helper()
 	d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 	d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
@@ -43,12 +44,12 @@ func (d *door) fourKinds() (run string) {
 	return d.start("pay@1", `{}`).ID
 }
 
-// claimFour claims what is due of the four kinds, by kind, and wants so many.
-func (d *door) claimFour(want int) map[string]wire.Task {
+// claimFour claims the due tasks of the four kinds, checks their number, and returns them by kind.
+func (d *testAPI) claimFour(want int) map[string]wire.Task {
 	d.t.Helper()
 	none := wire.Millis(0)
 	all := make(map[string]wire.Task)
-	for range 5 { // an event is gathered first
+	for range 5 { // due notices of events are collected first
 		var got wire.Tasks
 		d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{"Do", "Pay", "Pack", "Mail"}, Limit: 10, WaitMs: &none}, &got), 200, "")
 		for _, task := range got.Tasks {
@@ -61,16 +62,16 @@ func (d *door) claimFour(want int) map[string]wire.Task {
 	return all
 }
 
-// lapse has all leases run out, ends them, and has the longest pause pass.
-func (d *door) lapse() {
+// lapse expires all leases, ends them, and advances the time by the longest pause.
+func (d *testAPI) lapse() {
 	d.t.Helper()
 	holdfasttest.Advance(d.t, d.engine, time.Minute)
 	engine.Of(d.engine).Round(d.t.Context())
 	holdfasttest.Advance(d.t, d.engine, 5*time.Minute)
 }
 
-// lostHandOuts are the counts in the list of what was lost, by kind.
-func (d *door) lostHandOuts() map[string]int64 {
+// lostHandOuts returns the counts in the list of lost hand-outs, by kind.
+func (d *testAPI) lostHandOuts() map[string]int64 {
 	d.t.Helper()
 	all, cursor := make(map[string]int64), ""
 	for {
@@ -86,16 +87,17 @@ func (d *door) lostHandOuts() map[string]int64 {
 	}
 }
 
-// Verifies of each kind of task that hand-outs of which nobody was heard are no deaths: they are counted apart, listed,
-// handed out again after a pause that grows, and fail nothing, however many they are; and that the task is then done.
+// TestALostHandOutIsNoDeath verifies for each kind of task that lost hand-outs are not crashes:
+// they are counted separately, listed, handed out again after an increasing pause, and never fail
+// the task, which is finally done.
 func TestALostHandOutIsNoDeath(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		run := d.fourKinds()
 		kinds := []string{"action", "batchItem", "reaction", "runStep"}
 		first := d.claimFour(4)
 		holdfasttest.Advance(t, d.engine, time.Minute)
 		engine.Of(d.engine).Round(t.Context())
-		d.claimFour(4) // the first pause is none
+		d.claimFour(4) // the first pause is zero
 		const times = lease.MaxCrashes + 2
 		for range times - 1 {
 			d.lapse()
@@ -116,7 +118,7 @@ func TestALostHandOutIsNoDeath(t *testing.T) {
 		}
 		holdfasttest.Advance(t, d.engine, time.Minute)
 		engine.Of(d.engine).Round(t.Context())
-		d.claimFour(0) // the eighth is more than two minutes
+		d.claimFour(0) // the eighth pause is more than two minutes
 		holdfasttest.Advance(t, d.engine, 3*time.Minute)
 		last := d.claimFour(4)
 		for _, kind := range kinds {
@@ -137,16 +139,17 @@ func TestALostHandOutIsNoDeath(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a worker which was heard of, by a renewal or by an effect that it begins, and then died counts as a death,
-// so that what kills workers is found; and that being heard of ends the row of lost hand-outs.
+// TestAWorkerThatWasHeardOfDies verifies that a worker that was heard of, by a renewal or by
+// beginning an effect, and then disappears counts as a crash, so that work that crashes workers is
+// detected; and that being heard of resets the count of lost hand-outs.
 func TestAWorkerThatWasHeardOfDies(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		run := d.fourKinds()
 		d.claimFour(4)
 		d.lapse()
 		for n := range lease.MaxCrashes {
 			want := 4
-			if n > 0 { // the action went back, its worker having begun nothing
+			if n > 0 { // the action went back, because its worker had begun nothing
 				want = 3
 			}
 			for _, task := range d.claimFour(want) {
@@ -175,9 +178,10 @@ func TestAWorkerThatWasHeardOfDies(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a claim by hand of a reaction's streams that nobody was heard of again blocks nothing.
+// TestALostClaimOfAStreamIsNoDeath verifies that a lost claim by hand of a reaction's streams
+// blocks nothing.
 func TestALostClaimOfAStreamIsNoDeath(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}, Streams: "^orders$"}, nil), 201, "")
 		d.append("orders", 1)
 		for range lease.MaxCrashes + 1 {
@@ -200,9 +204,10 @@ func TestALostClaimOfAStreamIsNoDeath(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that an operation that is withdrawn leaves no lost hand-outs to the next of its entity.
+// TestAWithdrawnOperationHasNoLostHandOuts verifies that a withdrawn operation leaves no lost
+// hand-outs to the next one of its entity.
 func TestAWithdrawnOperationHasNoLostHandOuts(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.fourKinds()
 		task := d.claimFour(4)["action"]
 		d.lapse()
@@ -217,8 +222,8 @@ func TestAWithdrawnOperationHasNoLostHandOuts(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// keyed claims under a key, without waiting.
-func (d *door) keyed(key string) (all []wire.Task, again bool) {
+// keyed claims with a key, without waiting.
+func (d *testAPI) keyed(key string) (all []wire.Task, again bool) {
 	d.t.Helper()
 	none := wire.Millis(0)
 	var got wire.Tasks
@@ -235,11 +240,11 @@ func names(all []wire.Task) (ids []string) {
 	return ids
 }
 
-// Verifies of each kind of task that a claim that is repeated under its key is given the same tasks under the same epochs, as
-// long as their leases last, and others afterwards; that a claim of nothing binds its key to nothing; and that another claim
-// under the key is refused.
+// TestAClaimIsRepeatedUnderItsKey verifies for each kind of task that a claim repeated under its
+// key gets the same tasks under the same epochs while their leases last, and new ones afterwards;
+// that an empty claim does not bind its key; and that a different claim under the key is refused.
 func TestAClaimIsRepeatedUnderItsKey(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		if all, again := d.keyed("first"); len(all) != 0 || again {
 			t.Fatalf("claimed %v", names(all))
 		}
@@ -274,10 +279,11 @@ func TestAClaimIsRepeatedUnderItsKey(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies of each kind of task whose lease its handler's timeout cuts short that the key of a claim is not kept longer than
-// the lease: who repeats the claim later would work on what another has by then.
+// TestTheKeyOfAClaimEndsWithItsLeases verifies for each kind of task whose lease is limited by its
+// handler's timeout that the key of a claim is not stored longer than the lease: a later repetition
+// would work on tasks of another holder.
 func TestTheKeyOfAClaimEndsWithItsLeases(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		short := wire.Ms(5 * time.Second)
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled", TimeoutMs: short})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled", TimeoutMs: short}, nil), 201, "")
@@ -296,7 +302,7 @@ func TestTheKeyOfAClaimEndsWithItsLeases(t *testing.T) {
 		if len(first) != 3 {
 			t.Fatalf("claimed %v", first)
 		}
-		holdfasttest.Advance(t, d.engine, 12*time.Second) // that of the step is the timeout and its grace
+		holdfasttest.Advance(t, d.engine, 12*time.Second) // the lease of the step is the timeout plus its grace period
 		for _, key := range []string{"first", "second", "third"} {
 			for _, task := range d.keyedOne(key) {
 				if task.Epoch <= first[task.Kind] {
@@ -307,8 +313,8 @@ func TestTheKeyOfAClaimEndsWithItsLeases(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// keyedOne claims one task under a key.
-func (d *door) keyedOne(key string) []wire.Task {
+// keyedOne claims one task with a key.
+func (d *testAPI) keyedOne(key string) []wire.Task {
 	d.t.Helper()
 	all, _ := d.keyed(key)
 	if len(all) != 1 {
@@ -317,9 +323,10 @@ func (d *door) keyedOne(key string) []wire.Task {
 	return all
 }
 
-// Verifies that of many claims at once under one key all are given the same tasks, and that nothing else is handed out.
+// TestTwinClaimsGetTheSameTasks verifies that concurrent claims with one key all get the same
+// tasks, and that nothing else is handed out.
 func TestTwinClaimsGetTheSameTasks(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
 		for range 12 {
@@ -342,9 +349,10 @@ func TestTwinClaimsGetTheSameTasks(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a claim of streams by hand is repeated under its key.
+// TestAClaimOfStreamsIsRepeatedUnderItsKey verifies that a claim of streams by hand is idempotent
+// under its key.
 func TestAClaimOfStreamsIsRepeatedUnderItsKey(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}, Streams: "^orders"}, nil), 201, "")
 		d.append("orders1", 2)
 		d.append("orders2", 1)
@@ -358,10 +366,10 @@ func TestAClaimOfStreamsIsRepeatedUnderItsKey(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a worker learns by its renewal that the batch of its item is cancelled, also once the item was taken from
-// it, and can tell that from a lease that has run out.
+// TestARenewalTellsOfACancel verifies that a renewal reports that the batch of an item is
+// cancelled, even after the item was taken away, and that this differs from an expired lease.
 func TestARenewalTellsOfACancel(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Pack", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Pack", Items: newItems(0, "x", "y"), Parallel: 2}, nil), 201, "")
@@ -394,13 +402,14 @@ func TestARenewalTellsOfACancel(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies, at every point and for every fault, that a claim under a key that is sent until it is answered hands out what it
-// answers, once, and nothing else.
+// V, at every point and for every fault, that a claim under a key that is repeated until it gets a
+// response hands out exactly what the response contains.
 func TestCrashOfAKeyedClaim(t *testing.T) {
-	holdfasttest.Crash(t, holdfasttest.Scenario{Do: claimUnderAKey, Check: claimUnderAKey}) // and so it is for who asks once more
+	holdfasttest.Crash(t, holdfasttest.Scenario{Do: claimUnderAKey, Check: claimUnderAKey}) // a further repetition returns the same
 }
 
-// claimUnderAKey starts three runs, claims the steps of two under a key, and looks at what is held then.
+// claimUnderAKey starts three runs, claims the steps of two with a key, and checks which are
+// leased.
 func claimUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 	a := httpapi.New(hf, httpapi.Options{NoKeys: true, Log: slog.New(slog.DiscardHandler)})
 	defer a.Stop()
@@ -452,13 +461,13 @@ func claimUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// Verifies on PostgreSQL that a claim under a key is given other items and steps where somebody has the wallet of a batch, or
-// a run, locked for long.
+// TestAClaimUnderAKeyPassesOverWhatIsLocked verifies on PostgreSQL that a claim under a key gets
+// other items and steps while the wallet of a batch, or a run, is locked for long.
 func TestAClaimUnderAKeyPassesOverWhatIsLocked(t *testing.T) {
 	t.Parallel()
 	url := holdfasttest.PostgreSQL(t)
 	hasty := url + map[bool]string{true: "&", false: "?"}[strings.Contains(url, "?")] + "lock_timeout=100ms"
-	d := newDoor(t, holdfasttest.OpenOn(t, postgres.URL(hasty), httpapi.Handlers(elsewhere)), elsewhere)
+	d := newTestAPI(t, holdfasttest.OpenOn(t, postgres.URL(hasty), httpapi.Handlers(elsewhere)), elsewhere)
 	for _, name := range []string{"Pack", "Pay"} {
 		d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 	}
@@ -481,10 +490,11 @@ func TestAClaimUnderAKeyPassesOverWhatIsLocked(t *testing.T) {
 	})
 }
 
-// Verifies of each kind of task that those which were lost together several times come back one after the other: else what
-// kills its worker before that is heard of would take the others with it each time.
+// TestWhatWasLostTogetherComesBackApart verifies for each kind of task that tasks that were lost
+// together several times are handed out one after the other: otherwise a task that crashes its
+// worker before that is heard of would take the others with it each time.
 func TestWhatWasLostTogetherComesBackApart(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.fourKinds()
 		const of = 9
 		more := make([]string, of-1)
@@ -503,7 +513,7 @@ func TestWhatWasLostTogetherComesBackApart(t *testing.T) {
 		for n := range 4 {
 			for _, name := range handlers {
 				got := 0
-				for range 3 { // events are gathered first
+				for range 3 { // due notices are collected first
 					got += len(d.claimItems(name, 100))
 				}
 				if got != of {

@@ -28,8 +28,8 @@ import (
 
 var allRoles = []keys.Role{keys.Read, keys.Operate, keys.Worker, keys.Admin}
 
-// exampleBodies are a good body of each route that takes one. A new route has to be
-// added here, or the tests of every route say so.
+// exampleBodies has a valid body for each route that takes one. The tests of every route fail for a
+// route that is missing here.
 var exampleBodies = map[string]any{
 	"createBatch":               wire.NewBatch{Wallet: "w", Handler: "h"},
 	"addItems":                  wire.AddItems{},
@@ -86,10 +86,10 @@ var exampleBodies = map[string]any{
 	"journalTaskEffect": wire.EffectCall{Epoch: 1, Name: "x"},
 }
 
-// sealing is a key to seal secrets with.
+// sealing is a key that encrypts secrets.
 var sealing = [][]byte{bytes.Repeat([]byte("k"), 32)}
 
-// pathOf fills the parameters of a route's path.
+// pathOf fills in the path parameters of a route.
 func pathOf(r httpapi.Route, values func(name string) string) string {
 	parts := strings.Split(r.Path, "/")
 	for i, p := range parts {
@@ -100,13 +100,13 @@ func pathOf(r httpapi.Route, values func(name string) string) string {
 	return strings.Join(parts, "/")
 }
 
-// example asks for a route, with what it wants.
-func (d *door) example(r httpapi.Route, values func(string) string, headers ...string) *http.Response {
+// example requests a route with valid input.
+func (d *testAPI) example(r httpapi.Route, values func(string) string, headers ...string) *http.Response {
 	d.t.Helper()
 	return d.ask(r.Method, pathOf(r, values), exampleBodies[r.ID], nil, headers...)
 }
 
-// ofNobody are ids that look well and are nobody's.
+// ofNobody returns well-formed ids that do not exist.
 func ofNobody(r httpapi.Route) func(string) string {
 	return func(name string) string {
 		switch {
@@ -127,8 +127,8 @@ func ofNobody(r httpapi.Route) func(string) string {
 	}
 }
 
-// newKey makes a key, past the door.
-func (d *door) newKey(space string, role keys.Role, lifetime time.Duration) (keys.Key, string) {
+// newKey creates a key directly in the engine.
+func (d *testAPI) newKey(space string, role keys.Role, lifetime time.Duration) (keys.Key, string) {
 	d.t.Helper()
 	k, text, err := keys.Create(holdfast.InWorkspace(context.Background(), space), engine.Of(d.engine),
 		keys.CreateArgs{Name: string(role), Role: role, Requesters: []string{"*"}, By: "test", Lifetime: lifetime})
@@ -139,7 +139,7 @@ func (d *door) newKey(space string, role keys.Role, lifetime time.Duration) (key
 }
 
 func TestEveryRouteHasAPolicyAndAnExample(t *testing.T) {
-	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{})
+	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{})
 	seen := make(map[string]bool)
 	for _, r := range d.api.Routes() {
 		if !r.Policy {
@@ -167,9 +167,9 @@ func TestEveryRouteHasAPolicyAndAnExample(t *testing.T) {
 	}
 }
 
-// Each route is for the roles that it names, and for nobody else.
+// TestEveryRouteByRole verifies that each route is permitted for its roles, and for no other.
 func TestEveryRouteByRole(t *testing.T) {
-	eachDoor(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *testAPI) {
 		d.running() // a close waits for the feed
 		for _, role := range allRoles {
 			_, text := d.newKey("default", role, 0)
@@ -188,9 +188,10 @@ func TestEveryRouteByRole(t *testing.T) {
 	}, invoices(nil))
 }
 
-// What is said of who may is fixed here once more, so that it is not changed by accident.
+// TestWhoMayWhat verifies the roles of all routes against a second list, so that they are not
+// changed by accident.
 func TestWhoMayWhat(t *testing.T) {
-	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{})
+	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{})
 	work := map[string]bool{"claimLeases": true, "ackLeases": true, "failLease": true, "renewLease": true, "claimStep": true, "renewClaim": true,
 		"settleClaim": true, "releaseClaim": true, "journalEffect": true, "claimTasks": true, "completeTask": true, "failTask": true, "renewTask": true, "journalTaskEffect": true}
 	manage := map[string]bool{"createKey": true, "listKeys": true, "getKey": true, "rotateKey": true, "revokeKey": true, "putReaction": true, "deleteReaction": true,
@@ -216,13 +217,13 @@ func TestWhoMayWhat(t *testing.T) {
 
 var requestIDs = regexp.MustCompile(`"requestId":"[^"]*"`)
 
-// varies is what differs between two answers that say the same.
+// varies matches the parts in which two equivalent responses differ.
 var varies = regexp.MustCompile(`"requestId":"[^"]*"|"id":"[^"]*"|"secret":"[^"]*"|"(at|createdAt|updatedAt|until|since)":"[^"]*"`)
 
-// Another workspace's id answers as one that is nobody's: the same status, the same
-// words, and no trace of it in any list.
+// TestAnotherWorkspacesIDsAreUnknown verifies that an id of another workspace is answered like one
+// that does not exist: with the same status and the same text, and without a trace in any list.
 func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
-	eachDoor(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *testAPI) {
 		ours, text := d.newKey("ours", keys.Admin, 0)
 		_, strange := d.newKey("theirs", keys.Admin, 0)
 		us, them := d.as(text), d.as(strange)
@@ -271,7 +272,7 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 				return nobodys(name)
 			}
 			if r.ID == "putReaction" || r.ID == "createKey" || r.ID == "createEntity" || r.ID == "createWebhook" || r.ID == "putHandler" || r.ID == "defineWorkflow" {
-				continue // they make one
+				continue // they create one
 			}
 			said := func(values func(string) string) string {
 				resp := them.example(r, values)
@@ -299,8 +300,8 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 	}, invoices(nil))
 }
 
-// everything is what a workspace shows of some things.
-func (d *door) everything(entity, stream, reaction string) string {
+// everything returns what a workspace shows of some resources.
+func (d *testAPI) everything(entity, stream, reaction string) string {
 	d.t.Helper()
 	var all strings.Builder
 	for _, path := range []string{"lifecycles/invoice/entities", "lifecycles/invoice/entities/" + entity + "/history", "streams/" + stream + "/events",
@@ -311,9 +312,10 @@ func (d *door) everything(entity, stream, reaction string) string {
 	return all.String()
 }
 
-// A claim's token works only with a key that speaks for who claimed.
+// TestATokenIsOfItsRequester verifies that a claim's token works only with a key that may act for
+// its requester.
 func TestATokenIsOfItsRequester(t *testing.T) {
-	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{}, func(t *testing.T, d *testAPI) {
 		_, text := d.newKey("default", keys.Operate, 0)
 		us := d.as(text)
 		_, quiet, err := keys.Create(context.Background(), engine.Of(d.engine), keys.CreateArgs{Name: "q", Role: keys.Operate, Requesters: []string{"system"}, By: "test"})
@@ -340,7 +342,7 @@ func TestATokenIsOfItsRequester(t *testing.T) {
 	}, invoices(nil))
 }
 
-// lockedBuffer takes a log of many goroutines.
+// lockedBuffer collects a log of many goroutines.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -358,8 +360,8 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// secretive uses keys and tokens in every way, and returns the path of the database,
-// the log, and what must stand in neither.
+// secretive uses keys and tokens in every way, and returns the path of the database, the log, and
+// the secrets that neither may contain.
 func secretive(t *testing.T) (path string, log *lockedBuffer, secrets map[string]string) {
 	t.Helper()
 	path, log, secrets = filepath.Join(t.TempDir(), "a.db"), new(lockedBuffer), make(map[string]string)
@@ -368,7 +370,7 @@ func secretive(t *testing.T) (path string, log *lockedBuffer, secrets map[string
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDoor(t, e, httpapi.Options{Log: l})
+	d := newTestAPI(t, e, httpapi.Options{Log: l})
 	_, text := d.newKey("default", keys.Admin, 0)
 	d.key = text
 	secrets["the first key"] = text[len(text)-52:]
@@ -428,7 +430,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	}
 }
 
-// dump is all rows of all tables of a SQLite file.
+// dump returns all rows of all tables of a SQLite file.
 func dump(t *testing.T, path string) string {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path)
@@ -475,9 +477,10 @@ func query(t *testing.T, db *sql.DB, text string) (all [][]any) {
 	return all
 }
 
-// The body of a key's answer has no secret but when it was made.
+// TestKeysAreShownWithoutTheirSecrets verifies that a response contains the secret of a key only
+// when it is created.
 func TestKeysAreShownWithoutTheirSecrets(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var made wire.CreatedKey
 		d.want(d.ask("POST", "keys", wire.NewKey{Role: "read"}, &made), 201, "")
 		secret := made.Secret[len(made.Secret)-52:]

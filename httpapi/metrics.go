@@ -12,24 +12,24 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 )
 
-// ownMetrics are what the engine counts.
+// ownMetrics returns the collectors of the engine's metrics.
 func (a *API) ownMetrics() []prometheus.Collector {
-	return []prometheus.Collector{&condition{api: a}, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "holdfast_claims_refused_total",
-		Help: "Tries of steps that this node refused, because another was in progress or had come first."},
+	return []prometheus.Collector{&statusCollector{api: a}, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "holdfast_claims_refused_total",
+		Help: "Attempts to run a step that this node refused because another attempt was in progress or came first."},
 		func() float64 { return float64(lifecycleengine.Refused(a.engine)) })}
 }
 
-// metricsPage gives the metrics, to whom has a key of any role.
+// metricsPage serves the metrics to keys of any role.
 func (a *API) metricsPage() http.HandlerFunc {
 	page := promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError})
 	return func(w http.ResponseWriter, r *http.Request) {
-		if _, err := a.whoIs(r); err != nil {
+		if _, err := a.identify(r); err != nil {
 			a.refuseHere(w, r, err)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
-		if r.Method == http.MethodHead { // the page would write to it, and log that it may not
+		if r.Method == http.MethodHead { // promhttp would try to write a body and log the error
 			w.WriteHeader(http.StatusOK)
 			return
 		}
@@ -37,26 +37,26 @@ func (a *API) metricsPage() http.HandlerFunc {
 	}
 }
 
-// condition is how the engine does, asked when somebody looks.
-type condition struct{ api *API }
+// statusCollector collects the status of the engine at scrape time.
+type statusCollector struct{ api *API }
 
 var (
-	readyDesc   = prometheus.NewDesc("holdfast_ready", "1 where /readyz says ready: the database answers, the janitor comes round, and the node is not stopping.", nil, nil)
-	schemaDesc  = prometheus.NewDesc("holdfast_schema", "The number of the newest migration that the database has.", nil, nil)
-	streamsDesc = prometheus.NewDesc("holdfast_reaction_streams_total", "Streams that were blocked for a reaction, an after-effect or a webhook on this node, and those that were released.", []string{"kind", "what"}, nil)
-	buildDesc   = prometheus.NewDesc("holdfast_build_info", "The program and its database.", []string{"version", "database"}, nil)
+	readyDesc   = prometheus.NewDesc("holdfast_ready", "1 if /readyz reports ready: the database responds, the janitor runs, and the node is not stopping.", nil, nil)
+	schemaDesc  = prometheus.NewDesc("holdfast_schema", "Number of the newest migration that the database has.", nil, nil)
+	streamsDesc = prometheus.NewDesc("holdfast_reaction_streams_total", "Streams of reactions, after-effects and webhooks that were blocked or released on this node.", []string{"kind", "what"}, nil)
+	buildDesc   = prometheus.NewDesc("holdfast_build_info", "Version of the program and name of its database.", []string{"version", "database"}, nil)
 )
 
-// Describe tells what there is.
-func (*condition) Describe(to chan<- *prometheus.Desc) {
+// Describe implements [prometheus.Collector].
+func (*statusCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- readyDesc
 	to <- schemaDesc
 	to <- buildDesc
 	to <- streamsDesc
 }
 
-// Collect asks the engine.
-func (c *condition) Collect(to chan<- prometheus.Metric) {
+// Collect implements [prometheus.Collector].
+func (c *statusCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
 	defer cancel()
 	for x, n := range c.api.engine.Reactions().Tallies() {

@@ -25,8 +25,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// watchedDoor is an API whose log and spans are kept.
-type watchedDoor struct {
+// observedAPI is an API whose log and spans are recorded.
+type observedAPI struct {
 	*API
 	t      *testing.T
 	engine *holdfast.Engine
@@ -37,9 +37,9 @@ type watchedDoor struct {
 const parcelConfig = `{"workflow": "parcel", "owning_module": "post", "initial_status": "open", "status_types": ["open", "closing", "closed"],
   "steps": [{"step_id": 1, "step_key": "close", "status": "open", "successful_claim_state": {"admin": ["closing", "open"]}, "successful_state": {"admin": "closed"}, "action": {"admin": "Close"}}]}`
 
-func newWatchedDoor(t *testing.T, o Options) *watchedDoor {
+func newObservedAPI(t *testing.T, o Options) *observedAPI {
 	t.Helper()
-	d := &watchedDoor{t: t, log: new(logBuffer), spans: tracetest.NewSpanRecorder()}
+	d := &observedAPI{t: t, log: new(logBuffer), spans: tracetest.NewSpanRecorder()}
 	o.Log = slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(d.spans))
 	o.Traces = provider
@@ -55,8 +55,8 @@ func newWatchedDoor(t *testing.T, o Options) *watchedDoor {
 	return d
 }
 
-// do sends a request, and wants an answer of one status.
-func (d *watchedDoor) do(status int, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+// do sends a request and checks the status.
+func (d *observedAPI) do(status int, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	d.t.Helper()
 	r := httptest.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(body))
 	if body != "" {
@@ -74,12 +74,12 @@ func (d *watchedDoor) do(status int, method, path, body string, headers ...strin
 }
 
 // page reads /metrics.
-func (d *watchedDoor) page(headers ...string) string {
+func (d *observedAPI) page(headers ...string) string {
 	d.t.Helper()
 	return d.do(200, "GET", "/metrics", "", headers...).Body.String()
 }
 
-func (d *watchedDoor) wantLines(page string, lines ...string) {
+func (d *observedAPI) wantLines(page string, lines ...string) {
 	d.t.Helper()
 	for _, want := range lines {
 		if !strings.Contains(page, want+"\n") {
@@ -97,7 +97,7 @@ func holdfastLines(page string) (own string) {
 	return own
 }
 
-func (d *watchedDoor) claim() string {
+func (d *observedAPI) claim() string {
 	d.t.Helper()
 	d.do(201, "POST", "/api/v1/lifecycles/parcel/entities", `{"id":"p1"}`)
 	var got wire.Claimed
@@ -109,7 +109,7 @@ func (d *watchedDoor) claim() string {
 }
 
 func TestRequestsAreCounted(t *testing.T) {
-	d := newWatchedDoor(t, Options{NoKeys: true, Version: "v1.2.3"})
+	d := newObservedAPI(t, Options{NoKeys: true, Version: "v1.2.3"})
 	token := d.claim()
 	d.do(409, "POST", "/api/v1/lifecycles/parcel/entities/p1/claims", `{"stepKey":"close","requester":"admin"}`)
 	d.do(404, "POST", "/api/v1/claims/clm_nobody/settle", `{"outcome":"success"}`)
@@ -144,9 +144,9 @@ func TestRequestsAreCounted(t *testing.T) {
 	d.wantLines(d.page(), `holdfast_ready 0`)
 }
 
-// A database that is gone is told, and the page is there all the same.
+// TestMetricsWithoutDatabase verifies that /metrics works without a database, and reports it.
 func TestMetricsWithoutDatabase(t *testing.T) {
-	d := newWatchedDoor(t, Options{NoKeys: true})
+	d := newObservedAPI(t, Options{NoKeys: true})
 	if err := d.engine.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestMetricsWithoutDatabase(t *testing.T) {
 }
 
 func TestMetricsAskForAKey(t *testing.T) {
-	d := newWatchedDoor(t, Options{Rate: 1})
+	d := newObservedAPI(t, Options{Rate: 1})
 	d.do(401, "GET", "/metrics", "")
 	for _, role := range []keys.Role{keys.Read, keys.Worker, keys.Operate, keys.Admin} {
 		_, secret, err := keys.Create(t.Context(), engine.Of(d.engine), keys.CreateArgs{Name: "k", Role: role, By: "test"})
@@ -184,16 +184,17 @@ func TestMetricsAskForAKey(t *testing.T) {
 	}
 }
 
-// A program has the numbers among its own, and two doors do not trip over each other.
+// TestMetricsOfAProgram verifies that a program can register the metrics with its own, and that two
+// APIs do not conflict.
 func TestMetricsOfAProgram(t *testing.T) {
 	own := prometheus.NewRegistry()
-	d := newWatchedDoor(t, Options{NoKeys: true, Metrics: own})
+	d := newObservedAPI(t, Options{NoKeys: true, Metrics: own})
 	d.do(200, "GET", "/healthz", "")
 	if n, err := testutil.GatherAndCount(own, "holdfast_http_requests_total", "holdfast_ready", "go_goroutines"); err != nil || n != 2 {
 		t.Errorf("the program has %d of them: %v", n, err)
 	}
 	New(d.engine, Options{NoKeys: true, Metrics: own, Log: d.API.log})
-	if !strings.Contains(d.log.String(), "could not be registered") {
+	if !strings.Contains(d.log.String(), "failed to register a metric") {
 		t.Error("nobody was told that the second door's are not there")
 	}
 	if problems, err := testutil.GatherAndLint(d.metrics.Registry); err != nil || len(problems) > 0 {
@@ -201,9 +202,10 @@ func TestMetricsOfAProgram(t *testing.T) {
 	}
 }
 
-// A stream is as long as its reader likes: that is not how long an answer takes.
+// TestAStreamIsCountedAndNotTimed verifies that event streams are counted, but not in the
+// durations.
 func TestAStreamIsCountedAndNotTimed(t *testing.T) {
-	d := newWatchedDoor(t, Options{NoKeys: true})
+	d := newObservedAPI(t, Options{NoKeys: true})
 	srv := httptest.NewServer(d)
 	defer srv.Close()
 	r, _ := http.NewRequestWithContext(t.Context(), "GET", srv.URL+"/api/v1/events", nil)
@@ -229,7 +231,7 @@ func TestAStreamIsCountedAndNotTimed(t *testing.T) {
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 func TestARequestIsASpan(t *testing.T) {
-	d := newWatchedDoor(t, Options{NoKeys: true})
+	d := newObservedAPI(t, Options{NoKeys: true})
 	w := d.do(404, "GET", "/api/v1/lifecycles/parcel/entities/p9", "", "Traceparent", traceparent, "X-Holdfast-Workspace", "east", "X-Request-Id", "mine")
 	s := d.span()
 	want := map[string]string{"http.request.method": "GET", "http.route": "/api/v1/lifecycles/{name}/entities/{id}", "http.response.status_code": "404",
@@ -269,8 +271,8 @@ func TestARequestIsASpan(t *testing.T) {
 	}
 }
 
-// span returns the last that has ended.
-func (d *watchedDoor) span() sdk.ReadOnlySpan {
+// span returns the last ended span.
+func (d *observedAPI) span() sdk.ReadOnlySpan {
 	d.t.Helper()
 	all := d.spans.Ended()
 	if len(all) == 0 {
@@ -287,15 +289,16 @@ func attributes(s sdk.ReadOnlySpan) map[string]string {
 	return all
 }
 
-// Who has a token settles the claim, so it is written down nowhere.
+// TestTokensAreNotTold verifies that tokens, which permit to settle a claim, are not logged or
+// traced.
 func TestTokensAreNotTold(t *testing.T) {
-	d := newWatchedDoor(t, Options{NoKeys: true})
+	d := newObservedAPI(t, Options{NoKeys: true})
 	token := d.claim()
 	d.do(200, "POST", "/api/v1/claims/"+token+"/renew", `{"leaseMs":60000}`)
 	d.do(404, "POST", "/api/v1/claims/"+token+"/setle", "")                   // no such path
 	d.do(405, "GET", "/api/v1/claims/"+token+"/renew", "")                    // no such method
 	d.do(404, "POST", "/claims/"+token+"/renew", "")                          // not below the base
-	d.do(404, "POST", "/api/v1/claims/"+token[len("clm_"):]+"/renew", "")     // cut off
+	d.do(404, "POST", "/api/v1/claims/"+token[len("clm_"):]+"/renew", "")     // truncated
 	d.do(404, "POST", "/api/v1/Claims/%63lm_"+token[len("clm_"):]+"/bye", "") // escaped
 	d.do(404, "GET", "/api/v1/keys/hf_1_"+token[len("clm_"):], "")
 	d.do(400, "POST", "/api/v1/claims/"+token+"/settle", `{"secret":"in the body"}`)
@@ -327,9 +330,10 @@ func TestTokensAreNotTold(t *testing.T) {
 	}
 }
 
-// Half an answer is counted as that, and no request stays in flight.
+// TestABrokenAnswerIsCounted verifies that a truncated response is counted as such, and that no
+// request stays in flight.
 func TestABrokenAnswerIsCounted(t *testing.T) {
-	d := newWatchedDoor(t, Options{NoKeys: true})
+	d := newObservedAPI(t, Options{NoKeys: true})
 	h := d.guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "half")
 		panic("the inside")
@@ -348,8 +352,8 @@ func TestABrokenAnswerIsCounted(t *testing.T) {
 	}
 }
 
-// Without a provider no span is recorded; what the caller says of its trace is still
-// in the log.
+// TestNoProvider verifies that no span is recorded without a provider, and that the caller's trace
+// id is still logged.
 func TestNoProvider(t *testing.T) {
 	api, _, log := newAPI(t)
 	w, _ := api.watch(httptest.NewRequest("GET", "/healthz", nil))

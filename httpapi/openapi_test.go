@@ -30,13 +30,13 @@ import (
 
 type object = map[string]any
 
-// spec is the OpenAPI document that a door gives.
+// spec is the OpenAPI document of an API.
 type spec struct {
 	t   testing.TB
 	doc object
 }
 
-func (d *door) spec() *spec {
+func (d *testAPI) spec() *spec {
 	d.t.Helper()
 	s := &spec{d.t, nil}
 	resp := d.ask("GET", "openapi.json", nil, &s.doc)
@@ -94,10 +94,10 @@ func list(v any) []object {
 	return out
 }
 
-// The document is whole: it has every route and no other, its references lead
-// somewhere, its names are unique, and what stands in a path is declared.
+// TestTheOpenAPIDocumentIsWhole verifies that the document is complete: it has every route and no
+// other, its references resolve, its names are unique, and path parameters are declared.
 func TestTheOpenAPIDocumentIsWhole(t *testing.T) {
-	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{})
+	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{})
 	s := d.spec()
 	if s.doc["openapi"] != "3.1.0" || s.doc["info"].(object)["title"] == "" || s.doc["info"].(object)["version"] == "" {
 		t.Errorf("it begins %v %v", s.doc["openapi"], s.doc["info"])
@@ -172,7 +172,7 @@ func TestTheOpenAPIDocumentIsWhole(t *testing.T) {
 	}
 }
 
-// fits says what is wrong with a value, "" for nothing.
+// fits returns how a value violates a schema, or "".
 func (s *spec) fits(v any, schema object, at string) string {
 	schema = s.follow(schema)
 	if any, ok := schema["anyOf"]; ok {
@@ -232,7 +232,7 @@ func kindOf(v any) string {
 	case string:
 		return "string"
 	case float64:
-		if v == math.Trunc(v) { // also where it is as large as it can be
+		if v == math.Trunc(v) { // also for the largest numbers
 			return "integer"
 		}
 		return "number"
@@ -242,13 +242,13 @@ func kindOf(v any) string {
 	return "object"
 }
 
-// maker makes values, good ones for the most part.
+// maker generates values, most of them valid.
 type maker struct {
 	*spec
 	*rand.Rand
 }
 
-// words are what a string may be: names that there are, and what makes trouble.
+// words are the strings to choose from: existing names, and troublesome ones.
 var words = []string{"invoice", "i1", "i2", "s", "t", "r", "q", "admin", "system", "close", "void", "open", "closed", "closing", "n", "*", "me", "success",
 	"", " ", ".", "..", "a/b", "$entity/invoice/i1", "$feed", "ü", "😀", "a\nb", "\u200b", "'; DROP TABLE x; --", "%", "_", "\\", "\"", "null", "0", "-1", "(", "^s$",
 	"a\x00b", lease.ID("tsk_", "invoice", "\x00", "i1", "s"), lease.ID("rct_", "r", "\x00", "1", "1"), lease.ID("stp_", "\x00", "s", "1"),
@@ -260,7 +260,7 @@ var trouble = []string{"null", "true", `""`, "[]", "{}", "1.5", "1e400", "922337
 
 func (m *maker) pick(all []string) string { return all[m.IntN(len(all))] }
 
-// value makes a document of a schema; how often a part of it is spoilt is up to bad.
+// value generates a document of a schema; bad is the probability of spoiling a part.
 func (m *maker) value(schema object, name string, bad float64, depth int) string {
 	if m.Float64() < bad {
 		return m.pick(trouble)
@@ -299,7 +299,7 @@ func (m *maker) members(schema object, bad float64, depth int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		must := slices.Contains(required, any(name))
-		if must && m.Float64() < bad || !must && name != "waitMs" && m.IntN(2) == 0 { // without it, it would wait
+		if must && m.Float64() < bad || !must && name != "waitMs" && m.IntN(2) == 0 { // without it, the request would wait
 			continue
 		}
 		parts = append(parts, strconv.Quote(name)+":"+m.value(properties[name].(object), name, bad, depth+1))
@@ -310,7 +310,7 @@ func (m *maker) members(schema object, bad float64, depth int) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// request makes a request for a route.
+// request generates a request for a route.
 func (m *maker) request(r httpapi.Route, seen []string) *http.Request {
 	op := m.operation(r)
 	bad := m.pick([]string{"0", "0", "0.05", "0.3"})
@@ -345,7 +345,7 @@ func (m *maker) request(r httpapi.Route, seen []string) *http.Request {
 		header.Set("Content-Type", "application/json")
 		schema := b["content"].(object)["application/json"].(object)["schema"].(object)
 		body = []byte(m.value(schema, "", rate, 0))
-		if m.Float64() < rate && len(body) > 0 { // a byte that is another, or not there
+		if m.Float64() < rate && len(body) > 0 { // replaces or drops a byte
 			i := m.IntN(len(body))
 			body = slices.Concat(body[:i], []byte{byte(m.IntN(256))}, body[i+m.IntN(2):])
 		}
@@ -358,14 +358,14 @@ func (m *maker) request(r httpapi.Route, seen []string) *http.Request {
 	return req
 }
 
-// Requests that are made from the document, good ones and spoilt ones, are answered or
-// refused, never with an error of ours; and what is answered is as the document says.
+// TestRequestsMadeFromTheDocument verifies that valid and spoilt requests generated from the
+// document are served or refused, never with a server error, and that responses match the document.
 func TestRequestsMadeFromTheDocument(t *testing.T) {
 	t.Parallel()
-	eachDoor(t, httpapi.Options{NoKeys: true, SecretKeys: sealing}, requestsMadeFromTheDocument, invoices(nil))
+	eachTestAPI(t, httpapi.Options{NoKeys: true, SecretKeys: sealing}, requestsMadeFromTheDocument, invoices(nil))
 }
 
-func requestsMadeFromTheDocument(t *testing.T, d *door) {
+func requestsMadeFromTheDocument(t *testing.T, d *testAPI) {
 	const seed = 7
 	for _, id := range []string{"i1", "i2"} {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id}, nil), 201, "")
@@ -409,7 +409,7 @@ func idsIn(text []byte) (all []string) {
 	return all
 }
 
-// judge says what is wrong with an answer.
+// judge returns what is wrong with a response, or "".
 func (m *maker) judge(r httpapi.Route, w *httptest.ResponseRecorder) string {
 	told := fmt.Sprintf("%d %.400s", w.Code, w.Body)
 	if w.Code >= 500 {
@@ -444,11 +444,11 @@ func (m *maker) judge(r httpapi.Route, w *httptest.ResponseRecorder) string {
 	return ""
 }
 
-// What is answered where all is well is as the document says, for the routes that
-// chance does not get right.
+// TestGoodAnswersFitTheDocument verifies that successful responses match the document, for routes
+// that random requests do not get right.
 func TestGoodAnswersFitTheDocument(t *testing.T) {
 	b := new(bank)
-	d := newDoor(t, holdfasttest.Open(t, invoices(nil), b.payments()), httpapi.Options{NoKeys: true, SecretKeys: sealing})
+	d := newTestAPI(t, holdfasttest.Open(t, invoices(nil), b.payments()), httpapi.Options{NoKeys: true, SecretKeys: sealing})
 	m := &maker{d.spec(), nil}
 	good := func(id, path string, body, into any) {
 		t.Helper()
@@ -498,7 +498,8 @@ func TestGoodAnswersFitTheDocument(t *testing.T) {
 	good("closeStream", "streams/s/close", exampleBodies["closeStream"], nil)
 }
 
-// Verifies that the document is valid by the published schema of OpenAPI 3.1.
+// TestTheOpenAPIDocumentIsValid verifies that the document is valid by the published schema of
+// OpenAPI 3.1.
 func TestTheOpenAPIDocumentIsValid(t *testing.T) {
 	schema, err := jsonschema.UnmarshalJSON(strings.NewReader(datamodel.OpenAPI31SchemaData))
 	if err != nil {
@@ -512,7 +513,7 @@ func TestTheOpenAPIDocumentIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
 	text, err := io.ReadAll(d.ask("GET", "openapi.json", nil, nil).Body)
 	if err != nil {
 		t.Fatal(err)

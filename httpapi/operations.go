@@ -22,15 +22,15 @@ type listOperationsIn struct {
 	paged
 }
 
-// contradicted is the state by which operations with contradictions are listed, and begins the cursor
-// of a page of them.
+// contradicted is the state filter for operations with contradictions, and the prefix of cursors of
+// that part of the list.
 const contradicted = "contradicted"
 
-// lost is the state by which operations are listed whose last hand-outs were lost.
+// lost is the state filter for operations whose last hand-outs were lost.
 const lost = "lost"
 
-// listOperations lists the operations of entities, then those of steps, then those at their end that
-// have contradictions.
+// listOperations lists operations of entities, then those of steps, then ended ones that have
+// contradictions.
 func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], error) {
 	p, err := c.page(in.paged)
 	if err == nil && in.State != contradicted && in.State != lost && checkState(in.State) != nil {
@@ -54,17 +54,17 @@ func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], e
 	return listed(c, l.all, l.next), err
 }
 
-// operationList is a page of operations. Each of its parts is followed by the next while there is room.
+// operationList is a page of operations. Its parts follow each other until the page is full.
 type operationList struct {
 	*call
 	page page
 	all  []wire.Operation
 	next string
-	any  *bool // whether there are contradictions, once asked
+	any  *bool // whether there are contradictions, once queried
 }
 
-// part reads a part of the list behind a cursor. An operation is made of several reads.
-func part[T any](l *operationList, after string, read func(ctx context.Context, after string, limit int) ([]T, error), key func(T) string, show func(context.Context, T) (wire.Operation, error)) (err error) {
+// readPart reads one part of the list behind a cursor. Each operation needs several reads.
+func readPart[T any](l *operationList, after string, read func(ctx context.Context, after string, limit int) ([]T, error), key func(T) string, show func(context.Context, T) (wire.Operation, error)) (err error) {
 	p := page{limit: l.page.limit - len(l.all), after: after, budget: l.page.budget}
 	_, l.next, err = readPage(l.call, p, func(ctx context.Context, after string, limit int) ([]T, error) {
 		found, err := read(ctx, after, limit)
@@ -86,10 +86,10 @@ func part[T any](l *operationList, after string, read func(ctx context.Context, 
 }
 
 func (l *operationList) entities(state, after string) error {
-	err := part(l, after, func(ctx context.Context, after string, limit int) ([]lifecycleengine.Pending, error) {
+	err := readPart(l, after, func(ctx context.Context, after string, limit int) ([]lifecycleengine.Pending, error) {
 		return lifecycleengine.Operations(ctx, l.api.engine, state, after, limit)
 	}, func(x lifecycleengine.Pending) string { return x.ID }, func(ctx context.Context, x lifecycleengine.Pending) (wire.Operation, error) {
-		return l.contradict(ctx, operationOf(l.call, x.Operation, x.Effects))
+		return l.addContradictions(ctx, operationOf(l.call, x.Operation, x.Effects))
 	})
 	if err != nil || l.next != "" {
 		return err
@@ -101,14 +101,14 @@ func (l *operationList) steps(state, after string) error {
 	if state != "" && state != "uncertain" {
 		return nil
 	}
-	err := part(l, after, func(ctx context.Context, after string, limit int) ([]runengine.ClaimedStep, error) {
+	err := readPart(l, after, func(ctx context.Context, after string, limit int) ([]runengine.ClaimedStep, error) {
 		return runengine.Uncertain(ctx, l.api.engine, after, limit)
 	}, func(x runengine.ClaimedStep) string { return x.Operation() }, func(ctx context.Context, x runengine.ClaimedStep) (wire.Operation, error) {
 		w, err := l.stepOperation(ctx, &x, "uncertain")
 		if err != nil {
 			return w, err
 		}
-		return l.contradict(ctx, w)
+		return l.addContradictions(ctx, w)
 	})
 	if err != nil || l.next != "" || state != "" {
 		return err
@@ -116,22 +116,23 @@ func (l *operationList) steps(state, after string) error {
 	return l.contradicted("", true)
 }
 
-// contradicted adds operations with contradictions; ended says that only those that the other parts do not list.
+// contradicted adds operations with contradictions. With ended, it skips those that the other parts
+// list.
 func (l *operationList) contradicted(after string, ended bool) error {
-	return part(l, after, func(ctx context.Context, after string, limit int) ([]holdfast.Contradiction, error) {
+	return readPart(l, after, func(ctx context.Context, after string, limit int) ([]holdfast.Contradiction, error) {
 		found, err := l.api.hf.Contradictions(store.Whole(ctx), strings.TrimPrefix(after, contradicted+":"), limit)
 		return slices.CompactFunc(found, func(a, b holdfast.Contradiction) bool { return a.Operation == b.Operation }), err
 	}, func(x holdfast.Contradiction) string { return contradicted + ":" + x.Operation }, func(ctx context.Context, x holdfast.Contradiction) (wire.Operation, error) {
 		w, err := l.operation(ctx, x)
-		if err != nil || ended && w.State != "ended" && (w.Kind == "action" || w.State == "uncertain") { // it is listed above
+		if err != nil || ended && w.State != "ended" && (w.Kind == "action" || w.State == "uncertain") { // the other parts list it
 			return wire.Operation{}, err
 		}
-		return l.contradict(ctx, w)
+		return l.addContradictions(ctx, w)
 	})
 }
 
-// lost adds what was handed out to workers of whom nothing was heard. Items and deliveries, which are listed by
-// nothing else, are named as their tasks' idempotency keys name them.
+// lost adds operations that were handed out to workers that never responded. Batch items and
+// deliveries appear in no other list; they have the ids of their tasks' idempotency keys.
 func (l *operationList) lost() error {
 	found, next, err := readPage(l.call, l.page, func(ctx context.Context, after string, limit int) ([]remotehandler.Lost, error) {
 		return remotehandler.LostHandOuts(ctx, l.api.engine, after, limit)
@@ -146,7 +147,7 @@ func (l *operationList) lost() error {
 		case "action":
 			w.ID, w.Subject = x.Parts[2], x.Parts[0]+"/"+x.Parts[1]
 		case "runStep":
-			visit, _ := strconv.ParseInt(x.Parts[2], 10, 64) // it is one
+			visit, _ := strconv.ParseInt(x.Parts[2], 10, 64) // always a number
 			step := runengine.ClaimedStep{Run: runengine.Run{ID: x.Parts[0]}, Step: runengine.Step{Name: x.Parts[1], Visit: visit}}
 			w.ID, w.Subject = step.OperationID(), step.Subject()
 		case "batchItem":
@@ -159,7 +160,7 @@ func (l *operationList) lost() error {
 	return err
 }
 
-// operation is the operation of a contradiction, as it is now.
+// operation returns the current operation of a contradiction.
 func (l *operationList) operation(ctx context.Context, x holdfast.Contradiction) (w wire.Operation, err error) {
 	if runengine.IsOperation(x.Operation) {
 		s, err := runengine.ByOperation(ctx, l.api.engine, x.Operation)
@@ -206,8 +207,9 @@ func phaseOf(s runengine.Step) string {
 	return "ended"
 }
 
-// contradict adds the contradictions of an operation. Mostly there are none at all, and one question says so.
-func (l *operationList) contradict(ctx context.Context, w wire.Operation) (wire.Operation, error) {
+// addContradictions adds the contradictions of an operation. Usually there are none at all, so one query
+// checks that first.
+func (l *operationList) addContradictions(ctx context.Context, w wire.Operation) (wire.Operation, error) {
 	if l.any == nil {
 		some, err := l.api.hf.Contradictions(l.ctx(), "", 1)
 		if err != nil {
@@ -268,10 +270,10 @@ func acknowledge(c *call, in *acknowledgeIn) (wire.Acknowledged, error) {
 	return wire.Acknowledged{Contradictions: left}, err
 }
 
-// stepOperation is the operation that a step is.
+// stepOperation returns the operation of a step.
 func (c *call) stepOperation(ctx context.Context, l *runengine.ClaimedStep, state string) (wire.Operation, error) {
 	w := wire.Operation{ID: l.OperationID(), Kind: "runStep", Subject: l.Subject(), State: state, Handler: l.Step.Handler,
-		Since: since1970(l.Step.StartedAt), Epoch: l.Step.Epoch, Error: l.Step.Error, Effects: []wire.Effect{}}
+		Since: timeOrNil(l.Step.StartedAt), Epoch: l.Step.Epoch, Error: l.Step.Error, Effects: []wire.Effect{}}
 	journal, err := l.Journal(ctx, c.api.engine)
 	for _, x := range journal {
 		w.Effects = append(w.Effects, wire.Effect{Name: x.Name, Ordinal: x.Ordinal, Key: effects.Key(l.Operation(), x.Name, x.Ordinal), State: string(x.State), Result: x.Result})
@@ -279,7 +281,7 @@ func (c *call) stepOperation(ctx context.Context, l *runengine.ClaimedStep, stat
 	return w, err
 }
 
-// resolveStep ends the doubt about a step.
+// resolveStep resolves an uncertain step.
 func resolveStep(c *call, operation string, b wire.Resolve) (wire.Resolved, error) {
 	known := make([]runengine.Known, len(b.Effects))
 	for i, x := range b.Effects {
@@ -289,7 +291,7 @@ func resolveStep(c *call, operation string, b wire.Resolve) (wire.Resolved, erro
 	if err != nil {
 		return wire.Resolved{}, err
 	}
-	if l.Operation() != operation || l.Step.Status != runengine.Running { // it is at its end
+	if l.Operation() != operation || l.Step.Status != runengine.Running { // it has ended
 		return wire.Resolved{}, nil
 	}
 	w, err := c.stepOperation(c.ctx(), &l, "due")

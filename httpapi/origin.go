@@ -9,20 +9,20 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// foreign refuses what a web page of another origin has a browser ask for. Without keys
-// nothing else would: the browser is on this machine, and a name of the page's own may
-// be made to lead here. So the name must be one of this machine's.
-func (a *API) foreign(r *http.Request) error {
-	if a.open && !isLoopback(r.Host) {
-		return fault.New(fault.Forbidden, "this server asks for no API keys, and so answers to the names of this machine alone: ask for 127.0.0.1, [::1] or localhost")
+// checkOrigin refuses requests that a browser makes for a web page of another origin. On a server
+// without keys there is no other protection: the browser runs on this machine, and the page may
+// make its own host name resolve to it. So the Host header must name a loopback address.
+func (a *API) checkOrigin(r *http.Request) error {
+	if a.noKeys && !isLoopback(r.Host) {
+		return fault.New(fault.Forbidden, "this server runs without API keys and accepts only loopback host names: use 127.0.0.1, [::1] or localhost")
 	}
 	if a.origins.Check(r) != nil {
-		return fault.New(fault.Forbidden, "a web page of another origin may change nothing here")
+		return fault.New(fault.Forbidden, "cross-origin requests from web pages may not change anything")
 	}
 	return nil
 }
 
-// isLoopback says whether a Host header names this machine.
+// isLoopback reports whether a Host header names this machine.
 func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

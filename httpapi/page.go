@@ -14,26 +14,26 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// page is the part of a list that is asked for. It ends after limit elements, or when its budget is spent.
+// page is the requested part of a list. It ends after limit elements, or when its budget is spent.
 type page struct {
 	limit  int
-	after  string // what the cursor says
+	after  string // the content of the cursor
 	budget *store.Budget
 }
 
-// paged is what the caller of a list says of the page that it wants.
+// paged are the query parameters of a list.
 type paged struct {
 	Limit  *int   `query:"limit"`
 	Cursor string `query:"cursor"`
 }
 
-// page reads limit and cursor.
+// page parses limit and cursor.
 func (c *call) page(from paged) (page, error) {
 	p := page{limit: 100, budget: store.NewBudget(room.SmallBytes)}
 	c.budget, c.grown = p.budget, false
 	if limit := from.Limit; limit != nil {
 		if *limit < 1 || *limit > 1000 {
-			return p, fault.New(fault.Validation, "limit is 1 to 1000")
+			return p, fault.New(fault.Validation, "limit must be between 1 and 1000, got %d", *limit)
 		}
 		p.limit = *limit
 	}
@@ -49,11 +49,11 @@ func (c *call) page(from paged) (page, error) {
 }
 
 func noCursor() error {
-	return fault.New(fault.Validation, "the cursor is not one that was given out here")
+	return fault.New(fault.Validation, "the cursor is invalid: use the next of a page of the same list")
 }
 
-// versionOf reads the cursor of a list that goes by versions. Its sum is no secret, so
-// that it may say anything.
+// versionOf parses the cursor of a list that is ordered by version. The checksum of a cursor is not
+// a secret, so the content may be anything.
 func versionOf(after string) (int64, error) {
 	n, err := strconv.ParseInt(after, 10, 64)
 	if err != nil || n < 0 {
@@ -62,7 +62,7 @@ func versionOf(after string) (int64, error) {
 	return n, nil
 }
 
-// numberOf reads the cursor of a list that goes by numbers from 1 on, 0 for none.
+// numberOf parses the cursor of a list that is numbered from 1, 0 for none.
 func numberOf(after string) (int64, error) {
 	if after == "" {
 		return 0, nil
@@ -70,8 +70,8 @@ func numberOf(after string) (int64, error) {
 	return versionOf(after)
 }
 
-// listed makes a page of a list: next is what the cursor of the following one says,
-// "" at the end.
+// listed returns a page of a list. next is the content of the following page's cursor, "" at the
+// end.
 func listed[T any](c *call, items []T, next string) wire.List[T] {
 	l := wire.List[T]{Items: items}
 	if l.Items == nil {
@@ -84,8 +84,9 @@ func listed[T any](c *call, items []T, next string) wire.List[T] {
 	return l
 }
 
-// readPage reads a page, some elements at a time, so that the database is not asked for much that the page has no
-// room for. key is the cursor behind an element; next is that of the page's last, "" at the end of the list.
+// readPage reads a page in chunks, so that it reads little from the database that the page has no
+// room for. key returns the cursor behind an element. next is the cursor of the last element, "" at
+// the end of the list.
 func readPage[T any](c *call, p page, read func(ctx context.Context, after string, limit int) ([]T, error), key func(T) string) (all []T, next string, err error) {
 	ctx := p.budget.In(c.ctx())
 	for {
@@ -109,8 +110,8 @@ func readPage[T any](c *call, p page, read func(ctx context.Context, after strin
 	}
 }
 
-// grow gives a page that is not small the bytes that its elements may have, by the size of those that were read, if there is room
-// for them. Where they turn out larger, the page ends early.
+// grow raises the budget of a page that is not small, estimated from the size of the elements that
+// were read, if there is room. If the remaining elements turn out larger, the page ends early.
 func (c *call) grow(p page, elements int, last bool) error {
 	used := p.budget.Used()
 	if used < room.SmallBytes || c.grown {
@@ -128,7 +129,7 @@ func (c *call) grow(p page, elements int, last bool) error {
 	return nil
 }
 
-// list answers with a page of a list, whose elements are shown as the wire has them.
+// list returns a page of a list, with its elements converted by show.
 func list[T, W any](c *call, from paged, read func(ctx context.Context, after string, limit int) ([]T, error), show func(T) W, key func(T) string) (wire.List[W], error) {
 	p, err := c.page(from)
 	if err != nil {
@@ -142,9 +143,9 @@ func list[T, W any](c *call, from paged, read func(ctx context.Context, after st
 	return listed(c, all, next), err
 }
 
-// A cursor says where a list goes on. It is opaque, and carries a sum, so that one
-// that was made up, cut off or meant for another list is refused rather than read as
-// something else. It is no secret: what may be read is decided by the key.
+// A cursor is the position where a list continues. It is opaque and carries a checksum, so that a
+// forged or truncated cursor, or one of another list, is refused instead of misread. It is not a
+// secret: the API key decides what may be read.
 
 const sumBytes = 6
 

@@ -17,14 +17,14 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// large is a document of nearly the size that is allowed.
+// large is a document close to the maximum size.
 var large = json.RawMessage(`{"text":"` + strings.Repeat("x", 1_000_000) + `"}`)
 
 const largeOnes = 12
 
-// pagesOf reads a list to its end, and returns how many elements each page has, and the elements' names. No page is
-// larger than the bound and one element more.
-func (d *door) pagesOf(path string, most int, name func(json.RawMessage) string) (pages []int, names []string) {
+// pagesOf reads a list to its end, and returns the number of elements per page and the names of the
+// elements. It checks that no page exceeds the bound by more than one element.
+func (d *testAPI) pagesOf(path string, most int, name func(json.RawMessage) string) (pages []int, names []string) {
 	d.t.Helper()
 	if !strings.Contains(path, "?") {
 		path += "?limit=1000"
@@ -55,7 +55,7 @@ func (d *door) pagesOf(path string, most int, name func(json.RawMessage) string)
 	}
 }
 
-// field names an element by fields of it.
+// field names an element by its fields.
 func field(names ...string) func(json.RawMessage) string {
 	return func(x json.RawMessage) string {
 		var all map[string]json.RawMessage
@@ -68,32 +68,33 @@ func field(names ...string) func(json.RawMessage) string {
 	}
 }
 
-// Verifies that a page of every list whose elements may be large ends when it has 8 MiB, and one element more at the
-// most, however many were asked for, and that who follows next reads each element once, in order.
+// TestAPageIsBoundedByItsBytes verifies that a page of every list with potentially large elements
+// ends after 8 MiB plus at most one element, whatever the limit is, and that following next reads
+// each element once, in order.
 func TestAPageIsBoundedByItsBytes(t *testing.T) {
 	some := testlevel.Some(t, []string{"stream", "operations"}) // the others are read in the same way
 	for _, k := range []struct {
 		kind    string
 		name    func(json.RawMessage) string
-		most    int // of an element, in bytes
-		prepare func(d *door) (path string, names []string)
+		most    int // size of an element in bytes
+		prepare func(d *testAPI) (path string, names []string)
 	}{
-		{"stream", field("version"), 1e6, func(d *door) (string, []string) { return "streams/s/events", largeStream(d) }},
-		{"stream backward", field("version"), 1e6, func(d *door) (string, []string) {
+		{"stream", field("version"), 1e6, func(d *testAPI) (string, []string) { return "streams/s/events", largeStream(d) }},
+		{"stream backward", field("version"), 1e6, func(d *testAPI) (string, []string) {
 			all := largeStream(d)
 			slices.Reverse(all)
 			return "streams/s/events?limit=1000&backward=true", all
 		}},
-		{"events", field("version"), 1e6, func(d *door) (string, []string) { return "events", largeFeed(d) }},
-		{"feed", field("version"), 1e6, func(d *door) (string, []string) { return "feed", largeFeed(d) }},
-		{"entities", field("id"), 1e6, func(d *door) (string, []string) {
+		{"events", field("version"), 1e6, func(d *testAPI) (string, []string) { return "events", largeFeed(d) }},
+		{"feed", field("version"), 1e6, func(d *testAPI) (string, []string) { return "feed", largeFeed(d) }},
+		{"entities", field("id"), 1e6, func(d *testAPI) (string, []string) {
 			all := largeNames("e%02d")
 			for _, id := range all {
 				d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id, Data: large}, nil), 201, "")
 			}
 			return "lifecycles/invoice/entities", all
 		}},
-		{"operations", field("subject"), 1e6, func(d *door) (path string, all []string) {
+		{"operations", field("subject"), 1e6, func(d *testAPI) (path string, all []string) {
 			for _, id := range largeNames("e%02d") {
 				d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id}, nil), 201, "")
 				var c wire.Claimed
@@ -104,7 +105,7 @@ func TestAPageIsBoundedByItsBytes(t *testing.T) {
 			}
 			return "operations", all
 		}},
-		{"runs", field("id"), 3e6, func(d *door) (path string, all []string) {
+		{"runs", field("id"), 3e6, func(d *testAPI) (path string, all []string) {
 			d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 			d.want(d.ask("POST", "workflow-definitions", json.RawMessage(oneTask("big", "h")), nil), 201, "")
 			for range largeOnes {
@@ -113,7 +114,7 @@ func TestAPageIsBoundedByItsBytes(t *testing.T) {
 			slices.Reverse(all)
 			return "workflow-runs", all
 		}},
-		{"steps", field("name"), 2e6, func(d *door) (string, []string) {
+		{"steps", field("name"), 2e6, func(d *testAPI) (string, []string) {
 			all := largeNames("s%02d")
 			d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 			steps := `{"name":"` + strings.Join(all, `","type":"task","handler":"h"},{"name":"`) + `","type":"task","handler":"h"}`
@@ -126,7 +127,7 @@ func TestAPageIsBoundedByItsBytes(t *testing.T) {
 			}
 			return "workflow-runs/" + id + "/steps", all
 		}},
-		{"items", field("key"), 1e6, func(d *door) (string, []string) {
+		{"items", field("key"), 1e6, func(d *testAPI) (string, []string) {
 			all := largeNames("i%02d")
 			d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
 			d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker"}, nil), 201, "")
@@ -141,7 +142,7 @@ func TestAPageIsBoundedByItsBytes(t *testing.T) {
 			if !slices.Contains(some, k.kind) {
 				testlevel.Long(t)
 			}
-			eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+			eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 				testlevel.Either(t)
 				path, want := k.prepare(d)
 				pages, got := d.pagesOf(path, k.most, k.name)
@@ -164,7 +165,7 @@ func largeNames(format string) (all []string) {
 }
 
 // largeStream appends large events.
-func largeStream(d *door) []string {
+func largeStream(d *testAPI) []string {
 	for range largeOnes {
 		if _, err := stream.Append(d.t.Context(), d.engine, "s", stream.Any, stream.Event{Name: "n", Data: large}); err != nil {
 			d.t.Fatal(err)
@@ -173,8 +174,8 @@ func largeStream(d *door) []string {
 	return largeNames("%d")
 }
 
-// largeFeed is largeStream, with positions in the feed.
-func largeFeed(d *door) []string {
+// largeFeed is largeStream with positions in the feed.
+func largeFeed(d *testAPI) []string {
 	d.running()
 	all := largeStream(d)
 	for {
@@ -188,11 +189,11 @@ func largeFeed(d *door) []string {
 	}
 }
 
-// Verifies that a claim of tasks gives out no more than a page has, and the tasks that are taken at once, and that it
-// takes no task that it does not give.
+// TestAClaimIsBoundedByItsBytes verifies that a claim of tasks returns at most a page plus the
+// tasks that are taken at once, and that it takes no task that it does not return.
 func TestAClaimIsBoundedByItsBytes(t *testing.T) {
 	testlevel.Long(t)
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const tasks = 20
 		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}, Handler: "h"}, nil), 201, "")
@@ -220,11 +221,11 @@ func TestAClaimIsBoundedByItsBytes(t *testing.T) {
 	})
 }
 
-// Verifies that a claim of a reaction's streams shows no more events than a page has, and one of each stream, and
-// that each event is shown once, in order, to who acknowledges them.
+// TestAClaimOfStreamsIsBoundedByItsBytes verifies that a claim of a reaction's streams returns at
+// most a page plus one event per stream, and that each event is shown once, in order.
 func TestAClaimOfStreamsIsBoundedByItsBytes(t *testing.T) {
 	testlevel.Long(t)
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		for i := range 2 * largeOnes {
 			if _, err := stream.Append(t.Context(), d.engine, fmt.Sprint("s", i%2), stream.Any, stream.Event{Name: "n", Data: large}); err != nil {

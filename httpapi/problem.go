@@ -12,17 +12,16 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// refuse answers with the problem that an error is, under its code's status.
+// refuse writes the problem document of an error, with the HTTP status of its code.
 func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := fault.CodeOf(err).Status()
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == fault.Validation && len(f.Violations) > 0 && f.Violations[0].Rule != "syntax" {
-		status = http.StatusUnprocessableEntity // it was read, and is refused by a rule
+		status = http.StatusUnprocessableEntity // the document was parsed, but violates a rule
 	}
 	a.refuseAs(w, r, status, err)
 }
 
-// refuseAs answers with the problem that an error is. An error that is our side's
-// goes to the log with its cause.
+// refuseAs writes the problem document of an error. A server error is logged with its cause.
 func (a *API) refuseAs(w http.ResponseWriter, r *http.Request, status int, err error) {
 	id := requestID(r.Context())
 	if status >= http.StatusInternalServerError {
@@ -51,7 +50,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, status int, err error)
 	writeJSON(w, r, status, wire.ProblemType, wire.ProblemOf(err, status, requestID(r.Context())))
 }
 
-// causeOf returns what a fault wraps, nil if it wraps nothing.
+// causeOf returns the cause that a fault wraps, or nil.
 func causeOf(err error) error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Unwrap()
@@ -59,23 +58,23 @@ func causeOf(err error) error {
 	return nil
 }
 
-// writeJSON writes one document; to a HEAD, its headers alone.
+// writeJSON writes one document. A HEAD request gets only the headers.
 func writeJSON(w http.ResponseWriter, r *http.Request, status int, kind string, doc any) {
 	var text bytes.Buffer
 	out := json.NewEncoder(&text)
-	out.SetEscapeHTML(false)                // it is told what it is, and not to be sniffed at
-	if err := out.Encode(doc); err != nil { // a document of ours that JSON cannot say
+	out.SetEscapeHTML(false)                // nosniff is set, so browsers do not interpret it as HTML
+	if err := out.Encode(doc); err != nil { // impossible for our own types
 		panic(err)
 	}
 	body := text.Bytes()
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	begin(w, status, kind)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client went away: nobody is left to be told
+		_, _ = w.Write(body) // a failed write means that the client has disconnected
 	}
 }
 
-// begin writes the headers of an answer.
+// begin writes the headers of a response.
 func begin(w http.ResponseWriter, status int, kind string) {
 	h := w.Header()
 	h.Set("Content-Type", kind)

@@ -24,23 +24,23 @@ import (
 )
 
 func (a *API) reactionRoutes() {
-	const byToken = "The lease is named by its token."
-	add(a, route{Method: http.MethodGet, Path: "reactions", ID: "listReactions", Tag: "reactions", Summary: "List the reactions of the workspace, and the after-effects of its lifecycles.", Roles: readers}, listReactions)
+	const byToken = "The lease is identified by its token."
+	add(a, route{Method: http.MethodGet, Path: "reactions", ID: "listReactions", Tag: "reactions", Summary: "List the reactions of the workspace and the after-effects of its lifecycles.", Roles: readers}, listReactions)
 	add(a, route{Method: http.MethodPut, Path: "reactions/{name}", ID: "putReaction", Tag: "reactions", Summary: "Register a reaction, or change one.", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease}, putReaction)
 	add(a, route{Method: http.MethodGet, Path: "reactions/{name}", ID: "getReaction", Tag: "reactions", Summary: "Show a reaction.", Roles: readers}, getReaction)
-	add(a, route{Method: http.MethodDelete, Path: "reactions/{name}", ID: "deleteReaction", Tag: "reactions", Summary: "Remove a reaction.", Roles: admins, Idempotency: table.UnderLease}, deleteReaction)
-	add(a, route{Method: http.MethodGet, Path: "reactions/{name}/streams", ID: "listPositions", Tag: "reactions", Summary: "Where a reaction (* for all) stands on its streams.", Roles: readers, Filter: "PositionFilter"}, listPositions)
+	add(a, route{Method: http.MethodDelete, Path: "reactions/{name}", ID: "deleteReaction", Tag: "reactions", Summary: "Delete a reaction.", Roles: admins, Idempotency: table.UnderLease}, deleteReaction)
+	add(a, route{Method: http.MethodGet, Path: "reactions/{name}/streams", ID: "listPositions", Tag: "reactions", Summary: "List the positions of a reaction (* for all) on its streams.", Roles: readers, Filter: "PositionFilter"}, listPositions)
 	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/claim", ID: "claimLeases", Tag: "reactions", Summary: "Claim streams of a reaction by hand.", Roles: workers, Idempotency: table.AsHandOut}, claimLeases)
-	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/ack", ID: "ackLeases", Tag: "reactions", Summary: "Acknowledge what was handled.", Roles: workers, Idempotency: table.InTx,
-		More: "Each lease is named by its token. One that was lost, and a version that a lease did not show, are told in the results, and are no error."}, ackLeases)
-	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/fail", ID: "failLease", Tag: "reactions", Summary: "Say that an event could not be handled.", Roles: workers, Idempotency: table.UnderLease, More: byToken}, failLease)
-	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/renew", ID: "renewLease", Tag: "reactions", Summary: "Extend a lease.", Roles: workers, Idempotency: table.UnderLease, More: byToken}, renewLease)
-	for _, x := range []struct{ how, more string }{
-		{"unblock", "Its streams go on from where they were blocked."},
-		{"reset", "Its streams begin anew; for all, those of after-effects and webhooks do not."},
-		{"skip", "Its streams pass over the event that they are blocked at."},
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/ack", ID: "ackLeases", Tag: "reactions", Summary: "Acknowledge handled events.", Roles: workers, Idempotency: table.InTx,
+		More: "Each lease is identified by its token. A lost lease or a version that was not delivered is reported in the results, not as an error."}, ackLeases)
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/fail", ID: "failLease", Tag: "reactions", Summary: "Report that an event could not be handled.", Roles: workers, Idempotency: table.UnderLease, More: byToken}, failLease)
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/renew", ID: "renewLease", Tag: "reactions", Summary: "Renew a lease.", Roles: workers, Idempotency: table.UnderLease, More: byToken}, renewLease)
+	for _, x := range []struct{ how, summary, more string }{
+		{"unblock", "Unblock the streams of a reaction (* for all).", "They continue with the event that blocked them."},
+		{"reset", "Reset the streams of a reaction (* for all).", "They start over. With *, streams of after-effects and webhooks are not reset."},
+		{"skip", "Skip the event that blocks the streams of a reaction (* for all).", "They continue with the next event."},
 	} {
-		add(a, route{Method: http.MethodPost, Path: "reactions/{name}/" + x.how, ID: x.how + "Reactions", Tag: "reactions", Summary: "Repair a reaction (* for all): " + x.how + ".",
+		add(a, route{Method: http.MethodPost, Path: "reactions/{name}/" + x.how, ID: x.how + "Reactions", Tag: "reactions", Summary: x.summary,
 			Roles: operators, Idempotency: table.InTx, More: x.more}, func(c *call, in *repairIn) (wire.Repaired, error) { return repair(c, x.how, in) })
 	}
 }
@@ -57,7 +57,7 @@ func listReactions(c *call, in *paged) (wire.List[wire.Reaction], error) {
 	var out []wire.Reaction
 	next := ""
 	for _, x := range all {
-		if kind := reactions.Kind(x.Name); x.Name <= p.after || kind == "" || kind == "webhook" { // webhooks have a list of their own
+		if kind := reactions.Kind(x.Name); x.Name <= p.after || kind == "" || kind == "webhook" { // webhooks have their own list
 			continue
 		}
 		if len(out) == p.limit {
@@ -93,7 +93,7 @@ type putReactionIn struct {
 
 func putReaction(c *call, in *putReactionIn) (wire.Reaction, error) {
 	if len(in.Body.Events) == 0 {
-		return wire.Reaction{}, fault.New(fault.Validation, `events are names, or ["*"] for all`).With("pointer", "/events")
+		return wire.Reaction{}, fault.New(fault.Validation, `events must name at least one event, or be ["*"] for all`).With("pointer", "/events")
 	}
 	d, err := definition(in.Name, in.Body)
 	if err != nil {
@@ -105,7 +105,7 @@ func putReaction(c *call, in *putReactionIn) (wire.Reaction, error) {
 			return wire.Reaction{}, err
 		}
 		if len(unknown) > 0 {
-			return wire.Reaction{}, fault.New(fault.Validation, "there is no handler %q: declare it first, with PUT handlers/%s", h, h).With("pointer", "/handler")
+			return wire.Reaction{}, fault.New(fault.Validation, "there is no handler %q: declare it first with PUT handlers/%s", h, h).With("pointer", "/handler")
 		}
 	}
 	created, err := reactions.Register(c.ctx(), c.api.engine, d)
@@ -120,24 +120,24 @@ func putReaction(c *call, in *putReactionIn) (wire.Reaction, error) {
 	return reactionOf(now), err
 }
 
-// definition makes a reaction of what is put.
+// definition converts a put request to a definition.
 func definition(name string, b wire.PutReaction) (reactions.Definition, error) {
 	d := reactions.Definition{Name: name, Events: b.Events, Streams: b.Streams, FromNow: b.Start == "now", Options: reactions.DefaultOptions()}
 	if reactions.Reserved(name) {
-		return d, fault.New(fault.Validation, "the name %q is reserved", name)
+		return d, fault.New(fault.Validation, "the name %q is reserved: choose another one", name)
 	}
 	if b.Start != "" && b.Start != "now" && b.Start != "beginning" {
-		return d, fault.New(fault.Validation, "start is beginning or now").With("pointer", "/start")
+		return d, fault.New(fault.Validation, "start must be beginning or now").With("pointer", "/start")
 	}
 	switch {
 	case b.Source == "history" && b.Streams == "":
 		d.Streams = `^\$`
 	case b.Source == "history" && !strings.HasPrefix(b.Streams, `^\$`):
-		return d, fault.New(fault.Validation, `a pattern of histories begins with ^\$`).With("pointer", "/streams")
+		return d, fault.New(fault.Validation, `a pattern for histories must begin with ^\$`).With("pointer", "/streams")
 	case b.Source == "event" && strings.HasPrefix(b.Streams, `^\$`):
-		return d, fault.New(fault.Validation, "a pattern that begins with ^\\$ is of histories").With("pointer", "/streams")
+		return d, fault.New(fault.Validation, "a pattern that begins with ^\\$ matches histories: set source to history").With("pointer", "/streams")
 	case b.Source != "" && b.Source != "event" && b.Source != "history":
-		return d, fault.New(fault.Validation, "source is event or history").With("pointer", "/source")
+		return d, fault.New(fault.Validation, "source must be event or history").With("pointer", "/source")
 	}
 	o := &d.Options
 	if b.MaxRetries != nil {
@@ -186,7 +186,7 @@ type listPositionsIn struct {
 	paged
 }
 
-// every means every reaction.
+// every selects all reactions.
 const every = "*"
 
 func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], error) {
@@ -203,7 +203,7 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 		}
 	}
 	var after reactions.Position
-	after.Reaction, after.Stream, _ = strings.Cut(p.after, "\n") // no name has one
+	after.Reaction, after.Stream, _ = strings.Cut(p.after, "\n") // names contain no newline
 	found, more, err := reactions.Query(c.ctx(), c.doer(), f, after, p.limit)
 	if err != nil {
 		return none, err
@@ -214,7 +214,7 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 		if more {
 			next = x.Reaction + "\n" + x.Stream
 		}
-		if x.Reaction == feed.Reaction && in.Name == every { // it is nobody's to repair
+		if x.Reaction == feed.Reaction && in.Name == every { // users cannot repair the feed
 			continue
 		}
 		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: x.Watermark, Head: x.Head, Retry: x.Failures, Deaths: x.Crashes, LostHandOuts: x.Lost,
@@ -229,17 +229,17 @@ type claimLeasesIn struct {
 	Body wire.TakeLeases
 }
 
-// claimLeases takes streams of a reaction that nobody here serves.
+// claimLeases claims streams of a reaction by hand.
 func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	b := in.Body
 	if b.By == "" {
-		return wire.Leases{}, fault.New(fault.Validation, "by says who claims").With("pointer", "/by")
+		return wire.Leases{}, fault.New(fault.Validation, "by is required: set it to the name of the claimant").With("pointer", "/by")
 	}
 	if b.Limit == 0 {
 		b.Limit = 10
 	}
 	if b.Limit < 1 || b.Limit > 1000 {
-		return wire.Leases{}, fault.New(fault.Validation, "limit is 1 to 1000").With("pointer", "/limit")
+		return wire.Leases{}, fault.New(fault.Validation, "limit must be between 1 and 1000, got %d", b.Limit).With("pointer", "/limit")
 	}
 	x, err := c.byHand(in.Name)
 	if err != nil {
@@ -250,7 +250,7 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 		lease = span(b.LeaseMs)
 	}
 	if lease < time.Millisecond || lease > 24*time.Hour {
-		return wire.Leases{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
+		return wire.Leases{}, fault.New(fault.Validation, "leaseMs must be between one millisecond and one day").With("pointer", "/leaseMs")
 	}
 	signer, err := c.api.signers.Signer(c.ctx(), c.api.engine)
 	if err != nil {
@@ -274,7 +274,7 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 					until = firstEnd(until, wire.At(l.Until))
 					w := wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Token: signer.Lease(c.key.Workspace, x.Name, l.Stream, l.Epoch), Until: wire.At(l.Until), Attempt: l.Attempt()}
 					if err == nil {
-						w.Events, err = placed(c, l.Stream, l.Events)
+						w.Events, err = withPositions(c, l.Stream, l.Events)
 					}
 					out.Leases = append(out.Leases, w)
 				}
@@ -289,20 +289,22 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	return out, err
 }
 
-// byHand returns a reaction that is claimed by hand: one that no handler and no program serves. A program that has registered it
-// says so there; one that serves it as it finds it registered is known on its own nodes.
+// byHand returns a reaction that can be claimed by hand, because no handler and no program serves
+// it. A program that registered a reaction is recorded in its options; a program that only serves a
+// registered reaction is known on its own nodes.
 func (c *call) byHand(name string) (reactions.Info, error) {
 	x, err := c.claimed(name)
 	if err == nil && x.Options.Handler != "" {
-		err = fault.New(fault.Conflict, "the reaction %q is served by the handler %q, and not claimed by hand: put it without a handler first", name, x.Options.Handler)
+		err = fault.New(fault.Conflict, "the reaction %q is served by the handler %q and cannot be claimed by hand: put it without a handler first", name, x.Options.Handler)
 	}
 	if err == nil && (x.Options.Program || c.api.engine.Reactions().Follows(&x.Definition)) {
-		err = fault.New(fault.Conflict, "the reaction %q is served by a Go program, and not claimed by hand: use a reaction of your own or, if the program is no more, put this one with other events and then as it was", name)
+		err = fault.New(fault.Conflict, "the reaction %q is served by a Go program and cannot be claimed by hand: use your own reaction or, if the program no longer exists, put this one with other events and then as it was", name)
 	}
 	return x, err
 }
 
-// claimed returns a reaction of which streams may have been claimed by hand: they are ended by who has the token, also where it is served otherwise by now.
+// claimed returns a reaction whose streams may have been claimed by hand. The holder of a token may
+// end its lease even if the reaction is served otherwise by now.
 func (c *call) claimed(name string) (reactions.Info, error) {
 	if err := c.unrestricted(); err != nil {
 		return reactions.Info{}, err
@@ -314,10 +316,10 @@ func (c *call) claimed(name string) (reactions.Info, error) {
 	return x, err
 }
 
-// leased refuses who was not handed out the stream of a reaction, by hand, under the epoch.
-func (c *call) leased(reaction, stream string, epoch int64, token string) error {
+// checkLeaseToken verifies the token of a lease that was taken by hand.
+func (c *call) checkLeaseToken(reaction, stream string, epoch int64, token string) error {
 	if token == "" {
-		return fault.New(fault.Validation, "token is that of the lease: claim the stream, and give the token that it comes with").With("pointer", "/token")
+		return fault.New(fault.Validation, "token is required: use the token from the claim of this stream").With("pointer", "/token")
 	}
 	signer, err := c.api.signers.Signer(c.ctx(), c.doer())
 	if err != nil {
@@ -326,10 +328,10 @@ func (c *call) leased(reaction, stream string, epoch int64, token string) error 
 	return signer.CheckLease(token, c.key.Workspace, reaction, stream, epoch)
 }
 
-// longestWait is how long a long poll waits at the most.
+// longestWait is the maximum wait time of a long poll.
 const longestWait = 50 * time.Second
 
-// pause waits until something is heard, or for a while.
+// pause waits for a wake-up, at most for d.
 func (c *call) pause(ctx context.Context, heard <-chan struct{}, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -340,7 +342,7 @@ func (c *call) pause(ctx context.Context, heard <-chan struct{}, d time.Duration
 	}
 }
 
-// leaseEvents is how many events a lease shows at the most.
+// leaseEvents is the maximum number of events in a lease.
 const leaseEvents = 100
 
 type acksIn struct {
@@ -350,7 +352,7 @@ type acksIn struct {
 
 func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 	if len(in.Body.Acks) == 0 || len(in.Body.Acks) > 1000 {
-		return wire.Acked{}, fault.New(fault.Validation, "acks are 1 to 1000").With("pointer", "/acks")
+		return wire.Acked{}, fault.New(fault.Validation, "acks must have between 1 and 1000 elements, got %d", len(in.Body.Acks)).With("pointer", "/acks")
 	}
 	if _, err := c.claimed(in.Name); err != nil {
 		return wire.Acked{}, err
@@ -360,11 +362,11 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 		return wire.Acked{}, err
 	}
 	var ends []reactions.End
-	var which []int // of the results each is
+	var which []int // index of the result of each end
 	out := wire.Acked{Results: make([]wire.AckResult, len(in.Body.Acks))}
 	for i, a := range in.Body.Acks {
 		if slices.ContainsFunc(in.Body.Acks[:i], func(o wire.Ack) bool { return o.Stream == a.Stream }) {
-			return wire.Acked{}, fault.New(fault.Validation, "the stream %q is named twice", a.Stream)
+			return wire.Acked{}, fault.New(fault.Validation, "the stream %q is named twice: acknowledge it once, with its last version", a.Stream)
 		}
 		if err := checkEpoch(a.Epoch); err != nil {
 			return wire.Acked{}, strictjson.Within(err, "/acks/"+strconv.Itoa(i))
@@ -373,11 +375,11 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 			return wire.Acked{}, strictjson.Within(err, "/acks/"+strconv.Itoa(i)+"/stream")
 		}
 		if a.Version < 0 {
-			err := fault.New(fault.Validation, "version is that of the last event that was handled")
+			err := fault.New(fault.Validation, "version must be that of the last handled event, got %d", a.Version)
 			return wire.Acked{}, strictjson.Within(err, "/acks/"+strconv.Itoa(i)+"/version")
 		}
 		out.Results[i] = wire.AckResult{Stream: a.Stream, Status: "acked"}
-		switch err := c.leased(in.Name, a.Stream, a.Epoch, a.Token); fault.CodeOf(err) {
+		switch err := c.checkLeaseToken(in.Name, a.Stream, a.Epoch, a.Token); fault.CodeOf(err) {
 		case "":
 			ends = append(ends, reactions.End{Lease: reactions.ByHand(at, in.Name, a.Stream, a.Epoch), Done: a.Version})
 			which = append(which, i)
@@ -416,12 +418,12 @@ func failLease(c *call, in *failIn) (wire.FailedLease, error) {
 	if err := checkEpoch(in.Body.Epoch); err != nil {
 		return wire.FailedLease{}, err
 	}
-	if in.Body.Message == "" { // without one it would be no failure
-		return wire.FailedLease{}, fault.New(fault.Validation, "message says what went wrong").With("pointer", "/message")
+	if in.Body.Message == "" { // an empty message would not count as a failure
+		return wire.FailedLease{}, fault.New(fault.Validation, "message is required: describe what went wrong").With("pointer", "/message")
 	}
 	x, err := c.claimed(in.Name)
 	if err == nil {
-		err = c.leased(in.Name, in.Body.Stream, in.Body.Epoch, in.Body.Token)
+		err = c.checkLeaseToken(in.Name, in.Body.Stream, in.Body.Epoch, in.Body.Token)
 	}
 	if err != nil {
 		return wire.FailedLease{}, err
@@ -458,9 +460,9 @@ func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
 		lease = span(in.Body.LeaseMs)
 	}
 	if lease < time.Millisecond || lease > 24*time.Hour {
-		return wire.Renewed{}, fault.New(fault.Validation, "a lease is a millisecond to a day").With("pointer", "/leaseMs")
+		return wire.Renewed{}, fault.New(fault.Validation, "leaseMs must be between one millisecond and one day").With("pointer", "/leaseMs")
 	}
-	if err := c.leased(in.Name, in.Body.Stream, in.Body.Epoch, in.Body.Token); err != nil {
+	if err := c.checkLeaseToken(in.Name, in.Body.Stream, in.Body.Epoch, in.Body.Token); err != nil {
 		return wire.Renewed{}, err
 	}
 	r, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease, 0)
@@ -474,8 +476,8 @@ type repairIn struct {
 
 func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 	f := stream.Filter{Streams: in.Body.Streams}
-	if f.Streams != nil && len(f.Streams) == 0 { // it is not all of them that are meant
-		return wire.Repaired{}, fault.New(fault.Validation, "streams names none: leave it out for all").With("pointer", "/streams")
+	if f.Streams != nil && len(f.Streams) == 0 { // an empty list must not select all streams
+		return wire.Repaired{}, fault.New(fault.Validation, "streams is empty: omit it to select all streams").With("pointer", "/streams")
 	}
 	if in.Name != every {
 		f.Reaction = in.Name
@@ -485,7 +487,7 @@ func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 	}
 	if x := in.Body.Filter; x != nil {
 		if len(in.Body.Streams) > 0 {
-			return wire.Repaired{}, fault.New(fault.Validation, "streams are named, or chosen by a filter, not both")
+			return wire.Repaired{}, fault.New(fault.Validation, "set either streams or filter, not both")
 		}
 		f.Pattern, f.Blocked = x.Stream, x.Blocked
 		switch x.Source {
@@ -494,7 +496,7 @@ func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 			own := x.Source == "history"
 			f.Own = &own
 		default:
-			return wire.Repaired{}, fault.New(fault.Validation, "source is event or history").With("pointer", "/filter/source")
+			return wire.Repaired{}, fault.New(fault.Validation, "source must be event or history").With("pointer", "/filter/source")
 		}
 	}
 	done, err := map[string]func(context.Context, holdfast.Doer, stream.Filter) (stream.Repaired, error){

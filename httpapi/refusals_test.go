@@ -31,33 +31,35 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// secretMark is in everything that the workspace theirs has to hide, and in its name.
+// secretMark is in all data of the workspace theirs, and in its name.
 const (
 	secretMark = "zqsesamezq"
 	theirs     = "ws-" + secretMark
 )
 
-// matrix asks for every route in every way that is to be refused. It asks the handler itself: a client of HTTP would not send some of it.
+// matrix makes every kind of request that must be refused, on every route. It calls the handler
+// directly, because an HTTP client would not send some of them.
 type matrix struct {
-	*door
+	*testAPI
 	rand   *rand.Rand
-	ids    func(httpapi.Route) func(string) string // of what theirs has
+	ids    func(httpapi.Route) func(string) string // ids of resources of theirs
 	routes []httpapi.Route
 	cases  int
 }
 
-// asking is one request.
-type asking struct {
+// testRequest is one request.
+type testRequest struct {
 	route  httpapi.Route
 	what   string
 	query  string
 	header http.Header
 }
 
-func (a asking) String() string { return a.what + ", " + a.route.Method + " " + a.route.Path }
+func (a testRequest) String() string { return a.what + ", " + a.route.Method + " " + a.route.Path }
 
-// answer asks, and fails where the answer tells anything of theirs, or is the server's fault.
-func (m *matrix) answer(a asking) *httptest.ResponseRecorder {
+// answer makes a request, and fails if the response reveals anything of theirs or is a server
+// error.
+func (m *matrix) answer(a testRequest) *httptest.ResponseRecorder {
 	m.t.Helper()
 	m.cases++
 	r := httptest.NewRequest(a.route.Method, "/api/v1/"+pathOf(a.route, m.ids(a.route)), nil)
@@ -82,8 +84,9 @@ func (m *matrix) answer(a asking) *httptest.ResponseRecorder {
 	return w
 }
 
-// refusal is what an answer says, wherever it was asked for; it fails if that is not a refusal with this status.
-func (m *matrix) refusal(a asking, status int, code fault.Code) string {
+// refusal returns the text of an error response, without the parts that vary. It fails on another
+// status or code.
+func (m *matrix) refusal(a testRequest, status int, code fault.Code) string {
 	m.t.Helper()
 	w := m.answer(a)
 	var p wire.Problem
@@ -93,10 +96,11 @@ func (m *matrix) refusal(a asking, status int, code fault.Code) string {
 	return requestIDs.ReplaceAllString(w.Body.String(), "") + w.Header().Get("WWW-Authenticate")
 }
 
-// stored is what is in the tables, of all workspaces or of one. Of refused steps a note is kept, by design.
+// stored returns the rows of the tables, of all workspaces or of one. Refused steps are logged by
+// design, so they are left out.
 func (m *matrix) stored(workspace string) map[string][]string {
 	m.t.Helper()
-	all, undo := make(map[string][]string), errors.New("undo") // it leaves no mark of its own
+	all, undo := make(map[string][]string), errors.New("undo") // rolled back, so that it leaves no commit marker
 	err := m.engine.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
 		read := onPostgres
 		if strings.HasSuffix(m.t.Name(), "/sqlite") {
@@ -114,7 +118,7 @@ func (m *matrix) stored(workspace string) map[string][]string {
 	return all
 }
 
-// onPostgres tells every row of every table, with its workspace.
+// onPostgres reports every row of every table, with its workspace.
 func onPostgres(ctx context.Context, tx holdfast.Tx, tell func(table, workspace, row string)) error {
 	var all string
 	err := postgres.Raw(tx).QueryRow(ctx, `SELECT string_agg(format('SELECT %L, coalesce(to_jsonb(x) ->> ''workspace'', ''''), x::text FROM holdfast.%I x', relname, relname), ' UNION ALL ')
@@ -131,7 +135,7 @@ func onPostgres(ctx context.Context, tx holdfast.Tx, tell func(table, workspace,
 	return err
 }
 
-// onSQLite tells every row of every table, with its workspace.
+// onSQLite reports every row of every table, with its workspace.
 func onSQLite(ctx context.Context, tx holdfast.Tx, tell func(table, workspace, row string)) error {
 	db := sqlite.Raw(tx)
 	var all string
@@ -156,7 +160,7 @@ func onSQLite(ctx context.Context, tx holdfast.Tx, tell func(table, workspace, r
 	return rows.Err()
 }
 
-// unchanged runs a part of the matrix, and fails if anything is stored by it.
+// unchanged runs a part of the matrix, and fails if it stores anything.
 func (m *matrix) unchanged(part, workspace string, f func()) {
 	m.t.Helper()
 	before, n := m.stored(workspace), m.cases
@@ -168,7 +172,7 @@ func (m *matrix) unchanged(part, workspace string, f func()) {
 	m.t.Logf("%s: %d cases", part, m.cases-n)
 }
 
-// differences are the rows that are in one of two states alone.
+// differences returns the rows that are in only one of two states.
 func differences(before, after map[string][]string) string {
 	var all strings.Builder
 	for table := range after {
@@ -188,7 +192,8 @@ func differences(before, after map[string][]string) string {
 	return all.String()
 }
 
-// furnish gives theirs one of everything, under the names that the examples use, with the mark in it.
+// furnish creates one of everything in theirs, under the names of the examples, with the mark in
+// it.
 func (m *matrix) furnish() {
 	m.t.Helper()
 	key, text := m.newKey(theirs, keys.Admin, 0)
@@ -239,7 +244,8 @@ func (m *matrix) furnish() {
 	m.shown(text)
 }
 
-// shown wants the mark to be shown to those who may see it: otherwise nothing would be found missing.
+// shown checks that the mark is visible to keys that may see it: otherwise its absence would prove
+// nothing.
 func (m *matrix) shown(text string) {
 	m.t.Helper()
 	n, us := 0, m.as(text)
@@ -253,8 +259,8 @@ func (m *matrix) shown(text string) {
 	}
 }
 
-// badKeys are all that a caller may show who has no good key, although there is one, of a workspace and a role.
-func (m *matrix) badKeys(workspace string, role keys.Role) (all []asking) {
+// badKeys returns all kinds of invalid keys of a workspace and a role.
+func (m *matrix) badKeys(workspace string, role keys.Role) (all []testRequest) {
 	m.t.Helper()
 	ctx := holdfast.InWorkspace(context.Background(), workspace)
 	_, good := m.newKey(workspace, role, 0)
@@ -273,7 +279,7 @@ func (m *matrix) badKeys(workspace string, role keys.Role) (all []asking) {
 		for i := 0; i < len(headers); i += 2 {
 			h.Add(headers[i], headers[i+1])
 		}
-		all = append(all, asking{what: fmt.Sprintf("%s, %s of %s", what, role, workspace), query: query, header: h})
+		all = append(all, testRequest{what: fmt.Sprintf("%s, %s of %s", what, role, workspace), query: query, header: h})
 	}
 	half := len(good) / 2
 	for what, text := range map[string]string{
@@ -296,32 +302,34 @@ func (m *matrix) badKeys(workspace string, role keys.Role) (all []asking) {
 	add("in the query", "key="+good+"&api_key="+good+"&access_token="+good)
 	add("in a cookie", "", "Cookie", "key="+good+"; Authorization="+good)
 	add("of a proxy", "", "Proxy-Authorization", "Bearer "+good, "X-Forwarded-User", "admin")
-	slices.SortFunc(all, func(a, b asking) int { return strings.Compare(a.what, b.what) }) // the seed alone chooses
+	slices.SortFunc(all, func(a, b testRequest) int { return strings.Compare(a.what, b.what) }) // only the seed chooses
 	return all
 }
 
-// Verifies that whoever has no right to a route learns nothing by it and changes nothing: on every route, with every kind of bad key of every
-// role, with a good key of a role that may not, and with a key of another workspace, whether it names the workspace or what is in it. Bad
-// keys are all told the same. No answer is a 5xx, or has anything of the other workspace in it; and no refusal is stored.
+// TestTheMatrixOfRefusals verifies that a caller without the right to a route learns nothing and
+// changes nothing: on every route, with every kind of bad key of every role, with a valid key of a
+// role that is not permitted, and with a key of another workspace, whether it names the workspace
+// or its resources. All bad keys get the same response. No response is a 5xx or contains anything
+// of the other workspace, and no refusal is stored.
 func TestTheMatrixOfRefusals(t *testing.T) {
 	t.Parallel()
-	eachDoor(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *door) {
-		m := &matrix{door: d, rand: testlevel.Rand(t), routes: d.api.Routes()}
-		bad, good := make(map[keys.Role][]asking), make(map[string]map[keys.Role]asking)
+	eachTestAPI(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *testAPI) {
+		m := &matrix{testAPI: d, rand: testlevel.Rand(t), routes: d.api.Routes()}
+		bad, good := make(map[keys.Role][]testRequest), make(map[string]map[keys.Role]testRequest)
 		for _, role := range allRoles {
 			bad[role] = m.badKeys(theirs, role)
 		}
 		for _, space := range []string{"ours", theirs} {
-			good[space] = make(map[keys.Role]asking)
+			good[space] = make(map[keys.Role]testRequest)
 			for _, role := range allRoles {
 				_, text := m.newKey(space, role, 0)
-				good[space][role] = asking{what: string(role) + " of " + space, header: http.Header{"Authorization": {"Bearer " + text}}}
+				good[space][role] = testRequest{what: string(role) + " of " + space, header: http.Header{"Authorization": {"Bearer " + text}}}
 			}
 		}
 		holdfasttest.Advance(t, d.engine, time.Minute)
 		m.furnish()
 		us := d.as(strings.TrimPrefix(good["ours"][keys.Admin].header.Get("Authorization"), "Bearer "))
-		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "") // what is stored when it is first used is there then: a lifecycle, and the feed
+		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "") // rows that the first use creates exist then: a lifecycle, and the feed
 		us.want(us.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], nil), 201, "")
 		us.want(us.ask("GET", "feed", nil, nil), 200, "")
 		us.want(d.ask("GET", "keys", nil, nil, "X-Api-Key", us.key), 200, "")
@@ -334,7 +342,7 @@ func TestTheMatrixOfRefusals(t *testing.T) {
 	}, invoices(nil))
 }
 
-// some are the roles to try: at level test one, which the seed chooses, of so many cases.
+// some returns the roles to test: at level test one of oneIn cases, chosen by the seed.
 func (m *matrix) some(oneIn int) []keys.Role {
 	if m.rand.IntN(testlevel.Pick(oneIn, 1, 1)) != 0 {
 		return nil
@@ -343,8 +351,8 @@ func (m *matrix) some(oneIn int) []keys.Role {
 	return testlevel.Pick(allRoles[i:i+1], allRoles, allRoles)
 }
 
-// with is a request for a route, by whoever has the headers, and with some more.
-func (a asking) with(r httpapi.Route, headers ...string) asking {
+// with returns a request for a route with the same headers and some more.
+func (a testRequest) with(r httpapi.Route, headers ...string) testRequest {
 	a.route, a.header = r, a.header.Clone()
 	for i := 0; i < len(headers); i += 2 {
 		a.what += ", " + headers[i]
@@ -353,8 +361,8 @@ func (a asking) with(r httpapi.Route, headers ...string) asking {
 	return a
 }
 
-// strangers have no good key.
-func (m *matrix) strangers(bad map[keys.Role][]asking) {
+// strangers makes requests without a valid key.
+func (m *matrix) strangers(bad map[keys.Role][]testRequest) {
 	m.t.Helper()
 	var told string
 	for _, r := range append(slices.Clone(m.routes), httpapi.Route{Method: "GET", Path: "nothing"}, httpapi.Route{Method: "BREW", Path: "events"}) {
@@ -376,8 +384,8 @@ func (m *matrix) strangers(bad map[keys.Role][]asking) {
 	}
 }
 
-// roles that may not do something are told so, with an Idempotency-Key or without.
-func (m *matrix) roles(good map[keys.Role]asking) {
+// roles makes requests with roles that are not permitted, with and without an Idempotency-Key.
+func (m *matrix) roles(good map[keys.Role]testRequest) {
 	m.t.Helper()
 	for _, r := range m.routes {
 		for _, role := range allRoles {
@@ -389,8 +397,9 @@ func (m *matrix) roles(good map[keys.Role]asking) {
 	}
 }
 
-// named asks with a good key for another workspace by its name. One that there is not is told the same.
-func (m *matrix) named(good map[keys.Role]asking) {
+// named makes requests with a valid key that name another workspace. An unknown workspace must get
+// the same response.
+func (m *matrix) named(good map[keys.Role]testRequest) {
 	m.t.Helper()
 	for _, r := range m.routes {
 		for _, role := range m.some(1) {
@@ -405,11 +414,12 @@ func (m *matrix) named(good map[keys.Role]asking) {
 	}
 }
 
-// inside asks with a good key for what another workspace has. What is refused leaves nothing in its own workspace either.
-func (m *matrix) inside(good map[keys.Role]asking) {
+// inside makes requests with a valid key for resources of another workspace. A refusal must store
+// nothing in its own workspace either.
+func (m *matrix) inside(good map[keys.Role]testRequest) {
 	m.t.Helper()
 	before := m.stored("")
-	for _, r := range slices.Backward(m.routes) { // those that make something come first in the table
+	for _, r := range slices.Backward(m.routes) { // routes that create something come first in the table
 		for _, role := range m.some(1) {
 			w := m.answer(good[role].with(r))
 			if w.Code == 401 || r.May(role) == (w.Code == 403) && r.ID != "createWorkspace" {

@@ -17,19 +17,19 @@ import (
 
 const requestIDHeader = "X-Request-Id"
 
-// goodRequestID is what a caller's id may look like: it is written to logs.
+// goodRequestID matches ids of callers that are safe to write to logs.
 var goodRequestID = regexp.MustCompile(`^[A-Za-z0-9._:/+=-]{1,128}$`)
 
 type requestIDKey struct{}
 
-// requestID returns the id of the request that a context belongs to.
+// requestID returns the request id in a context.
 func requestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }
 
-// guard is around every handler: it gives the request its id, keeps a panic from
-// the connection, and tells the log, the metrics and the trace what was answered.
+// guard wraps every handler: it sets the request id, recovers panics, and reports the response to
+// the log, the metrics and the trace.
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := clock.Now()
@@ -42,20 +42,20 @@ func (a *API) guard(next http.Handler) http.Handler {
 		seen := &observe.Recorder{ResponseWriter: w}
 		watched, r := a.watch(r)
 		a.metrics.InFlight.Inc()
-		defer func() { // also where the connection is broken
+		defer func() { // also after a broken connection
 			a.metrics.InFlight.Dec()
 			took := clock.Since(begun)
 			a.metrics.Observe(watched.Watch, seen, took)
 			watched.End(id, seen)
 			a.log.LogAttrs(r.Context(), slog.LevelDebug, "request", watched.Log(id, seen, took)...)
 		}()
-		a.recovered(next, seen, r)
+		a.recoverPanic(next, seen, r)
 	})
 }
 
-// recovered turns a panic into a 500, or, where the answer has begun already,
-// into a broken connection: half an answer must not look whole.
-func (a *API) recovered(next http.Handler, w *observe.Recorder, r *http.Request) {
+// recoverPanic turns a panic into a 500 or, if the response has already started, into a broken
+// connection, so that a truncated response does not look complete.
+func (a *API) recoverPanic(next http.Handler, w *observe.Recorder, r *http.Request) {
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -72,7 +72,7 @@ func (a *API) recovered(next http.Handler, w *observe.Recorder, r *http.Request)
 			watched.Cut = true
 			panic(http.ErrAbortHandler)
 		}
-		a.refuse(w, watched.Safe(r), fault.New(fault.Internal, "something went wrong here: the log has it under this request's id"))
+		a.refuse(w, watched.Safe(r), fault.New(fault.Internal, "internal error: see the server log for this request id"))
 	}()
 	next.ServeHTTP(w, r)
 }

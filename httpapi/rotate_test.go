@@ -10,13 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Verifies that a key which was rotated is given the stored answers of those that it succeeds, and they its own while they
-// last, for each way that requests are stored; and that another key is given none of them.
+// TestARotatedKeyRepeatsItsRequests verifies that a rotated key gets the stored responses of its
+// predecessors, and they get its own while they are valid, for each way in which requests are
+// stored; and that another key gets none of them.
 func TestARotatedKeyRepeatsItsRequests(t *testing.T) {
-	eachDoor(t, elsewhereWithKeys, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhereWithKeys, func(t *testing.T, d *testAPI) {
 		made, text := d.newKey("default", keys.Admin, 0)
 		_, other := d.newKey("default", keys.Admin, 0)
-		chain, another := []*door{d.as(text)}, d.as(other)
+		chain, another := []*testAPI{d.as(text)}, d.as(other)
 		for range 2 {
 			var next wire.CreatedKey
 			another.want(another.ask("POST", "keys/"+made.ID+"/rotate", wire.RotateKey{OverlapMs: 3_600_000}, &next), 201, "")

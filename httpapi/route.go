@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/keys"
 )
 
-// route is one thing that can be asked for.
+// route is one route of the API.
 type route = table.Route[*call]
 
-// known are those who may do some things.
+// These are the roles that may use a route, in addition to admin.
 var (
 	readers   = []keys.Role{keys.Read, keys.Operate, keys.Worker}
 	operators = []keys.Role{keys.Operate}
@@ -18,8 +18,8 @@ var (
 	admins    = []keys.Role{}
 )
 
-// add adds a route. What a handler takes is a struct: fields with a tag path or
-// query, and Body.
+// add adds a route. The input of a handler is a struct whose fields have a path or query tag, or
+// are named Body.
 func add[I, O any](a *API, r route, f func(*call, *I) (O, error)) {
 	r.In, r.Out = table.InputOf(reflect.TypeFor[I]()), reflect.TypeFor[O]()
 	r.Serve = func(c *call) (any, error) {
@@ -29,7 +29,7 @@ func add[I, O any](a *API, r route, f func(*call, *I) (O, error)) {
 		}
 		out, err := f(c, in)
 		if nothing, ok := any(out).(*struct{}); ok && nothing == nil {
-			return nil, err // and not a nil of a type, which would be shown as null
+			return nil, err // a typed nil would be written as null
 		}
 		return out, err
 	}

@@ -19,44 +19,44 @@ import (
 
 func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
-	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run, or find the one that was started under the key.",
+	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run, or find the one that was started with the same key.",
 		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx,
 		More: "The key is its idempotencyKey."}, startRun)
-	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the runs of the workspace, the newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
+	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the runs of the workspace, newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
-	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List the visits of a run's steps, in their order.", Roles: readers}, listSteps)
-	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunEvents", Tag: "runs", Summary: "Read what happened to a run, or follow it to its end.", Roles: readers, Stream: true}, readRunEvents)
-	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run: at once, or when who works on a step of it has ended.",
+	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List the step visits of a run, in order.", Roles: readers}, listSteps)
+	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunEvents", Tag: "runs", Summary: "Read the events of a run, or follow them to its end.", Roles: readers, Stream: true}, readRunEvents)
+	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run: immediately, or after the step in flight.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
-		More: "Until then its cancelRequested is set."}, cancelRun)
-	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Have a run begin no further step.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Pause))
-	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Have a run go on that was paused.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Resume))
-	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Have a run go on that has failed, at the step at which it did.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Retry))
-	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Tell a run something. It is kept until the run looks.",
+		More: "Until the run ends, cancelRequested is set."}, cancelRun)
+	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Pause a run: no further step starts.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Pause))
+	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Resume a paused run.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Resume))
+	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Retry a failed run at the step that failed.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Retry))
+	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Send a signal to a run. It is stored until the run reads it.",
 		Roles: operators, Status: http.StatusAccepted, Idempotency: table.InTx,
-		More: "Under the same id it is told once."}, signalRun)
+		More: "A signal with the same id is stored only once."}, signalRun)
 }
 
 func runOf(r runengine.Run) wire.Run {
-	w := wire.Run{ID: r.ID, WorkspaceID: r.Workspace, DefinitionID: r.Definition, IdempotencyKey: filled(r.Key), Status: r.Status, Version: r.Version,
-		Input: remote.OrNull(r.Input), State: remote.OrNull(r.State), Output: remote.OrNull(r.Output), CurrentStepName: filled(r.Step), CancelRequested: r.CancelRequested, Error: filled(r.Error),
-		CreatedAt: since1970(r.CreatedAt), StartedAt: since1970(r.StartedAt), FinishedAt: since1970(r.FinishedAt)}
+	w := wire.Run{ID: r.ID, WorkspaceID: r.Workspace, DefinitionID: r.Definition, IdempotencyKey: nonEmpty(r.Key), Status: r.Status, Version: r.Version,
+		Input: remote.OrNull(r.Input), State: remote.OrNull(r.State), Output: remote.OrNull(r.Output), CurrentStepName: nonEmpty(r.Step), CancelRequested: r.CancelRequested, Error: nonEmpty(r.Error),
+		CreatedAt: timeOrNil(r.CreatedAt), StartedAt: timeOrNil(r.StartedAt), FinishedAt: timeOrNil(r.FinishedAt)}
 	if r.Status == runengine.Completed {
 		w.CurrentStepName = nil
 	}
 	return w
 }
 
-// filled is a text, or nil if it is empty.
-func filled(s string) *string {
+// nonEmpty returns a pointer to s, or nil if it is empty.
+func nonEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-// since1970 is a time, or nil where the database has none.
-func since1970(t time.Time) *wire.Time {
+// timeOrNil converts a time, or returns nil if the database has none.
+func timeOrNil(t time.Time) *wire.Time {
 	if t.Unix() <= 0 {
 		return nil
 	}
@@ -69,7 +69,7 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 	b := in.Body
 	s := runengine.Start{Definition: b.DefinitionID, Input: b.Input}
 	if b.DefinitionID == "" {
-		return wire.StartedRun{}, fault.New(fault.Validation, "definitionId says what to run").With("pointer", "/definitionId")
+		return wire.StartedRun{}, fault.New(fault.Validation, "definitionId is required: name the definition to run").With("pointer", "/definitionId")
 	}
 	if len(b.Input) > 0 {
 		if err := strictjson.Object(b.Input); err != nil {
@@ -87,7 +87,7 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 		return wire.StartedRun{}, err
 	}
 	now := l.Run
-	if created { // its times are the database's
+	if created { // its times are set by the database
 		if now, err = runengine.Get(c.ctx(), c.doer(), now.ID); err != nil {
 			return wire.StartedRun{}, err
 		}
@@ -100,8 +100,8 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 
 type listRunsIn struct {
 	paged
-	Status       string `query:"status" doc:"Only those of this status."`
-	DefinitionID string `query:"definitionId" doc:"Only those of this definition."`
+	Status       string `query:"status" doc:"Only runs with this status."`
+	DefinitionID string `query:"definitionId" doc:"Only runs of this definition."`
 }
 
 func listRuns(c *call, in *listRunsIn) (wire.List[wire.Run], error) {
@@ -136,8 +136,8 @@ func listSteps(c *call, in *listStepsIn) (wire.List[wire.RunStep], error) {
 
 func stepOf(s runengine.Step) wire.RunStep {
 	return wire.RunStep{Name: s.Name, Visit: s.Visit, Type: string(s.Type), Handler: s.Handler, Status: s.Status, Attempts: s.Attempts, Failures: s.Failures, Deaths: s.Crashes, LostHandOuts: s.Lost,
-		Uncertain: s.Uncertain, Input: remote.OrNull(s.Input), Output: remote.OrNull(s.Output), Error: filled(s.Error), Epoch: s.Epoch, Holder: filled(s.Holder), Until: since1970(s.Until),
-		DueAt: since1970(s.Due), StartedAt: since1970(s.StartedAt), FinishedAt: since1970(s.FinishedAt)}
+		Uncertain: s.Uncertain, Input: remote.OrNull(s.Input), Output: remote.OrNull(s.Output), Error: nonEmpty(s.Error), Epoch: s.Epoch, Holder: nonEmpty(s.Holder), Until: timeOrNil(s.Until),
+		DueAt: timeOrNil(s.Due), StartedAt: timeOrNil(s.StartedAt), FinishedAt: timeOrNil(s.FinishedAt)}
 }
 
 type commandIn struct {
@@ -145,18 +145,18 @@ type commandIn struct {
 	Body wire.Command `optional:"true"`
 }
 
-// commanded does one of the commands.
+// commanded returns the handler of a command.
 func commanded(name string) func(*call, *commandIn) (wire.Run, error) {
 	return func(c *call, in *commandIn) (wire.Run, error) {
 		r, err := runengine.LocalOf(c.api.engine).Executor.Command(c.ctx(), c.doer(), in.ID, name, in.Body.ExpectedVersion)
-		if err == nil { // its times are the database's
+		if err == nil { // its times are set by the database
 			r, err = runengine.Get(c.ctx(), c.doer(), in.ID)
 		}
 		return runOf(r), err
 	}
 }
 
-// cancelRun cancels a run. While somebody works on a step of it, that is only noted.
+// cancelRun cancels a run. While a step is in flight, it only records the request.
 func cancelRun(c *call, in *commandIn) (wire.Run, error) {
 	r, err := commanded(runengine.Cancel)(c, in)
 	if err == nil && !runengine.Over(r.Status) {
@@ -183,8 +183,8 @@ func signalRun(c *call, in *signalIn) (wire.Signalled, error) {
 	return wire.Signalled{ID: s.ID, Fresh: fresh}, err
 }
 
-// readRunEvents reads what happened to a run, page by page, or, as a stream of events, from
-// its first on, and to its end.
+// readRunEvents reads the history of a run, as a page, or as an event stream from its first event
+// to its end.
 func readRunEvents(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
 	return c.history(in, runengine.Stream(in.ID), runengine.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
 		r, err := runengine.Get(ctx, d, in.ID)

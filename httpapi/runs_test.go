@@ -35,34 +35,34 @@ steps:
   - {name: enough, type: condition, if: state.n >= 2, then: end, else: remind}
 `
 
-// oneTask is a definition of one step that a handler does.
+// oneTask is a definition with one step for a handler.
 func oneTask(name, handler string) string {
 	return fmt.Sprintf(`{"name":%q,"version":"1","steps":[{"name":"do","type":"task","handler":%q,"retry":{"maxAttempts":3,"backoffMs":1}}]}`, name, handler)
 }
 
-func (d *door) run(id string) (r wire.Run) {
+func (d *testAPI) run(id string) (r wire.Run) {
 	d.t.Helper()
 	d.want(d.ask("GET", "workflow-runs/"+id, nil, &r), 200, "")
 	return r
 }
 
 // start starts a run.
-func (d *door) start(definition, input string) wire.Run {
+func (d *testAPI) start(definition, input string) wire.Run {
 	d.t.Helper()
 	var s wire.StartedRun
 	d.want(d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: definition, Input: json.RawMessage(input)}, &s), 201, "")
 	return s.Run
 }
 
-func (d *door) steps(id string) []wire.RunStep {
+func (d *testAPI) steps(id string) []wire.RunStep {
 	d.t.Helper()
 	var l wire.List[wire.RunStep]
 	d.want(d.ask("GET", "workflow-runs/"+id+"/steps", nil, &l), 200, "")
 	return l.Items
 }
 
-// runIs waits until a run is as it should be.
-func (d *door) runIs(id, what string, so func(wire.Run) bool) (r wire.Run) {
+// runIs waits until a run satisfies so.
+func (d *testAPI) runIs(id, what string, so func(wire.Run) bool) (r wire.Run) {
 	d.t.Helper()
 	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(d.t.Context(), 10*time.Millisecond) {
 		if r = d.run(id); so(r) {
@@ -73,15 +73,15 @@ func (d *door) runIs(id, what string, so func(wire.Run) bool) (r wire.Run) {
 	return r
 }
 
-func (d *door) runEnds(id, status string) wire.Run {
+func (d *testAPI) runEnds(id, status string) wire.Run {
 	d.t.Helper()
 	return d.runIs(id, status, func(r wire.Run) bool { return r.Status == status })
 }
 
-// Verifies what is kept of definitions: one of a name and version, however it is written;
-// every violation is told at once, and a dry run keeps nothing.
+// TestDefinitionsOfRuns verifies that there is one definition per name and version, however it is
+// written; that all violations are reported at once; and that a dry run stores nothing.
 func TestDefinitionsOfRuns(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		p := d.want(d.ask("POST", "workflow-definitions", `{"name":"chase","version":"1","steps":[
 			{"name":"a","type":"task","handler":"Nobody","next":"gone"},{"name":"b","type":"transition","lifecycle":"none","entity":"x","stepKey":"s","requester":"admin"}]}`, nil), 422, fault.Validation)
 		var rules []string
@@ -92,7 +92,7 @@ func TestDefinitionsOfRuns(t *testing.T) {
 			t.Errorf("told of %q", rules)
 		}
 		d.want(d.ask("POST", "workflow-definitions", `{"name":`, nil), 400, fault.Validation)
-		d.want(d.ask("POST", "workflow-definitions", `name: chase`, nil), 400, fault.Validation) // which says that it is JSON
+		d.want(d.ask("POST", "workflow-definitions", `name: chase`, nil), 400, fault.Validation) // declared as JSON
 		d.want(d.ask("POST", "workflow-definitions", nil, nil), 400, fault.Validation)
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 		var made wire.DefinedWorkflow
@@ -136,11 +136,11 @@ func TestDefinitionsOfRuns(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that workers over HTTP do a run's steps, each once; that its state goes with
-// them; that a repetition is told the same, and who is past his hold is refused; and that a
-// run which has failed is retried.
+// TestARunIsDoneByWorkersElsewhere verifies that workers over HTTP run the steps of a run, each
+// once; that they get its state; that a repetition gets the same response, and a holder with an
+// expired lease is refused; and that a failed run can be retried.
 func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", chaseJSON, nil), 201, "")
@@ -221,7 +221,7 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 		if r.Status != "FAILED" || !strings.Contains(*r.Error, "no mail") || r.FinishedAt == nil || *r.CurrentStepName != "remind" {
 			t.Fatalf("it is %+v", r)
 		}
-		before, _ := d.toldOf("workflow-runs/"+r.ID, "") // it is over
+		before, _ := d.toldOf("workflow-runs/"+r.ID, "") // it has ended
 		if before[0] != "created" || before[len(before)-1] != "failed" {
 			t.Errorf("told of %q", before)
 		}
@@ -287,7 +287,7 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 		}
 		d.want(d.ask("GET", "workflow-runs?status=odd", nil, nil), 400, fault.Validation)
 
-		// Cancelled while somebody works on it, it is over when he has ended.
+		// A run that is cancelled while a step is in flight ends with that step.
 		x = d.one("Mail")
 		d.want(d.ask("POST", "workflow-runs/"+second.ID+"/cancel", nil, &second), 202, "")
 		if !second.CancelRequested || second.FinishedAt != nil {
@@ -318,12 +318,12 @@ const askJSON = `{"name":"ask","version":"1","steps":[
   {"name":"paid","type":"event","signal":"payment"},
   {"name":"may","type":"approval","prompt":"=\"Pay \" + string(steps.paid.output.cents) + \"?\"","requesters":["manager"],"timeoutMs":3600000}]}`
 
-// Verifies that a signal is kept, and counts once; that what is to be decided is decided
-// once, by who speaks for one who may; and that no signal decides it.
+// TestSignalsAndApprovals verifies that a signal is stored and counts once; that an approval is
+// decided once, by a key that may act for one of its requesters; and that signals cannot decide it.
 func TestSignalsAndApprovals(t *testing.T) {
-	eachDoor(t, httpapi.Options{}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{}, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
-		key := func(role keys.Role, requesters ...string) (*door, string) {
+		key := func(role keys.Role, requesters ...string) (*testAPI, string) {
 			k, text, err := keys.Create(context.Background(), engine.Of(d.engine), keys.CreateArgs{Name: "k", Role: role, Requesters: requesters, By: "test"})
 			if err != nil {
 				t.Fatal(err)
@@ -336,7 +336,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 		reader, _ := key(keys.Read, "manager")
 		admin.want(admin.ask("POST", "workflow-definitions", askJSON, nil), 201, "")
 		clerk.want(clerk.ask("POST", "workflow-definitions", askJSON, nil), 403, fault.Forbidden)
-		small, _ := key(keys.Admin, "clerk") // its runs would speak for whom it may not
+		small, _ := key(keys.Admin, "clerk") // its runs would act for a requester that it may not act for
 		small.want(small.ask("POST", "workflow-definitions", `{"name":"f","version":"1","steps":[{"name":"do","type":"transition","lifecycle":"l","entity":"e","stepKey":"s","requester":"manager"}]}`, nil), 403, fault.Forbidden)
 		r := clerk.start("ask@1", `{}`)
 		at := "workflow-runs/" + r.ID + "/signals"
@@ -344,7 +344,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 		clerk.want(clerk.ask("POST", at, wire.Signal{Type: "payment", ID: &empty}, nil), 400, fault.Validation)
 		clerk.want(clerk.ask("POST", at, wire.Signal{}, nil), 400, fault.Validation)
 		clerk.want(clerk.ask("POST", "workflow-runs/run_none/signals", wire.Signal{Type: "payment"}, nil), 404, fault.NotFound)
-		// Something that looks like a decision is none.
+		// A signal that looks like a decision is none.
 		for _, forged := range []string{"may", "approval", "approved", "$approval"} {
 			var got wire.Signalled
 			clerk.want(clerk.ask("POST", at, wire.Signal{Type: forged, Payload: json.RawMessage(`{"decision":"approved","by":"boss"}`)}, &got), 202, "")
@@ -399,7 +399,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 			t.Errorf("approved are %+v", all)
 		}
 
-		// Of many who decide at once, one does.
+		// Of many concurrent decisions one counts.
 		r = clerk.start("ask@1", `{}`)
 		paid.Payload = json.RawMessage(`{"cents":1}`)
 		clerk.want(clerk.ask("POST", "workflow-runs/"+r.ID+"/signals", paid, nil), 202, "")
@@ -422,7 +422,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 			t.Errorf("they were answered %v", got)
 		}
 
-		// Whose time is over is not pending any more.
+		// An expired approval is no longer pending.
 		r = clerk.start("ask@1", `{}`)
 		clerk.want(clerk.ask("POST", "workflow-runs/"+r.ID+"/signals", paid, nil), 202, "")
 		for all.Items = nil; len(all.Items) == 0; _ = clock.Wait(t.Context(), 10*time.Millisecond) {
@@ -439,11 +439,12 @@ func TestSignalsAndApprovals(t *testing.T) {
 	}, httpapi.Handlers(httpapi.Options{}))
 }
 
-// Verifies that every verb of runs can be sent again under its key, where handlers are
-// declared on first use, too; and that who decides in dev is who says so.
+// TestRunsUnderAKey verifies that every request about runs can be repeated under its key, also when
+// handlers are declared on first use; and that on a server without keys the request names the
+// decider.
 func TestRunsUnderAKey(t *testing.T) {
 	o := httpapi.Options{NoKeys: true, Declare: true}
-	eachDoor(t, o, func(t *testing.T, d *door) {
+	eachTestAPI(t, o, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 201, "")
@@ -507,8 +508,8 @@ func TestRunsUnderAKey(t *testing.T) {
 	}, httpapi.Handlers(o))
 }
 
-// uncertain waits for an operation of which nobody knows what happened.
-func (d *door) uncertain() wire.Operation {
+// uncertain waits for an uncertain operation.
+func (d *testAPI) uncertain() wire.Operation {
 	d.t.Helper()
 	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(d.t.Context(), 10*time.Millisecond) {
 		var l wire.List[wire.Operation]
@@ -521,11 +522,11 @@ func (d *door) uncertain() wire.Operation {
 	return wire.Operation{}
 }
 
-// Verifies that a worker journals the effects of a step; that one which ends with something
-// open, or meets what an earlier attempt left open, has it wait for a person; and that the
-// person's word ends that.
+// TestAStepsEffects verifies that a worker journals the effects of a step; that a step that ends
+// with an open effect, or finds one of an earlier attempt, is parked; and that a manual resolution
+// ends that.
 func TestAStepsEffects(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
 		r := d.start("pay@1", `{}`)
@@ -549,7 +550,7 @@ func TestAStepsEffects(t *testing.T) {
 		effect(x, wire.EffectCall{Name: "card", Result: json.RawMessage(`"B"`)}, 409, fault.Conflict)
 		effect(x, wire.EffectCall{Name: "card", NotDone: true}, 409, fault.Conflict)
 		effect(x, wire.EffectCall{Name: "mail"}, 200, "")
-		// The worker dies, and the next finds what it left.
+		// The worker crashes, and the next one finds the open effect.
 		holdfasttest.Advance(t, d.engine, 10*time.Minute)
 		engine.Of(d.engine).Round(t.Context())
 		effect(x, wire.EffectCall{Name: "card"}, 409, fault.LeaseLost)
@@ -583,7 +584,7 @@ func TestAStepsEffects(t *testing.T) {
 			t.Errorf("found %+v", s)
 		}
 		effect(x, wire.EffectCall{Name: "last"}, 200, "")
-		for range 2 { // it is not done while something is open
+		for range 2 { // it cannot complete while an effect is open
 			d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 422, fault.ActionFailed)
 		}
 		o = d.uncertain()
@@ -595,10 +596,11 @@ func TestAStepsEffects(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that an opaque step whose worker died is asked about, where it can be; that what
-// is found out counts; and that a later attempt's failure is no word on an earlier one.
+// TestAnOpaqueStepIsProbed verifies that an opaque step whose worker crashed is probed, if its
+// policy allows; that the result counts; and that the failure of a later attempt says nothing about
+// an earlier one.
 func TestAnOpaqueStepIsProbed(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Act", wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "probe"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("act", "Act"), nil), 201, "")
 		r := d.start("act@1", `{}`)
@@ -624,7 +626,7 @@ func TestAnOpaqueStepIsProbed(t *testing.T) {
 		end(x, `{}`, 400, fault.Validation)
 		d.want(d.ask("POST", "tasks/"+x.ID+"/fail", wire.FailTask{Epoch: x.Epoch, Message: "cannot say"}, nil), 200, "")
 		holdfasttest.Advance(t, d.engine, time.Minute)
-		if x = d.one("Act"); x.Kind != "probe" { // that it could not be found out says nothing
+		if x = d.one("Act"); x.Kind != "probe" { // a failed probe says nothing
 			t.Fatalf("took %+v", x)
 		}
 		first := end(x, `{"happened":false}`, 200, "")
@@ -648,8 +650,8 @@ func TestAnOpaqueStepIsProbed(t *testing.T) {
 			t.Errorf("it is %+v", r)
 		}
 
-		// Where it cannot be asked, a person has to say; and where the other side honours the
-		// key, what a later attempt says is no word on the first.
+		// Without a probe the step is parked; if the handler honours the key, the result of a later
+		// attempt says nothing about the first.
 		for policy, want := range map[string]string{"hold": "UNCERTAIN", "retry": "UNCERTAIN"} {
 			d.want(d.ask("PUT", "handlers/"+policy, wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: policy}, nil), 201, "")
 			d.want(d.ask("POST", "workflow-definitions", oneTask(policy, policy), nil), 201, "")
@@ -680,11 +682,11 @@ func TestAnOpaqueStepIsProbed(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that the operations of steps come behind those of entities, page by page, each
-// once.
+// TestOperationsOfBothKinds verifies that operations of steps are listed after those of entities,
+// page by page, each once.
 func TestOperationsOfBothKinds(t *testing.T) {
 	b := new(bank)
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Act", wire.PutHandler{Kind: "worker", Safety: "opaque"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("act", "Act"), nil), 201, "")
 		var want []string
@@ -735,10 +737,10 @@ func TestOperationsOfBothKinds(t *testing.T) {
 	}, b.payments(), httpapi.Handlers(elsewhere))
 }
 
-// Verifies what the answers of a URL come to that does a run's steps, in each workspace as
-// it is declared there.
+// TestARunIsDoneByAURL verifies the results of a URL's responses for steps of runs, in each
+// workspace as it is declared there.
 func TestARunIsDoneByAURL(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
 		far := &remote{status: 200, body: `{"output":{"ref":1},"state":{"n":1}}`, heard: make(chan struct{}, 100)}
 		srv := httptest.NewServer(far)
@@ -771,7 +773,7 @@ func TestARunIsDoneByAURL(t *testing.T) {
 		}
 		d.runEnds(r.ID, "COMPLETED")
 
-		// In another workspace it is opaque: what was not heard is not known there.
+		// In another workspace it is opaque: a missing response leaves the outcome unknown there.
 		there := *d
 		there.header = http.Header{"X-Holdfast-Workspace": {"other"}}
 		there.want(there.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "http", URL: srv.URL, Safety: "opaque", Secret: made.Secret}, nil), 201, "")
@@ -786,13 +788,13 @@ func TestARunIsDoneByAURL(t *testing.T) {
 		far.say(200, `{"state":[]}`)
 		there.want(there.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body"}}}, nil), 200, "")
 		far.next(t)
-		o = there.uncertain() // it has acted, whatever it answers
+		o = there.uncertain() // it has acted, whatever the response is
 		far.say(400, `{"message":"no"}`)
 		there.want(there.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body"}}}, nil), 200, "")
 		far.next(t)
-		there.runEnds(r.ID, "FAILED") // a refusal is its word
+		there.runEnds(r.ID, "FAILED") // a refusal is an answer
 
-		// Where it can be asked, it is.
+		// With the policy probe, it is probed.
 		there.want(there.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "http", URL: srv.URL, Safety: "opaque", OnUnknown: "probe", Secret: made.Secret}, nil), 200, "")
 		far.say(0, "")
 		far.then(200, `{"happened":true,"output":{"ref":9}}`)
@@ -807,8 +809,8 @@ func TestARunIsDoneByAURL(t *testing.T) {
 			t.Errorf("it is %+v", r)
 		}
 
-		// Where it honours the key, it is called again; what it says then is no word on the
-		// call before.
+		// With the policy retry, it is called again; the result says nothing about the earlier
+		// call.
 		there.want(there.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "http", URL: srv.URL, Safety: "opaque", OnUnknown: "retry", Secret: made.Secret}, nil), 200, "")
 		far.say(0, "")
 		far.then(400, `{"message":"no"}`)
@@ -829,10 +831,10 @@ func TestARunIsDoneByAURL(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a URL which journals is told where to, and is not done while something is
-// open.
+// TestAJournaledURL verifies that a journaling URL gets the id of its journal, and cannot complete
+// while an effect is open.
 func TestAJournaledURL(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
 		var journal sync.Map
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -857,12 +859,12 @@ func TestAJournaledURL(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a node does the steps that call a URL, and calls nothing that it must not.
+// TestStepsThatCall verifies that a node runs http steps, and calls no forbidden address.
 func TestStepsThatCall(t *testing.T) {
 	def := `{"name":"call","version":"1","steps":[{"name":"get","type":"http","url":"=input.url"}]}`
 	for name, o := range map[string]httpapi.Options{"allowed": elsewhere, "refused": {NoKeys: true}} {
 		t.Run(name, func(t *testing.T) {
-			eachDoor(t, o, func(t *testing.T, d *door) {
+			eachTestAPI(t, o, func(t *testing.T, d *testAPI) {
 				called := make(chan string, 100)
 				srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 					called <- q.Method + " " + q.URL.Path + " " + q.Header.Get("Idempotency-Key")
@@ -887,11 +889,11 @@ func TestStepsThatCall(t *testing.T) {
 	}
 }
 
-// Verifies that of fifty who start a run under one key at once, one is answered 201 and that
-// it was made, and all others 200, that it was not, and with the same run; and that in
-// another workspace it is another.
+// TestFiftyStartsUnderOneKey verifies that of fifty concurrent starts with one key one gets 201 and
+// created, and all others 200, not created, and the same run; and that another workspace gets
+// another run.
 func TestFiftyStartsUnderOneKey(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		one := `{"name":"one","version":"1","steps":[{"name":"nap","type":"wait","durationMs":3600000}]}`
 		d.want(d.ask("POST", "workflow-definitions", one, nil), 201, "")
 		key := "k"

@@ -22,35 +22,35 @@ func (a *API) scopeRoutes() {
 	const one, record = "scopes/{kind}/{id}", "scopes/{kind}/{id}/records/{field}/{key}"
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getScope", Tag: "scopes", Summary: "Show a scope, or watch it (text/event-stream).",
 		Roles: readers, Stream: true, Conditional: true}, getScope)
-	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into a scope's state (RFC 7396), or make the scope.",
-		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true, Merges: true}, patchScope)
+	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into the state of a scope (RFC 7396), or create the scope.",
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true, Merges: true}, patchScope)
 	add(a, route{Method: http.MethodDelete, Path: one, ID: "deleteScope", Tag: "scopes", Summary: "Delete a scope.",
-		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
-		More: "One that is not there changes nothing."}, deleteScope)
-	add(a, route{Method: http.MethodPost, Path: one + "/inc", ID: "incScope", Tag: "scopes", Summary: "Add to the whole number in a field.",
-		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
-		More: "A field that is missing is 0."}, incScope)
-	add(a, route{Method: http.MethodPost, Path: one + "/push", ID: "pushScope", Tag: "scopes", Summary: "Add an item to the list in a field.",
-		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
-		More: "A field that is missing is an empty list."}, pushScope)
-	add(a, route{Method: http.MethodPut, Path: record, ID: "setScopeRecord", Tag: "scopes", Summary: "Put a record into the object in a field, under a key.",
-		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
-		More: "A record that is nil is null."}, setScopeRecord)
-	add(a, route{Method: http.MethodDelete, Path: record, ID: "deleteScopeRecord", Tag: "scopes", Summary: "Take a record out of the object in a field.",
-		Roles: operators, Idempotency: table.InTx, Update: inTurn, Conditional: true,
-		More: "One that is not there changes nothing."}, deleteScopeRecord)
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
+		More: "Deleting a scope that does not exist changes nothing."}, deleteScope)
+	add(a, route{Method: http.MethodPost, Path: one + "/inc", ID: "incScope", Tag: "scopes", Summary: "Add to the integer in a field.",
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
+		More: "A missing field counts as 0."}, incScope)
+	add(a, route{Method: http.MethodPost, Path: one + "/push", ID: "pushScope", Tag: "scopes", Summary: "Append an item to the list in a field.",
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
+		More: "A missing field counts as an empty list."}, pushScope)
+	add(a, route{Method: http.MethodPut, Path: record, ID: "setScopeRecord", Tag: "scopes", Summary: "Set a record under a key of the object in a field.",
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
+		More: "A nil record is stored as null."}, setScopeRecord)
+	add(a, route{Method: http.MethodDelete, Path: record, ID: "deleteScopeRecord", Tag: "scopes", Summary: "Delete a record from the object in a field.",
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
+		More: "Deleting a record that does not exist changes nothing."}, deleteScopeRecord)
 }
 
-// inTurn has the transaction of a request with a key stand in the scope's line, within its
-// budget, as a change without a key does.
-func inTurn(c *call, f func(context.Context, *store.Tx) error) error {
+// inScopeQueue runs the transaction of a request with an idempotency key in the queue of the scope,
+// within its budget, like a change without a key.
+func inScopeQueue(c *call, f func(context.Context, *store.Tx) error) error {
 	return scope.Update(c.ctx(), c.api.hf, c.values["kind"], c.values["id"], func(ctx context.Context, tx holdfast.Tx) error { return f(ctx, store.TxOf(tx)) })
 }
 
-// snapshot is a scope whose state is handed on as it is.
+// snapshot is a scope whose state is passed through as it is.
 type snapshot = scope.Snapshot[json.RawMessage]
 
-// stateOf is the state, or null where there is none.
+// stateOf returns the state, or null if the scope does not exist.
 func stateOf(s snapshot) json.RawMessage {
 	if !s.Exists {
 		return nil
@@ -62,7 +62,7 @@ func scopeOf(s snapshot) wire.Scope {
 	return wire.Scope{Kind: s.Kind, ID: s.ID, Version: s.Version, State: stateOf(s)}
 }
 
-// tagOf is the entity tag of a version.
+// tagOf returns the entity tag of a version.
 func tagOf(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
 type scopeIn struct {
@@ -81,20 +81,19 @@ func getScope(c *call, in *scopeIn) (wire.Scope, error) {
 	if err != nil {
 		return wire.Scope{}, err
 	}
-	if err := c.moved(s); err != nil {
+	if err := c.checkIfMatch(s); err != nil {
 		return wire.Scope{}, err
 	}
 	c.etag = tagOf(s.Version)
-	if c.names("If-None-Match", func(one string) bool { return strings.TrimPrefix(one, "W/") == c.etag }) {
+	if c.matchesTag("If-None-Match", func(one string) bool { return strings.TrimPrefix(one, "W/") == c.etag }) {
 		c.unchanged()
 	}
 	return scopeOf(s), nil
 }
 
-// names says that a condition of a read names what is there. A read may name several; a weak
-// one is the same where the caller has it (If-None-Match), and never where it must be it
-// (If-Match; RFC 9110, 13.1).
-func (c *call) names(header string, same func(tag string) bool) bool {
+// matchesTag reports whether a condition of a read names the current version. A read may name several
+// tags. A weak tag matches for If-None-Match, but never for If-Match (RFC 9110, 13.1).
+func (c *call) matchesTag(header string, same func(tag string) bool) bool {
 	for _, one := range strings.Split(strings.Join(c.r.Header.Values(header), ","), ",") {
 		if one = strings.TrimSpace(one); one == "*" || same(one) {
 			return true
@@ -103,21 +102,21 @@ func (c *call) names(header string, same func(tag string) bool) bool {
 	return false
 }
 
-// moved refuses a read of a scope that is at none of the versions that If-Match names. It is
-// violationsOf as a change is.
-func (c *call) moved(s snapshot) error {
+// checkIfMatch refuses a read of a scope whose version If-Match does not name, with the same error as a
+// change.
+func (c *call) checkIfMatch(s snapshot) error {
 	match := c.r.Header.Values("If-Match")
-	if len(match) == 0 || c.names("If-Match", func(one string) bool { return one == tagOf(s.Version) }) {
+	if len(match) == 0 || c.matchesTag("If-Match", func(one string) bool { return one == tagOf(s.Version) }) {
 		return nil
 	}
-	f := fault.New(fault.PreconditionFailed, "%s scope %s is at version %d, and If-Match does not name that: load it again and decide anew", s.Kind, s.ID, s.Version)
+	f := fault.New(fault.PreconditionFailed, "%s scope %s is at version %d, which If-Match does not name: load it again and decide anew", s.Kind, s.ID, s.Version)
 	if version, err := versionIn(strings.Join(match, ",")); err == nil {
 		f = f.With("expectedVersion", version)
 	}
 	return f.With("lastVersion", s.Version)
 }
 
-// unchanged answers that the caller has it already.
+// unchanged responds with 304.
 func (c *call) unchanged() {
 	h := c.w.Header()
 	h.Set("ETag", c.etag)
@@ -126,24 +125,23 @@ func (c *call) unchanged() {
 	c.done = true
 }
 
-// changing is a handle on a scope that is changed if it is as the caller says: If-Match has
-// the version that was seen, or * for any that there is; If-None-Match has *, for a scope
-// that must not be there.
-func (c *call) changing(kind, id string) (scope.Scope[json.RawMessage], error) {
-	want, err := wanted(c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match"))
+// scopeToChange returns a handle for a conditional change: If-Match has the expected version, or * for
+// any existing scope; If-None-Match has *, for a scope that must not exist.
+func (c *call) scopeToChange(kind, id string) (scope.Scope[json.RawMessage], error) {
+	want, err := conditionsOf(c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match"))
 	return scope.In[json.RawMessage](c.doer(), kind, id, append(want, scope.By(c.actor()))...), err
 }
 
-func wanted(match, none []string) ([]scope.Option, error) {
+func conditionsOf(match, none []string) ([]scope.Option, error) {
 	switch {
 	case len(match)+len(none) == 0:
 		return nil, nil
 	case len(match)+len(none) > 1:
-		return nil, fault.New(fault.Validation, "a change has one condition: If-Match or If-None-Match, once")
+		return nil, fault.New(fault.Validation, "a change can have one condition: send If-Match or If-None-Match, once")
 	case len(none) == 1 && none[0] == "*":
 		return []scope.Option{scope.Absent()}, nil
 	case len(none) == 1:
-		return nil, fault.New(fault.Validation, "If-None-Match of a change is *: it is made if there is no such scope. If-Match names a version")
+		return nil, fault.New(fault.Validation, "If-None-Match of a change must be *, which requires that the scope does not exist: use If-Match to name a version")
 	case match[0] == "*":
 		return []scope.Option{scope.Present()}, nil
 	}
@@ -151,7 +149,7 @@ func wanted(match, none []string) ([]scope.Option, error) {
 	return []scope.Option{scope.ExpectVersion(version)}, err
 }
 
-// versionIn reads the tag of a version.
+// versionIn parses the entity tag of a version.
 func versionIn(tag string) (int64, error) {
 	switch {
 	case strings.Contains(tag, ","):
@@ -161,12 +159,12 @@ func versionIn(tag string) (int64, error) {
 	}
 	version, err := strconv.ParseInt(strings.Trim(tag, `"`), 10, 64)
 	if err != nil || version < 0 || tagOf(version) != tag {
-		return 0, fault.New(fault.Validation, "If-Match is the version that was seen, in quotes, such as \"5\", or * for any")
+		return 0, fault.New(fault.Validation, "If-Match must be a version in quotes, such as \"5\", or * for any")
 	}
 	return version, nil
 }
 
-// changed tells what a change has made of a scope.
+// changed returns the response to a change.
 func (c *call) changed(s snapshot, err error) (wire.ChangedScope, error) {
 	if err != nil {
 		return wire.ChangedScope{}, err
@@ -184,7 +182,7 @@ type patchScopeIn struct {
 }
 
 func patchScope(c *call, in *patchScopeIn) (out wire.ChangedScope, err error) {
-	s, err := c.changing(in.Kind, in.ID)
+	s, err := c.scopeToChange(in.Kind, in.ID)
 	if err != nil {
 		return out, err
 	}
@@ -192,7 +190,7 @@ func patchScope(c *call, in *patchScopeIn) (out wire.ChangedScope, err error) {
 }
 
 func deleteScope(c *call, in *scopeIn) (out wire.ChangedScope, err error) {
-	s, err := c.changing(in.Kind, in.ID)
+	s, err := c.scopeToChange(in.Kind, in.ID)
 	if err != nil {
 		return out, err
 	}
@@ -206,7 +204,7 @@ type incScopeIn struct {
 }
 
 func incScope(c *call, in *incScopeIn) (out wire.ChangedScope, err error) {
-	s, err := c.changing(in.Kind, in.ID)
+	s, err := c.scopeToChange(in.Kind, in.ID)
 	if err != nil {
 		return out, err
 	}
@@ -224,12 +222,12 @@ type pushScopeIn struct {
 }
 
 func pushScope(c *call, in *pushScopeIn) (out wire.ChangedScope, err error) {
-	s, err := c.changing(in.Kind, in.ID)
+	s, err := c.scopeToChange(in.Kind, in.ID)
 	if err != nil {
 		return out, err
 	}
 	if in.Body.Value == nil {
-		return out, fault.New(fault.Validation, "value is missing: it is what is added, and may be null").With("pointer", "/value")
+		return out, fault.New(fault.Validation, "value is required: it is the item to append, and may be null").With("pointer", "/value")
 	}
 	return c.changed(s.Push(c.ctx(), in.Body.Field, in.Body.Value))
 }
@@ -243,7 +241,7 @@ type setScopeRecordIn struct {
 }
 
 func setScopeRecord(c *call, in *setScopeRecordIn) (out wire.ChangedScope, err error) {
-	s, err := c.changing(in.Kind, in.ID)
+	s, err := c.scopeToChange(in.Kind, in.ID)
 	if err != nil {
 		return out, err
 	}
@@ -258,36 +256,36 @@ type scopeRecordIn struct {
 }
 
 func deleteScopeRecord(c *call, in *scopeRecordIn) (out wire.ChangedScope, err error) {
-	s, err := c.changing(in.Kind, in.ID)
+	s, err := c.scopeToChange(in.Kind, in.ID)
 	if err != nil {
 		return out, err
 	}
 	return c.changed(s.DeleteRecord(c.ctx(), in.Field, in.Key))
 }
 
-// watchScope tells how a scope is, and again whenever it has changed. The id of a message is
-// the version; who comes back with that of the present state is told of the next one.
+// watchScope streams the current state of a scope, and then every change. The id of a message is
+// the version; a caller that reconnects with the current version only gets the next change.
 func (c *call) watchScope(in *scopeIn) error {
-	told, last, err := c.lastSeen()
+	seen, last, err := c.lastSeen()
 	if err != nil {
 		return err
 	}
 	s := scope.In[json.RawMessage](c.api.hf, in.Kind, in.ID)
-	if _, err := s.Get(c.ctx()); err != nil { // it is refused while there is still a status to do it with
+	if _, err := s.Get(c.ctx()); err != nil { // refuses the request while a status can still be sent
 		return err
 	}
-	return c.send(func(ctx context.Context, give func(message) error) error {
-		changes, err := scope.In[unread](c.api.hf, in.Kind, in.ID).Watch(store.Gated(ctx, nil))
+	return c.send(func(ctx context.Context, emit func(message) error) error {
+		changes, err := scope.In[ignoredState](c.api.hf, in.Kind, in.ID).Watch(store.Gated(ctx, nil))
 		if err != nil {
 			return err
 		}
 		for change := range changes {
-			if change.Err == nil && told && change.Version == last {
+			if change.Err == nil && seen && change.Version == last {
 				continue
 			}
-			now, err := s.Get(ctx)                                               // when there is room for it
-			for err = cmp.Or(change.Err, err); err != nil && ctx.Err() == nil; { // what is told last is how it is
-				c.api.log.Warn("a scope that is watched cannot be read", "error", err)
+			now, err := s.Get(ctx)                                               // waits for room
+			for err = cmp.Or(change.Err, err); err != nil && ctx.Err() == nil; { // the last message must be the current state
+				c.api.log.Warn("failed to read a watched scope", "error", err)
 				if clock.Wait(ctx, time.Second) == nil {
 					now, err = s.Get(ctx)
 				}
@@ -295,9 +293,9 @@ func (c *call) watchScope(in *scopeIn) error {
 			if err != nil {
 				break
 			}
-			told, last = true, now.Version
-			if give(scopeMessage(now)) != nil {
-				break // the caller went away, and the context ends
+			seen, last = true, now.Version
+			if emit(scopeMessage(now)) != nil {
+				break // the caller has disconnected, and the context ends
 			}
 			c.share.Keep(0)
 		}
@@ -305,12 +303,12 @@ func (c *call) watchScope(in *scopeIn) error {
 	})
 }
 
-// unread is a state that is not kept.
-type unread struct{}
+// ignoredState is a state that is not decoded.
+type ignoredState struct{}
 
-func (*unread) UnmarshalJSON([]byte) error { return nil }
+func (*ignoredState) UnmarshalJSON([]byte) error { return nil }
 
-// scopeMessage is what a watcher is told.
+// scopeMessage returns the message for a snapshot.
 func scopeMessage(s snapshot) message {
 	event := "state"
 	if !s.Exists {
@@ -319,15 +317,15 @@ func scopeMessage(s snapshot) message {
 	return message{strconv.FormatInt(s.Version, 10), event, scopeOf(s)}
 }
 
-// lastSeen is the version that a watcher was told of before its connection broke.
-func (c *call) lastSeen() (told bool, version int64, err error) {
+// lastSeen returns the version in Last-Event-ID, if there is one.
+func (c *call) lastSeen() (seen bool, version int64, err error) {
 	text := c.r.Header.Get("Last-Event-ID")
 	if text == "" {
 		return false, 0, nil
 	}
 	version, err = strconv.ParseInt(text, 10, 64)
 	if err != nil || version < -1 {
-		return false, 0, fault.New(fault.Validation, "Last-Event-ID is not one that was given out here: it is a version")
+		return false, 0, fault.New(fault.Validation, "Last-Event-ID must be the version of a scope")
 	}
 	return true, version, nil
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// change asks for a change of a scope that is made, and holds the answer to what it must be:
-// the state, "" for null, and an ETag that is the version exactly where there is a state.
-func (d *door) change(method, path string, body any, version int64, changed bool, state string, headers ...string) *http.Response {
+// change makes a change of a scope, and checks the response: the state ("" for null), and the ETag,
+// which is the version exactly if there is a state.
+func (d *testAPI) change(method, path string, body any, version int64, changed bool, state string, headers ...string) *http.Response {
 	d.t.Helper()
 	var got wire.ChangedScope
 	resp := d.ask(method, path, body, &got, headers...)
@@ -41,8 +41,8 @@ func (d *door) change(method, path string, body any, version int64, changed bool
 	return resp
 }
 
-// scopeIs holds a scope to what it must be.
-func (d *door) scopeIs(path string, version int64, state string, headers ...string) {
+// scopeIs checks the state of a scope.
+func (d *testAPI) scopeIs(path string, version int64, state string, headers ...string) {
 	d.t.Helper()
 	var got wire.Scope
 	resp := d.ask("GET", path, nil, &got, headers...)
@@ -53,7 +53,7 @@ func (d *door) scopeIs(path string, version int64, state string, headers ...stri
 }
 
 func TestEveryVerbOfScopes(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/c1"
 		d.want(d.ask("GET", at, nil, nil), 404, fault.NotFound)
 		d.change("PATCH", at, `{"user":"ada","total":1,"deep":{"a":1,"b":2}}`, 0, true, `{"user":"ada","total":1,"deep":{"a":1,"b":2}}`)
@@ -86,13 +86,14 @@ func TestEveryVerbOfScopes(t *testing.T) {
 		d.change("DELETE", at, nil, -1, false, "")
 		d.change("DELETE", at+"/records/by/k2", nil, -1, false, "")
 		d.want(d.ask("GET", at, nil, nil), 404, fault.NotFound)
-		d.change("POST", at+"/inc", `{"field":"n","by":9}`, 13, true, `{"n":9}`) // no version is used again
+		d.change("POST", at+"/inc", `{"field":"n","by":9}`, 13, true, `{"n":9}`) // no version is reused
 	})
 }
 
-// What stands in the path is taken as it is meant, also with slashes and dots in it.
+// TestNamesOfScopesInThePath verifies that names in the path are decoded correctly, also with
+// slashes and dots.
 func TestNamesOfScopesInThePath(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var got wire.Scope
 		for i, id := range []string{"a%2Fb", "a%252Fb", "%2E%2E", "%F0%9F%98%80", "a%20b", "records", "x'%22%5C$."} {
 			at := "scopes/user/" + id
@@ -115,8 +116,8 @@ func TestNamesOfScopesInThePath(t *testing.T) {
 	})
 }
 
-// Verifies what becomes of a change on a scope that is at version 1, that is not there, and
-// that was deleted, under each condition.
+// TestConditionsOfChanges verifies the result of a change under each condition, on a scope at
+// version 1, on a missing one, and on a deleted one.
 func TestConditionsOfChanges(t *testing.T) {
 	cases := []struct {
 		name, header, value string
@@ -152,7 +153,7 @@ func TestConditionsOfChanges(t *testing.T) {
 		{"PATCH", "", `{"n":7}`}, {"POST", "/inc", `{"field":"n"}`}, {"POST", "/push", `{"field":"l","value":1}`},
 		{"PUT", "/records/r/k", `1`}, {"DELETE", "/records/r/k", nil}, {"DELETE", "", nil},
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		testlevel.Either(t)
 		for i, c := range cases {
 			for j, v := range verbs {
@@ -198,7 +199,7 @@ func TestConditionsOfChanges(t *testing.T) {
 		for _, two := range [][]string{{"If-Match", `"0"`, "If-None-Match", "*"}, {"If-Match", `"0"`, "If-Match", `"0"`}, {"If-None-Match", "*", "If-None-Match", "*"}} {
 			d.want(d.ask("PATCH", at, `{}`, nil, two...), 400, fault.Validation)
 		}
-		for value, want := range map[string]string{`W/"1"`: "without W/", `"0", "1"`: "name one version", `1`: "in quotes"} { // what to do is told
+		for value, want := range map[string]string{`W/"1"`: "without W/", `"0", "1"`: "name one version", `1`: "in quotes"} { // the error says what to do
 			if p := d.want(d.ask("PATCH", at, `{}`, nil, "If-Match", value), 400, fault.Validation); !strings.Contains(p.Detail, want) {
 				t.Errorf("If-Match: %s is told %q", value, p.Detail)
 			}
@@ -211,9 +212,9 @@ func TestConditionsOfChanges(t *testing.T) {
 	})
 }
 
-// Who has the state is not sent it again.
+// TestAScopeThatIsKnown verifies that a known state is not sent again.
 func TestAScopeThatIsKnown(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/c"
 		d.want(d.ask("GET", at, nil, nil, "If-None-Match", "*"), 404, fault.NotFound)
 		d.change("PATCH", at, `{"a":1}`, 0, true, `{"a":1}`)
@@ -234,11 +235,12 @@ func TestAScopeThatIsKnown(t *testing.T) {
 	})
 }
 
-// A read of a scope that is not at the version that the caller wants is refused as a change is.
+// TestAReadOfAScopeThatHasMoved verifies that a read of a scope that does not have the expected
+// version is refused like a change.
 func TestAReadOfAScopeThatHasMoved(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/c"
-		for _, value := range []string{`"0"`, `*`} { // what is not there has no tag to be held to
+		for _, value := range []string{`"0"`, `*`} { // a missing scope has no tag to compare
 			d.want(d.ask("GET", at, nil, nil, "If-Match", value), 404, fault.NotFound)
 		}
 		d.change("PATCH", at, `{"a":1}`, 0, true, `{"a":1}`)
@@ -267,7 +269,7 @@ func TestAReadOfAScopeThatHasMoved(t *testing.T) {
 			{"If-Match", `"0"`, "If-Match", `"2"`}:      412,
 			{"If-Match", `"1"`, "If-None-Match", `"1"`}: 304,
 			{"If-Match", `"1"`, "If-None-Match", `"0"`}: 200,
-			{"If-Match", `"0"`, "If-None-Match", `"1"`}: 412, // it is looked at first
+			{"If-Match", `"0"`, "If-None-Match", `"1"`}: 412, // If-Match is evaluated first
 		} {
 			if resp := d.ask("GET", at, nil, nil, two[:]...); resp.StatusCode != want {
 				t.Errorf("with %v it answered %d, want %d", two, resp.StatusCode, want)
@@ -277,7 +279,8 @@ func TestAReadOfAScopeThatHasMoved(t *testing.T) {
 	})
 }
 
-// A rule that refuses is told with where, and changes nothing, with a key and without.
+// TestWhatAScopeRefuses verifies that a violated rule is reported with a pointer, and changes
+// nothing, with and without a key.
 func TestWhatAScopeRefuses(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	cases := []struct {
@@ -319,7 +322,7 @@ func TestWhatAScopeRefuses(t *testing.T) {
 		{"a patch that is too large", "PATCH", "", `{"a":"` + strings.Repeat("x", 1<<20) + `"}`, 413},
 		{"a state that becomes too large", "PATCH", "", `{"b":"` + strings.Repeat("x", 1<<19) + `"}`, 413},
 	}
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/c"
 		state := `{"text":"t","half":1.5,"most":9223372036854775807,"a":"` + strings.Repeat("y", 1<<19) + `"}`
 		d.change("PATCH", at, state, 0, true, state)
@@ -348,10 +351,11 @@ func TestWhatAScopeRefuses(t *testing.T) {
 	})
 }
 
-// A whole number of any length that fits comes back as it was written, by every way.
+// TestBigNumbersInScopes verifies that an integer of any permitted length is returned as written,
+// by every route.
 func TestBigNumbersInScopes(t *testing.T) {
 	const big, next = "9007199254740993", "9007199254740994"
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		has := func(resp *http.Response, want string) {
 			t.Helper()
 			if text := textOf(resp); resp.StatusCode != 200 || !strings.Contains(text, want) {
@@ -359,7 +363,7 @@ func TestBigNumbersInScopes(t *testing.T) {
 			}
 		}
 		const at = "scopes/cart/c"
-		for range 2 { // the second time from what was stored
+		for range 2 { // the second time from the stored response
 			has(d.ask("PATCH", at, `{"n":`+big+`,"deep":[{"m":-`+big+`}]}`, nil, keyHeader, "k1"), "-"+big)
 			has(d.ask("PUT", at+"/records/r/k", big, nil, keyHeader, "k2"), `{"k":`+big+`}`)
 			has(d.ask("POST", at+"/push", `{"field":"l","value":`+big+`}`, nil, keyHeader, "k3"), `[`+big+`]`)
@@ -375,10 +379,10 @@ func TestBigNumbersInScopes(t *testing.T) {
 	})
 }
 
-// TestManyChangesUnderOneKey verifies that of fifty requests at once under one key one is
-// carried out, and that all are answered as it was, to the header.
+// TestManyChangesUnderOneKey verifies that of fifty concurrent requests with one key one is carried
+// out, and that all get its response, including the headers.
 func TestManyChangesUnderOneKey(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		for name, c := range map[string]struct{ method, path, body, state string }{
 			"patch":  {"PATCH", "", `{"a":1,"b":2}`, `{"n":0,"a":1,"b":2}`},
 			"inc":    {"POST", "/inc", `{"field":"n"}`, `{"n":1}`},
@@ -415,9 +419,10 @@ func TestManyChangesUnderOneKey(t *testing.T) {
 	})
 }
 
-// A key is of one request: what it wants of the scope belongs to it. A refusal frees it.
+// TestAKeyOfAChange verifies that a key belongs to one request, including its conditions, and that
+// a refusal frees it.
 func TestAKeyOfAChange(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/c"
 		d.want(d.ask("POST", at+"/inc", `{"field":"n"}`, nil, keyHeader, "k", "If-Match", "*"), 412, fault.PreconditionFailed)
 		d.change("PATCH", at, `{}`, 0, true, `{}`)
@@ -434,17 +439,17 @@ func TestAKeyOfAChange(t *testing.T) {
 			}
 		}
 		d.want(d.ask("POST", at+"/inc", `{"field":"n","by":2}`, nil, keyHeader, "k", "If-Match", "*"), 422, fault.KeyMismatch)
-		d.change("DELETE", at+"/records/r/k", nil, 2, false, `{"n":2}`, keyHeader, "nothing") // that nothing changed is kept too
+		d.change("DELETE", at+"/records/r/k", nil, 2, false, `{"n":2}`, keyHeader, "nothing") // an unchanged result is stored too
 		d.change("PATCH", at, `{"r":{"k":1}}`, 3, true, `{"n":2,"r":{"k":1}}`)
 		d.change("DELETE", at+"/records/r/k", nil, 2, false, `{"n":2}`, keyHeader, "nothing")
 		d.scopeIs(at, 3, `{"n":2,"r":{"k":1}}`)
 	})
 }
 
-// TestOneOfTwoWithTheSameVersion verifies that of two who have seen one version one changes
-// the scope, and the other is told what it is at now.
+// TestOneOfTwoWithTheSameVersion verifies that of two changes with the same expected version one is
+// made, and that the other gets the current version.
 func TestOneOfTwoWithTheSameVersion(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at, rounds = "scopes/cart/c", 20
 		d.change("PATCH", at, `{"by":null}`, 0, true, `{}`)
 		for version := range rounds {
@@ -472,10 +477,10 @@ func TestOneOfTwoWithTheSameVersion(t *testing.T) {
 	})
 }
 
-// TestNobodySeesHalfAPatch verifies that all members of a patch are seen together, by those
-// who read, by a watcher, and by those whose answers tell the state.
+// TestNobodySeesHalfAPatch verifies that all members of a patch become visible together, to reads,
+// to a watcher, and in responses to changes.
 func TestNobodySeesHalfAPatch(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at, writes = "scopes/cart/c", 60
 		patch := func(n int) string { return fmt.Sprintf(`{"a":%d,"b":%d,"c":{"d":%d}}`, n, n, n) }
 		half := func(text string) bool {
@@ -520,7 +525,7 @@ func TestNobodySeesHalfAPatch(t *testing.T) {
 	})
 }
 
-// violationsOf holds what comes next to a watcher to what it must be; "" is that there is none.
+// told checks the next message of a watcher; "" means that the scope does not exist.
 func (l *listener) told(kind, id string, version int64, state string) {
 	l.t.Helper()
 	e := l.next()
@@ -537,11 +542,11 @@ func (l *listener) told(kind, id string, version int64, state string) {
 	}
 }
 
-// TestAScopeIsWatched verifies that a watcher is told how a scope is, also that there is
-// none, then of every change that stays a while, whoever made it, and after a break of what
-// is new alone.
+// TestAScopeIsWatched verifies that a watcher gets the current state of a scope, even if it does
+// not exist, then every change that lasts a while, whatever its source, and after a reconnect only
+// what is new.
 func TestAScopeIsWatched(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/a%2Fb"
 		l := d.listen(at)
 		if l.resp.StatusCode != 200 || l.resp.Header.Get("Content-Type") != "text/event-stream" || l.resp.Header.Get("Cache-Control") != "no-store" {
@@ -555,7 +560,7 @@ func TestAScopeIsWatched(t *testing.T) {
 		d.want(d.ask("PATCH", at, `{"n":9}`, nil, "X-Holdfast-Workspace", "elsewhere"), 200, "")
 		d.change("POST", at+"/inc", `{"field":"n"}`, 1, true, `{"n":2}`, keyHeader, "k") // in a transaction
 		l.told("cart", "a/b", 1, `{"n":2}`)
-		if _, err := scope.In[json.RawMessage](d.engine, "cart", "a/b").Push(t.Context(), "l", 1); err != nil { // past the door
+		if _, err := scope.In[json.RawMessage](d.engine, "cart", "a/b").Push(t.Context(), "l", 1); err != nil { // directly in the engine
 			t.Fatal(err)
 		}
 		l.told("cart", "a/b", 2, `{"n":2,"l":[1]}`)
@@ -580,24 +585,25 @@ func TestAScopeIsWatched(t *testing.T) {
 	})
 }
 
-// What cannot be watched is refused before the stream begins.
+// TestWhatCannotBeWatched verifies that an invalid watch is refused before the stream starts.
 func TestWhatCannotBeWatched(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		for _, bad := range []string{"x", "-2", "1.5", "p1", "9223372036854775808", `"1"`, "1 2"} {
 			d.want(d.ask("GET", "scopes/cart/c", nil, nil, "Accept", "text/event-stream", "Last-Event-ID", bad), 400, fault.Validation)
 		}
 		d.want(d.ask("GET", "scopes/a%2Fb/c", nil, nil, "Accept", "text/event-stream"), 400, fault.Validation)
 		d.want(d.ask("GET", "scopes/cart/"+strings.Repeat("x", 256), nil, nil, "Accept", "text/event-stream"), 400, fault.Validation)
 		resp := d.ask("HEAD", "scopes/cart/c", nil, nil, "Accept", "text/event-stream")
-		if resp.StatusCode != 404 { // there is nothing to wait for
+		if resp.StatusCode != 404 { // a HEAD does not wait
 			t.Errorf("a HEAD answered %d", resp.StatusCode)
 		}
 	})
 }
 
-// Another workspace's scope is one that is not there, for every verb.
+// TestScopesOfAnotherWorkspace verifies that a scope of another workspace does not exist, for every
+// method.
 func TestScopesOfAnotherWorkspace(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		const at = "scopes/cart/c"
 		other := []string{"X-Holdfast-Workspace", "other"}
 		d.change("PATCH", at, `{"n":1,"r":{"k":1}}`, 0, true, `{"n":1,"r":{"k":1}}`)
@@ -615,10 +621,11 @@ func TestScopesOfAnotherWorkspace(t *testing.T) {
 	})
 }
 
-// A change that waits longer than its kind allows is a 503, and is never made.
+// TestAChangeThatTakesTooLong verifies that a change that waits longer than its kind allows is a
+// 503, and is never made.
 func TestAChangeThatTakesTooLong(t *testing.T) {
 	kinds := scope.Kinds(scope.Kind{Name: "quick", Budget: 50 * time.Millisecond})
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		errNothing := errors.New("nothing is to be changed")
 		begun, free, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		release := sync.OnceFunc(func() { close(free) })
@@ -651,14 +658,14 @@ func TestAChangeThatTakesTooLong(t *testing.T) {
 	}, kinds)
 }
 
-// A request that was made is answered again at once, also while somebody else holds the line of
-// its scope for longer than the budget: told that it never will be made, its caller would make
-// it again under another key.
+// TestARepetitionDoesNotWaitInTheLine verifies that a repeated request gets its response
+// immediately, even while the queue of its scope is occupied for longer than the budget: if it were
+// told that the change is never made, its caller would make it again under another key.
 func TestARepetitionDoesNotWaitInTheLine(t *testing.T) {
 	kinds := scope.Kinds(scope.Kind{Name: "quick", Budget: 50 * time.Millisecond})
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		for d.ask("POST", "scopes/quick/c/inc", `{"field":"n"}`, nil, "Idempotency-Key", "k").StatusCode == 503 {
-			continue // this machine is slow: a key is there for that
+			continue // this machine is slow: the key makes the retry safe
 		}
 		begun, free, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		defer func() { close(free); <-ended }()
@@ -682,9 +689,10 @@ func TestARepetitionDoesNotWaitInTheLine(t *testing.T) {
 	}, kinds)
 }
 
-// The document of the API tells of the tags, of both kinds of bodies, and of the streams.
+// TestScopesInTheDocument verifies that the OpenAPI document describes the tags, both body types,
+// and the streams.
 func TestScopesInTheDocument(t *testing.T) {
-	d := newDoor(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
+	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{NoKeys: true})
 	s := d.spec()
 	for _, r := range d.api.Routes() {
 		if !strings.HasPrefix(r.Path, "scopes/") {

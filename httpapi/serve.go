@@ -11,9 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Limits of a connection, so that slow or silent clients cannot use up the
-// server. An answer that takes longer by design lifts its own deadline with an
-// [http.ResponseController].
+// Limits of a connection, so that slow or silent clients cannot exhaust the server. A response that
+// takes longer by design extends its own deadline with an [http.ResponseController].
 const (
 	headerWithin   = 5 * time.Second
 	requestWithin  = time.Minute
@@ -22,11 +21,10 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// Serve answers on a listener until ctx ends. Then it stops as a good neighbour
-// does: /readyz says so, no new connection is taken, and requests in flight have
-// until drain has passed; what is left is cut off, with a warning in the log.
-// Serve closes the listener and returns when the last connection is closed: nil,
-// unless serving itself failed.
+// Serve serves requests from a listener until ctx ends, and then shuts down gracefully: /readyz
+// reports it, new connections are refused, and requests in flight have until drain has passed.
+// Remaining requests are aborted, with a warning in the log. Serve closes the listener and returns
+// when the last connection is closed: nil, unless serving itself failed.
 func (a *API) Serve(ctx context.Context, ln net.Listener, drain time.Duration) error {
 	srv := &http.Server{
 		Handler:           a,
@@ -42,7 +40,7 @@ func (a *API) Serve(ctx context.Context, ln net.Listener, drain time.Duration) e
 	select {
 	case err := <-served:
 		_ = srv.Close()
-		return fault.New(fault.Unavailable, "cannot go on listening on %s", ln.Addr()).Wrap(err)
+		return fault.New(fault.Unavailable, "cannot continue listening on %s", ln.Addr()).Wrap(err)
 	case <-ctx.Done():
 	}
 	a.Stop()
@@ -57,7 +55,7 @@ func (a *API) drain(ctx context.Context, srv *http.Server, within time.Duration)
 	defer cancel()
 	err := srv.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		a.log.Warn("requests were cut off: they took longer than the shutdown may", "shutdownTimeout", within)
+		a.log.Warn("aborted requests that took longer than the shutdown timeout", "shutdownTimeout", within)
 	}
 	if err != nil {
 		_ = srv.Close()

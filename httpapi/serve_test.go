@@ -16,8 +16,7 @@ func testContext(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-// serving runs an API on a free port. The returned functions stop it and wait
-// for its end.
+// serving runs an API on a free port. The returned functions stop it and wait for its end.
 func serving(t *testing.T, api *API, drain time.Duration) (address string, stop func(), wait func() error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -30,8 +29,8 @@ func serving(t *testing.T, api *API, drain time.Duration) (address string, stop 
 	return ln.Addr().String(), cancel, func() error { return <-served }
 }
 
-// slowRequest begins a request whose body stays away, so that it is in flight until
-// finish sends it. It returns once the request is at its handler.
+// slowRequest starts a request without its body, so that it is in flight until finish sends it. It
+// returns once the request has reached its handler.
 func slowRequest(t *testing.T, address string, arrived <-chan struct{}) (conn net.Conn, finish func() string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -56,8 +55,8 @@ func slowRequest(t *testing.T, address string, arrived <-chan struct{}) (conn ne
 	}
 }
 
-// slow makes an API whose handler tells that a request arrived and answers with
-// its body, or ends when the server gives the request up.
+// slow replaces the handler of an API with one that signals the arrival of a request and echoes its
+// body, or ends when the server aborts the request.
 func slow(api *API) <-chan struct{} {
 	arrived := make(chan struct{}, 1)
 	api.handler = api.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -93,7 +92,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// A request in flight is answered before Serve returns.
+// TestServeDrains verifies that a request in flight is answered before Serve returns.
 func TestServeDrains(t *testing.T) {
 	api, _, _ := newAPI(t)
 	arrived := slow(api)
@@ -108,7 +107,8 @@ func TestServeDrains(t *testing.T) {
 	}
 }
 
-// A request that takes longer than the drain is cut off, and the log says so.
+// TestServeCutsOff verifies that a request that takes longer than the drain is aborted, with a log
+// line.
 func TestServeCutsOff(t *testing.T) {
 	api, _, log := newAPI(t)
 	arrived := slow(api)
@@ -118,7 +118,7 @@ func TestServeCutsOff(t *testing.T) {
 	if err := wait(); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(log.String(), "cut off") {
+	if !strings.Contains(log.String(), "aborted requests") {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
@@ -126,7 +126,7 @@ func TestServeCutsOff(t *testing.T) {
 	}
 }
 
-// A listener that fails ends Serve with an error.
+// TestServeFails verifies that Serve returns an error if its listener fails.
 func TestServeFails(t *testing.T) {
 	api, _, _ := newAPI(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

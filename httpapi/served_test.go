@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// tellConfig has a step with an after-effect, which is done elsewhere.
+// tellConfig has a step with an after-effect that runs elsewhere.
 const tellConfig = `{
   "workflow": "note", "owning_module": "work", "initial_status": "new", "status_types": ["new", "sent"],
   "steps": [{"step_id": 1, "step_key": "send", "status": "new", "successful_state": "sent", "success_after_effect": "Tell"}]
 }`
 
-func (d *door) claim(handler string, wait int) []wire.Task {
+func (d *testAPI) claim(handler string, wait int) []wire.Task {
 	d.t.Helper()
 	var got wire.Tasks
 	ms := wire.Millis(wait)
@@ -29,7 +29,7 @@ func (d *door) claim(handler string, wait int) []wire.Task {
 	return got.Tasks
 }
 
-func (d *door) one(handler string) wire.Task {
+func (d *testAPI) one(handler string) wire.Task {
 	d.t.Helper()
 	got := d.claim(handler, 20_000)
 	if len(got) != 1 {
@@ -38,11 +38,11 @@ func (d *door) one(handler string) wire.Task {
 	return got[0]
 }
 
-// Verifies that a worker is given the events of a reaction, one at a time and in order,
-// that completing acknowledges, also when it is said again, that a failure is counted
-// once, and that who is past his hold is refused.
+// TestAWorkerHandlesEvents verifies that a worker gets the events of a reaction, one at a time and
+// in order; that completing acknowledges, also when it is repeated; that a failure is counted once;
+// and that a holder with an expired lease is refused.
 func TestAWorkerHandlesEvents(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}, Handler: "Mail"}, nil), 400, fault.Validation)
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 		retries := 1
@@ -55,7 +55,7 @@ func TestAWorkerHandlesEvents(t *testing.T) {
 			first.Context.Reaction != "mail" || first.IdempotencyKey != "mail/o/1/1/0" {
 			t.Errorf("took %+v %+v", first, first.Context.Event)
 		}
-		if more := d.claim("Mail", 0); len(more) != 0 { // a stream is in one hand
+		if more := d.claim("Mail", 0); len(more) != 0 { // a stream has one holder
 			t.Errorf("took %+v as well", more)
 		}
 		d.want(d.ask("POST", "tasks/"+first.ID+"/renew", wire.Renew{Epoch: first.Epoch, LeaseMs: 120_000}, nil), 200, "")
@@ -89,7 +89,7 @@ func TestAWorkerHandlesEvents(t *testing.T) {
 		}
 		holdfasttest.Advance(t, d.engine, 2*time.Minute)
 		d.want(d.ask("POST", "tasks/"+again.ID+"/complete", wire.CompleteTask{Epoch: again.Epoch}, nil), 409, fault.LeaseLost)
-		engine.Of(d.engine).Round(t.Context()) // the janitor frees it
+		engine.Of(d.engine).Round(t.Context()) // the janitor releases it
 
 		last := d.one("Mail")
 		for range 2 {
@@ -110,10 +110,10 @@ func TestAWorkerHandlesEvents(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a worker is given after-effects, each once, and that those of another
-// workspace and of a URL are not its.
+// TestAWorkerDoesAfterEffects verifies that a worker gets each after-effect once, and none of
+// another workspace or of a URL.
 func TestAWorkerDoesAfterEffects(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.running()
 		far := &remote{status: 200, heard: make(chan struct{}, 100)}
 		srv := httptest.NewServer(far)
@@ -160,11 +160,11 @@ func TestAWorkerDoesAfterEffects(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a URL is called for the events of a reaction, in the workspaces where
-// it is one, that an answer which is not heard is a failure, and that a handler can be
-// declared anew as one of workers.
+// TestAURLHandlesEvents verifies that a URL is called for the events of a reaction in the
+// workspaces that declare it; that a missing response is a failure; and that a handler can be
+// declared again as a worker handler.
 func TestAURLHandlesEvents(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.running()
 		far := &remote{status: 200, heard: make(chan struct{}, 100)}
 		srv := httptest.NewServer(far)
@@ -175,7 +175,7 @@ func TestAURLHandlesEvents(t *testing.T) {
 		retries := 1
 		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}, Handler: "Mail", MaxRetries: &retries,
 			Backoff: &wire.Backoff{Kind: "fixed", BaseMs: 1, MaxMs: 1}}, nil), 201, "")
-		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}}, nil, "X-Holdfast-Workspace", "other"), 201, "") // by hand, there
+		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}}, nil, "X-Holdfast-Workspace", "other"), 201, "") // claimed by hand there
 		for _, where := range []string{"default", "other"} {
 			d.want(d.ask("POST", "streams/s/events", `{"events":[{"name":"made"},{"name":"paid","data":{"n":1}}]}`, nil, "X-Holdfast-Workspace", where), 201, "")
 		}
@@ -204,10 +204,10 @@ func TestAURLHandlesEvents(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that a URL which acts unjournaled, and can be asked, is asked whether it has
-// acted where its answer was not heard.
+// TestAURLIsAsked verifies that a URL that acts without a journal and supports probes is probed
+// after a missing response.
 func TestAURLIsAsked(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.running()
 		far := &remote{heard: make(chan struct{}, 100)}
 		srv := httptest.NewServer(far)
@@ -218,7 +218,7 @@ func TestAURLIsAsked(t *testing.T) {
 		if c := far.next(t); c.Kind != "action" || fired.Outcome != "pending" {
 			t.Errorf("called with %+v, fired %+v", c, fired)
 		}
-		far.say(200, `{}`) // which says nothing
+		far.say(200, `{}`) // without an answer
 		d.becomes("j", "due", func(e wire.Entity) bool { return e.Claim.Holder == "" })
 		holdfasttest.Advance(t, d.engine, time.Minute)
 		if c := far.next(t); c.Kind != "probe" {
@@ -237,8 +237,8 @@ func TestAURLIsAsked(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// becomes waits until a job is as it should be.
-func (d *door) becomes(id, what string, so func(wire.Entity) bool) (e wire.Entity) {
+// becomes waits until an entity satisfies so.
+func (d *testAPI) becomes(id, what string, so func(wire.Entity) bool) (e wire.Entity) {
 	d.t.Helper()
 	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(d.t.Context(), 10*time.Millisecond) {
 		e = wire.Entity{}

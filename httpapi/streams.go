@@ -22,19 +22,19 @@ import (
 )
 
 func (a *API) streamRoutes() {
-	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/events", ID: "appendEvents", Tag: "streams", Summary: "Append events, all or none, at an expected version.",
+	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/events", ID: "appendEvents", Tag: "streams", Summary: "Append events to a stream, all or none, at an expected version.",
 		Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx}, appendEvents)
 	add(a, route{Method: http.MethodGet, Path: "streams/{stream}/events", ID: "readStream", Tag: "streams", Summary: "Read a stream, forward or backward.",
 		Roles: readers, Filter: "StreamRange"}, readStream)
-	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/close", ID: "closeStream", Tag: "streams", Summary: "Close the books of a stream, at an expected version.",
+	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/close", ID: "closeStream", Tag: "streams", Summary: "Close a stream at an expected version.",
 		Roles: operators, Idempotency: table.UnderLease,
-		More: "The same close again has the same answer."}, closeStream)
-	add(a, route{Method: http.MethodGet, Path: "events", ID: "readEvents", Tag: "streams", Summary: "Read the feed over all streams, or follow it (text/event-stream).",
+		More: "Repeating the same close returns the same result."}, closeStream)
+	add(a, route{Method: http.MethodGet, Path: "events", ID: "readEvents", Tag: "streams", Summary: "Read the feed of all streams, or follow it (text/event-stream).",
 		Roles: readers, Stream: true,
-		More: "A cursor may also be the position of an event."}, readEvents)
-	add(a, route{Method: http.MethodGet, Path: "feed", ID: "readFeed", Tag: "streams", Summary: "Read what is told of the workspace, or watch it (text/event-stream).",
+		More: "A cursor can also be the position of an event."}, readEvents)
+	add(a, route{Method: http.MethodGet, Path: "feed", ID: "readFeed", Tag: "streams", Summary: "Read the histories and events of the workspace, or watch them (text/event-stream).",
 		Roles: readers, Stream: true,
-		More: "It is histories and events, from the oldest to the newest that there is."}, readFeed)
+		More: "It reads from the oldest to the newest."}, readFeed)
 }
 
 type appendIn struct {
@@ -44,12 +44,12 @@ type appendIn struct {
 
 func appendEvents(c *call, in *appendIn) (wire.Appended, error) {
 	if len(in.Body.Events) == 0 {
-		return wire.Appended{}, fault.New(fault.Validation, "there are no events to append").With("pointer", "/events")
+		return wire.Appended{}, fault.New(fault.Validation, "events is empty: append at least one event").With("pointer", "/events")
 	}
 	want := stream.Any
 	if v := in.Body.ExpectedVersion; v != nil {
 		if *v < -1 {
-			return wire.Appended{}, fault.New(fault.Validation, "expectedVersion is -1 or more").With("pointer", "/expectedVersion")
+			return wire.Appended{}, fault.New(fault.Validation, "expectedVersion must be -1 or more, got %d", *v).With("pointer", "/expectedVersion")
 		}
 		want = stream.Version(*v)
 	}
@@ -95,7 +95,7 @@ func eventsOf(all []stream.Event) []wire.Event {
 
 type readStreamIn struct {
 	Stream   string `path:"stream"`
-	From     *int64 `query:"from" doc:"The first version; the stream's first, or for backward its last, if none is named."`
+	From     *int64 `query:"from" doc:"First version to read; defaults to the first version of the stream, or its last for backward."`
 	Backward bool   `query:"backward"`
 	paged
 }
@@ -106,11 +106,11 @@ func readStream(c *call, in *readStreamIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
-	if strings.HasPrefix(in.Stream, keys.Stream("")) && c.key.Role != keys.Admin { // as of the keys themselves
-		return none, fault.New(fault.Forbidden, "the histories of API keys are read by those who may manage them")
+	if strings.HasPrefix(in.Stream, keys.Stream("")) && c.key.Role != keys.Admin { // as for the keys themselves
+		return none, fault.New(fault.Forbidden, "reading the histories of API keys requires the role admin")
 	}
 	if in.From != nil && *in.From < 0 {
-		return none, fault.New(fault.Validation, "from is a version: 0 or more")
+		return none, fault.New(fault.Validation, "from must be 0 or more, got %d", *in.From)
 	}
 	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) (_ []events.Event, err error) {
 		a := events.ReadArgs{Stream: in.Stream, Limit: limit, Backward: in.Backward}
@@ -129,15 +129,15 @@ func readStream(c *call, in *readStreamIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
-	all, err := placed(c, in.Stream, found)
+	all, err := withPositions(c, in.Stream, found)
 	if err != nil {
 		return none, err
 	}
 	return listed(c, all, next), nil
 }
 
-// placed shows the events of one stream, with their places in the feed.
-func placed(c *call, name string, found []events.Event) ([]wire.Event, error) {
+// withPositions converts the events of one stream, with their positions in the feed.
+func withPositions(c *call, name string, found []events.Event) ([]wire.Event, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -158,7 +158,7 @@ func placed(c *call, name string, found []events.Event) ([]wire.Event, error) {
 	return all, nil
 }
 
-// nextVersion is where a read goes on behind a version, "" at the end.
+// nextVersion returns where a read continues after a version, "" at the end.
 func nextVersion(version int64, backward bool) string {
 	if !backward {
 		return strconv.FormatInt(version+1, 10)
@@ -174,11 +174,10 @@ type closeIn struct {
 	Body   wire.CloseStream
 }
 
-// feedWait is how long the feed is waited for.
+// feedWait is how long a close waits for the feed.
 const feedWait = 5 * time.Second
 
-// onlyFeed says that a stream cannot be closed because the feed is behind, and nobody
-// else.
+// onlyFeed reports whether a stream cannot be closed only because the feed is behind.
 func onlyFeed(err error) bool {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Code != fault.Conflict {
@@ -191,7 +190,7 @@ func onlyFeed(err error) bool {
 func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
 	var done stream.Closed
 	var late error
-	// The feed is a moment behind what was appended a moment ago: it is waited for.
+	// The feed lags behind recent appends by a moment, so the close waits for it.
 	err := c.await(feedWait, nil, func() (over bool, err error) {
 		done, err = stream.Close(c.ctx(), c.api.hf, in.Stream,
 			stream.CloseOptions{Mode: stream.Mode(in.Body.Mode), ExpectVersion: (*stream.Version)(in.Body.ExpectedVersion), Snapshot: in.Body.Snapshot})

@@ -23,15 +23,15 @@ import (
 )
 
 func (a *API) taskRoutes() {
-	add(a, route{Method: http.MethodPost, Path: "tasks/claim", ID: "claimTasks", Tag: "tasks", Summary: "Take what there is to do for handlers, or wait for something to come.",
+	add(a, route{Method: http.MethodPost, Path: "tasks/claim", ID: "claimTasks", Tag: "tasks", Summary: "Claim tasks for handlers, or wait for them.",
 		Roles: workers, Idempotency: table.AsHandOut,
 		More: "A task counts as received once it is renewed, journals an effect or is ended."}, claimTasks)
-	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/complete", ID: "completeTask", Tag: "tasks", Summary: "End a task that is done.", Roles: workers, Idempotency: table.UnderLease,
-		More: "Completed again under the same epoch, it answers the same."}, completeTask)
-	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/fail", ID: "failTask", Tag: "tasks", Summary: "End a task that is not done.", Roles: workers, Idempotency: table.UnderLease}, failTask)
-	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/renew", ID: "renewTask", Tag: "tasks", Summary: "Extend the hold of a task.", Roles: workers, Idempotency: table.UnderLease}, renewTask)
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/complete", ID: "completeTask", Tag: "tasks", Summary: "Complete a task.", Roles: workers, Idempotency: table.UnderLease,
+		More: "Completing it again under the same epoch returns the same result."}, completeTask)
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/fail", ID: "failTask", Tag: "tasks", Summary: "Report that a task failed.", Roles: workers, Idempotency: table.UnderLease}, failTask)
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/renew", ID: "renewTask", Tag: "tasks", Summary: "Renew the lease of a task.", Roles: workers, Idempotency: table.UnderLease}, renewTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/effects", ID: "journalTaskEffect", Tag: "tasks", Summary: "Journal an effect of a task.", Roles: workers, Idempotency: table.UnderLease,
-		More: "It begins the effect, or says what became of it."}, journalTaskEffect)
+		More: "It records the intent or the outcome."}, journalTaskEffect)
 }
 
 type claimTasksIn struct{ Body wire.ClaimTasks }
@@ -61,7 +61,7 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	}
 	err = c.await(wait, offers.Topics(), func() (bool, error) {
 		claim.Busy = make(map[string]bool)
-		offers, err := c.offers(claim) // before there is a transaction
+		offers, err := c.offers(claim) // outside of the transaction
 		if err != nil {
 			return false, err
 		}
@@ -83,15 +83,15 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 	return out, err
 }
 
-// claim checks what a worker asks for.
+// claim validates the request of a worker.
 func (c *call) claim(b wire.ClaimTasks) (limit int, claim remote.Claim, err error) {
 	limit = cmp.Or(b.Limit, 10)
 	claim = remote.Claim{Workspace: c.key.Workspace, Worker: b.Worker, Handlers: b.Handlers, Lease: lease.DefaultDuration}
 	if limit < 1 || limit > 1000 {
-		return limit, claim, fault.New(fault.Validation, "limit is 1 to 1000").With("pointer", "/limit")
+		return limit, claim, fault.New(fault.Validation, "limit must be between 1 and 1000, got %d", limit).With("pointer", "/limit")
 	}
 	if len(b.Handlers) == 0 || len(b.Handlers) > 100 {
-		return limit, claim, fault.New(fault.Validation, "handlers are 1 to 100").With("pointer", "/handlers")
+		return limit, claim, fault.New(fault.Validation, "handlers must name between 1 and 100 handlers, got %d", len(b.Handlers)).With("pointer", "/handlers")
 	}
 	for i, name := range b.Handlers {
 		if err := c.serves(name); err != nil {
@@ -107,7 +107,7 @@ func (c *call) claim(b wire.ClaimTasks) (limit int, claim remote.Claim, err erro
 	return limit, claim, entities.CheckLease(claim.Lease)
 }
 
-// offers are what there is for a claim, as its workspace has declared its handlers.
+// offers returns the tasks available to a claim, with the handlers that its workspace has declared.
 func (c *call) offers(claim remote.Claim) (remote.Offers, error) {
 	e := c.api.engine
 	at, err := e.Partition(c.ctx(), store.Read)
@@ -122,18 +122,18 @@ func (c *call) offers(claim remote.Claim) (remote.Offers, error) {
 	return c.api.sources.Offers(c.ctx(), claim)
 }
 
-// serves refuses what is not for the handlers that the API key is restricted to.
+// serves refuses a handler that the API key is not restricted to.
 func (c *call) serves(handler string) error {
 	if c.key.Serves(handler) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "the API key does the tasks of %q alone", c.key.Handlers)
+	return fault.New(fault.Forbidden, "the API key is restricted to the handlers %q", c.key.Handlers)
 }
 
-// unrestricted refuses what is taken by hand, for no handler.
+// unrestricted refuses claims by hand to a key that is restricted to handlers.
 func (c *call) unrestricted() error { return c.serves("") }
 
-// handedOut returns the id of a task that was given to a worker, for a handler that the API key serves.
+// handedOut returns the id of a task that was handed out for a handler that the API key serves.
 func (c *call) handedOut(signed string, epoch int64) (id string, err error) {
 	if err := checkEpoch(epoch); err != nil {
 		return "", err
@@ -149,17 +149,18 @@ func (c *call) handedOut(signed string, epoch int64) (id string, err error) {
 	return id, err
 }
 
-// await looks until something is found, or for so long, or until the server stops, or until others wait for the room that the request has.
-func (c *call) await(wait time.Duration, topics []string, look func() (bool, error)) error {
+// await polls until something is found, the wait time is over, the server stops, or other requests
+// wait for the room that this one has.
+func (c *call) await(wait time.Duration, topics []string, poll func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(c.ctx(), min(max(wait, 0), longestWait))
 	defer cancel()
-	c.share.Keep(2 * len(c.body)) // which is as sent and as read
+	c.share.Keep(2 * len(c.body)) // the body as sent and as parsed
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		heard, leave := c.api.engine.Hub().Wait(topics...)
-		err := c.still()
+		err := c.recheckKey()
 		found := false
 		if err == nil {
-			found, err = look()
+			found, err = poll()
 		}
 		if err == nil && !found && ctx.Err() == nil && !c.api.stopping.Load() && !c.share.Wanted() {
 			c.pause(ctx, heard, pause)
@@ -171,15 +172,15 @@ func (c *call) await(wait time.Duration, topics []string, look func() (bool, err
 	}
 }
 
-// checkEpoch refuses a call that does not say which hold it means.
+// checkEpoch refuses a call without a valid epoch.
 func checkEpoch(epoch int64) error {
 	if epoch > 0 {
 		return nil
 	}
-	return fault.New(fault.Validation, "epoch is that of the hold, 1 or more").With("pointer", "/epoch")
+	return fault.New(fault.Validation, "epoch must be that of the lease, 1 or more, got %d", epoch).With("pointer", "/epoch")
 }
 
-// task is the task that was given to a worker, and its source.
+// task returns a task that was handed out, and its source.
 func (c *call) task(signed string, epoch int64) (remote.Source, remote.Lease, error) {
 	h := remote.Lease{Epoch: epoch}
 	var err error
@@ -260,13 +261,13 @@ func journalTaskEffect(c *call, in *taskEffectIn) (wire.EffectState, error) {
 	return wire.EffectState{Key: x.Key, State: x.State, Result: x.Result}, err
 }
 
-// checkEffect refuses what cannot be journaled.
+// checkEffect refuses a call that cannot be journaled.
 func checkEffect(b wire.EffectCall) error {
 	if err := effects.CheckCall(b.Name, b.Ordinal); err != nil {
 		return err
 	}
 	if b.NotDone && len(b.Result) > 0 {
-		return fault.New(fault.Validation, "an effect has a result, or is not done")
+		return fault.New(fault.Validation, "set either result or notDone, not both")
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// jobConfig has a step that a handler does, elsewhere.
+// jobConfig has a step that runs elsewhere.
 const jobConfig = `{
   "workflow": "job", "owning_module": "work", "initial_status": "new", "status_types": ["new", "doing", "done"], "janitor": {"stuck_after": "5m"},
   "steps": [{"step_id": 1, "step_key": "do", "status": "new", "successful_claim_state": ["doing", "new"], "successful_state": "done", "action": "Do"}]
@@ -27,8 +27,8 @@ const jobConfig = `{
 
 var elsewhere = httpapi.Options{NoKeys: true, SecretKeys: sealing, AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
-// jobs declares a handler, puts the lifecycle, and makes an entity.
-func (d *door) jobs(h wire.PutHandler) wire.Handler {
+// jobs declares a handler, puts the lifecycle, and creates an entity.
+func (d *testAPI) jobs(h wire.PutHandler) wire.Handler {
 	d.t.Helper()
 	d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 422, fault.Validation)
 	var made wire.Handler
@@ -42,10 +42,10 @@ func (d *door) jobs(h wire.PutHandler) wire.Handler {
 	return made
 }
 
-// Verifies that a worker over HTTP does what was fired, that who fired it waits for
-// that, and that a lost answer can be asked for again.
+// TestAWorkerOverHTTP verifies that a worker over HTTP runs a fired step, that the caller waits for
+// it, and that a lost response can be requested again.
 func TestAWorkerOverHTTP(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		var fired wire.Fired
 		var status int
@@ -89,11 +89,10 @@ func TestAWorkerOverHTTP(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that who fires a step is told that it goes on where no worker comes in
-// time, and later, under the same key, what became of it; and that a worker which
-// stopped past its hold is refused.
+// TestAFireThatGoesOn verifies that a fire without a worker in time returns pending, and later,
+// under the same key, the outcome; and that a worker with an expired lease is refused.
 func TestAFireThatGoesOn(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "transactional"})
 		fire := func() (wire.Fired, *http.Response) {
 			var fired wire.Fired
@@ -125,17 +124,17 @@ func TestAFireThatGoesOn(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// remote is a handler over HTTP, which answers as it is told.
+// remote is a handler over HTTP with scripted responses.
 type remote struct {
 	mu     sync.Mutex
 	secret string
 	calls  []wire.HandlerCall
 	status int
 	body   string
-	later  []said // answers to the calls after the next
+	later  []said // responses to the calls after the next
 	wrong  error
-	heard  chan struct{} // of each call, if it is there
-	seen   int           // of the calls, by next
+	heard  chan struct{} // receives for each call, if not nil
+	seen   int           // number of calls returned by next
 }
 
 type said struct {
@@ -183,7 +182,7 @@ func (r *remote) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if len(r.later) > 0 {
 		r.status, r.body, r.later = r.later[0].status, r.later[0].body, r.later[1:]
 	}
-	if answer.status == 0 { // it breaks off
+	if answer.status == 0 { // breaks the connection
 		panic(http.ErrAbortHandler)
 	}
 	w.WriteHeader(answer.status)
@@ -196,19 +195,18 @@ func (r *remote) say(status int, body string) {
 	r.status, r.body, r.later = status, body, nil
 }
 
-// then has it answer otherwise from the call after the last that was spoken of on: who says so only when
-// that has come is late, if it is repeated at once.
+// then sets the response to the call after the last scripted one. It must be set before that call:
+// a call may be repeated immediately.
 func (r *remote) then(status int, body string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.later = append(r.later, said{status, body})
 }
 
-// Verifies what the answers of a handler over HTTP come to. Its calls are signed; a
-// refusal is its word; where nothing is heard of one that acts unjournaled, a person
-// has to say what happened.
+// TestAHandlerOverHTTP verifies the results of the responses of an http handler. Its calls are
+// signed; a refusal is an answer; a missing response of an opaque handler parks the operation.
 func TestAHandlerOverHTTP(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		far := new(remote)
 		srv := httptest.NewServer(far)
 		t.Cleanup(srv.Close)
@@ -248,7 +246,7 @@ func TestAHandlerOverHTTP(t *testing.T) {
 }
 
 func TestBadHandlers(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		for _, h := range []wire.PutHandler{{Kind: "x"}, {Kind: "http"}, {Kind: "http", URL: "http://10.0.0.1/"}, {Kind: "http", URL: "https://169.254.169.254/"},
 			{Kind: "worker", URL: "https://example.com/"}, {Kind: "worker", Secret: webhook.NewSecret()}, {Kind: "worker", Safety: "sure"}, {Kind: "worker", OnUnknown: "guess"},
 			{Kind: "worker", TimeoutMs: -1}, {Kind: "http", URL: "https://example.com/", Secret: "short"}} {
@@ -261,9 +259,10 @@ func TestBadHandlers(t *testing.T) {
 	}, httpapi.Handlers(elsewhere))
 }
 
-// Verifies that no kind of tasks starves behind another, for a worker that claims one task after the other.
+// TestKindsOfTasksHaveTheirTurns verifies that no kind of task starves behind another, for a worker
+// that claims one task at a time.
 func TestKindsOfTasksHaveTheirTurns(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")

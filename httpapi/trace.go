@@ -9,18 +9,18 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 )
 
-// watched is a request while it is answered, and what the table of routes says of it: exactly one of target and
-// nothing is set for a path below the API's base.
+// watched is a request while it is served, with its entry in the route table. For a path below the
+// API's base, exactly one of target and notFound is set.
 type watched struct {
 	*observe.Watch
-	target  *route
-	values  map[string]string
-	nothing error
+	target   *route
+	values   map[string]string
+	notFound error
 }
 
 type watchKey struct{}
 
-// watchOf returns the watch of a request, an unused one if there is none.
+// watchOf returns the watch of a request, or an unused one.
 func watchOf(ctx context.Context) *watched {
 	if w, ok := ctx.Value(watchKey{}).(*watched); ok {
 		return w
@@ -28,13 +28,13 @@ func watchOf(ctx context.Context) *watched {
 	return &watched{Watch: new(observe.Watch)}
 }
 
-// watch begins to watch a request: it finds its route, and begins its span.
+// watch finds the route of a request and starts its span.
 func (a *API) watch(r *http.Request) (*watched, *http.Request) {
 	w, pattern := new(watched), ""
 	if _, plain := a.routes[r.URL.Path]; plain {
 		pattern = r.URL.Path
 	} else if strings.HasPrefix(r.URL.Path, table.Base) {
-		if w.target, w.values, w.nothing = a.table.Find(r); w.target != nil {
+		if w.target, w.values, w.notFound = a.table.Find(r); w.target != nil {
 			pattern = table.Base + w.target.Path
 		}
 	}

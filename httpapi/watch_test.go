@@ -14,7 +14,7 @@ import (
 )
 
 // pagesOf reads a list to its end, page by page.
-func pagesOf[T any](d *door, path string) (all []T) {
+func pagesOf[T any](d *testAPI, path string) (all []T) {
 	d.t.Helper()
 	for at := path; ; {
 		var page wire.List[T]
@@ -27,11 +27,11 @@ func pagesOf[T any](d *door, path string) (all []T) {
 	}
 }
 
-// Verifies that who watches a workspace is told what its histories tell and of its
-// events, from now on, and again after a break, and nothing of another workspace; and
-// that the same can be read page by page.
+// TestTheFeedOfEverything verifies that an observer of a workspace gets its histories and events
+// from now on, and continues after a reconnect, without those of other workspaces; and that the
+// same can be read page by page.
 func TestTheFeedOfEverything(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.running()
 		create := func(id, where string) {
 			t.Helper()
@@ -58,7 +58,7 @@ func TestTheFeedOfEverything(t *testing.T) {
 		l.stop()
 		create("i2", "default")
 		l = d.watch(last)
-		for e := l.next(); e.data.Stream != "$entity/invoice/i2"; e = l.next() { // the rest may come twice
+		for e := l.next(); e.data.Stream != "$entity/invoice/i2"; e = l.next() { // the rest may be repeated
 			if e.data.Stream != "$entity/invoice/i1" && e.data.Stream != "$entity/invoice/before" {
 				t.Fatalf("told %+v", e.data)
 			}
@@ -78,7 +78,7 @@ func TestTheFeedOfEverything(t *testing.T) {
 }
 
 func TestALifecycleIsDrawn(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var got wire.Diagram
 		d.want(d.ask("GET", "lifecycles/invoice/diagram", nil, &got), 200, "")
 		if got.Format != "svg" || !strings.HasPrefix(got.Diagram, "<svg") {
@@ -97,10 +97,10 @@ func TestALifecycleIsDrawn(t *testing.T) {
 	}, invoices(nil))
 }
 
-// Verifies that without keys all workspaces are known, and made, and that a key knows
-// its own alone.
+// TestWorkspaces verifies that a server without keys lists and creates all workspaces, and that a
+// key sees only its own.
 func TestWorkspaces(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		for i, status := range []int{201, 200} {
 			var made wire.Workspace
 			d.want(d.ask("POST", "workspaces", wire.NewWorkspace{Name: "acme"}, &made), status, "")
@@ -118,7 +118,7 @@ func TestWorkspaces(t *testing.T) {
 			t.Errorf("there are %q", names)
 		}
 
-		locked := newDoor(t, d.engine, httpapi.Options{})
+		locked := newTestAPI(t, d.engine, httpapi.Options{})
 		_, locked.key = locked.newKey("acme", keys.Admin, 0)
 		var page wire.List[wire.Workspace]
 		locked.want(locked.ask("GET", "workspaces", nil, &page), 200, "")
@@ -133,10 +133,10 @@ func TestWorkspaces(t *testing.T) {
 	})
 }
 
-// Verifies that a workspace has its feed without anybody switching it on, also for who
-// listens before there is anything in it.
+// TestEveryWorkspaceHasItsFeed verifies that every workspace has its feed from the start, also for
+// a listener that connects before there are events.
 func TestEveryWorkspaceHasItsFeed(t *testing.T) {
-	eachDoor(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *door) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.running()
 		for _, path := range []string{"events", "feed"} {
 			space := "space-" + path

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Check refuses options that [New] would panic for.
+// Check returns an error for options that make [New] panic.
 func (o Options) Check() error {
 	if len(o.SecretKeys) == 0 {
 		return nil
@@ -26,8 +26,8 @@ func (o Options) Check() error {
 	return err
 }
 
-// serveWebhooks has the engine serve webhooks while it runs. A node without a key
-// leaves them to others.
+// serveWebhooks sends webhooks while the engine runs. A node without secret keys leaves them to
+// others.
 func (a *API) serveWebhooks(o Options) {
 	a.policy = egress.Policy{Allow: o.AllowPrivate}
 	if len(o.SecretKeys) == 0 {
@@ -35,21 +35,21 @@ func (a *API) serveWebhooks(o Options) {
 	}
 	var err error
 	if a.box, err = seal.New(o.SecretKeys...); err != nil {
-		panic(err) // a mistake in wiring
+		panic(err) // programming error: Options.Check returns it
 	}
 	a.hooks = webhooksender.New(a.engine, a.box, a.policy, a.log)
 	a.engine.Background(a.hooks.Run)
 }
 
 func (a *API) webhookRoutes() {
-	add(a, route{Method: http.MethodPost, Path: "webhooks", ID: "createWebhook", Tag: "webhooks", Summary: "Have events sent to a URL. The secret is shown once.",
+	add(a, route{Method: http.MethodPost, Path: "webhooks", ID: "createWebhook", Tag: "webhooks", Summary: "Create a webhook. Its secret is returned only once.",
 		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
-		More: "Under a [Key] that was used before, it is empty."}, createWebhook)
+		More: "If the [Key] was used before, the secret is empty."}, createWebhook)
 	add(a, route{Method: http.MethodGet, Path: "webhooks", ID: "listWebhooks", Tag: "webhooks", Summary: "List the webhooks of the workspace.", Roles: readers}, listWebhooks)
 	add(a, route{Method: http.MethodGet, Path: "webhooks/{id}", ID: "getWebhook", Tag: "webhooks", Summary: "Show a webhook, without its secret.", Roles: readers}, getWebhook)
-	add(a, route{Method: http.MethodPost, Path: "webhooks/{id}/rotate", ID: "rotateWebhook", Tag: "webhooks", Summary: "Give a webhook another secret. It is shown once.",
+	add(a, route{Method: http.MethodPost, Path: "webhooks/{id}/rotate", ID: "rotateWebhook", Tag: "webhooks", Summary: "Rotate the secret of a webhook. It is returned only once.",
 		Roles: admins, Idempotency: table.InTx}, rotateWebhook)
-	add(a, route{Method: http.MethodDelete, Path: "webhooks/{id}", ID: "deleteWebhook", Tag: "webhooks", Summary: "Remove a webhook.", Roles: admins, Idempotency: table.InTx}, deleteWebhook)
+	add(a, route{Method: http.MethodDelete, Path: "webhooks/{id}", ID: "deleteWebhook", Tag: "webhooks", Summary: "Delete a webhook.", Roles: admins, Idempotency: table.InTx}, deleteWebhook)
 }
 
 func webhookOf(w webhooks.Webhook) wire.Webhook {
@@ -67,21 +67,21 @@ func webhookOf(w webhooks.Webhook) wire.Webhook {
 	return out
 }
 
-// sealing returns what seals secrets.
+// sealing returns the box that encrypts secrets.
 func (a *API) sealing() (*seal.Box, error) {
 	if a.box == nil {
-		return nil, fault.New(fault.Unavailable, "this server has no key to seal the secrets of webhooks with: set HOLDFAST_SECRET_KEY")
+		return nil, fault.New(fault.Unavailable, "this server has no key to encrypt webhook secrets: set HOLDFAST_SECRET_KEY")
 	}
 	return a.box, nil
 }
 
-// secretOf returns the secret that was given, or a new one.
+// secretOf returns the given secret, or a new one.
 func secretOf(given string) (string, error) {
 	if given == "" {
 		return webhook.NewSecret(), nil
 	}
 	if !strings.HasPrefix(given, "whsec_") {
-		return "", fault.New(fault.Validation, "a webhook's secret begins with whsec_").With("pointer", "/secret")
+		return "", fault.New(fault.Validation, "a webhook secret must begin with whsec_").With("pointer", "/secret")
 	}
 	return given, webhook.CheckSecret(given)
 }
@@ -99,7 +99,7 @@ func createWebhook(c *call, in *createWebhookIn) (wire.CreatedWebhook, error) {
 		err = badURL(err)
 		return none, err
 	}
-	// a webhook follows what a reaction can
+	// a webhook can follow what a reaction can
 	d, err := definition("webhook", wire.PutReaction{Events: b.Events, Streams: b.Streams, Source: b.Source})
 	if err != nil {
 		return none, err
@@ -116,9 +116,9 @@ func createWebhook(c *call, in *createWebhookIn) (wire.CreatedWebhook, error) {
 	return c.sealed(w, secret), nil
 }
 
-// sealed shows a webhook with its new secret. What is kept for a repetition has none.
+// sealed returns a webhook with its new secret. The response stored for repetitions has none.
 func (c *call) sealed(w webhooks.Webhook, secret string) wire.CreatedWebhook {
-	c.keep = wire.CreatedWebhook{Webhook: webhookOf(w)}
+	c.storeAs = wire.CreatedWebhook{Webhook: webhookOf(w)}
 	return wire.CreatedWebhook{Webhook: webhookOf(w), Secret: secret}
 }
 
@@ -149,7 +149,7 @@ func rotateWebhook(c *call, in *rotateWebhookIn) (wire.CreatedWebhook, error) {
 		return none, err
 	}
 	if ms := in.Body.OverlapMs; ms < 0 || ms > wire.Ms(webhooks.MaxOverlap) {
-		return none, fault.New(fault.Validation, "overlapMs is 0 to %d", wire.Ms(webhooks.MaxOverlap)).With("pointer", "/overlapMs")
+		return none, fault.New(fault.Validation, "overlapMs must be between 0 and %d, got %d", wire.Ms(webhooks.MaxOverlap), ms).With("pointer", "/overlapMs")
 	}
 	secret, err := secretOf(in.Body.Secret)
 	if err != nil {

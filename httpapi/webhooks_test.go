@@ -32,13 +32,13 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// sealingKey seals the secrets of the tests.
+// sealingKey encrypts the secrets of the tests.
 var sealingKey = bytes.Repeat([]byte{7}, 32)
 
-// hooked lets the tests' own receivers be called.
+// hooked allows calls to the tests' own receivers.
 var hooked = httpapi.Options{NoKeys: true, SecretKeys: [][]byte{sealingKey}, AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 
-// received is a message as it arrived.
+// received is a received message.
 type received struct {
 	header http.Header
 	body   []byte
@@ -47,13 +47,13 @@ type received struct {
 
 func (r received) id() string { return r.header.Get(webhook.HeaderID) }
 
-// receiver takes messages, and answers as it is told.
+// receiver receives messages, with scripted responses.
 type receiver struct {
 	*httptest.Server
 	got chan received
 }
 
-// receive starts a receiver. It answers what answer says, 200 where it is nil.
+// receive starts a receiver. answer returns its status; nil means 200.
 func receive(t *testing.T, answer func(received) int) *receiver {
 	t.Helper()
 	r := &receiver{got: make(chan received, 1000)}
@@ -88,8 +88,8 @@ func (r *receiver) next(t *testing.T) received {
 	return received{}
 }
 
-// running opens the door and runs its engine, until the test ends or it is stopped.
-func running(t *testing.T, e *holdfast.Engine, o httpapi.Options) (d *door, api *httpapi.API, stop func()) {
+// running serves an API and runs its engine, until the test ends or it is stopped.
+func running(t *testing.T, e *holdfast.Engine, o httpapi.Options) (d *testAPI, api *httpapi.API, stop func()) {
 	t.Helper()
 	api = httpapi.New(e, o)
 	srv := httptest.NewServer(api)
@@ -100,10 +100,10 @@ func running(t *testing.T, e *holdfast.Engine, o httpapi.Options) (d *door, api 
 		halt()
 	})
 	t.Cleanup(stop)
-	return &door{t: t, engine: e, url: srv.URL, header: http.Header{}}, api, stop
+	return &testAPI{t: t, engine: e, url: srv.URL, header: http.Header{}}, api, stop
 }
 
-func eachHooked(t *testing.T, f func(t *testing.T, d *door)) {
+func eachHooked(t *testing.T, f func(t *testing.T, d *testAPI)) {
 	t.Helper()
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		d, _, _ := running(t, e, hooked)
@@ -111,8 +111,8 @@ func eachHooked(t *testing.T, f func(t *testing.T, d *door)) {
 	})
 }
 
-// hook makes a webhook.
-func (d *door) hook(n wire.NewWebhook, headers ...string) wire.CreatedWebhook {
+// hook creates a webhook.
+func (d *testAPI) hook(n wire.NewWebhook, headers ...string) wire.CreatedWebhook {
 	d.t.Helper()
 	var w wire.CreatedWebhook
 	d.want(d.ask("POST", "webhooks", n, &w, headers...), 201, "")
@@ -120,7 +120,7 @@ func (d *door) hook(n wire.NewWebhook, headers ...string) wire.CreatedWebhook {
 }
 
 // emit appends events to a stream.
-func (d *door) emit(name string, events ...string) {
+func (d *testAPI) emit(name string, events ...string) {
 	d.t.Helper()
 	all := make([]stream.Event, len(events))
 	for i, e := range events {
@@ -131,8 +131,8 @@ func (d *door) emit(name string, events ...string) {
 	}
 }
 
-// stands waits until a webhook stands on a stream as it should.
-func (d *door) stands(w wire.CreatedWebhook, name, what string, so func(wire.Position) bool) wire.Position {
+// stands waits until the position of a webhook on a stream satisfies so.
+func (d *testAPI) stands(w wire.CreatedWebhook, name, what string, so func(wire.Position) bool) wire.Position {
 	d.t.Helper()
 	var all wire.List[wire.Position]
 	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(d.t.Context(), 10*time.Millisecond) {
@@ -147,8 +147,8 @@ func (d *door) stands(w wire.CreatedWebhook, name, what string, so func(wire.Pos
 	return wire.Position{}
 }
 
-// signed fails unless a message is signed with the secrets, as we and as the public
-// library see it, and with none of the others.
+// signed fails unless a message is signed with the secrets, verified by our package and by the
+// public library, and with none of the others.
 func signed(t *testing.T, m received, with, without []string) {
 	t.Helper()
 	for i, secret := range append(append([]string{}, with...), without...) {
@@ -172,7 +172,7 @@ func signed(t *testing.T, m received, with, without []string) {
 }
 
 func TestAWebhookGetsEachEventOnceInOrder(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		r := receive(t, nil)
 		d.emit("orders-1", "before")
 		w := d.hook(wire.NewWebhook{URL: r.URL, Name: "shop", Events: []string{"paid", "sent"}, Streams: "^orders-"})
@@ -210,7 +210,7 @@ func TestAWebhookGetsEachEventOnceInOrder(t *testing.T) {
 }
 
 func TestAFailedMessageIsSentAgainAsTheSame(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		var mu sync.Mutex
 		calls := 0
 		r := receive(t, func(received) int {
@@ -246,8 +246,8 @@ func TestAFailedMessageIsSentAgainAsTheSame(t *testing.T) {
 	})
 }
 
-// Verifies that a receiver that never answers, for many streams, holds up no other
-// webhook.
+// TestADeadWebhookHoldsUpNoOther verifies that a receiver that never responds, for many streams,
+// delays no other webhook.
 func TestADeadWebhookHoldsUpNoOther(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		release := make(chan struct{})
@@ -274,7 +274,7 @@ func TestADeadWebhookHoldsUpNoOther(t *testing.T) {
 }
 
 func TestASecretIsRotated(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		r := receive(t, nil)
 		given := webhook.NewSecret()
 		w := d.hook(wire.NewWebhook{URL: r.URL, Secret: given})
@@ -288,7 +288,7 @@ func TestASecretIsRotated(t *testing.T) {
 		}
 		d.emit("s", "a")
 		signed(t, r.next(t), []string{given, second.Secret}, nil)
-		d.stands(w, "s", "is done", func(p wire.Position) bool { return p.Watermark == 0 && p.LeasedBy == "" }) // else its hold would run out
+		d.stands(w, "s", "is done", func(p wire.Position) bool { return p.Watermark == 0 && p.LeasedBy == "" }) // otherwise its lease would expire
 		holdfasttest.Advance(t, d.engine, time.Minute+time.Second)
 		d.emit("s", "b")
 		signed(t, r.next(t), []string{second.Secret}, []string{given})
@@ -308,7 +308,7 @@ func TestASecretIsRotated(t *testing.T) {
 }
 
 func TestARemovedWebhookGetsNothing(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		r, other := receive(t, nil), receive(t, nil)
 		w := d.hook(wire.NewWebhook{URL: r.URL})
 		d.hook(wire.NewWebhook{URL: other.URL})
@@ -362,7 +362,7 @@ func TestAnotherNodeGoesOn(t *testing.T) {
 	}
 }
 
-// databases are fresh ones.
+// databases opens fresh databases.
 var databases = map[string]func(*testing.T) holdfast.Database{
 	"sqlite":   func(t *testing.T) holdfast.Database { return holdfasttest.At(holdfasttest.SQLite(t)) },
 	"postgres": func(t *testing.T) holdfast.Database { return holdfasttest.At(holdfasttest.PostgreSQL(t)) },
@@ -377,7 +377,7 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 		transport := api.WebhookClient().Transport.(*http.Transport)
 		dial := transport.DialContext
 		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return dial(ctx, network, r.Listener.Addr().String()) // what a resolver says
+			return dial(ctx, network, r.Listener.Addr().String()) // what the name resolves to
 		}
 		d := serving(t, e, api)
 		for _, u := range []string{r.URL, "https://127.0.0.1/", "https://localhost/", "https://169.254.169.254/", "http://example.com/", "ftp://example.com/", ""} {
@@ -392,19 +392,19 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 	})
 }
 
-// serving runs an engine behind an API that is there already.
-func serving(t *testing.T, e *holdfast.Engine, api *httpapi.API) *door {
+// serving runs an engine behind an existing API.
+func serving(t *testing.T, e *holdfast.Engine, api *httpapi.API) *testAPI {
 	t.Helper()
 	srv := httptest.NewServer(api)
 	testkit.Run(t, e)
 	t.Cleanup(srv.Close)
-	return &door{t: t, engine: e, url: srv.URL, header: http.Header{}}
+	return &testAPI{t: t, engine: e, url: srv.URL, header: http.Header{}}
 }
 
-// Verifies that 410 blocks at once, that a person can repair that, and that what
-// becomes of a webhook is not sent to webhooks, which would not end.
+// TestAReceiverThatIsGoneIsBlocked verifies that 410 blocks immediately, that this can be repaired,
+// and that events about webhooks are not sent to webhooks, which would loop forever.
 func TestAReceiverThatIsGoneIsBlocked(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		status := make(chan int, 1)
 		r := receive(t, func(received) int { return <-status })
 		w := d.hook(wire.NewWebhook{URL: r.URL, Source: "history"})
@@ -440,7 +440,7 @@ func TestAReceiverThatIsGoneIsBlocked(t *testing.T) {
 }
 
 func TestAnotherWorkspaceHasOtherWebhooks(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		r := receive(t, nil)
 		w := d.hook(wire.NewWebhook{URL: r.URL})
 		in := []string{"X-Holdfast-Workspace", "other"}
@@ -464,7 +464,7 @@ func TestAnotherWorkspaceHasOtherWebhooks(t *testing.T) {
 }
 
 func TestARepeatedRequestMakesOneWebhook(t *testing.T) {
-	eachHooked(t, func(t *testing.T, d *door) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
 		n := wire.NewWebhook{URL: "http://127.0.0.1:1/", Name: "n"}
 		first, again := d.hook(n, "Idempotency-Key", "k"), d.hook(n, "Idempotency-Key", "k")
 		if first.Secret == "" || again.Secret != "" || first.ID != again.ID {
@@ -519,10 +519,11 @@ func TestOnlyAdminsChangeWebhooks(t *testing.T) {
 	}
 }
 
-// tables are those that could hold a secret.
+// tables are those that could contain a secret.
 var tables = []string{"webhook", "history", "event", "reaction", "follow", "request"}
 
-// Verifies that no secret is in the tables, nor in the log at the level debug.
+// TestNoWebhookSecretIsKeptOrTold verifies that no secret is in the tables, nor in the log at debug
+// level.
 func TestNoWebhookSecretIsKeptOrTold(t *testing.T) {
 	for name, open := range databases {
 		t.Run(name, func(t *testing.T) {

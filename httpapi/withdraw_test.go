@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Verifies that an operator withdraws an operation whose worker does not come, and that its
-// handler can then be taken out of the config, and deleted.
+// TestAnOperationIsWithdrawn verifies that an operator can withdraw an operation whose worker does
+// not come, and that its handler can then be removed from the config, and deleted.
 func TestAnOperationIsWithdrawn(t *testing.T) {
-	eachDoor(t, elsewhere, func(t *testing.T, d *door) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		var fired wire.Fired
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, &fired), 202, "")

@@ -12,18 +12,18 @@ import (
 )
 
 func (a *API) workspaceRoutes() {
-	add(a, route{Method: http.MethodGet, Path: "workspaces", ID: "listWorkspaces", Tag: "workspaces", Summary: "List the workspaces: the key's own or, without keys, all.", Roles: readers}, listWorkspaces)
-	add(a, route{Method: http.MethodPost, Path: "workspaces", ID: "createWorkspace", Tag: "workspaces", Summary: "Make a workspace, where no keys are asked for; otherwise its first key makes it.",
+	add(a, route{Method: http.MethodGet, Path: "workspaces", ID: "listWorkspaces", Tag: "workspaces", Summary: "List the workspaces: that of the key or, without keys, all.", Roles: readers}, listWorkspaces)
+	add(a, route{Method: http.MethodPost, Path: "workspaces", ID: "createWorkspace", Tag: "workspaces", Summary: "Create a workspace on a server without API keys. Otherwise its first key creates it.",
 		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.UnderLease}, createWorkspace)
 }
 
-// listWorkspaces lists what the caller may know of: a key knows its own alone.
+// listWorkspaces lists the workspaces that the caller may see: a key sees only its own.
 func listWorkspaces(c *call, in *paged) (wire.List[wire.Workspace], error) {
 	p, err := c.page(*in)
 	if err != nil {
 		return wire.List[wire.Workspace]{}, err
 	}
-	if !c.api.open {
+	if !c.api.noKeys {
 		found, err := c.workspace(c.key.Workspace)
 		if err != nil || p.after >= c.key.Workspace {
 			found = nil
@@ -37,7 +37,7 @@ func listWorkspaces(c *call, in *paged) (wire.List[wire.Workspace], error) {
 	}, func(w store.Workspace) string { return w.Name })
 }
 
-// workspace returns one workspace, if it is there.
+// workspace returns a workspace in a list, or an empty list if it does not exist.
 func (c *call) workspace(name string) ([]wire.Workspace, error) {
 	w, err := store.WorkspaceNamed(c.ctx(), c.doer(), name)
 	if err != nil || w == nil {
@@ -49,8 +49,8 @@ func (c *call) workspace(name string) ([]wire.Workspace, error) {
 type createWorkspaceIn struct{ Body wire.NewWorkspace }
 
 func createWorkspace(c *call, in *createWorkspaceIn) (wire.Workspace, error) {
-	if !c.api.open && in.Body.Name != c.key.Workspace {
-		return wire.Workspace{}, fault.New(fault.Forbidden, "an API key knows its own workspace alone: make the first key of another one where the database is (holdfast keys create --workspace)")
+	if !c.api.noKeys && in.Body.Name != c.key.Workspace {
+		return wire.Workspace{}, fault.New(fault.Forbidden, "an API key can access only its own workspace: create the first key of another one on the server (holdfast keys create --workspace)")
 	}
 	if err := store.CheckWorkspace(in.Body.Name); err != nil {
 		return wire.Workspace{}, err
@@ -68,7 +68,7 @@ func createWorkspace(c *call, in *createWorkspaceIn) (wire.Workspace, error) {
 	}
 	now, err := c.workspace(in.Body.Name)
 	if err == nil && len(now) == 0 {
-		err = fault.New(fault.Unavailable, "the workspace is not there yet: try again").Repeatable()
+		err = fault.New(fault.Unavailable, "the workspace is not visible yet: try again").Repeatable()
 	}
 	if err != nil {
 		return wire.Workspace{}, err

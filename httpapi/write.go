@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// pageIn returns the elements of an answer that is a page of a list.
+// pageIn returns the elements of a response that is a page of a list.
 func pageIn(answer any) (items reflect.Value, next *string, ok bool) {
 	v := reflect.ValueOf(answer)
 	if t := v.Type(); t.Kind() != reflect.Struct || t.PkgPath() != reflect.TypeFor[wire.List[int]]().PkgPath() || !strings.HasPrefix(t.Name(), "List[") {
@@ -21,14 +21,15 @@ func pageIn(answer any) (items reflect.Value, next *string, ok bool) {
 	return v.FieldByName("Items"), v.FieldByName("Next").Interface().(*string), true
 }
 
-// writePage writes a page element by element, so that there is never a second copy of all of it, and gives back what each has taken.
+// writePage writes a page element by element, so that there is never a second copy of it in memory,
+// and releases the share of each element.
 func (c *call) writePage(items reflect.Value, next *string) {
 	out := &answer{w: c.share.Writer(c.w), status: c.status, head: c.r.Method == http.MethodHead}
 	enc := json.NewEncoder(element{out})
 	enc.SetEscapeHTML(false)
 	write := func(before string, doc any) {
 		out.text(before)
-		if err := enc.Encode(doc); err != nil { // a document of ours that JSON cannot say
+		if err := enc.Encode(doc); err != nil { // impossible for our own types
 			panic(err)
 		}
 	}
@@ -54,26 +55,26 @@ func (c *call) writePage(items reflect.Value, next *string) {
 	out.end()
 }
 
-// answer is the body of an answer. A small one has a Content-Length; a large one is sent as it comes.
+// answer is the body of a response. A small one has a Content-Length; a large one is streamed.
 type answer struct {
 	w      http.ResponseWriter
 	status int
-	head   bool // the caller wants the headers alone
+	head   bool // the request is a HEAD
 	size   int
-	held   []byte // until it is known to be large
+	held   []byte // buffered while it is small
 	begun  bool
 	failed error
 }
 
-// smallAnswer is how large an answer with a Content-Length is.
+// smallAnswer is the maximum size of a response with a Content-Length.
 const smallAnswer = 64 << 10
 
-// element is the answer to an encoder, which ends what it writes with a line.
+// element is the answer as a writer for an encoder, which ends each value with a newline.
 type element struct{ *answer }
 
 func (e element) Write(text []byte) (int, error) {
 	e.write(bytes.TrimSuffix(text, []byte("\n")))
-	return len(text), nil // the client went away: nobody is left to be told
+	return len(text), nil // a failed write means that the client has disconnected
 }
 
 func (a *answer) text(s string) { a.write([]byte(s)) }

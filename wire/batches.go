@@ -2,37 +2,37 @@ package wire
 
 import "encoding/json"
 
-// NewBatch is a batch to be.
+// NewBatch is the request to create a batch.
 type NewBatch struct {
-	ID        string    `json:"id,omitempty" doc:"Without one it gets one."`
-	Wallet    string    `json:"wallet" doc:"What its items are paid from."`
-	Handler   string    `json:"handler" doc:"What does the items."`
-	Parallel  int64     `json:"parallel,omitempty" doc:"How many items are done at once; 1 if not set."`
+	ID        string    `json:"id,omitempty" doc:"Generated if empty."`
+	Wallet    string    `json:"wallet" doc:"The wallet that pays for the items."`
+	Handler   string    `json:"handler" doc:"The handler that processes the items."`
+	Parallel  int64     `json:"parallel,omitempty" doc:"How many items run at once; default 1."`
 	Items     []NewItem `json:"items,omitempty"`
-	Open      bool      `json:"open,omitempty" doc:"More items follow, until it is sealed."`
-	Attempts  int64     `json:"attempts,omitempty" doc:"How often an item that fails is tried; 3 if not set."`
-	MaxDeaths int64     `json:"maxDeaths,omitempty" doc:"How many workers may die on an item; 5 if not set."`
-	TimeoutMs Millis    `json:"timeoutMs,omitempty" doc:"How long one try may take; the handler's, or 15 minutes."`
+	Open      bool      `json:"open,omitempty" doc:"More items follow until the batch is sealed."`
+	Attempts  int64     `json:"attempts,omitempty" doc:"How often a failing item is attempted; default 3."`
+	MaxDeaths int64     `json:"maxDeaths,omitempty" doc:"How many workers may crash on an item; default 5."`
+	TimeoutMs Millis    `json:"timeoutMs,omitempty" doc:"Timeout of one attempt; defaults to the handler's timeout, else 15 minutes."`
 }
 
-// NewItem is an item to be.
+// NewItem is an item of a batch that is being created or extended.
 type NewItem struct {
-	Key   string          `json:"key" doc:"Unique in the batch."`
-	Cost  int64           `json:"cost" doc:"In points, 0 or more."`
+	Key   string          `json:"key" doc:"Unique within the batch."`
+	Cost  int64           `json:"cost" doc:"Points, 0 or more."`
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// AddItems are more items of a batch that is open.
+// AddItems adds items to an open batch.
 type AddItems struct {
 	Items []NewItem `json:"items"`
 }
 
-// AddedItems tells how many were new.
+// AddedItems reports how many items were new.
 type AddedItems struct {
-	Added int64 `json:"added" doc:"Items that it had already, just so, are not added again."`
+	Added int64 `json:"added" doc:"Number of new items; identical items that the batch already has are not added again."`
 }
 
-// Batch is a batch as it stands.
+// Batch is the current state of a batch.
 type Batch struct {
 	ID              string      `json:"id"`
 	Status          string      `json:"status" enum:"PENDING,RUNNING,PAUSED,CANCELLING,CANCELLED,COMPLETED"`
@@ -40,17 +40,17 @@ type Batch struct {
 	Handler         string      `json:"handler"`
 	Parallel        int64       `json:"parallel"`
 	Counts          BatchCounts `json:"counts"`
-	Charged         int64       `json:"charged" doc:"What went from the wallet."`
-	Refunded        int64       `json:"refunded" doc:"What went back, for items given up or cancelled."`
+	Charged         int64       `json:"charged" doc:"Points charged to the wallet."`
+	Refunded        int64       `json:"refunded" doc:"Points refunded for failed or cancelled items."`
 	CancelRequested bool        `json:"cancelRequested"`
-	Open            bool        `json:"open" doc:"Items may be added."`
-	Error           string      `json:"error,omitempty" doc:"Why its teardown or cleanup does not get on."`
+	Open            bool        `json:"open" doc:"Whether items can still be added."`
+	Error           string      `json:"error,omitempty" doc:"Why the teardown or cleanup of the batch makes no progress."`
 	CreatedAt       *Time       `json:"createdAt"`
 	UpdatedAt       *Time       `json:"updatedAt"`
 }
 
-// BatchCounts are how many items are in which state: each is in one of the first five,
-// and the accepted are some of the succeeded.
+// BatchCounts is the number of items per state. Each item is counted in one of the first five
+// fields; Accepted counts a subset of Succeeded.
 type BatchCounts struct {
 	Pending   int64 `json:"pending"`
 	Running   int64 `json:"running"`
@@ -60,31 +60,32 @@ type BatchCounts struct {
 	Accepted  int64 `json:"accepted"`
 }
 
-// BatchItem is an item as it stands.
+// BatchItem is the current state of an item.
 type BatchItem struct {
 	Key          string          `json:"key"`
 	State        string          `json:"state" enum:"pending,waiting,running,succeeded,failed,cancelled"`
 	Decision     *string         `json:"decision" enum:"accepted,cancelled"`
 	Cost         int64           `json:"cost"`
 	Attempts     int64           `json:"attempts"`
-	LostHandOuts int64           `json:"lostHandOuts" doc:"Hand-outs in a row to workers of whom nothing was heard."`
-	Artifacts    string          `json:"artifacts" doc:"The prefix under which it may have put artifacts, or nothing."`
+	LostHandOuts int64           `json:"lostHandOuts" doc:"Consecutive hand-outs to workers that never responded."`
+	Artifacts    string          `json:"artifacts" doc:"Prefix under which the item may have stored artifacts; empty if none."`
 	Output       json.RawMessage `json:"output"`
 	Error        string          `json:"error"`
 }
 
-// CancelledBatch is the answer to a cancel: CANCELLED, or ACCEPTED while it goes on.
+// CancelledBatch is the response to a cancel: CANCELLED, or ACCEPTED while items in flight are
+// being torn down.
 type CancelledBatch struct {
 	Result string `json:"result" enum:"CANCELLED,ACCEPTED"`
 	Batch  Batch  `json:"batch"`
 }
 
-// Finalize accepts items that have succeeded: those named, or all.
+// Finalize accepts succeeded items: the named ones, or all.
 type Finalize struct {
-	Items *[]string `json:"items,omitempty" doc:"Without it, all; an empty list is none."`
+	Items *[]string `json:"items,omitempty" doc:"Keys of the items to accept; omit for all. An empty list accepts none."`
 }
 
-// Finalized tells how many were accepted.
+// Finalized reports how many items were accepted.
 type Finalized struct {
 	Accepted int64 `json:"accepted"`
 }

@@ -2,17 +2,17 @@ package wire
 
 import "encoding/json"
 
-// PutHandler declares a handler: a URL that is called, or workers that ask for tasks.
+// PutHandler declares a handler: a URL that Holdfast calls, or workers that poll for tasks.
 type PutHandler struct {
 	Kind      string `json:"kind" enum:"http,worker"`
 	URL       string `json:"url,omitempty"`
-	Safety    string `json:"safety,omitempty" enum:"idempotent,transactional,journaled,opaque" doc:"What is known of it when no answer is heard; absent: undeclared."`
+	Safety    string `json:"safety,omitempty" enum:"idempotent,transactional,journaled,opaque" doc:"How a missing response is treated; omit for undeclared."`
 	OnUnknown string `json:"onUnknown,omitempty" enum:"hold,retry,probe"`
 	TimeoutMs Millis `json:"timeoutMs,omitempty"`
-	Secret    string `json:"secret,omitempty" doc:"whsec_…, which calls are signed with; made, if none is given to a new handler."`
+	Secret    string `json:"secret,omitempty" doc:"Signing secret (whsec_…). Generated for a new http handler if empty."`
 }
 
-// Handler is a handler as it is declared.
+// Handler is a declared handler.
 type Handler struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"`
@@ -22,40 +22,40 @@ type Handler struct {
 	TimeoutMs Millis `json:"timeoutMs"`
 	CreatedAt *Time  `json:"createdAt"`
 	UpdatedAt *Time  `json:"updatedAt"`
-	Secret    string `json:"secret,omitempty" doc:"Told when it was made here, this once."`
+	Secret    string `json:"secret,omitempty" doc:"Returned only by the call that generated it."`
 }
 
-// HandlerCall is what a handler over HTTP is sent.
+// HandlerCall is the request body sent to an http handler.
 type HandlerCall struct {
 	Kind           string          `json:"kind" enum:"action,validation,afterEffect,runStep,reaction,batchItem,probe"`
 	Handler        string          `json:"handler"`
 	Attempt        int             `json:"attempt"`
-	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation's id: the same for every attempt."`
+	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation id: the same for every attempt."`
 	StepKey        string          `json:"stepKey,omitempty"`
 	Requester      string          `json:"requester,omitempty"`
-	Input          json.RawMessage `json:"input" doc:"Of the step; of a reaction, the event's data."`
+	Input          json.RawMessage `json:"input" doc:"Input of the step; for a reaction, the event data."`
 	Entity         *Entity         `json:"entity,omitempty"`
 	Reaction       string          `json:"reaction,omitempty"`
 	Event          *Event          `json:"event,omitempty"`
 	Batch          string          `json:"batch,omitempty"`
-	Item           string          `json:"item,omitempty" doc:"Its key in the batch."`
+	Item           string          `json:"item,omitempty" doc:"Key of the item in the batch."`
 	ArtifactPrefix string          `json:"artifactPrefix,omitempty"`
 	Run            string          `json:"run,omitempty"`
-	Step           string          `json:"step,omitempty" doc:"Of the run."`
-	Visit          int64           `json:"visit,omitempty" doc:"The how many-th of this step, from 1 on."`
-	State          json.RawMessage `json:"state,omitempty" doc:"The run's."`
-	RunInput       json.RawMessage `json:"runInput,omitempty" doc:"The run's own input."`
-	Task           string          `json:"task,omitempty" doc:"For a journaled step of a run: effects are journaled at tasks/{task}/effects, under the epoch."`
+	Step           string          `json:"step,omitempty" doc:"Step of the run."`
+	Visit          int64           `json:"visit,omitempty" doc:"Visit number of this step, starting at 1."`
+	State          json.RawMessage `json:"state,omitempty" doc:"State of the run."`
+	RunInput       json.RawMessage `json:"runInput,omitempty" doc:"Input of the run."`
+	Task           string          `json:"task,omitempty" doc:"Set for a journaled step of a run: journal effects at tasks/{task}/effects, under the epoch."`
 	Epoch          int64           `json:"epoch,omitempty"`
-	Token          string          `json:"token,omitempty" doc:"For a journaled action: effects are journaled at claims/{token}/effects."`
+	Token          string          `json:"token,omitempty" doc:"Set for a journaled action: journal effects at claims/{token}/effects."`
 }
 
-// HandlerAnswer is what it answers, with 200: or nothing, with 204. A refusal is 422
-// with a message.
+// HandlerAnswer is the body of a 200 response of an http handler. A 204 response has no body. A
+// handler refuses a call with 422 and a message.
 type HandlerAnswer struct {
-	State   json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396) of the entity's data, for an action; of the run's state, for a step of a run."`
-	Output  json.RawMessage `json:"output,omitempty" doc:"For an action: told to who fired the step. Of a step or an item it is the output."`
+	State   json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396): of the entity data for an action, of the run state for a step."`
+	Output  json.RawMessage `json:"output,omitempty" doc:"For an action, returned to the caller that fired the step; for a step or an item, its output."`
 	Message string          `json:"message,omitempty"`
-	// Happened answers a probe.
-	Happened *bool `json:"happened,omitempty" doc:"For a probe: whether an earlier call has acted."`
+	// Happened is the response to a probe.
+	Happened *bool `json:"happened,omitempty" doc:"For a probe: whether an earlier call took effect."`
 }

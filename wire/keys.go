@@ -1,21 +1,21 @@
 package wire
 
-// NewKey makes an API key.
+// NewKey is the request to create an API key.
 type NewKey struct {
 	Name       string   `json:"name,omitempty"`
 	Role       string   `json:"role" enum:"read,operate,worker,admin"`
-	Requesters []string `json:"requesters,omitempty" doc:"Whom it may speak for; * for everyone; none: it fires nothing."`
-	Handlers   []string `json:"handlers,omitempty" doc:"Whose tasks it may claim and end, and nothing else by hand; none: those of all handlers."`
-	LifetimeMs Millis   `json:"lifetimeMs,omitempty" doc:"0: it does not expire."`
-	Rate       int      `json:"rate,omitempty" doc:"Requests a second; 0: the server's default."`
+	Requesters []string `json:"requesters,omitempty" doc:"Requesters that the key may act for; * for all. Without any, the key cannot fire steps."`
+	Handlers   []string `json:"handlers,omitempty" doc:"Handlers whose tasks the key may claim and end. A key with handlers cannot claim anything by hand. Empty: all handlers."`
+	LifetimeMs Millis   `json:"lifetimeMs,omitempty" doc:"0 means that the key does not expire."`
+	Rate       int      `json:"rate,omitempty" doc:"Requests per second; 0 means the default of the server."`
 }
 
-// RotateKey replaces a key by another with the same rights.
+// RotateKey replaces a key with a new one that has the same rights.
 type RotateKey struct {
-	OverlapMs Millis `json:"overlapMs,omitempty" doc:"How long the old one still works."`
+	OverlapMs Millis `json:"overlapMs,omitempty" doc:"How long the old key stays valid."`
 }
 
-// Key is an API key, without its secret.
+// Key is an API key without its secret.
 type Key struct {
 	ID         string   `json:"id"`
 	Workspace  string   `json:"workspace"`
@@ -30,8 +30,8 @@ type Key struct {
 	RevokedAt  *Time    `json:"revokedAt"`
 }
 
-// CreatedKey is a new key. Secret is the whole key, and is told this once.
+// CreatedKey is a new API key with its secret.
 type CreatedKey struct {
 	Key
-	Secret string `json:"secret,omitempty" doc:"The whole key. It is told this once, and not when the request is replayed."`
+	Secret string `json:"secret,omitempty" doc:"The complete key. It is returned only once, and not when the request is replayed."`
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Entity is a thing with a status.
+// Entity is an entity of a lifecycle, with its status and data.
 type Entity struct {
 	Lifecycle string          `json:"lifecycle"`
 	ID        string          `json:"id"`
@@ -18,7 +18,8 @@ type Entity struct {
 	Claim     *Claim          `json:"claim"`
 }
 
-// Claim is who works on an entity. It has no token.
+// Claim describes the claim on an entity: its holder and its operation. It does not include the
+// token.
 type Claim struct {
 	StepKey   string `json:"stepKey"`
 	Requester string `json:"requester"`
@@ -30,22 +31,22 @@ type Claim struct {
 	Since     *Time  `json:"since"`
 }
 
-// NewEntity makes an entity. Without an id it gets one.
+// NewEntity is the request to create an entity. An empty ID is replaced by a generated one.
 type NewEntity struct {
 	ID     string          `json:"id,omitempty"`
-	Status string          `json:"status,omitempty" doc:"The config's initial status, if none is named."`
+	Status string          `json:"status,omitempty" doc:"Defaults to the initial status of the config."`
 	Data   json.RawMessage `json:"data,omitempty" doc:"A JSON object."`
 }
 
-// Fire does a step of an entity.
+// Fire is the request to fire a step of an entity.
 type Fire struct {
-	Requester       string          `json:"requester" doc:"On whose behalf: one that the key may speak for."`
+	Requester       string          `json:"requester" doc:"The requester to act for; the key must be allowed to act for it."`
 	Input           json.RawMessage `json:"input,omitempty"`
 	ExpectedVersion *int64          `json:"expectedVersion,omitempty"`
 }
 
-// Fired is what became of a step: success, pending (it goes on, or waits to be
-// resumed) or uncertain (it waits for a person).
+// Fired is the result of a fired step: success, pending (still in progress, or waiting to be
+// resumed) or uncertain (waiting for manual resolution).
 type Fired struct {
 	Outcome   string          `json:"outcome" enum:"success,pending,uncertain"`
 	Operation string          `json:"operation,omitempty"`
@@ -53,41 +54,41 @@ type Fired struct {
 	Output    json.RawMessage `json:"output,omitempty"`
 }
 
-// NewClaim takes the claim of a step by hand.
+// NewClaim is the request to claim a step by hand.
 type NewClaim struct {
 	StepKey         string          `json:"stepKey"`
 	Requester       string          `json:"requester"`
 	Input           json.RawMessage `json:"input,omitempty"`
-	LeaseMs         Millis          `json:"leaseMs,omitempty" doc:"How long it is held; the lifecycle's stuck_after, if none is named."`
+	LeaseMs         Millis          `json:"leaseMs,omitempty" doc:"How long the lease lasts; defaults to stuck_after of the lifecycle."`
 	ExpectedVersion *int64          `json:"expectedVersion,omitempty"`
 }
 
-// Claimed is a claim that was taken. The token is told this once.
+// Claimed is the response to a claim. The token is returned only once.
 type Claimed struct {
 	Claim  Token  `json:"claim"`
 	Entity Entity `json:"entity"`
 }
 
-// Token is what the holder of a claim needs.
+// Token proves that its bearer holds a claim.
 type Token struct {
 	Token string `json:"token"`
 	Epoch int64  `json:"epoch"`
 	Until *Time  `json:"until"`
 }
 
-// Renew extends a hold.
+// Renew is the request to extend a lease.
 type Renew struct {
 	Epoch   int64  `json:"epoch,omitempty"`
 	LeaseMs Millis `json:"leaseMs,omitempty"`
 }
 
-// Renewed is a hold that was extended.
+// Renewed is the response to a renewal.
 type Renewed struct {
 	Until           *Time `json:"until"`
 	CancelRequested bool  `json:"cancelRequested"`
 }
 
-// Settle ends a claim.
+// Settle is the request to end a claim.
 type Settle struct {
 	Outcome string          `json:"outcome" enum:"success,failure,invalid"`
 	Data    json.RawMessage `json:"data,omitempty" doc:"A merge patch (RFC 7396) of the entity's data."`
@@ -102,18 +103,18 @@ type SettleEvent struct {
 	Data   json.RawMessage `json:"data,omitempty"`
 }
 
-// Settled is what a claim came to.
+// Settled is the entity after its claim has ended.
 type Settled struct {
 	Entity Entity `json:"entity"`
 }
 
-// Release gives a claim back.
+// Release is the request to release a claim.
 type Release struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// EffectCall begins or ends an effect of an operation: with neither result nor notDone,
-// it is the intent.
+// EffectCall journals an effect of an operation. Without result and notDone it records the intent;
+// otherwise it records the outcome.
 type EffectCall struct {
 	Epoch   int64           `json:"epoch,omitempty"`
 	Name    string          `json:"name"`
@@ -122,30 +123,30 @@ type EffectCall struct {
 	NotDone bool            `json:"notDone,omitempty"`
 }
 
-// EffectState is how an effect stands.
+// EffectState is the journaled state of an effect.
 type EffectState struct {
 	Key    string          `json:"key"`
 	State  string          `json:"state" enum:"begun,done,notDone"`
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// Lifecycle is a config that is in force.
+// Lifecycle is the config of a lifecycle that is in force.
 type Lifecycle struct {
 	Name     string          `json:"name"`
 	Revision int64           `json:"revision"`
 	Statuses []string        `json:"statuses"`
-	Config   json.RawMessage `json:"config,omitempty" doc:"As it was given, if that was JSON."`
-	Source   string          `json:"source,omitempty" doc:"As it was given, if that was YAML."`
+	Config   json.RawMessage `json:"config,omitempty" doc:"The config as it was sent, if it was JSON."`
+	Source   string          `json:"source,omitempty" doc:"The config as it was sent, if it was YAML."`
 }
 
-// PutLifecycle is what became of a config that was put.
+// PutLifecycle is the response to a config that was put.
 type PutLifecycle struct {
 	Name     string            `json:"name"`
 	Revision int64             `json:"revision"`
 	Warnings []fault.Violation `json:"warnings"`
 }
 
-// Attempt is a try that was refused.
+// Attempt is a refused attempt to fire or claim a step.
 type Attempt struct {
 	StepKey   string         `json:"stepKey"`
 	Requester string         `json:"requester"`
@@ -154,7 +155,7 @@ type Attempt struct {
 	At        *Time          `json:"at"`
 }
 
-// HeldClaim is a claim in a list.
+// HeldClaim is an element of the list of claims.
 type HeldClaim struct {
 	Lifecycle string `json:"lifecycle"`
 	Entity    string `json:"entity"`
@@ -163,7 +164,7 @@ type HeldClaim struct {
 	Claim
 }
 
-// Operation is a piece of work that is not at its end, or has contradictions.
+// Operation is an operation that has not ended or has contradictions.
 type Operation struct {
 	ID           string   `json:"id"`
 	Kind         string   `json:"kind"`
@@ -174,13 +175,14 @@ type Operation struct {
 	Epoch        int64    `json:"epoch"`
 	Error        string   `json:"error,omitempty"`
 	Effects      []Effect `json:"effects"`
-	LostHandOuts int64    `json:"lostHandOuts,omitempty" doc:"Hand-outs in a row to workers of whom nothing was heard; listed with state=lost."`
-	// Contradictions are calls by holders that had lost their lease, until they are acknowledged.
+	LostHandOuts int64    `json:"lostHandOuts,omitempty" doc:"Consecutive hand-outs to workers that never responded; listed with state=lost."`
+	// Contradictions are calls by holders that had lost their lease. They are listed until they are
+	// acknowledged.
 	Contradictions []Contradiction `json:"contradictions,omitempty"`
 }
 
-// Contradiction is a call of an effect by a holder that had lost its lease, or lost it before it could
-// record the outcome. It changes no operation.
+// Contradiction is a call of an effect by a holder that had lost its lease, or lost it before it
+// could record the outcome. It does not change the operation.
 type Contradiction struct {
 	ID      string          `json:"id"`
 	Name    string          `json:"name"`
@@ -195,10 +197,10 @@ type Contradiction struct {
 
 // Acknowledge names contradictions that a person has seen.
 type Acknowledge struct {
-	Contradictions []string `json:"contradictions" doc:"The ids of those that were seen."`
+	Contradictions []string `json:"contradictions" doc:"Ids of the contradictions to acknowledge."`
 }
 
-// Acknowledged has the contradictions of the operation that are left.
+// Acknowledged lists the contradictions of the operation that remain.
 type Acknowledged struct {
 	Contradictions []Contradiction `json:"contradictions"`
 }
@@ -212,18 +214,18 @@ type Effect struct {
 	Result  json.RawMessage `json:"result,omitempty"`
 }
 
-// Resolve says what a person knows of an operation's effects.
+// Resolve states the outcome of an uncertain operation's effects.
 type Resolve struct {
 	Effects []KnownEffect `json:"effects,omitempty"`
-	Outcome string        `json:"outcome,omitempty" enum:"success,failure,invalid" doc:"How the operation ends; without one it is resumed."`
+	Outcome string        `json:"outcome,omitempty" enum:"success,failure,invalid" doc:"How the operation ends; omit to resume it."`
 }
 
-// Withdraw says why an operation is withdrawn.
+// Withdraw gives the reason for withdrawing an operation.
 type Withdraw struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// KnownEffect is whether an effect happened.
+// KnownEffect states whether an effect happened.
 type KnownEffect struct {
 	Name     string          `json:"name"`
 	Ordinal  int             `json:"ordinal,omitempty"`
@@ -231,7 +233,7 @@ type KnownEffect struct {
 	Result   json.RawMessage `json:"result,omitempty"`
 }
 
-// Resolved is the operation as it is then; null where it is at its end.
+// Resolved is the operation after the change; null if it has ended.
 type Resolved struct {
 	Operation *Operation `json:"operation"`
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// ProblemType is the content type of a refusal.
+// ProblemType is the content type of an error response.
 const ProblemType = "application/problem+json"
 
-// Problem is a refusal, as RFC 9457 has it, with the code of a [fault.Error] and that
-// code's own facts beside it.
+// Problem is an error response (RFC 9457) with the code of a [fault.Error] and the fields of that
+// code as additional members.
 type Problem struct {
 	Type       string            `json:"type"`
 	Title      string            `json:"title"`
@@ -21,25 +21,25 @@ type Problem struct {
 	Code       fault.Code        `json:"code"`
 	Detail     string            `json:"detail"`
 	RequestID  string            `json:"requestId"`
-	Pointer    string            `json:"pointer,omitempty" doc:"Where in the document, as RFC 6901 has it."`
+	Pointer    string            `json:"pointer,omitempty" doc:"JSON pointer (RFC 6901) to the member that the error is about."`
 	Violations []fault.Violation `json:"violations,omitempty"`
-	// Fields are the facts that stand beside the rest.
+	// Fields are the additional members.
 	Fields map[string]any `json:"-"`
 }
 
-// ProblemOf makes the document that tells an error. Only what a [fault.Error] says
-// is written for a caller; of any other error nothing is told.
+// ProblemOf returns the problem document for an error. Only the message of a [fault.Error] is meant
+// for callers; any other error is reported without details.
 func ProblemOf(err error, status int, requestID string) Problem {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
-		f = fault.New(fault.Internal, "something went wrong here: the log has it under this request's id")
+		f = fault.New(fault.Internal, "internal error: see the server log for this request id")
 	}
 	p := Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: f.Code, Detail: f.Message, RequestID: requestID,
 		Violations: f.Violations, Fields: maps.Clone(f.Fields)}
 	if at, ok := p.Fields["pointer"].(string); ok {
 		p.Pointer = at
 	}
-	if status, ok := p.Fields["status"]; ok { // of an entity, and not of HTTP
+	if status, ok := p.Fields["status"]; ok { // status of an entity, not of the HTTP response
 		delete(p.Fields, "status")
 		p.Fields[entityStatus] = status
 	}
@@ -48,10 +48,11 @@ func ProblemOf(err error, status int, requestID string) Problem {
 
 const entityStatus = "entityStatus"
 
-// plain has no methods, so that it is written field by field.
+// plain has no methods, so encoding/json handles it field by field.
 type plain Problem
 
-// MarshalJSON writes the facts beside the rest, which they never replace. Only the API's requests have ids.
+// MarshalJSON writes the additional members next to the standard ones, which they never replace.
+// requestId is omitted if it is empty: only requests to the API have one.
 func (p Problem) MarshalJSON() ([]byte, error) {
 	raw, err := json.Marshal(plain(p))
 	if err != nil || len(p.Fields) == 0 && p.RequestID != "" {
@@ -72,7 +73,7 @@ func (p Problem) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// UnmarshalJSON reads a problem, and what it does not know into Fields.
+// UnmarshalJSON reads a problem and collects unknown members in Fields.
 func (p *Problem) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, (*plain)(p)); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (p *Problem) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Fault is the error that the problem tells: of the same code, with the same facts.
+// Fault returns the error that the problem describes, with the same code and fields.
 func (p Problem) Fault() *fault.Error {
 	f := fault.New(p.Code, "%s", p.Detail)
 	f.Violations = p.Violations

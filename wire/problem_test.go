@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// The facts of a code stand beside the rest and come back on the other side; what is
-// wrapped is not told, and an error without a code tells nothing.
+// TestProblem verifies that the fields of a code are members of the document and are read back,
+// that the wrapped cause is not exposed, and that an error without a code exposes nothing.
 func TestProblem(t *testing.T) {
 	err := fault.New(fault.Concurrency, "moved").With("lastVersion", 4).With("status", "mine").With("detail", "no").Wrap(io.ErrUnexpectedEOF)
 	raw, failed := json.Marshal(ProblemOf(err, 409, "id"))

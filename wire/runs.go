@@ -6,48 +6,48 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Definition is a workflow, as it is kept. There is one of a name and version, and it is
-// not changed.
+// Definition is a stored workflow definition. A definition is identified by name and version, and
+// never changes.
 type Definition struct {
 	ID          string            `json:"id" doc:"name@version"`
 	Name        string            `json:"name"`
 	Version     string            `json:"version"`
-	RetentionMs Millis            `json:"retentionMs,omitempty" doc:"How long its runs are kept beyond their end; without it, as the server says."`
+	RetentionMs Millis            `json:"retentionMs,omitempty" doc:"Retention of finished runs; defaults to the setting of the server."`
 	Steps       []json.RawMessage `json:"steps"`
 	CreatedAt   *Time             `json:"createdAt"`
 }
 
-// DefinedWorkflow is a definition that was posted, or judged.
+// DefinedWorkflow is a definition that was stored or validated.
 type DefinedWorkflow struct {
 	Definition
 	Warnings []fault.Violation `json:"warnings"`
 }
 
-// StartRun asks for a run.
+// StartRun is the request to start a run.
 type StartRun struct {
 	DefinitionID   string          `json:"definitionId" doc:"name@version"`
-	Input          json.RawMessage `json:"input,omitempty" doc:"An object; {} if not set."`
-	IdempotencyKey *string         `json:"idempotencyKey,omitempty" doc:"1 to 255 characters: whoever starts a run under it, now or later, is given the same."`
+	Input          json.RawMessage `json:"input,omitempty" doc:"A JSON object; default {}."`
+	IdempotencyKey *string         `json:"idempotencyKey,omitempty" doc:"1 to 255 characters. Every start with the same key returns the same run."`
 }
 
-// StartedRun is the run, and whether this call made it.
+// StartedRun is the run, and whether this call created it.
 type StartedRun struct {
 	Run     Run  `json:"run"`
 	Created bool `json:"created"`
 }
 
-// Run is a run as it stands.
+// Run is the current state of a run.
 type Run struct {
 	ID              string          `json:"id"`
 	WorkspaceID     string          `json:"workspaceId"`
 	DefinitionID    string          `json:"definitionId"`
 	IdempotencyKey  *string         `json:"idempotencyKey"`
 	Status          string          `json:"status" enum:"PENDING,RUNNING,WAITING,PAUSED,COMPLETED,FAILED,CANCELLED"`
-	Version         int64           `json:"version" doc:"It grows with every transition."`
+	Version         int64           `json:"version" doc:"Incremented by every transition."`
 	Input           json.RawMessage `json:"input"`
 	State           json.RawMessage `json:"state"`
 	Output          json.RawMessage `json:"output"`
-	CurrentStepName *string         `json:"currentStepName" doc:"Where it stands, or stood when it failed or was cancelled; null of a run that is completed."`
+	CurrentStepName *string         `json:"currentStepName" doc:"Current step, or the last one of a failed or cancelled run; null for a completed run."`
 	CancelRequested bool            `json:"cancelRequested"`
 	Error           *string         `json:"error"`
 	CreatedAt       *Time           `json:"createdAt"`
@@ -55,67 +55,67 @@ type Run struct {
 	FinishedAt      *Time           `json:"finishedAt"`
 }
 
-// RunStep is a visit of a step.
+// RunStep is one visit of a step.
 type RunStep struct {
 	Name         string          `json:"name"`
-	Visit        int64           `json:"visit" doc:"The how many-th of this step, from 1 on."`
+	Visit        int64           `json:"visit" doc:"Visit number of this step, starting at 1."`
 	Type         string          `json:"type"`
 	Handler      string          `json:"handler,omitempty"`
 	Status       string          `json:"status" enum:"PENDING,RUNNING,WAITING,COMPLETED,FAILED,SKIPPED,CANCELLED"`
 	Attempts     int64           `json:"attempts"`
-	Failures     int64           `json:"failures" doc:"Attempts that their workers lived to report."`
-	Deaths       int64           `json:"deaths" doc:"Holders that did not come back."`
-	LostHandOuts int64           `json:"lostHandOuts" doc:"Hand-outs in a row to workers of whom nothing was heard."`
-	Uncertain    bool            `json:"uncertain" doc:"It waits for a person to say what happened; see operations."`
+	Failures     int64           `json:"failures" doc:"Attempts that were reported as failed."`
+	Deaths       int64           `json:"deaths" doc:"Attempts whose worker crashed: the lease expired without a report."`
+	LostHandOuts int64           `json:"lostHandOuts" doc:"Consecutive hand-outs to workers that never responded."`
+	Uncertain    bool            `json:"uncertain" doc:"Whether the step waits for manual resolution; see operations."`
 	Input        json.RawMessage `json:"input"`
 	Output       json.RawMessage `json:"output"`
 	Error        *string         `json:"error"`
 	Epoch        int64           `json:"epoch"`
 	Holder       *string         `json:"holder"`
-	Until        *Time           `json:"until" doc:"Of the hold."`
-	DueAt        *Time           `json:"dueAt" doc:"When it is looked at next, if nobody holds it."`
+	Until        *Time           `json:"until" doc:"End of the lease."`
+	DueAt        *Time           `json:"dueAt" doc:"When the step is due next, if it is not leased."`
 	StartedAt    *Time           `json:"startedAt"`
 	FinishedAt   *Time           `json:"finishedAt"`
 }
 
 // Command pauses, resumes, cancels or retries a run.
 type Command struct {
-	ExpectedVersion *int64 `json:"expectedVersion,omitempty" doc:"It is done only if the run has this version."`
+	ExpectedVersion *int64 `json:"expectedVersion,omitempty" doc:"The command applies only if the run has this version."`
 }
 
-// Signal is something that a run is told.
+// Signal is a signal to a run.
 type Signal struct {
 	Type    string          `json:"type"`
 	Payload json.RawMessage `json:"payload,omitempty"`
-	ID      *string         `json:"id,omitempty" doc:"The sender's: the same id again is the same signal. Without one it gets one."`
+	ID      *string         `json:"id,omitempty" doc:"Id chosen by the sender. A signal with a known id is stored only once. Generated if omitted."`
 }
 
-// Signalled is a signal that was taken in.
+// Signalled is the response to a signal.
 type Signalled struct {
 	ID    string `json:"id"`
-	Fresh bool   `json:"fresh" doc:"false: it was sent before."`
+	Fresh bool   `json:"fresh" doc:"false if the signal was sent before."`
 }
 
-// Approval is what somebody is to decide, or has.
+// Approval is a pending or decided approval.
 type Approval struct {
 	ID         string          `json:"id"`
 	RunID      string          `json:"runId"`
 	Step       string          `json:"step"`
 	Visit      int64           `json:"visit"`
 	Prompt     string          `json:"prompt"`
-	Requesters []string        `json:"requesters" doc:"On whose behalf it may be decided; none: by whoever may decide anything."`
+	Requesters []string        `json:"requesters" doc:"Requesters that may decide; empty: any key that may decide approvals."`
 	Status     string          `json:"status" enum:"pending,approved,rejected,edited,expired"`
-	By         *string         `json:"by" doc:"Who decided."`
-	Label      *string         `json:"label" doc:"What they want to be called."`
+	By         *string         `json:"by" doc:"The actor that decided."`
+	Label      *string         `json:"label" doc:"Name of the decider as given in the request."`
 	Content    json.RawMessage `json:"content"`
 	CreatedAt  *Time           `json:"createdAt"`
 	ExpiresAt  *Time           `json:"expiresAt"`
 	DecidedAt  *Time           `json:"decidedAt"`
 }
 
-// Decide decides an approval.
+// Decide is the request to decide an approval.
 type Decide struct {
 	Decision string          `json:"decision" enum:"approved,rejected,edited"`
 	Content  json.RawMessage `json:"content,omitempty"`
-	By       string          `json:"by,omitempty" doc:"A label: who decided is whose key it is."`
+	By       string          `json:"by,omitempty" doc:"A label. The actor is taken from the API key."`
 }

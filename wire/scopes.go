@@ -2,30 +2,30 @@ package wire
 
 import "encoding/json"
 
-// Scope is a scope as it is now. Where there is none, which only a watcher is told, its
-// version is -1 and its state null.
+// Scope is the current state of a scope. In an event stream, a scope that does not exist has
+// version -1 and state null.
 type Scope struct {
 	Kind    string          `json:"kind"`
 	ID      string          `json:"id"`
-	Version int64           `json:"version" doc:"It grows with every change, and is never used again. The ETag is this number in quotes."`
-	State   json.RawMessage `json:"state" doc:"An object."`
+	Version int64           `json:"version" doc:"Incremented by every change and never reused. The ETag is this number in quotes."`
+	State   json.RawMessage `json:"state" doc:"A JSON object."`
 }
 
-// ChangedScope is a scope behind a change.
+// ChangedScope is a scope after a change.
 type ChangedScope struct {
-	Version int64           `json:"version" doc:"-1 where there is no such scope, and that of the deletion where this call has deleted it."`
-	State   json.RawMessage `json:"state" doc:"An object; null where there is no such scope any more."`
-	Changed bool            `json:"changed" doc:"false: it was so already, and nothing was written."`
+	Version int64           `json:"version" doc:"-1 if the scope does not exist; the version of the deletion if this call deleted it."`
+	State   json.RawMessage `json:"state" doc:"A JSON object; null if the scope does not exist."`
+	Changed bool            `json:"changed" doc:"false if nothing changed and nothing was written."`
 }
 
-// IncScope adds to the whole number in a field.
+// IncScope adds to the integer in a field.
 type IncScope struct {
 	Field string `json:"field"`
-	By    *int64 `json:"by,omitempty" doc:"1 if not set."`
+	By    *int64 `json:"by,omitempty" doc:"Default 1."`
 }
 
-// PushScope adds an item to the list in a field.
+// PushScope appends an item to the list in a field.
 type PushScope struct {
 	Field string          `json:"field"`
-	Value json.RawMessage `json:"value,omitempty" required:"true" doc:"Anything, null too."`
+	Value json.RawMessage `json:"value,omitempty" required:"true" doc:"Any JSON value, including null."`
 }

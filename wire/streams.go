@@ -2,11 +2,11 @@ package wire
 
 import "encoding/json"
 
-// Event is one fact.
+// Event is an event of a stream.
 type Event struct {
 	Stream      string          `json:"stream"`
 	Version     int64           `json:"version"`
-	Position    *string         `json:"position" doc:"Its place in the feed: usable as cursor there; null until it has one."`
+	Position    *string         `json:"position" doc:"Position in the feed, usable as cursor there; null until one is assigned."`
 	Name        string          `json:"name"`
 	Data        json.RawMessage `json:"data"`
 	Correlation string          `json:"correlation"`
@@ -21,41 +21,41 @@ type NewEvent struct {
 	Data        json.RawMessage `json:"data,omitempty"`
 	Correlation string          `json:"correlation,omitempty"`
 	Causation   string          `json:"causation,omitempty"`
-	Actor       string          `json:"actor,omitempty" doc:"The key, if none is named."`
+	Actor       string          `json:"actor,omitempty" doc:"Defaults to the API key."`
 }
 
-// Append adds events to a stream, all or none.
+// Append is the request to append events to a stream, all or none.
 type Append struct {
-	ExpectedVersion *int64     `json:"expectedVersion,omitempty" doc:"-1: the stream must not exist; n: its last version must be n; absent: any."`
+	ExpectedVersion *int64     `json:"expectedVersion,omitempty" doc:"-1: the stream must not exist; n: its last version must be n; omit for any version."`
 	Events          []NewEvent `json:"events"`
 }
 
-// Appended is the stream as it is then.
+// Appended is the stream after an append.
 type Appended struct {
 	Stream      string  `json:"stream"`
 	LastVersion int64   `json:"lastVersion"`
 	Events      []Event `json:"events"`
 }
 
-// CloseStream closes the books of a stream.
+// CloseStream is the request to close a stream.
 type CloseStream struct {
 	Mode            string          `json:"mode" enum:"archive,tombstone,restart"`
-	ExpectedVersion *int64          `json:"expectedVersion,omitempty" doc:"The version that the close covers: n: the stream's last version must be n; absent: any. Required for restart."`
-	Snapshot        json.RawMessage `json:"snapshot,omitempty" doc:"For restart, and required there: what the events up to expectedVersion come to."`
+	ExpectedVersion *int64          `json:"expectedVersion,omitempty" doc:"The last version of the stream; omit for any. Required for restart."`
+	Snapshot        json.RawMessage `json:"snapshot,omitempty" doc:"Required for restart: the aggregate of all events up to expectedVersion."`
 }
 
-// ClosedStream is a stream that was closed.
+// ClosedStream is the response to a close.
 type ClosedStream struct {
 	Stream      string `json:"stream"`
 	Mode        string `json:"mode"`
 	LastVersion int64  `json:"lastVersion"`
 }
 
-// PutReaction registers a reaction, or changes one.
+// PutReaction registers or changes a reaction.
 type PutReaction struct {
 	Events       []string `json:"events" doc:"Names of events; * for all."`
-	Streams      string   `json:"streams,omitempty" doc:"RE2; absent: all."`
-	Source       string   `json:"source,omitempty" enum:"event,history" doc:"The user's streams, or the histories."`
+	Streams      string   `json:"streams,omitempty" doc:"A regular expression (RE2); omit for all streams."`
+	Source       string   `json:"source,omitempty" enum:"event,history" doc:"Events of user streams, or histories."`
 	MaxRetries   *int     `json:"maxRetries,omitempty"`
 	MaxDeaths    *int     `json:"maxDeaths,omitempty"`
 	BlockOnError *bool    `json:"blockOnError,omitempty"`
@@ -66,14 +66,14 @@ type PutReaction struct {
 	Handler      string   `json:"handler,omitempty"`
 }
 
-// Backoff is the pause before an event is tried again.
+// Backoff is the delay before an event is retried.
 type Backoff struct {
 	Kind   string `json:"kind" enum:"fixed,linear,exponential"`
 	BaseMs Millis `json:"baseMs"`
 	MaxMs  Millis `json:"maxMs"`
 }
 
-// Reaction is a reaction as it is registered.
+// Reaction is a registered reaction.
 type Reaction struct {
 	Name         string   `json:"name"`
 	Events       []string `json:"events"`
@@ -87,12 +87,12 @@ type Reaction struct {
 	Start        string   `json:"start"`
 	Priority     int      `json:"priority"`
 	Handler      string   `json:"handler"`
-	Program      bool     `json:"program,omitempty" doc:"A Go program serves it: it is not claimed by hand."`
+	Program      bool     `json:"program,omitempty" doc:"Served by a Go program, so it cannot be claimed by hand."`
 	CreatedAt    *Time    `json:"createdAt"`
 	UpdatedAt    *Time    `json:"updatedAt"`
 }
 
-// TakeLeases claims streams of a reaction by hand.
+// TakeLeases is the request to claim streams of a reaction by hand.
 type TakeLeases struct {
 	By      string `json:"by"`
 	Limit   int    `json:"limit,omitempty"`
@@ -100,56 +100,56 @@ type TakeLeases struct {
 	WaitMs  Millis `json:"waitMs,omitempty"`
 }
 
-// Leases are what was claimed.
+// Leases are the streams that were claimed.
 type Leases struct {
 	Leases []Lease `json:"leases"`
 }
 
-// Lease is a stream that is held, with what comes next on it.
+// Lease is a claimed stream with its next events.
 type Lease struct {
 	Stream  string  `json:"stream"`
 	Epoch   int64   `json:"epoch"`
-	Token   string  `json:"token" doc:"Shows that the stream was claimed under this epoch: ack, fail and renew ask for it."`
+	Token   string  `json:"token" doc:"Proves that the stream was claimed under this epoch. Required by ack, fail and renew."`
 	Until   *Time   `json:"until"`
 	Attempt int     `json:"attempt"`
 	Events  []Event `json:"events"`
 }
 
-// Acks acknowledges leases.
+// Acks acknowledges the events of leases.
 type Acks struct {
 	Acks []Ack `json:"acks"`
 }
 
-// Ack says up to which version a stream was handled.
+// Ack gives the version up to which a stream was handled.
 type Ack struct {
 	Stream  string `json:"stream"`
 	Epoch   int64  `json:"epoch"`
-	Token   string `json:"token" doc:"That of the lease."`
+	Token   string `json:"token" doc:"Token of the lease."`
 	Version int64  `json:"version"`
 }
 
-// Acked is what became of acknowledgements.
+// Acked lists the results of acknowledgements.
 type Acked struct {
 	Results []AckResult `json:"results"`
 }
 
-// AckResult is "acked", or why this one was refused.
+// AckResult is "acked", or the reason for a refusal.
 type AckResult struct {
 	Stream    string `json:"stream"`
 	Status    string `json:"status" enum:"acked,LEASE_LOST,NOT_DELIVERED"`
-	Delivered *int64 `json:"delivered,omitempty" doc:"With NOT_DELIVERED: the last version that can be acknowledged under this lease, which stands."`
+	Delivered *int64 `json:"delivered,omitempty" doc:"With NOT_DELIVERED: the last version that can be acknowledged under this lease, which remains valid."`
 }
 
-// FailLease says that an event could not be handled.
+// FailLease reports that an event could not be handled.
 type FailLease struct {
 	Stream    string `json:"stream"`
 	Epoch     int64  `json:"epoch"`
-	Token     string `json:"token" doc:"That of the lease."`
+	Token     string `json:"token" doc:"Token of the lease."`
 	Message   string `json:"message"`
-	Retryable *bool  `json:"retryable,omitempty" doc:"false: the stream is blocked at once."`
+	Retryable *bool  `json:"retryable,omitempty" doc:"false blocks the stream immediately."`
 }
 
-// FailedLease is how a stream goes on.
+// FailedLease describes how the stream continues after a failure.
 type FailedLease struct {
 	Blocked   bool  `json:"blocked"`
 	Retry     int   `json:"retry"`
@@ -160,45 +160,45 @@ type FailedLease struct {
 type RenewLease struct {
 	Stream  string `json:"stream"`
 	Epoch   int64  `json:"epoch"`
-	Token   string `json:"token" doc:"That of the lease."`
+	Token   string `json:"token" doc:"Token of the lease."`
 	LeaseMs Millis `json:"leaseMs,omitempty"`
 }
 
-// Repair names the streams that a repair is for: by name, or by a filter; {} is all.
+// Repair selects the streams to repair: by name, or by a filter. An empty body selects all.
 type Repair struct {
 	Streams []string      `json:"streams,omitempty"`
 	Filter  *RepairFilter `json:"filter,omitempty"`
 }
 
-// RepairFilter chooses streams.
+// RepairFilter selects streams.
 type RepairFilter struct {
-	Stream  string `json:"stream,omitempty" doc:"RE2"`
+	Stream  string `json:"stream,omitempty" doc:"A regular expression (RE2)."`
 	Source  string `json:"source,omitempty" enum:"event,history"`
 	Blocked *bool  `json:"blocked,omitempty"`
 }
 
-// Repaired is what was touched, and what was left alone because somebody works on it
-// at this moment.
+// Repaired lists the streams that were repaired, and those that were skipped because they are
+// leased.
 type Repaired struct {
 	Streams []string `json:"streams"`
 	Held    []string `json:"held"`
-	Pending []string `json:"pending" doc:"Those that are reset when the lease of who works on them ends; renew then tells cancelRequested, and extends it no more."`
+	Pending []string `json:"pending" doc:"Streams that are reset when their current lease ends. Until then renew returns cancelRequested and no longer extends the lease."`
 }
 
-// Position is where a reaction stands on a stream.
+// Position is the position of a reaction on a stream.
 type Position struct {
 	Stream       string `json:"stream"`
 	Reaction     string `json:"reaction"`
-	Watermark    int64  `json:"watermark" doc:"-1: nothing is handled yet."`
+	Watermark    int64  `json:"watermark" doc:"-1 if nothing was handled yet."`
 	Head         int64  `json:"head"`
 	Retry        int    `json:"retry"`
 	Deaths       int    `json:"deaths"`
-	LostHandOuts int    `json:"lostHandOuts" doc:"Hand-outs in a row to workers of whom nothing was heard."`
+	LostHandOuts int    `json:"lostHandOuts" doc:"Consecutive hand-outs to workers that never responded."`
 	Blocked      bool   `json:"blocked"`
 	Error        string `json:"error"`
 	LeasedBy     string `json:"leasedBy"`
 	LeasedUntil  *Time  `json:"leasedUntil"`
 	NotBefore    *Time  `json:"notBefore"`
-	// ResetRequested says that it is reset when the lease ends.
-	ResetRequested bool `json:"resetRequested" doc:"It is reset when the lease ends."`
+	// ResetRequested reports whether a reset is pending until the lease ends.
+	ResetRequested bool `json:"resetRequested" doc:"A reset is pending until the lease ends."`
 }

@@ -2,21 +2,21 @@ package wire
 
 import "encoding/json"
 
-// ClaimTasks asks for what there is to do.
+// ClaimTasks is the request to claim tasks.
 type ClaimTasks struct {
-	Worker   string   `json:"worker" doc:"Who asks."`
+	Worker   string   `json:"worker" doc:"Name of the worker."`
 	Handlers []string `json:"handlers"`
-	Limit    int      `json:"limit,omitempty" doc:"10, if it is not named."`
-	WaitMs   *Millis  `json:"waitMs,omitempty" doc:"How long to wait for something to come; 20000, if it is not named."`
-	LeaseMs  Millis   `json:"leaseMs,omitempty" doc:"How long a task is held without a renewal; 30000, if it is not named."`
+	Limit    int      `json:"limit,omitempty" doc:"Default 10."`
+	WaitMs   *Millis  `json:"waitMs,omitempty" doc:"How long to wait for a task; default 20000."`
+	LeaseMs  Millis   `json:"leaseMs,omitempty" doc:"How long a lease lasts without renewal; default 30000."`
 }
 
-// Tasks are what was taken.
+// Tasks are the tasks that were claimed.
 type Tasks struct {
 	Tasks []Task `json:"tasks"`
 }
 
-// Task is what a worker has to do. Every later call names its epoch.
+// Task is a unit of work for a worker. Every later call about it must state its epoch.
 type Task struct {
 	ID             string          `json:"id"`
 	Epoch          int64           `json:"epoch"`
@@ -25,11 +25,11 @@ type Task struct {
 	Input          json.RawMessage `json:"input"`
 	Attempt        int             `json:"attempt"`
 	Until          *Time           `json:"until"`
-	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation's id: the same for every attempt, never reused."`
+	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation id: the same for every attempt, never reused."`
 	Context        TaskContext     `json:"context"`
 }
 
-// TaskContext is what a task is about.
+// TaskContext describes the entity, event, item or step that a task belongs to.
 type TaskContext struct {
 	StepKey   string  `json:"stepKey,omitempty"`
 	Requester string  `json:"requester,omitempty"`
@@ -38,35 +38,35 @@ type TaskContext struct {
 	Event     *Event  `json:"event,omitempty"`
 
 	Batch          string `json:"batch,omitempty"`
-	Item           string `json:"item,omitempty" doc:"Its key in the batch."`
-	ArtifactPrefix string `json:"artifactPrefix,omitempty" doc:"Where an item may put artifacts: they are deleted if it is given up or cancelled."`
+	Item           string `json:"item,omitempty" doc:"Key of the item in the batch."`
+	ArtifactPrefix string `json:"artifactPrefix,omitempty" doc:"Prefix for artifacts of the item. They are deleted if the item fails or is cancelled."`
 
 	Run   string          `json:"run,omitempty"`
-	Step  string          `json:"step,omitempty" doc:"Of the run."`
-	Visit int64           `json:"visit,omitempty" doc:"The how many-th of this step, from 1 on."`
-	State json.RawMessage `json:"state,omitempty" doc:"The run's."`
-	Input json.RawMessage `json:"input,omitempty" doc:"The run's own: the step's is the task's."`
+	Step  string          `json:"step,omitempty" doc:"Step of the run."`
+	Visit int64           `json:"visit,omitempty" doc:"Visit number of this step, starting at 1."`
+	State json.RawMessage `json:"state,omitempty" doc:"State of the run."`
+	Input json.RawMessage `json:"input,omitempty" doc:"Input of the run; the input of the step is in the task."`
 }
 
-// CompleteTask ends a task that is done.
+// CompleteTask reports that a task succeeded.
 type CompleteTask struct {
 	Epoch  int64           `json:"epoch"`
 	Output json.RawMessage `json:"output,omitempty"`
-	State  json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396) of the entity's data, or of the run's state."`
+	State  json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396) of the entity data or of the run state."`
 }
 
-// FailTask ends a task that is not done.
+// FailTask reports that a task failed.
 type FailTask struct {
 	Epoch     int64  `json:"epoch"`
 	Message   string `json:"message"`
-	Retryable *bool  `json:"retryable,omitempty" doc:"false: another attempt would not help."`
-	Invalid   bool   `json:"invalid,omitempty" doc:"The step is refused."`
+	Retryable *bool  `json:"retryable,omitempty" doc:"false if a retry cannot succeed."`
+	Invalid   bool   `json:"invalid,omitempty" doc:"Refuses the step as invalid."`
 }
 
-// EndedTask is what has become of it: the entity as it is then; for an event, the version
-// that was acknowledged or has failed; the state of an item; or the status of a step.
+// EndedTask is the result of a task: status and version of the entity, the version of the event
+// that was acknowledged or failed, the state of the item, or the status of the step.
 type EndedTask struct {
-	Status    string `json:"status" doc:"Of the entity; for an event acked, failed, skipped or blocked; for an item its state; for a step of a run its status, or UNCERTAIN where a person has to say what happened."`
+	Status    string `json:"status" doc:"Status of the entity; for an event acked, failed, skipped or blocked; for an item its state; for a step of a run its status, or UNCERTAIN if it needs manual resolution."`
 	Version   int64  `json:"version"`
-	NotBefore *Time  `json:"notBefore,omitempty" doc:"When an event that failed is tried again."`
+	NotBefore *Time  `json:"notBefore,omitempty" doc:"When a failed event is retried."`
 }

@@ -1,8 +1,8 @@
 package wire
 
-// PutWallet makes a wallet, or changes it.
+// PutWallet creates or changes a wallet.
 type PutWallet struct {
-	AllowNegative bool `json:"allowNegative,omitempty" doc:"Whether its balance may be below zero."`
+	AllowNegative bool `json:"allowNegative,omitempty" doc:"Whether the balance may be negative."`
 }
 
 // Wallet is a balance of points.
@@ -15,28 +15,28 @@ type Wallet struct {
 // Credit adds points to a wallet.
 type Credit struct {
 	Points    int64  `json:"points" minimum:"1"`
-	Reference string `json:"reference" doc:"What they are for: the same again credits nothing."`
+	Reference string `json:"reference" doc:"Idempotency reference: a reference that was used before credits nothing."`
 }
 
-// LedgerEntry is a row of a wallet's ledger.
+// LedgerEntry is an entry of a wallet's ledger.
 type LedgerEntry struct {
-	ID        int64  `json:"id" doc:"Its number in the ledger, from 1."`
+	ID        int64  `json:"id" doc:"Number of the entry in the ledger, starting at 1."`
 	Delta     int64  `json:"delta"`
-	Balance   int64  `json:"balance" doc:"The wallet's, behind it."`
+	Balance   int64  `json:"balance" doc:"Balance of the wallet after this entry."`
 	Reason    string `json:"reason"`
 	Reference string `json:"reference"`
 	At        *Time  `json:"at"`
 }
 
-// Audit is what was added up, and what does not.
+// Audit is the result of checking ledgers against balances.
 type Audit struct {
 	Wallets int64        `json:"wallets"`
 	Entries int64        `json:"entries"`
 	Wrong   []AuditWrong `json:"wrong"`
 }
 
-// AuditWrong is a wallet that does not add up: the first row that does not, or 0 for its
-// balance.
+// AuditWrong is a wallet whose ledger is inconsistent. ID is the first inconsistent entry, or 0 if
+// the balance is wrong.
 type AuditWrong struct {
 	Wallet  string `json:"wallet"`
 	ID      int64  `json:"id"`

@@ -1,22 +1,22 @@
 package wire
 
-// NewWebhook has events sent to a URL.
+// NewWebhook is the request to create a webhook.
 type NewWebhook struct {
 	URL     string   `json:"url"`
 	Name    string   `json:"name,omitempty"`
-	Events  []string `json:"events,omitempty" doc:"Names of events; absent, or *: all."`
-	Streams string   `json:"streams,omitempty" doc:"RE2; absent: all."`
-	Source  string   `json:"source,omitempty" enum:"event,history" doc:"The user's streams, or the histories."`
-	Secret  string   `json:"secret,omitempty" doc:"whsec_ and 24 to 64 bytes in base64; absent: one is made."`
+	Events  []string `json:"events,omitempty" doc:"Names of events; omit or use * for all."`
+	Streams string   `json:"streams,omitempty" doc:"A regular expression (RE2); omit for all streams."`
+	Source  string   `json:"source,omitempty" enum:"event,history" doc:"Events of user streams, or histories."`
+	Secret  string   `json:"secret,omitempty" doc:"whsec_ followed by 24 to 64 bytes in base64; generated if omitted."`
 }
 
-// RotateWebhook gives a webhook another secret.
+// RotateWebhook replaces the secret of a webhook.
 type RotateWebhook struct {
-	OverlapMs Millis `json:"overlapMs,omitempty" doc:"How long messages are signed with the old one, too; 30 days at the most."`
-	Secret    string `json:"secret,omitempty" doc:"Absent: one is made."`
+	OverlapMs Millis `json:"overlapMs,omitempty" doc:"How long messages are also signed with the old secret; at most 30 days."`
+	Secret    string `json:"secret,omitempty" doc:"Generated if omitted."`
 }
 
-// Webhook is a URL that events are sent to, without its secret.
+// Webhook is a webhook without its secret.
 type Webhook struct {
 	ID           string   `json:"id"`
 	Name         string   `json:"name"`
@@ -24,22 +24,22 @@ type Webhook struct {
 	Events       []string `json:"events"`
 	Streams      string   `json:"streams"`
 	Source       string   `json:"source"`
-	Reaction     string   `json:"reaction" doc:"Its reaction: reactions/{reaction}/streams tells where it stands."`
+	Reaction     string   `json:"reaction" doc:"Name of its reaction; reactions/{reaction}/streams lists its positions."`
 	CreatedBy    string   `json:"createdBy"`
 	CreatedAt    *Time    `json:"createdAt"`
 	RotatedAt    *Time    `json:"rotatedAt"`
-	OverlapUntil *Time    `json:"overlapUntil" doc:"Until then messages are signed with the secret before, too; null, or over: with one."`
+	OverlapUntil *Time    `json:"overlapUntil" doc:"Until then messages are also signed with the previous secret; null if there is none."`
 }
 
-// CreatedWebhook is a webhook that has a new secret.
+// CreatedWebhook is a webhook with its new secret.
 type CreatedWebhook struct {
 	Webhook
-	Secret string `json:"secret,omitempty" doc:"It is told this once, and not when the request is replayed."`
+	Secret string `json:"secret,omitempty" doc:"Returned only once, and not when the request is replayed."`
 }
 
-// WebhookMessage is what is sent to a webhook.
+// WebhookMessage is the body of a message to a webhook.
 type WebhookMessage struct {
-	Type      string `json:"type" doc:"The event's name."`
-	Timestamp *Time  `json:"timestamp" doc:"When it happened."`
+	Type      string `json:"type" doc:"Name of the event."`
+	Timestamp *Time  `json:"timestamp" doc:"Time of the event."`
 	Data      Event  `json:"data"`
 }

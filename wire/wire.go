@@ -1,9 +1,9 @@
-// Package wire is the shapes of the HTTP API: what a server sends and a client
-// reads, and the other way round. docs/http.md describes the routes.
+// Package wire defines the JSON shapes of the HTTP API, for servers and clients. docs/http.md
+// describes the routes.
 //
-// JSON, camelCase; times are RFC 3339 in UTC with milliseconds, durations are
-// milliseconds in fields that end with Ms, versions and epochs are integers. What
-// belongs to the user (data, input, result …) is kept as it came, digit for digit.
+// Names are in camelCase. Times are RFC 3339 in UTC with milliseconds. Durations are milliseconds
+// in fields that end with Ms. Versions and epochs are integers. User data (data, input, result …)
+// is passed through unchanged, digit for digit.
 package wire
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Time is a time on the wire.
+// Time is a time in the format of the API.
 type Time struct{ time.Time }
 
-// At makes one; nil of the zero time.
+// At returns a Time, or nil for the zero time.
 func At(t time.Time) *Time {
 	if t.IsZero() {
 		return nil
@@ -33,38 +33,38 @@ func (t Time) MarshalText() ([]byte, error) { return []byte(t.UTC().Format(layou
 func (t *Time) UnmarshalText(text []byte) error {
 	at, err := time.Parse(time.RFC3339Nano, string(text))
 	if err != nil {
-		return fault.New(fault.Validation, "%q is no time as RFC 3339 writes it", text)
+		return fault.New(fault.Validation, "%q is not a valid RFC 3339 time", text)
 	}
 	t.Time = at.UTC()
 	return nil
 }
 
-// MarshalJSON is there because an embedded time has one of its own.
+// MarshalJSON is required because the embedded time.Time has its own.
 func (t Time) MarshalJSON() ([]byte, error) { return []byte(`"` + t.UTC().Format(layout) + `"`), nil }
 
-// UnmarshalJSON reads a string; null leaves the time as it is.
+// UnmarshalJSON reads a string. null leaves the time unchanged.
 func (t *Time) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
 		return nil
 	}
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
-		return fault.New(fault.Validation, "a time is a string")
+		return fault.New(fault.Validation, "a time must be a JSON string")
 	}
 	return t.UnmarshalText([]byte(text))
 }
 
-// List is a page of something. Next is the cursor of the page that follows, or null.
+// List is a page of a list. Next is the cursor of the following page, or null.
 type List[T any] struct {
 	Items []T     `json:"items"`
-	Next  *string `json:"next" doc:"Give it as cursor to read on; null at the end."`
+	Next  *string `json:"next" doc:"Pass it as cursor to read the next page; null at the end."`
 }
 
-// Millis are a duration in milliseconds.
+// Millis is a duration in milliseconds.
 type Millis int64
 
-// Duration is the same as Go has it.
+// Duration converts m to a [time.Duration].
 func (m Millis) Duration() time.Duration { return time.Duration(m) * time.Millisecond }
 
-// Ms makes milliseconds of a duration.
+// Ms converts a duration to milliseconds.
 func Ms(d time.Duration) Millis { return Millis(d.Milliseconds()) }

@@ -6,12 +6,12 @@ type Workspace struct {
 	CreatedAt *Time  `json:"createdAt"`
 }
 
-// NewWorkspace makes a workspace.
+// NewWorkspace is the request to create a workspace.
 type NewWorkspace struct {
 	Name string `json:"name"`
 }
 
-// Diagram is a lifecycle, drawn.
+// Diagram is a diagram of a lifecycle.
 type Diagram struct {
 	Format  string `json:"format" enum:"svg,mermaid"`
 	Diagram string `json:"diagram"`

@@ -26,7 +26,7 @@ var bannedNames = map[string]string{
 var bannedPhrases = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever|glance|keeper|the door|trying on|is told|are told|was told|at the most|by itself|of one's own|freed what|goes round|get round|that there is not|it is none|as it likes)\b`)
 
 func TestNamesUseTheGlossary(t *testing.T) {
-	for _, v := range wordViolations(readHouse(t)) {
+	for _, v := range wordViolations(thisModule(t)) {
 		t.Error(v)
 	}
 }
@@ -45,12 +45,11 @@ func TestHelpUsesTheGlossary(t *testing.T) {
 }
 
 // wordViolations returns what breaks the rule in the files of a module that are not tests.
-func wordViolations(m *module) (all []string) {
-	for _, f := range m.files {
-		if strings.HasSuffix(f.path, "_test.go") || strings.Contains(f.path, "testdata/") {
-			continue
+func wordViolations(m *Module) (all []string) {
+	for _, f := range m.Files {
+		if !f.Test {
+			all = append(all, wordsOf(m.fset, f.Name, f.Syntax)...)
 		}
-		all = append(all, wordsOf(m.fset, f.path, f.ast)...)
 	}
 	return all
 }

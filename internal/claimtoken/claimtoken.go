@@ -1,6 +1,7 @@
-// Package claimtoken knows the claims that were taken over HTTP by a token of 128 random
-// bits. Only the token's hash is kept. A token names an operation and its epoch; what
-// it may do is decided by the hold itself, each time.
+// Package claimtoken stores tokens for claims that were taken over HTTP, and signs the ids of tasks
+// that are handed out. A token has 128 random bits; only its hash is stored. It refers to an
+// operation and its epoch, and each call checks that the lease of the operation still has that
+// epoch.
 package claimtoken
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Claim is what a token stands for.
+// Claim is the claim that a token refers to.
 type Claim struct {
 	Lifecycle string `arg:"lifecycle"`
 	Entity    string `arg:"entity"`
@@ -24,8 +25,8 @@ type Claim struct {
 	Requester string `arg:"requester"`
 }
 
-// Kept is how long a token is known: longer than any claim is held at a stretch, so
-// that who settles again, or too late, is told so.
+// Kept is how long a token is stored: longer than any single lease, so that a repeated or late
+// settle gets a proper response.
 const Kept = 7 * 24 * time.Hour
 
 type putArgs struct {
@@ -44,10 +45,10 @@ var (
 		store.CountRows)
 )
 
-// New makes a token.
+// New returns a new token.
 func New() string {
 	raw := make([]byte, 16)
-	_, _ = rand.Read(raw) // it does not fail
+	_, _ = rand.Read(raw) // never returns an error
 	return "clm_" + base64.RawURLEncoding.EncodeToString(raw)
 }
 
@@ -56,13 +57,13 @@ func hash(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Put remembers what a token stands for.
+// Put stores a token and its claim.
 func Put(ctx context.Context, d store.Doer, token string, c Claim) error {
 	_, err := putVerb.Do(ctx, d, putArgs{hash(token), c, Kept})
 	return err
 }
 
-// Find returns what a token of the context's workspace stands for.
+// Find returns the claim of a token of the context's workspace.
 func Find(ctx context.Context, d store.Doer, token string) (Claim, error) {
 	all, err := findVerb.Do(ctx, d, hash(token))
 	return store.First(all, err, func() error { return fault.New(fault.NotFound, "there is no claim with this token") })
@@ -70,7 +71,7 @@ func Find(ctx context.Context, d store.Doer, token string) (Claim, error) {
 
 const pruneLimit = 1000
 
-// Prune forgets old tokens.
+// Prune deletes old tokens.
 func Prune(ctx context.Context, d store.Doer) (n int, err error) {
 	shards, err := store.Shards(ctx, d)
 	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return pruneVerb.DoAt(ctx, d, at, pruneLimit) })

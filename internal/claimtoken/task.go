@@ -14,14 +14,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// A Signer signs the ids of tasks that are handed out, and streams that are claimed by hand. An id names what the task is of, in
-// words that anyone can write, and epochs can be guessed: so who ends a task must show that
-// it was given to a worker, under that epoch and for that handler. The signature shows it, and
-// costs no write. What the server does itself is never signed, so nobody else can end it.
+// A Signer signs the ids of tasks that are handed out, and streams that are claimed by hand. A task
+// id consists of readable names, and epochs can be guessed. So a caller that ends a task must prove
+// that the task was handed out under that epoch and for that handler. The signature proves it
+// without a write. Work that the server does itself is never signed, so no caller can end it.
 type Signer []byte
 
-// Keyring has the signer of a database: one for all nodes, made with the database, so that what
-// one node hands out is known to the others. It is read once.
+// Keyring caches the signer of a database. The key is created with the database and shared by all
+// nodes, so that each node accepts what another one has handed out. It is read once.
 type Keyring struct{ signer atomic.Pointer[Signer] }
 
 var secretVerb = store.VerbOf[struct{}](store.Decl{Name: "tokens.secret", Lane: store.Vital}, nil, store.ScanValue[string])
@@ -37,7 +37,7 @@ func (k *Keyring) Signer(ctx context.Context, d store.Doer) (Signer, error) {
 	}
 	key, err := hex.DecodeString(text)
 	if err != nil || len(key) < sha256.Size {
-		return nil, fault.New(fault.DatabaseDamaged, "the key that the ids of tasks are signed with is not in the database: restore the table secret from a backup")
+		return nil, fault.New(fault.DatabaseDamaged, "the key that signs task ids is missing from the database: restore the table secret from a backup")
 	}
 	k.signer.Store(new(Signer(key)))
 	return key, nil
@@ -48,20 +48,20 @@ func (s Signer) Task(workspace, id string, epoch int64, handler string) string {
 	return id + "." + encode([]byte(handler)) + "." + encode(s.task(workspace, id, epoch, handler))
 }
 
-// Open returns the id that was signed, and the handler that the task was handed out for. What is
-// not signed is [fault.NotFound]; under another signature it is [fault.LeaseLost]: whoever shows that does not
-// hold the task.
+// Open returns the id that was signed, and the handler that the task was handed out for. An
+// unsigned id is [fault.NotFound]; a wrong signature is [fault.LeaseLost], because the caller does
+// not hold the task.
 func (s Signer) Open(workspace, signed string, epoch int64) (id, handler string, err error) {
 	parts := strings.Split(signed, ".")
 	if len(parts) != 3 {
-		return "", "", fault.New(fault.NotFound, "there is no task %q: give the id that it was handed out with", signed)
+		return "", "", fault.New(fault.NotFound, "there is no task %q: use the id that it was handed out with", signed)
 	}
 	name, bad := base64.RawURLEncoding.Strict().DecodeString(parts[1])
 	given, wrong := base64.RawURLEncoding.Strict().DecodeString(parts[2])
 	if bad == nil && wrong == nil && hmac.Equal(given, s.task(workspace, parts[0], epoch, string(name))) {
 		return parts[0], string(name), nil
 	}
-	return "", "", fault.New(fault.LeaseLost, "no such task was handed out under the epoch %d: claim tasks, and end them under the id and the epoch that they come with", epoch)
+	return "", "", fault.New(fault.LeaseLost, "no such task was handed out under the epoch %d: use the id and epoch from the claim", epoch)
 }
 
 func (s Signer) task(workspace, id string, epoch int64, handler string) []byte {
@@ -78,11 +78,11 @@ func (s Signer) CheckLease(token, workspace, reaction, stream string, epoch int6
 	if hmac.Equal([]byte(token), []byte(s.Lease(workspace, reaction, stream, epoch))) {
 		return nil
 	}
-	return fault.New(fault.LeaseLost, "the stream %q was not handed out for %s under the epoch %d with this token: claim streams, and end them under the epoch and the token that they come with",
+	return fault.New(fault.LeaseLost, "the stream %q was not handed out for %s under the epoch %d with this token: use the epoch and token from the claim",
 		stream, reaction, epoch)
 }
 
-// sum is over parts of which none can be taken for another: none that was signed has a NUL.
+// sum authenticates parts. They are separated unambiguously, because no signed part contains a NUL.
 func (s Signer) sum(parts ...string) []byte {
 	h := hmac.New(sha256.New, s)
 	_, _ = h.Write([]byte(strings.Join(parts, "\x00")))

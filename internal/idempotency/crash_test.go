@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// doneOnce says that the request is done, and was done once.
+// doneOnce checks that the request is done, and was done once.
 func doneOnce(ctx context.Context, hf *holdfast.Engine) error {
 	q, err := idempotency.Get(ctx, engine.Of(hf), "k")
 	if err != nil {
@@ -27,13 +27,12 @@ func doneOnce(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
-// TestCrashOfATransaction verifies that a request in one transaction, which is sent
-// until it is answered, is done once, wherever a fault strikes, and that nobody ever
-// sees it held.
+// TestCrashOfATransaction verifies that a request in one transaction that is repeated until it gets
+// a response is done once, wherever a fault strikes, and is never visible as held.
 func TestCrashOfATransaction(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
-			q, mine, err := whole(ctx, hf, store.NewID().String())
+			q, mine, err := inOneTransaction(ctx, hf, store.NewID().String())
 			if err == nil && !mine && q.State != idempotency.Done {
 				err = fmt.Errorf("it is %+v", q)
 			}
@@ -44,8 +43,8 @@ func TestCrashOfATransaction(t *testing.T) {
 	})
 }
 
-// waited takes the request, or waits until its holder's time is over: the caller
-// then asks again.
+// waited takes the request, or waits until the lease of its holder has expired; the caller then
+// tries again.
 func waited(ctx context.Context, hf *holdfast.Engine) (idempotency.Request, bool, error) {
 	q, mine, err := take(ctx, engine.Of(hf))
 	if err != nil || mine || q.State == idempotency.Done {
@@ -57,8 +56,8 @@ func waited(ctx context.Context, hf *holdfast.Engine) (idempotency.Request, bool
 	return q, false, fault.New(fault.KeyInFlight, "it is held")
 }
 
-// TestCrashOfAHold verifies that a request that is held, and committed with what it
-// does, is done once, wherever a fault strikes: a hold that is left runs out.
+// TestCrashOfAHold verifies that a request under a lease that is committed with its work is done
+// once, wherever a fault strikes: an abandoned lease expires.
 func TestCrashOfAHold(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
@@ -83,10 +82,9 @@ func TestCrashOfAHold(t *testing.T) {
 	})
 }
 
-// TestCrashOfAFinish verifies that a request that is held, refused once and freed, and
-// then finished, comes to its end wherever a fault strikes. What it does is not in
-// the transaction of its end, so it may be done more than once; but not after its
-// answer is recorded.
+// TestCrashOfAFinish verifies that a request under a lease that is refused once, freed, and then
+// finished ends wherever a fault strikes. Its work is not in the transaction of its end, so it may
+// be done more than once, but not after its response is stored.
 func TestCrashOfAFinish(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {

@@ -16,45 +16,44 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Engine is what the keys of flights are kept by.
+// Engine stores the keys of flights.
 type Engine interface {
 	store.Doer
 	Runner() *store.Runner
 	Update(context.Context, func(context.Context, *store.Tx) error) error
 }
 
-// Flight is a request that is carried out under its key, over the HTTP API or by a program's
-// own handler (package idem). It is made for one try and taken once.
+// Flight is a request that is carried out under its key, by the HTTP API or by a program's own
+// handler (package idem). It is made for one attempt and taken once.
 //
-// The operations that a program's handler begins belong to the key: each has a row of its own, a
-// [Slot], which points to it from the transaction on that begins it. The key's own row
-// cannot do that: a handler begins any number of operations, and the key is freed by
-// an answer that refuses.
+// The operations that a program's handler begins belong to the key: each has its own row, a [Slot],
+// which points to it from the transaction on that begins it. The key's own row cannot do that: a
+// handler begins any number of operations, and a refusal frees the key.
 //
-// Between Keep and its end it is safe for concurrent use.
+// Between Keep and its end a Flight is safe for concurrent use.
 type Flight struct {
-	Lease                     // TTL is also that of its slots
-	Name        string        // the key as the caller chose it
+	Lease                     // also applies to its slots
+	Name        string        // the key as the caller sent it
 	Fingerprint string        // see [Incoming]
 	LeaseTime   time.Duration // of the key
-	Timeout     time.Duration // how long the key is renewed at the most; 0 is [lease.Timeout]
+	Timeout     time.Duration // maximum time that the key is renewed; default [lease.Timeout]
 	Engine      Engine
 	Log         *slog.Logger
 
 	workspace string     // of the key
-	updating  sync.Mutex // held for the whole of an Update
-	over      bool       // nothing is to be updated any more
+	updating  sync.Mutex // held during an Update
+	over      bool       // no Update may start any more
 
 	committing, committed atomic.Bool
 
 	mu    sync.Mutex
-	ended map[string]int  // how many operations have ended, by what they do
+	ended map[string]int  // number of ended operations by kind
 	stand map[string]bool // slots whose operation may have changed something
 }
 
 type flightKey struct{}
 
-// InFlight returns a context whose operations belong to a flight; nil is none.
+// InFlight returns a context whose operations belong to a flight, or to none if f is nil.
 func InFlight(ctx context.Context, f *Flight) context.Context {
 	return context.WithValue(ctx, flightKey{}, f)
 }
@@ -65,7 +64,7 @@ func FlightOf(ctx context.Context) *Flight {
 	return f
 }
 
-// Take is [Take] of the flight's key.
+// Take calls [Take] for the flight's key.
 func (f *Flight) Take(ctx context.Context, d store.Doer) (q Request, mine bool, err error) {
 	q, mine, err = Take(ctx, d, TakeArgs{Key: f.Key, Fingerprint: f.Fingerprint, Holder: store.NewID().String(), Lease: f.LeaseTime, TTL: f.TTL})
 	if mine {
@@ -75,8 +74,8 @@ func (f *Flight) Take(ctx context.Context, d store.Doer) (q Request, mine bool, 
 	return q, mine, err
 }
 
-// Keep renews the key until end is called. The context ends when the key is lost. end frees the key of a
-// request that was refused, unless it was committed: what is refused is taken to have changed nothing.
+// Keep renews the key until end is called. The context ends when the key is lost. end frees the key
+// of a refused request, unless it was committed, because a refused request has changed nothing.
 func (f *Flight) Keep(ctx context.Context) (held context.Context, end func(refused bool)) {
 	k := &lease.Renewer{Lease: f.LeaseTime, Timeout: f.Timeout, Renew: f.renew}
 	return k.Start(ctx), func(refused bool) {
@@ -90,8 +89,8 @@ func (f *Flight) Keep(ctx context.Context) (held context.Context, end func(refus
 	}
 }
 
-// renew extends the hold of a request that is under way. One that the request itself has ended is not lost: it is
-// marked as done, or points to its operation.
+// renew extends the lease of a request in flight. A lease that the request itself has ended is not
+// lost: the request is marked as done, or points to its operation.
 func (f *Flight) renew(ctx context.Context) error {
 	err := f.extend(ctx, f.Engine)
 	if fault.CodeOf(err) != fault.LeaseLost {
@@ -103,8 +102,8 @@ func (f *Flight) renew(ctx context.Context) error {
 	return err
 }
 
-// extend extends the hold. An Update that has ended it, or is about to, has not lost it: a renewal
-// waits for that transaction, and finds no hold afterwards.
+// extend extends the lease. A lease that an Update has ended, or is about to end, is not lost: the
+// renewal waits for that transaction, and then finds no lease.
 func (f *Flight) extend(ctx context.Context, d store.Doer) error {
 	if f.Committed() {
 		return nil
@@ -116,8 +115,9 @@ func (f *Flight) extend(ctx context.Context, d store.Doer) error {
 	return err
 }
 
-// free lets go of the key. Where an operation stands that the handler began, the key stays this
-// request's, which may be sent again at once: another is refused under it. If that fails, the lease expires.
+// free releases the key. If an operation of the handler stands, the key stays with this request,
+// which may be repeated immediately, while other requests are refused under it. If releasing fails,
+// the lease expires.
 func (f *Flight) free(ctx context.Context) {
 	ctx, cancel := ending(ctx)
 	defer cancel()
@@ -127,13 +127,14 @@ func (f *Flight) free(ctx context.Context) {
 	} else {
 		err = f.Free(ctx, f.Engine)
 	}
-	if err != nil && fault.CodeOf(err) != fault.LeaseLost { // it has expired already
-		f.Log.Warn("the key of a refused request was not released: its lease expires", "key", f.Key, "error", err)
+	if err != nil && fault.CodeOf(err) != fault.LeaseLost { // it has already expired
+		f.Log.Warn("failed to release the key of a refused request; its lease will expire", "key", f.Key, "error", err)
 	}
 }
 
-// Record stores the answer: as the request's end or, where it was committed, over the mark. Where that fails because
-// another has answered the same request meanwhile, it returns that, too.
+// Record stores the response: as the end of the request or, if it was committed, over the mark. If
+// that fails because another holder has stored a response to the same request meanwhile, it returns
+// that, too.
 func (f *Flight) Record(ctx context.Context, status int, answer []byte) (other *Request, err error) {
 	ctx, cancel := ending(ctx)
 	defer cancel()
@@ -145,20 +146,21 @@ func (f *Flight) Record(ctx context.Context, status int, answer []byte) (other *
 	if err == nil {
 		return nil, nil
 	}
-	f.Log.Warn("the answer of a request with a key was not recorded", "key", f.Key, "error", err)
+	f.Log.Warn("failed to store the response of a request with a key", "key", f.Key, "error", err)
 	if q, failed := Get(ctx, f.Engine, f.Key); failed == nil && q.State == Done && q.Epoch != f.Epoch && q.Fingerprint == f.Fingerprint {
 		other = &q
 	}
 	return other, err
 }
 
-// ending is the context of what is written when a request has been carried out, whether
-// its caller still waits or not.
+// ending returns the context for writes after a request has been carried out, independent of its
+// caller.
 func ending(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 }
 
-// Update runs u in a transaction that also marks the request as done. A flight without a key has nothing to mark.
+// Update runs u in a transaction that also marks the request as done. A flight without a key has
+// nothing to mark.
 func (f *Flight) Update(ctx context.Context, u func(context.Context, *store.Tx) error) error {
 	if f.Key == "" {
 		return f.Engine.Update(ctx, u)
@@ -166,7 +168,7 @@ func (f *Flight) Update(ctx context.Context, u func(context.Context, *store.Tx) 
 	f.updating.Lock()
 	defer f.updating.Unlock()
 	if f.over {
-		return fault.New(fault.Conflict, "idem.Commit is used after the handler has returned")
+		return fault.New(fault.Conflict, "idem.Commit must not be called after the handler has returned")
 	}
 	f.committing.Store(true)
 	defer f.committing.Store(false)
@@ -182,14 +184,14 @@ func (f *Flight) Update(ctx context.Context, u func(context.Context, *store.Tx) 
 	return err
 }
 
-// Committed says whether the request is marked as done.
+// Committed reports whether the request is marked as done.
 func (f *Flight) Committed() bool { return f.committed.Load() }
 
-// fence refuses to begin an operation for a request that another may have by now. In
-// another engine's transaction there is nothing to ask.
+// fence refuses to begin an operation for a request whose lease may be lost. In a transaction of
+// another engine the lease cannot be checked.
 func (f *Flight) fence(ctx context.Context, tx *store.Tx) error {
-	if f.Committed() { // a retry would be told that all is done, and not run the handler
-		return fault.New(fault.Conflict, "the step is fired behind idem.Commit, which marks the request as done, so that no retry would do the step if the process died now: fire it before")
+	if f.Committed() { // a retry would get the stored response instead of running the handler
+		return fault.New(fault.Conflict, "a step must be fired before idem.Commit, which marks the request as done: no retry would run the step after a crash")
 	}
 	if tx.Directory() != f.Engine.Runner().Directory {
 		return nil
@@ -197,9 +199,9 @@ func (f *Flight) fence(ctx context.Context, tx *store.Tx) error {
 	return f.extend(store.InWorkspace(ctx, f.workspace), tx)
 }
 
-// Begin has a key, the flight's own or that of a slot, point to an operation, in the transaction that begins it. was is
-// the operation that it pointed to, which was released without effect, or "". Where another
-// was faster it is [fault.KeyInFlight].
+// Begin points a key, the flight's own or that of a slot, to an operation, in the transaction that
+// begins it. was is the operation that it pointed to, which was released without effect, or "". If
+// another caller was faster, it returns [fault.KeyInFlight].
 func (f *Flight) Begin(ctx context.Context, tx *store.Tx, key, was, operation, subject string) (err error) {
 	var mine bool
 	if was == "" {
@@ -217,25 +219,25 @@ func (f *Flight) Begin(ctx context.Context, tx *store.Tx, key, was, operation, s
 	return err
 }
 
-// Stands says whether an operation of this flight is under way, or has ended with an
-// effect: then the key stays with this request.
+// Stands reports whether an operation of this flight is in flight, or has ended with an effect:
+// then the key stays with this request.
 func (f *Flight) Stands() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.stand) > 0
 }
 
-// Slot returns the place of the next operation that does this. The handler that is run
-// again finds the same one, as long as its operations of one kind have one order.
+// Slot returns the slot of the next operation of a kind. A handler that runs again gets the same
+// slot, if it begins operations of one kind in the same order.
 func (f *Flight) Slot(what ...string) *Slot {
-	kind, _ := json.Marshal(what) // of strings, it does not fail
+	kind, _ := json.Marshal(what) // cannot fail for strings
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%s", f.Key, f.Fingerprint, f.ended[string(kind)], kind))
 	return &Slot{flight: f, kind: string(kind), key: "idem-operation/" + hex.EncodeToString(sum[:])}
 }
 
-// Slot is the place of one operation of a [Flight].
+// Slot identifies one operation of a [Flight].
 type Slot struct {
 	flight    *Flight
 	kind, key string
@@ -247,13 +249,13 @@ func (s *Slot) Operation(ctx context.Context, d store.Doer) (string, error) {
 	return q.Operation, err
 }
 
-// Keep has the slot live on for as long as its key, which a retry has taken anew.
+// Keep extends the slot to the TTL of its key, which a retry has taken again.
 func (s *Slot) Keep(ctx context.Context, d store.Doer, operation string) error {
 	_, err := Repoint(ctx, d, RepointArgs{s.key, s.flight.Fingerprint, operation, operation, s.kind, s.flight.TTL})
 	return err
 }
 
-// Point has the slot point to an operation, as [Flight.Begin] does, if the key is not lost.
+// Point points the slot to an operation, as [Flight.Begin] does, if the key is not lost.
 func (s *Slot) Point(ctx context.Context, tx *store.Tx, was, operation string) error {
 	if err := s.flight.fence(ctx, tx); err != nil {
 		return err
@@ -262,7 +264,7 @@ func (s *Slot) Point(ctx context.Context, tx *store.Tx, was, operation string) e
 	return s.flight.Begin(ctx, tx, s.key, was, operation, s.kind)
 }
 
-// Stands says whether the slot's operation is under way, or has ended with an effect.
+// Stands sets whether the slot's operation is in flight, or has ended with an effect.
 func (s *Slot) Stands(yes bool) {
 	f := s.flight
 	f.mu.Lock()
@@ -274,8 +276,8 @@ func (s *Slot) Stands(yes bool) {
 	}
 }
 
-// End says that the handler knows how the operation ended: the next that does the same
-// is another one.
+// End records that the handler knows the outcome of the operation: the next one of the same kind
+// gets a new slot.
 func (s *Slot) End() {
 	s.Stands(true)
 	f := s.flight

@@ -28,8 +28,8 @@ func mustFly(t *testing.T, hf *holdfast.Engine) *idempotency.Flight {
 	return f
 }
 
-// TestRenewOfAFlight verifies that a renewal extends the hold, and that a hold which its own request
-// ended is not taken for lost, also while the transaction of that is under way.
+// TestRenewOfAFlight verifies that a renewal extends the lease, and that a lease that its own
+// request has ended does not count as lost, also while the transaction of that is in flight.
 func TestRenewOfAFlight(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -61,8 +61,8 @@ func TestRenewOfAFlight(t *testing.T) {
 	})
 }
 
-// TestNothingBeginsBehindTheEnd verifies that no operation begins for a request that has been answered: no retry would run
-// its handler again.
+// TestNothingBeginsBehindTheEnd verifies that no operation begins for a request that has a
+// response: no retry would run its handler again.
 func TestNothingBeginsBehindTheEnd(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()

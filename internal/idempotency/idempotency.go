@@ -1,63 +1,59 @@
-// Package idempotency remembers requests by a key that their caller chose, so that one
-// which is sent again gives the same answer and is not carried out again.
+// Package idempotency stores requests under a key that the caller chose, so that a repeated request
+// gets the same response and does not take effect again.
 //
-// A request is held while somebody works on it; it is done, with its answer; or it
-// points to an operation, and then its answer is what became of that. It is
-// remembered for [TTL]. There are two ways to use it:
+// A request is held while it is in progress; it is done, with its response; or it points to an
+// operation, and its response is derived from the outcome of that. It is stored for [TTL]. There
+// are two ways to use it:
 //
-//   - In one transaction: Take, what the request asks for, Finish or Point. Nobody
-//     ever sees it held. What was refused is rolled back, and the key with it.
-//   - Held: Take, which commits; the work, under Renew; Finish, or Free where
-//     nothing was done. It is for work that a transaction cannot hold.
+//   - In one transaction: Take, the work of the request, Finish or Point. The request is never visible
+//     as held. A refusal rolls the transaction back, and the key with it.
+//   - Under a lease: Take, which commits; the work, under Renew; Finish, or Free if nothing was done.
+//     This is for work that does not fit into one transaction.
 //
-// [Take] and the methods of [Lease] write the row. A [Flight] does with them what the HTTP
-// API and package idem have in common.
+// [Take] and the methods of [Lease] write the row. A [Flight] combines them for the HTTP API and
+// for package idem.
 //
-// # Who meets whom
+// # Concurrency
 //
-// Every verb locks the row first and looks at it and at the time afterwards, so
-// that each of these pairs comes to one of two orders, and nothing in between.
+// Every verb locks the row first, and reads the row and the time afterwards. So each of the
+// following pairs is serialized in one of two orders.
 //
-// Two Takes: the row's key judges. The second insert waits for the first one's
-// transaction and then finds the row as that left it: held, if it was an engine's
-// Take; done, if it was a whole transaction; none, if it was rolled back, and then
-// the second has it.
+// Two Takes: the primary key decides. The second insert waits for the transaction of the first, and
+// then finds the row as that left it: held, if it was a Take on the engine; done, if it was a
+// complete transaction; absent, if it was rolled back, and then the second Take gets it.
 //
-// A Take of a hold that has run out, and the old holder's Finish: the Take adds one
-// to the epoch, so a Finish that comes after it is refused. A Finish that comes
-// before it is refused too, because the time is past the end. So nobody's answer is
-// replaced, and a holder that is late has its answer recorded by nobody: it must
-// do in the transaction of its Finish what must not happen twice ([Lease.Commit]).
+// A Take of an expired lease, and Finish by the old holder: the Take increments the epoch, so a
+// later Finish is refused. An earlier Finish is refused too, because the lease has expired. So no
+// response is ever replaced, and the response of a late holder is not stored: a holder must write
+// in the transaction of its Finish what must not happen twice ([Lease.Commit]).
 //
-// A Take of a hold that has run out takes over only the same request, by its
-// fingerprint: the holder that did not come back may have carried it out, so that
-// another one under this key would be answered for what it did not ask.
+// A Take of an expired lease takes over only the same request, by its fingerprint: the crashed
+// holder may have carried it out, so a different request under this key would get the response of
+// that one.
 //
-// Finish after Free, or anything of an earlier holder after the row was forgotten
-// and made again: refused. Epochs of a new row begin at the database's time and not
-// at one, so that no two holders of a key ever have the same.
+// Finish after Free, or any call of an earlier holder after the row was pruned and created again:
+// refused. Epochs of a new row start at the database time and not at one, so that no two holders of
+// a key ever have the same epoch.
 //
-// Prune and Take: Prune skips a row that is being taken, and after it looks at its
-// time again. A Take that waited for a Prune makes the row anew.
+// Prune and Take: Prune skips a row that is being taken, and checks the time again after it. A Take
+// that waited for a Prune creates the row anew.
 //
-// A crash between Take and Finish: in one transaction nothing is left. Otherwise the
-// hold is left, and runs out; there is no janitor for it, because the Take that
-// wants it is the one that frees it, and [Prune] takes what nobody wants.
+// A crash between Take and Finish: in one transaction nothing is left. Otherwise the lease is left,
+// and expires. It needs no janitor, because the next Take releases it, and [Prune] deletes rows
+// that are no longer used.
 //
-// # Lost answers
+// # Unknown outcomes
 //
-// These rows have no history, so an unknown outcome is resolved by asking again, and
-// each verb that writes recognises its repetition. Take: a holder's name is for one
-// call only, so a row that is held by it is the row that it made. Finish, Point,
-// Answer: the epoch and what was to be written are there already. Repoint: it
-// points to the new operation, which is one caller's alone. Free: the epoch never
-// comes again, so there is nothing to free. [Lease.Commit] alone does not, and runs in
-// transactions only: whoever finds the mark must not do again what it marks. Renew
-// and Prune write what a repetition writes again.
+// These rows have no history, so an unknown commit outcome is resolved by repeating the command,
+// and each verb that writes recognises its repetition. Take: a holder's name is used for one call
+// only, so a row that it holds is the row that it wrote. Finish, Point, Answer: the epoch and the
+// values are already in the row. Repoint: the row points to the new operation, which belongs to one
+// caller. Free: an epoch is never reused, so there is nothing left to free. Only [Lease.Commit]
+// cannot be repeated, and so it runs only in transactions: a caller that finds the mark must not
+// repeat the marked work. Renew and Prune write the same again.
 //
-// They are not grouped with other callers' commands: most are run in a transaction,
-// and a Take may have to wait for another's transaction, which a group must never
-// do.
+// The commands are not grouped with those of other callers: most of them run in a transaction, and
+// a Take may have to wait for another transaction, which a group must never do.
 package idempotency
 
 import (
@@ -69,20 +65,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// TTL is how long a request is remembered after its last change, unless its caller says
-// otherwise.
+// TTL is how long a request is stored after its last change, unless the caller sets another value.
 const TTL = 24 * time.Hour
 
-// KeyHeader is the header in which a caller gives a request its key.
+// KeyHeader is the header that carries the idempotency key of a request.
 const KeyHeader = "Idempotency-Key"
 
-// ReplayedHeader marks an answer that was given before.
+// ReplayedHeader marks a response as that of an earlier request.
 const ReplayedHeader = "Idempotency-Replayed"
 
-// MaxKey is the length of the longest key.
+// MaxKey is the maximum length of a key.
 const MaxKey = 255
 
-// State is what became of a request.
+// State is the state of a request.
 type State string
 
 // The states of a request.
@@ -92,41 +87,40 @@ const (
 	Operation State = "operation"
 )
 
-// Request is a request as it stands.
+// Request is a stored request.
 type Request struct {
 	Key         string
-	Fingerprint string // of what was asked for: the same key with another is a mistake
+	Fingerprint string // of the request: another fingerprint under the same key is a mistake
 	State       State
 	Holder      string
 	Epoch       int64
-	Until       time.Time // of the hold, in the database's time
+	Until       time.Time // end of the lease, in database time
 	Operation   string
-	Subject     string // what the operation is on
-	// Status and Answer are of a request that is done.
+	Subject     string // subject of the operation
+	// Status and Answer are set if the request is done.
 	Status    int
 	Answer    []byte // JSON
 	CreatedAt time.Time
-	// RetryAfter is how long the hold still is, by the database's clock. Of a
-	// request that was committed it is how long its answer may be on its way.
+	// RetryAfter is the remaining time of the lease, by the database clock. For a committed request
+	// it is the time in which its response may still be stored.
 	RetryAfter time.Duration
 }
 
-// Answerless says that the request is done and its answer not known: see [Lease.Commit].
+// Answerless reports whether the request is done without a known response; see [Lease.Commit].
 func (q Request) Answerless() bool { return q.State == Done && q.Status == 0 }
 
-// TakeArgs begins a request. Holder names the one call that begins it, and is never
-// used for another.
+// TakeArgs begins a request. Holder names the one call that begins it, and is never reused.
 type TakeArgs struct {
 	Key, Fingerprint string
 	Holder           string
-	Lease            time.Duration // 0 is [lease.DefaultDuration]
-	TTL              time.Duration // 0 is [TTL]
+	Lease            time.Duration // default [lease.DefaultDuration]
+	TTL              time.Duration // default [TTL]
 }
 
-// Take begins a request. It is the caller's, mine, if it was unknown, if its time
-// was over, or if it was held and its holder did not come back. Otherwise it is
-// returned as it stands: whether its fingerprint is the caller's is for the caller
-// to look at. One that is the caller's already, by its holder, is so again.
+// Take begins a request. mine reports that the caller got it: because it was unknown, because its
+// TTL was over, or because its lease had expired. Otherwise Take returns the request as it is, and
+// the caller must compare the fingerprint. A request that the same holder already has is its own
+// again.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) (q Request, mine bool, err error) {
 	a.Lease = cmp.Or(a.Lease, lease.DefaultDuration)
 	t, err := takeVerb.Do(ctx, d, a)

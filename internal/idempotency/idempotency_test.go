@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
-// take begins the request "k" for a new holder, who asks for "print".
+// take begins the request "k" for a new holder, with the fingerprint "print".
 func take(ctx context.Context, d store.Doer) (idempotency.Request, bool, error) {
 	return takeAs(ctx, d, store.NewID().String(), "print")
 }
@@ -32,10 +32,10 @@ func takeAs(ctx context.Context, d store.Doer, holder, print string) (idempotenc
 	return idempotency.Take(ctx, d, idempotency.TakeArgs{Key: "k", Fingerprint: print, Holder: holder, Lease: time.Minute})
 }
 
-// hold is the request "k" as the holder of an epoch has it.
+// hold returns the lease of an epoch on the request "k".
 func hold(epoch int64) idempotency.Lease { return idempotency.Lease{Key: "k", Epoch: epoch} }
 
-// mustTake takes the request and wants it to be the caller's.
+// mustTake takes the request and checks that the caller got it.
 func mustTake(t *testing.T, d store.Doer) idempotency.Request {
 	t.Helper()
 	q, mine, err := take(context.Background(), d)
@@ -45,7 +45,7 @@ func mustTake(t *testing.T, d store.Doer) idempotency.Request {
 	return q
 }
 
-// mustKnow takes the request and wants it to be somebody else's, in a state.
+// mustKnow takes the request and checks that another holder has it, in a state.
 func mustKnow(t *testing.T, d store.Doer, want idempotency.State) idempotency.Request {
 	t.Helper()
 	q, mine, err := take(context.Background(), d)
@@ -71,8 +71,8 @@ func TestCheckKey(t *testing.T) {
 	}
 }
 
-// TestLife verifies the life of a request that is held and finished, and that each
-// verb knows its own repetition.
+// TestLife verifies the life of a request that is held and finished, and that each verb recognises
+// its repetition.
 func TestLife(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -119,8 +119,8 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// TestTimeIsOver verifies that an answer is kept for 24 hours, and that the key is
-// then free, for another request too.
+// TestTimeIsOver verifies that a response is stored for 24 hours, and that the key is then free,
+// also for another request.
 func TestTimeIsOver(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -140,8 +140,8 @@ func TestTimeIsOver(t *testing.T) {
 	})
 }
 
-// TestTakesAtOnce verifies that of 20 who take a request at once one has it, and the
-// others know it as held.
+// TestTakesAtOnce verifies that of 20 concurrent Takes of a request one gets it, and the others
+// find it held.
 func TestTakesAtOnce(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		var mine atomic.Int64
@@ -160,8 +160,8 @@ func TestTakesAtOnce(t *testing.T) {
 	})
 }
 
-// whole is a request in one transaction: it appends an event.
-func whole(ctx context.Context, hf *holdfast.Engine, holder string) (q idempotency.Request, mine bool, err error) {
+// inOneTransaction is a request in one transaction: it appends an event.
+func inOneTransaction(ctx context.Context, hf *holdfast.Engine, holder string) (q idempotency.Request, mine bool, err error) {
 	err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		if q, mine, err = takeAs(ctx, store.DoerOf(tx), holder, "print"); err != nil || !mine {
 			return err
@@ -182,13 +182,13 @@ func wantEvents(t *testing.T, hf *holdfast.Engine, want int) {
 	}
 }
 
-// TestTransactionsAtOnce verifies that of 20 transactions that take a request, do it
-// and finish it, one does, and that the others wait for it and see its answer.
+// TestTransactionsAtOnce verifies that of 20 transactions that take, do and finish a request, one
+// does it, and that the others wait and find its response.
 func TestTransactionsAtOnce(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		var mine atomic.Int64
 		_, lost := holdfasttest.Race(t, 20, func(int) error {
-			q, yes, err := whole(context.Background(), hf, store.NewID().String())
+			q, yes, err := inOneTransaction(context.Background(), hf, store.NewID().String())
 			if err == nil && yes {
 				mine.Add(1)
 			} else if err == nil && (q.State != idempotency.Done || string(q.Answer) != `"well"`) {
@@ -203,8 +203,8 @@ func TestTransactionsAtOnce(t *testing.T) {
 	})
 }
 
-// TestRolledBack verifies that a transaction that is rolled back leaves nothing: one
-// that waits for it has the request.
+// TestRolledBack verifies that a transaction that is rolled back leaves nothing: a waiting one gets
+// the request.
 func TestRolledBack(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -213,7 +213,7 @@ func TestRolledBack(t *testing.T) {
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			mustTake(t, store.DoerOf(tx))
 			go func() {
-				_, mine, err := whole(context.Background(), hf, "second")
+				_, mine, err := inOneTransaction(context.Background(), hf, "second")
 				if err == nil && !mine {
 					err = errors.New("the second does not have it")
 				}
@@ -229,9 +229,8 @@ func TestRolledBack(t *testing.T) {
 	})
 }
 
-// TestRunOut verifies that the holder of a hold that has run out can write nothing,
-// whether another has the request by then or not, and that another takes it over
-// under the next epoch.
+// TestRunOut verifies that the holder of an expired lease can write nothing, whether another holder
+// has the request by then or not, and that another takes it over under the next epoch.
 func TestRunOut(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -270,8 +269,8 @@ func commit(ctx context.Context, hf *holdfast.Engine, epoch int64) error {
 	})
 }
 
-// TestTakeOverAgainstFinish verifies that an old holder that finishes while others
-// take its request over is refused, and one of them has it.
+// TestTakeOverAgainstFinish verifies that an old holder that finishes while others take over its
+// request is refused, and that one of them gets it.
 func TestTakeOverAgainstFinish(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		old := mustTake(t, engine.Of(hf))
@@ -300,8 +299,8 @@ func TestTakeOverAgainstFinish(t *testing.T) {
 	})
 }
 
-// TestFinishAgainstTransactions verifies that of a holder that commits and others
-// who take meanwhile, also in transactions of their own, all see one outcome.
+// TestFinishAgainstTransactions verifies that a holder that commits and concurrent Takes, also in
+// their own transactions, all see one outcome.
 func TestFinishAgainstTransactions(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		q := mustTake(t, engine.Of(hf))
@@ -315,7 +314,7 @@ func TestFinishAgainstTransactions(t *testing.T) {
 					return err
 				})
 			}
-			_, mine, err := whole(context.Background(), hf, store.NewID().String())
+			_, mine, err := inOneTransaction(context.Background(), hf, store.NewID().String())
 			if err == nil && mine {
 				err = errors.New("another had it")
 			}
@@ -328,8 +327,8 @@ func TestFinishAgainstTransactions(t *testing.T) {
 	})
 }
 
-// TestFreed verifies that a freed key is free for any request, and that nothing of
-// the holder who freed it is taken for the next one's.
+// TestFreed verifies that a freed key is free for any request, and that calls of the old holder do
+// not affect the next one.
 func TestFreed(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -353,8 +352,8 @@ func TestFreed(t *testing.T) {
 	})
 }
 
-// TestFreeAgainstTake verifies that one who takes a request while its holder frees
-// it has it or is told that it is held, and that two never have it at once.
+// TestFreeAgainstTake verifies that a Take concurrent with Free gets the request or finds it held,
+// and that two holders never have it at once.
 func TestFreeAgainstTake(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -380,8 +379,8 @@ func TestFreeAgainstTake(t *testing.T) {
 	})
 }
 
-// TestCommit verifies that a committed request is done, that committing it again is
-// refused, and that its answer is written once.
+// TestCommit verifies that a committed request is done, that committing it again is refused, and
+// that its response is stored once.
 func TestCommit(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -393,7 +392,7 @@ func TestCommit(t *testing.T) {
 		if done := mustKnow(t, engine.Of(hf), idempotency.Done); !done.Answerless() || done.Answer != nil || done.RetryAfter <= 0 {
 			t.Errorf("committed: %+v", done)
 		}
-		holdfasttest.Advance(t, hf, time.Hour) // no hold is needed
+		holdfasttest.Advance(t, hf, time.Hour) // no lease is needed
 		if done := mustKnow(t, engine.Of(hf), idempotency.Done); !done.Answerless() || done.RetryAfter != 0 {
 			t.Errorf("committed long ago: %+v", done)
 		}
@@ -406,8 +405,8 @@ func TestCommit(t *testing.T) {
 	})
 }
 
-// TestPoint verifies that a request points to one operation, and that of several who
-// point it to another one does.
+// TestPoint verifies that a request points to one operation, and that of several concurrent
+// Repoints one succeeds.
 func TestPoint(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -447,8 +446,8 @@ func TestPoint(t *testing.T) {
 	})
 }
 
-// TestPrune verifies that requests go when their time is over, whosever they are,
-// unless they are held.
+// TestPrune verifies that requests are deleted when their TTL is over, in all workspaces, unless
+// they are held.
 func TestPrune(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
@@ -464,7 +463,7 @@ func TestPrune(t *testing.T) {
 			wantNil(t, err)
 			wantNil(t, hold(q.Epoch).Finish(in, engine.Of(hf), 200, nil))
 		}
-		mustTake(t, engine.Of(hf)) // and nobody comes back
+		mustTake(t, engine.Of(hf)) // and crashes
 		prune(0)
 		holdfasttest.Advance(t, hf, idempotency.TTL-time.Hour)
 		long, mine, err := idempotency.Take(ctx, engine.Of(hf), idempotency.TakeArgs{Key: "long", Fingerprint: "f", Holder: "h", Lease: 24 * time.Hour})
@@ -478,13 +477,13 @@ func TestPrune(t *testing.T) {
 		_, err = idempotency.Lease{Key: "long", Epoch: long.Epoch}.Renew(ctx, engine.Of(hf), 24*time.Hour)
 		wantNil(t, err)
 		holdfasttest.Advance(t, hf, 2*time.Hour)
-		prune(0) // its time is over, but it is held
+		prune(0) // its TTL is over, but it is held
 		wantNil(t, idempotency.Lease{Key: "long", Epoch: long.Epoch}.Finish(ctx, engine.Of(hf), 200, nil))
 	})
 }
 
-// TestPruneAgainstTake verifies that a request that is taken again when its time is
-// over stays, however many prune meanwhile.
+// TestPruneAgainstTake verifies that a request that is taken again after its TTL stays, however
+// many Prunes run concurrently.
 func TestPruneAgainstTake(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// CheckKey refuses a key that is not 1 to 255 printable ASCII characters, with
-// spaces only inside.
+// CheckKey refuses a key that is not 1 to 255 printable ASCII characters, or that begins or ends
+// with a space.
 func CheckKey(key string) error {
 	good := key != "" && len(key) <= MaxKey && key[0] != ' ' && key[len(key)-1] != ' '
 	for i := 0; i < len(key) && good; i++ {
@@ -20,11 +20,11 @@ func CheckKey(key string) error {
 	if good {
 		return nil
 	}
-	return fault.New(fault.Validation, "an idempotency key is 1 to %d printable ASCII characters, without a space at either end", MaxKey).
+	return fault.New(fault.Validation, "the idempotency key must be 1 to %d printable ASCII characters, without a space at either end", MaxKey).
 		With("field", "key")
 }
 
-// KeyOf returns the key of a request whose header has these values, or "".
+// KeyOf returns the key in the values of the header, or "".
 func KeyOf(values []string) (string, error) {
 	switch len(values) {
 	case 0:
@@ -32,29 +32,29 @@ func KeyOf(values []string) (string, error) {
 	case 1:
 		return values[0], CheckKey(values[0])
 	}
-	return "", fault.New(fault.Validation, "a request has one idempotency key, not %d", len(values))
+	return "", fault.New(fault.Validation, "a request must have one idempotency key, got %d", len(values))
 }
 
-// Stored is the key under which a caller's key is kept. Keys of two spaces never meet, nor do those of two
-// users in one space.
+// Stored returns the key under which a caller's key is stored. Keys of different spaces never
+// collide, nor do those of different users in one space.
 func Stored(space, user, key string) string {
 	return fmt.Sprintf("%s/%x", space, sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(user), user, key)))
 }
 
-// Incoming is what a request asks for.
+// Incoming identifies a request.
 type Incoming struct {
-	Owner          string // an answer is for those who are the same
-	Method, Target string // the target is the path and the query
+	Owner          string // a stored response is only for the same owner
+	Method, Target string // target is the path and the query
 	Conditions     [][]string
 	Body           []byte
-	JSON           bool // in the body, space and the order of members mean nothing
+	JSON           bool // ignore whitespace and member order in the body
 }
 
-// ownerDigits are those at the end of a fingerprint that tell whose the request is.
+// ownerDigits is the number of digits at the end of a fingerprint that identify the owner.
 const ownerDigits = 16
 
-// Fingerprint tells the request from another, and from the same of another owner. A JSON document that two readers
-// could understand differently is taken as it is written.
+// Fingerprint identifies the request and its owner. A JSON document that two parsers could
+// interpret differently is hashed byte by byte.
 func (a Incoming) Fingerprint() string {
 	kind, body := "bytes", a.Body
 	if a.JSON {
@@ -69,16 +69,16 @@ func (a Incoming) Fingerprint() string {
 	return hex.EncodeToString(append(sum.Sum(nil)[:24], owner[:ownerDigits/2]...))
 }
 
-// Replay refuses a request that is not answered with what is stored under its key: it is another one, or the first is
-// under way.
+// Replay refuses a request that must not get the stored response: it is a different request, or the
+// first one is in flight.
 func (f *Flight) Replay(q Request) error {
 	at := len(f.Fingerprint) - ownerDigits
 	switch {
 	case q.Fingerprint == f.Fingerprint:
 	case len(q.Fingerprint) == len(f.Fingerprint) && q.Fingerprint[at:] != f.Fingerprint[at:]:
-		return fault.New(fault.Conflict, "the key %q belongs to a request of another API key: use a new one", f.Name)
+		return fault.New(fault.Conflict, "the idempotency key %q belongs to a request of another API key: use a new one", f.Name)
 	default:
-		return fault.New(fault.KeyMismatch, "the key %q belongs to another request: use a new one", f.Name)
+		return fault.New(fault.KeyMismatch, "the idempotency key %q belongs to another request: use a new one", f.Name)
 	}
 	if q.State != Done || q.Answerless() && q.RetryAfter > 0 {
 		return UnderWay(q.RetryAfter)
@@ -86,8 +86,9 @@ func (f *Flight) Replay(q Request) error {
 	return nil
 }
 
-// UnderWay refuses a request that another holds for so long. The whole seconds that it tells are one at least.
+// UnderWay returns the error for a request that is in flight for another caller. Its retryAfter is
+// in whole seconds, at least 1.
 func UnderWay(left time.Duration) *fault.Error {
 	after := max(1, int((left+time.Second-1)/time.Second))
-	return fault.New(fault.KeyInFlight, "the request with this key is being worked on: send it again a little later").With("retryAfter", after)
+	return fault.New(fault.KeyInFlight, "the request with this idempotency key is in progress: send it again later").With("retryAfter", after)
 }

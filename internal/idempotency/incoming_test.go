@@ -10,20 +10,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testkit"
 )
 
-// asked is a request whose fingerprint the tests compare with others.
-func asked() idempotency.Incoming {
+// incoming is a request whose fingerprint the tests compare with others.
+func incoming() idempotency.Incoming {
 	return idempotency.Incoming{Owner: "a", Method: "POST", Target: "/x?y=1", Conditions: [][]string{{`"1"`}, nil}, Body: []byte(`{"a": 1, "b": [2]}`), JSON: true}
 }
 
-// TestFingerprint verifies what belongs to a request, and that space and the order of members do not, in JSON alone.
+// TestFingerprint verifies what is part of a request's identity, and that whitespace and member
+// order are not, only in JSON.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	same := asked()
+	same := incoming()
 	same.Body = []byte(` {"b":[2],"a":1}`)
-	if same.Fingerprint() != asked().Fingerprint() {
+	if same.Fingerprint() != incoming().Fingerprint() {
 		t.Error("the order of members tells requests apart")
 	}
-	seen := map[string]string{asked().Fingerprint(): "the first"}
+	seen := map[string]string{incoming().Fingerprint(): "the first"}
 	for name, change := range map[string]func(*idempotency.Incoming){
 		"owner":          func(a *idempotency.Incoming) { a.Owner = "b" },
 		"method":         func(a *idempotency.Incoming) { a.Method = "PUT" },
@@ -39,7 +40,7 @@ func TestFingerprint(t *testing.T) {
 		"plain bytes":    func(a *idempotency.Incoming) { a.JSON, a.Body = false, same.Body },
 		"no body":        func(a *idempotency.Incoming) { a.Body = nil },
 	} {
-		other := asked()
+		other := incoming()
 		change(&other)
 		print := other.Fingerprint()
 		if was, twice := seen[print]; twice {
@@ -49,12 +50,13 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestReplay verifies what is answered under a key that is known: another request is refused, also of another owner, and
-// a twin while the first is under way, with the time that is left in whole seconds.
+// TestReplay verifies the responses under a known key: another request is refused, also one of
+// another owner, and a repetition is refused while the first is in flight, with the remaining time
+// in whole seconds.
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	f := &idempotency.Flight{Name: "my key", Fingerprint: asked().Fingerprint()}
-	body, owner := asked(), asked()
+	f := &idempotency.Flight{Name: "my key", Fingerprint: incoming().Fingerprint()}
+	body, owner := incoming(), incoming()
 	body.Body, owner.Owner = nil, "b"
 	both := body
 	both.Owner = "b"

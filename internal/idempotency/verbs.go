@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// found is a request as a verb found it, or made it: as much of it as the verb tells.
+// found is a request as a verb found or wrote it, with the fields that the verb returns.
 type found struct {
 	applied bool
 	Request
@@ -67,7 +67,7 @@ var (
 		func(h Lease) []string { return []string{row(h.Key)} },
 		func(h Lease, args *store.Args) { args.Text("key", h.Key); args.Int("epoch", h.Epoch) },
 		func(n *int64, r store.Row) error { return r.Scan(n) })
-	// A renewal goes the short way: behind other work it might come too late.
+	// A renewal uses the vital lane: behind other work it might come too late.
 	renewVerb = store.NewVerb(store.Decl{Name: "requests.renew", Lane: store.Vital}, nil,
 		func(a renewArgs, args *store.Args) {
 			args.Text("key", a.Key)

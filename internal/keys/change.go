@@ -40,8 +40,8 @@ var (
 		})
 )
 
-// Revoke ends a key of the context's workspace for good, and returns it. To revoke
-// it again changes nothing and has the same answer.
+// Revoke revokes a key of the context's workspace permanently, and returns it. Revoking it again
+// changes nothing and returns the same.
 func Revoke(ctx context.Context, d store.Doer, id, by string) (Key, error) {
 	if !isID(id) {
 		return Key{}, missing(id)
@@ -59,8 +59,8 @@ func Revoke(ctx context.Context, d store.Doer, id, by string) (Key, error) {
 	return in(ctx, r.key), err
 }
 
-// completed adds what an event does not tell. Where it cannot be read, the key is
-// revoked all the same.
+// completed adds fields that the event does not contain. If they cannot be read, the key is revoked
+// nevertheless.
 func completed(ctx context.Context, d store.Doer, k Key) Key {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
 	defer cancel()
@@ -70,11 +70,10 @@ func completed(ctx context.Context, d store.Doer, k Key) Key {
 	return k
 }
 
-// Rotate makes a key with the same rights and the same lifetime, from now on, in
-// place of another, and returns it with its text, which is told this once. The
-// other one expires after the overlap, or when it would have before. A key that is
-// revoked, expired or rotated already is a [fault.Conflict]: of several who rotate
-// it at once one wins.
+// Rotate replaces a key with a new one that has the same rights and the same lifetime, starting
+// now, and returns it with its text, which cannot be read again. The old key expires after the
+// overlap, or at its own expiry if that is earlier. A key that is revoked, expired or already
+// rotated is a [fault.Conflict]: of several concurrent rotations one wins.
 func Rotate(ctx context.Context, d store.Doer, id string, overlap time.Duration, by string) (Key, string, error) {
 	if !isID(id) {
 		return Key{}, "", missing(id)
@@ -94,8 +93,8 @@ func Rotate(ctx context.Context, d store.Doer, id string, overlap time.Duration,
 	return k, join(next, secret), nil
 }
 
-// rotate reads what the new key is to have before it locks the old one. None of
-// that changes but by a rotation, and then the lock tells.
+// rotate reads the fields of the new key before it locks the old one. Only a rotation changes them,
+// and the lock detects that.
 func rotate(ctx context.Context, d store.Doer, a replaceArgs, hash string) (Key, error) {
 	old, err := Get(ctx, d, a.id)
 	if err != nil {
@@ -120,9 +119,9 @@ func unrotatable(id string, r result) error {
 	case r.key.ID == "":
 		return missing(id)
 	case r.key.RevokedAt != nil:
-		return fault.New(fault.Conflict, "the API key %q is revoked: make a new one", id)
+		return fault.New(fault.Conflict, "the API key %q is revoked: create a new one", id)
 	case r.successor != "":
-		return fault.New(fault.Conflict, "the API key %q was rotated already: its successor is %q", id, r.successor).With("successor", r.successor)
+		return fault.New(fault.Conflict, "the API key %q was already rotated: its successor is %q", id, r.successor).With("successor", r.successor)
 	}
-	return fault.New(fault.Conflict, "the API key %q is expired: make a new one", id)
+	return fault.New(fault.Conflict, "the API key %q has expired: create a new one", id)
 }

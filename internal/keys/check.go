@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Limits of what a caller may give.
+// Limits of a new key.
 const (
 	MaxRequesters = 100
 	MaxHandlers   = 100
 	MaxRate       = 1_000_000
-	// MaxTime is the longest lifetime and the longest overlap: ten years.
+	// MaxTime is the maximum lifetime and overlap: ten years.
 	MaxTime = 3653 * 24 * time.Hour
 )
 
@@ -23,7 +23,7 @@ func (a CreateArgs) check() error {
 		return err
 	}
 	if !a.Role.Valid() {
-		return wrong("role", "the role is %s, %s, %s or %s", Read, Operate, Worker, Admin)
+		return wrong("role", "role must be %s, %s, %s or %s", Read, Operate, Worker, Admin)
 	}
 	if err := checkNames("requester", a.Requesters, MaxRequesters); err != nil {
 		return err
@@ -32,13 +32,13 @@ func (a CreateArgs) check() error {
 		return err
 	}
 	if len(a.Handlers) > 0 && a.Role != Worker {
-		return wrong("handlers", "a key of the role %s cannot be restricted to handlers: only the role %s can", a.Role, Worker)
+		return wrong("handlers", "a key with the role %s cannot be restricted to handlers: use the role %s", a.Role, Worker)
 	}
 	if slices.Contains(a.Handlers, Everyone) {
-		return wrong("handlers", "%q is no handler: leave handlers out for those of all", Everyone)
+		return wrong("handlers", "%q is not a handler: omit handlers to allow all", Everyone)
 	}
 	if a.Rate < 0 || a.Rate > MaxRate {
-		return wrong("rate", "the rate is %d: it is 0, for the server's default, to %d requests a second", a.Rate, MaxRate)
+		return wrong("rate", "rate must be between 0 (the server's default) and %d requests per second, got %d", MaxRate, a.Rate)
 	}
 	if err := checkTime("lifetime", a.Lifetime); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (a CreateArgs) check() error {
 
 func checkNames(what string, all []string, most int) error {
 	if len(all) > most {
-		return wrong(what+"s", "there are %d %ss, and %d are the most", len(all), what, most)
+		return wrong(what+"s", "there must be at most %d %ss, got %d", most, what, len(all))
 	}
 	seen := make(map[string]bool, len(all))
 	for _, name := range all {
@@ -56,7 +56,7 @@ func checkNames(what string, all []string, most int) error {
 			return err
 		}
 		if seen[name] {
-			return wrong(what+"s", "the %s %q is given twice", what, name)
+			return wrong(what+"s", "the %s %q is repeated", what, name)
 		}
 		seen[name] = true
 	}
@@ -65,12 +65,12 @@ func checkNames(what string, all []string, most int) error {
 
 func checkTime(field string, d time.Duration) error {
 	if d < 0 || d > MaxTime {
-		return wrong(field, "the %s is %s: it is 0 to 10 years", field, d)
+		return wrong(field, "%s must be between 0 and 10 years, got %s", field, d)
 	}
 	return nil
 }
 
-// checkActor wants every change of a key to say whose it is.
+// checkActor requires every change of a key to name its actor.
 func checkActor(by string) error { return strictjson.Text("by", by, events.MaxName) }
 
 func wrong(field, format string, args ...any) error {

@@ -13,9 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/keys"
 )
 
-// TestCrash verifies that a key which is made, rotated and revoked is so once,
-// wherever a fault strikes: there is never a successor without its rotation, nor a
-// change without its event.
+// TestCrash verifies that a key that is created, rotated and revoked is so once, wherever a fault
+// strikes: there is never a successor without its rotation, nor a change without its event.
 func TestCrash(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{Do: wholeLife, Check: livedOnce})
 }

@@ -2,24 +2,24 @@ package keys
 
 import "time"
 
-// Remembered is how long a ring goes by what it read.
-const Remembered = remembered
+// Remembered is how long a ring caches a key.
+const Remembered = cacheTTL
 
-// MostUnknown is how many ids that are no keys a ring remembers.
-const MostUnknown = mostUnknown
+// MostUnknown is the number of unknown ids that a ring caches.
+const MostUnknown = maxUnknown
 
-// SetClock has a ring go by another clock.
+// SetClock sets the clock of a ring.
 func (r *Ring) SetClock(now func() time.Time) { r.now = now }
 
-// Sizes are how many keys, unknown ids and questions a ring has in its memory.
-func (r *Ring) Sizes() (known, unknown, asked int) {
+// Sizes returns the numbers of cached keys, cached unknown ids and pending reads.
+func (r *Ring) Sizes() (known, unknown, reads int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.known), len(r.unknown), len(r.asked)
+	return len(r.known), len(r.unknown), len(r.reads)
 }
 
-// NewText makes the text of a key that nobody has made.
+// NewText returns the text of a key that does not exist.
 func NewText() string { return join(newID(), newSecret()) }
 
-// Hash is what is kept of a secret.
+// Hash returns the stored form of a secret.
 var Hash = hash

@@ -1,11 +1,10 @@
-// Package keys keeps the API keys of the HTTP door. A key belongs to one workspace,
-// and has a role and the requesters that it may speak for. Its text is shown once,
-// when it is made; what is kept is the SHA-256 of its secret. A [Ring] tells which
-// key a caller presents.
+// Package keys stores the API keys of the HTTP API. A key belongs to one workspace, and has a role
+// and the requesters that it may act for. Its text is returned once, when it is created; only the
+// SHA-256 of its secret is stored. A [Ring] verifies the key that a caller presents.
 //
 //	key, text, err := keys.Create(ctx, engine, keys.CreateArgs{Name: "ci", Role: keys.Operate, By: "ann"})
 //
-// Each change writes its event on the key's own stream, whose head is the key's row.
+// Each change writes an event to the key's own stream, whose head is the key's row.
 package keys
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Role says what a key may do.
+// Role determines which requests a key may make.
 type Role string
 
 // The roles.
@@ -31,41 +30,42 @@ const (
 	Admin   Role = "admin"
 )
 
-// Valid says whether there is such a role.
+// Valid reports whether the role exists.
 func (r Role) Valid() bool { return slices.Contains([]Role{Read, Operate, Worker, Admin}, r) }
 
-// Key is what is known of an API key. Its secret is not.
+// Key is an API key without its secret.
 type Key struct {
 	ID, Workspace string
 	Name          string
 	Role          Role
-	Requesters    []string // that it may speak for; [Everyone] among them is all
-	Handlers      []string // that it may do the tasks of; none are all
-	Rate          int      // requests a second; 0 is the server's default
+	Requesters    []string // requesters that it may act for; [Everyone] includes all
+	Handlers      []string // handlers whose tasks it may claim; empty means all
+	Rate          int      // requests per second; 0 means the server's default
 	CreatedBy     string
 	CreatedAt     time.Time
-	ExpiresAt     *time.Time // nil for a key without end
+	ExpiresAt     *time.Time // nil if it does not expire
 	RevokedAt     *time.Time
-	origin        string // the first of the keys that it was rotated from, where a [Ring] read it; "" for none
+	origin        string // the first key of its rotation chain, set by a [Ring]; "" for none
 }
 
-// Origin is the first of the keys that the key, as a [Ring] tells it, was rotated from; itself where there was none.
+// Origin returns the id of the first key in the rotation chain of a key that a [Ring] has read: the
+// key itself, if it was not rotated.
 func (k Key) Origin() string { return cmp.Or(k.origin, k.ID) }
 
-// Everyone, among a key's requesters, stands for all of them.
+// Everyone, in a key's requesters, stands for all of them.
 const Everyone = "*"
 
-// Speaks says whether the key may speak for a requester.
+// Speaks reports whether the key may act for a requester.
 func (k Key) Speaks(requester string) bool {
 	return slices.Contains(k.Requesters, requester) || slices.Contains(k.Requesters, Everyone)
 }
 
-// Serves says whether the key may do the tasks of a handler.
+// Serves reports whether the key may claim the tasks of a handler.
 func (k Key) Serves(handler string) bool {
 	return len(k.Handlers) == 0 || slices.Contains(k.Handlers, handler)
 }
 
-// clone returns a key that shares nothing with this one.
+// clone returns a deep copy of the key.
 func (k Key) clone() Key {
 	k.Requesters, k.Handlers = slices.Clone(k.Requesters), slices.Clone(k.Handlers)
 	if k.ExpiresAt != nil {
@@ -77,11 +77,11 @@ func (k Key) clone() Key {
 	return k
 }
 
-// Stream is the name of the stream that holds a key's history.
+// Stream returns the name of the stream of a key's history.
 func Stream(id string) string { return "$key/" + id }
 
-// CreateArgs is a new key. One without requesters fires nothing; one without
-// handlers may do the tasks of all; one without a lifetime has no end.
+// CreateArgs describes a new key. A key without requesters cannot fire steps; a key without
+// handlers may claim the tasks of all; a key without a lifetime does not expire.
 type CreateArgs struct {
 	Name       string   `arg:"name"`
 	Role       Role     `arg:"role"`
@@ -89,11 +89,11 @@ type CreateArgs struct {
 	Handlers   []string `arg:"handlers"`
 	Rate       int      `arg:"rate"`
 	Lifetime   time.Duration
-	By         string `arg:"actor"` // who makes it
+	By         string `arg:"actor"` // the actor that creates it
 }
 
-// result is a key as it is after the command or, where that was refused, as it
-// was found; without an id there is none.
+// result is a key after the command or, if that was refused, as it was found. It has no id if there
+// is no such key.
 type result struct {
 	applied   bool
 	key       Key
@@ -131,7 +131,8 @@ var (
 
 func row(id string) string { return "key/" + id }
 
-// lifetime is in milliseconds, rounded up: what is short must not become endless.
+// lifetime converts to milliseconds, rounded up, so that a short lifetime does not become
+// unlimited.
 func lifetime(d time.Duration) *int64 {
 	if d == 0 {
 		return nil
@@ -145,7 +146,7 @@ func millis(d time.Duration) int64 {
 
 func scan(r *result, from store.Row) error { return scanWith(r, from) }
 
-// scanWith reads a key, and what a statement answers beside it.
+// scanWith reads a key and additional columns of a statement.
 func scanWith(r *result, from store.Row, more ...any) error {
 	k := &r.key
 	var requesters, handlers []byte
@@ -157,10 +158,10 @@ func scanWith(r *result, from store.Row, more ...any) error {
 	r.applied = from.Applied()
 	k.ExpiresAt, k.RevokedAt = store.Moment(expires), store.Moment(revoked)
 	if err := json.Unmarshal(requesters, &k.Requesters); err != nil {
-		return fmt.Errorf("the requesters of the API key %s: %w", k.ID, err)
+		return fmt.Errorf("cannot decode the requesters of the API key %s: %w", k.ID, err)
 	}
 	if err := json.Unmarshal(handlers, &k.Handlers); err != nil {
-		return fmt.Errorf("the handlers of the API key %s: %w", k.ID, err)
+		return fmt.Errorf("cannot decode the handlers of the API key %s: %w", k.ID, err)
 	}
 	return nil
 }
@@ -174,8 +175,8 @@ func recoveredMake(a makeArgs, m store.CommitProof) result {
 	return result{applied: true, key: k}
 }
 
-// Create makes a key in the workspace of the context and returns it with its text,
-// which is told this once.
+// Create creates a key in the workspace of the context and returns it with its text, which cannot
+// be read again.
 func Create(ctx context.Context, d store.Doer, a CreateArgs) (Key, string, error) {
 	if err := a.check(); err != nil {
 		return Key{}, "", err
@@ -191,8 +192,8 @@ func Create(ctx context.Context, d store.Doer, a CreateArgs) (Key, string, error
 func create(ctx context.Context, d store.Doer, a makeArgs) (Key, error) {
 	a.lifetime = lifetime(a.Lifetime)
 	r, err := createVerb.Do(ctx, d, a)
-	if err == nil && !r.applied { // ids are random: this is not expected to be seen
-		err = fault.New(fault.Conflict, "there is an API key %q already: try again", a.id).Repeatable()
+	if err == nil && !r.applied { // unlikely, because ids are random
+		err = fault.New(fault.Conflict, "an API key with the id %q already exists: try again", a.id).Repeatable()
 	}
 	return in(ctx, r.key), err
 }
@@ -209,26 +210,26 @@ func Get(ctx context.Context, d store.Doer, id string) (Key, error) {
 	return in(ctx, r.key), err
 }
 
-// mostListed is the longest list.
-const mostListed = 1000
+// maxListed is the maximum length of a list.
+const maxListed = 1000
 
-// List returns keys of the context's workspace by rising id, from the one after
-// another on: also those that are revoked or expired. A limit below 1 is 100.
+// List returns keys of the context's workspace in the order of their ids, starting behind after,
+// including revoked and expired ones. A limit below 1 means 100.
 func List(ctx context.Context, d store.Doer, after string, limit int) ([]Key, error) {
 	if after != "" && !isID(after) {
-		return nil, fault.New(fault.Validation, "after is not the id of an API key: give the last one of the page before").With("field", "after")
+		return nil, fault.New(fault.Validation, "after must be the id of an API key: use the last one of the previous page").With("field", "after")
 	}
 	if limit < 1 {
 		limit = 100
 	}
-	all, err := listVerb.Do(ctx, d, listArgs{after, min(limit, mostListed)})
+	all, err := listVerb.Do(ctx, d, listArgs{after, min(limit, maxListed)})
 	for i := range all {
 		all[i] = in(ctx, all[i])
 	}
 	return all, err
 }
 
-// in says of a key that a verb has found in which workspace it is.
+// in sets the workspace of a key that a verb has found.
 func in(ctx context.Context, k Key) Key {
 	if k.ID != "" {
 		k.Workspace = store.WorkspaceOf(ctx)
@@ -237,8 +238,8 @@ func in(ctx context.Context, k Key) Key {
 }
 
 func missing(id string) *fault.Error {
-	if !isID(id) { // it may be anything, a whole key among it
-		return fault.New(fault.NotFound, "there is no such API key: give its id, the part between hf_ and the next _")
+	if !isID(id) { // do not repeat it: it may be a complete key
+		return fault.New(fault.NotFound, "there is no such API key: use its id, the part between hf_ and the next _")
 	}
 	return fault.New(fault.NotFound, "there is no API key %q", id)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// TestAKeyIsMadeAndKnown verifies that what was made is what Get and List tell and
-// what a ring recognises, in its workspace.
+// TestAKeyIsMadeAndKnown verifies that a new key is returned by Get and List and recognised by a
+// ring, in its workspace.
 func TestAKeyIsMadeAndKnown(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
@@ -34,7 +34,7 @@ func TestAKeyIsMadeAndKnown(t *testing.T) {
 			t.Errorf("the text %q is not that of the key %s", text, k.ID)
 		}
 		ring, _ := newRing(hf)
-		for range 2 { // read, and remembered
+		for range 2 { // from the database, then from the cache
 			got := accepted(t, ring, text)
 			same(t, "verified", got, k)
 			got.Requesters[0] = "changed by a caller"
@@ -83,8 +83,8 @@ func TestSpeaks(t *testing.T) {
 	}
 }
 
-// TestHistory verifies that each change writes one event with its actor, and that a
-// change in a transaction that is undone is none.
+// TestHistory verifies that each change writes one event with its actor, and that a rolled back
+// change writes none.
 func TestHistory(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		a := plain
@@ -120,14 +120,14 @@ func TestHistory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told(t, hf, old, map[string]any{"successor": k.ID}, []time.Time{*old.ExpiresAt, *now.ExpiresAt, *now.ExpiresAt})
-		told(t, hf, k, map[string]any{"predecessor": old.ID}, []time.Time{*k.ExpiresAt})
+		wantHistory(t, hf, old, map[string]any{"successor": k.ID}, []time.Time{*old.ExpiresAt, *now.ExpiresAt, *now.ExpiresAt})
+		wantHistory(t, hf, k, map[string]any{"predecessor": old.ID}, []time.Time{*k.ExpiresAt})
 	})
 }
 
-// told checks the data of a key's events: its rights, when it expires, and with
-// which other key it has to do.
-func told(t *testing.T, hf *holdfast.Engine, k keys.Key, other map[string]any, expires []time.Time) {
+// wantHistory checks the data of a key's events: its rights, its expiry, and its predecessor or
+// successor.
+func wantHistory(t *testing.T, hf *holdfast.Engine, k keys.Key, other map[string]any, expires []time.Time) {
 	t.Helper()
 	others := 0
 	for i, e := range history(t, hf, k.ID) {
@@ -155,8 +155,8 @@ func told(t *testing.T, hf *holdfast.Engine, k keys.Key, other map[string]any, e
 	}
 }
 
-// TestRevoke verifies that a key is revoked once, that to revoke it again has the
-// same answer, and that of many who do all get it.
+// TestRevoke verifies that a key is revoked once, that revoking it again returns the same, also
+// concurrently.
 func TestRevoke(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		k, text := create(t, hf, plain)
@@ -188,9 +188,8 @@ func TestRevoke(t *testing.T) {
 	})
 }
 
-// TestRotate verifies that the new key has the rights and the lifetime of the old
-// one, that the old one is good for the overlap and no longer, and which keys
-// cannot be rotated.
+// TestRotate verifies that the new key has the rights and the lifetime of the old one, that the old
+// one is valid for the overlap and no longer, and which keys cannot be rotated.
 func TestRotate(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		a := plain
@@ -243,8 +242,8 @@ func TestRotate(t *testing.T) {
 	})
 }
 
-// TestTheOverlapDoesNotProlongAKey verifies that a key that is rotated expires when
-// it would have, if that is earlier.
+// TestTheOverlapDoesNotProlongAKey verifies that a rotated key expires at its own expiry, if that
+// is earlier than the overlap.
 func TestTheOverlapDoesNotProlongAKey(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		a := plain
@@ -261,8 +260,8 @@ func TestTheOverlapDoesNotProlongAKey(t *testing.T) {
 	})
 }
 
-// TestOfManyWhoRotateOneWins verifies that one new key is made, whether the racers
-// have transactions of their own or not, and whatever the overlap.
+// TestOfManyWhoRotateOneWins verifies that concurrent rotations create one new key, with and
+// without their own transactions, and for any overlap.
 func TestOfManyWhoRotateOneWins(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, overlap := range []time.Duration{0, time.Hour} {
@@ -302,8 +301,8 @@ func TestOfManyWhoRotateOneWins(t *testing.T) {
 	})
 }
 
-// TestARevocationAndARotationExcludeEachOther verifies that whatever order they
-// come in, the old key is not good afterwards, and that its history has no gap.
+// TestARevocationAndARotationExcludeEachOther verifies that, in either order, the old key is
+// invalid afterwards, and that its history has no gap.
 func TestARevocationAndARotationExcludeEachOther(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for range 8 {
@@ -330,8 +329,8 @@ func TestARevocationAndARotationExcludeEachOther(t *testing.T) {
 	})
 }
 
-// TestAnotherWorkspacesKeyIsUnknown verifies that its id answers as one that does
-// not exist, in every verb, and that nothing happens to it.
+// TestAnotherWorkspacesKeyIsUnknown verifies that an id of another workspace is answered like one
+// that does not exist, by every verb, and that the key does not change.
 func TestAnotherWorkspacesKeyIsUnknown(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		k, text := create(t, hf, plain)
@@ -368,8 +367,7 @@ func TestAnotherWorkspacesKeyIsUnknown(t *testing.T) {
 	})
 }
 
-// TestWhatIsWrongIsRefused verifies the limits of what may be given, and that they
-// may be reached.
+// TestWhatIsWrongIsRefused verifies the limits of a new key, and that they may be reached.
 func TestWhatIsWrongIsRefused(t *testing.T) {
 	hf := holdfasttest.Open(t)
 	many := make([]string, keys.MaxRequesters+1)

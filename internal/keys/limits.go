@@ -7,16 +7,16 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits are how fast each key may ask.
+// Limits enforces the rate limits of keys.
 type Limits struct {
-	Rate int // requests a second, for a key that says nothing of its own; 0 is no limit
+	Rate int // default in requests per second; 0 means unlimited
 
 	mu sync.Mutex
 	by map[string]*rate.Limiter
 }
 
-// Take takes a turn of a key, or returns how long there is none. There are as many
-// limiters as keys that ask.
+// Take counts a request of a key, or returns how long it must wait. The number of limiters is
+// bounded.
 func (l *Limits) Take(k Key) time.Duration {
 	per := l.Rate
 	if k.Rate > 0 {
@@ -29,7 +29,7 @@ func (l *Limits) Take(k Key) time.Duration {
 	defer l.mu.Unlock()
 	one := l.by[k.ID]
 	if one == nil || one.Limit() != rate.Limit(per) {
-		if l.by == nil || len(l.by) > mostLimiters {
+		if l.by == nil || len(l.by) > maxLimiters {
 			l.by = make(map[string]*rate.Limiter)
 		}
 		one = rate.NewLimiter(rate.Limit(per), 2*per)
@@ -43,4 +43,4 @@ func (l *Limits) Take(k Key) time.Duration {
 	return wait
 }
 
-const mostLimiters = 10_000
+const maxLimiters = 10_000

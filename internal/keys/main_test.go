@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
-// plain is what a key is made with where it does not matter.
+// plain is a key for tests that do not depend on its fields.
 var plain = keys.CreateArgs{Name: "ci", Role: keys.Operate, Requesters: []string{"admin", "system"}, Rate: 7, By: "ann"}
 
 func create(t *testing.T, d holdfast.Doer, a keys.CreateArgs) (keys.Key, string) {
@@ -36,7 +36,7 @@ func create(t *testing.T, d holdfast.Doer, a keys.CreateArgs) (keys.Key, string)
 	return k, text
 }
 
-// hand is a clock that a test moves.
+// hand is a manual clock.
 type hand struct {
 	mu sync.Mutex
 	at time.Time
@@ -54,7 +54,7 @@ func (h *hand) move(by time.Duration) {
 	h.at = h.at.Add(by)
 }
 
-// newRing returns a ring whose clock stands still until it is moved.
+// newRing returns a ring with a manual clock.
 func newRing(d holdfast.Doer) (*keys.Ring, *hand) {
 	h := &hand{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	r := keys.NewRing(store.DoerOf(d))
@@ -71,7 +71,7 @@ func accepted(t *testing.T, r *keys.Ring, text string) keys.Key {
 	return k
 }
 
-const refusal = "AUTH_ERROR: the API key is missing or not valid"
+const refusal = "AUTH_ERROR: the API key is missing or invalid"
 
 func refused(t *testing.T, r *keys.Ring, text, what string) {
 	t.Helper()
@@ -92,7 +92,7 @@ func hasCode(t *testing.T, err error, code fault.Code) {
 	}
 }
 
-// same compares keys as they are told.
+// same compares keys.
 func same(t *testing.T, what string, got, want keys.Key) {
 	t.Helper()
 	a, errA := json.Marshal(got)
@@ -111,7 +111,7 @@ func history(t *testing.T, d holdfast.Doer, id string) []events.Event {
 	return all
 }
 
-// names tells a key's history: version, name and actor.
+// names returns a key's history: version, name and actor.
 func names(t *testing.T, d holdfast.Doer, id string) string {
 	t.Helper()
 	var all []string

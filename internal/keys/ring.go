@@ -12,51 +12,49 @@ import (
 )
 
 const (
-	// remembered is how long what was read of a key is gone by.
-	remembered = 2 * time.Second
-	// asking is how long the database is waited for. An answer may be as old as
-	// the question, so it must not take longer than a revocation may.
-	asking = 4 * time.Second
-	// mostKnown and mostUnknown are how many keys are remembered, and how many
-	// ids that are none. They are apart, so that those who guess push nobody out.
-	mostKnown   = 16384
-	mostUnknown = 2048
+	// cacheTTL is how long a read key is cached.
+	cacheTTL = 2 * time.Second
+	// readTimeout is the timeout of a read. Its result may be as old as the start of the read, so it
+	// must not take longer than a revocation may.
+	readTimeout = 4 * time.Second
+	// maxKnown and maxUnknown are the numbers of cached keys and of cached unknown ids. They are
+	// separate, so that guessing cannot evict valid keys.
+	maxKnown   = 16384
+	maxUnknown = 2048
 )
 
-// refused is the answer to every text that is not a good key. It is one and the
-// same, so that nobody learns which part of a guess was right.
-var refused = fault.New(fault.Auth, "the API key is missing or not valid")
+// refused is the error for every text that is not a valid key. It is always the same, so that it
+// does not reveal which part of a guess was right.
+var refused = fault.New(fault.Auth, "the API key is missing or invalid")
 
-// Ring tells which key a caller presents. Safe for concurrent use.
+// Ring verifies the keys that callers present. It is safe for concurrent use.
 //
-// What it reads of a key it goes by for two seconds at most, counted from when it
-// asked, and no longer than the key was then good for by the database's time: so a
-// key that is revoked or expired is refused on every node within five seconds, also
-// where the database is slow to answer. Of those who ask for a key at once, one
-// reads. An id that is unknown takes the same way, against a hash that no secret
-// has.
+// It caches a key for two seconds at most, counted from the start of the read, and no longer than
+// the key was then valid by database time. So a revoked or expired key is refused on every node
+// within five seconds, even if the database is slow. Concurrent requests for a key share one read.
+// An unknown id takes the same path, with a hash that matches no secret.
 type Ring struct {
 	d     store.Doer
-	now   func() time.Time // the node's: it tells how old an answer is, and no more
+	now   func() time.Time // of this node; only used for the age of cache entries
 	dummy string
 
 	mu      sync.Mutex
 	known   map[string]*entry
 	unknown map[string]*entry
-	asked   map[string]*question
+	reads   map[string]*pendingRead
 }
 
-// entry is what was read of an id. It is never changed.
+// entry is a cached key. It is immutable.
 type entry struct {
-	key   Key // without an id: there is none
+	key   Key // without an id if there is no such key
 	hash  string
 	good  bool
-	at    time.Time // when it was asked for
+	at    time.Time // start of the read
 	lasts time.Duration
 }
 
-// question is a read under way. Its answer is set before done is closed.
-type question struct {
+// pendingRead is a read in flight. Its result is set before done is closed.
+type pendingRead struct {
 	at    time.Time
 	done  chan struct{}
 	entry *entry
@@ -67,38 +65,37 @@ type found struct {
 	result
 	hash string
 	good bool
-	left int64 // in ms; -1: without end
+	left int64 // in ms; -1 without expiry
 }
 
-// findVerb looks a key up before its workspace is known.
+// findVerb finds a key before its workspace is known.
 var findVerb = store.NewVerb(store.Decl{Name: "keys.find", Lane: store.Read}, nil, store.TextArg("id"),
 	func(f *found, r store.Row) error {
 		return scanWith(&f.result, r, &f.key.Workspace, &f.hash, &f.good, &f.left, &f.key.origin)
 	})
 
-// anyVerb asks whether there is a key at all that is good.
+// anyVerb reports whether there is a valid key.
 var anyVerb = store.VerbOf[struct{}](store.Decl{Name: "keys.any", Lane: store.Read}, nil, store.ScanValue[bool])
 
-// Any says whether somebody has a key that is good now, in whatever workspace.
+// Any reports whether any workspace has a key that is valid now.
 func Any(ctx context.Context, d store.Doer) (bool, error) {
 	return anyVerb.DoAt(ctx, d, store.Partition{}, struct{}{})
 }
 
-// NewRing returns a ring that reads through a doer, and remembers nothing yet.
+// NewRing returns a ring with an empty cache.
 func NewRing(d store.Doer) *Ring {
 	return &Ring{d: d, now: clock.Now, dummy: hash(newSecret()), known: make(map[string]*entry),
-		unknown: make(map[string]*entry), asked: make(map[string]*question)}
+		unknown: make(map[string]*entry), reads: make(map[string]*pendingRead)}
 }
 
-// Verify returns the key that a text is. Where it is none, or not good any more,
-// the error is a [fault.Auth], the same each time; where the database does not
-// tell, it is another.
+// Verify returns the key of a text. If it is not a valid key, the error is always the same
+// [fault.Auth]; if the key cannot be read, it is another one.
 func (r *Ring) Verify(ctx context.Context, presented string) (Key, error) {
 	id, secret, ok := split(presented)
 	if !ok {
 		return Key{}, refused
 	}
-	e, err := r.look(ctx, id)
+	e, err := r.lookup(ctx, id)
 	if err != nil {
 		return Key{}, err
 	}
@@ -109,8 +106,8 @@ func (r *Ring) Verify(ctx context.Context, presented string) (Key, error) {
 	return e.key.clone(), nil
 }
 
-// look returns what is remembered of an id, or asks.
-func (r *Ring) look(ctx context.Context, id string) (*entry, error) {
+// lookup returns the cached entry of an id, or reads it.
+func (r *Ring) lookup(ctx context.Context, id string) (*entry, error) {
 	e, q := r.find(ctx, id)
 	if e != nil {
 		return e, nil
@@ -123,69 +120,68 @@ func (r *Ring) look(ctx context.Context, id string) (*entry, error) {
 	}
 }
 
-// find returns what is remembered, or the question whose answer is to be awaited.
-// It has a goroutine of its own, because one caller may leave and others stay.
-func (r *Ring) find(ctx context.Context, id string) (*entry, *question) {
+// find returns the cached entry, or the read to wait for. The read has its own goroutine, because
+// its first caller may leave before the others.
+func (r *Ring) find(ctx context.Context, id string) (*entry, *pendingRead) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
 	for _, m := range []map[string]*entry{r.known, r.unknown} {
-		if e := m[id]; e != nil && young(now, e.at, e.lasts) {
+		if e := m[id]; e != nil && fresh(now, e.at, e.lasts) {
 			return e, nil
 		}
 	}
-	if q := r.asked[id]; q != nil && young(now, q.at, remembered) {
+	if q := r.reads[id]; q != nil && fresh(now, q.at, cacheTTL) {
 		return nil, q
 	}
-	q := &question{at: now, done: make(chan struct{})}
-	r.asked[id] = q
-	go r.ask(context.WithoutCancel(ctx), id, q)
+	q := &pendingRead{at: now, done: make(chan struct{})}
+	r.reads[id] = q
+	go r.read(context.WithoutCancel(ctx), id, q)
 	return nil, q
 }
 
-// young says whether something is not older than it may be. A clock that was put
-// back makes it old.
-func young(now, at time.Time, lasts time.Duration) bool {
+// fresh reports whether an entry has not expired. A clock that was set back expires it.
+func fresh(now, at time.Time, lasts time.Duration) bool {
 	age := now.Sub(at)
 	return age >= 0 && age < lasts
 }
 
-// ask reads a key and answers the question.
-func (r *Ring) ask(ctx context.Context, id string, q *question) {
-	ctx, cancel := context.WithTimeout(ctx, asking)
+// read reads a key and completes the pending read.
+func (r *Ring) read(ctx context.Context, id string, q *pendingRead) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	f, err := findVerb.DoAt(ctx, r.d, store.Partition{}, id)
-	if ctx.Err() != nil { // an answer too, that comes so late
-		err = fault.New(fault.Unavailable, "the database did not tell of the API key within %s: try again", asking).Repeatable().Wrap(err)
+	if ctx.Err() != nil { // a late result is not used either
+		err = fault.New(fault.Unavailable, "the database did not return the API key within %s: try again", readTimeout).Repeatable().Wrap(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer close(q.done)
-	if r.asked[id] == q {
-		delete(r.asked, id)
+	if r.reads[id] == q {
+		delete(r.reads, id)
 	}
 	if q.err = err; err == nil {
-		q.entry = r.keep(id, q.at, f)
+		q.entry = r.cache(id, q.at, f)
 	}
 }
 
-// keep remembers what was read. REQUIRES: mu
-func (r *Ring) keep(id string, at time.Time, f found) *entry {
-	e := &entry{key: f.key, hash: f.hash, good: f.good, at: at, lasts: remembered}
+// cache caches a read. REQUIRES: mu
+func (r *Ring) cache(id string, at time.Time, f found) *entry {
+	e := &entry{key: f.key, hash: f.hash, good: f.good, at: at, lasts: cacheTTL}
 	if f.key.ID == "" {
 		e.hash, e.good = r.dummy, false
-		put(r.unknown, mostUnknown, id, e)
+		put(r.unknown, maxUnknown, id, e)
 		return e
 	}
 	if f.left >= 0 && f.good {
-		e.lasts = min(remembered, time.Duration(f.left)*time.Millisecond)
+		e.lasts = min(cacheTTL, time.Duration(f.left)*time.Millisecond)
 	}
-	put(r.known, mostKnown, id, e)
+	put(r.known, maxKnown, id, e)
 	return e
 }
 
-// put adds an entry. What is full is emptied: everything in it would be old in two
-// seconds anyway.
+// put adds an entry. A full cache is emptied, because all of its entries expire within two seconds
+// anyway.
 func put(m map[string]*entry, most int, id string, e *entry) {
 	if m[id] == nil && len(m) >= most {
 		clear(m)

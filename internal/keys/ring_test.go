@@ -21,8 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// TestEveryRefusalIsTheSame verifies that a caller cannot tell from it what was
-// wrong.
+// TestEveryRefusalIsTheSame verifies that a caller cannot infer from a refusal what was wrong.
 func TestEveryRefusalIsTheSame(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		k, text := create(t, hf, plain)
@@ -37,7 +36,7 @@ func TestEveryRefusalIsTheSame(t *testing.T) {
 		holdfasttest.Advance(t, hf, 2*time.Minute)
 		secret := text[len("hf_")+len(k.ID)+1:]
 		ring, _ := newRing(hf)
-		for range 2 { // read, and remembered
+		for range 2 { // from the database, then from the cache
 			for what, text := range map[string]string{
 				"missing":                   "",
 				"not a key":                 "Bearer x",
@@ -65,8 +64,8 @@ func TestEveryRefusalIsTheSame(t *testing.T) {
 	})
 }
 
-// TestARevocationIsSeenByOtherRings verifies that a ring goes by what it remembers
-// for its time, and not for longer.
+// TestARevocationIsSeenByOtherRings verifies that a ring uses a cached key for its TTL, and not
+// longer.
 func TestARevocationIsSeenByOtherRings(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		k, text := create(t, hf, plain)
@@ -80,14 +79,14 @@ func TestARevocationIsSeenByOtherRings(t *testing.T) {
 		clock1.move(keys.Remembered)
 		refused(t, first, text, "revoked, past the ring's memory")
 		clock2.move(keys.Remembered - 1)
-		accepted(t, second, text) // it has not asked: this is what the memory is for
+		accepted(t, second, text) // it has not read: this is the purpose of the cache
 		clock2.move(1)
 		refused(t, second, text, "revoked, past the other ring's memory")
 	})
 }
 
-// TestAClockThatIsPutBackProlongsNothing verifies that what was read in the future
-// is not gone by.
+// TestAClockThatIsPutBackProlongsNothing verifies that an entry that was read in the future is not
+// used.
 func TestAClockThatIsPutBackProlongsNothing(t *testing.T) {
 	hf := holdfasttest.Open(t)
 	k, text := create(t, hf, plain)
@@ -100,9 +99,8 @@ func TestAClockThatIsPutBackProlongsNothing(t *testing.T) {
 	refused(t, ring, text, "revoked")
 }
 
-// TestExpiryIsOfTheDatabasesTime verifies that a key expires when the database says
-// so, whatever the node's clock does, and that a ring remembers it no longer than
-// it is good.
+// TestExpiryIsOfTheDatabasesTime verifies that a key expires by the database's time, whatever the
+// node's clock does, and that a ring caches it no longer than it is valid.
 func TestExpiryIsOfTheDatabasesTime(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		a := plain
@@ -114,17 +112,16 @@ func TestExpiryIsOfTheDatabasesTime(t *testing.T) {
 		accepted(t, ring, text)
 		holdfasttest.Advance(t, hf, time.Hour-900*time.Millisecond)
 		hand.move(keys.Remembered)
-		if _, err := ring.Verify(t.Context(), text); err != nil { // it had less to go than the machine took
+		if _, err := ring.Verify(t.Context(), text); err != nil { // it had less time left than the machine took
 			hasCode(t, err, fault.Auth)
 		}
 		holdfasttest.Advance(t, hf, time.Second)
-		hand.move(900 * time.Millisecond) // it would be remembered for longer
+		hand.move(900 * time.Millisecond) // it would be cached for longer
 		refused(t, ring, text, "expired")
 	})
 }
 
-// TestUnknownIDsFillNoMemory verifies that those who guess ids fill no memory, and
-// push out none of the keys that are known.
+// TestUnknownIDsFillNoMemory verifies that guessed ids fill no memory, and evict no known keys.
 func TestUnknownIDsFillNoMemory(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		_, text := create(t, hf, plain)
@@ -142,7 +139,7 @@ func TestUnknownIDsFillNoMemory(t *testing.T) {
 	})
 }
 
-// counted is a doer that counts what is asked of it, says so, and holds it up.
+// counted is a doer that counts commands, signals them, and delays them.
 type counted struct {
 	store.Doer
 	asked atomic.Int64
@@ -158,8 +155,8 @@ func (c *counted) Do(ctx context.Context, cmd store.Command) error {
 	return c.Doer.Do(ctx, cmd)
 }
 
-// TestOfThoseWhoAskAtOnceOneReads verifies that one read serves all, and that a
-// caller who leaves takes nobody along.
+// TestOfThoseWhoAskAtOnceOneReads verifies that one read serves all concurrent callers, and that a
+// caller that leaves does not affect the others.
 func TestOfThoseWhoAskAtOnceOneReads(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		k, text := create(t, hf, plain)
@@ -186,8 +183,8 @@ func TestOfThoseWhoAskAtOnceOneReads(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsForAnOldAnswer verifies that who comes when a question is as old as
-// an answer may be asks anew: a revocation may lie in between.
+// TestNobodyWaitsForAnOldAnswer verifies that a caller does not join a read that is as old as an
+// entry may be: a revocation may lie in between.
 func TestNobodyWaitsForAnOldAnswer(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		_, text := create(t, hf, plain)
@@ -206,7 +203,7 @@ func TestNobodyWaitsForAnOldAnswer(t *testing.T) {
 	})
 }
 
-// late is a doer that answers when it is too late.
+// late is a doer that responds too late.
 type late struct{ store.Doer }
 
 func (late) Do(ctx context.Context, _ store.Command) error {
@@ -214,8 +211,8 @@ func (late) Do(ctx context.Context, _ store.Command) error {
 	return nil
 }
 
-// TestALateAnswerIsNone verifies that no answer counts that may be as old as a
-// revocation may take.
+// TestALateAnswerIsNone verifies that a result that may be older than a revocation may take is not
+// used.
 func TestALateAnswerIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -227,8 +224,8 @@ func TestALateAnswerIsNone(t *testing.T) {
 	})
 }
 
-// TestADatabaseThatDoesNotAnswerIsNoYes verifies that its failure is told as such,
-// and that what is remembered is then not gone by for longer.
+// TestADatabaseThatDoesNotAnswerIsNoYes verifies that a database failure is reported as such, and
+// that cached keys are not used for longer then.
 func TestADatabaseThatDoesNotAnswerIsNoYes(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		_, text := create(t, hf, plain)
@@ -244,13 +241,12 @@ func TestADatabaseThatDoesNotAnswerIsNoYes(t *testing.T) {
 				t.Errorf("%s: got %v, %v", what, k, err)
 			}
 		}
-		refused(t, ring, "", "missing") // there is nothing to ask
+		refused(t, ring, "", "missing") // there is nothing to read
 	})
 }
 
-// TestNoSecretIsKeptOrTold verifies that neither the secret, nor a part of it, is in
-// the tables, in what the verbs answer, in errors or in the log; and its hash
-// nowhere but in its own table.
+// TestNoSecretIsKeptOrTold verifies that neither the secret nor a part of it is in the tables, in
+// results of verbs, in errors or in the log; and its hash only in its own table.
 func TestNoSecretIsKeptOrTold(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) holdfast.Database{
 		"sqlite":   func(t *testing.T) holdfast.Database { return holdfasttest.At(holdfasttest.SQLite(t)) },
@@ -288,7 +284,7 @@ func TestNoSecretIsKeptOrTold(t *testing.T) {
 	}
 }
 
-// tell does everything that is done with keys and returns all that was told.
+// tell calls everything that handles keys and returns all results.
 func tell(t *testing.T, hf *holdfast.Engine) (told string, texts []string) {
 	t.Helper()
 	k, text := create(t, hf, plain)
@@ -304,7 +300,7 @@ func tell(t *testing.T, hf *holdfast.Engine) (told string, texts []string) {
 	}
 	for _, text := range []string{text, nextText, text + "x", nextText[:len(nextText)-1] + "0"} {
 		tells(ring.Verify(t.Context(), text))
-		tells(keys.Get(t.Context(), engine.Of(hf), text)) // a mix-up of key and id
+		tells(keys.Get(t.Context(), engine.Of(hf), text)) // key and id are mixed up
 		tells(keys.Revoke(t.Context(), engine.Of(hf), text, "bob"))
 		_, _, err := keys.Rotate(t.Context(), engine.Of(hf), text, 0, "bob")
 		tells(nil, err)

@@ -1,5 +1,5 @@
-// Package dispatch has the handlers called that are URLs: for steps of lifecycles, events of
-// reactions, items of batches and steps of runs.
+// Package dispatch calls handlers that are URLs: for steps of lifecycles, events of reactions,
+// items of batches and steps of runs.
 package dispatch
 
 import (
@@ -33,13 +33,13 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Part is the part of an engine that calls handlers.
+// Part is the part of an engine that calls URL handlers.
 type Part struct {
 	SecretKeys [][]byte
 	Policy     egress.Policy
 }
 
-// Start is called by [holdfast.Open].
+// Start implements [holdfast.Part].
 func (p Part) Start(ctx context.Context, hf *holdfast.Engine) error {
 	e := engine.Of(hf)
 	c := &caller{engine: e, client: p.Policy.Client()}
@@ -64,9 +64,9 @@ func (p Part) Start(ctx context.Context, hf *holdfast.Engine) error {
 	return lifecycleengine.ServePut(e, c.call)
 }
 
-// NoBox is the error of who wants a secret to be kept where there is no key for it.
+// NoBox returns the error for a secret that cannot be encrypted because there is no key.
 func NoBox() error {
-	return fault.New(fault.Unavailable, "secrets cannot be kept: start the server with a key to seal them with (HOLDFAST_SECRET_KEY)")
+	return fault.New(fault.Unavailable, "secrets cannot be stored: start the server with an encryption key (HOLDFAST_SECRET_KEY)")
 }
 
 // caller calls handlers.
@@ -77,7 +77,7 @@ type caller struct {
 	signers claimtoken.Keyring
 }
 
-// maxHandlerAnswer is how much a handler may answer.
+// maxHandlerAnswer is the maximum size of a handler's response.
 const maxHandlerAnswer = 1 << 20
 
 // call calls a handler for a lifecycle.
@@ -92,7 +92,7 @@ func (c *caller) call(ctx context.Context, x lifecycleengine.RemoteCall) (lifecy
 	return c.send(ctx, x.To, call)
 }
 
-// callOf is what a URL is told of a task.
+// callOf converts a task to the body of a call.
 func callOf(t remote.Task) wire.HandlerCall {
 	call := wire.HandlerCall{Kind: t.Kind, Attempt: t.Attempt, IdempotencyKey: t.Operation, Input: t.Input, StepKey: t.StepKey, Requester: t.Requester,
 		Reaction: t.Reaction, Batch: t.Batch, Item: t.Item, ArtifactPrefix: t.ArtifactPrefix, Run: t.Run, Step: t.Step, Visit: t.Visit, State: t.State, RunInput: t.RunInput}
@@ -105,9 +105,8 @@ func callOf(t remote.Task) wire.HandlerCall {
 	return call
 }
 
-// send calls a handler, and says of every end what is known. A refusal by the handler
-// is its word; whatever else keeps its answer from being heard leaves it open whether
-// it has acted, once the call was sent.
+// send calls a handler and classifies every result. A refusal by the handler is its answer. Any
+// other error after the call was sent leaves it open whether the handler has acted.
 func (c *caller) send(ctx context.Context, h remotehandler.Handler, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
 	r, err := c.request(ctx, h, call)
 	if err != nil {
@@ -127,31 +126,31 @@ func noResponse(err error) error {
 	return fault.New(fault.Unavailable, "%s", err).Wrap(lifecycleengine.ErrNoResponse)
 }
 
-// readAnswer makes of an HTTP answer what the handler says.
+// readAnswer converts an HTTP response to the handler's answer.
 func readAnswer(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
-	var told wire.HandlerAnswer
+	var body wire.HandlerAnswer
 	if len(bytes.TrimSpace(a.Body)) > 0 {
-		if err := json.Unmarshal(a.Body, &told); err != nil && a.Status < 300 {
-			return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler answered something that is no JSON"))
+		if err := json.Unmarshal(a.Body, &body); err != nil && a.Status < 300 {
+			return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler's response is not JSON"))
 		}
 	}
-	if told.Message == "" {
-		told.Message = http.StatusText(a.Status)
+	if body.Message == "" {
+		body.Message = http.StatusText(a.Status)
 	}
 	switch {
 	case a.Status >= 200 && a.Status < 300:
-		return lifecycleengine.RemoteAnswer{State: told.State, Output: told.Output, Reported: told.Happened != nil, Happened: told.Happened != nil && *told.Happened}, nil
+		return lifecycleengine.RemoteAnswer{State: body.State, Output: body.Output, Reported: body.Happened != nil, Happened: body.Happened != nil && *body.Happened}, nil
 	case a.Status == http.StatusUnprocessableEntity:
-		return lifecycleengine.RemoteAnswer{}, holdfast.Invalid(told.Message)
+		return lifecycleengine.RemoteAnswer{}, holdfast.Invalid(body.Message)
 	case a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout:
-		return lifecycleengine.RemoteAnswer{}, fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message)
+		return lifecycleengine.RemoteAnswer{}, fault.New(fault.ActionFailed, "the handler responded with %d: %s", a.Status, body.Message)
 	case a.Status >= 400 && a.Status < 500:
-		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(fault.New(fault.ActionFailed, "the handler answered %d: %s", a.Status, told.Message))
+		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(fault.New(fault.ActionFailed, "the handler responded with %d: %s", a.Status, body.Message))
 	}
-	return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler answered %d: %s", a.Status, told.Message))
+	return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler responded with %d: %s", a.Status, body.Message))
 }
 
-// request makes the signed request.
+// request builds the signed request.
 func (c *caller) request(ctx context.Context, h remotehandler.Handler, call wire.HandlerCall) (*http.Request, error) {
 	call.Handler = h.Name
 	call.Input = remote.OrNull(call.Input)
@@ -172,7 +171,7 @@ func (c *caller) request(ctx context.Context, h remotehandler.Handler, call wire
 	}
 	r.Header.Set("Content-Type", "application/json")
 	key := call.IdempotencyKey + "/" + call.Kind
-	if len(key) > 255 || strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 { // names of streams may be long, and of any letters
+	if len(key) > 255 || strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 { // stream names may be long and contain any character
 		sum := sha256.Sum256([]byte(key))
 		key = hex.EncodeToString(sum[:])
 	}
@@ -180,7 +179,7 @@ func (c *caller) request(ctx context.Context, h remotehandler.Handler, call wire
 	return r, webhook.Sign(r.Header, "op_"+strings.Map(plainID, key), clock.Now(), body, secret)
 }
 
-// plainID leaves in the id of a message what may be in one.
+// plainID replaces characters that are not allowed in a message id.
 func plainID(r rune) rune {
 	if r == '.' || r == '/' || r <= ' ' || r > '~' {
 		return '_'

@@ -18,21 +18,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 )
 
-// urlDispatcher serves the reactions, in all workspaces, whose handlers are URLs.
+// urlDispatcher serves the reactions whose handlers are URLs, in all workspaces.
 type urlDispatcher struct {
 	*caller
 	worker *reactions.Worker
-	served map[handledKey]reactions.Definition // only the loop that learns knows them
-	names  atomic.Pointer[[]string]            // of handlers that are URLs
+	served map[handledKey]reactions.Definition // used only by the learn loop
+	names  atomic.Pointer[[]string]            // of URL handlers
 }
 
-// calledAtOnce is how many items of batches a node has URLs do at once, and how many steps of runs. One URL of one
-// workspace has half of it at the most.
+// calledAtOnce is the maximum number of batch items that a node sends to URLs at once, and the same
+// for run steps. One URL of one workspace gets at most half of it.
 const calledAtOnce = 128
 
 type handledKey struct{ workspace, reaction string }
 
-// learn keeps to what is registered, until ctx ends.
+// learn keeps the served reactions up to date with the registered ones, until ctx ends.
 func (s *urlDispatcher) learn(ctx context.Context) {
 	woken, end := s.engine.Hub().Wait(remotehandler.Topic)
 	defer end()
@@ -40,7 +40,7 @@ func (s *urlDispatcher) learn(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := s.poll(ctx); err != nil && ctx.Err() == nil {
-			s.engine.Log().Warn("looking for reactions that handlers serve failed", "error", err)
+			s.engine.Log().Warn("failed to refresh reactions of URL handlers", "error", err)
 		}
 		select {
 		case <-woken:
@@ -51,7 +51,8 @@ func (s *urlDispatcher) learn(ctx context.Context) {
 	}
 }
 
-// poll begins to serve what is new, and leaves what is gone or another's.
+// poll starts to serve new reactions, and drops those that were removed or are no longer served by
+// a URL.
 func (s *urlDispatcher) poll(ctx context.Context) error {
 	urls, err := remotehandler.URLs(ctx, s.engine)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *urlDispatcher) poll(ctx context.Context) error {
 	}
 	there := make(map[handledKey]bool, len(all))
 	for _, x := range all {
-		if reactions.Reserved(x.Name) { // after-effects are their lifecycles'
+		if reactions.Reserved(x.Name) { // after-effects belong to their lifecycles
 			continue
 		}
 		key := handledKey{x.Workspace, x.Name}
@@ -78,7 +79,7 @@ func (s *urlDispatcher) poll(ctx context.Context) error {
 			s.worker.Drop(key.workspace, key.reaction)
 		}
 		if err := s.worker.Add(s.handler(x)); err != nil {
-			s.engine.Log().Warn("a reaction cannot be served", "workspace", x.Workspace, "reaction", x.Name, "error", err)
+			s.engine.Log().Warn("cannot serve a reaction", "workspace", x.Workspace, "reaction", x.Name, "error", err)
 			delete(s.served, key)
 			continue
 		}
@@ -98,10 +99,10 @@ func (s *urlDispatcher) handler(x reactions.Handled) *reactions.Handler {
 		Body: func(ctx context.Context, d *reactions.Delivery) error { return s.deliver(ctx, x.Options.Handler, d) }}
 }
 
-// deliver has the handler told of one event.
+// deliver calls the handler for one event.
 func (s *urlDispatcher) deliver(ctx context.Context, name string, d *reactions.Delivery) error {
 	h, err := remotehandler.Get(ctx, s.engine, name)
-	if fault.CodeOf(err) == fault.NotFound || err == nil && h.Kind != "http" { // since it was taken
+	if fault.CodeOf(err) == fault.NotFound || err == nil && h.Kind != "http" { // changed since the stream was taken
 		return &reactions.Snoozed{}
 	}
 	if err != nil {
@@ -114,7 +115,7 @@ func (s *urlDispatcher) deliver(ctx context.Context, name string, d *reactions.D
 	return lifecycleengine.Counted(err)
 }
 
-// urls are the names of handlers that are URLs, in whatever workspace.
+// urls returns the names of URL handlers in all workspaces.
 func (s *urlDispatcher) urls() []string {
 	if names := s.names.Load(); names != nil {
 		return *names
@@ -122,23 +123,23 @@ func (s *urlDispatcher) urls() []string {
 	return nil
 }
 
-// item has a URL do an item of a batch.
+// item calls a URL for an item of a batch.
 func (s *urlDispatcher) item(ctx context.Context, t batchengine.Taken) ([]byte, []batchengine.Commit, error) {
 	h, err := remotehandler.Get(ctx, s.engine, t.Handler)
 	if err != nil {
 		return nil, nil, err
 	}
-	if h.Kind != "http" { // since it was taken
-		return nil, nil, fault.New(fault.Unavailable, "the handler %q is not a URL any more", h.Name)
+	if h.Kind != "http" { // changed since the item was taken
+		return nil, nil, fault.New(fault.Unavailable, "the handler %q is no longer a URL", h.Name)
 	}
 	body := ctx
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, lease.Timeout))
 	defer cancel()
 	a, err := s.send(ctx, h, callOf(t.Remote()))
 	switch {
-	case err != nil && body.Err() != nil: // this node stops, or the item is not wanted any more
+	case err != nil && body.Err() != nil: // this node is stopping, or the item was cancelled
 		err = body.Err()
-	case fault.CodeOf(err) == fault.ActionInvalid: // it refuses the item, and would again
+	case fault.CodeOf(err) == fault.ActionInvalid: // the handler refuses the item, and would refuse it again
 		err = holdfast.NonRetryable(err)
 	}
 	return a.Output, nil, err

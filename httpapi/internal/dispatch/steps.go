@@ -20,18 +20,18 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// stepper has URLs do the steps of runs, in all workspaces. A name may be that of one URL
-// here and of another there, with another safety: so what is known of a handler is looked up
-// in the workspace of each step, before that is taken.
+// stepper calls URLs for steps of runs, in all workspaces. The same name may be a different URL
+// with a different safety in another workspace, so the handler is read in the workspace of each
+// step before the step is taken.
 type stepper struct {
 	*urlDispatcher
-	worker   *runengine.Worker // it keeps the holds, and records how they end
+	worker   *runengine.Worker // renews the leases and records the results
 	capacity *lease.Capacity
 	finder   runengine.Finder
 	bodies   sync.WaitGroup
 }
 
-// stepsAgain wakes who has URLs do steps, when there is room for one who could have none.
+// stepsAgain wakes the stepper when there is capacity for a step that had none.
 const stepsAgain = "steps/http"
 
 func newStepper(s *urlDispatcher) *stepper {
@@ -43,10 +43,10 @@ func newStepper(s *urlDispatcher) *stepper {
 	return p
 }
 
-// run takes steps until ctx ends, and then waits for the calls that are under way.
+// run takes steps until ctx ends, and then waits for the calls in flight.
 func (p *stepper) run(ctx context.Context) {
 	defer p.bodies.Wait()
-	if p.box == nil { // it could sign nothing: others do
+	if p.box == nil { // it cannot sign calls: other nodes run the steps
 		return
 	}
 	poll := wake.Poller{Hub: p.engine.Hub(), Topics: []string{runengine.Made, remotehandler.Topic, stepsAgain}, Log: p.engine.Log(), Poll: p.poll,
@@ -54,7 +54,7 @@ func (p *stepper) run(ctx context.Context) {
 	poll.Run(ctx)
 }
 
-// poll takes what there is room for.
+// poll takes as many steps as there is capacity for.
 func (p *stepper) poll(ctx context.Context) (found bool, err error) {
 	names := p.urls()
 	if len(names) == 0 {
@@ -76,19 +76,20 @@ func (p *stepper) pollShard(ctx context.Context, shard int16, names []string) (f
 	if err != nil {
 		return false, err
 	}
-	// What was taken is served also when the node stops meanwhile: it would count as a death.
+	// Taken steps are served even if the node stops meanwhile: otherwise they would count as
+	// crashed.
 	in, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.DefaultDuration)
 	defer cancel()
 	for i := range ready {
 		s := lease.Share{Workspace: ready[i].Run.Workspace, Handler: ready[i].Step.Handler}
 		if p.capacity.Take(s, 1) == 0 {
-			if p.capacity.Left() == 0 { // it looks again when there is some
+			if p.capacity.Left() == 0 { // it polls again when there is capacity
 				return true, err
 			}
 			continue
 		}
 		l, ok, failed := p.take(in, &ready[i])
-		err = errors.Join(err, failed) // one that cannot be taken must not hold up the others
+		err = errors.Join(err, failed) // a step that cannot be taken must not delay the others
 		if !ok {
 			p.capacity.Free(s, 1)
 			continue
@@ -102,11 +103,11 @@ func (p *stepper) pollShard(ctx context.Context, shard int16, names []string) (f
 	return found, err
 }
 
-// take takes a step, as its workspace has declared the handler.
+// take takes a step with the handler that its workspace has declared.
 func (p *stepper) take(ctx context.Context, l *runengine.ClaimedStep) (runengine.ClaimedStep, bool, error) {
 	ctx = store.InWorkspace(ctx, l.Run.Workspace)
 	h, err := remotehandler.Get(ctx, p.engine, l.Step.Handler)
-	if fault.CodeOf(err) == fault.NotFound || err == nil && h.Kind != "http" { // since it was found
+	if fault.CodeOf(err) == fault.NotFound || err == nil && h.Kind != "http" { // changed since the step was found
 		return *l, false, nil
 	}
 	if err != nil {
@@ -115,12 +116,12 @@ func (p *stepper) take(ctx context.Context, l *runengine.ClaimedStep) (runengine
 	return p.worker.Executor.Take(ctx, p.engine, l, runengine.Handled{Safety: h.Safety, Unknown: h.OnUnknown, Timeout: h.Timeout}, p.worker.Taker())
 }
 
-// step has a URL do a step of a run. One of which an earlier attempt may have acted is asked
-// first, where it can be asked.
+// step calls a URL for a step of a run. If an earlier attempt may have acted and the handler
+// supports it, a probe comes first.
 func (p *stepper) step(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 	h, err := remotehandler.Get(ctx, p.engine, l.Step.Handler)
-	if err == nil && h.Kind != "http" { // since it was taken
-		err = fault.New(fault.Unavailable, "the handler %q is not a URL any more", h.Name)
+	if err == nil && h.Kind != "http" { // changed since the step was taken
+		err = fault.New(fault.Unavailable, "the handler %q is no longer a URL", h.Name)
 	}
 	if err != nil {
 		return runengine.Done{}, err
@@ -131,7 +132,7 @@ func (p *stepper) step(ctx context.Context, l *runengine.ClaimedStep) (runengine
 	}
 	call := callOf(l.Remote())
 	if doubtful && l.Step.Unknown == string(effects.Probe) {
-		a, err := p.asked(ctx, h, l, call)
+		a, err := p.probe(ctx, h, l, call)
 		if err != nil || a.Happened {
 			return runengine.Done{Output: a.Output, Patch: a.State, Whole: true}, err
 		}
@@ -144,53 +145,53 @@ func (p *stepper) step(ctx context.Context, l *runengine.ClaimedStep) (runengine
 		}
 		call.Task, call.Epoch = signer.Task(l.Run.Workspace, l.JournalID(), l.Step.Epoch, h.Name), l.Step.Epoch
 	}
-	a, err := p.called(ctx, h, l, call)
-	if now, failed := l.Now(context.WithoutCancel(ctx), p.engine); failed == nil { // it may have journaled meanwhile
+	a, err := p.callURL(ctx, h, l, call)
+	if now, failed := l.Now(context.WithoutCancel(ctx), p.engine); failed == nil { // the handler may have journaled effects meanwhile
 		l.Step.Begun = now.Step.Begun
 	}
-	if err != nil && doubtful { // what it says now is no word on an earlier attempt
+	if err != nil && doubtful { // this response does not reveal whether an earlier attempt has acted
 		err = runengine.MayHaveActed(err)
 	}
 	return runengine.Done{Output: a.Output, Patch: a.State, Whole: true}, err
 }
 
-// asked asks a URL whether it has acted. Whatever is no answer to that leaves it open.
-func (p *stepper) asked(ctx context.Context, h remotehandler.Handler, l *runengine.ClaimedStep, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
+// probe asks a URL whether it has acted. Without a clear answer it remains open.
+func (p *stepper) probe(ctx context.Context, h remotehandler.Handler, l *runengine.ClaimedStep, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
 	call.Kind = "probe"
-	a, err := p.called(ctx, h, l, call)
+	a, err := p.callURL(ctx, h, l, call)
 	if err == nil && !a.Reported {
-		err = errors.New("it did not say whether it has acted (happened)")
+		err = errors.New("the response does not say whether it has acted (happened)")
 	}
 	if err != nil {
-		err = runengine.MayHaveActed(fault.New(fault.Unavailable, "the handler %q was asked whether it has acted: %s", h.Name, err))
+		err = runengine.MayHaveActed(fault.New(fault.Unavailable, "probing the handler %q failed: %s", h.Name, err))
 	}
 	return a, err
 }
 
-// called calls a URL, and says of every end what is known.
-func (p *stepper) called(ctx context.Context, h remotehandler.Handler, l *runengine.ClaimedStep, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
+// callURL calls a URL and classifies every result.
+func (p *stepper) callURL(ctx context.Context, h remotehandler.Handler, l *runengine.ClaimedStep, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
 	body := ctx
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(l.Step.Timeout, lease.Timeout))
 	defer cancel()
 	a, err := p.send(ctx, h, call)
 	switch {
-	case err != nil && body.Err() != nil: // this node stops, or the step is not wanted any more
+	case err != nil && body.Err() != nil: // this node is stopping, or the step was cancelled
 		return a, runengine.MayHaveActed(body.Err())
 	case errors.Is(err, lifecycleengine.ErrNoResponse):
 		return a, runengine.MayHaveActed(err)
-	case fault.CodeOf(err) == fault.ActionInvalid: // it refuses the step, and would again
+	case fault.CodeOf(err) == fault.ActionInvalid: // the handler refuses the step, and would refuse it again
 		return a, holdfast.NonRetryable(err)
 	case err != nil:
 		return a, err
 	}
-	if err := keepable(a); err != nil { // it has acted, whatever it answers
+	if err := checkAnswer(a); err != nil { // it has acted, whatever the response is
 		return a, runengine.MayHaveActed(err)
 	}
 	return a, nil
 }
 
-// keepable refuses an answer that cannot be kept.
-func keepable(a lifecycleengine.RemoteAnswer) error {
+// checkAnswer refuses a response that cannot be stored.
+func checkAnswer(a lifecycleengine.RemoteAnswer) error {
 	var err error
 	if len(a.Output) > 0 {
 		err = strictjson.Check(a.Output)
@@ -199,7 +200,7 @@ func keepable(a lifecycleengine.RemoteAnswer) error {
 		err = strictjson.Object(a.State)
 	}
 	if err != nil {
-		err = holdfast.NonRetryable(fmt.Errorf("what it answered cannot be used: %w", err))
+		err = holdfast.NonRetryable(fmt.Errorf("the handler's response cannot be used: %w", err))
 	}
 	return err
 }

@@ -1,12 +1,11 @@
-// Package egress makes HTTP calls to addresses that users name: handlers and
-// webhooks. What they name must not reach what only this machine can: itself, the
-// networks around it, the cloud's metadata service.
+// Package egress makes HTTP calls to addresses that users choose: handlers and webhooks. Such a
+// call must not reach what only this machine can reach: itself, the networks around it, the cloud's
+// metadata service.
 //
-// A name is looked up when the connection is made, and looked up again for the next,
-// and may mean something else each time. So the address is judged where it is dialled:
-// after the look-up, and for every connection, those of redirects included. Judging
-// the text of the URL alone would be a guess; it is done too, because it can say
-// earlier and better what is wrong.
+// A host name is resolved for every connection, and may resolve to a different address each time.
+// So the address is checked where it is dialled: after name resolution, for every connection,
+// including those of redirects. The text of the URL is checked too, because that can report an
+// error earlier and in more detail, but it would not be sufficient.
 package egress
 
 import (
@@ -26,10 +25,10 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Policy is where calls may go. The zero value is the public internet, over HTTPS.
+// Policy restricts where calls may go. The zero value allows the public internet over HTTPS.
 type Policy struct {
-	// Allow are networks that may be called although they are not public, over
-	// HTTP too: 10.1.0.0/16, 127.0.0.1/32.
+	// Allow lists networks that may be called although they are not public, also over plain HTTP:
+	// 10.1.0.0/16, 127.0.0.1/32.
 	Allow []netip.Prefix
 }
 
@@ -40,14 +39,14 @@ const (
 	maxURL        = 2048
 )
 
-// CheckURL refuses a URL that cannot be called, before anything is looked up.
+// CheckURL refuses a URL that may not be called, before its host is resolved.
 func (p Policy) CheckURL(text string) (*url.URL, error) {
 	if len(text) > maxURL {
-		return nil, refuse("a URL has %d characters at the most", maxURL)
+		return nil, refuse("the URL must have at most %d characters", maxURL)
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, refuse("the URL cannot be read")
+		return nil, refuse("the URL is malformed")
 	}
 	return u, p.check(u)
 }
@@ -56,43 +55,43 @@ func (p Policy) check(u *url.URL) error {
 	host := u.Hostname()
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http":
-		return refuse("a URL begins with https://")
+		return refuse("the URL must begin with https://")
 	case u.User != nil:
-		return refuse("a URL has no user and no password in it")
+		return refuse("the URL must not contain a user or password")
 	case host == "":
 		return refuse("the URL has no host")
 	case u.Port() == "0":
-		return refuse("the URL has no port that can be called")
+		return refuse("the port of the URL must not be 0")
 	case strings.ContainsAny(host, "%"):
-		return refuse("the URL's host has a zone")
+		return refuse("the host of the URL must not have a zone")
 	}
 	addr, err := netip.ParseAddr(host)
 	switch {
 	case err == nil:
-		return p.judge(u.Scheme, addr)
+		return p.checkAddr(u.Scheme, addr)
 	case looksLikeAddress.MatchString(host):
-		return refuse("the URL's host looks like an address, and is none as it should be written")
+		return refuse("the host of the URL is a malformed IP address")
 	case len(p.Allow) > 0:
 		return nil
 	case u.Scheme == "http":
-		return refuse("a URL begins with https://")
-	case own(host):
+		return refuse("the URL must begin with https://")
+	case isLocalName(host):
 		return refuse("the host %s is this machine", host)
 	}
 	return nil
 }
 
-// own says whether a name is the machine's own.
-func own(host string) bool {
+// isLocalName reports whether a name refers to this machine.
+func isLocalName(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// looksLikeAddress is what some programs read as an address: 2130706433, 0177.0.0.1,
-// 0x7f.1, 127.1.
+// looksLikeAddress matches hosts that some programs interpret as IP addresses: 2130706433,
+// 0177.0.0.1, 0x7f.1, 127.1.
 var looksLikeAddress = regexp.MustCompile(`(?i)^(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*\.?$`)
 
-func (p Policy) judge(scheme string, addr netip.Addr) error {
+func (p Policy) checkAddr(scheme string, addr netip.Addr) error {
 	if p.allows(addr) {
 		return nil
 	}
@@ -100,7 +99,7 @@ func (p Policy) judge(scheme string, addr netip.Addr) error {
 		return refuse("the address %s is not public", addr)
 	}
 	if scheme == "http" {
-		return refuse("a URL begins with https://")
+		return refuse("the URL must begin with https://")
 	}
 	return nil
 }
@@ -115,9 +114,9 @@ func (p Policy) allows(addr netip.Addr) bool {
 	return false
 }
 
-// inner are the networks that are not public, beyond those that netip knows, and
-// those whose addresses carry an address of version 4 inside, which may be any.
-var inner = prefixes(
+// nonPublic are networks that are not public, in addition to those that netip knows, and networks whose
+// addresses embed an arbitrary IPv4 address.
+var nonPublic = prefixes(
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
 )
@@ -129,13 +128,13 @@ func prefixes(all ...string) (out []netip.Prefix) {
 	return out
 }
 
-// Public says whether an address is one of the public internet.
+// Public reports whether an address belongs to the public internet.
 func Public(addr netip.Addr) bool {
 	addr = addr.Unmap()
 	if !addr.IsGlobalUnicast() || addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.Zone() != "" {
 		return false
 	}
-	for _, n := range inner {
+	for _, n := range nonPublic {
 		if n.Contains(addr) {
 			return false
 		}
@@ -143,13 +142,13 @@ func Public(addr netip.Addr) bool {
 	return true
 }
 
-// errRefused is what a refusal by the dialer is known by.
-var errRefused = errors.New("the address is not public, or not over HTTPS")
+// errRefused marks a refusal by the dialer.
+var errRefused = errors.New("the address is not public, or the URL is not https")
 
-// Client makes the calls. It follows few redirects, each judged anew, and uses no
-// proxy. Every call has a connection of its own: net/http sends a request again by
-// itself where a connection that was used before breaks, also a POST, if it has an
-// Idempotency-Key, and the other side may have acted on the first.
+// Client returns the client for calls. It follows few redirects, checks each of them, and uses no
+// proxy. Every call uses a fresh connection: net/http silently resends a request if a reused
+// connection breaks, also a POST with an Idempotency-Key, although the other side may have acted on
+// the first one.
 func (p Policy) Client() *http.Client {
 	t := p.transport("https")
 	t.RegisterProtocol("http", p.transport("http"))
@@ -160,7 +159,7 @@ func (p Policy) Client() *http.Client {
 				return refuse("more than %d redirects", MaxRedirects)
 			}
 			if r.Method != via[0].Method || hasBody(r) != hasBody(via[0]) {
-				return refuse("a redirect that changes the method")
+				return refuse("the redirect changes the method")
 			}
 			return p.check(r.URL)
 		},
@@ -169,11 +168,11 @@ func (p Policy) Client() *http.Client {
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// transport makes the connections for one scheme.
+// transport returns the transport for one scheme.
 func (p Policy) transport(scheme string) *http.Transport {
 	d := &net.Dialer{Timeout: connectWithin, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
-		if err != nil || p.judge(scheme, at.Addr()) != nil {
+		if err != nil || p.checkAddr(scheme, at.Addr()) != nil {
 			return fmt.Errorf("%w: %s", errRefused, address)
 		}
 		return nil
@@ -182,8 +181,8 @@ func (p Policy) transport(scheme string) *http.Transport {
 		TLSHandshakeTimeout: connectWithin, MaxResponseHeaderBytes: 32 << 10, DisableCompression: true}
 }
 
-// Guarded is [Policy.Client] for who calls without [Do]: a call that must not be made is
-// refused by the client itself, before anything is sent, and the error is final.
+// Guarded is [Policy.Client] for callers that do not use [Do]: the client itself refuses a call
+// that must not be made, before anything is sent, with a non-retryable error.
 func (p Policy) Guarded() *http.Client {
 	c := p.Client()
 	c.Transport = guard{p, c.Transport}
@@ -203,7 +202,7 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		if resp, err = g.next.RoundTrip(r); !errors.Is(err, errRefused) {
 			return resp, err
 		}
-		err = refuse("the URL's host has an address that may not be called: it is not public, or it is public and the URL does not begin with https://").Wrap(err)
+		err = refuse("the host of the URL resolves to an address that may not be called: it is not public, or it is public and the URL does not begin with https://").Wrap(err)
 	}
 	if r.Body != nil {
 		_ = r.Body.Close()
@@ -211,36 +210,36 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fault.NonRetryable(err)
 }
 
-// Answer is what was answered, cut off at a limit.
+// Answer is a response, truncated at a limit.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Do makes a call and reads the answer, up to limit bytes: more is an error. The error
-// of a call that must not be made is [fault.Forbidden]; after any other the call may
+// Do makes a call and reads the response, up to limit bytes; a longer one is an error. The error of
+// a call that must not be made has the code [fault.Forbidden]; after any other error the call may
 // have arrived.
 func Do(c *http.Client, r *http.Request, limit int64) (Answer, error) {
 	resp, err := c.Do(r)
 	if err != nil {
 		if errors.Is(err, errRefused) {
-			return Answer{}, refuse("the URL's host has an address that may not be called: it is not public, or it is public and the URL does not begin with https://").Wrap(err)
+			return Answer{}, refuse("the host of the URL resolves to an address that may not be called: it is not public, or it is public and the URL does not begin with https://").Wrap(err)
 		}
 		if f, ok := errors.AsType[*fault.Error](err); ok {
 			return Answer{}, f
 		}
-		return Answer{}, fault.New(fault.Unavailable, "the call of %s failed", r.URL.Redacted()).Wrap(err)
+		return Answer{}, fault.New(fault.Unavailable, "the call to %s failed", r.URL.Redacted()).Wrap(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	a := Answer{resp.StatusCode, resp.Header, body}
 	switch {
 	case err != nil:
-		return a, fault.New(fault.Unavailable, "the answer of %s broke off", r.URL.Redacted()).Wrap(err)
+		return a, fault.New(fault.Unavailable, "the response of %s broke off", r.URL.Redacted()).Wrap(err)
 	case int64(len(body)) > limit:
 		a.Body = body[:limit]
-		return a, fault.New(fault.PayloadTooLarge, "the answer of %s is over %d bytes", r.URL.Redacted(), limit)
+		return a, fault.New(fault.PayloadTooLarge, "the response of %s exceeds %d bytes", r.URL.Redacted(), limit)
 	}
 	return a, nil
 }

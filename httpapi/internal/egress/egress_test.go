@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// hostile are URLs that must not be called, whatever a resolver makes of them.
+// hostile are URLs that must not be called, whatever they resolve to.
 var hostile = []string{
 	"http://127.0.0.1/", "https://127.0.0.1/", "https://127.1/", "https://127.0.0.1.:443/", "https://2130706433/", "https://0177.0.0.1/", "https://0x7f000001/",
 	"https://0x7f.0.0.1/", "https://017700000001/", "https://127.0.0.1:22/", "https://localhost/", "https://LOCALHOST./", "https://[::1]/", "https://[::]/",
@@ -28,8 +28,8 @@ var hostile = []string{
 	"https:///path", "https://example.com:0/", "//example.com/", "https://%31%32%37.0.0.1/", "javascript:alert(1)", "https://" + strings.Repeat("a", 3000) + ".com/",
 }
 
-// Verifies that a hostile URL is refused when it is named or, where its text is
-// innocent, when it is called.
+// TestHostileURLsAreRefused verifies that a hostile URL is refused by CheckURL or, if its text is
+// inconspicuous, when it is called.
 func TestHostileURLsAreRefused(t *testing.T) {
 	if len(hostile) < 40 {
 		t.Fatalf("there are only %d", len(hostile))
@@ -65,11 +65,11 @@ func TestPublicAddresses(t *testing.T) {
 	}
 }
 
-// loopback lets the tests' own servers be called.
+// loopback allows calls to the tests' own servers.
 func loopback() Policy { return Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}} }
 
-// Verifies that each redirect is judged: one to where calls may not go is not
-// followed, although the first address is allowed.
+// TestRedirectsAreJudged verifies that each redirect is checked: a redirect to a forbidden address
+// is not followed, although the first address is allowed.
 func TestRedirectsAreJudged(t *testing.T) {
 	var to atomic.Value
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -104,8 +104,9 @@ func TestRedirectsAreJudged(t *testing.T) {
 	}
 }
 
-// Verifies that the address is judged when it is dialled: a name that means a public
-// address at first and a private one later reaches neither the second time.
+// TestANameThatChangesItsMeaning verifies that the address is checked when it is dialled: a name
+// that resolves to a public address first and to a private one later is not reached the second
+// time.
 func TestANameThatChangesItsMeaning(t *testing.T) {
 	reached := new(atomic.Int64)
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
@@ -114,7 +115,7 @@ func TestANameThatChangesItsMeaning(t *testing.T) {
 	transport := client.Transport.(*http.Transport)
 	dial := transport.DialContext
 	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return dial(ctx, network, srv.Listener.Addr().String()) // what a resolver says by now
+		return dial(ctx, network, srv.Listener.Addr().String()) // what the name resolves to now
 	}
 	u, err := (Policy{}).CheckURL("https://rebinding.example/")
 	if err != nil {
@@ -129,7 +130,8 @@ func TestANameThatChangesItsMeaning(t *testing.T) {
 	}
 }
 
-// Verifies that a GET follows a redirect, of each kind, and that a POST follows none that would make a GET of it.
+// TestAGetFollowsRedirects verifies that a GET follows a redirect of each kind, and that a POST
+// does not follow one that would turn it into a GET.
 func TestAGetFollowsRedirects(t *testing.T) {
 	var status atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -163,7 +165,8 @@ func TestAGetFollowsRedirects(t *testing.T) {
 	}
 }
 
-// Verifies that a network which is allowed does not open the public internet over plain HTTP, whatever name leads there.
+// TestPlainHTTPGoesToAllowedNetworksAlone verifies that an allowed network does not permit plain
+// HTTP to the public internet, whatever the host name is.
 func TestPlainHTTPGoesToAllowedNetworksAlone(t *testing.T) {
 	for _, address := range []string{"1.1.1.1:80", "[2606:4700:4700::1111]:80", "10.0.0.1:80"} {
 		if conn, err := loopback().transport("http").DialContext(t.Context(), "tcp", address); !errors.Is(err, errRefused) {
@@ -184,8 +187,8 @@ func TestAnAnswerThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// Verifies that a call whose connection breaks is made once, although net/http would
-// send it again.
+// TestACallIsNotSentAgain verifies that a call whose connection breaks is sent once, although
+// net/http would resend it.
 func TestACallIsNotSentAgain(t *testing.T) {
 	calls := new(atomic.Int64)
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/idempotency"
 )
 
-// Metrics are the numbers of one API. They are in a registry of its own, so that two
-// in one process do not add up, and nothing of the program's own is told by accident.
+// Metrics are the metrics of one API. They have their own registry, so that two APIs in one process
+// do not add up and metrics of the program are not exposed by accident.
 type Metrics struct {
 	Registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -20,27 +20,27 @@ type Metrics struct {
 	InFlight prometheus.Gauge
 	refusals *prometheus.CounterVec
 	replays  prometheus.Counter
-	own      []prometheus.Collector // Holdfast's
+	own      []prometheus.Collector // metrics of Holdfast, without those of the Go runtime
 }
 
-// buckets go from a read of SQLite to a step that waits for a minute.
+// buckets range from a read of SQLite to a step that waits for a minute.
 var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
-// NewMetrics makes the metrics of an API, with more of its own. Labels have few values: the pattern of a
-// route and never a path, and a method that HTTP knows.
+// NewMetrics creates the metrics of an API, with additional collectors. Labels have few values: the
+// pattern of a route and never a path, and only known HTTP methods.
 func NewMetrics(more ...prometheus.Collector) *Metrics {
 	m := &Metrics{
 		Registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holdfast_http_requests_total",
-			Help: "Requests that were answered."}, []string{"route", "method", "code"}),
+			Help: "Served requests."}, []string{"route", "method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "holdfast_http_request_seconds",
-			Help: "How long requests took, but for streams of events.", Buckets: buckets}, []string{"route", "method"}),
+			Help: "Duration of requests, except event streams.", Buckets: buckets}, []string{"route", "method"}),
 		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "holdfast_http_in_flight",
-			Help: "Requests that are being answered, streams of events and long polls among them."}),
+			Help: "Requests in flight, including event streams and long polls."}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holdfast_http_refusals_total",
-			Help: "Requests that were refused, by the code of the problem."}, []string{"code"}),
+			Help: "Refused requests, by problem code."}, []string{"code"}),
 		replays: prometheus.NewCounter(prometheus.CounterOpts{Name: "holdfast_http_replays_total",
-			Help: "Requests that were answered as an earlier one with the same Idempotency-Key."}),
+			Help: "Requests answered with the stored response of an earlier one with the same Idempotency-Key."}),
 	}
 	m.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.own = append([]prometheus.Collector{m.requests, m.seconds, m.InFlight, m.refusals, m.replays}, more...)
@@ -48,15 +48,15 @@ func NewMetrics(more ...prometheus.Collector) *Metrics {
 	return m
 }
 
-// Also registers the metrics with the program's own, too. A program that has two APIs
-// wraps its registerer, so that a label tells them apart.
+// Also registers the metrics with the program's registerer. A program with two APIs wraps its
+// registerer to distinguish them by a label.
 func (m *Metrics) Also(r prometheus.Registerer, log *slog.Logger) {
 	if r == nil {
 		return
 	}
 	for _, c := range m.own {
 		if err := r.Register(c); err != nil {
-			log.Warn("a metric could not be registered with the program's own", "error", err)
+			log.Warn("failed to register a metric with the program's registerer", "error", err)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (m *Metrics) Observe(w *Watch, seen *Recorder, took time.Duration) {
 	}
 }
 
-// codeLabel is the status, or cut for half an answer.
+// codeLabel returns the status, or cut for a truncated response.
 func codeLabel(w *Watch, seen *Recorder) string {
 	if w.Cut {
 		return "cut"

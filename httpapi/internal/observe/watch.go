@@ -1,4 +1,4 @@
-// Package observe tells the log, the metrics and the trace of requests that are answered.
+// Package observe reports served requests to the log, the metrics and the trace.
 package observe
 
 import (
@@ -21,30 +21,29 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Watch is what is known of a request while it is answered. The log, the metrics and
-// the span are made from it; none of them sees a path, a header or a body, but for the
-// log, which has the path without what is secret in it.
+// Watch collects what is known about a request while it is served. The log, the metrics and the
+// span are made from it. None of them contains a path, a header or a body, except the log, which
+// has the path without secrets.
 type Watch struct {
-	method  string // one that HTTP knows, or otherMethod
+	method  string // a known HTTP method, or otherMethod
 	pattern string // "/api/v1/claims/{token}/settle", or unmatched
 	Path    string // for the log
 	Span    trace.Span
 
 	Code      fault.Code // of the refusal, "" for none
-	workspace string     // "" until it is known who asks
-	Cut       bool       // the connection was broken instead of answered
+	workspace string     // "" until the request is authenticated
+	Cut       bool       // the connection was aborted without a complete response
 }
 
 const (
-	// unmatched is the route of a request that matches none.
+	// unmatched is the route of a request that matches no pattern.
 	unmatched = "unmatched"
-	// otherMethod is the method of a request that HTTP does not know, as
-	// OpenTelemetry writes it.
+	// otherMethod replaces an unknown method, as OpenTelemetry specifies.
 	otherMethod = "_OTHER"
 	tracerName  = "github.com/holdfast-go/holdfast/httpapi"
 )
 
-// Begin begins to watch a request that matches a pattern, and begins its span.
+// Begin starts to watch a request that matches a pattern, and starts its span.
 func Begin(tracer trace.Tracer, r *http.Request, pattern string) (*Watch, context.Context) {
 	w := &Watch{method: knownMethod(r.Method), pattern: cmp.Or(pattern, unmatched), Path: withoutSecrets(r.URL.EscapedPath())}
 	ctx := r.Context()
@@ -62,11 +61,11 @@ func (w *Watch) name() string {
 	return w.method + " " + w.pattern
 }
 
-// Refused notes why a request is refused.
+// Refused records the error of a refused request.
 func (w *Watch) Refused(err error) { w.Code = fault.CodeOf(err) }
 
-// InWorkspace notes where a request is. Where no keys are asked for the caller says
-// it, and an exporter takes nothing that is not UTF-8.
+// InWorkspace records the workspace of a request. On a server without keys the caller chooses it,
+// and exporters accept only UTF-8.
 func (w *Watch) InWorkspace(name string) {
 	if len(name) <= maxWorkspaceShown && utf8.ValidString(name) {
 		w.workspace = name
@@ -75,8 +74,8 @@ func (w *Watch) InWorkspace(name string) {
 
 const maxWorkspaceShown = 256
 
-// End ends the span, and tells in it what was answered. As OpenTelemetry has it, a
-// refusal is the caller's and no error of the server.
+// End ends the span and records the response in it. As OpenTelemetry specifies, a refused request
+// is not an error of the server.
 func (w *Watch) End(id string, seen *Recorder) {
 	defer w.Span.End()
 	if !w.Span.IsRecording() {
@@ -112,7 +111,7 @@ func (w *Watch) errorType(seen *Recorder) string {
 	return http.StatusText(seen.Status)
 }
 
-// Log is the line of a request.
+// Log returns the attributes of the log line of a request.
 func (w *Watch) Log(id string, seen *Recorder, took time.Duration) []slog.Attr {
 	attrs := []slog.Attr{slog.String("method", w.method), slog.String("path", w.Path), slog.Int("status", seen.Status),
 		slog.Int64("bytes", seen.bytes), slog.Duration("took", took), slog.String("requestId", id)}
@@ -128,7 +127,7 @@ func (w *Watch) Log(id string, seen *Recorder, took time.Duration) []slog.Attr {
 	return attrs
 }
 
-// Safe returns a request that may be told of: it has the path without what is secret.
+// Safe returns a copy of the request that may be logged: its path has no secrets.
 func (w *Watch) Safe(r *http.Request) *http.Request {
 	if w.Path == "" || w.Path == r.URL.Path {
 		return r
@@ -140,7 +139,7 @@ func (w *Watch) Safe(r *http.Request) *http.Request {
 	return &shown
 }
 
-// knownMethod keeps what callers make up out of labels.
+// knownMethod keeps arbitrary methods out of labels.
 func knownMethod(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace:
@@ -149,14 +148,14 @@ func knownMethod(m string) string {
 	return otherMethod
 }
 
-// secretPart is what begins as a claim's token, an API key, a secret of a webhook or the id of a task, which is signed.
+// secretPart matches claim tokens, API keys, webhook secrets and task ids, which are signed.
 var secretPart = regexp.MustCompile(`(clm|hf|whsec|tsk|rct|bit|stp)_`)
 
-// hidden stands in the log for what is secret.
+// hidden replaces a secret in the log.
 const hidden = "***"
 
-// withoutSecrets returns a path as it may be logged: what follows claims/ or tasks/ is a token,
-// whatever it looks like, also where the rest of the path is wrong.
+// withoutSecrets returns a path for the log. A part that follows claims/ or tasks/ is a token,
+// whatever it looks like, even if the rest of the path is wrong.
 func withoutSecrets(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -169,8 +168,8 @@ func withoutSecrets(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// TracerOf returns the tracer of a provider, the program's own for nil. Where that is
-// none either, a span is not recorded.
+// TracerOf returns the tracer of a provider, or of the global one for nil. Without any provider,
+// spans are not recorded.
 func TracerOf(p trace.TracerProvider, version string) trace.Tracer {
 	if p == nil {
 		p = otel.GetTracerProvider()
@@ -178,20 +177,22 @@ func TracerOf(p trace.TracerProvider, version string) trace.Tracer {
 	return p.Tracer(tracerName, trace.WithInstrumentationVersion(version))
 }
 
-// Recorder remembers what was answered.
+// Recorder records the status and size of a response.
 type Recorder struct {
 	http.ResponseWriter
 	Status int
 	bytes  int64
 }
 
+// WriteHeader implements [http.ResponseWriter].
 func (r *Recorder) WriteHeader(status int) {
-	if r.Status == 0 && status >= http.StatusOK { // the 1xx come before the answer
+	if r.Status == 0 && status >= http.StatusOK { // 1xx responses precede the final one
 		r.Status = status
 	}
 	r.ResponseWriter.WriteHeader(status)
 }
 
+// Write implements [http.ResponseWriter].
 func (r *Recorder) Write(p []byte) (int, error) {
 	if r.Status == 0 {
 		r.Status = http.StatusOK
@@ -201,5 +202,5 @@ func (r *Recorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap supports [http.ResponseController].
 func (r *Recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -1,4 +1,4 @@
-// Package room bounds the memory that large requests and answers take together.
+// Package room bounds the memory that large requests and responses use together.
 package room
 
 import (
@@ -13,65 +13,73 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// Room bounds the memory that large requests and answers take together, over all callers. A small one takes no part of it.
+// Room bounds the memory that large requests and responses use together, over all callers. A small
+// one does not count.
 //
-// A request has one share. It either grows at once or, where there is no room, is given back whole before the request waits:
-// nobody waits with a part in hand, so nobody waits for ever. What was read before the wait is dropped, and read again.
-// Requests wait in order, and workspaces by turns, so that many requests of one delay another's by one of them each. Where there
-// are several workspaces, what one has beside its first request is not more than half of the room: clients of one that are
-// slow leave room for another's.
+// A request has one share. The share either grows immediately or, if there is no room, is released
+// completely before the request waits: no request waits while it holds a part, so there is no
+// deadlock. Data read before the wait is dropped and read again. Requests wait in order, and
+// workspaces take turns, so that many requests of one workspace delay a request of another by one
+// each. If there are several workspaces, one workspace gets at most half of the room beyond its
+// first request, so that its slow clients leave room for others.
 //
-// A share is kept while its bytes come in or go out, and a client may be slow. While others wait, a client that has neither sent nor
-// taken anything for a while is cut off.
+// A share is kept while its bytes are received or sent, and a client may be slow. While other
+// requests wait, a client that has neither sent nor received anything for a while is disconnected.
 type Room struct {
-	alone func() bool // there is but one workspace
+	singleWorkspace func() bool // whether there is only one workspace
 
 	mu      sync.Mutex
 	left    int
 	used    map[string]int // by workspace
-	turn    int            // of who was last let in
+	turn    int            // of the last admitted waiter
 	waiting []*waiter
-	shares  map[*Share]bool // those that wait for their clients
+	shares  map[*Share]bool // shares that wait for their clients
 }
 
-// How much there is: the Go heap is up to twice what is in use, and the process has some tens of MiB besides.
+// Sizes are chosen for the Go heap, which grows to twice the memory in use, and some tens of MiB
+// that the process needs besides.
 const (
+	// Bytes is the size of the room.
 	Bytes = 32 << 20
-	// SmallBytes is how many bytes a request or an answer has that takes no part of the room.
+	// SmallBytes is the maximum size of a request or response that needs no share.
 	SmallBytes = 128 << 10
-	// SmallMessage is the same for what a stream of events reads at once: there are many of them.
+	// SmallMessage is the same for one read of an event stream, because there are many streams.
 	SmallMessage = SmallBytes / 2
-	// BodyWeight is how much memory a byte of a body takes on its way to the database and in the answer, at the most.
+	// BodyWeight is the maximum memory per byte of a body, on its way to the database and in the
+	// response.
 	BodyWeight = 16
-	// TreeWeight is the same for a body that is read as a tree, as configs and definitions are. Small ones have a share, too.
+	// TreeWeight is the same for a body that is parsed to a tree, such as configs and definitions.
+	// Small ones need a share, too.
 	TreeWeight = 64
-	// AnswerWeight is the same for a document that is read and written out as one.
+	// AnswerWeight is the same for a document that is read and written as a whole.
 	AnswerWeight = 4
-	// PageMargin is what a page takes besides its elements, at the most: one of them as JSON.
+	// PageMargin is the maximum memory of a page besides its elements: one of them as JSON.
 	PageMargin = 3 << 20
 
+	// LongestInLine is the maximum wait time for room.
 	LongestInLine = 30 * time.Second
 	slowAfter     = 5 * time.Second
-	looksEvery    = time.Second // for slow clients
+	scanInterval  = time.Second // for slow clients
 )
 
 type waiter struct {
 	share   *Share
 	turn, n int
-	ready   chan struct{} // closed when it is let in
+	ready   chan struct{} // closed when it is admitted
 }
 
-func New(alone func() bool) *Room {
-	return &Room{alone: alone, left: Bytes, used: make(map[string]int), shares: make(map[*Share]bool)}
+// New returns an empty room. singleWorkspace reports whether there is only one workspace.
+func New(singleWorkspace func() bool) *Room {
+	return &Room{singleWorkspace: singleWorkspace, left: Bytes, used: make(map[string]int), shares: make(map[*Share]bool)}
 }
 
-// full says whether a workspace has so much that n more would be more than its part. REQUIRES: mu
+// full reports whether n more bytes would exceed the part of a workspace. REQUIRES: mu
 func (r *Room) full(workspace string, n int) bool {
 	used := r.used[workspace]
-	return used > 0 && used+n > Bytes/2 && !r.alone()
+	return used > 0 && used+n > Bytes/2 && !r.singleWorkspace()
 }
 
-// give makes a share one of n. REQUIRES: mu
+// give sets the size of a share to n. REQUIRES: mu
 func (r *Room) give(s *Share, n int) {
 	r.left -= n - s.n
 	if r.used[s.Workspace] += n - s.n; r.used[s.Workspace] == 0 {
@@ -80,27 +88,27 @@ func (r *Room) give(s *Share, n int) {
 	s.n = n
 }
 
-// Share is the part of the room that a request has. One goroutine at a time takes and gives back.
+// Share is the part of the room that a request has. Only one goroutine at a time may use it.
 type Share struct {
 	room      *Room
 	Workspace string
-	cut       func() // ends what is read from the client, or written to it
+	cut       func() // aborts reads from the client and writes to it
 
 	// REQUIRES: room.mu
 	n     int
-	since time.Time // when the client was last heard of
+	since time.Time // last activity of the client
 }
 
-// Share is that of a request, which has nothing yet.
+// Share returns the empty share of a request.
 func (r *Room) Share(w http.ResponseWriter) *Share {
 	return &Share{room: r, cut: func() {
 		c, now := http.NewResponseController(w), clock.OfMachine()
-		_ = c.SetReadDeadline(now) // a connection without deadlines has none
+		_ = c.SetReadDeadline(now) // fails for a connection without deadlines
 		_ = c.SetWriteDeadline(now)
 	}}
 }
 
-// Try makes the share one of n at least, if there is room at once.
+// Try grows the share to at least n, if there is room immediately.
 func (s *Share) Try(n int) bool {
 	n = min(n, Bytes)
 	s.room.mu.Lock()
@@ -115,20 +123,20 @@ func (s *Share) Try(n int) bool {
 	return true
 }
 
-// Wait gives the share back, and waits for one of n.
+// Wait releases the share and waits for one of n bytes.
 func (s *Share) Wait(ctx context.Context, n int) error {
 	s.Keep(0)
 	n = min(n, Bytes)
 	w := s.room.enter(s, n)
 	late := time.NewTimer(LongestInLine)
 	defer late.Stop()
-	looks := time.NewTicker(looksEvery)
-	defer looks.Stop()
+	scan := time.NewTicker(scanInterval)
+	defer scan.Stop()
 	for {
 		select {
 		case <-w.ready:
 			return nil
-		case <-looks.C:
+		case <-scan.C:
 			s.room.cutSlow()
 			continue
 		case <-ctx.Done():
@@ -138,11 +146,11 @@ func (s *Share) Wait(ctx context.Context, n int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return fault.New(fault.Unavailable, "there are too many large requests at once: try again, or ask for less").Repeatable().With("retryAfter", 1)
+		return fault.New(fault.Unavailable, "too many large requests at once: try again, or request less").Repeatable().With("retryAfter", 1)
 	}
 }
 
-// Keep gives back all but n.
+// Keep releases all but n bytes.
 func (s *Share) Keep(n int) {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
@@ -152,14 +160,14 @@ func (s *Share) Keep(n int) {
 	}
 }
 
-// Wanted says that others wait for what the share has.
+// Wanted reports whether other requests wait while this share has bytes.
 func (s *Share) Wanted() bool {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
 	return s.n > 0 && len(s.room.waiting) > 0
 }
 
-// Client says that something is wanted of the client from now on, or that it was just heard of.
+// Client starts to wait for the client, or records its activity.
 func (s *Share) Client() {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
@@ -168,32 +176,32 @@ func (s *Share) Client() {
 	}
 }
 
-// Reader reads from the share's client through r, and notes that the client was heard of.
-func (s *Share) Reader(r io.Reader) io.Reader { return heardReader{r, s} }
+// Reader wraps r to record activity of the share's client.
+func (s *Share) Reader(r io.Reader) io.Reader { return activityReader{r, s} }
 
-// Writer writes to the share's client through w, and notes that the client was heard of.
-func (s *Share) Writer(w http.ResponseWriter) http.ResponseWriter { return heardWriter{w, s} }
+// Writer wraps w to record activity of the share's client.
+func (s *Share) Writer(w http.ResponseWriter) http.ResponseWriter { return activityWriter{w, s} }
 
-// heardReader reads from a client, which is heard of with each piece.
-type heardReader struct {
+// activityReader records activity of the client with each read.
+type activityReader struct {
 	io.Reader
 	share *Share
 }
 
-func (r heardReader) Read(p []byte) (n int, err error) {
+func (r activityReader) Read(p []byte) (n int, err error) {
 	if n, err = r.Reader.Read(p); n > 0 {
 		r.share.Client()
 	}
 	return n, err
 }
 
-// heardWriter writes to a client, in pieces: it is heard of with each.
-type heardWriter struct {
+// activityWriter writes in chunks and records activity of the client with each.
+type activityWriter struct {
 	http.ResponseWriter
 	share *Share
 }
 
-func (w heardWriter) Write(p []byte) (n int, err error) {
+func (w activityWriter) Write(p []byte) (n int, err error) {
 	for first := true; err == nil && (len(p) > 0 || first); first = false {
 		w.share.Client()
 		var some int
@@ -203,20 +211,21 @@ func (w heardWriter) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// NoClient says that nothing is wanted of the client.
+// NoClient stops waiting for the client.
 func (s *Share) NoClient() {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
 	delete(s.room.shares, s)
 }
 
-// End gives the share back. Behind it the client is not cut off any more.
+// End releases the share. After it returns, the client is no longer disconnected.
 func (s *Share) End() {
 	s.NoClient()
 	s.Keep(0)
 }
 
-// enter puts a waiter in line: behind those of its workspace, and behind one of each other.
+// enter adds a waiter to the queue: behind those of its workspace, and behind one of each other
+// workspace.
 func (r *Room) enter(s *Share, n int) *waiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -235,7 +244,7 @@ func (r *Room) enter(s *Share, n int) *waiter {
 	return w
 }
 
-// leave takes a waiter out of the line, and gives back what it was given meanwhile.
+// leave removes a waiter from the queue, and releases what it was given meanwhile.
 func (r *Room) leave(w *waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,7 +256,8 @@ func (r *Room) leave(w *waiter) {
 	r.admit()
 }
 
-// admit lets in who is first, and who is next, as long as there is room. Workspaces that have their part are passed over.
+// admit admits waiters in order while there is room. It skips workspaces that have used up their
+// part.
 //
 // REQUIRES: mu
 func (r *Room) admit() {
@@ -259,7 +269,7 @@ func (r *Room) admit() {
 			i++
 			continue
 		}
-		if w.n > r.left { // it is its turn
+		if w.n > r.left { // later waiters must not overtake it
 			return
 		}
 		r.waiting = slices.Delete(r.waiting, i, i+1)
@@ -269,8 +279,8 @@ func (r *Room) admit() {
 	}
 }
 
-// cutSlow cuts off clients that were not heard of for a while. Under the lock: a request that has ended is not in the list, and
-// its connection serves another.
+// cutSlow disconnects clients without recent activity. It holds the lock, because the connection of
+// a request that has ended, and so is not in the list, may serve another one.
 func (r *Room) cutSlow() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

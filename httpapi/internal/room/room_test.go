@@ -16,7 +16,8 @@ func shareOf(r *Room, workspace string, cut func()) *Share {
 	return &Share{room: r, Workspace: workspace, cut: cut}
 }
 
-// Verifies that no more is taken than there is, that who waits has nothing in hand, and that who gives up leaves nothing behind.
+// TestARoomIsBounded verifies that a room never hands out more than it has, that a waiting request
+// holds nothing, and that one that gives up leaves nothing behind.
 func TestARoomIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(func() bool { return true })
@@ -53,7 +54,7 @@ func TestARoomIsBounded(t *testing.T) {
 		a.End()
 		b.End()
 		c.End()
-		if err := c.Wait(t.Context(), 2*Bytes); err != nil || r.left != 0 { // all that there is
+		if err := c.Wait(t.Context(), 2*Bytes); err != nil || r.left != 0 { // the complete room
 			t.Errorf("%v, and %d are left", err, r.left)
 		}
 		if err := a.Wait(t.Context(), 1); fault.CodeOf(err) != fault.Unavailable {
@@ -66,7 +67,8 @@ func TestARoomIsBounded(t *testing.T) {
 	})
 }
 
-// Verifies that workspaces come by turns: many who wait of one delay another's by one.
+// TestARoomIsSharedByTurns verifies that workspaces take turns: many waiters of one workspace delay
+// another's by one.
 func TestARoomIsSharedByTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(func() bool { return false })
@@ -98,8 +100,9 @@ func TestARoomIsSharedByTurns(t *testing.T) {
 	})
 }
 
-// Verifies that what a workspace has beside its first request is not more than half of the room, so that there is some for
-// another's; and that a workspace that is passed over for that comes again when something of its own has ended.
+// TestAWorkspaceHasHalfOfARoom verifies that a workspace gets at most half of the room beside its
+// first request, so that there is room for others; and that a workspace that was skipped for that
+// reason gets its turn when one of its requests ends.
 func TestAWorkspaceHasHalfOfARoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(func() bool { return false })
@@ -129,8 +132,8 @@ func TestAWorkspaceHasHalfOfARoom(t *testing.T) {
 	})
 }
 
-// Verifies that a client that takes nothing is cut off while others wait, and not before; and one that is heard of, or of which nothing
-// is wanted any more, is not.
+// TestASlowClientIsCutOff verifies that a client that reads nothing is disconnected while others
+// wait, and not before; and that an active client, or one that is no longer waited for, is not.
 func TestASlowClientIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(func() bool { return false })
@@ -165,7 +168,7 @@ func TestASlowClientIsCutOff(t *testing.T) {
 	})
 }
 
-// slowClient takes a while for each piece that it is sent, and sends a byte at a time.
+// slowClient delays each chunk that it receives, and sends a byte at a time.
 type slowClient struct {
 	http.ResponseWriter
 	takes func()
@@ -174,8 +177,8 @@ type slowClient struct {
 func (c slowClient) Write(p []byte) (int, error) { c.takes(); return len(p), nil }
 func (c slowClient) Read(p []byte) (int, error)  { c.takes(); return min(len(p), 1), nil }
 
-// Verifies that a client that goes on sending, or taking what it is sent, is not cut off while others wait, however long
-// it takes for all.
+// TestASteadyClientIsNotCutOff verifies that a client that keeps sending or receiving is not
+// disconnected while others wait, however long it takes.
 func TestASteadyClientIsNotCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := slowClient{takes: func() { time.Sleep(slowAfter - time.Second) }}
@@ -184,21 +187,19 @@ func TestASteadyClientIsNotCutOff(t *testing.T) {
 		s := shareOf(r, "w", func() { cut = true })
 		s.Try(Bytes)
 		s.Client()
-		go func() { // it asks again and again
+		go func() { // it waits again and again
 			for range 3 {
 				_ = shareOf(r, "other", nil).Wait(t.Context(), 1)
 			}
 		}()
-		if n, err := (heardWriter{slow, s}).Write(make([]byte, 10*SmallMessage)); n != 10*SmallMessage || err != nil {
+		if n, err := (activityWriter{slow, s}).Write(make([]byte, 10*SmallMessage)); n != 10*SmallMessage || err != nil {
 			t.Errorf("%d bytes were written: %v", n, err)
 		}
 		s.Client()
-		if _, err := io.ReadFull(heardReader{slow, s}, make([]byte, 5)); err != nil || cut {
+		if _, err := io.ReadFull(activityReader{slow, s}, make([]byte, 5)); err != nil || cut {
 			t.Errorf("it was cut off: %t, %v", cut, err)
 		}
 		s.End()
 		synctest.Wait()
 	})
 }
-
-// Verifies that an answer that is written already waits for no room.

@@ -1,4 +1,4 @@
-// Package shapes writes what the engine knows in the shapes of the wire.
+// Package shapes converts values of the engine to the types of package wire.
 package shapes
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Entity is an entity of a lifecycle.
+// Entity converts an entity of a lifecycle.
 func Entity(name string, e lifecycleengine.Entity) wire.Entity {
 	w := wire.Entity{Lifecycle: name, ID: e.ID, Status: e.Status, Version: e.Version, Data: e.Data, CreatedAt: wire.At(e.CreatedAt), UpdatedAt: wire.At(e.UpdatedAt)}
 	if len(w.Data) == 0 {
@@ -23,19 +23,18 @@ func Entity(name string, e lifecycleengine.Entity) wire.Entity {
 	return w
 }
 
-// Claim is the claim that an operation has.
+// Claim converts the claim of an operation.
 func Claim(o lifecycleengine.Operation) wire.Claim {
 	return wire.Claim{StepKey: o.Step, Requester: o.Requester, Holder: o.Holder, Epoch: o.Epoch, Until: wire.At(o.Until), Uncertain: o.Phase == "uncertain",
 		Operation: o.ID, Since: wire.At(o.Since)}
 }
 
-// Event is an event as a handler is told of it: its place in the feed is not
-// known yet, as like as not.
+// Event converts an event. Position is not set, because the event may not have one yet.
 func Event(e events.Event) wire.Event {
 	return wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name, Data: e.Data, Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: wire.At(e.At)}
 }
 
-// Task is a task as its worker is told of it.
+// Task converts a task for its worker.
 func Task(t remote.Task) wire.Task {
 	w := wire.Task{ID: t.ID, Epoch: t.Epoch, Handler: t.Handler, Kind: t.Kind, Input: remote.OrNull(t.Input), Attempt: t.Attempt, Until: wire.At(t.Until), IdempotencyKey: t.Operation,
 		Context: wire.TaskContext{StepKey: t.StepKey, Requester: t.Requester, Reaction: t.Reaction, Batch: t.Batch, Item: t.Item, ArtifactPrefix: t.ArtifactPrefix,

@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Input is what a handler takes, read from its type once.
+// Input describes the input of a handler, derived once from its type.
 type Input struct {
 	Type     reflect.Type
-	Path     map[string][]int // the fields, by the names of parameters
+	Path     map[string][]int // field indexes by parameter name
 	Query    map[string][]int
-	Body     int // the field, -1 for none
+	Body     int // index of the field, -1 for none
 	Optional bool
 }
 
-// InputOf reads what a handler takes from its type.
+// InputOf derives the input of a handler from its type.
 func InputOf(t reflect.Type) *Input {
 	in := &Input{Type: t, Path: make(map[string][]int), Query: make(map[string][]int), Body: -1}
 	for _, f := range in.Fields() {
@@ -39,20 +39,20 @@ func InputOf(t reflect.Type) *Input {
 	return in
 }
 
-// Fields are what is read of a request, those of embedded structs among them.
+// Fields returns the fields that are read from a request, including those of embedded structs.
 func (in *Input) Fields() []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(in.Type), func(f reflect.StructField) bool { return f.Anonymous })
 }
 
-// Request is what was sent.
+// Request is a received request.
 type Request struct {
 	*http.Request
-	Values map[string]string // of the path
+	Values map[string]string // path parameters
 	Body   []byte
 	YAML   bool
 }
 
-// Bind reads the request into what the handler takes.
+// Bind parses the request into the handler's input.
 func (in *Input) Bind(v reflect.Value, r Request) error {
 	for name, at := range in.Path {
 		if err := set(v.FieldByIndex(at), r.Values[name], "path parameter "+name); err != nil {
@@ -61,15 +61,15 @@ func (in *Input) Bind(v reflect.Value, r Request) error {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return fault.New(fault.Validation, "the query cannot be read")
+		return fault.New(fault.Validation, "the query string is malformed")
 	}
 	for name, values := range query {
 		at, known := in.Query[name]
 		switch {
 		case !known:
-			return fault.New(fault.Validation, "the query has %q, which means nothing here", name)
+			return fault.New(fault.Validation, "unknown query parameter %q", name)
 		case len(values) > 1:
-			return fault.New(fault.Validation, "the query has %q twice", name)
+			return fault.New(fault.Validation, "the query parameter %q is repeated", name)
 		}
 		if err := set(v.FieldByIndex(at), values[0], "query parameter "+name); err != nil {
 			return err
@@ -86,22 +86,22 @@ func (in *Input) Bind(v reflect.Value, r Request) error {
 		if r.YAML || bytes.HasPrefix(bytes.TrimLeft(r.Body, " \t\r\n"), []byte("{")) {
 			return nil
 		}
-		return strictjson.Object(r.Body) // what is said to be JSON is not read as YAML
+		return strictjson.Object(r.Body) // a body declared as JSON must not be parsed as YAML
 	}
 	_, whole := v.Field(in.Body).Addr().Interface().(*json.RawMessage)
-	if string(bytes.TrimSpace(r.Body)) == "null" && !whole { // it would be read as a document in which everything is left out
-		return fault.New(fault.Validation, "null where an object is wanted").With("pointer", "")
+	if string(bytes.TrimSpace(r.Body)) == "null" && !whole { // null would decode to an empty document
+		return fault.New(fault.Validation, "the body must be an object, got null").With("pointer", "")
 	}
 	return strictjson.Decode(r.Body, v.Field(in.Body).Addr().Interface())
 }
 
-// Document is a body that the handler reads itself.
+// Document is a body that the handler parses itself.
 type Document struct{ Text []byte }
 
-// empty refuses a body that says something. Of a post, {} says nothing.
+// empty refuses a non-empty body. A POST may send {}.
 func (r Request) empty() error {
 	if len(r.Body) > 0 && (r.Method != http.MethodPost || string(bytes.Join(bytes.Fields(r.Body), nil)) != "{}") {
-		return fault.New(fault.Validation, "this takes no body")
+		return fault.New(fault.Validation, "this request takes no body")
 	}
 	return nil
 }
@@ -121,26 +121,26 @@ func set(f reflect.Value, text, what string) error {
 		return nil
 	case reflect.Bool:
 		if text != "true" && text != "false" {
-			return fault.New(fault.Validation, "the %s is true or false", what)
+			return fault.New(fault.Validation, "the %s must be true or false", what)
 		}
 		f.SetBool(text == "true")
 		return nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return fault.New(fault.Validation, "the %s is a whole number", what)
+		return fault.New(fault.Validation, "the %s must be an integer", what)
 	}
 	f.SetInt(n)
 	return nil
 }
 
-// MaxParameter is how long a parameter of a path or a query may be.
+// MaxParameter is the maximum length of a path or query parameter.
 const MaxParameter = 2048
 
 // MergePatch is the content type of RFC 7396.
 const MergePatch = "application/merge-patch+json"
 
-// YAML says whether the body may be YAML.
+// YAML reports whether the body may be YAML.
 func (in *Input) YAML() bool {
 	return in.Body >= 0 && in.Type.Field(in.Body).Type == reflect.TypeFor[Document]()
 }

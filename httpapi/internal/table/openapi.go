@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// The OpenAPI document is made from the table of routes and the shapes of package
-// wire. The library makes the schemas; it does not read the requests, because its
-// reader takes what ours refuses (members that are written twice, or in another case).
+// The OpenAPI document is generated from the route table and the types of package wire. The huma
+// library only generates the schemas. It does not parse requests, because its parser accepts
+// members that ours refuses (repeated ones, or ones that differ in case).
 
-// OpenAPI makes the OpenAPI document. It takes as long as fifty requests, and most
-// processes are never asked for it.
+// OpenAPI generates the OpenAPI document. This takes as long as about fifty requests, and most
+// processes never serve it, so the caller should generate it lazily.
 func (t Table[C]) OpenAPI() []byte {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	doc := &huma.OpenAPI{OpenAPI: "3.1.0", Info: &huma.Info{Title: "Holdfast", Version: "1",
@@ -33,7 +33,7 @@ func (t Table[C]) OpenAPI() []byte {
 		doc.AddOperation(r.operation(schemas, problem))
 	}
 	for _, s := range schemas.Map() {
-		mend(s)
+		fixSchema(s)
 	}
 	for name, member := range orNull {
 		if s := schemas.Map()[name]; s != nil {
@@ -41,22 +41,22 @@ func (t Table[C]) OpenAPI() []byte {
 		}
 	}
 	if p := schemas.Map()["Problem"]; p != nil {
-		p.AdditionalProperties = true // a code's own facts
+		p.AdditionalProperties = true // the fields of each code
 	}
 	text, err := json.Marshal(doc)
-	if err != nil { // of our own shapes, it does not fail
+	if err != nil { // cannot fail for our own types
 		panic(err)
 	}
 	return text
 }
 
-// orNull are the members that are an object or null, which the library does not say.
+// orNull are members that are an object or null, which huma does not express.
 var orNull = map[string]string{"Entity": "claim", "Resolved": "operation"}
 
 // operation describes a route.
 func (r *Route[C]) operation(schemas huma.Registry, problem *huma.Schema) *huma.Operation {
 	op := &huma.Operation{Method: r.Method, Path: "/" + r.Path, OperationID: r.ID, Summary: r.Summary, Tags: []string{r.Tag},
-		Responses: map[string]*huma.Response{"default": {Description: "A refusal.",
+		Responses: map[string]*huma.Response{"default": {Description: "An error.",
 			Content: map[string]*huma.MediaType{wire.ProblemType: {Schema: problem}}}}}
 	for _, f := range r.In.Fields() {
 		if p := parameter(f, schemas); p != nil {
@@ -64,7 +64,7 @@ func (r *Route[C]) operation(schemas huma.Registry, problem *huma.Schema) *huma.
 		}
 	}
 	if r.Idempotency != Never {
-		op.Parameters = append(op.Parameters, &huma.Param{Name: idempotency.KeyHeader, In: "header", Description: "Send it again under the same key, and it is done once.",
+		op.Parameters = append(op.Parameters, &huma.Param{Name: idempotency.KeyHeader, In: "header", Description: "Idempotency key: a request that is repeated with the same key takes effect once.",
 			Schema: &huma.Schema{Type: "string", MinLength: ptr(1), MaxLength: ptr(255)}})
 	}
 	if r.In.Body >= 0 {
@@ -97,20 +97,20 @@ func (r *Route[C]) operation(schemas huma.Registry, problem *huma.Schema) *huma.
 	return op
 }
 
-// describeConditions describes the headers of what has an entity tag.
+// describeConditions describes the headers of a resource that has an entity tag.
 func (r *Route[C]) describeConditions(op *huma.Operation, ok *huma.Response) {
 	header := func(name, text string) {
 		op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "header", Description: text, Schema: &huma.Schema{Type: "string"}})
 	}
 	if r.Method == http.MethodGet {
-		header("If-Match", "The ETag that it must have, or several: 412 if it has none of them.")
-		header("If-None-Match", "The ETag that you have: 304 if it is still that.")
+		header("If-Match", "Expected ETag, or a list of them: 412 if none matches.")
+		header("If-None-Match", "Known ETag: 304 if it is still current.")
 		op.Responses[strconv.Itoa(http.StatusNotModified)] = &huma.Response{Description: http.StatusText(http.StatusNotModified)}
 	} else {
-		header("If-Match", "The ETag that you have seen, or * for any: 412 if it is not at that.")
-		header("If-None-Match", "*: 412 if there is one already.")
+		header("If-Match", "Expected ETag, or * for any existing scope: 412 if it does not match.")
+		header("If-None-Match", "*: 412 if the scope already exists.")
 	}
-	ok.Headers = map[string]*huma.Param{"ETag": {Description: "The version, in quotes; not there where there is no such thing any more.", Schema: &huma.Schema{Type: "string"}}}
+	ok.Headers = map[string]*huma.Param{"ETag": {Description: "The version in quotes; absent if the scope does not exist.", Schema: &huma.Schema{Type: "string"}}}
 }
 
 func schemaOf(t reflect.Type, schemas huma.Registry) *huma.Schema {
@@ -141,32 +141,31 @@ func parameter(f reflect.StructField, schemas huma.Registry) *huma.Param {
 	switch p.Name {
 	case "limit":
 		p.Schema = &huma.Schema{Type: "integer", Minimum: ptr(1.0), Maximum: ptr(1000.0), Default: 100}
-		p.Description = "A page ends after limit elements or 8 MiB: next says whether there may be more."
+		p.Description = "Maximum number of elements. A page also ends after 8 MiB; next tells whether more may follow."
 	case "cursor":
-		p.Description = "Where to go on: next of the page before."
+		p.Description = "Position to continue from: next of the previous page."
 	}
 	return p
 }
 
-// mend makes a schema say what is so: a list of ours is never null, and a time is a
-// date-time.
-func mend(s *huma.Schema) {
+// fixSchema corrects a schema: our lists are never null, and times have the format date-time.
+func fixSchema(s *huma.Schema) {
 	if s == nil {
 		return
 	}
 	if s.Type == huma.TypeArray {
 		s.Nullable = false
 	}
-	mend(s.Items)
+	fixSchema(s.Items)
 	for name, p := range s.Properties {
-		mend(p)
+		fixSchema(p)
 		if p.Type == huma.TypeString && isTime(name) {
 			p.Format = "date-time"
 		}
 	}
 }
 
-// isTime says whether a member of that name is a time.
+// isTime reports whether a member with this name is a time.
 func isTime(name string) bool {
 	switch name {
 	case "at", "since", "until", "notBefore", "timestamp":

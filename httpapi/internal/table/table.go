@@ -1,5 +1,5 @@
-// Package table is the table of an API's routes. Everything that is known of a route stands in it: the OpenAPI
-// document, the client and the tests of every route are made from it.
+// Package table is the route table of the API. It is the single source of the OpenAPI document, the
+// generated client and the tests that cover every route.
 package table
 
 import (
@@ -15,27 +15,27 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Base is where the API begins.
+// Base is the path prefix of the API.
 const Base = "/api/v1/"
 
-// Route is one thing that can be asked for: who may ask, what it takes and gives, and how a repetition is
-// recognised. C is a request in the hands of its handler.
+// Route is one route: its roles, its input and output, and how repetitions of a request are
+// recognised. C is the type of a request being served.
 type Route[C any] struct {
 	Method, Path string // "lifecycles/{name}/entities"
-	// ID names the operation in the OpenAPI document, and the client's function.
+	// ID is the operation id in the OpenAPI document and the name of the client's method.
 	ID, Tag, Summary string
-	More             string      // what the doc of the client's function says beyond the summary
-	Filter           string      // the client's type of what chooses the items of a list; "" takes one by one
-	Roles            []keys.Role // besides admin, who may do everything
-	Status           int         // of success
-	Also             int         // another one of success, 0 for none
+	More             string      // added to the doc of the client's method after the summary
+	Filter           string      // the client's filter type of a list; "" passes parameters separately
+	Roles            []keys.Role // in addition to admin, which is always allowed
+	Status           int         // status of success
+	Also             int         // another status of success, 0 for none
 	Idempotency      Idempotency
-	Stream           bool    // it may answer with a stream of events
-	SVG              bool    // it may answer with a picture
-	Conditional      bool    // what it shows or changes has an entity tag, which a caller may name
+	Stream           bool    // it can respond with an event stream
+	SVG              bool    // it can respond with an image
+	Conditional      bool    // its resource has an entity tag that a request may name
 	Merges           bool    // its body is a merge patch
-	Before           func(C) // looks up, before a transaction begins, what cannot be looked up in it
-	// Update runs the transaction of a request with a key; nil: as it is.
+	Before           func(C) // reads what cannot be read inside the transaction
+	// Update runs the transaction of a request with an idempotency key; nil uses a plain one.
 	Update func(C, func(context.Context, *store.Tx) error) error
 	In     *Input
 	Out    reflect.Type
@@ -44,31 +44,31 @@ type Route[C any] struct {
 	parts []string
 }
 
-// Idempotency is how a request that has a key is kept from being done twice.
+// Idempotency is how a request with an idempotency key is kept from taking effect twice.
 type Idempotency uint8
 
 const (
-	// Never is for what changes nothing.
+	// Never is for requests that change nothing.
 	Never Idempotency = iota
-	// InTx is for what is one transaction: the answer is stored in it.
+	// InTx is for requests that are one transaction: the response is stored in it.
 	InTx
-	// UnderLease is for what is more than one: the key is held while it is worked
-	// on, and a repetition after a crash is the same as a second call.
+	// UnderLease is for requests of several transactions: the key is leased while the request runs,
+	// and a repetition after a crash has the same result as a second call.
 	UnderLease
-	// AsOperation is for what begins an operation: the key points to it.
+	// AsOperation is for requests that begin an operation: the key points to it.
 	AsOperation
-	// AsHandOut is for what hands out leases: the key and they are one transaction, and it
-	// is kept as long as they are.
+	// AsHandOut is for requests that hand out leases: key and leases are written in one
+	// transaction, and the response is stored as long as the leases last.
 	AsHandOut
 )
 
-// May says whether a role may ask for the route. A route that names nobody is for
-// nobody: that is a mistake.
+// May reports whether a role may use the route. Roles must not be nil: a route without declared
+// roles is a mistake and refuses everyone.
 func (r *Route[C]) May(role keys.Role) bool {
 	return r.Roles != nil && (role == keys.Admin || slices.Contains(r.Roles, role))
 }
 
-// Table is all that can be asked for.
+// Table lists all routes.
 type Table[C any] []*Route[C]
 
 // Add adds a route.
@@ -80,7 +80,7 @@ func (t *Table[C]) Add(r Route[C]) {
 	*t = append(*t, &r)
 }
 
-// Find returns the route of a request, and what its path says.
+// Find returns the route of a request and its path parameters.
 func (t Table[C]) Find(r *http.Request) (*Route[C], map[string]string, error) {
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), Base)
 	if !ok {
@@ -93,7 +93,7 @@ func (t Table[C]) Find(r *http.Request) (*Route[C], map[string]string, error) {
 			return nil, nil, NothingHere()
 		}
 		if strings.ContainsRune(parts[i], 0) {
-			return nil, nil, fault.New(fault.Validation, "the path has a NUL in it")
+			return nil, nil, fault.New(fault.Validation, "the path must not contain NUL")
 		}
 	}
 	var allowed []string
@@ -113,13 +113,13 @@ func (t Table[C]) Find(r *http.Request) (*Route[C], map[string]string, error) {
 	if len(allowed) > 0 {
 		slices.Sort(allowed)
 		list := strings.Join(slices.Compact(allowed), ", ")
-		return nil, nil, fault.New(fault.MethodNotAllowed, "this path takes %s", list).With("allow", list)
+		return nil, nil, fault.New(fault.MethodNotAllowed, "this path supports %s only", list).With("allow", list)
 	}
 	return nil, nil, NothingHere()
 }
 
-// NothingHere refuses a path that leads nowhere.
-func NothingHere() *fault.Error { return fault.New(fault.NotFound, "there is nothing at this path") }
+// NothingHere returns the error for an unknown path.
+func NothingHere() *fault.Error { return fault.New(fault.NotFound, "this path does not exist") }
 
 func (r *Route[C]) match(parts []string) (values map[string]string, ok bool) {
 	if len(parts) != len(r.parts) {

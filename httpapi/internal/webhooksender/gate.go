@@ -8,32 +8,31 @@ import (
 )
 
 const (
-	// most is how many messages are sent to one webhook at once, by one node.
-	most = 8
-	// crowded is how long a stream waits whose webhook is busy.
-	crowded = time.Second
-	// A webhook that gave no answer is left alone for a while, that grows.
-	shortestRest = time.Second
-	longestRest  = time.Minute
-	// longestAsked is how long a webhook can ask to be left alone.
-	longestAsked = time.Hour
+	// maxConcurrent is the maximum number of messages that one node sends to one webhook at once.
+	maxConcurrent = 8
+	// busyDelay is the delay of a stream whose webhook is busy.
+	busyDelay = time.Second
+	// A webhook that does not respond is paused, for an increasing time.
+	minPause = time.Second
+	maxPause = time.Minute
+	// maxRetryAfter is the maximum Retry-After that is honoured.
+	maxRetryAfter = time.Hour
 )
 
-// gate keeps one webhook from taking up all the room on a node: few messages are on
-// their way to it at once, one while it gives no answer, and none while it rests. No
-// stream is taken for it while it is shut; a message that was taken before, and does
-// not get through, is deferred, which is no failure of it. What a gate knows is this
-// node's: another one finds out for itself.
+// gate keeps one webhook from using all slots of a node: it admits few messages at once, one while
+// the webhook does not respond, and none while the webhook is paused. While the gate is closed, no
+// stream is taken for the webhook; a message that was taken before is deferred, which does not
+// count as a failure. Each node has its own gates and learns the state of a webhook for itself.
 type gate struct {
 	now func() time.Time
 
 	mu     sync.Mutex
 	busy   int
-	silent int       // calls without an answer, in a row
-	until  time.Time // it rests
+	silent int       // consecutive calls without a response
+	until  time.Time // end of the pause
 }
 
-// enter returns 0 for a message that may be sent, or how long it is to wait.
+// enter returns 0 if a message may be sent, or how long it must wait.
 func (g *gate) enter() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -44,34 +43,34 @@ func (g *gate) enter() time.Duration {
 	return wait
 }
 
-// wait is how long a message is to wait. REQUIRES: mu
+// wait returns how long a message must wait. REQUIRES: mu
 func (g *gate) wait() time.Duration {
-	room := most
+	room := maxConcurrent
 	if g.silent > 0 {
 		room = 1
 	}
 	switch left := g.until.Sub(g.now()); {
-	case left > longestAsked: // the clock was put back
+	case left > maxRetryAfter: // the clock was set back
 		g.until = time.Time{}
 	case left > 0:
 		return left
 	}
 	if g.busy >= room {
-		return clock.Jitter(crowded)
+		return clock.Jitter(busyDelay)
 	}
 	return 0
 }
 
-// open says whether a message would get through.
+// open reports whether a message would be admitted.
 func (g *gate) open() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.wait() == 0
 }
 
-// leave notes what became of a message: whether it was sent at all, whether there was
-// an answer, and how long that asks to be left alone.
-func (g *gate) leave(called, answered bool, asked time.Duration) {
+// leave records the result of a message: whether it was sent, whether there was a response, and its
+// Retry-After.
+func (g *gate) leave(called, answered bool, retryAfter time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.busy--
@@ -79,15 +78,15 @@ func (g *gate) leave(called, answered bool, asked time.Duration) {
 	case !called:
 	case answered:
 		g.silent = 0
-		g.rest(min(asked, longestAsked))
+		g.pause(min(retryAfter, maxRetryAfter))
 	default:
 		g.silent++
-		g.rest(min(shortestRest<<min(g.silent-1, 10), longestRest))
+		g.pause(min(minPause<<min(g.silent-1, 10), maxPause))
 	}
 }
 
-// rest lets nothing through for a while. REQUIRES: mu
-func (g *gate) rest(d time.Duration) {
+// pause pauses the webhook for d. REQUIRES: mu
+func (g *gate) pause(d time.Duration) {
 	if until := g.now().Add(d); d > 0 && until.After(g.until) {
 		g.until = until
 	}

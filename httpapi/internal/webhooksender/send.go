@@ -29,9 +29,8 @@ const (
 	answerLimit = 64 << 10
 )
 
-// deliver sends one event. Where its messages go and what they are signed with is read
-// for each: a webhook that was removed, or whose secret was replaced because somebody
-// had it, is so from the next message on.
+// deliver sends one event. It reads the URL and the secrets for each message, so that the removal
+// of a webhook or the rotation of a leaked secret takes effect with the next message.
 func (s *Service) deliver(ctx context.Context, g *gate, id string, d *reactions.Delivery) error {
 	if webhooks.Reported(d.Event.Stream) {
 		return nil
@@ -40,15 +39,15 @@ func (s *Service) deliver(ctx context.Context, g *gate, id string, d *reactions.
 		return &reactions.Snoozed{After: wait}
 	}
 	var called, answered bool
-	var asked time.Duration
-	defer func() { g.leave(called, answered, asked) }()
+	var wait time.Duration
+	defer func() { g.leave(called, answered, wait) }()
 	to, err := webhooks.Find(ctx, s.engine, s.box, id)
 	switch fault.CodeOf(err) {
 	case "":
-	case fault.NotFound: // and so is its reaction: nothing can be recorded
-		return fault.New(fault.LeaseLost, "the webhook %q is removed", id).Wrap(err)
+	case fault.NotFound: // its reaction is removed too, so nothing can be recorded
+		return fault.New(fault.LeaseLost, "the webhook %q was deleted", id).Wrap(err)
 	case fault.DatabaseDamaged:
-		return fault.NonRetryable(errors.New("its secret cannot be opened: rotate it, and unblock"))
+		return fault.NonRetryable(errors.New("the webhook's secret cannot be decrypted: rotate it, and unblock the stream"))
 	default:
 		return err
 	}
@@ -61,27 +60,27 @@ func (s *Service) deliver(ctx context.Context, g *gate, id string, d *reactions.
 	defer cancel()
 	a, err := egress.Do(s.Client, r.WithContext(ctx), answerLimit)
 	called = fault.CodeOf(err) != fault.Forbidden && context.Cause(stopping) == nil
-	if answered = a.Status != 0; answered { // whatever became of the rest
-		asked = retryAfter(a, clock.Now())
+	if answered = a.Status != 0; answered { // even if reading the body failed
+		wait = retryAfter(a, clock.Now())
 		return outcomeOf(a.Status)
 	}
 	return unanswered(ctx, err)
 }
 
-// message makes the signed message of an event.
+// message builds the signed message of an event.
 func (s *Service) message(ctx context.Context, to webhooks.Target, id string, d *reactions.Delivery) (*http.Request, error) {
-	if _, err := s.policy.CheckURL(to.URL); err != nil { // what is allowed may be other than it was
+	if _, err := s.policy.CheckURL(to.URL); err != nil { // the allowed networks may have changed
 		return nil, fault.NonRetryable(err)
 	}
 	e := d.Event
 	body, err := json.Marshal(wire.WebhookMessage{Type: e.Name, Timestamp: wire.At(e.At), Data: wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name,
 		Data: e.Data, Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: wire.At(e.At)}})
 	if err != nil {
-		return nil, fault.NonRetryable(fmt.Errorf("the event cannot be told: %w", err))
+		return nil, fault.NonRetryable(fmt.Errorf("the event cannot be encoded: %w", err))
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(body))
 	if err != nil {
-		return nil, fault.NonRetryable(errors.New("the URL cannot be called"))
+		return nil, fault.NonRetryable(errors.New("the URL is malformed"))
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Holdfast-Webhooks/1")
@@ -91,41 +90,40 @@ func (s *Service) message(ctx context.Context, to webhooks.Target, id string, d 
 	return r, nil
 }
 
-// messageID is the same each time an event is sent to a webhook, and another after a
-// reset.
+// messageID returns the message id: the same for every attempt of an event to a webhook, and a new
+// one after a reset.
 func messageID(id string, d *reactions.Delivery) string {
 	sum := sha256.New()
 	for _, text := range []string{id, d.Event.Stream} {
-		_ = binary.Write(sum, binary.BigEndian, int64(len(text))) // to a hash, it does not fail
+		_ = binary.Write(sum, binary.BigEndian, int64(len(text))) // cannot fail for a hash
 		sum.Write([]byte(text))
 	}
 	_ = binary.Write(sum, binary.BigEndian, [2]int64{d.Event.Version, d.Lease.Generation})
 	return "msg_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:20]))
 }
 
-// outcomeOf is what an answer means. A receiver that says no may say yes when it is
-// deployed anew, or when whoever stands before it is set up: so everything is tried
-// again but for 410, by which a receiver says that it wants no more.
+// outcomeOf classifies a response. A receiver that refuses now may accept after its next
+// deployment, or once the proxy before it is configured. So every status is retried except 410,
+// with which a receiver declines further messages.
 func outcomeOf(status int) error {
 	switch {
 	case status >= 200 && status < 300:
 		return nil
 	case status == http.StatusGone:
-		return fault.NonRetryable(errors.New("the receiver answered 410: it is gone for good"))
+		return fault.NonRetryable(errors.New("the receiver responded with 410: it is gone permanently"))
 	}
-	return fmt.Errorf("the receiver answered %d", status)
+	return fmt.Errorf("the receiver responded with %d", status)
 }
 
-// unanswered is the error of a call that had no answer. None of them has a code that
-// would say something of the database. What it tells is shown to whoever may look at
-// the reaction: it does not have the URL.
+// unanswered returns the error of a call without a response. It never has a code that would refer
+// to the database. Its text is visible to readers of the reaction, so it does not contain the URL.
 func unanswered(ctx context.Context, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Code == fault.Forbidden {
 		return fault.NonRetryable(errors.New(f.Message))
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("the receiver did not answer within %s", callWithin)
+		return fmt.Errorf("the receiver did not respond within %s", callWithin)
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -134,7 +132,7 @@ func unanswered(ctx context.Context, err error) error {
 	return errors.New("the call failed")
 }
 
-// retryAfter is how long a receiver asks to be left alone, in seconds or as a date.
+// retryAfter returns the Retry-After of a response, in seconds or as a date.
 func retryAfter(a egress.Answer, now time.Time) time.Duration {
 	if a.Status != http.StatusTooManyRequests && a.Status != http.StatusServiceUnavailable {
 		return 0

@@ -1,11 +1,10 @@
-// Package webhooksender sends events to webhooks. Each webhook is followed by a reaction of
-// its own ([webhooks.Reaction]); a [Service] learns which webhooks there are, in all
-// workspaces, and serves their reactions.
+// Package webhooksender sends events to webhooks. Each webhook has its own reaction
+// ([webhooks.Reaction]). A [Service] discovers the webhooks of all workspaces and serves their
+// reactions.
 //
-// They have a worker of their own beside the engine's. A receiver that does not answer
-// takes up a body until its time is over; were it one of the bodies that after-effects
-// and reactions run in, dead receivers would hold those up. Among themselves webhooks
-// are kept apart by a [gate] each.
+// Webhooks have their own worker beside the engine's. A receiver that does not respond occupies a
+// slot until its timeout; in the slots of after-effects and reactions, dead receivers would delay
+// those. A [gate] per webhook isolates webhooks from each other.
 package webhooksender
 
 import (
@@ -25,17 +24,17 @@ import (
 )
 
 const (
-	// parallel is how many messages a node sends at once, to all webhooks. One of them has half of it at the most.
+	// parallel is the maximum number of messages that a node sends at once, to all webhooks. One
+	// webhook gets at most half of it.
 	parallel = 128
-	// bodyWithin is longer than a call may take, so that one that takes too long
-	// is a failure, and not a death.
+	// bodyWithin is longer than the timeout of a call, so that a slow call counts as a failure and
+	// not as a crash.
 	bodyWithin = 2 * callWithin
 )
 
-// Service serves webhooks. It is made by [New].
+// Service serves webhooks. It is created by [New].
 type Service struct {
-	// Client makes the calls. It is there for tests, and not changed while the
-	// service runs.
+	// Client makes the calls. Tests replace it before the service runs.
 	Client *http.Client
 
 	engine *engine.Engine
@@ -43,18 +42,17 @@ type Service struct {
 	policy egress.Policy
 	log    *slog.Logger
 	worker *reactions.Worker
-	served map[string]string // the workspaces of reactions; only the loop that learns knows them
+	served map[string]string // workspaces by reaction; used only by the learn loop
 }
 
-// New makes a service.
+// New creates a service.
 func New(e *engine.Engine, box *seal.Box, policy egress.Policy, log *slog.Logger) *Service {
 	remotehandler.Watch(e)
 	return &Service{Client: policy.Client(), engine: e, box: box, policy: policy, log: log, served: make(map[string]string),
 		worker: &reactions.Worker{Engine: e, Hub: e.Hub(), Log: log, Name: e.Node(), MaxConcurrency: parallel, ByHandler: true, Idle: true}}
 }
 
-// Run serves webhooks until ctx ends, and then waits for the messages that are being
-// sent.
+// Run serves webhooks until ctx ends, and then waits for the messages in flight.
 func (s *Service) Run(ctx context.Context) {
 	var working sync.WaitGroup
 	defer s.Client.CloseIdleConnections()
@@ -66,7 +64,7 @@ func (s *Service) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := s.learn(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("looking for webhooks failed", "error", err)
+			s.log.Warn("failed to refresh webhooks", "error", err)
 		}
 		select {
 		case <-woken:
@@ -77,7 +75,7 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// learn begins to serve the webhooks that are new, and leaves those that are gone.
+// learn starts to serve new webhooks, and drops those that were removed.
 func (s *Service) learn(ctx context.Context) error {
 	all, err := webhooks.All(ctx, s.engine)
 	if err != nil {
@@ -91,7 +89,7 @@ func (s *Service) learn(ctx context.Context) error {
 			continue
 		}
 		if err := s.worker.Add(s.handler(x)); err != nil {
-			s.log.Warn("a webhook cannot be served", "workspace", x.Workspace, "webhook", x.ID, "error", err)
+			s.log.Warn("cannot serve a webhook", "workspace", x.Workspace, "webhook", x.ID, "error", err)
 			continue
 		}
 		s.served[name] = x.Workspace

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 )
 
-// stopped is a gate whose clock is moved by hand.
+// stopped returns a gate with a manual clock.
 func stopped() (g *gate, move func(time.Duration)) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	return &gate{now: func() time.Time { return at }}, func(d time.Duration) { at = at.Add(d) }
@@ -19,12 +19,12 @@ func stopped() (g *gate, move func(time.Duration)) {
 
 func TestAGateLetsFewThrough(t *testing.T) {
 	g, _ := stopped()
-	for range most {
+	for range maxConcurrent {
 		if wait := g.enter(); wait != 0 {
 			t.Fatalf("one of the first waits %s", wait)
 		}
 	}
-	if wait := g.enter(); wait <= 0 || wait > crowded {
+	if wait := g.enter(); wait <= 0 || wait > busyDelay {
 		t.Errorf("one too many waits %s", wait)
 	}
 	g.leave(true, true, 0)
@@ -33,8 +33,8 @@ func TestAGateLetsFewThrough(t *testing.T) {
 	}
 }
 
-// Verifies that a webhook that gives no answer rests for longer and longer, that one
-// message at a time tries whether it does again, and that an answer ends all that.
+// TestASilentWebhookRests verifies that a webhook that does not respond is paused for increasing
+// times, that one message at a time probes it, and that a response ends the pauses.
 func TestASilentWebhookRests(t *testing.T) {
 	g, move := stopped()
 	var rest time.Duration
@@ -44,7 +44,7 @@ func TestASilentWebhookRests(t *testing.T) {
 		}
 		g.leave(true, false, 0)
 		next := g.enter()
-		if next < rest || next > longestRest || n > 10 && next != longestRest {
+		if next < rest || next > maxPause || n > 10 && next != maxPause {
 			t.Errorf("after %s it rests for %s", rest, next)
 		}
 		rest = next
@@ -56,12 +56,12 @@ func TestASilentWebhookRests(t *testing.T) {
 	if wait := g.enter(); wait <= 0 {
 		t.Error("a second one tries a silent webhook")
 	}
-	g.leave(false, false, 0) // the database did not answer: that says nothing
+	g.leave(false, false, 0) // an unreachable database says nothing about the webhook
 	if wait := g.enter(); wait != 0 || g.silent == 0 {
 		t.Errorf("it waits %s", wait)
 	}
 	g.leave(true, true, 0)
-	for range most {
+	for range maxConcurrent {
 		if wait := g.enter(); wait != 0 {
 			t.Errorf("after an answer it waits %s", wait)
 		}
@@ -80,7 +80,7 @@ func TestAWebhookAsksToBeLeftAlone(t *testing.T) {
 		t.Errorf("and then %s", wait)
 	}
 	g.leave(true, true, 1000*time.Hour)
-	if wait := g.enter(); wait != longestAsked {
+	if wait := g.enter(); wait != maxRetryAfter {
 		t.Errorf("it may ask for %s", wait)
 	}
 	move(-1000 * time.Hour)
@@ -126,8 +126,8 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	}
 }
 
-// Verifies that a message has the same id each time, and another one for any other
-// webhook, stream, version or generation.
+// TestTheIDOfAMessage verifies that a message has the same id each time, and a different one for
+// any other webhook, stream, version or generation.
 func TestTheIDOfAMessage(t *testing.T) {
 	of := func(id, stream string, version, generation int64) string {
 		return messageID(id, &reactions.Delivery{Event: events.Event{Stream: stream, Version: version}, Lease: &reactions.Lease{Generation: generation}})

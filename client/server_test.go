@@ -36,14 +36,14 @@ const invoiceConfig = `{
     "successful_state": {"admin": "closed"}, "action": {"admin": "Close"}}]
 }`
 
-// server is a real API on a SQLite file, over a listener that can lose answers.
+// server is a real API on a SQLite file, behind a listener that can lose responses.
 type server struct {
 	engine *holdfast.Engine
-	beside *httpapi.API // the same engine without keys: made before it runs, as all that sweeps is
+	beside *httpapi.API // the same engine without keys; created before the engine runs, because it adds sweeps
 	url    string
-	line   *line
-	asked  atomic.Int64 // requests that the API was given
-	closed atomic.Int64 // times that the action ran
+	line   *lossyListener
+	asked  atomic.Int64 // requests that reached the API
+	closed atomic.Int64 // runs of the action
 }
 
 func serve(t *testing.T, o httpapi.Options) *server {
@@ -59,7 +59,7 @@ func serve(t *testing.T, o httpapi.Options) *server {
 		s.asked.Add(1)
 		api.ServeHTTP(w, r)
 	}))
-	s.line = &line{Listener: srv.Listener}
+	s.line = &lossyListener{Listener: srv.Listener}
 	srv.Listener = s.line
 	srv.Start()
 	t.Cleanup(srv.Close)
@@ -68,22 +68,21 @@ func serve(t *testing.T, o httpapi.Options) *server {
 	return s
 }
 
-// line is a listener that loses answers: the server has worked, and the caller is
-// not told.
-type line struct {
+// lossyListener loses responses: the server has worked, but the caller gets no response.
+type lossyListener struct {
 	net.Listener
-	lose atomic.Int64 // how many answers are lost from now on
-	half atomic.Bool  // a part of each gets through
+	lose atomic.Int64 // number of responses to lose from now on
+	half atomic.Bool  // a part of each lost response gets through
 }
 
-func (l *line) Accept() (net.Conn, error) {
+func (l *lossyListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	return &lossy{c, l}, err
 }
 
 type lossy struct {
 	net.Conn
-	line *line
+	line *lossyListener
 }
 
 func (c *lossy) Write(p []byte) (int, error) {
@@ -97,12 +96,12 @@ func (c *lossy) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func (l *line) loses(n int64, half bool) {
+func (l *lossyListener) loses(n int64, half bool) {
 	l.half.Store(half)
 	l.lose.Store(n)
 }
 
-// dial makes a client that is quick to try again.
+// dial returns a client with short retry delays.
 func dial(t *testing.T, url string, o Options) *Client {
 	t.Helper()
 	c, err := New(url, o)
