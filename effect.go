@@ -35,7 +35,7 @@ func Effect[R any](ctx context.Context, name string, call func(ctx context.Conte
 	}
 	c := effects.Call{Name: name, Policy: effects.Hold,
 		Try: func(ctx context.Context, key string) (any, error) { return call(ctx, key) },
-		Keep: func(data []byte) error {
+		Result: func(data []byte) error {
 			if len(data) == 0 {
 				return nil
 			}

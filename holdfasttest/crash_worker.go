@@ -17,7 +17,7 @@ import (
 // a workspace of its own, so that the engine is opened again only where it died.
 type crashWorker struct {
 	s    Scenario
-	db   *crash.Kept
+	db   *crash.OpenDatabase
 	plan crash.Plan
 	log  *slog.Logger
 	// keep leaves the database open when the engine dies, and opens only the
@@ -31,7 +31,7 @@ type crashWorker struct {
 var crashCases atomic.Int64
 
 func newCrashWorker(s Scenario, db holdfast.Database, log *slog.Logger) *crashWorker {
-	return &crashWorker{s: s, db: crash.Keep(store.DatabaseOf(db)), log: log, keep: testlevel.Current() < testlevel.Crash}
+	return &crashWorker{s: s, db: crash.StayOpen(store.DatabaseOf(db)), log: log, keep: testlevel.Current() < testlevel.Crash}
 }
 
 // close frees everything. A dead engine may be closed too.
@@ -41,7 +41,7 @@ func (w *crashWorker) close() error { return errors.Join(w.shut(), w.db.Close())
 func (w *crashWorker) move(db holdfast.Database) error {
 	w.plan.Disarm()
 	err := w.close()
-	w.db = crash.Keep(store.DatabaseOf(db))
+	w.db = crash.StayOpen(store.DatabaseOf(db))
 	return err
 }
 

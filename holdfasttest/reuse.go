@@ -24,10 +24,10 @@ func reused(t testing.TB, o pgtest.Options) string {
 	if err != nil {
 		t.Fatalf("postgresql: %v", err)
 	}
-	if r.Kept == nil {
-		r.Kept = &shelf{where: r.URL}
+	if r.Resource == nil {
+		r.Resource = &shelf{where: r.URL}
 	}
-	r.Kept.(*shelf).lend(t, r.Return)
+	r.Resource.(*shelf).lend(t, r.Return)
 	return r.URL
 }
 
@@ -68,7 +68,7 @@ type shelf struct {
 	where string
 
 	mu   sync.Mutex
-	kept []*crash.Kept
+	kept []*crash.OpenDatabase
 	used int
 }
 
@@ -95,7 +95,7 @@ func (s *shelf) next() store.Database {
 		return at(s.where)
 	}
 	if s.used == len(s.kept) {
-		s.kept = append(s.kept, crash.Keep(silent{at(s.where)}))
+		s.kept = append(s.kept, crash.StayOpen(silent{at(s.where)}))
 	}
 	s.used++
 	return s.kept[s.used-1]

@@ -236,7 +236,7 @@ type gate struct {
 }
 
 func (g gate) Pass(ctx context.Context, read func() (int, error), drop func()) error {
-	for g.Keep(0); ; {
+	for g.Shrink(0); ; {
 		bytes, fits, err := g.once(ctx, read, drop)
 		if fits || err != nil {
 			return err

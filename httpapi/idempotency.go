@@ -129,7 +129,7 @@ func (c *call) serveIdempotentUnderLease() (any, error) {
 		return c.replay(q)
 	}
 	r, refused := c.r, true
-	held, end := c.flight.Keep(r.Context())
+	held, end := c.flight.Renewing(r.Context())
 	defer func() { end(refused) }()
 	c.r = r.WithContext(held)
 	answer, err := c.route.Serve(c)

@@ -412,7 +412,7 @@ func (c *call) takeKey(name, id string) (begun func(context.Context, *store.Tx, 
 		return nil, nil, err
 	}
 	r := c.r
-	held, free := c.flight.Keep(r.Context())
+	held, free := c.flight.Renewing(r.Context())
 	// The cause of a lost key must not reach the body of the step: the body interprets such a cause
 	// as the loss of its own lease.
 	ctx, stop := context.WithCancel(r.Context())

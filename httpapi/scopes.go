@@ -297,7 +297,7 @@ func (c *call) watchScope(in *scopeIn) error {
 			if emit(scopeMessage(now)) != nil {
 				break // the caller has disconnected, and the context ends
 			}
-			c.share.Keep(0)
+			c.share.Shrink(0)
 		}
 		return nil
 	})

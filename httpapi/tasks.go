@@ -154,7 +154,7 @@ func (c *call) handedOut(signed string, epoch int64) (id string, err error) {
 func (c *call) await(wait time.Duration, topics []string, poll func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(c.ctx(), min(max(wait, 0), longestWait))
 	defer cancel()
-	c.share.Keep(2 * len(c.body)) // the body as sent and as parsed
+	c.share.Shrink(2 * len(c.body)) // the body as sent and as parsed
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		heard, leave := c.api.engine.Hub().Wait(topics...)
 		err := c.recheckKey()

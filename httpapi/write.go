@@ -41,7 +41,7 @@ func (c *call) writePage(items reflect.Value, next *string) {
 	before := `{"items":[`
 	for i := 0; i < items.Len() && out.failed == nil; i++ {
 		if left > 0 {
-			c.share.Keep(max(left-out.size, 0) + margin)
+			c.share.Shrink(max(left-out.size, 0) + margin)
 		}
 		write(before, items.Index(i).Interface())
 		items.Index(i).SetZero()

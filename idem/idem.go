@@ -192,7 +192,7 @@ func (g *guard) begin(w http.ResponseWriter, r *http.Request) (*idempotency.Flig
 	scope := ""
 	if !g.SharedKeys {
 		if scope = g.Scope(r); scope == "" {
-			return nil, fault.New(fault.Auth, "nobody is known whose %s this is: sign in, or send the request without it", g.Header)
+			return nil, fault.New(fault.Auth, "the request has an %s but no authenticated caller: sign in, or send it without the header", g.Header)
 		}
 	}
 	f.Name, f.Key, f.TTL = key, idempotency.Stored("idem", scope, key), g.TTL
@@ -222,7 +222,7 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, f *idempotency.Fligh
 
 // refused runs the handler, and says whether it refused the request. A panic does, and goes on.
 func (g *guard) refused(out *buffer, r *http.Request, f *idempotency.Flight) (refused bool) {
-	ctx, end := f.Keep(r.Context())
+	ctx, end := f.Renewing(r.Context())
 	refused = true
 	defer func() { end(refused) }()
 	g.next.ServeHTTP(out, r.WithContext(within(ctx, f)))

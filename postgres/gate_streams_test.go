@@ -159,7 +159,7 @@ func (s *streamStage) calls() map[string]call {
 			return subjectkey.Forget(ctx, engine.Of(e), "s")
 		},
 		"prune histories": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			p := retention.Pruner{Keep: time.Hour}
+			p := retention.Pruner{Retention: time.Hour}
 			return p.Sweep(ctx, engine.Of(e))
 		},
 		"last": func(ctx context.Context, e *holdfast.Engine) (any, error) { // what the registration waited for is over
@@ -233,7 +233,7 @@ func (s *streamStage) calls() map[string]call {
 	}
 	all["ack"] = record(func(l *reactions.Lease) reactions.End { return reactions.End{Lease: l, Done: l.Due} })
 	all["ack some"] = record(func(l *reactions.Lease) reactions.End {
-		return reactions.End{Lease: l, Done: 0, Keep: true, Extend: leaseTime}
+		return reactions.End{Lease: l, Done: 0, Retain: true, Extend: leaseTime}
 	})
 	all["fail"] = record(func(l *reactions.Lease) reactions.End {
 		return reactions.End{Lease: l, Done: l.Watermark, Error: "no", Failing: l.Due}

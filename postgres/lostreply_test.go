@@ -45,7 +45,7 @@ func newBreaker(t *testing.T, base string) (b *breaker, through string) {
 	return b, through
 }
 
-func (b *breaker) fate(sent []byte) testkit.Fate {
+func (b *breaker) fate(sent []byte) testkit.Action {
 	if bytes.Contains(sent, []byte("LISTEN ")) {
 		b.listened.Add(1)
 	}

@@ -101,7 +101,7 @@ func sweepsOld(t *testing.T, admin *pgx.Conn, hf *holdfast.Engine) {
 	if n := query[int](t, admin, `SELECT count(*) FROM holdfast.event WHERE stream = 'cut'`); n != 1 {
 		t.Errorf("the stream that was cut has %d events", n)
 	}
-	p := retention.Pruner{Keep: time.Hour}
+	p := retention.Pruner{Retention: time.Hour}
 	if n, err := p.Sweep(t.Context(), engine.Of(hf)); n == 0 || err != nil {
 		t.Errorf("%d events of the history went, %v", n, err)
 	}

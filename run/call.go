@@ -45,10 +45,10 @@ func Calls(c Caller) holdfast.Part { return calling(c, "run.Calls", (*maintenanc
 func calling(c Caller, where string, known func(k *maintenance, name string, h *handler)) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if c == nil {
-			return fault.New(fault.Validation, "%s needs somebody who calls", where)
+			return fault.New(fault.Validation, "%s needs a Caller, got nil", where)
 		}
 		known(maintenanceOf(engine.Of(e)), runengine.CallHandler, &handler{body: callBody{c}.call})
-		Keep(e)
+		Maintain(e)
 		return nil
 	})
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runengine"
 )
 
-// Keep is for the packages of this module, and of no use outside it: it has an engine do
+// Maintain is for the packages of this module, and of no use outside it: it has an engine do
 // what runs need of it, while it runs. What a program has brought before is left as it is.
-func Keep(e *holdfast.Engine) {
+func Maintain(e *holdfast.Engine) {
 	k := maintenanceOf(engine.Of(e))
 	k.addDefault(runengine.TransitionHandler, &handler{Handled: runengine.Handled{Safety: "idempotent"}, body: k.transition})
 	k.start()
@@ -32,6 +32,6 @@ func (k *maintenance) replace(name string, h *handler) {
 	_ = k.add(name, h) // there is none
 }
 
-// Door is for the packages of this module, and of no use outside it: it has an engine serve
+// Published is for the packages of this module, and of no use outside it: it has an engine serve
 // runs that come through the API. What a program has brought before is left as it is.
-func Door(c Caller) holdfast.Part { return calling(c, "run.Door", (*maintenance).addDefault) }
+func Published(c Caller) holdfast.Part { return calling(c, "run.Door", (*maintenance).addDefault) }

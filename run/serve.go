@@ -184,7 +184,7 @@ func Serve(defs ...*Definition) holdfast.Part {
 				}
 			}
 		}
-		Keep(e)
+		Maintain(e)
 		return nil
 	})
 }

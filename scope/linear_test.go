@@ -203,7 +203,7 @@ type cutter struct {
 	cuts atomic.Int64
 }
 
-func (c *cutter) fate([]byte) testkit.Fate {
+func (c *cutter) fate([]byte) testkit.Action {
 	if !c.on.Load() || rand.IntN(40) > 0 {
 		return testkit.Pass
 	}

@@ -31,7 +31,7 @@ func (s Scope[T]) Watch(ctx context.Context) (<-chan Change[T], error) {
 	w := h.backend.watch(h.kind, h.id)
 	if w.woken == nil {
 		w.end()
-		return nil, fault.New(fault.Validation, "a transaction cannot be watched: nobody else changes it. Watch the engine's")
+		return nil, fault.New(fault.Validation, "a scope in a transaction cannot be watched: watch it on the engine")
 	}
 	out := make(chan Change[T])
 	go func() {

@@ -90,7 +90,7 @@ func export(ctx context.Context, e *holdfast.Engine, stream string, from, to Ver
 			return err
 		}
 		if len(page) == 0 || page[0].Version != from {
-			return fault.New(fault.LeaseLost, "version %d of %s is not there any more: somebody else has closed the stream", from, stream)
+			return fault.New(fault.LeaseLost, "version %d of %s is gone: another caller has closed the stream", from, stream)
 		}
 		if err := f(ctx, page); err != nil {
 			return err

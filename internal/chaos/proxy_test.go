@@ -22,8 +22,8 @@ func newProxy(t *testing.T) *proxy {
 }
 
 // lose applies a fate while left is positive, and counts left down.
-func lose(left *atomic.Int64, fate testkit.Fate) func([]byte) testkit.Fate {
-	return func([]byte) testkit.Fate {
+func lose(left *atomic.Int64, fate testkit.Action) func([]byte) testkit.Action {
+	return func([]byte) testkit.Action {
 		if left.Load() > 0 && left.Add(-1) >= 0 {
 			return fate
 		}

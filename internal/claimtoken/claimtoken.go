@@ -25,9 +25,9 @@ type Claim struct {
 	Requester string `arg:"requester"`
 }
 
-// Kept is how long a token is stored: longer than any single lease, so that a repeated or late
+// Retention is how long a token is stored: longer than any single lease, so that a repeated or late
 // settle gets a proper response.
-const Kept = 7 * 24 * time.Hour
+const Retention = 7 * 24 * time.Hour
 
 type putArgs struct {
 	hash string `arg:"hash"`
@@ -59,7 +59,7 @@ func hash(token string) string {
 
 // Put stores a token and its claim.
 func Put(ctx context.Context, d store.Doer, token string, c Claim) error {
-	_, err := putVerb.Do(ctx, d, putArgs{hash(token), c, Kept})
+	_, err := putVerb.Do(ctx, d, putArgs{hash(token), c, Retention})
 	return err
 }
 

@@ -195,21 +195,21 @@ func broken() *fault.Error {
 	return fault.New(fault.Unavailable, "injected fault: the connection broke inside the transaction")
 }
 
-// Kept keeps a database open: every Open returns the same store, and closing it does nothing until
-// [Kept.Close]. An engine that crashes in a test leaves nothing in the store that the next one could notice,
+// OpenDatabase keeps a database open: every Open returns the same store, and closing it does nothing until
+// [OpenDatabase.Close]. An engine that crashes in a test leaves nothing in the store that the next one could notice,
 // and preparing every statement again takes longer than a test case.
-type Kept struct {
+type OpenDatabase struct {
 	store.Database
 
 	mu   sync.Mutex
 	open store.Store
 }
 
-// Keep returns a database that stays open.
-func Keep(db store.Database) *Kept { return &Kept{Database: db} }
+// StayOpen returns a database that stays open.
+func StayOpen(db store.Database) *OpenDatabase { return &OpenDatabase{Database: db} }
 
 // Open opens the database the first time and after each Close.
-func (k *Kept) Open(ctx context.Context, o store.Options) (store.Store, error) {
+func (k *OpenDatabase) Open(ctx context.Context, o store.Options) (store.Store, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.open == nil {
@@ -223,7 +223,7 @@ func (k *Kept) Open(ctx context.Context, o store.Options) (store.Store, error) {
 }
 
 // Close closes the store. The next Open opens the database again.
-func (k *Kept) Close() error {
+func (k *OpenDatabase) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.open == nil {

@@ -24,14 +24,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // scene is an engine that crashes, and the same file without crashes.
 type scene struct {
 	*testing.T
-	db   *crash.Kept
+	db   *crash.OpenDatabase
 	plan crash.Plan
 	hf   *holdfast.Engine
 	ctx  context.Context
 }
 
 func newScene(t *testing.T) *scene {
-	s := &scene{T: t, ctx: context.Background(), db: crash.Keep(store.DatabaseOf(sqlite.File(filepath.Join(t.TempDir(), "a.db"))))}
+	s := &scene{T: t, ctx: context.Background(), db: crash.StayOpen(store.DatabaseOf(sqlite.File(filepath.Join(t.TempDir(), "a.db"))))}
 	s.open()
 	t.Cleanup(func() {
 		if err := errors.Join(s.hf.Close(), s.db.Close()); err != nil {
@@ -259,4 +259,4 @@ func TestStrikesAsText(t *testing.T) {
 	}
 }
 
-var _ store.Database = (*crash.Kept)(nil)
+var _ store.Database = (*crash.OpenDatabase)(nil)

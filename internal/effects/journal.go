@@ -75,7 +75,7 @@ type Call struct {
 	Try   func(ctx context.Context, key string) (any, error)
 	Probe func(ctx context.Context, key string) (result any, happened bool, err error)
 	// Keep receives the result as the journal has it.
-	Keep func([]byte) error
+	Result func([]byte) error
 
 	probed bool // the probe reported that no earlier call happened
 }
@@ -141,7 +141,7 @@ func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, aga
 	key := Key(j.Book.Operation(), c.Name, ordinal)
 	switch {
 	case e.State == Done:
-		return c.Keep(e.Result)
+		return c.Result(e.Result)
 	case e.State == NotDone: // a later effect exists: skip this one, as the earlier attempt did
 		return NotHappened(errors.New(reasonOf(e.Result)))
 	case e.State == Begun && c.Policy == Hold:
@@ -240,7 +240,7 @@ func (j *Journal) closed(ctx context.Context, c Call, ordinal int, result any, e
 			return err
 		}
 	}
-	return c.Keep(data)
+	return c.Result(data)
 }
 
 // now writes a result at once. If that fails, the next write includes it, unless the lease is lost.

@@ -46,7 +46,7 @@ func claimed(t *testing.T, hf *holdfast.Engine) (store.Partition, entities.Ticke
 }
 
 func call(name string) effects.Call {
-	return effects.Call{Name: name, Policy: effects.Hold, Keep: func([]byte) error { return nil },
+	return effects.Call{Name: name, Policy: effects.Hold, Result: func([]byte) error { return nil },
 		Try: func(context.Context, string) (any, error) { return name, nil }}
 }
 
@@ -165,7 +165,7 @@ func TestACallIsNotMadeWithoutTheLease(t *testing.T) {
 				}
 				return nil
 			}}
-			x := effects.Call{Name: name, Policy: effects.Retry, Keep: func([]byte) error { return nil }, Try: func(context.Context, string) (any, error) {
+			x := effects.Call{Name: name, Policy: effects.Retry, Result: func([]byte) error { return nil }, Try: func(context.Context, string) (any, error) {
 				calls++
 				return nil, errors.New("unheard")
 			}}
@@ -214,7 +214,7 @@ func TestARepeatedCallIsMade(t *testing.T) {
 		_ = j.Do(t.Context(), effects.Call{Name: "card", Policy: effects.Probe,
 			Try:   func(context.Context, string) (any, error) { n++; return nil, answers[n-1] },
 			Probe: func(context.Context, string) (any, bool, error) { return nil, false, nil },
-			Keep:  func([]byte) error { return nil }})
+			Result:  func([]byte) error { return nil }})
 	}
 	if made := j.Made(); n != 2 || len(made) != 1 {
 		t.Errorf("after %d calls, the last unknown, made are %v", n, made)

@@ -146,7 +146,7 @@ func (e *Engine) newJanitor(every, historyRetention time.Duration) *lease.Janito
 		Name: "requests", Needs: []wake.WorkKind{{Kind: wake.OldRequest}}, Run: func(ctx context.Context, _ bool) (int, error) { return idempotency.PruneAll(ctx, e) },
 	}}}
 	if historyRetention > 0 {
-		pruner := &retention.Pruner{Keep: historyRetention}
+		pruner := &retention.Pruner{Retention: historyRetention}
 		j.Sweeps = append(j.Sweeps, lease.Sweep{Name: "history", Run: func(ctx context.Context, _ bool) (int, error) { return pruner.Sweep(ctx, e) }})
 	}
 	return j

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// RenewOnce renews the key of a flight once, as [Flight.Keep] does periodically.
+// RenewOnce renews the key of a flight once, as [Flight.Renewing] does periodically.
 func (f *Flight) RenewOnce(ctx context.Context) error { return f.renew(ctx) }
 
 // Fence runs the check before an operation of the flight begins.

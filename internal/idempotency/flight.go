@@ -76,7 +76,7 @@ func (f *Flight) Take(ctx context.Context, d store.Doer) (q Request, mine bool, 
 
 // Keep renews the key until end is called. The context ends when the key is lost. end frees the key
 // of a refused request, unless it was committed, because a refused request has changed nothing.
-func (f *Flight) Keep(ctx context.Context) (held context.Context, end func(refused bool)) {
+func (f *Flight) Renewing(ctx context.Context) (held context.Context, end func(refused bool)) {
 	k := &lease.Renewer{Lease: f.LeaseTime, Timeout: f.Timeout, Renew: f.renew}
 	return k.Start(ctx), func(refused bool) {
 		k.Stop()
@@ -250,7 +250,7 @@ func (s *Slot) Operation(ctx context.Context, d store.Doer) (string, error) {
 }
 
 // Keep extends the slot to the TTL of its key, which a retry has taken again.
-func (s *Slot) Keep(ctx context.Context, d store.Doer, operation string) error {
+func (s *Slot) Extend(ctx context.Context, d store.Doer, operation string) error {
 	_, err := Repoint(ctx, d, RepointArgs{s.key, s.flight.Fingerprint, operation, operation, s.kind, s.flight.TTL})
 	return err
 }

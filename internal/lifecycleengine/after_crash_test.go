@@ -76,7 +76,7 @@ func deliver(ctx context.Context, hf *holdfast.Engine, s *bound) error {
 		if err := s.after(ctx, s.handlers["Mail"], d); err != nil {
 			return err
 		}
-		end := reactions.End{Lease: l, Done: e.Version, Keep: i < len(l.Events)-1, Now: true}
+		end := reactions.End{Lease: l, Done: e.Version, Retain: i < len(l.Events)-1, Now: true}
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			if err := d.Apply(ctx, store.TxOf(tx)); err != nil {
 				return err

@@ -165,7 +165,7 @@ func mailRound(ctx context.Context, hf *holdfast.Engine) error {
 			}
 			return reactions.Block(ctx, engine.Of(hf), l, done, e.Version, failed.Error(), 1, true)
 		}
-		end := reactions.End{Lease: l, Done: e.Version, Keep: i < len(l.Events)-1, Now: true}
+		end := reactions.End{Lease: l, Done: e.Version, Retain: i < len(l.Events)-1, Now: true}
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			if err := d.Apply(ctx, store.TxOf(tx)); err != nil {
 				return err

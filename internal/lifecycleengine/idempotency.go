@@ -97,7 +97,7 @@ func (s *bound) inSlot(ctx context.Context, slot *idempotency.Slot, id string) (
 // replay returns the result of an operation that was begun earlier.
 func (s *bound) replay(ctx context.Context, slot *idempotency.Slot, r *request, operation string, f OperationOutcome) (entities.Entity, error) {
 	slot.Stands(true)
-	if err := slot.Keep(ctx, s.engine, operation); err != nil {
+	if err := slot.Extend(ctx, s.engine, operation); err != nil {
 		return entities.Entity{}, err
 	}
 	if f.Running {

@@ -63,7 +63,7 @@ func (b *registry) start() {
 		b.engine.Leases("operations", b.expire, wake.WorkKind{Kind: wake.HeldOperation})
 		b.engine.Sweep("lifecycles", b.adopt)
 		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return refusals.Prune(ctx, b.engine) },
-			wake.WorkKind{Kind: wake.OldAttempt, Name: strconv.FormatInt(refusals.Kept.Milliseconds(), 10)})
+			wake.WorkKind{Kind: wake.OldAttempt, Name: strconv.FormatInt(refusals.Retention.Milliseconds(), 10)})
 	})
 }
 

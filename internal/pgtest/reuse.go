@@ -29,7 +29,7 @@ type Reusable struct {
 	URL string
 	// Kept is for the user, who stores open resources here. It is closed before the database is
 	// dropped.
-	Kept interface{ Close() error }
+	Resource interface{ Close() error }
 
 	how   *Reuse
 	name  string
@@ -107,8 +107,8 @@ func (r *Reusable) wipe() error {
 }
 
 func (r *Reusable) drop() {
-	if r.Kept != nil {
-		_ = r.Kept.Close()
+	if r.Resource != nil {
+		_ = r.Resource.Close()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

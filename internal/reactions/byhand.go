@@ -134,7 +134,7 @@ func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Eve
 		if len(l.Events) > 0 {
 			some = append(some, l)
 			if next := l.Events[0].Version; next > first { // a crash is blamed on the first event after the watermark: this must be that event
-				ends = append(ends, End{Lease: l, Done: next - 1, Keep: true, Unheard: true})
+				ends = append(ends, End{Lease: l, Done: next - 1, Retain: true, Unheard: true})
 			}
 		} else {
 			ends = append(ends, End{Lease: l, Done: handled})

@@ -93,7 +93,7 @@ func reactTo(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) error
 				return reactions.Block(ctx, engine.Of(hf), l, done, 1, "not before it is unblocked", 1, true)
 			}
 		}
-		end := reactions.End{Lease: l, Done: e.Version, Keep: e.Version < l.Due}
+		end := reactions.End{Lease: l, Done: e.Version, Retain: e.Version < l.Due}
 		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			if _, err := stream.Append(ctx, tx, "out", stream.Any, stream.Event{Name: fmt.Sprint(e.Version)}); err != nil {
 				return err

@@ -376,7 +376,7 @@ func TestALateAckChangesNothing(t *testing.T) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a", "b")
 		l := one(t, hf, "r")
-		if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 0, Keep: true}); err != nil {
+		if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 0, Retain: true}); err != nil {
 			t.Fatal(err)
 		}
 		holdfasttest.Advance(t, hf, time.Hour)
@@ -399,13 +399,13 @@ func TestProgressExtendsAHold(t *testing.T) {
 		emit(t, hf, "s", "a", "b", "c", "d")
 		l := one(t, hf, "r")
 		for v := range int64(4) {
-			end := reactions.End{Lease: l, Done: v, Keep: true, Extend: time.Minute}
+			end := reactions.End{Lease: l, Done: v, Retain: true, Extend: time.Minute}
 			if _, err := reactions.AckOne(context.Background(), engine.Of(hf), end); err != nil {
 				t.Fatalf("event %d: %v", v, err)
 			}
 			holdfasttest.Advance(t, hf, 45*time.Second)
 		}
-		end := reactions.End{Lease: l, Done: 3, Keep: true}
+		end := reactions.End{Lease: l, Done: 3, Retain: true}
 		if _, err := reactions.AckOne(context.Background(), engine.Of(hf), end); err != nil {
 			t.Fatal(err)
 		}

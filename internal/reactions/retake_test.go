@@ -287,7 +287,7 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 			if more := takeByHand(t, hf, "r"); len(more) != 0 {
 				t.Errorf("somebody took it: %+v", more)
 			}
-			if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Keep: true, Extend: time.Hour}); err != nil {
+			if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Retain: true, Extend: time.Hour}); err != nil {
 				t.Errorf("progress under a lease that %s: %v", how, err)
 			}
 			r, err := reactions.RenewOne(ctx, engine.Of(hf), l, time.Hour, 0)

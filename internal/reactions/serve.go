@@ -99,7 +99,7 @@ func (w *Worker) recoverPanic(l *Lease, d *Delivery, err *error) {
 // keeps the lease unless the event is the last.
 func (w *Worker) commit(ctx context.Context, l *Lease, d *Delivery, last bool) (err error) {
 	defer w.recoverPanic(l, d, &err)
-	e := End{Lease: l, Done: d.Event.Version, Keep: !last, Extend: w.handler(l).Lease, Now: len(d.commits) > 0}
+	e := End{Lease: l, Done: d.Event.Version, Retain: !last, Extend: w.handler(l).Lease, Now: len(d.commits) > 0}
 	if last {
 		e.Done = l.Handled()
 	}
@@ -143,7 +143,7 @@ func (w *Worker) failed(ctx context.Context, h *Handler, l *Lease, d *Delivery, 
 func (w *Worker) timedOut(l *Lease, done int64) {
 	w.Log.Warn("reaction timed out", "reaction", l.Reaction, "stream", l.Stream)
 	if done > l.Watermark {
-		w.end(l, End{Lease: l, Done: done, Keep: true})
+		w.end(l, End{Lease: l, Done: done, Retain: true})
 	}
 	w.untrack(l)
 	w.trace("lost", l, done, lease.ErrTimeout)

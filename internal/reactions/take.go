@@ -99,7 +99,7 @@ type End struct {
 	Done int64
 	// Keep keeps the lease and extends it to Extend from now. Progress counts as a
 	// renewal, because renewals skip a row that its own holder has locked.
-	Keep   bool
+	Retain   bool
 	Extend time.Duration
 	// Unfinished releases the stream without counting a failure. The stream is due
 	// again after Delay.
@@ -373,7 +373,7 @@ func ackBy(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked],
 	items := make([]item, len(ends))
 	for i, e := range ends {
 		items[i] = e.Lease.item()
-		items[i].Done, items[i].Keep, items[i].Given = e.Done, e.Keep, e.Unfinished
+		items[i].Done, items[i].Keep, items[i].Given = e.Done, e.Retain, e.Unfinished
 		items[i].Delay, items[i].Now, items[i].Lease, items[i].Unheard = e.Delay.Milliseconds(), e.Now, e.Extend.Milliseconds(), e.Unheard
 		if e.Error != "" {
 			failing := e.Failing

@@ -66,8 +66,8 @@ const (
 	room       = 4096 // refusals waiting to be written
 	page       = 500
 	pruneLimit = 2000
-	// Kept is the retention of a refusal.
-	Kept = 7 * 24 * time.Hour
+	// Retention is the retention of a refusal.
+	Retention = 7 * 24 * time.Hour
 	// Rate is how many refusals of a workspace a node logs per second, and Burst how many at once, so that
 	// deliberate refusals cannot fill the database.
 	Rate  = 10
@@ -185,5 +185,5 @@ func List(ctx context.Context, d store.Doer, lifecycle, entity string, limit int
 // Prune deletes refusals past their retention.
 func Prune(ctx context.Context, d store.Doer) (int, error) {
 	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return pruneVerb.DoAt(ctx, d, at, pruneArgs{Kept, pruneLimit}) })
+	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return pruneVerb.DoAt(ctx, d, at, pruneArgs{Retention, pruneLimit}) })
 }

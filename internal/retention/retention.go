@@ -56,7 +56,7 @@ var (
 // Pruner deletes old history, one page at a time. Safe for concurrent use; several nodes may prune at once.
 type Pruner struct {
 	// Keep is the minimum retention of histories.
-	Keep time.Duration
+	Retention time.Duration
 
 	mu    sync.Mutex
 	after map[int16]string // end of the last page of a shard
@@ -70,7 +70,7 @@ func (p *Pruner) Sweep(ctx context.Context, d store.Doer) (removed int, err erro
 	}
 	shards, err := store.Shards(ctx, d)
 	return store.OnShards(shards, err, func(at store.Partition) (int, error) {
-		return p.sweep(ctx, d, at.Shard, before(status.Now.Add(-p.Keep)))
+		return p.sweep(ctx, d, at.Shard, before(status.Now.Add(-p.Retention)))
 	})
 }
 
@@ -80,7 +80,7 @@ func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before st
 	if err != nil {
 		return 0, err
 	}
-	n, err := pruneVerb.DoAt(ctx, d, at, pruneArgs{a, p.Keep})
+	n, err := pruneVerb.DoAt(ctx, d, at, pruneArgs{a, p.Retention})
 	if err != nil {
 		return 0, err
 	}

@@ -77,7 +77,7 @@ func TestOldHistoryGoes(t *testing.T) {
 		if _, err := stream.Append(t.Context(), hf, "users", stream.Any, stream.Event{Name: "a"}, stream.Event{Name: "b"}); err != nil {
 			t.Fatal(err)
 		}
-		p := retention.Pruner{Keep: time.Hour}
+		p := retention.Pruner{Retention: time.Hour}
 		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
 			t.Fatalf("removed %d at once, %v", n, err)
 		}
@@ -121,7 +121,7 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 		create(t, hf, "a")
 		move(t, hf, "a", 3)
 		holdfasttest.Advance(t, hf, 2*time.Hour)
-		p := retention.Pruner{Keep: time.Hour}
+		p := retention.Pruner{Retention: time.Hour}
 		sweep := func() {
 			t.Helper()
 			if _, err := p.Sweep(ctx, engine.Of(hf)); err != nil {
@@ -201,7 +201,7 @@ func TestASlowClockShortensNoHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := retention.Pruner{Keep: retention.Shortest}
+	p := retention.Pruner{Retention: retention.Shortest}
 	if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
 		t.Errorf("%d events of this minute were removed, %v", n, err)
 	}

@@ -13,7 +13,7 @@ import (
 
 // ErrAlone is returned by a round for a member that it could not serve without delaying the others. The
 // member's caller then runs it by itself.
-var ErrAlone = errors.New("the command must run by itself")
+var ErrAlone = errors.New("the command must run alone")
 
 // Rounds is an adapter's implementation of serving commands for a [Grouper].
 type Rounds struct {

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// Fate is what a [Proxy] does with a piece of data and its connection.
-type Fate int
+// Action is what a [Proxy] does with a piece of data and its connection.
+type Action int
 
 // Fates of a piece of data.
 const (
-	Pass           Fate = iota // deliver it
+	Pass           Action = iota // deliver it
 	Cut                        // drop it and close the connection
 	CutHalf                    // deliver its first half and close the connection
 	LoseAnswer                 // deliver it, and close the connection instead of delivering the response
@@ -23,7 +23,7 @@ const (
 
 // Proxy is a TCP proxy that breaks connections as instructed. It is closed when the test ends.
 type Proxy struct {
-	sent, answered func(piece []byte) Fate
+	sent, answered func(piece []byte) Action
 	listener       net.Listener
 	server         atomic.Value // string: the address of the server
 	wg             sync.WaitGroup
@@ -44,7 +44,7 @@ type pair struct {
 // NewProxy starts a proxy for the server of a URL and returns the URL of the proxy. sent and
 // answered choose the fate of each piece of data from a client or from the server; nil passes
 // all.
-func NewProxy(t testing.TB, base string, sent, answered func(piece []byte) Fate) (p *Proxy, through string) {
+func NewProxy(t testing.TB, base string, sent, answered func(piece []byte) Action) (p *Proxy, through string) {
 	t.Helper()
 	u, err := url.Parse(base)
 	if err != nil {
@@ -111,14 +111,14 @@ func (p *Proxy) connect(client net.Conn) {
 	}
 	p.wg.Go(func() {
 		defer close(c.answered)
-		c.carry(client, server, func(piece []byte) Fate {
+		c.carry(client, server, func(piece []byte) Action {
 			if c.deaf.Load() {
 				return Cut
 			}
 			return decide(p.answered, piece)
 		})
 	})
-	c.carry(server, client, func(piece []byte) Fate { return decide(p.sent, piece) })
+	c.carry(server, client, func(piece []byte) Action { return decide(p.sent, piece) })
 }
 
 // add registers a connection. It returns false if the proxy is closed.
@@ -129,7 +129,7 @@ func (p *Proxy) add(c *pair) bool {
 	return !p.closed
 }
 
-func decide(by func([]byte) Fate, piece []byte) Fate {
+func decide(by func([]byte) Action, piece []byte) Action {
 	if by == nil {
 		return Pass
 	}
@@ -137,7 +137,7 @@ func decide(by func([]byte) Fate, piece []byte) Fate {
 }
 
 // carry copies from one side to the other until one of them closes or the connection is broken.
-func (c *pair) carry(to, from net.Conn, fate func(piece []byte) Fate) {
+func (c *pair) carry(to, from net.Conn, fate func(piece []byte) Action) {
 	defer c.end()
 	buffer := make([]byte, 64<<10)
 	for {
@@ -152,7 +152,7 @@ func (c *pair) carry(to, from net.Conn, fate func(piece []byte) Fate) {
 }
 
 // apply applies the fate of a piece and reports whether the connection stays open.
-func (c *pair) apply(fate Fate, to net.Conn, piece []byte) bool {
+func (c *pair) apply(fate Action, to net.Conn, piece []byte) bool {
 	switch fate {
 	case Cut:
 		return false

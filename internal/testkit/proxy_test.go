@@ -16,7 +16,7 @@ import (
 // TestFates verifies, for each fate of a request, what the server receives and what the client
 // observes.
 func TestFates(t *testing.T) {
-	for fate, want := range map[Fate]struct{ got, observed string }{
+	for fate, want := range map[Action]struct{ got, observed string }{
 		Pass:           {"whole", "answered"},
 		Cut:            {"nothing", "cut"},
 		CutHalf:        {"half", "cut"},
@@ -27,7 +27,7 @@ func TestFates(t *testing.T) {
 		t.Run(fmt.Sprint(int(fate)), func(t *testing.T) {
 			got := make(chan string, 2)
 			server := serveLines(t, got)
-			_, through := NewProxy(t, "tcp://"+server, func([]byte) Fate { return fate }, nil)
+			_, through := NewProxy(t, "tcp://"+server, func([]byte) Action { return fate }, nil)
 			client, err := net.Dial("tcp", strings.TrimPrefix(through, "tcp://"))
 			if err != nil {
 				t.Fatal(err)
@@ -100,7 +100,7 @@ func TestAServerMayMoveAndLoseAnswers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
 	defer server.Close()
 	var lose atomic.Bool
-	p, through := NewProxy(t, "http://", nil, func([]byte) Fate {
+	p, through := NewProxy(t, "http://", nil, func([]byte) Action {
 		if lose.Load() {
 			return Cut
 		}

@@ -55,7 +55,7 @@ func (p Part) Start(ctx context.Context, hf *holdfast.Engine) error {
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
 	e.Background(newStepper(s).run)
-	if err := run.Door(httpcall.With(p.Policy.Guarded())).Start(ctx, hf); err != nil {
+	if err := run.Published(httpcall.With(p.Policy.Guarded())).Start(ctx, hf); err != nil {
 		return err
 	}
 	if err := batch.Maintenance().Start(ctx, hf); err != nil {

@@ -125,7 +125,7 @@ func (s *Share) Try(n int) bool {
 
 // Wait releases the share and waits for one of n bytes.
 func (s *Share) Wait(ctx context.Context, n int) error {
-	s.Keep(0)
+	s.Shrink(0)
 	n = min(n, Bytes)
 	w := s.room.enter(s, n)
 	late := time.NewTimer(LongestInLine)
@@ -151,7 +151,7 @@ func (s *Share) Wait(ctx context.Context, n int) error {
 }
 
 // Keep releases all but n bytes.
-func (s *Share) Keep(n int) {
+func (s *Share) Shrink(n int) {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
 	if n < s.n {
@@ -221,7 +221,7 @@ func (s *Share) NoClient() {
 // End releases the share. After it returns, the client is no longer disconnected.
 func (s *Share) End() {
 	s.NoClient()
-	s.Keep(0)
+	s.Shrink(0)
 }
 
 // enter adds a waiter to the queue: behind those of its workspace, and behind one of each other

@@ -46,7 +46,7 @@ func TestARoomIsBounded(t *testing.T) {
 		if !errors.Is(left, context.Canceled) {
 			t.Errorf("who left was told %v", left)
 		}
-		a.Keep(50)
+		a.Shrink(50)
 		synctest.Wait()
 		if waited != nil || r.left != Bytes-150 {
 			t.Errorf("%v, and %d are left", waited, r.left)
