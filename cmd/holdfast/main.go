@@ -1,4 +1,4 @@
-// Command holdfast serves the engine over HTTP and looks after its database.
+// Command holdfast serves the engine over HTTP and manages its database.
 package main
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/cli"
 )
 
-// softLimit is up to where the heap may grow before garbage is collected more often than by its default, which
-// lets it be twice what is in use. What is in use is bounded elsewhere; this bounds what a burst of large values leaves behind.
+// softLimit is the memory above which garbage is collected more often than by default, which lets the heap grow to
+// twice the memory in use. Memory in use is bounded elsewhere; this limits the garbage of a burst of large values.
 const softLimit = 224 << 20
 
 func main() {

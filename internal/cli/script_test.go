@@ -54,9 +54,8 @@ func scripts(t *testing.T) []string {
 	return testlevel.Some(t, all)
 }
 
-// TestScripts runs testdata, which is written to be read: each file is a page
-// of what the command does. The commands that the scripts have beside those of
-// testscript are the methods of [scene].
+// TestScripts runs the scripts of testdata, which also document the commands. The commands that
+// the scripts have in addition to those of testscript are the methods of [scene].
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Files:               scripts(t),

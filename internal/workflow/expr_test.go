@@ -355,7 +355,7 @@ func TestRender(t *testing.T) {
 		}
 	}
 	for value, want := range map[string]string{
-		`{"a":`:    "ends",
+		`{"a":`:    "got the end",
 		`"="`:      "empty",
 		`"=now()"`: "the functions are",
 		`["=1/0"]`: "zero",
