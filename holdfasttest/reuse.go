@@ -146,7 +146,7 @@ func (m main) Run() int {
 const prepareWipe = `SET lock_timeout = '2s';
 DO $$ BEGIN
     EXECUTE (SELECT 'CREATE FUNCTION pg_temp.wipe() RETURNS void LANGUAGE plpgsql AS $body$ DECLARE own text; BEGIN
-        -- Whoever is in the middle of something, such as a process that was killed, is sent away.
+        -- A session that is in the middle of something, such as a process that was killed, is sent away.
         PERFORM pg_terminate_backend(a.pid, 2000) FROM pg_stat_activity a
           WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND a.state <> ''idle'';
         UPDATE holdfast.clock SET shift = interval ''0'', movable = true;'

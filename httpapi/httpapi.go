@@ -121,7 +121,7 @@ func New(hf *holdfast.Engine, o Options) *API {
 		&batchengine.Remote{Engine: e},
 		&runengine.Remote{Engine: e, Executor: runengine.LocalOf(e).Executor, Node: e.Node(), Log: o.Log})
 	_ = batch.Maintenance().Start(context.Background(), hf) // batch maintenance must be registered before the engine runs
-	run.Maintain(hf)                                            // the same applies to runs
+	run.Maintain(hf)                                        // the same applies to runs
 	a.metrics = observe.NewMetrics(a.ownMetrics()...)
 	a.metrics.Also(o.Metrics, o.Log)
 	a.serveWebhooks(o)

@@ -81,7 +81,7 @@ func (m *Module) add(fsys fs.FS, name string) error {
 	if err != nil {
 		return err
 	}
-	syntax, err := parser.ParseFile(m.fset, name, src, parser.SkipObjectResolution)
+	syntax, err := parser.ParseFile(m.fset, name, src, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ var Wide = map[string]string{
 	"reactions.free":       "a holder crashes with its leases in all workspaces on a shard",
 	"reactions.unfinished": "one janitor completes unfinished work in all workspaces on a shard",
 
-	"wake.glance":    "one query serves all pollers and the janitor of a node, in all workspaces on its shards",
+	"wake.due":       "one query serves all pollers and the janitor of a node, in all workspaces on its shards",
 	"registry.total": "a node detects declarations in any workspace",
 
 	"entities.turns":    "one poll serves the lifecycles of all workspaces on a shard, in turn",

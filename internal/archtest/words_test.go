@@ -25,6 +25,10 @@ var bannedNames = map[string]string{
 // bannedPhrases are phrases that no error, log line, help text or description contains.
 var bannedPhrases = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever|glance|keeper|the door|trying on|is told|are told|was told|at the most|by itself|of one's own|freed what|goes round|get round|that there is not|it is none|as it likes)\b`)
 
+// testSupport are packages whose texts only the developers of Holdfast see: names of test cases, and the operating
+// system's user "nobody".
+var testSupport = map[string]bool{"internal/storetest": true, "internal/pgtest": true}
+
 func TestNamesUseTheGlossary(t *testing.T) {
 	for _, v := range wordViolations(thisModule(t)) {
 		t.Error(v)
@@ -44,10 +48,32 @@ func TestHelpUsesTheGlossary(t *testing.T) {
 	}
 }
 
+// Each planted file breaks the rule once.
+func TestPlantedWordsAreFound(t *testing.T) {
+	for name, text := range map[string]string{
+		"a function":          "// KeepRuns keeps.\nfunc KeepRuns() {}\n",
+		"a type":              "// Door is one.\ntype Door struct{}\n",
+		"a field":             "// T is one.\ntype T struct{ MaxDeaths int }\n",
+		"a method":            "// T is one.\ntype T struct{}\n\n// Told is one.\nfunc (T) Told() {}\n",
+		"a constant":          "// Tries is one.\nconst Tries = 3\n",
+		"a variable":          "// ErrFate is one.\nvar ErrFate error\n",
+		"no doc comment":      "func Open() {}\n",
+		"no doc of a method":  "// T is one.\ntype T[E any] struct{}\n\nfunc (t *T[E]) Open() {}\n",
+		"an error":            "import \"errors\"\n\nvar err = errors.New(\"nobody holds it\")\n",
+		"a log line":          "import \"log/slog\"\n\nfunc f() { slog.Info(\"freed what was left\") }\n",
+		"a help text":         "type c struct {\n\tN int `help:\"As many as it likes.\"`\n}\n",
+		"a name in internals": "// Glance is one.\nfunc Glance() {}\n",
+	} {
+		if found := wordViolations(planted(t, map[string]string{"p/a.go": text})); len(found) != 1 {
+			t.Errorf("%s: %q", name, found)
+		}
+	}
+}
+
 // wordViolations returns what breaks the rule in the files of a module that are not tests.
 func wordViolations(m *Module) (all []string) {
 	for _, f := range m.Files {
-		if !f.Test {
+		if !f.Test && !testSupport[f.Pkg] {
 			all = append(all, wordsOf(m.fset, f.Name, f.Syntax)...)
 		}
 	}
@@ -74,7 +100,7 @@ func wordsOf(fset *token.FileSet, path string, file *ast.File) (all []string) {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
 			named(d.Name)
-			if public && d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) {
+			if public && d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) && d.Name.Name != "Error" {
 				report(d.Pos(), d.Name.Name+" has no doc comment")
 			}
 		case *ast.GenDecl:

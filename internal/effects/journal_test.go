@@ -212,9 +212,9 @@ func TestARepeatedCallIsMade(t *testing.T) {
 	n := 0
 	for range 2 {
 		_ = j.Do(t.Context(), effects.Call{Name: "card", Policy: effects.Probe,
-			Try:   func(context.Context, string) (any, error) { n++; return nil, answers[n-1] },
-			Probe: func(context.Context, string) (any, bool, error) { return nil, false, nil },
-			Result:  func([]byte) error { return nil }})
+			Try:    func(context.Context, string) (any, error) { n++; return nil, answers[n-1] },
+			Probe:  func(context.Context, string) (any, bool, error) { return nil, false, nil },
+			Result: func([]byte) error { return nil }})
 	}
 	if made := j.Made(); n != 2 || len(made) != 1 {
 		t.Errorf("after %d calls, the last unknown, made are %v", n, made)

@@ -99,7 +99,7 @@ type End struct {
 	Done int64
 	// Keep keeps the lease and extends it to Extend from now. Progress counts as a
 	// renewal, because renewals skip a row that its own holder has locked.
-	Retain   bool
+	Retain bool
 	Extend time.Duration
 	// Unfinished releases the stream without counting a failure. The stream is due
 	// again after Delay.

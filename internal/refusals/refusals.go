@@ -185,5 +185,7 @@ func List(ctx context.Context, d store.Doer, lifecycle, entity string, limit int
 // Prune deletes refusals past their retention.
 func Prune(ctx context.Context, d store.Doer) (int, error) {
 	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return pruneVerb.DoAt(ctx, d, at, pruneArgs{Retention, pruneLimit}) })
+	return store.OnShards(shards, err, func(at store.Partition) (int, error) {
+		return pruneVerb.DoAt(ctx, d, at, pruneArgs{Retention, pruneLimit})
+	})
 }

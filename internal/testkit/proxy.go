@@ -14,11 +14,11 @@ type Action int
 // Fates of a piece of data.
 const (
 	Pass           Action = iota // deliver it
-	Cut                        // drop it and close the connection
-	CutHalf                    // deliver its first half and close the connection
-	LoseAnswer                 // deliver it, and close the connection instead of delivering the response
-	Hang                       // drop it and all later data of both sides, and do not propagate a close
-	DeliverAndHang             // deliver it, then as Hang
+	Cut                          // drop it and close the connection
+	CutHalf                      // deliver its first half and close the connection
+	LoseAnswer                   // deliver it, and close the connection instead of delivering the response
+	Hang                         // drop it and all later data of both sides, and do not propagate a close
+	DeliverAndHang               // deliver it, then as Hang
 )
 
 // Proxy is a TCP proxy that breaks connections as instructed. It is closed when the test ends.
