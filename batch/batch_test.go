@@ -108,7 +108,7 @@ func TestAKindDoesItsItems(t *testing.T) {
 			if i.Input.N == 7 {
 				return 0, holdfast.NonRetryable(errors.New("never"))
 			}
-			i.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+			i.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 				_, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done", Data: []byte(fmt.Sprint(i.Input.N))})
 				return err
 			})
@@ -177,7 +177,7 @@ func TestACancelUndoesWhatWasBegun(t *testing.T) {
 			if u.State != "cancelled" || u.Input.N < 20 && (u.Output == nil || *u.Output != "out-"+u.Key) {
 				t.Errorf("undoes %+v", u)
 			}
-			u.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+			u.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 				_, err := stream.Append(ctx, tx, "undone/"+u.Key, stream.None, stream.Event{Name: "undone"})
 				return err
 			})

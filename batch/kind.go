@@ -84,7 +84,7 @@ type Item[I any] struct {
 
 // Commit adds what is written when the item is settled, in that transaction: all of it is
 // committed with the item's end, or nothing. f may be run again.
-func (i *Item[I]) Commit(f func(context.Context, holdfast.Tx) error) {
+func (i *Item[I]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	i.commits = append(i.commits, store.TxFunc(f))
 }
 
@@ -104,7 +104,7 @@ type Undone[I, O any] struct {
 
 // Commit adds what is written when the undoing is noted, in that transaction: once. f may
 // be run again.
-func (u *Undone[I, O]) Commit(f func(context.Context, holdfast.Tx) error) {
+func (u *Undone[I, O]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	u.commits = append(u.commits, store.TxFunc(f))
 }
 

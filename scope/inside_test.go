@@ -78,7 +78,7 @@ func newProgram() *program {
 		})
 	}, run.Transactional(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 3, Backoff: time.Millisecond})))
 	p.scans = batch.Define("scan", func(_ context.Context, i *batch.Item[int]) (int, error) {
-		i.Commit(func(ctx context.Context, tx holdfast.Tx) error {
+		i.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := tallyIn(tx).SetRecord(ctx, "items", i.Key, i.Input)
 			return p.once("item", err)
 		})
