@@ -23,7 +23,7 @@ import (
 // Effect must be called in the body of a claimed action, with the context that the body was given. Effects of the
 // same name must be called in the same order on every attempt. If an effect did not happen and another of its name
 // followed it, later attempts do not try it again: it returns an error with the same text. A call that is repeated
-// within an attempt while its outcome is unknown is the same effect.
+// while its outcome is unknown is the same effect.
 func Effect[R any](ctx context.Context, name string, call func(ctx context.Context, key string) (R, error), o ...EffectOption) (R, error) {
 	var r R
 	j := effects.From(ctx)
@@ -125,9 +125,9 @@ func (e *Engine) contradictions(ctx context.Context, operation, after string, li
 	return all, err
 }
 
-// Acknowledge records that the person named by has seen contradictions of an operation, given by their ids. They stay
-// stored but are no longer listed. Acknowledging again changes nothing. If the operation has no contradiction with
-// one of the ids, the error is [ErrNotFound].
+// Acknowledge records that a person, by, has seen contradictions of an operation, given by their ids. They stay stored
+// but are no longer listed. Acknowledging again changes nothing. If the operation has no contradiction with one of
+// the ids, the error is [ErrNotFound].
 func (e *Engine) Acknowledge(ctx context.Context, operation, by string, ids ...string) error {
 	at, err := engine.Of(e).Partition(ctx, store.Write)
 	if err != nil {

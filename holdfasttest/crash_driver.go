@@ -269,7 +269,7 @@ func (d *crashDriver) replay(text string) {
 	d.t.Logf("case %s passed:%s", text, trace(r.points))
 }
 
-// crashTime limits a call of the scenario. It is generous, because no call waits.
+// crashTime limits a call of the scenario. No call waits, so a call that takes longer is stuck.
 const crashTime = time.Minute
 
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {

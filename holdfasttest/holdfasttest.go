@@ -188,7 +188,7 @@ func Race(t testing.TB, n int, f func(i int) error) (won int, lost []error) {
 func Round(ctx context.Context, hf *holdfast.Engine) { engine.Of(hf).Round(ctx) }
 
 // Advance moves the clock of the engine's database for all of its users: leases expire and timers become due without
-// waiting. It fails the test if the clock cannot be moved; that needs a database from [SQLite] or [PostgreSQL].
+// waiting. It fails the test if the clock cannot be moved: on PostgreSQL only databases from [PostgreSQL] allow it.
 func Advance(t testing.TB, hf *holdfast.Engine, by time.Duration) {
 	t.Helper()
 	if err := store.Shift(context.Background(), engine.Of(hf), by); err != nil {
