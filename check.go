@@ -9,24 +9,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
-// Report says what [Engine.Check] looked at and what is wrong with it.
+// Report is the result of [Engine.Check].
 type Report struct {
-	// Checked counts what was looked at: streams, entities, claims, scopes,
-	// positions of reactions.
+	// Checked counts the rows that were checked, by kind: streams, entities, claims, scopes, positions of reactions.
 	Checked map[string]int64 `json:"checked"`
-	// Violations are those found, at most 100 of each kind.
+	// Violations lists the violations found, at most 100 of each kind.
 	Violations []Violation `json:"violations"`
-	// Unlisted counts the violations beyond those.
+	// Unlisted counts the violations beyond that limit.
 	Unlisted int64 `json:"unlisted,omitempty"`
-	// OverdueLeases counts holds that ended over a minute ago and that no
-	// janitor has freed. None may be running; that is a warning, and no
-	// violation.
+	// OverdueLeases counts leases that expired more than a minute ago and that no janitor has released. The cause may
+	// be that no engine runs a janitor; this is a warning, not a violation.
 	OverdueLeases int64 `json:"overdueHolds"`
 }
 
-// Violation is an invariant that something in the database breaks.
+// Violation is an invariant that does not hold for a row of the database.
 type Violation struct {
-	Invariant string `json:"invariant"` // "I17", as the design numbers them
+	Invariant string `json:"invariant"` // number of the invariant, such as "I17"
 	Workspace string `json:"workspace"`
 	Subject   string `json:"subject"` // "stream orders-17", "entity invoice/7"
 	Message   string `json:"message"`
@@ -37,10 +35,10 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s in workspace %s: %s", v.Invariant, v.Subject, v.Workspace, v.Message)
 }
 
-// Clean says whether nothing is wrong.
+// Clean reports whether no violation was found.
 func (r Report) Clean() bool { return len(r.Violations) == 0 }
 
-// String tells the violations, one a line; it is empty for a clean report.
+// String returns the violations, one per line, or "" for a clean report.
 func (r Report) String() string {
 	var b strings.Builder
 	for _, v := range r.Violations {
@@ -52,11 +50,10 @@ func (r Report) String() string {
 	return b.String()
 }
 
-// Check holds the database to the invariants that its rows can show: that every
-// stream, entity and scope is at the version of its last event, with no version
-// missing, and that no event is without what it belongs to. It looks at all
-// workspaces, changes nothing, and may run while others write. The error is of
-// the check itself; what it found is in the report.
+// Check checks the database against the invariants that are visible in its rows: every stream, entity and scope is at
+// the version of its last event, no version is missing, and every event belongs to an existing object. It reads all
+// workspaces, changes nothing, and may run during writes. Violations are in the report; the error is that of the
+// check itself.
 func (e *Engine) Check(ctx context.Context) (Report, error) {
 	found, err := check.Run(ctx, engine.Of(e))
 	r := Report{Checked: found.Checked, Violations: make([]Violation, len(found.Violations)), Unlisted: found.Unlisted, OverdueLeases: found.OverdueLeases}

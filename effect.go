@@ -11,22 +11,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Effect does something to the world outside, such as charging a card, so that it
-// is never done twice by guess. The intent is committed before the call. What call
-// returns is kept, as JSON, and given to every later attempt of the same operation
-// in place of another call.
+// Effect performs an external side effect, such as charging a card, so that it is never repeated on a guess. It
+// commits the intent before it calls call. It stores the result of call as JSON; later attempts of the same operation
+// get that result instead of another call.
 //
-// key names the effect to the other side: it is the same for every attempt of one
-// operation, and new for the next. An error from call leaves the outcome unknown,
-// unless it is [NotDone]. What is done on the next attempt about an effect whose
-// outcome is unknown is said by an option: without one, the operation is parked
-// until a person resolves it.
+// key identifies the effect to the remote system: it is the same for every attempt of one operation, and differs
+// between operations. An error from call leaves the outcome unknown, unless it is [NotDone]. An option decides how
+// the next attempt resolves an effect of unknown outcome; without one, the operation is parked until a person
+// resolves it.
 //
-// Effects belong into the body of a claimed action, with the context that it was
-// given. An operation calls them in the same order on each attempt, as far as they
-// have the same name: one that did not happen, and was followed by another of its
-// name, does not happen again on a later attempt, but returns an error with the same
-// text. A call that is repeated while its outcome is unknown is the same effect.
+// Effect must be called in the body of a claimed action, with the context that the body was given. Effects of the
+// same name must be called in the same order on every attempt. If an effect did not happen and another of its name
+// followed it, later attempts do not try it again: it returns an error with the same text. A call that is repeated
+// while its outcome is unknown is the same effect.
 func Effect[R any](ctx context.Context, name string, call func(ctx context.Context, key string) (R, error), o ...EffectOption) (R, error) {
 	var r R
 	j := effects.From(ctx)
@@ -48,17 +45,17 @@ func Effect[R any](ctx context.Context, name string, call func(ctx context.Conte
 	return r, err
 }
 
-// EffectOption changes how an effect is done.
+// EffectOption is an option of [Effect].
 type EffectOption struct{ set func(*effects.Call) }
 
-// OnUnknownRetry has an effect of unknown outcome tried again, with the same key:
-// for another side that honours it.
+// OnUnknownRetry retries an effect of unknown outcome with the same key. Use it if the remote system treats the key
+// as an idempotency key.
 func OnUnknownRetry() EffectOption {
 	return EffectOption{func(c *effects.Call) { c.Policy = effects.Retry }}
 }
 
-// OnUnknownProbe has the other side asked whether an effect of unknown outcome
-// happened, and with which result. If it did not, it is tried again.
+// OnUnknownProbe resolves an effect of unknown outcome by calling ask, which queries the remote system whether the
+// effect happened, and with which result. If it did not happen, the effect is tried again.
 func OnUnknownProbe[R any](ask func(ctx context.Context, key string) (r R, happened bool, err error)) EffectOption {
 	return EffectOption{func(c *effects.Call) {
 		c.Policy = effects.Probe
@@ -66,37 +63,39 @@ func OnUnknownProbe[R any](ask func(ctx context.Context, key string) (r R, happe
 	}}
 }
 
-// RecordNow has the result written at once, rather than with the next write of the
-// operation: one round trip more, and less that a crash can leave unknown.
+// RecordNow writes the result of the effect immediately instead of with the next write of the operation. It costs one
+// more round trip and shortens the time in which a crash leaves the outcome unknown.
 func RecordNow() EffectOption { return EffectOption{func(c *effects.Call) { c.Now = true }} }
 
-// NotDone says of an effect's error that the effect did not happen, and is known
-// not to have: a card that was declined.
+// NotDone marks an error of an effect's call: the effect is known not to have happened, for example because the card
+// was declined.
 func NotDone(err error) error { return effects.NotHappened(err) }
 
-// Invalid is returned by a validation or an action that refuses what it was asked.
+// Invalid returns an error with which a validation or an action refuses a request: [ErrActionInvalid], with the
+// reason as its message.
 func Invalid(reason string) error { return fault.New(fault.ActionInvalid, "%s", reason) }
 
-// Contradiction is a call of an effect by a holder that had lost its lease, or lost it before it could
-// record the outcome: the process was stopped for longer than the lease, for example. It changes no
-// operation, and the operation may have gone on without it, so that the effect may have happened
-// twice, or although a person said that it did not. It is listed until a person acknowledges it.
+// Contradiction is a call of an effect by a holder that had lost its lease, or that lost it before it could record
+// the outcome, for example because the process was suspended for longer than the lease. It changes no operation. The
+// operation may have continued without this holder, so the effect may have happened twice, or may have happened
+// although a person reported that it did not. A contradiction is listed until a person acknowledges it.
 type Contradiction struct {
 	ID        string
 	Operation string
-	Subject   string // what the operation is of
+	Subject   string // entity or run step of the operation
 	Effect    string
 	Ordinal   int
-	Key       string          // under which the effect was called
-	Epoch     int64           // of the late holder
-	Happened  bool            // the call succeeded; otherwise its outcome is unknown
-	Result    json.RawMessage // of a call that succeeded
-	Node      string          // the node that recorded it
+	Key       string          // key with which the effect was called
+	Epoch     int64           // epoch of the late holder
+	Happened  bool            // true if the call succeeded; otherwise its outcome is unknown
+	Result    json.RawMessage // result of a call that succeeded
+	Node      string          // node that recorded it
 	At        time.Time
 }
 
-// Contradictions returns the contradictions in the context's workspace that nobody has acknowledged, of
-// up to limit operations behind one ("" for the first), in the order of their operations.
+// Contradictions returns the unacknowledged contradictions in the context's workspace, ordered by operation. after is
+// the last operation of the previous page, or "" for the first page. A page covers at most limit operations; a limit
+// outside 1 to 1000 means 100.
 func (e *Engine) Contradictions(ctx context.Context, after string, limit int) ([]Contradiction, error) {
 	if limit <= 0 || limit > 1000 {
 		limit = 100
@@ -104,7 +103,7 @@ func (e *Engine) Contradictions(ctx context.Context, after string, limit int) ([
 	return e.contradictions(ctx, "", after, limit)
 }
 
-// ContradictionsOf returns the contradictions of one operation that nobody has acknowledged.
+// ContradictionsOf returns the unacknowledged contradictions of one operation.
 func (e *Engine) ContradictionsOf(ctx context.Context, operation string) ([]Contradiction, error) {
 	return e.contradictions(ctx, operation, "", 1)
 }
@@ -126,9 +125,9 @@ func (e *Engine) contradictions(ctx context.Context, operation, after string, li
 	return all, err
 }
 
-// Acknowledge records who has seen contradictions of an operation, by their ids. They are kept, but not
-// listed any more. Acknowledging again changes nothing; an id that the operation does not have is
-// [ErrNotFound].
+// Acknowledge records that a person, by, has seen contradictions of an operation, given by their ids. They stay stored
+// but are no longer listed. Acknowledging again changes nothing. If the operation has no contradiction with one of
+// the ids, the error is [ErrNotFound].
 func (e *Engine) Acknowledge(ctx context.Context, operation, by string, ids ...string) error {
 	at, err := engine.Of(e).Partition(ctx, store.Write)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// What the public types embed: their methods are known to the packages of this module alone.
+// The public types embed these types. Only the packages of this module can use their methods.
 type (
 	publicDatabase = store.PublicDatabase
 	publicDoer     = store.PublicDoer
@@ -18,60 +18,54 @@ type (
 	handle         = engine.Handle
 )
 
-// Database is where an engine keeps everything; packages sqlite and postgres
-// make them.
+// Database is the database that stores everything an engine writes. Packages sqlite and postgres provide
+// implementations.
 type Database interface{ publicDatabase }
 
-// Doer is what a verb runs on: an [*Engine] or a [Tx]. Nothing else is one.
+// Doer executes verbs. It is either an [*Engine] or a [Tx]; there are no other implementations.
 type Doer interface{ publicDoer }
 
-// Tx is one open transaction. It must not be used after the transaction has
-// ended, nor by two goroutines at once.
+// Tx is an open transaction. It must not be used after the transaction has ended, nor by two goroutines at once.
 type Tx interface{ publicTx }
 
-// Config says how an engine works. The zero value is ready to use.
+// Config configures an engine. The zero value is ready to use.
 type Config struct {
-	// Log takes what a person who runs the program should know; the default
-	// is [slog.Default].
+	// Log receives the messages for the operator of the program; the default is [slog.Default].
 	Log *slog.Logger
-	// NoMigrate makes Open refuse a database whose schema is behind, rather
-	// than bring it up to date.
+	// NoMigrate makes [Open] refuse a database whose schema is out of date instead of migrating it.
 	NoMigrate bool
-	// Shards is over how many shards new workspaces are spread; the default
-	// is 1. A workspace keeps the shard that it was first given.
+	// Shards is the number of shards over which new workspaces are distributed, at most 1024; the default is 1. A
+	// workspace stays on the shard that it was first assigned to.
 	Shards int
-	// SweepEvery is how often a running engine looks for what a crash left
-	// held; the default is 10 seconds.
+	// SweepEvery is the interval at which a running engine looks for leases that crashes left behind; the default is
+	// 10 seconds.
 	SweepEvery time.Duration
-	// StuckAfter is how long a claim is held that nobody renews, of a lifecycle
-	// whose config does not say; the default is 5 minutes.
+	// StuckAfter is the lease of a claim that is not renewed, for lifecycles whose config sets none; the default is 5
+	// minutes.
 	StuckAfter time.Duration
-	// HistoryRetention is how long the histories of entities, scopes and
-	// reactions are kept at the least; 0 is for ever, an hour is the shortest.
-	// The last event of each thing stays, and so does what a reaction has
-	// still to handle. Users' streams are not touched.
+	// HistoryRetention is the minimum retention of the histories of entities, scopes and reactions. 0 means
+	// unlimited; otherwise it must be at least an hour. The last event of each object and the events that a reaction
+	// has not handled yet stay. The program's own streams are not affected.
 	HistoryRetention time.Duration
-	// Node names this node in what it holds; the default is the machine's
-	// name with a random part.
+	// Node is the name of this node as the holder of leases; the default is the host name with a random part.
 	Node string
-	// MaxConcurrency is how many reactions' events are handled at once; the default
-	// is 16. Where there are several workspaces, one has two thirds of it at the most.
+	// MaxConcurrency is the number of reaction events that are handled at once; the default is 16. If there are
+	// several workspaces, one workspace uses at most two thirds of it.
 	MaxConcurrency int
 }
 
-// Part is a capability, or a piece of a program's own, that an engine starts
-// with.
+// Part is a capability, or a component of the program, that starts with an engine.
 type Part interface {
-	// Start is called once by Open, when the database is ready.
+	// Start is called once by [Open], after the database is ready. If it returns an error, Open closes the engine and
+	// returns that error.
 	Start(context.Context, *Engine) error
 }
 
 // Engine runs commands on a database. It is safe for concurrent use.
 type Engine struct{ handle }
 
-// Open opens an engine: it checks the database, brings its schema up to date,
-// and starts the parts. An error says what is wrong and what to do; the
-// database is then as it was before.
+// Open opens an engine: it checks the database, migrates its schema and starts the parts. An error describes the
+// problem and how to solve it; the database is then unchanged.
 func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, error) {
 	inner, err := engine.Open(ctx, store.DatabaseOf(db), engine.Config(c))
 	if err != nil {
@@ -87,55 +81,53 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 	return e, nil
 }
 
-// Close waits for what is under way and frees the database's connections.
+// Close waits for calls in flight and closes the database connections.
 func (e *Engine) Close() error { return engine.Of(e).Close() }
 
-// Run does what goes on in the background: it frees what crashes left held, and
-// passes wake-ups to other nodes and from them. It returns when ctx ends, after
-// everything has come to rest. Any number of nodes may run at once. A program
-// that only calls verbs need not run it, as long as some node does.
+// Run runs the background work: it releases the leases that crashes left behind, handles events of reactions, and
+// relays wake-ups between nodes. It returns after ctx ends and all background loops have stopped. Any number of nodes
+// may run at once. A program that only calls verbs need not call Run, as long as some node does. If the engine is
+// already running, the error is [ErrConflict].
 func (e *Engine) Run(ctx context.Context) error { return engine.Of(e).Run(ctx) }
 
-// Background adds a loop that Run runs until its context ends, and waits for.
-// Parts call it when they are started.
+// Background adds a loop. [Engine.Run] runs it until Run's context ends, and waits for it to return. Parts call
+// Background in their Start.
 func (e *Engine) Background(f func(context.Context)) { engine.Of(e).Background(f) }
 
-// Update runs f in one transaction: all of what it does is committed, or
-// nothing. The context that f is given carries the transaction, so that a use of
-// the engine inside it is [ErrReentrant] rather than a deadlock. f may be run
-// again, if the transaction had to give way to another: it must do nothing that
-// cannot be undone by a rollback, and no waiting of its own. A panic in f rolls
-// back and goes on.
+// Update runs f in one transaction: either everything that f does is committed, or nothing. The context that f is
+// given carries the transaction; using the engine with that context is [ErrReentrant] instead of a deadlock. f may
+// run more than once if the transaction conflicts with another. It must therefore do nothing that a rollback does not
+// undo, and must not wait. A panic in f rolls the transaction back and propagates.
 func (e *Engine) Update(ctx context.Context, f func(context.Context, Tx) error) error {
 	return engine.Update(ctx, engine.Of(e), f)
 }
 
-// Status is what the database says of itself.
+// Status describes the database of an engine.
 type Status struct {
 	Database string    // "SQLite 3.53.4", "PostgreSQL 15.18"
-	Schema   int       // the number of the newest migration applied
-	Now      time.Time // the database's time
+	Schema   int       // number of the newest applied migration
+	Now      time.Time // current time of the database
 }
 
-// Status asks the database whether it lives, and a running engine whether its
-// janitor still comes round. On PostgreSQL the question has a
-// connection of its own, so that it is answered also when all others are busy.
+// Status checks that the database responds and, if the engine is running, that its janitor has not stalled. A stalled
+// janitor is [ErrUnavailable]. On PostgreSQL the check uses a reserved connection, so it works even if all others
+// are busy.
 func (e *Engine) Status(ctx context.Context) (Status, error) {
 	s, err := engine.Of(e).Status(ctx)
 	return Status{Database: engine.Of(e).Runner().Version(), Schema: s.Schema, Now: s.Now}, err
 }
 
-// InWorkspace returns a context whose commands run in a workspace, which is
-// made when it is first written to. A context that names none is in "default".
+// InWorkspace returns a context whose commands run in the given workspace. The workspace is created by the first
+// write to it. A context without a workspace uses "default".
 func InWorkspace(ctx context.Context, workspace string) context.Context {
 	return store.InWorkspace(ctx, workspace)
 }
 
-// Migration says how a schema is migrated.
+// Migration configures a migration.
 type Migration struct {
-	// Log takes what is done; the default is [slog.Default].
+	// Log receives the messages of the migration; the default is [slog.Default].
 	Log *slog.Logger
-	// RuntimeRole is granted what a node needs, and no more (PostgreSQL).
+	// RuntimeRole is a PostgreSQL role that is granted exactly the privileges a node needs.
 	RuntimeRole string
 }
 
@@ -143,8 +135,8 @@ func (m Migration) options() store.Options {
 	return store.Options{Log: cmp.Or(m.Log, slog.Default()), RuntimeRole: m.RuntimeRole}
 }
 
-// Migrate brings a database's schema up to date, does nothing else, and returns
-// the numbers of the newest migration before and after.
+// Migrate migrates the schema of a database to the newest version and does nothing else. It returns the number of the
+// newest migration before and after.
 func Migrate(ctx context.Context, db Database, m Migration) (from, to int, err error) {
 	done, err := store.DatabaseOf(db).Migrate(ctx, m.options())
 	return done.From, done.To, err

@@ -1,13 +1,12 @@
-// Package fault holds the one error type of Holdfast.
+// Package fault provides the error type of Holdfast.
 //
-// Every refusal and every failure that a caller can act on is an [*Error] with
-// a [Code]. The same code travels over HTTP and comes back in the client, so
-// that a program asks the same question on either side:
+// Every refusal and every failure that a caller can act on is an [*Error] with a [Code]. The same code is sent over
+// HTTP and restored by the client, so a program tests for it in the same way on both sides:
 //
 //	if errors.Is(err, fault.Of(fault.ClaimFailed)) { … }
 //
-// What went wrong inside (a driver's error, say) is wrapped: it is there for
-// the log, and its text is not part of what a caller is told.
+// The underlying cause, such as an error of a database driver, is wrapped. It is meant for the log; its text is not
+// part of the message that a caller sees.
 package fault
 
 import (
@@ -16,8 +15,7 @@ import (
 	"maps"
 )
 
-// Code names one kind of failure. Codes are stable: a program may be written
-// against them.
+// Code identifies a kind of failure. Codes are stable, so programs may depend on them.
 type Code string
 
 // Codes of the wire contract.
@@ -47,33 +45,32 @@ const (
 	Unavailable          Code = "UNAVAILABLE"
 )
 
-// Codes beyond the contract's list. On the wire they are a 503, except
-// [Reentrant] and [Internal], which are a mistake in a program.
+// Codes beyond the wire contract. Over HTTP they are a 503, except [Reentrant] and [Internal], which are bugs and a
+// 500.
 const (
-	// OutcomeUnknown is returned when the database took a write and did not
-	// answer: it may or may not have been applied.
+	// OutcomeUnknown is returned when the database accepted a write but did not respond: the write may or may not
+	// have been applied.
 	OutcomeUnknown Code = "OUTCOME_UNKNOWN"
-	// StorageFull is returned when the database has no room left. Nothing
-	// was written, and what was acknowledged before is intact.
+	// StorageFull is returned when the database has no space left. Nothing was written, and earlier acknowledged
+	// writes are intact.
 	StorageFull Code = "STORAGE_FULL"
-	// DatabaseDamaged is returned when the database is not whole.
+	// DatabaseDamaged is returned when the database is corrupt or incomplete.
 	DatabaseDamaged Code = "DATABASE_DAMAGED"
-	// DatabaseReadOnly is returned when the database takes no writes.
+	// DatabaseReadOnly is returned when the database does not accept writes.
 	DatabaseReadOnly Code = "DATABASE_READ_ONLY"
-	// DatabaseForeign is returned when the database belongs to something else.
+	// DatabaseForeign is returned when the database belongs to another application.
 	DatabaseForeign Code = "DATABASE_FOREIGN"
-	// DatabaseTooOld is returned when the database, its server or its
-	// library is older than this program needs.
+	// DatabaseTooOld is returned when the database, its server or its library is older than this program requires.
 	DatabaseTooOld Code = "DATABASE_TOO_OLD"
-	// DatabaseTooNew is returned when a newer program has changed the
-	// database in a way that this one cannot work with.
+	// DatabaseTooNew is returned when a newer program has changed the database in a way that this program does not
+	// support.
 	DatabaseTooNew Code = "DATABASE_TOO_NEW"
-	// DatabaseDenied is returned when the role lacks a privilege.
+	// DatabaseDenied is returned when the database role lacks a privilege.
 	DatabaseDenied Code = "DATABASE_DENIED"
-	// Reentrant is returned when an engine is used from inside one of its
-	// own transactions, where only the transaction may be.
+	// Reentrant is returned when an engine is used inside one of its own transactions, where only the transaction may
+	// be used.
 	Reentrant Code = "REENTRANT"
-	// Internal is a defect of ours.
+	// Internal is a bug in Holdfast, or an error without a code.
 	Internal Code = "INTERNAL_ERROR"
 )
 
@@ -103,8 +100,8 @@ var statuses = map[Code]int{
 	Internal:             500,
 }
 
-// Status returns the HTTP status that goes with the code; 503 for every code
-// that says something of the database or of the moment.
+// Status returns the HTTP status of the code. It is 503 for the codes that describe the database or a temporary
+// condition, and for unknown codes.
 func (c Code) Status() int {
 	if s, ok := statuses[c]; ok {
 		return s
@@ -112,7 +109,7 @@ func (c Code) Status() int {
 	return 503
 }
 
-// Violation is one broken rule of a refused document.
+// Violation is one violated rule in a refused document.
 type Violation struct {
 	Rule    string `json:"rule"`
 	Path    string `json:"path"`
@@ -120,33 +117,32 @@ type Violation struct {
 	Message string `json:"message"`
 }
 
-// Error is a failure with a code. Its fields are set when it is made and not
-// changed afterwards, so it is safe for concurrent use.
+// Error is a failure with a code. Its fields are set when it is made and not changed afterwards, so it is safe for
+// concurrent use.
 type Error struct {
-	// Code says which kind of failure it is; [errors.Is] compares it.
+	// Code is the kind of failure; [errors.Is] compares it.
 	Code Code
-	// Message says what happened and, where there is something to do, what.
+	// Message describes what happened and, if the caller can do something about it, what to do.
 	Message string
-	// Fields are the code's own facts: expectedVersion, lastVersion, holder …
+	// Fields holds the details that the code defines, such as expectedVersion, lastVersion or holder.
 	Fields map[string]any
-	// Violations lists every broken rule, where a document was refused.
+	// Violations lists every violated rule of a refused document.
 	Violations []Violation
-	// Safe says that nothing was written and that the very same call may be
-	// repeated, now or a little later.
+	// Safe reports that nothing was written and that the same call may be retried, immediately or a little later.
 	Safe bool
 
 	cause error
 }
 
-// New makes an error with a code and a message.
+// New returns an error with a code and a formatted message.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Of is the error of a code alone: a target for [errors.Is].
+// Of returns an error that has only a code, as a target for [errors.Is].
 func Of(code Code) *Error { return &Error{Code: code} }
 
-// With returns a copy of the error that carries one more fact.
+// With returns a copy of the error with one more field.
 func (e *Error) With(name string, value any) *Error {
 	c := *e
 	c.Fields = maps.Clone(e.Fields)
@@ -157,22 +153,22 @@ func (e *Error) With(name string, value any) *Error {
 	return &c
 }
 
-// Wrap returns a copy of the error with what went wrong inside. A caller sees
-// it through [errors.Unwrap]; the text of the error stays the message.
+// Wrap returns a copy of the error that wraps a cause. A caller gets the cause through [errors.Unwrap]; the text of
+// the error does not include it.
 func (e *Error) Wrap(cause error) *Error {
 	c := *e
 	c.cause = cause
 	return &c
 }
 
-// Repeatable returns a copy of the error that says that nothing was written
-// and the same call may be made again.
+// Repeatable returns a copy of the error with Safe set: nothing was written, and the same call may be retried.
 func (e *Error) Repeatable() *Error {
 	c := *e
 	c.Safe = true
 	return &c
 }
 
+// Error returns the code and the message.
 func (e *Error) Error() string {
 	if e.Message == "" {
 		return string(e.Code)
@@ -180,17 +176,16 @@ func (e *Error) Error() string {
 	return string(e.Code) + ": " + e.Message
 }
 
-// Unwrap returns what went wrong inside, for the log.
+// Unwrap returns the wrapped cause, or nil. It is meant for the log.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is reports whether the target is an error of the same code.
+// Is reports whether the target is an [*Error] with the same code.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code
 }
 
-// CodeOf returns the code of an error: [Internal] for one that has none, ""
-// for nil.
+// CodeOf returns the code of an error: [Internal] for an error without a code, "" for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""
@@ -201,8 +196,7 @@ func CodeOf(err error) Code {
 	return Internal
 }
 
-// IsSafe reports whether the error says that nothing was written and the same
-// call may be repeated.
+// IsSafe reports whether the error guarantees that nothing was written, so that the same call may be retried.
 func IsSafe(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Safe

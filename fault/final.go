@@ -2,13 +2,12 @@ package fault
 
 import "errors"
 
-// final is an error that trying again does not mend.
+// final marks an error as not retryable.
 type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// NonRetryable says of an error that trying again does not mend it. NonRetryable
-// of nil is nil.
+// NonRetryable marks an error that a retry cannot fix. NonRetryable of nil is nil.
 func NonRetryable(err error) error {
 	if err == nil {
 		return nil
@@ -16,8 +15,7 @@ func NonRetryable(err error) error {
 	return final{err}
 }
 
-// IsFinal says whether an error was said to be one that trying again does not
-// mend.
+// IsFinal reports whether an error was marked by [NonRetryable].
 func IsFinal(err error) bool {
 	var f final
 	return errors.As(err, &f)

@@ -13,53 +13,46 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// Scenario is something that a program does with an engine and that must
-// survive a crash at any point.
+// Scenario is a use of an engine that must survive a crash at any point.
 type Scenario struct {
-	// Name, if set, makes the scenario a subtest of that name.
+	// Name makes the scenario a subtest of that name, if it is set.
 	Name string
-	// Parts returns what the engine is opened with, anew for each opening.
+	// Parts returns the parts that the engine is opened with. It is called each time the engine is opened.
 	Parts func() []holdfast.Part
-	// Do is the client's request. After an error, or when the engine died, it
-	// is repeated with the same intent until it returns nil or an error that
-	// is in Accepts. The context is in a workspace that no other case uses.
+	// Do is the client's request. After an error, or after the engine crashed, it is repeated with the same intent
+	// until it returns nil or an error in Accepts. Its context is in a workspace that no other case uses.
 	Do func(context.Context, *holdfast.Engine) error
-	// Accepts are refusals that tell a client who repeats a request that it
-	// is done, compared with [errors.Is].
+	// Accepts lists the errors that tell a retrying client that its request is done. They are compared with
+	// [errors.Is].
 	Accepts []error
-	// Recover steps by hand what loops do in a running program. It is called
-	// when the engine is opened again and, once the request is done, at the
-	// end. It may be nil.
+	// Recover performs the work that background loops do in a running program. It is called after the engine is
+	// reopened and, once the request is done, at the end. It may be nil.
 	Recover func(context.Context, *holdfast.Engine) error
-	// Check says what is wrong with the end, if anything.
+	// Check verifies the final state and returns an error if it is wrong.
 	Check func(context.Context, *holdfast.Engine) error
-	// Pairs also strikes a second time, at the points that follow each single
-	// fault (SQLite only: there are many).
+	// Pairs also runs cases with a second fault, at each point that follows a single fault. It applies only to
+	// SQLite, because there are many such cases.
 	Pairs bool
-	// Databases are the databases to run on: "sqlite" and "postgres", which
-	// is the default.
+	// Databases lists the databases to run on: "sqlite", "postgres" or both. The default is both.
 	Databases []string
 }
 
-// CaseVar names the environment variable that has [Crash] run one case alone:
-// "7:after" or "7:after,2:before". A failure prints it.
+// CaseVar is the name of the environment variable that makes [Crash] run a single case, such as "7:after" or
+// "7:after,2:before". A failure prints the value.
 const CaseVar = "HOLDFAST_CRASH_CASE"
 
-// Crash runs a scenario once for every point at which the engine meets its
-// database and every fault that can strike there: the process dies before or
-// after the point, the point is executed or not and the answer is lost, the
-// caller's context ends. After each the scenario's Check and the invariants of
-// [holdfast.Engine.Check] must hold. A failure prints the case, the points that
-// it met, and one command that replays it.
+// Crash runs a scenario once for every point at which the engine accesses its database and every fault that can occur
+// there: the process crashes before or after the point, the point is executed or not and the response is lost, or the
+// caller's context ends. After each case the scenario's Check and the invariants of [holdfast.Engine.Check] must
+// hold. A failure prints the case, the points that it reached, and a command that replays it.
 //
-// How many of the cases are run depends on HOLDFAST_TEST_LEVEL: "test", the default,
-// samples them; "check" runs every single fault on SQLite and samples the rest;
-// "crash" runs all. The sample depends on HOLDFAST_TEST_SEED and the test's name.
+// HOLDFAST_TEST_LEVEL selects how many cases run: "test", the default, samples them; "check" runs every single fault
+// on SQLite and samples the rest; "crash" runs all. The sample depends on HOLDFAST_TEST_SEED and the name of the
+// test.
 //
-// The faults in a case are numbered from the point where the one before them
-// struck, so the second of a pair strikes while the first is being recovered
-// from. Do, Recover and Check must do the same thing each time they are run, in
-// one goroutine: that is checked.
+// The faults of a case are numbered from the point of the previous fault, so the second fault of a pair occurs during
+// the recovery from the first. Do, Recover and Check must be deterministic and use one goroutine. Crash runs the
+// scenario twice without faults and fails if the points differ.
 func Crash(t *testing.T, s Scenario) {
 	t.Helper()
 	if s.Name != "" {
@@ -69,11 +62,11 @@ func Crash(t *testing.T, s Scenario) {
 	crashAll(t, s)
 }
 
-// crashers make a database of its own for a worker.
+// crashers create a database for one worker.
 var crashers = map[string]func(testing.TB) holdfast.Database{
 	"sqlite": func(t testing.TB) holdfast.Database {
 		path := SQLite(t)
-		if testlevel.Current() == testlevel.Crash { // opened again after each death
+		if testlevel.Current() == testlevel.Crash { // reopened after each crash
 			return sqlite.File(path)
 		}
 		return At(path)
@@ -113,7 +106,7 @@ func crashAll(t *testing.T, s Scenario) {
 	}
 }
 
-// singles are all cases with one fault among so many points.
+// singles returns all cases with one fault, for a scenario with the given number of points.
 func singles(points int) (all [][]crash.Strike) {
 	for at := range points {
 		for _, f := range crash.Faults {
@@ -126,8 +119,7 @@ func singles(points int) (all [][]crash.Strike) {
 	return all
 }
 
-// pairs are all cases that go on from a single one with one more fault, at one
-// of the points that followed it.
+// pairs returns all cases that add one more fault to a single fault, at one of the points that followed it.
 func pairs(results []crashResult) (all [][]crash.Strike) {
 	for _, r := range results {
 		if r.err != nil || r.strikes[0].ForGood {

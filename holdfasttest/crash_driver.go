@@ -27,10 +27,10 @@ type crashDriver struct {
 	s     Scenario
 	open  func(testing.TB) holdfast.Database
 	pairs bool
-	slow  bool // each case takes long
+	slow  bool // cases take long
 }
 
-// crashResult is how a case ended.
+// crashResult is the result of a case.
 type crashResult struct {
 	workspace string
 	strikes   []crash.Strike
@@ -38,7 +38,7 @@ type crashResult struct {
 	err       error
 }
 
-// after is how many points follow the last strike each time.
+// after returns the number of points that reliably follow the last fault.
 func (r crashResult) after() int {
 	for i, p := range slices.Backward(r.points) {
 		if p.Fault != crash.None {
@@ -48,7 +48,7 @@ func (r crashResult) after() int {
 	return 0
 }
 
-// run counts the points, and then strikes at each of them.
+// run counts the points and then runs the cases with a fault at each of them.
 func (d *crashDriver) run() {
 	d.t.Helper()
 	first := d.worker(slog.DiscardHandler)
@@ -74,8 +74,8 @@ func (d *crashDriver) run() {
 		len(points), len(one), len(single), len(all)-len(one), took.Round(time.Millisecond), float64(len(all))/took.Seconds(), testlevel.Seed())
 }
 
-// mostSingles is how many cases of one fault are run; 0 is all of them. A case on
-// PostgreSQL takes several times as long as one on SQLite.
+// mostSingles returns how many cases with one fault are run; 0 means all. A case on PostgreSQL takes several times as
+// long as on SQLite.
 func (d *crashDriver) mostSingles() int {
 	if d.slow {
 		return testlevel.Pick(testlevel.Share(3), 40, 0)
@@ -83,8 +83,8 @@ func (d *crashDriver) mostSingles() int {
 	return testlevel.Pick(testlevel.Share(10), 0, 0)
 }
 
-// sample returns at most that many cases, chosen by the seed: one of each part of the
-// scenario, which finds more than as many that may lie side by side.
+// sample returns at most that many cases, chosen by the seed: one from each section of the scenario. This finds more
+// than the same number of cases that may be adjacent.
 func (d *crashDriver) sample(all [][]crash.Strike, most int) (few [][]crash.Strike) {
 	if most == 0 || len(all) <= most {
 		return all
@@ -108,7 +108,7 @@ func (d *crashDriver) worker(log slog.Handler) *crashWorker {
 	return w
 }
 
-// count runs the scenario without a fault, twice: the points must be the same.
+// count runs the scenario twice without a fault: the points must be the same.
 func (d *crashDriver) count(w *crashWorker) []crash.Point {
 	d.t.Helper()
 	results := []crashResult{w.run(nil), w.run(nil)}
@@ -131,8 +131,8 @@ func (d *crashDriver) count(w *crashWorker) []crash.Point {
 	return first.points
 }
 
-// waitedOnce leaves out that a registration asked once more: it waits for the end of
-// transactions that are under way in its database, also of a session that is being opened.
+// waitedOnce removes repeated rounds of waiting. A registration waits for the end of the transactions in flight in
+// its database, also for that of a session that is being opened, so the number of rounds varies.
 func waitedOnce(points []crash.Point) []crash.Point {
 	points = slices.Clone(points)
 	for i := 0; i < len(points); {
@@ -146,11 +146,11 @@ func waitedOnce(points []crash.Point) []crash.Point {
 	return points
 }
 
-// rounds are of how many points a round of waiting is, by the first of them.
+// rounds maps the first point of a round of waiting to the number of points in it.
 var rounds = map[string]int{"do reactions.await": 2, "do lifecycles.underway": 1}
 
-// fewCases is how many cases a database is used for: what steps a whole shard takes longer
-// with each workspace in it.
+// fewCases is the number of cases for which one database is used: operations on an entire shard take longer with each
+// workspace in it.
 const fewCases = 2000
 
 // cases runs cases on all workers and returns their results in order.
@@ -171,7 +171,7 @@ func (d *crashDriver) cases(workers []*crashWorker, all [][]crash.Strike) []cras
 	return results
 }
 
-// some runs cases on all workers, and holds what they leave to the invariants.
+// some runs cases on all workers and checks the resulting databases against the invariants.
 func (d *crashDriver) some(workers []*crashWorker, all [][]crash.Strike, results []crashResult) {
 	d.t.Helper()
 	var next atomic.Int64
@@ -189,7 +189,7 @@ func (d *crashDriver) some(workers []*crashWorker, all [][]crash.Strike, results
 	}
 }
 
-// audit lays what breaks an invariant at the door of the case that left it.
+// audit assigns each violated invariant to the case that caused it.
 func (d *crashDriver) audit(w *crashWorker, results []crashResult) {
 	d.t.Helper()
 	broken, err := w.audit()
@@ -203,7 +203,7 @@ func (d *crashDriver) audit(w *crashWorker, results []crashResult) {
 	}
 }
 
-// shownFailures is how many failed cases are told in full.
+// shownFailures is the number of failed cases that are reported in full.
 const shownFailures = 3
 
 func (d *crashDriver) report(all []crashResult) {
@@ -222,7 +222,7 @@ func (d *crashDriver) fail(r crashResult) {
 	d.t.Errorf("case %s: %v%s\nreplay: %s", crash.Format(r.strikes), r.err, trace(r.points), d.command(r.strikes))
 }
 
-// trace lists points for a person, numbered as strikes count them.
+// trace formats points for a reader, numbered as the faults of a case count them.
 func trace(points []crash.Point) string {
 	var b strings.Builder
 	n := 0
@@ -237,7 +237,7 @@ func trace(points []crash.Point) string {
 	return b.String()
 }
 
-// command is the one command that replays a case.
+// command returns the command that replays a case.
 func (d *crashDriver) command(strikes []crash.Strike) string {
 	pkg := "."
 	if info, ok := debug.ReadBuildInfo(); ok && info.Path != "" {
@@ -253,7 +253,7 @@ func (d *crashDriver) command(strikes []crash.Strike) string {
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// replay runs one case alone, with the engine's log.
+// replay runs a single case and prints the engine's log.
 func (d *crashDriver) replay(text string) {
 	d.t.Helper()
 	strikes, err := crash.Parse(text)
@@ -269,7 +269,7 @@ func (d *crashDriver) replay(text string) {
 	d.t.Logf("case %s passed:%s", text, trace(r.points))
 }
 
-// crashTime bounds a call of the scenario: nothing there waits.
+// crashTime limits a call of the scenario. No call waits, so a call that takes longer is stuck.
 const crashTime = time.Minute
 
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {

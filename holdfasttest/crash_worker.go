@@ -13,31 +13,31 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
-// crashWorker runs cases, one after the other, on a database of its own: each in
-// a workspace of its own, so that the engine is opened again only where it died.
+// crashWorker runs cases sequentially on its own database. Each case has its own workspace, so the engine is reopened
+// only after a crash.
 type crashWorker struct {
 	s    Scenario
 	db   *crash.OpenDatabase
 	plan crash.Plan
 	log  *slog.Logger
-	// keep leaves the database open when the engine dies, and opens only the
-	// engine anew: opening a database takes as long as fifty writes.
+	// keep leaves the database open when the engine crashes and reopens only the engine: opening a database takes as
+	// long as fifty writes.
 	keep bool
 
-	hf *holdfast.Engine // nil when it is not open
+	hf *holdfast.Engine // nil if it is not open
 }
 
-// crashCases numbers the cases of all workers, for their workspaces.
+// crashCases numbers the cases of all workers, for the names of their workspaces.
 var crashCases atomic.Int64
 
 func newCrashWorker(s Scenario, db holdfast.Database, log *slog.Logger) *crashWorker {
 	return &crashWorker{s: s, db: crash.StayOpen(store.DatabaseOf(db)), log: log, keep: testlevel.Current() < testlevel.Crash}
 }
 
-// close frees everything. A dead engine may be closed too.
+// close closes the engine, which may have crashed, and the database.
 func (w *crashWorker) close() error { return errors.Join(w.shut(), w.db.Close()) }
 
-// move goes on with another database.
+// move continues with another database.
 func (w *crashWorker) move(db holdfast.Database) error {
 	w.plan.Disarm()
 	err := w.close()
@@ -45,9 +45,8 @@ func (w *crashWorker) move(db holdfast.Database) error {
 	return err
 }
 
-// audit holds all that the cases have left to the invariants, and tells what
-// breaks them by workspace. Once for all cases is a third of the time that once
-// for each would take.
+// audit checks the database against the invariants and returns the violations by workspace. One check for all cases
+// takes a third of the time of a check after each.
 func (w *crashWorker) audit() (map[string]error, error) {
 	w.plan.Disarm()
 	ctx, cancel := bounded(context.Background())
@@ -72,7 +71,7 @@ func (w *crashWorker) shut() error {
 	return hf.Close()
 }
 
-// run runs one case to its end, and judges it.
+// run runs one case and checks its result.
 func (w *crashWorker) run(strikes []crash.Strike) crashResult {
 	workspace := fmt.Sprintf("case-%09d", crashCases.Add(1))
 	ctx := holdfast.InWorkspace(context.Background(), workspace)
@@ -98,12 +97,12 @@ func (w *crashWorker) judge(ctx context.Context) error {
 	return w.s.Check(ctx, w.hf)
 }
 
-// crashTries is how often a client repeats its request. A plan has two faults at
-// the most, and a fault that is for good ends with the engine that it strikes.
+// crashTries is how often a client repeats its request. A case has at most two faults, and a permanent fault ends
+// with the engine that it hits.
 const crashTries = 16
 
-// drive makes the request, again and again until it is done, and then steps what
-// is left. A dead engine has answered nothing, whatever the request made of it.
+// drive makes the request until it is done, and then performs the remaining background work. The result of a call on
+// a crashed engine does not count, because a crashed process would not have responded.
 func (w *crashWorker) drive(ctx context.Context) error {
 	done := false
 	var err error
@@ -125,7 +124,7 @@ func (w *crashWorker) drive(ctx context.Context) error {
 	return fmt.Errorf("it does not get through, %d times over: %w", crashTries, err)
 }
 
-// again opens the engine and recovers, if it died.
+// again reopens the engine and recovers, if the engine crashed.
 func (w *crashWorker) again(ctx context.Context) error {
 	if w.hf != nil && !w.plan.Dead() {
 		return nil
@@ -140,7 +139,7 @@ func (w *crashWorker) again(ctx context.Context) error {
 	return err
 }
 
-// alive opens the engine unless it lives.
+// alive opens the engine, if it is not open or has crashed.
 func (w *crashWorker) alive(ctx context.Context) error {
 	if w.hf != nil && !w.plan.Dead() {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A file is a SQLite database that tests of one process have one after the other.
+// A file is a SQLite database that is used by one test of the process after another.
 type file struct {
 	path  string
 	info  os.FileInfo
@@ -26,7 +26,7 @@ var files struct {
 	free []*file
 }
 
-// reusedFile returns the path of a file that is as new and that nobody else has.
+// reusedFile returns the path of an empty database file that no other test uses.
 func reusedFile(t testing.TB) string {
 	t.Helper()
 	f, err := takeFile()
@@ -80,14 +80,14 @@ func (f *file) make() error {
 	return f.db.QueryRow(fileWipe).Scan(&f.wipe)
 }
 
-// look digests what no test may change. Tables of a test's own are such a change: to drop them
-// would have every statement prepared anew, as a new file does.
+// look returns a digest of everything that a test must not change. Tables that a test creates are such a change:
+// dropping them would invalidate every prepared statement, as a new file does.
 func (f *file) look() (shape string, err error) {
 	err = f.db.QueryRow(fileShape).Scan(&shape)
 	return shape, err
 }
 
-// giveBack leaves the file to the next test. One that cannot be made as new is dropped.
+// giveBack returns the file to the pool for the next test. A file that cannot be reset is deleted.
 func (f *file) giveBack() {
 	if f.empty() != nil {
 		_ = f.drop()
@@ -126,7 +126,7 @@ func (f *file) drop() error {
 	return errors.Join(err, os.RemoveAll(filepath.Dir(f.path)))
 }
 
-// dropFiles drops the files that wait for their next test.
+// dropFiles deletes the files in the pool.
 func dropFiles() {
 	files.mu.Lock()
 	all := files.free
@@ -137,12 +137,12 @@ func dropFiles() {
 	}
 }
 
-// fileWipe writes the statements that empty the tables. What was there at the beginning, the
-// migrations, the clock and the secret, stays; the clock is set back.
+// fileWipe generates the statements that empty the tables. The initial rows stay: the migrations, the clock, which is
+// reset, and the secret.
 const fileWipe = `SELECT 'BEGIN IMMEDIATE; UPDATE holdfast_clock SET shift = 0, meets = 0; ' || group_concat('DELETE FROM ' || name, '; ') || '; COMMIT'
   FROM sqlite_master WHERE type = 'table' AND name NOT IN ('holdfast_migration', 'holdfast_clock', 'holdfast_secret')`
 
-// fileShape is the schema with its migrations.
+// fileShape selects the schema and its migrations.
 const fileShape = `SELECT (SELECT group_concat(type || name || coalesce(sql, ''), ';') FROM (SELECT * FROM sqlite_master ORDER BY name))
        || (SELECT group_concat(quote(name), ';') FROM (SELECT * FROM holdfast_migration ORDER BY name))
        || (SELECT user_version FROM pragma_user_version) || ' ' || (SELECT application_id FROM pragma_application_id)

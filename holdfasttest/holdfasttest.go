@@ -1,13 +1,12 @@
-// Package holdfasttest opens engines for tests, on real databases.
+// Package holdfasttest opens engines on real databases for tests.
 //
 //	func TestClose(t *testing.T) {
 //		holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) { … })
 //	}
 //
-// SQLite is a file in the test's temporary folder. PostgreSQL is the server
-// that HOLDFAST_TEST_POSTGRES_URL names or, where it names none, a throwaway
-// one that is started from the installed binaries and ends with the test
-// program; each test gets a database of its own in it.
+// The SQLite database is a file in the test's temporary folder. PostgreSQL is the server at
+// HOLDFAST_TEST_POSTGRES_URL or, if that is not set, a temporary server that is started from the installed binaries
+// and stopped with the test program. Each test gets its own database on it.
 package holdfasttest
 
 import (
@@ -31,14 +30,14 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// Open opens an engine on a temporary SQLite file. When the test ends, what it
-// left must be as [holdfast.Engine.Check] wants it, and the engine is closed.
+// Open opens an engine on a temporary SQLite file. When the test ends, [holdfast.Engine.Check] must find no violation
+// in the database, and the engine is closed.
 func Open(t testing.TB, parts ...holdfast.Part) *holdfast.Engine {
 	t.Helper()
 	return OpenOn(t, At(SQLite(t)), parts...)
 }
 
-// OpenOn opens an engine on a database, as [Open] does on a temporary one.
+// OpenOn opens an engine on the given database. Otherwise it is like [Open].
 func OpenOn(t testing.TB, db holdfast.Database, parts ...holdfast.Part) *holdfast.Engine {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -55,8 +54,8 @@ func OpenOn(t testing.TB, db holdfast.Database, parts ...holdfast.Part) *holdfas
 	return hf
 }
 
-// checkWhole fails a test that left a database which breaks an invariant. One
-// that has closed the engine itself, or ended its server, is not asked.
+// checkWhole fails a test that leaves a database with violated invariants. If the test has closed the engine or
+// stopped its server, nothing is checked.
 func checkWhole(t testing.TB, hf *holdfast.Engine) {
 	t.Helper()
 	report, err := hf.Check(context.Background())
@@ -70,7 +69,7 @@ func checkWhole(t testing.TB, hf *holdfast.Engine) {
 	}
 }
 
-// Each runs a test on SQLite and on PostgreSQL, at the same time.
+// Each runs a test on SQLite and on PostgreSQL in parallel, as subtests.
 func Each(t *testing.T, f func(*testing.T, *holdfast.Engine), parts ...holdfast.Part) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
@@ -83,8 +82,8 @@ func Each(t *testing.T, f func(*testing.T, *holdfast.Engine), parts ...holdfast.
 	})
 }
 
-// SQLite returns the path of a database file of the test's own, with Holdfast's
-// schema in it, which is removed when the test ends, or emptied for the next one ([Main]).
+// SQLite returns the path of a database file for this test, with Holdfast's schema. The file is removed when the test
+// ends or, with [Main], emptied for the next test.
 func SQLite(t testing.TB) string {
 	t.Helper()
 	t.Attr(testlevel.DatabaseAttr, "sqlite")
@@ -106,8 +105,7 @@ func writeEmpty(path string) error {
 	return os.WriteFile(path, schema, 0o600)
 }
 
-// emptyFile is a file that was migrated once, for all tests of the process: a copy
-// costs less than the migrations.
+// emptyFile returns a migrated database file, which is made once per process: a copy costs less than the migrations.
 var emptyFile = sync.OnceValues(func() (file []byte, err error) {
 	folder, err := os.MkdirTemp("", "holdfast-")
 	if err != nil {
@@ -125,8 +123,8 @@ var emptyFile = sync.OnceValues(func() (file []byte, err error) {
 	return os.ReadFile(path)
 })
 
-// PostgreSQL returns the URL of a database of the test's own, with Holdfast's
-// schema in it, which is dropped when the test ends, or emptied for the next one ([Main]).
+// PostgreSQL returns the URL of a database for this test, with Holdfast's schema. The database is dropped when the
+// test ends or, with [Main], emptied for the next test.
 func PostgreSQL(t testing.TB) string {
 	t.Helper()
 	name, err := template()
@@ -146,8 +144,8 @@ func PostgreSQL(t testing.TB) string {
 	return url
 }
 
-// template is named after the text of the schema, so that a server that is
-// kept between runs never hands out an old one.
+// template returns the name of the template database. It is derived from the text of the schema, so a server that is
+// reused between test runs never provides an outdated schema.
 var template = sync.OnceValues(func() (string, error) {
 	script, err := store.DatabaseOf(postgres.URL("")).Script(store.Options{})
 	sum := sha256.Sum256([]byte(script))
@@ -161,8 +159,8 @@ func migrate(ctx context.Context, url string) error {
 	return pgtest.Exec(ctx, url, `UPDATE holdfast.clock SET movable = true`) // for Advance
 }
 
-// Race calls f from n goroutines that start together. It returns how many
-// calls succeeded, and the errors of those that did not.
+// Race calls f from n goroutines that start at the same time. It returns the number of calls that succeeded and the
+// errors of the others.
 func Race(t testing.TB, n int, f func(i int) error) (won int, lost []error) {
 	t.Helper()
 	errs := make([]error, n)
@@ -186,11 +184,11 @@ func Race(t testing.TB, n int, f func(i int) error) (won int, lost []error) {
 	return won, lost
 }
 
-// Round has the engine's janitor go round once, now: a test need not wait for it.
+// Round runs one round of the engine's janitor now, so that a test need not wait for it.
 func Round(ctx context.Context, hf *holdfast.Engine) { engine.Of(hf).Round(ctx) }
 
-// Advance moves the time of the engine's database, for everyone who uses it:
-// holds run out and timers fall due without anybody waiting.
+// Advance moves the clock of the engine's database for all of its users: leases expire and timers become due without
+// waiting. It fails the test if the clock cannot be moved: on PostgreSQL only databases from [PostgreSQL] allow it.
 func Advance(t testing.TB, hf *holdfast.Engine, by time.Duration) {
 	t.Helper()
 	if err := store.Shift(context.Background(), engine.Of(hf), by); err != nil {

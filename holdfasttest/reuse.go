@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// reused returns the URL of a database that tests of one process have one after the other.
+// reused returns the URL of a database that is used by one test of the process after another.
 func reused(t testing.TB, o pgtest.Options) string {
 	t.Helper()
 	r, err := pgtest.Take(context.Background(), &pgtest.Reuse{Options: o, PrepareWipe: prepareWipe, Wipe: wipe, Shape: shape})
@@ -31,10 +31,10 @@ func reused(t testing.TB, o pgtest.Options) string {
 	return r.URL
 }
 
-// At is the database with a URL from [PostgreSQL] or a path from [SQLite]. With [Main], what
-// engines of a test open there stays open for the next test: preparing their statements
-// on new connections takes longer than most tests do. Every engine, and one that is opened
-// again, has connections that no other of its test had, as another process would.
+// At returns the database at a URL from [PostgreSQL] or a path from [SQLite]. With [Main], connections that the
+// engines of a test open stay open for the next test, because preparing their statements on new connections takes
+// longer than most tests. Within a test, each opened or reopened engine gets connections that no other engine of the
+// test has used, as in a separate process.
 func At(where string) holdfast.Database {
 	db := at(where)
 	if s, ok := lent.Load(where); ok {
@@ -43,7 +43,7 @@ func At(where string) holdfast.Database {
 	return store.HandleDatabase(db)
 }
 
-// lending is a database of which every Open gives what the test has not opened yet.
+// lending is a database whose Open returns connections that the test has not used yet.
 type lending struct {
 	store.Database
 	from *shelf
@@ -60,10 +60,10 @@ func at(where string) store.Database {
 	return store.DatabaseOf(sqlite.File(where))
 }
 
-// lent are the shelves of the databases that tests have now, by their URLs and paths.
+// lent maps the URLs and paths of the databases in use by tests to their shelves.
 var lent sync.Map
 
-// A shelf holds what engines have opened on a database, for those of the next test.
+// A shelf stores the open connections of a database for the engines of the next test.
 type shelf struct {
 	where string
 
@@ -72,10 +72,11 @@ type shelf struct {
 	used int
 }
 
-// mostKept bounds the connections that wait for their next test.
+// mostKept limits the sets of connections that stay open for the next test.
 const mostKept = 3
 
-// lend has the engines of a test open what is kept. When the test ends, the database is given back.
+// lend makes the stored connections available to the engines of a test. When the test ends, it returns the database
+// to the pool.
 func (s *shelf) lend(t testing.TB, giveBack func()) {
 	lent.Store(s.where, s)
 	t.Cleanup(func() {
@@ -87,7 +88,7 @@ func (s *shelf) lend(t testing.TB, giveBack func()) {
 	})
 }
 
-// next is what the test has not opened yet.
+// next returns connections that the test has not used yet.
 func (s *shelf) next() store.Database {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +102,7 @@ func (s *shelf) next() store.Database {
 	return s.kept[s.used-1]
 }
 
-// Close closes all that is open.
+// Close closes all stored connections.
 func (s *shelf) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +113,7 @@ func (s *shelf) Close() error {
 	return err
 }
 
-// silent is a database whose log outlives the test that opened it.
+// silent is a database that logs nothing, because its connections outlive the test that opened them.
 type silent struct{ store.Database }
 
 func (s silent) Open(ctx context.Context, o store.Options) (store.Store, error) {
@@ -120,12 +121,11 @@ func (s silent) Open(ctx context.Context, o store.Options) (store.Store, error) 
 	return s.Database.Open(ctx, o)
 }
 
-// reuses says that the program has [Main].
+// reuses reports whether the test program uses [Main].
 var reuses atomic.Bool
 
-// Main has tests take the same databases one after the other, emptied between
-// them, and drops them when all tests are over. It is for TestMain, and
-// makes tests several times faster:
+// Main makes tests reuse the same databases, emptied between tests, and drops them after all tests. This makes tests
+// several times faster. Use it in TestMain:
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 func Main(m interface{ Run() int }) interface{ Run() int } {
@@ -141,8 +141,8 @@ func (m main) Run() int {
 	return m.m.Run()
 }
 
-// prepareWipe makes the function that empties the tables. What was there at the beginning, the
-// migrations, the clock and the secret, stays; the clock is set back. It is a function because those keep their plans.
+// prepareWipe creates the function that empties the tables. The initial rows stay: the migrations, the clock, which
+// is reset, and the secret. It is a function because functions cache their plans.
 const prepareWipe = `SET lock_timeout = '2s';
 DO $$ BEGIN
     EXECUTE (SELECT 'CREATE FUNCTION pg_temp.wipe() RETURNS void LANGUAGE plpgsql AS $body$ DECLARE own text; BEGIN
@@ -168,8 +168,9 @@ END $$`
 
 const wipe = `SELECT pg_temp.wipe()`
 
-// shape digests what no test may change: columns, indexes, constraints, functions,
-// triggers, settings, and the schemas that there are. It is a sum: to sort the parts would take three times as long as all the rest.
+// shape computes a digest of everything that a test must not change: columns, indexes, constraints, functions,
+// triggers, settings and the existing schemas. The digest is a sum, because sorting the parts would take three times
+// as long as the rest.
 const shape = `SELECT concat_ws(' ', count(*), sum(hashtextextended(part, 0))) FROM (
     SELECT concat_ws(' ', c.relname, c.relkind, c.reloptions::text, c.relacl::text, a.attname, a.atttypid, a.attnotnull) AS part
       FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0

@@ -17,31 +17,31 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// notKept are the headers that a replay does not have: they are of the moment, of the
-// connection, or the secret of the client that got them first.
+// notKept lists the headers that are not replayed: they belong to the moment or to the connection, or are secrets of
+// the client that got the first response.
 var notKept = []string{
 	"Set-Cookie", "Set-Cookie2", "Date", "Content-Length", "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade", idempotency.ReplayedHeader, answerHeader,
 }
 
-// ofBody are the headers that say something of a body, and go with it.
+// ofBody lists the headers that describe a body and are dropped together with it.
 var ofBody = []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Range", "Content-Disposition"}
 
-// answer is what is kept of an answer.
+// answer is the stored part of a response.
 type answer struct {
 	Headers  http.Header `json:"headers,omitempty"`
 	Body     []byte      `json:"body,omitempty"`
-	TooLarge bool        `json:"tooLarge,omitempty"` // the body was not kept
+	TooLarge bool        `json:"tooLarge,omitempty"` // the body was not stored
 }
 
-// buffer holds an answer back until it is recorded. One that is over the limit is
-// passed on from there.
+// buffer holds a response back until it is recorded. From the point where the response exceeds the limit, it is
+// passed through.
 type buffer struct {
 	w      http.ResponseWriter
 	limit  int64
-	before http.Header // as the handler found it
-	header http.Header // what the handler sets
-	sent   http.Header // as it was when the status was written
+	before http.Header // headers before the handler ran
+	header http.Header // headers with the changes of the handler
+	sent   http.Header // header at the time when the status was written
 	status int
 	body   bytes.Buffer
 	passed bool
@@ -59,10 +59,10 @@ func (b *buffer) Header() http.Header {
 }
 
 func (b *buffer) WriteHeader(status int) {
-	if status < 100 || status > 999 { // as net/http does, while the handler is still to blame
+	if status < 100 || status > 999 { // panic here, as net/http does, so that the stack trace contains the handler
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	}
-	if b.status != 0 || status < http.StatusOK { // the 1xx come before the answer
+	if b.status != 0 || status < http.StatusOK { // 1xx statuses precede the response
 		return
 	}
 	b.status, b.sent = status, b.Header().Clone()
@@ -86,18 +86,18 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.body.Write(p)
 }
 
-// Flush sends what was passed on. An answer that is held back stays so: the client gets
-// it when it is recorded.
+// Flush flushes a response that is passed through. A response that is held back stays so: the client gets it when it
+// is recorded.
 func (b *buffer) Flush() {
 	if b.status == 0 {
 		b.WriteHeader(http.StatusOK)
 	}
 	if b.passed {
-		_ = http.NewResponseController(b.w).Flush() // what cannot flush sends it in the end
+		_ = http.NewResponseController(b.w).Flush() // a writer that cannot flush sends the data later
 	}
 }
 
-// finish makes the answer whole when the handler has returned.
+// finish completes the response after the handler has returned.
 func (b *buffer) finish() {
 	if b.status == 0 {
 		b.WriteHeader(http.StatusOK)
@@ -108,7 +108,7 @@ func (b *buffer) finish() {
 	b.header = b.sent
 }
 
-// sniffed is how much of a body net/http looks at.
+// sniffed is the number of bytes that net/http uses to detect a content type.
 const sniffed = 512
 
 // typed sets the Content-Type as net/http would, so that a replay has the same.
@@ -122,7 +122,7 @@ func (b *buffer) typed(more []byte) {
 	b.sent.Set("Content-Type", http.DetectContentType(start))
 }
 
-// send passes the answer on, unless that is done.
+// send sends the response, unless it was passed through.
 func (b *buffer) send() {
 	if !b.passed {
 		b.pass()
@@ -134,10 +134,10 @@ func (b *buffer) pass() {
 	clear(h)
 	maps.Copy(h, b.sent)
 	b.w.WriteHeader(b.status)
-	_, _ = b.w.Write(b.body.Bytes()) // the client went away: nobody is left to be told
+	_, _ = b.w.Write(b.body.Bytes()) // on an error the client is gone, and there is no receiver for a report
 }
 
-// kept is what is kept of the answer.
+// kept returns the stored form of the response.
 func (b *buffer) kept() []byte {
 	a := answer{Body: b.body.Bytes(), TooLarge: b.passed}
 	if a.TooLarge {
@@ -145,13 +145,13 @@ func (b *buffer) kept() []byte {
 	}
 	a.Headers = keptOf(b.sent, b.before)
 	text, err := json.Marshal(a)
-	if err != nil { // strings and bytes: it does not fail
+	if err != nil { // cannot happen: strings and bytes always marshal
 		panic(err)
 	}
 	return text
 }
 
-// keptOf are the headers that a handler set and that a replay has too.
+// keptOf returns the headers that the handler set and that are replayed.
 func keptOf(sent, before http.Header) http.Header {
 	drop := slices.Clone(notKept)
 	for _, v := range sent.Values("Connection") {
@@ -167,7 +167,7 @@ func keptOf(sent, before http.Header) http.Header {
 	return kept
 }
 
-// replay answers what was answered before, or says why not.
+// replay sends the stored response, or the reason why it cannot.
 func (g *guard) replay(w http.ResponseWriter, r *http.Request, f *idempotency.Flight, q idempotency.Request) {
 	var a answer
 	err := f.Replay(q)
@@ -198,11 +198,11 @@ func (g *guard) replay(w http.ResponseWriter, r *http.Request, f *idempotency.Fl
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// refuse answers with the problem that an error is. Only a [fault.Error]'s message is written for a caller. What is our
-// side's goes to the log.
+// refuse responds with the problem document of an error. Only the message of a [fault.Error] is meant for a caller.
+// Errors of the server's side are logged.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := fault.CodeOf(err).Status()
-	if status >= http.StatusInternalServerError && r.Context().Err() == nil { // a client that went away is no failure
+	if status >= http.StatusInternalServerError && r.Context().Err() == nil { // a disconnected client is not a failure
 		g.engine.Log().LogAttrs(r.Context(), slog.LevelWarn, "request failed", slog.String("path", r.URL.Path), slog.String("error", err.Error()))
 	}
 	f, ok := errors.AsType[*fault.Error](err)
@@ -210,7 +210,7 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		f = fault.New(fault.Internal, "something went wrong here")
 	}
 	body, err := json.Marshal(wire.ProblemOf(f, status, ""))
-	if err != nil { // a document of ours that JSON cannot say
+	if err != nil { // cannot happen: a problem document always marshals
 		panic(err)
 	}
 	h := w.Header()

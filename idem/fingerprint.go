@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/idempotency"
 )
 
-// fingerprint tells requests apart: by method, path and query as the client sent
-// them, and body. The body is read, and there again for the handler.
+// fingerprint identifies a request by its method, its path and query as the client sent them, and its body. It reads
+// the body and restores it for the handler.
 func fingerprint(w http.ResponseWriter, r *http.Request, limit int64) (string, error) {
 	body, err := read(w, r, limit)
 	if err != nil {
@@ -40,8 +40,8 @@ func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// target is the path and query of a request as it came in: what stands before this
-// handler may have cut its path.
+// target returns the path and query of the request as the client sent it: a handler in front of this one may have
+// stripped a prefix.
 func target(r *http.Request) string {
 	u := r.URL
 	if asked, err := url.ParseRequestURI(r.RequestURI); err == nil {

@@ -1,61 +1,57 @@
-// Package idem keeps a request that is sent twice from being carried out twice. It
-// is net/http middleware for a program's own handlers:
+// Package idem provides net/http middleware that makes a program's own handlers idempotent: it keeps a request that
+// is sent twice from being executed twice.
 //
 //	once := idem.Middleware(hf, idem.Options{Scope: userID})
 //	mux.Handle("POST /orders", once(orders))
 //
-// A client that gives a request an Idempotency-Key can send it again, with the same
-// key, whenever it has no answer. The handler runs for the first; those that come
-// later get the first one's answer, with the header Idempotency-Replayed: true.
+// A client that sends a request with an Idempotency-Key can send it again with the same key whenever it got no
+// response. The handler runs for the first request; later ones get the response of the first, with the header
+// Idempotency-Replayed: true.
 //
-//   - The same key with another request (method, path and query, body) is refused:
-//     422, KEY_MISMATCH. Members of a JSON body may be in another order.
-//   - While the first is under way: 409, KEY_IN_FLIGHT, with Retry-After.
-//   - An answer with a status of 400 or more is not kept, and the key is free again:
-//     what refuses a request is taken to have changed nothing. Where a step stands that
-//     the handler fired, the key stays with the request, which may be sent again.
-//   - Answers are kept for [Options].TTL, 24 hours by default, with the headers that the
-//     handler set, except Set-Cookie and those of the connection (Connection and what it
-//     names, Content-Length, Date, Keep-Alive, Trailer, Transfer-Encoding, Upgrade …).
-//     Headers that stood there before, such as a request's id, are those of the replay.
-//   - Keys belong to the user that [Options].Scope names: two users never meet.
-//   - GET, HEAD, OPTIONS and TRACE, and requests without a key, pass untouched.
+//   - The same key with a different request (method, path and query, body) is refused: 422, KEY_MISMATCH. Members of
+//     a JSON body may be in another order.
+//   - While the first request is in flight, others get 409, KEY_IN_FLIGHT, with Retry-After.
+//   - A response with a status of 400 or more is not stored, and the key is released: a refused request is assumed to
+//     have changed nothing. If an operation stands that the handler fired, the key stays with this request, which may
+//     be sent again.
+//   - Responses are stored for [Options].TTL, 24 hours by default, with the headers that the handler set, except
+//     Set-Cookie and the headers of the connection (Connection and the headers it names, Content-Length, Date,
+//     Keep-Alive, Trailer, Transfer-Encoding, Upgrade …). Headers that were set before the handler ran, such as a
+//     request id, are those of the replay.
+//   - Keys belong to the user that [Options].Scope returns: keys of different users never collide.
+//   - GET, HEAD, OPTIONS and TRACE requests, and requests without a key, pass through unchanged.
 //
-// # What is promised
+// # Guarantees
 //
-// While the handler runs, its key is held, for [Options].Lease at a time, which is
-// renewed. If the process dies, the key can be used again when the hold has run out,
-// and then the handler runs again: for a handler that writes by its own means this
-// is at least once. The same is true of a handler that panics, whose key is freed,
-// and of one that is cut off from the database for longer than its hold: its context
-// ends; if it goes on all the same, and another has been answered by the time it is
-// done, its client gets that answer, so that a key has one; if nobody has, its own,
-// marked Idempotency-Answer: unrecorded.
+// While the handler runs, it holds a lease on its key, for [Options].Lease at a time, which is renewed. If the
+// process crashes, the key can be used again once the lease has expired, and then the handler runs again. For a
+// handler that writes by its own means this is at-least-once execution. The same applies to a handler that panics,
+// whose key is released, and to a handler that is cut off from the database for longer than its lease: its context
+// ends. If that handler continues nevertheless and another execution has stored a response meanwhile, its client gets
+// the stored response, so that a key has one response. If there is none, the client gets the handler's own response,
+// with the header Idempotency-Answer: unrecorded.
 //
-// There are two ways to more. What a handler writes in [Commit] and the mark that its
-// request is done are one transaction: it is written once, whatever happens. A holder that
-// was too late writes nothing there. This is for what takes a [holdfast.Doer]: an append,
-// a new entity, a credit, a batch, the start of a run.
+// There are two ways to get more. The first is [Commit]: the writes of the handler in it and the mark that its
+// request is done are one transaction, so they are written once, whatever happens. A holder that has lost its
+// lease writes nothing there. Use it for everything that takes a [holdfast.Doer]: an append, a new entity, a credit,
+// a batch, the start of a run.
 //
-// A step that a handler fires or claims (package lifecycle), under the request's context,
-// belongs to the key, as it does over HTTP. The handler that is run again is answered
-// for the operation that it began before: done, with the entity as it is by now; failed;
-// pending or uncertain; or KEY_IN_FLIGHT while it is being worked on. An operation that was
-// released without effect is begun anew. Several steps of one handler are told apart by
-// lifecycle, entity, step and requester; the same one more than once, by its order. A holder
-// that was too late begins nothing. A step that an action fires in turn belongs to that
-// action's operation, and not to the key. Fire before [Commit], and before the handler returns: behind them the
-// step is refused, because no retry would do it.
+// The second is a step that the handler fires or claims (package lifecycle) under the request's context: it belongs
+// to the key, as it does over HTTP. A handler that runs again gets the outcome of the operation that it began before:
+// done, with the current entity; failed; pending or uncertain; or KEY_IN_FLIGHT while it is in flight. An operation
+// that was released without effect is begun again. Several steps of one handler are identified by lifecycle, entity,
+// step and requester; repetitions of the same step, by their order. A holder that has lost its lease begins nothing.
+// A step that an action fires in turn belongs to that action's operation, not to the key. Fire before [Commit] and
+// before the handler returns: after that the step is refused, because no retry would execute it.
 //
-// An answer that was not kept is replayed as 204 No Content, with the headers that are
-// known, except those of the body, and says why in Idempotency-Answer: "lost", where a
-// process died after its Commit and before its answer was written, and the hold it had is
-// over; "too-large", where the answer was over [Options].MaxAnswer. What was asked for is
-// done in both cases: a client that needs the answer asks for the thing itself.
+// A response that was not stored is replayed as 204 No Content, with the known headers except those of the body. The
+// header Idempotency-Answer gives the reason: "lost" if a process crashed after its Commit and before its response
+// was written, and its lease has expired; "too-large" if the response exceeded [Options].MaxAnswer. In both cases the
+// request was executed: a client that needs the response reads the resource itself.
 //
-// The handler's answer is held back until it is recorded: Flush sends nothing before
-// that, and there are no trailers and no hijacking. An answer over MaxAnswer is passed on
-// from there, and flushed from there; it is recorded when the handler has returned.
+// The handler's response is held back until it is recorded: Flush sends nothing before that, and trailers and
+// hijacking are not supported. A response that exceeds MaxAnswer is passed through, and flushed, from that point on;
+// it is recorded when the handler has returned.
 package idem
 
 import (
@@ -73,38 +69,36 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// answerHeader says why an answer was not stored.
+// answerHeader is the header that gives the reason why a response was not stored.
 const answerHeader = "Idempotency-Answer"
 
-// Options say how requests are told apart and how much is kept of them. Either Scope or
-// SharedKeys is required.
+// Options configures [Middleware]. Either Scope or SharedKeys is required.
 type Options struct {
-	// Lease is how long a key is held without a renewal, and so how long it takes
-	// until the key of a process that died can be used again; the default is 30
-	// seconds. A hold is renewed for 15 minutes at the most.
+	// Lease is the duration of the lease on a key, and so the time until the key of a crashed process can be used
+	// again. It must be between a millisecond and a day; the default is 30 seconds. A lease is renewed for at most 15
+	// minutes.
 	Lease time.Duration
-	// MaxBody is the largest body of a request that has a key; the default is
-	// 1 MiB.
+	// MaxBody is the maximum size of the body of a request with a key, in bytes; the default is 1 MiB. A larger one
+	// is refused: 413, PAYLOAD_TOO_LARGE.
 	MaxBody int64
-	// MaxAnswer is the largest answer that is kept; the default is 1 MiB.
+	// MaxAnswer is the maximum size of a stored response body, in bytes; the default is 1 MiB.
 	MaxAnswer int64
-	// Header names the header that has the key; the default is Idempotency-Key.
+	// Header is the name of the header that contains the key; the default is Idempotency-Key.
 	Header string
-	// Workspace tells the workspace of a request. The handler's context is in it,
-	// too. The default is the context's.
+	// Workspace returns the workspace of a request, which is also set in the handler's context. The default is the
+	// workspace of the request's context.
 	Workspace func(*http.Request) string
-	// Scope returns the id of the user whose request it is. Keys of two users never
-	// meet: without it, another user who sends the same key and body gets the first
-	// one's answer. It must be the same each time that the user sends the request: an
-	// account's id, never a token or a session, which changes between two tries. A
-	// request with a key for which it returns "" is refused: 401, AUTH_ERROR.
-	// It is required, unless SharedKeys is set.
+	// Scope returns the id of the user that sends the request. Keys of different users never collide: without Scope,
+	// another user who sends the same key and body would get the first user's response. It must return the same id
+	// each time the user sends the request: an account id, never a token or a session id, which can change between
+	// two attempts. If it returns "" for a request with a key, the request is refused: 401, AUTH_ERROR. It is
+	// required, unless SharedKeys is set.
 	Scope func(*http.Request) string
-	// SharedKeys says that all clients share their keys: for one that is alone, or
-	// where all may see each other's answers. It takes the place of Scope.
+	// SharedKeys makes all clients share their keys, for a single client or for clients that may see each other's
+	// responses. It replaces Scope.
 	SharedKeys bool
-	// TTL is how long an answer is kept, and how long an operation is known that the
-	// handler began; the default is 24 hours. After that the request is a new one.
+	// TTL is how long a response is stored, and how long an operation that the handler began is known. It must be
+	// between a second and a year; the default is 24 hours. After that the request is treated as new.
 	TTL time.Duration
 }
 
@@ -131,15 +125,14 @@ func (o Options) orDefaults() Options {
 	return o
 }
 
-// Middleware returns what makes a handler idempotent. It may be used for any number
-// of handlers, but only once around each. It panics if the options are wrong: that is
-// a mistake in wiring.
+// Middleware returns a function that makes a handler idempotent. It may be used for any number of handlers, but only
+// once around each. It panics if the options are invalid, because that is a bug in the program's setup.
 func Middleware(e *holdfast.Engine, o Options) func(http.Handler) http.Handler {
 	o = o.orDefaults()
 	return func(next http.Handler) http.Handler { return &guard{engine.Of(e), o, next} }
 }
 
-// guard is a handler with its keys.
+// guard is an idempotent handler.
 type guard struct {
 	engine *engine.Engine
 	Options
@@ -170,7 +163,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// harmless says whether requests of a method change nothing.
+// harmless reports whether requests with a method change nothing.
 func harmless(method string) bool {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
@@ -179,7 +172,7 @@ func harmless(method string) bool {
 	return false
 }
 
-// begin reads what a request asks for. One that passes untouched has no key.
+// begin reads the key and the fingerprint of a request. A request that passes through unchanged has no key.
 func (g *guard) begin(w http.ResponseWriter, r *http.Request) (*idempotency.Flight, error) {
 	f := &idempotency.Flight{LeaseTime: g.Lease, Engine: g.engine, Log: g.engine.Log()}
 	if harmless(r.Method) {
@@ -200,8 +193,7 @@ func (g *guard) begin(w http.ResponseWriter, r *http.Request) (*idempotency.Flig
 	return f, err
 }
 
-// run has the handler carry out a request that is held. Its answer goes to the
-// client when it is recorded.
+// run runs the handler for a request whose key is held. The client gets the response when it is recorded.
 func (g *guard) run(w http.ResponseWriter, r *http.Request, f *idempotency.Flight) {
 	out := newBuffer(w, g.MaxAnswer)
 	if g.refused(out, r, f) && !f.Committed() {
@@ -211,7 +203,7 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, f *idempotency.Fligh
 	another, err := f.Record(r.Context(), out.status, out.kept())
 	switch {
 	case err == nil || out.passed:
-	case another != nil: // it was faster, and a key has one answer
+	case another != nil: // another execution was faster, and a key has one response
 		g.replay(w, r, f, *another)
 		return
 	case !f.Committed():
@@ -220,7 +212,7 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, f *idempotency.Fligh
 	out.send()
 }
 
-// refused runs the handler, and says whether it refused the request. A panic does, and goes on.
+// refused runs the handler and reports whether it refused the request. A panic counts as a refusal and propagates.
 func (g *guard) refused(out *buffer, r *http.Request, f *idempotency.Flight) (refused bool) {
 	ctx, end := f.Renewing(r.Context())
 	refused = true
@@ -233,7 +225,7 @@ func (g *guard) refused(out *buffer, r *http.Request, f *idempotency.Flight) (re
 
 type flightKey struct{}
 
-// within returns the context of a handler: for its operations, and for [Commit].
+// within returns the context of a handler, for its operations and for [Commit].
 func within(ctx context.Context, f *idempotency.Flight) context.Context {
 	ctx = context.WithValue(ctx, flightKey{}, f)
 	if f.Key == "" {
@@ -242,16 +234,14 @@ func within(ctx context.Context, f *idempotency.Flight) context.Context {
 	return idempotency.InFlight(ctx, f)
 }
 
-// Commit runs f in a transaction that also marks the request of the context as
-// done: what f writes through the transaction is written once, however often the
-// request is sent and wherever a process dies. The handler's answer is recorded when
-// it returns, whatever its status is by then.
+// Commit runs f in a transaction that also marks the request of the context as done. The writes of f through the
+// transaction happen once, however often the request is sent and wherever a process crashes. The handler's
+// response is recorded when the handler returns, whatever its status is then.
 //
-// A request has one Commit. Where f or the transaction fails, nothing is written and
-// the handler may try again, or refuse the request. Where the key's hold has run out
-// the error is [fault.LeaseLost]: another may have the request now. f may be run
-// again, as in [holdfast.Engine.Update]. In a request without a key Commit is
-// no more than that.
+// A request can commit once. If f or the transaction fails, nothing is written, and the handler may call Commit again
+// or refuse the request. If the lease on the key has expired, the error is [fault.LeaseLost]: another execution may
+// have the request now. f may run more than once, as in [holdfast.Engine.Update]. For a request without a key, Commit
+// is the same as Update. Outside of a handler of [Middleware], the error is [fault.Internal].
 func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	q, ok := ctx.Value(flightKey{}).(*idempotency.Flight)
 	if !ok {

@@ -9,33 +9,32 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Act is a step in the hands of its body. It is used by one goroutine at a time.
+// Act is the step that a handler executes. It must be used by one goroutine at a time.
 type Act[E any] struct {
-	// Entity is the entity as it was when the body began: in the claim status,
-	// if the step has one. In an after-effect, it is as it is now.
+	// Entity is the entity as of the start of the body: in the claim status, if the step has one. In an after-effect
+	// it is the current entity.
 	Entity    Entity[E]
 	Step      string
 	Requester string
-	// Operation is the same for every attempt, and new for the next operation:
-	// a key for other systems.
+	// Operation identifies the operation. It is the same for every attempt and differs between operations, so it can
+	// serve as an idempotency key for other systems.
 	Operation string
-	// Attempt counts the tries of the operation, this one included.
+	// Attempt is the number of this attempt of the operation, starting at 1.
 	Attempt int
-	// Input is what the caller gave, as JSON, or nil.
+	// Input is the caller's input as JSON, or nil.
 	Input json.RawMessage
 
 	inner *lifecycleengine.Act
 }
 
-// WriteTx adds what is written when the step is settled, in that transaction: all of
-// it is committed with the new status, or nothing. f may be run again. In an
-// after-effect, it is the transaction of the acknowledgement.
+// WriteTx adds f to the transaction that settles the step: its writes are committed together with the new status, or
+// not at all. f may run more than once. In an after-effect it runs in the transaction of the acknowledgement.
 func (a *Act[E]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	a.inner.Commit(store.TxFunc(f))
 }
 
-// Set replaces the entity's data when the step is settled. The rows of a table of
-// the user's own are changed in [Act.WriteTx].
+// Set replaces the entity's data when the step is settled. Rows of a user-owned table are changed in [Act.WriteTx]
+// instead.
 func (a *Act[E]) Set(data E) error {
 	raw, err := encoded(a.Entity.ID, data)
 	if err != nil {
@@ -44,7 +43,8 @@ func (a *Act[E]) Set(data E) error {
 	return a.inner.Set(raw)
 }
 
-// Decode reads the input into v.
+// Decode unmarshals the input into v. If there is no input, or it does not fit v, the error is
+// [holdfast.ErrActionInvalid].
 func (a *Act[E]) Decode(v any) error {
 	if a.Input == nil {
 		return holdfast.Invalid("there is no input")

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Entity is a thing with a status. In a table of the user's own, Version is that of
-// its version column, and Data its row.
+// Entity is an object with a status. For a user-owned table, Version is the value of its version column, and Data its
+// row.
 type Entity[E any] struct {
 	ID        string
 	Status    string
@@ -23,29 +23,28 @@ type Entity[E any] struct {
 	Data      E
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	// Claimed is the operation that the entity is in, or nil.
+	// Claimed is the unfinished operation on the entity, or nil.
 	Claimed *Operation
 }
 
-// Operation is one asked-for piece of work on an entity. It survives crashes; each
-// try is an attempt.
+// Operation is one requested unit of work on an entity. It survives crashes; each execution of it is an attempt.
 type Operation struct {
 	ID        string
 	Lifecycle string
 	Entity    string
-	Status    string // the claim status; of a serialized requester, where the step starts
+	Status    string // claim status; for a serialized requester, the status that the step starts from
 	Step      string
 	Requester string
 	Phase     Phase
 	Holder    string
 	Epoch     int64
 	Since     time.Time
-	Until     time.Time // when the lease ends
+	Until     time.Time // end of the lease
 	Failures  int
 	Crashes   int
 	Error     string
-	Manual    bool // taken by hand: nobody resumes it
-	// Handler is that of its action, as it was taken; "" for one that has none.
+	Manual    bool // true for a manual claim, which is not resumed
+	// Handler is the handler of the operation's action as of when it was claimed, or "" if it has none.
 	Handler string
 }
 
@@ -62,7 +61,7 @@ func publicOperation(o lifecycleengine.OperationFacts) Operation {
 		Epoch: o.Epoch, Since: o.Since, Until: o.Until, Failures: o.Failures, Crashes: o.Crashes, Error: o.Error, Manual: o.Manual, Handler: o.Handler}
 }
 
-// typed is an entity with its data as an E.
+// typed returns an entity with its data decoded into an E.
 func typed[E any](e lifecycleengine.Entity) (Entity[E], error) {
 	p := Entity[E]{ID: e.ID, Status: e.Status, Version: e.Version, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Claimed: operation(e.Claimed)}
 	if len(e.Data) == 0 {
@@ -82,7 +81,7 @@ func shown[E any](e lifecycleengine.Entity, err error) (Entity[E], error) {
 	return p, err
 }
 
-// encoded is an E as it is kept.
+// encoded returns the stored form of an E.
 func encoded[E any](id string, data E) (json.RawMessage, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -91,9 +90,8 @@ func encoded[E any](id string, data E) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// Create makes an entity in the config's initial status. One that exists is
-// [holdfast.ErrConflict], and stays as it is. Rows of a table of the user's own are
-// made by the user.
+// Create creates an entity in the config's initial status. If it exists, the error is [holdfast.ErrConflict], and the
+// entity is unchanged. Rows of a user-owned table are created by the user, not by Create.
 func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, data E) (Entity[E], error) {
 	raw, err := encoded(id, data)
 	if err != nil {
@@ -107,7 +105,7 @@ func (l *Lifecycle[E]) Get(ctx context.Context, e *holdfast.Engine, id string) (
 	return shown[E](l.inner.Get(ctx, engine.Of(e), id))
 }
 
-// List iterates over the entities in the order of their ids: those in a status, or all ("").
+// List iterates over the entities in a status, or over all if status is "", ordered by id.
 func (l *Lifecycle[E]) List(ctx context.Context, e *holdfast.Engine, status string) iter.Seq2[Entity[E], error] {
 	list := store.Seq(func(after lifecycleengine.Entity, limit int) ([]lifecycleengine.Entity, error) {
 		return l.inner.List(ctx, engine.Of(e), status, after.ID, limit)
@@ -121,7 +119,7 @@ func (l *Lifecycle[E]) List(ctx context.Context, e *holdfast.Engine, status stri
 	}
 }
 
-// Event is an event of an entity's history.
+// Event is an event in the history of an entity.
 type Event struct {
 	Version int64
 	Name    string
@@ -130,7 +128,7 @@ type Event struct {
 	At      time.Time
 }
 
-// History iterates over the events of an entity, from a version on.
+// History iterates over the events of an entity, starting at version from.
 func (l *Lifecycle[E]) History(ctx context.Context, d holdfast.Doer, id string, from int64) iter.Seq2[Event, error] {
 	return store.Seq(func(after events.Event, limit int) ([]events.Event, error) {
 		start := from
@@ -141,15 +139,15 @@ func (l *Lifecycle[E]) History(ctx context.Context, d holdfast.Doer, id string, 
 	}, func(x events.Event) Event { return Event{x.Version, x.Name, x.Data, x.Actor, x.At} })
 }
 
-// Refusal is a step that was refused to a requester.
+// Refusal records that a step was refused to a requester.
 type Refusal struct {
 	Step, Requester, Code string
 	Detail                map[string]any
 	At                    time.Time
 }
 
-// Refusals iterates over the refusals on an entity, the latest first. The log is best effort: it is written outside of
-// transactions and kept for a week, and entries may be missing after a crash or under load.
+// Refusals iterates over the refusals on an entity, the latest first. The log is best effort: it is written outside
+// of transactions and retained for a week, and entries may be missing after a crash or under load.
 func (l *Lifecycle[E]) Refusals(ctx context.Context, e *holdfast.Engine, id string) iter.Seq2[Refusal, error] {
 	return func(yield func(Refusal, error) bool) {
 		all, err := l.inner.Attempts(ctx, engine.Of(e), id)

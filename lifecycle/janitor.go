@@ -9,30 +9,30 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Janitor is a module's own recovery of what crashes left in a claim status, or under a
-// serialized requester's lease. It is called in the transaction that puts the entity back
-// to revert_to, and may clean up what the body left half done there; its error keeps the
-// claim held, and it is called again. It sees only claims without effects: those with
-// effects are resumed, or wait for a person.
+// Janitor recovers the claims of a lifecycle that crashes left in a claim status or under a serialized requester's
+// lease. A module implements it to clean up what its body left half done.
 type Janitor interface {
+	// Recover runs in the transaction that returns the entities to revert_to. If it returns an error, the claims
+	// stay, and it is called again. It gets only claims without effects: operations with effects are resumed or wait
+	// for manual resolution.
 	Recover(context.Context, holdfast.Tx, []Stuck) error
 }
 
-// Coverer is a janitor that covers only some claim statuses; one that is not covers
-// all of its lifecycle's.
+// Coverer is implemented by a [Janitor] that covers only some claim statuses. A janitor that does not implement it
+// covers all claim statuses of its lifecycle.
 type Coverer interface{ Covers() []string }
 
-// Stuck is a claim whose holder did not come back.
+// Stuck is a claim whose lease expired before it was settled.
 type Stuck struct {
 	Lifecycle, ID   string
-	Claimed, Revert string // the statuses that it is put back from and to; the same under a lease
+	Claimed, Revert string // the claim status and the status to return to; equal under a serialized requester's lease
 	Operation       string
 	Step, Requester string
 	Holder          string
 	Since           time.Time
 }
 
-// recovering is a janitor as the runtime knows it.
+// recovering adapts a janitor for the engine.
 func recovering(j Janitor) lifecycleengine.Janitor {
 	in := lifecycleengine.Janitor{Recover: func(ctx context.Context, tx *store.Tx, all []lifecycleengine.Stuck) error {
 		return j.Recover(ctx, tx, mapped(all, func(s lifecycleengine.Stuck) Stuck { return Stuck(s) }))

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Effect is one external side effect inside an operation, as the journal has it.
+// Effect is one external side effect of an operation, as recorded in the journal.
 type Effect struct {
 	Name    string
 	Ordinal int
@@ -23,7 +23,7 @@ type Effect struct {
 	Since   time.Time
 }
 
-// Pending is an operation that is not at its end, with its effects.
+// Pending is an unfinished operation with its effects.
 type Pending struct {
 	Operation
 	Effects []Effect
@@ -33,32 +33,31 @@ func pending(p lifecycleengine.Pending) Pending {
 	return Pending{publicOperation(p.OperationFacts), mapped(p.Effects, func(x lifecycleengine.Effect) Effect { return Effect(x) })}
 }
 
-// Phase is where an unfinished operation stands.
+// Phase is the phase of an unfinished operation.
 type Phase string
 
 // The phases of unfinished operations.
 const (
-	Held      Phase = "held"      // a holder works on it
-	Due       Phase = "due"       // it waits to be resumed or for a worker
-	Uncertain Phase = "uncertain" // the outcome of an effect is unknown; [Resolve] ends that
+	Held      Phase = "held"      // a holder is executing it
+	Due       Phase = "due"       // it waits for a worker, or to be resumed
+	Uncertain Phase = "uncertain" // the outcome of an effect is unknown; use [Resolve]
 )
 
-// Operations iterates over the unfinished operations of the context's workspace in the order of their
-// ids: those in a phase, or all ("").
+// Operations iterates over the unfinished operations in the context's workspace, ordered by id. It returns those in a
+// phase, or all if phase is "".
 func Operations(ctx context.Context, e *holdfast.Engine, phase Phase) iter.Seq2[Pending, error] {
 	return store.Seq(func(after lifecycleengine.Pending, limit int) ([]lifecycleengine.Pending, error) {
 		return lifecycleengine.Operations(ctx, engine.Of(e), string(phase), after.ID, limit)
 	}, pending)
 }
 
-// Find returns an operation that is not at its end, or [holdfast.ErrNotFound].
+// Find returns an unfinished operation. If there is none with that id, the error is [holdfast.ErrNotFound].
 func Find(ctx context.Context, e *holdfast.Engine, operation string) (Pending, error) {
 	p, err := lifecycleengine.Find(ctx, engine.Of(e), operation)
 	return pending(p), err
 }
 
-// Resolution is what a person knows of an effect: whether it happened, and with
-// which result.
+// Resolution is a person's report about an effect: whether it happened, and with which result.
 type Resolution struct {
 	Name     string
 	Ordinal  int
@@ -66,22 +65,22 @@ type Resolution struct {
 	Result   json.RawMessage
 }
 
-// Resolve ends the uncertainty of an operation, or a part of it. Once nothing of it
-// is unknown any more, it is resumed under its handler, which then sees the results;
-// or it ends with the outcome that is named. A claim taken by hand, and a body that
-// journals nothing, can only end. It returns the operation, unless that is at its
-// end.
+// Resolve records what a person knows about the effects of an uncertain operation. It may resolve only some of them.
+// Once no effect is unknown, the operation is resumed by its handler, which then gets the results; or, if o is set,
+// it ends with that outcome. A manual claim and a body without a journal cannot be resumed, only ended. If the
+// operation is not uncertain, or a resolution contradicts a known result, the error is [holdfast.ErrConflict].
+// Resolve returns the operation, or nil if it has ended.
 func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, o Outcome, by string) (*Operation, error) {
 	all := mapped(known, func(r Resolution) lifecycleengine.Resolution { return lifecycleengine.Resolution(r) })
 	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(o), by)
 	return operation(p), err
 }
 
-// Withdraw ends an operation that is due: it was handed on, or is to be resumed, and nobody
-// holds it. If no effect of it may have happened, the entity goes back to where the step
-// starts. Otherwise the operation waits for a person, who ends it by [Resolve]: what happened
-// is not guessed. One that is held or uncertain is [holdfast.ErrConflict]. It returns the
-// operation, unless that is at its end.
+// Withdraw ends an operation that is due: it was passed to a worker or is to be resumed, and has no holder. If none
+// of its effects may have happened, the entity returns to the status that the step started from. Otherwise the
+// operation becomes uncertain, and a person ends it with [Resolve], because outcomes are never guessed. For an
+// operation that is held or uncertain the error is [holdfast.ErrConflict]. Withdraw returns the operation, or nil if
+// it has ended.
 func Withdraw(ctx context.Context, e *holdfast.Engine, id, reason, by string) (*Operation, error) {
 	p, err := lifecycleengine.Withdraw(ctx, engine.Of(e), id, reason, by)
 	return operation(p), err

@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 )
 
-// HandlerOption says something about a handler.
+// HandlerOption is an option of a handler.
 type HandlerOption struct {
 	set func(*lifecycleengine.Declared)
-	err error // why it cannot be used
+	err error // set if the option is invalid
 }
 
-// handle declares a handler. A bad option is reported when the engine opens.
+// handle declares a handler. An invalid option is reported when the engine opens.
 func (l *Lifecycle[E]) handle(kind, name string, f func(context.Context, *Act[E]) error, all []HandlerOption) *Lifecycle[E] {
 	var d lifecycleengine.Declared
 	for _, o := range all {
@@ -36,7 +36,7 @@ func safety(s lifecycleconfig.Safety) HandlerOption {
 	return HandlerOption{set: func(d *lifecycleengine.Declared) { d.Safety = s }}
 }
 
-// delivery is an option of an after-effect.
+// delivery returns an option of an after-effect.
 func delivery(set func(*lifecycleconfig.AfterEffect)) HandlerOption {
 	return HandlerOption{set: func(d *lifecycleengine.Declared) {
 		if d.After == nil {
@@ -46,26 +46,26 @@ func delivery(set func(*lifecycleconfig.AfterEffect)) HandlerOption {
 	}}
 }
 
-// Idempotent says that a handler may run again.
+// Idempotent declares that a handler may run again.
 func Idempotent() HandlerOption { return safety(lifecycleconfig.Idempotent) }
 
-// Transactional says that a handler writes only through [Act.WriteTx].
+// Transactional declares that a handler writes only through [Act.WriteTx].
 func Transactional() HandlerOption { return safety(lifecycleconfig.Transactional) }
 
-// Journaled says that a handler's side effects go through [holdfast.Effect].
+// Journaled declares that a handler performs its side effects through [holdfast.Effect].
 func Journaled() HandlerOption { return safety(lifecycleconfig.Journaled) }
 
-// Opaque says that a handler acts, and journals nothing: once it has started, only
-// itself or a person can say what happened.
+// Opaque declares that a handler has side effects that it does not journal: once it has started, only the handler
+// itself or a person can report what happened.
 func Opaque() HandlerOption { return safety(lifecycleconfig.Opaque) }
 
-// Timeout is how long a handler may take. It ends before the claim does.
+// Timeout limits the duration of a handler. It must be shorter than the claim.
 func Timeout(d time.Duration) HandlerOption {
 	return HandlerOption{set: func(h *lifecycleengine.Declared) { h.Timeout = d }}
 }
 
-// WithRetry says how often an after-effect is delivered; by default 1000 times, which takes two to four days. After that it
-// is blocked.
+// WithRetry sets how often an after-effect is delivered before it is blocked; the default is 1000 times, which takes
+// two to four days. The policy's Multiplier must be 2 or 0; otherwise [holdfast.Open] returns an error.
 func WithRetry(p holdfast.RetryPolicy) HandlerOption {
 	o := delivery(func(a *lifecycleconfig.AfterEffect) {
 		a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff
@@ -76,8 +76,8 @@ func WithRetry(p holdfast.RetryPolicy) HandlerOption {
 	return o
 }
 
-// SkipMissing has an after-effect skipped, rather than blocked, if the row of a table of the
-// user's own is gone before it is delivered. That it was is recorded.
+// SkipMissing skips an after-effect instead of blocking it if its row in a user-owned table is deleted before the
+// delivery. The skip is recorded.
 func SkipMissing() HandlerOption {
 	return delivery(func(a *lifecycleconfig.AfterEffect) { a.OnMissing = lifecycleconfig.Skip })
 }
@@ -94,40 +94,39 @@ func fireOptions(all []FireOption) (o lifecycleengine.FireOptions) {
 	return o
 }
 
-// Input gives the body something, as JSON.
+// Input sets the input of the body. It is stored as JSON.
 func Input(v any) FireOption {
 	return FireOption{func(o *lifecycleengine.FireOptions) { o.SetInput(v) }}
 }
 
-// ExpectVersion refuses the step unless the entity is at this version.
+// ExpectVersion refuses the step with [holdfast.ErrConcurrency] unless the entity is at this version.
 func ExpectVersion(version int64) FireOption {
 	return FireOption{func(o *lifecycleengine.FireOptions) { o.ExpectVersion = &version }}
 }
 
-// Lease is how long the claim is held without a renewal. The default is 30 seconds
-// for a step that is fired, or the lifecycle's stuck_after if that is shorter; it is
-// renewed as long as the body runs. For a claim taken by hand it is stuck_after. An
-// operation that is resumed has the default again.
+// Lease sets the duration of the lease. For a fired step the default is 30 seconds, or the lifecycle's stuck_after if
+// that is shorter, and the lease is renewed while the body runs. For a manual claim the default is stuck_after. An
+// operation that is resumed uses the default again.
 func Lease(d time.Duration) FireOption {
 	return FireOption{func(o *lifecycleengine.FireOptions) { o.Lease = d }}
 }
 
-// By says who asks, in the history.
+// By sets the actor that the history records.
 func By(actor string) FireOption {
 	return FireOption{func(o *lifecycleengine.FireOptions) { o.Meta.Actor = actor }}
 }
 
-// Correlation ties the history to something else.
+// Correlation sets a correlation id that the history records.
 func Correlation(id string) FireOption {
 	return FireOption{func(o *lifecycleengine.FireOptions) { o.Meta.Correlation = id }}
 }
 
-// OutputTo has the output of a handler elsewhere written to out, when the step is done.
+// OutputTo writes the output of a remote handler to out when the step is done.
 func OutputTo(out *json.RawMessage) FireOption {
 	return FireOption{func(o *lifecycleengine.FireOptions) { o.Output = out }}
 }
 
-// mapped is what f makes of each.
+// mapped returns f of each element.
 func mapped[A, B any](all []A, f func(A) B) []B {
 	out := make([]B, len(all))
 	for i, a := range all {
