@@ -65,7 +65,7 @@ type Part interface {
 type Engine struct{ handle }
 
 // Open opens an engine: it checks the database, migrates its schema and starts the parts. An error describes the
-// problem and how to solve it; the database is then unchanged.
+// problem and how to solve it. A database that Open refuses is unchanged; the error of a part may leave a migrated schema.
 func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, error) {
 	inner, err := engine.Open(ctx, store.DatabaseOf(db), engine.Config(c))
 	if err != nil {

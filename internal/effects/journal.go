@@ -74,7 +74,7 @@ type Call struct {
 	Now   bool
 	Try   func(ctx context.Context, key string) (any, error)
 	Probe func(ctx context.Context, key string) (result any, happened bool, err error)
-	// Keep receives the result as the journal has it.
+	// Result receives the result as the journal has it.
 	Result func([]byte) error
 
 	probed bool // the probe reported that no earlier call happened

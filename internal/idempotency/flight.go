@@ -30,7 +30,7 @@ type Engine interface {
 // which points to it from the transaction on that begins it. The key's own row cannot do that: a
 // handler begins any number of operations, and a refusal frees the key.
 //
-// Between Keep and its end a Flight is safe for concurrent use.
+// Between Renewing and its end a Flight is safe for concurrent use.
 type Flight struct {
 	Lease                     // also applies to its slots
 	Name        string        // the key as the caller sent it
@@ -74,7 +74,7 @@ func (f *Flight) Take(ctx context.Context, d store.Doer) (q Request, mine bool, 
 	return q, mine, err
 }
 
-// Keep renews the key until end is called. The context ends when the key is lost. end frees the key
+// Renewing renews the key until end is called. The context ends when the key is lost. end frees the key
 // of a refused request, unless it was committed, because a refused request has changed nothing.
 func (f *Flight) Renewing(ctx context.Context) (held context.Context, end func(refused bool)) {
 	k := &lease.Renewer{Lease: f.LeaseTime, Timeout: f.Timeout, Renew: f.renew}
@@ -249,7 +249,7 @@ func (s *Slot) Operation(ctx context.Context, d store.Doer) (string, error) {
 	return q.Operation, err
 }
 
-// Keep extends the slot to the TTL of its key, which a retry has taken again.
+// Extend extends the slot to the TTL of its key, which a retry has taken again.
 func (s *Slot) Extend(ctx context.Context, d store.Doer, operation string) error {
 	_, err := Repoint(ctx, d, RepointArgs{s.key, s.flight.Fingerprint, operation, operation, s.kind, s.flight.TTL})
 	return err

@@ -27,7 +27,7 @@ type Reuse struct {
 // A Reusable is a database that tests of this process use one after the other.
 type Reusable struct {
 	URL string
-	// Kept is for the user, who stores open resources here. It is closed before the database is
+	// Resource is for the user, who stores open resources here. It is closed before the database is
 	// dropped.
 	Resource interface{ Close() error }
 

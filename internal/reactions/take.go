@@ -97,7 +97,7 @@ type End struct {
 	Lease *Lease
 	// Done is the last version that was handled.
 	Done int64
-	// Keep keeps the lease and extends it to Extend from now. Progress counts as a
+	// Retain keeps the lease and extends it to Extend from now. Progress counts as a
 	// renewal, because renewals skip a row that its own holder has locked.
 	Retain bool
 	Extend time.Duration

@@ -55,7 +55,7 @@ var (
 
 // Pruner deletes old history, one page at a time. Safe for concurrent use; several nodes may prune at once.
 type Pruner struct {
-	// Keep is the minimum retention of histories.
+	// Retention is the minimum retention of histories.
 	Retention time.Duration
 
 	mu    sync.Mutex

@@ -150,7 +150,7 @@ func (s *Share) Wait(ctx context.Context, n int) error {
 	}
 }
 
-// Keep releases all but n bytes.
+// Shrink releases all but n bytes.
 func (s *Share) Shrink(n int) {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
