@@ -152,9 +152,9 @@ func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 	}
 }
 
-// Send sends a signal to a run. The sender chooses the id: sending the same id again has no
-// further effect; "" generates an id. A run that is over accepts no signals
-// ([holdfast.ErrInvalidTransition]).
+// Send sends a signal to a run. The sender chooses the id: sending the same signal again has no
+// further effect, and different content under the same id is [holdfast.ErrConflict]; "" generates
+// an id. A run that is over accepts no signals ([holdfast.ErrInvalidTransition]).
 func Send(ctx context.Context, d holdfast.Doer, run, signal, id string, payload any) error {
 	data, err := json.Marshal(payload)
 	if err != nil {
