@@ -15,22 +15,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/batchengine"
 )
 
-// Store keeps the artifacts of items: files whose names begin with the item's prefix. What
-// is under the prefix of an item that was given up or cancelled is deleted.
+// Store stores the artifacts of items: files whose names begin with the item's prefix. The
+// artifacts of an item that was given up or cancelled are deleted.
 type Store interface {
-	// Delete deletes everything whose name begins with a prefix, which ends with a slash.
-	// Nothing there is no error: it is called again and again.
+	// Delete deletes every artifact whose name begins with a prefix, which ends with a slash. An
+	// empty prefix is not an error: Delete is called repeatedly.
 	Delete(ctx context.Context, prefix string) error
-	// Put keeps an artifact, instead of what had the name.
+	// Put stores an artifact, and replaces one of the same name.
 	Put(ctx context.Context, name string, r io.Reader) error
-	// Open reads an artifact, or returns [fs.ErrNotExist].
+	// Open opens an artifact for reading, or returns [fs.ErrNotExist].
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
-	// List returns the names that begin with a prefix, in their order.
+	// List returns the names that begin with a prefix, sorted.
 	List(ctx context.Context, prefix string) ([]string, error)
 }
 
-// Artifacts has an engine give a prefix to each item of the batches that are made there, and
-// clean up under it. All engines on a database have the same store.
+// Artifacts lets an engine give a prefix to each item of the batches that are created there, and
+// delete the artifacts under it. All engines on a database must use the same store. An engine has
+// one store: a second one, or nil, makes [holdfast.Open] return [holdfast.ErrValidation].
 func Artifacts(s Store) holdfast.Part { return artifactsPart{s} }
 
 type artifactsPart struct{ store Store }
@@ -45,14 +46,14 @@ func (p artifactsPart) Start(_ context.Context, e *holdfast.Engine) error {
 	return nil
 }
 
-// Prefix is where an item may put artifacts. It consists of letters that names of files and
-// of objects may have, whatever the item is called, and ends with a slash.
+// Prefix returns the prefix under which an item may store artifacts. It contains only characters
+// that file and object names may have, whatever the item's key is, and ends with a slash.
 func Prefix(workspace, batch, key string) string {
 	return batchengine.Prefix(workspace, batch, key)
 }
 
-// Files is a store in a folder of this machine, or of one that all nodes share. The folder
-// is made when something is put there.
+// Files returns a store in a folder of this machine, or in one that all nodes share. The folder
+// is created with the first artifact.
 func Files(root string) (Store, error) {
 	root, err := filepath.Abs(root)
 	return files{root}, err
@@ -60,7 +61,8 @@ func Files(root string) (Store, error) {
 
 type files struct{ root string }
 
-// path is where a name is kept. One that would lead out of the folder has no place.
+// path returns the file of an artifact. A name that leads out of the folder is
+// [fault.Validation].
 func (f files) path(name string) (string, error) {
 	plain := strings.TrimSuffix(name, "/")
 	if !fs.ValidPath(plain) || plain == "." || strings.ContainsAny(name, "\\\x00") {
@@ -91,7 +93,7 @@ func (f files) Put(ctx context.Context, name string, r io.Reader) (err error) {
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 		return err
 	}
-	// Who reads it sees all of it, or what was there before.
+	// The rename makes the write atomic: readers see the whole artifact or the one before.
 	tmp, err := os.CreateTemp(filepath.Dir(at), ".put-*")
 	if err != nil {
 		return err

@@ -1,16 +1,16 @@
-// Package batch does items of work that cost something, such as calls of an API that is
-// paid by the call, and can be cancelled at any moment: what was charged for what nobody
-// has accepted is refunded, exactly, and what it left is cleaned up.
+// Package batch runs items of work that cost something, such as calls of an API that is paid per
+// call. A batch can be cancelled at any moment: the cost of items that were not accepted is
+// refunded exactly, and their remains are cleaned up.
 //
-// A [Kind] is what is done for each item. [Kind.Create] makes a batch of items, which are
-// done by the engines that run the kind, at most so many at once. The first try of an item
-// reserves its cost from the batch's wallet; another try costs nothing more. An item that
-// fails too often, or kills its workers, is given up, and its cost returned. Without funds
+// A [Kind] defines the code for each item. [Kind.Create] creates a batch of items, which the
+// engines that have the kind run, with a limit on concurrency. The first attempt of an item
+// reserves its cost from the batch's wallet; further attempts cost nothing more. An item that
+// fails too often, or crashes its workers, is given up, and its cost is refunded. Without funds
 // the batch is PAUSED until a [Credit].
 //
-// Whoever dies in the middle, of a worker, a cancel or a cleanup, leaves the batch as it
-// was between two transactions, and another goes on from there. COMPLETED and CANCELLED
-// come last: then nothing of the batch is to be done any more.
+// A crash during an attempt, a cancel or a cleanup leaves the batch as it was between two
+// transactions, and another node continues from there. COMPLETED and CANCELLED come last: after
+// that, nothing is left to do for the batch.
 package batch
 
 import (
@@ -24,52 +24,52 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Status is where a batch is.
+// Status is the status of a batch.
 type Status string
 
-// The statuses of a batch. The last two are its end.
+// The statuses of a batch. Cancelled and Completed are final.
 const (
-	Pending    Status = batchengine.Pending // nothing of it was ever begun
+	Pending    Status = batchengine.Pending // no item was ever started
 	Running    Status = batchengine.Running
-	Paused     Status = batchengine.Paused     // its wallet cannot pay the next item
-	Cancelling Status = batchengine.Cancelling // it is being torn down
+	Paused     Status = batchengine.Paused     // the wallet cannot pay for the next item
+	Cancelling Status = batchengine.Cancelling // items in flight are being cleaned up
 	Cancelled  Status = batchengine.Cancelled
 	Completed  Status = batchengine.Completed
 )
 
-// Batch is a batch as it stands.
+// Batch is a batch as it was when it was read.
 type Batch struct {
 	ID, Wallet, Kind string
 	Status           Status
 	Counts           Counts
-	// Charged is what went from the wallet, and Refunded what went back, for items given
-	// up or cancelled.
+	// Charged is the amount taken from the wallet. Refunded is the amount returned to it, for
+	// items that were given up or cancelled.
 	Charged, Refunded int64
 	MaxConcurrency    int
-	// Open says that items may be added.
+	// Open reports whether items may be added.
 	Open            bool
 	CancelRequested bool
-	// Error is why its teardown or cleanup does not get on.
+	// Error is the reason why the teardown or the cleanup makes no progress.
 	Error                string
 	CreatedAt, UpdatedAt time.Time
 }
 
-// Over says whether the batch is at its end.
+// Over reports whether the batch is COMPLETED or CANCELLED.
 func (b Batch) Over() bool { return b.Status == Cancelled || b.Status == Completed }
 
-// Counts are how many items are in which state: each is in one of the first five. The
-// accepted are some of the succeeded: all, once the batch is COMPLETED.
+// Counts holds the number of items in each state. Each item is in one of the first five states.
+// Accepted items are also counted as succeeded; once the batch is COMPLETED, all succeeded items
+// are accepted.
 type Counts struct {
 	Pending, Running, Succeeded, Failed, Cancelled, Accepted int64
 }
 
-// State is an item as it stands.
+// State is an item as it was when it was read.
 type State struct {
 	Key string
-	// State is pending, waiting to be tried again, running, succeeded, failed or
-	// cancelled.
+	// State is pending, waiting (for a retry), running, succeeded, failed or cancelled.
 	State string
-	// Decision is accepted, cancelled, or "" as long as neither is decided.
+	// Decision is accepted, cancelled, or "" while neither is decided.
 	Decision string
 	Cost     int64
 	Attempts int
@@ -83,15 +83,15 @@ func Get(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 	return publicBatch(b), err
 }
 
-// List gives the batches of a workspace in the order of their ids: those of a status, or
-// all ("").
+// List iterates over the batches of the context's workspace, ordered by id: those with a status,
+// or all ("").
 func List(ctx context.Context, d holdfast.Doer, status Status) iter.Seq2[Batch, error] {
 	return store.Seq(func(after batchengine.Batch, limit int) ([]batchengine.Batch, error) {
 		return batchengine.List(ctx, store.DoerOf(d), after.ID, string(status), limit)
 	}, publicBatch)
 }
 
-// Items gives the items of a batch in their order: those in a state, or all ("").
+// Items iterates over the items of a batch, in order: those in a state, or all ("").
 func Items(ctx context.Context, d holdfast.Doer, id, state string) iter.Seq2[State, error] {
 	return store.Seq(func(after batchengine.Item, limit int) ([]batchengine.Item, error) {
 		return batchengine.Items(ctx, store.DoerOf(d), id, after.N, state, limit)
@@ -100,25 +100,26 @@ func Items(ctx context.Context, d holdfast.Doer, id, state string) iter.Seq2[Sta
 	})
 }
 
-// Cancel cancels a batch. One of which nothing was begun is CANCELLED at once. Of any other
-// nothing begins any more, once Cancel has returned, and accepted says that it is being
-// torn down: what was charged for what nobody has accepted is refunded, what that left is
-// cleaned up, and then it is CANCELLED. Cancelling again changes nothing. A batch that is
-// COMPLETED is [holdfast.ErrInvalidTransition].
+// Cancel cancels a batch. A batch of which no item was started is CANCELLED at once. For any
+// other batch no item starts after Cancel has returned, and accepted reports that the batch is
+// being torn down: the cost of items that were not accepted is refunded, their remains are
+// cleaned up, and then the batch is CANCELLED. Cancelling again changes nothing. A COMPLETED
+// batch is [holdfast.ErrInvalidTransition].
 func Cancel(ctx context.Context, d holdfast.Doer, id string) (b Batch, accepted bool, err error) {
 	x, accepted, err := batchengine.Cancel(ctx, store.DoerOf(d), id)
 	return publicBatch(x), accepted, err
 }
 
-// Finalize accepts items that have succeeded, and returns how many: those with the keys,
-// or all if none is given (of an empty slice that is not nil, none). What is accepted is not refunded any more. None is, once a cancel is requested
-// or the batch is at its end.
+// Finalize accepts succeeded items and returns how many it accepted: those with the keys, or all
+// if no keys are given (an empty slice that is not nil accepts none). An accepted item is not
+// refunded any more. No item is accepted once a cancel is requested or the batch is over. An
+// unknown key is [holdfast.ErrNotFound], and nothing is accepted.
 func Finalize(ctx context.Context, d holdfast.Doer, id string, keys ...string) (int, error) {
 	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, keys)
 	return int(n), err
 }
 
-// Seal says that a batch that was made open has all its items.
+// Seal closes an open batch: it has all its items, and none can be added any more.
 func Seal(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 	b, err := batchengine.Seal(ctx, store.DoerOf(d), id)
 	return publicBatch(b), err

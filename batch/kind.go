@@ -20,24 +20,24 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Options are those of a kind. The zero value is ready to use.
+// Options are the options of a kind. The zero value is ready to use.
 type Options struct {
-	// MaxConcurrency is how many items of one batch are done at once, on all nodes; 0 is 1.
+	// MaxConcurrency limits the items of one batch that run at once, on all nodes; 0 means 1.
 	MaxConcurrency int
-	// MaxWorkers is how many items this node does at once, of all batches; 0 is 16. Where there are several workspaces, one has
-	// two thirds of it at the most.
+	// MaxWorkers limits the items of all batches that this node runs at once; 0 means 16. If
+	// there are several workspaces, one workspace gets at most two thirds of it.
 	MaxWorkers int
-	// Retry says how often an item is attempted; by default 3 times.
+	// Retry sets how often an item is attempted; the default is 3 attempts.
 	Retry holdfast.RetryPolicy
-	// MaxCrashes is how many workers may die on an item before it is given up; 0 is 5.
+	// MaxCrashes is the number of worker crashes after which an item is given up; 0 means 5.
 	MaxCrashes int
-	// Timeout is how long one try may take; 0 is 15 minutes.
+	// Timeout limits the duration of one attempt; 0 means 15 minutes.
 	Timeout time.Duration
-	// Lease is how long an item is held without a renewal; 0 is 30 seconds.
+	// Lease is how long an item is leased without a renewal; 0 means 30 seconds.
 	Lease time.Duration
 }
 
-// Kind is what is done for each item of a batch. Hand it to [holdfast.Open].
+// Kind defines how the items of a batch are processed. Pass it to [holdfast.Open].
 type Kind[I, O any] struct {
 	name string
 	body func(context.Context, *Item[I]) (O, error)
@@ -45,45 +45,45 @@ type Kind[I, O any] struct {
 	o    Options
 
 	mu           sync.Mutex
-	maintenances []*maintenance // of the engines that it was handed to
+	maintenances []*maintenance // of the engines that have the kind
 }
 
-// Define defines what is done for each item. Its name is kept with the batches: items of a
-// batch are done by the engines that have the kind of that name.
+// Define defines a kind: body processes one item. The name is stored with the batches, and the
+// items of a batch are run by the engines that have a kind of that name.
 //
-// body may run more than once for an item, if it fails or its worker dies: it gives
-// [Item.Operation], which stays the same, to the other side. What it returns is kept as
-// JSON. It need not be waited for when its context ends: what it does then is not recorded.
+// body may run more than once for an item, if it fails or its worker crashes. It passes
+// [Item.Operation], which stays the same, to other systems. Its result is stored as JSON. When
+// its context ends, the engine does not wait for body, and discards its result.
 func Define[I, O any](name string, body func(context.Context, *Item[I]) (O, error), o Options) *Kind[I, O] {
 	return &Kind[I, O]{name: name, body: body, o: o}
 }
 
-// Undo sets what undoes an item that was begun and then given up or cancelled: a refund of
-// the program's own, or a cleanup. It is called when nobody can be at work on the item any
-// more, until it returns nil, before the batch is at its end; an error is shown on the
-// batch, and it is tried again. What it adds to [Undone.Commit] is written once.
+// Undo sets the function that undoes an item that was started and then given up or cancelled,
+// such as a refund in the program's own tables or a cleanup. f is called when no worker can be
+// running the item any more, and before the batch is over, until it returns nil. An error is
+// shown on the batch, and f is retried. Writes added with [Undone.WriteTx] are committed once.
 func (k *Kind[I, O]) Undo(f func(context.Context, *Undone[I, O]) error) *Kind[I, O] {
 	k.undo = f
 	return k
 }
 
-// Item is an item in the hands of a body.
+// Item is the item that a body processes.
 type Item[I any] struct {
 	Batch, Key string
 	Input      I
-	// Operation is the same for every try of the item: a key for other systems.
+	// Operation is a key for other systems, the same for every attempt of the item.
 	Operation string
-	// Attempt counts the tries, this one included.
+	// Attempt is the number of this attempt, starting at 1.
 	Attempt int
-	// Prefix is where the item may put artifacts, if the engine has [Artifacts]: they are
+	// Prefix is where the item may store artifacts, if the engine has [Artifacts]. They are
 	// deleted if the item is given up or cancelled.
 	Prefix string
 
 	commits []batchengine.Commit
 }
 
-// Commit adds what is written when the item is settled, in that transaction: all of it is
-// committed with the item's end, or nothing. f may be run again.
+// WriteTx adds f to the transaction that settles the item: its writes are committed together with
+// the item's result, or not at all. f may run again.
 func (i *Item[I]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	i.commits = append(i.commits, store.TxFunc(f))
 }
@@ -92,48 +92,50 @@ func (i *Item[I]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 type Undone[I, O any] struct {
 	Batch, Key string
 	Input      I
-	// Output is what the body returned, if it did.
+	// Output is the result of the body, or nil if it returned none.
 	Output *O
-	// Operation is that of the [Item].
+	// Operation is the same as [Item.Operation].
 	Operation string
-	// State is failed, of an item that was given up, or cancelled.
+	// State is failed for an item that was given up, or cancelled.
 	State string
 
 	commits []batchengine.Commit
 }
 
-// Commit adds what is written when the undoing is noted, in that transaction: once. f may
-// be run again.
+// WriteTx adds f to the transaction that records the undo: its writes are committed once. f may
+// run again.
 func (u *Undone[I, O]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	u.commits = append(u.commits, store.TxFunc(f))
 }
 
-// Work is an item to be.
+// Work is an item to add to a batch.
 type Work[I any] struct {
 	Key   string // unique in the batch
 	Cost  int64  // in points
 	Input I
 }
 
-// CreateOption changes how a batch is made.
+// CreateOption sets an option of [Kind.Create].
 type CreateOption struct{ set func(*batchengine.New) }
 
-// ID gives the batch an id; without one it gets one that nobody has. A batch that is made
-// again under its id, of the same items, goes on where it was left, and is then the one
-// that is there; of others it is [holdfast.ErrConflict].
+// ID sets the id of the batch; without it, the batch gets a new unique id. If a batch with this
+// id and the same items exists already, [Kind.Create] adds the items that are missing and returns
+// that batch; if its items differ, the error is [holdfast.ErrConflict].
 func ID(id string) CreateOption { return CreateOption{func(n *batchengine.New) { n.ID = id }} }
 
 // Open leaves the batch open for [Kind.Add], until [Seal].
 func Open() CreateOption { return CreateOption{func(n *batchengine.New) { n.Open = true }} }
 
-// MaxConcurrency is how many items of the batch are done at once, instead of what [Options] say.
+// MaxConcurrency limits the items of the batch that run at once, instead of
+// [Options.MaxConcurrency].
 func MaxConcurrency(n int) CreateOption {
 	return CreateOption{func(b *batchengine.New) { b.MaxConcurrency = int64(n) }}
 }
 
-// Create makes a batch of items that are paid from a wallet. More than a thousand items are
-// added in pages, each in a transaction of its own unless d is one; nothing of the batch
-// is lost then if the program dies in between, and Create with the same [ID] goes on.
+// Create creates a batch of items that are paid from a wallet. Items are added in pages of 1,000,
+// each in a transaction of its own unless d is a transaction. If the program crashes in between,
+// nothing is lost, and Create with the same [ID] continues. An unknown wallet is
+// [holdfast.ErrNotFound].
 func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string, items iter.Seq[Work[I]], o ...CreateOption) (Batch, error) {
 	n := k.template()
 	n.Wallet, n.Handler, n.Artifacts = wallet, k.name, k.hasArtifacts()
@@ -171,8 +173,8 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 	return publicBatch(b), err
 }
 
-// again makes a batch that is there already: what it lacks is added, and what it has must
-// be just so.
+// again continues a batch that exists already: it adds the missing items, and requires the
+// existing ones to be the same.
 func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.New, some []batchengine.Work, more bool, next func() (Work[I], bool), open bool) (Batch, error) {
 	b, err := batchengine.Get(ctx, store.DoerOf(d), n.ID)
 	if err != nil {
@@ -219,8 +221,8 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.N
 	return publicBatch(b), err
 }
 
-// add adds what is not there yet of a page. Another who makes the same batch may have added it
-// meanwhile, and sealed the batch: then it is there.
+// add adds the items of a page that are missing. A concurrent Create of the same batch may have
+// added them and sealed the batch: then it is not an error.
 func (k *Kind[I, O]) add(ctx context.Context, d holdfast.Doer, id string, after int64, some []batchengine.Work, there int) error {
 	_, err := batchengine.Add(ctx, store.DoerOf(d), id, some[there:])
 	if fault.CodeOf(err) != fault.InvalidTransition {
@@ -232,8 +234,8 @@ func (k *Kind[I, O]) add(ctx context.Context, d holdfast.Doer, id string, after 
 	return nil
 }
 
-// same says how many items of a page the batch has where they belong. It refuses a page of
-// which it has others there.
+// same returns how many items of a page the batch has at their positions. If it has different
+// items there, the error is [fault.Conflict].
 func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after int64, some []batchengine.Work) (int, error) {
 	if len(some) == 0 {
 		return 0, nil
@@ -250,8 +252,9 @@ func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after
 	return len(has), nil
 }
 
-// Add adds items to a batch that was made [Open], and returns how many were new: a page
-// that is sent again adds nothing.
+// Add adds items to a batch that was created with [Open], and returns how many were new: sending
+// the same items again adds nothing. An item whose key exists with another cost or input is
+// [holdfast.ErrConflict]; a batch that is not open is [holdfast.ErrInvalidTransition].
 func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items iter.Seq[Work[I]]) (int, error) {
 	next, stop := iter.Pull(items)
 	defer stop()
@@ -270,10 +273,10 @@ func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items 
 	return total, nil
 }
 
-// pageSize is how many items are added in one transaction.
+// pageSize is the number of items added in one transaction.
 const pageSize = 1000
 
-// page reads a page of items, and says whether there may be more.
+// page reads a page of items and reports whether there may be more.
 func page[I any](next func() (Work[I], bool)) (some []batchengine.Work, more bool, err error) {
 	for len(some) < pageSize {
 		w, ok := next()
@@ -289,12 +292,12 @@ func page[I any](next func() (Work[I], bool)) (some []batchengine.Work, more boo
 	return some, true, nil
 }
 
-// template is what its batches have in common.
+// template returns the settings that all batches of the kind share.
 func (k *Kind[I, O]) template() batchengine.New {
 	return batchengine.New{MaxConcurrency: int64(k.o.MaxConcurrency), Attempts: int64(k.o.Retry.MaxAttempts), MaxCrashes: int64(k.o.MaxCrashes), Timeout: k.o.Timeout, Undo: k.undo != nil}
 }
 
-// hasArtifacts says whether an engine that does the items has a store for them.
+// hasArtifacts reports whether an engine that has the kind has a store of artifacts.
 func (k *Kind[I, O]) hasArtifacts() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -331,7 +334,7 @@ func (k *Kind[I, O]) Start(_ context.Context, e *holdfast.Engine) error {
 	return nil
 }
 
-// do runs the body.
+// do runs the body of an item.
 func (k *Kind[I, O]) do(ctx context.Context, t batchengine.Taken) ([]byte, []batchengine.Commit, error) {
 	i := &Item[I]{Batch: t.Batch, Key: t.Key, Operation: t.Operation(), Attempt: t.Attempt()}
 	if t.Artifacts {
@@ -355,7 +358,7 @@ func (k *Kind[I, O]) do(ctx context.Context, t batchengine.Taken) ([]byte, []bat
 func (k *Kind[I, O]) undone(ctx context.Context, s batchengine.Swept) ([]batchengine.Commit, error) {
 	u := &Undone[I, O]{Batch: s.Batch, Key: s.Key, Operation: batchengine.Operation(s.Workspace, s.Batch, s.Key), State: s.State}
 	if err := json.Unmarshal(s.Input, &u.Input); err != nil {
-		return nil, nil // the body has never been entered
+		return nil, nil // the body never ran: do fails on the same input
 	}
 	if len(s.Output) > 0 {
 		u.Output = new(O)

@@ -18,9 +18,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// maintenance does what batches need beside their items: it tears down what is cancelled, cleans
-// up after it, ends what is done, frees what the dead held, and resumes what was paused.
-// Every node has one; two at once do no harm, since each step is conditional, or held.
+// maintenance does the work of batches besides their items: it tears down cancelled batches,
+// cleans up after their items, completes finished batches, releases expired leases and resumes
+// paused batches. Every node has one. Two at once do no harm, because each step is conditional or
+// leased.
 type maintenance struct {
 	engine    *engine.Engine
 	kinds     *batchengine.Templates
@@ -33,13 +34,13 @@ type maintenance struct {
 
 type maintenanceKey struct{}
 
-// maintenanceOf returns the keeper of an engine; the first who asks starts it.
+// maintenanceOf returns the maintenance of an engine; the first call starts it.
 func maintenanceOf(hf *holdfast.Engine) *maintenance {
 	e := engine.Of(hf)
 	kinds := batchengine.TemplatesOf(e)
 	return e.Shared(maintenanceKey{}, func() any {
 		k := &maintenance{engine: e, kinds: kinds, rounds: make(map[int16]*lease.Round), undoes: make(map[string]func(context.Context, batchengine.Swept) ([]batchengine.Commit, error))}
-		again := "cleanups/" + e.Node() // wakes it when there is room for one who could have none
+		again := "cleanups/" + e.Node() // wakes the cleanup poller when capacity is free again
 		k.capacity = lease.NewCapacity(cleaners, e.Alone, func() { e.Hub().WakeHere(again) })
 		poll := func(kind string, look func(context.Context) (bool, error)) func(context.Context) {
 			p := wake.Poller{Hub: e.Hub(), Topics: []string{batchengine.Maintenance, again}, Log: e.Log(), Poll: look, Idle: maintenanceInterval,
@@ -47,7 +48,7 @@ func maintenanceOf(hf *holdfast.Engine) *maintenance {
 			return p.Run
 		}
 		e.Background(poll(wake.Maintenance, k.poll))
-		e.Background(func(ctx context.Context) { // a cleanup that hangs holds up no teardown
+		e.Background(func(ctx context.Context) { // separate, so that a hanging cleanup delays no teardown
 			defer k.cleaning.Wait()
 			poll(wake.Cleaning, k.sweeps)(ctx)
 		})
@@ -57,8 +58,8 @@ func maintenanceOf(hf *holdfast.Engine) *maintenance {
 	}).(*maintenance)
 }
 
-// Maintenance is a part for an engine that has no kinds of its own, and looks after batches all
-// the same.
+// Maintenance returns a part that maintains batches on an engine without kinds of its own. Pass
+// it to [holdfast.Open].
 func Maintenance() holdfast.Part { return maintenancePart{} }
 
 type maintenancePart struct{}
@@ -69,23 +70,23 @@ func (maintenancePart) Start(_ context.Context, e *holdfast.Engine) error {
 	return nil
 }
 
-// maintenanceInterval is how often a keeper looks that nobody wakes.
+// maintenanceInterval is the poll interval while nothing wakes the maintenance.
 const maintenanceInterval = 5 * time.Second
 
-// cleaners is how many items are cleaned up after at once, and sweptPage how many are
-// taken for that.
+// cleaners is the number of items that are cleaned up after at once. sweptPage is the number
+// of items that are taken at once if no cleanup is needed.
 const (
 	cleaners  = 8
 	sweptPage = 200
 )
 
-// poll goes on with what is to be done, once.
+// poll advances the batches that have work, once.
 func (k *maintenance) poll(ctx context.Context) (found bool, err error) {
 	n, err := k.each(ctx, batchengine.Advance)
 	return n > 0 && err == nil, err
 }
 
-// sweeps begins to clean up after what there is room for.
+// sweeps begins as many cleanups as there is capacity for.
 func (k *maintenance) sweeps(ctx context.Context) (found bool, err error) {
 	shards, err := k.engine.Shards(ctx)
 	for _, shard := range shards {
@@ -95,14 +96,14 @@ func (k *maintenance) sweeps(ctx context.Context) (found bool, err error) {
 	return found && err == nil, err
 }
 
-// each is the janitor's round over the shards.
+// each runs a sweep on every shard.
 func (k *maintenance) each(ctx context.Context, sweep func(context.Context, store.Doer, store.Partition) (int, error)) (freed int, err error) {
 	shards, err := k.engine.Shards(ctx)
 	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return sweep(ctx, k.engine, at) })
 }
 
-// clean begins to clean up after items that were given up or cancelled, in each workspace in its turn, and says whether
-// there is more to look at.
+// clean begins to clean up after items that were given up or cancelled, one workspace after the
+// other, and reports whether there is more work.
 func (k *maintenance) clean(ctx context.Context, shard int16) (found bool, err error) {
 	if err := k.capacity.Wait(ctx); err != nil {
 		return false, err
@@ -122,10 +123,11 @@ func (k *maintenance) clean(ctx context.Context, shard int16) (found bool, err e
 	return found || !k.rounds[shard].Whole(), err
 }
 
-// cleanIn begins to clean up in a workspace, which shares the room that is left with the others that have their turn.
+// cleanIn begins cleanups in one workspace, which shares the free capacity with the other
+// workspaces of this round.
 func (k *maintenance) cleanIn(ctx context.Context, at store.Partition, others int) (int, error) {
 	share, room, limit := lease.Share{Workspace: at.Workspace}, 0, sweptPage
-	if k.artifacts != nil || len(k.undoes) > 0 { // each is held while it is worked on
+	if k.artifacts != nil || len(k.undoes) > 0 { // each item is leased during its cleanup
 		if left := k.capacity.Left(); left > 0 {
 			room = k.capacity.Take(share, (left-1)/others+1)
 		}
@@ -138,7 +140,7 @@ func (k *maintenance) cleanIn(ctx context.Context, at store.Partition, others in
 	if err != nil || len(all) == 0 {
 		return 0, err
 	}
-	clean := make(map[string][]batchengine.Swept) // that nothing has to be done for
+	clean := make(map[string][]batchengine.Swept) // items that need no cleanup, by batch
 	for _, s := range all {
 		if !s.Undo && !s.Artifacts {
 			clean[s.Batch] = append(clean[s.Batch], s)
@@ -158,7 +160,7 @@ func (k *maintenance) cleanIn(ctx context.Context, at store.Partition, others in
 	return len(all), err
 }
 
-// cleanOne cleans up after one item. What fails is shown on the batch.
+// cleanOne cleans up after one item. An error is shown on the batch.
 func (k *maintenance) cleanOne(ctx context.Context, s batchengine.Swept) {
 	kp := lease.Renewer{Lease: lease.DefaultDuration, Renew: func(ctx context.Context) error {
 		return batchengine.RenewCleanup(ctx, k.engine, s, lease.DefaultDuration)
@@ -169,7 +171,7 @@ func (k *maintenance) cleanOne(ctx context.Context, s batchengine.Swept) {
 		err = batchengine.CleanedWith(ctx, k.engine, s, commits)
 	}
 	if err == nil || fault.CodeOf(err) == fault.LeaseLost || ctx.Err() != nil {
-		return // it is another's, or somebody comes again when the hold has run out
+		return // another node has the lease, or one retries after it expires
 	}
 	k.engine.Log().Warn("an item could not be cleaned up after", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
 	if err := batchengine.Unclean(ctx, k.engine, s, fmt.Errorf("cleaning up after the item %q: %w", s.Key, err)); err != nil {
@@ -177,8 +179,8 @@ func (k *maintenance) cleanOne(ctx context.Context, s batchengine.Swept) {
 	}
 }
 
-// undo deletes an item's artifacts, and, once nobody can be at work on it any more, has
-// the program undo it. A last look is for artifacts that came late.
+// undo deletes an item's artifacts and, once no worker can be running the item any more, calls
+// the program's undo function. A late pass deletes only artifacts that arrived after that.
 func (k *maintenance) undo(ctx context.Context, s batchengine.Swept) (commits []batchengine.Commit, err error) {
 	defer func() {
 		if p := recover(); p != nil {

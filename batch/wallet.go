@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
-// Wallet is a wallet as it stands. Its balance is a whole number of points, below zero
-// only if that is allowed.
+// Wallet is a wallet as it was when it was read. Its balance is a whole number of points, and
+// negative only if AllowNegative is set.
 type Wallet struct {
 	ID            string
 	Balance       int64
 	AllowNegative bool
 }
 
-// Entry is a row of a wallet's ledger. Rows are numbered from 1, and only added; Balance
-// is what the wallet had behind this one.
+// Entry is a row of a wallet's ledger. Rows are numbered from 1 and never changed. Balance is the
+// wallet's balance after this row.
 type Entry struct {
 	N         int64
 	Delta     int64
@@ -32,8 +32,9 @@ type Entry struct {
 	At        time.Time
 }
 
-// PutWallet makes a wallet, or changes whether its balance may be below zero. One that is
-// below zero already can then only rise.
+// PutWallet creates a wallet, or changes whether its balance may be negative. If that is no
+// longer allowed and the balance is negative already, it can only rise. Allowing it resumes
+// batches that were paused for lack of funds.
 func PutWallet(ctx context.Context, d holdfast.Doer, id string, allowNegative bool) (Wallet, error) {
 	w, err := wallets.Put(ctx, store.DoerOf(d), id, allowNegative)
 	if err == nil && allowNegative {
@@ -48,10 +49,10 @@ func GetWallet(ctx context.Context, d holdfast.Doer, id string) (Wallet, error) 
 	return public(w), err
 }
 
-// Credit adds points to a wallet. The reference names what they are for, such as a
-// payment: credited again under the same reference, nothing is added, and the wallet is
-// returned as it is. Other points under a reference that is there are
-// [holdfast.ErrConflict]. Batches that were paused for want of them go on.
+// Credit adds points to a wallet; points must be positive. The reference names their source, such
+// as a payment: a second credit with the same reference adds nothing and returns the wallet as it
+// is, and a different number of points under that reference is [holdfast.ErrConflict]. Batches
+// that were paused for lack of funds are resumed.
 func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, reference string) (Wallet, error) {
 	if points <= 0 {
 		return Wallet{}, fault.New(fault.Validation, "points are more than 0: %d", points).With("field", "points")
@@ -63,30 +64,30 @@ func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, r
 	return public(w), err
 }
 
-// Ledger gives the rows of a wallet's ledger in their order, behind one of them.
+// Ledger iterates over the rows of a wallet's ledger, in order, after the row with number after.
 func Ledger(ctx context.Context, d holdfast.Doer, wallet string, after int64) iter.Seq2[Entry, error] {
 	return store.Seq(func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
 		return wallets.Ledger(ctx, store.DoerOf(d), wallet, cmp.Or(last.N, after), limit)
 	}, func(e wallets.Entry) Entry { return Entry(e) })
 }
 
-// Audit is what was added up, and what does not.
+// Audit is the result of [AuditWallets].
 type Audit struct {
 	Wallets, Entries int64
-	// Wrong names, of each wallet that does not add up, the first row that does not,
-	// or with N 0 the wallet itself.
+	// Wrong has, for each wallet that does not add up, the first wrong row, or N 0 if the
+	// wallet's balance itself is wrong.
 	Wrong []Wrong
 }
 
-// Wrong is a wallet that does not add up.
+// Wrong is a wallet whose ledger does not add up.
 type Wrong struct {
 	Wallet  string
 	N       int64
 	Message string
 }
 
-// AuditWallets adds up the ledger of a wallet, or of all in the workspace (""), and holds
-// every row and the wallet's balance to the sum.
+// AuditWallets adds up the ledger of a wallet, or of all wallets in the workspace (""), and
+// checks every row and the wallet's balance against the sum.
 func AuditWallets(ctx context.Context, d holdfast.Doer, wallet string) (Audit, error) {
 	found, err := wallets.Audit(ctx, store.DoerOf(d), wallet)
 	a := Audit{Wallets: found.Wallets, Entries: found.Entries}

@@ -14,34 +14,35 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Caller calls URLs. Package run/httpcall makes one of an HTTP client.
+// Caller makes the HTTP calls of [Call] steps. Package run/httpcall makes a Caller from an HTTP
+// client.
 type Caller interface {
-	// Call makes a call, under a key that is the same for every attempt. An error says that
-	// no answer was heard; one that is [holdfast.NonRetryable], that nothing was sent.
+	// Call makes one call. The key is the same for every attempt. An error means that no response
+	// was received; an error that is [holdfast.NonRetryable] means that nothing was sent.
 	Call(ctx context.Context, c Outgoing) (Answer, error)
 }
 
-// Outgoing is a call to be made.
+// Outgoing is the request of a [Call] step.
 type Outgoing struct {
 	Method, URL string
 	Headers     map[string]string
 	Body        json.RawMessage
-	Key         string // for the header Idempotency-Key
+	Key         string // value of the header Idempotency-Key
 }
 
-// Answer is what a call brought: the output of its step.
+// Answer is the response to a call, and the output of its step.
 type Answer struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers,omitempty"`
-	// Body is the answer's: what is no JSON is a text.
+	// Body is the body of the response. A body that is not JSON is stored as a JSON string.
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Calls has an engine do the steps that call a URL. Hand it to [holdfast.Open], beside
-// [Serve].
+// Calls lets an engine run the [Call] steps through c. Pass it to [holdfast.Open], next to
+// [Serve]. A nil Caller makes Open return [holdfast.ErrValidation].
 func Calls(c Caller) holdfast.Part { return calling(c, "run.Calls", (*maintenance).replace) }
 
-// calling is a part that makes the handler of calls known.
+// calling returns a part that registers the handler of calls through known.
 func calling(c Caller, where string, known func(k *maintenance, name string, h *handler)) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if c == nil {
@@ -70,11 +71,11 @@ func (p callBody) call(ctx context.Context, l *runengine.ClaimedStep) (runengine
 	return heard(c, a)
 }
 
-// The statuses of answers that say that nothing was done, and that it may be tried again.
+// later lists the statuses that mean that nothing was done and that the call may be retried.
 var later = []int{408, 425, 429, 503}
 
-// heard judges an answer. What the other side refuses, it has not done; what it failed at,
-// it may have.
+// heard maps a response to the outcome of its step. A call that was refused did not act; a call
+// that failed (5xx) may have acted.
 func heard(c runengine.Call, a Answer) (runengine.Done, error) {
 	said := fmt.Errorf("%s %s answered %d: %s", c.Method, c.URL, a.Status, short(a.Body))
 	switch {

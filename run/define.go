@@ -15,32 +15,34 @@ import (
 	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
-// Definition is a workflow. Of a name and version there is one, and it is not changed: a
-// run keeps the definition that it was started with. It is safe for concurrent use.
+// Definition is a workflow. A name and version identify exactly one definition, which never
+// changes: a run keeps the definition that it was started with. A Definition is safe for
+// concurrent use.
 type Definition struct {
 	def      *workflow.Definition
 	bad      error
 	handlers map[string]*handler
 }
 
-// handler is code that does a step.
+// handler is the code that runs a step.
 type handler struct {
 	runengine.Handled
 	body runengine.Body
 }
 
-// Step is a step of a definition; [Task] and the others make them.
+// Step is a step of a definition. [Task], [Wait] and the other step functions make it.
 type Step struct {
 	spec workflow.Step
 	own  *handler
 	bad  error
 }
 
-// StepOption is an option of a step.
+// StepOption sets an option of a step.
 type StepOption func(*Step)
 
-// Define makes a definition of steps, which are taken in this order unless they say
-// otherwise. What is wrong with it is told by [Serve] and [Definition.Start].
+// Define makes a definition from steps, which run in this order unless a step says otherwise. It
+// does not return errors: [Serve] and [Definition.Start] return the error of an invalid
+// definition.
 func Define(name, version string, steps ...Step) *Definition {
 	d := &Definition{def: &workflow.Definition{Name: name, Version: version}, handlers: make(map[string]*handler)}
 	for _, s := range steps {
@@ -56,8 +58,9 @@ func Define(name, version string, steps ...Step) *Definition {
 	return d.checked()
 }
 
-// Retention is how long runs of a definition are kept beyond their end; without it, it is what
-// the engine keeps them for.
+// Retention returns a copy of the definition whose finished runs are retained for this long, at
+// least a millisecond. Without it, the engine's [Retention] applies. As with [Define], [Serve]
+// and [Definition.Start] return the error of an invalid duration.
 func (d *Definition) Retention(how time.Duration) *Definition {
 	c := *d.def
 	c.Retention = how
@@ -68,8 +71,9 @@ func (d *Definition) Retention(how time.Duration) *Definition {
 	return kept.checked()
 }
 
-// Parse reads a definition from JSON or YAML. Its tasks name handlers: functions that are
-// given by [Handle], or what is declared through the API.
+// Parse reads a definition from JSON or YAML. Its tasks name handlers: functions that [Handle]
+// adds, or handlers that are declared through the API. An invalid definition returns
+// [holdfast.ErrValidation], with the broken rules in its field "violations".
 func Parse(data []byte) (*Definition, error) {
 	def, violations := workflow.Parse(data)
 	if len(violations) > 0 {
@@ -79,7 +83,7 @@ func Parse(data []byte) (*Definition, error) {
 	return d, d.bad
 }
 
-// MustParse is [Parse], and panics where the text is no definition.
+// MustParse is like [Parse], but panics if the definition is invalid.
 func MustParse(data []byte) *Definition {
 	d, err := Parse(data)
 	if err != nil {
@@ -90,7 +94,7 @@ func MustParse(data []byte) *Definition {
 
 func (d *Definition) checked() *Definition {
 	if d.bad == nil {
-		// Read back, so that what is written in Go is judged as what is written in JSON.
+		// Parse the JSON form, so that definitions in Go and in JSON pass the same checks.
 		def, violations := workflow.Parse(d.def.JSON())
 		if len(violations) == 0 {
 			violations, _ = def.Lint(workflow.Known{})
@@ -102,7 +106,7 @@ func (d *Definition) checked() *Definition {
 	return d
 }
 
-// refused is the error of a definition that breaks rules.
+// refused returns the error for a definition that breaks rules, or nil if there are none.
 func refused(violations []workflow.Violation) error {
 	if len(violations) == 0 {
 		return nil
@@ -114,13 +118,14 @@ func refused(violations []workflow.Violation) error {
 	return fault.New(fault.Validation, "the definition breaks %d rules:\n%s", len(violations), strings.Join(lines, "\n")).With("violations", violations)
 }
 
-// ID names the definition: name@version.
+// ID returns the identifier of the definition: name@version.
 func (d *Definition) ID() string { return d.def.ID() }
 
-// JSON is the definition as text.
+// JSON returns the definition as JSON.
 func (d *Definition) JSON() []byte { return d.def.JSON() }
 
-// Handle gives the code for a handler that the definition's tasks name.
+// Handle returns a copy of the definition in which f runs the handler that the tasks refer to by
+// name. If no task does, [Serve] and [Definition.Start] return [holdfast.ErrValidation].
 func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O, error), o ...StepOption) *Definition {
 	s := Step{own: &handler{body: bodyOf(f)}}
 	for _, set := range o {
@@ -139,54 +144,57 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 	return &Definition{def: d.def, bad: bad, handlers: all}
 }
 
-// Task is a step that a function does. It is given the run's input, unless [Input] says
-// otherwise, and what it returns is the step's output. It may run again when its worker
-// dies: say by [Idempotent], [Transactional], [Journaled] or [Opaque] what that does.
+// Task is a step that runs a function. f gets the run's input, unless [Input] sets another one,
+// and its result is the step's output. f may run again if its worker crashes: [Idempotent],
+// [Transactional], [Journaled] or [Opaque] declares how safe that is.
 func Task[I, O any](name string, f func(context.Context, I) (O, error), o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Task}, own: &handler{body: bodyOf(f)}}, o)
 }
 
-// Remote is a step that a handler does which is declared through the API.
+// Remote is a step that runs a handler declared through the API.
 func Remote(name, handler string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Task, Handler: handler}}, o)
 }
 
-// Wait waits for so long.
+// Wait is a step that waits for a duration.
 func Wait(name string, d time.Duration, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Wait, Duration: d}}, o)
 }
 
-// Until waits until a time: RFC 3339, or an expression behind =, such as "=state.due".
+// Until is a step that waits until a time: an RFC 3339 timestamp, or an expression that begins
+// with =, such as "=state.due".
 func Until(name, when string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Wait, Until: text(when)}}, o)
 }
 
-// Signal waits for a signal, which [Send] sends, for so long; 0 is for ever. One that came
-// before counts. Its payload is the step's output.
+// Signal is a step that waits for a signal, which [Send] sends, until the timeout; 0 waits
+// forever. A signal that arrived before the step counts. The payload is the step's output.
 func Signal(name, signal string, timeout time.Duration, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Event, Signal: signal, Timeout: timeout}}, o)
 }
 
-// Approval waits for somebody to [Decide], for so long; 0 is for ever. The step's output is
-// the decision. A rejection goes where [OnReject] says; without it, a condition that follows
-// and looks at the decision says what to do, and if there is none, the step has failed.
+// Approval is a step that waits for a decision by [Decide] until the timeout; 0 waits forever.
+// The step's output is the decision. A rejection continues at [OnReject]. Without OnReject, a
+// later condition that inspects the decision chooses the next step; if there is no such
+// condition, the step fails.
 func Approval(name, prompt string, timeout time.Duration, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Approval, Prompt: text(prompt), Timeout: timeout}}, o)
 }
 
-// If goes on with one step or the other; "" is the one that follows, "end" the end.
+// If is a step that continues at one of two steps, depending on an expression. "" is the
+// following step, "end" ends the run.
 func If(name, expr, then, otherwise string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Condition, If: expr, Then: then, Else: otherwise}}, o)
 }
 
-// Call calls a URL, with the step's operation as Idempotency-Key. An engine does that which
-// is given [Calls].
+// Call is a step that calls a URL, with the step's operation as Idempotency-Key. It requires an
+// engine that was opened with [Calls].
 func Call(name, method, url string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.HTTP, Method: method, URL: text(url)}}, o)
 }
 
-// Fire does a step of a lifecycle's entity, on behalf of a requester: once for a visit of
-// this step.
+// Fire is a step that fires a step of a lifecycle entity on behalf of a requester, once per visit
+// of this step.
 func Fire(name, lifecycle, entity, step, as string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Transition, Lifecycle: lifecycle, Entity: text(entity), StepKey: step, Requester: as}}, o)
 }
@@ -202,45 +210,48 @@ func made(s Step, o []StepOption) Step {
 }
 
 func text(s string) workflow.Value {
-	v, _ := json.Marshal(s) // of a string, it does not fail
+	v, _ := json.Marshal(s) // never fails for a string
 	return v
 }
 
-// Next is the step behind this one, if it is not the one that follows; "end" is the end.
+// Next sets the step that comes after this one, if it is not the following one; "end" ends the
+// run.
 func Next(step string) StepOption { return func(s *Step) { s.spec.Next = step } }
 
-// OnFailure is where the run goes on if the step fails for good; without it, the run fails.
+// OnFailure sets the step at which the run continues if this step fails for good. Without it, the
+// run fails.
 func OnFailure(step string) StepOption { return func(s *Step) { s.spec.OnFailure = step } }
 
-// OnTimeout is where the run goes on if nobody comes in time; without it, as for [OnFailure].
+// OnTimeout sets the step at which the run continues if the signal or decision does not arrive in
+// time. Without it, the timeout is handled as a failure ([OnFailure]).
 func OnTimeout(step string) StepOption { return func(s *Step) { s.spec.OnTimeout = step } }
 
-// OnReject is where the run goes on behind a rejection.
+// OnReject sets the step at which the run continues after a rejection.
 func OnReject(step string) StepOption { return func(s *Step) { s.spec.OnReject = step } }
 
-// For says on whose behalf an approval may be decided.
+// For sets the requesters on whose behalf an approval may be decided.
 func For(requesters ...string) StepOption { return func(s *Step) { s.spec.Requesters = requesters } }
 
-// WithRetry says how often a step is attempted; by default 3 times.
+// WithRetry sets how often a step is attempted. The default is 3 attempts.
 func WithRetry(p holdfast.RetryPolicy) StepOption {
 	return func(s *Step) { s.spec.Retry = workflow.Retry(p) }
 }
 
-// Timeout is how long one attempt may take; the default is 15 minutes.
+// Timeout limits the duration of one attempt. The default is 15 minutes.
 func Timeout(d time.Duration) StepOption { return func(s *Step) { s.spec.Timeout = d } }
 
-// Input is what a step is given to work with: JSON, in which a text that begins with = is an
-// expression.
+// Input sets the input of a step: a value that is encoded as JSON, in which a string that begins
+// with = is an expression.
 func Input(v any) StepOption {
 	return func(s *Step) { s.spec.Input = s.kept("input", v) }
 }
 
-// Body is what a [Call] sends, as [Input].
+// Body sets the body that a [Call] sends. It may contain expressions, as in [Input].
 func Body(v any) StepOption {
 	return func(s *Step) { s.spec.Body = s.kept("body", v) }
 }
 
-// kept is a value as JSON.
+// kept encodes a value as JSON and records an encoding error on the step.
 func (s *Step) kept(what string, v any) workflow.Value {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -249,7 +260,7 @@ func (s *Step) kept(what string, v any) workflow.Value {
 	return data
 }
 
-// Header is a header that a [Call] sends.
+// Header adds a header to a [Call].
 func Header(name, value string) StepOption {
 	return func(s *Step) {
 		all := maps.Clone(s.spec.Headers)
@@ -261,21 +272,21 @@ func Header(name, value string) StepOption {
 	}
 }
 
-// Idempotent says that a step may be done again.
+// Idempotent declares that a step may run again.
 func Idempotent() StepOption { return safety("idempotent") }
 
-// Transactional says that a step writes only through [WriteTx].
+// Transactional declares that a step writes only through [WriteTx].
 func Transactional() StepOption { return safety("transactional") }
 
-// Journaled says that a step's side effects go through [holdfast.Effect].
+// Journaled declares that the side effects of a step go through [holdfast.Effect].
 func Journaled() StepOption { return safety("journaled") }
 
-// Opaque says that a step acts, and journals nothing: once it has begun, only itself or a
-// person can say what happened.
+// Opaque declares that a step has side effects without a journal: once it has begun, only the
+// step itself or a person can say what happened.
 func Opaque() StepOption { return safety("opaque") }
 
 func safety(how string) StepOption { return func(s *Step) { s.spec.Safety = how } }
 
-// OnUnknownRetry says of an opaque step that it is done again where nothing is known of it:
-// the other side honours its key, which is the same for every attempt.
+// OnUnknownRetry retries an opaque step whose outcome is unknown. Use it if the other system
+// honours the step's key, which is the same for every attempt.
 func OnUnknownRetry() StepOption { return func(s *Step) { s.spec.OnUnknown = "retry" } }

@@ -1,12 +1,11 @@
-// Package run takes workflows step by step, so that a crash at any point costs nothing but
-// time.
+// Package run executes durable workflows step by step, so that a crash at any point costs nothing
+// but time.
 //
-// A [Definition] says which steps there are: code of the program's own ([Task]), waits for a
-// time ([Wait]), for a signal ([Signal]) or for somebody's decision ([Approval]), conditions
-// ([If]), calls ([Call]) and steps of lifecycles ([Fire]). A run is one execution of it. Two
-// who start one under the same [Key] start one; a step that is completed is never done
-// again; a step that is under way is held, and what its holder brings after the hold is lost
-// is refused.
+// A [Definition] lists the steps: Go functions ([Task]), waits for a time ([Wait]), for a signal
+// ([Signal]) or for a decision ([Approval]), conditions ([If]), HTTP calls ([Call]) and steps of
+// lifecycles ([Fire]). A run is one execution of a definition. Two callers that start a run under
+// the same [Key] start a single run. A completed step never runs again. A step in flight has a
+// lease, and a result that arrives after the lease is lost is rejected.
 //
 //	var chase = run.Define("chase", "1",
 //		run.Task("remind", remind),

@@ -53,21 +53,23 @@ func public(r runengine.Run) Run {
 		Step: r.Step, CancelRequested: r.CancelRequested, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}
 }
 
-// StartOption is an option of [Definition.Start].
+// StartOption sets an option of [Definition.Start].
 type StartOption struct{ set func(*runengine.Start) }
 
-// Key starts one run: whoever else starts one under it, now or later, is given the same.
+// Key makes a start idempotent: every later start under the same key, by any caller, returns the
+// run that was started first. An empty key is [holdfast.ErrValidation].
 func Key(key string) StartOption {
 	return StartOption{func(s *runengine.Start) {
 		if s.Key = key; key == "" {
-			s.Key = "\x00" // which is refused: an empty key is a mistake
+			s.Key = "\x00" // rejected by Start: an empty key is a mistake
 		}
 	}}
 }
 
-// Start starts a run, and says whether it did: under a [Key] that was used before, it
-// returns the run that was started then. Other content under the key is
-// [holdfast.ErrKeyMismatch]. In a transaction, the run starts if that commits.
+// Start starts a run and reports in created whether it is new. Under a [Key] that was used
+// before, it returns the run that was started then; different content under that key is
+// [holdfast.ErrKeyMismatch]. An invalid definition, or an input that cannot be encoded as JSON,
+// is [holdfast.ErrValidation]. In a transaction, the run starts if the transaction commits.
 func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o ...StartOption) (r Run, created bool, err error) {
 	if d.bad != nil {
 		return Run{}, false, d.bad
@@ -91,7 +93,7 @@ func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o .
 	return public(l.Run), created, err
 }
 
-// localOf is what an engine has for runs; inside of a transaction, there is no more than a desk.
+// localOf returns the run state of an engine. A transaction gets only a new Executor.
 func localOf(d store.Doer) *runengine.Local {
 	if e, ok := d.(*engine.Engine); ok {
 		return maintenanceOf(e).Local
@@ -105,7 +107,7 @@ func Get(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 	return public(r), err
 }
 
-// Visit is one visit of a step: a loop visits a step several times.
+// Visit is one visit of a step. A loop visits a step several times.
 type Visit struct {
 	Name                  string
 	Visit                 int64
@@ -118,7 +120,7 @@ type Visit struct {
 	StartedAt, FinishedAt time.Time
 }
 
-// Steps iterates over the visits of a run's steps, in their order.
+// Steps iterates over the visits of a run's steps, in the order in which they were visited.
 func Steps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, error] {
 	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
 		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
@@ -127,7 +129,8 @@ func Steps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, err
 	})
 }
 
-// Await waits until a run is over, and returns it.
+// Await waits until a run is over and returns it. If ctx ends first, it returns the run as last
+// read, and the error of ctx.
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 	woken, end := engine.Of(e).Hub().Wait(runengine.Progress(id))
 	defer end()
@@ -149,8 +152,9 @@ func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 	}
 }
 
-// Send sends a signal to a run. The id is the sender's, and the same id again is the same
-// signal; "" makes one up. A run that is over takes none: [holdfast.ErrInvalidTransition].
+// Send sends a signal to a run. The sender chooses the id: sending the same signal again has no
+// further effect, and different content under the same id is [holdfast.ErrConflict]; "" generates
+// an id. A run that is over accepts no signals ([holdfast.ErrInvalidTransition]).
 func Send(ctx context.Context, d holdfast.Doer, run, signal, id string, payload any) error {
 	data, err := json.Marshal(payload)
 	if err != nil {
@@ -176,9 +180,9 @@ const (
 type ApprovalRequest struct {
 	ID, Run, Step        string
 	Prompt               string
-	Requesters           []string // who may decide; none is everybody
+	Requesters           []string // requesters that may decide; empty means any
 	Status               ApprovalStatus
-	By                   string // who decided
+	By                   string // actor that decided
 	Content              json.RawMessage
 	CreatedAt, DecidedAt time.Time
 }
@@ -187,8 +191,8 @@ func approvalRequest(a runengine.Approval) ApprovalRequest {
 	return ApprovalRequest{a.ID, a.Run, a.Step, a.Prompt, a.Requesters, ApprovalStatus(a.Status), a.Actor, a.Content, a.CreatedAt, a.DecidedAt}
 }
 
-// ApprovalRequests iterates over the approval requests of a run. With run "" it iterates over those of all runs that
-// await a decision.
+// ApprovalRequests iterates over the approval requests of a run. With run "" it iterates over the
+// requests of all runs that await a decision.
 func ApprovalRequests(ctx context.Context, d holdfast.Doer, run string) iter.Seq2[ApprovalRequest, error] {
 	var status ApprovalStatus
 	if run == "" {
@@ -199,16 +203,17 @@ func ApprovalRequests(ctx context.Context, d holdfast.Doer, run string) iter.Seq
 	}, approvalRequest)
 }
 
-// Decision decides an approval request.
+// Decision is the answer to an approval request.
 type Decision struct {
 	Status  ApprovalStatus // [Approved], [Rejected] or [Edited]
-	By      string         // who decides
-	As      string         // the requester on whose behalf
+	By      string         // actor that decides
+	As      string         // requester on whose behalf it is decided
 	Content any
 }
 
 // Decide decides an approval request. The first decision counts: a different or late one returns
-// [holdfast.ErrConflict], and a requester that the request does not name gets [holdfast.ErrForbidden].
+// [holdfast.ErrConflict], and a requester that the request does not name gets
+// [holdfast.ErrForbidden].
 func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision) (ApprovalRequest, error) {
 	x := runengine.Decision{Decision: string(v.Status), Actor: v.By, May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.Contains(requesters, v.As) {
@@ -226,23 +231,25 @@ func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision) (
 	return approvalRequest(a), err
 }
 
-// Cancel cancels a run. While somebody works on a step of it, the cancel is only noted, and
-// the run is cancelled when that ends; what was done is kept.
+// Cancel cancels a run. If a step is in flight, the cancel is recorded, and the run is cancelled
+// when that step ends. The results of finished steps stay stored.
 func Cancel(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 	return command(ctx, d, id, runengine.Cancel)
 }
 
-// Pause has a run that is RUNNING begin no further step. One that is under way is finished.
+// Pause stops a RUNNING run from beginning further steps. A step in flight is finished. A run
+// that cannot be paused is [holdfast.ErrInvalidTransition].
 func Pause(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 	return command(ctx, d, id, runengine.Pause)
 }
 
-// Resume has a run go on that was paused.
+// Resume continues a paused run. A run that cannot be resumed is [holdfast.ErrInvalidTransition].
 func Resume(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 	return command(ctx, d, id, runengine.Resume)
 }
 
-// Retry has a run go on that has failed, at the step at which it did.
+// Retry continues a failed run at the step that failed. A run that cannot be retried is
+// [holdfast.ErrInvalidTransition].
 func Retry(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 	return command(ctx, d, id, runengine.Retry)
 }
@@ -252,13 +259,13 @@ func command(ctx context.Context, d holdfast.Doer, id, name string) (Run, error)
 	return public(r), err
 }
 
-// Info is what a task knows of its run.
+// Info describes the run and the step of a task.
 type Info struct {
 	Run, Key string
 	Step     string
 	Visit    int64
 	Attempt  int64
-	// Operation is the same for every attempt of this visit.
+	// Operation is a key for other systems. It is the same for every attempt of this visit.
 	Operation    string
 	Input, State json.RawMessage
 }
@@ -277,7 +284,7 @@ func workOf(ctx context.Context) *work {
 	return w
 }
 
-// Of returns what a task knows of its run, by the context that it was given.
+// Of returns the Info of the task that ctx belongs to, and false outside a task.
 func Of(ctx context.Context) (Info, bool) {
 	w := workOf(ctx)
 	if w == nil {
@@ -287,8 +294,8 @@ func Of(ctx context.Context) (Info, bool) {
 	return Info{Run: l.Run.ID, Key: l.Run.Key, Step: l.Step.Name, Visit: l.Step.Visit, Attempt: l.Step.Attempts, Operation: l.Operation(), Input: l.Run.Input, State: l.Run.State}, true
 }
 
-// Patch changes the run's state when the task is done, by a merge patch (RFC 7396); the
-// second goes on top of the first. Outside of a task it is an error.
+// Patch changes the run's state when the task completes, by a merge patch (RFC 7396). A second
+// patch is merged on top of the first. Outside a task it returns [holdfast.ErrValidation].
 func Patch(ctx context.Context, merge any) error {
 	w := workOf(ctx)
 	if w == nil {
@@ -305,11 +312,11 @@ func Patch(ctx context.Context, merge any) error {
 	return nil
 }
 
-// both is one patch that does what two do, one after the other.
+// both combines two merge patches into one that has the effect of applying first, then second.
 func both(first, second []byte) ([]byte, error) {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(first, &a) != nil || json.Unmarshal(second, &b) != nil || a == nil || b == nil {
-		return second, nil // one of them is no object, and replaces all
+		return second, nil // a patch that is not an object replaces everything
 	}
 	for name, v := range b {
 		if was, ok := a[name]; ok {
@@ -324,8 +331,8 @@ func both(first, second []byte) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// WriteTx has something written in the transaction that ends the step: it is there exactly
-// if the step is completed. f may be run again. Outside of a task it is an error.
+// WriteTx adds f to the transaction that completes the step: its writes are committed exactly if
+// the step is completed. f may run again. Outside a task it returns [holdfast.ErrValidation].
 func WriteTx(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	w := workOf(ctx)
 	if w == nil {
@@ -339,7 +346,7 @@ func outside(what string) error {
 	return fault.New(fault.Validation, "%s belongs into a task, with the context that it was given", what)
 }
 
-// bodyOf makes a step's body of a function.
+// bodyOf makes a step's body from a function.
 func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
 	return func(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 		var input I
@@ -365,7 +372,7 @@ type Filter struct {
 	Definition string // "name@version"
 }
 
-// List iterates over runs, the newest first.
+// List iterates over runs, newest first.
 func List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Run, error] {
 	return store.Seq(func(after runengine.Run, limit int) ([]runengine.Run, error) {
 		return runengine.List(ctx, store.DoerOf(d), runengine.Filter{Status: string(f.Status), Definition: f.Definition}, after.ID, limit)

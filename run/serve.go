@@ -19,11 +19,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// parallel is how many steps a node does at once. Where there are several workspaces, one has two thirds of it at the most.
+// parallel is the number of steps that a node runs at once. If there are several workspaces, one
+// workspace gets at most two thirds of it.
 const parallel = 96
 
-// maintenance is what an engine has for runs: it does their steps, frees what a crash left held,
-// and deletes those whose time is over.
+// maintenance serves the runs of an engine: it runs their steps, releases leases that a crash
+// left behind, and deletes runs whose retention has ended.
 type maintenance struct {
 	engine *engine.Engine
 	*runengine.Local
@@ -31,7 +32,7 @@ type maintenance struct {
 
 	mu       sync.Mutex
 	handlers map[string]*handler
-	known    map[string]runengine.Handled // of the handlers; replaced, never changed
+	known    map[string]runengine.Handled // settings of the handlers; copied on write, never changed
 }
 
 type maintenanceKey struct{}
@@ -47,8 +48,9 @@ func maintenanceOf(e *engine.Engine) *maintenance {
 	}).(*maintenance)
 }
 
-// Lease sets how long the engine that it is handed to holds a step of a run without a renewal: a
-// crash of the program is noticed after that. It renews three times as often. The default is 30 seconds.
+// Lease sets how long an engine holds a step of a run without a renewal, which is also how long
+// it takes to notice a crash. The lease is renewed after a third of that time. It must be between
+// 100ms and 24h; the default is 30 seconds. Pass it to [holdfast.Open].
 func Lease(d time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if d < shortestLease || d > 24*time.Hour {
@@ -59,16 +61,16 @@ func Lease(d time.Duration) holdfast.Part {
 	})
 }
 
-// part is a part that is a function.
+// part is a [holdfast.Part] made from a function.
 type part func(*holdfast.Engine) error
 
 // Start is called by [holdfast.Open].
 func (p part) Start(_ context.Context, e *holdfast.Engine) error { return p(e) }
 
-// shortestLease leaves a renewal time to arrive.
+// shortestLease leaves a renewal enough time to arrive.
 const shortestLease = 100 * time.Millisecond
 
-// farOff is what this node does not remember to look at: it finds out by itself.
+// farOff is the delay from which on no timer is set: the regular polls find the work.
 const farOff = time.Minute
 
 func (k *maintenance) later(d time.Duration) {
@@ -77,7 +79,7 @@ func (k *maintenance) later(d time.Duration) {
 	}
 }
 
-// start starts what serves runs.
+// start starts the worker, the sweep and the wake-up loop, once.
 func (k *maintenance) start() {
 	k.once.Do(func() {
 		k.engine.Background(k.Worker.Run)
@@ -86,15 +88,15 @@ func (k *maintenance) start() {
 	})
 }
 
-// The pauses of rouse: between pages, and behind the last.
+// The pauses of rouse: between two pages, and after the last page.
 const (
 	rousePause = time.Second
 	rouseEvery = time.Minute
 )
 
-// rouse wakes runs that wait although their signal is there. That there are any is no state
-// of this program's making, so it takes its time: it is no sweep of the janitor's, and an
-// idle node asks a statement a minute for it.
+// rouse wakes runs that wait although their signal has arrived. This program never leaves a run
+// in that state, so the check is slow on purpose: it is not a sweep of the janitor, and an idle
+// node runs one statement a minute for it.
 func (k *maintenance) rouse(ctx context.Context) {
 	for {
 		shards, err := store.Shards(ctx, k.engine)
@@ -122,7 +124,7 @@ func (k *maintenance) rouseShard(ctx context.Context, shard int16) (woken int, e
 	}
 }
 
-// sweep ends the holds that have run out, and deletes runs whose time is over.
+// sweep ends expired leases and deletes runs whose retention has ended.
 func (k *maintenance) sweep(ctx context.Context) (freed int, err error) {
 	shards, err := store.Shards(ctx, k.engine)
 	return store.OnShards(shards, err, func(at store.Partition) (int, error) {
@@ -132,7 +134,8 @@ func (k *maintenance) sweep(ctx context.Context) (freed int, err error) {
 	})
 }
 
-// all are the handlers that this node has, with transitions if it has lifecycles.
+// all returns the handlers of this node. Transitions are included only if the engine has
+// lifecycles.
 func (k *maintenance) all() map[string]runengine.Handled {
 	fires := transition.On(k.engine) != nil
 	k.mu.Lock()
@@ -145,7 +148,7 @@ func (k *maintenance) all() map[string]runengine.Handled {
 	return k.known
 }
 
-// add makes a handler known.
+// add registers a handler. A second handler under the same name is [fault.Conflict].
 func (k *maintenance) add(name string, h *handler) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -169,8 +172,9 @@ func (k *maintenance) body(ctx context.Context, l *runengine.ClaimedStep) (runen
 	return h.body(ctx, l)
 }
 
-// Serve has an engine do the steps of some definitions, and everything else that runs need:
-// their waits, their signals, their decisions. Hand it to [holdfast.Open].
+// Serve lets an engine run the steps of these definitions and everything else that runs need:
+// waits, signals and decisions. Pass it to [holdfast.Open], which returns the error of an invalid
+// definition, and [holdfast.ErrConflict] if two handlers have the same name.
 func Serve(defs ...*Definition) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		k := maintenanceOf(engine.Of(e))
@@ -198,8 +202,8 @@ func (k *maintenance) transition(ctx context.Context, l *runengine.ClaimedStep) 
 	return runengine.Transit(ctx, transition.On(k.engine), l, f)
 }
 
-// Retention says how long runs are kept beyond their end whose definitions do not say; without
-// it, they are kept for ever. Hand it to [holdfast.Open].
+// Retention sets how long finished runs are retained whose definition sets no retention. It must
+// be positive. Without it, such runs are retained forever. Pass it to [holdfast.Open].
 func Retention(how time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if how <= 0 {

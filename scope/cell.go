@@ -9,21 +9,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/scopestore"
 )
 
-// cell is a scope in a store of our own.
+// cell is a scope in memory or in a file.
 type cell struct {
 	version int64
-	state   []byte // nil: there is none
-	ends    int64  // in ms of the clock, 0 is never
+	state   []byte // nil: the scope does not exist
+	ends    int64  // expiry in Unix milliseconds, 0 for never
 }
 
-// none is a cell that nothing was ever in, in a store whose next version is floor.
+// none returns the cell of a scope that never existed, in a store whose next version is floor.
 func none(floor int64) cell { return cell{version: floor - 1} }
 
 func (c cell) alive(now time.Time) bool {
 	return c.state != nil && (c.ends == 0 || c.ends > now.UnixMilli())
 }
 
-// seen is its version as those see it who look for one.
+// seen returns the version that readers see: None for a deleted or expired scope.
 func (c cell) seen(now time.Time) int64 {
 	if c.alive(now) {
 		return c.version
@@ -39,7 +39,7 @@ func (c cell) scope(kind, id string, now time.Time) scopestore.Scope {
 	return s
 }
 
-// next is the cell with another state, nil for none.
+// next returns the cell with a new state; nil deletes the scope.
 func (c cell) next(state []byte, ttl time.Duration, now time.Time) cell {
 	n := cell{version: c.version + 1, state: state}
 	if ttl > 0 {
@@ -48,10 +48,10 @@ func (c cell) next(state []byte, ttl time.Duration, now time.Time) cell {
 	return n
 }
 
-// change is what a verb does to a cell. It leaves the cell that it is given as it is.
+// change is a verb applied to a cell. It does not modify the cell that it gets.
 type change func(c cell, now time.Time) (cell, answer)
 
-// answer is what the caller of a verb is told.
+// answer is the result of a verb.
 type answer struct {
 	scope   scopestore.Scope
 	changed bool
@@ -108,12 +108,12 @@ func removes(a scopestore.DeleteArgs) change {
 	}
 }
 
-// cells is a store that makes changes of cells.
+// cells is a store that applies changes to cells.
 type cells interface {
 	change(ctx context.Context, kind, id string, f change) (answer, error)
 }
 
-// ownVerbs are those of a store of our own.
+// ownVerbs implements the verbs of stores that are made of cells.
 type ownVerbs struct{ cells }
 
 func (v ownVerbs) edit(ctx context.Context, a scopestore.EditArgs) (scopestore.Edited, error) {

@@ -12,12 +12,12 @@ import (
 
 type stateKey struct{}
 
-// shared is the house of an engine and of its transactions.
+// shared returns the state that an engine and its transactions have in common.
 func shared(p *store.Directory) *state {
 	return p.Shared(stateKey{}, func() any { return new(state) }).(*state)
 }
 
-// verbs are those of a database, on an engine or in a transaction.
+// verbs implements the verbs in a database, on an engine or in a transaction.
 type verbs struct {
 	doer   store.Doer
 	common *state
@@ -41,7 +41,7 @@ func (v verbs) remove(ctx context.Context, a scopestore.DeleteArgs) (scopestore.
 	return scopestore.Delete(ctx, v.doer, a)
 }
 
-// engineBackend keeps scopes in the database of an engine.
+// engineBackend stores scopes in the database of an engine.
 type engineBackend struct {
 	verbs
 	engine *engine.Engine
@@ -50,30 +50,30 @@ type engineBackend struct {
 func (e *engineBackend) traits() traits                  { return traits{queued: true} }
 func (e *engineBackend) ready(ctx context.Context) error { return e.engine.Outside(ctx) }
 
-// watchEvery is how often a scope is looked at whose changes nobody told of: those of nodes
-// that do not reach this one, and the end of its time to live.
+// watchEvery is the poll interval for changes without a notification: changes by nodes that
+// cannot reach this one, and the end of the time to live.
 const watchEvery = 2 * time.Second
 
-// watch leaves the looking to the pulse of a node that runs, which asks for all watchers in
-// one statement.
+// watch leaves polling to the idle poller of a running node, which serves all watchers with one
+// statement.
 func (e *engineBackend) watch(kind, id string) watching {
 	hub := e.engine.Hub()
 	woken, end := hub.Wait(scopestore.Topic(kind, id))
 	return watching{woken: woken, end: end, every: watchEvery, rest: func(ctx context.Context, seen int64) (<-chan struct{}, func(), bool) {
 		at, ok := e.engine.Runner().Directory.Known(store.WorkspaceOf(ctx))
-		if !ok { // another node may give the workspace a place that this one would not
+		if !ok { // another node may assign the workspace to a partition that this one would not
 			return nil, nil, false
 		}
 		return hub.Rest(wake.ScopeChanged(at, kind, id, seen))
 	}}
 }
 
-// txBackend keeps scopes in a transaction. It is one caller, so nobody queues, and it has no
-// budget: its owner's context bounds it.
+// txBackend stores scopes in a transaction. A transaction is a single caller, so there is no
+// queue, and it has no budget: the context of its owner limits it.
 type txBackend struct{ verbs }
 
 func (t *txBackend) traits() traits              { return traits{} }
 func (t *txBackend) ready(context.Context) error { return nil }
 
-// watch wakes nobody: see [Scope.Watch].
+// watch is not supported in a transaction: see [Scope.Watch].
 func (t *txBackend) watch(string, string) watching { return watching{end: func() {}} }

@@ -1,5 +1,5 @@
-// Package scope keeps versioned state: a JSON object under a kind and an id, such as the
-// session of a user, that many change at once and nobody overwrites.
+// Package scope stores versioned state: a JSON object under a kind and an id, such as the session
+// of a user, that many callers change at once without lost updates.
 //
 //	type Cart struct {
 //		Items []string `json:"items"`
@@ -17,37 +17,36 @@
 //		return c, nil
 //	})
 //
-// The verbs are the same wherever the state is: in the database of an engine or inside one
-// of its transactions ([In]), in memory ([Memory], [InMemory]), in files ([InFiles]).
+// The verbs are the same wherever the state is stored: in the database of an engine or inside one
+// of its transactions ([In]), in memory ([Memory], [InMemory]), or in files ([InFiles]).
 //
 // # How a change is made
 //
-// In memory, those who change one container stand in a queue, and go one by one in the
-// order in which they came. There is no version to lose, so nothing is tried again.
+// In memory, the callers that change one container form a queue and go one by one, in the order
+// in which they came. No version can conflict, so nothing is retried.
 //
-// In a store that others write to as well, Inc, Push, Patch, SetRecord, DeleteRecord and
-// Delete are made where the state is; those that wait at the same time are made in one
-// write, each with its own version. Atomic compares and swaps: it reads, has the function
-// decide, and writes if the version is still the one that was read, else it tries again
-// ([MaxAttempts]). Callers of one process stand in the queue first, so a process never races
-// itself.
+// In a store with other writers, Inc, Push, Patch, SetRecord, DeleteRecord and Delete are made in
+// the store; changes that wait at the same time are made in one write, each with its own version.
+// Atomic compares and swaps: it reads, calls the function, and writes if the version is still the
+// one that was read; otherwise it retries ([MaxAttempts]). Callers of one process queue first, so
+// a process never races with itself.
 //
-// What changes nothing writes nothing, and says so ([Snapshot].Changed): no version, no
-// event, no new end of its time to live. So does a change that another made first, and that
-// is looked up in the store, not in what this process remembers.
+// A call that changes nothing writes nothing, and reports that in [Snapshot].Changed: no version,
+// no event, no new time to live. The same holds for a change that another caller made first; this
+// is checked in the store, not in the memory of this process.
 //
 // # Time
 //
-// Every change has a budget ([Budget], 30 seconds), and waiting counts. When it is spent the
-// call is [ErrMutationTimeout], and the change never lands: what a function returns later is
-// dropped, and the queue has gone on without it. Once the store has begun to write, the call
-// waits for its answer, and the answer is the truth. So a call that timed out can be made
-// again. Only where a database stays out of reach is it not known what became of a change:
-// that is [holdfast.ErrOutcomeUnknown], whatever the budget was.
+// Every change has a budget ([Budget], 30 seconds), which includes waiting. When it is spent, the
+// call returns [ErrMutationTimeout], and the change is never written: a result that the function
+// returns later is dropped, and the queue has continued without it. Once the store has begun to
+// write, the call waits for the store's response and returns it. So a call that timed out can be
+// retried. Only if a database stays unreachable is the outcome of a change unknown: the error is
+// then [holdfast.ErrOutcomeUnknown], whatever the budget.
 //
 // # Functions inside functions
 //
-// The context that a function is given knows the containers that are held. A change of the
-// same container inside is [ErrReentrant], at once. Another container may be changed inside;
-// two that do so in opposite order wait for each other until the first budget is spent.
+// The context that a function gets carries the containers that are being changed. A change of the
+// same container inside returns [ErrReentrant] at once. Another container may be changed inside;
+// two functions that do so in opposite order wait for each other until the first budget is spent.
 package scope

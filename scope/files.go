@@ -23,11 +23,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// InFiles returns a store that keeps each scope in a file of its own, under a folder that
-// any number of processes on one machine may share. A file is written beside the old one,
-// flushed, and put in its place, under a lock that the system frees when a process dies: a
-// kill at any moment leaves the old state or the new one. The folder must be on a file
-// system that locks (not every network's does).
+// InFiles returns a store with one file per scope, in a folder that any number of processes on
+// one machine may share. A new file is written next to the old one, flushed, and renamed over it,
+// under a lock that the operating system releases when a process dies: a crash at any moment
+// leaves the old state or the new one. The folder must be on a file system that supports locks
+// (not every network file system does).
 func InFiles(dir string, kinds ...Kind) (*Store, error) {
 	f := &fileBackend{dir: dir, hub: wake.NewHub(), piles: make(map[container]*pile)}
 	f.ownVerbs = ownVerbs{f}
@@ -40,9 +40,9 @@ func InFiles(dir string, kinds ...Kind) (*Store, error) {
 	return &Store{f}, nil
 }
 
-// Sweep deletes what has ended in a store of files, and says how many scopes that was. They
-// are not seen any more in any case: it is the room on the disk that is won. In memory
-// it happens by itself.
+// Sweep deletes the expired scopes of a store of files, and returns how many it deleted. Expired
+// scopes are invisible in any case: Sweep only frees disk space. A store in memory sweeps itself,
+// and Sweep does nothing there.
 func (s *Store) Sweep(ctx context.Context) (int, error) {
 	if f, ok := s.backend.(*fileBackend); ok {
 		return f.sweep(ctx)
@@ -50,35 +50,35 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 	return 0, nil
 }
 
-// locks is the folder of the locks. A scope has one of a few: they are held while a file
-// is written, and never while somebody decides.
+// locks is the folder of the lock files. Scopes share lockCount locks, which are held while a
+// file is written, and never while a function decides.
 const (
 	locks     = ".locks"
 	lockCount = 64
 )
 
-// fileBackend keeps scopes in files.
+// fileBackend stores scopes in files.
 type fileBackend struct {
 	ownVerbs
 	dir    string
 	common state
 	hub    *wake.Hub
 
-	// held are the locks that this process has or waits for: a thread of the system waits
-	// for each, not one for each scope.
+	// held guards the file locks within this process: at most one system thread blocks per lock,
+	// not one per scope.
 	held [lockCount]sync.Mutex
 
 	mu    sync.Mutex
 	piles map[container]*pile
 }
 
-// pile are the changes of one scope that wait to be written. Whoever writes takes all of
-// them, and writes once.
+// pile holds the changes of one scope that wait to be written. The writer takes all of them, and
+// writes once.
 type pile struct{ calls []*fileCall }
 
 type fileCall struct {
 	change change
-	taken  bool // guarded by fileHome.mu
+	taken  bool // guarded by fileBackend.mu
 	got    answer
 	done   chan struct{}
 }
@@ -103,7 +103,7 @@ func (f *fileBackend) get(ctx context.Context, kind, id string) (scopestore.Scop
 	return c.scope(kind, id, now), err
 }
 
-// watchFiles is how often a file is looked at that another process may have changed.
+// watchFiles is the poll interval for changes by other processes.
 const watchFiles = 250 * time.Millisecond
 
 func (f *fileBackend) watch(kind, id string) watching {
@@ -116,8 +116,8 @@ func (f *fileBackend) at(ctx context.Context, kind, id string) (container, error
 	return at, store.CheckWorkspace(at.workspace)
 }
 
-// change has a change made, with others that wait. Who leaves before it is begun has
-// changed nothing; then the answer is waited for.
+// change makes a change together with others that wait. If ctx ends before the change is taken,
+// nothing is changed; after that, change waits for the result.
 func (f *fileBackend) change(ctx context.Context, kind, id string, what change) (answer, error) {
 	at, err := f.at(ctx, kind, id)
 	if err != nil {
@@ -166,7 +166,7 @@ func (f *fileBackend) withdraw(at container, call *fileCall) bool {
 	return true
 }
 
-// waits says whether anybody does, and ends the pile if not.
+// waits reports whether calls wait, and removes the pile if none do.
 func (f *fileBackend) waits(at container) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,7 +177,7 @@ func (f *fileBackend) waits(at container) bool {
 	return true
 }
 
-// take takes all that wait.
+// take takes all waiting calls.
 func (f *fileBackend) take(at container) []*fileCall {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,8 +190,8 @@ func (f *fileBackend) take(at container) []*fileCall {
 	return calls
 }
 
-// serve writes what waits for one scope, until nothing does. Its callers may leave while
-// it waits for the lock.
+// serve writes the waiting changes of one scope until there are none. Callers may leave while it
+// waits for the lock.
 func (f *fileBackend) serve(at container) {
 	for f.waits(at) {
 		unlock, err := f.enter(at)
@@ -210,7 +210,7 @@ func (f *fileBackend) serve(at container) {
 	}
 }
 
-// write makes changes one after the other, and writes what comes of them once.
+// write applies changes one after the other, and writes the result once.
 func (f *fileBackend) write(at container, calls []*fileCall) {
 	c, there, err := f.read(at)
 	now, changed := clock.Now(), false
@@ -229,7 +229,7 @@ func (f *fileBackend) write(at container, calls []*fileCall) {
 		}
 	}
 	if err != nil {
-		for _, call := range calls { // also who was refused: it may have been by what is not written
+		for _, call := range calls { // also refused calls: the refusal may depend on a change that was not written
 			call.got = answer{err: err}
 		}
 		return
@@ -239,7 +239,7 @@ func (f *fileBackend) write(at container, calls []*fileCall) {
 	}
 }
 
-// save puts a cell in its file, or takes the file away.
+// save writes a cell to its file, or deletes the file.
 func (f *fileBackend) save(at container, c cell) error {
 	if c.state == nil {
 		return f.drop(at, c)
@@ -251,7 +251,7 @@ func (f *fileBackend) save(at container, c cell) error {
 	return files.Replace(f.file(at), doc)
 }
 
-// drop deletes a file. First the floor is raised, so that its versions are not used again.
+// drop deletes a file. It raises the floor first, so that versions are not reused.
 func (f *fileBackend) drop(at container, c cell) error {
 	floor, err := f.floor(at)
 	if err == nil && floor <= c.version {
@@ -263,7 +263,7 @@ func (f *fileBackend) drop(at container, c cell) error {
 	return files.Remove(f.file(at))
 }
 
-// fileDoc is what a file holds.
+// fileDoc is the content of a file.
 type fileDoc struct {
 	Workspace string          `json:"workspace"`
 	Kind      string          `json:"kind"`
@@ -273,7 +273,7 @@ type fileDoc struct {
 	State     json.RawMessage `json:"state"`
 }
 
-// read reads a file. It needs no lock: a file is replaced as a whole.
+// read reads a file. It needs no lock, because files are replaced atomically.
 func (f *fileBackend) read(at container) (c cell, there bool, err error) {
 	doc, there, err := files.Read(f.file(at))
 	if err != nil || !there {
@@ -286,12 +286,12 @@ func (f *fileBackend) read(at container) (c cell, there bool, err error) {
 	return cell{d.Version, d.State, d.EndsAt}, true, nil
 }
 
-// floorFile holds the floor of a kind, for the scopes under one lock.
+// floorFile returns the file with the floor of a kind, for the scopes under one lock.
 func (f *fileBackend) floorFile(at container) string {
 	return filepath.Join(f.dir, fileName(at.workspace), fileName(at.kind), fmt.Sprintf(".floor%02d", lockOf(at)))
 }
 
-// floor is the version that a new scope of the kind begins with, under the same lock.
+// floor returns the first version of a new scope of the kind, under the same lock.
 func (f *fileBackend) floor(at container) (int64, error) {
 	doc, there, err := files.Read(f.floorFile(at))
 	if err != nil || !there {
@@ -304,7 +304,7 @@ func (f *fileBackend) floor(at container) (int64, error) {
 	return n, nil
 }
 
-// enter waits for the lock of a scope, in this process and then among all.
+// enter waits for the lock of a scope, first within this process, then among all processes.
 func (f *fileBackend) enter(at container) (leave func(), err error) {
 	held := &f.held[lockOf(at)]
 	held.Lock()
@@ -332,8 +332,8 @@ func (f *fileBackend) file(at container) string {
 
 const suffix = ".json"
 
-// fileName writes a name so that every file system takes it, and tells it from others also
-// if it does not tell capitals.
+// fileName encodes a name so that every file system accepts it, and keeps names distinct on file
+// systems that ignore case.
 func fileName(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -346,12 +346,12 @@ func fileName(name string) string {
 	}
 	if b.Len() > 150 {
 		sum := sha256.Sum256([]byte(name))
-		return "%%" + hex.EncodeToString(sum[:]) // no other name begins so
+		return "%%" + hex.EncodeToString(sum[:]) // no other name begins with %%
 	}
 	return b.String()
 }
 
-// sweep deletes the files of what has ended.
+// sweep deletes the files of expired scopes.
 func (f *fileBackend) sweep(ctx context.Context) (n int, err error) {
 	walked := filepath.WalkDir(f.dir, func(name string, e fs.DirEntry, failed error) error {
 		switch {
@@ -376,7 +376,7 @@ func (f *fileBackend) sweepOne(name string) (gone bool, err error) {
 	doc, _, err := files.Read(name)
 	var d fileDoc
 	if err != nil || json.Unmarshal(doc, &d) != nil || d.EndsAt == 0 || d.EndsAt > clock.Now().UnixMilli() {
-		return false, nil // it is gone, is alive, or is told of when somebody reads it
+		return false, nil // gone, alive, or damaged: a read reports the damage
 	}
 	at := container{workspace: d.Workspace, kind: d.Kind, id: d.ID}
 	unlock, err := f.enter(at)

@@ -12,42 +12,42 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// backend is where scopes are kept.
+// backend stores scopes.
 type backend interface {
 	state() *state
-	// traits say how changes are made here.
+	// traits returns how changes are made in this backend.
 	traits() traits
-	// ready refuses a context that may not be used here.
+	// ready rejects a context that must not be used here.
 	ready(context.Context) error
 
 	get(ctx context.Context, kind, id string) (scopestore.Scope, error)
 	edit(context.Context, scopestore.EditArgs) (scopestore.Edited, error)
 	put(context.Context, scopestore.PutArgs) (scopestore.Scope, error)
 	remove(context.Context, scopestore.DeleteArgs) (scopestore.Scope, error)
-	// watch returns a channel that gets a value when a scope may have changed, and how
-	// often to look without that.
+	// watch returns a channel that gets a value when a scope may have changed, and the poll
+	// interval.
 	watch(kind, id string) watching
 }
 
-// traits tell the tiers apart.
+// traits describes the differences between backends.
 type traits struct {
-	// queued says that callers stand in line; a transaction's do not: it is one caller,
-	// and has what it has locked.
+	// queued says that callers queue. Callers in a transaction do not: a transaction is a single
+	// caller, and has its rows locked.
 	queued bool
-	// alone says that every change is made by one caller at a time. Where it is not, only
-	// those are that decide on what they have read.
+	// alone says that every change needs exclusive access. If it is false, only changes that
+	// depend on the state they read do.
 	alone bool
 }
 
-// handle is a [Scope] before it has a type.
+// handle is a [Scope] without its type parameter.
 type handle struct {
 	backend  backend
 	kind, id string
 	given    settings
 }
 
-// begin checks what a handle was given and bounds a change by its budget. The context may be
-// theirs: seen by the program's own code.
+// begin checks the options of a handle and bounds a change by its budget. theirs says that the
+// program's own code sees the context.
 func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, end func(), s settings, err error) {
 	s = h.backend.state().settle(h.kind, h.given)
 	for _, err := range []error{checkNames(h.kind, h.id), checkExpected(s.expected), checkTTL(s.TTL), events.CheckMeta(s.meta), h.backend.ready(ctx), ctx.Err()} {
@@ -62,7 +62,7 @@ func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, en
 	if s.Budget < 0 || !h.backend.traits().queued {
 		return ctx, func() {}, s, nil
 	}
-	if theirs { // it is a context like any other that they know
+	if theirs { // their code expects an ordinary context with a deadline
 		in, end = context.WithTimeoutCause(ctx, s.Budget, errBudget)
 	} else {
 		in, end = h.backend.state().alarm.Within(ctx, s.Budget, errBudget)
@@ -70,14 +70,14 @@ func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, en
 	return in, end, s, nil
 }
 
-// errBudget is why a context ended whose budget is spent.
+// errBudget is the cause of a context that ended because the budget is spent.
 var errBudget = errors.New("the budget is spent")
 
 func (h *handle) container(ctx context.Context) container {
 	return container{h.backend.state(), store.WorkspaceOf(ctx), h.kind, h.id}
 }
 
-// enter waits for the turn.
+// enter waits for the caller's turn.
 func (h *handle) enter(ctx context.Context, alone bool) (leave func(), err error) {
 	if !h.backend.traits().queued {
 		return func() {}, nil
@@ -85,18 +85,18 @@ func (h *handle) enter(ctx context.Context, alone bool) (leave func(), err error
 	return h.backend.state().queues.enter(ctx, h.container(ctx), alone || h.backend.traits().alone)
 }
 
-// opError is an error that says nothing of the version of a scope: of a function that was to
-// change it, of its context, or that others were faster each time.
+// opError is an error that does not concern the version of a scope: an error of the function that
+// was to change it, of its context, or of too many attempts.
 type opError struct{ error }
 
-// publicError makes of an error what the caller is told.
+// publicError converts an error to the one that the caller gets.
 func (h *handle) publicError(ctx context.Context, s settings, err error) error {
 	v, own := err.(opError) //nolint:errorlint // it is our own, as it is
 	if own {
 		err = v.error
 	}
 	switch code := fault.CodeOf(err); {
-	case err == nil, code == fault.OutcomeUnknown: // whatever the budget says: it may have landed
+	case err == nil, code == fault.OutcomeUnknown: // regardless of the budget: it may be committed
 		return err
 	case code == fault.Concurrency && s.expected != nil && !own:
 		f, _ := errors.AsType[*fault.Error](err)
@@ -112,7 +112,7 @@ func (h *handle) publicError(ctx context.Context, s settings, err error) error {
 	return err
 }
 
-// ofContext says of an error that a context ended.
+// ofContext reports whether an error means that a context ended.
 func ofContext(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
@@ -127,7 +127,7 @@ func (h *handle) get(ctx context.Context) (found, error) {
 	return h.read(ctx)
 }
 
-// read returns the scope, also where there is none.
+// read returns the scope, and no error if it does not exist.
 func (h *handle) read(ctx context.Context) (found, error) {
 	s, err := h.backend.get(ctx, h.kind, h.id)
 	if fault.CodeOf(err) == fault.NotFound {
@@ -140,7 +140,7 @@ func (h *handle) none() found {
 	return found{Scope: scopestore.Scope{Kind: h.kind, ID: h.id, Version: events.None}}
 }
 
-// change makes a change when it is its turn, within its budget.
+// change makes a change in its turn, within its budget.
 func (h *handle) change(ctx context.Context, alone bool, make func(context.Context, settings) (found, error)) (found, error) {
 	ctx, end, s, err := h.begin(ctx, alone)
 	defer end()
@@ -159,23 +159,23 @@ func (h *handle) change(ctx context.Context, alone bool, make func(context.Conte
 	return got, nil
 }
 
-// edit makes a change that needs not know the state before.
+// edit makes a change that does not depend on the state before.
 func (h *handle) edit(ctx context.Context, op scopestore.Op, invalid error) (found, error) {
 	if invalid != nil {
 		return found{}, invalid
 	}
 	return h.change(ctx, false, func(ctx context.Context, s settings) (found, error) {
 		e, err := h.backend.edit(ctx, scopestore.EditArgs{Kind: h.kind, ID: h.id, Op: op, ExpectVersion: s.expected, TTL: s.TTL, Meta: s.meta})
-		if err == nil && e.State == nil && e.Changed { // the answer was lost, and the event told only that it was made
+		if err == nil && e.State == nil && e.Changed { // the response was lost, and the event proves only that the change was made
 			return h.since(ctx, op, e), nil
 		}
 		return found{Scope: e.Scope, exists: e.Version != events.None, changed: e.Changed}, err
 	})
 }
 
-// since reads a scope that was changed to a version. Where it is newer by now, the version is
-// that of the change, and so is the sum of an inc; the rest of the state is newer. Where it
-// cannot be read, that it was changed stands all the same.
+// since reads a scope that was changed to a version. If the scope is newer by now, the result has
+// the version of the change and the sum of an inc, and the rest of the state is newer. If the
+// scope cannot be read, the change counts all the same.
 func (h *handle) since(ctx context.Context, op scopestore.Op, e scopestore.Edited) found {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Completing)
 	defer cancel()
@@ -207,7 +207,8 @@ func (h *handle) remove(ctx context.Context) (found, error) {
 	})
 }
 
-// atomic makes a change by a function: it reads, decides, and writes if nobody was faster.
+// atomic makes a change by a function: it reads, decides, and writes if no other writer was
+// faster.
 func (h *handle) atomic(ctx context.Context, f func(context.Context, []byte) ([]byte, error)) (found, error) {
 	return h.change(ctx, true, func(ctx context.Context, s settings) (found, error) {
 		for attempt := 1; ; attempt++ {
@@ -227,7 +228,7 @@ func (h *handle) atomic(ctx context.Context, f func(context.Context, []byte) ([]
 	})
 }
 
-// attempt tries once, and says whether another was faster.
+// attempt makes one attempt, and reports in lost whether another writer was faster.
 func (h *handle) attempt(ctx context.Context, s settings, f func(context.Context, []byte) ([]byte, error)) (got found, lost bool, err error) {
 	seen, err := h.read(ctx)
 	if err != nil {
@@ -250,7 +251,7 @@ func (h *handle) attempt(ctx context.Context, s settings, f func(context.Context
 	if err != nil {
 		return got, false, opError{err}
 	}
-	if next == nil { // that it changes nothing must hold of the store, not of what was read a while ago
+	if next == nil { // "unchanged" must be true of the store now, not of an earlier read
 		now, err := h.read(ctx)
 		return now, err == nil && now.Version != seen.Version, err
 	}
@@ -261,8 +262,8 @@ func (h *handle) attempt(ctx context.Context, s settings, f func(context.Context
 	return found{Scope: put, exists: true, changed: true}, false, err
 }
 
-// pause waits before the next try, longer each time. A transaction does not: it holds what
-// others wait for, and has locked what it was refused.
+// pause waits before the next attempt, longer each time. A transaction does not wait: it holds
+// locks that others wait for, and has locked the row that it lost.
 func (h *handle) pause(ctx context.Context, attempt int) error {
 	if !h.backend.traits().queued {
 		return ctx.Err()
@@ -270,5 +271,5 @@ func (h *handle) pause(ctx context.Context, attempt int) error {
 	return clock.Wait(ctx, clock.Jitter(firstPause<<min(attempt-1, 7)))
 }
 
-// firstPause doubles up to a second and a quarter.
+// firstPause doubles with each attempt, up to about a second and a quarter.
 const firstPause = 10 * time.Millisecond

@@ -11,10 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Store keeps scopes outside any engine. It is safe for concurrent use.
+// Store stores scopes outside any engine. It is safe for concurrent use.
 type Store struct{ backend backend }
 
-// InMemory returns a store that lives as long as the program.
+// InMemory returns a store that lives as long as the program. If the kinds are invalid, every
+// operation on the store returns the error.
 func InMemory(kinds ...Kind) (s *Store) {
 	m := &memoryBackend{cells: make(map[container]cell), floors: make(map[container]int64), hub: wake.NewHub()}
 	m.ownVerbs = ownVerbs{m}
@@ -22,18 +23,18 @@ func InMemory(kinds ...Kind) (s *Store) {
 	return &Store{m}
 }
 
-// memoryBackend keeps scopes in memory. Callers queue, so nobody is ever faster than another.
+// memoryBackend stores scopes in memory. Callers queue, so no writer is ever faster than another.
 type memoryBackend struct {
 	ownVerbs
 	common state
-	bad    error // what is wrong with the kinds that were declared
+	bad    error // error of the declared kinds
 	hub    *wake.Hub
 
 	mu     sync.Mutex
 	cells  map[container]cell
-	floors map[container]int64 // of kinds: above every version of a scope that is gone
-	busy   int                 // writes since it was last swept
-	kept   int                 // what was left then
+	floors map[container]int64 // by kind: higher than every version of a dropped scope
+	busy   int                 // writes since the last sweep
+	kept   int                 // scopes left after the last sweep
 }
 
 func (m *memoryBackend) state() *state               { return &m.common }
@@ -63,7 +64,7 @@ func (m *memoryBackend) change(ctx context.Context, kind, id string, f change) (
 		return answer{}, err
 	}
 	c := m.cell(at)
-	next, got := f(c, now) // whoever has the turn is alone with the container, so nobody need wait meanwhile
+	next, got := f(c, now) // the caller has exclusive access to the container, so mu is not needed
 	if !got.changed {
 		return got, got.err
 	}
@@ -90,16 +91,16 @@ func (m *memoryBackend) keep(at container, c cell, now time.Time) {
 	m.sweep(now)
 }
 
-// drop forgets a scope, but not how far the versions had come. REQUIRES: mu
+// drop removes a scope, but records its version in the floor. REQUIRES: mu
 func (m *memoryBackend) drop(at container, c cell) {
 	kind := at.kindOf()
 	m.floors[kind] = max(m.floors[kind], c.version+1)
 	delete(m.cells, at)
 }
 
-// sweep forgets what has ended, when as much was written as was left the last time. So it
-// costs each write as much as looking at two scopes, and no more than half of what is kept
-// has ended long ago. REQUIRES: mu
+// sweep drops expired scopes, after as many writes as scopes were left by the last sweep (and
+// 1,000 more). So each write costs about as much as reading two scopes, and at most half of the
+// stored scopes expired long ago. REQUIRES: mu
 func (m *memoryBackend) sweep(now time.Time) {
 	if m.busy++; m.busy <= m.kept+1000 {
 		return

@@ -16,24 +16,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// PanicError is what a panic in a function that changes a scope goes on with, in the
-// goroutine that has called.
+// PanicError is the panic value that the caller gets if a function that changes a scope panics:
+// the function runs in another goroutine, and the panic continues in the caller's.
 type PanicError struct {
-	Value any    // that it panicked with
-	Stack []byte // of the goroutine that the function ran in
+	Value any    // original panic value
+	Stack []byte // stack of the function's goroutine
 }
 
+// Error returns the panic value and the stack of the function.
 func (p *PanicError) Error() string {
 	return fmt.Sprintf("%v\n\nthe function's stack:\n%s", p.Value, p.Stack)
 }
 
-// Unwrap returns what it panicked with, if that is an error.
+// Unwrap returns the panic value if it is an error, else nil.
 func (p *PanicError) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
-// outcome is how a function ended: by returning, by a panic, or with its goroutine.
+// outcome is how a function ended: by returning, by a panic, or by runtime.Goexit.
 type outcome struct {
 	next     []byte
 	err      error
@@ -41,10 +42,10 @@ type outcome struct {
 	exited   bool
 }
 
-// decide has a function decide, and waits for it no longer than the context lasts. What it
-// returns after that is dropped: nobody is there to write it.
+// decide runs a function, and waits for it no longer than the context lasts. A result that
+// arrives after that is dropped.
 func (h *handle) decide(ctx context.Context, state []byte, f func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
-	if !h.backend.traits().queued { // a transaction is used by one goroutine
+	if !h.backend.traits().queued { // a transaction must stay on one goroutine
 		return f(ctx, state)
 	}
 	done := make(chan outcome, 1)
@@ -75,8 +76,8 @@ func (h *handle) decide(ctx context.Context, state []byte, f func(context.Contex
 	}
 }
 
-// mutate has f change a state, nil where there is none, and returns the document to write,
-// nil if f has changed nothing.
+// mutate lets f change a state, nil if there is none, and returns the document to write, or nil
+// if f has changed nothing.
 func mutate[T any](ctx context.Context, state []byte, f func(context.Context, T) (T, error)) ([]byte, error) {
 	doc := state
 	if doc == nil {
@@ -86,7 +87,7 @@ func mutate[T any](ctx context.Context, state []byte, f func(context.Context, T)
 	if err := json.Unmarshal(doc, &t); err != nil {
 		return nil, fault.New(fault.Validation, "the state is no %T: %v", t, err).Wrap(err)
 	}
-	before, err := marshal(&t) // as it is read: its methods may be the pointer's
+	before, err := marshal(&t) // by pointer, as it is decoded: its methods may have pointer receivers
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +107,9 @@ func mutate[T any](ctx context.Context, state []byte, f func(context.Context, T)
 	return graft(state, before, after)
 }
 
-// graft makes the changes that lead from one document to another on a third, which the first
-// was read from. What they do not speak of stays as it is written: fields that a T does not
-// have, and numbers that are too large for it. It returns nil if nothing is changed.
+// graft applies the changes between the documents before and after to state, which before was
+// decoded from. Everything else in state stays as it is written: fields that T does not have, and
+// numbers that are too large for it. It returns nil if nothing is changed.
 func graft(state, before, after []byte) ([]byte, error) {
 	if strictjson.Equal(before, after) {
 		return nil, nil
@@ -140,11 +141,11 @@ func grafted(state, before, after []byte) ([]byte, error) {
 	for name, value := range a {
 		old, had := b[name]
 		if had && strictjson.Equal(old, value) {
-			continue // also if it was not there, and a T writes it all the same
+			continue // also if state does not have it and T writes it anyway
 		}
 		for i, spelt := range spellings(s, b, a, name) {
 			if i > 0 {
-				delete(s, spelt) // left there, it would be what the next reader sees
+				delete(s, spelt) // otherwise the next reader would see this one
 				continue
 			}
 			name = spelt
@@ -161,10 +162,10 @@ func grafted(state, before, after []byte) ([]byte, error) {
 	return scopestore.Write(s)
 }
 
-// graftedList does it for lists. An item that is as it was stays as it is written, wherever it
-// has gone. One that was changed keeps what the change does not speak of if it is known to be
-// the same one ([recognized]). Otherwise it is what it was made: it would be given what another
-// item had. It says no where one of them is no list.
+// graftedList applies graft to lists. Unchanged items stay as they are written, even if they
+// moved. A changed item keeps its unknown fields only if it can be matched to its old self
+// ([recognized]); otherwise they are dropped, because it might get those of another item. It
+// returns false if one of the documents is not a list.
 func graftedList(state, before, after []byte) (next []byte, ok bool, err error) {
 	s, okS := items(state)
 	b, okB := items(before)
@@ -192,9 +193,9 @@ func graftedItem(state, before, after []byte) ([]byte, error) {
 	return grafted(state, before, after)
 }
 
-// paired says of each item of a list which item of the list before is the same: those at the
-// beginning and at the end, and then those that have moved. What is left is -1, and among the
-// changed, or the gone.
+// paired matches each item of a list to the same item of the list before: first those at the
+// beginning and at the end, then those that have moved. The others are -1 in from, and are listed
+// in changed (new list) or gone (old list).
 func paired(b, a []json.RawMessage) (from, changed, gone []int) {
 	from = slices.Repeat([]int{-1}, len(a))
 	first := 0
@@ -205,7 +206,7 @@ func paired(b, a []json.RawMessage) (from, changed, gone []int) {
 	for ; i >= first && j >= first && strictjson.Equal(b[j], a[i]); i, j = i-1, j-1 {
 		from[i] = j
 	}
-	left := make(map[string][]int) // both were written by the same type, so the same items are the same text
+	left := make(map[string][]int) // both lists were encoded from the same type, so equal items have equal text
 	for k := first; k <= j; k++ {
 		left[string(b[k])] = append(left[string(b[k])], k)
 	}
@@ -223,10 +224,10 @@ func paired(b, a []json.RawMessage) (from, changed, gone []int) {
 	return from, changed, gone
 }
 
-// recognized says of changed items which of the gone ones they were: the one with the same id;
-// else the one that has a text in common which no other item has, before or after; else the
-// one that has a number so. Where that names several, or is named by several, it is none of
-// them. A list in a list is known where it is the only one that changed, in its place.
+// recognized matches changed items to gone ones: by the same id; else by a string that they share
+// and that no other item has, before or after; else by such a number. An ambiguous match, in
+// either direction, counts as none. A list in a list is matched if it is the only changed item
+// and stays in its place.
 func recognized(b, a []json.RawMessage, from, changed, gone []int) {
 	if len(changed) == 0 || len(gone) == 0 {
 		return
@@ -241,8 +242,8 @@ func recognized(b, a []json.RawMessage, from, changed, gone []int) {
 		left[j] = true
 	}
 	for _, kind := range []byte{'i', '"', '0'} {
-		claims := make(map[int]int) // the gone one, by the changed one; -1 if they are several
-		named := make(map[int]int)  // how many have claimed it
+		claims := make(map[int]int) // gone item by changed item; -1 if several match
+		named := make(map[int]int)  // number of claims per gone item
 		for _, i := range changed {
 			if from[i] >= 0 {
 				continue
@@ -269,12 +270,12 @@ func recognized(b, a []json.RawMessage, from, changed, gone []int) {
 	}
 }
 
-// fingerprints are what items of a list are known by: each begins with what it is, an id, a text or a
-// number.
+// fingerprints are the values that identify the items of a list. The first byte of each is its
+// kind: an id, a string or a number.
 type fingerprints struct {
 	of   []map[string]bool
 	id   []string
-	only map[string]int // the item, of what one alone has
+	only map[string]int // item by fingerprint, if only one item has it
 }
 
 func signs(all []json.RawMessage) fingerprints {
@@ -308,7 +309,7 @@ func signs(all []json.RawMessage) fingerprints {
 	return m
 }
 
-// idName is the name of what tells an item from others, if it has something that is called so.
+// idName returns the name of the member that identifies an item, or "" if it has none.
 func idName(object map[string]json.RawMessage) string {
 	for _, is := range []string{"id", "uuid", "key"} {
 		if kindOf(object[is]) != 0 {
@@ -323,8 +324,8 @@ func idName(object map[string]json.RawMessage) string {
 	return ""
 }
 
-// kindOf is '"' of a text and '0' of a number; 0 of what tells nothing, such as one that is
-// empty or zero.
+// kindOf returns '"' for a string and '0' for a number, and 0 for values that identify nothing,
+// such as an empty string or zero.
 func kindOf(value json.RawMessage) byte {
 	switch {
 	case len(value) == 0, string(value) == "0", string(value) == `""`:
@@ -337,7 +338,7 @@ func kindOf(value json.RawMessage) byte {
 	return 0
 }
 
-// items returns those of a list; not ok if it is none.
+// items returns the items of a list; ok is false if doc is not a list.
 func items(doc []byte) (all []json.RawMessage, ok bool) {
 	if doc = bytes.TrimSpace(doc); len(doc) == 0 || doc[0] != '[' {
 		return nil, false
@@ -345,9 +346,9 @@ func items(doc []byte) (all []json.RawMessage, ok bool) {
 	return all, json.Unmarshal(doc, &all) == nil
 }
 
-// spellings are the names in a state that encoding/json reads into the field of a struct
-// that a T writes under this name: the name itself, and those that differ by case. What a T
-// tells apart, before or after, such as the keys of a map, is not among them.
+// spellings returns the names in a state that encoding/json decodes into the struct field that T
+// writes under this name: the name itself, and names that differ only in case. Names that T
+// distinguishes, before or after, such as the keys of a map, are excluded.
 func spellings(s, before, after map[string]json.RawMessage, name string) (all []string) {
 	for twin := range s {
 		_, apart := before[twin]
@@ -363,7 +364,7 @@ func spellings(s, before, after map[string]json.RawMessage, name string) (all []
 	return all
 }
 
-// members returns those of an object; not ok if it is none.
+// members returns the members of an object; ok is false if doc is not an object.
 func members(doc []byte) (m map[string]json.RawMessage, ok bool) {
 	if doc = bytes.TrimSpace(doc); len(doc) == 0 || doc[0] != '{' {
 		return nil, false

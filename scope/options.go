@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// What holds where nobody says otherwise.
+// Defaults of kinds and handles.
 const (
 	DefaultBudget      = 30 * time.Second
 	DefaultMaxAttempts = 4
@@ -23,7 +23,7 @@ const (
 	DefaultSessionTTL  = 24 * time.Hour
 )
 
-// Names of kinds that are known without being declared. Any other name is a kind too.
+// Names of predeclared kinds. Any other name is a valid kind too.
 const (
 	Request = "request"
 	Session = "session"
@@ -31,54 +31,59 @@ const (
 	Org     = "org"
 )
 
-// Kind says how the scopes of a kind behave. In each, 0 is the default, and less than 0 is
-// no limit.
+// Kind sets how the scopes of a kind behave. In each field 0 means the default, and a negative
+// value means no limit.
 type Kind struct {
 	Name string
-	// Budget is how long a change may take, waiting and deciding; by default 30 seconds.
+	// Budget limits the duration of a change, waiting included; the default is 30 seconds.
 	Budget time.Duration
-	// MaxAttempts is the number of attempts of Atomic while other writers are faster, the first included; by default 4.
+	// MaxAttempts is the number of attempts of Atomic while other writers are faster, the first
+	// included; the default is 4.
 	MaxAttempts int
-	// TTL is how long a scope lives after its last change; by default an hour for
-	// "request", a day for "session", and for ever else.
+	// TTL is how long a scope lives after its last change, at most 100 years; the default is an
+	// hour for "request", a day for "session", and forever for other kinds.
 	TTL time.Duration
 }
 
-// Option says something of one handle. It goes before what is said of its kind.
+// Option sets an option of one handle. It takes precedence over the settings of the kind.
 type Option func(*settings)
 
-// Budget is how long a change may take, waiting and deciding. 0 is that of the kind, less
-// than 0 no limit.
+// Budget limits the duration of a change, waiting included. 0 takes the kind's value; a negative
+// value means no limit.
 func Budget(d time.Duration) Option { return func(s *settings) { s.Budget = d } }
 
-// MaxAttempts is the number of attempts of Atomic while other writers are faster, the first included. 0 takes the
-// kind's value; a negative number means no limit but the budget.
+// MaxAttempts sets the number of attempts of Atomic while other writers are faster, the first
+// included. 0 takes the kind's value; a negative number means no limit but the budget.
 func MaxAttempts(n int) Option { return func(s *settings) { s.MaxAttempts = n } }
 
-// TTL is how long the scope lives after a change made with this handle. 0 is that of the
-// kind, less than 0 for ever.
+// TTL sets how long the scope lives after a change made with this handle, at most 100 years. 0
+// takes the kind's value; a negative value means forever.
 func TTL(d time.Duration) Option { return func(s *settings) { s.TTL = d } }
 
-// ExpectVersion makes changes only while the scope is at a version; else they are [ErrPrecondition].
+// ExpectVersion makes changes only while the scope is at this version; otherwise they return
+// [ErrPrecondition].
 func ExpectVersion(version int64) Option { return func(s *settings) { s.expected = &version } }
 
-// Absent makes changes only while there is no such scope.
+// Absent makes changes only while the scope does not exist; otherwise they return
+// [ErrPrecondition].
 func Absent() Option { return ExpectVersion(events.None) }
 
-// Present makes changes only while there is one, at whatever version.
+// Present makes changes only while the scope exists, at any version; otherwise they return
+// [ErrPrecondition].
 func Present() Option { return ExpectVersion(scopestore.Some) }
 
-// By says who makes the changes, for the history.
+// By sets the actor of the changes, for the history.
 func By(actor string) Option { return func(s *settings) { s.meta.Actor = actor } }
 
-// settings are a kind's, with what is said of one handle.
+// settings are the settings of a kind, overridden by the options of one handle.
 type settings struct {
 	Kind
 	expected *int64
 	meta     events.Meta
 }
 
-// Kinds is a [holdfast.Part] that says how scopes of some kinds behave.
+// Kinds returns a [holdfast.Part] that declares kinds of scopes. A kind that is declared twice is
+// [holdfast.ErrConflict].
 func Kinds(kinds ...Kind) holdfast.Part { return kindsPart(kinds) }
 
 type kindsPart []Kind
@@ -88,7 +93,7 @@ func (p kindsPart) Start(_ context.Context, e *holdfast.Engine) error {
 	return shared(engine.Of(e).Runner().Directory).declare(p)
 }
 
-// state is what all handles on one store have in common.
+// state is shared by all handles on one store.
 type state struct {
 	queues queues
 	alarm  clock.Alarm // for budgets
@@ -114,7 +119,8 @@ func (h *state) declare(kinds []Kind) error {
 	return nil
 }
 
-// settle fills in what a handle leaves open: as its kind says, as all do.
+// settle fills in the settings that a handle leaves open, from its kind and then from the
+// defaults.
 func (h *state) settle(kind string, s settings) settings {
 	h.mu.Lock()
 	k := h.kinds[kind]
@@ -132,7 +138,7 @@ func (h *state) settle(kind string, s settings) settings {
 	return s
 }
 
-// checkExpected refuses a version that there cannot be.
+// checkExpected rejects a version that cannot exist.
 func checkExpected(want *int64) error {
 	if want != nil && *want < scopestore.Some {
 		return fault.New(fault.Validation, "the version is %d: it is 0 or more", *want)
@@ -140,7 +146,7 @@ func checkExpected(want *int64) error {
 	return nil
 }
 
-// checkTTL refuses a time to live that no clock can count.
+// checkTTL rejects a time to live of more than 100 years.
 func checkTTL(ttl time.Duration) error {
 	const most = 100 * 365 * 24 * time.Hour
 	if ttl > most {

@@ -7,41 +7,41 @@ import (
 	"sync/atomic"
 )
 
-// container names what is queued for: one scope of one store.
+// container identifies one scope of one store: callers queue per container.
 type container struct {
 	state               *state
 	workspace, kind, id string
 }
 
-// kindOf is what has a floor: the kind of a container, without its id.
+// kindOf returns the container without its id: the key of the version floors.
 func (c container) kindOf() container { return container{workspace: c.workspace, kind: c.kind} }
 
-// queues are the queues of a store, one for each container that somebody is at. Whoever
-// comes waits for all who came before, but those who need not be alone go together with
-// others like them. Safe for concurrent use.
+// queues are the queues of a store, one per container in use. A caller waits for all callers that
+// came before it; consecutive callers that do not need exclusive access go together. Safe for
+// concurrent use.
 //
-// Rejected: a channel or a goroutine a container (there are as many containers as users
-// have sessions, and who frees one that nobody uses?); a plain mutex (it is not fair, and
-// who waits for it cannot leave).
+// Rejected: a channel or a goroutine per container (there are as many containers as users have
+// sessions, and unused ones would have to be freed); a plain mutex (it is not fair, and a waiting
+// caller cannot leave).
 type queues struct {
 	mu sync.Mutex
-	// INVARIANT: a line is here exactly while somebody is in it or waits.
+	// INVARIANT: a queue is in the map exactly while a caller is inside or waits.
 	by map[container]*queue
 }
 
 type queue struct {
-	inside  int // those in it
+	inside  int // callers inside
 	alone   bool
 	waiting []*ticket
 }
 
 type ticket struct {
 	alone bool
-	in    bool // guarded by lines.mu
+	in    bool // guarded by queues.mu
 	turn  chan struct{}
 }
 
-// enter waits for the turn at a container. The function must be called, once, when it is over.
+// enter waits for the caller's turn at a container. leave must be called exactly once afterwards.
 func (l *queues) enter(ctx context.Context, c container, alone bool) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (l *queues) enter(ctx context.Context, c container, alone bool) (leave func
 	return nil, ctx.Err()
 }
 
-// join goes in, or stands in the line.
+// join enters at once and returns nil, or returns a ticket to wait with.
 func (l *queues) join(c container, alone bool) *ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +91,7 @@ func (l *queues) leave(c container) {
 	l.call(c, q)
 }
 
-// withdraw leaves the line, or what it had come into meanwhile.
+// withdraw leaves the queue, or gives up a turn that was granted meanwhile.
 func (l *queues) withdraw(c container, t *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,7 @@ func (l *queues) withdraw(c container, t *ticket) {
 	l.call(c, q)
 }
 
-// call lets in who may go in now. REQUIRES: mu
+// call admits the waiting callers that may enter now. REQUIRES: mu
 func (l *queues) call(c container, q *queue) {
 	for len(q.waiting) > 0 && q.admits(q.waiting[0].alone) {
 		t := q.waiting[0]
@@ -118,17 +118,17 @@ func (l *queues) call(c container, q *queue) {
 	}
 }
 
-// held is what a context knows of containers that are being changed.
+// held is a container that is being changed, linked to the outer ones in a context.
 type held struct {
 	container
 	up   *held
-	over atomic.Bool // who keeps the context beyond its function holds nothing
+	over atomic.Bool // set when the function returns: a context used after that holds nothing
 }
 
 type heldKey struct{}
 
-// holding returns the context of a function that changes a container. The function that is
-// returned ends that.
+// holding returns the context for a function that changes a container. end marks the change as
+// over.
 func holding(ctx context.Context, c container) (in context.Context, end func()) {
 	up, _ := ctx.Value(heldKey{}).(*held)
 	h := &held{container: c, up: up}

@@ -12,30 +12,29 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Snapshot is a scope as it was at one moment. It is the caller's own: changing it changes
-// nothing stored.
+// Snapshot is a scope at one moment. It belongs to the caller: changing it does not change the
+// store.
 type Snapshot[T any] struct {
 	Kind, ID string
-	// Version grows with every change. It is -1 where there is no such scope, and after
-	// Delete that of the deletion: it is never used again, also if the scope is made anew.
+	// Version grows with every change. It is -1 if the scope does not exist. After Delete it is
+	// the version of the deletion, which is never reused, even if the scope is created again.
 	Version int64
-	// Exists says whether there is such a scope. Where there is none, State is what an
-	// empty object is as a T.
+	// Exists reports whether the scope exists. If not, State is an empty object decoded as a T.
 	Exists bool
-	// Changed says whether the call that returned it has changed something.
+	// Changed reports whether the call that returned the snapshot has changed the scope.
 	Changed bool
-	// State is that of the version. There is one exception: where the database's answer to an
-	// edit was lost, and others have changed the scope before it could be asked for again, it
-	// is a later one, but for the sum of Inc, which is the caller's own.
+	// State is the state at Version, with one exception: if the database's response to an edit
+	// was lost, and others changed the scope before it could be read again, it is a later state.
+	// The sum of Inc is that of the caller's own change even then.
 	State T
 }
 
-// Scope is a handle on one scope. It holds nothing, costs nothing to make, and is safe for
+// Scope is a handle on one scope. It holds no resources, costs nothing to make, and is safe for
 // concurrent use.
 type Scope[T any] struct{ handle *handle }
 
-// In returns a handle on a scope in the database of an engine or, given a transaction,
-// inside it: then what is changed is committed with it, or not at all.
+// In returns a handle on a scope in the database of an engine or, given a transaction, inside
+// that transaction: its changes are then committed with the transaction, or not at all.
 func In[T any](d holdfast.Doer, kind, id string, o ...Option) Scope[T] {
 	switch d := store.DoerOf(d).(type) {
 	case *engine.Engine:
@@ -43,15 +42,15 @@ func In[T any](d holdfast.Doer, kind, id string, o ...Option) Scope[T] {
 	case *store.Tx:
 		return handled[T](&txBackend{verbs{d, shared(d.Directory())}}, kind, id, o)
 	}
-	return handled[T](nil, kind, id, o) // nobody else is a Doer
+	return handled[T](nil, kind, id, o) // there is no other Doer
 }
 
-// Of returns a handle on a scope in a store of its own.
+// Of returns a handle on a scope in a [Store].
 func Of[T any](s *Store, kind, id string, o ...Option) Scope[T] {
 	return handled[T](s.backend, kind, id, o)
 }
 
-// Memory returns a handle on a container of its own, in memory.
+// Memory returns a handle on a new scope of its own, in memory.
 func Memory[T any](o ...Option) Scope[T] { return Of[T](InMemory(), "memory", "-", o...) }
 
 func handled[T any](in backend, kind, id string, o []Option) Scope[T] {
@@ -62,68 +61,69 @@ func handled[T any](in backend, kind, id string, o []Option) Scope[T] {
 	return Scope[T]{h}
 }
 
-// Get returns the scope as it is now.
+// Get returns the current scope. A scope that does not exist is not an error: see
+// [Snapshot].Exists.
 func (s Scope[T]) Get(ctx context.Context) (Snapshot[T], error) {
 	return typed[T](s.handle.get(ctx))
 }
 
-// Atomic replaces the state by what f makes of it. f is given a state of its own, and may
-// change it and return it; an error that it returns is returned, and nothing is written. In
-// a store, f may be called again, on what another has written meanwhile, and the snapshot
-// is that of the call that was committed. Fields that a T does not have are left as they
-// are, and so is everything that f did not touch.
+// Atomic replaces the state by the result of f. f gets its own copy of the state, and may modify
+// and return it. If f returns an error, Atomic returns it, and nothing is written. In a store
+// with other writers, f may run again on a state that another writer has written meanwhile, and
+// the snapshot is that of the attempt that was committed. If other writers are faster in every
+// attempt, the error is [ErrConcurrentModification]. Fields that T does not have stay unchanged,
+// and so does everything that f did not touch.
 //
-// f may take its time, and call others, but not change the same scope inside: the context
-// that it is given tells. That context ends with the budget. A panic of f goes on in the
-// caller, as a [PanicError], inside a transaction as it is; the next in the queue is not
-// touched by it.
+// f may be slow and call other systems, but must not change the same scope: the context that it
+// gets detects that ([ErrReentrant]). That context ends with the budget. A panic of f continues
+// in the caller, as a [PanicError] (inside a transaction unchanged), and does not affect the next
+// caller in the queue.
 func (s Scope[T]) Atomic(ctx context.Context, f func(context.Context, T) (T, error)) (Snapshot[T], error) {
 	return typed[T](s.handle.atomic(ctx, func(ctx context.Context, state []byte) ([]byte, error) { return mutate(ctx, state, f) }))
 }
 
-// Patch merges a document into the state (RFC 7396): what it marshals to is an object whose
-// members replace those of the state, object in object; null takes a member out. All of it
-// is seen, or nothing.
+// Patch merges a document into the state (RFC 7396). merge must encode to a JSON object, whose
+// members replace those of the state, recursively for objects; null removes a member. Readers see
+// all of the patch, or nothing.
 func (s Scope[T]) Patch(ctx context.Context, merge any) (Snapshot[T], error) {
 	return s.editWith(ctx, merge, scopestore.Patch)
 }
 
-// Inc adds to the whole number in a field. A field that is missing is 0; one that is no
-// whole number of 64 bits, or would not be one afterwards, is [holdfast.ErrValidation].
+// Inc adds to the integer in a field. A missing field counts as 0. A field that is not a 64-bit
+// integer, or would not be one afterwards, is [holdfast.ErrValidation].
 func (s Scope[T]) Inc(ctx context.Context, field string, by int64) (Snapshot[T], error) {
 	op, err := scopestore.Inc(field, by)
 	return s.edit(ctx, op, err)
 }
 
-// Push adds an item to the list in a field. A field that is missing is an empty list.
+// Push appends an item to the list in a field. A missing field counts as an empty list.
 func (s Scope[T]) Push(ctx context.Context, field string, item any) (Snapshot[T], error) {
 	return s.editWith(ctx, item, func(doc []byte) (scopestore.Op, error) { return scopestore.Push(field, doc) })
 }
 
-// SetRecord puts a record into the object in a field, under a key. A field that is missing
-// is an empty object.
+// SetRecord sets a record in the object in a field, under a key. A missing field counts as an
+// empty object.
 func (s Scope[T]) SetRecord(ctx context.Context, field, key string, record any) (Snapshot[T], error) {
 	return s.editWith(ctx, record, func(doc []byte) (scopestore.Op, error) { return scopestore.Set(field, key, doc) })
 }
 
-// DeleteRecord takes a record out of the object in a field. One that is not there changes
-// nothing.
+// DeleteRecord removes a record from the object in a field. A missing record changes nothing.
 func (s Scope[T]) DeleteRecord(ctx context.Context, field, key string) (Snapshot[T], error) {
 	op, err := scopestore.Unset(field, key)
 	return s.edit(ctx, op, err)
 }
 
-// Delete deletes the scope. One that is not there changes nothing.
+// Delete deletes the scope. A scope that does not exist changes nothing.
 func (s Scope[T]) Delete(ctx context.Context) (Snapshot[T], error) {
 	return typed[T](s.handle.remove(ctx))
 }
 
-// edit makes an edit, unless it is invalid.
+// edit makes an edit, unless invalid is an error.
 func (s Scope[T]) edit(ctx context.Context, op scopestore.Op, invalid error) (Snapshot[T], error) {
 	return typed[T](s.handle.edit(ctx, op, s.fits(op, invalid)))
 }
 
-// editWith makes an edit of a value as JSON.
+// editWith makes an edit with a value encoded as JSON.
 func (s Scope[T]) editWith(ctx context.Context, v any, of func(doc []byte) (scopestore.Op, error)) (Snapshot[T], error) {
 	doc, err := marshal(v)
 	if err != nil {
@@ -133,8 +133,7 @@ func (s Scope[T]) editWith(ctx context.Context, v any, of func(doc []byte) (scop
 	return s.edit(ctx, op, err)
 }
 
-// fits says of an edit that was to be made that a T could not read what comes of it: it is
-// refused before, not after.
+// fits rejects an edit whose result T could not decode, before it is made.
 func (s Scope[T]) fits(op scopestore.Op, invalid error) error {
 	if invalid != nil {
 		return invalid
@@ -150,8 +149,8 @@ func (s Scope[T]) fits(op scopestore.Op, invalid error) error {
 	return nil
 }
 
-// ruled says of a type that it reads itself: it may look at all its fields together, and so
-// says nothing of one alone.
+// ruled reports whether a type decodes itself: it may check all its fields together, so a single
+// field cannot be checked.
 func ruled(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -159,7 +158,7 @@ func ruled(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
-// found is a snapshot before it has a type.
+// found is a snapshot without its type parameter.
 type found struct {
 	scopestore.Scope
 	exists, changed bool
@@ -180,7 +179,8 @@ func typed[T any](f found, err error) (Snapshot[T], error) {
 	return s, nil
 }
 
-// misfit says that what is stored is no T, and whether the call has changed it all the same.
+// misfit returns the error for a stored state that is not a T. It says whether the call changed
+// the scope all the same.
 func misfit[T any](s Snapshot[T], err error) error {
 	f := fault.New(fault.Validation, "the state of the %s scope %q is no %T: %v", s.Kind, s.ID, s.State, err).Wrap(err)
 	if s.Changed {

@@ -8,12 +8,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 )
 
-// Update runs f in one transaction, like [holdfast.Engine.Update], when it is the scope's turn
-// and within its budget, as if it were a change by [Scope.Atomic]: so what f changes of the
-// scope, through In with the transaction, does not race with other changes of this process.
-// With [holdfast.Engine.Update] alone it does: a transaction stands in no queue, and a function
-// of Atomic that meets it is tried again. f may be called again, and must not use the engine.
-// The one option is [Budget]: what is said of changes goes to In.
+// Update runs f in one transaction, like [holdfast.Engine.Update], but in the scope's queue and
+// within its budget, as if it were a change by [Scope.Atomic]. So changes that f makes to the
+// scope, through In with the transaction, do not race with other changes of this process. With
+// [holdfast.Engine.Update] alone they do: a transaction does not queue, and a function of Atomic
+// that conflicts with it is retried. f may run again, and must not use the engine. The only
+// option is [Budget]; any other is [holdfast.ErrValidation]: pass it to In instead.
 func Update(ctx context.Context, e *holdfast.Engine, kind, id string, f func(context.Context, holdfast.Tx) error, o ...Option) error {
 	h := In[struct{}](e, kind, id, o...).handle
 	if g := h.given; g.expected != nil || g.TTL != 0 || g.MaxAttempts != 0 || g.meta != (events.Meta{}) {

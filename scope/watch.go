@@ -9,17 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Change is what a watcher is told: a scope as it is now, or why it cannot be read.
+// Change is a notification of [Scope.Watch]: the current scope, or the error of reading it.
 type Change[T any] struct {
 	Snapshot[T]
 	Err error
 }
 
-// Watch tells how the scope is now, and again whenever it has changed, until the context
-// ends; then the channel is closed. Who is slow is told of the last change, not of each:
-// versions only grow, and the last one always comes. Where the scope cannot be read the
-// watcher is told so once, and when it can be read again. A change that another process has
-// made may be seen a little later, up to a few seconds.
+// Watch sends the current scope, and sends it again whenever it has changed, until the context
+// ends; then it closes the channel. A slow receiver gets the last change, not each one: versions
+// only grow, and the last one always arrives. If the scope cannot be read, Watch sends the error
+// once, and the scope when it can be read again. A change by another process may arrive up to a
+// few seconds late. A scope in a transaction cannot be watched ([holdfast.ErrValidation]).
 func (s Scope[T]) Watch(ctx context.Context) (<-chan Change[T], error) {
 	h := s.handle
 	if err := checkNames(h.kind, h.id); err != nil {
@@ -42,18 +42,18 @@ func (s Scope[T]) Watch(ctx context.Context) (<-chan Change[T], error) {
 	return out, nil
 }
 
-// watching is how a home tells of changes.
+// watching is how a backend notifies of changes.
 type watching struct {
-	woken <-chan struct{} // gets a value at a change; nil: nobody tells
+	woken <-chan struct{} // gets a value at a change; nil: no notifications
 	end   func()
-	every time.Duration // how often to look all the same
-	// rest, if there is one, has somebody else look for a version that was not seen, -1 being
-	// none; false says that nobody does. Then due gets a value, until end is called.
+	every time.Duration // poll interval without notifications
+	// rest, if set, delegates polling for a version other than seen (-1: no scope) to a shared
+	// poller. ok is false if there is none. due gets a value at a change, until end is called.
 	rest func(ctx context.Context, seen int64) (due <-chan struct{}, end func(), ok bool)
 }
 
-// park says how long to wait for news when a version was seen, and has somebody else look
-// meanwhile if that can be.
+// park returns how long to wait for changes after a version was seen, and delegates polling
+// meanwhile if possible.
 func (w *watching) park(ctx context.Context, seen int64) (long time.Duration, due <-chan struct{}, end func()) {
 	if w.rest != nil {
 		if due, end, ok := w.rest(ctx, seen); ok {
@@ -63,11 +63,11 @@ func (w *watching) park(ctx context.Context, seen int64) (long time.Duration, du
 	return w.every, nil, func() {}
 }
 
-// watch looks, and gives what it sees to whoever takes it.
+// watch polls the scope and offers each change to the receiver.
 func watch[T any](ctx context.Context, w watching, get func(context.Context) (Snapshot[T], error), out chan<- Change[T]) {
 	var (
-		last Change[T]        // what was taken last
-		news chan<- Change[T] // nil while there is none
+		last Change[T]        // last change received
+		news chan<- Change[T] // nil while there is nothing to send
 		next Change[T]
 		told bool
 	)
@@ -87,7 +87,7 @@ func watch[T any](ctx context.Context, w watching, get func(context.Context) (Sn
 		if now := (Change[T]{now, err}); !told || differs(last, now) {
 			next, news = now, out
 		} else {
-			news = nil // what was to be told is so no more
+			news = nil // the pending change is outdated
 		}
 		timer := time.NewTimer(clock.Jitter(long))
 	waiting:
@@ -99,7 +99,7 @@ func watch[T any](ctx context.Context, w watching, get func(context.Context) (Sn
 				return
 			case news <- next:
 				var none T
-				next.State = none // it is not kept: there may be many watchers, and it may be large
+				next.State = none // not retained: there may be many watchers, and it may be large
 				last, told, news = next, true, nil
 			case <-w.woken:
 				break waiting
@@ -114,7 +114,7 @@ func watch[T any](ctx context.Context, w watching, get func(context.Context) (Sn
 	}
 }
 
-// differs says that there is something to tell.
+// differs reports whether there is a change to send.
 func differs[T any](last, now Change[T]) bool {
 	if last.Err != nil || now.Err != nil {
 		return fault.CodeOf(last.Err) != fault.CodeOf(now.Err)

@@ -14,37 +14,34 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Names of the events that closing a stream's books leaves. The data of restarted
-// is the state that the events before it had led to; after removed comes nothing.
+// Names of the events that closing a stream leaves. The data of restarted is the state
+// that the events before it led to. No event follows removed.
 const (
 	restarted = "$snapshot"
 	removed   = "$tombstone"
 )
 
-// Aggregate is a state that is made of the events of one stream, and decides
-// what may be appended to it. It is made once, by [Fold], and is safe for
-// concurrent use.
+// Aggregate is a state that is computed from the events of one stream, and that decides which
+// events may be appended to it. [Fold] makes it, once per program. It is safe for concurrent use.
 //
-// An invariant of the state holds against any number of callers: Do appends at
-// the very version that it decided on, never at [Any], and decides anew where
-// somebody else was faster.
+// Invariants of the state hold for any number of concurrent callers: Do appends at exactly the
+// version that it decided on, never at [Any], and decides again if another writer was faster.
 type Aggregate[S any] struct {
 	prefix string
 	f      func(S, Event) (S, error)
 	foldOptions
 }
 
-// Fold declares an aggregate: the state of an id is what f makes of the events
-// of the stream prefix+id, one after the other, beginning with the zero S. f
-// depends on its arguments alone. It is also asked before an event is appended:
-// an event that it returns an error for is not written by Do, and in a stream
-// that has one nothing can be loaded any more.
+// Fold declares an aggregate. The state of an id is the result of applying f to the events of the
+// stream prefix+id, in order, starting with the zero S. f must depend only on its arguments. f
+// also runs before an event is appended: Do does not write an event for which f returns an error,
+// and a stream that contains such an event cannot be loaded any more.
 //
-// A stream that was restarted when its books were closed begins with its state as
-// of then, as JSON, which is decoded into S and not given to f. One whose events
-// were removed has no state: to load it is [fault.StreamClosed].
+// A stream that was closed with [Restart] begins with its state at that time, as JSON, which is
+// decoded into S and not passed to f. A stream that was closed with [Tombstone] has no state:
+// loading it returns [fault.StreamClosed].
 //
-// Fold panics where the options make no sense: that is a mistake in wiring.
+// Fold panics if the arguments are invalid, because that is a programming error.
 func Fold[S any](prefix string, f func(S, Event) (S, error), o ...FoldOption) *Aggregate[S] {
 	a := &Aggregate[S]{prefix: prefix, f: f, foldOptions: foldOptions{attempts: defaultAttempts}}
 	for _, option := range o {
@@ -69,30 +66,30 @@ func mustBe(err error) {
 	}
 }
 
-// folded is a state and where it stands.
+// folded is a state and the version that it includes.
 type folded[S any] struct {
 	stream  string
 	version Version
 	state   S
 }
 
-// Load returns the state of an id and the version of the event that it goes up
-// to: the zero S and [None] where there is no stream.
+// Load returns the state of an id and the version of the last event in it: the zero S and [None]
+// if the stream does not exist.
 func (a *Aggregate[S]) Load(ctx context.Context, d holdfast.Doer, id string) (S, Version, error) {
 	now, err := a.load(ctx, d, id)
 	return now.state, now.version, err
 }
 
-// Do loads the state of an id, has decide say what is to happen, appends that,
-// and returns the state after it. Nothing is written where decide returns no
-// events, or an error, which is returned as it is.
+// Do loads the state of an id, calls decide, appends the events that decide returns, and returns
+// the state after them. If decide returns no events, or an error, nothing is written; the error
+// is returned unchanged.
 //
-// Where somebody else appended meanwhile, Do begins again: decide may be called
-// several times, and must do nothing but decide. If others are faster each time,
-// the error is [holdfast.ErrConcurrency] with the number of attempts.
+// If another writer appended meanwhile, Do starts again: decide may run several times, and must
+// have no side effects. If other writers are faster in every attempt, the error is
+// [holdfast.ErrConcurrency] with the field attempts ([MaxAttempts]).
 //
-// The state returned is folded from the events as decide gave them, before they
-// are appended. Their At is this node's time there; a Load has the database's.
+// The returned state is folded from the events as decide returned them, before they are appended.
+// Their At is this node's time; Load uses the database's time.
 func (a *Aggregate[S]) Do(ctx context.Context, d holdfast.Doer, id string, decide func(S) ([]Event, error)) (S, error) {
 	var none S
 	for attempt := 1; ; attempt++ {
@@ -127,8 +124,8 @@ func (a *Aggregate[S]) Do(ctx context.Context, d holdfast.Doer, id string, decid
 	}
 }
 
-// pause lets others pass. A transaction does not wait: it would hold them up, and
-// has the stream's row by now.
+// pause waits before the next attempt. A transaction does not wait: it would block other writers,
+// and it has locked the stream's row already.
 func pause(ctx context.Context, d holdfast.Doer, attempt int) error {
 	if _, inside := d.(holdfast.Tx); inside {
 		return ctx.Err()
@@ -166,7 +163,7 @@ func (a *Aggregate[S]) ahead(s folded[S], all []Event) (folded[S], error) {
 	return s, nil
 }
 
-// add folds one event more.
+// add folds one more event.
 func (a *Aggregate[S]) add(s *folded[S], e Event) (err error) {
 	switch {
 	case e.Name == restarted:
@@ -186,7 +183,7 @@ func (a *Aggregate[S]) add(s *folded[S], e Event) (err error) {
 	return nil
 }
 
-// load folds a stream, from its snapshot on if it has one that fits.
+// load folds a stream, starting at its snapshot if it has one that fits.
 func (a *Aggregate[S]) load(ctx context.Context, d holdfast.Doer, id string) (folded[S], error) {
 	none := folded[S]{stream: a.prefix + id, version: None}
 	if err := strictjson.Text("id", id, events.MaxName); err != nil {
@@ -204,7 +201,7 @@ func (a *Aggregate[S]) load(ctx context.Context, d holdfast.Doer, id string) (fo
 	return none, err
 }
 
-// begin returns what to begin with, and the first page of events to fold.
+// begin returns the initial state and the first page of events to fold.
 func (a *Aggregate[S]) begin(ctx context.Context, d holdfast.Doer, none folded[S]) (folded[S], []Event, error) {
 	if a.every > 0 {
 		s, page, err := a.beginKept(ctx, d, none)
@@ -216,7 +213,7 @@ func (a *Aggregate[S]) begin(ctx context.Context, d holdfast.Doer, none folded[S
 	return none, page, err
 }
 
-// addAll folds a page; the event that the state goes up to may be its first.
+// addAll folds a page. Its first event may be the last one that the state already includes.
 func (a *Aggregate[S]) addAll(s *folded[S], page []Event) error {
 	for _, e := range page {
 		if e.Version == s.version {

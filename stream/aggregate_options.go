@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// FoldOption changes how an aggregate works.
+// FoldOption sets an option of an aggregate.
 type FoldOption func(*foldOptions)
 
 type foldOptions struct {
@@ -21,7 +21,8 @@ type foldOptions struct {
 
 const defaultAttempts = 10
 
-// MaxAttempts is the number of attempts of Do while other writers are faster, the first included; the default is 10.
+// MaxAttempts sets the number of attempts of [Aggregate.Do] while other writers are faster, the
+// first included. It must be at least 1; the default is 10.
 func MaxAttempts(n int) FoldOption {
 	return func(o *foldOptions) {
 		if n < 1 {
@@ -31,14 +32,14 @@ func MaxAttempts(n int) FoldOption {
 	}
 }
 
-// SnapshotEvery has Do keep the state, as JSON, each time that n events more have
-// been appended, so that a Load folds only those behind it. A snapshot is a help
-// and no truth: one that cannot be kept is not, and one that cannot be decoded or
-// does not fit its stream is passed over.
+// SnapshotEvery lets [Aggregate.Do] store the state, as JSON, after every n appended events, so
+// that Load folds only the events after the snapshot. Snapshots are only an optimization: a
+// snapshot that cannot be stored is skipped, and one that cannot be decoded or does not fit its
+// stream is ignored.
 //
-// The codec names what the state is and how it is made, and must change with
-// either: "account 2". No two aggregates of one prefix share one. S must be
-// carried by JSON whole: no field may be unexported or left out.
+// The codec names the form of the state and the way it is computed, such as "account 2", and must
+// change with either. It must not contain a slash. Aggregates with the same prefix must not share
+// a codec. JSON must preserve all of S: no field may be unexported or excluded.
 func SnapshotEvery(n int, codec string) FoldOption {
 	return func(o *foldOptions) {
 		if n < 1 {
@@ -52,11 +53,10 @@ func SnapshotEvery(n int, codec string) FoldOption {
 	}
 }
 
-// Sealed has the aggregate append and read through a vault: f and decide see the
-// data of subjects, and of those that are forgotten null. It excludes
-// SnapshotEvery: a snapshot would keep in the open, and beyond its subject's
-// time, what the vault was to protect. An aggregate without it sees the data of
-// subjects encrypted.
+// Sealed lets the aggregate append and read through a vault: f and decide get the decrypted data
+// of subjects, and null for forgotten ones. It cannot be combined with SnapshotEvery: a snapshot
+// would store the protected data unencrypted, and beyond the time of its subject. An aggregate
+// without Sealed gets the data of subjects encrypted.
 func Sealed(v *Vault) FoldOption {
 	return func(o *foldOptions) {
 		if v == nil {
@@ -66,14 +66,14 @@ func Sealed(v *Vault) FoldOption {
 	}
 }
 
-// fail remembers the first mistake.
+// fail records the first error.
 func (o *foldOptions) fail(err error) {
 	if o.err == nil {
 		o.err = err
 	}
 }
 
-// check returns what is wrong with the options, each and together.
+// check returns the first error of an option or of their combination.
 func (o *foldOptions) check() error {
 	if o.err == nil && o.every > 0 && o.vault != nil {
 		return fault.New(fault.Validation, "SnapshotEvery and Sealed exclude each other: a snapshot would keep in the open what is sealed")

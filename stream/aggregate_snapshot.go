@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// kind is what the aggregate's snapshots are kept under.
+// kind returns the key under which the aggregate's snapshots are stored.
 func (a *Aggregate[S]) kind() string { return a.codec + "/" + a.prefix }
 
-// keep keeps a snapshot where an append has crossed a multiple of the interval.
-// It is the state as the database has it: the times of the events are part of
-// it. Whatever goes wrong, the append stands, and a later one does better.
+// keep stores a snapshot if an append has crossed a multiple of the interval. It loads the state
+// from the database, because the stored times of the events are part of it. Errors are ignored:
+// the append is committed, and a later one stores a snapshot.
 func (a *Aggregate[S]) keep(ctx context.Context, d holdfast.Doer, id string, was, last Version) {
 	every := Version(a.every)
 	if every == 0 || (was+1)/every == (last+1)/every {
@@ -36,10 +36,10 @@ func (a *Aggregate[S]) keep(ctx context.Context, d holdfast.Doer, id string, was
 	_, _ = snapshots.Put(ctx, store.DoerOf(d), snapshots.Snapshot{Stream: s.stream, Kind: a.kind(), Version: int64(s.version), Data: data})
 }
 
-// beginKept returns the state of the snapshot and the events from its version on.
-// That event is read again, so that a snapshot beyond the end of its stream shows:
-// no events are returned then, nor where there is no snapshot to begin with. Where
-// the stream was restarted since, the first event is the newer state.
+// beginKept returns the state of the snapshot and the events from its version on. The event at
+// that version is read again to detect a snapshot beyond the end of its stream: then no events
+// are returned, and also if there is no usable snapshot. If the stream was restarted since, the
+// first event is the newer state.
 func (a *Aggregate[S]) beginKept(ctx context.Context, d holdfast.Doer, none folded[S]) (folded[S], []Event, error) {
 	found, err := snapshots.Get(ctx, store.DoerOf(d), none.stream, a.kind())
 	if err != nil || found.Version == events.None {
@@ -56,16 +56,16 @@ func (a *Aggregate[S]) beginKept(ctx context.Context, d holdfast.Doer, none fold
 	return s, page, nil
 }
 
-// decodeKept refuses what S has no place for: the state had another form when it
-// was kept, under the same codec by mistake.
+// decodeKept rejects a state with fields that S does not have: it had another form when it was
+// stored, under the same codec by mistake.
 func decodeKept(data []byte, state any) bool {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	return dec.Decode(state) == nil
 }
 
-// carriedByJSON refuses a type of which JSON leaves something out: a snapshot of
-// it would come back as another state, without any error.
+// carriedByJSON rejects a type that JSON does not preserve completely: a snapshot of it would be
+// restored as another state, without any error.
 func carriedByJSON[S any]() error {
 	return carried(reflect.TypeFor[S](), make(map[reflect.Type]bool))
 }

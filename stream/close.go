@@ -11,65 +11,61 @@ import (
 	"github.com/holdfast-go/holdfast/internal/streamclose"
 )
 
-// Mode is what becomes of a stream whose books are closed.
+// Mode is how a stream is closed.
 type Mode string
 
 const (
-	// Archive ends a stream: it takes no more events, and those it has can
-	// still be read.
+	// Archive ends a stream: it accepts no more events, and its events can still be read.
 	Archive Mode = Mode(streamclose.Archive)
-	// Tombstone ends a stream and removes its events, except a last one named
-	// "$tombstone".
+	// Tombstone ends a stream and removes its events, except a last one named "$tombstone".
 	Tombstone Mode = Mode(streamclose.Tombstone)
-	// Restart replaces the events of a stream by one named "$snapshot", behind
-	// which it goes on. Versions go on too.
+	// Restart replaces the events of a stream by one event named "$snapshot". The stream
+	// continues after it, and so do its versions.
 	Restart Mode = Mode(streamclose.Restart)
 )
 
-// CloseOptions says how the books of a stream are closed.
+// CloseOptions are the options of [Close].
 type CloseOptions struct {
 	Mode Mode
-	// Snapshot is the data of the one event that a restart leaves, as JSON.
+	// Snapshot is the data, as JSON, of the one event that a restart leaves.
 	Snapshot []byte
-	// ExpectVersion is the version that the close covers: that of the last event that its
-	// caller has read. If the stream is at another one, the error is
-	// [holdfast.ErrConcurrency] with lastVersion: read on, make the snapshot anew
-	// and close again. A restart needs it, because what was appended after its
-	// snapshot was made would be removed. An archive keeps every event, and a
-	// tombstone removes whatever there is: for them nil takes any version.
+	// ExpectVersion is the version that the close covers: the version of the last event that the
+	// caller has read. If the stream is at another version, the error is
+	// [holdfast.ErrConcurrency] with lastVersion: read the new events, make the snapshot again
+	// and retry the close. A restart requires it, because events that were appended after its
+	// snapshot was made would be removed. An archive keeps every event, and a tombstone removes
+	// all of them: for these modes nil accepts any version.
 	ExpectVersion *Version
-	// Archive, if set, is given the events page by page, in order, before
-	// anything is removed. Meanwhile the stream takes no events. It may be
-	// called again for the same events if closing fails and is repeated. Its
-	// context ends when the closing has taken too long.
+	// Archive, if set, gets the events page by page, in order, before anything is removed.
+	// Meanwhile the stream accepts no events. Archive may be called again for the same events if
+	// the close fails and is retried. Its context ends after Timeout.
 	Archive func(context.Context, []Event) error
-	// Lease is how long the stream stays as it is when this process dies in
-	// the middle; the default is 30 seconds. While Archive works it is renewed.
+	// Lease is how long the stream stays locked if this process crashes during the close; the
+	// default is 30 seconds. It is renewed while Archive runs.
 	Lease time.Duration
-	// Timeout is how long Archive may take in all; the default is 15 minutes.
+	// Timeout limits the total duration of Archive; the default is 15 minutes.
 	Timeout time.Duration
 }
 
-// Closed tells what is left of a stream: the events from First to Last.
+// Closed describes the remains of a closed stream: the events from First to Last.
 type Closed struct {
 	Stream      string
 	Mode        Mode
 	First, Last Version
 }
 
-// Close closes the books of a stream. Every append that was acknowledged before
-// is in the stream that is archived or exported, and every later one is refused
-// as [fault.StreamClosed].
+// Close closes a stream. Every append that was acknowledged before is part of the archived or
+// exported stream, and every later append returns [fault.StreamClosed].
 //
-// A reaction that follows the stream must have handled all that concerns it, and
-// hold nothing; otherwise the error is [holdfast.ErrConflict], whose field
-// "reactions" says by whom the stream is needed, and the stream stays open. So it
-// does when Archive fails.
+// Every reaction that follows the stream must have handled all events that concern it, and must
+// hold no lease on it. Otherwise the error is [holdfast.ErrConflict], whose field "reactions"
+// lists the reactions that need the stream, and the stream stays open. It also stays open if
+// Archive fails.
 //
-// The same close again changes nothing and gives the same answer, also after a
-// crash; that of a restart (the same Want and Snapshot) also after events were
-// appended behind its snapshot. When the stream was closed again since, or
-// truncated beyond the snapshot, a repeated restart is refused.
+// Repeating the same close changes nothing and returns the same result, also after a crash. A
+// restart (with the same ExpectVersion and Snapshot) can also be repeated after events were
+// appended behind its snapshot, but not if the stream was closed again since or truncated beyond
+// the snapshot.
 func Close(ctx context.Context, e *holdfast.Engine, stream string, o CloseOptions) (Closed, error) {
 	a := streamclose.Args{Stream: stream, Mode: streamclose.Mode(o.Mode), ExpectVersion: (*int64)(o.ExpectVersion), Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
 	if o.Archive != nil {
@@ -81,8 +77,8 @@ func Close(ctx context.Context, e *holdfast.Engine, stream string, o CloseOption
 	return Closed{Stream: c.Stream, Mode: Mode(c.Mode), First: Version(c.First), Last: Version(c.Last)}, err
 }
 
-// export hands on the events from a version to another. The end of ctx, which
-// says that the stream is no longer held, ends it.
+// export passes the events between two versions to f. It stops when ctx ends, because the stream
+// is no longer leased then.
 func export(ctx context.Context, e *holdfast.Engine, stream string, from, to Version, f func(context.Context, []Event) error) error {
 	for from <= to {
 		page, err := Read(ctx, e, stream, from, events.MaxRead)
@@ -100,10 +96,10 @@ func export(ctx context.Context, e *holdfast.Engine, stream string, from, to Ver
 	return ctx.Err()
 }
 
-// Truncate drops the events of a stream below a version, for good. Its last event
-// always stays. Where a reaction has not handled what is to go, as far as it
-// concerns it, the error is [holdfast.ErrConflict], whose field "reactions" says
-// which. A reaction that is reset afterwards starts at the first event kept.
+// Truncate permanently removes the events of a stream below a version. The last event always
+// stays. If a reaction has not handled an event to be removed that concerns it, the error is
+// [holdfast.ErrConflict], whose field "reactions" lists the reactions. A reaction that is reset
+// afterwards starts at the first event that is left.
 func Truncate(ctx context.Context, e *holdfast.Engine, stream string, before Version) error {
 	return streamclose.Truncate(ctx, engine.Of(e), stream, int64(before))
 }

@@ -17,22 +17,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// FeedOptions is how the feed works. The zero value is ready to use.
+// FeedOptions are the options of [Feed]. The zero value is ready to use.
 type FeedOptions struct {
-	// Workspaces are those that the feed is switched on in; none is the
-	// default one. Once on, it stays on, and is numbered by every node that
-	// has the part.
+	// Workspaces are the workspaces in which the feed is switched on; none means the default
+	// workspace. Once on, it stays on, and every node that has the part numbers it.
 	Workspaces []string
 }
 
-// Feed makes the feed over all streams of a workspace: every event in one order,
-// also those of before it was switched on. Hand it to [holdfast.Open]; while
-// [holdfast.Engine.Run] runs, on any number of nodes, each event that is committed
-// gets a position in the feed, once. [ReadFeed] and [Follow] read it.
+// Feed makes the feed over all streams of a workspace: every event in one order, including events
+// from before it was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs,
+// on any number of nodes, each committed event gets one position in the feed. [ReadFeed] and
+// [Follow] read it.
 //
-// The order keeps that of each stream. Between streams it is about that of time:
-// a transaction that commits late comes late. Whoever has read up to a position
-// has read everything before it, and nothing is put in there any more.
+// The feed preserves the order of each stream. Between streams the order is approximately that of
+// time: a transaction that commits late comes late. A reader at a position has read everything
+// before it, and nothing is inserted there any more.
 func Feed(o FeedOptions) holdfast.Part { return &feedPart{o} }
 
 type feedPart struct{ o FeedOptions }
@@ -54,10 +53,10 @@ func (p *feedPart) Start(ctx context.Context, e *holdfast.Engine) error {
 	return nil
 }
 
-// feeds is what an engine knows of the feeds that it has to do with.
+// feeds is the state of an engine that concerns feeds.
 type feeds struct {
-	on   atomic.Bool // the engine numbers
-	open sync.Map    // workspaces
+	on   atomic.Bool // the engine assigns positions
+	open sync.Map    // workspaces whose feed is known to be on
 }
 
 type feedsKey struct{}
@@ -66,8 +65,8 @@ func feedsOf(e *holdfast.Engine) *feeds {
 	return engine.Of(e).Shared(feedsKey{}, func() any { return new(feeds) }).(*feeds)
 }
 
-// OpenFeed switches the feed on in the context's workspace, if the engine has the part
-// [Feed], and the workspace is there: one that nobody has written to has no events.
+// OpenFeed switches the feed on in the context's workspace, if the engine has the part [Feed] and
+// the workspace exists. A workspace exists once something was written to it.
 func OpenFeed(ctx context.Context, e *holdfast.Engine) error {
 	f, space := feedsOf(e), store.WorkspaceOf(ctx)
 	if _, known := f.open.Load(space); known || !f.on.Load() {
@@ -86,28 +85,28 @@ func OpenFeed(ctx context.Context, e *holdfast.Engine) error {
 	return err
 }
 
-// Cursor is a place in the feed of a workspace. It may be kept and used at any
-// later time; what it is made of is nobody's business. "" is the beginning.
+// Cursor is a position in the feed of a workspace. It may be stored and used at any later time.
+// Its form is opaque, except that "" is the beginning.
 type Cursor string
 
-// FeedEvent is an event of the feed. Its Position is a cursor: reading after it
-// goes on with the next event.
+// FeedEvent is an event of the feed. Its Position is a cursor: a read after it continues with the
+// next event.
 type FeedEvent struct {
 	Event
 	Position Cursor
 }
 
-// FeedPage is a part of the feed. Next is where to go on; a page with no events
-// is the end of the feed for now.
+// FeedPage is a page of the feed. Next is the cursor to continue from. A page without events is
+// the end of the feed for now.
 type FeedPage struct {
 	Events []FeedEvent
 	Next   Cursor
 }
 
-// ReadFeed returns up to limit events of the feed after a cursor, in order, 1,000
-// at the most, which limit 0 asks for. Whoever goes on from Next sees each event
-// once and misses none. Events that their streams have dropped are passed over. A
-// cursor that was never given out is [holdfast.ErrValidation].
+// ReadFeed returns up to limit events of the feed after a cursor, in order. The maximum is 1,000
+// events, which is also the meaning of limit 0. A reader that continues from Next sees each event
+// once and misses none. Events that their streams have removed are skipped. A cursor that the
+// feed never returned is [holdfast.ErrValidation].
 func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor, limit int) (FeedPage, error) {
 	position, err := after.position()
 	if err != nil {
@@ -126,21 +125,22 @@ func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor, limit int) (Fe
 	return p, nil
 }
 
-// Head returns where the feed stands now: after it comes what is numbered later.
+// Head returns the cursor at the current end of the feed: events that get a position later come
+// after it.
 func Head(ctx context.Context, d holdfast.Doer) (Cursor, error) {
 	last, err := feed.Head(ctx, store.DoerOf(d))
 	return cursor(last), err
 }
 
-// PositionOf returns the place of an event in the feed. It says no as long as the
-// event has none, and where there is no such event.
+// PositionOf returns the position of an event in the feed. It returns false if the event has none
+// yet, or does not exist.
 func PositionOf(ctx context.Context, d holdfast.Doer, stream string, version Version) (Cursor, bool, error) {
 	position, err := feed.PositionOf(ctx, store.DoerOf(d), stream, int64(version))
 	return cursor(position), position > 0, err
 }
 
-// PositionsOf returns the places of some events of a stream in the feed, by version,
-// as far as they have one.
+// PositionsOf returns the positions in the feed of the events of a stream from first to last, by
+// version. Events that have no position yet are missing.
 func PositionsOf(ctx context.Context, d holdfast.Doer, stream string, first, last Version) (map[Version]Cursor, error) {
 	found, err := feed.PositionsOf(ctx, store.DoerOf(d), stream, int64(first), int64(last))
 	all := make(map[Version]Cursor, len(found))
@@ -150,20 +150,19 @@ func PositionsOf(ctx context.Context, d holdfast.Doer, stream string, first, las
 	return all, err
 }
 
-// Follow gives f every event of the feed after a cursor, and then each as it
-// comes, until ctx ends or f returns an error, which Follow returns. To go on
-// later, keep the Position of the last event that was handled.
+// Follow calls f with every event of the feed after a cursor, and then with each new one, until
+// ctx ends or f returns an error, which Follow returns. To continue later, store the Position of
+// the last event that was handled.
 //
-// It waits for the engine's own commits and, where the engine runs, for those of
-// other nodes; and it looks by itself every second or two. While the database
-// cannot be reached it goes on trying.
+// Follow wakes at commits of this engine and, while the engine runs, of other nodes; it also
+// polls every second or two. It keeps retrying while the database is unreachable.
 func Follow(ctx context.Context, e *holdfast.Engine, after Cursor, f func(FeedEvent) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	read := store.NewBudget(followBytes)
 	p := wake.Poller{Hub: engine.Of(e).Hub(), Topics: []string{feed.Topic(store.WorkspaceOf(ctx))}, Log: engine.Of(e).Reactions().Log,
 		Poll: func(ctx context.Context) (bool, error) {
-			if err := OpenFeed(ctx, e); err != nil { // the workspace may be one of later
+			if err := OpenFeed(ctx, e); err != nil { // the workspace may be created later
 				return false, err
 			}
 			read.Refill()
@@ -190,16 +189,17 @@ func Follow(ctx context.Context, e *holdfast.Engine, after Cursor, f func(FeedEv
 	return context.Cause(ctx)
 }
 
-// followBytes is about how much is read at once for who follows: there may be many of them.
+// followBytes is the approximate size of one read of a follower. It is small because there may be
+// many followers.
 const followBytes = store.PageBytes / 256
 
-// passing says whether an error of a read may be gone at the next.
+// passing reports whether an error of a read may be gone at the next attempt.
 func passing(err error) bool {
 	var f *fault.Error
 	return !errors.As(err, &f) || f.Code == fault.Unavailable
 }
 
-// cursorMark begins every cursor, so that what is none is not taken for one.
+// cursorMark begins every cursor, so that other text is not mistaken for one.
 const cursorMark = "p"
 
 func cursor(position int64) Cursor {
@@ -209,7 +209,7 @@ func cursor(position int64) Cursor {
 	return Cursor(cursorMark + strconv.FormatInt(position, 36))
 }
 
-// position reads a cursor. There is one way to write each.
+// position parses a cursor. Each position has exactly one valid form.
 func (c Cursor) position() (int64, error) {
 	if c == "" {
 		return 0, nil

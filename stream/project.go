@@ -9,18 +9,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Projection is a table, or anything else in the same database, that is kept up
-// to date from events: each applied once, in the transaction that acknowledges
-// it. It is a [holdfast.Part].
+// Projection keeps a table, or anything else in the same database, up to date from events. Each
+// event is applied once, in the transaction that acknowledges it. It is a [holdfast.Part].
 type Projection struct {
 	reaction
 	clear func(context.Context, holdfast.Tx) error
 }
 
-// Project makes a projection: apply writes what an event changes, clear removes
-// everything that apply has ever written, for [Projection.Rebuild]. Both write
-// through the transaction that they are given and do nothing else, as they may
-// run again.
+// Project makes a projection. apply writes the changes that an event causes; clear removes
+// everything that apply has ever written, for [Projection.Rebuild]. Both write only through the
+// transaction that they get and have no other effects, because they may run again.
 func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, Event) error,
 	clear func(context.Context, holdfast.Tx) error, o Options) *Projection {
 	body := func(_ context.Context, d *Delivery) error {
@@ -30,10 +28,9 @@ func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, E
 	return &Projection{reaction: reaction{name: name, sel: sel, body: body, o: o}, clear: clear}
 }
 
-// Rebuild clears the projection and has every event that is kept applied anew, in
-// the context's workspace. It returns when that has begun; [Projection.Progress]
-// tells how far it is. What is being applied at this moment is either cleared or
-// refused.
+// Rebuild clears the projection and applies every stored event again, in the context's workspace.
+// It returns when the rebuild has begun; [Projection.Progress] returns how far it is. An event in
+// flight at that moment is either cleared or rejected.
 func (p *Projection) Rebuild(ctx context.Context, e *holdfast.Engine) error {
 	_, err := reactions.Rebuild(ctx, engine.Of(e), p.name, store.TxFunc(p.clear))
 	if err == nil {
@@ -42,22 +39,22 @@ func (p *Projection) Rebuild(ctx context.Context, e *holdfast.Engine) error {
 	return err
 }
 
-// Progress is how far a reaction has come over all its streams.
+// Progress is how far a reaction is, over all its streams.
 type Progress struct {
 	Streams int
-	Behind  int // streams with something to do
+	Behind  int // streams that have work
 	Blocked int
-	// Handled and Events count versions, of which a reaction that chooses
-	// events by name skips some.
+	// Handled and Events count versions. A reaction that selects events by name skips some of
+	// them.
 	Handled, Events int64
 }
 
-// Progress tells how far the projection is, in the context's workspace.
+// Progress returns how far the projection is, in the context's workspace.
 func (p *Projection) Progress(ctx context.Context, d holdfast.Doer) (Progress, error) {
 	return ProgressOf(ctx, d, p.name)
 }
 
-// ProgressOf tells how far a reaction is, in the context's workspace.
+// ProgressOf returns how far a reaction is, in the context's workspace.
 func ProgressOf(ctx context.Context, d holdfast.Doer, reaction string) (Progress, error) {
 	p, err := reactions.ProgressOf(ctx, store.DoerOf(d), reaction)
 	return Progress(p), err

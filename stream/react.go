@@ -14,74 +14,73 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Select is what a reaction follows.
+// Select chooses the events and streams of a reaction.
 type Select struct {
-	// Events are the names of the events that it wants; none is every one.
+	// Events are the names of the events to deliver; none means every event.
 	Events []string
-	// Streams is a pattern (RE2) of the streams; "" is every stream of the
-	// program's own. A pattern that begins with ^\$ follows the histories of
-	// what Holdfast keeps: `^\$entity/invoice/` is every invoice's.
+	// Streams is a pattern (RE2) for the names of the streams; "" means every stream of the
+	// program. A pattern that begins with ^\$ follows the histories that Holdfast writes:
+	// `^\$entity/invoice/` matches the history of every invoice.
 	Streams string
 }
 
-// Options is how a reaction is served. The zero value is ready to use.
+// Options are the options of a reaction. The zero value is ready to use.
 type Options struct {
-	// FromNow leaves out what is there when the reaction is first registered.
+	// FromNow skips events that exist when the reaction is first registered.
 	FromNow bool
-	// Retry says how often an event is attempted before its stream is blocked for the reaction; by default 4 times.
+	// Retry sets how often an event is attempted before its stream is blocked for the reaction;
+	// the default is 4 attempts. Multiplier must be 0, 1 or 2.
 	Retry holdfast.RetryPolicy
-	// MaxCrashes is how many workers may die on a stream before it is blocked;
-	// 0 is 5.
+	// MaxCrashes is the number of worker crashes on a stream after which it is blocked; 0 means
+	// 5.
 	MaxCrashes int
-	// SkipOnError skips an event that has failed for good, rather than block
-	// its stream. That it was skipped is recorded.
+	// SkipOnError skips an event that has failed for good, instead of blocking its stream. The
+	// skip is recorded.
 	SkipOnError bool
-	// Lease is how long a stream is held without a renewal; 0 is 10 seconds.
-	// A body may take longer: its hold is renewed.
+	// Lease is how long a stream is leased without a renewal; 0 means 10 seconds. A body may take
+	// longer, because its lease is renewed.
 	Lease time.Duration
-	// Timeout is how long a body may take for one event; 0 is 15 minutes.
+	// Timeout limits the time that a body may take for one event; 0 means 15 minutes.
 	Timeout time.Duration
-	// Priority is how many seconds an event of this reaction goes before one
-	// of others, which still come when they have waited that much longer.
+	// Priority is a head start in seconds: events of this reaction go before events of others
+	// until those have waited that much longer.
 	Priority int
-	// Workspaces are those that the reaction is registered in; none is the
-	// default one. It is served wherever it is registered.
+	// Workspaces are the workspaces in which the reaction is registered; none means the default
+	// workspace. It is served wherever it is registered.
 	Workspaces []string
 }
 
-// Delivery is one event in the hands of a reaction.
+// Delivery is one event, delivered to a reaction.
 type Delivery struct {
 	Event
-	// Attempt counts the tries of this event, this one included.
+	// Attempt is the number of this attempt, starting at 1.
 	Attempt int
-	// Operation names the handling of this event: the same for every
-	// attempt, another after a reset.
+	// Operation identifies the handling of this event. It is the same for every attempt, and
+	// changes after a reset.
 	Operation string
 
 	inner *reactions.Delivery
 }
 
-// WriteTx adds what is written with the acknowledgement of the event, in one
-// transaction: both are kept, or neither. f may run again, as in
-// [holdfast.Engine.Update]; it runs after the body has returned nil.
+// WriteTx adds f to the transaction that acknowledges the event: both are committed, or neither.
+// f runs after the body has returned nil, and may run again, as in [holdfast.Engine.Update].
 func (d *Delivery) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	d.inner.Commit(store.TxFunc(f))
 }
 
-// Snooze is what a body returns to have its event delivered again after a while.
-// It counts as no failure.
+// Snooze returns an error with which a body asks for its event to be delivered again after a
+// while. It does not count as a failure.
 func Snooze(after time.Duration) error { return &reactions.Snoozed{After: after} }
 
-// React makes a reaction: named code that is given every event that sel chooses,
-// stream by stream in order, also those of before unless o says otherwise. Hand
-// it to [holdfast.Open]; it is registered then, and served while
-// [holdfast.Engine.Run] runs, by as many nodes as there are.
+// React makes a reaction: named code that gets every event that sel selects, in order for each
+// stream, including events from before its registration unless o.FromNow is set. Pass it to
+// [holdfast.Open], which registers it. It is served while [holdfast.Engine.Run] runs, by any
+// number of nodes.
 //
-// An event is delivered until f returns nil for it: again after a failure, and
-// again if the node dies before the acknowledgement is recorded. What f writes
-// through [Delivery.WriteTx] applies once. An error is tried again after a pause;
-// past the retries, or at once if it is [holdfast.NonRetryable], the stream is
-// blocked for this reaction and nothing else ([Unblock]).
+// An event is delivered until f returns nil for it: again after a failure, and again if the node
+// crashes before the acknowledgement is recorded. Writes through [Delivery.WriteTx] are applied
+// once. A failed event is retried after a pause. After the last attempt, or at once if the error
+// is [holdfast.NonRetryable], the stream is blocked, for this reaction only (see [Unblock]).
 func React(name string, sel Select, f func(context.Context, *Delivery) error, o Options) holdfast.Part {
 	return &reaction{name: name, sel: sel, body: f, o: o}
 }
@@ -118,7 +117,7 @@ func (r *reaction) handle(ctx context.Context, d *reactions.Delivery) error {
 	return r.body(ctx, &Delivery{Event: public(d.Event), Attempt: d.Attempt, Operation: d.Lease.Operation(d.Event.Version), inner: d})
 }
 
-// checkRetry refuses a policy that a reaction cannot store.
+// checkRetry rejects a policy that a reaction cannot store.
 func (r *reaction) checkRetry() error {
 	p := r.o.Retry
 	switch {
@@ -130,7 +129,7 @@ func (r *reaction) checkRetry() error {
 	return nil
 }
 
-// definition returns the reaction as it is stored, with its defaults filled in.
+// definition returns the reaction as it is stored, with defaults filled in.
 func (r *reaction) definition() reactions.Definition {
 	d := reactions.Definition{Name: r.name, Events: r.sel.Events, Streams: r.sel.Streams, FromNow: r.o.FromNow, Options: reactions.DefaultOptions()}
 	p := r.o.Retry
@@ -148,14 +147,14 @@ func (r *reaction) definition() reactions.Definition {
 	return d
 }
 
-// public is an event as this package shows it.
+// public converts an event to the type of this package.
 func public(e events.Event) Event {
 	return Event{Stream: e.Stream, Version: Version(e.Version), Name: e.Name, Data: e.Data, Subject: e.Subject,
 		Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: e.At}
 }
 
-// Remove removes a reaction from the context's workspace, with everything that is
-// known of where it stands, and says whether there was one.
+// Remove removes a reaction and all its positions from the context's workspace, and reports
+// whether it existed.
 func Remove(ctx context.Context, e *holdfast.Engine, name string) (bool, error) {
 	if err := reactions.CheckName(name); err != nil {
 		return false, err

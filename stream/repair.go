@@ -10,19 +10,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Filter chooses where reactions stand. The zero value is every stream of every
-// reaction of the workspace, the after-effects of lifecycles ($after:<workflow>:<handler>)
-// and webhooks ($hook:<id>) included; [Reset] leaves those alone that it does not name.
+// Filter selects positions of reactions. The zero value selects every stream of every reaction of
+// the workspace, including the after-effects of lifecycles ($after:<workflow>:<handler>) and
+// webhooks ($hook:<id>). [Reset] resets those only if Reaction names one.
 type Filter struct {
-	Reaction string   // "" for every one
-	Streams  []string // these, if any are named
-	Pattern  string   // of streams (RE2), "" for every one
-	// Own chooses only histories, or only the program's own streams.
+	Reaction string   // "" for every reaction
+	Streams  []string // only these streams; empty for every stream
+	Pattern  string   // RE2 pattern for stream names, "" for every stream
+	// Own selects only histories of Holdfast (true), or only the program's own streams (false).
 	Own     *bool
 	Blocked *bool
 }
 
-// Position is where a reaction stands on a stream.
+// Position is the position of a reaction on a stream.
 type Position struct {
 	Reaction  string
 	Stream    string
@@ -31,22 +31,22 @@ type Position struct {
 	Head      Version // the last version of the stream
 	Failures  int
 	Crashes   int
-	// LostHandOuts counts hand-outs in a row to workers elsewhere of whom nothing was heard.
+	// LostHandOuts counts consecutive hand-outs to remote workers that never reported back.
 	LostHandOuts int
 	Blocked      bool
 	Error        string
 	Failing      Version // the version that failed, -1 for none
-	Holder       string  // who works on it, and until when
+	Holder       string  // holder of the lease, which ends at Until
 	Until        time.Time
-	DueAt        time.Time // when it is tried next
+	DueAt        time.Time // time of the next attempt
 	// Generation counts the resets.
 	Generation int64
-	// ResetRequested says that it is reset when the lease of its holder ends.
+	// ResetRequested reports that the position is reset when its current lease ends.
 	ResetRequested bool
 }
 
-// Repaired is what a repair touched, and what it left alone because somebody
-// works on it at this moment. Pending is what is reset when the lease of who works on it ends.
+// Repaired is the result of a repair. Touched are the repaired positions, Held those that were
+// skipped because they are leased, and Pending those that are reset when their lease ends.
 type Repaired struct {
 	Touched []Position
 	Held    []Position
@@ -61,20 +61,20 @@ func Positions(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Positio
 	}, position)
 }
 
-// Unblock lets blocked reactions go on where they stopped.
+// Unblock lets blocked reactions continue at the event where they stopped.
 func Unblock(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
 	return repair(ctx, d, "unblock", f)
 }
 
-// Skip lets reactions go on behind the event that failed.
+// Skip lets reactions continue after the event that failed.
 func Skip(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
 	return repair(ctx, d, "skip", f)
 }
 
-// Reset sends reactions back to the first event that is kept. Every event is
-// delivered again, as another operation. After-effects and webhooks are reset only
-// where [Filter.Reaction] names one: they would send again what was sent. A stream that somebody works on is reset
-// when that lease ends: its holder is told to stop, and cannot renew it any more.
+// Reset moves reactions back to the first stored event. Every event is delivered again, as a new
+// operation. After-effects and webhooks are reset only if [Filter.Reaction] names one, because
+// they would send again what was already sent. A leased stream is reset when that lease ends: its
+// holder gets a request to stop, and cannot renew the lease.
 func Reset(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
 	return repair(ctx, d, "reset", f)
 }

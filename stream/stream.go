@@ -1,13 +1,13 @@
-// Package stream keeps append-only logs: streams of events with versions 0, 1,
-// 2 … without a gap.
+// Package stream stores append-only logs: streams of events with versions 0, 1, 2 … without a
+// gap.
 //
 //	last, err := stream.Append(ctx, hf, "account-7", 4,
 //		stream.Event{Name: "withdrawn", Data: []byte(`{"cents": 1200}`)})
 //	if errors.Is(err, holdfast.ErrConcurrency) {
-//		// somebody was faster: load the stream again and decide anew
+//		// another writer was faster: load the stream again and decide anew
 //	}
 //
-// Every function takes an engine or a transaction.
+// Functions that take a [holdfast.Doer] take an engine or a transaction.
 package stream
 
 import (
@@ -24,36 +24,35 @@ import (
 type Version int64
 
 const (
-	// Any takes the stream as it is, also if it does not exist.
+	// Any accepts the stream at any version, and also if it does not exist.
 	Any Version = -2
-	// None wants the stream not to exist.
+	// None requires that the stream does not exist.
 	None Version = -1
 )
 
-// Event is one fact. To append one, give its Name, its Data as JSON ({} if
-// none), and what is known of its origin; the rest is filled in when it is
-// read.
+// Event is one event of a stream. To append one, set its Name, its Data as JSON (nil means {}),
+// and what is known of its origin. The other fields are set when it is read.
 type Event struct {
 	Stream  string
 	Version Version
 	Name    string
 	Data    []byte
-	// Correlation, Causation and Actor say where the event comes from. They
-	// are told on, and never used to recognise a repeated request.
+	// Correlation, Causation and Actor describe the origin of the event. They are passed on, and
+	// never used to recognise a repeated request.
 	Correlation string
 	Causation   string
 	Actor       string
-	// Subject is whom the data is about. Such an event is appended and read
-	// through a [Vault], which keeps its data encrypted.
+	// Subject names the person that the data is about. Such an event is appended and read through
+	// a [Vault], which stores its data encrypted.
 	Subject string
-	// Forgotten says that the subject is forgotten: the data is null.
+	// Forgotten reports that the subject was forgotten: the data is null.
 	Forgotten bool
 	At        time.Time
 }
 
-// Append adds events to a stream, all or none, and returns its last version.
-// Where the stream is not where want says, nothing is written and the error is
-// [holdfast.ErrConcurrency], with expectedVersion and lastVersion.
+// Append adds events to a stream, all or none, and returns its last version. If the stream is not
+// at version want, nothing is written, and the error is [holdfast.ErrConcurrency] with the fields
+// expectedVersion and lastVersion.
 func Append(ctx context.Context, d holdfast.Doer, stream string, want Version, all ...Event) (Version, error) {
 	a := events.AppendArgs{Stream: stream}
 	if want != Any {
@@ -71,14 +70,14 @@ func Append(ctx context.Context, d holdfast.Doer, stream string, want Version, a
 	return Version(last), err
 }
 
-// Read returns up to limit events of a stream from a version on, 1,000 at the
-// most, which limit 0 asks for. A stream that does not exist has none.
+// Read returns up to limit events of a stream, starting at a version. The maximum is 1,000
+// events, which is also the meaning of limit 0. A stream that does not exist has no events.
 func Read(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
 	return read(ctx, d, events.ReadArgs{Stream: stream, From: int64(from), Limit: limit})
 }
 
-// ReadBackward returns up to limit events of a stream from a version backward,
-// newest first; from a negative version, it begins at the end.
+// ReadBackward returns up to limit events of a stream from a version backward, newest first. A
+// negative version starts at the end of the stream.
 func ReadBackward(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
 	return read(ctx, d, events.ReadArgs{Stream: stream, From: int64(from), Limit: limit, Backward: true})
 }

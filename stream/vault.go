@@ -12,41 +12,39 @@ import (
 	"github.com/holdfast-go/holdfast/internal/subjectkey"
 )
 
-// Vault appends and reads events whose data is about somebody, their Subject,
-// and must one day be forgotten although events are never deleted. It is safe
-// for concurrent use.
+// Vault appends and reads events whose data is about a person, their Subject, and must one day be
+// forgotten although events are never deleted. It is safe for concurrent use.
 //
 //	vault, err := stream.NewVault(master)
 //	_, err = vault.Append(ctx, hf, "customer-7", stream.Any,
 //		stream.Event{Name: "moved", Subject: "person-7", Data: []byte(`{"street": "…"}`)})
 //	_, err = vault.Forget(ctx, hf, "person-7")
 //
-// What it guarantees:
+// Guarantees:
 //
-//   - The data of an event that has a subject reaches the database encrypted,
-//     under a key that only this subject has. The key is kept in the database
-//     under the master key, which never goes there. The names of streams, events
-//     and subjects are not encrypted: put nothing personal into them.
-//   - When Forget has returned, no node reads data of the subject any more, nor
-//     appends any: a key is asked for in each call, and kept no longer. An append
-//     that was under way then may still be committed, and cannot be read either.
-//   - Data that was changed in the database, or moved to another stream, name,
-//     subject or workspace, is an error and is never shown. That whole events of
-//     one subject and name were exchanged within a stream is not noticed.
+//   - The data of an event that has a subject reaches the database encrypted, under a key that
+//     belongs to this subject only. The key is stored in the database, encrypted under the master
+//     key, which is never stored there. The names of streams, events and subjects are not
+//     encrypted: put nothing personal into them.
+//   - After Forget has returned, no node reads data of the subject any more, nor appends any: each
+//     call fetches the key and does not cache it. An append in flight at that moment may still be
+//     committed, and cannot be read either.
+//   - Data that was changed in the database, or moved to another stream, name, subject or
+//     workspace, is an error and is never returned. Whole events of the same subject and name that
+//     were exchanged within a stream are not detected.
 //
-// To forget is to overwrite a row. What the database keeps of old rows for a
-// while, and what is in backups, still has the key under the master key; they
-// have their own times to end.
+// Forget overwrites a row. Old row versions that the database retains for a while, and backups,
+// still contain the key, encrypted under the master key, until they expire themselves.
 //
-// Without the master key everything that has a subject is lost: keep it as you
-// keep the keys to your backups, and not with them.
+// Without the master key, all data that has a subject is lost: store it as carefully as the keys
+// to your backups, and not together with them.
 type Vault struct {
 	master cipher.AEAD
 	id     [masterIDSize]byte
 }
 
-// NewVault returns a vault under a master key of 32 random bytes. Every node
-// uses the same.
+// NewVault returns a vault with a master key of 32 random bytes. All nodes must use the same key.
+// A key of another length, or of zeros only, is [holdfast.ErrValidation].
 func NewVault(master []byte) (*Vault, error) {
 	if len(master) != keySize {
 		return nil, fault.New(fault.Validation, "a vault's master key has %d random bytes, and this one has %d", keySize, len(master)).
@@ -63,14 +61,14 @@ func NewVault(master []byte) (*Vault, error) {
 	return &Vault{master: aead, id: masterID(master)}, nil
 }
 
-// Format keeps the master key out of what is printed.
+// Format keeps the master key out of printed output.
 func (v *Vault) Format(f fmt.State, _ rune) { fmt.Fprint(f, "stream.Vault") }
 
-// Append is [Append], and encrypts the data of events that have a Subject. A
-// subject's key is made when it is first needed. An event for a subject that is
-// forgotten is refused with [holdfast.ErrConflict], and nothing is written.
+// Append is like the function [Append], and encrypts the data of events that have a Subject. The
+// key of a subject is created when it is first needed. An event for a forgotten subject is
+// [holdfast.ErrConflict], and nothing is written.
 //
-// Encrypted data is a third longer, and has the same limit as other data.
+// Encrypted data is a third longer, and the same size limit applies to it as to other data.
 func (v *Vault) Append(ctx context.Context, d holdfast.Doer, stream string, want Version, all ...Event) (Version, error) {
 	for i := range all {
 		if err := checkPlain(&all[i]); err != nil {
@@ -91,12 +89,13 @@ func (v *Vault) Append(ctx context.Context, d holdfast.Doer, stream string, want
 	return Append(ctx, d, stream, want, sealed...)
 }
 
-// Read is [Read], and decrypts what it finds, as Open does.
+// Read is like the function [Read], and decrypts the events, as [Vault.Open] does.
 func (v *Vault) Read(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
 	return v.opened(ctx, d)(Read(ctx, d, stream, from, limit))
 }
 
-// ReadBackward is [ReadBackward], and decrypts what it finds, as Open does.
+// ReadBackward is like the function [ReadBackward], and decrypts the events, as [Vault.Open]
+// does.
 func (v *Vault) ReadBackward(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
 	return v.opened(ctx, d)(ReadBackward(ctx, d, stream, from, limit))
 }
@@ -113,14 +112,12 @@ func (v *Vault) opened(ctx context.Context, d holdfast.Doer) func([]Event, error
 	}
 }
 
-// Open decrypts events as they were read, in place and once. Events without a
-// subject stay as they are; those of a subject that is forgotten have the data
-// null and say that they are Forgotten.
+// Open decrypts events that were read without the vault, in place and only once. Events without a
+// subject stay unchanged. Events of a forgotten subject get the data null, and Forgotten is set.
 //
-// Data that cannot be decrypted is an error, and then none of the events is
-// changed: [fault.Forbidden] where the vault has another master key than the one
-// that the data was kept under, [fault.DatabaseDamaged] where the data or the key
-// is not what was written.
+// If any data cannot be decrypted, none of the events is changed. The error is [fault.Forbidden]
+// if the data was stored under another master key, and [fault.DatabaseDamaged] if the data or the
+// key is not what was written.
 func (v *Vault) Open(ctx context.Context, d holdfast.Doer, all []Event) error {
 	keys, err := v.opening(ctx, d, subjectsOf(all))
 	if err != nil {
@@ -136,16 +133,15 @@ func (v *Vault) Open(ctx context.Context, d holdfast.Doer, all []Event) error {
 	return nil
 }
 
-// Forget drops a subject's key, for good and on all nodes, and says whether
-// there was one to drop. The subject need not be known: from now on nothing is
-// appended for it. Where an answer of the database is lost it asks again, and
-// may then say false although it was this call that dropped the key.
+// Forget permanently deletes a subject's key, for all nodes, and reports whether there was one.
+// The subject need not be known: from now on nothing can be appended for it. If a response of the
+// database is lost, Forget asks again, and may then return false although this call deleted the
+// key.
 func (v *Vault) Forget(ctx context.Context, d holdfast.Doer, subject string) (bool, error) {
 	return subjectkey.Forget(ctx, store.DoerOf(d), subject)
 }
 
-// opening returns the keys of the subjects that are known: nil for those that
-// are forgotten.
+// opening returns the keys of the known subjects: nil for forgotten ones.
 func (v *Vault) opening(ctx context.Context, d holdfast.Doer, names []string) (map[string]cipher.AEAD, error) {
 	found, err := subjectkey.Find(ctx, store.DoerOf(d), names)
 	if err != nil {
@@ -160,8 +156,8 @@ func (v *Vault) opening(ctx context.Context, d holdfast.Doer, names []string) (m
 	return keys, nil
 }
 
-// sealing returns the keys of all the subjects. Those that have none get one: of
-// two who make it at once both use the one that was stored.
+// sealing returns the keys of all the subjects, and creates missing ones. Two callers that create
+// a key at once both use the one that was stored.
 func (v *Vault) sealing(ctx context.Context, d holdfast.Doer, names []string) (map[string]cipher.AEAD, error) {
 	keys, err := v.opening(ctx, d, names)
 	if err != nil {
@@ -182,7 +178,7 @@ func (v *Vault) sealing(ctx context.Context, d holdfast.Doer, names []string) (m
 	return keys, nil
 }
 
-// first makes a key for a subject, and returns the one that is stored then.
+// first creates a key for a subject and returns the key that is stored afterwards.
 func (v *Vault) first(ctx context.Context, d holdfast.Doer, name string) (cipher.AEAD, error) {
 	workspace := store.WorkspaceOf(ctx)
 	stored, err := subjectkey.Make(ctx, store.DoerOf(d), name, v.wrap(workspace, name, newKey()))
@@ -192,8 +188,8 @@ func (v *Vault) first(ctx context.Context, d holdfast.Doer, name string) (cipher
 	return v.unwrap(workspace, name, stored)
 }
 
-// subjectsOf returns each subject once, in order: keys are made in this order,
-// so that two transactions do not wait for each other.
+// subjectsOf returns each subject once, sorted. Keys are created in this order, so that two
+// transactions do not deadlock.
 func subjectsOf(all []Event) []string {
 	var names []string
 	for i := range all {

@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/subjectkey"
 )
 
-// What is stored, all of it AES-256-GCM with a random nonce in front:
+// The stored forms, all AES-256-GCM with a random nonce in front:
 //
 //   - An event's data is {"$sealed":"…"}, in base64, bound to its stream, subject
 //     and name.
-//   - A subject's key is one byte for this form, eight that tell which master key
-//     it is under, and the key, bound to its workspace and subject. The eight
-//     bytes tell a wrong master key from a damaged key.
+//   - A subject's key is one byte for the form, eight bytes that identify its master key,
+//     and the encrypted key, bound to its workspace and subject. The eight bytes
+//     distinguish a wrong master key from a damaged key.
 const (
 	keySize      = 32
 	wrapForm     = 1
@@ -34,12 +34,11 @@ const (
 
 func newKey() []byte {
 	key := make([]byte, keySize)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key) // never fails
 	return key
 }
 
-// newAEAD returns the cipher of a key; its nonces are random, and part of what it
-// returns.
+// newAEAD returns the cipher of a key. Its nonces are random, and part of its output.
 func newAEAD(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -48,7 +47,7 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// masterID names a master key without telling anything of it.
+// masterID identifies a master key without revealing anything of it.
 func masterID(master []byte) (id [masterIDSize]byte) {
 	mac := hmac.New(sha256.New, master)
 	mac.Write([]byte("holdfast/master"))
@@ -56,8 +55,8 @@ func masterID(master []byte) (id [masterIDSize]byte) {
 	return id
 }
 
-// bound makes additional data of several texts, each with its length, so that no
-// other texts make the same.
+// bound makes additional data from several texts. Each is preceded by its length, so that no
+// other texts produce the same data.
 func bound(purpose string, texts ...string) []byte {
 	b := []byte(purpose)
 	for _, t := range texts {
@@ -73,7 +72,7 @@ func (v *Vault) wrap(workspace, subject string, key []byte) []byte {
 	return v.master.Seal(head, nil, key, bound("holdfast/subject", workspace, subject))
 }
 
-// unwrap returns the cipher of a subject's key, nil for one that is forgotten.
+// unwrap returns the cipher of a subject's key, or nil for a forgotten subject.
 func (v *Vault) unwrap(workspace, subject string, wrapped []byte) (cipher.AEAD, error) {
 	if wrapped == nil {
 		return nil, nil
@@ -156,14 +155,14 @@ func isSealed(data []byte) bool {
 		bytes.HasPrefix(data, []byte(sealedHead)) && bytes.HasSuffix(data, []byte(sealedTail))
 }
 
-// sealedSize is how long data is when it is encrypted.
+// sealedSize returns the size of data after encryption.
 func sealedSize(plain int) int {
 	const nonceAndTag = 12 + 16
 	return len(sealedHead) + base64.StdEncoding.EncodedLen(plain+nonceAndTag) + len(sealedTail)
 }
 
-// checkPlain refuses data that cannot be encrypted, or that would not come back
-// as the event that it was.
+// checkPlain rejects data that cannot be encrypted, or that would not be decrypted to the same
+// event.
 func checkPlain(e *Event) error {
 	if e.Subject == "" {
 		return nil
@@ -183,8 +182,8 @@ func checkPlain(e *Event) error {
 	return strictjson.Check(e.Data)
 }
 
-// checkSealed refuses an event that says it has a subject, and has its data in
-// the open; and one that looks encrypted, and says not for whom.
+// checkSealed rejects an event that has a subject but unencrypted data, and an event with
+// encrypted data but without a subject.
 func checkSealed(e Event) error {
 	switch sealed := isSealed(e.Data); {
 	case e.Subject != "" && !sealed:

@@ -1,4 +1,4 @@
-// Package httpcall makes the calls of runs over HTTP.
+// Package httpcall makes the HTTP calls of runs ([run.Call]).
 package httpcall
 
 import (
@@ -16,16 +16,17 @@ import (
 	"github.com/holdfast-go/holdfast/run"
 )
 
-// With calls through a client. What may be called is the client's to say: it should have a
-// transport that reaches nothing it must not, where others write the definitions.
+// With returns a [run.Caller] that calls through client. The client decides which addresses may
+// be called: if others write the definitions, give it a transport that reaches only permitted
+// addresses. A response body is limited to 1 MiB; a longer one is an error.
 func With(client *http.Client) run.Caller { return caller{client} }
 
 type caller struct{ client *http.Client }
 
-// mostAnswer is how much of an answer is read.
+// mostAnswer is the maximum size of a response body.
 const mostAnswer = 1 << 20
 
-// Call makes a call.
+// Call makes one call. Errors from before anything was sent are [holdfast.NonRetryable].
 func (c caller) Call(ctx context.Context, o run.Outgoing) (run.Answer, error) {
 	r, err := request(ctx, o)
 	if err != nil {
@@ -33,7 +34,7 @@ func (c caller) Call(ctx context.Context, o run.Outgoing) (run.Answer, error) {
 	}
 	answer, err := c.client.Do(r)
 	if err != nil {
-		if fault.IsFinal(err) { // it was refused before anything was sent
+		if fault.IsFinal(err) { // refused before anything was sent
 			return run.Answer{}, holdfast.NonRetryable(err)
 		}
 		return run.Answer{}, fmt.Errorf("%s %s was not answered: %w", r.Method, r.URL.Redacted(), err)
@@ -50,9 +51,9 @@ func (c caller) Call(ctx context.Context, o run.Outgoing) (run.Answer, error) {
 }
 
 func request(ctx context.Context, o run.Outgoing) (*http.Request, error) {
-	// A transport repeats by itself, on a connection that broke, what has this header and a
-	// body that it can read again, or none. Whether to repeat is for the step to say: so the
-	// body is one that can be read once.
+	// If a connection breaks, a transport resends a request by itself when it has the header
+	// Idempotency-Key and a body that can be read again, or none. Only the step may decide to
+	// retry, so the body can be read only once.
 	body := struct{ io.Reader }{bytes.NewReader(o.Body)}
 	r, err := http.NewRequestWithContext(ctx, o.Method, o.URL, body)
 	if err != nil {
@@ -71,12 +72,12 @@ func request(ctx context.Context, o run.Outgoing) (*http.Request, error) {
 	return r, nil
 }
 
-// safe says of a method that to repeat it does no harm.
+// safe reports whether a method can be repeated without harm.
 func safe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// bodyOrText is an answer's body as JSON: what is none is a text.
+// bodyOrText returns a response body as JSON. A body that is not JSON becomes a JSON string.
 func bodyOrText(body []byte) json.RawMessage {
 	if len(body) == 0 {
 		return nil
@@ -84,11 +85,11 @@ func bodyOrText(body []byte) json.RawMessage {
 	if json.Valid(body) {
 		return body
 	}
-	text, _ := json.Marshal(strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")) // of a string, it does not fail
+	text, _ := json.Marshal(strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")) // never fails for a string
 	return text
 }
 
-// some are the headers that a run may go by.
+// some returns the response headers that a run may use.
 func some(h http.Header) map[string]string {
 	out := make(map[string]string)
 	for _, name := range []string{"Content-Type", "Location", "Etag", "Retry-After"} {
