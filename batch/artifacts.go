@@ -40,7 +40,7 @@ type artifactsPart struct{ store Store }
 func (p artifactsPart) Start(_ context.Context, e *holdfast.Engine) error {
 	k := maintenanceOf(e)
 	if k.artifacts != nil || p.store == nil {
-		return fault.New(fault.Validation, "an engine has one store of artifacts")
+		return fault.New(fault.Validation, "an engine can have only one artifact store")
 	}
 	k.artifacts, k.kinds.Artifacts = p.store, true
 	return nil
@@ -66,14 +66,14 @@ type files struct{ root string }
 func (f files) path(name string) (string, error) {
 	plain := strings.TrimSuffix(name, "/")
 	if !fs.ValidPath(plain) || plain == "." || strings.ContainsAny(name, "\\\x00") {
-		return "", fault.New(fault.Validation, "%q is no name of an artifact", name)
+		return "", fault.New(fault.Validation, "%q is not a valid artifact name", name)
 	}
 	return filepath.Join(f.root, filepath.FromSlash(plain)), nil
 }
 
 func (f files) Delete(ctx context.Context, prefix string) error {
 	if !strings.HasSuffix(prefix, "/") {
-		return fault.New(fault.Validation, "a prefix ends with a slash: %q", prefix)
+		return fault.New(fault.Validation, "a prefix must end with a slash, got %q", prefix)
 	}
 	at, err := f.path(prefix)
 	if err != nil {

@@ -181,7 +181,7 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.N
 		return Batch{}, err
 	}
 	other := func(what string) (Batch, error) {
-		return publicBatch(b), fault.New(fault.Conflict, "there is a batch %q already, with %s", n.ID, what)
+		return publicBatch(b), fault.New(fault.Conflict, "batch %q already exists with %s", n.ID, what)
 	}
 	if b.Wallet != n.Wallet || b.Handler != n.Handler {
 		return other("another wallet or kind")
@@ -246,7 +246,7 @@ func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after
 	}
 	for i, x := range has {
 		if w := some[i]; x.Key != w.Key || x.Cost != w.Cost || !strictjson.Equal(x.Input, w.Input) {
-			return i, fault.New(fault.Conflict, "there is a batch %q already, with other items: it differs at %q", id, w.Key).With("key", w.Key)
+			return i, fault.New(fault.Conflict, "batch %q already exists with other items: they differ at %q", id, w.Key).With("key", w.Key)
 		}
 	}
 	return len(has), nil
@@ -285,7 +285,7 @@ func page[I any](next func() (Work[I], bool)) (some []batchengine.Work, more boo
 		}
 		input, err := json.Marshal(w.Input)
 		if err != nil {
-			return nil, false, fault.New(fault.Validation, "the input of the item %q cannot be kept as JSON: %v", w.Key, err)
+			return nil, false, fault.New(fault.Validation, "the input of the item %q cannot be encoded as JSON: %v", w.Key, err)
 		}
 		some = append(some, batchengine.Work{Key: w.Key, Cost: w.Cost, Input: input})
 	}
@@ -311,7 +311,7 @@ func (k *Kind[I, O]) Start(_ context.Context, e *holdfast.Engine) error {
 	}
 	kp := maintenanceOf(e)
 	if !kp.kinds.Add(k.name, k.template()) {
-		return fault.New(fault.Conflict, "there are two kinds of items with the name %q", k.name)
+		return fault.New(fault.Conflict, "kind %q is registered twice", k.name)
 	}
 	if k.undo != nil {
 		kp.undoes[k.name] = k.undone
@@ -341,7 +341,7 @@ func (k *Kind[I, O]) do(ctx context.Context, t batchengine.Taken) ([]byte, []bat
 		i.Prefix = Prefix(t.Workspace, t.Batch, t.Key)
 	}
 	if err := json.Unmarshal(t.Input, &i.Input); err != nil {
-		return nil, nil, fault.NonRetryable(fmt.Errorf("the input is not what the kind %q takes: %w", k.name, err))
+		return nil, nil, fault.NonRetryable(fmt.Errorf("the input does not fit kind %q: %w", k.name, err))
 	}
 	out, err := k.body(ctx, i)
 	if err != nil {
@@ -349,7 +349,7 @@ func (k *Kind[I, O]) do(ctx context.Context, t batchengine.Taken) ([]byte, []bat
 	}
 	output, err := json.Marshal(out)
 	if err != nil {
-		return nil, nil, fault.NonRetryable(fmt.Errorf("the output cannot be kept as JSON: %w", err))
+		return nil, nil, fault.NonRetryable(fmt.Errorf("the output cannot be encoded as JSON: %w", err))
 	}
 	return output, i.commits, nil
 }
@@ -363,7 +363,7 @@ func (k *Kind[I, O]) undone(ctx context.Context, s batchengine.Swept) ([]batchen
 	if len(s.Output) > 0 {
 		u.Output = new(O)
 		if err := json.Unmarshal(s.Output, u.Output); err != nil {
-			return nil, fmt.Errorf("the output is not what the kind %q gives: %w", k.name, err)
+			return nil, fmt.Errorf("the output does not fit kind %q: %w", k.name, err)
 		}
 	}
 	err := k.undo(ctx, u)

@@ -174,7 +174,7 @@ func (k *maintenance) cleanOne(ctx context.Context, s batchengine.Swept) {
 		return // another node has the lease, or one retries after it expires
 	}
 	k.engine.Log().Warn("an item could not be cleaned up after", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
-	if err := batchengine.Unclean(ctx, k.engine, s, fmt.Errorf("cleaning up after the item %q: %w", s.Key, err)); err != nil {
+	if err := batchengine.Unclean(ctx, k.engine, s, fmt.Errorf("clean up item %q: %w", s.Key, err)); err != nil {
 		k.engine.Log().Warn("why an item could not be cleaned up after was not noted", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
 	}
 }

@@ -76,7 +76,7 @@ func getScope(c *call, in *scopeIn) (wire.Scope, error) {
 	}
 	s, err := scope.In[json.RawMessage](c.doer(), in.Kind, in.ID).Get(c.ctx())
 	if err == nil && !s.Exists {
-		err = fault.New(fault.NotFound, "there is no %s scope %q", in.Kind, in.ID)
+		err = fault.New(fault.NotFound, "%s scope %q does not exist", in.Kind, in.ID)
 	}
 	if err != nil {
 		return wire.Scope{}, err

@@ -207,7 +207,7 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
-		f = fault.New(fault.Internal, "something went wrong here")
+		f = fault.New(fault.Internal, "internal error")
 	}
 	body, err := json.Marshal(wire.ProblemOf(f, status, ""))
 	if err != nil { // cannot happen: a problem document always marshals

@@ -34,7 +34,7 @@ func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 		return nil, fault.New(fault.PayloadTooLarge, "the body is over %d bytes", limit)
 	}
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the body could not be read to its end").Wrap(err)
+		return nil, fault.New(fault.Validation, "the request body could not be read").Wrap(err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return body, nil

@@ -120,7 +120,7 @@ func (o Options) orDefaults() Options {
 		panic("idem: Options.Scope and Options.SharedKeys are both set: leave one out")
 	}
 	if o.TTL < time.Second || o.TTL > 366*24*time.Hour {
-		panic(fmt.Sprintf("idem: Options.TTL is %s: it is a second to a year", o.TTL))
+		panic(fmt.Sprintf("idem: Options.TTL must be between 1 second and 1 year, got %s", o.TTL))
 	}
 	return o
 }
@@ -245,7 +245,7 @@ func within(ctx context.Context, f *idempotency.Flight) context.Context {
 func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	q, ok := ctx.Value(flightKey{}).(*idempotency.Flight)
 	if !ok {
-		return fault.New(fault.Internal, "idem.Commit is used outside of a handler of idem.Middleware")
+		return fault.New(fault.Internal, "call idem.Commit inside a handler of idem.Middleware")
 	}
 	return q.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
 }

@@ -68,7 +68,7 @@ func typed[E any](e lifecycleengine.Entity) (Entity[E], error) {
 		return p, nil
 	}
 	if err := json.Unmarshal(e.Data, &p.Data); err != nil {
-		return p, fault.New(fault.Internal, "the data of the %s %q is no %T: %s", e.Lifecycle, e.ID, p.Data, err)
+		return p, fault.New(fault.Internal, "the data of %s %q is not a valid %T: %s", e.Lifecycle, e.ID, p.Data, err)
 	}
 	return p, nil
 }
@@ -85,7 +85,7 @@ func shown[E any](e lifecycleengine.Entity, err error) (Entity[E], error) {
 func encoded[E any](id string, data E) (json.RawMessage, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the data of %q cannot be kept as JSON: %s", id, err)
+		return nil, fault.New(fault.Validation, "the data of %q cannot be encoded as JSON: %s", id, err)
 	}
 	return raw, nil
 }

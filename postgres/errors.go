@@ -43,7 +43,7 @@ func mapError(err error) error {
 	if isNetwork(err) {
 		return fault.New(fault.Unavailable, "the database cannot be reached").Repeatable().Wrap(err)
 	}
-	return fault.New(fault.Internal, "unexpected error of the database driver").Wrap(err)
+	return fault.New(fault.Internal, "unexpected database driver error").Wrap(err)
 }
 
 // isNetwork reports whether err is a failed connection and not a defect of ours: pgx wraps such

@@ -77,11 +77,11 @@ var later = []int{408, 425, 429, 503}
 // heard maps a response to the outcome of its step. A call that was refused did not act; a call
 // that failed (5xx) may have acted.
 func heard(c runengine.Call, a Answer) (runengine.Done, error) {
-	said := fmt.Errorf("%s %s answered %d: %s", c.Method, c.URL, a.Status, short(a.Body))
+	said := fmt.Errorf("%s %s returned status %d: %s", c.Method, c.URL, a.Status, short(a.Body))
 	switch {
 	case a.Status < 300:
 		if len(a.Body) > 0 && strictjson.Check(a.Body) != nil {
-			return runengine.Done{}, runengine.MayHaveActed(fmt.Errorf("%s %s answered what cannot be kept", c.Method, c.URL))
+			return runengine.Done{}, runengine.MayHaveActed(fmt.Errorf("%s %s returned a response that cannot be stored", c.Method, c.URL))
 		}
 		out, err := json.Marshal(a)
 		return runengine.Done{Output: out}, err

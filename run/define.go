@@ -47,7 +47,7 @@ func Define(name, version string, steps ...Step) *Definition {
 	d := &Definition{def: &workflow.Definition{Name: name, Version: version}, handlers: make(map[string]*handler)}
 	for _, s := range steps {
 		if s.bad != nil && d.bad == nil {
-			d.bad = fmt.Errorf("the step %q: %w", s.spec.Name, s.bad)
+			d.bad = fmt.Errorf("step %q: %w", s.spec.Name, s.bad)
 		}
 		if s.own != nil {
 			s.spec.Handler = d.def.ID() + "/" + s.spec.Name
@@ -66,7 +66,7 @@ func (d *Definition) Retention(how time.Duration) *Definition {
 	c.Retention = how
 	kept := &Definition{def: &c, bad: d.bad, handlers: d.handlers}
 	if how < time.Millisecond && kept.bad == nil {
-		kept.bad = fault.New(fault.Validation, "runs are kept for a millisecond at the least: %s", how)
+		kept.bad = fault.New(fault.Validation, "the retention of runs must be at least 1ms, got %s", how)
 	}
 	return kept.checked()
 }
@@ -139,7 +139,7 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 		bad = s.bad
 	}
 	if bad == nil && !slices.Contains(d.def.Handlers(), name) {
-		bad = fault.New(fault.Validation, "the definition %s names no handler %q", d.ID(), name)
+		bad = fault.New(fault.Validation, "definition %s has no step with handler %q", d.ID(), name)
 	}
 	return &Definition{def: d.def, bad: bad, handlers: all}
 }
@@ -255,7 +255,7 @@ func Body(v any) StepOption {
 func (s *Step) kept(what string, v any) workflow.Value {
 	data, err := json.Marshal(v)
 	if err != nil {
-		s.bad = fault.New(fault.Validation, "its %s cannot be kept as JSON: %v", what, err)
+		s.bad = fault.New(fault.Validation, "its %s cannot be encoded as JSON: %v", what, err)
 	}
 	return data
 }

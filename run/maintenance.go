@@ -35,4 +35,4 @@ func (k *maintenance) replace(name string, h *handler) {
 // Published lets an engine serve runs that are started through the API. It is for the packages of
 // this module, and of no use outside it. Handlers that the program registered before stay in
 // place.
-func Published(c Caller) holdfast.Part { return calling(c, "run.Door", (*maintenance).addDefault) }
+func Published(c Caller) holdfast.Part { return calling(c, "run.Published", (*maintenance).addDefault) }

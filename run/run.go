@@ -76,7 +76,7 @@ func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o .
 	}
 	s := runengine.Start{Definition: d.ID()}
 	if s.Input, err = json.Marshal(input); err != nil {
-		return Run{}, false, fault.New(fault.Validation, "the input cannot be kept as JSON: %v", err)
+		return Run{}, false, fault.New(fault.Validation, "the input cannot be encoded as JSON: %v", err)
 	}
 	for _, option := range o {
 		option.set(&s)
@@ -158,7 +158,7 @@ func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 func Send(ctx context.Context, d holdfast.Doer, run, signal, id string, payload any) error {
 	data, err := json.Marshal(payload)
 	if err != nil {
-		return fault.New(fault.Validation, "the payload cannot be kept as JSON: %v", err)
+		return fault.New(fault.Validation, "the payload cannot be encoded as JSON: %v", err)
 	}
 	_, err = runengine.Send(ctx, store.DoerOf(d), runengine.Signal{Run: run, ID: id, Type: signal, Payload: data})
 	return err
@@ -299,14 +299,14 @@ func Of(ctx context.Context) (Info, bool) {
 func Patch(ctx context.Context, merge any) error {
 	w := workOf(ctx)
 	if w == nil {
-		return outside("a patch")
+		return outside("run.Patch")
 	}
 	data, err := json.Marshal(merge)
 	if err == nil && w.patch != nil {
 		data, err = both(w.patch, data)
 	}
 	if err != nil {
-		return fault.New(fault.Validation, "the patch cannot be kept as JSON: %v", err)
+		return fault.New(fault.Validation, "the patch cannot be encoded as JSON: %v", err)
 	}
 	w.patch = data
 	return nil
@@ -336,14 +336,14 @@ func both(first, second []byte) ([]byte, error) {
 func WriteTx(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	w := workOf(ctx)
 	if w == nil {
-		return outside("a commit")
+		return outside("run.WriteTx")
 	}
 	w.commits = append(w.commits, func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
 	return nil
 }
 
 func outside(what string) error {
-	return fault.New(fault.Validation, "%s belongs into a task, with the context that it was given", what)
+	return fault.New(fault.Validation, "call %s inside a task, with the context of the task", what)
 }
 
 // bodyOf makes a step's body from a function.
@@ -351,7 +351,7 @@ func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
 	return func(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 		var input I
 		if err := json.Unmarshal(l.Step.Input, &input); err != nil {
-			return runengine.Done{}, holdfast.NonRetryable(fault.New(fault.Validation, "the input of the step %q is not what its task takes: %v", l.Step.Name, err))
+			return runengine.Done{}, holdfast.NonRetryable(fault.New(fault.Validation, "the input of step %q does not fit its task: %v", l.Step.Name, err))
 		}
 		w := &work{live: l}
 		output, err := f(context.WithValue(ctx, workKey{}, w), input)
@@ -360,7 +360,7 @@ func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
 		}
 		data, err := json.Marshal(output)
 		if err != nil {
-			return runengine.Done{}, runengine.MayHaveActed(holdfast.NonRetryable(fault.New(fault.Validation, "what the step %q returned cannot be kept as JSON: %v", l.Step.Name, err)))
+			return runengine.Done{}, runengine.MayHaveActed(holdfast.NonRetryable(fault.New(fault.Validation, "the result of step %q cannot be encoded as JSON: %v", l.Step.Name, err)))
 		}
 		return runengine.Done{Output: data, Patch: w.patch, Commits: w.commits}, nil
 	}

@@ -153,7 +153,7 @@ func (k *maintenance) add(name string, h *handler) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.handlers[name] != nil && k.handlers[name] != h {
-		return fault.New(fault.Conflict, "there are two handlers with the name %q", name)
+		return fault.New(fault.Conflict, "handler %q is registered twice", name)
 	}
 	k.handlers[name] = h
 	known := maps.Clone(k.known)
@@ -167,7 +167,7 @@ func (k *maintenance) body(ctx context.Context, l *runengine.ClaimedStep) (runen
 	h := k.handlers[l.Step.Handler]
 	k.mu.Unlock()
 	if h == nil {
-		return runengine.Done{}, fault.New(fault.Unavailable, "the handler %q is not this node's", l.Step.Handler)
+		return runengine.Done{}, fault.New(fault.Unavailable, "this node does not have handler %q", l.Step.Handler)
 	}
 	return h.body(ctx, l)
 }
@@ -180,7 +180,7 @@ func Serve(defs ...*Definition) holdfast.Part {
 		k := maintenanceOf(engine.Of(e))
 		for _, d := range defs {
 			if d.bad != nil {
-				return fmt.Errorf("the definition %s: %w", d.ID(), d.bad)
+				return fmt.Errorf("definition %s: %w", d.ID(), d.bad)
 			}
 			for name, h := range d.handlers {
 				if err := k.add(name, h); err != nil {
@@ -207,7 +207,7 @@ func (k *maintenance) transition(ctx context.Context, l *runengine.ClaimedStep) 
 func Retention(how time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if how <= 0 {
-			return fault.New(fault.Validation, "runs are kept for longer than nothing: %s", how)
+			return fault.New(fault.Validation, "the retention of runs must be positive, got %s", how)
 		}
 		maintenanceOf(engine.Of(e)).Executor.Retention = how
 		return nil

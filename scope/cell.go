@@ -59,7 +59,7 @@ type answer struct {
 }
 
 func notThere(kind, id string) error {
-	return fault.New(fault.NotFound, "there is no %s scope %q", kind, id)
+	return fault.New(fault.NotFound, "%s scope %q does not exist", kind, id)
 }
 
 func edits(a scopestore.EditArgs) change {

@@ -106,7 +106,7 @@ func (h *handle) publicError(ctx context.Context, s settings, err error) error {
 		}
 		return p
 	case context.Cause(ctx) == errBudget && (ofContext(err) || code == fault.Unavailable && !own): //nolint:errorlint // it is our own, as it is
-		return fault.New(fault.MutationTimeout, "the %s scope %q was not changed within %s, waiting included: it never will be by this call",
+		return fault.New(fault.MutationTimeout, "the %s scope %q was not changed within %s, waiting included: this call will not change it any more",
 			h.kind, h.id, s.Budget).With("budgetMs", s.Budget.Milliseconds())
 	}
 	return err

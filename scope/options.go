@@ -109,7 +109,7 @@ func (h *state) declare(kinds []Kind) error {
 			return err
 		}
 		if _, twice := h.kinds[k.Name]; twice {
-			return fault.New(fault.Conflict, "the kind of scopes %q is declared twice", k.Name)
+			return fault.New(fault.Conflict, "scope kind %q is declared twice", k.Name)
 		}
 		if h.kinds == nil {
 			h.kinds = make(map[string]Kind)
@@ -141,7 +141,7 @@ func (h *state) settle(kind string, s settings) settings {
 // checkExpected rejects a version that cannot exist.
 func checkExpected(want *int64) error {
 	if want != nil && *want < scopestore.Some {
-		return fault.New(fault.Validation, "the version is %d: it is 0 or more", *want)
+		return fault.New(fault.Validation, "the expected version must be 0 or more, got %d", *want)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func checkExpected(want *int64) error {
 func checkTTL(ttl time.Duration) error {
 	const most = 100 * 365 * 24 * time.Hour
 	if ttl > most {
-		return fault.New(fault.Validation, "the time to live is %s: a hundred years are the most", ttl)
+		return fault.New(fault.Validation, "the time to live must be at most 100 years, got %s", ttl)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func mapOther(err error, name string) error {
 	if errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return fault.New(fault.Internal, "%s: unexpected error of the database driver", name).Wrap(err)
+	return fault.New(fault.Internal, "%s: unexpected database driver error", name).Wrap(err)
 }
 
 func mapCode(code int, name string, err error) error {

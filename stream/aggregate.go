@@ -150,7 +150,7 @@ func (a *Aggregate[S]) ahead(s folded[S], all []Event) (folded[S], error) {
 	at := clock.Now().UTC().Truncate(time.Millisecond)
 	for _, e := range all {
 		if e.Name == restarted || e.Name == removed {
-			return s, fault.New(fault.Validation, "the name %s is Holdfast's own: give the event another", e.Name)
+			return s, fault.New(fault.Validation, "the event name %s is reserved: use another name", e.Name)
 		}
 		e.Stream, e.Version, e.At = s.stream, s.version+1, at
 		if e.Data == nil {
@@ -178,7 +178,7 @@ func (a *Aggregate[S]) add(s *folded[S], e Event) (err error) {
 	}
 	s.version = e.Version
 	if err != nil {
-		return fmt.Errorf("fold the event %d (%s) of the stream %s: %w", e.Version, e.Name, e.Stream, err)
+		return fmt.Errorf("fold event %d (%s) of stream %s: %w", e.Version, e.Name, e.Stream, err)
 	}
 	return nil
 }

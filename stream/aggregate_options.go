@@ -43,10 +43,10 @@ func MaxAttempts(n int) FoldOption {
 func SnapshotEvery(n int, codec string) FoldOption {
 	return func(o *foldOptions) {
 		if n < 1 {
-			o.fail(fault.New(fault.Validation, "SnapshotEvery is at least 1, and it is %d", n))
+			o.fail(fault.New(fault.Validation, "SnapshotEvery must be at least 1, got %d", n))
 		}
 		if strings.Contains(codec, "/") {
-			o.fail(fault.New(fault.Validation, "a codec has no slash: %q", codec))
+			o.fail(fault.New(fault.Validation, "a codec must not contain a slash, got %q", codec))
 		}
 		o.fail(strictjson.Text("codec", codec, events.MaxName))
 		o.every, o.codec = n, codec
@@ -76,7 +76,7 @@ func (o *foldOptions) fail(err error) {
 // check returns the first error of an option or of their combination.
 func (o *foldOptions) check() error {
 	if o.err == nil && o.every > 0 && o.vault != nil {
-		return fault.New(fault.Validation, "SnapshotEvery and Sealed exclude each other: a snapshot would keep in the open what is sealed")
+		return fault.New(fault.Validation, "SnapshotEvery and Sealed exclude each other: a snapshot would store sealed data unencrypted")
 	}
 	return o.err
 }

@@ -87,10 +87,10 @@ func carried(t reflect.Type, seen map[reflect.Type]bool) error {
 		return carriedFields(t, seen)
 	case reflect.Interface:
 		if t.NumMethod() > 0 {
-			return fault.New(fault.Validation, "JSON does not say what a %s was: a snapshot cannot give it back", t)
+			return fault.New(fault.Validation, "a snapshot cannot restore %s: JSON does not record its concrete type", t)
 		}
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Complex64, reflect.Complex128, reflect.Uintptr:
-		return fault.New(fault.Validation, "JSON has no form for %s, which the state holds: a snapshot cannot keep it", t)
+		return fault.New(fault.Validation, "a snapshot cannot store %s: JSON cannot represent it", t)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func carriedFields(t reflect.Type, seen map[reflect.Type]bool) error {
 	for f := range t.Fields() {
 		embedded := f.Anonymous && f.Type.Kind() == reflect.Struct
 		if f.Tag.Get("json") == "-" || !f.IsExported() && !embedded {
-			return fault.New(fault.Validation, "JSON leaves out the field %s of %s: a snapshot would lose it; export it, or give the type a MarshalJSON and an UnmarshalJSON", f.Name, t)
+			return fault.New(fault.Validation, "a snapshot would lose the field %s of %s, which JSON omits: export it, or give the type MarshalJSON and UnmarshalJSON", f.Name, t)
 		}
 		if err := carried(f.Type, seen); err != nil {
 			return err

@@ -220,5 +220,5 @@ func (c Cursor) position() (int64, error) {
 			return position, nil
 		}
 	}
-	return 0, fault.New(fault.Validation, "%q is no cursor of the feed: use one that it gave out, as it is", string(c)).With("field", "cursor")
+	return 0, fault.New(fault.Validation, "%q is not a cursor of the feed: pass back a cursor that a read returned", string(c)).With("field", "cursor")
 }

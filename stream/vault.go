@@ -47,11 +47,11 @@ type Vault struct {
 // A key of another length, or of zeros only, is [holdfast.ErrValidation].
 func NewVault(master []byte) (*Vault, error) {
 	if len(master) != keySize {
-		return nil, fault.New(fault.Validation, "a vault's master key has %d random bytes, and this one has %d", keySize, len(master)).
+		return nil, fault.New(fault.Validation, "a vault's master key must have %d random bytes, got %d", keySize, len(master)).
 			With("field", "master")
 	}
 	if !slices.ContainsFunc(master, func(b byte) bool { return b != 0 }) {
-		return nil, fault.New(fault.Validation, "a vault's master key has %d random bytes, and these are all zero", keySize).
+		return nil, fault.New(fault.Validation, "a vault's master key must have %d random bytes, but all are zero", keySize).
 			With("field", "master")
 	}
 	aead, err := newAEAD(master)

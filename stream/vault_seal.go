@@ -146,7 +146,7 @@ func unseal(e *Event, keys map[string]cipher.AEAD) error {
 func eventBound(e *Event) []byte { return bound("holdfast/event", e.Stream, e.Subject, e.Name) }
 
 func damagedEvent(e *Event, why string) error {
-	return fault.New(fault.DatabaseDamaged, "the event %d of the stream %s (%s) cannot be decrypted: %s", e.Version, e.Stream, e.Name, why).
+	return fault.New(fault.DatabaseDamaged, "event %d of stream %s (%s) cannot be decrypted: %s", e.Version, e.Stream, e.Name, why).
 		With("stream", e.Stream).With("version", int64(e.Version)).With("subject", e.Subject)
 }
 
@@ -171,10 +171,10 @@ func checkPlain(e *Event) error {
 		return err
 	}
 	if isSealed(e.Data) {
-		return fault.New(fault.Validation, "the data is encrypted already: give it as it was before")
+		return fault.New(fault.Validation, "the data is already encrypted: append the plain data")
 	}
 	if size := sealedSize(len(e.Data)); size > strictjson.MaxBytes {
-		return fault.New(fault.PayloadTooLarge, "the data has %d bytes, which are %d when encrypted, and %d are allowed", len(e.Data), size, strictjson.MaxBytes)
+		return fault.New(fault.PayloadTooLarge, "the data has %d bytes, %d when encrypted; at most %d are allowed", len(e.Data), size, strictjson.MaxBytes)
 	}
 	if e.Data == nil {
 		return nil
@@ -187,10 +187,10 @@ func checkPlain(e *Event) error {
 func checkSealed(e Event) error {
 	switch sealed := isSealed(e.Data); {
 	case e.Subject != "" && !sealed:
-		return fault.New(fault.Validation, "the event %s has the subject %q, whose data is kept encrypted: append it through a Vault", e.Name, e.Subject).
+		return fault.New(fault.Validation, "event %s has subject %q, whose data is stored encrypted: append it through a Vault", e.Name, e.Subject).
 			With("field", "subject")
 	case e.Subject == "" && sealed:
-		return fault.New(fault.Validation, `the data of the event %s is {"$sealed": …}, which is how encrypted data is kept: give it another form, or append it through a Vault with its subject`, e.Name)
+		return fault.New(fault.Validation, `the data of the event %s is {"$sealed": …}, which is the form of encrypted data: use another form, or append it through a Vault with its subject`, e.Name)
 	case e.Subject != "":
 		return subjectkey.Check(e.Subject)
 	}

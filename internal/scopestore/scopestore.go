@@ -150,7 +150,7 @@ func Get(ctx context.Context, d store.Doer, kind, id string) (Scope, error) {
 	}
 	r, err := getVerb.Do(ctx, d, [2]string{kind, id})
 	if err == nil && !r.applied {
-		err = fault.New(fault.NotFound, "there is no %s scope %q", kind, id)
+		err = fault.New(fault.NotFound, "%s scope %q does not exist", kind, id)
 	}
 	return named(r, kind, id), err
 }
@@ -201,7 +201,7 @@ func Delete(ctx context.Context, d store.Doer, a DeleteArgs) (Scope, error) {
 		return s, err
 	}
 	if s.Version == events.None {
-		return s, fault.New(fault.NotFound, "there is no %s scope %q", a.Kind, a.ID)
+		return s, fault.New(fault.NotFound, "%s scope %q does not exist", a.Kind, a.ID)
 	}
 	return s, Moved(a.Kind, a.ID, *a.ExpectVersion, s.Version)
 }

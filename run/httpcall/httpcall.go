@@ -37,15 +37,15 @@ func (c caller) Call(ctx context.Context, o run.Outgoing) (run.Answer, error) {
 		if fault.IsFinal(err) { // refused before anything was sent
 			return run.Answer{}, holdfast.NonRetryable(err)
 		}
-		return run.Answer{}, fmt.Errorf("%s %s was not answered: %w", r.Method, r.URL.Redacted(), err)
+		return run.Answer{}, fmt.Errorf("%s %s got no response: %w", r.Method, r.URL.Redacted(), err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer+1))
 	if err == nil && len(body) > mostAnswer {
-		err = errors.New("it is longer than a mebibyte")
+		err = errors.New("the response is larger than 1 MiB")
 	}
 	if err != nil {
-		return run.Answer{}, fmt.Errorf("the answer of %s %s was not heard to its end: %w", r.Method, r.URL.Redacted(), err)
+		return run.Answer{}, fmt.Errorf("the response of %s %s could not be read: %w", r.Method, r.URL.Redacted(), err)
 	}
 	return run.Answer{Status: answer.StatusCode, Headers: some(answer.Header), Body: bodyOrText(body)}, nil
 }

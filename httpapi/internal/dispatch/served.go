@@ -130,7 +130,7 @@ func (s *urlDispatcher) item(ctx context.Context, t batchengine.Taken) ([]byte, 
 		return nil, nil, err
 	}
 	if h.Kind != "http" { // changed since the item was taken
-		return nil, nil, fault.New(fault.Unavailable, "the handler %q is no longer a URL", h.Name)
+		return nil, nil, fault.New(fault.Unavailable, "handler %q is no longer an http handler", h.Name)
 	}
 	body := ctx
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, lease.Timeout))

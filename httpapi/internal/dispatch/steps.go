@@ -121,7 +121,7 @@ func (p *stepper) take(ctx context.Context, l *runengine.ClaimedStep) (runengine
 func (p *stepper) step(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 	h, err := remotehandler.Get(ctx, p.engine, l.Step.Handler)
 	if err == nil && h.Kind != "http" { // changed since the step was taken
-		err = fault.New(fault.Unavailable, "the handler %q is no longer a URL", h.Name)
+		err = fault.New(fault.Unavailable, "handler %q is no longer an http handler", h.Name)
 	}
 	if err != nil {
 		return runengine.Done{}, err
