@@ -347,7 +347,7 @@ func TestAnotherMasterKeyIsRefused(t *testing.T) {
 		testkit.WantCode(t, err, fault.Validation, "32 random bytes")
 	}
 	_, err := stream.NewVault(make([]byte, 32))
-	testkit.WantCode(t, err, fault.Validation, "all zero")
+	testkit.WantCode(t, err, fault.Validation, "all are zero")
 	if text := fmt.Sprintf("%v %+v %#v", newVault(t, "m"), newVault(t, "m"), newVault(t, "m")); text != "stream.Vault stream.Vault stream.Vault" {
 		t.Error(text)
 	}
