@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -11,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/httpapi/internal/sse"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
@@ -109,7 +107,7 @@ type message struct {
 
 // send streams the messages of a source until the caller disconnects or the server stops.
 func (c *call) send(source func(context.Context, func(message) error) error) error {
-	out := newEventWriter(c.w)
+	out := sse.NewWriter(c.w, 2*heartbeat)
 	if out == nil {
 		return fault.New(fault.UnsupportedMediaType, "this connection does not support event streams")
 	}
@@ -145,13 +143,13 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 		case m := <-messages:
 			if err = c.recheckKey(); err == nil {
 				c.share.Client()
-				err = out.send(m.id, m.event, m.doc)
+				err = out.Send(m.id, m.event, m.doc)
 				c.share.NoClient()
 			}
 			sent <- struct{}{}
 		case <-ticks.C:
 			if err = c.recheckKey(); err == nil {
-				err = out.comment("still here")
+				err = out.Comment("still here")
 			}
 		case <-ended:
 			if failed == nil { // the source has ended
@@ -168,63 +166,6 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 			return nil // the caller has disconnected, or its key is no longer valid
 		}
 	}
-}
-
-// eventWriter writes server-sent events to a connection.
-type eventWriter struct {
-	w   http.ResponseWriter
-	out *http.ResponseController
-}
-
-// newEventWriter starts the response, or returns nil if the connection cannot be flushed.
-func newEventWriter(w http.ResponseWriter) *eventWriter {
-	l := &eventWriter{w, http.NewResponseController(w)}
-	if l.out.SetWriteDeadline(clock.OfMachine().Add(2*heartbeat)) != nil {
-		return nil
-	}
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	if l.out.Flush() != nil {
-		return nil
-	}
-	return l
-}
-
-func (l *eventWriter) send(id, event string, doc any) error {
-	if err := l.write("id: " + id + "\nevent: " + oneLine(event) + "\ndata: "); err != nil {
-		return err
-	}
-	if err := json.NewEncoder(l.w).Encode(doc); err != nil { // without newlines
-		return err
-	}
-	return l.end()
-}
-
-func (l *eventWriter) comment(text string) error {
-	if err := l.write(": " + text + "\n"); err != nil {
-		return err
-	}
-	return l.end()
-}
-
-// write starts a message.
-func (l *eventWriter) write(text string) error {
-	if err := l.out.SetWriteDeadline(clock.OfMachine().Add(2 * heartbeat)); err != nil {
-		return err
-	}
-	_, err := io.WriteString(l.w, text)
-	return err
-}
-
-// end ends a message with an empty line.
-func (l *eventWriter) end() error {
-	if _, err := io.WriteString(l.w, "\n"); err != nil {
-		return err
-	}
-	return l.out.Flush()
 }
 
 // gate bounds the memory of messages that event streams have read and not yet sent, over all
@@ -258,14 +199,4 @@ func (g gate) once(ctx context.Context, read func() (int, error), drop func()) (
 		drop()
 	}
 	return bytes, fits, err
-}
-
-// oneLine keeps an event name from injecting lines into the stream.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' {
-			return ' '
-		}
-		return r
-	}, s)
 }

@@ -25,11 +25,11 @@ func user(r *http.Request) string { return r.Header.Get("User") }
 func TestWiring(t *testing.T) {
 	hf := holdfasttest.Open(t)
 	for want, o := range map[string]idem.Options{
-		"Scope is nil":             {},
-		"both set":                 {Scope: user, SharedKeys: true},
-		"got 1ms":               {Scope: user, TTL: time.Millisecond},
-		"TTL must be between 1 second and 1 year, got -1h0m0s":           {Scope: user, TTL: -time.Hour},
-		"got 17520h0m0s":        {Scope: user, TTL: 2 * 365 * 24 * time.Hour},
+		"Scope is nil": {},
+		"both set":     {Scope: user, SharedKeys: true},
+		"got 1ms":      {Scope: user, TTL: time.Millisecond},
+		"TTL must be between 1 second and 1 year, got -1h0m0s": {Scope: user, TTL: -time.Hour},
+		"got 17520h0m0s":           {Scope: user, TTL: 2 * 365 * 24 * time.Hour},
 		"Lease is 25h0m0s: it is ": {Scope: user, Lease: 25 * time.Hour},
 	} {
 		func() {
