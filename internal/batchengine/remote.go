@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -69,7 +70,7 @@ func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (
 	if err != nil {
 		return remote.Ended{}, err
 	}
-	e, err := Fail(ctx, r.Engine, t, why.Message, Pause(t.Failures+1), why.Final || why.Invalid)
+	e, err := Fail(ctx, r.Engine, t, why.Message, clock.Backoff(0, 0, 0, t.Failures+1), why.Final || why.Invalid)
 	return remote.Ended{Status: e.State}, err
 }
 

@@ -45,19 +45,8 @@ type Worker struct {
 	MaxConcurrency int
 	ByHandler      bool
 	Lease          time.Duration // [lease.DefaultDuration] if not set
-	// Backoff is the pause after the n-th failure; [Pause] if not set.
+	// Backoff is the pause after the n-th failure; the default is that of [clock.Backoff].
 	Backoff func(failures int64) time.Duration
-}
-
-// Pause returns the pause after the n-th failure of an item: a second, doubling up
-// to five minutes, with jitter.
-func Pause(n int64) time.Duration {
-	const longest = 5 * time.Minute
-	d := longest
-	if n < 10 {
-		d = min(time.Second<<max(n-1, 0), longest)
-	}
-	return clock.Jitter(d)
 }
 
 // Run works until ctx ends, and then waits for the running bodies.
@@ -169,11 +158,11 @@ func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []C
 	if stopping && errors.Is(failure, context.Canceled) {
 		return Release(ctx, w.Engine, t, 0)
 	}
-	pause := Pause
+	pause := clock.Backoff(0, 0, 0, t.Failures+1)
 	if w.Backoff != nil {
-		pause = w.Backoff
+		pause = w.Backoff(t.Failures + 1)
 	}
-	_, err := Fail(ctx, w.Engine, t, failure.Error(), pause(t.Failures+1), fault.IsFinal(failure))
+	_, err := Fail(ctx, w.Engine, t, failure.Error(), pause, fault.IsFinal(failure))
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -47,7 +46,7 @@ func (c *planner) fail(message string, final bool) {
 		return
 	}
 	r := c.spec().Retry
-	delay := Backoff(r, c.step.Failures)
+	delay := clock.Backoff(r.Backoff, r.Multiplier, r.MaxBackoff, c.step.Failures)
 	when := "in"
 	if c.run.Status == Paused {
 		when = "parkin"
@@ -65,21 +64,8 @@ func (c *planner) last(final bool) bool {
 	return final || c.step.Failures+1 >= most || c.run.CancelRequested
 }
 
-// The defaults of a retry policy.
-const (
-	DefaultAttempts   = 3
-	defaultBackoff    = time.Second
-	defaultMultiplier = 2
-	defaultMaxBackoff = 5 * time.Minute
-)
-
-// Backoff returns the pause after the n-th failure. It grows up to a limit and has jitter, so that
-// steps that failed together do not retry together.
-func Backoff(r workflow.Retry, n int64) time.Duration {
-	base, factor, longest := cmp.Or(r.Backoff, defaultBackoff), cmp.Or(r.Multiplier, defaultMultiplier), cmp.Or(r.MaxBackoff, defaultMaxBackoff)
-	d := float64(base) * math.Pow(factor, float64(n-1))
-	return clock.Jitter(time.Duration(min(d, float64(longest))))
-}
+// DefaultAttempts is the number of attempts of a step whose definition sets none.
+const DefaultAttempts = 3
 
 // pass makes the step wait a while for something elsewhere. This is not a failure.
 func (c *planner) pass(delay time.Duration) {
