@@ -1,0 +1,61 @@
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/run"
+)
+
+// Properties: lists that span several pages have every element once and in order, on both databases.
+func TestListsSpanPages(t *testing.T) {
+	const n = 1003 // two pages and a bit
+	things := lifecycle.MustParse[struct{}]([]byte(`{"workflow": "thing", "owning_module": "m", "status_types": ["a", "b"], "initial_status": "a",
+		"steps": [{"step_id": 1, "step_key": "go", "status": "a", "successful_state": {"any": "b"}}]}`))
+	def := run.Define("waits", "1", run.Wait("w", 24*time.Hour))
+	for name, open := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+		t.Run(name, func(t *testing.T) {
+			hf := holdfasttest.OpenOn(t, holdfasttest.At(open(t)), things, run.Serve(def))
+			ctx := t.Context()
+			err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				for i := range n {
+					id := fmt.Sprintf("%04d", i)
+					if _, err := things.Create(ctx, tx, id, struct{}{}); err != nil {
+						return err
+					}
+					if _, _, err := def.Start(ctx, tx, struct{}{}, run.Key(id)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			check := func(what string, got []string, err error) {
+				if slices.Sort(got); err != nil || len(got) != n || len(slices.Compact(got)) != n {
+					t.Errorf("%s: %d of %d, %v", what, len(got), n, err)
+				}
+			}
+			var ids []string
+			for e, failed := range things.List(ctx, hf, "") {
+				ids, err = append(ids, e.ID), failed
+			}
+			if !slices.IsSorted(ids) {
+				t.Error("entities are not in order")
+			}
+			check("entities", ids, err)
+			ids = nil
+			for r, failed := range run.List(ctx, hf, run.Filter{Definition: def.ID()}) {
+				ids, err = append(ids, r.Key), failed
+			}
+			check("runs", ids, err)
+		})
+	}
+}
