@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -93,42 +94,47 @@ type Contradiction struct {
 	At        time.Time
 }
 
-// Contradictions returns the unacknowledged contradictions in the context's workspace, ordered by operation. after is
-// the last operation of the previous page, or "" for the first page. A page covers at most limit operations; a limit
-// outside 1 to 1000 means 100.
-func (e *Engine) Contradictions(ctx context.Context, after string, limit int) ([]Contradiction, error) {
-	if limit <= 0 || limit > 1000 {
-		limit = 100
-	}
-	return e.contradictions(ctx, "", after, limit)
+// ContradictionFilter selects contradictions. The zero value selects all.
+type ContradictionFilter struct {
+	Operation string
 }
 
-// ContradictionsOf returns the unacknowledged contradictions of one operation.
-func (e *Engine) ContradictionsOf(ctx context.Context, operation string) ([]Contradiction, error) {
-	return e.contradictions(ctx, operation, "", 1)
-}
-
-func (e *Engine) contradictions(ctx context.Context, operation, after string, limit int) ([]Contradiction, error) {
-	at, err := engine.Of(e).Partition(ctx, store.Read)
-	if err != nil {
-		return nil, err
-	}
-	found, err := effects.Contradictions(ctx, engine.Of(e), at, operation, after, limit)
-	all := make([]Contradiction, len(found))
-	for i, c := range found {
-		all[i] = Contradiction{ID: c.ID, Operation: c.Operation, Subject: c.Subject, Effect: c.Name, Ordinal: c.Ordinal, Key: effects.Key(c.Operation, c.Name, c.Ordinal),
-			Epoch: c.Epoch, Happened: c.State == effects.Done, Node: c.Node, At: c.At}
-		if all[i].Happened {
-			all[i].Result = c.Result
+// Contradictions iterates over the unacknowledged contradictions in the context's workspace, ordered by operation.
+func (e *Engine) Contradictions(ctx context.Context, f ContradictionFilter) iter.Seq2[Contradiction, error] {
+	return func(yield func(Contradiction, error) bool) {
+		const page = 100 // operations
+		for after := ""; ; {
+			found, err := effects.Contradictions(ctx, engine.Of(e), f.Operation, after, page)
+			if err != nil {
+				yield(Contradiction{}, err)
+				return
+			}
+			for _, c := range found {
+				if !yield(contradiction(c), nil) {
+					return
+				}
+				after = c.Operation
+			}
+			if len(found) == 0 || f.Operation != "" {
+				return
+			}
 		}
 	}
-	return all, err
+}
+
+func contradiction(c effects.Contradiction) Contradiction {
+	x := Contradiction{ID: c.ID, Operation: c.Operation, Subject: c.Subject, Effect: c.Name, Ordinal: c.Ordinal, Key: effects.Key(c.Operation, c.Name, c.Ordinal),
+		Epoch: c.Epoch, Happened: c.State == effects.Done, Node: c.Node, At: c.At}
+	if x.Happened {
+		x.Result = c.Result
+	}
+	return x
 }
 
 // Acknowledge records that a person, by, has seen contradictions of an operation, given by their ids. They stay stored
 // but are no longer listed. Acknowledging again changes nothing. If the operation has no contradiction with one of
 // the ids, the error is [ErrNotFound].
-func (e *Engine) Acknowledge(ctx context.Context, operation, by string, ids ...string) error {
+func (e *Engine) AcknowledgeContradictions(ctx context.Context, operation, by string, ids ...string) error {
 	at, err := engine.Of(e).Partition(ctx, store.Write)
 	if err != nil {
 		return err

@@ -54,17 +54,18 @@ type Config struct {
 	MaxConcurrency int
 }
 
-// Part is a capability, or a component of the program, that starts with an engine.
+// Part is a capability, or a component of the program, that belongs to an engine: a lifecycle, a workflow definition,
+// a kind of batch items, a reaction. Pass parts to [Open].
 type Part interface {
-	// Start is called once by [Open], after the database is ready. If it returns an error, Open closes the engine and
-	// returns that error.
-	Start(context.Context, *Engine) error
+	// Register is called once by [Open], after the database is ready. If it returns an error, Open closes the engine
+	// and returns that error.
+	Register(context.Context, *Engine) error
 }
 
 // Engine runs commands on a database. It is safe for concurrent use.
 type Engine struct{ handle }
 
-// Open opens an engine: it checks the database, migrates its schema and starts the parts. An error describes the
+// Open opens an engine: it checks the database, migrates its schema and registers the parts. An error describes the
 // problem and how to solve it. A database that Open refuses is unchanged; the error of a part may leave a migrated schema.
 func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, error) {
 	inner, err := engine.Open(ctx, store.DatabaseOf(db), engine.Config(c))
@@ -73,7 +74,7 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 	}
 	e := &Engine{engine.HandleOf(inner)}
 	for _, p := range parts {
-		if err := p.Start(ctx, e); err != nil {
+		if err := p.Register(ctx, e); err != nil {
 			_ = e.Close()
 			return nil, err
 		}
@@ -91,11 +92,11 @@ func (e *Engine) Close() error { return engine.Of(e).Close() }
 func (e *Engine) Run(ctx context.Context) error { return engine.Of(e).Run(ctx) }
 
 // Background adds a loop. [Engine.Run] runs it until Run's context ends, and waits for it to return. Parts call
-// Background in their Start.
+// Background in their Register.
 func (e *Engine) Background(f func(context.Context)) { engine.Of(e).Background(f) }
 
 // Update runs f in one transaction: either everything that f does is committed, or nothing. The context that f is
-// given carries the transaction; using the engine with that context is [ErrReentrant] instead of a deadlock. f may
+// given carries the transaction; using the engine with that context returns [ErrReentrant] instead of a deadlock. f may
 // run more than once if the transaction conflicts with another. It must therefore do nothing that a rollback does not
 // undo, and must not wait. A panic in f rolls the transaction back and propagates.
 func (e *Engine) Update(ctx context.Context, f func(context.Context, Tx) error) error {
@@ -109,8 +110,8 @@ type Status struct {
 	Now      time.Time // current time of the database
 }
 
-// Status checks that the database responds and, if the engine is running, that its janitor has not stalled. A stalled
-// janitor is [ErrUnavailable]. On PostgreSQL the check uses a reserved connection, so it works even if all others
+// Status checks that the database responds and, if the engine is running, that its janitor has not stalled; otherwise
+// it returns [ErrUnavailable]. On PostgreSQL the check uses a reserved connection, so it works even if all others
 // are busy.
 func (e *Engine) Status(ctx context.Context) (Status, error) {
 	s, err := engine.Of(e).Status(ctx)

@@ -47,7 +47,7 @@ func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
 				t.Errorf("the update: %v", err)
 			}
 		}
-		if _, err := stream.Read(context.Background(), hf, "s", 0, 0); !errors.Is(err, holdfast.ErrUnavailable) {
+		if _, err := holdfast.Collect(stream.Read(context.Background(), hf, "s", 0)); !errors.Is(err, holdfast.ErrUnavailable) {
 			t.Errorf("a read after the close: %v", err)
 		}
 		if err := hf.Close(); err != nil {
@@ -92,7 +92,7 @@ func TestCallersLeaveWhileTheWriterIsBusy(t *testing.T) {
 // slowSweep is a part whose sweep ends only with the engine.
 type slowSweep chan struct{}
 
-func (s slowSweep) Start(_ context.Context, e *holdfast.Engine) error {
+func (s slowSweep) Register(_ context.Context, e *holdfast.Engine) error {
 	begun := sync.OnceFunc(func() { close(s) })
 	engine.Of(e).Sweep("slow", func(ctx context.Context) (int, error) {
 		begun()

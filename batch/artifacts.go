@@ -15,15 +15,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/batchengine"
 )
 
-// Store stores the artifacts of items: files whose names begin with the item's prefix. The
+// ArtifactStore stores the artifacts of items: files whose names begin with the item's prefix. The
 // artifacts of an item that was given up or cancelled are deleted.
-type Store interface {
+type ArtifactStore interface {
 	// Delete deletes every artifact whose name begins with a prefix, which ends with a slash. An
 	// empty prefix is not an error: Delete is called repeatedly.
 	Delete(ctx context.Context, prefix string) error
 	// Put stores an artifact, and replaces one of the same name.
 	Put(ctx context.Context, name string, r io.Reader) error
-	// Open opens an artifact for reading, or returns [fs.ErrNotExist].
+	// LeaveOpen opens an artifact for reading, or returns [fs.ErrNotExist].
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
 	// List returns the names that begin with a prefix, sorted.
 	List(ctx context.Context, prefix string) ([]string, error)
@@ -31,13 +31,13 @@ type Store interface {
 
 // Artifacts lets an engine give a prefix to each item of the batches that are created there, and
 // delete the artifacts under it. All engines on a database must use the same store. An engine has
-// one store: a second one, or nil, makes [holdfast.Open] return [holdfast.ErrValidation].
-func Artifacts(s Store) holdfast.Part { return artifactsPart{s} }
+// one store: a second one, or nil, makes [holdfast.LeaveOpen] return [holdfast.ErrValidation].
+func Artifacts(s ArtifactStore) holdfast.Part { return artifactsPart{s} }
 
-type artifactsPart struct{ store Store }
+type artifactsPart struct{ store ArtifactStore }
 
-// Start is called by [holdfast.Open].
-func (p artifactsPart) Start(_ context.Context, e *holdfast.Engine) error {
+// Register is called by [holdfast.LeaveOpen].
+func (p artifactsPart) Register(_ context.Context, e *holdfast.Engine) error {
 	k := maintenanceOf(e)
 	if k.artifacts != nil || p.store == nil {
 		return fault.New(fault.Validation, "an engine can have only one artifact store")
@@ -52,9 +52,9 @@ func Prefix(workspace, batch, key string) string {
 	return batchengine.Prefix(workspace, batch, key)
 }
 
-// Files returns a store in a folder of this machine, or in one that all nodes share. The folder
+// FileStore returns a store in a folder of this machine, or in one that all nodes share. The folder
 // is created with the first artifact.
-func Files(root string) (Store, error) {
+func FileStore(root string) (ArtifactStore, error) {
 	root, err := filepath.Abs(root)
 	return files{root}, err
 }

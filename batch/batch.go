@@ -46,7 +46,7 @@ type Batch struct {
 	// items that were given up or cancelled.
 	Charged, Refunded int64
 	MaxConcurrency    int
-	// Open reports whether items may be added.
+	// LeaveOpen reports whether items may be added.
 	Open            bool
 	CancelRequested bool
 	// Error is the reason why the teardown or the cleanup makes no progress.
@@ -57,20 +57,42 @@ type Batch struct {
 // Over reports whether the batch is COMPLETED or CANCELLED.
 func (b Batch) Over() bool { return b.Status == Cancelled || b.Status == Completed }
 
-// Counts holds the number of items in each state. Each item is in one of the first five states.
+// Counts holds the number of items in each status; Pending includes the items that wait for a
+// retry. Each item is counted in one of the first five fields.
 // Accepted items are also counted as succeeded; once the batch is COMPLETED, all succeeded items
 // are accepted.
 type Counts struct {
 	Pending, Running, Succeeded, Failed, Cancelled, Accepted int64
 }
 
-// State is an item as it was when it was read.
-type State struct {
-	Key string
-	// State is pending, waiting (for a retry), running, succeeded, failed or cancelled.
-	State string
-	// Decision is accepted, cancelled, or "" while neither is decided.
-	Decision string
+// ItemStatus is the status of an item.
+type ItemStatus string
+
+// The statuses of an item. The last three are final.
+const (
+	ItemPending   ItemStatus = "pending"
+	ItemWaiting   ItemStatus = "waiting" // for a retry
+	ItemRunning   ItemStatus = "running"
+	ItemSucceeded ItemStatus = "succeeded"
+	ItemFailed    ItemStatus = "failed" // given up
+	ItemCancelled ItemStatus = "cancelled"
+)
+
+// Decision is whether the cost of an item is final: [Undecided] until then.
+type Decision string
+
+// The decisions about an item.
+const (
+	Undecided        Decision = ""
+	DecidedAccepted  Decision = "accepted"  // the cost is not refunded
+	DecidedCancelled Decision = "cancelled" // the cost is refunded
+)
+
+// ItemInfo is an item as it was when it was read.
+type ItemInfo struct {
+	Key      string
+	Status   ItemStatus
+	Decision Decision
 	Cost     int64
 	Attempts int
 	Output   json.RawMessage
@@ -83,39 +105,54 @@ func Get(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 	return publicBatch(b), err
 }
 
-// List iterates over the batches of the context's workspace, ordered by id: those with a status,
-// or all ("").
-func List(ctx context.Context, d holdfast.Doer, status Status) iter.Seq2[Batch, error] {
+// Filter selects batches. The zero value selects all.
+type Filter struct {
+	Status Status
+}
+
+// List iterates over the batches of the context's workspace, ordered by id.
+func List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Batch, error] {
 	return store.Seq(func(after batchengine.Batch, limit int) ([]batchengine.Batch, error) {
-		return batchengine.List(ctx, store.DoerOf(d), after.ID, string(status), limit)
+		return batchengine.List(ctx, store.DoerOf(d), after.ID, string(f.Status), limit)
 	}, publicBatch)
 }
 
-// Items iterates over the items of a batch, in order: those in a state, or all ("").
-func Items(ctx context.Context, d holdfast.Doer, id, state string) iter.Seq2[State, error] {
+// ItemFilter selects items of a batch. The zero value selects all.
+type ItemFilter struct {
+	Status ItemStatus
+}
+
+// Items iterates over the items of a batch, in order.
+func Items(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) iter.Seq2[ItemInfo, error] {
 	return store.Seq(func(after batchengine.Item, limit int) ([]batchengine.Item, error) {
-		return batchengine.Items(ctx, store.DoerOf(d), id, after.N, state, limit)
-	}, func(i batchengine.Item) State {
-		return State{Key: i.Key, State: i.State, Decision: i.Decision, Cost: i.Cost, Attempts: int(i.Attempts()), Output: i.Output, Error: i.Error}
+		return batchengine.Items(ctx, store.DoerOf(d), id, after.N, string(f.Status), limit)
+	}, func(i batchengine.Item) ItemInfo {
+		return ItemInfo{Key: i.Key, Status: ItemStatus(i.State), Decision: Decision(i.Decision), Cost: i.Cost, Attempts: int(i.Attempts()), Output: i.Output, Error: i.Error}
 	})
 }
 
-// Cancel cancels a batch. A batch of which no item was started is CANCELLED at once. For any
-// other batch no item starts after Cancel has returned, and accepted reports that the batch is
-// being torn down: the cost of items that were not accepted is refunded, their remains are
-// cleaned up, and then the batch is CANCELLED. Cancelling again changes nothing. A COMPLETED
-// batch is [holdfast.ErrInvalidTransition].
-func Cancel(ctx context.Context, d holdfast.Doer, id string) (b Batch, accepted bool, err error) {
-	x, accepted, err := batchengine.Cancel(ctx, store.DoerOf(d), id)
-	return publicBatch(x), accepted, err
+// Cancel cancels a batch. A batch of which no item was started is CANCELLED at once. Any other
+// batch is torn down: no item starts after Cancel has returned, the cost of items that were not
+// accepted is refunded, their remains are cleaned up, and then the batch is CANCELLED. Cancelling
+// again changes nothing. If the batch is COMPLETED, Cancel returns [holdfast.ErrInvalidTransition].
+func Cancel(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
+	b, _, err := batchengine.Cancel(ctx, store.DoerOf(d), id)
+	return publicBatch(b), err
 }
 
-// Finalize accepts succeeded items and returns how many it accepted: those with the keys, or all
-// if no keys are given (an empty slice that is not nil accepts none). An accepted item is not
-// refunded any more. No item is accepted once a cancel is requested or the batch is over. An
-// unknown key is [holdfast.ErrNotFound], and nothing is accepted.
-func Finalize(ctx context.Context, d holdfast.Doer, id string, keys ...string) (int, error) {
-	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, keys)
+// Accept accepts the succeeded items among those with the keys, and returns how many it accepted.
+// The cost of an accepted item is not refunded any more. No item is accepted once a cancel is
+// requested or the batch is over. If the batch has no item with one of the keys, Accept returns
+// [holdfast.ErrNotFound] and accepts none.
+func Accept(ctx context.Context, d holdfast.Doer, id string, keys ...string) (int, error) {
+	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, append([]string{}, keys...))
+	return int(n), err
+}
+
+// AcceptAll accepts all succeeded items of a batch, and returns how many it accepted. See
+// [Accept].
+func AcceptAll(ctx context.Context, d holdfast.Doer, id string) (int, error) {
+	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, nil)
 	return int(n), err
 }
 

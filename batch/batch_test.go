@@ -26,10 +26,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
 type in struct{ N int }
 
-func work(n int, cost int64) iter.Seq[batch.Work[in]] {
-	return func(yield func(batch.Work[in]) bool) {
+func work(n int, cost int64) iter.Seq[batch.NewItem[in]] {
+	return func(yield func(batch.NewItem[in]) bool) {
 		for i := range n {
-			if !yield(batch.Work[in]{Key: fmt.Sprintf("k%04d", i), Cost: cost, Input: in{i}}) {
+			if !yield(batch.NewItem[in]{Key: fmt.Sprintf("k%04d", i), Cost: cost, Input: in{i}}) {
 				return
 			}
 		}
@@ -128,16 +128,16 @@ func TestAKindDoesItsItems(t *testing.T) {
 			t.Errorf("%d calls, at most %d at once", calls.Load(), most.Load())
 		}
 		n := 0
-		for s, err := range batch.Items(t.Context(), e, "b", "") {
+		for s, err := range batch.Items(t.Context(), e, "b", batch.ItemFilter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.State == "succeeded" && string(s.Output) != fmt.Sprint(2*n) {
+			if s.Status == batch.ItemSucceeded && string(s.Output) != fmt.Sprint(2*n) {
 				t.Errorf("%s has %s", s.Key, s.Output)
 			}
 			n++
 		}
-		events, err := stream.Read(t.Context(), e, "done", 0, 100)
+		events, err := holdfast.Collect(stream.Read(t.Context(), e, "done", 0))
 		if n != 30 || len(events) != 29 || err != nil {
 			t.Errorf("%d items and %d events, %v", n, len(events), err)
 		}
@@ -145,7 +145,7 @@ func TestAKindDoesItsItems(t *testing.T) {
 		if again, err := kind.Create(t.Context(), e, "w", work(30, 2), batch.ID("b")); err != nil || again.Status != batch.Completed {
 			t.Errorf("made again: %+v, %v", again, err)
 		}
-		for _, other := range []iter.Seq[batch.Work[in]]{work(29, 2), work(31, 2), work(30, 3)} {
+		for _, other := range []iter.Seq[batch.NewItem[in]]{work(29, 2), work(31, 2), work(30, 3)} {
 			if _, err := kind.Create(t.Context(), e, "w", other, batch.ID("b")); !errors.Is(err, holdfast.ErrConflict) {
 				t.Errorf("made otherwise: %v", err)
 			}
@@ -174,7 +174,7 @@ func TestACancelUndoesWhatWasBegun(t *testing.T) {
 			return "out-" + i.Key, nil
 		}, batch.Options{MaxConcurrency: parallel, Lease: 1500 * time.Millisecond}).Undo(func(ctx context.Context, u *batch.Undone[in, string]) error {
 			after.Add(1)
-			if u.State != "cancelled" || u.Input.N < 20 && (u.Output == nil || *u.Output != "out-"+u.Key) {
+			if u.Status != batch.ItemCancelled || u.Input.N < 20 && (u.Output == nil || *u.Output != "out-"+u.Key) {
 				t.Errorf("undoes %+v", u)
 			}
 			u.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
@@ -192,12 +192,11 @@ func TestACancelUndoesWhatWasBegun(t *testing.T) {
 			<-begun
 		}
 		b := until(t, e, "b", func(b batch.Batch) bool { return b.Counts.Succeeded == 20 })
-		if n, err := batch.Finalize(t.Context(), e, "b", "k0000", "k0001"); n != 2 || err != nil {
+		if n, err := batch.Accept(t.Context(), e, "b", "k0000", "k0001"); n != 2 || err != nil {
 			t.Fatalf("accepted %d, %v", n, err)
 		}
-		_, accepted, err := batch.Cancel(t.Context(), e, "b")
-		if err != nil || !accepted {
-			t.Fatalf("cancelled: %v, %v", accepted, err)
+		if b, err := batch.Cancel(t.Context(), e, "b"); err != nil || !b.CancelRequested || b.Over() {
+			t.Fatalf("cancel returned %+v, %v; want a batch that is being torn down", b, err)
 		}
 		cancelled.Store(true)
 		b = until(t, e, "b", over)
@@ -229,7 +228,7 @@ func TestACleanupThatFailsIsShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		until(t, e, "b", func(b batch.Batch) bool { return b.Status == batch.Paused })
-		if _, _, err := batch.Cancel(t.Context(), e, "b"); err != nil {
+		if _, err := batch.Cancel(t.Context(), e, "b"); err != nil {
 			t.Fatal(err)
 		}
 		b := until(t, e, "b", func(b batch.Batch) bool { return b.Error != "" })
@@ -248,7 +247,7 @@ func TestACleanupThatFailsIsShown(t *testing.T) {
 // the end too, and that those of what succeeded stay.
 func TestArtifactsAreSwept(t *testing.T) {
 	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
-		files, err := batch.Files(t.TempDir())
+		files, err := batch.FileStore(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,11 +288,11 @@ func TestArtifactsAreSwept(t *testing.T) {
 		stays.Range(func(prefix, _ any) bool { has(prefix, 2); return true })
 		goes.Range(func(prefix, _ any) bool { has(prefix, 0); return true })
 		// Cancelled: all go, and what comes afterwards too.
-		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("c"), batch.Open()); err != nil {
+		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("c"), batch.LeaveOpen()); err != nil {
 			t.Fatal(err)
 		}
 		until(t, e, "c", func(b batch.Batch) bool { return b.Counts.Succeeded == 2 })
-		if _, _, err := batch.Cancel(t.Context(), e, "c"); err != nil {
+		if _, err := batch.Cancel(t.Context(), e, "c"); err != nil {
 			t.Fatal(err)
 		}
 		until(t, e, "c", over)
@@ -369,11 +368,11 @@ func TestAnUndoThatHangs(t *testing.T) {
 		e := open(hangs, other)
 		fund(t, e, 100)
 		cancelled := func(k *batch.Kind[in, int], id string) {
-			if _, err := k.Create(t.Context(), e, "w", work(1, 1), batch.ID(id), batch.Open()); err != nil {
+			if _, err := k.Create(t.Context(), e, "w", work(1, 1), batch.ID(id), batch.LeaveOpen()); err != nil {
 				t.Fatal(err)
 			}
 			until(t, e, id, func(b batch.Batch) bool { return b.Counts.Succeeded == 1 })
-			if _, _, err := batch.Cancel(t.Context(), e, id); err != nil {
+			if _, err := batch.Cancel(t.Context(), e, id); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -387,8 +386,8 @@ func TestAnUndoThatHangs(t *testing.T) {
 			t.Errorf("it is %+v, %v", b, err)
 		}
 		// A kind of another program has the name: its items are poison here.
-		poison := func(yield func(batch.Work[string]) bool) {
-			yield(batch.Work[string]{Key: "k", Cost: 1, Input: "no object"})
+		poison := func(yield func(batch.NewItem[string]) bool) {
+			yield(batch.NewItem[string]{Key: "k", Cost: 1, Input: "no object"})
 		}
 		if _, err := foreign("other").Create(t.Context(), e, "w", poison, batch.ID("c")); err != nil {
 			t.Fatal(err)
@@ -414,11 +413,11 @@ func TestABatchIsMadeAgain(t *testing.T) {
 		kind := batch.Define("k", func(context.Context, *batch.Item[in]) (int, error) { return 1, nil }, batch.Options{})
 		e := open() // nobody does the items
 		fund(t, e, 0)
-		first, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("b"), batch.Open())
+		first, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("b"), batch.LeaveOpen())
 		if err != nil || !first.Open {
 			t.Fatalf("made %+v, %v", first, err)
 		}
-		for _, c := range []iter.Seq[batch.Work[in]]{work(2, 1), work(3, 2)} {
+		for _, c := range []iter.Seq[batch.NewItem[in]]{work(2, 1), work(3, 2)} {
 			if _, err := kind.Create(t.Context(), e, "w", c, batch.ID("b")); !errors.Is(err, holdfast.ErrConflict) {
 				t.Errorf("made otherwise: %v", err)
 			}
@@ -451,7 +450,7 @@ func TestABatchIsMadeAgain(t *testing.T) {
 
 func itemsOf(t *testing.T, e *holdfast.Engine, id string) (keys []string) {
 	t.Helper()
-	for s, err := range batch.Items(t.Context(), e, id, "") {
+	for s, err := range batch.Items(t.Context(), e, id, batch.ItemFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -483,7 +482,7 @@ func TestABodyLearnsOfACancel(t *testing.T) {
 					t.Fatal(err)
 				}
 				<-begun
-				if _, _, err := batch.Cancel(t.Context(), by, id); err != nil {
+				if _, err := batch.Cancel(t.Context(), by, id); err != nil {
 					t.Fatal(err)
 				}
 				select {

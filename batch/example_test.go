@@ -46,7 +46,7 @@ func ExampleDefine() {
 	if _, err := batch.Credit(ctx, hf, "shop", 100, "invoice-1"); err != nil {
 		log.Fatal(err)
 	}
-	b, err := labels.Create(ctx, hf, "shop", slices.Values([]batch.Work[string]{
+	b, err := labels.Create(ctx, hf, "shop", slices.Values([]batch.NewItem[string]{
 		{Key: "1", Cost: 10, Input: "Main Street 1"}, {Key: "2", Cost: 10, Input: "nowhere"},
 	}))
 	if err != nil {
@@ -57,8 +57,8 @@ func ExampleDefine() {
 			break
 		}
 	}
-	for item, err := range batch.Items(ctx, hf, b.ID, "") {
-		fmt.Println(item.Key, item.State, string(item.Output), item.Error, err)
+	for item, err := range batch.Items(ctx, hf, b.ID, batch.ItemFilter{}) {
+		fmt.Println(item.Key, item.Status, string(item.Output), item.Error, err)
 	}
 	wallet, err := batch.GetWallet(ctx, hf, "shop")
 	fmt.Println(wallet.Balance, err)

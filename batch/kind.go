@@ -37,7 +37,7 @@ type Options struct {
 	Lease time.Duration
 }
 
-// Kind defines how the items of a batch are processed. Pass it to [holdfast.Open].
+// Kind defines how the items of a batch are processed. Pass it to [holdfast.LeaveOpen].
 type Kind[I, O any] struct {
 	name string
 	body func(context.Context, *Item[I]) (O, error)
@@ -96,8 +96,8 @@ type Undone[I, O any] struct {
 	Output *O
 	// Operation is the same as [Item.Operation].
 	Operation string
-	// State is failed for an item that was given up, or cancelled.
-	State string
+	// Status is [ItemFailed] or [ItemCancelled].
+	Status ItemStatus
 
 	commits []batchengine.Commit
 }
@@ -108,8 +108,8 @@ func (u *Undone[I, O]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	u.commits = append(u.commits, store.TxFunc(f))
 }
 
-// Work is an item to add to a batch.
-type Work[I any] struct {
+// NewItem is an item to add to a batch.
+type NewItem[I any] struct {
 	Key   string // unique in the batch
 	Cost  int64  // in points
 	Input I
@@ -123,8 +123,8 @@ type CreateOption struct{ set func(*batchengine.New) }
 // that batch; if its items differ, the error is [holdfast.ErrConflict].
 func ID(id string) CreateOption { return CreateOption{func(n *batchengine.New) { n.ID = id }} }
 
-// Open leaves the batch open for [Kind.Add], until [Seal].
-func Open() CreateOption { return CreateOption{func(n *batchengine.New) { n.Open = true }} }
+// LeaveOpen leaves the batch open for [Kind.Add], until [Seal].
+func LeaveOpen() CreateOption { return CreateOption{func(n *batchengine.New) { n.Open = true }} }
 
 // MaxConcurrency limits the items of the batch that run at once, instead of
 // [Options.MaxConcurrency].
@@ -136,7 +136,7 @@ func MaxConcurrency(n int) CreateOption {
 // each in a transaction of its own unless d is a transaction. If the program crashes in between,
 // nothing is lost, and Create with the same [ID] continues. An unknown wallet is
 // [holdfast.ErrNotFound].
-func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string, items iter.Seq[Work[I]], o ...CreateOption) (Batch, error) {
+func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string, items iter.Seq[NewItem[I]], o ...CreateOption) (Batch, error) {
 	n := k.template()
 	n.Wallet, n.Handler, n.Artifacts = wallet, k.name, k.hasArtifacts()
 	for _, option := range o {
@@ -175,7 +175,7 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 
 // again continues a batch that exists already: it adds the missing items, and requires the
 // existing ones to be the same.
-func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.New, some []batchengine.Work, more bool, next func() (Work[I], bool), open bool) (Batch, error) {
+func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.New, some []batchengine.Work, more bool, next func() (NewItem[I], bool), open bool) (Batch, error) {
 	b, err := batchengine.Get(ctx, store.DoerOf(d), n.ID)
 	if err != nil {
 		return Batch{}, err
@@ -252,10 +252,10 @@ func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after
 	return len(has), nil
 }
 
-// Add adds items to a batch that was created with [Open], and returns how many were new: sending
-// the same items again adds nothing. An item whose key exists with another cost or input is
-// [holdfast.ErrConflict]; a batch that is not open is [holdfast.ErrInvalidTransition].
-func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items iter.Seq[Work[I]]) (int, error) {
+// Add adds items to a batch that was created with [LeaveOpen], and returns how many were new:
+// sending the same items again adds nothing. If an item's key exists with another cost or input,
+// Add returns [holdfast.ErrConflict]; if the batch is not open, [holdfast.ErrInvalidTransition].
+func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items iter.Seq[NewItem[I]]) (int, error) {
 	next, stop := iter.Pull(items)
 	defer stop()
 	total := 0
@@ -277,7 +277,7 @@ func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items 
 const pageSize = 1000
 
 // page reads a page of items and reports whether there may be more.
-func page[I any](next func() (Work[I], bool)) (some []batchengine.Work, more bool, err error) {
+func page[I any](next func() (NewItem[I], bool)) (some []batchengine.Work, more bool, err error) {
 	for len(some) < pageSize {
 		w, ok := next()
 		if !ok {
@@ -304,8 +304,8 @@ func (k *Kind[I, O]) hasArtifacts() bool {
 	return slices.ContainsFunc(k.maintenances, func(kp *maintenance) bool { return kp.artifacts != nil })
 }
 
-// Start is called by [holdfast.Open].
-func (k *Kind[I, O]) Start(_ context.Context, e *holdfast.Engine) error {
+// Register is called by [holdfast.LeaveOpen].
+func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	if err := strictjson.Text("kind", k.name, events.MaxName); err != nil {
 		return err
 	}
@@ -356,7 +356,7 @@ func (k *Kind[I, O]) do(ctx context.Context, t batchengine.Taken) ([]byte, []bat
 
 // undone undoes an item.
 func (k *Kind[I, O]) undone(ctx context.Context, s batchengine.Swept) ([]batchengine.Commit, error) {
-	u := &Undone[I, O]{Batch: s.Batch, Key: s.Key, Operation: batchengine.Operation(s.Workspace, s.Batch, s.Key), State: s.State}
+	u := &Undone[I, O]{Batch: s.Batch, Key: s.Key, Operation: batchengine.Operation(s.Workspace, s.Batch, s.Key), Status: ItemStatus(s.State)}
 	if err := json.Unmarshal(s.Input, &u.Input); err != nil {
 		return nil, nil // the body never ran: do fails on the same input
 	}

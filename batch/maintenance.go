@@ -26,7 +26,7 @@ type maintenance struct {
 	engine    *engine.Engine
 	kinds     *batchengine.Templates
 	undoes    map[string]func(context.Context, batchengine.Swept) ([]batchengine.Commit, error)
-	artifacts Store
+	artifacts ArtifactStore
 	capacity  *lease.Capacity // for cleanups
 	rounds    map[int16]*lease.Round
 	cleaning  sync.WaitGroup
@@ -59,13 +59,13 @@ func maintenanceOf(hf *holdfast.Engine) *maintenance {
 }
 
 // Maintenance returns a part that maintains batches on an engine without kinds of its own. Pass
-// it to [holdfast.Open].
+// it to [holdfast.LeaveOpen].
 func Maintenance() holdfast.Part { return maintenancePart{} }
 
 type maintenancePart struct{}
 
-// Start is called by [holdfast.Open].
-func (maintenancePart) Start(_ context.Context, e *holdfast.Engine) error {
+// Register is called by [holdfast.LeaveOpen].
+func (maintenancePart) Register(_ context.Context, e *holdfast.Engine) error {
 	maintenanceOf(e)
 	return nil
 }

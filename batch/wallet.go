@@ -24,7 +24,7 @@ type Wallet struct {
 // Entry is a row of a wallet's ledger. Rows are numbered from 1 and never changed. Balance is the
 // wallet's balance after this row.
 type Entry struct {
-	N         int64
+	Number    int64
 	Delta     int64
 	Balance   int64
 	Reason    string
@@ -51,7 +51,7 @@ func GetWallet(ctx context.Context, d holdfast.Doer, id string) (Wallet, error) 
 
 // Credit adds points to a wallet; points must be positive. The reference names their source, such
 // as a payment: a second credit with the same reference adds nothing and returns the wallet as it
-// is, and a different number of points under that reference is [holdfast.ErrConflict]. Batches
+// is; a different number of points under that reference returns [holdfast.ErrConflict]. Batches
 // that were paused for lack of funds are resumed.
 func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, reference string) (Wallet, error) {
 	if points <= 0 {
@@ -68,21 +68,20 @@ func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, r
 func Ledger(ctx context.Context, d holdfast.Doer, wallet string, after int64) iter.Seq2[Entry, error] {
 	return store.Seq(func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
 		return wallets.Ledger(ctx, store.DoerOf(d), wallet, cmp.Or(last.N, after), limit)
-	}, func(e wallets.Entry) Entry { return Entry(e) })
+	}, func(e wallets.Entry) Entry { return Entry{e.N, e.Delta, e.Balance, e.Reason, e.Reference, e.At} })
 }
 
 // Audit is the result of [AuditWallets].
 type Audit struct {
 	Wallets, Entries int64
-	// Wrong has, for each wallet that does not add up, the first wrong row, or N 0 if the
-	// wallet's balance itself is wrong.
-	Wrong []Wrong
+	// Discrepancies has the first wrong row of each wallet whose ledger does not add up.
+	Discrepancies []Discrepancy
 }
 
-// Wrong is a wallet whose ledger does not add up.
-type Wrong struct {
+// Discrepancy is a row of a ledger that does not add up.
+type Discrepancy struct {
 	Wallet  string
-	N       int64
+	Number  int64 // number of the row; 0 if the wallet's balance itself is wrong
 	Message string
 }
 
@@ -92,7 +91,7 @@ func AuditWallets(ctx context.Context, d holdfast.Doer, wallet string) (Audit, e
 	found, err := wallets.Audit(ctx, store.DoerOf(d), wallet)
 	a := Audit{Wallets: found.Wallets, Entries: found.Entries}
 	for _, w := range found.Wrong {
-		a.Wrong = append(a.Wrong, Wrong(w))
+		a.Discrepancies = append(a.Discrepancies, Discrepancy{w.Wallet, w.N, w.Message})
 	}
 	return a, err
 }

@@ -101,10 +101,10 @@ type done struct {
 	OK bool `json:"ok"`
 }
 
-func work(n int) iter.Seq[batch.Work[call]] {
-	return func(yield func(batch.Work[call]) bool) {
+func work(n int) iter.Seq[batch.NewItem[call]] {
+	return func(yield func(batch.NewItem[call]) bool) {
 		for i := range n {
-			if !yield(batch.Work[call]{Key: itemKey(i), Cost: cost, Input: call{4200, "EUR"}}) {
+			if !yield(batch.NewItem[call]{Key: itemKey(i), Cost: cost, Input: call{4200, "EUR"}}) {
 				return
 			}
 		}

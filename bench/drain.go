@@ -156,7 +156,7 @@ func (p *drainPlace) ours(ctx context.Context, c config, round int) (rate float6
 	if err == nil && (progress.Behind > 0 || progress.Events != int64(c.drainEvents)) {
 		err = fmt.Errorf("after the drain: %+v", progress)
 	}
-	if _, removed := stream.Remove(ctx, hf, name); removed != nil {
+	if _, removed := stream.RemoveReaction(ctx, hf, name); removed != nil {
 		err = errors.Join(err, removed)
 	}
 	return rate, err

@@ -126,7 +126,7 @@ func (c *Client) answer(ctx context.Context, r *request) ([]byte, error) {
 	}
 	attempts := 1
 	if r.retryable() {
-		attempts = c.o.Attempts
+		attempts = c.o.MaxAttempts
 	}
 	b := c.backoff()
 	for {

@@ -44,7 +44,7 @@ type Options struct {
 	HTTP *http.Client
 	// Attempts is the maximum number of attempts of a request that may be retried. The default is
 	// 6, over about 3 seconds.
-	Attempts int
+	MaxAttempts int
 	// UserAgent is the User-Agent header. The default is "holdfast-client".
 	UserAgent string
 }
@@ -86,11 +86,11 @@ func New(base string, o Options) (*Client, error) {
 	if strings.ContainsAny(o.Key+o.Workspace+o.UserAgent, "\r\n\x00") {
 		return nil, fault.New(fault.Validation, "key, workspace and user agent must not contain line breaks or NUL")
 	}
-	if o.Attempts < 0 {
-		return nil, fault.New(fault.Validation, "Attempts must be 1 or more, or 0 for the default, got %d", o.Attempts)
+	if o.MaxAttempts < 0 {
+		return nil, fault.New(fault.Validation, "Attempts must be 1 or more, or 0 for the default, got %d", o.MaxAttempts)
 	}
-	if o.Attempts == 0 {
-		o.Attempts = defaultAttempts
+	if o.MaxAttempts == 0 {
+		o.MaxAttempts = defaultAttempts
 	}
 	if o.UserAgent == "" {
 		o.UserAgent = "holdfast-client"

@@ -149,7 +149,7 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := New("http://a", Options{Key: "a\r\nb"}); fault.CodeOf(err) != fault.Validation {
 		t.Error("a key of two lines is taken")
 	}
-	c := dial(t, "http://127.0.0.1:1/below/", Options{Attempts: 1})
+	c := dial(t, "http://127.0.0.1:1/below/", Options{MaxAttempts: 1})
 	if c.base != "http://127.0.0.1:1/below/api/v1" {
 		t.Errorf("the base is %q", c.base)
 	}

@@ -25,7 +25,7 @@ import (
 //
 // Each event is yielded once, in order. A connection that breaks, or that is silent for 45 seconds,
 // is replaced, and continues after the last event. If the server cannot be reached at the start,
-// Follow fails after [Options.Attempts]; if it becomes unreachable later, Follow keeps
+// Follow fails after [Options.MaxAttempts]; if it becomes unreachable later, Follow keeps
 // reconnecting.
 func (c *Client) Follow(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return following[wire.Event]{c: c, path: []string{"events"}, after: after}.all(ctx)
@@ -111,7 +111,7 @@ func (f *following[T]) run(ctx context.Context) error {
 			return failed.publicError(ctx)
 		case f.over != nil && f.connected && f.over(ctx, f.given):
 			return nil
-		case !failed.temporary, !f.connected && attempts >= f.c.o.Attempts:
+		case !failed.temporary, !f.connected && attempts >= f.c.o.MaxAttempts:
 			return failed.fault
 		case !f.b.wait(ctx, failed.after):
 			return failed.publicError(ctx)

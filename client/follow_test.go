@@ -126,7 +126,7 @@ func TestFollowReads(t *testing.T) {
 func TestFollowGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		c := dial(t, "http://holdfast.invalid", Options{Attempts: 4, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		c := dial(t, "http://holdfast.invalid", Options{MaxAttempts: 4, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 			n++
 			return nil, io.ErrUnexpectedEOF
 		})}})
@@ -135,7 +135,7 @@ func TestFollowGivesUp(t *testing.T) {
 				t.Errorf("after %d tries: %v", n, err)
 			}
 		}
-		c = dial(t, "http://holdfast.invalid", Options{Attempts: 4, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		c = dial(t, "http://holdfast.invalid", Options{MaxAttempts: 4, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 			if n++; n == 5 {
 				return feed(""), nil
 			}

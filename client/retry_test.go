@@ -183,7 +183,7 @@ func TestRetryAfter(t *testing.T) {
 func TestTheContextEndsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := 0
-		c := dial(t, "http://holdfast.invalid", Options{Attempts: 1e6, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		c := dial(t, "http://holdfast.invalid", Options{MaxAttempts: 1e6, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 			sent++
 			return problem(fault.KeyInFlight, "Retry-After", "1"), nil
 		})}})
@@ -194,7 +194,7 @@ func TestTheContextEndsIt(t *testing.T) {
 			t.Errorf("sent %d times: %v", sent, err)
 		}
 	})
-	c := dial(t, "http://holdfast.invalid", Options{Attempts: 3, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+	c := dial(t, "http://holdfast.invalid", Options{MaxAttempts: 3, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 		return nil, io.ErrUnexpectedEOF
 	})}})
 	if _, err := c.GetKey(t.Context(), "x"); !errors.Is(err, io.ErrUnexpectedEOF) || fault.CodeOf(err) != fault.Unavailable {
@@ -237,7 +237,7 @@ func TestErrorsComeBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := dial(t, "http://holdfast.invalid", Options{Attempts: 1, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		c := dial(t, "http://holdfast.invalid", Options{MaxAttempts: 1, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 			return answer(code.Status(), wire.ProblemType+"; charset=utf-8", string(raw)), nil
 		})}})
 		_, err = c.CreateKey(t.Context(), wire.NewKey{})

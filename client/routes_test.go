@@ -180,7 +180,7 @@ var variable = regexp.MustCompile(`\{\w+\}`)
 // same name that sends what the route takes. A route without a method fails here.
 func TestEveryRouteHasItsMethod(t *testing.T) {
 	var sent *http.Request
-	c := dial(t, "http://holdfast.invalid", Options{Attempts: 1, HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+	c := dial(t, "http://holdfast.invalid", Options{MaxAttempts: 1, HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		if sent != nil {
 			t.Errorf("it sent %s %s too", r.Method, r.URL)
 		}
@@ -239,7 +239,7 @@ func (op operation) check(t *testing.T, r *http.Request) {
 // TestIteratorsAskForPages verifies that iterators send the same requests as their page methods.
 func TestIteratorsAskForPages(t *testing.T) {
 	var path string
-	c := dial(t, "http://holdfast.invalid", Options{Attempts: 1, HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+	c := dial(t, "http://holdfast.invalid", Options{MaxAttempts: 1, HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		path = strings.TrimPrefix(r.URL.RequestURI(), "/api/v1/")
 		return answer(404, wire.ProblemType, `{"code":"NOT_FOUND"}`), nil
 	})}})

@@ -129,7 +129,7 @@ type Error struct {
 	// Violations lists every violated rule of a refused document.
 	Violations []Violation
 	// Safe reports that nothing was written and that the same call may be retried, immediately or a little later.
-	Safe bool
+	Retryable bool
 
 	cause error
 }
@@ -162,9 +162,9 @@ func (e *Error) Wrap(cause error) *Error {
 }
 
 // Repeatable returns a copy of the error with Safe set: nothing was written, and the same call may be retried.
-func (e *Error) Repeatable() *Error {
+func (e *Error) AsRetryable() *Error {
 	c := *e
-	c.Safe = true
+	c.Retryable = true
 	return &c
 }
 
@@ -196,8 +196,8 @@ func CodeOf(err error) Code {
 	return Internal
 }
 
-// IsSafe reports whether the error guarantees that nothing was written, so that the same call may be retried.
-func IsSafe(err error) bool {
+// IsRetryable reports whether the error guarantees that nothing was written, so that the same call may be retried.
+func IsRetryable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.Safe
+	return ok && e.Retryable
 }

@@ -15,8 +15,8 @@ func NonRetryable(err error) error {
 	return final{err}
 }
 
-// IsFinal reports whether an error was marked by [NonRetryable].
-func IsFinal(err error) bool {
+// IsNonRetryable reports whether an error was marked by [NonRetryable].
+func IsNonRetryable(err error) bool {
 	var f final
 	return errors.As(err, &f)
 }

@@ -64,7 +64,7 @@ func closedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil {
 		return err
 	}
-	all, err := stream.Read(ctx, hf, "closings", 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, hf, "closings", 0))
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func payTwiceSafe(ctx context.Context, hf *holdfast.Engine) error {
 }
 
 func paidOnce(ctx context.Context, hf *holdfast.Engine) error {
-	all, err := stream.Read(ctx, hf, "payments", 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, hf, "payments", 0))
 	if err == nil && len(all) != 1 {
 		err = fmt.Errorf("%d payments, want 1", len(all))
 	}
@@ -134,7 +134,7 @@ func countBlindly(ctx context.Context, hf *holdfast.Engine) error {
 }
 
 func countedOnce(ctx context.Context, hf *holdfast.Engine) error {
-	all, err := stream.Read(ctx, hf, scopestore.Stream("org", "o"), 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, hf, scopestore.Stream("org", "o"), 0))
 	if err == nil && len(all) != 1 {
 		err = fmt.Errorf("counted %d times, want 1", len(all))
 	}

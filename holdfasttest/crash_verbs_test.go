@@ -289,7 +289,7 @@ func (v verbCase) try(ctx context.Context, hf *holdfast.Engine, l *ledger, whole
 }
 
 func (v verbCase) check(ctx context.Context, hf *holdfast.Engine, tries []told) error {
-	all, err := stream.Read(ctx, hf, v.history, 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, hf, v.history, 0))
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (d *testAPI) balance(want int64) {
 }
 
 func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
-	files, err := batch.Files(t.TempDir())
+	files, err := batch.FileStore(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

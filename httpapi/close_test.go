@@ -112,7 +112,7 @@ func TestACloseOfADeadOwnersKeyIsRepeated(t *testing.T) {
 // response loses no acknowledged event, before or after it.
 func TestCrashOfAKeyedClose(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{Do: restartUnderAKey, Check: func(ctx context.Context, hf *holdfast.Engine) error {
-		all, err := stream.Read(ctx, hf, "s", 0, 0)
+		all, err := holdfast.Collect(stream.Read(ctx, hf, "s", 0))
 		if err != nil || len(all) != 2 || all[0].Name != "$snapshot" || all[1].Name != "d" {
 			return fmt.Errorf("the stream has %+v: %w", all, err)
 		}

@@ -72,7 +72,7 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 			return none, err
 		}
 	case live:
-		head, err := stream.Head(c.ctx(), c.doer())
+		head, err := stream.FeedHead(c.ctx(), c.doer())
 		if err != nil {
 			return none, err
 		}

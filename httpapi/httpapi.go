@@ -120,8 +120,9 @@ func New(hf *holdfast.Engine, o Options) *API {
 		&reactions.Remote{Engine: e, Log: o.Log, After: lifecycleengine.After{Engine: e}},
 		&batchengine.Remote{Engine: e},
 		&runengine.Remote{Engine: e, Executor: runengine.LocalOf(e).Executor, Node: e.Node(), Log: o.Log})
-	_ = batch.Maintenance().Start(context.Background(), hf) // batch maintenance must be registered before the engine runs
-	run.Maintain(hf)                                        // the same applies to runs
+	// Maintenance must be registered before the engine runs. Neither returns an error.
+	_ = batch.Maintenance().Register(context.Background(), hf)
+	_ = run.Maintenance().Register(context.Background(), hf)
 	a.metrics = observe.NewMetrics(a.ownMetrics()...)
 	a.metrics.Also(o.Metrics, o.Log)
 	a.serveWebhooks(o)

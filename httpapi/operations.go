@@ -119,10 +119,10 @@ func (l *operationList) steps(state, after string) error {
 // contradicted adds operations with contradictions. With ended, it skips those that the other parts
 // list.
 func (l *operationList) contradicted(after string, ended bool) error {
-	return readPart(l, after, func(ctx context.Context, after string, limit int) ([]holdfast.Contradiction, error) {
-		found, err := l.api.hf.Contradictions(store.Whole(ctx), strings.TrimPrefix(after, contradicted+":"), limit)
-		return slices.CompactFunc(found, func(a, b holdfast.Contradiction) bool { return a.Operation == b.Operation }), err
-	}, func(x holdfast.Contradiction) string { return contradicted + ":" + x.Operation }, func(ctx context.Context, x holdfast.Contradiction) (wire.Operation, error) {
+	return readPart(l, after, func(ctx context.Context, after string, limit int) ([]effects.Contradiction, error) {
+		found, err := effects.Contradictions(store.Whole(ctx), l.api.engine, "", strings.TrimPrefix(after, contradicted+":"), limit)
+		return slices.CompactFunc(found, func(a, b effects.Contradiction) bool { return a.Operation == b.Operation }), err
+	}, func(x effects.Contradiction) string { return contradicted + ":" + x.Operation }, func(ctx context.Context, x effects.Contradiction) (wire.Operation, error) {
 		w, err := l.operation(ctx, x)
 		if err != nil || ended && w.State != "ended" && (w.Kind == "action" || w.State == "uncertain") { // the other parts list it
 			return wire.Operation{}, err
@@ -161,7 +161,7 @@ func (l *operationList) lost() error {
 }
 
 // operation returns the current operation of a contradiction.
-func (l *operationList) operation(ctx context.Context, x holdfast.Contradiction) (w wire.Operation, err error) {
+func (l *operationList) operation(ctx context.Context, x effects.Contradiction) (w wire.Operation, err error) {
 	if runengine.IsOperation(x.Operation) {
 		s, err := runengine.ByOperation(ctx, l.api.engine, x.Operation)
 		if err == nil {
@@ -211,7 +211,7 @@ func phaseOf(s runengine.Step) string {
 // checks that first.
 func (l *operationList) addContradictions(ctx context.Context, w wire.Operation) (wire.Operation, error) {
 	if l.any == nil {
-		some, err := l.api.hf.Contradictions(l.ctx(), "", 1)
+		some, err := effects.Contradictions(l.ctx(), l.api.engine, "", "", 1)
 		if err != nil {
 			return w, err
 		}
@@ -229,16 +229,18 @@ func (c *call) contradictionsOf(ctx context.Context, id string) ([]wire.Contradi
 	if operation, ok := runengine.OperationOf(id); ok {
 		id = operation
 	}
-	found, err := c.api.hf.ContradictionsOf(ctx, id)
 	var all []wire.Contradiction
-	for _, x := range found {
+	for x, err := range c.api.hf.Contradictions(ctx, holdfast.ContradictionFilter{Operation: id}) {
+		if err != nil {
+			return nil, err
+		}
 		w := wire.Contradiction{ID: x.ID, Name: x.Effect, Ordinal: x.Ordinal, Key: x.Key, Epoch: x.Epoch, State: "unknown", Result: x.Result, Node: x.Node, At: wire.At(x.At)}
 		if x.Happened {
 			w.State = "done"
 		}
 		all = append(all, w)
 	}
-	return all, err
+	return all, nil
 }
 
 func operationOf(c *call, o lifecycleengine.Operation, list []lifecycleengine.Effect) wire.Operation {
@@ -260,7 +262,7 @@ func acknowledge(c *call, in *acknowledgeIn) (wire.Acknowledged, error) {
 	if operation, ok := runengine.OperationOf(id); ok {
 		id = operation
 	}
-	if err := c.api.hf.Acknowledge(c.ctx(), id, c.actor(), in.Body.Contradictions...); err != nil {
+	if err := c.api.hf.AcknowledgeContradictions(c.ctx(), id, c.actor(), in.Body.Contradictions...); err != nil {
 		return wire.Acknowledged{}, err
 	}
 	left, err := c.contradictionsOf(c.ctx(), id)

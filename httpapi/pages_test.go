@@ -179,7 +179,7 @@ func largeFeed(d *testAPI) []string {
 	d.running()
 	all := largeStream(d)
 	for {
-		_, ok, err := stream.PositionOf(d.t.Context(), d.engine, "s", largeOnes-1)
+		_, ok, err := stream.FeedPosition(d.t.Context(), d.engine, "s", largeOnes-1)
 		if ok {
 			return all
 		}

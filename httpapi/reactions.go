@@ -475,7 +475,7 @@ type repairIn struct {
 }
 
 func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
-	f := stream.Filter{Streams: in.Body.Streams}
+	f := stream.PositionFilter{Streams: in.Body.Streams}
 	if f.Streams != nil && len(f.Streams) == 0 { // an empty list must not select all streams
 		return wire.Repaired{}, fault.New(fault.Validation, "streams is empty: omit it to select all streams").With("pointer", "/streams")
 	}
@@ -493,15 +493,14 @@ func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 		switch x.Source {
 		case "":
 		case "event", "history":
-			own := x.Source == "history"
-			f.Own = &own
+			f.Source = stream.Source(x.Source)
 		default:
-			return wire.Repaired{}, fault.New(fault.Validation, "source must be event or history").With("pointer", "/filter/source")
+			return wire.Repaired{}, fault.New(fault.Validation, "source must be event or history, got %q", x.Source).With("pointer", "/filter/source")
 		}
 	}
-	done, err := map[string]func(context.Context, holdfast.Doer, stream.Filter) (stream.Repaired, error){
+	done, err := map[string]func(context.Context, holdfast.Doer, stream.PositionFilter) (stream.RepairResult, error){
 		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), f)
-	return wire.Repaired{Streams: streamsOf(done.Touched), Held: streamsOf(done.Held), Pending: streamsOf(done.Pending)}, err
+	return wire.Repaired{Streams: streamsOf(done.Repaired), Held: streamsOf(done.Leased), Pending: streamsOf(done.Pending)}, err
 }
 
 func streamsOf(all []stream.Position) []string {

@@ -65,7 +65,7 @@ func appendEvents(c *call, in *appendIn) (wire.Appended, error) {
 		return wire.Appended{}, err
 	}
 	first := int64(last) - int64(len(all)) + 1
-	written, err := stream.Read(c.ctx(), c.doer(), in.Stream, stream.Version(first), len(all))
+	written, err := events.Read(c.ctx(), c.doer(), events.ReadArgs{Stream: in.Stream, From: first, Limit: len(all)})
 	if err != nil {
 		return wire.Appended{}, err
 	}
@@ -85,10 +85,15 @@ func eventOf(e stream.Event, position *string) wire.Event {
 		Causation: e.Causation, Actor: e.Actor, At: wire.At(e.At)}
 }
 
-func eventsOf(all []stream.Event) []wire.Event {
+func wireEvent(e events.Event) wire.Event {
+	return wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name, Data: e.Data, Correlation: e.Correlation, Causation: e.Causation,
+		Actor: e.Actor, At: wire.At(e.At)}
+}
+
+func eventsOf(all []events.Event) []wire.Event {
 	out := make([]wire.Event, len(all))
 	for i, e := range all {
-		out[i] = eventOf(e, nil)
+		out[i] = wireEvent(e)
 	}
 	return out
 }
@@ -142,14 +147,13 @@ func withPositions(c *call, name string, found []events.Event) ([]wire.Event, er
 		return nil, nil
 	}
 	first, last := found[0].Version, found[len(found)-1].Version
-	places, err := stream.PositionsOf(c.ctx(), c.doer(), name, stream.Version(min(first, last)), stream.Version(max(first, last)))
+	places, err := stream.FeedPositions(c.ctx(), c.doer(), name, stream.Version(min(first, last)), stream.Version(max(first, last)))
 	if err != nil {
 		return nil, err
 	}
 	all := make([]wire.Event, len(found))
 	for i, e := range found {
-		all[i] = wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name, Data: e.Data, Correlation: e.Correlation, Causation: e.Causation,
-			Actor: e.Actor, At: wire.At(e.At)}
+		all[i] = wireEvent(e)
 		if at, ok := places[stream.Version(e.Version)]; ok {
 			text := string(at)
 			all[i].Position = &text
@@ -193,7 +197,7 @@ func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
 	// The feed lags behind recent appends by a moment, so the close waits for it.
 	err := c.await(feedWait, nil, func() (over bool, err error) {
 		done, err = stream.Close(c.ctx(), c.api.hf, in.Stream,
-			stream.CloseOptions{Mode: stream.Mode(in.Body.Mode), ExpectVersion: (*stream.Version)(in.Body.ExpectedVersion), Snapshot: in.Body.Snapshot})
+			stream.CloseOptions{Mode: stream.CloseMode(in.Body.Mode), ExpectVersion: (*stream.Version)(in.Body.ExpectedVersion), Snapshot: in.Body.Snapshot})
 		if onlyFeed(err) {
 			late = err
 			return false, nil

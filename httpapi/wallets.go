@@ -91,8 +91,8 @@ func auditWallet(c *call, in *walletIn) (wire.Audit, error) {
 	}
 	found, err := batch.AuditWallets(c.ctx(), c.doer(), id)
 	out := wire.Audit{Wallets: found.Wallets, Entries: found.Entries, Wrong: []wire.AuditWrong{}}
-	for _, w := range found.Wrong {
-		out.Wrong = append(out.Wrong, wire.AuditWrong{Wallet: w.Wallet, ID: w.N, Message: w.Message})
+	for _, w := range found.Discrepancies {
+		out.Wrong = append(out.Wrong, wire.AuditWrong{Wallet: w.Wallet, ID: w.Number, Message: w.Message})
 	}
 	return out, err
 }

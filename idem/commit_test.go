@@ -31,7 +31,7 @@ func order(ctx context.Context) error {
 
 func wantEvents(t *testing.T, hf *holdfast.Engine, want int) {
 	t.Helper()
-	all, err := stream.Read(context.Background(), hf, "orders", 0, 0)
+	all, err := holdfast.Collect(stream.Read(context.Background(), hf, "orders", 0))
 	if err != nil || len(all) != want {
 		t.Errorf("there are %d orders, want %d; %v", len(all), want, err)
 	}
@@ -214,7 +214,7 @@ func (c *crashing) ran(ctx context.Context) int {
 // check sends the request once more: who has committed is not run again, and the key
 // of who has not is not stuck.
 func (c *crashing) check(ctx context.Context, hf *holdfast.Engine) error {
-	all, err := stream.Read(ctx, hf, "orders", 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, hf, "orders", 0))
 	if err != nil {
 		return err
 	}

@@ -46,11 +46,11 @@
 //
 // A response that was not stored is replayed as 204 No Content, with the known headers except those of the body. The
 // header Idempotency-Answer gives the reason: "lost" if a process crashed after its Commit and before its response
-// was written, and its lease has expired; "too-large" if the response exceeded [Options].MaxAnswer. In both cases the
+// was written, and its lease has expired; "too-large" if the response exceeded [Options].MaxResponse. In both cases the
 // request was executed: a client that needs the response reads the resource itself.
 //
 // The handler's response is held back until it is recorded: Flush sends nothing before that, and trailers and
-// hijacking are not supported. A response that exceeds MaxAnswer is passed through, and flushed, from that point on;
+// hijacking are not supported. A response that exceeds MaxResponse is passed through, and flushed, from that point on;
 // it is recorded when the handler has returned.
 package idem
 
@@ -81,8 +81,8 @@ type Options struct {
 	// MaxBody is the maximum size of the body of a request with a key, in bytes; the default is 1 MiB. A larger one
 	// is refused: 413, PAYLOAD_TOO_LARGE.
 	MaxBody int64
-	// MaxAnswer is the maximum size of a stored response body, in bytes; the default is 1 MiB.
-	MaxAnswer int64
+	// MaxResponse is the maximum size of a stored response body, in bytes; the default is 1 MiB.
+	MaxResponse int64
 	// Header is the name of the header that contains the key; the default is Idempotency-Key.
 	Header string
 	// Workspace returns the workspace of a request, which is also set in the handler's context. The default is the
@@ -110,8 +110,8 @@ func (o Options) orDefaults() Options {
 	if o.MaxBody <= 0 {
 		o.MaxBody = 1 << 20
 	}
-	if o.MaxAnswer <= 0 {
-		o.MaxAnswer = 1 << 20
+	if o.MaxResponse <= 0 {
+		o.MaxResponse = 1 << 20
 	}
 	if o.Scope == nil && !o.SharedKeys {
 		panic("idem: Options.Scope is nil: set it to a function that returns the user's id, or set SharedKeys if all clients may see each other's answers")
@@ -195,7 +195,7 @@ func (g *guard) begin(w http.ResponseWriter, r *http.Request) (*idempotency.Flig
 
 // run runs the handler for a request whose key is held. The client gets the response when it is recorded.
 func (g *guard) run(w http.ResponseWriter, r *http.Request, f *idempotency.Flight) {
-	out := newBuffer(w, g.MaxAnswer)
+	out := newBuffer(w, g.MaxResponse)
 	if g.refused(out, r, f) && !f.Committed() {
 		out.send()
 		return

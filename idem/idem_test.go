@@ -329,7 +329,7 @@ func TestTooLarge(t *testing.T) {
 			fmt.Fprint(w, "12345")
 		}
 	}}
-	h := wrapped(hf, c, idem.Options{SharedKeys: true, MaxAnswer: 20})
+	h := wrapped(hf, c, idem.Options{SharedKeys: true, MaxResponse: 20})
 	bad := call{key: "k", header: http.Header{"Bad": {"1"}}}.to(h)
 	wantStatus(t, bad, 400)
 	first := call{key: "k"}.to(h)
@@ -343,7 +343,7 @@ func TestTooLarge(t *testing.T) {
 		t.Error("the replay has no Location")
 	}
 	wantRuns(t, c, 2)
-	exact := wrapped(hf, &counted{then: func(w http.ResponseWriter, _ *http.Request, _ int64) { fmt.Fprint(w, strings.Repeat("x", 20)) }}, idem.Options{SharedKeys: true, MaxAnswer: 20})
+	exact := wrapped(hf, &counted{then: func(w http.ResponseWriter, _ *http.Request, _ int64) { fmt.Fprint(w, strings.Repeat("x", 20)) }}, idem.Options{SharedKeys: true, MaxResponse: 20})
 	kept := call{key: "e"}.to(exact)
 	wantReplay(t, call{key: "e"}.to(exact), kept)
 }

@@ -163,7 +163,7 @@ func TestFlush(t *testing.T) {
 		}
 		fmt.Fprint(w, "two")
 	}}
-	s := httptest.NewServer(wrapped(hf, c, idem.Options{SharedKeys: true, MaxAnswer: 20}))
+	s := httptest.NewServer(wrapped(hf, c, idem.Options{SharedKeys: true, MaxResponse: 20}))
 	defer s.Close()
 	post := func(path string) *http.Response {
 		r, err := http.NewRequest(http.MethodPost, s.URL+path, nil)

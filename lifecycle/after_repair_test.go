@@ -25,7 +25,7 @@ const mailOfPost = "$after:after:Mail"
 // positions are where the after-effect Mail stands.
 func (p *fxPost) positions() []stream.Position {
 	p.Helper()
-	all, err := holdfast.Collect(stream.Positions(context.Background(), p.e, stream.Filter{Reaction: mailOfPost}))
+	all, err := holdfast.Collect(stream.Positions(context.Background(), p.e, stream.PositionFilter{Reaction: mailOfPost}))
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -142,32 +142,32 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 			return at.Blocked || at.Stream == history("done") && at.Watermark == at.Due
 		})
 		yes := true
-		blocked, err := holdfast.Collect(stream.Positions(p.Context(), p.e, stream.Filter{Blocked: &yes}))
+		blocked, err := holdfast.Collect(stream.Positions(p.Context(), p.e, stream.PositionFilter{Blocked: &yes}))
 		if err != nil || len(blocked) != len(all) || blocked[0].Reaction != mailOfPost || !strings.Contains(blocked[0].Error, errFx.Error()) {
 			p.Fatalf("blocked are %+v, %v", blocked, err)
 		}
 		p.fireAll("archive", "admin", "passed", "also")
-		repair := func(f func(context.Context, holdfast.Doer, stream.Filter) (stream.Repaired, error), by stream.Filter, want ...string) {
+		repair := func(f func(context.Context, holdfast.Doer, stream.PositionFilter) (stream.RepairResult, error), by stream.PositionFilter, want ...string) {
 			p.Helper()
 			done, err := f(p.Context(), p.e, by)
 			var got []string
-			for _, at := range done.Touched {
+			for _, at := range done.Repaired {
 				got = append(got, strings.TrimPrefix(at.Stream, history("")))
 			}
-			if err != nil || len(done.Held) > 0 || !slices.Equal(got, want) {
+			if err != nil || len(done.Leased) > 0 || !slices.Equal(got, want) {
 				p.Errorf("repaired %q, %v: want %q", got, err, want)
 			}
 		}
-		repair(stream.Unblock, stream.Filter{Reaction: mailOfPost, Streams: []string{history("again")}}, "again")
-		repair(stream.Skip, stream.Filter{Reaction: mailOfPost, Pattern: "passed$"}, "passed")
-		repair(stream.Unblock, stream.Filter{}, "also")
+		repair(stream.Unblock, stream.PositionFilter{Reaction: mailOfPost, Streams: []string{history("again")}}, "again")
+		repair(stream.Skip, stream.PositionFilter{Reaction: mailOfPost, Pattern: "passed$"}, "passed")
+		repair(stream.Unblock, stream.PositionFilter{}, "also")
 		p.until("nothing is left", func(at stream.Position) bool { return at.Watermark == at.Due })
 		want := []string{"again/Mail", "also/Mail", "also/Mail", "done/Mail", "passed/Mail"}
 		if got := p.credits(); !slices.Equal(got, want) {
 			p.Errorf("credited were %q, want %q", got, want)
 		}
-		repair(stream.Reset, stream.Filter{})
-		repair(stream.Reset, stream.Filter{Reaction: mailOfPost, Streams: []string{history("done")}}, "done")
+		repair(stream.Reset, stream.PositionFilter{})
+		repair(stream.Reset, stream.PositionFilter{Reaction: mailOfPost, Streams: []string{history("done")}}, "done")
 		p.until("nothing is left", func(at stream.Position) bool { return at.Watermark == at.Due })
 		operation := p.operation("done")
 		if got := slices.DeleteFunc(p.got(), func(d string) bool { return !strings.Contains(d, "of done ") }); !slices.Equal(got,
@@ -175,14 +175,14 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 			p.Errorf("delivered were %q", got)
 		}
 		var names []string
-		kept, err := stream.Read(p.Context(), p.e, reactions.Stream(mailOfPost, history("passed")), 0, 0)
+		kept, err := holdfast.Collect(stream.Read(p.Context(), p.e, reactions.Stream(mailOfPost, history("passed")), 0))
 		for _, e := range kept {
 			names = append(names, e.Name)
 		}
 		if err != nil || !slices.Equal(names, []string{"blocked", "skipped"}) {
 			p.Errorf("of the one that was skipped is kept %q, %v", names, err)
 		}
-		if _, err := stream.Unblock(p.Context(), p.e, stream.Filter{Reaction: "$feed"}); !errors.Is(err, fault.Of(fault.Forbidden)) {
+		if _, err := stream.Unblock(p.Context(), p.e, stream.PositionFilter{Reaction: "$feed"}); !errors.Is(err, fault.Of(fault.Forbidden)) {
 			p.Errorf("the feed: %v", err)
 		}
 	})
@@ -194,7 +194,7 @@ func TestATimeoutOfAnAfterEffect(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		p := newFxPost(w, lifecycle.Timeout(time.Millisecond))
 		p.hangs = true
-		if err := p.l.Start(w.Context(), w.e); err != nil {
+		if err := p.l.Register(w.Context(), w.e); err != nil {
 			w.Fatal(err)
 		}
 		p.create("slow")
@@ -215,7 +215,7 @@ func TestARetryPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fxEach(t, func(w *fxWorld) {
 				p := made(w)
-				if err := p.l.Start(w.Context(), w.e); err != nil {
+				if err := p.l.Register(w.Context(), w.e); err != nil {
 					w.Fatal(err)
 				}
 				p.create("bad")
@@ -239,7 +239,7 @@ func TestARetryPolicy(t *testing.T) {
 				"backoff":      newFxPost(w, lifecycle.WithRetry(holdfast.RetryPolicy{Backoff: time.Hour, MaxBackoff: time.Second})),
 				"after-effect": {l: lifecycle.MustParse[bill]([]byte(invoices)).RecoveredBy().Action("Act", nil).Action("Brief", nil).Validation("May", nil, lifecycle.SkipMissing())},
 			} {
-				if err := p.l.Start(w.Context(), w.e); !errors.Is(err, fault.Of(fault.Validation)) || !strings.Contains(err.Error(), why) {
+				if err := p.l.Register(w.Context(), w.e); !errors.Is(err, fault.Of(fault.Validation)) || !strings.Contains(err.Error(), why) {
 					w.Errorf("%s: %v", why, err)
 				}
 			}
@@ -271,7 +271,7 @@ func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 		t.Helper()
 		var at stream.Position
 		testkit.Eventually(t, id+" "+what, func() bool {
-			all, err := holdfast.Collect(stream.Positions(context.Background(), w.e, stream.Filter{Reaction: "$after:invoice:Mail", Streams: []string{entities.Stream("invoice", id)}}))
+			all, err := holdfast.Collect(stream.Positions(context.Background(), w.e, stream.PositionFilter{Reaction: "$after:invoice:Mail", Streams: []string{entities.Stream("invoice", id)}}))
 			if err != nil || len(all) != 1 || all[0].Holder != "" || !so(all[0]) {
 				return false
 			}
@@ -297,10 +297,10 @@ func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 				}
 			}
 			w.exec(`INSERT INTO bills (nr, state, rev) VALUES ('back', 'noted', 1)`)
-			if _, err := stream.Unblock(t.Context(), w.e, stream.Filter{Pattern: "back$"}); err != nil {
+			if _, err := stream.Unblock(t.Context(), w.e, stream.PositionFilter{Pattern: "back$"}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := stream.Skip(t.Context(), w.e, stream.Filter{Pattern: "gone$"}); err != nil {
+			if _, err := stream.Skip(t.Context(), w.e, stream.PositionFilter{Pattern: "gone$"}); err != nil {
 				t.Fatal(err)
 			}
 			stands(t, w, "back", "is handled", handled)
@@ -320,7 +320,7 @@ func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 			gone(t, w)
 			stands(t, w, "here", "is handled", handled)
 			stands(t, w, "gone", "is handled", handled)
-			all, err := stream.Read(t.Context(), w.e, reactions.Stream("$after:invoice:Mail", entities.Stream("invoice", "gone")), 0, 0)
+			all, err := holdfast.Collect(stream.Read(t.Context(), w.e, reactions.Stream("$after:invoice:Mail", entities.Stream("invoice", "gone")), 0))
 			if err != nil || len(all) != 1 || all[0].Name != "skipped" || !strings.Contains(string(all[0].Data), "was deleted") {
 				t.Errorf("of it is kept %+v, %v", all, err)
 			}

@@ -66,7 +66,7 @@ func fxPosts(t *testing.T, f func(*fxPost)) {
 	t.Helper()
 	fxEach(t, func(w *fxWorld) {
 		p := newFxPost(w)
-		if err := p.l.Start(w.Context(), w.e); err != nil {
+		if err := p.l.Register(w.Context(), w.e); err != nil {
 			w.Fatal(err)
 		}
 		f(p)
@@ -105,7 +105,7 @@ func credit(to string) func(context.Context, holdfast.Tx) error {
 
 func (p *fxPost) credits() (all []string) {
 	p.Helper()
-	found, err := stream.Read(context.Background(), p.e, "credits", 0, 0)
+	found, err := holdfast.Collect(stream.Read(context.Background(), p.e, "credits", 0))
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestAfterEffectOfWhatAPersonResolved(t *testing.T) {
 			if err := fxBegin(p.fxWorld, c, p.l.Name(), id); err != nil {
 				p.Fatal(err)
 			}
-			if _, err := c.Release(p.Context(), "who knows"); err != nil {
+			if _, err := c.Fail(p.Context(), "who knows"); err != nil {
 				p.Fatal(err)
 			}
 			if _, err := p.resolve(c.Operation(), o, lifecycle.Resolution{Name: "card", Happened: true}); err != nil {

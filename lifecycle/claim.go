@@ -31,14 +31,14 @@ const (
 )
 
 // Claim takes the claim of a step and leaves the body to the caller, who ends it with [Claim.Settle] or
-// [Claim.Release]. If the caller does not, the janitor recovers the claim after its lease has expired. Claim runs the
+// [Claim.Fail]. If the caller does not, the janitor recovers the claim after its lease has expired. Claim runs the
 // validation of the step, but not its action. Its errors are those of [Lifecycle.Fire], except
 // [holdfast.ErrActionFailed].
 //
 // In a handler of idem.Middleware the claim belongs to the key of the request, as in [Lifecycle.Fire]. If the
 // operation of the key has already succeeded, the error is [holdfast.ErrConflict], with the outcome.
-func (l *Lifecycle[E]) Claim(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (*Claim[E], error) {
-	c, err := l.inner.Claim(ctx, engine.Of(e), id, step, as, fireOptions(o))
+func (l *Lifecycle[E]) Claim(ctx context.Context, e *holdfast.Engine, id, step, requester string, o ...FireOption) (*Claim[E], error) {
+	c, err := l.inner.Claim(ctx, engine.Of(e), id, step, requester, fireOptions(o))
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +52,7 @@ func (l *Lifecycle[E]) Claim(ctx context.Context, e *holdfast.Engine, id, step, 
 // Operation returns the id of the claim's operation.
 func (c *Claim[E]) Operation() string { return c.inner.Operation() }
 
-// Until returns when the lease of the claim expires, in the database's time. It does not change when the claim is
-// renewed.
+// Until returns when the lease of the claim expires, in the database's time.
 func (c *Claim[E]) Until() time.Time { return c.inner.Until() }
 
 // Renew extends the lease of the claim and returns its new end. If the lease is lost, the error is
@@ -78,8 +77,8 @@ func (c *Claim[E]) Settle(ctx context.Context, o Outcome, data *E, f func(contex
 	return shown[E](c.inner.Settle(ctx, lifecycleengine.Outcome(o), raw, store.TxFunc(f)))
 }
 
-// Release ends the claim with [Failure] and a reason.
-func (c *Claim[E]) Release(ctx context.Context, reason string) (Entity[E], error) {
+// Fail ends the claim with [Failure] and a reason.
+func (c *Claim[E]) Fail(ctx context.Context, reason string) (Entity[E], error) {
 	return c.End(ctx, Failure, reason)
 }
 
@@ -95,5 +94,5 @@ func (c *Claim[E]) End(ctx context.Context, o Outcome, reason string) (Entity[E]
 // waits for manual resolution, unless its handler declares that the effect may be retried or probed.
 func (c *Claim[E]) Effect(ctx context.Context, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
 	x, err := c.inner.Effect(ctx, remote.Effect{Name: name, Ordinal: ordinal, Result: result, NotDone: notDone})
-	return Effect(x), err
+	return publicEffect(x), err
 }

@@ -80,7 +80,7 @@ func TestSettlingAgain(t *testing.T) {
 				t.Errorf("%s after a success: %v", o, err)
 			}
 		}
-		if _, err := c.Release(ctx, "no"); !errors.Is(err, holdfast.ErrLeaseLost) {
+		if _, err := c.Fail(ctx, "no"); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("%v", err)
 		}
 		if _, err := c.Renew(ctx, time.Minute); !errors.Is(err, holdfast.ErrLeaseLost) {
@@ -89,17 +89,17 @@ func TestSettlingAgain(t *testing.T) {
 		w.happened("i", "closed", "created", "claimed", "settled/close")
 
 		d := w.claim("j", "close")
-		if got, err := d.Release(ctx, "the printer is on fire"); err != nil || got.Status != "open" || got.Claimed != nil {
+		if got, err := d.Fail(ctx, "the printer is on fire"); err != nil || got.Status != "open" || got.Claimed != nil {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if got, err := d.Release(ctx, "the printer is on fire"); err != nil || got.Status != "open" {
+		if got, err := d.Fail(ctx, "the printer is on fire"); err != nil || got.Status != "open" {
 			t.Errorf("%+v, %v", got, err)
 		}
 		if _, err := d.Settle(ctx, lifecycle.Success, nil, w.writes("j", "late")); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("%v", err)
 		}
 		next := w.claim("j", "try")
-		if _, err := d.Release(ctx, "again"); !errors.Is(err, holdfast.ErrLeaseLost) {
+		if _, err := d.Fail(ctx, "again"); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("a release of an earlier claim: %v", err)
 		}
 		if got, err := next.Settle(ctx, lifecycle.Failure, nil, nil); err != nil || got.Status != "failed" {
@@ -165,9 +165,10 @@ func TestAClaimByHandRunsOut(t *testing.T) {
 		w.create("i")
 		c := w.claim("i", "try", lifecycle.Lease(time.Minute))
 		w.advance(50 * time.Second)
+		first := c.Until()
 		until, err := c.Renew(ctx, time.Minute)
-		if err != nil || !until.After(c.Until()) {
-			t.Fatalf("%s, %v", until, err)
+		if err != nil || !until.After(first) || !c.Until().Equal(until) {
+			t.Fatalf("a lease until %s was renewed until %s, and the claim says %s: %v", first, until, c.Until(), err)
 		}
 		w.advance(50 * time.Second)
 		w.round() // it was renewed: it is held
@@ -190,7 +191,7 @@ func TestAClaimByHandRunsOut(t *testing.T) {
 					t.Errorf("%s, settle %s: %v", when, o, err)
 				}
 			}
-			if _, err := c.Release(ctx, "late"); !errors.Is(err, holdfast.ErrLeaseLost) {
+			if _, err := c.Fail(ctx, "late"); !errors.Is(err, holdfast.ErrLeaseLost) {
 				t.Errorf("%s, release: %v", when, err)
 			}
 			if after := w.get("i"); after.Status != before.Status || after.Version != before.Version || after.Data != before.Data {
@@ -253,7 +254,7 @@ func TestEndsOfOneClaimRace(t *testing.T) {
 				case 0:
 					ended[i], err = c.Settle(ctx, lifecycle.Success, nil, w.writes(id, "me"))
 				case 1:
-					ended[i], err = c.Release(ctx, "no")
+					ended[i], err = c.Fail(ctx, "no")
 				case 2:
 					ended[i], err = c.Settle(ctx, lifecycle.Rejected, nil, nil)
 				}

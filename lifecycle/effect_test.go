@@ -186,9 +186,9 @@ func (w *fxWorld) is(id, status string, phase lifecycle.Phase) lifecycle.Operati
 }
 
 // find returns an operation with its effects.
-func (w *fxWorld) find(operation string) lifecycle.Pending {
+func (w *fxWorld) find(operation string) lifecycle.PendingOperation {
 	w.Helper()
-	p, err := lifecycle.Find(context.Background(), w.e, operation)
+	p, err := lifecycle.GetOperation(context.Background(), w.e, operation)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func (w *fxWorld) find(operation string) lifecycle.Pending {
 }
 
 // states are the effects of an operation, as "name/ordinal state result".
-func fxStates(p lifecycle.Pending) (all []string) {
+func fxStates(p lifecycle.PendingOperation) (all []string) {
 	for _, x := range p.Effects {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s/%d %s %s", x.Name, x.Ordinal, x.State, x.Result)))
 	}
@@ -356,7 +356,7 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 		}
 		o := w.is("b", "charging", "uncertain")
 		w.rests("b")
-		all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.Uncertain))
+		all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
 		if err != nil || len(all) != 1 || all[0].ID != o.ID || all[0].Step != "charge" || all[0].Entity != "b" || all[0].Requester != "admin" {
 			w.Fatalf("listed are %+v, %v", all, err)
 		}
@@ -365,7 +365,7 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 			w.Errorf("its effects are %+v", x)
 		}
 		for _, phase := range []string{"held", "due"} {
-			if all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.Phase(phase))); err != nil || len(all) != 0 {
+			if all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Phase(phase)})); err != nil || len(all) != 0 {
 				w.Errorf("%s are %+v, %v", phase, all, err)
 			}
 		}
@@ -656,7 +656,7 @@ func TestTimeoutWithAnEffectBegun(t *testing.T) {
 				return ctx.Err()
 			}, lifecycle.Journaled(), lifecycle.Timeout(20*time.Millisecond)).
 			Action("Wrap", w.act, lifecycle.Opaque()).Action("Note", w.act)
-		if err := l.Start(w.Context(), w.e); err != nil {
+		if err := l.Register(w.Context(), w.e); err != nil {
 			w.Fatal(err)
 		}
 		if _, err := l.Create(w.Context(), w.e, "b", bill{}); err != nil {
@@ -1070,7 +1070,7 @@ func TestResultsAreKeptAsTheyAre(t *testing.T) {
 func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		for name, end := range map[string]func(*lifecycle.Claim[bill]) error{
-			"release": func(c *lifecycle.Claim[bill]) error { _, err := c.Release(w.Context(), "no"); return err },
+			"release": func(c *lifecycle.Claim[bill]) error { _, err := c.Fail(w.Context(), "no"); return err },
 			"failure": func(c *lifecycle.Claim[bill]) error {
 				_, err := c.Settle(w.Context(), lifecycle.Failure, nil, nil)
 				return err

@@ -100,15 +100,22 @@ func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, d
 	return shown[E](l.inner.Create(ctx, store.DoerOf(d), id, raw))
 }
 
-// Get returns an entity, or [holdfast.ErrNotFound].
-func (l *Lifecycle[E]) Get(ctx context.Context, e *holdfast.Engine, id string) (Entity[E], error) {
-	return shown[E](l.inner.Get(ctx, engine.Of(e), id))
+// Get returns an entity, or [holdfast.ErrNotFound]. In a transaction, a row of a user-owned table is read with SQL
+// instead: Get returns [holdfast.ErrValidation].
+func (l *Lifecycle[E]) Get(ctx context.Context, d holdfast.Doer, id string) (Entity[E], error) {
+	return shown[E](l.inner.Get(ctx, store.DoerOf(d), id))
 }
 
-// List iterates over the entities in a status, or over all if status is "", ordered by id.
-func (l *Lifecycle[E]) List(ctx context.Context, e *holdfast.Engine, status string) iter.Seq2[Entity[E], error] {
+// Filter selects entities. The zero value selects all.
+type Filter struct {
+	Status string
+}
+
+// List iterates over entities, ordered by id. Rows of a user-owned table are listed with SQL instead: List returns
+// [holdfast.ErrValidation].
+func (l *Lifecycle[E]) List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Entity[E], error] {
 	list := store.Seq(func(after lifecycleengine.Entity, limit int) ([]lifecycleengine.Entity, error) {
-		return l.inner.List(ctx, engine.Of(e), status, after.ID, limit)
+		return l.inner.List(ctx, store.DoerOf(d), f.Status, after.ID, limit)
 	}, func(x lifecycleengine.Entity) lifecycleengine.Entity { return x })
 	return func(yield func(Entity[E], error) bool) {
 		for x, err := range list {
@@ -141,9 +148,10 @@ func (l *Lifecycle[E]) History(ctx context.Context, d holdfast.Doer, id string, 
 
 // Refusal records that a step was refused to a requester.
 type Refusal struct {
-	Step, Requester, Code string
-	Detail                map[string]any
-	At                    time.Time
+	Step, Requester string
+	Code            fault.Code
+	Detail          map[string]any
+	At              time.Time
 }
 
 // Refusals iterates over the refusals on an entity, the latest first. The log is best effort: it is written outside
@@ -156,7 +164,7 @@ func (l *Lifecycle[E]) Refusals(ctx context.Context, e *holdfast.Engine, id stri
 			return
 		}
 		for _, a := range all {
-			if !yield(Refusal{a.Step, a.Requester, a.Code, a.Detail, a.At}, nil) {
+			if !yield(Refusal{a.Step, a.Requester, fault.Code(a.Code), a.Detail, a.At}, nil) {
 				return
 			}
 		}

@@ -20,7 +20,7 @@ func Beginning(f func(context.Context, *store.Tx, string) error) FireOption {
 // Door has an engine serve lifecycles that are put, as the HTTP API does.
 type Door func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)
 
-// Start is called by holdfast.Open.
-func (d Door) Start(_ context.Context, e *holdfast.Engine) error {
+// Register is called by holdfast.Open.
+func (d Door) Register(_ context.Context, e *holdfast.Engine) error {
 	return lifecycleengine.ServePut(engine.Of(e), lifecycleengine.Caller(d))
 }

@@ -401,7 +401,7 @@ func TestRequesters(t *testing.T) {
 		}
 		var got []string
 		for _, a := range all {
-			got = append(got, a.Step+" "+a.Requester+" "+a.Code)
+			got = append(got, a.Step+" "+a.Requester+" "+string(a.Code))
 			if a.Code == "CLAIM_FAILED" && (a.Detail["holder"] == nil || a.Detail["since"] == nil) {
 				t.Errorf("the log says %v", a.Detail)
 			}

@@ -24,18 +24,20 @@ type Coverer interface{ Covers() []string }
 
 // Stuck is a claim whose lease expired before it was settled.
 type Stuck struct {
-	Lifecycle, ID   string
-	Claimed, Revert string // the claim status and the status to return to; equal under a serialized requester's lease
-	Operation       string
-	Step, Requester string
-	Holder          string
-	Since           time.Time
+	Lifecycle, ID     string
+	Claimed, RevertTo string // the claim status and the status to return to; equal under a serialized requester's lease
+	Operation         string
+	Step, Requester   string
+	Holder            string
+	Since             time.Time
 }
 
 // recovering adapts a janitor for the engine.
 func recovering(j Janitor) lifecycleengine.Janitor {
 	in := lifecycleengine.Janitor{Recover: func(ctx context.Context, tx *store.Tx, all []lifecycleengine.Stuck) error {
-		return j.Recover(ctx, tx, mapped(all, func(s lifecycleengine.Stuck) Stuck { return Stuck(s) }))
+		return j.Recover(ctx, tx, mapped(all, func(s lifecycleengine.Stuck) Stuck {
+			return Stuck{s.Lifecycle, s.ID, s.Claimed, s.Revert, s.Operation, s.Step, s.Requester, s.Holder, s.Since}
+		}))
 	}}
 	if some, ok := j.(Coverer); ok {
 		in.Covers = some.Covers

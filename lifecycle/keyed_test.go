@@ -165,7 +165,7 @@ func TestARetryFindsItsOwnStep(t *testing.T) {
 				s.want("", 200, told)
 				s.want("other", 422, "idem: KEY_MISMATCH")
 				s.ran(2, "i", acts)
-				if all, err := stream.Read(context.Background(), w.e, "begun", 0, 0); err != nil || len(all) != 1 {
+				if all, err := holdfast.Collect(stream.Read(context.Background(), w.e, "begun", 0)); err != nil || len(all) != 1 {
 					t.Errorf("it has begun %d times; %v", len(all), err)
 				}
 			})

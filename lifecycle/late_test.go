@@ -151,7 +151,7 @@ func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
 // reported checks the contradictions of an operation, and acknowledges them.
 func (l *late) reported(operation string, n int, happened bool) {
 	l.Helper()
-	all, err := l.e.Contradictions(l.Context(), "", 10)
+	all, err := holdfast.Collect(l.e.Contradictions(l.Context(), holdfast.ContradictionFilter{}))
 	if err != nil || len(all) != n {
 		l.Fatalf("contradictions are %+v (%v), want %d", all, err, n)
 	}
@@ -163,15 +163,15 @@ func (l *late) reported(operation string, n int, happened bool) {
 	if x.Operation != operation || x.Subject != "fx/b" || x.Epoch != 1 || x.Happened != happened || x.Key != key || x.At.IsZero() || x.Node == "" {
 		l.Errorf("the contradiction is %+v", x)
 	}
-	if err := l.e.Acknowledge(l.Context(), operation, "someone", "another"); !errors.Is(err, holdfast.ErrNotFound) {
+	if err := l.e.AcknowledgeContradictions(l.Context(), operation, "someone", "another"); !errors.Is(err, holdfast.ErrNotFound) {
 		l.Errorf("another than there is: %v", err)
 	}
 	for range 2 {
-		if err := l.e.Acknowledge(l.Context(), operation, "someone", x.ID); err != nil {
+		if err := l.e.AcknowledgeContradictions(l.Context(), operation, "someone", x.ID); err != nil {
 			l.Fatal(err)
 		}
 	}
-	if all, err = l.e.Contradictions(l.Context(), "", 10); err != nil || len(all) != 0 {
+	if all, err = holdfast.Collect(l.e.Contradictions(l.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
 		l.Errorf("after it was acknowledged there are %+v (%v)", all, err)
 	}
 }
@@ -221,7 +221,7 @@ func TestALateCallThatIsConfirmedIsNoContradiction(t *testing.T) {
 		if err := <-fired; !errors.Is(err, holdfast.ErrLeaseLost) {
 			w.Errorf("the late holder is told %v", err)
 		}
-		if all, err := w.e.Contradictions(w.Context(), "", 10); err != nil || len(all) != 1 {
+		if all, err := holdfast.Collect(w.e.Contradictions(w.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 1 {
 			w.Errorf("before the next attempt there are %+v (%v)", all, err)
 		}
 		engine.Of(w.e).Round(w.Context())

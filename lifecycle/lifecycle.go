@@ -31,7 +31,7 @@ import (
 )
 
 // Lifecycle is a config with its handlers, for entities whose data is an E. It does not belong to an engine until it
-// is passed to [holdfast.Open] as a part, which starts it. Handlers must be added before that. Afterwards it is safe
+// is passed to [holdfast.Open] as a part. Handlers must be added before that. Afterwards it is safe
 // for concurrent use.
 type Lifecycle[E any] struct {
 	inner *lifecycleengine.Lifecycle
@@ -74,8 +74,8 @@ func (l *Lifecycle[E]) Validation(name string, f func(context.Context, *Act[E]) 
 
 // AfterEffect sets a function that runs after the commit of a step. It is delivered at least once, always with the
 // same operation, and its writes through [Act.WriteTx] apply once. A failed after-effect is delivered again
-// ([WithRetry]). After its last attempt it is blocked, without affecting others, until it is unblocked or skipped
-// (stream.Unblock, under the name $after:<workflow>:<handler>).
+// ([WithRetry]). After its last attempt it is blocked, for this entity only. stream.Unblock and stream.Skip
+// continue it; its reaction is named $after:<lifecycle>:<handler>.
 func (l *Lifecycle[E]) AfterEffect(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
 	return l.handle("afterEffect", name, f, o)
 }
@@ -94,7 +94,7 @@ func (l *Lifecycle[E]) RecoveredBy(by ...Janitor) *Lifecycle[E] {
 // In restricts the lifecycle to the given workspaces: it is registered there when the engine opens, and refused in
 // others. Without In, it is registered in "default" when the engine opens, and in any other workspace when it is
 // first used there.
-func (l *Lifecycle[E]) In(workspaces ...string) *Lifecycle[E] {
+func (l *Lifecycle[E]) InWorkspaces(workspaces ...string) *Lifecycle[E] {
 	l.inner.In(workspaces...)
 	return l
 }
@@ -110,16 +110,16 @@ func run[E any](f func(context.Context, *Act[E]) error) func(context.Context, *l
 	}
 }
 
-// Start is called by [holdfast.Open]. It refuses a config that violates a rule, a handler option that is invalid, and
+// Register is called by [holdfast.Open]. It refuses a config that violates a rule, a handler option that is invalid, and
 // a claim that no janitor covers.
-func (l *Lifecycle[E]) Start(ctx context.Context, e *holdfast.Engine) error {
+func (l *Lifecycle[E]) Register(ctx context.Context, e *holdfast.Engine) error {
 	if l.bad != nil {
 		return l.bad
 	}
 	return l.inner.Start(ctx, engine.Of(e))
 }
 
-// Fire executes a step of an entity on behalf of the requester as, and returns the resulting entity.
+// Fire executes a step of an entity on behalf of a requester, and returns the resulting entity.
 //
 // If another operation is in progress, the error is [holdfast.ErrClaimFailed], and nothing was done. If the step does
 // not exist in the entity's status, the error is [holdfast.ErrInvalidTransition]; if the requester may not fire it,
@@ -133,6 +133,6 @@ func (l *Lifecycle[E]) Start(ctx context.Context, e *holdfast.Engine) error {
 // the key, after a crash, Fire returns the outcome of the operation that the handler began before, with the current
 // entity. While that operation is in flight, the error is [holdfast.ErrKeyInFlight]. If another request has taken
 // over the key, it is [holdfast.ErrLeaseLost].
-func (l *Lifecycle[E]) Fire(ctx context.Context, e *holdfast.Engine, id, step, as string, o ...FireOption) (Entity[E], error) {
-	return shown[E](l.inner.Fire(ctx, engine.Of(e), id, step, as, fireOptions(o)))
+func (l *Lifecycle[E]) Fire(ctx context.Context, e *holdfast.Engine, id, step, requester string, o ...FireOption) (Entity[E], error) {
+	return shown[E](l.inner.Fire(ctx, engine.Of(e), id, step, requester, fireOptions(o)))
 }

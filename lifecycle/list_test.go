@@ -21,7 +21,7 @@ func TestListsSpanPages(t *testing.T) {
 	def := run.Define("waits", "1", run.Wait("w", 24*time.Hour))
 	for name, open := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
 		t.Run(name, func(t *testing.T) {
-			hf := holdfasttest.OpenOn(t, holdfasttest.At(open(t)), things, run.Serve(def))
+			hf := holdfasttest.OpenOn(t, holdfasttest.At(open(t)), things, def)
 			ctx := t.Context()
 			err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 				for i := range n {
@@ -44,7 +44,7 @@ func TestListsSpanPages(t *testing.T) {
 				}
 			}
 			var ids []string
-			for e, failed := range things.List(ctx, hf, "") {
+			for e, failed := range things.List(ctx, hf, lifecycle.Filter{}) {
 				ids, err = append(ids, e.ID), failed
 			}
 			if !slices.IsSorted(ids) {

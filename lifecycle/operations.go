@@ -17,20 +17,44 @@ type Effect struct {
 	Name    string
 	Ordinal int
 	Key     string
-	State   string // "begun", "done" or "notDone"
-	Policy  string // "hold", "retry" or "probe"
+	State   EffectState
+	Policy  EffectPolicy
 	Result  json.RawMessage
 	Since   time.Time
 }
 
-// Pending is an unfinished operation with its effects.
-type Pending struct {
+// EffectState is the state of an effect.
+type EffectState string
+
+// The states of effects.
+const (
+	EffectBegun   EffectState = "begun" // its outcome is unknown
+	EffectDone    EffectState = "done"
+	EffectNotDone EffectState = "notDone"
+)
+
+// EffectPolicy is how the next attempt of an operation resolves an effect of unknown outcome.
+type EffectPolicy string
+
+// The policies of effects.
+const (
+	EffectHold  EffectPolicy = "hold"  // it waits for [Resolve]
+	EffectRetry EffectPolicy = "retry" // [holdfast.OnUnknownRetry]
+	EffectProbe EffectPolicy = "probe" // [holdfast.OnUnknownProbe]
+)
+
+func publicEffect(x lifecycleengine.Effect) Effect {
+	return Effect{x.Name, x.Ordinal, x.Key, EffectState(x.State), EffectPolicy(x.Policy), x.Result, x.Since}
+}
+
+// PendingOperation is an unfinished operation with its effects.
+type PendingOperation struct {
 	Operation
 	Effects []Effect
 }
 
-func pending(p lifecycleengine.Pending) Pending {
-	return Pending{publicOperation(p.OperationFacts), mapped(p.Effects, func(x lifecycleengine.Effect) Effect { return Effect(x) })}
+func pending(p lifecycleengine.Pending) PendingOperation {
+	return PendingOperation{publicOperation(p.OperationFacts), mapped(p.Effects, publicEffect)}
 }
 
 // Phase is the phase of an unfinished operation.
@@ -43,17 +67,21 @@ const (
 	Uncertain Phase = "uncertain" // the outcome of an effect is unknown; use [Resolve]
 )
 
-// Operations iterates over the unfinished operations in the context's workspace, ordered by id. It returns those in a
-// phase, or all if phase is "".
-func Operations(ctx context.Context, e *holdfast.Engine, phase Phase) iter.Seq2[Pending, error] {
+// OperationFilter selects unfinished operations. The zero value selects all.
+type OperationFilter struct {
+	Phase Phase
+}
+
+// Operations iterates over the unfinished operations in the context's workspace, ordered by id.
+func Operations(ctx context.Context, d holdfast.Doer, f OperationFilter) iter.Seq2[PendingOperation, error] {
 	return store.Seq(func(after lifecycleengine.Pending, limit int) ([]lifecycleengine.Pending, error) {
-		return lifecycleengine.Operations(ctx, engine.Of(e), string(phase), after.ID, limit)
+		return lifecycleengine.Operations(ctx, store.DoerOf(d), string(f.Phase), after.ID, limit)
 	}, pending)
 }
 
-// Find returns an unfinished operation. If there is none with that id, the error is [holdfast.ErrNotFound].
-func Find(ctx context.Context, e *holdfast.Engine, operation string) (Pending, error) {
-	p, err := lifecycleengine.Find(ctx, engine.Of(e), operation)
+// GetOperation returns an unfinished operation. If there is none with that id, the error is [holdfast.ErrNotFound].
+func GetOperation(ctx context.Context, d holdfast.Doer, operation string) (PendingOperation, error) {
+	p, err := lifecycleengine.Find(ctx, store.DoerOf(d), operation)
 	return pending(p), err
 }
 

@@ -59,7 +59,8 @@ func Journaled() HandlerOption { return safety(lifecycleconfig.Journaled) }
 // itself or a person can report what happened.
 func Opaque() HandlerOption { return safety(lifecycleconfig.Opaque) }
 
-// Timeout limits the duration of a handler. It must be shorter than the claim.
+// Timeout limits the duration of a handler. It must be shorter than the timeout of its step, which is 15 minutes by
+// default.
 func Timeout(d time.Duration) HandlerOption {
 	return HandlerOption{set: func(h *lifecycleengine.Declared) { h.Timeout = d }}
 }

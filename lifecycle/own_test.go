@@ -163,7 +163,7 @@ func TestTheUserEditsAClaimedRow(t *testing.T) {
 						t.Errorf("the settle by hand: %v", err)
 					}
 				}
-				if got, err := c.Release(context.Background(), "it was edited"); err != nil || got.Status != "open" {
+				if got, err := c.Fail(context.Background(), "it was edited"); err != nil || got.Status != "open" {
 					t.Errorf("the release: %+v, %v", got, err)
 				}
 			}
@@ -210,7 +210,7 @@ func TestTheUserDeletesAClaimedRow(t *testing.T) {
 			default:
 				c := w.claim(id, "close")
 				remove()
-				if _, err := c.Release(context.Background(), "it is gone"); err != nil {
+				if _, err := c.Fail(context.Background(), "it is gone"); err != nil {
 					t.Errorf("%v", err)
 				}
 			}
@@ -254,7 +254,7 @@ func TestARowOfTheUsersOwnEditedIntoAClaimIsAdopted(t *testing.T) {
 	eachOwn(t, invoices, func(t *testing.T, w *world) {
 		w.create("known", "new")
 		claimed := w.claim("known", "close")
-		if _, err := claimed.Release(context.Background(), "to have it seen"); err != nil {
+		if _, err := claimed.Fail(context.Background(), "to have it seen"); err != nil {
 			t.Fatal(err)
 		}
 		w.round()
@@ -333,7 +333,7 @@ func adoptedLate(t *testing.T, w *world) {
 	w.create("a", "b")
 	w.round()
 	c := w.claim("a", "close")
-	if _, err := c.Release(ctx, "to have it seen"); err != nil {
+	if _, err := c.Fail(ctx, "to have it seen"); err != nil {
 		t.Fatal(err)
 	}
 	w.exec(`UPDATE bills SET state = 'closing' WHERE nr = 'a'`) // the stray on which the sweep waits
@@ -378,7 +378,7 @@ var tenants = strings.Replace(invoices, "janitor:", "entity_table: {name: bills,
 func TestWorkspacesInOneTable(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := unopened(t, db, tenants)
-		w.l.In("default", "a", "b")
+		w.l.InWorkspaces("default", "a", "b")
 		w.prepare(`CREATE TABLE bills (tenant text NOT NULL, nr text NOT NULL, state text, rev bigint NOT NULL DEFAULT 0, cents integer NOT NULL DEFAULT 0,
 			PRIMARY KEY (tenant, nr))`, `INSERT INTO bills (tenant, nr, state, cents) VALUES ('a', '1', 'open', 10), ('b', '1', 'open', 20), ('b', '2', 'open', 30)`)
 		w.open()
@@ -433,7 +433,7 @@ func TestATableOfOneWorkspace(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := unopened(t, db, inOwn(invoices))
 		w.own = true
-		w.l.In("default", "other")
+		w.l.InWorkspaces("default", "other")
 		w.prepare(ownTable)
 		w.open()
 		w.create("i")

@@ -318,7 +318,7 @@ func TestAModulesOwnJanitor(t *testing.T) {
 		if len(c.seen) != 1 {
 			t.Fatalf("it saw %+v", c.seen)
 		}
-		if s := c.seen[0]; s.Lifecycle != "invoice" || s.ID != "i" || s.Claimed != "trying" || s.Revert != "open" || s.Operation != taken.Operation() ||
+		if s := c.seen[0]; s.Lifecycle != "invoice" || s.ID != "i" || s.Claimed != "trying" || s.RevertTo != "open" || s.Operation != taken.Operation() ||
 			s.Step != "try" || s.Requester != "admin" || s.Holder == "" || s.Since.IsZero() {
 			t.Errorf("it saw %+v", s)
 		}

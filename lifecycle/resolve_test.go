@@ -130,7 +130,7 @@ func TestResolve(t *testing.T) {
 				if calls, saw := w.keysOf(o.ID), w.seenBy("b"); !slices.Equal(calls, c.calls) || !slices.Equal(saw, c.saw) {
 					w.Errorf("called were %q, want %q; the body saw %q, want %q", calls, c.calls, saw, c.saw)
 				}
-				if _, err := lifecycle.Find(w.Context(), w.e, o.ID); c.resumed == false && !errors.Is(err, holdfast.ErrNotFound) {
+				if _, err := lifecycle.GetOperation(w.Context(), w.e, o.ID); c.resumed == false && !errors.Is(err, holdfast.ErrNotFound) {
 					w.Errorf("it is found: %v", err)
 				}
 			})

@@ -125,7 +125,7 @@ func oneOf(ctx context.Context, hf *holdfast.Engine, caller, i int) (err error) 
 	case 2:
 		_, err = entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "thing", ID: own, Status: "new"})
 	case 3:
-		_, err = stream.Read(ctx, hf, "mixed", 0, 10)
+		_, err = holdfast.Collect(stream.Read(ctx, hf, "mixed", 0))
 	case 4:
 		err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			if _, err := stream.Append(ctx, tx, own, stream.None, event("a")); err != nil {

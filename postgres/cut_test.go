@@ -149,7 +149,7 @@ func TestHeldRowsAndNamesHoldUpNobodyElse(t *testing.T) {
 		name := fmt.Sprintf("free%d", i)
 		mustAppend(t, hf, name, stream.None)
 		mustAppend(t, hf, name, 0)
-		if got, err := stream.Read(t.Context(), hf, name, 0, 0); err != nil || len(got) != 2 {
+		if got, err := holdfast.Collect(stream.Read(t.Context(), hf, name, 0)); err != nil || len(got) != 2 {
 			t.Fatalf("read %d events: %v", len(got), err)
 		}
 		if err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {

@@ -35,13 +35,13 @@ func mapError(err error) error {
 		return mapState(pg, err)
 	}
 	if errors.Is(err, errSilent) {
-		return fault.New(fault.Unavailable, "the database did not respond in time, and the connection was dropped").Repeatable().Wrap(err)
+		return fault.New(fault.Unavailable, "the database did not respond in time, and the connection was dropped").AsRetryable().Wrap(err)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if isNetwork(err) {
-		return fault.New(fault.Unavailable, "the database cannot be reached").Repeatable().Wrap(err)
+		return fault.New(fault.Unavailable, "the database cannot be reached").AsRetryable().Wrap(err)
 	}
 	return fault.New(fault.Internal, "unexpected database driver error").Wrap(err)
 }
@@ -69,9 +69,9 @@ func mapConnect(pg *pgconn.PgError, err error) error {
 func mapState(pg *pgconn.PgError, err error) error {
 	switch pg.Code {
 	case "40001", "40P01", "55P03", "57014":
-		return fault.New(fault.Unavailable, "the database is busy: the statement lost to a concurrent one").Repeatable().Wrap(err)
+		return fault.New(fault.Unavailable, "the database is busy: the statement lost to a concurrent one").AsRetryable().Wrap(err)
 	case "53300", "57P01", "57P02", "57P03", "57P05", "25P03":
-		return fault.New(fault.Unavailable, "the database is starting, stopping or out of connections").Repeatable().Wrap(err)
+		return fault.New(fault.Unavailable, "the database is starting, stopping or out of connections").AsRetryable().Wrap(err)
 	case "53100":
 		return fault.New(fault.StorageFull, "the database server has no space left: free some and retry the call. Acknowledged writes are intact").Wrap(err)
 	case "25006":
@@ -97,7 +97,7 @@ func mapState(pg *pgconn.PgError, err error) error {
 func mapClass(pg *pgconn.PgError, err error) error {
 	switch pg.Code[:min(2, len(pg.Code))] {
 	case "08":
-		return fault.New(fault.Unavailable, "the connection to the database failed").Repeatable().Wrap(err)
+		return fault.New(fault.Unavailable, "the connection to the database failed").AsRetryable().Wrap(err)
 	case "28":
 		return fault.New(fault.DatabaseDenied, "the database refused the login: check user and password in the URL").Wrap(err)
 	case "53":

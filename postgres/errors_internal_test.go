@@ -66,8 +66,8 @@ func TestEverySQLStateHasItsMeaning(t *testing.T) {
 	} {
 		server := state("ERROR", code)
 		err := mapError(fmt.Errorf("scan: %w", server))
-		if fault.CodeOf(err) != want.code || fault.IsSafe(err) != want.safe {
-			t.Errorf("%s means %s (safe: %v), not %s (safe: %v)", code, fault.CodeOf(err), fault.IsSafe(err), want.code, want.safe)
+		if fault.CodeOf(err) != want.code || fault.IsRetryable(err) != want.safe {
+			t.Errorf("%s means %s (safe: %v), not %s (safe: %v)", code, fault.CodeOf(err), fault.IsRetryable(err), want.code, want.safe)
 		}
 		if !errors.Is(err, error(server)) {
 			t.Errorf("%s: the server's error is lost: %v", code, err)
@@ -97,8 +97,8 @@ func TestErrorsWithoutAStateKeepTheirMeaning(t *testing.T) {
 		{broken, fault.Of(fault.Unavailable), true},
 		{errors.New("strange"), fault.Of(fault.Internal), false},
 	} {
-		if err := mapError(c.given); !errors.Is(err, c.is) || fault.IsSafe(err) != c.safe {
-			t.Errorf("%v becomes %v (safe: %v), which is not %v (safe: %v)", c.given, err, fault.IsSafe(err), c.is, c.safe)
+		if err := mapError(c.given); !errors.Is(err, c.is) || fault.IsRetryable(err) != c.safe {
+			t.Errorf("%v becomes %v (safe: %v), which is not %v (safe: %v)", c.given, err, fault.IsRetryable(err), c.is, c.safe)
 		}
 	}
 }
@@ -135,8 +135,8 @@ func TestOnlyTheServersOwnWordSaysThatNothingWasWritten(t *testing.T) {
 		{"a refusal of ours", fault.New(fault.Internal, "ours"), fault.Internal, false},
 	} {
 		err := lost(c.given)
-		if fault.CodeOf(err) != c.code || fault.IsSafe(err) != c.safe {
-			t.Errorf("%s is %s (safe: %v), not %s (safe: %v)", c.name, fault.CodeOf(err), fault.IsSafe(err), c.code, c.safe)
+		if fault.CodeOf(err) != c.code || fault.IsRetryable(err) != c.safe {
+			t.Errorf("%s is %s (safe: %v), not %s (safe: %v)", c.name, fault.CodeOf(err), fault.IsRetryable(err), c.code, c.safe)
 		}
 		if !errors.Is(err, c.given) {
 			t.Errorf("%s: the cause is lost: %v", c.name, err)

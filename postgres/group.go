@@ -67,7 +67,7 @@ func (s *adapter) single(ctx context.Context, c store.Command) error {
 
 // orAlone maps a retryable error to ErrAlone, so that the caller runs alone.
 func orAlone(err error) error {
-	if fault.IsSafe(err) {
+	if fault.IsRetryable(err) {
 		return store.ErrAlone
 	}
 	return err

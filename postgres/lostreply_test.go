@@ -257,7 +257,7 @@ func TestAReadWhoseAnswerIsLostIsRepeated(t *testing.T) {
 	hf := openEngine(t, postgres.URL(through))
 	mustAppend(t, hf, "precious", stream.None)
 	b.arm("precious", true)
-	all, err := stream.Read(t.Context(), hf, "precious", 0, 0)
+	all, err := holdfast.Collect(stream.Read(t.Context(), hf, "precious", 0))
 	if err != nil || len(all) != 1 || b.broken.Load() != 1 {
 		t.Errorf("%d events after %d breaks: %v", len(all), b.broken.Load(), err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/url"
 	"os"
@@ -170,8 +171,8 @@ func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
 	if _, err := stream.Append(ctx, d, name, 0, event("d")); !errors.Is(err, holdfast.ErrConcurrency) {
 		return fmt.Errorf("an append behind the head: %w", err)
 	}
-	for _, read := range []func(context.Context, holdfast.Doer, string, stream.Version, int) ([]stream.Event, error){stream.Read, stream.ReadBackward} {
-		all, err := read(ctx, d, name, 1, 0)
+	for _, read := range []func(context.Context, holdfast.Doer, string, stream.Version) iter.Seq2[stream.Event, error]{stream.Read, stream.ReadBackward} {
+		all, err := holdfast.Collect(read(ctx, d, name, 1))
 		if err != nil || len(all) != 2 {
 			return fmt.Errorf("read %d events: %w", len(all), err)
 		}
@@ -215,7 +216,7 @@ func wantGapless(t *testing.T, hf *holdfast.Engine, name string) []string {
 	t.Helper()
 	var names []string
 	for {
-		part, err := stream.Read(t.Context(), hf, name, stream.Version(len(names)), 0)
+		part, err := holdfast.Collect(stream.Read(t.Context(), hf, name, stream.Version(len(names))))
 		if err != nil {
 			t.Fatal(err)
 		}

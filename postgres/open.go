@@ -68,7 +68,7 @@ func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*ad
 		_ = s.Close()
 		var known *fault.Error
 		if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) { // during the first attempt
-			err = fault.New(fault.Unavailable, "the database cannot be reached before the context's deadline").Repeatable().Wrap(err)
+			err = fault.New(fault.Unavailable, "the database cannot be reached before the context's deadline").AsRetryable().Wrap(err)
 		}
 		return nil, done, err
 	}
@@ -221,7 +221,7 @@ func (s *adapter) start(ctx context.Context, o store.Options, migrate bool) (sto
 	var logged sync.Once
 	err := store.Retry(ctx, func() error {
 		err := s.fault(s.bounded(ctx, s.callTimeout, s.checkServer))
-		if fault.IsSafe(err) {
+		if fault.IsRetryable(err) {
 			logged.Do(func() { s.log.Warn("database not reachable yet, retrying", "error", err) })
 		}
 		return err

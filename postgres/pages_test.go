@@ -23,7 +23,7 @@ func TestPagesOfABatchCostTheSame(t *testing.T) {
 	if _, err := batch.PutWallet(t.Context(), hf, "w", false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kind.Create(t.Context(), hf, "w", page(0, 0), batch.ID("b"), batch.Open()); err != nil {
+	if _, err := kind.Create(t.Context(), hf, "w", page(0, 0), batch.ID("b"), batch.LeaveOpen()); err != nil {
 		t.Fatal(err)
 	}
 	unknown(t, conn)
@@ -56,10 +56,10 @@ func rowsRead(t *testing.T, conn *pgx.Conn) int {
 }
 
 // page returns a page of items.
-func page(n, size int) iter.Seq[batch.Work[int]] {
-	return func(yield func(batch.Work[int]) bool) {
+func page(n, size int) iter.Seq[batch.NewItem[int]] {
+	return func(yield func(batch.NewItem[int]) bool) {
 		for i := range size {
-			if !yield(batch.Work[int]{Key: fmt.Sprintf("%d-%d", n, i), Cost: 1, Input: i}) {
+			if !yield(batch.NewItem[int]{Key: fmt.Sprintf("%d-%d", n, i), Cost: 1, Input: i}) {
 				return
 			}
 		}

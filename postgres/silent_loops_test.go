@@ -65,9 +65,9 @@ type silentNode struct {
 }
 
 // Start makes the node a part that counts the rounds of the janitor.
-func (n *silentNode) Start(_ context.Context, e *holdfast.Engine) error {
+func (n *silentNode) Register(_ context.Context, e *holdfast.Engine) error {
 	engine.Of(e).Sweep("probe", func(ctx context.Context) (int, error) {
-		_, err := stream.Read(ctx, e, "writer-0", 0, 1)
+		_, err := testkit.First(1, stream.Read(ctx, e, "writer-0", 0))
 		n.rounds.Add(1)
 		return 0, err
 	})
@@ -90,7 +90,7 @@ func newSilentNode(t *testing.T, url string, watcher *pgx.Conn) *silentNode {
 		return nil, nil
 	}, run.Idempotent()))
 	hf, err := holdfast.Open(t.Context(), postgres.URL(url), holdfast.Config{Log: quiet.Log, SweepEvery: 50 * time.Millisecond},
-		n, copies, run.Serve(pauses), stream.Feed(stream.FeedOptions{}))
+		n, copies, pauses, stream.Feed(stream.FeedOptions{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func (n *silentNode) goOn(t *testing.T, within time.Duration, happens func()) {
 	wants("the database lives", func() bool { _, err := n.hf.Status(ctx); return err == nil })
 	heads := map[stream.Cursor]bool{}
 	wants("the feed numbers", func() bool {
-		if head, err := stream.Head(ctx, n.hf); err == nil {
+		if head, err := stream.FeedHead(ctx, n.hf); err == nil {
 			heads[head] = true
 		}
 		return len(heads) > 3

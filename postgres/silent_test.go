@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // impatient returns a URL with a short call timeout.
@@ -51,7 +52,7 @@ func TestACallOnAConnectionThatDiesSilentlyEnds(t *testing.T) {
 		{"a command of an update", "precious", updateOnce, true, 1},
 		{"the commit of an update", "commit\x00", updateOnce, true, 1},
 		{"a read", "precious", func(ctx context.Context, hf *holdfast.Engine) error {
-			_, err := stream.Read(ctx, hf, "precious", 0, 0)
+			_, err := holdfast.Collect(stream.Read(ctx, hf, "precious", 0))
 			return err
 		}, false, 0},
 	} {

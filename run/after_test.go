@@ -33,7 +33,7 @@ func TestAnAfterEffectStartsARun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := bills()
-			e := holdfasttest.OpenOn(t, holdfasttest.At(where(t)), l, run.Serve(def))
+			e := holdfasttest.OpenOn(t, holdfasttest.At(where(t)), l, def)
 			testkit.Run(t, e)
 			if _, err := l.Create(t.Context(), e, "b1", order{ID: "b1"}); err != nil {
 				t.Fatal(err)

@@ -19,28 +19,33 @@ import (
 type Caller interface {
 	// Call makes one call. The key is the same for every attempt. An error means that no response
 	// was received; an error that is [holdfast.NonRetryable] means that nothing was sent.
-	Call(ctx context.Context, c Outgoing) (Answer, error)
+	Call(ctx context.Context, c CallRequest) (CallResponse, error)
 }
 
-// Outgoing is the request of a [Call] step.
-type Outgoing struct {
+// CallRequest is the request of a [Call] step.
+type CallRequest struct {
 	Method, URL string
 	Headers     map[string]string
 	Body        json.RawMessage
 	Key         string // value of the header Idempotency-Key
 }
 
-// Answer is the response to a call, and the output of its step.
-type Answer struct {
+// CallResponse is the response to a call, and the output of its step.
+type CallResponse struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers,omitempty"`
 	// Body is the body of the response. A body that is not JSON is stored as a JSON string.
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Calls lets an engine run the [Call] steps through c. Pass it to [holdfast.Open], next to
-// [Serve]. A nil Caller makes Open return [holdfast.ErrValidation].
+// Calls makes c perform the HTTP requests of the engine's [Call] steps. Pass it to
+// [holdfast.Open], next to the definitions. A nil Caller makes Open return [holdfast.ErrValidation].
 func Calls(c Caller) holdfast.Part { return calling(c, "run.Calls", (*maintenance).replace) }
+
+// DefaultCalls is like [Calls], but leaves a Caller that the engine already has in place.
+func DefaultCalls(c Caller) holdfast.Part {
+	return calling(c, "run.DefaultCalls", (*maintenance).addDefault)
+}
 
 // calling returns a part that registers the handler of calls through known.
 func calling(c Caller, where string, known func(k *maintenance, name string, h *handler)) holdfast.Part {
@@ -49,7 +54,7 @@ func calling(c Caller, where string, known func(k *maintenance, name string, h *
 			return fault.New(fault.Validation, "%s needs a Caller, got nil", where)
 		}
 		known(maintenanceOf(engine.Of(e)), runengine.CallHandler, &handler{body: callBody{c}.call})
-		Maintain(e)
+		maintenanceOf(engine.Of(e)).start()
 		return nil
 	})
 }
@@ -61,9 +66,9 @@ func (p callBody) call(ctx context.Context, l *runengine.ClaimedStep) (runengine
 	if err := json.Unmarshal(l.Step.Input, &c); err != nil {
 		return runengine.Done{}, holdfast.NonRetryable(err)
 	}
-	a, err := p.caller.Call(ctx, Outgoing{Method: strings.ToUpper(c.Method), URL: c.URL, Headers: c.Headers, Body: c.Body, Key: l.Operation()})
+	a, err := p.caller.Call(ctx, CallRequest{Method: strings.ToUpper(c.Method), URL: c.URL, Headers: c.Headers, Body: c.Body, Key: l.Operation()})
 	switch {
-	case err != nil && fault.IsFinal(err):
+	case err != nil && fault.IsNonRetryable(err):
 		return runengine.Done{}, err
 	case err != nil:
 		return runengine.Done{}, runengine.MayHaveActed(err)
@@ -76,7 +81,7 @@ var later = []int{408, 425, 429, 503}
 
 // heard maps a response to the outcome of its step. A call that was refused did not act; a call
 // that failed (5xx) may have acted.
-func heard(c runengine.Call, a Answer) (runengine.Done, error) {
+func heard(c runengine.Call, a CallResponse) (runengine.Done, error) {
 	said := fmt.Errorf("%s %s returned status %d: %s", c.Method, c.URL, a.Status, short(a.Body))
 	switch {
 	case a.Status < 300:

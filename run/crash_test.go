@@ -185,7 +185,7 @@ func TestCrashOfARun(t *testing.T) {
 	def := w.whole()
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Pairs: true,
-		Parts: func() []holdfast.Part { return []holdfast.Part{w.invoices(), run.Serve(def)} },
+		Parts: func() []holdfast.Part { return []holdfast.Part{w.invoices(), def} },
 		Do: func(ctx context.Context, e *holdfast.Engine) error {
 			l, err := lifecycleengine.Named(ctx, engine.Of(e), "invoice")
 			if err != nil {
@@ -288,7 +288,7 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 			p.ends = []string{"COMPLETED"}
 		}
 		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Pairs: true,
-			Parts: func() []holdfast.Part { return []holdfast.Part{run.Serve(p.def)} },
+			Parts: func() []holdfast.Part { return []holdfast.Part{p.def} },
 			Do: func(ctx context.Context, e *holdfast.Engine) error {
 				r, _, err := p.def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
 				if err == nil && p.after != nil {
@@ -318,7 +318,7 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 // once checks that something was written, and something has happened, once.
 func (w *world) once(ctx context.Context, e *holdfast.Engine, did, does []string) error {
 	for _, name := range did {
-		all, err := stream.Read(ctx, e, name, 0, 10)
+		all, err := holdfast.Collect(stream.Read(ctx, e, name, 0))
 		if err != nil || len(all) != 1 {
 			return fmt.Errorf("%s has %d events, %w", name, len(all), err)
 		}

@@ -41,7 +41,7 @@ type Step struct {
 type StepOption func(*Step)
 
 // Define makes a definition from steps, which run in this order unless a step says otherwise. It
-// does not return errors: [Serve] and [Definition.Start] return the error of an invalid
+// does not return errors: [holdfast.Open] and [Definition.Start] return the error of an invalid
 // definition.
 func Define(name, version string, steps ...Step) *Definition {
 	d := &Definition{def: &workflow.Definition{Name: name, Version: version}, handlers: make(map[string]*handler)}
@@ -59,14 +59,14 @@ func Define(name, version string, steps ...Step) *Definition {
 }
 
 // Retention returns a copy of the definition whose finished runs are retained for this long, at
-// least a millisecond. Without it, the engine's [Retention] applies. As with [Define], [Serve]
+// least a millisecond. Without it, the engine's [Retention] applies. As with [Define], [holdfast.Open]
 // and [Definition.Start] return the error of an invalid duration.
-func (d *Definition) Retention(how time.Duration) *Definition {
+func (d *Definition) Retention(retention time.Duration) *Definition {
 	c := *d.def
-	c.Retention = how
+	c.Retention = retention
 	kept := &Definition{def: &c, bad: d.bad, handlers: d.handlers}
-	if how < time.Millisecond && kept.bad == nil {
-		kept.bad = fault.New(fault.Validation, "the retention of runs must be at least 1ms, got %s", how)
+	if retention < time.Millisecond && kept.bad == nil {
+		kept.bad = fault.New(fault.Validation, "the retention of runs must be at least 1ms, got %s", retention)
 	}
 	return kept.checked()
 }
@@ -125,7 +125,7 @@ func (d *Definition) ID() string { return d.def.ID() }
 func (d *Definition) JSON() []byte { return d.def.JSON() }
 
 // Handle returns a copy of the definition in which f runs the handler that the tasks refer to by
-// name. If no task does, [Serve] and [Definition.Start] return [holdfast.ErrValidation].
+// name. If no task does, [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation].
 func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O, error), o ...StepOption) *Definition {
 	s := Step{own: &handler{body: bodyOf(f)}}
 	for _, set := range o {
@@ -195,8 +195,8 @@ func Call(name, method, url string, o ...StepOption) Step {
 
 // Fire is a step that fires a step of a lifecycle entity on behalf of a requester, once per visit
 // of this step.
-func Fire(name, lifecycle, entity, step, as string, o ...StepOption) Step {
-	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Transition, Lifecycle: lifecycle, Entity: text(entity), StepKey: step, Requester: as}}, o)
+func Fire(name, lifecycle, entity, step, requester string, o ...StepOption) Step {
+	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Transition, Lifecycle: lifecycle, Entity: text(entity), StepKey: step, Requester: requester}}, o)
 }
 
 func made(s Step, o []StepOption) Step {
@@ -288,5 +288,5 @@ func Opaque() StepOption { return safety("opaque") }
 func safety(how string) StepOption { return func(s *Step) { s.spec.Safety = how } }
 
 // OnUnknownRetry retries an opaque step whose outcome is unknown. Use it if the other system
-// honours the step's key, which is the same for every attempt.
+// honors the step's key, which is the same for every attempt.
 func OnUnknownRetry() StepOption { return func(s *Step) { s.spec.OnUnknown = "retry" } }

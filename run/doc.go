@@ -15,6 +15,6 @@
 //		run.Fire("off", "invoice", "=input.invoice", "write_off", "system"),
 //	)
 //
-//	hf, err := holdfast.Open(ctx, sqlite.File("app.db"), holdfast.Config{}, run.Serve(chase))
+//	hf, err := holdfast.Open(ctx, sqlite.File("app.db"), holdfast.Config{}, chase)
 //	r, created, err := chase.Start(ctx, hf, invoice, run.Key("chase-"+invoice.ID))
 package run

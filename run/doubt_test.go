@@ -150,7 +150,7 @@ func TestAnOpaqueEndThatCannotBeKept(t *testing.T) {
 			b.resolve(effects.Body, true)
 			b.is("COMPLETED", "a", "COMPLETED")
 		}
-	}, run.Serve(defs...))
+	}, parts(defs)...)
 }
 
 // commitEnds has something written with the end of the step that ends so.
@@ -174,7 +174,7 @@ func TestAPanicInACommit(t *testing.T) {
 		if l := b.live(); l.Step.Failures != 2 || l.Step.Crashes != 0 || !strings.Contains(l.Step.Error, "poison") {
 			t.Errorf("%d failures, %d deaths: %s", l.Step.Failures, l.Step.Crashes, l.Step.Error)
 		}
-	}, run.Serve(def))
+	}, def)
 }
 
 // Verifies that a cancel of a run that waits to try an opaque body again, of which nobody
@@ -203,7 +203,7 @@ func TestACancelWithAnUnknownBody(t *testing.T) {
 			b.resolve(effects.Body, happened)
 			b.is("CANCELLED", "a", step)
 		}
-	}, run.Serve(def))
+	}, def)
 }
 
 // Verifies the same of a journaled step whose worker died within an effect.
@@ -259,7 +259,7 @@ func TestALastAttemptThatLeavesADoubt(t *testing.T) {
 				t.Errorf("%s: it was tried %d times", def.ID(), l.Step.Attempts)
 			}
 		}
-	}, run.Serve(defs...))
+	}, parts(defs)...)
 }
 
 // Verifies that an engine that stops in an orderly way keeps the result of an effect that was
@@ -288,7 +288,7 @@ func TestAStopKeepsWhatAnEffectBrought(t *testing.T) {
 		if n := charges.of(b.id); n != 1 {
 			t.Errorf("it was charged %d times", n)
 		}
-	}, run.Serve(def))
+	}, def)
 }
 
 // Verifies that an engine that stops in an orderly way gives an opaque body back that says
@@ -308,7 +308,7 @@ func TestAStopFailsNoOpaqueBody(t *testing.T) {
 		b.is("RUNNING", "a", "RUNNING")
 		b.once()
 		b.is("COMPLETED", "a", "COMPLETED")
-	}, run.Serve(def))
+	}, def)
 }
 
 // Verifies that a body that takes longer than its timeout has failed: it counts as a failure
@@ -334,7 +334,7 @@ func TestABodyThatTakesTooLongHasFailed(t *testing.T) {
 		if l := b.live(); bodies.of(b.id) > 2 || l.Step.Failures != 2 || l.Step.Crashes != 0 {
 			t.Errorf("it ran %d times: %d failures, %d deaths", bodies.of(b.id), l.Step.Failures, l.Step.Crashes)
 		}
-	}, run.Serve(def))
+	}, def)
 }
 
 // Verifies that slow bodies, as many as a node has room for, and more that wait for room, do
@@ -359,7 +359,7 @@ func TestSlowBodiesHoldUpNoTimer(t *testing.T) {
 		if n := bodies.of(ids...); n != room {
 			t.Errorf("there is room for %d bodies, and %d were begun", room, n)
 		}
-	}, run.Serve(slow, nap))
+	}, slow, nap)
 }
 
 // Verifies that a rejection fails the step if a condition follows that looks at something
@@ -381,9 +381,9 @@ func TestATransitionWaitsForTheNodeThatHasIt(t *testing.T) {
 	def := run.Define("elsewhere", "1", run.Fire("f", "invoice", "=input.id", "close", "system"))
 	eachAt(t, func(t *testing.T, none *holdfast.Engine, db string) {
 		bills := lifecycle.MustParse[order]([]byte(paidConfig)).AfterEffect("Chase", func(context.Context, *lifecycle.Act[order]) error { return nil }, lifecycle.Transactional())
-		other := holdfasttest.OpenOn(t, holdfasttest.At(db), bills, run.Serve())
+		other := holdfasttest.OpenOn(t, holdfasttest.At(db), bills, run.Maintenance())
 		invoices := (&world{calls: map[string]int{}}).invoices()
-		e := holdfasttest.OpenOn(t, holdfasttest.At(db), invoices, run.Serve(def))
+		e := holdfasttest.OpenOn(t, holdfasttest.At(db), invoices, def)
 		_, err := invoices.Create(t.Context(), e, "o", order{"o", 1})
 		b := newBench(t, e, def)
 		b.ok(err)
@@ -398,7 +398,7 @@ func TestATransitionWaitsForTheNodeThatHasIt(t *testing.T) {
 		holdfasttest.Advance(t, e, time.Minute)
 		b.once()
 		b.is("COMPLETED", "f", "COMPLETED")
-	}, run.Serve())
+	}, run.Maintenance())
 }
 
 func firing() *run.Definition {
@@ -488,5 +488,5 @@ func TestTwoPatchesOfOneBody(t *testing.T) {
 		if b.ok(json.Unmarshal(b.live().Run.State, &state)); len(state) != 3 || state["a"] != 1 || state["b"] != 2 || state["c"] != 2 {
 			t.Errorf("the state is %v", state)
 		}
-	}, run.Serve(def))
+	}, def)
 }

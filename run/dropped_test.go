@@ -21,7 +21,7 @@ func TestARunThatWentOnIsDroppedWhole(t *testing.T) {
 	t.Parallel()
 	url := holdfasttest.PostgreSQL(t)
 	def := run.Define("one", "1", run.Remote("first", "w", run.Idempotent()))
-	b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), run.Retention(time.Hour), run.Serve(def)), def)
+	b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), run.Retention(time.Hour), def), def)
 	b.ok(b.do(runengine.Cancel))
 	holdfasttest.Advance(t, b.e, 2*time.Hour)
 	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)

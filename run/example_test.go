@@ -33,7 +33,7 @@ func ExampleDefine() {
 	}
 	defer os.RemoveAll(folder)
 	ctx, stop := context.WithCancel(context.Background())
-	hf, err := holdfast.Open(ctx, sqlite.File(filepath.Join(folder, "app.db")), holdfast.Config{}, run.Serve(checkout))
+	hf, err := holdfast.Open(ctx, sqlite.File(filepath.Join(folder, "app.db")), holdfast.Config{}, checkout)
 	if err != nil {
 		log.Fatal(err)
 	}

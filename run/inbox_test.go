@@ -121,7 +121,7 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 			if won != 1 || !errors.Is(lost[0], holdfast.ErrConflict) {
 				t.Fatalf("%d decided, %v", won, lost)
 			}
-			asked, err := holdfast.Collect(run.ApprovalRequests(b.ctx, e, b.id))
+			asked, err := holdfast.Collect(run.ApprovalRequests(b.ctx, e, run.ApprovalFilter{Run: b.id}))
 			b.ok(err)
 			b.tick()
 			l := b.live()
@@ -145,7 +145,7 @@ func TestAnApprovalExpires(t *testing.T) {
 			if _, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved, By: "ann", As: "manager"}); !errors.Is(err, holdfast.ErrConflict) {
 				t.Errorf("decided too late (looked: %v): %v", looked, err)
 			}
-			asked, err := holdfast.Collect(run.ApprovalRequests(b.ctx, e, b.id))
+			asked, err := holdfast.Collect(run.ApprovalRequests(b.ctx, e, run.ApprovalFilter{Run: b.id}))
 			b.ok(err)
 			if len(asked) != 1 || asked[0].Status != "expired" {
 				t.Errorf("it is %+v", asked)
@@ -226,7 +226,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 // pause is how long the step waits, by what its history tells.
 func (b *bench) pause() time.Duration {
 	b.t.Helper()
-	all, err := stream.ReadBackward(b.ctx, b.e, runengine.Stream(b.id), stream.Version(b.live().Run.Version), 1)
+	all, err := testkit.First(1, stream.ReadBackward(b.ctx, b.e, runengine.Stream(b.id), stream.Version(b.live().Run.Version)))
 	b.ok(err)
 	var data struct{ RetryInMs int64 }
 	b.ok(json.Unmarshal(all[0].Data, &data))
@@ -403,5 +403,5 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 		last := sleeper(short)
 		testkit.Run(t, e)
 		over(t, e, last.id, "COMPLETED")
-	}, run.Serve(long, short))
+	}, long, short)
 }

@@ -39,27 +39,27 @@ func TestALateStepIsReported(t *testing.T) {
 			meanwhile.Store(b.id, func() { b.gone(name) })
 			b.once()
 			b.is("FAILED", "a", "FAILED")
-			all, err := e.Contradictions(b.ctx, "", 10)
+			all, err := holdfast.Collect(e.Contradictions(b.ctx, holdfast.ContradictionFilter{}))
 			b.ok(err)
 			if len(all) != 1 || all[0].Effect != name || all[0].Operation != runengine.Operation(b.id, "a", 1) || all[0].Epoch != 1 || !all[0].Happened || string(all[0].Result) != `"ref"` {
 				t.Fatalf("%s: contradictions are %+v", name, all)
 			}
-			b.ok(e.Acknowledge(b.ctx, all[0].Operation, "ann", all[0].ID))
+			b.ok(e.AcknowledgeContradictions(b.ctx, all[0].Operation, "ann", all[0].ID))
 		}
 		run.WorkerOf(e).Lease = 2 * time.Second // its renewal tells the body, after a third
 		b := newBench(t, e, stopped)
 		meanwhile.Store(b.id, func() { b.gone(effects.Body) })
 		b.once()
-		all, err := e.Contradictions(b.ctx, "", 10)
+		all, err := holdfast.Collect(e.Contradictions(b.ctx, holdfast.ContradictionFilter{}))
 		b.ok(err)
 		if len(all) != 1 || all[0].Effect != effects.Body || all[0].Happened {
 			t.Fatalf("of a body that is told to stop: contradictions are %+v", all)
 		}
-		b.ok(e.Acknowledge(b.ctx, all[0].Operation, "ann", all[0].ID))
-		if all, err := e.Contradictions(t.Context(), "", 10); err != nil || len(all) != 0 {
+		b.ok(e.AcknowledgeContradictions(b.ctx, all[0].Operation, "ann", all[0].ID))
+		if all, err := holdfast.Collect(e.Contradictions(t.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
 			t.Errorf("after they were acknowledged there are %+v (%v)", all, err)
 		}
-	}, run.Serve(defs["charge"], defs[effects.Body], stopped))
+	}, defs["charge"], defs[effects.Body], stopped)
 }
 
 // gone has the lease of the step run out, and a person say that its effect did not happen.

@@ -20,7 +20,7 @@ func TestTheLeaseOfStepsIsChosen(t *testing.T) {
 	eachAt(t, func(t *testing.T, _ *holdfast.Engine, db string) {
 		begun, end := make(chan struct{}), make(chan struct{})
 		def := run.Define("held", "1", run.Task("a", func(context.Context, any) (string, error) { begun <- struct{}{}; <-end; return "", nil }, run.Idempotent()))
-		b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(db), run.Serve(def), run.Lease(chosen)), def)
+		b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(db), def, run.Lease(chosen)), def)
 		var done sync.WaitGroup
 		done.Go(b.once)
 		<-begun
@@ -31,7 +31,7 @@ func TestTheLeaseOfStepsIsChosen(t *testing.T) {
 		done.Wait()
 	})
 	for _, bad := range []time.Duration{0, time.Millisecond, 25 * time.Hour} {
-		if err := run.Lease(bad).Start(t.Context(), nil); fault.CodeOf(err) != fault.Validation {
+		if err := run.Lease(bad).Register(t.Context(), nil); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("a lease of %s: %v", bad, err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestABodyLearnsOfACancelOfItsRun(t *testing.T) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		}, run.Idempotent()))
-		e := holdfasttest.OpenOn(t, holdfasttest.At(db), run.Serve(def), run.Lease(12*time.Minute))
+		e := holdfasttest.OpenOn(t, holdfasttest.At(db), def, run.Lease(12*time.Minute))
 		other := holdfasttest.OpenOn(t, holdfasttest.At(db))
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()

@@ -85,7 +85,7 @@ func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
 			t.Parallel()
 			db := &counting{Database: store.DatabaseOf(holdfasttest.At(where(t))), wrote: make(map[string]int)}
 			def := five()
-			e := holdfasttest.OpenOn(t, store.HandleDatabase(db), run.Serve(def))
+			e := holdfasttest.OpenOn(t, store.HandleDatabase(db), def)
 			testkit.Run(t, e)
 			const each = 20
 			ranSome(t, e, db, def, each, false) // the first may start before the engine runs
@@ -113,7 +113,7 @@ func TestARunThatStartsDuringALookIsTakenAtOnce(t *testing.T) {
 			release := sync.OnceFunc(func() { close(goOn) })
 			defer release()
 			def := five()
-			e := holdfasttest.OpenOn(t, store.HandleDatabase(db), run.Serve(def))
+			e := holdfasttest.OpenOn(t, store.HandleDatabase(db), def)
 			testkit.Run(t, e)
 			ranSome(t, e, db, def, 1, false)
 			hold.Store(true)

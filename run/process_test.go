@@ -80,7 +80,7 @@ func obey(db string) error {
 		<-free // whatever its context says
 		return nil
 	})
-	e, err := holdfast.Open(ctx, holdfasttest.At(db), holdfast.Config{Log: slog.New(slog.DiscardHandler), SweepEvery: time.Hour}, run.Serve(defs...))
+	e, err := holdfast.Open(ctx, holdfasttest.At(db), holdfast.Config{Log: slog.New(slog.DiscardHandler), SweepEvery: time.Hour}, parts(defs)...)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 	const processes = 4
 	signals := testlevel.Pick(40, 1000, 5000)
 	url := holdfasttest.PostgreSQL(t)
-	e := holdfasttest.OpenOn(t, holdfasttest.At(url), run.Serve(aimed()))
+	e := holdfasttest.OpenOn(t, holdfasttest.At(url), aimed())
 	newBench(t, e, aimed()) // its definition is kept
 	type line struct {
 		from int
@@ -380,7 +380,7 @@ func TestAStoppedWorkerRecordsNothing(t *testing.T) {
 func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 	path, ctx := holdfasttest.SQLite(t), t.Context()
 	def := run.Define("one", "1", run.Task("t", func(context.Context, order) (int, error) { return 1, nil }, run.Idempotent()))
-	many, err := holdfast.Open(ctx, sqlite.File(path), holdfast.Config{Shards: 8}, run.Serve(def))
+	many, err := holdfast.Open(ctx, sqlite.File(path), holdfast.Config{Shards: 8}, def)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +399,7 @@ func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 	if err := many.Close(); err != nil {
 		t.Fatal(err)
 	}
-	one := holdfasttest.OpenOn(t, sqlite.File(path), run.Serve(def))
+	one := holdfasttest.OpenOn(t, sqlite.File(path), def)
 	holdfasttest.Advance(t, one, 2*time.Minute)
 	engine.Of(one).Round(ctx)
 	for _, b := range all {

@@ -57,7 +57,7 @@ func public(r runengine.Run) Run {
 type StartOption struct{ set func(*runengine.Start) }
 
 // Key makes a start idempotent: every later start under the same key, by any caller, returns the
-// run that was started first. An empty key is [holdfast.ErrValidation].
+// run that was started first. An empty key makes Start return [holdfast.ErrValidation].
 func Key(key string) StartOption {
 	return StartOption{func(s *runengine.Start) {
 		if s.Key = key; key == "" {
@@ -67,10 +67,10 @@ func Key(key string) StartOption {
 }
 
 // Start starts a run and reports in created whether it is new. Under a [Key] that was used
-// before, it returns the run that was started then; different content under that key is
-// [holdfast.ErrKeyMismatch]. An invalid definition, or an input that cannot be encoded as JSON,
-// is [holdfast.ErrValidation]. In a transaction, the run starts if the transaction commits.
-func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o ...StartOption) (r Run, created bool, err error) {
+// before, it returns the run that was started then, or [holdfast.ErrKeyMismatch] if the content
+// differs. If the definition is invalid, or the input cannot be encoded as JSON, it returns
+// [holdfast.ErrValidation]. In a transaction, the run starts if the transaction commits.
+func (d *Definition) Start(ctx context.Context, doer holdfast.Doer, input any, o ...StartOption) (r Run, created bool, err error) {
 	if d.bad != nil {
 		return Run{}, false, d.bad
 	}
@@ -84,7 +84,7 @@ func (d *Definition) Start(ctx context.Context, do holdfast.Doer, input any, o .
 	if s.Key == "\x00" {
 		return Run{}, false, runengine.CheckKey("")
 	}
-	at := store.DoerOf(do)
+	at := store.DoerOf(doer)
 	here := localOf(at)
 	if err := here.Executor.Ensure(ctx, at, d.def); err != nil {
 		return Run{}, false, err
@@ -107,11 +107,25 @@ func Get(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 	return public(r), err
 }
 
+// StepType is the type of a step.
+type StepType string
+
+// The types of steps, and the functions that make them.
+const (
+	TaskStep       StepType = "task"       // [Task], [Remote]
+	CallStep       StepType = "http"       // [Call]
+	WaitStep       StepType = "wait"       // [Wait], [Until]
+	SignalStep     StepType = "event"      // [Signal]
+	ApprovalStep   StepType = "approval"   // [Approval]
+	ConditionStep  StepType = "condition"  // [If]
+	TransitionStep StepType = "transition" // [Fire]
+)
+
 // Visit is one visit of a step. A loop visits a step several times.
 type Visit struct {
 	Name                  string
 	Visit                 int64
-	Type                  string
+	Type                  StepType
 	Status                Status
 	Attempts              int64
 	Uncertain             bool
@@ -125,7 +139,7 @@ func Steps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, err
 	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
 		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
 	}, func(s runengine.Step) Visit {
-		return Visit{s.Name, s.Visit, string(s.Type), Status(s.Status), s.Attempts, s.Uncertain, s.Input, s.Output, s.Error, s.StartedAt, s.FinishedAt}
+		return Visit{s.Name, s.Visit, StepType(s.Type), Status(s.Status), s.Attempts, s.Uncertain, s.Input, s.Output, s.Error, s.StartedAt, s.FinishedAt}
 	})
 }
 
@@ -152,9 +166,10 @@ func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 	}
 }
 
-// Send sends a signal to a run. The sender chooses the id: sending the same signal again has no
-// further effect, and different content under the same id is [holdfast.ErrConflict]; "" generates
-// an id. A run that is over accepts no signals ([holdfast.ErrInvalidTransition]).
+// Send sends a signal to a run. The sender chooses the id, or passes "" to generate one. Sending
+// the same signal again has no further effect; other content under the same id returns
+// [holdfast.ErrConflict]. A run that is over accepts no signals: Send returns
+// [holdfast.ErrInvalidTransition].
 func Send(ctx context.Context, d holdfast.Doer, run, signal, id string, payload any) error {
 	data, err := json.Marshal(payload)
 	if err != nil {
@@ -191,15 +206,16 @@ func approvalRequest(a runengine.Approval) ApprovalRequest {
 	return ApprovalRequest{a.ID, a.Run, a.Step, a.Prompt, a.Requesters, ApprovalStatus(a.Status), a.Actor, a.Content, a.CreatedAt, a.DecidedAt}
 }
 
-// ApprovalRequests iterates over the approval requests of a run. With run "" it iterates over the
-// requests of all runs that await a decision.
-func ApprovalRequests(ctx context.Context, d holdfast.Doer, run string) iter.Seq2[ApprovalRequest, error] {
-	var status ApprovalStatus
-	if run == "" {
-		status = AwaitingDecision
-	}
+// ApprovalFilter selects approval requests. The zero value selects all.
+type ApprovalFilter struct {
+	Run    string
+	Status ApprovalStatus
+}
+
+// ApprovalRequests iterates over approval requests, ordered by id.
+func ApprovalRequests(ctx context.Context, d holdfast.Doer, f ApprovalFilter) iter.Seq2[ApprovalRequest, error] {
 	return store.Seq(func(after runengine.Approval, limit int) ([]runengine.Approval, error) {
-		return runengine.Approvals(ctx, store.DoerOf(d), string(status), run, after.ID, limit)
+		return runengine.Approvals(ctx, store.DoerOf(d), string(f.Status), f.Run, after.ID, limit)
 	}, approvalRequest)
 }
 
@@ -237,18 +253,19 @@ func Cancel(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 	return command(ctx, d, id, runengine.Cancel)
 }
 
-// Pause stops a RUNNING run from beginning further steps. A step in flight is finished. A run
-// that cannot be paused is [holdfast.ErrInvalidTransition].
+// Pause stops a RUNNING run from beginning further steps. A step in flight is finished. If
+// the run cannot be paused, it returns [holdfast.ErrInvalidTransition].
 func Pause(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 	return command(ctx, d, id, runengine.Pause)
 }
 
-// Resume continues a paused run. A run that cannot be resumed is [holdfast.ErrInvalidTransition].
+// Resume continues a paused run. If the run is not paused, it returns
+// [holdfast.ErrInvalidTransition].
 func Resume(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 	return command(ctx, d, id, runengine.Resume)
 }
 
-// Retry continues a failed run at the step that failed. A run that cannot be retried is
+// Retry continues a failed run at the step that failed. If the run has not failed, it returns
 // [holdfast.ErrInvalidTransition].
 func Retry(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
 	return command(ctx, d, id, runengine.Retry)

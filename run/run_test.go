@@ -61,7 +61,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 		}
 		var asked []run.ApprovalRequest
 		testkit.Eventually(t, "the approval is asked for", func() bool {
-			asked, err = holdfast.Collect(run.ApprovalRequests(ctx, hf, r.ID))
+			asked, err = holdfast.Collect(run.ApprovalRequests(ctx, hf, run.ApprovalFilter{Run: r.ID}))
 			return err != nil || len(asked) == 1
 		})
 		if err != nil || asked[0].Prompt != "Close o1?" {
@@ -88,5 +88,13 @@ func TestARunFromStartToEnd(t *testing.T) {
 		if _, _, err := def.Start(ctx, hf, order{"o2", 500}, run.Key("k")); !errors.Is(err, holdfast.ErrKeyMismatch) {
 			t.Errorf("another input: %v", err)
 		}
-	}, run.Serve(def))
+	}, def)
+}
+
+// parts returns definitions as the parts of an engine.
+func parts(defs []*run.Definition) (all []holdfast.Part) {
+	for _, d := range defs {
+		all = append(all, d)
+	}
+	return all
 }

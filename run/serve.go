@@ -64,8 +64,8 @@ func Lease(d time.Duration) holdfast.Part {
 // part is a [holdfast.Part] made from a function.
 type part func(*holdfast.Engine) error
 
-// Start is called by [holdfast.Open].
-func (p part) Start(_ context.Context, e *holdfast.Engine) error { return p(e) }
+// Register is called by [holdfast.Open].
+func (p part) Register(_ context.Context, e *holdfast.Engine) error { return p(e) }
 
 // shortestLease leaves a renewal enough time to arrive.
 const shortestLease = 100 * time.Millisecond
@@ -82,6 +82,7 @@ func (k *maintenance) later(d time.Duration) {
 // start starts the worker, the sweep and the wake-up loop, once.
 func (k *maintenance) start() {
 	k.once.Do(func() {
+		k.addDefault(runengine.TransitionHandler, &handler{Handled: runengine.Handled{Safety: "idempotent"}, body: k.transition})
 		k.engine.Background(k.Worker.Run)
 		k.engine.Sweep("runs", k.sweep, wake.WorkKind{Kind: wake.HeldStep}, wake.WorkKind{Kind: wake.OldRun})
 		k.engine.Background(k.rouse)
@@ -148,7 +149,8 @@ func (k *maintenance) all() map[string]runengine.Handled {
 	return k.known
 }
 
-// add registers a handler. A second handler under the same name is [fault.Conflict].
+// add registers a handler. For a second handler under the same name it returns
+// [fault.Conflict].
 func (k *maintenance) add(name string, h *handler) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -162,6 +164,24 @@ func (k *maintenance) add(name string, h *handler) error {
 	return nil
 }
 
+// addDefault registers a handler, unless the name has one already.
+func (k *maintenance) addDefault(name string, h *handler) {
+	k.mu.Lock()
+	there := k.handlers[name] != nil
+	k.mu.Unlock()
+	if !there {
+		_ = k.add(name, h) // a concurrent call registered one first
+	}
+}
+
+// replace registers a handler in place of an earlier one.
+func (k *maintenance) replace(name string, h *handler) {
+	k.mu.Lock()
+	delete(k.handlers, name)
+	k.mu.Unlock()
+	_ = k.add(name, h) // cannot conflict: the old one was removed
+}
+
 func (k *maintenance) body(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 	k.mu.Lock()
 	h := k.handlers[l.Step.Handler]
@@ -172,23 +192,29 @@ func (k *maintenance) body(ctx context.Context, l *runengine.ClaimedStep) (runen
 	return h.body(ctx, l)
 }
 
-// Serve lets an engine run the steps of these definitions and everything else that runs need:
-// waits, signals and decisions. Pass it to [holdfast.Open], which returns the error of an invalid
-// definition, and [holdfast.ErrConflict] if two handlers have the same name.
-func Serve(defs ...*Definition) holdfast.Part {
-	return part(func(e *holdfast.Engine) error {
-		k := maintenanceOf(engine.Of(e))
-		for _, d := range defs {
-			if d.bad != nil {
-				return fmt.Errorf("definition %s: %w", d.ID(), d.bad)
-			}
-			for name, h := range d.handlers {
-				if err := k.add(name, h); err != nil {
-					return err
-				}
-			}
+// Register is called by [holdfast.Open]. The engine then runs the steps of the definition, and
+// everything else that runs need: waits, signals and decisions. An invalid definition is refused,
+// and so is a second handler of the same name ([holdfast.ErrConflict]).
+func (d *Definition) Register(_ context.Context, e *holdfast.Engine) error {
+	if d.bad != nil {
+		return fmt.Errorf("definition %s: %w", d.ID(), d.bad)
+	}
+	k := maintenanceOf(engine.Of(e))
+	for name, h := range d.handlers {
+		if err := k.add(name, h); err != nil {
+			return err
 		}
-		Maintain(e)
+	}
+	k.start()
+	return nil
+}
+
+// Maintenance returns a part that maintains runs on an engine without definitions of its own: it
+// ends waits, delivers signals and decisions, and releases expired leases. Pass it to
+// [holdfast.Open].
+func Maintenance() holdfast.Part {
+	return part(func(e *holdfast.Engine) error {
+		maintenanceOf(engine.Of(e)).start()
 		return nil
 	})
 }
@@ -204,12 +230,12 @@ func (k *maintenance) transition(ctx context.Context, l *runengine.ClaimedStep) 
 
 // Retention sets how long finished runs are retained whose definition sets no retention. It must
 // be positive. Without it, such runs are retained forever. Pass it to [holdfast.Open].
-func Retention(how time.Duration) holdfast.Part {
+func Retention(retention time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
-		if how <= 0 {
-			return fault.New(fault.Validation, "the retention of runs must be positive, got %s", how)
+		if retention <= 0 {
+			return fault.New(fault.Validation, "the retention of runs must be positive, got %s", retention)
 		}
-		maintenanceOf(engine.Of(e)).Executor.Retention = how
+		maintenanceOf(engine.Of(e)).Executor.Retention = retention
 		return nil
 	})
 }

@@ -23,7 +23,7 @@ func TestASignalThatWaitedWakesANewStep(t *testing.T) {
 	t.Parallel()
 	url := holdfasttest.PostgreSQL(t)
 	def := run.Define("one", "1", run.Remote("first", "w", run.Idempotent()), run.Signal("told", "news", time.Hour))
-	b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), run.Serve(def)), def)
+	b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), def), def)
 	l := b.take()
 	b.ok(errors.Join(storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id}, nil,
 		func() error {
@@ -41,7 +41,7 @@ func TestAnEffectBegunBesideTheJanitorIsSeen(t *testing.T) {
 	t.Parallel()
 	url := holdfasttest.PostgreSQL(t)
 	def := run.Define("one", "1", run.Remote("first", "w"))
-	b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), run.Serve(def)), def)
+	b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), def), def)
 	l := b.take()
 	b.ok(b.do(runengine.Cancel))
 	holdfasttest.Advance(t, b.e, 2*time.Minute)
@@ -77,7 +77,7 @@ func TestAnEffectBegunBesideTheEndIsSeen(t *testing.T) {
 			t.Parallel()
 			url := holdfasttest.PostgreSQL(t)
 			def := run.Define("one", "1", run.Remote("first", "w"))
-			b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), run.Serve(def)), def)
+			b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), def), def)
 			l := b.take()
 			begin := func() {
 				_, err := l.Book(engine.Of(b.e)).Begin(b.ctx, "charge", 0, effects.Hold, nil)
@@ -186,7 +186,7 @@ func TestAnEffectEndedAfterThePlanIsSeen(t *testing.T) {
 	t.Run("queued", func(t *testing.T) {
 		t.Parallel()
 		url := holdfasttest.PostgreSQL(t)
-		b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), run.Serve(def)), def)
+		b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), def), def)
 		l, end := begun(b)
 		b.ok(errors.Join(storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id}, end,
 			func() error { return fails(b, l, engine.Of(b.e)) })...))

@@ -221,7 +221,7 @@ func randomFrom(first string) *run.Definition {
 func TestRandomMoves(t *testing.T) {
 	seeds, moves := testlevel.Pick(20, 40, 400), 100
 	firsts := []string{"a", "b", "s", "k", "f"}
-	e := holdfasttest.Open(t, run.Serve())
+	e := holdfasttest.Open(t, run.Maintenance())
 	did, walked := make(map[string]int), 0
 	for seed := range uint64(seeds) {
 		name := fmt.Sprint("seed", seed)

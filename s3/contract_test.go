@@ -17,16 +17,16 @@ import (
 
 // A bucket and a folder of files behave the same as artifact stores.
 func TestBothStoresKeepTheContract(t *testing.T) {
-	stores := map[string]func(*testing.T) batch.Store{
-		"files": func(t *testing.T) batch.Store {
-			s, err := batch.Files(t.TempDir())
+	stores := map[string]func(*testing.T) batch.ArtifactStore{
+		"files": func(t *testing.T) batch.ArtifactStore {
+			s, err := batch.FileStore(t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}
 			return s
 		},
-		"s3":           func(t *testing.T) batch.Store { return serve(t).open(t, "") },
-		"s3 in folder": func(t *testing.T) batch.Store { return serve(t).open(t, "/some/folder/") },
+		"s3":           func(t *testing.T) batch.ArtifactStore { return serve(t).open(t, "") },
+		"s3 in folder": func(t *testing.T) batch.ArtifactStore { return serve(t).open(t, "/some/folder/") },
 	}
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestBothStoresKeepTheContract(t *testing.T) {
 
 var contract = []struct {
 	name string
-	test func(*testing.T, batch.Store)
+	test func(*testing.T, batch.ArtifactStore)
 }{
 	{"what is put is read", putAndRead},
 	{"the last one put stays", replaced},
@@ -53,7 +53,7 @@ var contract = []struct {
 	{"a context that has ended stops", ended},
 }
 
-func putAndRead(t *testing.T, s batch.Store) {
+func putAndRead(t *testing.T, s batch.ArtifactStore) {
 	for name, size := range map[string]int{"none": 0, "some": 5, "edge": 1 << 20, "more": 1<<20 + 1, "parts": 17<<20 + 7} {
 		want := pattern(size)
 		// A reader without Seek and without a length.
@@ -66,7 +66,7 @@ func putAndRead(t *testing.T, s batch.Store) {
 	}
 }
 
-func replaced(t *testing.T, s batch.Store) {
+func replaced(t *testing.T, s batch.ArtifactStore) {
 	put(t, s, "a/b", "a long one")
 	put(t, s, "a/b", "short")
 	if got := read(t, s, "a/b"); got != "short" {
@@ -74,7 +74,7 @@ func replaced(t *testing.T, s batch.Store) {
 	}
 }
 
-func oddNames(t *testing.T, s batch.Store) {
+func oddNames(t *testing.T, s batch.ArtifactStore) {
 	names := []string{
 		"a/ space in it ", "a/ünïcödé/日本語", "a/100%", "a/%2F%20", "a/x+y", "a/q?x=1&y=2", "a/#h;v=1",
 		`a/<"'&>`, "a/=62:*", "a/~.-_", "a/...", "a/.hidden",
@@ -99,7 +99,7 @@ func oddNames(t *testing.T, s batch.Store) {
 	wantList(t, s, "a/")
 }
 
-func missing(t *testing.T, s batch.Store) {
+func missing(t *testing.T, s batch.ArtifactStore) {
 	put(t, s, "a/bc", "x")
 	for _, name := range []string{"a/b", "nothing", "a/bcd"} {
 		if _, err := s.Open(t.Context(), name); !errors.Is(err, fs.ErrNotExist) {
@@ -108,7 +108,7 @@ func missing(t *testing.T, s batch.Store) {
 	}
 }
 
-func listed(t *testing.T, s batch.Store) {
+func listed(t *testing.T, s batch.ArtifactStore) {
 	for _, name := range []string{"a/z", "a/b/2", "a/b/1", "a/B", "b/1"} {
 		put(t, s, name, "x")
 	}
@@ -117,7 +117,7 @@ func listed(t *testing.T, s batch.Store) {
 	wantList(t, s, "c/")
 }
 
-func siblings(t *testing.T, s batch.Store) {
+func siblings(t *testing.T, s batch.ArtifactStore) {
 	for _, name := range []string{"a/b/1", "a/b/c/2", "a/bc/1", "a/b.txt", "a/B/1", "b/1", "c/a/b/1"} {
 		put(t, s, name, "x")
 	}
@@ -129,7 +129,7 @@ func siblings(t *testing.T, s batch.Store) {
 	wantList(t, s, "c/", "c/a/b/1")
 }
 
-func deletedAgain(t *testing.T, s batch.Store) {
+func deletedAgain(t *testing.T, s batch.ArtifactStore) {
 	put(t, s, "a/b/1", "x")
 	for range 3 {
 		if err := s.Delete(t.Context(), "a/b/"); err != nil {
@@ -143,7 +143,7 @@ func deletedAgain(t *testing.T, s batch.Store) {
 	}
 }
 
-func brokenOff(t *testing.T, s batch.Store) {
+func brokenOff(t *testing.T, s batch.ArtifactStore) {
 	put(t, s, "a/old", "old")
 	for _, cause := range []error{errors.New("no more"), io.ErrUnexpectedEOF} {
 		for _, size := range []int{0, 10, 1 << 20, 2 << 20, 16 << 20} {
@@ -162,7 +162,7 @@ func brokenOff(t *testing.T, s batch.Store) {
 	}
 }
 
-func refused(t *testing.T, s batch.Store) {
+func refused(t *testing.T, s batch.ArtifactStore) {
 	put(t, s, "a/b", "x")
 	invalid := func(what, name string, err error) {
 		t.Helper()
@@ -183,7 +183,7 @@ func refused(t *testing.T, s batch.Store) {
 	wantList(t, s, "a/", "a/b")
 }
 
-func ended(t *testing.T, s batch.Store) {
+func ended(t *testing.T, s batch.ArtifactStore) {
 	put(t, s, "a/b", "x")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -208,14 +208,14 @@ func pattern(n int) []byte {
 	return bytes.Repeat(block, n/len(block)+1)[:n]
 }
 
-func put(t *testing.T, s batch.Store, name, text string) {
+func put(t *testing.T, s batch.ArtifactStore, name, text string) {
 	t.Helper()
 	if err := s.Put(t.Context(), name, strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func read(t *testing.T, s batch.Store, name string) string {
+func read(t *testing.T, s batch.ArtifactStore, name string) string {
 	t.Helper()
 	r, err := s.Open(t.Context(), name)
 	if err != nil {
@@ -228,7 +228,7 @@ func read(t *testing.T, s batch.Store, name string) string {
 	return string(got)
 }
 
-func wantList(t *testing.T, s batch.Store, prefix string, want ...string) {
+func wantList(t *testing.T, s batch.ArtifactStore, prefix string, want ...string) {
 	t.Helper()
 	if got, err := s.List(t.Context(), prefix); err != nil || !slices.Equal(got, want) {
 		t.Errorf("under %s are %q, %v; want %q", prefix, got, err, want)

@@ -51,7 +51,7 @@ const maxAttempts = 3
 
 // New returns a store in a bucket, which is safe for concurrent use. It validates the Config
 // and sends no request.
-func New(c Config) (batch.Store, error) {
+func New(c Config) (batch.ArtifactStore, error) {
 	endpoint, err := c.check()
 	if err != nil {
 		return nil, err

@@ -110,15 +110,15 @@ func TestObjectsThatShowAFolder(t *testing.T) {
 // calls are the operations of a store, on an existing artifact.
 var calls = []struct {
 	name string
-	call func(context.Context, batch.Store) error
+	call func(context.Context, batch.ArtifactStore) error
 }{
-	{"put", func(ctx context.Context, s batch.Store) error {
+	{"put", func(ctx context.Context, s batch.ArtifactStore) error {
 		return s.Put(ctx, "a/new", strings.NewReader("new"))
 	}},
-	{"put parts", func(ctx context.Context, s batch.Store) error {
+	{"put parts", func(ctx context.Context, s batch.ArtifactStore) error {
 		return s.Put(ctx, "a/new", bytes.NewReader(pattern(2<<20)))
 	}},
-	{"open", func(ctx context.Context, s batch.Store) error {
+	{"open", func(ctx context.Context, s batch.ArtifactStore) error {
 		r, err := s.Open(ctx, "a/old")
 		if err != nil {
 			return err
@@ -126,11 +126,11 @@ var calls = []struct {
 		_, err = io.ReadAll(r)
 		return errors.Join(err, r.Close())
 	}},
-	{"list", func(ctx context.Context, s batch.Store) error {
+	{"list", func(ctx context.Context, s batch.ArtifactStore) error {
 		_, err := s.List(ctx, "a/")
 		return err
 	}},
-	{"delete", func(ctx context.Context, s batch.Store) error { return s.Delete(ctx, "a/") }},
+	{"delete", func(ctx context.Context, s batch.ArtifactStore) error { return s.Delete(ctx, "a/") }},
 }
 
 // A failure of the service or the network is retried a few times, then returned as temporary

@@ -155,7 +155,7 @@ func (s *server) config() s3.Config {
 	return s3.Config{Endpoint: s.URL, Bucket: bucket, Region: "us-east-1", AccessKey: "ada", SecretKey: secret}
 }
 
-func (s *server) open(t *testing.T, folder string) batch.Store {
+func (s *server) open(t *testing.T, folder string) batch.ArtifactStore {
 	t.Helper()
 	c := s.config()
 	c.Folder = folder

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-var _ batch.Store = (*store)(nil)
+var _ batch.ArtifactStore = (*store)(nil)
 
 // store is safe for concurrent use.
 type store struct {
@@ -26,7 +26,7 @@ type store struct {
 	folder string // empty, or ends with a slash
 }
 
-// valid reports whether [batch.Files] would accept the name too.
+// valid reports whether [batch.FileStore] would accept the name too.
 func valid(name string) bool {
 	clean := path.Clean(name)
 	return fs.ValidPath(clean) && clean != "." && !strings.ContainsAny(name, "\\\x00") &&

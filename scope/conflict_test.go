@@ -72,7 +72,7 @@ func TestExhausted(t *testing.T) {
 			e.ok(err)
 			s, calls, err := raced(e, other, 100, doubled, c.o...)
 			f := e.refused(err, fault.Concurrency)
-			if !errors.Is(err, scope.ErrConcurrentModification) || f.Fields["attempts"] != c.want || calls != c.want || s.Changed {
+			if !errors.Is(err, holdfast.ErrConcurrency) || f.Fields["attempts"] != c.want || calls != c.want || s.Changed {
 				e.Errorf("after %d calls: %v %v, want %d", calls, err, f.Fields, c.want)
 			}
 			now, err := e.raw("u").Get(e.ctx)

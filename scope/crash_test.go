@@ -36,7 +36,7 @@ func TestCrashOfAMarkerAndWhatItMarks(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			all, err := stream.Read(ctx, hf, "payments", 0, 0)
+			all, err := holdfast.Collect(stream.Read(ctx, hf, "payments", 0))
 			got := fmt.Sprintf("%v %d %v, %d events", s.State.Orders, s.State.Sum, s.State.Log, len(all))
 			if want := "map[o-1:250] 250 [o-1], 1 events"; err == nil && got != want {
 				err = fmt.Errorf("got %s, want %s", got, want)
@@ -105,7 +105,7 @@ func TestCrashOfVerbsThatNameAVersion(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			all, err := stream.Read(ctx, hf, scopestore.Stream("order", "o-1"), 0, 0)
+			all, err := holdfast.Collect(stream.Read(ctx, hf, scopestore.Stream("order", "o-1"), 0))
 			got := fmt.Sprintf("%+v at %d", s.State, s.Version)
 			for _, ev := range all {
 				got += " " + ev.Name
@@ -122,7 +122,7 @@ func TestCrashOfVerbsThatNameAVersion(t *testing.T) {
 // anew has one event of each, and no version twice, wherever a fault strikes.
 func TestCrashOfWhatEnds(t *testing.T) {
 	history := func(ctx context.Context, hf *holdfast.Engine) (names []string, versions []int64, err error) {
-		all, err := stream.Read(ctx, hf, scopestore.Stream("request", "r-1"), 0, 0)
+		all, err := holdfast.Collect(stream.Read(ctx, hf, scopestore.Stream("request", "r-1"), 0))
 		for _, ev := range all {
 			names, versions = append(names, ev.Name), append(versions, int64(ev.Version))
 		}

@@ -22,8 +22,7 @@
 //
 // # How a change is made
 //
-// In memory, the callers that change one container form a queue and go one by one, in the order
-// in which they came. No version can conflict, so nothing is retried.
+// In memory, the callers that change one scope take turns, in order of arrival. No version can conflict, so nothing is retried.
 //
 // In a store with other writers, Inc, Push, Patch, SetRecord, DeleteRecord and Delete are made in
 // the store; changes that wait at the same time are made in one write, each with its own version.
@@ -46,7 +45,7 @@
 //
 // # Functions inside functions
 //
-// The context that a function gets carries the containers that are being changed. A change of the
-// same container inside returns [ErrReentrant] at once. Another container may be changed inside;
+// The context that a function gets carries the scopes that are being changed. A change of the
+// same scope inside returns [holdfast.ErrReentrant] at once. Another scope may be changed inside;
 // two functions that do so in opposite order wait for each other until the first budget is spent.
 package scope

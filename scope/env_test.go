@@ -249,7 +249,7 @@ func (e *env) events(kind, id string) []stream.Event {
 	case e.hf == nil:
 		return nil
 	}
-	all, err := stream.Read(e.ctx, d, scopestore.Stream(kind, id), 0, 0)
+	all, err := holdfast.Collect(stream.Read(e.ctx, d, scopestore.Stream(kind, id), 0))
 	e.ok(err)
 	return all
 }

@@ -57,7 +57,7 @@ func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, en
 	}
 	if holds(ctx, h.container(ctx)) {
 		return ctx, func() {}, s, fault.New(fault.Reentrant,
-			"the %s scope %q is being changed by the function that this is called from: compose what it does in one function", h.kind, h.id)
+			"%s scope %q is already being changed by the calling function: make the whole change in that function", h.kind, h.id)
 	}
 	if s.Budget < 0 || !h.backend.traits().queued {
 		return ctx, func() {}, s, nil
@@ -106,7 +106,7 @@ func (h *handle) publicError(ctx context.Context, s settings, err error) error {
 		}
 		return p
 	case context.Cause(ctx) == errBudget && (ofContext(err) || code == fault.Unavailable && !own): //nolint:errorlint // it is our own, as it is
-		return fault.New(fault.MutationTimeout, "the %s scope %q was not changed within %s, waiting included: this call will not change it any more",
+		return fault.New(fault.MutationTimeout, "%s scope %q was not changed within %s: the change is abandoned and may be retried",
 			h.kind, h.id, s.Budget).With("budgetMs", s.Budget.Milliseconds())
 	}
 	return err
@@ -218,7 +218,7 @@ func (h *handle) atomic(ctx context.Context, f func(context.Context, []byte) ([]
 			}
 			if s.MaxAttempts >= 0 && attempt >= s.MaxAttempts {
 				return got, opError{fault.New(fault.Concurrency,
-					"the %s scope %q was changed by others each of the %d times that this was tried: raise MaxAttempts, or use a verb that needs none", h.kind, h.id, attempt).
+					"%s scope %q was changed by other writers in each of %d attempts: raise MaxAttempts, or use Inc, Push, Patch or SetRecord, which never conflict", h.kind, h.id, attempt).
 					With("attempts", attempt)}
 			}
 			if err := h.pause(ctx, attempt); err != nil {

@@ -105,7 +105,7 @@ func TestInsideOtherHandlers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newProgram()
-			hf := holdfasttest.OpenOn(t, db(t), p.bills, run.Serve(p.chase), p.scans, p.mails)
+			hf := holdfasttest.OpenOn(t, db(t), p.bills, p.chase, p.scans, p.mails)
 			testkit.Run(t, hf)
 			p.everything(t, hf)
 			want := tallied{Closed: 1, Steps: 1, Items: map[string]int64{"a": 1, "b": 2}, Events: []string{"one", "two"}}
@@ -151,8 +151,8 @@ func (p *program) everything(t *testing.T, hf *holdfast.Engine) {
 	if _, err := batch.PutWallet(ctx, hf, "w", true); err != nil {
 		t.Fatal(err)
 	}
-	work := func(yield func(batch.Work[int]) bool) {
-		_ = yield(batch.Work[int]{Key: "a", Input: 1}) && yield(batch.Work[int]{Key: "b", Input: 2})
+	work := func(yield func(batch.NewItem[int]) bool) {
+		_ = yield(batch.NewItem[int]{Key: "a", Input: 1}) && yield(batch.NewItem[int]{Key: "b", Input: 2})
 	}
 	if _, err := p.scans.Create(ctx, hf, "w", work); err != nil {
 		t.Fatal(err)

@@ -115,7 +115,7 @@ func (r *recorder) call(client int, a asked, vague bool, f func() (scope.Snapsho
 	case fault.CodeOf(err) == fault.OutcomeUnknown:
 		what, out, ended = "unknown", answered{unknown: true}, math.MaxInt64
 	case errors.Is(err, scope.ErrMutationTimeout), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
-		errors.Is(err, scope.ErrConcurrentModification), r.cut && errors.Is(err, holdfast.ErrUnavailable):
+		errors.Is(err, holdfast.ErrConcurrency), r.cut && errors.Is(err, holdfast.ErrUnavailable):
 		r.told["not made"]++
 		return nil
 	default:

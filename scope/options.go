@@ -82,14 +82,14 @@ type settings struct {
 	meta     events.Meta
 }
 
-// Kinds returns a [holdfast.Part] that declares kinds of scopes. A kind that is declared twice is
-// [holdfast.ErrConflict].
+// Kinds returns a [holdfast.Part] that declares kinds of scopes. If a kind is declared twice,
+// [holdfast.Open] returns [holdfast.ErrConflict].
 func Kinds(kinds ...Kind) holdfast.Part { return kindsPart(kinds) }
 
 type kindsPart []Kind
 
-// Start implements [holdfast.Part].
-func (p kindsPart) Start(_ context.Context, e *holdfast.Engine) error {
+// Register implements [holdfast.Part].
+func (p kindsPart) Register(_ context.Context, e *holdfast.Engine) error {
 	return shared(engine.Of(e).Runner().Directory).declare(p)
 }
 

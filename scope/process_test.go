@@ -225,7 +225,7 @@ func writeForever(ctx context.Context, l scope.Scope[ledger], name string) error
 			return l, nil
 		})
 		switch {
-		case errors.Is(err, scope.ErrConcurrentModification):
+		case errors.Is(err, holdfast.ErrConcurrency):
 		case err != nil:
 			return err
 		default:

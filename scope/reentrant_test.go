@@ -29,7 +29,7 @@ func within(e *env, s raw, f func(context.Context)) {
 func reentrant(ctx context.Context, e *env, s raw) {
 	e.Helper()
 	for _, v := range verbs {
-		if _, err := v.do(ctx, s); !errors.Is(err, scope.ErrReentrant) {
+		if _, err := v.do(ctx, s); !errors.Is(err, holdfast.ErrReentrant) {
 			e.Errorf("%s inside: %v", v.name, err)
 		}
 	}
@@ -93,10 +93,10 @@ func TestNestedThroughATransaction(t *testing.T) {
 		e.is("v", `{"total":1}`, 0)
 		e.ok(e.hf.Update(e.ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			reentrant(ctx, e, e.raw("u"))
-			if _, err := e.raw("u").Get(ctx); !errors.Is(err, scope.ErrReentrant) {
+			if _, err := e.raw("u").Get(ctx); !errors.Is(err, holdfast.ErrReentrant) {
 				e.Errorf("get inside: %v", err)
 			}
-			if _, err := e.raw("u").Watch(ctx); !errors.Is(err, scope.ErrReentrant) {
+			if _, err := e.raw("u").Watch(ctx); !errors.Is(err, holdfast.ErrReentrant) {
 				e.Errorf("watch inside: %v", err)
 			}
 			inside := scope.In[json.RawMessage](tx, "thing", "u")

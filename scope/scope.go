@@ -71,11 +71,11 @@ func (s Scope[T]) Get(ctx context.Context) (Snapshot[T], error) {
 // and return it. If f returns an error, Atomic returns it, and nothing is written. In a store
 // with other writers, f may run again on a state that another writer has written meanwhile, and
 // the snapshot is that of the attempt that was committed. If other writers are faster in every
-// attempt, the error is [ErrConcurrentModification]. Fields that T does not have stay unchanged,
+// attempt, the error is [holdfast.ErrConcurrency]. Fields that T does not have stay unchanged,
 // and so does everything that f did not touch.
 //
 // f may be slow and call other systems, but must not change the same scope: the context that it
-// gets detects that ([ErrReentrant]). That context ends with the budget. A panic of f continues
+// gets detects that ([holdfast.ErrReentrant]). That context ends with the budget. A panic of f continues
 // in the caller, as a [PanicError] (inside a transaction unchanged), and does not affect the next
 // caller in the queue.
 func (s Scope[T]) Atomic(ctx context.Context, f func(context.Context, T) (T, error)) (Snapshot[T], error) {
@@ -89,8 +89,8 @@ func (s Scope[T]) Patch(ctx context.Context, merge any) (Snapshot[T], error) {
 	return s.editWith(ctx, merge, scopestore.Patch)
 }
 
-// Inc adds to the integer in a field. A missing field counts as 0. A field that is not a 64-bit
-// integer, or would not be one afterwards, is [holdfast.ErrValidation].
+// Inc adds to the integer in a field. A missing field counts as 0. If the field is not a 64-bit
+// integer, or the sum would not be one, Inc returns [holdfast.ErrValidation].
 func (s Scope[T]) Inc(ctx context.Context, field string, by int64) (Snapshot[T], error) {
 	op, err := scopestore.Inc(field, by)
 	return s.edit(ctx, op, err)

@@ -13,7 +13,7 @@ import (
 // scope, through In with the transaction, do not race with other changes of this process. With
 // [holdfast.Engine.Update] alone they do: a transaction does not queue, and a function of Atomic
 // that conflicts with it is retried. f may run again, and must not use the engine. The only
-// option is [Budget]; any other is [holdfast.ErrValidation]: pass it to In instead.
+// option is [Budget]; for any other, Update returns [holdfast.ErrValidation]: pass it to In instead.
 func Update(ctx context.Context, e *holdfast.Engine, kind, id string, f func(context.Context, holdfast.Tx) error, o ...Option) error {
 	h := In[struct{}](e, kind, id, o...).handle
 	if g := h.given; g.expected != nil || g.TTL != 0 || g.MaxAttempts != 0 || g.meta != (events.Meta{}) {

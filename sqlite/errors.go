@@ -58,7 +58,7 @@ func mapOther(err error, name string) error {
 func mapCode(code int, name string, err error) error {
 	switch code & 0xff {
 	case codeBusy, codeLocked, codeProtocol:
-		return fault.New(fault.Unavailable, "%s is busy: another process holds its lock", name).Repeatable().Wrap(err)
+		return fault.New(fault.Unavailable, "%s is busy: another process holds its lock", name).AsRetryable().Wrap(err)
 	case codeInterrupt:
 		return errors.Join(context.Canceled, err)
 	case codeReadOnly, codePerm, codeAuth:

@@ -52,8 +52,8 @@ func TestEveryCodeOfSQLiteHasItsMeaning(t *testing.T) {
 		for _, extended := range []int{0, 1, 2, 7} {
 			driver := driverError(code | extended<<8)
 			err := mapError(fmt.Errorf("scan: %w", driver), "app.db")
-			if fault.CodeOf(err) != want.code || fault.IsSafe(err) != want.safe {
-				t.Errorf("%d means %s (safe: %v), not %s (safe: %v)", driver, fault.CodeOf(err), fault.IsSafe(err), want.code, want.safe)
+			if fault.CodeOf(err) != want.code || fault.IsRetryable(err) != want.safe {
+				t.Errorf("%d means %s (safe: %v), not %s (safe: %v)", driver, fault.CodeOf(err), fault.IsRetryable(err), want.code, want.safe)
 			}
 			if !errors.Is(err, driver) {
 				t.Errorf("%d: the driver's error is lost: %v", driver, err)
@@ -79,8 +79,8 @@ func TestErrorsWithoutACodeKeepTheirMeaning(t *testing.T) {
 		{fault.New(fault.NotFound, "none"), fault.Of(fault.NotFound)},
 		{errors.New("strange"), fault.Of(fault.Internal)},
 	} {
-		if err := mapError(c.given, "app.db"); !errors.Is(err, c.is) || fault.IsSafe(err) {
-			t.Errorf("%v becomes %v (safe: %v), which is not %v", c.given, err, fault.IsSafe(err), c.is)
+		if err := mapError(c.given, "app.db"); !errors.Is(err, c.is) || fault.IsRetryable(err) {
+			t.Errorf("%v becomes %v (safe: %v), which is not %v", c.given, err, fault.IsRetryable(err), c.is)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestACommitIsUnknownOnlyWhenTheDiskFails(t *testing.T) {
 			t.Errorf("%d at COMMIT is %s, not %s", code, got, want)
 		}
 	}
-	if fault.IsSafe(commitFault(driverError(codeIO), "app.db")) {
+	if fault.IsRetryable(commitFault(driverError(codeIO), "app.db")) {
 		t.Error("an unknown outcome is called safe to repeat")
 	}
 }

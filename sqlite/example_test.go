@@ -49,7 +49,7 @@ func ExampleJoin() {
 	fmt.Println(stream.Append(ctx, joined, "account-7", stream.Any, stream.Event{Name: "paid"}))
 	fmt.Println(tx.Commit())
 
-	all, err := stream.Read(ctx, hf, "account-7", 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, hf, "account-7", 0))
 	fmt.Println(len(all), err)
 	// Output:
 	// <nil>

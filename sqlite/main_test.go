@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -186,8 +187,8 @@ func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
 	if _, err := stream.Append(ctx, d, name, 0, event("c", "")); !errors.Is(err, holdfast.ErrConcurrency) {
 		return fmt.Errorf("an append behind the head: %w", err)
 	}
-	for _, read := range []func(context.Context, holdfast.Doer, string, stream.Version, int) ([]stream.Event, error){stream.Read, stream.ReadBackward} {
-		all, err := read(ctx, d, name, 1, 0)
+	for _, read := range []func(context.Context, holdfast.Doer, string, stream.Version) iter.Seq2[stream.Event, error]{stream.Read, stream.ReadBackward} {
+		all, err := holdfast.Collect(read(ctx, d, name, 1))
 		if err != nil || len(all) == 0 {
 			return fmt.Errorf("read %d events: %w", len(all), err)
 		}
@@ -232,7 +233,7 @@ func wantGapless(t *testing.T, hf *holdfast.Engine, name string) []string {
 func gapless(ctx context.Context, hf *holdfast.Engine, name string) ([]string, error) {
 	var names []string
 	for {
-		part, err := stream.Read(ctx, hf, name, stream.Version(len(names)), 0)
+		part, err := holdfast.Collect(stream.Read(ctx, hf, name, stream.Version(len(names))))
 		if err != nil {
 			return nil, err
 		}

@@ -14,18 +14,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Names of the events that closing a stream leaves. The data of restarted is the state
-// that the events before it led to. No event follows removed.
+// Names of the events that closing a stream leaves. The data of $snapshot is the state
+// before the restart. No event follows $tombstone.
 const (
-	restarted = "$snapshot"
-	removed   = "$tombstone"
+	snapshotEvent  = "$snapshot"
+	tombstoneEvent = "$tombstone"
 )
 
 // Aggregate is a state that is computed from the events of one stream, and that decides which
 // events may be appended to it. [Fold] makes it, once per program. It is safe for concurrent use.
 //
 // Invariants of the state hold for any number of concurrent callers: Do appends at exactly the
-// version that it decided on, never at [Any], and decides again if another writer was faster.
+// version that it decided on, never at [Any], and calls decide again if another writer appended
+// first.
 type Aggregate[S any] struct {
 	prefix string
 	f      func(S, Event) (S, error)
@@ -34,8 +35,8 @@ type Aggregate[S any] struct {
 
 // Fold declares an aggregate. The state of an id is the result of applying f to the events of the
 // stream prefix+id, in order, starting with the zero S. f must depend only on its arguments. f
-// also runs before an event is appended: Do does not write an event for which f returns an error,
-// and a stream that contains such an event cannot be loaded any more.
+// also runs before an event is appended: Do does not write an event for which f returns an error.
+// If [Append] wrote such an event, the stream cannot be loaded any more.
 //
 // A stream that was closed with [Restart] begins with its state at that time, as JSON, which is
 // decoded into S and not passed to f. A stream that was closed with [Tombstone] has no state:
@@ -48,19 +49,19 @@ func Fold[S any](prefix string, f func(S, Event) (S, error), o ...FoldOption) *A
 		option(&a.foldOptions)
 	}
 	if prefix != "" {
-		mustBe(strictjson.Text("prefix", prefix, events.MaxName))
+		panicOn(strictjson.Text("prefix", prefix, events.MaxName))
 	}
 	if f == nil {
 		panic("stream: Fold needs a function")
 	}
-	mustBe(a.foldOptions.check())
+	panicOn(a.foldOptions.check())
 	if a.every > 0 {
-		mustBe(carriedByJSON[S]())
+		panicOn(checkJSONRoundTrip[S]())
 	}
 	return a
 }
 
-func mustBe(err error) {
+func panicOn(err error) {
 	if err != nil {
 		panic("stream: Fold: " + err.Error())
 	}
@@ -91,35 +92,35 @@ func (a *Aggregate[S]) Load(ctx context.Context, d holdfast.Doer, id string) (S,
 // The returned state is folded from the events as decide returned them, before they are appended.
 // Their At is this node's time; Load uses the database's time.
 func (a *Aggregate[S]) Do(ctx context.Context, d holdfast.Doer, id string, decide func(S) ([]Event, error)) (S, error) {
-	var none S
+	var zero S
 	for attempt := 1; ; attempt++ {
-		was, err := a.load(ctx, d, id)
+		current, err := a.load(ctx, d, id)
 		if err != nil {
-			return none, err
+			return zero, err
 		}
-		all, err := decide(was.state)
+		all, err := decide(current.state)
 		if err != nil {
-			return none, err
+			return zero, err
 		}
 		if len(all) == 0 {
-			return was.state, nil
+			return current.state, nil
 		}
-		now, err := a.ahead(was, all)
+		next, err := a.foldNew(current, all)
 		if err != nil {
-			return none, err
+			return zero, err
 		}
-		last, err := a.write(ctx, d, was.stream, was.version, all)
+		last, err := a.write(ctx, d, current.stream, current.version, all)
 		switch {
 		case err == nil:
-			a.keep(ctx, d, id, was.version, last)
-			return now.state, nil
+			a.saveSnapshot(ctx, d, id, current.version, last)
+			return next.state, nil
 		case !errors.Is(err, holdfast.ErrConcurrency):
-			return none, err
+			return zero, err
 		case attempt == a.attempts:
-			return none, exhausted(err, was.stream, attempt)
+			return zero, exhausted(err, current.stream, attempt)
 		}
 		if err := pause(ctx, d, attempt); err != nil {
-			return none, err
+			return zero, err
 		}
 	}
 }
@@ -130,10 +131,10 @@ func pause(ctx context.Context, d holdfast.Doer, attempt int) error {
 	if _, inside := d.(holdfast.Tx); inside {
 		return ctx.Err()
 	}
-	return clock.Wait(ctx, clock.Jitter(min(time.Millisecond<<min(attempt, 10), mostPause)))
+	return clock.Wait(ctx, clock.Jitter(min(time.Millisecond<<min(attempt, 10), maxPause)))
 }
 
-const mostPause = 50 * time.Millisecond
+const maxPause = 50 * time.Millisecond
 
 func exhausted(err error, stream string, attempts int) error {
 	f, ok := errors.AsType[*fault.Error](err)
@@ -145,11 +146,11 @@ func exhausted(err error, stream string, attempts int) error {
 	return f
 }
 
-// ahead folds events that are about to be appended.
-func (a *Aggregate[S]) ahead(s folded[S], all []Event) (folded[S], error) {
+// foldNew folds events that are about to be appended.
+func (a *Aggregate[S]) foldNew(s folded[S], all []Event) (folded[S], error) {
 	at := clock.Now().UTC().Truncate(time.Millisecond)
 	for _, e := range all {
-		if e.Name == restarted || e.Name == removed {
+		if e.Name == snapshotEvent || e.Name == tombstoneEvent {
 			return s, fault.New(fault.Validation, "the event name %s is reserved: use another name", e.Name)
 		}
 		e.Stream, e.Version, e.At = s.stream, s.version+1, at
@@ -166,13 +167,13 @@ func (a *Aggregate[S]) ahead(s folded[S], all []Event) (folded[S], error) {
 // add folds one more event.
 func (a *Aggregate[S]) add(s *folded[S], e Event) (err error) {
 	switch {
-	case e.Name == restarted:
+	case e.Name == snapshotEvent:
 		s.state, err = decodeState[S](e.Data)
-	case e.Name == removed:
+	case e.Name == tombstoneEvent:
 		return events.Closed(e.Stream, int64(e.Version))
 	case e.Version != s.version+1:
 		return fault.New(fault.DatabaseDamaged,
-			"the events of the stream %s between the versions %d and %d are gone, and nothing is kept of the state that they led to", e.Stream, s.version, e.Version)
+			"stream %s has no events between versions %d and %d and no snapshot to replace them: the aggregate cannot be loaded", e.Stream, s.version, e.Version)
 	default:
 		s.state, err = a.f(s.state, e)
 	}
@@ -204,7 +205,7 @@ func (a *Aggregate[S]) load(ctx context.Context, d holdfast.Doer, id string) (fo
 // begin returns the initial state and the first page of events to fold.
 func (a *Aggregate[S]) begin(ctx context.Context, d holdfast.Doer, none folded[S]) (folded[S], []Event, error) {
 	if a.every > 0 {
-		s, page, err := a.beginKept(ctx, d, none)
+		s, page, err := a.beginAtSnapshot(ctx, d, none)
 		if err != nil || len(page) > 0 {
 			return s, page, err
 		}
@@ -228,10 +229,11 @@ func (a *Aggregate[S]) addAll(s *folded[S], page []Event) error {
 
 // read returns a page of a stream.
 func (a *Aggregate[S]) read(ctx context.Context, d holdfast.Doer, stream string, from Version) ([]Event, error) {
+	read := pages(ctx, d)
 	if a.vault != nil {
-		return a.vault.Read(ctx, d, stream, from, events.MaxRead)
+		read = a.vault.pages(ctx, d)
 	}
-	return Read(ctx, d, stream, from, events.MaxRead)
+	return read(events.ReadArgs{Stream: stream, From: int64(from), Limit: events.MaxRead})
 }
 
 func (a *Aggregate[S]) write(ctx context.Context, d holdfast.Doer, stream string, at Version, all []Event) (Version, error) {

@@ -53,11 +53,11 @@ func SnapshotEvery(n int, codec string) FoldOption {
 	}
 }
 
-// Sealed lets the aggregate append and read through a vault: f and decide get the decrypted data
+// WithVault lets the aggregate append and read through a vault: f and decide get the decrypted data
 // of subjects, and null for forgotten ones. It cannot be combined with SnapshotEvery: a snapshot
 // would store the protected data unencrypted, and beyond the time of its subject. An aggregate
-// without Sealed gets the data of subjects encrypted.
-func Sealed(v *Vault) FoldOption {
+// without WithVault gets the data of subjects encrypted.
+func WithVault(v *Vault) FoldOption {
 	return func(o *foldOptions) {
 		if v == nil {
 			o.fail(fault.New(fault.Validation, "Sealed needs a vault"))

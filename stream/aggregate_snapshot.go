@@ -17,10 +17,10 @@ import (
 // kind returns the key under which the aggregate's snapshots are stored.
 func (a *Aggregate[S]) kind() string { return a.codec + "/" + a.prefix }
 
-// keep stores a snapshot if an append has crossed a multiple of the interval. It loads the state
+// saveSnapshot stores a snapshot if an append has crossed a multiple of the interval. It loads the state
 // from the database, because the stored times of the events are part of it. Errors are ignored:
 // the append is committed, and a later one stores a snapshot.
-func (a *Aggregate[S]) keep(ctx context.Context, d holdfast.Doer, id string, was, last Version) {
+func (a *Aggregate[S]) saveSnapshot(ctx context.Context, d holdfast.Doer, id string, was, last Version) {
 	every := Version(a.every)
 	if every == 0 || (was+1)/every == (last+1)/every {
 		return
@@ -36,11 +36,11 @@ func (a *Aggregate[S]) keep(ctx context.Context, d holdfast.Doer, id string, was
 	_, _ = snapshots.Put(ctx, store.DoerOf(d), snapshots.Snapshot{Stream: s.stream, Kind: a.kind(), Version: int64(s.version), Data: data})
 }
 
-// beginKept returns the state of the snapshot and the events from its version on. The event at
+// beginAtSnapshot returns the state of the snapshot and the events from its version on. The event at
 // that version is read again to detect a snapshot beyond the end of its stream: then no events
 // are returned, and also if there is no usable snapshot. If the stream was restarted since, the
 // first event is the newer state.
-func (a *Aggregate[S]) beginKept(ctx context.Context, d holdfast.Doer, none folded[S]) (folded[S], []Event, error) {
+func (a *Aggregate[S]) beginAtSnapshot(ctx context.Context, d holdfast.Doer, none folded[S]) (folded[S], []Event, error) {
 	found, err := snapshots.Get(ctx, store.DoerOf(d), none.stream, a.kind())
 	if err != nil || found.Version == events.None {
 		return none, nil, err
@@ -64,9 +64,9 @@ func decodeKept(data []byte, state any) bool {
 	return dec.Decode(state) == nil
 }
 
-// carriedByJSON rejects a type that JSON does not preserve completely: a snapshot of it would be
+// checkJSONRoundTrip rejects a type that JSON does not preserve completely: a snapshot of it would be
 // restored as another state, without any error.
-func carriedByJSON[S any]() error {
+func checkJSONRoundTrip[S any]() error {
 	return carried(reflect.TypeFor[S](), make(map[reflect.Type]bool))
 }
 

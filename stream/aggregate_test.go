@@ -150,7 +150,7 @@ func TestRacingDosNeverBreakAnInvariant(t *testing.T) {
 			t.Errorf("%d of %d were taken", taken.Load(), amount)
 		}
 		balance := 0
-		all, err := stream.Read(t.Context(), hf, "purse-a", 0, 0)
+		all, err := holdfast.Collect(stream.Read(t.Context(), hf, "purse-a", 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -433,8 +433,8 @@ func TestFoldRefusesMistakesInWiring(t *testing.T) {
 		"every":                func() { foldOf[int]("a", stream.SnapshotEvery(0, "1")) },
 		"no codec":             func() { foldOf[int]("a", stream.SnapshotEvery(1, "")) },
 		"codec with a slash":   func() { foldOf[int]("a", stream.SnapshotEvery(1, "a/1")) },
-		"no vault":             func() { foldOf[int]("a", stream.Sealed(nil)) },
-		"snapshots and sealed": func() { foldOf[int]("a", stream.Sealed(vault), stream.SnapshotEvery(1, "1")) },
+		"no vault":             func() { foldOf[int]("a", stream.WithVault(nil)) },
+		"snapshots and sealed": func() { foldOf[int]("a", stream.WithVault(vault), stream.SnapshotEvery(1, "1")) },
 		"unexported":           func() { foldOf[hidden]("a", stream.SnapshotEvery(1, "1")) },
 		"left out":             func() { foldOf[left]("a", stream.SnapshotEvery(1, "1")) },
 		"deep":                 func() { foldOf[deep]("a", stream.SnapshotEvery(1, "1")) },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -24,7 +25,7 @@ func TestABudgetEndsARead(t *testing.T) {
 		}
 		read := func(ctx context.Context, d holdfast.Doer, want int, cut bool) {
 			t.Helper()
-			got, err := stream.Read(ctx, d, "s", 3, 5)
+			got, err := events.Read(ctx, store.DoerOf(d), events.ReadArgs{Stream: "s", From: 3, Limit: 5})
 			if err != nil || len(got) != want || got[0].Version != 3 || store.Cut(ctx) != cut {
 				t.Errorf("read %d events, %v, cut %v; want %d, cut %v", len(got), err, store.Cut(ctx), want, cut)
 			}

@@ -11,22 +11,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/streamclose"
 )
 
-// Mode is how a stream is closed.
-type Mode string
+// CloseMode is how a stream is closed.
+type CloseMode string
 
 const (
 	// Archive ends a stream: it accepts no more events, and its events can still be read.
-	Archive Mode = Mode(streamclose.Archive)
+	Archive CloseMode = CloseMode(streamclose.Archive)
 	// Tombstone ends a stream and removes its events, except a last one named "$tombstone".
-	Tombstone Mode = Mode(streamclose.Tombstone)
+	Tombstone CloseMode = CloseMode(streamclose.Tombstone)
 	// Restart replaces the events of a stream by one event named "$snapshot". The stream
 	// continues after it, and so do its versions.
-	Restart Mode = Mode(streamclose.Restart)
+	Restart CloseMode = CloseMode(streamclose.Restart)
 )
 
 // CloseOptions are the options of [Close].
 type CloseOptions struct {
-	Mode Mode
+	Mode CloseMode
 	// Snapshot is the data, as JSON, of the one event that a restart leaves.
 	Snapshot []byte
 	// ExpectVersion is the version that the close covers: the version of the last event that the
@@ -36,21 +36,21 @@ type CloseOptions struct {
 	// snapshot was made would be removed. An archive keeps every event, and a tombstone removes
 	// all of them: for these modes nil accepts any version.
 	ExpectVersion *Version
-	// Archive, if set, gets the events page by page, in order, before anything is removed.
-	// Meanwhile the stream accepts no events. Archive may be called again for the same events if
+	// Export, if set, gets the events page by page, in order, before anything is removed.
+	// Meanwhile the stream accepts no events. Export may be called again for the same events if
 	// the close fails and is retried. Its context ends after Timeout.
-	Archive func(context.Context, []Event) error
+	Export func(context.Context, []Event) error
 	// Lease is how long the stream stays locked if this process crashes during the close; the
-	// default is 30 seconds. It is renewed while Archive runs.
+	// default is 30 seconds. It is renewed while Export runs.
 	Lease time.Duration
-	// Timeout limits the total duration of Archive; the default is 15 minutes.
+	// Timeout limits the total duration of Export; the default is 15 minutes.
 	Timeout time.Duration
 }
 
 // Closed describes the remains of a closed stream: the events from First to Last.
 type Closed struct {
 	Stream      string
-	Mode        Mode
+	Mode        CloseMode
 	First, Last Version
 }
 
@@ -60,7 +60,7 @@ type Closed struct {
 // Every reaction that follows the stream must have handled all events that concern it, and must
 // hold no lease on it. Otherwise the error is [holdfast.ErrConflict], whose field "reactions"
 // lists the reactions that need the stream, and the stream stays open. It also stays open if
-// Archive fails.
+// Export fails.
 //
 // Repeating the same close changes nothing and returns the same result, also after a crash. A
 // restart (with the same ExpectVersion and Snapshot) can also be repeated after events were
@@ -68,20 +68,20 @@ type Closed struct {
 // the snapshot.
 func Close(ctx context.Context, e *holdfast.Engine, stream string, o CloseOptions) (Closed, error) {
 	a := streamclose.Args{Stream: stream, Mode: streamclose.Mode(o.Mode), ExpectVersion: (*int64)(o.ExpectVersion), Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
-	if o.Archive != nil {
+	if o.Export != nil {
 		a.Export = func(ctx context.Context, first, last int64) error {
-			return export(ctx, e, stream, Version(first), Version(last), o.Archive)
+			return export(ctx, e, stream, Version(first), Version(last), o.Export)
 		}
 	}
 	c, err := streamclose.Close(ctx, engine.Of(e), a)
-	return Closed{Stream: c.Stream, Mode: Mode(c.Mode), First: Version(c.First), Last: Version(c.Last)}, err
+	return Closed{Stream: c.Stream, Mode: CloseMode(c.Mode), First: Version(c.First), Last: Version(c.Last)}, err
 }
 
 // export passes the events between two versions to f. It stops when ctx ends, because the stream
 // is no longer leased then.
 func export(ctx context.Context, e *holdfast.Engine, stream string, from, to Version, f func(context.Context, []Event) error) error {
 	for from <= to {
-		page, err := Read(ctx, e, stream, from, events.MaxRead)
+		page, err := pages(ctx, e)(events.ReadArgs{Stream: stream, From: int64(from), Limit: events.MaxRead})
 		if err != nil {
 			return err
 		}

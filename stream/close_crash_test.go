@@ -24,7 +24,7 @@ import (
 // anywhere. Its record of what it was told is by workspace, of which each case
 // has its own.
 type closing struct {
-	mode    stream.Mode
+	mode    stream.CloseMode
 	exports bool
 
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ type closingCase struct {
 // removed; that a close that failed, or died, leaves a stream that can be closed
 // after its hold has run out; and that nothing stays held.
 func TestCrashOfClose(t *testing.T) {
-	for _, mode := range []stream.Mode{stream.Archive, stream.Tombstone, stream.Restart} {
+	for _, mode := range []stream.CloseMode{stream.Archive, stream.Tombstone, stream.Restart} {
 		for _, exports := range []bool{false, true} {
 			c := &closing{mode: mode, exports: exports, cases: make(map[string]*closingCase)}
 			name := string(mode)
@@ -78,7 +78,7 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	if c.exports {
 		k.exported = 0
-		o.Archive = func(_ context.Context, page []stream.Event) error {
+		o.Export = func(_ context.Context, page []stream.Event) error {
 			k.exported += len(page)
 			k.whole = k.exported == 3
 			return nil
@@ -116,7 +116,7 @@ func (c *closing) recover(ctx context.Context, hf *holdfast.Engine) error {
 
 func (c *closing) check(ctx context.Context, hf *holdfast.Engine) error {
 	k := c.of(ctx)
-	want := map[stream.Mode]stream.Closed{
+	want := map[stream.CloseMode]stream.Closed{
 		stream.Archive:   {Stream: "s", Mode: c.mode, First: 0, Last: 2},
 		stream.Tombstone: {Stream: "s", Mode: c.mode, First: 3, Last: 3},
 		stream.Restart:   {Stream: "s", Mode: c.mode, First: 3, Last: 3},
@@ -127,7 +127,7 @@ func (c *closing) check(ctx context.Context, hf *holdfast.Engine) error {
 	if c.exports && !k.whole {
 		return fmt.Errorf("the last export saw %d events", k.exported)
 	}
-	all, err := stream.Read(ctx, hf, "s", 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, hf, "s", 0))
 	if err != nil || len(all) != int(want.Last-want.First)+1 || all[0].Version != want.First {
 		return fmt.Errorf("it has %+v: %w", all, err)
 	}
@@ -222,7 +222,7 @@ func (c *restarting) read(ctx context.Context, hf *holdfast.Engine, k *restartin
 	if k.begun != nil {
 		return nil
 	}
-	all, err := stream.Read(ctx, hf, "s", 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, hf, "s", 0))
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (c *restarting) read(ctx context.Context, hf *holdfast.Engine, k *restartin
 	snapshot, err := json.Marshal(names)
 	k.begun = &stream.CloseOptions{Mode: stream.Restart, ExpectVersion: &all[len(all)-1].Version, Snapshot: snapshot}
 	if c.exports {
-		k.begun.Archive = func(context.Context, []stream.Event) error { return nil }
+		k.begun.Export = func(context.Context, []stream.Event) error { return nil }
 	}
 	return err
 }
@@ -276,7 +276,7 @@ func eventNames(all []stream.Event) (names []string, err error) {
 
 func (c *restarting) check(ctx context.Context, hf *holdfast.Engine) error {
 	k := c.of(ctx)
-	all, err := stream.Read(ctx, hf, "s", 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, hf, "s", 0))
 	if err != nil {
 		return err
 	}
@@ -304,7 +304,7 @@ func TestCrashKeepsWhatIsNotExported(t *testing.T) {
 				return err
 			}
 			_, err = stream.Close(ctx, hf, "s", stream.CloseOptions{Mode: stream.Tombstone,
-				Archive: func(context.Context, []stream.Event) error { return full }})
+				Export: func(context.Context, []stream.Event) error { return full }})
 			return err
 		},
 		Accepts: []error{full, holdfast.ErrConflict},
@@ -316,7 +316,7 @@ func TestCrashKeepsWhatIsNotExported(t *testing.T) {
 			if err != nil || last != 1 {
 				return fmt.Errorf("an append: %d, %w", last, err)
 			}
-			all, err := stream.Read(ctx, hf, "s", 0, 0)
+			all, err := holdfast.Collect(stream.Read(ctx, hf, "s", 0))
 			if err != nil || len(all) != 2 {
 				return fmt.Errorf("it has %+v: %w", all, err)
 			}

@@ -31,7 +31,7 @@ func TestCloseExportsInPages(t *testing.T) {
 		full := errors.New("the disk is full")
 		var seen []stream.Event
 		pages := 0
-		o := stream.CloseOptions{Mode: stream.Tombstone, Archive: func(ctx context.Context, page []stream.Event) error {
+		o := stream.CloseOptions{Mode: stream.Tombstone, Export: func(ctx context.Context, page []stream.Event) error {
 			if pages++; pages == 2 {
 				return full
 			}
@@ -82,7 +82,7 @@ func TestCloseWants(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if all, err := stream.Read(ctx, hf, "s", 0, 0); err != nil || len(all) != 3 {
+		if all, err := holdfast.Collect(stream.Read(ctx, hf, "s", 0)); err != nil || len(all) != 3 {
 			t.Errorf("it has %+v, %v", all, err)
 		}
 		if err := stream.Truncate(ctx, hf, "s", 5); fault.CodeOf(err) != fault.Validation {

@@ -67,7 +67,7 @@ func ExampleVault() {
 	ctx, hf, end := openExample()
 	defer end()
 	show := func() {
-		all, err := vault.Read(ctx, hf, "customer-7", 0, 0)
+		all, err := holdfast.Collect(vault.Read(ctx, hf, "customer-7", 0))
 		for _, e := range all {
 			fmt.Println(e.Name, string(e.Data), e.Forgotten, err)
 		}

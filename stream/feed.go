@@ -36,8 +36,8 @@ func Feed(o FeedOptions) holdfast.Part { return &feedPart{o} }
 
 type feedPart struct{ o FeedOptions }
 
-// Start switches the feed on.
-func (p *feedPart) Start(ctx context.Context, e *holdfast.Engine) error {
+// Register switches the feed on.
+func (p *feedPart) Register(ctx context.Context, e *holdfast.Engine) error {
 	spaces := p.o.Workspaces
 	if len(spaces) == 0 {
 		spaces = []string{store.DefaultWorkspace}
@@ -66,7 +66,7 @@ func feedsOf(e *holdfast.Engine) *feeds {
 }
 
 // OpenFeed switches the feed on in the context's workspace, if the engine has the part [Feed] and
-// the workspace exists. A workspace exists once something was written to it.
+// the workspace exists. A workspace is created by the first write to it.
 func OpenFeed(ctx context.Context, e *holdfast.Engine) error {
 	f, space := feedsOf(e), store.WorkspaceOf(ctx)
 	if _, known := f.open.Load(space); known || !f.on.Load() {
@@ -105,8 +105,8 @@ type FeedPage struct {
 
 // ReadFeed returns up to limit events of the feed after a cursor, in order. The maximum is 1,000
 // events, which is also the meaning of limit 0. A reader that continues from Next sees each event
-// once and misses none. Events that their streams have removed are skipped. A cursor that the
-// feed never returned is [holdfast.ErrValidation].
+// once and misses none. Events that their streams have removed are skipped. For a cursor that
+// the feed never returned, ReadFeed returns [holdfast.ErrValidation].
 func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor, limit int) (FeedPage, error) {
 	position, err := after.position()
 	if err != nil {
@@ -125,23 +125,23 @@ func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor, limit int) (Fe
 	return p, nil
 }
 
-// Head returns the cursor at the current end of the feed: events that get a position later come
+// FeedHead returns the cursor at the current end of the feed: events that get a position later come
 // after it.
-func Head(ctx context.Context, d holdfast.Doer) (Cursor, error) {
+func FeedHead(ctx context.Context, d holdfast.Doer) (Cursor, error) {
 	last, err := feed.Head(ctx, store.DoerOf(d))
 	return cursor(last), err
 }
 
-// PositionOf returns the position of an event in the feed. It returns false if the event has none
+// FeedPosition returns the position of an event in the feed. It returns false if the event has none
 // yet, or does not exist.
-func PositionOf(ctx context.Context, d holdfast.Doer, stream string, version Version) (Cursor, bool, error) {
+func FeedPosition(ctx context.Context, d holdfast.Doer, stream string, version Version) (Cursor, bool, error) {
 	position, err := feed.PositionOf(ctx, store.DoerOf(d), stream, int64(version))
 	return cursor(position), position > 0, err
 }
 
-// PositionsOf returns the positions in the feed of the events of a stream from first to last, by
+// FeedPositions returns the positions in the feed of the events of a stream from first to last, by
 // version. Events that have no position yet are missing.
-func PositionsOf(ctx context.Context, d holdfast.Doer, stream string, first, last Version) (map[Version]Cursor, error) {
+func FeedPositions(ctx context.Context, d holdfast.Doer, stream string, first, last Version) (map[Version]Cursor, error) {
 	found, err := feed.PositionsOf(ctx, store.DoerOf(d), stream, int64(first), int64(last))
 	all := make(map[Version]Cursor, len(found))
 	for version, position := range found {

@@ -69,7 +69,7 @@ func TestReadFeedGoesOn(t *testing.T) {
 }
 
 // wantInOrder wants the events of the default workspace, as numbered has written
-// them, and their positions to be told by PositionOf.
+// them, and their positions to be told by FeedPosition.
 func wantInOrder(t *testing.T, hf *holdfast.Engine, all []stream.FeedEvent, n int) {
 	t.Helper()
 	if len(all) != n {
@@ -83,7 +83,7 @@ func wantInOrder(t *testing.T, hf *holdfast.Engine, all []stream.FeedEvent, n in
 			t.Errorf("got %+v", e)
 		}
 		next[e.Stream]++
-		if p, found, err := stream.PositionOf(t.Context(), hf, e.Stream, e.Version); err != nil || !found || p != e.Position {
+		if p, found, err := stream.FeedPosition(t.Context(), hf, e.Stream, e.Version); err != nil || !found || p != e.Position {
 			t.Errorf("the position of %s %d is %q, and %q is told (%v)", e.Stream, e.Version, e.Position, p, err)
 		}
 	}
@@ -94,7 +94,7 @@ func wantInOrder(t *testing.T, hf *holdfast.Engine, all []stream.FeedEvent, n in
 func TestBadCursors(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		numbered(t, t.Context(), hf, 3)
-		head, err := stream.Head(t.Context(), hf)
+		head, err := stream.FeedHead(t.Context(), hf)
 		if err != nil || head != "p3" {
 			t.Fatalf("the feed stands at %q, %v", head, err)
 		}
@@ -110,7 +110,7 @@ func TestBadCursors(t *testing.T) {
 		if page, err := stream.ReadFeed(t.Context(), hf, head, 0); err != nil || len(page.Events) != 0 || page.Next != head {
 			t.Errorf("at its end the feed is %+v, %v", page, err)
 		}
-		if c, found, err := stream.PositionOf(t.Context(), hf, "s0", 7); err != nil || found || c != "" {
+		if c, found, err := stream.FeedPosition(t.Context(), hf, "s0", 7); err != nil || found || c != "" {
 			t.Errorf("an event that is not there is at %q, %v", c, err)
 		}
 	})

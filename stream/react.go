@@ -72,9 +72,9 @@ func (d *Delivery) WriteTx(f func(context.Context, holdfast.Tx) error) {
 // while. It does not count as a failure.
 func Snooze(after time.Duration) error { return &reactions.Snoozed{After: after} }
 
-// React makes a reaction: named code that gets every event that sel selects, in order for each
-// stream, including events from before its registration unless o.FromNow is set. Pass it to
-// [holdfast.Open], which registers it. It is served while [holdfast.Engine.Run] runs, by any
+// React returns a reaction: f receives every event that sel selects, in the order of each stream.
+// It begins with the oldest stored event or, with o.FromNow, with the first event after its
+// registration. Pass it to [holdfast.Open], which registers it. It is served while [holdfast.Engine.Run] runs, by any
 // number of nodes.
 //
 // An event is delivered until f returns nil for it: again after a failure, and again if the node
@@ -92,8 +92,8 @@ type reaction struct {
 	o    Options
 }
 
-// Start registers the reaction.
-func (r *reaction) Start(ctx context.Context, e *holdfast.Engine) error {
+// Register registers the reaction.
+func (r *reaction) Register(ctx context.Context, e *holdfast.Engine) error {
 	h := &reactions.Handler{Definition: r.definition(), Timeout: r.o.Timeout, Body: r.handle}
 	if err := errors.Join(r.checkRetry(), h.Check(), reactions.CheckName(h.Name)); err != nil {
 		return err
@@ -153,9 +153,9 @@ func public(e events.Event) Event {
 		Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: e.At}
 }
 
-// Remove removes a reaction and all its positions from the context's workspace, and reports
+// RemoveReaction removes a reaction and all its positions from the context's workspace, and reports
 // whether it existed.
-func Remove(ctx context.Context, e *holdfast.Engine, name string) (bool, error) {
+func RemoveReaction(ctx context.Context, e *holdfast.Engine, name string) (bool, error) {
 	if err := reactions.CheckName(name); err != nil {
 		return false, err
 	}

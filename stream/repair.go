@@ -10,17 +10,26 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Filter selects positions of reactions. The zero value selects every stream of every reaction of
-// the workspace, including the after-effects of lifecycles ($after:<workflow>:<handler>) and
+// PositionFilter selects positions of reactions. The zero value selects every stream of every reaction of
+// the workspace, including the after-effects of lifecycles ($after:<lifecycle>:<handler>) and
 // webhooks ($hook:<id>). [Reset] resets those only if Reaction names one.
-type Filter struct {
+type PositionFilter struct {
 	Reaction string   // "" for every reaction
 	Streams  []string // only these streams; empty for every stream
 	Pattern  string   // RE2 pattern for stream names, "" for every stream
-	// Own selects only histories of Holdfast (true), or only the program's own streams (false).
-	Own     *bool
+	Source   Source   // "" for every source
+	// Blocked selects only blocked positions, or only those that are not blocked; nil selects both.
 	Blocked *bool
 }
+
+// Source is the origin of a stream.
+type Source string
+
+// The sources of streams.
+const (
+	Events    Source = "event"   // streams of the program
+	Histories Source = "history" // histories that Holdfast writes; their names begin with $
+)
 
 // Position is the position of a reaction on a stream.
 type Position struct {
@@ -31,30 +40,30 @@ type Position struct {
 	Head      Version // the last version of the stream
 	Failures  int
 	Crashes   int
-	// LostHandOuts counts consecutive hand-outs to remote workers that never reported back.
-	LostHandOuts int
-	Blocked      bool
-	Error        string
-	Failing      Version // the version that failed, -1 for none
-	Holder       string  // holder of the lease, which ends at Until
-	Until        time.Time
-	DueAt        time.Time // time of the next attempt
+	// LostDeliveries counts consecutive deliveries to remote workers that never responded.
+	LostDeliveries int
+	Blocked        bool
+	Error          string
+	Failing        Version // the version that failed, -1 for none
+	Holder         string  // holder of the lease, which ends at Until
+	Until          time.Time
+	DueAt          time.Time // time of the next attempt
 	// Generation counts the resets.
 	Generation int64
 	// ResetRequested reports that the position is reset when its current lease ends.
 	ResetRequested bool
 }
 
-// Repaired is the result of a repair. Touched are the repaired positions, Held those that were
+// RepairResult is the result of a repair. Leased are the positions that were
 // skipped because they are leased, and Pending those that are reset when their lease ends.
-type Repaired struct {
-	Touched []Position
-	Held    []Position
-	Pending []Position
+type RepairResult struct {
+	Repaired []Position
+	Leased   []Position
+	Pending  []Position
 }
 
 // Positions iterates over the positions of reactions, ordered by reaction and stream.
-func Positions(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Position, error] {
+func Positions(ctx context.Context, d holdfast.Doer, f PositionFilter) iter.Seq2[Position, error] {
 	return store.Seq(func(after reactions.Position, limit int) ([]reactions.Position, error) {
 		all, _, err := reactions.Query(ctx, store.DoerOf(d), f.inner(), after, limit)
 		return all, err
@@ -62,41 +71,45 @@ func Positions(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Positio
 }
 
 // Unblock lets blocked reactions continue at the event where they stopped.
-func Unblock(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
+func Unblock(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
 	return repair(ctx, d, "unblock", f)
 }
 
 // Skip lets reactions continue after the event that failed.
-func Skip(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
+func Skip(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
 	return repair(ctx, d, "skip", f)
 }
 
 // Reset moves reactions back to the first stored event. Every event is delivered again, as a new
-// operation. After-effects and webhooks are reset only if [Filter.Reaction] names one, because
+// operation. After-effects and webhooks are reset only if [PositionFilter.Reaction] names one, because
 // they would send again what was already sent. A leased stream is reset when that lease ends: its
 // holder gets a request to stop, and cannot renew the lease.
-func Reset(ctx context.Context, d holdfast.Doer, f Filter) (Repaired, error) {
+func Reset(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
 	return repair(ctx, d, "reset", f)
 }
 
-func repair(ctx context.Context, d holdfast.Doer, how string, f Filter) (Repaired, error) {
+func repair(ctx context.Context, d holdfast.Doer, how string, f PositionFilter) (RepairResult, error) {
 	if reactions.Kind(f.Reaction) == "" {
-		return Repaired{}, reactions.CheckName(f.Reaction)
+		return RepairResult{}, reactions.CheckName(f.Reaction)
 	}
 	touched, held, err := reactions.Repair(ctx, store.DoerOf(d), how, f.inner())
-	r := Repaired{Held: positions(held)}
+	r := RepairResult{Leased: positions(held)}
 	for _, p := range positions(touched) {
 		if p.ResetRequested {
 			r.Pending = append(r.Pending, p)
 		} else {
-			r.Touched = append(r.Touched, p)
+			r.Repaired = append(r.Repaired, p)
 		}
 	}
 	return r, err
 }
 
-func (f Filter) inner() reactions.Filter {
-	return reactions.Filter{Reaction: f.Reaction, Streams: f.Streams, Pattern: f.Pattern, Own: f.Own, Blocked: f.Blocked}
+func (f PositionFilter) inner() reactions.Filter {
+	in := reactions.Filter{Reaction: f.Reaction, Streams: f.Streams, Pattern: f.Pattern, Blocked: f.Blocked}
+	if f.Source != "" {
+		in.Own = new(f.Source == Histories)
+	}
+	return in
 }
 
 func positions(all []reactions.Position) []Position {
@@ -109,6 +122,6 @@ func positions(all []reactions.Position) []Position {
 
 func position(p reactions.Position) Position {
 	return Position{Reaction: p.Reaction, Stream: p.Stream, Watermark: Version(p.Watermark), Due: Version(p.Due), Head: Version(p.Head),
-		Failures: p.Failures, Crashes: p.Crashes, LostHandOuts: p.Lost, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
+		Failures: p.Failures, Crashes: p.Crashes, LostDeliveries: p.Lost, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
 		Holder: p.Holder, Until: p.Until, DueAt: p.DueAt, Generation: p.Generation, ResetRequested: p.ResetRequested}
 }

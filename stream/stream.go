@@ -13,6 +13,7 @@ package stream
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -20,7 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Version is the version that an append expects a stream to be at.
+// Version is the version of an event in its stream, counted from 0. As an expected version it may
+// also be [Any] or [None].
 type Version int64
 
 const (
@@ -38,7 +40,7 @@ type Event struct {
 	Name    string
 	Data    []byte
 	// Correlation, Causation and Actor describe the origin of the event. They are passed on, and
-	// never used to recognise a repeated request.
+	// never used to recognize a repeated request.
 	Correlation string
 	Causation   string
 	Actor       string
@@ -51,12 +53,12 @@ type Event struct {
 }
 
 // Append adds events to a stream, all or none, and returns its last version. If the stream is not
-// at version want, nothing is written, and the error is [holdfast.ErrConcurrency] with the fields
+// at the expected version, nothing is written, and the error is [holdfast.ErrConcurrency] with the fields
 // expectedVersion and lastVersion.
-func Append(ctx context.Context, d holdfast.Doer, stream string, want Version, all ...Event) (Version, error) {
+func Append(ctx context.Context, d holdfast.Doer, stream string, expected Version, all ...Event) (Version, error) {
 	a := events.AppendArgs{Stream: stream}
-	if want != Any {
-		v := int64(want)
+	if expected != Any {
+		v := int64(expected)
 		a.ExpectVersion = &v
 	}
 	for i, e := range all {
@@ -70,26 +72,60 @@ func Append(ctx context.Context, d holdfast.Doer, stream string, want Version, a
 	return Version(last), err
 }
 
-// Read returns up to limit events of a stream, starting at a version. The maximum is 1,000
-// events, which is also the meaning of limit 0. A stream that does not exist has no events.
-func Read(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
-	return read(ctx, d, events.ReadArgs{Stream: stream, From: int64(from), Limit: limit})
+// Read iterates over the events of a stream, starting at a version. A stream that does not exist
+// has no events. Events are read in pages; outside a transaction, each page is a read of its own.
+func Read(ctx context.Context, d holdfast.Doer, stream string, from Version) iter.Seq2[Event, error] {
+	return iterate(events.ReadArgs{Stream: stream, From: int64(from), Limit: events.MaxRead}, pages(ctx, d))
 }
 
-// ReadBackward returns up to limit events of a stream from a version backward, newest first. A
-// negative version starts at the end of the stream.
-func ReadBackward(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
-	return read(ctx, d, events.ReadArgs{Stream: stream, From: int64(from), Limit: limit, Backward: true})
+// ReadBackward iterates over the events of a stream backward, newest first, starting at a version.
+// A negative version starts at the end of the stream. Stop the iteration when you have enough: the
+// first pages are small.
+func ReadBackward(ctx context.Context, d holdfast.Doer, stream string, from Version) iter.Seq2[Event, error] {
+	return iterate(events.ReadArgs{Stream: stream, From: int64(from), Limit: backwardPage, Backward: true}, pages(ctx, d))
 }
 
-func read(ctx context.Context, d holdfast.Doer, a events.ReadArgs) ([]Event, error) {
-	found, err := events.Read(ctx, store.DoerOf(d), a)
-	if err != nil {
-		return nil, err
+// backwardPage is the size of the first page of [ReadBackward]. Most callers need only a few
+// events.
+const backwardPage = 16
+
+// pages returns a function that reads a page of a stream.
+func pages(ctx context.Context, d holdfast.Doer) func(events.ReadArgs) ([]Event, error) {
+	return func(a events.ReadArgs) ([]Event, error) {
+		found, err := events.Read(ctx, store.DoerOf(d), a)
+		all := make([]Event, len(found))
+		for i, e := range found {
+			all[i] = public(e)
+		}
+		return all, err
 	}
-	all := make([]Event, len(found))
-	for i, e := range found {
-		all[i] = public(e)
+}
+
+// iterate iterates over the events of a stream, page by page.
+func iterate(a events.ReadArgs, read func(events.ReadArgs) ([]Event, error)) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for {
+			page, err := read(a)
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			for _, e := range page {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if len(page) < a.Limit {
+				return
+			}
+			last := int64(page[len(page)-1].Version)
+			if a.From = last + 1; a.Backward {
+				a.From = last - 1
+			}
+			if a.From < 0 {
+				return // the page ended with the first event
+			}
+			a.Limit = min(4*a.Limit, events.MaxRead)
+		}
 	}
-	return all, nil
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/cipher"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/subjectkey"
 )
@@ -44,21 +46,21 @@ type Vault struct {
 }
 
 // NewVault returns a vault with a master key of 32 random bytes. All nodes must use the same key.
-// A key of another length, or of zeros only, is [holdfast.ErrValidation].
-func NewVault(master []byte) (*Vault, error) {
-	if len(master) != keySize {
-		return nil, fault.New(fault.Validation, "a vault's master key must have %d random bytes, got %d", keySize, len(master)).
+// If the key has another length, or only zeros, NewVault returns [holdfast.ErrValidation].
+func NewVault(masterKey []byte) (*Vault, error) {
+	if len(masterKey) != keySize {
+		return nil, fault.New(fault.Validation, "a vault's master key must have %d random bytes, got %d", keySize, len(masterKey)).
 			With("field", "master")
 	}
-	if !slices.ContainsFunc(master, func(b byte) bool { return b != 0 }) {
+	if !slices.ContainsFunc(masterKey, func(b byte) bool { return b != 0 }) {
 		return nil, fault.New(fault.Validation, "a vault's master key must have %d random bytes, but all are zero", keySize).
 			With("field", "master")
 	}
-	aead, err := newAEAD(master)
+	aead, err := newAEAD(masterKey)
 	if err != nil {
 		return nil, err
 	}
-	return &Vault{master: aead, id: masterID(master)}, nil
+	return &Vault{master: aead, id: masterID(masterKey)}, nil
 }
 
 // Format keeps the master key out of printed output.
@@ -69,7 +71,7 @@ func (v *Vault) Format(f fmt.State, _ rune) { fmt.Fprint(f, "stream.Vault") }
 // [holdfast.ErrConflict], and nothing is written.
 //
 // Encrypted data is a third longer, and the same size limit applies to it as to other data.
-func (v *Vault) Append(ctx context.Context, d holdfast.Doer, stream string, want Version, all ...Event) (Version, error) {
+func (v *Vault) Append(ctx context.Context, d holdfast.Doer, stream string, expected Version, all ...Event) (Version, error) {
 	for i := range all {
 		if err := checkPlain(&all[i]); err != nil {
 			return 0, fmt.Errorf("event %d: %w", i, err)
@@ -86,22 +88,25 @@ func (v *Vault) Append(ctx context.Context, d holdfast.Doer, stream string, want
 			e.Data = seal(keys[e.Subject], e)
 		}
 	}
-	return Append(ctx, d, stream, want, sealed...)
+	return Append(ctx, d, stream, expected, sealed...)
 }
 
 // Read is like the function [Read], and decrypts the events, as [Vault.Open] does.
-func (v *Vault) Read(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
-	return v.opened(ctx, d)(Read(ctx, d, stream, from, limit))
+func (v *Vault) Read(ctx context.Context, d holdfast.Doer, stream string, from Version) iter.Seq2[Event, error] {
+	return iterate(events.ReadArgs{Stream: stream, From: int64(from), Limit: events.MaxRead}, v.pages(ctx, d))
 }
 
 // ReadBackward is like the function [ReadBackward], and decrypts the events, as [Vault.Open]
 // does.
-func (v *Vault) ReadBackward(ctx context.Context, d holdfast.Doer, stream string, from Version, limit int) ([]Event, error) {
-	return v.opened(ctx, d)(ReadBackward(ctx, d, stream, from, limit))
+func (v *Vault) ReadBackward(ctx context.Context, d holdfast.Doer, stream string, from Version) iter.Seq2[Event, error] {
+	return iterate(events.ReadArgs{Stream: stream, From: int64(from), Limit: backwardPage, Backward: true}, v.pages(ctx, d))
 }
 
-func (v *Vault) opened(ctx context.Context, d holdfast.Doer) func([]Event, error) ([]Event, error) {
-	return func(all []Event, err error) ([]Event, error) {
+// pages is like the function pages, and decrypts the events.
+func (v *Vault) pages(ctx context.Context, d holdfast.Doer) func(events.ReadArgs) ([]Event, error) {
+	read := pages(ctx, d)
+	return func(a events.ReadArgs) ([]Event, error) {
+		all, err := read(a)
 		if err == nil {
 			err = v.Open(ctx, d, all)
 		}
@@ -171,7 +176,7 @@ func (v *Vault) sealing(ctx context.Context, d holdfast.Doer, names []string) (m
 		}
 		if keys[name] == nil {
 			return nil, fault.New(fault.Conflict,
-				"the subject %q is forgotten, and nothing more is kept about it: append the event without personal data and without a subject, or under a subject of another name", name).
+				"subject %q was forgotten: append the event without a subject and without personal data, or use a new subject", name).
 				With("subject", name)
 		}
 	}

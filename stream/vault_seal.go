@@ -82,7 +82,7 @@ func (v *Vault) unwrap(workspace, subject string, wrapped []byte) (cipher.AEAD, 
 	}
 	if !bytes.Equal(wrapped[1:wrapHead], v.id[:]) {
 		return nil, fault.New(fault.Forbidden,
-			"the key of the subject %q is kept under another master key than this vault has: open the vault with the master key that it was made under", subject).
+			"the key of subject %q was encrypted with another master key: create the vault with that key", subject).
 			With("subject", subject)
 	}
 	key, err := v.master.Open(nil, nil, wrapped[wrapHead:], bound("holdfast/subject", workspace, subject))

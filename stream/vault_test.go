@@ -43,7 +43,7 @@ func mustSeal(t *testing.T, v *stream.Vault, d holdfast.Doer, name string, all .
 // shown reads a stream through a vault, as one line.
 func shown(t *testing.T, v *stream.Vault, d holdfast.Doer, name string) string {
 	t.Helper()
-	all, err := v.Read(t.Context(), d, name, 0, 0)
+	all, err := holdfast.Collect(v.Read(t.Context(), d, name, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,11 +72,11 @@ func TestAVaultGivesBackWhatItTook(t *testing.T) {
 		if got := shown(t, again, other, "s"); got != want {
 			t.Errorf("read %s", got)
 		}
-		back, err := again.ReadBackward(t.Context(), other, "s", -1, 2)
+		back, err := testkit.First(2, again.ReadBackward(t.Context(), other, "s", -1))
 		if err != nil || len(back) != 2 || string(back[1].Data) != `"text"` || back[1].Subject != "bob" {
 			t.Errorf("read back %+v, %v", back, err)
 		}
-		all, err := stream.Read(t.Context(), hf, "s", 0, 0)
+		all, err := holdfast.Collect(stream.Read(t.Context(), hf, "s", 0))
 		if err != nil || bytes.Contains(all[0].Data, []byte("1e2")) || string(all[1].Data) != `{"y":2}` {
 			t.Errorf("without the vault %+v, %v", all, err)
 		}
@@ -198,7 +198,7 @@ func TestATransactionThatIsRolledBackLeavesNoKey(t *testing.T) {
 			if _, err := v.Append(ctx, tx, "s", stream.None, about("ann", "a", `1`)); err != nil {
 				return err
 			}
-			if all, err := v.Read(ctx, tx, "s", 0, 0); err != nil || len(all) != 1 || string(all[0].Data) != `1` {
+			if all, err := holdfast.Collect(v.Read(ctx, tx, "s", 0)); err != nil || len(all) != 1 || string(all[0].Data) != `1` {
 				t.Errorf("in the transaction: %+v, %v", all, err)
 			}
 			return gone
@@ -224,7 +224,7 @@ func TestNoPlaintextReachesTheDatabase(t *testing.T) {
 	write := func(t *testing.T, hf *holdfast.Engine) {
 		v := newVault(t, "master-key-in-use")
 		mustSeal(t, v, hf, "s", about("ann", "a", `{"name": "`+secret+`"}`), about("", "b", `{"name": "`+open+`"}`))
-		sealed := stream.Fold("purse-", foldPurse, stream.Sealed(v))
+		sealed := stream.Fold("purse-", foldPurse, stream.WithVault(v))
 		mustDo(t, sealed, hf, "a", func(purse) ([]stream.Event, error) {
 			return []stream.Event{about("ann", "moved", `{"by": 1, "why": "`+secret+`"}`)}, nil
 		})
@@ -311,12 +311,12 @@ func TestTamperedDataIsAnError(t *testing.T) {
 				t.Fatal(got)
 			}
 			meddle(t, hf, c.statement, name)
-			all, err := v.Read(t.Context(), hf, name, 0, 0)
+			all, err := holdfast.Collect(v.Read(t.Context(), hf, name, 0))
 			if all != nil {
 				t.Errorf("%s: %+v was shown", c.what, all)
 			}
 			t.Run(c.what, func(t *testing.T) { testkit.WantCode(t, err, fault.DatabaseDamaged, c.says) })
-			raw, err := stream.Read(t.Context(), hf, name, 0, 0)
+			raw, err := holdfast.Collect(stream.Read(t.Context(), hf, name, 0))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -334,7 +334,7 @@ func TestAnotherMasterKeyIsRefused(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		mustSeal(t, newVault(t, "m"), hf, "s", about("ann", "a", `1`))
 		wrong := newVault(t, "w")
-		_, err := wrong.Read(t.Context(), hf, "s", 0, 0)
+		_, err := holdfast.Collect(wrong.Read(t.Context(), hf, "s", 0))
 		testkit.WantCode(t, err, fault.Forbidden, "another master key")
 		_, err = wrong.Append(t.Context(), hf, "s", stream.Any, about("ann", "a", `1`))
 		testkit.WantCode(t, err, fault.Forbidden, "another master key")
@@ -379,7 +379,7 @@ func TestWhatAVaultRefuses(t *testing.T) {
 		if got := shown(t, v, hf, "s"); got != "a="+most {
 			t.Errorf("of %d characters %d came back", len(most), len(got))
 		}
-		all, err := v.Read(t.Context(), hf, "s", 0, 0)
+		all, err := holdfast.Collect(v.Read(t.Context(), hf, "s", 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,7 +397,7 @@ func TestASealedAggregateForgets(t *testing.T) {
 				return append(s, "forgotten"), nil
 			}
 			return append(s, string(e.Data)), nil
-		}, stream.Sealed(v))
+		}, stream.WithVault(v))
 		say := func(subject, data string) func([]string) ([]stream.Event, error) {
 			return func([]string) ([]stream.Event, error) { return []stream.Event{about(subject, "said", data)}, nil }
 		}

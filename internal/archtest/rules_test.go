@@ -168,7 +168,7 @@ var Rules = slices.Concat(
 
 		// These packages are not linked into programs: only holdfasttest and tests import them.
 		{
-			Pkg: "internal/storetest/...", May: join(core, adapters, []string{root, "internal/pgtest", "internal/testlevel", "holdfasttest", "stream"}), Libs: anyLib,
+			Pkg: "internal/storetest/...", May: join(core, adapters, []string{root, "internal/pgtest", "internal/testkit", "internal/testlevel", "holdfasttest", "stream"}), Libs: anyLib,
 			Why: "stores are tested with every adapter, through the public API",
 		},
 		{

@@ -266,7 +266,7 @@ func takeSoon(ctx context.Context, d store.Doer, at store.Partition, a takeArgs)
 	defer cancel()
 	all, err := takeOf(soon, d, at, a)
 	if _, inTx := d.(*store.Tx); inTx && err != nil && soon.Err() != nil && ctx.Err() == nil { // nothing was committed
-		err = fault.New(fault.Unavailable, "the wallet of the batch %q is locked by another transaction: try again", a.id).Repeatable().Wrap(err)
+		err = fault.New(fault.Unavailable, "the wallet of the batch %q is locked by another transaction: try again", a.id).AsRetryable().Wrap(err)
 	}
 	return all, err
 }

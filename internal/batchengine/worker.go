@@ -162,7 +162,7 @@ func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []C
 	if w.Backoff != nil {
 		pause = w.Backoff(t.Failures + 1)
 	}
-	_, err := Fail(ctx, w.Engine, t, failure.Error(), pause, fault.IsFinal(failure))
+	_, err := Fail(ctx, w.Engine, t, failure.Error(), pause, fault.IsNonRetryable(failure))
 	return err
 }
 

@@ -8,19 +8,19 @@ import (
 )
 
 // store returns the artifact store that --artifacts names, or nil for none.
-func (f databaseFlags) store(where string) (batch.Store, error) {
+func (f databaseFlags) store(where string) (batch.ArtifactStore, error) {
 	if where == "" {
 		path, ok := f.sqlitePath()
 		if !ok {
 			return nil, nil // with PostgreSQL each node would have its own folder
 		}
-		return batch.Files(path + ".artifacts")
+		return batch.FileStore(path + ".artifacts")
 	}
 	if where == "none" {
 		return nil, nil
 	}
 	if folder, ok := strings.CutPrefix(where, "file:"); ok && folder != "" {
-		return batch.Files(folder)
+		return batch.FileStore(folder)
 	}
 	if strings.HasPrefix(where, "s3:") {
 		c, err := s3.Parse(where)

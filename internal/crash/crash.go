@@ -175,7 +175,7 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 		c.failed = c.store.kill()
 		return c.failed
 	case Lost:
-		c.failed = broken().Repeatable()
+		c.failed = broken().AsRetryable()
 		return c.failed
 	}
 	err := c.Conn.Run(struckContext(ctx, f), cmd)

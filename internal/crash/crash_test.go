@@ -74,7 +74,7 @@ func (s *scene) two(ctx context.Context) error {
 func (s *scene) events(name string) int {
 	s.Helper()
 	s.plan.Disarm()
-	all, err := stream.Read(s.ctx, s.hf, name, 0, 0)
+	all, err := holdfast.Collect(stream.Read(s.ctx, s.hf, name, 0))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestFaults(t *testing.T) {
 // deadThroughout checks that a crashed engine does nothing any more.
 func (s *scene) deadThroughout() {
 	s.Helper()
-	_, read := stream.Read(context.Background(), s.hf, "a", 0, 0)
+	_, read := holdfast.Collect(stream.Read(context.Background(), s.hf, "a", 0))
 	for _, err := range []error{read, one(context.Background(), s.hf, "late"), s.two(context.Background())} {
 		if !errors.Is(err, crash.ErrCrashed) {
 			s.Errorf("a dead engine says %v", err)

@@ -118,7 +118,7 @@ func attemptOf(e lifecycle.Event) (t attempt) {
 // lost returns the number of calls in the attempt log that were refused because of another claim.
 func (a *account) lost() (n int) {
 	for _, t := range a.attempts {
-		if t.Code == string(fault.ClaimFailed) {
+		if t.Code == fault.ClaimFailed {
 			n++
 		}
 	}

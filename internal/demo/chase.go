@@ -65,7 +65,7 @@ func (d *Demo) chases(ctx context.Context) error {
 	}
 	var requests []run.ApprovalRequest
 	err = await(ctx, func() (bool, error) {
-		requests, err = holdfast.Collect(run.ApprovalRequests(ctx, d.engine, r))
+		requests, err = holdfast.Collect(run.ApprovalRequests(ctx, d.engine, run.ApprovalFilter{Run: r}))
 		return len(requests) == 1, err
 	})
 	if err == nil {
@@ -126,12 +126,12 @@ func (d *Demo) auditChase(ctx context.Context, id string, end run.Run) error {
 	if err != nil {
 		return err
 	}
-	sent, err := stream.Read(ctx, d.engine, reminders(id), 0, 100)
+	sent, err := holdfast.Collect(stream.Read(ctx, d.engine, reminders(id), 0))
 	if err != nil {
 		return err
 	}
 	d.total.recorded.reminders += len(sent)
-	history, err := stream.Read(ctx, d.engine, "$run/"+end.ID, 0, 1000)
+	history, err := holdfast.Collect(stream.Read(ctx, d.engine, "$run/"+end.ID, 0))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -114,7 +115,7 @@ func (d *Demo) auditCredit(ctx context.Context, state scope.Scope[customer]) err
 	if err != nil {
 		return err
 	}
-	history, err := stream.Read(ctx, d.engine, "$scope/user/"+s.ID, 0, 1000)
+	history, err := holdfast.Collect(stream.Read(ctx, d.engine, "$scope/user/"+s.ID, 0))
 	if err != nil {
 		return err
 	}

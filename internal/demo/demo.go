@@ -57,7 +57,7 @@ func New(out io.Writer, c Callers) *Demo {
 }
 
 // Parts returns the parts that the engine of the demo must be opened with.
-func (d *Demo) Parts() []holdfast.Part { return []holdfast.Part{d.shop, d.scans, run.Serve(d.chase)} }
+func (d *Demo) Parts() []holdfast.Part { return []holdfast.Part{d.shop, d.scans, d.chase} }
 
 // Tell runs the demo. It returns the error of ctx if ctx is canceled.
 func (d *Demo) Tell(ctx context.Context) error {

@@ -64,7 +64,7 @@ type entry struct {
 type book []entry
 
 func (g gateway) entries(ctx context.Context) (book, error) {
-	all, err := stream.Read(ctx, g.engine, g.book, 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, g.engine, g.book, 0))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -12,7 +13,7 @@ import (
 func (d *Demo) mails(ctx context.Context) error {
 	var sent []stream.Event
 	err := await(ctx, func() (enough bool, err error) {
-		sent, err = stream.Read(ctx, d.engine, mailbox(d.run), 0, 0)
+		sent, err = holdfast.Collect(stream.Read(ctx, d.engine, mailbox(d.run), 0))
 		return len(sent) >= len(d.total.closings), err
 	})
 	if err != nil {

@@ -106,7 +106,7 @@ func (d *Demo) resolveManually(ctx context.Context, a *account) error {
 
 // resolve resolves an uncertain operation from the book of the gateway.
 func (d *Demo) resolve(ctx context.Context, a *account, operation string) error {
-	p, err := lifecycle.Find(ctx, d.engine, operation)
+	p, err := lifecycle.GetOperation(ctx, d.engine, operation)
 	if err != nil {
 		return err
 	}

@@ -39,9 +39,9 @@ func (d *Demo) refunds(ctx context.Context) error {
 	if _, err := batch.Credit(ctx, d.engine, wallet, scans*price, "payment"); err != nil {
 		return err
 	}
-	_, err := d.scans.Create(ctx, d.engine, wallet, func(yield func(batch.Work[int]) bool) {
+	_, err := d.scans.Create(ctx, d.engine, wallet, func(yield func(batch.NewItem[int]) bool) {
 		for i := range scans {
-			if !yield(batch.Work[int]{Key: fmt.Sprintf("page-%02d", i+1), Cost: price, Input: i}) {
+			if !yield(batch.NewItem[int]{Key: fmt.Sprintf("page-%02d", i+1), Cost: price, Input: i}) {
 				return
 			}
 		}
@@ -53,7 +53,7 @@ func (d *Demo) refunds(ctx context.Context) error {
 		})
 	}
 	if err == nil {
-		_, err = batch.Finalize(ctx, d.engine, id, "page-01", "page-02")
+		_, err = batch.Accept(ctx, d.engine, id, "page-01", "page-02")
 	}
 	if err == nil {
 		err = d.cancelTogether(ctx, id)
@@ -67,7 +67,7 @@ func (d *Demo) refunds(ctx context.Context) error {
 // cancelTogether cancels a batch from several callers at once and waits until it ends.
 func (d *Demo) cancelTogether(ctx context.Context, id string) error {
 	for _, err := range atOnce(cancels, func(int) error {
-		_, _, err := batch.Cancel(ctx, d.engine, id)
+		_, err := batch.Cancel(ctx, d.engine, id)
 		return err
 	}) {
 		if err != nil {

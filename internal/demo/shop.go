@@ -37,7 +37,7 @@ type shop struct {
 
 func newShop() *shop {
 	s := &shop{executions: make(map[string]int), closer: make(map[string]func(context.Context) error)}
-	s.invoices = lifecycle.MustParse[invoice](config).In(Workspace).
+	s.invoices = lifecycle.MustParse[invoice](config).InWorkspaces(Workspace).
 		Action("CloseInvoice", s.close, lifecycle.Transactional()).
 		Action("ChargeCard", s.charge, lifecycle.Journaled()).
 		AfterEffect("MailInvoice", s.mail, lifecycle.Transactional())
@@ -45,9 +45,9 @@ func newShop() *shop {
 }
 
 // Start starts the lifecycle. [holdfast.Open] calls it.
-func (s *shop) Start(ctx context.Context, e *holdfast.Engine) error {
+func (s *shop) Register(ctx context.Context, e *holdfast.Engine) error {
 	s.engine = e
-	return s.invoices.Start(ctx, e)
+	return s.invoices.Register(ctx, e)
 }
 
 // close is the action that closes an invoice. It calls the function set by meanwhile.

@@ -166,7 +166,11 @@ func retryable(err error) bool {
 
 // Contradictions returns the late calls that are not acknowledged and that the journal still does not confirm:
 // of one operation, or of up to limit operations after a given one, in the order of their operations.
-func Contradictions(ctx context.Context, d store.Doer, at store.Partition, operation, after string, limit int) (all []Contradiction, err error) {
+func Contradictions(ctx context.Context, d store.Doer, operation, after string, limit int) (all []Contradiction, err error) {
+	at, err := d.Partition(ctx, store.Read)
+	if err != nil {
+		return nil, err
+	}
 	for operations := 0; ; {
 		page, err := contradictionsVerb.DoAt(ctx, d, at, contradictionArgs{operation, after, limit - operations})
 		if err != nil || len(page) == 0 {

@@ -54,7 +54,7 @@ func TestALateCommitIsNotSkipped(t *testing.T) {
 	}
 	before := arrived(t, hf, 11)
 	_, next := rest(t, hf, "", 3)
-	if _, found, err := stream.PositionOf(t.Context(), hf, "late", 1); found || err != nil {
+	if _, found, err := stream.FeedPosition(t.Context(), hf, "late", 1); found || err != nil {
 		t.Errorf("an event that is not committed has a position (%v)", err)
 	}
 	close(release)
@@ -396,10 +396,10 @@ func TestDroppedEventsArePassedOver(t *testing.T) {
 		if want := []string{"never3", "never4", "s2", "s3", "s4"}; !slices.Equal(got, want) {
 			t.Errorf("the feed has %v, and was to have %v", got, want)
 		}
-		if _, found, err := stream.PositionOf(t.Context(), hf, "s", 1); found || err != nil {
+		if _, found, err := stream.FeedPosition(t.Context(), hf, "s", 1); found || err != nil {
 			t.Errorf("a dropped event has a position (%v)", err)
 		}
-		if head, err := stream.Head(t.Context(), hf); err != nil || head != next {
+		if head, err := stream.FeedHead(t.Context(), hf); err != nil || head != next {
 			t.Errorf("a reader is at %q, and the feed at %q (%v)", next, head, err)
 		}
 	})

@@ -78,7 +78,7 @@ func complete(ctx context.Context, d holdfast.Doer, all []stream.FeedEvent, stre
 		next[e.Stream] = e.Version + 1
 	}
 	for _, name := range streams {
-		last, failed := stream.ReadBackward(ctx, d, name, -1, 1)
+		last, failed := testkit.First(1, stream.ReadBackward(ctx, d, name, -1))
 		if failed != nil || len(last) != 1 {
 			return errors.Join(err, fmt.Errorf("the end of %s: %v, %w", name, last, failed))
 		}

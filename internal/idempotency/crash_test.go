@@ -20,7 +20,7 @@ func doneOnce(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil {
 		return err
 	}
-	all, err := stream.Read(ctx, hf, "done", 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, hf, "done", 0))
 	if err == nil && (q.State != idempotency.Done || len(all) != 1) {
 		err = fmt.Errorf("it is %+v, and was done %d times", q, len(all))
 	}

@@ -176,7 +176,7 @@ func inOneTransaction(ctx context.Context, hf *holdfast.Engine, holder string) (
 
 func wantEvents(t *testing.T, hf *holdfast.Engine, want int) {
 	t.Helper()
-	all, err := stream.Read(context.Background(), hf, "done", 0, 0)
+	all, err := holdfast.Collect(stream.Read(context.Background(), hf, "done", 0))
 	if err != nil || len(all) != want {
 		t.Errorf("it was done %d times, want %d; %v", len(all), want, err)
 	}

@@ -152,7 +152,7 @@ func (r *Ring) read(ctx context.Context, id string, q *pendingRead) {
 	defer cancel()
 	f, err := findVerb.DoAt(ctx, r.d, store.Partition{}, id)
 	if ctx.Err() != nil { // a late result is not used either
-		err = fault.New(fault.Unavailable, "the database did not return the API key within %s: try again", readTimeout).Repeatable().Wrap(err)
+		err = fault.New(fault.Unavailable, "the database did not return the API key within %s: try again", readTimeout).AsRetryable().Wrap(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

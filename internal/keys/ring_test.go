@@ -218,7 +218,7 @@ func TestALateAnswerIsNone(t *testing.T) {
 		begun := time.Now()
 		_, err := keys.NewRing(late{}).Verify(t.Context(), keys.NewText())
 		hasCode(t, err, fault.Unavailable)
-		if took := time.Since(begun); !fault.IsSafe(err) || took >= 5*time.Second {
+		if took := time.Since(begun); !fault.IsRetryable(err) || took >= 5*time.Second {
 			t.Errorf("after %s: %v", took, err)
 		}
 	})

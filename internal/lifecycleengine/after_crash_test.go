@@ -135,11 +135,11 @@ func mailedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil {
 		return err
 	}
-	mails, err := stream.Read(ctx, hf, "mails", 0, 0)
+	mails, err := holdfast.Collect(stream.Read(ctx, hf, "mails", 0))
 	if err != nil {
 		return err
 	}
-	history, err := stream.Read(ctx, hf, entities.Stream("mailed", "x"), 0, 0)
+	history, err := holdfast.Collect(stream.Read(ctx, hf, entities.Stream("mailed", "x"), 0))
 	if err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func passTime(ctx context.Context, hf *holdfast.Engine) error {
 
 // mendings returns the repairs of the reaction on the entity's stream.
 func mendings(ctx context.Context, hf *holdfast.Engine) (names []string, err error) {
-	all, err := stream.Read(ctx, hf, reactions.Stream(mendedMail, entities.Stream("mended", "x")), 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, hf, reactions.Stream(mendedMail, entities.Stream("mended", "x")), 0))
 	for _, e := range all {
 		names = append(names, e.Name)
 	}
@@ -160,7 +160,7 @@ func mailRound(ctx context.Context, hf *holdfast.Engine) error {
 	for i, e := range l.Events {
 		d := &reactions.Delivery{Event: e, Lease: l, Attempt: 1}
 		if failed := s.after(ctx, s.handlers["Mail"], d); failed != nil {
-			if !fault.IsFinal(failed) { // an error of the database
+			if !fault.IsNonRetryable(failed) { // an error of the database
 				return failed
 			}
 			return reactions.Block(ctx, engine.Of(hf), l, done, e.Version, failed.Error(), 1, true)
@@ -190,7 +190,7 @@ func (m *mailboxes) mendedOnce(how string) func(context.Context, *holdfast.Engin
 			return err
 		}
 		var operations, mails []string
-		history, err := stream.Read(ctx, hf, entities.Stream("mended", "x"), 0, 0)
+		history, err := holdfast.Collect(stream.Read(ctx, hf, entities.Stream("mended", "x"), 0))
 		if err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (m *mailboxes) mendedOnce(how string) func(context.Context, *holdfast.Engin
 				operations = append(operations, op)
 			}
 		}
-		sent, err := stream.Read(ctx, hf, "mails", 0, 0)
+		sent, err := holdfast.Collect(stream.Read(ctx, hf, "mails", 0))
 		for _, e := range sent {
 			mails = append(mails, e.Name)
 		}

@@ -77,7 +77,7 @@ func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, 
 	if !u.reported && t.safety(t.step, t.entity.Claim.Requester) == lifecycleconfig.Undeclared {
 		args.Note = []byte(`{"outcomeUnknown":true}`)
 	}
-	if u.park || u.outcome == "invalid" || fault.IsFinal(u.err) || (t.opaque && !u.reported && t.unknown(t.step, t.entity.Claim.Requester) == effects.Hold) {
+	if u.park || u.outcome == "invalid" || fault.IsNonRetryable(u.err) || (t.opaque && !u.reported && t.unknown(t.step, t.entity.Claim.Requester) == effects.Hold) {
 		args.How = entities.Park
 	}
 	e, ended := t.end(ctx, args, t.opaque && u.reported, u.probed)
@@ -115,7 +115,7 @@ func retryUnavailable(ctx context.Context, f func() (entities.Entity, error)) (e
 	for pause := 20 * time.Millisecond; ; pause *= 2 {
 		e, err := f()
 		known, ok := errors.AsType[*fault.Error](err)
-		if _, own := errors.AsType[*commitError](err); own || !ok || known.Code != fault.Unavailable || !known.Safe || clock.Since(begun)+pause > ending || clock.Wait(ctx, pause) != nil {
+		if _, own := errors.AsType[*commitError](err); own || !ok || known.Code != fault.Unavailable || !known.Retryable || clock.Since(begun)+pause > ending || clock.Wait(ctx, pause) != nil {
 			return e, err
 		}
 	}

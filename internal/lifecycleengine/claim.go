@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -22,7 +23,8 @@ import (
 type Claim struct {
 	Entity Entity
 
-	t *attempt
+	t       *attempt
+	renewed atomic.Pointer[time.Time] // end of the lease after the last renewal
 }
 
 // Outcome is the outcome that a claim is settled with.
@@ -144,12 +146,21 @@ func (c *Claim) Refuse(ctx context.Context, err error) error { return c.t.refuse
 // Operation returns the id of the claim's operation.
 func (c *Claim) Operation() string { return c.t.entity.Claim.Operation }
 
-// Until returns when the claim expires, as of when it was taken.
-func (c *Claim) Until() time.Time { return c.t.entity.Claim.Until }
+// Until returns when the claim expires.
+func (c *Claim) Until() time.Time {
+	if renewed := c.renewed.Load(); renewed != nil {
+		return *renewed
+	}
+	return c.t.entity.Claim.Until
+}
 
 // Renew extends the claim, or returns [holdfast.ErrLeaseLost].
 func (c *Claim) Renew(ctx context.Context, lease time.Duration) (until time.Time, err error) {
-	return entities.Renew(ctx, c.t.engine, c.t.at, c.t.entity.Ticket(), lease)
+	until, err = entities.Renew(ctx, c.t.engine, c.t.at, c.t.entity.Ticket(), lease)
+	if err == nil {
+		c.renewed.Store(&until)
+	}
+	return until, err
 }
 
 // Settle ends the claim; lifecycle.Claim.Settle documents it.

@@ -227,7 +227,7 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil {
 		return err
 	}
-	credits, err := stream.Read(ctx, hf, "credits", 0, 0)
+	credits, err := holdfast.Collect(stream.Read(ctx, hf, "credits", 0))
 	if err != nil {
 		return err
 	}

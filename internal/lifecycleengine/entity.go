@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
@@ -107,11 +106,11 @@ func (l *Lifecycle) rowsOf() error {
 
 // List returns entities after the given id, in the order of their ids. A status selects
 // the entities in it; "" selects all.
-func (l *Lifecycle) List(ctx context.Context, e *engine.Engine, status, behind string, limit int) ([]Entity, error) {
+func (l *Lifecycle) List(ctx context.Context, d store.Doer, status, behind string, limit int) ([]Entity, error) {
 	if l.config.Table != nil {
 		return nil, l.rowsOf()
 	}
-	found, err := entities.List(ctx, e, l.Name(), status, behind, limit)
+	found, err := entities.List(ctx, d, l.Name(), status, behind, limit)
 	all := make([]Entity, 0, len(found))
 	for _, x := range found {
 		all = append(all, Public(x))

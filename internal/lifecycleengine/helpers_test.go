@@ -11,7 +11,7 @@ import (
 // part is a function that a test's engine is started with.
 type part func(context.Context, *engine.Engine) error
 
-func (p part) Start(ctx context.Context, e *holdfast.Engine) error { return p(ctx, engine.Of(e)) }
+func (p part) Register(ctx context.Context, e *holdfast.Engine) error { return p(ctx, engine.Of(e)) }
 
 // serving returns a part that serves published lifecycles.
 func serving(r Caller) holdfast.Part {

@@ -38,16 +38,16 @@ var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Rea
 	entities.ScanOpen)
 
 // Operations returns the operations of the context's workspace that have not ended; lifecycle.Operations documents it.
-func Operations(ctx context.Context, e *engine.Engine, phase, behind string, limit int) ([]Pending, error) {
+func Operations(ctx context.Context, d store.Doer, phase, behind string, limit int) ([]Pending, error) {
 	if limit <= 0 || limit > 1000 {
 		limit = 100
 	}
-	return listPending(ctx, e, listArgs{phase: phase, behind: behind, limit: limit})
+	return listPending(ctx, d, listArgs{phase: phase, behind: behind, limit: limit})
 }
 
 // Find returns an operation that has not ended, or [holdfast.ErrNotFound].
-func Find(ctx context.Context, e *engine.Engine, operation string) (Pending, error) {
-	all, err := listPending(ctx, e, listArgs{operation: operation, limit: 1})
+func Find(ctx context.Context, d store.Doer, operation string) (Pending, error) {
+	all, err := listPending(ctx, d, listArgs{operation: operation, limit: 1})
 	if err == nil && len(all) == 0 {
 		err = fault.New(fault.NotFound, "there is no open operation %q", operation)
 	}
@@ -57,16 +57,16 @@ func Find(ctx context.Context, e *engine.Engine, operation string) (Pending, err
 	return all[0], nil
 }
 
-func listPending(ctx context.Context, e *engine.Engine, a listArgs) ([]Pending, error) {
-	at, err := e.Partition(ctx, store.Read)
+func listPending(ctx context.Context, d store.Doer, a listArgs) ([]Pending, error) {
+	at, err := d.Partition(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}
-	open, err := listVerb.DoAt(ctx, e, at, a)
+	open, err := listVerb.DoAt(ctx, d, at, a)
 	all := make([]Pending, 0, len(open))
 	for _, o := range open {
 		p := Pending{Operation: *operationOf(o)}
-		list, failed := effects.List(store.Whole(ctx), e, at, p.ID)
+		list, failed := effects.List(store.Whole(ctx), d, at, p.ID)
 		if failed != nil {
 			return nil, failed
 		}

@@ -257,7 +257,7 @@ func (s *bound) waitForTransactions(ctx context.Context, at store.Partition) err
 	for err == nil && len(all) > 0 {
 		if clock.Wait(wait, 20*time.Millisecond) != nil {
 			return fault.New(fault.Unavailable, "transactions in flight for %s may still follow the old config of %q: retry later", underway, s.config.Workflow).
-				Repeatable()
+				AsRetryable()
 		}
 		all, err = underwayVerb.DoAt(ctx, s.engine, at, text(all))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -135,8 +136,15 @@ func (c *Lifecycle) at(e *engine.Engine) (*bound, error) {
 	return nil, fault.New(fault.Validation, "lifecycle %q is not part of this engine: pass it to holdfast.Open", c.config.Workflow)
 }
 
-// Get returns an entity.
-func (l *Lifecycle) Get(ctx context.Context, e *engine.Engine, id string) (Entity, error) {
+// Get returns an entity. In a transaction it reads only Holdfast's own table.
+func (l *Lifecycle) Get(ctx context.Context, d store.Doer, id string) (Entity, error) {
+	e, ok := d.(*engine.Engine)
+	switch {
+	case !ok && l.config.Table != nil:
+		return Entity{}, l.rowsOf()
+	case !ok:
+		return publicEntity(entities.Get(ctx, d, l.Name(), id))
+	}
 	s, err := l.at(e)
 	if err != nil {
 		return Entity{}, err

@@ -209,7 +209,7 @@ func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, er
 	for i, e := range ends {
 		switch {
 		case done[i].Busy:
-			refused[i] = fault.New(fault.Unavailable, "the stream %q is being changed concurrently: try again", e.Lease.Stream).Repeatable()
+			refused[i] = fault.New(fault.Unavailable, "the stream %q is being changed concurrently: try again", e.Lease.Stream).AsRetryable()
 		case !done[i].Recorded:
 			p, err := Stands(ctx, d, e.Lease.Reaction, e.Lease.Stream)
 			if err != nil && fault.CodeOf(err) != fault.NotFound {

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -85,7 +86,7 @@ func reactTo(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) error
 	done := l.Watermark
 	for _, e := range l.Events {
 		if e.Version == 1 {
-			history, err := stream.Read(ctx, hf, reactions.Stream("r", "s"), 0, 0)
+			history, err := holdfast.Collect(stream.Read(ctx, hf, reactions.Stream("r", "s"), 0))
 			if err != nil {
 				return err
 			}
@@ -111,7 +112,7 @@ func reactTo(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) error
 
 func reactedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	names := func(name string) (all []string) {
-		found, err := stream.Read(ctx, hf, name, 0, 0)
+		found, err := holdfast.Collect(stream.Read(ctx, hf, name, 0))
 		if err != nil {
 			return []string{err.Error()}
 		}
@@ -169,7 +170,7 @@ func TestCrashOfARemovedReaction(t *testing.T) {
 
 // removeOnce registers and removes a reaction for the first time, unless that is done.
 func removeOnce(ctx context.Context, hf *holdfast.Engine) error {
-	over, err := stream.Read(ctx, hf, "over", 0, 1)
+	over, err := testkit.First(1, stream.Read(ctx, hf, "over", 0))
 	if err != nil || len(over) > 0 {
 		return err
 	}
@@ -214,7 +215,7 @@ func TestCrashOfAReset(t *testing.T) {
 			if err != nil || len(all) != 1 || all[0].Watermark != 0 || all[0].Generation != 1 || all[0].ResetRequested || all[0].Holder != "" {
 				return fmt.Errorf("it stands at %+v, %w", all, err)
 			}
-			history, err := stream.Read(ctx, hf, reactions.Stream("r", "s"), 0, 0)
+			history, err := holdfast.Collect(stream.Read(ctx, hf, reactions.Stream("r", "s"), 0))
 			if err != nil || len(history) != 1 || history[0].Name != "reset" {
 				return fmt.Errorf("the history is %+v, %w", history, err)
 			}
@@ -237,7 +238,7 @@ func handleOnce(ctx context.Context, hf *holdfast.Engine, reset bool) error {
 	if err != nil || len(leases) == 0 {
 		return err
 	}
-	if history, err := stream.Read(ctx, hf, reactions.Stream("r", "s"), 0, 0); err != nil {
+	if history, err := holdfast.Collect(stream.Read(ctx, hf, reactions.Stream("r", "s"), 0)); err != nil {
 		return err
 	} else if reset && len(history) == 0 {
 		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil {

@@ -117,11 +117,11 @@ func handleLease(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) e
 }
 
 func handledWithoutGap(ctx context.Context, hf *holdfast.Engine) error {
-	bad, err := stream.Read(ctx, hf, "bad", 0, 0)
+	bad, err := holdfast.Collect(stream.Read(ctx, hf, "bad", 0))
 	if err != nil || len(bad) > 0 {
 		return fmt.Errorf("%+v, %w", bad, err)
 	}
-	out, err := stream.Read(ctx, hf, "out", 0, 0)
+	out, err := holdfast.Collect(stream.Read(ctx, hf, "out", 0))
 	if err != nil {
 		return err
 	}

@@ -160,14 +160,14 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 			waitForPosition(t, next, "r", name, "is done", handled(1))
 		}
 		next.stop() // the epochs are those of the successor, and no lease is left
-		before, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{}))
+		before, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Signal(syscall.SIGCONT)
 		c.Tell("go on")
 		expectLines(c, "lost c", "lost p")
-		after, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{}))
+		after, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{}))
 		if err != nil || !slices.Equal(before, after) {
 			t.Errorf("the late process changed something: %+v, %v, before %+v", after, err, before)
 		}
@@ -212,7 +212,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 			default:
 			}
 			_ = clock.Wait(context.Background(), 50*time.Millisecond) // leave the CPU to the child
-			all, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{Reaction: "r"}))
+			all, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{Reaction: "r"}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,8 +235,8 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 		if names, _ := historyOf(t, hf, "r", "poison"); !slices.Equal(names, []string{"blocked"}) {
 			t.Errorf("history %v", names)
 		}
-		done, err := stream.Skip(context.Background(), hf, stream.Filter{Blocked: new(true)})
-		if err != nil || len(done.Touched) != 1 || done.Touched[0].Watermark != 2 {
+		done, err := stream.Skip(context.Background(), hf, stream.PositionFilter{Blocked: new(true)})
+		if err != nil || len(done.Repaired) != 1 || done.Repaired[0].Watermark != 2 {
 			t.Errorf("skipped %+v, %v", done, err)
 		}
 		waitForPosition(t, hf, "r", "poison", "is done", handled(3))

@@ -494,7 +494,7 @@ func TestHistoriesAreFollowed(t *testing.T) {
 		}
 		var want, wantSome, wantLate []string
 		for i, name := range streams {
-			events, err := stream.Read(context.Background(), fresh, name, 0, 0)
+			events, err := holdfast.Collect(stream.Read(context.Background(), fresh, name, 0))
 			if err != nil || len(events) == 0 {
 				t.Fatalf("%s: %d, %v", name, len(events), err)
 			}

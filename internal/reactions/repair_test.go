@@ -163,7 +163,7 @@ func checkFenced(t testing.TB, hf *holdfast.Engine, l *reactions.Lease) {
 		}
 		return ack(tx, l)
 	})
-	if all, read := stream.Read(ctx, hf, "late", 0, 0); fault.CodeOf(err) != fault.LeaseLost || read != nil || len(all) != 0 {
+	if all, read := holdfast.Collect(stream.Read(ctx, hf, "late", 0)); fault.CodeOf(err) != fault.LeaseLost || read != nil || len(all) != 0 {
 		t.Errorf("a late commit is answered %v, and wrote %v (%v)", err, all, read)
 	}
 }
@@ -357,12 +357,12 @@ func TestARepairTellsHowAStreamStandsNow(t *testing.T) {
 		if _, err := reactions.AckOne(context.Background(), engine.Of(hf), reactions.End{Lease: l, Done: -1, Error: "no", Failing: 0, Delay: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
-		done, err := stream.Reset(context.Background(), hf, stream.Filter{})
-		if err != nil || len(done.Touched) != 1 {
+		done, err := stream.Reset(context.Background(), hf, stream.PositionFilter{})
+		if err != nil || len(done.Repaired) != 1 {
 			t.Fatal(done, err)
 		}
-		if now := *positionOf(t, hf, "r", "s"); done.Touched[0] != now {
-			t.Errorf("it says %+v, and there is %+v", done.Touched[0], now)
+		if now := *positionOf(t, hf, "r", "s"); done.Repaired[0] != now {
+			t.Errorf("it says %+v, and there is %+v", done.Repaired[0], now)
 		}
 	})
 }

@@ -161,7 +161,7 @@ func (w *Worker) count(h *Handler, l *Lease, d *Delivery, done int64, failures i
 		o = *d.Options
 	}
 	version := d.Event.Version
-	if !fault.IsFinal(err) && failures <= o.MaxRetries {
+	if !fault.IsNonRetryable(err) && failures <= o.MaxRetries {
 		w.Log.Warn("reaction failed; retrying", "reaction", h.Name, "stream", l.Stream, "version", version, "failures", failures, "error", err)
 		w.end(l, End{Lease: l, Done: done, Delay: o.Backoff.Pause(failures), Error: message, Failing: version})
 		return

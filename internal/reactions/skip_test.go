@@ -170,7 +170,7 @@ func writeOn(ctx context.Context, t *testing.T, hf *holdfast.Engine, w *written)
 		name, n := fmt.Sprint("s-", rand.IntN(36)), 1+rand.IntN(3)
 		late := w.late.Load()
 		head, err := stream.Append(context.Background(), hf, name, stream.Any, make3(n)...)
-		if fault.IsSafe(err) { // nothing was written: several busy nodes on one SQLite file may starve a writer for long
+		if fault.IsRetryable(err) { // nothing was written: several busy nodes on one SQLite file may starve a writer for long
 			continue
 		}
 		if err != nil {
@@ -261,7 +261,7 @@ type cents struct{ Cents int }
 func balance(ctx context.Context, d holdfast.Doer, account string) (sum int, at stream.Version, err error) {
 	at = stream.None
 	for {
-		page, err := stream.Read(ctx, d, account, at+1, 0)
+		page, err := holdfast.Collect(stream.Read(ctx, d, account, at+1))
 		if err != nil || len(page) == 0 {
 			return sum, at, err
 		}
@@ -319,7 +319,7 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 		}
 		no := false
 		waitUntilNone(t, "streams have events left", func() int {
-			all, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{Blocked: &no}))
+			all, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{Blocked: &no}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -95,7 +95,7 @@ func emit(t testing.TB, d holdfast.Doer, name string, events ...string) {
 // positionOf returns the position of a reaction on a stream, or nil.
 func positionOf(t testing.TB, d holdfast.Doer, reaction, name string) *stream.Position {
 	t.Helper()
-	all, err := holdfast.Collect(stream.Positions(context.Background(), d, stream.Filter{Reaction: reaction, Streams: []string{name}}))
+	all, err := holdfast.Collect(stream.Positions(context.Background(), d, stream.PositionFilter{Reaction: reaction, Streams: []string{name}}))
 	if err != nil {
 		t.Fatalf("query: %v", err)
 	}
@@ -139,7 +139,7 @@ func databaseTime(t testing.TB, hf *holdfast.Engine) time.Time {
 // historyOf reads the names and the data of a reaction's history on a stream.
 func historyOf(t testing.TB, d holdfast.Doer, reaction, name string) (names []string, data []map[string]any) {
 	t.Helper()
-	all, err := stream.Read(context.Background(), d, reactions.Stream(reaction, name), 0, 0)
+	all, err := holdfast.Collect(stream.Read(context.Background(), d, reactions.Stream(reaction, name), 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +435,7 @@ func wantOut(t testing.TB, d holdfast.Doer, name string, n int) (by []string) {
 	t.Helper()
 	var names, want []string
 	for {
-		all, err := stream.Read(context.Background(), d, "out-"+name, stream.Version(len(names)), 0)
+		all, err := holdfast.Collect(stream.Read(context.Background(), d, "out-"+name, stream.Version(len(names))))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -527,7 +527,7 @@ func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 	}{
 		"the closure fails":                 {closure: down, bodies: 2, closures: 2},
 		"the database fails":                {before: down, bodies: 2, closures: 2},
-		"it must give way":                  {before: func() error { return fault.New(fault.Unavailable, "deadlock").Repeatable() }, bodies: 1, closures: 2},
+		"it must give way":                  {before: func() error { return fault.New(fault.Unavailable, "deadlock").AsRetryable() }, bodies: 1, closures: 2},
 		"the answer is lost, and it is":     {after: lost, bodies: 1, closures: 1},
 		"the answer is lost, and it is not": {before: lost, bodies: 1, closures: 2},
 	} {
@@ -579,8 +579,8 @@ func TestACommitUnderALostHoldWritesNothing(t *testing.T) {
 			if first {
 				by = "first"
 				holdfasttest.Advance(t, other.Engine, time.Hour)
-				done, err := stream.Reset(context.Background(), other, stream.Filter{Reaction: "r"})
-				fenced.Store(err == nil && len(done.Touched) == 1 && len(done.Held) == 0)
+				done, err := stream.Reset(context.Background(), other, stream.PositionFilter{Reaction: "r"})
+				fenced.Store(err == nil && len(done.Repaired) == 1 && len(done.Leased) == 0)
 			}
 			d.WriteTx(writeOut(d, by))
 			return nil

@@ -28,7 +28,7 @@ import (
 // elsewhere accepts lifecycles whose handlers are workers.
 type elsewhere struct{}
 
-func (elsewhere) Start(_ context.Context, e *holdfast.Engine) error {
+func (elsewhere) Register(_ context.Context, e *holdfast.Engine) error {
 	return lifecycleengine.ServePut(engine.Of(e), func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 		panic("no handler is a URL")
 	})
@@ -168,7 +168,7 @@ func TestEverySourceKeepsTheContract(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	}, elsewhere{}, run.Serve(), batch.Maintenance())
+	}, elsewhere{}, run.Maintenance(), batch.Maintenance())
 }
 
 // fake gives out a number of tasks of one kind and size.

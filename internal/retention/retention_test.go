@@ -43,7 +43,7 @@ func create(t *testing.T, hf *holdfast.Engine, id string) {
 
 func versions(t *testing.T, hf *holdfast.Engine, name string) (all []stream.Version) {
 	t.Helper()
-	events, err := stream.Read(t.Context(), hf, name, 0, 0)
+	events, err := holdfast.Collect(stream.Read(t.Context(), hf, name, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -210,7 +210,7 @@ func (k *Executor) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Cl
 			continue
 		}
 		l, ok, err := k.Take(ctx, d, &ready[i], a.Handlers[ready[i].Step.Handler], Taker{a.Holder, a.Lease, true})
-		if inTx && fault.IsSafe(err) { // the transaction has failed
+		if inTx && fault.IsRetryable(err) { // the transaction has failed
 			if a.Busy != nil {
 				a.Busy[ready[i].Run.ID] = true
 			}

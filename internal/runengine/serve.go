@@ -232,7 +232,7 @@ func (w *Worker) failed(ctx context.Context, l *ClaimedStep, failure error, j *e
 		}
 	}
 	_, over := errors.AsType[*unfired](failure)
-	return w.Executor.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsFinal(failure), Reported: !unreported, Unfired: over, Results: results})
+	return w.Executor.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsNonRetryable(failure), Reported: !unreported, Unfired: over, Results: results})
 }
 
 // late reports the calls of a body that has lost its lease. An opaque body is itself a call, unless

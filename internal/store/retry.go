@@ -22,7 +22,7 @@ const (
 )
 
 // Retry calls f until it succeeds, fails permanently, or has been retried for maxWait. It retries only an error
-// that guarantees that nothing was written ([fault.IsSafe]); any other error may have been applied.
+// that guarantees that nothing was written ([fault.IsRetryable]); any other error may have been applied.
 func Retry(ctx context.Context, f func() error) error {
 	begun := clock.Now()
 	var last error
@@ -32,7 +32,7 @@ func Retry(ctx context.Context, f func() error) error {
 		if last != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // the context ended between a pause and the next attempt
 			return Cancelled(err, last)
 		}
-		if err == nil || !fault.IsSafe(err) || waited > maxWait {
+		if err == nil || !fault.IsRetryable(err) || waited > maxWait {
 			return err
 		}
 		last = err

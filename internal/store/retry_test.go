@@ -16,7 +16,7 @@ func TestARetryThatEndsTellsWhatHeldItUp(t *testing.T) {
 	attempts := 0
 	err := store.Retry(ctx, func() error {
 		if attempts++; attempts == 1 {
-			return fault.New(fault.Unavailable, "busy").Repeatable()
+			return fault.New(fault.Unavailable, "busy").AsRetryable()
 		}
 		cancel()
 		return ctx.Err()

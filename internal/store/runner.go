@@ -179,7 +179,7 @@ func (p *Runner) Update(ctx context.Context, f func(context.Context, Conn) error
 // attempt.
 func cut(err error) error {
 	return fault.New(fault.Unavailable, "the connection to the database broke on every attempt; the write was not applied").
-		Repeatable().Wrap(errors.New(err.Error())) // only the text: the code would say that the outcome is unknown
+		AsRetryable().Wrap(errors.New(err.Error())) // only the text: the code would say that the outcome is unknown
 }
 
 // wake wakes the topics of a commit.

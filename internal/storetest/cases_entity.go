@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -58,7 +59,7 @@ var entityCases = []Case{
 		})
 		e.ok(err)
 		e.equal("entity", words(got.Status, got.Version), "closed 1")
-		all, err := stream.Read(e.ctx, e.hf, entities.Stream("invoice", "i"), 1, 0)
+		all, err := holdfast.Collect(stream.Read(e.ctx, e.hf, entities.Stream("invoice", "i"), 1))
 		e.ok(err)
 		e.equal("event", words(len(all), all[0].Name, all[0].Version, all[0].Actor, all[0].Correlation, all[0].Causation), "1 close 1 admin c x")
 		e.sameJSON("event's data", all[0].Data, []byte(`{"from":"open","to":"closed","note":{"why":"paid"}}`))
@@ -77,7 +78,7 @@ var entityCases = []Case{
 			got, err := e.move(e.hf, from, "paid", "sent", "overdue")
 			e.ok(err)
 			e.equal("status", got.Status, "paid")
-			all, err := stream.Read(e.ctx, e.hf, entities.Stream("invoice", from), 1, 0)
+			all, err := holdfast.Collect(stream.Read(e.ctx, e.hf, entities.Stream("invoice", from), 1))
 			e.ok(err)
 			e.sameJSON("event's data", all[0].Data, []byte(`{"from":"`+from+`","to":"paid","note":null}`))
 		}

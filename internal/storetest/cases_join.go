@@ -82,7 +82,7 @@ var joinCases = []Case{
 	{"join: nobody sees it before the user commits", func(e *env) {
 		user, tx := e.join()
 		e.ok(e.writeAll(e.ctx, tx))
-		inside, err := stream.Read(e.ctx, tx, "s", 0, 0)
+		inside, err := holdfast.Collect(stream.Read(e.ctx, tx, "s", 0))
 		e.ok(err)
 		e.equal("inside", len(inside), 1)
 		e.wroteNone()

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -75,14 +77,14 @@ var streamCases = []Case{
 		} {
 			_, err := stream.Append(e.ctx, e.hf, "s", stream.Version(i-1), stream.Event{Name: "n", Data: []byte(data)})
 			e.ok(err)
-			got, err := stream.ReadBackward(e.ctx, e.hf, "s", -1, 1)
+			got, err := testkit.First(1, stream.ReadBackward(e.ctx, e.hf, "s", -1))
 			e.ok(err)
 			e.equal("data", string(got[0].Data), data)
 		}
 	}},
 	{"stream: an event without data has an empty object", func(e *env) {
 		e.appended("s", stream.Any, "a")
-		got, err := stream.Read(e.ctx, e.hf, "s", 0, 1)
+		got, err := testkit.First(1, stream.Read(e.ctx, e.hf, "s", 0))
 		e.ok(err)
 		e.equal("data", string(got[0].Data), "{}")
 	}},
@@ -90,7 +92,7 @@ var streamCases = []Case{
 		_, err := stream.Append(e.ctx, e.hf, "s", stream.Any,
 			stream.Event{Name: "a", Correlation: "c-1", Causation: "e-7", Actor: "admin"}, stream.Event{Name: "b"})
 		e.ok(err)
-		got, err := stream.Read(e.ctx, e.hf, "s", 0, 0)
+		got, err := holdfast.Collect(stream.Read(e.ctx, e.hf, "s", 0))
 		e.ok(err)
 		e.equal("origin", got[0].Correlation+got[0].Causation+got[0].Actor, "c-1e-7admin")
 		e.equal("no origin", got[1].Correlation+got[1].Causation+got[1].Actor, "")
@@ -167,7 +169,7 @@ var streamCases = []Case{
 			limit int
 			want  string
 		}{{0, 0, "abcd"}, {1, 2, "bc"}, {3, 9, "d"}, {4, 1, ""}, {-5, 2, "ab"}, {0, -1, "abcd"}} {
-			got, err := stream.Read(e.ctx, e.hf, "s", r.from, r.limit)
+			got, err := testkit.First(r.limit, stream.Read(e.ctx, e.hf, "s", r.from))
 			e.ok(err)
 			e.equal("read", joined(got), r.want)
 		}
@@ -179,13 +181,33 @@ var streamCases = []Case{
 			limit int
 			want  string
 		}{{-1, 0, "dcba"}, {-1, 1, "d"}, {2, 2, "cb"}, {0, 5, "a"}, {99, 1, "d"}} {
-			got, err := stream.ReadBackward(e.ctx, e.hf, "s", r.from, r.limit)
+			got, err := testkit.First(r.limit, stream.ReadBackward(e.ctx, e.hf, "s", r.from))
 			e.ok(err)
 			e.equal("read", joined(got), r.want)
 		}
 	}},
+	{"stream: reads span pages in both directions", func(e *env) {
+		const n = 1500 // more than a page forward, and several backward
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf("%04d.", i)
+		}
+		for some := range slices.Chunk(names, 500) {
+			e.appended("s", stream.Any, some...)
+		}
+		got, err := holdfast.Collect(stream.Read(e.ctx, e.hf, "s", 0))
+		e.ok(err)
+		e.equal("forward", joined(got), strings.Join(names, ""))
+		slices.Reverse(names)
+		got, err = holdfast.Collect(stream.ReadBackward(e.ctx, e.hf, "s", -1))
+		e.ok(err)
+		e.equal("backward", joined(got), strings.Join(names, ""))
+		got, err = holdfast.Collect(stream.ReadBackward(e.ctx, e.hf, "s", 15)) // exactly the first page
+		e.ok(err)
+		e.equal("backward from 15", joined(got), strings.Join(names[n-16:], ""))
+	}},
 	{"stream: one that does not exist has no events", func(e *env) {
-		got, err := stream.Read(e.ctx, e.hf, "nothing", 0, 10)
+		got, err := holdfast.Collect(stream.Read(e.ctx, e.hf, "nothing", 0))
 		e.ok(err)
 		e.equal("events", len(got), 0)
 	}},
@@ -193,7 +215,7 @@ var streamCases = []Case{
 		for range 5 {
 			e.appended("s", stream.Any, "a", "b")
 		}
-		got, err := stream.Read(e.ctx, e.hf, "s", 0, 0)
+		got, err := holdfast.Collect(stream.Read(e.ctx, e.hf, "s", 0))
 		e.ok(err)
 		for i := 1; i < len(got); i++ {
 			if got[i].At.IsZero() || got[i].At.Before(got[i-1].At) {

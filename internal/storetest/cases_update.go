@@ -57,7 +57,7 @@ func (e *env) wroteNone() {
 
 func (e *env) history(name string) []stream.Event {
 	e.Helper()
-	all, err := stream.Read(e.ctx, e.hf, name, 0, 0)
+	all, err := holdfast.Collect(stream.Read(e.ctx, e.hf, name, 0))
 	e.ok(err)
 	return all
 }
@@ -111,7 +111,7 @@ var updateCases = []Case{
 	{"update: it reads what it wrote, and nobody else does before the end", func(e *env) {
 		e.ok(e.hf.Update(e.ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			e.ok(e.writeAll(ctx, tx))
-			inside, err := stream.Read(ctx, tx, "s", 0, 0)
+			inside, err := holdfast.Collect(stream.Read(ctx, tx, "s", 0))
 			e.ok(err)
 			e.equal("inside", len(inside), 1)
 			got, err := entities.Get(ctx, store.DoerOf(tx), "invoice", "i")
@@ -182,7 +182,7 @@ var workspaceCases = []Case{
 		_, err = scopestore.Get(other, engine.Of(e.hf), "user", "u")
 		e.refused(err, fault.NotFound)
 		for _, name := range []string{"s", entities.Stream("invoice", "i"), scopestore.Stream("user", "u")} {
-			all, err := stream.Read(other, e.hf, name, 0, 0)
+			all, err := holdfast.Collect(stream.Read(other, e.hf, name, 0))
 			e.ok(err)
 			e.equal(name, len(all), 0)
 		}
@@ -212,7 +212,7 @@ var workspaceCases = []Case{
 		name := fmt.Sprintf("default-%d", workspaces.Add(1)) // the default one is shared between cases
 		_, err := stream.Append(context.Background(), e.hf, name, stream.None, stream.Event{Name: "a"})
 		e.ok(err)
-		all, err := stream.Read(holdfast.InWorkspace(e.ctx, "default"), e.hf, name, 0, 0)
+		all, err := holdfast.Collect(stream.Read(holdfast.InWorkspace(e.ctx, "default"), e.hf, name, 0))
 		e.ok(err)
 		e.equal("events", len(all), 1)
 	}},

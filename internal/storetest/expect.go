@@ -62,7 +62,7 @@ func (e *env) sameJSON(what string, got, want []byte) {
 // names returns the names of the events of a stream, in order; their versions must be 0, 1, 2 …
 func (e *env) names(name string) []string {
 	e.Helper()
-	all, err := stream.Read(e.ctx, e.hf, name, 0, 0)
+	all, err := holdfast.Collect(stream.Read(e.ctx, e.hf, name, 0))
 	e.ok(err)
 	names := []string{}
 	for i, ev := range all {

@@ -133,7 +133,7 @@ func played(t *testing.T, name string, plain bool, scene scene) []string {
 		db, rows, prefix = postgres.URL(url, options...), stdlib.OpenDB(*config), "holdfast."
 		t.Cleanup(func() { _ = rows.Close() })
 	}
-	results, skip := scene(t, play{holdfasttest.OpenOn(t, db, run.Serve(moves)), rows, prefix})
+	results, skip := scene(t, play{holdfasttest.OpenOn(t, db, moves), rows, prefix})
 	for _, table := range []string{"stream", "event", "history", "entity", "scope", "run", "step", "effect"} {
 		results = append(results, rowsOf(t, rows, prefix+table, skip)...)
 	}

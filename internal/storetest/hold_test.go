@@ -147,7 +147,7 @@ func holdRace(t *testing.T, db string) {
 
 func checkRounds(t *testing.T, hf *holdfast.Engine) {
 	for round := range testlevel.Pick(20, 300, 5000) {
-		all, err := stream.Read(context.Background(), hf, entities.Stream("invoice", fmt.Sprintf("round-%d", round)), 0, 0)
+		all, err := holdfast.Collect(stream.Read(context.Background(), hf, entities.Stream("invoice", fmt.Sprintf("round-%d", round)), 0))
 		if err != nil || len(all) != 3 || all[2].Name != "settled" { // created, claimed
 			t.Fatalf("round %d: history %v, %v", round, all, err)
 		}

@@ -100,8 +100,8 @@ steps:
 `, i))).Action("Act", func(context.Context, *lifecycle.Act[map[string]any]) error { return nil }, lifecycle.Idempotent()).
 					AfterEffect("Tell", func(context.Context, *lifecycle.Act[map[string]any]) error { return nil }, lifecycle.Idempotent()).RecoveredBy())
 		}
-		parts = append(parts, run.Serve(run.Define("d", "1", run.Wait("pause", time.Hour),
-			run.Task("t", func(context.Context, int) (int, error) { return 1, nil }, run.Idempotent()))))
+		parts = append(parts, run.Define("d", "1", run.Wait("pause", time.Hour),
+			run.Task("t", func(context.Context, int) (int, error) { return 1, nil }, run.Idempotent())))
 	}
 	hf := holdfasttest.OpenOn(t, db, parts...)
 	_ = httpapi.New(hf, o)
@@ -192,11 +192,11 @@ func finds(t *testing.T, url string) {
 	kind := batch.Define("k", func(context.Context, *batch.Item[int]) (int, error) { did <- "item"; return 1, nil }, batch.Options{})
 	steps := run.Define("d", "1", run.Wait("pause", time.Second),
 		run.Task("t", func(context.Context, int) (int, error) { did <- "step"; return 1, nil }, run.Idempotent()))
-	hf := holdfasttest.OpenOn(t, database(url), react, kind, run.Serve(steps), stream.Feed(stream.FeedOptions{}), httpapi.Handlers(httpapi.Options{}))
+	hf := holdfasttest.OpenOn(t, database(url), react, kind, steps, stream.Feed(stream.FeedOptions{}), httpapi.Handlers(httpapi.Options{}))
 	testkit.Run(t, hf)
 	declared, end := engine.Of(hf).Hub().Wait(remotehandler.Topic)
 	defer end()
-	other := holdfasttest.OpenOn(t, database(url), kind, run.Serve(steps))
+	other := holdfasttest.OpenOn(t, database(url), kind, steps)
 	_ = clock.Wait(ctx, 8*time.Second) // until it is idle, and has read the declarations once
 	select {
 	case <-declared:
@@ -210,7 +210,7 @@ func finds(t *testing.T, url string) {
 	if _, err := batch.PutWallet(ctx, other, "w", false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kind.Create(ctx, other, "w", slices.Values([]batch.Work[int]{{Key: "i", Input: 1}})); err != nil {
+	if _, err := kind.Create(ctx, other, "w", slices.Values([]batch.NewItem[int]{{Key: "i", Input: 1}})); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := steps.Start(ctx, other, 1); err != nil {

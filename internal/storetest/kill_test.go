@@ -204,7 +204,7 @@ func checkAcknowledged(t *testing.T, db holdfast.Database, acked map[string]stri
 // readAll reads a whole stream, page by page, and checks that no version is missing.
 func readAll(t *testing.T, hf *holdfast.Engine, name string) (marks []string) {
 	for {
-		page, err := stream.Read(context.Background(), hf, name, stream.Version(len(marks)), 0)
+		page, err := holdfast.Collect(stream.Read(context.Background(), hf, name, stream.Version(len(marks))))
 		if err != nil {
 			t.Fatal(err)
 		}

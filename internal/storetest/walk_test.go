@@ -384,7 +384,7 @@ func answer(err error, ok string) string {
 }
 
 func readNames(ctx context.Context, d holdfast.Doer, name string) string {
-	all, err := stream.Read(ctx, d, name, 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, d, name, 0))
 	names := []string{}
 	for i, ev := range all {
 		if ev.Version != stream.Version(i) {

@@ -241,7 +241,7 @@ func (c *closer) end(ctx context.Context, tx *store.Tx, s headRow, epoch *int64)
 	}
 	g, err := tx.Registry(ctx, c.at, false)
 	if err == nil && g.Revision != revision {
-		err = fault.New(fault.Unavailable, "a reaction was registered concurrently: try again").Repeatable()
+		err = fault.New(fault.Unavailable, "a reaction was registered concurrently: try again").AsRetryable()
 	}
 	return c.result(s), err
 }

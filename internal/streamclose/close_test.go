@@ -102,7 +102,7 @@ func TestRestartGoesOn(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		reads(t, hf, "s", "5:$snapshot")
-		if all, err := stream.Read(ctx, hf, "s", 0, 0); err != nil || len(all) != 1 || string(all[0].Data) != `{"sum": 2}` {
+		if all, err := holdfast.Collect(stream.Read(ctx, hf, "s", 0)); err != nil || len(all) != 1 || string(all[0].Data) != `{"sum": 2}` {
 			t.Errorf("%+v, %v", all, err)
 		}
 		if got, err := restart(hf, "s", 5, `{"sum": 2}`); err != nil || got.Last != 6 { // another close, although its snapshot is the same

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/streamclose"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -126,7 +127,7 @@ func field(err error, name string) any {
 // versions returns the versions of the readable events, with their names.
 func versions(t *testing.T, hf *holdfast.Engine, name string) string {
 	t.Helper()
-	all, err := stream.Read(ctx, hf, name, 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, hf, name, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func reads(t *testing.T, hf *holdfast.Engine, name, want string) {
 func closeAt(hf *holdfast.Engine, name string, mode streamclose.Mode, export func(context.Context, int64, int64) error) (streamclose.Closed, error) {
 	a := streamclose.Args{Stream: name, Mode: mode, Export: export}
 	if mode == streamclose.Restart {
-		last, err := stream.ReadBackward(ctx, hf, name, stream.Any, 1)
+		last, err := testkit.First(1, stream.ReadBackward(ctx, hf, name, stream.Any))
 		if err != nil || len(last) == 0 {
 			return streamclose.Closed{}, errors.Join(err, errors.New("there is nothing to read"))
 		}

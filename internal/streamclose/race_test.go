@@ -85,7 +85,7 @@ func (r *round) export() func(context.Context, int64, int64) error {
 		return nil
 	}
 	return func(ctx context.Context, first, last int64) error {
-		all, err := stream.Read(ctx, r.hf, r.stream, stream.Version(first), 0)
+		all, err := holdfast.Collect(stream.Read(ctx, r.hf, r.stream, stream.Version(first)))
 		for _, e := range all {
 			r.seen = append(r.seen, int64(e.Version))
 		}
@@ -138,7 +138,7 @@ func (r *round) judge(t *testing.T) {
 	if r.mode != streamclose.Restart && len(after) > 0 {
 		t.Errorf("acknowledged after the close at %d: %v", end, after)
 	}
-	all, err := stream.Read(ctx, r.hf, r.stream, 0, 0)
+	all, err := holdfast.Collect(stream.Read(ctx, r.hf, r.stream, 0))
 	if err != nil {
 		t.Error(err)
 	}
@@ -203,7 +203,7 @@ func TestOneRestartWins(t *testing.T) {
 				errs[i] = err
 				return err
 			})
-			all, err := stream.Read(ctx, hf, name, 0, 0)
+			all, err := holdfast.Collect(stream.Read(ctx, hf, name, 0))
 			if err != nil || len(all) != 1 || all[0].Version != 3 {
 				t.Fatalf("it has %+v, %v", all, err)
 			}

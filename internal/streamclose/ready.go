@@ -64,7 +64,7 @@ func ready(ctx context.Context, tx *store.Tx, at store.Partition, stream string,
 		}
 		return g.Revision, nil
 	}
-	return 0, fault.New(fault.Unavailable, "the registered reactions kept changing during the check: try again").Repeatable()
+	return 0, fault.New(fault.Unavailable, "the registered reactions kept changing during the check: try again").AsRetryable()
 }
 
 // followers returns the names of the reactions that follow a stream.

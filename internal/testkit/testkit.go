@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +27,19 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 			t.Fatalf("after a minute it is still not true that %s", what)
 		}
 	}
+}
+
+// First returns the first n elements of a list, or all if there are fewer.
+func First[T any](n int, list iter.Seq2[T, error]) (all []T, err error) {
+	for x, err := range list {
+		if err != nil {
+			return all, err
+		}
+		if all = append(all, x); len(all) == n {
+			break
+		}
+	}
+	return all, nil
 }
 
 // WantCode fails the test if the error has another code, or if its text lacks one of the parts.

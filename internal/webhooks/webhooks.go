@@ -202,7 +202,7 @@ func Create(ctx context.Context, d store.Doer, box *seal.Box, a CreateArgs) (Web
 	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
 		r, err := createVerb.Do(ctx, tx, made)
 		if err == nil && !r.applied { // practically impossible, because ids are random
-			err = fault.New(fault.Conflict, "the webhook id %q exists already: try again", id).Repeatable()
+			err = fault.New(fault.Conflict, "the webhook id %q exists already: try again", id).AsRetryable()
 		}
 		if err != nil {
 			return err

@@ -27,17 +27,17 @@ type caller struct{ client *http.Client }
 const mostAnswer = 1 << 20
 
 // Call makes one call. Errors from before anything was sent are [holdfast.NonRetryable].
-func (c caller) Call(ctx context.Context, o run.Outgoing) (run.Answer, error) {
+func (c caller) Call(ctx context.Context, o run.CallRequest) (run.CallResponse, error) {
 	r, err := request(ctx, o)
 	if err != nil {
-		return run.Answer{}, holdfast.NonRetryable(err)
+		return run.CallResponse{}, holdfast.NonRetryable(err)
 	}
 	answer, err := c.client.Do(r)
 	if err != nil {
-		if fault.IsFinal(err) { // refused before anything was sent
-			return run.Answer{}, holdfast.NonRetryable(err)
+		if fault.IsNonRetryable(err) { // refused before anything was sent
+			return run.CallResponse{}, holdfast.NonRetryable(err)
 		}
-		return run.Answer{}, fmt.Errorf("%s %s got no response: %w", r.Method, r.URL.Redacted(), err)
+		return run.CallResponse{}, fmt.Errorf("%s %s got no response: %w", r.Method, r.URL.Redacted(), err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer+1))
@@ -45,12 +45,12 @@ func (c caller) Call(ctx context.Context, o run.Outgoing) (run.Answer, error) {
 		err = errors.New("the response is larger than 1 MiB")
 	}
 	if err != nil {
-		return run.Answer{}, fmt.Errorf("the response of %s %s could not be read: %w", r.Method, r.URL.Redacted(), err)
+		return run.CallResponse{}, fmt.Errorf("the response of %s %s could not be read: %w", r.Method, r.URL.Redacted(), err)
 	}
-	return run.Answer{Status: answer.StatusCode, Headers: some(answer.Header), Body: bodyOrText(body)}, nil
+	return run.CallResponse{Status: answer.StatusCode, Headers: some(answer.Header), Body: bodyOrText(body)}, nil
 }
 
-func request(ctx context.Context, o run.Outgoing) (*http.Request, error) {
+func request(ctx context.Context, o run.CallRequest) (*http.Request, error) {
 	// If a connection breaks, a transport resends a request by itself when it has the header
 	// Idempotency-Key and a body that can be read again, or none. Only the step may decide to
 	// retry, so the body can be read only once.

@@ -119,12 +119,12 @@ func TestCalls(t *testing.T) {
 					t.Errorf("%s: call %d had the key %q and was %q", c.name, j, key, bodies[j])
 				}
 			}
-			var out run.Answer
+			var out run.CallResponse
 			if c.status == "COMPLETED" && (json.Unmarshal(r.Output, &out) != nil || out.Status != 200 || string(out.Body) != `{"ref":12345678901234567890}` && string(out.Body) != `{"ref": 12345678901234567890}`) {
 				t.Errorf("%s: the output is %s", c.name, r.Output)
 			}
 		}
-	}, run.Serve(), run.Calls(httpcall.With(&http.Client{Timeout: 10 * time.Second})))
+	}, run.Maintenance(), run.Calls(httpcall.With(&http.Client{Timeout: 10 * time.Second})))
 }
 
 // ended waits until the only step of a run is at an end, or uncertain.

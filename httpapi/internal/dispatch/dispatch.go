@@ -39,8 +39,8 @@ type Part struct {
 	Policy     egress.Policy
 }
 
-// Start implements [holdfast.Part].
-func (p Part) Start(ctx context.Context, hf *holdfast.Engine) error {
+// Register implements [holdfast.Part].
+func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 	e := engine.Of(hf)
 	c := &caller{engine: e, client: p.Policy.Client()}
 	if len(p.SecretKeys) > 0 {
@@ -55,10 +55,10 @@ func (p Part) Start(ctx context.Context, hf *holdfast.Engine) error {
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
 	e.Background(newStepper(s).run)
-	if err := run.Published(httpcall.With(p.Policy.Guarded())).Start(ctx, hf); err != nil {
+	if err := run.DefaultCalls(httpcall.With(p.Policy.Guarded())).Register(ctx, hf); err != nil {
 		return err
 	}
-	if err := batch.Maintenance().Start(ctx, hf); err != nil {
+	if err := batch.Maintenance().Register(ctx, hf); err != nil {
 		return err
 	}
 	return lifecycleengine.ServePut(e, c.call)

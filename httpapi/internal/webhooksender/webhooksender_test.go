@@ -115,7 +115,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		got := "again"
 		if err := outcomeOf(status); err == nil {
 			got = "sent"
-		} else if fault.IsFinal(err) {
+		} else if fault.IsNonRetryable(err) {
 			got = "blocked"
 		} else if c := fault.CodeOf(err); c == fault.Unavailable { // a worker would not count it
 			got = "uncounted"
