@@ -88,8 +88,8 @@ var Wide = map[string]string{
 
 	"scopes.old": "one janitor deletes the expired scopes of all workspaces on a shard",
 
-	"books.expired": "one janitor reopens half-closed streams in all workspaces on a shard",
-	"books.left":    "one janitor deletes dropped data in all workspaces on a shard",
+	"streams.close_list_expired": "one janitor reopens half-closed streams in all workspaces on a shard",
+	"streams.list_deletable":     "one janitor deletes dropped data in all workspaces on a shard",
 
 	"history.prune": "old history is deleted in the order of time, across workspaces",
 	"history.page":  "old history is deleted in the order of time, across workspaces",

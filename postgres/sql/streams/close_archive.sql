@@ -3,7 +3,7 @@
 -- :epoch (NULL none)
 WITH cur AS MATERIALIZED (
     SELECT s.shard, s.workspace, s.name, s.state, s.epoch, s.until
-      {include books/lock}
+      {include streams/lock}
 )
 UPDATE {schema}.stream s
    SET state = 'closed', closed = 'archive', holder = NULL, until = NULL, epoch = coalesce(:epoch, cur.epoch + 1)

@@ -2,7 +2,7 @@
 -- last event stays.
 WITH cur AS MATERIALIZED (
     SELECT s.shard, s.workspace, s.name, s.first, s.head, s.state, s.until
-      {include books/lock}
+      {include streams/lock}
 )
 UPDATE {schema}.stream s
    SET first = :first

@@ -2,7 +2,7 @@
 -- Increments the epoch.
 WITH cur AS MATERIALIZED (
     SELECT s.shard, s.workspace, s.name, s.state, s.until
-      {include books/lock}
+      {include streams/lock}
 )
 UPDATE {schema}.stream s
    SET state = 'closing', holder = :holder, epoch = s.epoch + 1, until = {now} + :lease::float8 * interval '1 ms'
