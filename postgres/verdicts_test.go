@@ -64,8 +64,8 @@ func TestEveryStatementHasAVerdict(t *testing.T) {
 
 // apart are the statements that no scene of the gate reaches, each with its reason.
 var apart = map[string]string{
-	"attempts.note":       "it only inserts",
-	"attempts.prune":      "it deletes rows that are never changed",
+	"refusals.record":     "it only inserts",
+	"refusals.prune":      "it deletes rows that are never changed",
 	"streams.close_renew": "it runs only during a long export; one row, as entities.renew",
 	"effects.late":        "it only inserts",
 	"effects.seen":        "no other statement reads or changes its rows",

@@ -5,7 +5,7 @@
 -- holder that waited past its expiry has lost the lease.
 WITH {members}, cur AS (
     SELECT r.shard, r.workspace, r.key, r.state, r.holder, r.epoch, r.until, r.operation, r.subject, r.status, r.answer
-      {include requests/lock}
+      {include idempotency/lock}
 ), moved AS (
     UPDATE {schema}.request r
        SET state = CASE WHEN m.how = 'operation' THEN 'operation' ELSE 'done' END,

@@ -4,7 +4,7 @@
 -- :ttl the retention in ms
 WITH {members}, cur AS (
     SELECT r.shard, r.workspace, r.key, r.fingerprint, r.state, r.epoch, r.operation, r.subject, r.expires_at
-      {include requests/lock}
+      {include idempotency/lock}
 ), moved AS (
     UPDATE {schema}.request r
        SET operation = m.operation, subject = m.subject, expires_at = {now} + m.ttl::float8 * interval '1 ms'

@@ -8,7 +8,7 @@
 WITH {members}, cur AS (
     SELECT r.shard, r.workspace, r.key, r.fingerprint, r.state, r.holder, r.epoch, r.until, r.operation, r.subject, r.status, r.answer,
            r.created_at, r.expires_at
-      {include requests/lock}
+      {include idempotency/lock}
 ), moved AS (
     UPDATE {schema}.request r
        SET fingerprint = m.fingerprint, state = 'held', holder = m.holder, epoch = cur.epoch + 1,
