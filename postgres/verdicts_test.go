@@ -82,7 +82,7 @@ var apart = map[string]string{
 	"webhooks.remove":     "one row, as keys.revoke",
 	"webhooks.rotate":     "one row, as keys.replace",
 	"workspaces.place":    "an engine caches the result",
-	"batches.lock":        "it only locks",
+	"batches.lock_wallet": "it only locks",
 	"table.move":          "one row; table_test.go",
 }
 

@@ -31,7 +31,7 @@ SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, 'itemGiv
        json_object('key', :key, 'returned', :did7, 'failures', :did3, 'deaths', :did4,
                    'counts', json_object('pending', b.items - b.next + b.waiting, 'running', b.running, 'succeeded', b.succeeded, 'failed', b.failed,
                                          'cancelled', b.cancelled, 'accepted', b.accepted)), NULL, NULL, NULL, b.updated_at
-  {include batches/one}
+  {include batches/by_id}
 -- then
 SELECT :did1, :did2, :did3, :did4, 0, 0
 -- else

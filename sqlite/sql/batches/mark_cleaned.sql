@@ -18,7 +18,7 @@ UPDATE holdfast_item AS i
        sweep_at = CASE WHEN NOT i.dirty AND (SELECT x.value ->> 3 FROM json_each(:items) AS x WHERE x.value ->> 0 = i.key) THEN i.sweep_at
                        WHEN NOT i.dirty THEN NULL
                        WHEN (SELECT x.value ->> 2 FROM json_each(:items) AS x WHERE x.value ->> 0 = i.key) THEN coalesce(i.late, :did3)
-                       ELSE :did3 + (SELECT b.timeout {include batches/one}) END
+                       ELSE :did3 + (SELECT b.timeout {include batches/by_id}) END
  WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key IN (SELECT x.value ->> 0 FROM json_each(:items) AS x)
    AND i.sweeps = (SELECT x.value ->> 1 FROM json_each(:items) AS x WHERE x.value ->> 0 = i.key)
 -- then

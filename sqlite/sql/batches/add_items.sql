@@ -25,7 +25,7 @@ SELECT b.shard, b.workspace, b.id, x.value ->> 0, b.items - :did2 + row_number()
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, 'itemsAdded', json_object('added', :did2, 'items', b.items), NULL, NULL, NULL, b.updated_at
-  {include batches/one}
+  {include batches/by_id}
 -- else
 SELECT CASE WHEN b.id IS NULL THEN 'missing'
             WHEN b.sealed OR b.cancel_requested OR b.status IN ('CANCELLED', 'COMPLETED') THEN 'closed'
