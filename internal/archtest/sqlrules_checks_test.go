@@ -47,12 +47,12 @@ var Excepted = map[string]string{
 // queries one table may be without a shard and a workspace; tables joined to it must be tied to
 // it.
 var Wide = map[string]string{
-	"reactions.take":       "one poll serves the reactions of all workspaces on a shard",
-	"reactions.look":       "one poll serves the reactions of all workspaces on a shard",
-	"reactions.gather":     "one poll serves the reactions of all workspaces on a shard",
-	"reactions.expired":    "one janitor releases expired leases in all workspaces on a shard",
-	"reactions.free":       "a holder crashes with its leases in all workspaces on a shard",
-	"reactions.unfinished": "one janitor completes unfinished work in all workspaces on a shard",
+	"reactions.take":            "one poll serves the reactions of all workspaces on a shard",
+	"reactions.list_turns":      "one poll serves the reactions of all workspaces on a shard",
+	"reactions.collect_due":     "one poll serves the reactions of all workspaces on a shard",
+	"reactions.list_expired":    "one janitor releases expired leases in all workspaces on a shard",
+	"reactions.release_expired": "a holder crashes with its leases in all workspaces on a shard",
+	"reactions.list_unfinished": "one janitor completes unfinished work in all workspaces on a shard",
 
 	"wake.due":       "one query serves all pollers and the janitor of a node, in all workspaces on its shards",
 	"registry.total": "a node detects declarations in any workspace",
@@ -71,10 +71,10 @@ var Wide = map[string]string{
 	"idempotency.prune":  "one janitor deletes expired requests of all workspaces on a shard",
 	"refusals.record":    "refusals of several workspaces are recorded together",
 
-	"claim_tokens.prune": "one janitor deletes old tokens of all workspaces on a shard",
-	"handlers.urls":      "a node serves the after-effects of all workspaces on a shard",
-	"reactions.handled":  "a node serves the reactions of all workspaces on a shard whose handlers it calls",
-	"webhooks.all":       "a node serves the webhooks of all workspaces on a shard",
+	"claim_tokens.prune":             "one janitor deletes old tokens of all workspaces on a shard",
+	"handlers.urls":                  "a node serves the after-effects of all workspaces on a shard",
+	"reactions.list_by_handler_kind": "a node serves the reactions of all workspaces on a shard whose handlers it calls",
+	"webhooks.all":                   "a node serves the webhooks of all workspaces on a shard",
 
 	"batches.list_ready":   "one poll serves the batches of all workspaces on a shard",
 	"batches.list_payable": "one janitor resumes batches that credits left paused in all workspaces on a shard",

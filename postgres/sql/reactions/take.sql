@@ -1,6 +1,6 @@
 -- Takes streams on which a reaction has work, for each workspace up to its share, in the
 -- order of their rank. Increments the epoch and sets updated_at to the time of the take. All
--- due events count as delivered, unless reactions.deliver records less. Rows that others are
+-- due events count as delivered, unless reactions.record_delivery records less. Rows that others are
 -- taking are skipped. Streams on which a holder has crashed come first, the largest crash
 -- groups before the others; a holder gets only as many of them as the smallest of their
 -- groups allows, including those it already has. Rows are found again by their ctid, as in
@@ -26,7 +26,7 @@ WITH hand AS MATERIALIZED (
               AND f.workspace = q.item ->> 4
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
               -- these conditions cannot become joins: rows are read in index order, and the reaction and handler are looked up by key
-              AND {include reactions/wanted}
+              AND {include reactions/is_served}
             ORDER BY f.crash_group DESC, f.rank
             LIMIT :crashed
               FOR UPDATE SKIP LOCKED) AS d
@@ -49,7 +49,7 @@ WITH hand AS MATERIALIZED (
               AND f.workspace = q.item ->> 4
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
               -- as above
-              AND {include reactions/wanted}
+              AND {include reactions/is_served}
             ORDER BY f.rank
             LIMIT :share
               FOR UPDATE SKIP LOCKED) AS d

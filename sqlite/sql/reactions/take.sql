@@ -1,6 +1,6 @@
 -- Takes streams on which a reaction has work, for each workspace up to its share, in the
 -- order of their rank. Increments the epoch and sets updated_at to the time of the take. All
--- due events count as delivered, unless reactions.deliver records less. Streams on which a
+-- due events count as delivered, unless reactions.record_delivery records less. Streams on which a
 -- holder has crashed come first, the largest crash groups before the others; a holder gets
 -- only as many of them as the smallest of their groups allows, including those it already
 -- has. A caller that knows another definition of a reaction than the registered one takes
@@ -35,7 +35,7 @@ WITH hand AS MATERIALIZED (
                           AND d.reaction = q.value ->> 0 AND d.crash_group > 0
                           AND d.workspace = q.value ->> 4
                           AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now}
-                          AND {include reactions/wanted}
+                          AND {include reactions/is_served}
                         ORDER BY d.crash_group DESC, d.rank
                         LIMIT :crashed) AS e)) AS c
            ) AS w
@@ -57,7 +57,7 @@ WITH hand AS MATERIALIZED (
                           AND d.reaction = q.value ->> 0 AND d.crash_group = 0
                           AND d.workspace = q.value ->> 4
                           AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now}
-                          AND {include reactions/wanted}
+                          AND {include reactions/is_served}
                         ORDER BY d.rank
                         LIMIT :share) AS e)) AS c) AS s
          WHERE s.turn <= :share

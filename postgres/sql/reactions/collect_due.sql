@@ -37,7 +37,7 @@ WITH picked AS MATERIALIZED (
     SELECT g.shard, g.workspace, g.reaction, g.stream, -1, pg_catalog.max(g.version), {now}, {now} - r.priority::float8 * interval '1 s', r.base, {now}
       FROM gone g
       JOIN {schema}.reaction r ON r.shard = ANY (ARRAY[g.shard]) AND r.workspace = g.workspace AND r.name = g.reaction AND r.state <> 'removed'
-     {include reactions/gathered}
+     {include reactions/merge_due}
     RETURNING 1
 )
 SELECT DISTINCT ON (p.reaction, p.workspace) (SELECT pg_catalog.count(*) FROM gone), p.reaction, p.workspace, p.stream, p.version,

@@ -11,7 +11,7 @@ WITH gone AS (
     SELECT g.shard, g.workspace, g.reaction, g.stream, -1, pg_catalog.max(g.version), {now}, {now} - r.priority::float8 * interval '1 s', r.base, {now}
       FROM gone g
       JOIN {schema}.reaction r ON r.shard = g.shard AND r.workspace = g.workspace AND r.name = g.reaction AND r.state <> 'removed'
-     {include reactions/gathered}
+     {include reactions/merge_due}
     RETURNING 1
 )
 SELECT 1 FROM noted

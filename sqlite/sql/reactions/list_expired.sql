@@ -1,4 +1,4 @@
--- Lists expired leases, the oldest first, with whether one more crash is too many if it counts (see reactions.free), what the reaction
+-- Lists expired leases, the oldest first, with whether one more crash is too many if it counts (see reactions.release_expired), what the reaction
 -- wants, and the number of hand-outs lost in a row, this one included.
 SELECT f.workspace, f.reaction, f.stream, f.epoch, coalesce(f.holder, ''), f.deaths + 1 >= r.max_deaths AND NOT f.quiet AND NOT f.reset_requested
            AND (f.crash_group = 1 OR f.crash_group = 0 AND NOT EXISTS (
