@@ -51,7 +51,7 @@ func TestPagesAreReadWithoutASort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for _, name := range []string{"events.read", "events.readback", "feed.read", "history.tail", "entities.list", "batches.list_items", "runs.list", "runs.steps"} {
+	for _, name := range []string{"events.read", "events.readback", "feed.read", "history.tail", "entities.list", "batches.list_items", "runs.list", "runs.list_steps"} {
 		sc := s.scripts[name]
 		if sc == nil {
 			t.Fatalf("there is no %s", name)

@@ -59,7 +59,7 @@ var Wide = map[string]string{
 
 	"entities.turns":     "one poll serves the lifecycles of all workspaces on a shard, in turn",
 	"batches.list_turns": "one poll cleans up the items of all workspaces on a shard, in turn",
-	"runs.turns":         "one poll serves the runs of all workspaces on a shard, in turn",
+	"runs.list_turns":    "one poll serves the runs of all workspaces on a shard, in turn",
 	"entities.expired":   "one janitor releases expired leases in all workspaces on a shard",
 	"entities.strays":    "one janitor finds entities in a claim status without a claim in all workspaces on a shard",
 	"entities.overdue":   "one janitor withdraws operations that no worker claimed in all workspaces on a shard",
@@ -81,10 +81,10 @@ var Wide = map[string]string{
 	"batches.list_due":     "one maintenance loop cleans up and closes the batches of all workspaces on a shard",
 	"batches.list_expired": "one janitor releases expired leases in all workspaces on a shard",
 
-	"runs.ready":   "one poll serves the runs of all workspaces on a shard",
-	"runs.unheard": "one janitor wakes waiting runs in all workspaces on a shard",
-	"runs.expired": "one janitor releases expired leases in all workspaces on a shard",
-	"runs.old":     "one janitor deletes the expired runs of all workspaces on a shard",
+	"runs.list_ready":           "one poll serves the runs of all workspaces on a shard",
+	"runs.list_untaken_signals": "one janitor wakes waiting runs in all workspaces on a shard",
+	"runs.list_expired":         "one janitor releases expired leases in all workspaces on a shard",
+	"runs.list_prunable":        "one janitor deletes the expired runs of all workspaces on a shard",
 
 	"scopes.old": "one janitor deletes the expired scopes of all workspaces on a shard",
 

@@ -18,10 +18,10 @@ UPDATE holdfast_run AS r
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$run/' || :run, r.version, 'approvalDecided',
        json_object('approval', :approval, 'step', :step, 'visit', :visit, 'decision', :decision, 'by', :actor), NULL, NULL, :actor, r.updated_at
-  {include runs/one}
+  {include runs/by_id}
 -- then
 SELECT :decision, r.version
-  {include runs/one}
+  {include runs/by_id}
 -- else
 SELECT coalesce(a.status, ''), coalesce(r.version, -1)
   FROM (SELECT 1)

@@ -4,7 +4,7 @@
 -- effects begun or open, or on the operation fired (saw), is refused with the version -1 if
 -- these have changed, because they do not change the run's version.
 -- do
-{include runs/moved}
+{include runs/update_run}
  WHERE r.shard = :shard AND r.workspace = :workspace AND r.id = :run AND r.version = :version
    AND EXISTS (SELECT 1 FROM holdfast_step AS s
                 WHERE s.shard = :shard AND s.workspace = :workspace AND s.run = :run AND s.name = :step AND s.visit = :visit AND s.epoch = :epoch
@@ -31,13 +31,13 @@ UPDATE holdfast_effect AS x
  WHERE x.shard = :shard AND x.workspace = :workspace AND x.operation = :run || '/' || :step || '/' || :visit AND x.state = 'begun'
    AND EXISTS (SELECT 1 FROM json_each(:plan, '$.results') AS e WHERE e.value ->> 'n' = x.name AND e.value ->> 'o' = x.ordinal)
 -- also
-{include runs/touched}
+{include runs/update_step}
 -- also
-{include runs/added {include runs/due}}
+{include runs/add_steps {include runs/step_due_at}}
 -- also
-{include runs/begun}
+{include runs/begin_body}
 -- also
-{include runs/asked_for}
+{include runs/add_approval}
 -- also
 UPDATE holdfast_approval AS a
    SET status = 'expired', decided_at = {now}
@@ -48,9 +48,9 @@ UPDATE holdfast_signal AS g
  WHERE g.shard = :shard AND g.workspace = :workspace AND g.run = :run AND g.id = :plan ->> '$.signal'
 -- also
 {include history/write}
-{include runs/told}
+{include runs/select_plan_events}
 -- then
-{include runs/stands}
+{include runs/select_current}
 -- else
 SELECT CASE WHEN EXISTS (SELECT 1 FROM holdfast_step AS s
                           WHERE s.shard = :shard AND s.workspace = :workspace AND s.run = :run AND s.name = :step AND s.visit = :visit

@@ -2,7 +2,7 @@
 -- do
 INSERT INTO holdfast_signal (shard, workspace, run, id, n, type, payload, at)
 SELECT :shard, :workspace, :run, :id, r.version + 1, :type, :payload, {now}
-  {include runs/one} AND r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
+  {include runs/by_id} AND r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
 ON CONFLICT (shard, workspace, run, id) DO NOTHING
 RETURNING n
 -- then
@@ -12,15 +12,15 @@ UPDATE holdfast_run AS r
 -- also
 UPDATE holdfast_step AS s
    SET due_at = {now}
-  {include runs/one} AND s.shard = :shard AND s.workspace = :workspace AND s.run = :run AND s.name = r.step AND s.visit = r.visit
+  {include runs/by_id} AND s.shard = :shard AND s.workspace = :workspace AND s.run = :run AND s.name = r.step AND s.visit = r.visit
    AND s.status = 'WAITING' AND s.signal = :type
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$run/' || :run, r.version, 'signalled', json_object('id', :id, 'type', :type), NULL, NULL, NULL, r.updated_at
-  {include runs/one}
+  {include runs/by_id}
 -- then
 SELECT r.status, :type, :payload, r.version
-  {include runs/one}
+  {include runs/by_id}
 -- else
 SELECT coalesce(r.status, ''), coalesce(g.type, ''), coalesce(g.payload, ''), coalesce(r.version, -1)
   FROM (SELECT 1)

@@ -1,6 +1,6 @@
 -- Deletes a run past its retention, with everything that belongs to it except its history, which has its own retention.
 -- do
-DELETE {include runs/one} AND r.prune_at <= {now}
+DELETE {include runs/by_id} AND r.prune_at <= {now}
 RETURNING 1
 -- also
 DELETE FROM holdfast_effect AS x

@@ -1,4 +1,4 @@
--- Moves a run by a plan, as runs.move, if the plan has no effects, signals or approvals and no
+-- Moves a run by a plan, as runs.apply_plan, if the plan has no effects, signals or approvals and no
 -- reaction follows the run; otherwise does nothing and returns nothing.
 -- Values that may be a JSON null are not read by json_to_record, which would return SQL NULL.
 WITH p AS MATERIALIZED (

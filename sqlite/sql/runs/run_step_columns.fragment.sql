@@ -1,4 +1,4 @@
--- The columns of a run with one of its steps, and the signal or approval that the step waits for (runs/inbox).
+-- The columns of a run with one of its steps, and the signal or approval that the step waits for (runs/join_inbox).
 r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version, r.input, r.state, r.memo, coalesce(r.output, ''), coalesce(r.error, ''),
 r.step, r.visit, r.cancel_requested, r.created_at, coalesce(r.started_at, 0), coalesce(r.finished_at, 0),
 s.name, s.visit, s.n, s.type, s.handler, s.status, s.input, coalesce(s.output, ''), coalesce(s.error, ''), coalesce(s.next, ''), s.attempts,

@@ -51,7 +51,7 @@ WITH {members}, cur AS MATERIALIZED (
      WHERE x.shard = ANY (ARRAY[ok.shard]) AND x.workspace = ok.workspace AND x.operation = ok.run || '/' || ok.step || '/' || ok.visit::text
        AND x.name = e.v ->> 'n'::text AND x.ordinal = (e.v ->> 'o'::text)::integer AND x.state = 'begun'
     RETURNING ok.member, x.state
-), {include runs/begun}, touched AS (
+), {include runs/begin_body}, touched AS (
     UPDATE {schema}.step s
        SET status = x.v ->> 'status'::text, output = coalesce(x.v -> 'output'::text, s.output), error = x.v ->> 'error'::text, next = x.v ->> 'next'::text,
            attempts = (x.v ->> 'attempts'::text)::bigint, failures = (x.v ->> 'failures'::text)::bigint, deaths = (x.v ->> 'deaths'::text)::bigint,
@@ -72,8 +72,8 @@ WITH {members}, cur AS MATERIALIZED (
       FROM t, ok CROSS JOIN LATERAL (SELECT ok.plan -> 'touch'::text) AS x(v)
      WHERE s.shard = ANY (ARRAY[ok.shard]) AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit AND x.v IS NOT NULL
     RETURNING ok.member, s.until
-), {include runs/added ANY (ARRAY[ok.shard])},
-{include runs/asked_for}, lapsed AS (
+), {include runs/add_steps ANY (ARRAY[ok.shard])},
+{include runs/add_approval}, lapsed AS (
     UPDATE {schema}.approval a
        SET status = 'expired', decided_at = t.now
       FROM t, ok
@@ -85,7 +85,7 @@ WITH {members}, cur AS MATERIALIZED (
       FROM ok
      WHERE g.shard = ANY (ARRAY[ok.shard]) AND g.workspace = ok.workspace AND g.run = ok.run AND g.id = ok.plan ->> 'signal'::text
 ), {include history/note}
-    {include runs/told}
+    {include runs/select_plan_events}
     {mark}
 SELECT m.member,
        CASE WHEN moved.member IS NOT NULL THEN 1

@@ -3,4 +3,4 @@ CROSS JOIN LATERAL (
        SELECT r.* FROM {schema}.run r
         WHERE r.shard = s.shard AND r.workspace = s.workspace AND r.id = s.run
         LIMIT 1) AS r
-{include runs/inbox}
+{include runs/join_inbox}
