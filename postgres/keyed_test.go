@@ -79,7 +79,7 @@ var few = map[string]bool{"api_key": true, "clock": true, "migration": true}
 // walks are the statements that read a growing part of a table, each with its reason.
 var walks = map[string]string{
 	"check.holds":                       "it counts what is held, in the indexes of that",
-	"entities.waiting":                  "what is under way in a workspace, a thousand at the most, before a handler is deleted",
+	"entities.count_queued":             "what is under way in a workspace, a thousand at the most, before a handler is deleted",
 	"handlers.urls":                     "all handlers that are URLs, when a node starts or one changes",
 	"lifecycles.behind":                 "all workspaces that have a lifecycle, when its config changes",
 	"lifecycles.doors":                  "what changed since a moment, by the index of that",

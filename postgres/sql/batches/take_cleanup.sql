@@ -1,6 +1,6 @@
 -- Takes items of a workspace to clean up, the longest due first, and leases them for the
 -- cleanup. Items that need a handler or artifacts that this node does not have are left out. Rows are
--- found again by their ctid, as in entities.resume.
+-- found again by their ctid, as in entities.take_due.
 -- :handlers a JSON list of handlers whose batches this node can undo; :artifacts whether it has the artifacts
 WITH due AS MATERIALIZED (
     SELECT i.shard, i.workspace, i.ctid AS place, b.handler, b.undo, b.artifacts

@@ -33,4 +33,4 @@ WITH {members}, cur AS (
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
       FROM moved
     {mark}
-{include entities/final}
+{include entities/select_outcome}

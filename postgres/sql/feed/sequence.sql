@@ -10,7 +10,7 @@
 -- newer, and its due may name an event that is not visible. Events are ordered by time, but
 -- within a stream by version, even if the clock went back.
 --
--- A follow row is found again by its ctid, as in entities.resume. A row that was changed a
+-- A follow row is found again by its ctid, as in entities.take_due. A row that was changed a
 -- moment ago is not found and keeps its watermark; the numbered events of the stream
 -- decide.
 WITH seen AS MATERIALIZED (

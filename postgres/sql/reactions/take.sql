@@ -4,7 +4,7 @@
 -- taking are skipped. Streams on which a holder has crashed come first, the largest crash
 -- groups before the others; a holder gets only as many of them as the smallest of their
 -- groups allows, including those it already has. Rows are found again by their ctid, as in
--- entities.resume. A caller that knows another definition of a reaction than the registered
+-- entities.take_due. A caller that knows another definition of a reaction than the registered
 -- one takes nothing of it. A reaction that names a handler is taken by callers that serve
 -- handlers of its kind.
 -- :reactions a JSON list of [name, lease in ms, events or null, streams, workspace, handler or null, its kind];

@@ -9,7 +9,7 @@ WITH {members few}, cur AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.run, cur.step, cur.visit, cur.operation, cur.epoch, cur.name, cur.ordinal, cur.policy, cur.results
       FROM cur
      WHERE cur.epoch = cur.under AND cur.until > {now}
-), {include effects/put}, fresh AS MATERIALIZED ( -- separate, or the planner might read every step
+), {include effects/record_begin}, fresh AS MATERIALIZED ( -- separate, or the planner might read every step
     SELECT held.member, held.shard, held.workspace, held.run, held.step, held.visit, held.name = '$body' AS body
       FROM held JOIN put ON put.shard = held.shard AND put.workspace = held.workspace AND put.operation = held.operation
                         AND put.name = held.name AND put.ordinal = held.ordinal
@@ -26,4 +26,4 @@ WITH {members few}, cur AS MATERIALIZED (
      WHERE s.shard = ANY (ARRAY[held.shard]) AND s.workspace = held.workspace AND s.run = held.run AND s.name = held.step AND s.visit = held.visit
        AND s.quiet AND held.name <> '$body' AND held.member NOT IN (SELECT fresh.member FROM fresh)
 )
-{include effects/standing m.run || '/' || m.step || '/' || m.visit::text}
+{include effects/begin_result m.run || '/' || m.step || '/' || m.visit::text}

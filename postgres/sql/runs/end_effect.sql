@@ -14,7 +14,7 @@ WITH {members few}, cur AS MATERIALIZED (
       FROM cur
      WHERE cur.epoch = cur.under
        AND CASE WHEN cur.person = 1 THEN cur.uncertain ELSE coalesce(cur.until > {now}, false) END
-), {include effects/ended held.run, held.step, held.visit}, counted AS (
+), {include effects/record_end held.run, held.step, held.visit}, counted AS (
     UPDATE {schema}.step s
        SET begun = s.begun - 1
       FROM put
@@ -22,4 +22,4 @@ WITH {members few}, cur AS MATERIALIZED (
        AND put.state = 'notDone'
     RETURNING put.member
 )
-{include effects/end_told m.run || '/' || m.step || '/' || m.visit::text}
+{include effects/end_result m.run || '/' || m.step || '/' || m.visit::text}

@@ -8,11 +8,11 @@ SELECT :shard, :workspace, :lifecycle, :entity, :status, 0, '{}', 1, t.now, t.no
 ON CONFLICT (shard, workspace, lifecycle, id) DO UPDATE
    SET status = excluded.status, version = e.version + 1, updated_at = excluded.updated_at
  WHERE e.phase = 'free' AND e.status <> excluded.status
-RETURNING {include entities/returned}
+RETURNING {include entities/returning_columns}
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version, 'seen', json_object('to', e.status), NULL, NULL, NULL, e.updated_at
-  {include entities/one}
+  {include entities/by_id}
 -- else
-SELECT {include entities/answer coalesce(e.phase, 'free')}
-  {include entities/one}
+SELECT {include entities/result_columns coalesce(e.phase, 'free')}
+  {include entities/by_id}

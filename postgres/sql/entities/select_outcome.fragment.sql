@@ -2,5 +2,5 @@
 SELECT m.member,
        coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                                                    AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2 ELSE 0 END),
-       {include entities/answer told}
+       {include entities/result_columns told}
   FROM m LEFT JOIN told ON told.member = m.member

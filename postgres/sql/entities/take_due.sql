@@ -25,4 +25,4 @@ UPDATE {schema}.entity e
    SET phase = 'held', holder = :holder, epoch = e.epoch + 1, quiet = :quiet = 1, due_at = {now}, until = {now} + due.lease::float8 * interval '1 ms'
   FROM due
  WHERE e.ctid = due.place AND e.shard = due.shard AND e.workspace = due.workspace AND e.phase = 'due'
-RETURNING e.workspace, e.lifecycle, e.id, coalesce(e.stage, ''), coalesce(e.plan::text, ''), {include entities/answer e}
+RETURNING e.workspace, e.lifecycle, e.id, coalesce(e.stage, ''), coalesce(e.plan::text, ''), {include entities/result_columns e}

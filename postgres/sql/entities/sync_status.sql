@@ -35,5 +35,5 @@ WITH {members}, cur AS MATERIALIZED (
            pg_catalog.json_build_object('to', fresh.status), NULL, NULL, NULL, fresh.updated_at
       FROM m JOIN fresh ON fresh.shard = m.shard AND fresh.workspace = m.workspace AND fresh.lifecycle = m.lifecycle AND fresh.id = m.entity
     {mark}
-SELECT m.member, coalesce(told.applied, 0), {include entities/answer told}
+SELECT m.member, coalesce(told.applied, 0), {include entities/result_columns told}
   FROM m LEFT JOIN told ON told.shard = m.shard AND told.workspace = m.workspace AND told.lifecycle = m.lifecycle AND told.id = m.entity

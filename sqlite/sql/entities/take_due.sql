@@ -26,4 +26,4 @@ UPDATE holdfast_entity AS e
        until = {now} + (SELECT q.value ->> 1 FROM json_each(:queues) AS q WHERE q.value ->> 0 = coalesce(e.queue, 'l:' || e.lifecycle) LIMIT 1)
  WHERE e.shard = :shard AND (e.workspace, e.lifecycle, e.id) IN (SELECT due.workspace, due.lifecycle, due.id FROM due)
    AND e.phase = 'due'
-RETURNING workspace, lifecycle, id, coalesce(stage, ''), coalesce(plan, ''), {include entities/returned}
+RETURNING workspace, lifecycle, id, coalesce(stage, ''), coalesce(plan, ''), {include entities/returning_columns}

@@ -15,7 +15,7 @@ SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :enti
                     WHEN e.begun = 0 THEN 'free'
                     WHEN :how = 'park' OR e.manual OR (e.failures + 1 > :retries AND :outcome <> 'cancelled') THEN 'uncertain'
                     ELSE 'due' END AS becomes
-          {include entities/one}) AS e
+          {include entities/by_id}) AS e
  WHERE e.shard = :shard AND e.workspace = :workspace AND e.lifecycle = :lifecycle AND e.id = :entity
    AND e.operation = :operation AND e.epoch = :epoch AND e.phase = 'held' AND e.until > {now} AND (:how <> 'success' OR e.status = :claim)
 -- also
@@ -33,6 +33,6 @@ UPDATE holdfast_entity AS e
   FROM (SELECT CASE h.name WHEN 'interrupted' THEN 'due' WHEN 'parked' THEN 'uncertain' ELSE 'free' END AS becomes
           FROM holdfast_history AS h WHERE h.shard = :shard AND h.workspace = :workspace AND h.id = :command) AS t
  WHERE e.shard = :shard AND e.workspace = :workspace AND e.lifecycle = :lifecycle AND e.id = :entity
-RETURNING {include entities/returned}
+RETURNING {include entities/returning_columns}
 -- else
-{include entities/missed}
+{include entities/select_current}

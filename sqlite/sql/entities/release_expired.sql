@@ -9,7 +9,7 @@ SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :enti
        json_object('from', e.status, 'to', CASE WHEN e.begun = 0 AND NOT e.quiet AND e.status = :claim THEN e.revert ELSE e.status END, 'step', e.step, 'requester', e.requester,
                    'operation', e.operation, 'epoch', e.epoch, 'effects', e.begun, 'deaths', e.deaths + (NOT e.quiet), 'lost', CASE WHEN e.quiet THEN e.lost + 1 ELSE 0 END,
                    'message', CASE WHEN e.quiet THEN 'it was handed out to ' || e.holder || ', who was not heard of' ELSE 'the holder ' || e.holder || ' did not come back' END, 'note', json(:note)), NULL, NULL, NULL, {now}
-  {include entities/one}
+  {include entities/by_id}
    AND e.epoch = :epoch AND e.phase = 'held' AND e.until <= {now}
 -- then
 UPDATE holdfast_entity AS e
@@ -19,6 +19,6 @@ UPDATE holdfast_entity AS e
        holder = NULL, until = NULL, due_at = {now} + CASE WHEN t.fate = 'lost' THEN :pause ELSE 0 END, updated_at = {now}
   FROM (SELECT h.name AS fate, h.data ->> 'message' AS message FROM holdfast_history AS h WHERE h.shard = :shard AND h.workspace = :workspace AND h.id = :command) AS t
  WHERE e.shard = :shard AND e.workspace = :workspace AND e.lifecycle = :lifecycle AND e.id = :entity
-RETURNING {include entities/returned}
+RETURNING {include entities/returning_columns}
 -- else
-{include entities/missed}
+{include entities/select_current}
