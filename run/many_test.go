@@ -165,7 +165,7 @@ func ranSome(t *testing.T, e *holdfast.Engine, db *counting, def *run.Definition
 	}
 	wrote := db.taken()
 	delete(wrote, "runs.put_definition") // by the first
-	delete(wrote, "workspaces.place")
+	delete(wrote, "workspaces.assign_shard")
 	if exact && (wrote["runs.start"] != n || wrote["runs.apply_plan"] != 5*n || len(wrote) != 2) {
 		t.Errorf("%d runs of five steps wrote %v", n, wrote)
 	}

@@ -178,7 +178,7 @@ func TestAWorkspaceInDoubtIsNoChangeInDoubt(t *testing.T) {
 						ctx, cancel = context.WithTimeout(e.ctx, c.limit)
 					}
 					set(func(ctx context.Context, verb string, do func(context.Context) error) (bool, error) {
-						if verb != "workspaces.place" {
+						if verb != "workspaces.assign_shard" {
 							return false, nil
 						}
 						if placed {

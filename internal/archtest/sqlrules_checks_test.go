@@ -64,17 +64,17 @@ var Wide = map[string]string{
 	"entities.list_missing_claims": "one janitor finds entities in a claim status without a claim in all workspaces on a shard",
 	"entities.list_overdue":        "one janitor withdraws operations that no worker claimed in all workspaces on a shard",
 	"entities.take_due":            "one poll resumes the operations of all workspaces on a shard",
-	"lifecycles.of":                "a name belongs to programs or to the API in all workspaces",
-	"lifecycles.doors":             "a node serves the published lifecycles of all workspaces on a shard",
-	"lifecycles.behind":            "a program that starts applies its config in all workspaces on a shard",
+	"lifecycles.find_workspace":    "a name belongs to programs or to the API in all workspaces",
+	"lifecycles.list_published":    "a node serves the published lifecycles of all workspaces on a shard",
+	"lifecycles.list_outdated":     "a program that starts applies its config in all workspaces on a shard",
 	"refusals.prune":               "one janitor deletes old refusals of all workspaces on a shard",
 	"idempotency.prune":            "one janitor deletes expired requests of all workspaces on a shard",
 	"refusals.record":              "refusals of several workspaces are recorded together",
 
 	"claim_tokens.prune":             "one janitor deletes old tokens of all workspaces on a shard",
-	"handlers.urls":                  "a node serves the after-effects of all workspaces on a shard",
+	"handlers.list_url_handlers":     "a node serves the after-effects of all workspaces on a shard",
 	"reactions.list_by_handler_kind": "a node serves the reactions of all workspaces on a shard whose handlers it calls",
-	"webhooks.all":                   "a node serves the webhooks of all workspaces on a shard",
+	"webhooks.list_all":              "a node serves the webhooks of all workspaces on a shard",
 
 	"batches.list_ready":   "one poll serves the batches of all workspaces on a shard",
 	"batches.list_payable": "one janitor resumes batches that credits left paused in all workspaces on a shard",
@@ -86,7 +86,7 @@ var Wide = map[string]string{
 	"runs.list_expired":         "one janitor releases expired leases in all workspaces on a shard",
 	"runs.list_prunable":        "one janitor deletes the expired runs of all workspaces on a shard",
 
-	"scopes.old": "one janitor deletes the expired scopes of all workspaces on a shard",
+	"scopes.list_expired": "one janitor deletes the expired scopes of all workspaces on a shard",
 
 	"streams.close_list_expired": "one janitor reopens half-closed streams in all workspaces on a shard",
 	"streams.list_deletable":     "one janitor deletes dropped data in all workspaces on a shard",
