@@ -78,7 +78,7 @@ var few = map[string]bool{"api_key": true, "clock": true, "migration": true}
 
 // walks are the statements that read a growing part of a table, each with its reason.
 var walks = map[string]string{
-	"check.holds":                       "it counts what is held, in the indexes of that",
+	"check.leases":                      "it counts what is held, in the indexes of that",
 	"entities.count_queued":             "what is under way in a workspace, a thousand at the most, before a handler is deleted",
 	"handlers.list_url_handlers":        "all handlers that are URLs, when a node starts or one changes",
 	"lifecycles.list_outdated":          "all workspaces that have a lifecycle, when its config changes",
@@ -89,7 +89,7 @@ var walks = map[string]string{
 	"reactions.collect_due_of_reaction": "all due notices of a reaction, before it is rebuilt",
 	"reactions.rebuild":                 "all rows of a reaction, which it changes",
 	"reactions.delete_unfollowed":       "all rows of a reaction, which it changes",
-	"registry.total":                    "one row of each workspace that has a registry",
+	"registry.sum_revisions":            "one row of each workspace that has a registry",
 	"workspaces.list_shards":            "one row of each workspace, when a node starts",
 }
 

@@ -81,7 +81,7 @@ func TestAChangeThatMayHaveLandedIsNoTimeout(t *testing.T) {
 					e.ok(do(context.WithoutCancel(ctx)))
 					<-ctx.Done()
 					return true, errUntold
-				case "history.void":
+				case "history.void_command":
 					return true, context.DeadlineExceeded // as when it was asked for as long as that is done
 				}
 				return false, nil

@@ -54,8 +54,8 @@ var Wide = map[string]string{
 	"reactions.release_expired": "a holder crashes with its leases in all workspaces on a shard",
 	"reactions.list_unfinished": "one janitor completes unfinished work in all workspaces on a shard",
 
-	"wake.due":       "one query serves all pollers and the janitor of a node, in all workspaces on its shards",
-	"registry.total": "a node detects declarations in any workspace",
+	"wake.list_due":          "one query serves all pollers and the janitor of a node, in all workspaces on its shards",
+	"registry.sum_revisions": "a node detects declarations in any workspace",
 
 	"entities.list_turns":          "one poll serves the lifecycles of all workspaces on a shard, in turn",
 	"batches.list_turns":           "one poll cleans up the items of all workspaces on a shard, in turn",
@@ -91,21 +91,21 @@ var Wide = map[string]string{
 	"streams.close_list_expired": "one janitor reopens half-closed streams in all workspaces on a shard",
 	"streams.list_deletable":     "one janitor deletes dropped data in all workspaces on a shard",
 
-	"history.prune": "old history is deleted in the order of time, across workspaces",
-	"history.page":  "old history is deleted in the order of time, across workspaces",
+	"history.prune":        "old history is deleted in the order of time, across workspaces",
+	"history.get_page_end": "old history is deleted in the order of time, across workspaces",
 
 	"check.streams":   "a check reads the whole database",
 	"check.events":    "a check reads the whole database",
 	"check.entities":  "a check reads the whole database",
 	"check.claims":    "a check reads the whole database",
-	"check.stranded":  "a check reads the whole database",
+	"check.statuses":  "a check reads the whole database",
 	"check.scopes":    "a check reads the whole database",
 	"check.batches":   "a check reads the whole database",
 	"check.runs":      "a check reads the whole database",
 	"check.wallets":   "a check reads the whole database",
 	"check.histories": "a check reads the whole database",
-	"check.follows":   "a check reads the whole database",
-	"check.holds":     "a check reads the whole database",
+	"check.positions": "a check reads the whole database",
+	"check.leases":    "a check reads the whole database",
 }
 
 // sections are the comments that begin a statement of a SQLite script.

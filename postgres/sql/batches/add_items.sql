@@ -39,7 +39,7 @@ WITH {members}, {include store/time}, cur AS MATERIALIZED (
       FROM t, fits
      WHERE b.shard = ANY (ARRAY[fits.shard]) AND b.workspace = fits.workspace AND b.id = fits.id AND fits.found = 'open' AND fits.more > 0
     RETURNING fits.member, b.items, b.version, b.updated_at
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsAdded',
            pg_catalog.json_build_object('added', fits.more, 'items', moved.items), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member JOIN fits ON fits.member = m.member

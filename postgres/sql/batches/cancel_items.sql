@@ -65,7 +65,7 @@ WITH {members}, w AS MATERIALIZED (
       FROM t, b, sums
      WHERE c.shard = ANY (ARRAY[b.shard]) AND c.workspace = b.workspace AND c.id = b.batch AND sums.fits AND sums.news
     RETURNING b.member, c.version, c.updated_at
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsCancelled',
            pg_catalog.json_build_object('flipped', sums.flipped, 'refunded', sums.cost), moved.updated_at
       FROM sums, m JOIN moved ON moved.member = m.member

@@ -32,7 +32,7 @@ WITH {members}, {include store/time}, cur AS MATERIALIZED (
       FROM t, cur JOIN (SELECT taken.member, pg_catalog.count(*) AS taken FROM taken GROUP BY taken.member) AS n ON n.member = cur.member
      WHERE b.shard = ANY (ARRAY[cur.shard]) AND b.workspace = cur.workspace AND b.id = cur.id
     RETURNING cur.member, n.taken, b.version, b.accepted, b.updated_at
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsAccepted',
            pg_catalog.json_build_object('taken', moved.taken, 'accepted', moved.accepted), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member

@@ -54,7 +54,7 @@ WITH {members}, w AS MATERIALIZED (
       FROM t, ok
      WHERE c.shard = ANY (ARRAY[ok.shard]) AND c.workspace = ok.workspace AND c.id = ok.batch AND ok.fits
     RETURNING ok.member, c.version, c.updated_at, c.items - c.next + c.waiting AS pending, c.running, c.succeeded, c.failed, c.cancelled, c.accepted
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemGivenUp',
            pg_catalog.json_build_object('key', m.key, 'returned', ok.charged, 'failures', ended.failures, 'deaths', ended.deaths,
                              'counts', pg_catalog.json_build_object('pending', moved.pending, 'running', moved.running, 'succeeded', moved.succeeded,

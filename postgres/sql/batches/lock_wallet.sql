@@ -8,4 +8,4 @@ WITH {members}, w AS MATERIALIZED (
             WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
               FOR UPDATE) AS w
 )
-{include store/applied w}
+{include store/select_applied w}

@@ -17,4 +17,4 @@ WITH {members}, b AS MATERIALIZED (
      WHERE c.shard = ANY (ARRAY[b.shard]) AND c.workspace = b.workspace AND c.id = b.id
     RETURNING b.member
 )
-{include store/applied moved}
+{include store/select_applied moved}

@@ -8,4 +8,4 @@ WITH {members}, moved AS (
        AND i.state = 'cancelled' AND i.dirty AND i.epoch = m.epoch + 1 AND i.late > {now}
     RETURNING m.member
 )
-{include store/applied moved}
+{include store/select_applied moved}

@@ -10,4 +10,4 @@ WITH {members}, moved AS (
                                  ELSE NOT b.sealed OR b.next < b.items OR b.waiting > 0 OR b.running > 0 OR b.dirty > 0 END)
     RETURNING m.member
 )
-{include store/applied moved}
+{include store/select_applied moved}

@@ -58,7 +58,7 @@ WITH {members}, k AS (
      WHERE c.shard = ANY (ARRAY[b.shard]) AND c.shard = ANY (ARRAY[sums.shard]) AND c.workspace = b.workspace AND c.id = b.id
     RETURNING c.shard, c.workspace, c.id, b.version, c.due_at = t.now AS over, c.items - c.next + c.waiting AS pending, c.running, c.succeeded,
               c.failed, c.cancelled, c.accepted, c.updated_at
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version + e.nth,
            CASE WHEN e.unheard THEN 'itemLost' WHEN m.how = 'done' THEN 'itemSucceeded' WHEN m.how = 'fail' THEN 'itemFailed' WHEN m.how = 'died' THEN 'itemDied'
                 ELSE 'itemReleased' END,

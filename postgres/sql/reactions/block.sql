@@ -27,7 +27,7 @@ WITH {members}, cur AS (
        AND NOT cur.reset_requested AND cur.epoch = m.epoch AND CASE WHEN m.how = 'died' THEN cur.until <= {now} ELSE cur.until > {now} END
        AND f.epoch = m.epoch
     RETURNING m.member, f.watermark, f.deaths, f.version, f.updated_at
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$reaction/' || m.reaction || '/' || m.stream, moved.version,
            CASE WHEN m.how = 'skipped' THEN 'skipped' ELSE 'blocked' END,
            pg_catalog.json_build_object('version', m.failing, 'error', m.error, 'deaths', moved.deaths), moved.updated_at

@@ -39,7 +39,7 @@ WITH {members}, cur AS MATERIALIZED (
       FROM t, ok JOIN st ON st.member = ok.member
      WHERE s.shard = ANY (ARRAY[ok.shard]) AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit
        AND st.status = 'WAITING' AND st.signal = ok.type
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$run/' || ok.run, moved.version, 'signalled', pg_catalog.json_build_object('id', ok.id, 'type', ok.type), t.now
       FROM t, m JOIN ok ON ok.member = m.member JOIN moved ON moved.member = m.member
     {mark}

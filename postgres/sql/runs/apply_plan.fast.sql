@@ -70,7 +70,7 @@ WITH p AS MATERIALIZED (
      CROSS JOIN LATERAL pg_catalog.json_to_record(e.v) AS a(name text, visit bigint, n bigint, type text, handler text, status text, error text, next text, attempts bigint,
                                                  timeout bigint, held boolean, due bigint, at bigint, wait bigint, safety text, unknown text, begun bigint, over boolean)
     RETURNING until
-), {include history/note}
+), {include history/write_without_cause}
     SELECT :shard, :command, e.n - 1, :workspace, '$run/' || :run, ok.version + e.n, e.v ->> 'name'::text, e.v -> 'data'::text, ok.now
       FROM ok, p CROSS JOIN LATERAL pg_catalog.json_array_elements(p.events) WITH ORDINALITY AS e(v, n)
 )

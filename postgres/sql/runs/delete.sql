@@ -23,4 +23,4 @@ WITH {members few}, cur AS MATERIALIZED (
 ), runs AS (
     DELETE FROM {schema}.run r USING gone WHERE r.shard = ANY (ARRAY[gone.shard]) AND r.workspace = gone.workspace AND r.id = gone.run
 )
-{include store/applied gone}
+{include store/select_applied gone}

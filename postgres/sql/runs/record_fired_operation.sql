@@ -11,4 +11,4 @@ WITH {members}, cur AS MATERIALIZED (
        AND cur.epoch = cur.wanted AND cur.until > {now} AND cur.fired IS NULL
     RETURNING cur.member
 )
-{include store/applied put}
+{include store/select_applied put}

@@ -22,7 +22,7 @@ WITH {members}, {include store/time}, made AS (
 ), {include runs/add_steps ok.shard},
 {include runs/begin_body},
 {include runs/add_approval},
-{include history/note}
+{include history/write_without_cause}
     {include runs/select_plan_events}
     {mark}
 SELECT m.member,

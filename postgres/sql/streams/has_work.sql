@@ -1,5 +1,5 @@
 WHEN 'held stream' THEN
-     (SELECT {include wake/left s}
+     (SELECT {include wake/time_left s}
        FROM {schema}.stream s
       WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.soon ORDER BY s.until LIMIT 1)
 WHEN 'dropped events' THEN

@@ -2,7 +2,7 @@
 -- rank. low is the last version that is numbered or gone, high the last version that this
 -- run may number: versions have no gaps, so the room that earlier streams leave can be
 -- computed. Events are ordered by time, but within a stream by version, even if the clock
--- went back. A script changes many rows of one table only, so feed.advance moves the
+-- went back. A script changes many rows of one table only, so feed.advance_watermarks moves the
 -- watermarks; the numbered events of a stream decide.
 -- look
 SELECT 1
