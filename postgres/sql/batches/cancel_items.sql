@@ -30,17 +30,17 @@ WITH {members}, w AS MATERIALIZED (
             LIMIT b.room
               FOR UPDATE) AS i
 ), sums AS MATERIALIZED (
-    SELECT b.member, coalesce(p.flipped, 0) AS flipped, coalesce(p.paid, 0) AS paid, coalesce(p.cost, 0) AS cost, coalesce(p.waiting, 0) AS waiting,
+    SELECT b.member, coalesce(p.items, 0) AS items, coalesce(p.paid, 0) AS paid, coalesce(p.cost, 0) AS cost, coalesce(p.waiting, 0) AS waiting,
            coalesce(p.running, 0) AS running, coalesce(p.succeeded, 0) AS succeeded,
            coalesce(p.cost, 0) = 0 OR b.wallet IS NOT NULL AND b.balance <= 9223372036854775807 - p.cost AS fits,
-           coalesce(p.flipped, 0) > 0 OR b.status <> 'CANCELLING' AS news
-      FROM b, (SELECT pg_catalog.count(*) AS flipped, pg_catalog.count(*) FILTER (WHERE page.charged > 0) AS paid, pg_catalog.sum(page.charged)::bigint AS cost,
+           coalesce(p.items, 0) > 0 OR b.status <> 'CANCELLING' AS news
+      FROM b, (SELECT pg_catalog.count(*) AS items, pg_catalog.count(*) FILTER (WHERE page.charged > 0) AS paid, pg_catalog.sum(page.charged)::bigint AS cost,
                       pg_catalog.count(*) FILTER (WHERE page.state = 'waiting') AS waiting, pg_catalog.count(*) FILTER (WHERE page.state = 'running') AS running,
                       pg_catalog.count(*) FILTER (WHERE page.state = 'succeeded') AS succeeded
                  FROM page) AS p
 ), chosen AS MATERIALIZED (
     SELECT b.shard, b.workspace, b.batch, page.key, t.now FROM t, b, sums, page WHERE sums.fits
-), flipped AS (
+), cancelled_items AS (
     UPDATE {schema}.item i
        SET state = 'cancelled', decision = 'cancelled', epoch = i.epoch + CASE WHEN i.holder IS NULL THEN 0 ELSE 1 END, late = i.until,
            holder = NULL, until = NULL, due_at = NULL, dirty = true, sweep_at = c.now, updated_at = c.now
@@ -52,7 +52,7 @@ WITH {members}, w AS MATERIALIZED (
            (b.balance::numeric + pg_catalog.sum(page.charged) OVER (ORDER BY page.n))::bigint, 'refund', '$batch/' || b.batch || '/refund/' || page.key, t.now
       FROM t, b, sums, page
      WHERE sums.fits AND page.charged > 0
-), earned AS (
+), refunded_wallet AS (
     UPDATE {schema}.wallet w
        SET balance = b.balance + sums.cost, version = b.rows + sums.paid, updated_at = t.now
       FROM t, b, sums
@@ -60,19 +60,19 @@ WITH {members}, w AS MATERIALIZED (
 ), moved AS (
     UPDATE {schema}.batch c
        SET status = 'CANCELLING', waiting = b.waiting - sums.waiting, running = b.running - sums.running, succeeded = b.succeeded - sums.succeeded,
-           cancelled = b.cancelled + sums.flipped, dirty = b.dirty + sums.flipped, refunded = b.refunded + sums.cost, need = 0,
+           cancelled = b.cancelled + sums.items, dirty = b.dirty + sums.items, refunded = b.refunded + sums.cost, need = 0,
            version = b.version + 1, updated_at = t.now
       FROM t, b, sums
      WHERE c.shard = ANY (ARRAY[b.shard]) AND c.workspace = b.workspace AND c.id = b.batch AND sums.fits AND sums.news
     RETURNING b.member, c.version, c.updated_at
 ), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsCancelled',
-           pg_catalog.json_build_object('flipped', sums.flipped, 'refunded', sums.cost), moved.updated_at
+           pg_catalog.json_build_object('flipped', sums.items, 'refunded', sums.cost), moved.updated_at
       FROM sums, m JOIN moved ON moved.member = m.member
     {mark}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END,
        CASE WHEN b.member IS NULL THEN 'none' WHEN sums.fits THEN 'fine' WHEN b.wallet IS NULL THEN 'missing' ELSE 'full' END,
-       coalesce(sums.flipped, 0), coalesce(sums.cost, 0), coalesce((SELECT pg_catalog.max(page.n) FROM page), m.after),
+       coalesce(sums.items, 0), coalesce(sums.cost, 0), coalesce((SELECT pg_catalog.max(page.n) FROM page), m.after),
        coalesce(b.waiting - sums.waiting + b.running - sums.running + b.succeeded - sums.succeeded - b.accepted, 0)
   FROM m LEFT JOIN b ON b.member = m.member
   LEFT JOIN sums ON sums.member = m.member

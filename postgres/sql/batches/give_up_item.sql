@@ -42,7 +42,7 @@ WITH {members}, w AS MATERIALIZED (
     SELECT ok.shard, ok.workspace, ok.wallet, ok.rows + 1, ok.charged, ok.balance + ok.charged, 'return', '$batch/' || ok.batch || '/return/' || ok.key, t.now
       FROM t, ok
      WHERE ok.fits AND ok.charged > 0
-), earned AS (
+), refunded_wallet AS (
     UPDATE {schema}.wallet w
        SET balance = ok.balance + ok.charged, version = ok.rows + 1, updated_at = t.now
       FROM t, ok

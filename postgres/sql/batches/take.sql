@@ -60,7 +60,7 @@ WITH {members}, w AS MATERIALIZED (
     SELECT b.shard, b.workspace, b.wallet, b.rows + a.paid, -a.cost, b.balance - a.sum, 'charge', '$batch/' || b.batch || '/charge/' || a.key, t.now
       FROM t, b JOIN admitted a ON a.member = b.member
      WHERE a.cost > 0
-), spent AS (
+), charged_wallet AS (
     UPDATE {schema}.wallet w
        SET balance = b.balance - sums.cost, version = b.rows + sums.paid, updated_at = t.now
       FROM t, b, sums

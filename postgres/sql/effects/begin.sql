@@ -26,7 +26,7 @@ WITH {members few}, cur AS MATERIALIZED (
       FROM fresh
      WHERE e.shard = ANY (ARRAY[fresh.shard]) AND e.workspace = fresh.workspace AND e.lifecycle = fresh.lifecycle AND e.id = fresh.id
     RETURNING fresh.member
-), heard AS (
+), reported AS (
     UPDATE {schema}.entity e
        SET quiet = false, lost = 0
       FROM held

@@ -26,7 +26,7 @@ WITH {members}, cur AS (
        AND cur.epoch = cur.a_epoch AND cur.phase = 'held' AND cur.until <= {now}
     RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}, cur.a_note,
               cur.fate, CASE WHEN cur.quiet THEN cur.lost + 1 ELSE 0 END AS lost
-), {include entities/outcome 0},
+), {include entities/result 0},
 {include history/write}
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
            moved.fate,
@@ -35,4 +35,4 @@ WITH {members}, cur AS (
            NULL, NULL, NULL, moved.updated_at
       FROM moved
     {mark}
-{include entities/select_outcome}
+{include entities/select_result}

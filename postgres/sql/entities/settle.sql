@@ -53,7 +53,7 @@ WITH {members}, locked AS (
       FROM moved CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(moved.a_results::jsonb) AS r(item)
      WHERE x.shard = ANY (ARRAY[moved.shard]) AND x.workspace = moved.workspace AND x.operation = moved.operation
        AND x.name = r.item ->> 'n'::text AND x.ordinal = (r.item ->> 'o'::text)::integer AND x.state = 'begun'
-), {include entities/outcome CASE WHEN cur.stale THEN 2 ELSE 0 END},
+), {include entities/result CASE WHEN cur.stale THEN 2 ELSE 0 END},
 {include history/write}
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
            CASE moved.phase WHEN 'free' THEN moved.a_event WHEN 'due' THEN 'interrupted' ELSE 'parked' END,
@@ -63,4 +63,4 @@ WITH {members}, locked AS (
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
       FROM moved
     {mark}
-{include entities/select_outcome}
+{include entities/select_result}

@@ -25,7 +25,7 @@ WITH {members}, cur AS MATERIALIZED (
     SELECT made.* FROM made
     UNION ALL
     SELECT moved.* FROM moved
-), told AS (
+), result AS (
     SELECT 1 AS applied, fresh.shard, fresh.workspace, fresh.lifecycle, fresh.id, {include entities/columns fresh} FROM fresh
     UNION ALL
     SELECT 0, cur.shard, cur.workspace, cur.lifecycle, cur.id, {include entities/columns cur} FROM cur
@@ -35,5 +35,5 @@ WITH {members}, cur AS MATERIALIZED (
            pg_catalog.json_build_object('to', fresh.status), NULL, NULL, NULL, fresh.updated_at
       FROM m JOIN fresh ON fresh.shard = m.shard AND fresh.workspace = m.workspace AND fresh.lifecycle = m.lifecycle AND fresh.id = m.entity
     {mark}
-SELECT m.member, coalesce(told.applied, 0), {include entities/result_columns told}
-  FROM m LEFT JOIN told ON told.shard = m.shard AND told.workspace = m.workspace AND told.lifecycle = m.lifecycle AND told.id = m.entity
+SELECT m.member, coalesce(result.applied, 0), {include entities/result_columns result}
+  FROM m LEFT JOIN result ON result.shard = m.shard AND result.workspace = m.workspace AND result.lifecycle = m.lifecycle AND result.id = m.entity

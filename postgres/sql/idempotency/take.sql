@@ -30,24 +30,24 @@ WITH {members}, cur AS (
      ORDER BY m.shard, m.workspace, m.key
     ON CONFLICT (shard, workspace, key) DO NOTHING
     RETURNING shard, workspace, key, epoch, until, created_at
-), mine AS (
+), taken AS (
     SELECT moved.member, moved.epoch, moved.until, moved.created_at FROM moved
     UNION ALL
     SELECT m.member, made.epoch, made.until, made.created_at
       FROM made JOIN m ON m.shard = made.shard AND m.workspace = made.workspace AND m.key = made.key
 )
 SELECT m.member,
-       CASE WHEN mine.member IS NOT NULL THEN 1 WHEN cur.key IS NOT NULL THEN 0 ELSE 2 END,
-       CASE WHEN mine.member IS NOT NULL THEN m.fingerprint ELSE coalesce(cur.fingerprint, '') END,
-       CASE WHEN mine.member IS NOT NULL THEN 'held' ELSE coalesce(cur.state, '') END,
-       CASE WHEN mine.member IS NOT NULL THEN m.holder ELSE coalesce(cur.holder, '') END,
-       coalesce(mine.epoch, cur.epoch, 0),
-       coalesce(mine.until, cur.until, 'epoch'),
-       CASE WHEN mine.member IS NOT NULL THEN '' ELSE coalesce(cur.operation, '') END,
-       CASE WHEN mine.member IS NOT NULL THEN '' ELSE coalesce(cur.subject, '') END,
-       CASE WHEN mine.member IS NOT NULL THEN 0 ELSE coalesce(cur.status, 0) END,
-       CASE WHEN mine.member IS NOT NULL THEN '' ELSE coalesce(cur.answer, '') END,
-       coalesce(mine.created_at, cur.created_at, 'epoch'),
-       greatest(0, pg_catalog.ceil(extract(epoch FROM coalesce(mine.until, cur.until, 'epoch') - {now}) * 1000::numeric))::bigint
-  FROM m LEFT JOIN mine ON mine.member = m.member
+       CASE WHEN taken.member IS NOT NULL THEN 1 WHEN cur.key IS NOT NULL THEN 0 ELSE 2 END,
+       CASE WHEN taken.member IS NOT NULL THEN m.fingerprint ELSE coalesce(cur.fingerprint, '') END,
+       CASE WHEN taken.member IS NOT NULL THEN 'held' ELSE coalesce(cur.state, '') END,
+       CASE WHEN taken.member IS NOT NULL THEN m.holder ELSE coalesce(cur.holder, '') END,
+       coalesce(taken.epoch, cur.epoch, 0),
+       coalesce(taken.until, cur.until, 'epoch'),
+       CASE WHEN taken.member IS NOT NULL THEN '' ELSE coalesce(cur.operation, '') END,
+       CASE WHEN taken.member IS NOT NULL THEN '' ELSE coalesce(cur.subject, '') END,
+       CASE WHEN taken.member IS NOT NULL THEN 0 ELSE coalesce(cur.status, 0) END,
+       CASE WHEN taken.member IS NOT NULL THEN '' ELSE coalesce(cur.answer, '') END,
+       coalesce(taken.created_at, cur.created_at, 'epoch'),
+       greatest(0, pg_catalog.ceil(extract(epoch FROM coalesce(taken.until, cur.until, 'epoch') - {now}) * 1000::numeric))::bigint
+  FROM m LEFT JOIN taken ON taken.member = m.member
   LEFT JOIN cur ON cur.shard = m.shard AND cur.workspace = m.workspace AND cur.key = m.key

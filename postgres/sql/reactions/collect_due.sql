@@ -31,7 +31,7 @@ WITH picked AS MATERIALIZED (
      WHERE d.ctid = p.place AND d.shard = ANY (ARRAY[p.shard]) AND d.reaction = p.reaction AND d.workspace = p.workspace
        AND d.stream = p.stream AND d.version = p.version
     RETURNING d.shard, d.reaction, d.workspace, d.stream, d.version
-), noted AS (
+), recorded AS (
     INSERT INTO {schema}.follow AS f
         (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
     SELECT g.shard, g.workspace, g.reaction, g.stream, -1, pg_catalog.max(g.version), {now}, {now} - r.priority::float8 * interval '1 s', r.base, {now}

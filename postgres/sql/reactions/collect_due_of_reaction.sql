@@ -5,7 +5,7 @@ WITH gone AS (
     DELETE FROM {schema}.due d
      WHERE d.shard = :shard AND d.reaction = :reaction AND d.workspace = :workspace
     RETURNING d.shard, d.reaction, d.workspace, d.stream, d.version
-), noted AS (
+), recorded AS (
     INSERT INTO {schema}.follow AS f
         (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
     SELECT g.shard, g.workspace, g.reaction, g.stream, -1, pg_catalog.max(g.version), {now}, {now} - r.priority::float8 * interval '1 s', r.base, {now}
@@ -14,4 +14,4 @@ WITH gone AS (
      {include reactions/merge_due}
     RETURNING 1
 )
-SELECT 1 FROM noted
+SELECT 1 FROM recorded

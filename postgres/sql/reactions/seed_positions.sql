@@ -10,7 +10,7 @@ WITH {members}, fence AS MATERIALIZED (
       FROM m JOIN {schema}.reaction r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.name = m.reaction
      WHERE r.state <> 'removed' AND (SELECT pg_catalog.count(fence.held) FROM fence) >= 0
        FOR SHARE OF r
-), noted AS (
+), recorded AS (
     INSERT INTO {schema}.follow AS f
         (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
     SELECT r.shard, r.workspace, r.reaction, j.item ->> 0,
@@ -25,8 +25,8 @@ WITH {members}, fence AS MATERIALIZED (
      WHERE f.due < excluded.due
     RETURNING f.shard, f.workspace, f.reaction
 ), counted AS (
-    SELECT noted.shard, noted.workspace, noted.reaction, pg_catalog.count(*) AS n FROM noted
-     GROUP BY noted.shard, noted.workspace, noted.reaction
+    SELECT recorded.shard, recorded.workspace, recorded.reaction, pg_catalog.count(*) AS n FROM recorded
+     GROUP BY recorded.shard, recorded.workspace, recorded.reaction
 )
 SELECT m.member, 1, coalesce(counted.n, 0)
   FROM m LEFT JOIN counted ON counted.shard = m.shard AND counted.workspace = m.workspace AND counted.reaction = m.reaction

@@ -10,7 +10,7 @@
 -- :reactions a JSON list of [name, lease in ms, events or null, streams, workspace, handler or null, its kind];
 -- :crashed the limit of streams on which a holder has crashed; :quiet whether the holder is remote and has not reported
 -- yet
-WITH hand AS MATERIALIZED (
+WITH held AS MATERIALIZED (
     SELECT pg_catalog.count(*) AS n, pg_catalog.min(h.crash_group) AS smallest
       FROM {schema}.follow h
      WHERE h.shard = :shard AND (:workspace = '' OR h.workspace = :workspace) AND h.holder = :holder AND h.holder IS NOT NULL AND h.crash_group > 0
@@ -32,7 +32,7 @@ WITH hand AS MATERIALIZED (
               FOR UPDATE SKIP LOCKED) AS d
              WHERE pg_catalog.jsonb_typeof(q.item) = 'array') AS c
      WHERE c.nth <= :crashed AND c.shard + 0 = :shard -- tells the planner that there are few rows
-       AND c.nth + (SELECT hand.n FROM hand) <= least(c.crash_group, (SELECT hand.smallest FROM hand))
+       AND c.nth + (SELECT held.n FROM held) <= least(c.crash_group, (SELECT held.smallest FROM held))
 ), due AS MATERIALIZED (
     SELECT crashed.shard, crashed.workspace, crashed.place, crashed.lease FROM crashed
     UNION ALL

@@ -33,7 +33,7 @@ WITH {members}, cur AS MATERIALIZED (
            SELECT s.status, s.signal FROM {schema}.step s
             WHERE s.shard = ok.shard AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit
               FOR UPDATE) AS s
-), woken AS (
+), due_step AS (
     UPDATE {schema}.step s
        SET due_at = t.now
       FROM t, ok JOIN st ON st.member = ok.member

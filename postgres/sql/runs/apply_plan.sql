@@ -44,7 +44,7 @@ WITH {members}, cur AS MATERIALIZED (
       FROM t, ok
      WHERE r.shard = ANY (ARRAY[ok.shard]) AND r.workspace = ok.workspace AND r.id = ok.run
     RETURNING ok.member, r.version, r.status
-), noted AS (
+), recorded AS (
     UPDATE {schema}.effect x
        SET state = e.v ->> 's'::text, result = e.v -> 'r'::text, ended_at = t.now
       FROM t, ok CROSS JOIN LATERAL pg_catalog.json_array_elements(ok.plan -> 'results'::text) AS e(v)
@@ -65,7 +65,7 @@ WITH {members}, cur AS MATERIALIZED (
                                         WHEN 'unpark' THEN coalesce(s.later, t.now) END,
            later = CASE x.v ->> 'when'::text WHEN 'park' THEN s.due_at WHEN 'parkin' THEN t.now + (x.v ->> 'ms'::text)::bigint::float8 * interval '1 ms' END,
            uncertain = (x.v ->> 'uncertain'::text)::boolean, fired = CASE WHEN (x.v ->> 'clear'::text)::boolean THEN NULL ELSE s.fired END,
-           begun = s.begun - (SELECT pg_catalog.count(*) FROM noted WHERE noted.member = ok.member AND noted.state = 'notDone')
+           begun = s.begun - (SELECT pg_catalog.count(*) FROM recorded WHERE recorded.member = ok.member AND recorded.state = 'notDone')
                          + (SELECT pg_catalog.count(*) FROM body WHERE body.shard = ok.shard AND body.workspace = ok.workspace AND body.operation = ok.run || '/' || ok.step || '/' || ok.visit::text),
            started_at = coalesce(s.started_at, CASE WHEN x.v ->> 'status'::text IN ('RUNNING', 'WAITING') THEN t.now END),
            finished_at = CASE WHEN (x.v ->> 'over'::text)::boolean THEN t.now END
@@ -73,13 +73,13 @@ WITH {members}, cur AS MATERIALIZED (
      WHERE s.shard = ANY (ARRAY[ok.shard]) AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit AND x.v IS NOT NULL
     RETURNING ok.member, s.until
 ), {include runs/add_steps ANY (ARRAY[ok.shard])},
-{include runs/add_approval}, lapsed AS (
+{include runs/add_approval}, expired_approval AS (
     UPDATE {schema}.approval a
        SET status = 'expired', decided_at = t.now
       FROM t, ok
      WHERE a.shard = ANY (ARRAY[ok.shard]) AND a.workspace = ok.workspace AND a.run = ok.run AND a.step = ok.step AND a.visit = ok.visit
        AND (ok.plan ->> 'lapse'::text)::boolean AND a.status || '' = 'pending' -- uses the key, not the index of pending approvals
-), heard AS (
+), taken_signal AS (
     UPDATE {schema}.signal g
        SET taken = ok.step || '/' || ok.visit::text
       FROM ok

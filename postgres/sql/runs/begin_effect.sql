@@ -19,7 +19,7 @@ WITH {members few}, cur AS MATERIALIZED (
       FROM fresh
      WHERE s.shard = ANY (ARRAY[fresh.shard]) AND s.workspace = fresh.workspace AND s.run = fresh.run AND s.name = fresh.step AND s.visit = fresh.visit
     RETURNING fresh.member
-), heard AS (
+), reported AS (
     UPDATE {schema}.step s
        SET quiet = false, lost = 0
       FROM held

@@ -27,7 +27,7 @@ WITH {members}, cur AS MATERIALIZED (
        SET status = ok.decision, actor = ok.actor, label = ok.label, content = ok.content::json, decided_at = t.now
       FROM t, ok
      WHERE a.shard = ANY (ARRAY[ok.shard]) AND a.workspace = ok.workspace AND a.run = ok.run AND a.step = ok.step AND a.visit = ok.visit
-), woken AS (
+), due_step AS (
     UPDATE {schema}.step s
        SET due_at = t.now
       FROM t, ok

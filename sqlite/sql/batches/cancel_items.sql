@@ -5,8 +5,8 @@
 UPDATE holdfast_batch AS b
    SET status = 'CANCELLING', need = 0, version = b.version + 1, updated_at = {now},
        waiting = b.waiting - p.waiting, running = b.running - p.running, succeeded = b.succeeded - p.succeeded,
-       cancelled = b.cancelled + p.flipped, dirty = b.dirty + p.flipped, refunded = b.refunded + p.cost
-  FROM (SELECT count(*) AS flipped, coalesce(sum(x.charged), 0) AS cost, count(*) FILTER (WHERE x.state = 'waiting') AS waiting,
+       cancelled = b.cancelled + p.items, dirty = b.dirty + p.items, refunded = b.refunded + p.cost
+  FROM (SELECT count(*) AS items, coalesce(sum(x.charged), 0) AS cost, count(*) FILTER (WHERE x.state = 'waiting') AS waiting,
                count(*) FILTER (WHERE x.state = 'running') AS running, count(*) FILTER (WHERE x.state = 'succeeded') AS succeeded
           FROM (SELECT i.n, i.charged, i.state FROM holdfast_item AS i
                  WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.n > :after
@@ -15,7 +15,7 @@ UPDATE holdfast_batch AS b
                  ORDER BY i.n
                  LIMIT :room) AS x) AS p
  WHERE b.shard = :shard AND b.workspace = :workspace AND b.id = :batch AND b.cancel_requested AND b.status NOT IN ('CANCELLED', 'COMPLETED')
-   AND (p.flipped > 0 OR b.status <> 'CANCELLING')
+   AND (p.items > 0 OR b.status <> 'CANCELLING')
    AND (p.cost = 0 OR EXISTS (SELECT 1 FROM holdfast_wallet AS w WHERE w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
                                                                    AND typeof(w.balance + p.cost) = 'integer'))
 RETURNING 'fine', coalesce((SELECT max(x.n)

@@ -17,7 +17,7 @@ SELECT 1
                   AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now})
  LIMIT 1
 -- do
-WITH hand AS MATERIALIZED (
+WITH held AS MATERIALIZED (
     SELECT count(*) AS n, min(h.crash_group) AS smallest
       FROM holdfast_follow AS h INDEXED BY holdfast_follow_suspect
      WHERE h.shard = :shard AND (:workspace = '' OR h.workspace = :workspace) AND h.holder = :holder AND h.holder IS NOT NULL AND h.crash_group > 0
@@ -40,7 +40,7 @@ WITH hand AS MATERIALIZED (
                         LIMIT :crashed) AS e)) AS c
            ) AS w
      WHERE w.nth <= :crashed
-       AND w.nth + (SELECT hand.n FROM hand) <= min(w.crash_group, coalesce((SELECT hand.smallest FROM hand), w.crash_group))
+       AND w.nth + (SELECT held.n FROM held) <= min(w.crash_group, coalesce((SELECT held.smallest FROM held), w.crash_group))
 ), due AS MATERIALIZED (
     SELECT crashed.workspace, crashed.reaction, crashed.stream, crashed.lease FROM crashed
     UNION ALL
