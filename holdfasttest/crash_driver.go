@@ -147,7 +147,7 @@ func waitedOnce(points []crash.Point) []crash.Point {
 }
 
 // rounds maps the first point of a round of waiting to the number of points in it.
-var rounds = map[string]int{"do reactions.await": 2, "do lifecycles.underway": 1}
+var rounds = map[string]int{"do reactions.record_open_transactions": 2, "do lifecycles.list_open_transactions": 1}
 
 // fewCases is the number of cases for which one database is used: operations on an entire shard take longer with each
 // workspace in it.

@@ -78,19 +78,19 @@ var few = map[string]bool{"api_key": true, "clock": true, "migration": true}
 
 // walks are the statements that read a growing part of a table, each with its reason.
 var walks = map[string]string{
-	"check.holds":         "it counts what is held, in the indexes of that",
-	"entities.waiting":    "what is under way in a workspace, a thousand at the most, before a handler is deleted",
-	"handlers.urls":       "all handlers that are URLs, when a node starts or one changes",
-	"lifecycles.behind":   "all workspaces that have a lifecycle, when its config changes",
-	"lifecycles.doors":    "what changed since a moment, by the index of that",
-	"lifecycles.of":       "all workspaces that have a lifecycle, when a program starts",
-	"lifecycles.strand":   "all entities of a lifecycle, when its config changes",
-	"reactions.forget":    "all rows of a reaction, when it is removed",
-	"reactions.gatherone": "all due notices of a reaction, before it is rebuilt",
-	"reactions.rebuild":   "all rows of a reaction, which it changes",
-	"reactions.retire":    "all rows of a reaction, which it changes",
-	"registry.total":      "one row of each workspace that has a registry",
-	"workspaces.shards":   "one row of each workspace, when a node starts",
+	"check.leases":                      "it counts what is held, in the indexes of that",
+	"entities.count_queued":             "what is under way in a workspace, a thousand at the most, before a handler is deleted",
+	"handlers.list_url_handlers":        "all handlers that are URLs, when a node starts or one changes",
+	"lifecycles.list_outdated":          "all workspaces that have a lifecycle, when its config changes",
+	"lifecycles.list_published":         "what changed since a moment, by the index of that",
+	"lifecycles.find_workspace":         "all workspaces that have a lifecycle, when a program starts",
+	"lifecycles.count_stranded":         "all entities of a lifecycle, when its config changes",
+	"reactions.delete":                  "all rows of a reaction, when it is removed",
+	"reactions.collect_due_of_reaction": "all due notices of a reaction, before it is rebuilt",
+	"reactions.rebuild":                 "all rows of a reaction, which it changes",
+	"reactions.delete_unfollowed":       "all rows of a reaction, which it changes",
+	"registry.sum_revisions":            "one row of each workspace that has a registry",
+	"workspaces.list_shards":            "one row of each workspace, when a node starts",
 }
 
 // shape is a node of a plan: what it reads, and by which index.

@@ -144,7 +144,7 @@ func TestARunThatStartsDuringALookIsTakenAtOnce(t *testing.T) {
 // looksForSteps says of a read that it looks for the steps of [five]: there are other
 // workers, for calls and transitions.
 func looksForSteps(c store.Command) bool {
-	if c.Decl().Name != "runs.ready" {
+	if c.Decl().Name != "runs.list_ready" {
 		return false
 	}
 	var args store.Args
@@ -164,9 +164,9 @@ func ranSome(t *testing.T, e *holdfast.Engine, db *counting, def *run.Definition
 		over(t, e, r.ID, "COMPLETED")
 	}
 	wrote := db.taken()
-	delete(wrote, "runs.define") // by the first
-	delete(wrote, "workspaces.place")
-	if exact && (wrote["runs.start"] != n || wrote["runs.move"] != 5*n || len(wrote) != 2) {
+	delete(wrote, "runs.put_definition") // by the first
+	delete(wrote, "workspaces.assign_shard")
+	if exact && (wrote["runs.start"] != n || wrote["runs.apply_plan"] != 5*n || len(wrote) != 2) {
 		t.Errorf("%d runs of five steps wrote %v", n, wrote)
 	}
 }

@@ -98,7 +98,7 @@ type between struct {
 }
 
 func (b *between) Do(ctx context.Context, c store.Command) error {
-	if f := b.f; f != nil && c.Decl().Name == "runs.move" {
+	if f := b.f; f != nil && c.Decl().Name == "runs.apply_plan" {
 		b.f = nil
 		f()
 	}

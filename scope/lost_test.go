@@ -81,7 +81,7 @@ func TestAChangeThatMayHaveLandedIsNoTimeout(t *testing.T) {
 					e.ok(do(context.WithoutCancel(ctx)))
 					<-ctx.Done()
 					return true, errUntold
-				case "history.void":
+				case "history.void_command":
 					return true, context.DeadlineExceeded // as when it was asked for as long as that is done
 				}
 				return false, nil
@@ -178,7 +178,7 @@ func TestAWorkspaceInDoubtIsNoChangeInDoubt(t *testing.T) {
 						ctx, cancel = context.WithTimeout(e.ctx, c.limit)
 					}
 					set(func(ctx context.Context, verb string, do func(context.Context) error) (bool, error) {
-						if verb != "workspaces.place" {
+						if verb != "workspaces.assign_shard" {
 							return false, nil
 						}
 						if placed {

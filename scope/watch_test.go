@@ -271,7 +271,7 @@ func TestWatchersOfANodeAskTogether(t *testing.T) {
 			switch verb {
 			case "scopes.get":
 				gets.Add(1)
-			case "wake.due":
+			case "wake.list_due":
 				defer func() { looks <- struct{}{} }()
 				return true, do(ctx)
 			}

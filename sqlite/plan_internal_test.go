@@ -14,13 +14,13 @@ import (
 // walks are the scripts that scan a whole table, each with its reason. SQLite plans by the text
 // alone unless a program runs ANALYZE, so that a plan does not change as tables grow.
 var walks = map[string]string{
-	"check.holds":       "it counts what is held, in the indexes of that",
-	"handlers.urls":     "all handlers that are URLs, when a node starts or one changes",
-	"keys.any":          "it asks whether there is any",
-	"lifecycles.behind": "all workspaces that have a lifecycle, when its config changes",
-	"lifecycles.of":     "all workspaces that have a lifecycle, when a program starts",
-	"registry.total":    "one row of each workspace that has a registry",
-	"workspaces.shards": "one row of each workspace, when a node starts",
+	"check.leases":               "it counts what is held, in the indexes of that",
+	"handlers.list_url_handlers": "all handlers that are URLs, when a node starts or one changes",
+	"keys.has_valid":             "it asks whether there is any",
+	"lifecycles.list_outdated":   "all workspaces that have a lifecycle, when its config changes",
+	"lifecycles.find_workspace":  "all workspaces that have a lifecycle, when a program starts",
+	"registry.sum_revisions":     "one row of each workspace that has a registry",
+	"workspaces.list_shards":     "one row of each workspace, when a node starts",
 }
 
 // TestEveryStatementSearches verifies that every statement finds its rows by more of a key than the
@@ -51,7 +51,7 @@ func TestPagesAreReadWithoutASort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for _, name := range []string{"events.read", "events.readback", "feed.read", "history.tail", "entities.list", "batches.items", "runs.list", "runs.steps"} {
+	for _, name := range []string{"events.read", "events.read_backward", "feed.read", "history.tail", "entities.list", "batches.list_items", "runs.list", "runs.list_steps"} {
 		sc := s.scripts[name]
 		if sc == nil {
 			t.Fatalf("there is no %s", name)

@@ -196,7 +196,7 @@ func (s *adapter) prepareAll(ctx context.Context) error {
 	}
 	for _, text := range ownTexts() {
 		if _, err := s.writing(ctx, text); err != nil {
-			return s.damaged("registry.read", err)
+			return s.damaged("registry.get", err)
 		}
 	}
 	return nil

@@ -214,7 +214,7 @@ var (
 		RecoverWith(func(createArgs, store.CommitProof) found { return found{applied: true} }).
 		Wakes(func(a createArgs) []string { return []string{Topic(a.Handler), Made, Maintenance} }).
 		Emits(func(a createArgs) store.Emission { return emits(a.ID, "created") })
-	addVerb = store.VerbOf[addArgs](store.Decl{Name: "batches.add", Events: store.HistoryEvents},
+	addVerb = store.VerbOf[addArgs](store.Decl{Name: "batches.add_items", Events: store.HistoryEvents},
 		func(a addArgs) []string { return []string{row(a.id)} },
 		store.Outcome(func(f *added) (*bool, []any) { return &f.applied, []any{&f.what, &f.added, &f.other} })).
 		RecoverWith(func(_ addArgs, m store.CommitProof) added {
@@ -242,7 +242,7 @@ var (
 		Emits(func(a finalizeArgs) store.Emission { return emits(a.id, "itemsAccepted") })
 	getVerb   = store.NewVerb(store.Decl{Name: "batches.get", Lane: store.Read}, nil, store.TextArg("batch"), scanBatch)
 	listVerb  = store.VerbOf[listArgs](store.Decl{Name: "batches.list", Lane: store.Read}, nil, scanBatch)
-	itemsVerb = store.VerbOf[itemsArgs](store.Decl{Name: "batches.items", Lane: store.Read}, nil,
+	itemsVerb = store.VerbOf[itemsArgs](store.Decl{Name: "batches.list_items", Lane: store.Read}, nil,
 		store.Each(func(i *Item) []any {
 			return []any{&i.N, &i.Key, &i.Cost, &i.Charged, &i.Failures, &i.Crashes, &i.Lost, &i.Epoch, &i.Holder, &i.Until, &i.State, &i.Decision, &i.Input, &i.Output, &i.Error}
 		}))

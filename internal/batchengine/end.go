@@ -92,7 +92,7 @@ var (
 	}).
 		Wakes(func(a endArgs) []string { return []string{Topic(a.handler), Progress(a.id)} }).
 		Emits(func(a endArgs) store.Emission { return emits(a.id, endNames[a.how]...) })
-	giveUpVerb = store.VerbOf[giveUpArgs](store.Decl{Name: "batches.giveup", Events: store.HistoryEvents},
+	giveUpVerb = store.VerbOf[giveUpArgs](store.Decl{Name: "batches.give_up_item", Events: store.HistoryEvents},
 		func(a giveUpArgs) []string { return []string{row(a.id)} },
 		store.Outcome(func(g *givenUp) (*bool, []any) {
 			return &g.applied, []any{&g.state, &g.epoch, &g.failures, &g.crashes, &g.stuck, &g.missing}
@@ -107,10 +107,10 @@ var (
 		Emits(func(a giveUpArgs) store.Emission { return emits(a.id, "itemGivenUp") })
 	renewVerb = store.VerbOf[renewArgs](store.Decl{Name: "batches.renew", Lane: store.Vital}, nil,
 		store.Each(func(x *Renewed) []any { return []any{&x.Until, &x.CancelRequested} }))
-	leftVerb = store.VerbOf[leasedArgs](store.Decl{Name: "batches.left", Idempotent: true},
+	markStoppedVerb = store.VerbOf[leasedArgs](store.Decl{Name: "batches.mark_stopped", Idempotent: true},
 		func(a leasedArgs) []string { return []string{row(a.id)} }, store.ScanApplied).
 		Wakes(func(leasedArgs) []string { return []string{Maintenance} })
-	expiredVerb = store.NewVerb(store.Decl{Name: "batches.expired", Lane: store.Read}, nil, store.IntArg("limit"),
+	expiredVerb = store.NewVerb(store.Decl{Name: "batches.list_expired", Lane: store.Read}, nil, store.IntArg("limit"),
 		store.Each(func(e *expired) []any { return []any{&e.workspace, &e.id, &e.handler, &e.key, &e.epoch, &e.lost} }))
 )
 
@@ -143,7 +143,7 @@ func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, e
 // no longer waits for it.
 func lateError(ctx context.Context, d store.Doer, t Taken, e Ended) error {
 	if e.State == "cancelled" && e.epoch == t.Epoch+1 {
-		if _, err := leftVerb.DoAt(ctx, d, t.partition(), leasedArgs{t.Batch, t.Key, t.Epoch}); err != nil {
+		if _, err := markStoppedVerb.DoAt(ctx, d, t.partition(), leasedArgs{t.Batch, t.Key, t.Epoch}); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ type cancelledItems struct {
 	last, left      int64
 }
 
-type deferArgs struct {
+type scheduleCheckArgs struct {
 	id      string        `arg:"batch"`
 	version int64         `arg:"version"`
 	delay   time.Duration `arg:"delay"` // negative: wait for the next change
@@ -36,7 +36,7 @@ type due struct {
 	cancel        bool
 }
 
-type sweepArgs struct {
+type takeCleanupArgs struct {
 	lease     time.Duration `arg:"lease"`
 	limit     int           `arg:"limit"`
 	Undoes    []string      `arg:"handlers"`
@@ -60,7 +60,7 @@ func (s Swept) partition() store.Partition {
 	return store.Partition{Shard: s.Shard, Workspace: s.Workspace}
 }
 
-type cleanedArgs struct {
+type markCleanedArgs struct {
 	id    string   `arg:"batch"`
 	Items [][4]any `arg:"items"`
 }
@@ -70,7 +70,7 @@ type cleaned struct {
 	over bool
 }
 
-type uncleanArgs struct {
+type markCleanupFailedArgs struct {
 	id      string        `arg:"batch"`
 	key     string        `arg:"key"`
 	sweeps  int64         `arg:"sweeps"`
@@ -87,7 +87,7 @@ type renewCleanupArgs struct {
 }
 
 var (
-	cancelItemsVerb = store.VerbOf[cancelItemsArgs](store.Decl{Name: "batches.flip", Events: store.HistoryEvents},
+	cancelItemsVerb = store.VerbOf[cancelItemsArgs](store.Decl{Name: "batches.cancel_items", Events: store.HistoryEvents},
 		func(a cancelItemsArgs) []string { return []string{row(a.id)} },
 		store.Outcome(func(f *cancelledItems) (*bool, []any) {
 			return &f.applied, []any{&f.found, &f.flipped, &f.refund, &f.last, &f.left}
@@ -98,24 +98,24 @@ var (
 		}).
 		Wakes(func(a cancelItemsArgs) []string { return []string{Maintenance, Progress(a.id)} }).
 		Emits(func(a cancelItemsArgs) store.Emission { return emits(a.id, "itemsCancelled") })
-	deferVerb = store.VerbOf[deferArgs](store.Decl{Name: "batches.later", Idempotent: true},
-		func(a deferArgs) []string { return []string{row(a.id)} }, store.ScanApplied)
-	dueVerb = store.NewVerb(store.Decl{Name: "batches.due", Lane: store.Read}, nil, store.IntArg("limit"),
+	scheduleCheckVerb = store.VerbOf[scheduleCheckArgs](store.Decl{Name: "batches.schedule_check", Idempotent: true},
+		func(a scheduleCheckArgs) []string { return []string{row(a.id)} }, store.ScanApplied)
+	listDueVerb = store.NewVerb(store.Decl{Name: "batches.list_due", Lane: store.Read}, nil, store.IntArg("limit"),
 		store.Each(func(x *due) []any { return []any{&x.workspace, &x.id, &x.version, &x.cancel} }))
-	sweepVerb = store.VerbOf[sweepArgs](store.Decl{Name: "batches.sweep", Lane: store.Work}, nil,
+	takeCleanupVerb = store.VerbOf[takeCleanupArgs](store.Decl{Name: "batches.take_cleanup", Lane: store.Work}, nil,
 		store.Each(func(s *Swept) []any {
 			return []any{&s.Workspace, &s.Batch, &s.Key, &s.Sweeps, &s.State, &s.Epoch, &s.Input, &s.Output, &s.Dirty, &s.Late, &s.Handler, &s.Undo, &s.Artifacts}
 		}))
-	renewCleanupVerb = store.VerbOf[renewCleanupArgs](store.Decl{Name: "batches.keep", Lane: store.Vital}, nil, store.ScanValues[time.Time])
-	cleanedVerb      = store.VerbOf[cleanedArgs](store.Decl{Name: "batches.cleaned", Idempotent: true},
-		func(a cleanedArgs) []string { return []string{row(a.id)} },
+	renewCleanupVerb = store.VerbOf[renewCleanupArgs](store.Decl{Name: "batches.renew_cleanup", Lane: store.Vital}, nil, store.ScanValues[time.Time])
+	markCleanedVerb  = store.VerbOf[markCleanedArgs](store.Decl{Name: "batches.mark_cleaned", Idempotent: true},
+		func(a markCleanedArgs) []string { return []string{row(a.id)} },
 		func(c *cleaned, r store.Row) error { return r.Scan(&c.n, &c.over) }).
-		Wakes(func(a cleanedArgs) []string { return []string{Progress(a.id)} })
-	lockVerb = store.NewVerb(store.Decl{Name: "batches.lock", Idempotent: true},
+		Wakes(func(a markCleanedArgs) []string { return []string{Progress(a.id)} })
+	lockWalletVerb = store.NewVerb(store.Decl{Name: "batches.lock_wallet", Idempotent: true},
 		func(id string) []string { return []string{row(id)} },
 		store.TextArg("batch"), store.ScanApplied)
-	uncleanVerb = store.VerbOf[uncleanArgs](store.Decl{Name: "batches.unclean", Idempotent: true},
-		func(a uncleanArgs) []string { return []string{row(a.id)} }, store.ScanApplied)
+	markCleanupFailedVerb = store.VerbOf[markCleanupFailedArgs](store.Decl{Name: "batches.mark_cleanup_failed", Idempotent: true},
+		func(a markCleanupFailedArgs) []string { return []string{row(a.id)} }, store.ScanApplied)
 )
 
 // cancelPage is the number of items that one transaction of the teardown cancels.
@@ -150,7 +150,7 @@ const maxPause = time.Minute
 // down cancelled batches and ends finished ones. It returns the number of due
 // batches. A failure is recorded on the batch and retried.
 func Advance(ctx context.Context, d store.Doer, at store.Partition) (int, error) {
-	all, err := dueVerb.DoAt(ctx, d, at, sweepLimit)
+	all, err := listDueVerb.DoAt(ctx, d, at, sweepLimit)
 	var failed error
 	for _, x := range all {
 		at.Workspace = x.workspace
@@ -175,16 +175,16 @@ func advance(ctx context.Context, d store.Doer, at store.Partition, x due) error
 	if failed != nil || len(all) == 0 {
 		return errors.Join(err, failed)
 	}
-	later := deferArgs{id: x.id, version: all[0].Version, delay: -time.Millisecond}
+	later := scheduleCheckArgs{id: x.id, version: all[0].Version, delay: -time.Millisecond}
 	if err != nil {
 		later.delay, later.message = maxPause/12, lease.Plain(err.Error())
 	}
-	_, failed = deferVerb.DoAt(ctx, d, at, later)
+	_, failed = scheduleCheckVerb.DoAt(ctx, d, at, later)
 	return errors.Join(err, failed)
 }
 
 // Turns lists the workspaces that have items to clean up.
-var Turns = lease.NewTurns("batches.turns")
+var Turns = lease.NewTurns("batches.list_turns")
 
 // Sweep selects the items that a node can clean up, and their workspace.
 type Sweep struct {
@@ -197,7 +197,7 @@ type Sweep struct {
 
 // Dirty leases items to clean up.
 func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
-	all, err := sweepVerb.DoAt(ctx, d, s.At, sweepArgs{s.Lease, s.Limit, s.Undoes, s.Artifacts})
+	all, err := takeCleanupVerb.DoAt(ctx, d, s.At, takeCleanupArgs{s.Lease, s.Limit, s.Undoes, s.Artifacts})
 	for i := range all {
 		all[i].Shard = s.At.Shard
 	}
@@ -220,7 +220,7 @@ func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
 	for i, s := range all {
 		list[i] = [4]any{s.Key, s.Sweeps, store.Bit(s.Late), store.Bit(s.Dirty)}
 	}
-	c, err := cleanedVerb.DoAt(ctx, d, all[0].partition(), cleanedArgs{all[0].Batch, list})
+	c, err := markCleanedVerb.DoAt(ctx, d, all[0].partition(), markCleanedArgs{all[0].Batch, list})
 	if err == nil {
 		err = closeAt(ctx, d, all[0].partition(), all[0].Batch, c.over)
 	}
@@ -241,7 +241,7 @@ func CleanedWith(ctx context.Context, e Engine, s Swept, commits []Commit) error
 // Unclean records why the cleanup of an item failed; it is retried.
 func Unclean(ctx context.Context, d store.Doer, s Swept, cause error) error {
 	delay := min(time.Second<<min(s.Sweeps, 10), maxPause)
-	_, err := uncleanVerb.DoAt(ctx, d, s.partition(), uncleanArgs{s.Batch, s.Key, s.Sweeps, s.Dirty, delay, lease.Plain(cause.Error())})
+	_, err := markCleanupFailedVerb.DoAt(ctx, d, s.partition(), markCleanupFailedArgs{s.Batch, s.Key, s.Sweeps, s.Dirty, delay, lease.Plain(cause.Error())})
 	return err
 }
 

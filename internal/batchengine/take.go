@@ -116,13 +116,13 @@ type taking struct {
 	short     bool // the wallet cannot pay for any of the items left
 }
 
-type pausedArgs struct {
+type listPayableArgs struct {
 	wallet string
 	limit  int
 }
 
 var (
-	readyVerb = store.NewVerb(store.Decl{Name: "batches.ready", Lane: store.Read}, nil,
+	readyVerb = store.NewVerb(store.Decl{Name: "batches.list_ready", Lane: store.Read}, nil,
 		func(a readyArgs, args *store.Args) {
 			args.Text("handlers", a.handlers)
 			args.Int("limit", int64(a.limit))
@@ -146,8 +146,11 @@ var (
 		RecoverWith(func(takeArgs, store.CommitProof) taking { return taking{items: "[]"} }).
 		Wakes(func(a takeArgs) []string { return []string{Progress(a.id)} }).
 		Emits(func(a takeArgs) store.Emission { return emits(a.id, "itemsTaken") })
-	pausedVerb = store.NewVerb(store.Decl{Name: "batches.paused", Lane: store.Read}, nil,
-		func(a pausedArgs, args *store.Args) { args.Text("wallet", a.wallet); args.Int("limit", int64(a.limit)) }, scanReady)
+	listPayableVerb = store.NewVerb(store.Decl{Name: "batches.list_payable", Lane: store.Read}, nil,
+		func(a listPayableArgs, args *store.Args) {
+			args.Text("wallet", a.wallet)
+			args.Int("limit", int64(a.limit))
+		}, scanReady)
 )
 
 func scanReady(all *[]Ready, r store.Row) error {
@@ -325,7 +328,7 @@ func Resume(ctx context.Context, d store.Doer, wallet string) error {
 
 func resume(ctx context.Context, d store.Doer, at store.Partition, wallet string) (n int, err error) {
 	const few = 500
-	all, err := pausedVerb.DoAt(ctx, d, at, pausedArgs{wallet, few})
+	all, err := listPayableVerb.DoAt(ctx, d, at, listPayableArgs{wallet, few})
 	for _, b := range all {
 		at.Workspace = b.Workspace
 		moved, failed := resumeVerb.DoAt(ctx, d, at, moveArgs{b.ID, b.Handler})

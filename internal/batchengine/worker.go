@@ -191,7 +191,7 @@ func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits [
 // wallet before the batch.
 func with(ctx context.Context, e Engine, at store.Partition, batch string, commits []Commit, end Commit) error {
 	return e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, err := lockVerb.DoAt(ctx, tx, at, batch)
+		_, err := lockWalletVerb.DoAt(ctx, tx, at, batch)
 		if err == nil {
 			err = end(ctx, tx)
 		}

@@ -90,19 +90,19 @@ var kinds = []kind{
 	{newVerb("check.events", "stream"), "", "I17", named("stream "), headless},
 	{newVerb("check.entities", "lifecycle", "entity"), "entities", "I42", named("entity "), uneven},
 	{newVerb("check.claims", "lifecycle", "entity"), "claims", "I5", named("entity "), miscounted},
-	{newVerbOf("check.stranded", scanStream, "lifecycle", "entity"), "", "I7", named("entity "), stranded},
+	{newVerbOf("check.statuses", scanStream, "lifecycle", "entity"), "", "I7", named("entity "), stranded},
 	{newVerb("check.scopes", "kind", "scope"), "scopes", "I30", named("scope "), uneven},
 	{newVerb("check.wallets", "wallet"), "wallets", "I9", named("wallet "), unbalanced},
 	{newVerbOf("check.batches", scanStream, "batch"), "batches", "I9-I11", named("batch "), unevenBatch},
 	{newVerbOf("check.runs", scanStream, "run"), "runs", "I42", named("run "), unevenRun},
 	{newVerb("check.histories", "stream"), "", "I42", named("history "), headless},
-	{newVerb("check.follows", "reaction", "stream"), "positions", "I20", named("reaction "), misplaced},
+	{newVerb("check.positions", "reaction", "stream"), "positions", "I20", named("reaction "), misplaced},
 }
 
 // overdue is how long after its expiry a lease counts as overdue, longer than any sweep interval.
 const overdue = time.Minute
 
-var leasesVerb = store.NewVerb(store.Decl{Name: "check.holds", Lane: store.Read, Slow: true}, nil,
+var leasesVerb = store.NewVerb(store.Decl{Name: "check.leases", Lane: store.Read, Slow: true}, nil,
 	func(ago time.Duration, a *store.Args) { a.Int("ago", ago.Milliseconds()) },
 	store.ScanValue[int64])
 

@@ -36,11 +36,11 @@ type putArgs struct {
 }
 
 var (
-	putVerb = store.VerbOf[putArgs](store.Decl{Name: "tokens.put", Idempotent: true},
+	putVerb = store.VerbOf[putArgs](store.Decl{Name: "claim_tokens.put", Idempotent: true},
 		func(a putArgs) []string { return []string{"token/" + a.hash} }, store.ScanValue[int])
-	findVerb = store.NewVerb(store.Decl{Name: "tokens.find", Lane: store.Read}, nil, store.TextArg("hash"),
+	findVerb = store.NewVerb(store.Decl{Name: "claim_tokens.find", Lane: store.Read}, nil, store.TextArg("hash"),
 		store.Each(func(c *Claim) []any { return []any{&c.Lifecycle, &c.Entity, &c.Operation, &c.Epoch, &c.Requester} }))
-	pruneVerb = store.NewVerb(store.Decl{Name: "tokens.prune", Lane: store.Work}, nil,
+	pruneVerb = store.NewVerb(store.Decl{Name: "claim_tokens.prune", Lane: store.Work}, nil,
 		store.IntArg("limit"),
 		store.CountRows)
 )

@@ -24,7 +24,7 @@ type Signer []byte
 // nodes, so that each node accepts what another one has handed out. It is read once.
 type Keyring struct{ signer atomic.Pointer[Signer] }
 
-var secretVerb = store.VerbOf[struct{}](store.Decl{Name: "tokens.secret", Lane: store.Vital}, nil, store.ScanValue[string])
+var secretVerb = store.VerbOf[struct{}](store.Decl{Name: "claim_tokens.get_task_secret", Lane: store.Vital}, nil, store.ScanValue[string])
 
 // Signer returns the signer of the database.
 func (k *Keyring) Signer(ctx context.Context, d store.Doer) (Signer, error) {

@@ -206,18 +206,18 @@ func TestNumbering(t *testing.T) {
 
 	s.plan.Arm()
 	do("w1")
-	if got, want := s.points(), []string{"do workspaces.place", "do registry.read", "do events.append"}; !slices.Equal(got, want) {
+	if got, want := s.points(), []string{"do workspaces.assign_shard", "do registry.get", "do events.append"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	s.plan.Arm(crash.Strike{At: 3, Fault: crash.Lost}, crash.Strike{At: 2, Fault: crash.After})
 	do("w2")
-	if got, want := s.points(), []string{"do workspaces.place", "do registry.read", "do events.append lost", "do events.void", "do events.append after"}; !slices.Equal(got, want) {
+	if got, want := s.points(), []string{"do workspaces.assign_shard", "do registry.get", "do events.append lost", "do events.void_command", "do events.append after"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	s.reopen()
 	s.plan.Arm(crash.Strike{At: 3, Fault: crash.Lost, ForGood: true})
 	do("w3")
-	want := []string{"do workspaces.place", "do registry.read", "do events.append lost", "do events.void lost", "do events.void lost", "do events.void before"}
+	want := []string{"do workspaces.assign_shard", "do registry.get", "do events.append lost", "do events.void_command lost", "do events.void_command lost", "do events.void_command before"}
 	if got := s.points(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

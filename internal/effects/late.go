@@ -52,7 +52,7 @@ type Holder struct {
 	Node      string `arg:"node"`
 }
 
-type lateArgs struct {
+type recordLateCallsArgs struct {
 	Holder
 	calls string `arg:"calls"`
 }
@@ -63,19 +63,19 @@ type contradictionArgs struct {
 	limit     int    `arg:"limit"`
 }
 
-type seenArgs struct {
+type acknowledgeArgs struct {
 	operation string   `arg:"operation"`
 	by        string   `arg:"by"`
 	IDs       []string `arg:"ids"`
 }
 
 var (
-	lateVerb           = store.VerbOf[lateArgs](store.Decl{Name: "effects.late", Lane: store.Work}, nil, store.CountRows)
-	contradictionsVerb = store.VerbOf[contradictionArgs](store.Decl{Name: "effects.contradictions", Lane: store.Read}, nil,
+	recordLateCallsVerb = store.VerbOf[recordLateCallsArgs](store.Decl{Name: "effects.record_late_calls", Lane: store.Work}, nil, store.CountRows)
+	contradictionsVerb  = store.VerbOf[contradictionArgs](store.Decl{Name: "effects.list_contradictions", Lane: store.Read}, nil,
 		store.Each(func(c *Contradiction) []any {
 			return []any{&c.ID, &c.Operation, &c.Subject, &c.Name, &c.Ordinal, &c.Epoch, (*string)(&c.State), &c.Result, &c.Node, &c.At, (*string)(&c.known.State), &c.known.Result, &c.known.Epoch, (*string)(&c.known.Policy)}
 		}))
-	seenVerb = store.VerbOf[seenArgs](store.Decl{Name: "effects.seen", Lane: store.Work}, nil, store.CountRows)
+	acknowledgeVerb = store.VerbOf[acknowledgeArgs](store.Decl{Name: "effects.acknowledge_contradictions", Lane: store.Work}, nil, store.CountRows)
 )
 
 func callsJSON(calls []LateCall) string {
@@ -156,7 +156,7 @@ func late(ctx context.Context, d store.Doer, at store.Partition, h Holder, calls
 	if len(calls) == 0 {
 		return 0, nil
 	}
-	return lateVerb.DoAt(ctx, d, at, lateArgs{h, callsJSON(calls)})
+	return recordLateCallsVerb.DoAt(ctx, d, at, recordLateCallsArgs{h, callsJSON(calls)})
 }
 
 func retryable(err error) bool {
@@ -204,7 +204,7 @@ func Acknowledge(ctx context.Context, d store.Doer, at store.Partition, operatio
 		}
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	n, err := seenVerb.DoAt(ctx, d, at, seenArgs{operation, by, ids})
+	n, err := acknowledgeVerb.DoAt(ctx, d, at, acknowledgeArgs{operation, by, ids})
 	if err == nil && n < len(ids) {
 		err = fault.New(fault.NotFound, "operation %q does not have all of these contradictions; none was acknowledged", operation)
 	}

@@ -179,7 +179,7 @@ var (
 			}
 			return m
 		})
-	endVerb = store.VerbOf[EndArgs](store.Decl{Name: "entities.end", Group: true, Events: store.HistoryEvents},
+	settleVerb = store.VerbOf[EndArgs](store.Decl{Name: "entities.settle", Group: true, Events: store.HistoryEvents},
 		func(a EndArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
 		RecoverWith(func(a EndArgs, m store.CommitProof) result { return recovered(m) }).
 		Emits(func(a EndArgs) store.Emission {
@@ -398,7 +398,7 @@ func End(ctx context.Context, d store.Doer, at store.Partition, a EndArgs) (e En
 			return Entity{}, false, err
 		}
 	}
-	r, err := endVerb.DoAt(ctx, d, at, a)
+	r, err := settleVerb.DoAt(ctx, d, at, a)
 	e = named(r.entity, a.Lifecycle, a.ID)
 	switch {
 	case err != nil:

@@ -23,7 +23,7 @@ type QueueArgs struct {
 	Claim string `arg:"claim"` // the claim status
 }
 
-var queueVerb = store.VerbOf[QueueArgs](store.Decl{Name: "entities.queue", Events: store.HistoryEvents},
+var enqueueVerb = store.VerbOf[QueueArgs](store.Decl{Name: "entities.enqueue", Events: store.HistoryEvents},
 	func(a QueueArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
 	RecoverWith(func(a QueueArgs, m store.CommitProof) result { return recovered(m) }).
 	Emits(func(a QueueArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventQueued) }).
@@ -36,7 +36,7 @@ var queueVerb = store.VerbOf[QueueArgs](store.Decl{Name: "entities.queue", Event
 
 // Queue passes a claimed operation to a queue, or returns [fault.LeaseLost].
 func Queue(ctx context.Context, d store.Doer, at store.Partition, a QueueArgs) (Entity, error) {
-	r, err := queueVerb.DoAt(store.InWorkspace(ctx, at.Workspace), d, at, a)
+	r, err := enqueueVerb.DoAt(store.InWorkspace(ctx, at.Workspace), d, at, a)
 	e := named(r.entity, a.Lifecycle, a.ID)
 	if err == nil && !r.applied {
 		err = lost(a.Ticket)
@@ -47,19 +47,19 @@ func Queue(ctx context.Context, d store.Doer, at store.Partition, a QueueArgs) (
 type queued struct{ queue, stage string }
 
 var (
-	queuedVerb = store.NewVerb(store.Decl{Name: "entities.queued", Lane: store.Read}, nil,
+	getQueueVerb = store.NewVerb(store.Decl{Name: "entities.get_queue", Lane: store.Read}, nil,
 		func(a [2]string, args *store.Args) { args.Text("lifecycle", a[0]); args.Text("entity", a[1]) },
 		func(q *queued, row store.Row) error { return row.Scan(&q.queue, &q.stage) })
-	waitingVerb = store.NewVerb(store.Decl{Name: "entities.waiting", Lane: store.Read}, nil, store.TextArg("queue"), store.ScanValue[int64])
+	countQueuedVerb = store.NewVerb(store.Decl{Name: "entities.count_queued", Lane: store.Read}, nil, store.TextArg("queue"), store.ScanValue[int64])
 )
 
 // Queued returns the queue and the stage of an entity's last operation: "" if it was never queued.
 func Queued(ctx context.Context, d store.Doer, lifecycle, id string) (queue, stage string, err error) {
-	q, err := queuedVerb.Do(ctx, d, [2]string{lifecycle, id})
+	q, err := getQueueVerb.Do(ctx, d, [2]string{lifecycle, id})
 	return q.queue, q.stage, err
 }
 
 // Waiting returns how many operations wait in a queue or are claimed from it, up to a thousand.
 func Waiting(ctx context.Context, d store.Doer, queue string) (int64, error) {
-	return waitingVerb.Do(ctx, d, queue)
+	return countQueuedVerb.Do(ctx, d, queue)
 }

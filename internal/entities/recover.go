@@ -24,7 +24,7 @@ type Lapsed struct {
 	Lost            int64 // consecutive lost hand-outs, including this one
 }
 
-type freeArgs struct {
+type releaseExpiredArgs struct {
 	lifecycle string        `arg:"lifecycle"`
 	id        string        `arg:"entity"`
 	epoch     int64         `arg:"epoch"`
@@ -66,8 +66,8 @@ type syncArgs struct {
 }
 
 var (
-	expiredVerb = store.NewVerb(store.Decl{Name: "entities.expired", Lane: store.Read}, nil, bindLapsed, scanLapsed)
-	overdueVerb = store.NewVerb(store.Decl{Name: "entities.overdue", Lane: store.Read}, nil,
+	expiredVerb = store.NewVerb(store.Decl{Name: "entities.list_expired", Lane: store.Read}, nil, bindLapsed, scanLapsed)
+	overdueVerb = store.NewVerb(store.Decl{Name: "entities.list_overdue", Lane: store.Read}, nil,
 		func(lifecycles []string, args *store.Args) {
 			bindLapsed(lifecycles, args)
 			args.Int("wait", lease.Timeout.Milliseconds())
@@ -77,13 +77,13 @@ var (
 		func(a WithdrawArgs) []string { return []string{key(a.Lifecycle, a.ID)} }, scanClaim).
 		RecoverWith(func(a WithdrawArgs, m store.CommitProof) result { return recovered(m) }).
 		Emits(func(a WithdrawArgs) store.Emission { return emits(a.Lifecycle, a.ID, EventReleased, EventParked) })
-	freeVerb = store.VerbOf[freeArgs](store.Decl{Name: "entities.free", Group: true, Events: store.HistoryEvents},
-		func(a freeArgs) []string { return []string{key(a.lifecycle, a.id)} }, scanClaim).
-		RecoverWith(func(a freeArgs, m store.CommitProof) result { return recovered(m) }).
-		Emits(func(a freeArgs) store.Emission {
+	releaseExpiredVerb = store.VerbOf[releaseExpiredArgs](store.Decl{Name: "entities.release_expired", Group: true, Events: store.HistoryEvents},
+		func(a releaseExpiredArgs) []string { return []string{key(a.lifecycle, a.id)} }, scanClaim).
+		RecoverWith(func(a releaseExpiredArgs, m store.CommitProof) result { return recovered(m) }).
+		Emits(func(a releaseExpiredArgs) store.Emission {
 			return emits(a.lifecycle, a.id, EventRecovered, EventInterrupted, EventLost, EventParked)
 		}).
-		Wakes(func(a freeArgs) []string { return []string{Topic(a.lifecycle)} })
+		Wakes(func(a releaseExpiredArgs) []string { return []string{Topic(a.lifecycle)} })
 	adoptVerb = store.VerbOf[adoptArgs](store.Decl{Name: "entities.adopt", Group: true, Events: store.HistoryEvents},
 		func(a adoptArgs) []string { return []string{key(a.lifecycle, a.id)} }, scanClaim).
 		RecoverWith(func(a adoptArgs, m store.CommitProof) result { return recovered(m) }).
@@ -98,10 +98,10 @@ var (
 			return emits(a.Lifecycle, a.ID, a.Event, EventResumed, After(a.After))
 		}).
 		Wakes(func(a UnparkArgs) []string { return []string{Topic(a.Lifecycle)} })
-	syncVerb = store.VerbOf[syncArgs](store.Decl{Name: "entities.sync", Events: store.HistoryEvents},
+	syncVerb = store.VerbOf[syncArgs](store.Decl{Name: "entities.sync_status", Events: store.HistoryEvents},
 		func(a syncArgs) []string { return []string{key(a.lifecycle, a.id)} }, scanClaim).
 		Emits(func(a syncArgs) store.Emission { return emits(a.lifecycle, a.id, EventSeen) })
-	resumeVerb = store.NewVerb(store.Decl{Name: "entities.resume", Lane: store.Work}, nil,
+	takeDueVerb = store.NewVerb(store.Decl{Name: "entities.take_due", Lane: store.Work}, nil,
 		func(a ResumeArgs, args *store.Args) {
 			list := make([][3]any, len(a.Turns))
 			for i, t := range a.Turns {
@@ -118,8 +118,8 @@ var (
 			*all = append(*all, r)
 			return err
 		})
-	straysVerb = store.NewVerb(store.Decl{Name: "entities.strays", Lane: store.Read}, nil,
-		func(a straysArgs, args *store.Args) {
+	listMissingClaimsVerb = store.NewVerb(store.Decl{Name: "entities.list_missing_claims", Lane: store.Read}, nil,
+		func(a listMissingClaimsArgs, args *store.Args) {
 			args.Text("lifecycles", store.JSON(a.claims))
 			args.Text("after_workspace", a.after[0])
 			args.Text("after_lifecycle", a.after[1])
@@ -130,7 +130,7 @@ var (
 )
 
 // Turns is the query for the queues and workspaces in which operations are due.
-var Turns = lease.NewTurns("entities.turns")
+var Turns = lease.NewTurns("entities.list_turns")
 
 // ResumeArgs claims operations to resume from queues in workspaces, with the lease duration of each queue.
 type ResumeArgs struct {
@@ -151,7 +151,7 @@ type Resumed struct {
 // Stray is an entity in a claim status without a claim.
 type Stray struct{ Workspace, Lifecycle, ID, Status string }
 
-type straysArgs struct {
+type listMissingClaimsArgs struct {
 	claims map[string][]string
 	after  [3]string
 }
@@ -216,7 +216,7 @@ func Withdraw(ctx context.Context, d store.Doer, at store.Partition, a WithdrawA
 // Recover releases an expired lease, and reports whether it did: another node may have released it, or its
 // holder may have renewed it. A status other than the claim status was set by another writer and stays.
 func Recover(ctx context.Context, d store.Doer, l Lapsed, claim string, resume bool, maxCrashes int, note []byte) (Entity, bool, error) {
-	r, err := freeVerb.DoAt(ctx, d, l.Partition, freeArgs{l.Lifecycle, l.ID, l.Epoch, resume, maxCrashes, note, claim, lease.LostPause(l.Lost, l.ID)})
+	r, err := releaseExpiredVerb.DoAt(ctx, d, l.Partition, releaseExpiredArgs{l.Lifecycle, l.ID, l.Epoch, resume, maxCrashes, note, claim, lease.LostPause(l.Lost, l.ID)})
 	return named(r.entity, l.Lifecycle, l.ID), r.applied, err
 }
 
@@ -254,13 +254,13 @@ func Sync(ctx context.Context, d store.Doer, lifecycle, id, status string) (Enti
 
 // TakeDue claims operations on a shard that are to be resumed.
 func TakeDue(ctx context.Context, d store.Doer, shard int16, a ResumeArgs) ([]Resumed, error) {
-	return resumeVerb.DoAt(ctx, d, store.Partition{Shard: shard}, a)
+	return takeDueVerb.DoAt(ctx, d, store.Partition{Shard: shard}, a)
 }
 
 // Strays checks a page of entities, starting after one of them, for those in a claim status without a claim.
 // next is the start of the next page, or empty at the end.
 func Strays(ctx context.Context, d store.Doer, shard int16, claims map[string][]string, after [3]string) (found []Stray, next [3]string, err error) {
-	all, err := straysVerb.DoAt(ctx, d, store.Partition{Shard: shard}, straysArgs{claims, after})
+	all, err := listMissingClaimsVerb.DoAt(ctx, d, store.Partition{Shard: shard}, listMissingClaimsArgs{claims, after})
 	if err != nil || len(all) == 0 {
 		return nil, next, err
 	}

@@ -20,7 +20,7 @@ type ReadArgs struct {
 var (
 	readVerb = store.VerbOf[ReadArgs](store.Decl{Name: "events.read", Lane: store.Read},
 		nil, scanEvent)
-	readBackVerb = store.VerbOf[ReadArgs](store.Decl{Name: "events.readback", Lane: store.Read},
+	readBackVerb = store.VerbOf[ReadArgs](store.Decl{Name: "events.read_backward", Lane: store.Read},
 		nil, scanEvent)
 )
 

@@ -55,17 +55,17 @@ type Batch struct {
 // DefaultBatch is small enough that its commit is fast.
 var DefaultBatch = Batch{Streams: 500, Events: 2000}
 
-type sequenceArgs struct {
+type assignPositionsArgs struct {
 	workspace string
 	Batch
 }
 
 var (
-	openVerb = store.VerbOf[struct{}](store.Decl{Name: "feed.open", Lane: store.Work, Idempotent: true}, nil,
+	createCounterVerb = store.VerbOf[struct{}](store.Decl{Name: "feed.create_counter", Lane: store.Work, Idempotent: true}, nil,
 		func(*struct{}, store.Row) error { return nil })
-	sequenceVerb = store.VerbOf[sequenceArgs](store.Decl{Name: "feed.sequence", Lane: store.Work, Idempotent: true}, nil,
-		scanSome).Wakes(func(a sequenceArgs) []string { return []string{Topic(a.workspace)} })
-	advanceVerb = store.NewVerb(store.Decl{Name: "feed.advance", Lane: store.Work, Idempotent: true}, nil,
+	assignPositionsVerb = store.VerbOf[assignPositionsArgs](store.Decl{Name: "feed.assign_positions", Lane: store.Work, Idempotent: true}, nil,
+		scanSome).Wakes(func(a assignPositionsArgs) []string { return []string{Topic(a.workspace)} })
+	advanceWatermarksVerb = store.NewVerb(store.Decl{Name: "feed.advance_watermarks", Lane: store.Work, Idempotent: true}, nil,
 		store.IntArg("streams"), scanSome)
 )
 
@@ -81,7 +81,7 @@ func Open(ctx context.Context, e reactions.Engine) error {
 	if err != nil {
 		return err
 	}
-	if _, err := openVerb.DoAt(ctx, e, at, struct{}{}); err != nil {
+	if _, err := createCounterVerb.DoAt(ctx, e, at, struct{}{}); err != nil {
 		return err
 	}
 	_, err = reactions.Register(ctx, e, reactions.Definition{Name: Reaction, Options: reactions.DefaultOptions()})
@@ -91,11 +91,11 @@ func Open(ctx context.Context, e reactions.Engine) error {
 // Sequence numbers one batch of a workspace's events, and reports whether there was work. It also returns false
 // if another node is numbering.
 func Sequence(ctx context.Context, d store.Doer, at store.Partition, b Batch) (bool, error) {
-	numbered, err := sequenceVerb.DoAt(ctx, d, at, sequenceArgs{at.Workspace, b})
+	numbered, err := assignPositionsVerb.DoAt(ctx, d, at, assignPositionsArgs{at.Workspace, b})
 	if err != nil {
 		return false, err
 	}
-	moved, err := advanceVerb.DoAt(ctx, d, at, b.Streams)
+	moved, err := advanceWatermarksVerb.DoAt(ctx, d, at, b.Streams)
 	return numbered || moved, err
 }
 

@@ -41,8 +41,8 @@ type span struct {
 
 var (
 	readVerb     = store.VerbOf[readArgs](store.Decl{Name: "feed.read", Lane: store.Read}, nil, scanItem)
-	headVerb     = store.VerbOf[struct{}](store.Decl{Name: "feed.head", Lane: store.Read}, nil, store.ScanValue[int64])
-	positionVerb = store.VerbOf[span](store.Decl{Name: "feed.position", Lane: store.Read}, nil,
+	headVerb     = store.VerbOf[struct{}](store.Decl{Name: "feed.get_head", Lane: store.Read}, nil, store.ScanValue[int64])
+	positionVerb = store.VerbOf[span](store.Decl{Name: "feed.list_positions", Lane: store.Read}, nil,
 		func(all *map[int64]int64, row store.Row) error {
 			var version, position int64
 			err := row.Scan(&version, &position)

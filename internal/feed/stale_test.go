@@ -69,7 +69,7 @@ func paused(t *testing.T, url string, f func()) {
 		t.Fatal(err)
 	}
 	const lock = `FOR UPDATE SKIP LOCKED`
-	text := strings.Replace(texts["feed.sequence"], lock, `AND (SELECT pg_advisory_xact_lock_shared(42)) IS NOT NULL `+lock, 1)
+	text := strings.Replace(texts["feed.assign_positions"], lock, `AND (SELECT pg_advisory_xact_lock_shared(42)) IS NOT NULL `+lock, 1)
 	keeper, runner := connect(t, url), connect(t, url)
 	var ignored any
 	if err := keeper.QueryRow(t.Context(), `SELECT pg_advisory_lock(42)`).Scan(&ignored); err != nil {

@@ -37,7 +37,7 @@ func answered(ctx context.Context, d store.Doer, a endArgs) error {
 	if a.answer != "" && (!utf8.ValidString(a.answer) || !json.Valid([]byte(a.answer))) {
 		return fault.New(fault.Validation, "the stored response must be valid JSON")
 	}
-	e, err := endVerb.Do(ctx, d, a)
+	e, err := settleVerb.Do(ctx, d, a)
 	if err != nil || e.applied || e.State == Done && e.Epoch == a.Epoch && e.Status == a.status && string(e.Answer) == a.answer {
 		return err
 	}
@@ -50,7 +50,7 @@ func answered(ctx context.Context, d store.Doer, a endArgs) error {
 // statement of the transaction: it locks the row, so that the request cannot be taken over while
 // the rest is written. A request that is already marked is [fault.Conflict]: its work is done.
 func (h Lease) Commit(ctx context.Context, tx *store.Tx) error {
-	e, err := endVerb.Do(ctx, tx, endArgs{Lease: h, how: "commit"})
+	e, err := settleVerb.Do(ctx, tx, endArgs{Lease: h, how: "commit"})
 	switch {
 	case err != nil || e.applied:
 		return err
@@ -63,7 +63,7 @@ func (h Lease) Commit(ctx context.Context, tx *store.Tx) error {
 // Point ends a lease: the response is derived from the outcome of an operation. Pointing to the
 // same operation again under the same epoch succeeds.
 func (h Lease) Point(ctx context.Context, d store.Doer, operation, subject string) error {
-	e, err := endVerb.Do(ctx, d, endArgs{Lease: h, how: "operation", operation: operation, subject: subject})
+	e, err := settleVerb.Do(ctx, d, endArgs{Lease: h, how: "operation", operation: operation, subject: subject})
 	if err != nil || e.applied || e.State == Operation && e.Epoch == h.Epoch && e.Operation == operation && e.Subject == subject {
 		return err
 	}
@@ -73,7 +73,7 @@ func (h Lease) Point(ctx context.Context, d store.Doer, operation, subject strin
 // Free deletes a refused request that changed nothing, if it is still held under this epoch.
 // Otherwise it does nothing.
 func (h Lease) Free(ctx context.Context, d store.Doer) error {
-	_, err := freeVerb.Do(ctx, d, h)
+	_, err := releaseVerb.Do(ctx, d, h)
 	return err
 }
 
@@ -96,7 +96,7 @@ type RepointArgs struct {
 // reports whether the request points to the new one; it does not if another caller was faster, or
 // if its TTL is over.
 func Repoint(ctx context.Context, d store.Doer, a RepointArgs) (bool, error) {
-	p, err := repointVerb.Do(ctx, d, a)
+	p, err := updateOperationVerb.Do(ctx, d, a)
 	if err != nil {
 		return false, err
 	}

@@ -27,7 +27,7 @@ type renewArgs struct {
 }
 
 var (
-	takeVerb = store.NewVerb(store.Decl{Name: "requests.take", Idempotent: true},
+	takeVerb = store.NewVerb(store.Decl{Name: "idempotency.take", Idempotent: true},
 		func(a TakeArgs) []string { return []string{row(a.Key)} },
 		func(a TakeArgs, args *store.Args) {
 			args.Text("key", a.Key)
@@ -40,7 +40,7 @@ var (
 			t.applied = r.Applied()
 			return scan(&t.Request, r)
 		})
-	endVerb = store.NewVerb(store.Decl{Name: "requests.end", Idempotent: true},
+	settleVerb = store.NewVerb(store.Decl{Name: "idempotency.settle", Idempotent: true},
 		func(a endArgs) []string { return []string{row(a.Key)} }, bindEnd,
 		func(e *found, r store.Row) error {
 			var answer string
@@ -49,7 +49,7 @@ var (
 			e.Answer = []byte(answer)
 			return err
 		})
-	repointVerb = store.NewVerb(store.Decl{Name: "requests.repoint", Idempotent: true},
+	updateOperationVerb = store.NewVerb(store.Decl{Name: "idempotency.update_operation", Idempotent: true},
 		func(a RepointArgs) []string { return []string{row(a.Key)} },
 		func(a RepointArgs, args *store.Args) {
 			args.Text("key", a.Key)
@@ -63,21 +63,21 @@ var (
 			p.applied = r.Applied()
 			return r.Scan((*string)(&p.State), &p.Fingerprint, &p.Operation, &p.Subject)
 		})
-	freeVerb = store.NewVerb(store.Decl{Name: "requests.free", Idempotent: true},
+	releaseVerb = store.NewVerb(store.Decl{Name: "idempotency.release", Idempotent: true},
 		func(h Lease) []string { return []string{row(h.Key)} },
 		func(h Lease, args *store.Args) { args.Text("key", h.Key); args.Int("epoch", h.Epoch) },
 		func(n *int64, r store.Row) error { return r.Scan(n) })
 	// A renewal uses the vital lane: behind other work it might come too late.
-	renewVerb = store.NewVerb(store.Decl{Name: "requests.renew", Lane: store.Vital}, nil,
+	renewVerb = store.NewVerb(store.Decl{Name: "idempotency.renew", Lane: store.Vital}, nil,
 		func(a renewArgs, args *store.Args) {
 			args.Text("key", a.Key)
 			args.Int("epoch", a.Epoch)
 			args.Int("lease", a.lease.Milliseconds())
 		},
 		func(until *time.Time, r store.Row) error { return r.Scan(until) })
-	getVerb = store.NewVerb(store.Decl{Name: "requests.get", Lane: store.Read}, nil,
+	getVerb = store.NewVerb(store.Decl{Name: "idempotency.get", Lane: store.Read}, nil,
 		func(key string, args *store.Args) { args.Text("key", key) }, scan)
-	pruneVerb = store.NewVerb(store.Decl{Name: "requests.prune", Lane: store.Work}, nil,
+	pruneVerb = store.NewVerb(store.Decl{Name: "idempotency.prune", Lane: store.Work}, nil,
 		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(n *int, r store.Row) error {
 			var one int

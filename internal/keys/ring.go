@@ -74,12 +74,12 @@ var findVerb = store.NewVerb(store.Decl{Name: "keys.find", Lane: store.Read}, ni
 		return scanWith(&f.result, r, &f.key.Workspace, &f.hash, &f.good, &f.left, &f.key.origin)
 	})
 
-// anyVerb reports whether there is a valid key.
-var anyVerb = store.VerbOf[struct{}](store.Decl{Name: "keys.any", Lane: store.Read}, nil, store.ScanValue[bool])
+// hasValidVerb reports whether there is a valid key.
+var hasValidVerb = store.VerbOf[struct{}](store.Decl{Name: "keys.has_valid", Lane: store.Read}, nil, store.ScanValue[bool])
 
 // Any reports whether any workspace has a key that is valid now.
 func Any(ctx context.Context, d store.Doer) (bool, error) {
-	return anyVerb.DoAt(ctx, d, store.Partition{}, struct{}{})
+	return hasValidVerb.DoAt(ctx, d, store.Partition{}, struct{}{})
 }
 
 // NewRing returns a ring with an empty cache.

@@ -267,7 +267,7 @@ func (c *fxCrash) nothingAnnounced(ctx context.Context, hf *holdfast.Engine) err
 	if err != nil {
 		return err
 	}
-	now, err := readConfigVerb.DoAt(ctx, engine.Of(hf), at, "crash")
+	now, err := getConfigVerb.DoAt(ctx, engine.Of(hf), at, "crash")
 	if err != nil || now.wanted == "" {
 		return err
 	}
@@ -277,7 +277,7 @@ func (c *fxCrash) nothingAnnounced(ctx context.Context, hf *holdfast.Engine) err
 	if err := registryOf(engine.Of(hf)).boundTo("crash").register(ctx, false); err != nil {
 		return err
 	}
-	if now, err = readConfigVerb.DoAt(ctx, engine.Of(hf), at, "crash"); err == nil && now.wanted != "" {
+	if now, err = getConfigVerb.DoAt(ctx, engine.Of(hf), at, "crash"); err == nil && now.wanted != "" {
 		err = fmt.Errorf("a change of the config is left announced: %+v", now)
 	}
 	return err

@@ -27,9 +27,9 @@ type putArgs struct {
 	inForce
 }
 
-type strandArgs struct{ lifecycle, statuses, claims, flipped string }
+type countStrandedArgs struct{ lifecycle, statuses, claims, flipped string }
 
-type behindArgs struct{ lifecycle, config string }
+type listOutdatedArgs struct{ lifecycle, config string }
 
 type stranded struct {
 	status string
@@ -37,7 +37,7 @@ type stranded struct {
 	count  int64
 }
 
-type ofArgs struct{ name, origin string }
+type findWorkspaceArgs struct{ name, origin string }
 
 type listPublishedArgs struct {
 	since int64
@@ -50,7 +50,7 @@ type publishedConfig struct {
 }
 
 var (
-	readConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.read", Lane: store.Read}, nil,
+	getConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.get", Lane: store.Read}, nil,
 		func(name string, args *store.Args) { args.Text("lifecycle", name) },
 		func(c *inForce, row store.Row) error {
 			return row.Scan(&c.revision, &c.statuses, &c.config, &c.wanted, &c.stale, &c.origin, &c.claims)
@@ -67,12 +67,12 @@ var (
 			args.Text("claims", a.claims)
 		},
 		func(r *int64, row store.Row) error { return row.Scan(r) })
-	dropConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.drop"},
+	deleteConfigVerb = store.NewVerb(store.Decl{Name: "lifecycles.delete"},
 		func(a putArgs) []string { return []string{"lifecycle/" + a.name} },
 		func(a putArgs, args *store.Args) { args.Text("name", a.name); args.Int("expected", a.expected) },
 		func(r *int64, row store.Row) error { return row.Scan(r) })
-	strandVerb = store.NewVerb(store.Decl{Name: "lifecycles.strand", Lane: store.Read, Slow: true}, nil,
-		func(a strandArgs, args *store.Args) {
+	countStrandedVerb = store.NewVerb(store.Decl{Name: "lifecycles.count_stranded", Lane: store.Read, Slow: true}, nil,
+		func(a countStrandedArgs, args *store.Args) {
 			args.Text("lifecycle", a.lifecycle)
 			args.Text("statuses", a.statuses)
 			args.Text("claims", a.claims)
@@ -84,8 +84,8 @@ var (
 			*all = append(*all, s)
 			return err
 		})
-	behindVerb = store.NewVerb(store.Decl{Name: "lifecycles.behind", Lane: store.Read}, nil,
-		func(a behindArgs, args *store.Args) {
+	listOutdatedVerb = store.NewVerb(store.Decl{Name: "lifecycles.list_outdated", Lane: store.Read}, nil,
+		func(a listOutdatedArgs, args *store.Args) {
 			args.Text("lifecycle", a.lifecycle)
 			args.Text("config", a.config)
 		},
@@ -95,7 +95,7 @@ var (
 			*all = append(*all, space)
 			return err
 		})
-	underwayVerb = store.NewVerb(store.Decl{Name: "lifecycles.underway", Lane: store.Read}, nil,
+	listOpenTransactionsVerb = store.NewVerb(store.Decl{Name: "lifecycles.list_open_transactions", Lane: store.Read}, nil,
 		func(list string, args *store.Args) { args.MaybeText("list", list) },
 		func(all *[]string, row store.Row) error {
 			var t string
@@ -105,8 +105,11 @@ var (
 		})
 )
 
-var ofVerb = store.NewVerb(store.Decl{Name: "lifecycles.of", Lane: store.Read}, nil,
-	func(a ofArgs, args *store.Args) { args.Text("lifecycle", a.name); args.Text("origin", a.origin) },
+var findWorkspaceVerb = store.NewVerb(store.Decl{Name: "lifecycles.find_workspace", Lane: store.Read}, nil,
+	func(a findWorkspaceArgs, args *store.Args) {
+		args.Text("lifecycle", a.name)
+		args.Text("origin", a.origin)
+	},
 	func(all *[]string, row store.Row) error {
 		var space string
 		err := row.Scan(&space)
@@ -114,7 +117,7 @@ var ofVerb = store.NewVerb(store.Decl{Name: "lifecycles.of", Lane: store.Read}, 
 		return err
 	})
 
-var listPublishedVerb = store.NewVerb(store.Decl{Name: "lifecycles.doors", Lane: store.Read}, nil,
+var listPublishedVerb = store.NewVerb(store.Decl{Name: "lifecycles.list_published", Lane: store.Read}, nil,
 	func(a listPublishedArgs, args *store.Args) {
 		args.Int("since", a.since)
 		args.Int("limit", int64(a.limit))
@@ -166,7 +169,7 @@ func differing(a, b []string) []string {
 func checkOrigin(ctx context.Context, e *engine.Engine, origin, name string) error {
 	shards, err := store.Shards(ctx, e)
 	for _, shard := range shards {
-		spaces, failed := ofVerb.DoAt(ctx, e, store.Partition{Shard: shard}, ofArgs{name, origin})
+		spaces, failed := findWorkspaceVerb.DoAt(ctx, e, store.Partition{Shard: shard}, findWorkspaceArgs{name, origin})
 		if failed != nil {
 			return errors.Join(err, failed)
 		}
@@ -183,6 +186,6 @@ func RevisionOf(ctx context.Context, e *engine.Engine, name string) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	now, err := readConfigVerb.DoAt(ctx, e, at, name)
+	now, err := getConfigVerb.DoAt(ctx, e, at, name)
 	return now.revision, err
 }

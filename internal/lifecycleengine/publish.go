@@ -218,7 +218,7 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 	if err := checkOrigin(ctx, e, "program", name); err != nil {
 		return Put{}, err
 	}
-	before, err := readConfigVerb.DoAt(ctx, e, at, name)
+	before, err := getConfigVerb.DoAt(ctx, e, at, name)
 	if err != nil {
 		return Put{}, err
 	}
@@ -228,7 +228,7 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 	if err := b.published.addKnown(publishedConfig{name: name, config: string(config)}); err != nil {
 		return Put{}, err
 	}
-	now, err := readConfigVerb.DoAt(ctx, e, at, name)
+	now, err := getConfigVerb.DoAt(ctx, e, at, name)
 	return Put{Revision: now.revision, Created: before.revision == 0, Warnings: warnings}, err
 }
 

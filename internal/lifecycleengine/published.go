@@ -93,7 +93,7 @@ func (d *publishedSet) boundTo(ctx context.Context, name string) (*bound, error)
 	if k != nil && k.revision == g.Revision {
 		return k.bound, nil
 	}
-	now, err := readConfigVerb.DoAt(ctx, e, at, name)
+	now, err := getConfigVerb.DoAt(ctx, e, at, name)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (s *bound) enlistAll(ctx context.Context) error {
 	spaces := s.spaces()
 	shards, err := store.Shards(ctx, s.engine)
 	for _, shard := range shards {
-		behind, failed := behindVerb.DoAt(ctx, s.engine, store.Partition{Shard: shard}, behindArgs{s.config.Workflow, s.text})
+		behind, failed := listOutdatedVerb.DoAt(ctx, s.engine, store.Partition{Shard: shard}, listOutdatedArgs{s.config.Workflow, s.text})
 		err = errors.Join(err, failed)
 		if len(s.workspaces) == 0 {
 			spaces = append(spaces, behind...)
@@ -122,7 +122,7 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 	}
 	mine := text(s.config.StatusTypes)
 	for range maxAttempts {
-		now, err := readConfigVerb.DoAt(ctx, s.engine, at, s.config.Workflow)
+		now, err := getConfigVerb.DoAt(ctx, s.engine, at, s.config.Workflow)
 		if err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func (s *bound) revertChange(ctx context.Context, at store.Partition, revision i
 		return err
 	}
 	return s.withNewRevision(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, err := dropConfigVerb.DoAt(ctx, tx, at, putArgs{name: s.config.Workflow, expected: revision})
+		_, err := deleteConfigVerb.DoAt(ctx, tx, at, putArgs{name: s.config.Workflow, expected: revision})
 		return err
 	})
 }
@@ -226,7 +226,7 @@ func (s *bound) revertAbandoned(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	now, err := readConfigVerb.DoAt(ctx, s.engine, at, s.config.Workflow)
+	now, err := getConfigVerb.DoAt(ctx, s.engine, at, s.config.Workflow)
 	if err == nil {
 		err = s.revertStaleChange(ctx, at, now)
 	}
@@ -251,7 +251,7 @@ func (s *bound) revertStaleChange(ctx context.Context, at store.Partition, now i
 
 // waitForTransactions waits until the transactions in flight have ended.
 func (s *bound) waitForTransactions(ctx context.Context, at store.Partition) error {
-	all, err := underwayVerb.DoAt(ctx, s.engine, at, "")
+	all, err := listOpenTransactionsVerb.DoAt(ctx, s.engine, at, "")
 	wait, cancel := context.WithTimeout(ctx, underway)
 	defer cancel()
 	for err == nil && len(all) > 0 {
@@ -259,7 +259,7 @@ func (s *bound) waitForTransactions(ctx context.Context, at store.Partition) err
 			return fault.New(fault.Unavailable, "transactions in flight for %s may still follow the old config of %q: retry later", underway, s.config.Workflow).
 				AsRetryable()
 		}
-		all, err = underwayVerb.DoAt(ctx, s.engine, at, text(all))
+		all, err = listOpenTransactionsVerb.DoAt(ctx, s.engine, at, text(all))
 	}
 	return err
 }
@@ -267,7 +267,7 @@ func (s *bound) waitForTransactions(ctx context.Context, at store.Partition) err
 // strands refuses a config that would strand entities. flipped are the statuses that become
 // claim statuses or cease to be claim statuses.
 func (s *bound) strands(ctx context.Context, at store.Partition, was string, next inForce, flipped []string) error {
-	all, err := strandVerb.DoAt(ctx, s.engine, at, strandArgs{s.config.Workflow, next.statuses, next.claims, text(flipped)})
+	all, err := countStrandedVerb.DoAt(ctx, s.engine, at, countStrandedArgs{s.config.Workflow, next.statuses, next.claims, text(flipped)})
 	if o, ok := s.store.(*userTable); ok && err == nil {
 		var rows []stranded
 		rows, err = o.strands(ctx, was, next.statuses, flipped)

@@ -163,7 +163,7 @@ func deliver(ctx context.Context, d store.Doer, taken []*Lease, limit int) ([]*L
 	if len(items) == 0 {
 		return taken, nil
 	}
-	noted, err := deliverVerb.DoAt(ctx, d, store.Partition{Shard: taken[0].Shard}, items)
+	noted, err := recordDeliveryVerb.DoAt(ctx, d, store.Partition{Shard: taken[0].Shard}, items)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ type oneArgs struct {
 	stream   string `arg:"stream"`
 }
 
-var positionVerb = store.VerbOf[oneArgs](store.Decl{Name: "reactions.position", Lane: store.Read}, nil, scanPosition)
+var positionVerb = store.VerbOf[oneArgs](store.Decl{Name: "reactions.get_position", Lane: store.Read}, nil, scanPosition)
 
 // Stands returns the position of a reaction on a stream of the context's
 // workspace, or [fault.NotFound].

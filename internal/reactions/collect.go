@@ -45,7 +45,7 @@ type collected struct {
 	count int64
 }
 
-var collectDueVerb = store.VerbOf[collectArgs](store.Decl{Name: "reactions.gather", Lane: store.Work}, nil,
+var collectDueVerb = store.VerbOf[collectArgs](store.Decl{Name: "reactions.collect_due", Lane: store.Work}, nil,
 	store.Each(func(p *collected) []any {
 		return []any{&p.deleted, &p.Name, &p.Workspace, &p.last.stream, &p.last.version, &p.count}
 	}))

@@ -177,7 +177,7 @@ func TestALeaseThatIsNotToldOf(t *testing.T) {
 					_, err := reactions.SweepAll(ctx, engine.Of(hf), func([]string) {})
 					return err
 				}
-				x := &faultyEngine{Engine: engine.Of(hf), verb: "reactions.deliver"}
+				x := &faultyEngine{Engine: engine.Of(hf), verb: "reactions.record_delivery"}
 				x.before, x.after = strike(lapse)
 				all, err := claimStreams(ctx, x, 2)
 				if name == "lost" { // it is taken again

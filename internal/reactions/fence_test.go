@@ -222,7 +222,7 @@ func TestAWorkerStopsAfterAnOutage(t *testing.T) {
 	register(t, hf, d)
 	emit(t, hf, "s1", "a")
 	emit(t, hf, "s2", "a")
-	o := &outage{Engine: engine.Of(hf), verb: "reactions.ackall"}
+	o := &outage{Engine: engine.Of(hf), verb: "reactions.ack_all"}
 	release, ended := make(chan struct{}), make(chan struct{})
 	w := &reactions.Worker{Engine: o, Hub: wake.NewHub(), Log: slog.New(slog.DiscardHandler), Name: "n", MaxConcurrency: 1}
 	if err := w.Add(&reactions.Handler{Definition: d, Timeout: 300 * time.Millisecond,
@@ -341,7 +341,7 @@ func registerWithoutWait(t *testing.T, hf *holdfast.Engine, d reactions.Definiti
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if _, err := reactions.Register(ctx, &hookEngine{engine.Of(hf), "reactions.ended", cancel}, d); err != nil && ctx.Err() == nil {
+	if _, err := reactions.Register(ctx, &hookEngine{engine.Of(hf), "reactions.count_open_transactions", cancel}, d); err != nil && ctx.Err() == nil {
 		t.Fatalf("register %s: %v", d.Name, err)
 	}
 }
@@ -367,7 +367,7 @@ func TestASlowFinisherEndsNoOtherRegistration(t *testing.T) {
 	open.commit(t)
 	outwaited()
 	wide := define("r", "^[ab]")
-	slow := &hookEngine{engine.Of(hf), "reactions.live", func() {
+	slow := &hookEngine{engine.Of(hf), "reactions.mark_live", func() {
 		late := s.hold(t, hf, pgx.ReadCommitted)
 		appendTo(t, late.tx, "b1", "x") // with the current registry
 		registerWithoutWait(t, hf, wide)

@@ -223,13 +223,13 @@ type putArgs struct {
 	base int64
 }
 
-type seedArgs struct {
+type seedPositionsArgs struct {
 	reaction string   `arg:"reaction"`
 	Streams  [][2]any `arg:"streams"`
 	skip     bool     `arg:"skip"`
 }
 
-type retireArgs struct {
+type deleteUnfollowedArgs struct {
 	reaction string   `arg:"reaction"`
 	Streams  []string `arg:"streams"`
 }
@@ -240,7 +240,7 @@ type awaited struct {
 	tx       string `arg:"awaited"`
 }
 
-type dropArgs struct {
+type deletePositionsArgs struct {
 	reaction string `arg:"reaction"`
 	limit    int    `arg:"limit"`
 }
@@ -270,7 +270,7 @@ var (
 			args.Int("priority", int64(a.Priority))
 			args.Int("base", a.base)
 		}, store.ScanApplied)
-	updateOptionsVerb = store.NewVerb(store.Decl{Name: "reactions.tune", Idempotent: true},
+	updateOptionsVerb = store.NewVerb(store.Decl{Name: "reactions.update_options", Idempotent: true},
 		func(d Definition) []string { return []string{"reaction/" + d.Name} },
 		func(d Definition, args *store.Args) {
 			args.Text("name", d.Name)
@@ -281,21 +281,21 @@ var (
 	removeVerb = store.NewVerb(store.Decl{Name: "reactions.remove"},
 		func(name string) []string { return []string{"reaction/" + name} },
 		store.TextArg("name"), store.ScanApplied)
-	behindVerb    = store.VerbOf[behindArgs](store.Decl{Name: "reactions.behind", Lane: store.Read}, nil, scanHead)
-	behindOwnVerb = store.VerbOf[behindArgs](store.Decl{Name: "reactions.behindown", Lane: store.Read}, nil, scanHead)
-	seedVerb      = store.VerbOf[seedArgs](store.Decl{Name: "reactions.seed", Idempotent: true}, nil, store.ScanValue[int64]).
-			Wakes(func(a seedArgs) []string { return []string{store.DueTopic(a.reaction)} })
-	retireVerb     = store.VerbOf[retireArgs](store.Decl{Name: "reactions.retire", Lane: store.Work}, nil, store.CountRows)
-	collectOneVerb = store.NewVerb(store.Decl{Name: "reactions.gatherone", Lane: store.Work}, nil, store.TextArg("reaction"), store.CountRows)
-	awaitVerb      = store.NewVerb(store.Decl{Name: "reactions.await", Lane: store.Work}, nil, store.TextArg("reaction"), scanTexts)
-	endedVerb      = store.NewVerb(store.Decl{Name: "reactions.ended", Lane: store.Read}, nil, store.TextArg("reaction"),
+	listBehindStreamsVerb   = store.VerbOf[behindArgs](store.Decl{Name: "reactions.list_behind_streams", Lane: store.Read}, nil, scanHead)
+	listBehindHistoriesVerb = store.VerbOf[behindArgs](store.Decl{Name: "reactions.list_behind_histories", Lane: store.Read}, nil, scanHead)
+	seedPositionsVerb       = store.VerbOf[seedPositionsArgs](store.Decl{Name: "reactions.seed_positions", Idempotent: true}, nil, store.ScanValue[int64]).
+				Wakes(func(a seedPositionsArgs) []string { return []string{store.DueTopic(a.reaction)} })
+	deleteUnfollowedVerb       = store.VerbOf[deleteUnfollowedArgs](store.Decl{Name: "reactions.delete_unfollowed", Lane: store.Work}, nil, store.CountRows)
+	collectDueOfReactionVerb   = store.NewVerb(store.Decl{Name: "reactions.collect_due_of_reaction", Lane: store.Work}, nil, store.TextArg("reaction"), store.CountRows)
+	recordOpenTransactionsVerb = store.NewVerb(store.Decl{Name: "reactions.record_open_transactions", Lane: store.Work}, nil, store.TextArg("reaction"), scanTexts)
+	countOpenTransactionsVerb  = store.NewVerb(store.Decl{Name: "reactions.count_open_transactions", Lane: store.Read}, nil, store.TextArg("reaction"),
 		func(w *waiting, row store.Row) error { return row.Scan(&w.left, &w.waits) })
-	liveVerb       = store.VerbOf[awaited](store.Decl{Name: "reactions.live", Lane: store.Work}, nil, store.CountRows)
-	preparedVerb   = store.VerbOf[awaited](store.Decl{Name: "reactions.prepared", Lane: store.Work}, nil, scanTexts)
-	unfinishedVerb = store.NewVerb(store.Decl{Name: "reactions.unfinished", Lane: store.Read}, nil, store.IntArg("limit"),
+	markLiveVerb                   = store.VerbOf[awaited](store.Decl{Name: "reactions.mark_live", Lane: store.Work}, nil, store.CountRows)
+	recordPreparedTransactionsVerb = store.VerbOf[awaited](store.Decl{Name: "reactions.record_prepared_transactions", Lane: store.Work}, nil, scanTexts)
+	listUnfinishedVerb             = store.NewVerb(store.Decl{Name: "reactions.list_unfinished", Lane: store.Read}, nil, store.IntArg("limit"),
 		store.Each(func(u *[3]string) []any { return []any{&u[0], &u[1], &u[2]} }))
-	dropVerb   = store.VerbOf[dropArgs](store.Decl{Name: "reactions.drop", Lane: store.Work}, nil, store.CountRows)
-	forgetVerb = store.VerbOf[awaited](store.Decl{Name: "reactions.forget", Lane: store.Work}, nil, store.CountRows)
+	deletePositionsVerb = store.VerbOf[deletePositionsArgs](store.Decl{Name: "reactions.delete_positions", Lane: store.Work}, nil, store.CountRows)
+	deleteVerb          = store.VerbOf[awaited](store.Decl{Name: "reactions.delete", Lane: store.Work}, nil, store.CountRows)
 )
 
 type waiting struct {
@@ -366,14 +366,14 @@ type Handled struct {
 	Info
 }
 
-type handledArgs struct {
+type listByHandlerKindArgs struct {
 	kind      string `arg:"kind"`
 	workspace string `arg:"after_workspace"`
 	name      string `arg:"after_name"`
 	limit     int    `arg:"limit"`
 }
 
-var handledVerb = store.VerbOf[handledArgs](store.Decl{Name: "reactions.handled", Lane: store.Read}, nil,
+var listByHandlerKindVerb = store.VerbOf[listByHandlerKindArgs](store.Decl{Name: "reactions.list_by_handler_kind", Lane: store.Read}, nil,
 	func(all *[]Handled, row store.Row) error {
 		var h Handled
 		err := h.scan(row, &h.Workspace)
@@ -383,6 +383,8 @@ var handledVerb = store.VerbOf[handledArgs](store.Decl{Name: "reactions.handled"
 
 // AllHandled returns the reactions of all workspaces whose handler is of the given kind.
 func AllHandled(ctx context.Context, d store.Doer, kind string) (all []Handled, err error) {
-	return store.Pages(ctx, d, handledVerb, page, handledArgs{kind: kind, limit: page},
-		func(last Handled) handledArgs { return handledArgs{kind, last.Workspace, last.Name, page} })
+	return store.Pages(ctx, d, listByHandlerKindVerb, page, listByHandlerKindArgs{kind: kind, limit: page},
+		func(last Handled) listByHandlerKindArgs {
+			return listByHandlerKindArgs{kind, last.Workspace, last.Name, page}
+		})
 }

@@ -129,7 +129,7 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 		// A stream that was created since then may have due notices and no
 		// position yet. It must start at its first event, not after its
 		// current end.
-		if _, err := collectOneVerb.Do(ctx, tx, d.Name); err != nil {
+		if _, err := collectDueOfReactionVerb.Do(ctx, tx, d.Name); err != nil {
 			return false, err
 		}
 		if err := retire(ctx, tx, d); err != nil {
@@ -152,14 +152,14 @@ func retire(ctx context.Context, tx *store.Tx, d Definition) error {
 		if all, more, err = Query(ctx, tx, Filter{Reaction: d.Name}, after, page); err != nil {
 			return err
 		}
-		a := retireArgs{reaction: d.Name}
+		a := deleteUnfollowedArgs{reaction: d.Name}
 		for _, p := range all {
 			if after = p; !pattern.MatchString(p.Stream) {
 				a.Streams = append(a.Streams, p.Stream)
 			}
 		}
 		if len(a.Streams) > 0 {
-			if _, err := retireVerb.Do(ctx, tx, a); err != nil {
+			if _, err := deleteUnfollowedVerb.Do(ctx, tx, a); err != nil {
 				return err
 			}
 		}
@@ -180,9 +180,9 @@ func start(ctx context.Context, d store.Doer, def Definition, skip bool) error {
 			return err
 		}
 	}
-	verb := behindVerb
+	verb := listBehindStreamsVerb
 	if def.Source() == store.HistoryEvents {
-		verb = behindOwnVerb
+		verb = listBehindHistoriesVerb
 	}
 	for after := ""; ; {
 		heads, err := verb.Do(ctx, d, behindArgs{def.Name, after, page})
@@ -190,14 +190,14 @@ func start(ctx context.Context, d store.Doer, def Definition, skip bool) error {
 			return err
 		}
 		after = heads[len(heads)-1].stream
-		seed := seedArgs{reaction: def.Name, skip: skip}
+		seed := seedPositionsArgs{reaction: def.Name, skip: skip}
 		for _, h := range heads {
 			if pattern == nil || pattern.MatchString(h.stream) {
 				seed.Streams = append(seed.Streams, [2]any{h.stream, h.version})
 			}
 		}
 		if len(seed.Streams) > 0 {
-			if _, err := seedVerb.Do(ctx, d, seed); err != nil {
+			if _, err := seedPositionsVerb.Do(ctx, d, seed); err != nil {
 				return err
 			}
 		}
@@ -229,10 +229,10 @@ func await(ctx context.Context, d store.Doer, at store.Partition, name string) e
 // nothing is left to do.
 func Finish(ctx context.Context, d store.Doer, at store.Partition, name string) (bool, error) {
 	ctx = store.InWorkspace(ctx, at.Workspace)
-	if _, err := awaitVerb.DoAt(ctx, d, at, name); err != nil {
+	if _, err := recordOpenTransactionsVerb.DoAt(ctx, d, at, name); err != nil {
 		return false, err
 	}
-	w, err := endedVerb.DoAt(ctx, d, at, name)
+	w, err := countOpenTransactionsVerb.DoAt(ctx, d, at, name)
 	if err != nil || w.left > 0 {
 		return false, err
 	}
@@ -244,20 +244,20 @@ func Finish(ctx context.Context, d store.Doer, at store.Partition, name string) 
 		return false, nil
 	}
 	if !strings.HasPrefix(w.waits, `["prepared"`) {
-		_, err := preparedVerb.DoAt(ctx, d, at, awaited{name, w.waits})
+		_, err := recordPreparedTransactionsVerb.DoAt(ctx, d, at, awaited{name, w.waits})
 		return false, err
 	}
 	if infos[0].state == "removed" {
 		if err := clear(ctx, d, at, name); err != nil {
 			return false, err
 		}
-		n, err := forgetVerb.DoAt(ctx, d, at, awaited{name, w.waits})
+		n, err := deleteVerb.DoAt(ctx, d, at, awaited{name, w.waits})
 		return n == 1, err
 	}
 	if err := start(ctx, d, infos[0].Definition, false); err != nil {
 		return false, err
 	}
-	n, err := liveVerb.DoAt(ctx, d, at, awaited{name, w.waits})
+	n, err := markLiveVerb.DoAt(ctx, d, at, awaited{name, w.waits})
 	return n == 1, err
 }
 
@@ -305,7 +305,7 @@ func Remove(ctx context.Context, e Engine, name string) (bool, error) {
 // clear deletes the positions and due notices of a removed reaction.
 func clear(ctx context.Context, d store.Doer, at store.Partition, name string) error {
 	for {
-		n, err := dropVerb.DoAt(ctx, d, at, dropArgs{name, dropPage})
+		n, err := deletePositionsVerb.DoAt(ctx, d, at, deletePositionsArgs{name, dropPage})
 		if err != nil {
 			return err
 		}
@@ -317,7 +317,7 @@ func clear(ctx context.Context, d store.Doer, at store.Partition, name string) e
 
 // finishAll finishes the interrupted registrations and removals of a shard.
 func finishAll(ctx context.Context, d store.Doer, shard int16) (done int, err error) {
-	all, err := unfinishedVerb.DoAt(ctx, d, store.Partition{Shard: shard}, sweepLimit)
+	all, err := listUnfinishedVerb.DoAt(ctx, d, store.Partition{Shard: shard}, sweepLimit)
 	for _, u := range all {
 		yes, failed := Finish(ctx, d, store.Partition{Shard: shard, Workspace: u[0]}, u[1])
 		if yes {

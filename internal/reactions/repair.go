@@ -64,7 +64,7 @@ type repaired struct {
 }
 
 var (
-	positionsVerb = store.VerbOf[positionArgs](store.Decl{Name: "reactions.positions", Lane: store.Read}, nil, scanPosition)
+	positionsVerb = store.VerbOf[positionArgs](store.Decl{Name: "reactions.list_positions", Lane: store.Read}, nil, scanPosition)
 	repairVerb    = store.VerbOf[repairArgs](store.Decl{Name: "reactions.repair", Group: true, Events: store.HistoryEvents},
 		func(a repairArgs) []string { return []string{key(a.reaction, a.stream)} },
 		store.Outcome(func(r *repaired) (*bool, []any) {

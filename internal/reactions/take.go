@@ -221,17 +221,17 @@ var (
 			*all = append(*all, l)
 			return err
 		})
-	eventsVerb    = store.VerbOf[readArgs](store.Decl{Name: "reactions.events", Lane: store.Read}, nil, scanFound)
-	historiesVerb = store.VerbOf[readArgs](store.Decl{Name: "reactions.histories", Lane: store.Read}, nil, scanFound)
-	ackVerb       = store.NewVerb(store.Decl{Name: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
-	ackAllVerb    = store.NewVerb(store.Decl{Name: "reactions.ackall", NoWait: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
-	deliverVerb   = store.NewVerb(store.Decl{Name: "reactions.deliver", Lane: store.Work}, nil, bindItems,
+	eventsVerb         = store.VerbOf[readArgs](store.Decl{Name: "reactions.read_events", Lane: store.Read}, nil, scanFound)
+	historiesVerb      = store.VerbOf[readArgs](store.Decl{Name: "reactions.read_histories", Lane: store.Read}, nil, scanFound)
+	ackVerb            = store.NewVerb(store.Decl{Name: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
+	ackAllVerb         = store.NewVerb(store.Decl{Name: "reactions.ack_all", NoWait: "reactions.ack", Lane: store.Work}, nil, bindItems, scanAcked)
+	recordDeliveryVerb = store.NewVerb(store.Decl{Name: "reactions.record_delivery", Lane: store.Work}, nil, bindItems,
 		store.Each(func(f *follows) []any { return []any{&f.workspace, &f.reaction, &f.stream, &f.epoch} }))
 	renewVerb = store.NewVerb(store.Decl{Name: "reactions.renew", Lane: store.Vital}, nil, bindItems,
 		store.Each(func(r *renewed) []any {
 			return []any{&r.workspace, &r.reaction, &r.stream, &r.epoch, &r.Until, &r.CancelRequested}
 		}))
-	blockVerb = store.VerbOf[blockArgs](store.Decl{Name: "reactions.stop", Group: true, Events: store.HistoryEvents},
+	blockVerb = store.VerbOf[blockArgs](store.Decl{Name: "reactions.block", Group: true, Events: store.HistoryEvents},
 		func(a blockArgs) []string { return []string{key(a.reaction, a.name)} },
 		store.Outcome(func(r *stopped) (*bool, []any) { return &r.applied, []any{&r.again, &r.reset} })).
 		RecoverWith(func(blockArgs, store.CommitProof) stopped { return stopped{applied: true} }).
@@ -274,7 +274,7 @@ var scanFound = store.Each(func(f *found) []any {
 })
 
 // Turns lists the reactions and workspaces that may have work.
-var Turns = lease.NewTurns("reactions.look")
+var Turns = lease.NewTurns("reactions.list_turns")
 
 // Take leases streams that have due events.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
@@ -472,7 +472,7 @@ type expiredLease struct {
 }
 
 var (
-	expiredVerb = store.NewVerb(store.Decl{Name: "reactions.expired", Lane: store.Read}, nil, store.IntArg("limit"),
+	expiredVerb = store.NewVerb(store.Decl{Name: "reactions.list_expired", Lane: store.Read}, nil, store.IntArg("limit"),
 		func(all *[]expiredLease, row store.Row) error {
 			var l expiredLease
 			var lost int64
@@ -481,7 +481,7 @@ var (
 			*all = append(*all, l)
 			return err
 		})
-	freeVerb = store.NewVerb(store.Decl{Name: "reactions.free", Lane: store.Work}, nil,
+	releaseExpiredVerb = store.NewVerb(store.Decl{Name: "reactions.release_expired", Lane: store.Work}, nil,
 		func(all []expiredLease, args *store.Args) { args.Text("items", store.JSON(all)) },
 		store.ScanValues[string])
 )
@@ -512,7 +512,7 @@ func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) 
 		}
 	}
 	if len(again) > 0 {
-		names, failed := freeVerb.DoAt(ctx, d, at, again)
+		names, failed := releaseExpiredVerb.DoAt(ctx, d, at, again)
 		err = errors.Join(err, failed)
 		freed += len(names)
 		topics := make([]string, len(names))

@@ -47,9 +47,9 @@ type pruneArgs struct {
 }
 
 var (
-	noteVerb = store.NewVerb(store.Decl{Name: "attempts.note", Lane: store.Work}, nil,
+	recordVerb = store.NewVerb(store.Decl{Name: "refusals.record", Lane: store.Work}, nil,
 		func(all []noted, args *store.Args) { args.Text("refusals", store.JSON(all)) }, store.CountRows)
-	listVerb = store.VerbOf[listArgs](store.Decl{Name: "attempts.list", Lane: store.Read}, nil,
+	listVerb = store.VerbOf[listArgs](store.Decl{Name: "refusals.list", Lane: store.Read}, nil,
 		func(all *[]Attempt, row store.Row) error {
 			var a Attempt
 			var detail []byte
@@ -59,7 +59,7 @@ var (
 			*all = append(*all, a)
 			return json.Unmarshal(detail, &(*all)[len(*all)-1].Detail)
 		})
-	pruneVerb = store.VerbOf[pruneArgs](store.Decl{Name: "attempts.prune", Lane: store.Work}, nil, store.CountRows)
+	pruneVerb = store.VerbOf[pruneArgs](store.Decl{Name: "refusals.prune", Lane: store.Work}, nil, store.CountRows)
 )
 
 const (
@@ -138,7 +138,7 @@ func (l *Log) write() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		_, _ = noteVerb.DoAt(ctx, l.d, store.Partition{Shard: shard}, some) // best effort
+		_, _ = recordVerb.DoAt(ctx, l.d, store.Partition{Shard: shard}, some) // best effort
 		cancel()
 	}
 }

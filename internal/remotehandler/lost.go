@@ -21,12 +21,12 @@ type Lost struct {
 	At      time.Time
 }
 
-type lostArgs struct {
+type listLostDeliveriesArgs struct {
 	after string `arg:"after"`
 	limit int    `arg:"limit"`
 }
 
-var lostVerb = store.VerbOf[lostArgs](store.Decl{Name: "handlers.lost", Lane: store.Read}, nil,
+var listLostDeliveriesVerb = store.VerbOf[listLostDeliveriesArgs](store.Decl{Name: "handlers.list_lost_deliveries", Lane: store.Read}, nil,
 	store.Each(func(l *Lost) []any {
 		return []any{&l.Place, &l.Kind, &l.Parts[0], &l.Parts[1], &l.Parts[2], &l.Handler, &l.Held, &l.Epoch, &l.Times, &l.Error, &l.At}
 	}))
@@ -34,5 +34,5 @@ var lostVerb = store.VerbOf[lostArgs](store.Decl{Name: "handlers.lost", Lane: st
 // LostHandOuts returns the work of the context's workspace whose hand-outs were
 // lost, ordered by place, after the given place.
 func LostHandOuts(ctx context.Context, d store.Doer, after string, limit int) ([]Lost, error) {
-	return lostVerb.Do(ctx, d, lostArgs{after, limit})
+	return listLostDeliveriesVerb.Do(ctx, d, listLostDeliveriesArgs{after, limit})
 }

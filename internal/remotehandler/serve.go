@@ -20,7 +20,7 @@ type Engine interface {
 	Shared(key any, make func() any) any
 }
 
-var urlsVerb = store.NewVerb(store.Decl{Name: "handlers.urls", Lane: store.Read}, nil,
+var listURLHandlersVerb = store.NewVerb(store.Decl{Name: "handlers.list_url_handlers", Lane: store.Read}, nil,
 	func(_ struct{}, _ *store.Args) {},
 	func(all *[]string, row store.Row) error {
 		var name string
@@ -37,7 +37,7 @@ func URLs(ctx context.Context, d store.Doer) (map[string]bool, error) {
 	}
 	names := make(map[string]bool)
 	for _, shard := range shards {
-		all, err := urlsVerb.DoAt(ctx, d, store.Partition{Shard: shard}, struct{}{})
+		all, err := listURLHandlersVerb.DoAt(ctx, d, store.Partition{Shard: shard}, struct{}{})
 		if err != nil {
 			return nil, err
 		}

@@ -48,7 +48,7 @@ type span struct {
 }
 
 var (
-	pageVerb = store.VerbOf[pageArgs](store.Decl{Name: "history.page", Lane: store.Read}, nil,
+	pageVerb = store.VerbOf[pageArgs](store.Decl{Name: "history.get_page_end", Lane: store.Read}, nil,
 		func(s *span, row store.Row) error { return row.Scan(&s.size, &s.last) })
 	pruneVerb = store.VerbOf[pruneArgs](store.Decl{Name: "history.prune", Lane: store.Work}, nil, store.CountRows)
 )

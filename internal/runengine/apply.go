@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
-type moveArgs struct {
+type applyPlanArgs struct {
 	run          string
 	version      int64
 	how, step    string
@@ -46,9 +46,9 @@ type started struct {
 }
 
 var (
-	moveVerb = store.NewVerb(store.Decl{Name: "runs.move", Group: true, Events: store.HistoryEvents},
-		func(a moveArgs) []string { return []string{row(a.run)} },
-		func(a moveArgs, args *store.Args) {
+	applyPlanVerb = store.NewVerb(store.Decl{Name: "runs.apply_plan", Group: true, Events: store.HistoryEvents},
+		func(a applyPlanArgs) []string { return []string{row(a.run)} },
+		func(a applyPlanArgs, args *store.Args) {
 			args.Text("run", a.run)
 			args.Int("version", a.version)
 			args.Text("how", a.how)
@@ -62,11 +62,11 @@ var (
 		func(m *moved, r store.Row) error {
 			m.applied = r.Applied()
 			return r.Scan(&m.version, &m.until, &m.now)
-		}).RecoverWith(func(a moveArgs, k store.CommitProof) moved {
+		}).RecoverWith(func(a applyPlanArgs, k store.CommitProof) moved {
 		return moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}
 	}).
-		Wakes(func(a moveArgs) []string { return append(a.wakes, Progress(a.run)) }).
-		Emits(func(a moveArgs) store.Emission { return emits(a.run, a.names) })
+		Wakes(func(a applyPlanArgs) []string { return append(a.wakes, Progress(a.run)) }).
+		Emits(func(a applyPlanArgs) store.Emission { return emits(a.run, a.names) })
 	startVerb = store.NewVerb(store.Decl{Name: "runs.start", Group: true, Events: store.HistoryEvents},
 		func(a startArgs) []string {
 			if a.key != "" {
@@ -108,7 +108,7 @@ func apply(ctx context.Context, d store.Doer, l *ClaimedStep, c *planner, by Tak
 		held = min(by.Lease, time.Duration(c.added.Timeout)*time.Millisecond)
 	}
 	since := clock.OfMachine()
-	m, err := moveVerb.DoAt(ctx, d, l.partition(), moveArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
+	m, err := applyPlanVerb.DoAt(ctx, d, l.partition(), applyPlanArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
 		holder: by.Holder, lease: by.Lease, plan: text, names: c.names(), wakes: c.wakes, held: held})
 	m.since = since
 	return m, err

@@ -22,15 +22,15 @@ type readyArgs struct {
 }
 
 var (
-	readyVerb = store.NewVerb(store.Decl{Name: "runs.ready", Lane: store.Read}, nil,
+	readyVerb = store.NewVerb(store.Decl{Name: "runs.list_ready", Lane: store.Read}, nil,
 		func(a readyArgs, args *store.Args) {
 			args.Text("handlers", a.handlers)
 			args.Int("limit", int64(a.limit))
 			args.Text("kind", a.kind)
 		}, scanClaimedStep)
-	expiredVerb = store.NewVerb(store.Decl{Name: "runs.expired", Lane: store.Read}, nil,
+	expiredVerb = store.NewVerb(store.Decl{Name: "runs.list_expired", Lane: store.Read}, nil,
 		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) }, scanClaimedStep)
-	oldVerb = store.NewVerb(store.Decl{Name: "runs.old", Lane: store.Read}, nil,
+	listPrunableVerb = store.NewVerb(store.Decl{Name: "runs.list_prunable", Lane: store.Read}, nil,
 		func(limit int, args *store.Args) { args.Int("limit", int64(limit)) },
 		func(all *[][2]string, r store.Row) error {
 			var one [2]string
@@ -38,7 +38,7 @@ var (
 			*all = append(*all, one)
 			return err
 		})
-	dropVerb = store.NewVerb(store.Decl{Name: "runs.drop", Idempotent: true},
+	deleteVerb = store.NewVerb(store.Decl{Name: "runs.delete", Idempotent: true},
 		func(id string) []string { return []string{row(id)} },
 		func(id string, args *store.Args) { args.Text("run", id) },
 		func(gone *bool, r store.Row) error {
@@ -89,7 +89,7 @@ func Ready(ctx context.Context, d store.Doer, at store.Partition, handlers []str
 }
 
 // turns lists the handlers and workspaces that have due steps.
-var turns = lease.NewTurns("runs.turns")
+var turns = lease.NewTurns("runs.list_turns")
 
 // Finder finds due steps in all workspaces of a shard. Workspaces take turns, and so do the handlers in each. It is not safe
 // for concurrent use.
@@ -252,13 +252,13 @@ func (k *Executor) Expire(ctx context.Context, d store.Doer, at store.Partition)
 // Prune deletes runs whose retention has ended, in a workspace or in all workspaces of a shard, and
 // returns their number.
 func Prune(ctx context.Context, d store.Doer, at store.Partition) (n int, err error) {
-	all, err := oldVerb.DoAt(ctx, d, at, sweepLimit)
+	all, err := listPrunableVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {
 		return 0, err
 	}
 	for _, one := range all {
 		at.Workspace = one[0]
-		gone, err := dropVerb.DoAt(ctx, d, at, one[1])
+		gone, err := deleteVerb.DoAt(ctx, d, at, one[1])
 		if err != nil {
 			return n, err
 		}

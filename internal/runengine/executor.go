@@ -58,16 +58,16 @@ type definitionsArgs struct {
 }
 
 var (
-	defineVerb = store.NewVerb(store.Decl{Name: "runs.define", Idempotent: true},
+	defineVerb = store.NewVerb(store.Decl{Name: "runs.put_definition", Idempotent: true},
 		func(a defineArgs) []string { return []string{"definition/" + a.id} },
 		func(a defineArgs, args *store.Args) { args.Text("definition", a.id); args.Text("body", a.body) },
 		func(d *defined, r store.Row) error {
 			d.applied = r.Applied()
 			return r.Scan(&d.body)
 		})
-	definitionVerb = store.NewVerb(store.Decl{Name: "runs.definition", Lane: store.Read}, nil,
+	definitionVerb = store.NewVerb(store.Decl{Name: "runs.get_definition", Lane: store.Read}, nil,
 		func(id string, args *store.Args) { args.Text("definition", id) }, scanDefinition)
-	definitionsVerb = store.NewVerb(store.Decl{Name: "runs.definitions", Lane: store.Read}, nil,
+	definitionsVerb = store.NewVerb(store.Decl{Name: "runs.list_definitions", Lane: store.Read}, nil,
 		func(a definitionsArgs, args *store.Args) {
 			args.Text("after", a.behind)
 			args.Int("limit", int64(a.limit))

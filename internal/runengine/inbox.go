@@ -73,7 +73,7 @@ type approvalsArgs struct {
 }
 
 var (
-	signalVerb = store.NewVerb(store.Decl{Name: "runs.signal", Events: store.HistoryEvents},
+	signalVerb = store.NewVerb(store.Decl{Name: "runs.add_signal", Events: store.HistoryEvents},
 		func(a Signal) []string { return []string{row(a.Run)} },
 		func(a Signal, args *store.Args) {
 			args.Text("run", a.Run)
@@ -87,7 +87,7 @@ var (
 		}).RecoverWith(func(_ Signal, m store.CommitProof) signalled { return signalled{applied: true, version: m.Version} }).
 		Wakes(func(a Signal) []string { return []string{Topic(""), Progress(a.Run)} }).
 		Emits(func(a Signal) store.Emission { return emits(a.Run, []string{"signalled"}) })
-	decideVerb = store.NewVerb(store.Decl{Name: "runs.decide", Events: store.HistoryEvents},
+	decideVerb = store.NewVerb(store.Decl{Name: "runs.decide_approval", Events: store.HistoryEvents},
 		func(a decideArgs) []string { return []string{row(a.run)} },
 		func(a decideArgs, args *store.Args) {
 			args.Text("approval", a.id(approvalPrefix))
@@ -103,11 +103,11 @@ var (
 		}).RecoverWith(func(a decideArgs, m store.CommitProof) decided { return decided{true, a.decision, m.Version} }).
 		Wakes(func(a decideArgs) []string { return []string{Topic(""), Progress(a.run)} }).
 		Emits(func(a decideArgs) store.Emission { return emits(a.run, []string{"approvalDecided"}) })
-	approvalVerb = store.NewVerb(store.Decl{Name: "runs.approval", Lane: store.Read}, nil,
+	approvalVerb = store.NewVerb(store.Decl{Name: "runs.get_approval", Lane: store.Read}, nil,
 		bindVisited, scanApproval)
-	approvalsVerb    = newApprovalsVerb("runs.approvals")
-	pendingVerb      = newApprovalsVerb("runs.pending")
-	runApprovalsVerb = newApprovalsVerb("runs.asked")
+	approvalsVerb            = newApprovalsVerb("runs.list_approvals")
+	listPendingApprovalsVerb = newApprovalsVerb("runs.list_pending_approvals")
+	listRunApprovalsVerb     = newApprovalsVerb("runs.list_run_approvals")
 )
 
 func newApprovalsVerb(name string) *store.Verb[approvalsArgs, []Approval] {
@@ -219,9 +219,9 @@ func Approvals(ctx context.Context, d store.Doer, status, run, behind string, li
 	verb := approvalsVerb
 	switch {
 	case run != "":
-		a.run, verb = run, runApprovalsVerb
+		a.run, verb = run, listRunApprovalsVerb
 	case status == "pending":
-		verb = pendingVerb
+		verb = listPendingApprovalsVerb
 	}
 	return verb.Do(ctx, d, a)
 }
@@ -283,7 +283,7 @@ type Inbox struct {
 // inboxPage is how many signals one statement reads.
 const inboxPage = 500
 
-var untakenVerb = store.NewVerb(store.Decl{Name: "runs.unheard", Lane: store.Read}, nil,
+var listUntakenSignalsVerb = store.NewVerb(store.Decl{Name: "runs.list_untaken_signals", Lane: store.Read}, nil,
 	func(after Inbox, args *store.Args) {
 		args.Text("after_workspace", after.workspace)
 		args.Text("after_run", after.run)
@@ -303,7 +303,7 @@ var untakenVerb = store.NewVerb(store.Decl{Name: "runs.unheard", Lane: store.Rea
 // after the last page. A signal and the wake-up of its step are one transaction, so only older
 // versions can have left such runs.
 func (k *Executor) Rouse(ctx context.Context, d store.Doer, shard int16, after Inbox) (woken int, next Inbox, err error) {
-	page, err := untakenVerb.DoAt(ctx, d, store.Partition{Shard: shard}, after)
+	page, err := listUntakenSignalsVerb.DoAt(ctx, d, store.Partition{Shard: shard}, after)
 	for _, x := range page {
 		if x.nth == inboxPage {
 			next = x

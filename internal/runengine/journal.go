@@ -46,13 +46,13 @@ type renewArgs struct {
 	lease time.Duration
 }
 
-type pointArgs struct {
+type recordFiredOperationArgs struct {
 	leasedStep
 	operation string
 }
 
 var (
-	beginVerb = store.NewVerb(store.Decl{Name: "runs.effectbegin", Idempotent: true},
+	beginEffectVerb = store.NewVerb(store.Decl{Name: "runs.begin_effect", Idempotent: true},
 		func(a beginArgs) []string { return []string{row(a.run)} },
 		func(a beginArgs, args *store.Args) {
 			a.bind(args)
@@ -65,7 +65,7 @@ var (
 			n.held = r.Applied()
 			return r.Scan((*string)(&n.State), &n.Epoch, (*string)(&n.Policy), &n.Result)
 		})
-	endVerb = store.NewVerb(store.Decl{Name: "runs.effectend", Idempotent: true},
+	endEffectVerb = store.NewVerb(store.Decl{Name: "runs.end_effect", Idempotent: true},
 		func(a endArgs) []string { return []string{row(a.run)} },
 		func(a endArgs, args *store.Args) {
 			a.bind(args)
@@ -98,9 +98,9 @@ var (
 			*there = r.Applied()
 			return r.Scan(&one)
 		})
-	pointVerb = store.NewVerb(store.Decl{Name: "runs.point", Idempotent: true},
-		func(a pointArgs) []string { return []string{row(a.run)} },
-		func(a pointArgs, args *store.Args) {
+	recordFiredOperationVerb = store.NewVerb(store.Decl{Name: "runs.record_fired_operation", Idempotent: true},
+		func(a recordFiredOperationArgs) []string { return []string{row(a.run)} },
+		func(a recordFiredOperationArgs, args *store.Args) {
 			a.bind(args)
 			args.Text("operation", a.operation)
 		},
@@ -135,7 +135,7 @@ func Renew(ctx context.Context, d store.Doer, l *ClaimedStep, lease time.Duratio
 // Point records the operation that a transition fired, in the transaction that fires it. It
 // applies once per visit, under the step's lease.
 func Point(ctx context.Context, d store.Doer, l *ClaimedStep, operation string) error {
-	ok, err := pointVerb.DoAt(ctx, d, l.partition(), pointArgs{leasedStep{l.visited(), l.Step.Epoch}, operation})
+	ok, err := recordFiredOperationVerb.DoAt(ctx, d, l.partition(), recordFiredOperationArgs{leasedStep{l.visited(), l.Step.Epoch}, operation})
 	if err == nil && !ok {
 		err = lostStep(l)
 	}
@@ -156,7 +156,7 @@ func (b *book) Operation() string { return b.l.Operation() }
 // Begin records that an effect is about to be attempted.
 func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Policy, results []entities.Result) (effects.Entry, error) {
 	l := b.l
-	n, err := beginVerb.DoAt(ctx, b.d, l.partition(), beginArgs{leasedStep{l.visited(), l.Step.Epoch}, name, ordinal, p, results})
+	n, err := beginEffectVerb.DoAt(ctx, b.d, l.partition(), beginArgs{leasedStep{l.visited(), l.Step.Epoch}, name, ordinal, p, results})
 	if err == nil && !n.held {
 		err = lostStep(l)
 	}
@@ -170,7 +170,7 @@ func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Po
 // End records the outcome of an effect and returns the resulting state.
 func (b *book) End(ctx context.Context, name string, ordinal int, s effects.State, result []byte, probed bool) (effects.State, []byte, error) {
 	l := b.l
-	n, err := endVerb.DoAt(ctx, b.d, l.partition(), endArgs{leasedStep{l.visited(), l.Step.Epoch}, name, ordinal, s, result, effects.HolderSays(probed)})
+	n, err := endEffectVerb.DoAt(ctx, b.d, l.partition(), endArgs{leasedStep{l.visited(), l.Step.Epoch}, name, ordinal, s, result, effects.HolderSays(probed)})
 	if err == nil && !n.held {
 		err = lostStep(l)
 	}

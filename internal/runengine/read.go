@@ -28,17 +28,17 @@ type uncertainArgs struct {
 }
 
 var (
-	loadVerb = store.NewVerb(store.Decl{Name: "runs.load", Lane: store.Read}, nil,
+	getVerb = store.NewVerb(store.Decl{Name: "runs.get", Lane: store.Read}, nil,
 		bindVisited, scanClaimedStep)
 	listVerb      = newListVerb("runs.list")
-	listOpenVerb  = newListVerb("runs.listlive")
-	uncertainVerb = store.NewVerb(store.Decl{Name: "runs.uncertain", Lane: store.Read}, nil,
+	listOpenVerb  = newListVerb("runs.list_open")
+	uncertainVerb = store.NewVerb(store.Decl{Name: "runs.list_uncertain", Lane: store.Read}, nil,
 		func(a uncertainArgs, args *store.Args) {
 			args.Text("run", a.run)
 			args.Text("after", a.behind)
 			args.Int("limit", int64(a.limit))
 		}, scanClaimedStep)
-	stepsVerb = store.NewVerb(store.Decl{Name: "runs.steps", Lane: store.Read}, nil,
+	stepsVerb = store.NewVerb(store.Decl{Name: "runs.list_steps", Lane: store.Read}, nil,
 		func(a stepsArgs, args *store.Args) {
 			args.Text("run", a.run)
 			args.Int("after", a.behind)
@@ -120,7 +120,7 @@ func scanClaimedStep(all *[]ClaimedStep, r store.Row) error {
 
 // load reads a run with one of its steps: the current one if none is named.
 func load(ctx context.Context, d store.Doer, at store.Partition, v visited) (ClaimedStep, error) {
-	all, err := loadVerb.DoAt(ctx, d, at, v)
+	all, err := getVerb.DoAt(ctx, d, at, v)
 	if err == nil && len(all) == 0 {
 		err = fault.New(fault.NotFound, "run %q does not exist", v.run)
 		if v.step != "" {

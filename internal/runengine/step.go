@@ -294,7 +294,7 @@ func (l *ClaimedStep) close(ctx context.Context, tx *store.Tx, x Known) error {
 	if x.Happened {
 		state = effects.Done
 	}
-	n, err := endVerb.DoAt(ctx, tx, l.partition(), endArgs{leasedStep{l.visited(), l.Step.Epoch}, x.Name, x.Ordinal, state, x.Result, effects.ByPerson})
+	n, err := endEffectVerb.DoAt(ctx, tx, l.partition(), endArgs{leasedStep{l.visited(), l.Step.Epoch}, x.Name, x.Ordinal, state, x.Result, effects.ByPerson})
 	switch {
 	case err != nil:
 		return err

@@ -18,7 +18,7 @@ type expiredScope struct {
 }
 
 var (
-	oldVerb = store.NewVerb(store.Decl{Name: "scopes.old", Lane: store.Read}, nil, store.IntArg("limit"),
+	listExpiredVerb = store.NewVerb(store.Decl{Name: "scopes.list_expired", Lane: store.Read}, nil, store.IntArg("limit"),
 		store.Each(func(o *expiredScope) []any { return []any{&o.workspace, &o.kind, &o.id, &o.version, &o.alive} }))
 	expireVerb = store.NewVerb(store.Decl{Name: "scopes.expire", Group: true, Events: store.HistoryEvents},
 		func(o expiredScope) []string { return []string{key(o.kind, o.id)} },
@@ -28,7 +28,7 @@ var (
 		}, store.ScanApplied).
 		Wakes(func(o expiredScope) []string { return []string{Topic(o.kind, o.id)} }).
 		Emits(func(o expiredScope) store.Emission { return emits("expired", o.kind, o.id) })
-	forgetVerb = store.NewVerb(store.Decl{Name: "scopes.forget", Group: true, Idempotent: true},
+	deleteTombstoneVerb = store.NewVerb(store.Decl{Name: "scopes.delete_tombstone", Group: true, Idempotent: true},
 		func(o expiredScope) []string { return []string{key(o.kind, o.id)} },
 		func(o expiredScope, args *store.Args) { bindName(args, o.kind, o.id) }, store.ScanApplied)
 )
@@ -53,7 +53,7 @@ func SweepFor(ctx context.Context, d store.Doer, limit time.Duration) (n int, er
 	shards, err := store.Shards(ctx, d)
 	return store.OnShards(shards, err, func(at store.Partition) (n int, err error) {
 		for begun := clock.Now(); ; {
-			all, failed := oldVerb.DoAt(ctx, d, at, sweepPage)
+			all, failed := listExpiredVerb.DoAt(ctx, d, at, sweepPage)
 			done, worse := sweep(ctx, d, at.Shard, all)
 			n, err = n+done, errors.Join(err, failed, worse)
 			if len(all) < sweepPage || err != nil || clock.Since(begun) > limit {
@@ -94,7 +94,7 @@ func sweep(ctx context.Context, d store.Doer, shard int16, all []expiredScope) (
 
 // end turns an expired scope into a tombstone, or deletes a tombstone.
 func (o expiredScope) end(ctx context.Context, d store.Doer, shard int16) (bool, error) {
-	verb := forgetVerb
+	verb := deleteTombstoneVerb
 	if o.alive {
 		verb = expireVerb
 	}

@@ -200,7 +200,7 @@ func (p *Directory) ask(ctx context.Context, d Doer, name string, lane Lane) (at
 	}
 	at = Partition{p.propose(name), name}
 	if lane == Write {
-		at.Shard, err = partitionVerb.DoAt(ctx, d, Partition{Workspace: name}, at.Shard)
+		at.Shard, err = assignShardVerb.DoAt(ctx, d, Partition{Workspace: name}, at.Shard)
 		return at, err == nil, noPartition(ctx, err)
 	}
 	found, err := find.DoAt(ctx, d, Partition{Workspace: name}, struct{}{})
@@ -238,8 +238,8 @@ func CheckWorkspace(name string) error {
 
 var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// partitionVerb assigns a shard to a workspace, or returns the one it has.
-var partitionVerb = NewVerb(Decl{Name: "workspaces.place", Idempotent: true},
+// assignShardVerb assigns a shard to a workspace, or returns the one it has.
+var assignShardVerb = NewVerb(Decl{Name: "workspaces.assign_shard", Idempotent: true},
 	nil,
 	func(shard int16, a *Args) { a.Int("proposed", int64(shard)) },
 	ScanValue[int16])
@@ -254,8 +254,8 @@ type inUse struct {
 	workspaces int64
 }
 
-// shardsVerb returns the shards in use.
-var shardsVerb = VerbOf[struct{}](Decl{Name: "workspaces.shards", Lane: Read},
+// listShardsVerb returns the shards in use.
+var listShardsVerb = VerbOf[struct{}](Decl{Name: "workspaces.list_shards", Lane: Read},
 	nil,
 	Each(func(x *inUse) []any { return []any{&x.shard, &x.workspaces} }))
 
@@ -330,7 +330,7 @@ func Pages[A, T any](ctx context.Context, d Doer, v *Verb[A, []T], limit int, fi
 
 // AskShards reads the shards in use and the number of workspaces from the database.
 func AskShards(ctx context.Context, d Doer) (shards []int16, workspaces int64, err error) {
-	all, err := shardsVerb.DoAt(ctx, d, Partition{}, struct{}{})
+	all, err := listShardsVerb.DoAt(ctx, d, Partition{}, struct{}{})
 	for _, x := range all {
 		shards = append(shards, x.shard)
 		workspaces += x.workspaces

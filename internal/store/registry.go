@@ -113,7 +113,7 @@ func loadRegistry(ctx context.Context, d Doer, at Partition) (*Registry, error) 
 }
 
 // registryVerb reads the revision and the reactions in one statement, so that they are consistent.
-var registryVerb = VerbOf[struct{}](Decl{Name: "registry.read", Lane: Read}, nil,
+var registryVerb = VerbOf[struct{}](Decl{Name: "registry.get", Lane: Read}, nil,
 	func(g *Registry, row Row) error {
 		var name, source, events, streams, claims string
 		if err := row.Scan(&g.Revision, &name, &source, &events, &streams, &claims); err != nil || name == "" {
@@ -198,7 +198,7 @@ func ParseReaction(name, source, events, streams string) (r Reaction, err error)
 }
 
 // RaiseVerb is the name of the verb that increments the revision.
-const RaiseVerb = "registry.raise"
+const RaiseVerb = "registry.increment_revision"
 
 var raiseVerb = VerbOf[struct{}](Decl{Name: RaiseVerb}, func(struct{}) []string { return []string{"registry"} }, ScanValue[int64])
 
@@ -207,12 +207,12 @@ func Raise(ctx context.Context, tx *Tx) (revision int64, err error) {
 	return raiseVerb.Do(ctx, tx, struct{}{})
 }
 
-var totalVerb = VerbOf[struct{}](Decl{Name: "registry.total", Lane: Read}, nil, ScanValue[int64])
+var sumRevisionsVerb = VerbOf[struct{}](Decl{Name: "registry.sum_revisions", Lane: Read}, nil, ScanValue[int64])
 
 // Declared returns the sum of the revisions of all workspaces, a number that changes whenever something is
 // declared in any of them.
 func Declared(ctx context.Context, d Doer) (int64, error) {
-	return totalVerb.DoAt(ctx, d, Partition{}, struct{}{})
+	return sumRevisionsVerb.DoAt(ctx, d, Partition{}, struct{}{})
 }
 
 // DueTopic returns the topic that wakes the workers of a reaction.

@@ -249,7 +249,7 @@ func (w *witness) prove(ctx context.Context) error {
 }
 
 // commitProofVerb writes an event whose only meaning is that its transaction committed.
-var commitProofVerb = VerbOf[struct{}](Decl{Name: "history.mark", Events: HistoryEvents},
+var commitProofVerb = VerbOf[struct{}](Decl{Name: "history.write_commit_proof", Events: HistoryEvents},
 	nil,
 	ScanValue[int64])
 
@@ -274,8 +274,8 @@ type CommitProof struct {
 }
 
 var (
-	voidEvent   = newVoid("events.void")
-	voidHistory = newVoid("history.void")
+	voidEvent   = newVoid("events.void_command")
+	voidHistory = newVoid("history.void_command")
 )
 
 // newVoid declares a verb that inserts a void event under an id, or returns the event that is already there.

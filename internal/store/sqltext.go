@@ -127,8 +127,8 @@ var (
 	parameter = regexp.MustCompile(`\{(\d)\}`)
 )
 
-// include inserts fragments. {include entities/answer e; f} is replaced by the file
-// entities/answer.fragment.sql, without its leading comments, with e for {1} and f for {2}; {all has_work} is
+// include inserts fragments. {include entities/result_columns e; f} is replaced by the file
+// entities/result_columns.fragment.sql, without its leading comments, with e for {1} and f for {2}; {all has_work} is
 // replaced by the file has_work.sql of every capability. Each line gets the indent of the first.
 func (e *expansion) include(text string, depth int) string {
 	if depth > 8 {

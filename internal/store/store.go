@@ -69,6 +69,6 @@ type Status struct {
 }
 
 // Ask is the health check of a database: it reads its [Status].
-var Ask = VerbOf[struct{}](Decl{Name: "meta.status", Lane: Vital},
+var Ask = VerbOf[struct{}](Decl{Name: "meta.get_status", Lane: Vital},
 	nil,
 	func(s *Status, r Row) error { return r.Scan(&s.Schema, &s.Now) })

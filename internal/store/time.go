@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-var shift = NewVerb(Decl{Name: "meta.shift"},
+var shift = NewVerb(Decl{Name: "meta.shift_clock"},
 	nil,
 	func(by time.Duration, a *Args) { a.Int("by", by.Milliseconds()) },
 	func(moved *bool, r Row) error {

@@ -70,7 +70,7 @@ var scenes = map[string]scene{
 	"entities.transition": transitionScene,
 	"scopes.put":          putScene,
 	"scopes.edit":         editScene,
-	"runs.move":           moveScene,
+	"runs.apply_plan":     moveScene,
 }
 
 // TestFastFormsDoWhatTheGeneralOnesDo verifies of every fast form of both databases that the same

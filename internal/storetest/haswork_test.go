@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// glimpses are rows, as column=value, that wake/due.sql must find, and the same rows without
+// glimpses are rows, as column=value, that wake/list_due.sql must find, and the same rows without
 // work. PAST and FUTURE are times.
 var glimpses = []struct {
 	need       wake.WorkKind

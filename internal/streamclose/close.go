@@ -174,7 +174,7 @@ func (c *closer) finish(ctx context.Context, tx *store.Tx, epoch int64) (Closed,
 func (c *closer) release(ctx context.Context, epoch int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Lease)
 	defer cancel()
-	_, err := openVerb.DoAt(ctx, c.engine, c.at, openArgs{stream: c.Stream, epoch: epoch})
+	_, err := reopenVerb.DoAt(ctx, c.engine, c.at, reopenArgs{stream: c.Stream, epoch: epoch})
 	return err
 }
 

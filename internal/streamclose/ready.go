@@ -52,7 +52,7 @@ func ready(ctx context.Context, tx *store.Tx, at store.Partition, stream string,
 		if err != nil {
 			return 0, err
 		}
-		r, err := behindVerb.DoAt(ctx, tx, at, behindArgs{stream, followers(g, stream), below})
+		r, err := listBehindReactionsVerb.DoAt(ctx, tx, at, listBehindReactionsArgs{stream, followers(g, stream), below})
 		if err != nil {
 			return 0, err
 		}

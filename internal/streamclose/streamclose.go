@@ -162,7 +162,7 @@ type headRow struct {
 	live        bool // its closer's lease has not expired
 }
 
-type behindArgs struct {
+type listBehindReactionsArgs struct {
 	stream    string   `arg:"stream"`
 	Reactions []string `arg:"reactions"`
 	below     int64    `arg:"below"`
@@ -197,7 +197,7 @@ type replaceArgs struct {
 	data []byte `arg:"data"`
 }
 
-type openArgs struct {
+type reopenArgs struct {
 	stream string `arg:"stream"`
 	epoch  int64  `arg:"epoch"`
 	swept  bool   `arg:"sweep"`
@@ -211,11 +211,11 @@ type replaced struct {
 // Only the verb that writes an event carries an id, so only its outcome can be
 // looked up. The others run in a transaction, are repeatable, or expire.
 var (
-	lockVerb = store.NewVerb(store.Decl{Name: "books.lock", Lane: store.Work}, nil, bindText,
+	lockVerb = store.NewVerb(store.Decl{Name: "streams.lock", Lane: store.Work}, nil, bindText,
 		store.Each(func(s *headRow) []any {
 			return []any{&s.first, &s.head, &s.state, &s.closed, &s.holder, &s.epoch, &s.until, &s.live}
 		}))
-	behindVerb = store.VerbOf[behindArgs](store.Decl{Name: "books.behind", Lane: store.Read}, nil,
+	listBehindReactionsVerb = store.VerbOf[listBehindReactionsArgs](store.Decl{Name: "streams.list_behind_reactions", Lane: store.Read}, nil,
 		func(r *behindResult, row store.Row) error {
 			var b Behind
 			err := row.Scan(&r.revision, &b.Reaction, &b.Why)
@@ -224,12 +224,12 @@ var (
 			}
 			return err
 		})
-	takeVerb = store.VerbOf[takeArgs](store.Decl{Name: "books.take", Lane: store.Work}, nil,
+	takeVerb = store.VerbOf[takeArgs](store.Decl{Name: "streams.close_take", Lane: store.Work}, nil,
 		store.Each(func(h *lease.Lease) []any { return []any{&h.Epoch, &h.Until} }))
-	renewVerb   = store.VerbOf[renewArgs](store.Decl{Name: "books.renew", Lane: store.Vital}, nil, store.ScanValues[time.Time])
-	openVerb    = store.VerbOf[openArgs](store.Decl{Name: "books.open", Lane: store.Work}, nil, store.ScanValues[int64])
-	archiveVerb = store.VerbOf[endArgs](store.Decl{Name: "books.archive", Lane: store.Work}, nil, store.ScanValues[int64])
-	replaceVerb = store.VerbOf[replaceArgs](store.Decl{Name: "books.replace", Events: store.StreamEvents},
+	renewVerb   = store.VerbOf[renewArgs](store.Decl{Name: "streams.close_renew", Lane: store.Vital}, nil, store.ScanValues[time.Time])
+	reopenVerb  = store.VerbOf[reopenArgs](store.Decl{Name: "streams.reopen", Lane: store.Work}, nil, store.ScanValues[int64])
+	archiveVerb = store.VerbOf[endArgs](store.Decl{Name: "streams.close_archive", Lane: store.Work}, nil, store.ScanValues[int64])
+	replaceVerb = store.VerbOf[replaceArgs](store.Decl{Name: "streams.close_replace", Events: store.StreamEvents},
 		func(a replaceArgs) []string { return []string{"stream/" + a.stream} },
 		store.Outcome(func(r *replaced) (*bool, []any) { return &r.applied, []any{&r.head} })).
 		RecoverWith(func(_ replaceArgs, m store.CommitProof) replaced { return replaced{true, m.Version} }).

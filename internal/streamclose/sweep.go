@@ -26,7 +26,7 @@ type expired struct {
 	epoch             int64
 }
 
-type leftArgs struct {
+type listDeletableArgs struct {
 	ago   time.Duration `arg:"ago"`
 	limit int           `arg:"limit"`
 }
@@ -40,14 +40,14 @@ type leftover struct {
 }
 
 var (
-	expiredVerb = store.NewVerb(store.Decl{Name: "books.expired", Lane: store.Read}, nil, store.IntArg("limit"),
+	expiredVerb = store.NewVerb(store.Decl{Name: "streams.close_list_expired", Lane: store.Read}, nil, store.IntArg("limit"),
 		store.Each(func(e *expired) []any { return []any{&e.workspace, &e.stream, &e.epoch} }))
-	leftVerb = store.VerbOf[leftArgs](store.Decl{Name: "books.left", Lane: store.Read}, nil,
+	listDeletableVerb = store.VerbOf[listDeletableArgs](store.Decl{Name: "streams.list_deletable", Lane: store.Read}, nil,
 		store.Each(func(l *leftover) []any { return []any{&l.workspace, &l.stream, &l.from, &l.to} }))
-	dropEventsVerb    = store.VerbOf[leftover](store.Decl{Name: "books.dropevents", Lane: store.Work}, nil, store.ScanValues[int64])
-	dropFeedVerb      = store.VerbOf[leftover](store.Decl{Name: "books.dropfeed", Lane: store.Work}, nil, store.ScanValues[int64])
-	prunedVerb        = store.VerbOf[leftover](store.Decl{Name: "books.pruned", Lane: store.Work}, nil, store.ScanValues[int64])
-	dropSnapshotsVerb = store.NewVerb(store.Decl{Name: "books.dropsnapshots", Lane: store.Work}, nil, bindText, store.ScanValues[int64])
+	deleteEventsVerb    = store.VerbOf[leftover](store.Decl{Name: "streams.delete_events", Lane: store.Work}, nil, store.ScanValues[int64])
+	deleteFeedVerb      = store.VerbOf[leftover](store.Decl{Name: "streams.delete_feed", Lane: store.Work}, nil, store.ScanValues[int64])
+	markPrunedVerb      = store.VerbOf[leftover](store.Decl{Name: "streams.mark_pruned", Lane: store.Work}, nil, store.ScanValues[int64])
+	deleteSnapshotsVerb = store.NewVerb(store.Decl{Name: "streams.delete_snapshots", Lane: store.Work}, nil, bindText, store.ScanValues[int64])
 )
 
 // SweepAll runs [Sweep] and [Prune] on every shard in use, and returns the number
@@ -68,7 +68,7 @@ func Sweep(ctx context.Context, d store.Doer, shard int16) (opened int, err erro
 	all, err := expiredVerb.DoAt(ctx, d, store.Partition{Shard: shard}, sweepLimit)
 	for _, e := range all {
 		at := store.Partition{Shard: shard, Workspace: e.workspace}
-		done, failed := openVerb.DoAt(ctx, d, at, openArgs{stream: e.stream, epoch: e.epoch, swept: true})
+		done, failed := reopenVerb.DoAt(ctx, d, at, reopenArgs{stream: e.stream, epoch: e.epoch, swept: true})
 		opened, err = opened+len(done), errors.Join(err, failed)
 	}
 	return opened, err
@@ -80,7 +80,7 @@ func Sweep(ctx context.Context, d store.Doer, shard int16) (opened int, err erro
 // that record is lost, or two nodes prune the same page, the page is deleted
 // again, which changes nothing.
 func Prune(ctx context.Context, d store.Doer, shard int16, limit int64) (deleted int64, err error) {
-	all, err := leftVerb.DoAt(ctx, d, store.Partition{Shard: shard}, leftArgs{Grace, sweepLimit})
+	all, err := listDeletableVerb.DoAt(ctx, d, store.Partition{Shard: shard}, listDeletableArgs{Grace, sweepLimit})
 	for _, l := range all {
 		for err == nil && l.from < l.to && deleted < limit {
 			part := l
@@ -98,14 +98,14 @@ func Prune(ctx context.Context, d store.Doer, shard int16, limit int64) (deleted
 }
 
 func prune(ctx context.Context, d store.Doer, at store.Partition, l leftover) (recorded bool, err error) {
-	for _, verb := range []*store.Verb[leftover, []int64]{dropFeedVerb, dropEventsVerb} {
+	for _, verb := range []*store.Verb[leftover, []int64]{deleteFeedVerb, deleteEventsVerb} {
 		if _, err := verb.DoAt(ctx, d, at, l); err != nil {
 			return false, err
 		}
 	}
-	if _, err := dropSnapshotsVerb.DoAt(ctx, d, at, l.stream); err != nil {
+	if _, err := deleteSnapshotsVerb.DoAt(ctx, d, at, l.stream); err != nil {
 		return false, err
 	}
-	to, err := prunedVerb.DoAt(ctx, d, at, l)
+	to, err := markPrunedVerb.DoAt(ctx, d, at, l)
 	return len(to) > 0, err
 }

@@ -13,7 +13,7 @@ type truncateArgs struct {
 	before int64  `arg:"first"`
 }
 
-var truncateVerb = store.VerbOf[truncateArgs](store.Decl{Name: "books.truncate", Lane: store.Work}, nil, store.ScanValues[int64])
+var truncateVerb = store.VerbOf[truncateArgs](store.Decl{Name: "streams.truncate", Lane: store.Work}, nil, store.ScanValues[int64])
 
 // Truncate drops the events of a stream below a version. The last event always
 // stays, and a lower version than before changes nothing. It returns

@@ -16,13 +16,13 @@ import (
 // Key is the wrapped key of a subject; nil for a forgotten subject.
 type Key []byte
 
-type makeArgs struct {
+type getOrCreateArgs struct {
 	subject string `arg:"subject"`
 	key     string `arg:"key"` // in hex
 }
 
 var (
-	findVerb = store.NewVerb(store.Decl{Name: "subjects.find", Lane: store.Read}, nil,
+	getVerb = store.NewVerb(store.Decl{Name: "subject_keys.get", Lane: store.Read}, nil,
 		func(subjects []string, args *store.Args) { args.Text("subjects", store.JSON(subjects)) },
 		func(found *map[string]Key, row store.Row) error {
 			var name string
@@ -36,9 +36,9 @@ var (
 			(*found)[name] = key
 			return nil
 		})
-	makeVerb = store.VerbOf[makeArgs](store.Decl{Name: "subjects.make", Idempotent: true},
-		func(a makeArgs) []string { return []string{"subject/" + a.subject} }, store.ScanValue[[]byte])
-	forgetVerb = store.NewVerb(store.Decl{Name: "subjects.forget", Idempotent: true},
+	getOrCreateVerb = store.VerbOf[getOrCreateArgs](store.Decl{Name: "subject_keys.get_or_create", Idempotent: true},
+		func(a getOrCreateArgs) []string { return []string{"subject/" + a.subject} }, store.ScanValue[[]byte])
+	forgetVerb = store.NewVerb(store.Decl{Name: "subject_keys.forget", Idempotent: true},
 		func(subject string) []string { return []string{"subject/" + subject} },
 		store.TextArg("subject"),
 		store.ScanValue[bool])
@@ -52,13 +52,13 @@ func Find(ctx context.Context, d store.Doer, subjects []string) (map[string]Key,
 	if len(subjects) == 0 {
 		return nil, nil
 	}
-	return findVerb.Do(ctx, d, subjects)
+	return getVerb.Do(ctx, d, subjects)
 }
 
 // Make stores a key for a new subject, and returns the subject's key. Concurrent
 // callers all get the same key. A forgotten subject has none.
 func Make(ctx context.Context, d store.Doer, subject string, key Key) (Key, error) {
-	return makeVerb.Do(ctx, d, makeArgs{subject, hex.EncodeToString(key)})
+	return getOrCreateVerb.Do(ctx, d, getOrCreateArgs{subject, hex.EncodeToString(key)})
 }
 
 // Forget deletes the key of a subject, and reports whether it had one. It may be

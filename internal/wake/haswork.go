@@ -73,7 +73,7 @@ type hasWorkArgs struct {
 // dueWork is a need that has work, by its index in the list, and in how many ms it is due.
 type dueWork struct{ n, wait int }
 
-var hasWorkVerb = store.VerbOf[hasWorkArgs](store.Decl{Name: "wake.due", Lane: store.Read}, nil,
+var hasWorkVerb = store.VerbOf[hasWorkArgs](store.Decl{Name: "wake.list_due", Lane: store.Read}, nil,
 	store.Each(func(g *dueWork) []any { return []any{&g.n, &g.wait} }))
 
 // HasWork returns which needs have work due, in all workspaces on the given shards. It is one statement,

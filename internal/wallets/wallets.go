@@ -79,7 +79,7 @@ var (
 		})).Wakes(func(a PostArgs) []string { return []string{Topic(a.Wallet)} })
 	listVerb = store.VerbOf[listArgs](store.Decl{Name: "wallets.list", Lane: store.Read}, nil,
 		store.Each(func(w *Wallet) []any { return []any{&w.ID, &w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt} }))
-	ledgerVerb = store.VerbOf[ledgerArgs](store.Decl{Name: "wallets.ledger", Lane: store.Read}, nil,
+	ledgerVerb = store.VerbOf[ledgerArgs](store.Decl{Name: "wallets.list_ledger", Lane: store.Read}, nil,
 		store.Each(func(e *Entry) []any { return []any{&e.N, &e.Delta, &e.Balance, &e.Reason, &e.Reference, &e.At} }))
 )
 

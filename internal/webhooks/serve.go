@@ -32,7 +32,7 @@ type Served struct {
 	Definition    reactions.Definition
 }
 
-type allArgs struct {
+type listAllArgs struct {
 	workspace string `arg:"after_workspace"`
 	id        string `arg:"after_id"`
 	limit     int    `arg:"limit"`
@@ -50,7 +50,7 @@ type target struct {
 }
 
 var (
-	allVerb = store.VerbOf[allArgs](store.Decl{Name: "webhooks.all", Lane: store.Read}, nil,
+	listAllVerb = store.VerbOf[listAllArgs](store.Decl{Name: "webhooks.list_all", Lane: store.Read}, nil,
 		func(all *[]Served, r store.Row) error {
 			var s Served
 			var list []byte
@@ -66,7 +66,7 @@ var (
 			*all = append(*all, s)
 			return nil
 		})
-	targetVerb = store.NewVerb(store.Decl{Name: "webhooks.target", Lane: store.Read}, nil, store.TextArg("id"),
+	targetVerb = store.NewVerb(store.Decl{Name: "webhooks.get_target", Lane: store.Read}, nil, store.TextArg("id"),
 		func(t *target, r store.Row) error {
 			t.found = true
 			return r.Scan(&t.url, &t.secret, &t.former)
@@ -75,8 +75,8 @@ var (
 
 // All returns the webhooks of all workspaces.
 func All(ctx context.Context, d store.Doer) (all []Served, err error) {
-	return store.Pages(ctx, d, allVerb, maxListed, allArgs{limit: maxListed},
-		func(last Served) allArgs { return allArgs{last.Workspace, last.ID, maxListed} })
+	return store.Pages(ctx, d, listAllVerb, maxListed, listAllArgs{limit: maxListed},
+		func(last Served) listAllArgs { return listAllArgs{last.Workspace, last.ID, maxListed} })
 }
 
 // Find returns the current target of a webhook of the context's workspace, or

@@ -10,10 +10,10 @@ WITH {members}, moved AS (
        AND CASE WHEN b.cancel_requested THEN b.status = 'CANCELLING' AND b.succeeded = b.accepted
                 ELSE b.status IN ('PENDING', 'RUNNING', 'PAUSED') AND b.sealed AND b.next = b.items END
     RETURNING m.member, b.version, b.status, b.items, b.next, b.succeeded, b.failed, b.cancelled, b.charged, b.refunded, b.updated_at
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, pg_catalog.lower(moved.status),
            pg_catalog.json_build_object('succeeded', moved.succeeded, 'failed', moved.failed, 'cancelled', moved.cancelled + moved.items - moved.next,
                              'charged', moved.charged, 'refunded', moved.refunded), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     {mark}
-{include store/applied moved}
+{include store/select_applied moved}

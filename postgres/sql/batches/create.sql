@@ -20,7 +20,7 @@ WITH {members}, {include store/time}, paid AS (
     SELECT made.shard, made.workspace, made.id, x.item ->> 0, x.n, (x.item ->> 1)::bigint, 0, 'pending', x.item -> 2, 0, 0, 0, 0, false, made.created_at
       FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.batch
      CROSS JOIN LATERAL pg_catalog.json_array_elements(m.items::json) WITH ORDINALITY AS x(item, n)
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, 0, 'created', pg_catalog.json_build_object('items', made.items), made.created_at
       FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.batch
     {mark}

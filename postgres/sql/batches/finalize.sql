@@ -5,7 +5,7 @@ WITH {members}, {include store/time}, cur AS MATERIALIZED (
     SELECT m.member, m.keys, b.shard, b.workspace, b.id, b.status, b.cancel_requested, b.accepted, b.version
       FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
        FOR UPDATE OF b
-), strangers AS (
+), unknown_keys AS (
     SELECT cur.member, pg_catalog.min(k.key) AS key
       FROM cur CROSS JOIN LATERAL pg_catalog.json_array_elements_text(coalesce(cur.keys, '[]')::json) AS k(key)
      WHERE (SELECT true FROM {schema}.item i WHERE i.shard = cur.shard AND i.workspace = cur.workspace AND i.batch = cur.id AND i.key = k.key LIMIT 1) IS NULL
@@ -19,7 +19,7 @@ WITH {members}, {include store/time}, cur AS MATERIALIZED (
             WHERE cur.keys IS NULL AND i.shard = ANY (ARRAY[cur.shard]) AND i.workspace = cur.workspace AND i.batch = cur.id AND i.state = 'succeeded' AND i.decision IS NULL
            ) AS k
      WHERE NOT cur.cancel_requested AND cur.status NOT IN ('CANCELLED', 'COMPLETED')
-       AND NOT EXISTS (SELECT 1 FROM strangers WHERE strangers.member = cur.member)
+       AND NOT EXISTS (SELECT 1 FROM unknown_keys WHERE unknown_keys.member = cur.member)
 ), taken AS (
     UPDATE {schema}.item i
        SET decision = 'accepted', updated_at = t.now
@@ -32,12 +32,12 @@ WITH {members}, {include store/time}, cur AS MATERIALIZED (
       FROM t, cur JOIN (SELECT taken.member, pg_catalog.count(*) AS taken FROM taken GROUP BY taken.member) AS n ON n.member = cur.member
      WHERE b.shard = ANY (ARRAY[cur.shard]) AND b.workspace = cur.workspace AND b.id = cur.id
     RETURNING cur.member, n.taken, b.version, b.accepted, b.updated_at
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsAccepted',
            pg_catalog.json_build_object('taken', moved.taken, 'accepted', moved.accepted), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     {mark}
-SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, cur.member IS NOT NULL, coalesce(moved.taken, 0), coalesce(strangers.key, '')
+SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, cur.member IS NOT NULL, coalesce(moved.taken, 0), coalesce(unknown_keys.key, '')
   FROM m LEFT JOIN cur ON cur.member = m.member
   LEFT JOIN moved ON moved.member = m.member
-  LEFT JOIN strangers ON strangers.member = m.member
+  LEFT JOIN unknown_keys ON unknown_keys.member = m.member

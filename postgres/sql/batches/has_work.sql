@@ -8,7 +8,7 @@ WHEN 'keeping' THEN
 WHEN 'cleaning' THEN
      (SELECT 0 FROM {schema}.item i WHERE i.shard = t.shard::smallint AND i.sweep_at <= c.now ORDER BY i.sweep_at LIMIT 1)
 WHEN 'held item' THEN -- in batches with running items
-     (SELECT {include wake/left x}
+     (SELECT {include wake/time_left x}
         FROM {schema}.batch b
        CROSS JOIN LATERAL (SELECT i.until FROM {schema}.item i
                             WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.holder IS NOT NULL AND i.until <= c.soon

@@ -26,8 +26,8 @@ WITH {members}, w AS MATERIALIZED (
        AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running = 0 AND b.waiting = 0
        AND i.cost > b.balance AND i.cost > 0 AND NOT b.negative
     RETURNING b.member, c.version, c.need, c.updated_at
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'paused', pg_catalog.json_build_object('need', moved.need), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     {mark}
-{include store/applied moved}
+{include store/select_applied moved}

@@ -5,8 +5,8 @@ WITH {members}, moved AS (
       FROM m
      WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch AND b.status || '' = 'PAUSED' AND NOT b.cancel_requested -- || '' makes the planner use the key, not the index of live batches
     RETURNING m.member, b.version, b.updated_at
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'resumed', '{}', moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     {mark}
-{include store/applied moved}
+{include store/select_applied moved}

@@ -1,7 +1,7 @@
 -- Ends leases of items. 'done' stores the output; 'fail' counts a failure; 'died' counts a
 -- crash of the holder of an expired lease, or a lost hand-out if the holder never reported;
 -- 'release' counts nothing. After all but 'done' the item waits to be taken again. The last
--- allowed failure or crash is not counted here: batches.giveup gives that item up and
+-- allowed failure or crash is not counted here: batches.give_up_item gives that item up and
 -- refunds it. Lost hand-outs have no limit. Locks batches, then items, and reads the time
 -- afterwards: a holder that waited past its expiry has lost the lease. The UPDATE names the
 -- rows only by key: further conditions would be evaluated on the rows as they were when the
@@ -58,7 +58,7 @@ WITH {members}, k AS (
      WHERE c.shard = ANY (ARRAY[b.shard]) AND c.shard = ANY (ARRAY[sums.shard]) AND c.workspace = b.workspace AND c.id = b.id
     RETURNING c.shard, c.workspace, c.id, b.version, c.due_at = t.now AS over, c.items - c.next + c.waiting AS pending, c.running, c.succeeded,
               c.failed, c.cancelled, c.accepted, c.updated_at
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version + e.nth,
            CASE WHEN e.unheard THEN 'itemLost' WHEN m.how = 'done' THEN 'itemSucceeded' WHEN m.how = 'fail' THEN 'itemFailed' WHEN m.how = 'died' THEN 'itemDied'
                 ELSE 'itemReleased' END,

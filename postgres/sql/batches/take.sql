@@ -60,7 +60,7 @@ WITH {members}, w AS MATERIALIZED (
     SELECT b.shard, b.workspace, b.wallet, b.rows + a.paid, -a.cost, b.balance - a.sum, 'charge', '$batch/' || b.batch || '/charge/' || a.key, t.now
       FROM t, b JOIN admitted a ON a.member = b.member
      WHERE a.cost > 0
-), spent AS (
+), charged_wallet AS (
     UPDATE {schema}.wallet w
        SET balance = b.balance - sums.cost, version = b.rows + sums.paid, updated_at = t.now
       FROM t, b, sums
@@ -72,7 +72,7 @@ WITH {members}, w AS MATERIALIZED (
       FROM t, b, sums
      WHERE c.shard = ANY (ARRAY[b.shard]) AND c.workspace = b.workspace AND c.id = b.batch AND sums.again + sums.first > 0
     RETURNING b.member, c.version
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsTaken',
            pg_catalog.json_build_object('keys', (SELECT pg_catalog.json_agg(taken.key ORDER BY taken.n) FROM taken), 'charged', sums.cost), t.now
       FROM t, sums, m JOIN moved ON moved.member = m.member

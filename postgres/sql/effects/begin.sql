@@ -16,7 +16,7 @@ WITH {members few}, cur AS MATERIALIZED (
     SELECT cur.member, cur.shard, cur.workspace, cur.lifecycle, cur.id, cur.operation, cur.epoch, cur.name, cur.ordinal, cur.policy, cur.results
       FROM cur
      WHERE cur.operation = cur.wanted AND cur.epoch = cur.under AND cur.phase = 'held' AND cur.until > {now}
-), {include effects/put}, fresh AS MATERIALIZED ( -- separate, or the planner might read every entity
+), {include effects/record_begin}, fresh AS MATERIALIZED ( -- separate, or the planner might read every entity
     SELECT held.member, held.shard, held.workspace, held.lifecycle, held.id, held.name = '$body' AS body
       FROM held JOIN put ON put.shard = held.shard AND put.workspace = held.workspace AND put.operation = held.operation
                         AND put.name = held.name AND put.ordinal = held.ordinal
@@ -26,11 +26,11 @@ WITH {members few}, cur AS MATERIALIZED (
       FROM fresh
      WHERE e.shard = ANY (ARRAY[fresh.shard]) AND e.workspace = fresh.workspace AND e.lifecycle = fresh.lifecycle AND e.id = fresh.id
     RETURNING fresh.member
-), heard AS (
+), reported AS (
     UPDATE {schema}.entity e
        SET quiet = false, lost = 0
       FROM held
      WHERE e.shard = ANY (ARRAY[held.shard]) AND e.workspace = held.workspace AND e.lifecycle = held.lifecycle AND e.id = held.id
        AND e.quiet AND held.name <> '$body' AND held.member NOT IN (SELECT fresh.member FROM fresh)
 )
-{include effects/standing m.operation}
+{include effects/begin_result m.operation}

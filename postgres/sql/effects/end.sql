@@ -20,7 +20,7 @@ WITH {members few}, cur AS MATERIALIZED (
       FROM cur
      WHERE cur.operation = cur.wanted AND cur.epoch = cur.under
        AND CASE WHEN cur.person = 1 THEN cur.phase = 'uncertain' ELSE cur.phase = 'held' AND cur.until > {now} END
-), {include effects/ended held.lifecycle, held.id}, counted AS (
+), {include effects/record_end held.lifecycle, held.id}, counted AS (
     UPDATE {schema}.entity e
        SET begun = e.begun - 1
       FROM put
@@ -28,4 +28,4 @@ WITH {members few}, cur AS MATERIALIZED (
        AND put.state = 'notDone'
     RETURNING put.member
 )
-{include effects/end_told m.operation}
+{include effects/end_result m.operation}

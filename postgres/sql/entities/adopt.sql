@@ -13,7 +13,7 @@ WITH {members}, cur AS (
      WHERE e.shard = ANY (ARRAY[cur.shard]) AND e.workspace = cur.workspace AND e.lifecycle = cur.lifecycle AND e.id = cur.id
        AND cur.phase = 'free' AND cur.status = cur.a_claim
     RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}
-), {include entities/told 0},
+), {include entities/result 0},
 {include history/write}
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
            'adopted',
@@ -21,4 +21,4 @@ WITH {members}, cur AS (
            NULL, NULL, NULL, moved.updated_at
       FROM moved
     {mark}
-{include entities/final}
+{include entities/select_result}

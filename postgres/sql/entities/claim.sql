@@ -18,7 +18,7 @@ WITH {members}, cur AS (
        AND cur.phase = 'free' AND cur.a_choices::jsonb ? cur.status AND (cur.a_want IS NULL OR cur.a_want = cur.version)
     RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}, cur.a_correlation,
               cur.a_causation, cur.a_actor
-), told AS (
+), result AS (
     SELECT moved.member, 1 AS applied, {include entities/columns moved} FROM moved
     UNION ALL
     SELECT cur.member, 0, cur.status, cur.version, cur.data, cur.created_at, cur.updated_at,
@@ -33,4 +33,4 @@ WITH {members}, cur AS (
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
       FROM moved
     {mark}
-{include entities/final}
+{include entities/select_result}

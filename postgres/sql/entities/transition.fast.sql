@@ -7,7 +7,7 @@ WITH moved AS (
        AND e.status = :one AND e.phase = 'free'
        AND (:want IS NULL OR e.version = :want)
        AND :froms IS NOT NULL
-       AND {include registry/known}
+       AND {include registry/is_current}
     RETURNING e.status, e.version, e.data, e.created_at, e.updated_at
 ), {include history/write}
     SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, moved.version, :event,

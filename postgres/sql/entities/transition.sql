@@ -9,7 +9,7 @@ WITH {members}, cur AS (
            m.member, m.command, m.one, m.froms, m.target, m.want, m.data AS replacement, m.event, m.note,
            m.correlation, m.causation, m.actor
       {include entities/lock}
-), judged AS (
+), decided AS (
     SELECT cur.*, {now} AS at,
            CASE WHEN cur.one IS NULL THEN cur.froms::jsonb ? cur.status ELSE cur.one = cur.status END
            AND (cur.want IS NULL OR cur.want = cur.version) AND cur.phase = 'free' AS moves
@@ -17,7 +17,7 @@ WITH {members}, cur AS (
 ), moved AS (
     UPDATE {schema}.entity e
        SET status = j.target, version = j.version + 1, data = coalesce(j.replacement::jsonb, j.data), updated_at = j.at
-      FROM judged j
+      FROM decided j
      WHERE e.shard = ANY (ARRAY[j.shard]) AND e.workspace = j.workspace AND e.lifecycle = j.lifecycle AND e.id = j.id AND j.moves
     RETURNING e.shard, e.workspace, e.lifecycle, e.id, e.version, e.updated_at,
               j.command, j.status AS was, j.target, j.event, j.note, j.correlation, j.causation, j.actor
@@ -28,11 +28,11 @@ WITH {members}, cur AS (
       FROM moved
     {mark}
 SELECT m.member,
-       CASE WHEN j.moves THEN 1 / (SELECT ((SELECT pg_catalog.count(*) FROM moved) = (SELECT pg_catalog.count(*) FROM judged WHERE judged.moves))::integer)
+       CASE WHEN j.moves THEN 1 / (SELECT ((SELECT pg_catalog.count(*) FROM moved) = (SELECT pg_catalog.count(*) FROM decided WHERE decided.moves))::integer)
             WHEN j.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                                                                            AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2
             ELSE 0 END,
        coalesce(CASE WHEN j.moves THEN j.target ELSE j.status END, ''), coalesce(j.version + j.moves::integer, -1),
        coalesce(CASE WHEN j.moves THEN j.replacement::jsonb END, j.data, 'null')::text,
        coalesce(j.created_at, 'epoch'), coalesce(CASE WHEN j.moves THEN j.at ELSE j.updated_at END, 'epoch')
-  FROM m LEFT JOIN judged j ON j.member = m.member
+  FROM m LEFT JOIN decided j ON j.member = m.member

@@ -24,7 +24,7 @@ WITH {members}, cur AS (
                                                          AND x.operation = cur.operation AND x.state = 'begun')
     RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}, cur.a_event,
               cur.a_note, cur.a_correlation, cur.a_causation, cur.a_actor
-), told AS (
+), result AS (
     SELECT moved.member, 1 AS applied, {include entities/columns moved} FROM moved
     UNION ALL
     SELECT cur.member, CASE WHEN cur.phase = 'uncertain' AND cur.version <> seen.version THEN 2 ELSE 0 END, {include entities/columns cur}
@@ -38,4 +38,4 @@ WITH {members}, cur AS (
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
       FROM moved
     {mark}
-{include entities/final}
+{include entities/select_result}

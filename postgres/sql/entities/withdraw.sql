@@ -17,7 +17,7 @@ WITH {members}, cur AS (
        AND cur.operation = cur.a_operation AND cur.epoch = cur.a_epoch AND cur.phase = 'due'
     RETURNING cur.member, cur.command, cur.status AS was, e.shard, e.workspace, e.lifecycle, e.id, {include entities/columns e}, cur.a_correlation,
               cur.a_causation, cur.a_actor
-), {include entities/told 0},
+), {include entities/result 0},
 {include history/write}
     SELECT moved.shard, moved.command, 0, moved.workspace, '$entity/' || moved.lifecycle || '/' || moved.id, moved.version,
            CASE moved.phase WHEN 'free' THEN 'released' ELSE 'parked' END,
@@ -26,4 +26,4 @@ WITH {members}, cur AS (
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
       FROM moved
     {mark}
-{include entities/final}
+{include entities/select_result}

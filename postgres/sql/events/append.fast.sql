@@ -5,7 +5,7 @@ WITH moved AS (
        SET head = s.head + :size
      WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream
        AND (:want IS NULL OR s.head = :want) AND s.state = 'open'
-       AND {include registry/known}
+       AND {include registry/is_current}
     RETURNING s.head, {now} AS at -- read after the lock
 ), written AS (
     INSERT INTO {schema}.event

@@ -1,6 +1,6 @@
 -- Lists operations of a workspace that have not ended, after a given one.
 -- :phase ('' for any); :operation one operation ('' for all)
-SELECT e.lifecycle, e.id, coalesce(e.plan::text, ''), {include entities/answer e}
+SELECT e.lifecycle, e.id, coalesce(e.plan::text, ''), {include entities/result_columns e}
   FROM {schema}.entity e
  WHERE e.shard + 0 = :shard AND e.workspace = :workspace AND e.phase <> 'free'
    AND (:phase = '' OR e.phase = :phase) AND (:operation = '' OR e.operation = :operation) AND e.operation > :after

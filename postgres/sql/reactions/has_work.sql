@@ -5,7 +5,7 @@ WHEN 'reaction' THEN
                   AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= c.now
                 ORDER BY f.workspace, f.crash_group DESC, f.rank LIMIT 1)) -- uses the index with this order
 WHEN 'held reaction' THEN
-     (SELECT {include wake/left f}
+     (SELECT {include wake/time_left f}
        FROM {schema}.follow f
       WHERE f.shard + 0 = t.shard::smallint AND f.holder IS NOT NULL AND f.until <= c.soon ORDER BY f.until LIMIT 1)
 WHEN 'unfinished reaction' THEN

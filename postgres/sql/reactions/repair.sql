@@ -33,7 +33,7 @@ WITH {members}, cur AS (
      WHERE f.shard = ANY (ARRAY[m.shard]) AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
        AND m.how = 'reset' AND cur.until > {now} AND NOT cur.reset_requested
     RETURNING m.member, f.generation, f.version
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$reaction/' || m.reaction || '/' || m.stream, moved.version,
            CASE m.how WHEN 'unblock' THEN 'unblocked' WHEN 'skip' THEN 'skipped' ELSE 'reset' END,
            pg_catalog.json_build_object('watermark', moved.watermark, 'generation', moved.generation), moved.updated_at

@@ -1,16 +1,16 @@
 -- Takes streams on which a reaction has work, for each workspace up to its share, in the
 -- order of their rank. Increments the epoch and sets updated_at to the time of the take. All
--- due events count as delivered, unless reactions.deliver records less. Rows that others are
+-- due events count as delivered, unless reactions.record_delivery records less. Rows that others are
 -- taking are skipped. Streams on which a holder has crashed come first, the largest crash
 -- groups before the others; a holder gets only as many of them as the smallest of their
 -- groups allows, including those it already has. Rows are found again by their ctid, as in
--- entities.resume. A caller that knows another definition of a reaction than the registered
+-- entities.take_due. A caller that knows another definition of a reaction than the registered
 -- one takes nothing of it. A reaction that names a handler is taken by callers that serve
 -- handlers of its kind.
 -- :reactions a JSON list of [name, lease in ms, events or null, streams, workspace, handler or null, its kind];
 -- :crashed the limit of streams on which a holder has crashed; :quiet whether the holder is remote and has not reported
 -- yet
-WITH hand AS MATERIALIZED (
+WITH held AS MATERIALIZED (
     SELECT pg_catalog.count(*) AS n, pg_catalog.min(h.crash_group) AS smallest
       FROM {schema}.follow h
      WHERE h.shard = :shard AND (:workspace = '' OR h.workspace = :workspace) AND h.holder = :holder AND h.holder IS NOT NULL AND h.crash_group > 0
@@ -26,13 +26,13 @@ WITH hand AS MATERIALIZED (
               AND f.workspace = q.item ->> 4
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
               -- these conditions cannot become joins: rows are read in index order, and the reaction and handler are looked up by key
-              AND {include reactions/wanted}
+              AND {include reactions/is_served}
             ORDER BY f.crash_group DESC, f.rank
             LIMIT :crashed
               FOR UPDATE SKIP LOCKED) AS d
              WHERE pg_catalog.jsonb_typeof(q.item) = 'array') AS c
      WHERE c.nth <= :crashed AND c.shard + 0 = :shard -- tells the planner that there are few rows
-       AND c.nth + (SELECT hand.n FROM hand) <= least(c.crash_group, (SELECT hand.smallest FROM hand))
+       AND c.nth + (SELECT held.n FROM held) <= least(c.crash_group, (SELECT held.smallest FROM held))
 ), due AS MATERIALIZED (
     SELECT crashed.shard, crashed.workspace, crashed.place, crashed.lease FROM crashed
     UNION ALL
@@ -49,7 +49,7 @@ WITH hand AS MATERIALIZED (
               AND f.workspace = q.item ->> 4
               AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
               -- as above
-              AND {include reactions/wanted}
+              AND {include reactions/is_served}
             ORDER BY f.rank
             LIMIT :share
               FOR UPDATE SKIP LOCKED) AS d

@@ -3,7 +3,7 @@ WHEN 'step' THEN
        WHERE s.shard = t.shard::smallint AND s.handler = q.item ->> 1 AND s.due_at <= c.now
        ORDER BY s.due_at LIMIT 1)
 WHEN 'held step' THEN
-     (SELECT {include wake/left s}
+     (SELECT {include wake/time_left s}
        FROM {schema}.step s
       WHERE s.shard = t.shard::smallint AND s.holder IS NOT NULL AND s.until <= c.soon ORDER BY s.until LIMIT 1)
 WHEN 'old run' THEN

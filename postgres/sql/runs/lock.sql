@@ -4,4 +4,4 @@ WITH {members}, r AS MATERIALIZED (
       FROM m JOIN {schema}.run r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run
        FOR UPDATE OF r
 )
-{include store/applied r}
+{include store/select_applied r}

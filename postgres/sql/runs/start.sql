@@ -19,11 +19,11 @@ WITH {members}, {include store/time}, made AS (
 ), ok AS MATERIALIZED (
     SELECT m.member, m.shard, m.workspace, m.run, m.holder, m.lease, m.plan::json AS plan, -1::bigint AS version
       FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.run
-), {include runs/added ok.shard},
-{include runs/begun},
-{include runs/asked_for},
-{include history/note}
-    {include runs/told}
+), {include runs/add_steps ok.shard},
+{include runs/begin_body},
+{include runs/add_approval},
+{include history/write_without_cause}
+    {include runs/select_plan_events}
     {mark}
 SELECT m.member,
        CASE WHEN ok.member IS NOT NULL THEN 1 WHEN r.id IS NOT NULL THEN 0 ELSE 2 END,

@@ -12,7 +12,7 @@ WITH moved AS (
        AND CASE WHEN :op <> 'inc' THEN {schema}.scope_edit(s.state, :op, :field, :key, :value::jsonb) <> s.state
                 ELSE :value <> '0' AND pg_catalog.length(:value) < 19 AND pg_catalog.octet_length(s.state::text) < 1048500
                      AND CASE WHEN pg_catalog.jsonb_typeof(s.state -> :field) = 'number' THEN s.state ->> :field ~ '^-?[0-9]{1,18}$' END END
-       AND {include registry/known}
+       AND {include registry/is_current}
     RETURNING s.version, s.state, s.updated_at
 ), {include history/write}
     SELECT :shard, :command, 0, :workspace, '$scope/' || :kind || '/' || :scope, moved.version, :op,

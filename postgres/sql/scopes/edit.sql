@@ -63,11 +63,11 @@ WITH {members}, {include store/time}, k AS (
      ORDER BY last.shard, last.workspace, last.kind, last.scope
     ON CONFLICT (shard, workspace, kind, id) DO NOTHING
     RETURNING shard, workspace, kind, id
-), landed AS (
+), stored AS (
     SELECT * FROM moved UNION ALL SELECT * FROM made
 ), won AS (
     SELECT turn.member, turn.version, turn.state
-      FROM turn JOIN landed w
+      FROM turn JOIN stored w
         ON w.shard = turn.shard AND w.workspace = turn.workspace AND w.kind = turn.kind AND w.id = turn.scope
      WHERE turn.verdict = 1
 ), {include history/write}
@@ -81,7 +81,7 @@ SELECT m.member,
        CASE WHEN won.member IS NOT NULL THEN 1
             WHEN turn.member IS NULL OR turn.verdict = 1 THEN 2
             WHEN EXISTS (SELECT 1 FROM last WHERE last.shard = m.shard AND last.workspace = m.workspace AND last.kind = m.kind AND last.scope = m.scope)
-             AND NOT EXISTS (SELECT 1 FROM landed w WHERE w.shard = m.shard AND w.workspace = m.workspace AND w.kind = m.kind AND w.id = m.scope) THEN 2
+             AND NOT EXISTS (SELECT 1 FROM stored w WHERE w.shard = m.shard AND w.workspace = m.workspace AND w.kind = m.kind AND w.id = m.scope) THEN 2
             ELSE 0 END,
        CASE WHEN turn.alive THEN turn.version ELSE -1 END,
        CASE WHEN turn.alive THEN turn.state ELSE 'null' END::text,

@@ -9,7 +9,7 @@ WITH {members}, {include store/time}, cur AS (
      WHERE s.shard = ANY (ARRAY[m.shard]) AND s.shard = ANY (ARRAY[cur.shard]) AND s.workspace = m.workspace AND s.kind = m.kind AND s.id = m.scope
        AND cur.version = m.version AND cur.state IS NOT NULL AND cur.expires_at <= t.now
     RETURNING m.member, s.version, s.updated_at
-), {include history/note}
+), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$scope/' || m.kind || '/' || m.scope, moved.version, 'expired', '{}', moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     {mark}

@@ -6,7 +6,7 @@ WITH moved AS (
      WHERE s.shard = :shard AND s.workspace = :workspace AND s.kind = :kind AND s.id = :scope
        AND s.state IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at > {now})
        AND (:want IS NULL OR s.version = :want)
-       AND {include registry/known}
+       AND {include registry/is_current}
     RETURNING s.version, s.state, s.updated_at
 ), {include history/write}
     SELECT :shard, :command, 0, :workspace, '$scope/' || :kind || '/' || :scope, moved.version, 'put', '{}',

@@ -12,6 +12,6 @@ RETURNING 1
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, CASE WHEN b.status = 'CANCELLED' THEN 'cancelled' ELSE 'cancelRequested' END,
        CASE WHEN b.status = 'CANCELLED' THEN json_object('cancelled', b.items, 'charged', 0, 'refunded', 0) ELSE '{}' END, NULL, NULL, NULL, b.updated_at
-  {include batches/one}
+  {include batches/by_id}
 -- else
 SELECT 1

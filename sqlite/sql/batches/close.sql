@@ -14,6 +14,6 @@ RETURNING 1
 SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, lower(b.status),
        json_object('succeeded', b.succeeded, 'failed', b.failed, 'cancelled', b.cancelled + b.items - b.next, 'charged', b.charged, 'refunded', b.refunded),
        NULL, NULL, NULL, b.updated_at
-  {include batches/one}
+  {include batches/by_id}
 -- else
 SELECT 1

@@ -18,6 +18,6 @@ SELECT b.shard, b.workspace, b.id, x.value ->> 0, x.key + 1, x.value ->> 1, 0, '
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, 0, 'created', json_object('items', b.items), NULL, NULL, NULL, b.created_at
-  {include batches/one}
+  {include batches/by_id}
 -- else
-SELECT CASE WHEN EXISTS (SELECT 1 {include batches/one}) THEN 'there' ELSE 'missing' END
+SELECT CASE WHEN EXISTS (SELECT 1 {include batches/by_id}) THEN 'there' ELSE 'missing' END

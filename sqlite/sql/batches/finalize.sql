@@ -19,8 +19,8 @@ UPDATE holdfast_item AS i
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, 'itemsAccepted', json_object('taken', :did2, 'accepted', b.accepted), NULL, NULL, NULL, b.updated_at
-  {include batches/one}
+  {include batches/by_id}
 -- else
-SELECT EXISTS (SELECT 1 {include batches/one}), 0,
+SELECT EXISTS (SELECT 1 {include batches/by_id}), 0,
        coalesce((SELECT min(k.value) FROM json_each(coalesce(:keys, '[]')) AS k
                   WHERE NOT EXISTS (SELECT 1 FROM holdfast_item AS i WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key = k.value)), '')

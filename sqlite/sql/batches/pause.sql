@@ -12,6 +12,6 @@ RETURNING 1
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, 'paused', json_object('need', b.need), NULL, NULL, NULL, b.updated_at
-  {include batches/one}
+  {include batches/by_id}
 -- else
 SELECT 1

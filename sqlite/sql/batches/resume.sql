@@ -7,6 +7,6 @@ RETURNING 1
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, 'resumed', '{}', NULL, NULL, NULL, b.updated_at
-  {include batches/one}
+  {include batches/by_id}
 -- else
 SELECT 1

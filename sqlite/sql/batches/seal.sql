@@ -9,6 +9,6 @@ RETURNING 1
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, 'sealed', json_object('items', b.items), NULL, NULL, NULL, b.updated_at
-  {include batches/one}
+  {include batches/by_id}
 -- else
 SELECT 1

@@ -1,7 +1,7 @@
 -- Ends the lease of an item. 'done' stores the output; 'fail' counts a failure; 'died'
 -- counts a crash of the holder of an expired lease, or a lost hand-out if the holder never
 -- reported; 'release' counts nothing. After all but 'done' the item waits to be taken
--- again. The last allowed failure or crash is not counted here: batches.giveup gives that
+-- again. The last allowed failure or crash is not counted here: batches.give_up_item gives that
 -- item up and refunds it. Lost hand-outs have no limit.
 -- do
 UPDATE holdfast_item AS i
@@ -12,7 +12,7 @@ UPDATE holdfast_item AS i
  WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key = :key
    AND i.state = 'running' AND i.epoch = :epoch AND (i.until <= {now}) = (:how = 'died')
    AND (:how NOT IN ('fail', 'died') OR EXISTS (
-       SELECT 1 {include batches/one} AND (:how <> 'fail' OR i.failures + 1 < b.attempts) AND (:how <> 'died' OR i.quiet OR i.deaths + 1 < b.allowed)))
+       SELECT 1 {include batches/by_id} AND (:how <> 'fail' OR i.failures + 1 < b.attempts) AND (:how <> 'died' OR i.quiet OR i.deaths + 1 < b.allowed)))
 -- then
 UPDATE holdfast_batch AS b
    SET running = b.running - 1, succeeded = b.succeeded + (:how = 'done'), waiting = b.waiting + (:how <> 'done'), version = b.version + 1, updated_at = {now},

@@ -4,7 +4,7 @@
 -- do
 UPDATE holdfast_item AS i
    SET state = 'running', charged = i.cost, holder = :holder, epoch = i.epoch + 1, quiet = :quiet,
-       until = {now} + min(:lease, (SELECT b.timeout {include batches/one})), taken_at = {now}, taking = :command, due_at = NULL, updated_at = {now}
+       until = {now} + min(:lease, (SELECT b.timeout {include batches/by_id})), taken_at = {now}, taking = :command, due_at = NULL, updated_at = {now}
  WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key IN (
        WITH b AS MATERIALIZED (
            SELECT b.next, b.waiting, min(:room, b.parallel - b.running) AS room, w.balance, w.negative
@@ -60,7 +60,7 @@ SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, 'itemsTa
        (SELECT json_object('keys', json_group_array(i.key), 'charged', coalesce(sum(i.cost) FILTER (WHERE i.epoch = 1), 0))
           FROM holdfast_item AS i INDEXED BY holdfast_item_held
          WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.holder IS NOT NULL AND i.taking = :command), NULL, NULL, NULL, b.updated_at
-  {include batches/one}
+  {include batches/by_id}
 -- then
 SELECT (SELECT json_group_array(json_array(i.key, i.epoch, json(i.input), i.failures, i.deaths))
           FROM (SELECT i.key, i.epoch, i.input, i.failures, i.deaths
@@ -71,7 +71,7 @@ SELECT (SELECT json_group_array(json_array(i.key, i.epoch, json(i.input), i.fail
           FROM holdfast_item AS i INDEXED BY holdfast_item_held
          WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.holder IS NOT NULL AND i.taking = :command),
        b.timeout, b.artifacts, 0
-  {include batches/one}
+  {include batches/by_id}
 -- else
 SELECT '[]', {now} + :lease, coalesce(b.timeout, 0), coalesce(b.artifacts, 0),
        coalesce(b.running = 0 AND b.waiting = 0 AND b.next < b.items AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested, 0)

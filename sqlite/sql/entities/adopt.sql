@@ -4,7 +4,7 @@
 SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version + 1,
        'adopted',
        json_object('from', e.status, 'to', e.status, 'operation', :operation, 'epoch', e.epoch + 1), NULL, NULL, NULL, {now}
-  {include entities/one}
+  {include entities/by_id}
    AND e.phase = 'free' AND e.status = :claim
 -- then
 UPDATE holdfast_entity AS e
@@ -13,6 +13,6 @@ UPDATE holdfast_entity AS e
        plan = json_object('operation', :operation, 'into', :claim),
        begun = 0, failures = 0, deaths = 0, error = NULL, outcome = NULL, version = e.version + 1, updated_at = {now}
  WHERE e.shard = :shard AND e.workspace = :workspace AND e.lifecycle = :lifecycle AND e.id = :entity
-RETURNING {include entities/returned}
+RETURNING {include entities/returning_columns}
 -- else
-{include entities/missed}
+{include entities/select_current}

@@ -11,7 +11,7 @@ RETURNING status, version, data, created_at, updated_at
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version, 'created',
        json_object('to', e.status), :correlation, :causation, :actor, e.created_at
-  {include entities/one}
+  {include entities/by_id}
 -- else
 SELECT e.status, e.version, e.data, e.created_at, e.updated_at
-  {include entities/one}
+  {include entities/by_id}

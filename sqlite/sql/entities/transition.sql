@@ -5,7 +5,7 @@
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version + 1, :event,
        json_object('from', e.status, 'to', :target, 'note', json(:note)), :correlation, :causation, :actor, {now}
-  {include entities/one}
+  {include entities/by_id}
    AND CASE WHEN :one IS NULL THEN e.status IN (SELECT f.value FROM json_each(:froms) AS f) ELSE e.status = :one END
    AND (:want IS NULL OR e.version = :want) AND e.phase = 'free'
 -- then

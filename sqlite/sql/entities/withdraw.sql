@@ -6,13 +6,13 @@ SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :enti
        json_object('from', e.status, 'to', iif(e.begun = 0 AND e.status = :claim, e.revert, e.status), 'step', e.step, 'requester', e.requester,
                    'operation', e.operation, 'epoch', e.epoch + 1, 'outcome', iif(e.begun = 0, :outcome, NULL), 'effects', e.begun, 'message', :message,
                    'input', json(e.input)), :correlation, :causation, :actor, {now}
-  {include entities/one}
+  {include entities/by_id}
    AND e.operation = :operation AND e.epoch = :epoch AND e.phase = 'due'
 -- then
 UPDATE holdfast_entity AS e
    SET phase = iif(e.begun = 0, 'free', 'uncertain'), status = iif(e.begun = 0 AND e.status = :claim, e.revert, e.status),
        outcome = iif(e.begun = 0, :outcome, NULL), error = :message, lost = 0, epoch = e.epoch + 1, version = e.version + 1, updated_at = {now}
  WHERE e.shard = :shard AND e.workspace = :workspace AND e.lifecycle = :lifecycle AND e.id = :entity
-RETURNING {include entities/returned}
+RETURNING {include entities/returning_columns}
 -- else
-{include entities/missed}
+{include entities/select_current}

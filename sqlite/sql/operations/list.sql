@@ -1,5 +1,5 @@
 -- Lists operations of a workspace that have not ended, after a given one.
-SELECT e.lifecycle, e.id, coalesce(e.plan, ''), {include entities/answer coalesce(e.phase, 'free')}
+SELECT e.lifecycle, e.id, coalesce(e.plan, ''), {include entities/result_columns coalesce(e.phase, 'free')}
   FROM holdfast_entity AS e INDEXED BY holdfast_entity_open
  WHERE e.shard = :shard AND e.workspace = :workspace AND e.phase <> 'free'
    AND (:phase = '' OR e.phase = :phase) AND (:operation = '' OR e.operation = :operation) AND e.operation > :after

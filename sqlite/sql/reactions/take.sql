@@ -1,6 +1,6 @@
 -- Takes streams on which a reaction has work, for each workspace up to its share, in the
 -- order of their rank. Increments the epoch and sets updated_at to the time of the take. All
--- due events count as delivered, unless reactions.deliver records less. Streams on which a
+-- due events count as delivered, unless reactions.record_delivery records less. Streams on which a
 -- holder has crashed come first, the largest crash groups before the others; a holder gets
 -- only as many of them as the smallest of their groups allows, including those it already
 -- has. A caller that knows another definition of a reaction than the registered one takes
@@ -17,7 +17,7 @@ SELECT 1
                   AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now})
  LIMIT 1
 -- do
-WITH hand AS MATERIALIZED (
+WITH held AS MATERIALIZED (
     SELECT count(*) AS n, min(h.crash_group) AS smallest
       FROM holdfast_follow AS h INDEXED BY holdfast_follow_suspect
      WHERE h.shard = :shard AND (:workspace = '' OR h.workspace = :workspace) AND h.holder = :holder AND h.holder IS NOT NULL AND h.crash_group > 0
@@ -35,12 +35,12 @@ WITH hand AS MATERIALIZED (
                           AND d.reaction = q.value ->> 0 AND d.crash_group > 0
                           AND d.workspace = q.value ->> 4
                           AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now}
-                          AND {include reactions/wanted}
+                          AND {include reactions/is_served}
                         ORDER BY d.crash_group DESC, d.rank
                         LIMIT :crashed) AS e)) AS c
            ) AS w
      WHERE w.nth <= :crashed
-       AND w.nth + (SELECT hand.n FROM hand) <= min(w.crash_group, coalesce((SELECT hand.smallest FROM hand), w.crash_group))
+       AND w.nth + (SELECT held.n FROM held) <= min(w.crash_group, coalesce((SELECT held.smallest FROM held), w.crash_group))
 ), due AS MATERIALIZED (
     SELECT crashed.workspace, crashed.reaction, crashed.stream, crashed.lease FROM crashed
     UNION ALL
@@ -57,7 +57,7 @@ WITH hand AS MATERIALIZED (
                           AND d.reaction = q.value ->> 0 AND d.crash_group = 0
                           AND d.workspace = q.value ->> 4
                           AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now}
-                          AND {include reactions/wanted}
+                          AND {include reactions/is_served}
                         ORDER BY d.rank
                         LIMIT :share) AS e)) AS c) AS s
          WHERE s.turn <= :share

@@ -1,5 +1,5 @@
 -- Does nothing: SQLite has one writer, so a writing transaction has everything locked.
 -- do
-SELECT 1 {include runs/one}
+SELECT 1 {include runs/by_id}
 -- else
 SELECT 1

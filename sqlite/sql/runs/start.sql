@@ -13,17 +13,17 @@ SELECT :shard, :workspace, :run, :definition, :key, :plan ->> '$.run.status', js
 ON CONFLICT (shard, workspace, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id
 -- also
-{include runs/added {include runs/due}}
+{include runs/add_steps {include runs/step_due_at}}
 -- also
-{include runs/begun}
+{include runs/begin_body}
 -- also
-{include runs/asked_for}
+{include runs/add_approval}
 -- also
 {include history/write}
-{include runs/told}
+{include runs/select_plan_events}
 -- then
 SELECT r.id, r.version, coalesce((SELECT max(s.until) FROM holdfast_step AS s WHERE s.shard = :shard AND s.workspace = :workspace AND s.run = :run), 0), r.updated_at
-  {include runs/one}
+  {include runs/by_id}
 -- else
 SELECT coalesce(r.id, ''), 0, 0, {now}
   FROM (SELECT 1) LEFT JOIN holdfast_run AS r ON r.shard = :shard AND r.workspace = :workspace AND r.key = :key

@@ -13,7 +13,7 @@ INSERT INTO holdfast_scope AS s
     (shard, workspace, kind, id, version, state, created_at, updated_at, expires_at, born)
   WITH n AS MATERIALIZED (
        SELECT b.now, b.version, b.alive, b.old, b.old -> (b.path || '.' || json_quote(:key)) AS record,
-              {include scopes/edited}
+              {include scopes/edited_state}
          FROM (SELECT a.*, nullif(json_type(a.old, a.path), 'null') AS type
                  FROM (SELECT t.now, x.version, x.state IS NOT NULL AS alive, coalesce(x.state, '{}') AS old, '$.' || json_quote(:field) AS path
                          FROM (SELECT {now} AS now) AS t LEFT JOIN holdfast_scope AS x
@@ -65,7 +65,7 @@ SELECT CASE WHEN n.alive THEN n.version ELSE -1 END, CASE WHEN n.alive THEN n.ol
             WHEN n.state IS NULL OR (octet_length(n.state) > 1048576 AND n.state <> n.old) THEN 0
             ELSE 2 END
   FROM (SELECT b.version, b.alive, b.old,
-              {include scopes/edited}
+              {include scopes/edited_state}
          FROM (SELECT a.*, nullif(json_type(a.old, a.path), 'null') AS type
                  FROM (SELECT t.now, x.version, x.state IS NOT NULL AS alive, coalesce(x.state, '{}') AS old, '$.' || json_quote(:field) AS path
                          FROM (SELECT {now} AS now) AS t LEFT JOIN holdfast_scope AS x

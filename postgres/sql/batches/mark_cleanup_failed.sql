@@ -1,0 +1,20 @@
+-- Records why the cleanup of an item failed, and schedules a retry.
+-- :dirty whether it was dirty
+WITH {members}, b AS MATERIALIZED (
+    SELECT m.member, m.key, m.sweeps, m.dirty, m.delay, m.error, b.status, b.shard, b.workspace, b.id
+      FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
+       FOR UPDATE OF b
+), swept AS (
+    UPDATE {schema}.item i
+       SET sweep_at = {now} + b.delay::float8 * interval '1 ms'
+      FROM b
+     WHERE i.shard = ANY (ARRAY[b.shard]) AND i.workspace = b.workspace AND i.batch = b.id AND i.key = b.key AND i.sweeps = b.sweeps AND i.dirty = (b.dirty = 1)
+    RETURNING b.member
+), moved AS (
+    UPDATE {schema}.batch c
+       SET error = CASE WHEN b.status IN ('CANCELLED', 'COMPLETED') THEN c.error ELSE b.error END
+      FROM b JOIN swept ON swept.member = b.member
+     WHERE c.shard = ANY (ARRAY[b.shard]) AND c.workspace = b.workspace AND c.id = b.id
+    RETURNING b.member
+)
+{include store/select_applied moved}

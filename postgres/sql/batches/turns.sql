@@ -1,7 +1,0 @@
--- Lists the workspaces that have items to clean up.
-{include hold/turns
-    (SELECT i.workspace FROM {schema}.item i
-     WHERE i.shard + 0 = :shard AND i.workspace > t.workspace AND (:workspace = '' OR i.workspace = :workspace)
-       AND i.sweep_at <= (SELECT {now})
-     ORDER BY i.workspace
-     LIMIT 1)}

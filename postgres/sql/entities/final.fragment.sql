@@ -1,6 +1,0 @@
--- Returns the outcome for each member. The caller retries for an entity that exists and was not locked.
-SELECT m.member,
-       coalesce(told.applied, CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
-                                                   AND e.lifecycle = m.lifecycle AND e.id = m.entity) THEN 2 ELSE 0 END),
-       {include entities/answer told}
-  FROM m LEFT JOIN told ON told.member = m.member

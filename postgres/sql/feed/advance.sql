@@ -1,2 +1,0 @@
--- Does nothing: feed.sequence moves the watermarks, too.
-SELECT 1 WHERE :shard IS NULL AND :workspace IS NULL AND :streams IS NULL

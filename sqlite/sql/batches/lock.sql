@@ -1,5 +1,0 @@
--- Does nothing: SQLite has one writer, so a writing transaction has everything locked.
--- do
-SELECT 1 {include batches/one}
--- else
-SELECT 1

@@ -1,7 +1,0 @@
--- Lists the workspaces in which operations of a queue are due.
-{include hold/turns
-    (SELECT e.workspace FROM holdfast_entity AS e INDEXED BY holdfast_entity_turn
-     WHERE e.shard = :shard AND coalesce(e.queue, 'l:' || e.lifecycle) = t.name AND e.workspace > t.workspace AND (:workspace = '' OR e.workspace = :workspace)
-       AND e.phase = 'due' AND e.due_at <= {now}
-     ORDER BY e.workspace
-     LIMIT 1)}

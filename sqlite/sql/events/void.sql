@@ -1,1 +1,0 @@
-{include history/voided holdfast_event}

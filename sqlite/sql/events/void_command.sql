@@ -1,0 +1,1 @@
+{include history/void_command holdfast_event}

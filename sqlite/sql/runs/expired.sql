@@ -1,8 +1,0 @@
--- Lists steps whose leases have expired, with their runs.
-SELECT {include runs/live}
-  FROM holdfast_step AS s INDEXED BY holdfast_step_held
-  JOIN holdfast_run AS r ON r.shard = s.shard AND r.workspace = s.workspace AND r.id = s.run
-  {include runs/inbox}
- WHERE s.shard = :shard AND s.holder IS NOT NULL AND s.until <= {now} AND (:workspace = '' OR s.workspace = :workspace)
- ORDER BY s.until
- LIMIT :limit
