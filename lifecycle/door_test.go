@@ -124,14 +124,14 @@ func TestALifecycleThatIsPut(t *testing.T) {
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
 		if p := put(t, ctx, e, parcels); !p.Created || p.Revision == 0 {
-			t.Errorf("put: %+v", p)
+			t.Errorf("put returned %+v, want created with a revision", p)
 		}
 		if p := put(t, ctx, e, parcels); p.Created {
-			t.Errorf("put again: %+v", p)
+			t.Errorf("second put returned %+v, want not created", p)
 		}
 		far.set("Send", func(c lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 			if c.Operation == "" || c.Requester != "admin" || c.StepKey != "send" || string(c.Input) != `{"by":"van"}` || c.Entity.Status != "sending" {
-				t.Errorf("called with %+v", c)
+				t.Errorf("got call %+v", c)
 			}
 			return lifecycleengine.RemoteAnswer{State: []byte(`{"label":"L1","grams":null}`)}, nil
 		})
@@ -142,18 +142,18 @@ func TestALifecycleThatIsPut(t *testing.T) {
 		}
 		got, err := l.Fire(ctx, engine.Of(node), "p1", "send", "admin", lifecycleengine.FireOptions{Input: []byte(`{"by":"van"}`)})
 		if err != nil || got.Status != "sent" {
-			t.Fatalf("fired: %+v, %v", got, err)
+			t.Fatalf("fire returned %+v, %v, want status sent", got, err)
 		}
 		var data map[string]any
 		if err := json.Unmarshal(got.Data, &data); err != nil || len(data) != 2 || data["label"] != "L1" || data["to"] != "x" {
-			t.Errorf("the data is %s", got.Data)
+			t.Errorf("got data %s", got.Data)
 		}
 		testkit.Run(t, e)
 		if id := <-far.told; id != "p1" {
-			t.Errorf("the after-effect was told of %s", id)
+			t.Errorf("the after-effect got entity %s, want p1", id)
 		}
 		if far.count("MaySend") != 1 || far.count("Send") != 1 {
-			t.Errorf("called %d and %d times", far.count("MaySend"), far.count("Send"))
+			t.Errorf("MaySend was called %d and Send %d times, want once each", far.count("MaySend"), far.count("Send"))
 		}
 	})
 }
@@ -166,23 +166,23 @@ func TestALifecycleThatIsPutIsOfItsWorkspace(t *testing.T) {
 		declare(t, a, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, a, e, parcels)
 		if _, err := lifecycleengine.Named(b, engine.Of(e), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
-			t.Errorf("in another workspace: %v", err)
+			t.Errorf("in another workspace: got %v, want ErrNotFound", err)
 		}
 		_, err := lifecycleengine.PutConfig(b, engine.Of(e), "parcel", []byte(parcels), false)
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Code != fault.Validation || len(f.Violations) == 0 {
-			t.Errorf("handlers of another workspace count: %v", err)
+			t.Errorf("handlers of another workspace are accepted: %v", err)
 		}
 		declare(t, b, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, b, e, strings.Replace(parcels, `"sending"`, `"leaving"`, 2))
 		if got := parcelsOf(t, b, e).Statuses(); got[1] != "leaving" {
-			t.Errorf("b has %v", got)
+			t.Errorf("workspace b has statuses %v", got)
 		}
 		if got := parcelsOf(t, a, e).Statuses(); got[1] != "sending" {
-			t.Errorf("a has %v", got)
+			t.Errorf("workspace a has statuses %v", got)
 		}
 		if names, err := lifecycleengine.Names(b, engine.Of(e)); err != nil || len(names) != 1 {
-			t.Errorf("b's names are %v, %v", names, err)
+			t.Errorf("workspace b lists lifecycles %v, %v, want one", names, err)
 		}
 	})
 }
@@ -204,21 +204,21 @@ func TestWhatIsPutIsJudged(t *testing.T) {
 		}
 		for _, want := range []string{"name", "coverage"} {
 			if !strings.Contains(fmt.Sprint(rules), want) {
-				t.Errorf("the rules that it breaks are %v, without %s", rules, want)
+				t.Errorf("got rules %v, want %s among them", rules, want)
 			}
 		}
 		if len(f.Violations) < 5 { // and three handlers that nobody declared
-			t.Errorf("the violations are %+v", f.Violations)
+			t.Errorf("got violations %+v, want at least 5", f.Violations)
 		}
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
 		if _, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(parcels), true); err != nil {
-			t.Errorf("judged: %v", err)
+			t.Errorf("validate only: %v", err)
 		}
 		if _, err := lifecycleengine.Named(ctx, engine.Of(e), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
-			t.Errorf("it is there: %v", err)
+			t.Errorf("the validated config was stored: %v", err)
 		}
 		if _, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(`{"workflow"`), false); fault.CodeOf(err) != fault.Validation {
-			t.Errorf("half a document: %v", err)
+			t.Errorf("truncated document: got %v, want a validation error", err)
 		}
 	})
 }
@@ -249,12 +249,12 @@ func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		if far.count("Better") == 0 {
-			t.Error("the other node goes on by the old config")
+			t.Error("the other node still uses the old config")
 		}
 		_, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(strings.NewReplacer(`, "sent", "lost"]`, `, "gone"]`, `"successful_state": "sent"`, `"successful_state": "gone"`,
 			`{"step_id": 2, "step_key": "lose", "status": "sent", "successful_state": "lost"}`, `{"step_id": 2, "step_key": "lose", "status": "packed", "successful_state": "gone"}`).Replace(parcels)), false)
 		if fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), "strand") {
-			t.Errorf("a config that strands: %v", err)
+			t.Errorf("config that strands entities: got %v, want a validation error", err)
 		}
 	})
 }
@@ -287,7 +287,7 @@ func TestAnAnswerThatIsNotHeard(t *testing.T) {
 					got += " " + now.Claimed.Phase
 				}
 				if got != want {
-					t.Errorf("it is %s, not %s", got, want)
+					t.Errorf("got status %s, want %s", got, want)
 				}
 			})
 		})
@@ -310,7 +310,7 @@ func TestAProgramAndTheDoorKeepApart(t *testing.T) {
 			testkit.WantCode(t, err, fault.Conflict)
 		}
 		if _, err := lifecycleengine.Named(t.Context(), engine.Of(server), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
-			t.Errorf("the server serves the program's: %v", err)
+			t.Errorf("the server serves the program's lifecycle: %v", err)
 		}
 		ctx := holdfast.InWorkspace(t.Context(), "acme") // nor under the same name elsewhere
 		declare(t, ctx, server, "transactional", "Send", "MaySend", "Tell")
@@ -349,13 +349,13 @@ func TestAStepWithoutItsHandlerIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := parcelsOf(t, ctx, e).Fire(ctx, engine.Of(e), "p1", "send", "admin", lifecycleengine.FireOptions{}); err == nil {
-				t.Errorf("without %s it is done", name)
+				t.Errorf("fire without %s succeeded", name)
 			}
 			if now, err := l.Get(ctx, engine.Of(e), "p1"); err != nil || now.Status != "packed" || now.Claimed != nil {
-				t.Errorf("without %s it is %+v, %v", name, now, err)
+				t.Errorf("without %s: got %+v, %v, want status packed, unclaimed", name, now, err)
 			}
 			if n := far.count("Send"); n != 0 {
-				t.Errorf("the action was called %d times", n)
+				t.Errorf("the action was called %d times, want 0", n)
 			}
 			declare(t, ctx, e, "transactional", name)
 		}
@@ -380,7 +380,7 @@ func TestAnAnswerThatCannotBeUsed(t *testing.T) {
 		_, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin", lifecycleengine.FireOptions{})
 		testkit.WantCode(t, err, fault.ActionFailed)
 		if now, err := l.Get(ctx, engine.Of(e), "p1"); err != nil || now.Claimed == nil || now.Claimed.Phase != "uncertain" {
-			t.Errorf("it is %+v, %v", now, err)
+			t.Errorf("got %+v, %v, want it uncertain", now, err)
 		}
 	})
 }

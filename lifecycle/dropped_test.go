@@ -49,7 +49,7 @@ steps:
 		testkit.Eventually(t, "it is done", func() bool {
 			e, err := now.Get(ctx, two, "b1")
 			if err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain" {
-				t.Fatalf("it is parked: %s", e.Claimed.Error)
+				t.Fatalf("the operation is parked: %s", e.Claimed.Error)
 			}
 			return err == nil && e.Status == "sent"
 		})

@@ -102,7 +102,7 @@ func TestAStoppedHolderDoesNotCall(t *testing.T) {
 			child.Tell("go on")
 			child.Signal(syscall.SIGCONT)
 			if said := child.Wait(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "LEASE_LOST") {
-				t.Errorf("the child says %q", said)
+				t.Errorf("the child printed %q, want one line with LEASE_LOST", said)
 			}
 			(&late{fxWorld: w}).reported("", 0, false)
 			w.is("b", "open", "")

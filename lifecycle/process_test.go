@@ -127,13 +127,13 @@ func TestAKilledHolderIsRecoveredOnce(t *testing.T) {
 		n.Expect(bodies...)
 		n.Signal(syscall.SIGKILL)
 		for range n.Lines() {
-			t.Error("the dead speak")
+			t.Error("a killed process still prints")
 		}
 		w.advance(50 * time.Second)
 		w.round()
 		for _, id := range all {
 			if got := w.get(id); got.Claimed == nil || got.Version != 1 {
-				t.Errorf("before its lease is over, %s is %+v", id, got)
+				t.Errorf("%s is %+v before its lease expired, want it claimed", id, got)
 			}
 		}
 		w.advance(11 * time.Second)
@@ -177,10 +177,10 @@ func TestAStoppedHolderWritesNothing(t *testing.T) {
 			n.Signal(syscall.SIGCONT)
 			line := n.Next()
 			if !strings.HasPrefix(line, "lost "+id) || !strings.HasSuffix(line, "true") {
-				t.Errorf("the stopped one said %q: it should be told LEASE_LOST", line)
+				t.Errorf("the stopped process printed %q, want LEASE_LOST", line)
 			}
 			if got := w.get(id); got.Status != "closing" || got.Claimed == nil || got.Claimed.Epoch != 2 {
-				t.Errorf("the successor's claim is %+v", got)
+				t.Errorf("got claim %+v of the successor", got)
 			}
 			goOn <- nil
 			if err := <-done; err != nil {

@@ -62,7 +62,7 @@ func (c *crowd) next() said {
 	case s := <-c.lines:
 		return s
 	case <-patience.C:
-		c.t.Fatal("the processes are silent")
+		c.t.Fatal("the processes printed nothing")
 	}
 	return said{}
 }
@@ -91,18 +91,18 @@ func TestManyCallersOfAClaimedStep(t *testing.T) {
 				case s.line == "won "+id+" closed 2" && lost == processes*each4-1:
 					won++
 				default:
-					t.Fatalf("round %d: process %d said %q, when %d had lost, %d had won", r, s.by, s.line, lost, won)
+					t.Fatalf("round %d: process %d printed %q after %d losers and %d winners", r, s.by, s.line, lost, won)
 				}
 				if lost == processes*each4-1 && won == 0 {
 					if body < 0 {
 						s := c.next()
 						if s.line != "body "+id {
-							t.Fatalf("round %d: %q", r, s.line)
+							t.Fatalf("round %d: got %q", r, s.line)
 						}
 						body = s.by
 					}
 					if got := w.get(id); got.Status != "closing" || got.Version != 1 {
-						t.Errorf("round %d: while it is claimed, it is %+v", r, got)
+						t.Errorf("round %d: claimed entity is %+v", r, got)
 					}
 					c.nodes[body].Tell("go %s", id)
 				}
@@ -135,11 +135,11 @@ func TestManyCallersOfAnUnclaimedStep(t *testing.T) {
 				case f[0] == "lost" && f[1] == id && (f[2] == string(fault.Concurrency) || f[2] == string(fault.InvalidTransition)):
 					lost++
 				default:
-					t.Fatalf("round %d: process %d said %q", r, s.by, s.line)
+					t.Fatalf("round %d: process %d printed %q", r, s.by, s.line)
 				}
 			}
 			if won != 1 {
-				t.Errorf("round %d: %d won", r, won)
+				t.Errorf("round %d: %d processes won, want 1", r, won)
 			}
 			w.happened(id, "noted", "created", "settled/"+step)
 			if step == "note" {
@@ -165,7 +165,7 @@ func TestManyCallersOfDifferentSteps(t *testing.T) {
 				return err
 			})
 			if won != 1 {
-				t.Errorf("%s: %d won", id, won)
+				t.Errorf("%s: %d callers won, want 1", id, won)
 			}
 			for _, err := range lost {
 				switch fault.CodeOf(err) {

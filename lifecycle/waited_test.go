@@ -17,7 +17,7 @@ func begun(journal func(context.Context, string, int, json.RawMessage, bool) (li
 	return func() error {
 		x, err := journal(context.Background(), "charge", 0, nil, false)
 		if err == nil && x.State != "begun" {
-			err = fmt.Errorf("it is told that the effect is %s", x.State)
+			err = fmt.Errorf("got effect state %s, want begun", x.State)
 		}
 		return err
 	}

@@ -447,7 +447,7 @@ func (g *gatehouse) judge(what, v, w string, got outcome, orders [][]string) {
 	if g.known(v, w) != "" {
 		return
 	}
-	g.t.Errorf("%s: the outcome is of no order; of %s it differs by\n%s", what, name, nearest)
+	g.t.Errorf("%s: the outcome matches no serial order; it differs from %s by\n%s", what, name, nearest)
 }
 
 // again makes V and W once more, if they are repeated calls, or if their result was to retry.

@@ -79,11 +79,11 @@ func TestACallOnAConnectionThatDiesSilentlyEnds(t *testing.T) {
 						t.Errorf("the call: %v (%s)", err, fault.CodeOf(err))
 					}
 					if b.broken.Load() != 1 {
-						t.Fatalf("%d connections died", b.broken.Load())
+						t.Fatalf("%d connections died, want 1", b.broken.Load())
 					}
 					mustAppend(t, hf, "s", stream.Any)
 					if there := len(wantGapless(t, hf, "s")); there != 3+3*c.writes {
-						t.Errorf("%d events are there", there)
+						t.Errorf("got %d events, want %d", there, 3+3*c.writes)
 					}
 				})
 			}
@@ -112,11 +112,11 @@ func TestATransactionOfADeadConnectionHoldsUpNobody(t *testing.T) {
 		return err
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("the update: %v", err)
+		t.Errorf("update: got %v, want context.Canceled", err)
 	}
 	mustAppend(t, hf, "s", stream.Any)
 	if names := wantGapless(t, hf, "s"); len(names) != 2 {
-		t.Errorf("there are %v", names)
+		t.Errorf("got events %v, want 2", names)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestATransactionMayTakeLongerThanACall(t *testing.T) {
 		return err
 	})
 	if names := wantGapless(t, hf, "s"); err != nil || len(names) != 2 {
-		t.Errorf("there are %v: %v", names, err)
+		t.Errorf("got events %v, want 2: %v", names, err)
 	}
 	for _, text := range []string{"0", "-1s", "soon", "8"} {
 		testkit.WantCode(t, openError(t, postgres.URL(as(t, url, "", "", "call_timeout="+text)), quiet), fault.Validation, "call_timeout", "8s")
