@@ -124,7 +124,7 @@ func (h hand) drive(id string) error {
 			return err
 		}
 	}
-	return errors.New("the run does not come to its end")
+	return errors.New("the run did not finish")
 }
 
 // nudge does what others do: people, and time.
@@ -209,7 +209,7 @@ func TestCrashOfARun(t *testing.T) {
 func (w *world) check(ctx context.Context, e *holdfast.Engine, def *run.Definition) error {
 	r, created, err := def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
 	if err != nil || created || r.Status != "COMPLETED" {
-		return fmt.Errorf("the run is %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
+		return fmt.Errorf("got run %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
 	}
 	steps, err := holdfast.Collect(run.Steps(ctx, e, r.ID))
 	if err != nil {
@@ -220,7 +220,7 @@ func (w *world) check(ctx context.Context, e *holdfast.Engine, def *run.Definiti
 		names = append(names, fmt.Sprintf("%s/%d %s", s.Name, s.Visit, s.Status))
 	}
 	if got, want := strings.Join(names, ", "), "remind/1 COMPLETED, enough/1 COMPLETED, remind/2 COMPLETED, enough/2 COMPLETED, nap/1 COMPLETED, paid/1 COMPLETED, charge/1 COMPLETED, ask/1 COMPLETED, may/1 COMPLETED, close/1 COMPLETED, mail/1 COMPLETED"; got != want {
-		return fmt.Errorf("the steps are %s", got)
+		return fmt.Errorf("got steps %s", got)
 	}
 	return w.once(ctx, e, []string{"did/remind/1", "did/remind/2", "closed/i1"}, []string{"charge", "mail"})
 }
@@ -308,7 +308,7 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 			Check: func(ctx context.Context, e *holdfast.Engine) error {
 				r, created, err := p.def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
 				if err != nil || created || !slices.Contains(p.ends, string(r.Status)) {
-					return fmt.Errorf("the run is %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
+					return fmt.Errorf("got run %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
 				}
 				return w.once(ctx, e, p.did, p.does)
 			}})
@@ -320,12 +320,12 @@ func (w *world) once(ctx context.Context, e *holdfast.Engine, did, does []string
 	for _, name := range did {
 		all, err := stream.Read(ctx, e, name, 0, 10)
 		if err != nil || len(all) != 1 {
-			return fmt.Errorf("%s has %d events, %w", name, len(all), err)
+			return fmt.Errorf("%s has %d events, want 1: %w", name, len(all), err)
 		}
 	}
 	for _, what := range does {
 		if n := w.called(ctx, what); n != 1 {
-			return fmt.Errorf("%s happened %d times", what, n)
+			return fmt.Errorf("%s happened %d times, want 1", what, n)
 		}
 	}
 	return nil
@@ -336,7 +336,7 @@ func (h hand) command(id, name string, past ...string) error {
 	r, err := runengine.LocalOf(engine.Of(h.e)).Executor.Command(h.ctx, engine.Of(h.e), id, name, nil)
 	if fault.CodeOf(err) == fault.InvalidTransition {
 		if r, err = runengine.Get(h.ctx, engine.Of(h.e), id); err == nil && !slices.Contains(past, r.Status) {
-			err = fmt.Errorf("%s is refused, and the run is %s", name, r.Status)
+			err = fmt.Errorf("%s was refused, but the run is %s", name, r.Status)
 		}
 	}
 	return err

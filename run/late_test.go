@@ -42,7 +42,7 @@ func TestALateStepIsReported(t *testing.T) {
 			all, err := e.Contradictions(b.ctx, "", 10)
 			b.ok(err)
 			if len(all) != 1 || all[0].Effect != name || all[0].Operation != runengine.Operation(b.id, "a", 1) || all[0].Epoch != 1 || !all[0].Happened || string(all[0].Result) != `"ref"` {
-				t.Fatalf("%s: contradictions are %+v", name, all)
+				t.Fatalf("%s: got contradictions %+v", name, all)
 			}
 			b.ok(e.Acknowledge(b.ctx, all[0].Operation, "ann", all[0].ID))
 		}
@@ -53,11 +53,11 @@ func TestALateStepIsReported(t *testing.T) {
 		all, err := e.Contradictions(b.ctx, "", 10)
 		b.ok(err)
 		if len(all) != 1 || all[0].Effect != effects.Body || all[0].Happened {
-			t.Fatalf("of a body that is told to stop: contradictions are %+v", all)
+			t.Fatalf("body that was stopped: got contradictions %+v", all)
 		}
 		b.ok(e.Acknowledge(b.ctx, all[0].Operation, "ann", all[0].ID))
 		if all, err := e.Contradictions(t.Context(), "", 10); err != nil || len(all) != 0 {
-			t.Errorf("after they were acknowledged there are %+v (%v)", all, err)
+			t.Errorf("got contradictions %+v after the acknowledgement (%v), want none", all, err)
 		}
 	}, run.Serve(defs["charge"], defs[effects.Body], stopped))
 }

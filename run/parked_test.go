@@ -39,7 +39,7 @@ func TestAnEndThatParksIsToldAgain(t *testing.T) {
 				}
 				mine := *l
 				if _, err := end(b, &mine, "another"); !errors.Is(err, holdfast.ErrLeaseLost) {
-					t.Errorf("another end is told: %v", err)
+					t.Errorf("second end: got %v, want ErrLeaseLost", err)
 				}
 			})
 		})
@@ -58,7 +58,7 @@ func TestATransitionFiredAfterThePlanIsSeen(t *testing.T) {
 		_, err := b.desk().Pass(b.ctx, d, &l, time.Second, nil)
 		b.ok(err)
 		if now := b.live(); now.Step.Fired != "op" || now.Step.Status != "WAITING" {
-			t.Errorf("the step is %s, and has fired %q", now.Step.Status, now.Step.Fired)
+			t.Errorf("got step %s with fired operation %q, want WAITING with op", now.Step.Status, now.Step.Fired)
 		}
 	})
 }

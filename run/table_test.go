@@ -71,7 +71,7 @@ func (b *bench) is(status, step, stepStatus string) {
 	b.t.Helper()
 	l := b.live()
 	if l.Run.Status != status || l.Step.Name != step || l.Step.Status != stepStatus {
-		b.t.Fatalf("the run is %s at %s, which is %s (%s); wanted %s at %s, %s", l.Run.Status, l.Step.Name, l.Step.Status, l.Step.Error, status, step, stepStatus)
+		b.t.Fatalf("got run %s at step %s, %s (%s); want %s at %s, %s", l.Run.Status, l.Step.Name, l.Step.Status, l.Step.Error, status, step, stepStatus)
 	}
 }
 
@@ -85,7 +85,7 @@ func (b *bench) take() *runengine.ClaimedStep {
 			return &all[i]
 		}
 	}
-	b.t.Fatalf("nothing was taken of the run: %+v", b.live())
+	b.t.Fatalf("claimed no step of the run: %+v", b.live())
 	return nil
 }
 
@@ -170,18 +170,18 @@ func TestEveryCommandAtEveryStatus(t *testing.T) {
 				bring(b)
 				was := b.live()
 				if got := was.Run.Status + "/" + was.Step.Status; got != start {
-					t.Fatalf("brought to %s, it is %s", start, got)
+					t.Fatalf("want start state %s, got %s", start, got)
 				}
 				err := b.do(command)
 				now := b.live()
 				if !slices.Contains(from, was.Run.Status) {
 					if fault.CodeOf(err) != fault.InvalidTransition || now.Run.Version != was.Run.Version || now.Run.Status != was.Run.Status {
-						t.Errorf("%s at %s: %v, and the version went from %d to %d", command, start, err, was.Run.Version, now.Run.Version)
+						t.Errorf("%s at %s: got %v, and the version changed from %d to %d", command, start, err, was.Run.Version, now.Run.Version)
 					}
 					continue
 				}
 				if err != nil || !slices.Contains(then[command], now.Run.Status) || now.Run.Version <= was.Run.Version {
-					t.Errorf("%s at %s: %v; it is %s", command, start, err, now.Run.Status)
+					t.Errorf("%s at %s: got %v, run is %s", command, start, err, now.Run.Status)
 				}
 				b.twice(command, now)
 			}
@@ -196,7 +196,7 @@ func (b *bench) twice(command string, was runengine.ClaimedStep) {
 	now := b.live()
 	noted := command == runengine.Cancel && was.Run.CancelRequested
 	if noted != (err == nil) || !noted && fault.CodeOf(err) != fault.InvalidTransition || now.Run.Version != was.Run.Version {
-		b.t.Errorf("%s again, at %s: %v, and the version went from %d to %d", command, was.Run.Status, err, was.Run.Version, now.Run.Version)
+		b.t.Errorf("second %s at %s: got %v, and the version changed from %d to %d", command, was.Run.Status, err, was.Run.Version, now.Run.Version)
 	}
 }
 
@@ -223,11 +223,11 @@ func TestEveryEndAtEveryStatus(t *testing.T) {
 				"renew":   func() error { _, err := runengine.Renew(b.ctx, engine.Of(e), &first, time.Minute); return err },
 			} {
 				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
-					t.Errorf("%s at %s under another epoch: %v", name, start, err)
+					t.Errorf("%s at %s under another epoch: got %v, want LEASE_LOST", name, start, err)
 				}
 			}
 			if now := b.live(); now.Run.Version != version {
-				t.Errorf("at %s, ends of strangers wrote something", start)
+				t.Errorf("at %s, a write under another epoch changed the run", start)
 			}
 		}
 	})
@@ -258,12 +258,12 @@ func TestAnEndAfterItsHold(t *testing.T) {
 				"effect":  func() error { _, err := l.Book(engine.Of(e)).Begin(b.ctx, "mail", 0, effects.Hold, nil); return err },
 			} {
 				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
-					t.Errorf("%s, with %d results: %v", name, len(results), err)
+					t.Errorf("%s, with %d results: got %v, want LEASE_LOST", name, len(results), err)
 				}
 			}
 		}
 		if now := b.live(); now.Run.Version != version || now.Step.Begun != 1 {
-			t.Errorf("what came too late wrote something: %+v", now.Step)
+			t.Errorf("a late write changed the step: %+v", now.Step)
 		}
 	})
 }
@@ -338,7 +338,7 @@ func TestCancelRacesEverything(t *testing.T) {
 				}
 				b.cancelled(name, order, errs)
 				if now := b.live(); errs[0] == nil && !slices.Contains(race.step, now.Step.Status) {
-					t.Errorf("%s, order %d: its step is %s", name, order, now.Step.Status)
+					t.Errorf("%s, order %d: got step %s", name, order, now.Step.Status)
 				}
 			}
 		}
@@ -356,9 +356,9 @@ func (b *bench) cancelled(name string, order int, errs []error) {
 	l := b.live()
 	switch {
 	case errs[0] == nil && l.Run.Status != "CANCELLED":
-		b.t.Errorf("%s, order %d: cancelled, it is %s at %s, which is %s (%v)", name, order, l.Run.Status, l.Step.Name, l.Step.Status, errs)
+		b.t.Errorf("%s, order %d: cancel succeeded, but the run is %s at step %s, %s (%v)", name, order, l.Run.Status, l.Step.Name, l.Step.Status, errs)
 	case name == "retry":
 	case errs[0] != nil && l.Run.Status != "FAILED" && l.Run.Status != "COMPLETED":
-		b.t.Errorf("%s, order %d: it could not be cancelled (%v) and is %s", name, order, errs, l.Run.Status)
+		b.t.Errorf("%s, order %d: cancel failed (%v), and the run is %s", name, order, errs, l.Run.Status)
 	}
 }

@@ -63,7 +63,7 @@ func TestAnEffectBegunBesideTheEndIsSeen(t *testing.T) {
 		"complete": func(b *bench, l *runengine.ClaimedStep) error {
 			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`), Whole: true})
 			if !errors.Is(err, effects.ErrOpen) {
-				return fmt.Errorf("completed: %w", err)
+				return fmt.Errorf("complete: got %w, want an open effect", err)
 			}
 			_, err = b.desk().Park(b.ctx, engine.Of(b.e), l, "open", nil)
 			return err
@@ -112,7 +112,7 @@ func TestAnEffectBegunAfterThePlanIsSeen(t *testing.T) {
 		"complete": func(b *bench, d store.Doer, l *runengine.ClaimedStep) error {
 			_, err := b.desk().Complete(b.ctx, d, l, runengine.Ended{Output: []byte(`1`), Whole: true})
 			if !errors.Is(err, effects.ErrOpen) {
-				return fmt.Errorf("the step was completed: %v", err)
+				return fmt.Errorf("complete: got %v, want an open effect", err)
 			}
 			_, err = b.desk().Park(b.ctx, d, l, "open", nil)
 			return err
@@ -152,7 +152,7 @@ func TestWhatIsFiredAfterThePlanIsSeen(t *testing.T) {
 		b.ok(err)
 		b.is("RUNNING", "f", "RUNNING")
 		if l := b.takeFire(); l.Step.Fired != "op1" || !l.Run.CancelRequested {
-			t.Errorf("fired was %q; it is to be cancelled: %v", l.Step.Fired, l.Run.CancelRequested)
+			t.Errorf("got fired operation %q; cancel requested: %v", l.Step.Fired, l.Run.CancelRequested)
 		}
 	})
 }

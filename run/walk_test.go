@@ -237,7 +237,7 @@ func TestRandomMoves(t *testing.T) {
 	}
 	for _, m := range slices.Concat(byOthers, byHolder, byFirer) {
 		if walked == seeds && did[m.name] == 0 {
-			t.Errorf("in all the walks, nobody came to %s", m.name)
+			t.Errorf("no walk reached move %s", m.name)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func (w *walk) walk(moves int) {
 		w.step()
 		l := w.live()
 		if what := w.broken(&l); what != "" {
-			w.t.Fatalf("%s: the run is %s at %s, which is %s\n%q", what, l.Run.Status, l.Step.Name, l.Step.Status, w.log)
+			w.t.Fatalf("%s: run is %s at step %s, %s\n%q", what, l.Run.Status, l.Step.Name, l.Step.Status, w.log)
 		}
 		if l.Run.Status == "COMPLETED" || l.Run.Status == "CANCELLED" {
 			return

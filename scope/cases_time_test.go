@@ -25,7 +25,7 @@ func (e *env) lives(kind string, o []scope.Option, long time.Duration) {
 	got, err = s.Get(e.ctx)
 	e.ok(err)
 	if got.Exists || got.Version != -1 || got.State.Total != 0 {
-		e.Errorf("a %s that was made at %d with %d is there after its time: %+v", kind, made.Version, made.State.Total, got)
+		e.Errorf("%s created at %d with %d still exists after its TTL: %+v", kind, made.Version, made.State.Total, got)
 	}
 }
 
@@ -127,7 +127,7 @@ var timedCases = []testCase{
 			s, err := e.raw(id).Inc(e.ctx, "n", 5)
 			e.ok(err)
 			if s.Version <= above || !s.Changed {
-				e.Errorf("%s was at %d, and is made anew at %d", id, above, s.Version)
+				e.Errorf("%s was at version %d and is recreated at %d, want higher", id, above, s.Version)
 			}
 			e.is(id, `{"n":5}`, s.Version)
 			for stale := range above + 1 {

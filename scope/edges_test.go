@@ -93,7 +93,7 @@ func TestSweepBesideWriters(t *testing.T) {
 			}
 			got, err := e.raw(id).Get(e.ctx)
 			if err != nil || !got.Exists || got.Version != kept.Version || brief.Version <= last || kept.Version <= brief.Version {
-				return fmt.Errorf("%s was at %d, then %d, then %d for good, and is at %d: %w", id, last, brief.Version, kept.Version, got.Version, err)
+				return fmt.Errorf("%s was at %d, then %d, then %d without a TTL, and is at %d: %w", id, last, brief.Version, kept.Version, got.Version, err)
 			}
 			last = kept.Version
 		}
@@ -103,7 +103,7 @@ func TestSweepBesideWriters(t *testing.T) {
 	e.equal("errors", lost, "[]")
 	e.equal("writers", won, 4)
 	if swept.Load() == 0 {
-		t.Error("nothing was swept: that shows nothing")
+		t.Error("nothing was swept: the test proves nothing")
 	}
 }
 
@@ -224,7 +224,7 @@ func TestPatchOfManyMembersLosesNothing(t *testing.T) {
 		e.equal("members", len(got.State), 10_001)
 		for name, value := range got.State {
 			if name != "n" && value != got.State["key00000"] {
-				e.Fatalf("%s is %v of one patch, and key00000 %v of another", name, value, got.State["key00000"])
+				e.Fatalf("%s is %v of one patch, but key00000 is %v of another", name, value, got.State["key00000"])
 			}
 		}
 	})

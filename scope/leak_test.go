@@ -112,7 +112,7 @@ func TestNoFileIsLeftOfWhatEnded(t *testing.T) {
 			e.ends(100)
 		}
 		if n := len(e.files(dir, true)); n > 128 {
-			e.Errorf("%d locks and floors", n)
+			e.Errorf("got %d lock and floor files, want at most 128", n)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestMemoryForgets(t *testing.T) {
 			<-time.After(2 * time.Minute)
 		}
 		if n := scope.Kept(e.own); n > 4000 {
-			t.Errorf("%d of 10,000 are kept", n)
+			t.Errorf("%d of 10,000 scopes are still in memory, want at most 4000", n)
 		}
 	})
 }

@@ -91,7 +91,7 @@ func TestAChangeThatMayHaveLandedIsNoTimeout(t *testing.T) {
 				if !asked.Load() {
 					e.refused(err, scope.ErrMutationTimeout.Code)
 				} else if !errors.Is(err, holdfast.ErrOutcomeUnknown) || errors.Is(err, scope.ErrMutationTimeout) {
-					e.Errorf("%s that has landed: %v", v.name, err)
+					e.Errorf("%s that was committed: got %v, want ErrOutcomeUnknown", v.name, err)
 				}
 				return asked.Load()
 			})
@@ -110,7 +110,7 @@ func TestAChangeThatMayHaveLandedIsNoTimeout(t *testing.T) {
 			e.inTime(func(budget time.Duration) bool {
 				_, err := v.do(e.ctx, e.raw(name+"-not", scope.Budget(budget)))
 				if !errors.Is(err, scope.ErrMutationTimeout) || errors.Is(err, holdfast.ErrOutcomeUnknown) {
-					e.Errorf("%s that has not landed: %v", v.name, err)
+					e.Errorf("%s that was not committed: got %v, want ErrMutationTimeout", v.name, err)
 				}
 				return asked.Load()
 			})
@@ -134,7 +134,7 @@ func TestAHungReadHoldsNobody(t *testing.T) {
 				return true, errUntold
 			case verb == "scopes.get":
 				if ends, bounded := ctx.Deadline(); !bounded || time.Until(ends) > store.Completing {
-					e.Error("the read may hang for ever")
+					e.Error("the read has no deadline")
 					return true, errMine
 				}
 				<-ctx.Done()
@@ -191,7 +191,7 @@ func TestAWorkspaceInDoubtIsNoChangeInDoubt(t *testing.T) {
 					})
 					_, err := v.do(ctx, e.raw("u", c.o))
 					if cancel(); !errors.Is(err, c.want) || fault.CodeOf(err) == fault.OutcomeUnknown {
-						e.Errorf("%s, and %s: %v", v.name, c.name, err)
+						e.Errorf("%s, and %s: got %v, want %v", v.name, c.name, err, c.want)
 					}
 					set(nil)
 					e.isNone("u")

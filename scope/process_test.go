@@ -179,7 +179,7 @@ func (e *env) summed(how string, lines []string) {
 		case line == "lost 4" && how == "default":
 			lost++
 		case n != 2 || !changed || versions[version]:
-			e.Errorf("%s: %s", how, line)
+			e.Errorf("%s: unexpected outcome %s", how, line)
 		default:
 			versions[version] = true
 			done++
@@ -195,13 +195,13 @@ func (e *env) summed(how string, lines []string) {
 			seen[item] = true
 		}
 		if got = int64(len(s.State.Items)); len(seen) != len(s.State.Items) {
-			e.Errorf("%d items, of which %d are different", got, len(seen))
+			e.Errorf("got %d items, of which %d are distinct", got, len(seen))
 		}
 	}
 	if done+lost != 4*perProcess || int64(done) != got || s.Version != got-1 || done == 0 {
-		e.Errorf("%s: %d were done and %d lost, and it is %d at version %d", how, done, lost, got, s.Version)
+		e.Errorf("%s: %d calls succeeded and %d failed, but the value is %d at version %d", how, done, lost, got, s.Version)
 	}
-	e.Logf("%s: %d done, %d lost", how, done, lost)
+	e.Logf("%s: %d succeeded, %d failed", how, done, lost)
 }
 
 // writeForever changes a scope, and says of each change that it is made, when it is.
@@ -265,7 +265,7 @@ func TestKilledProcessLosesNothingOfAScope(t *testing.T) {
 			s, err := at[ledger](e, "ledger", "l", scope.Budget(20*time.Second)).SetRecord(e.ctx, "done", retried, 0)
 			e.ok(err)
 			if _, there := s.State.Done[retried]; !there || !s.Exists {
-				e.Errorf("%s is not done: %v", retried, s.State.Done)
+				e.Errorf("%s is missing: %v", retried, s.State.Done)
 			}
 		}
 		e.survived(acked)
@@ -304,18 +304,18 @@ func (e *env) survived(acked map[string]int) {
 		case what == "atomic":
 			atomics++
 		case what == "set" && !done, what == "push" && pushed[item] == 0:
-			e.Errorf("%s was acknowledged and is not there", line)
+			e.Errorf("%s was acknowledged, but is missing", line)
 		}
 	}
 	const dead = 2 * rounds // each may have had one more under way
 	if n := s.State.N % 1000; n < incs || n > incs+dead {
-		e.Errorf("%d were added, and %d acknowledged", n, incs)
+		e.Errorf("%d were added, but %d acknowledged", n, incs)
 	}
 	if n := s.State.N / 1000; n < atomics || n > atomics+dead {
-		e.Errorf("%d were added by functions, and %d acknowledged", n, atomics)
+		e.Errorf("%d were added by functions, but %d acknowledged", n, atomics)
 	}
 	if incs == 0 || atomics == 0 || len(s.State.Pad) != 30<<10 {
-		e.Errorf("%d and %d were acknowledged, and the rest is %d long", incs, atomics, len(s.State.Pad))
+		e.Errorf("%d and %d were acknowledged, and the padding has %d bytes", incs, atomics, len(s.State.Pad))
 	}
-	e.Logf("%d acknowledged, all there", len(acked))
+	e.Logf("%d acknowledged, all stored", len(acked))
 }
