@@ -176,14 +176,14 @@ func findsAndReplays(t *testing.T, db, says string) {
 	found := failedCase.FindStringSubmatch(out)
 	replay := replayLine.FindStringSubmatch(out)
 	if found == nil || replay == nil || !strings.Contains(found[2], says) {
-		t.Fatalf("on %s it did not find %q, or gave no replay:\n%s", db, says, out)
+		t.Fatalf("%s: did not find %q, or printed no replay command:\n%s", db, says, out)
 	}
 	if want := "github.com/holdfast-go/holdfast/holdfasttest"; replay[2] != want || replay[1] != found[1] {
-		t.Errorf("the replay is of %s in %s, want %s in %s", replay[1], replay[2], found[1], want)
+		t.Errorf("replay command is for %s in %s, want %s in %s", replay[1], replay[2], found[1], want)
 	}
 	again := failing(t, replay[3], replay[1])
 	if only := failedCase.FindAllStringSubmatch(again, -1); len(only) != 1 || only[0][0] != found[0] {
-		t.Errorf("the replay says %v, want %q:\n%s", only, found[0], again)
+		t.Errorf("the replay reports %v, want %q:\n%s", only, found[0], again)
 	}
 	t.Logf("%s: %s", db, found[0])
 }

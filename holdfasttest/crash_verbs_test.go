@@ -114,7 +114,7 @@ func put(ctx context.Context, hf *holdfast.Engine, want *int64, by events.Meta) 
 func inc(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
 	s, err := storetest.Inc(ctx, hf, storetest.IncArgs{Kind: "user", ID: "u", Field: "n", By: 1, Meta: by})
 	if err == nil && s.Value != s.Version+1 {
-		return s.Version, fmt.Errorf("the sum is told as %d at version %d", s.Value, s.Version)
+		return s.Version, fmt.Errorf("got sum %d at version %d, want version+1", s.Value, s.Version)
 	}
 	return s.Version, errors.Join(err, whole(err, len(s.State) > 0, s))
 }
@@ -166,7 +166,7 @@ func remove(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, er
 	return s.Version, err
 }
 
-var errNotWhole = errors.New("the answer is not whole")
+var errNotWhole = errors.New("the response is incomplete")
 
 // whole is the error of an answer that lacks something.
 func whole(err error, ok bool, answer any) error {
@@ -179,7 +179,7 @@ func whole(err error, ok bool, answer any) error {
 func statusIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
 	e, err := entities.Get(ctx, engine.Of(hf), "thing", "t")
 	if last := names[len(names)-1]; err == nil && e.Status != last {
-		err = fmt.Errorf("it is %s, and its last event says %s", e.Status, last)
+		err = fmt.Errorf("got status %s, but the last event is %s", e.Status, last)
 	}
 	return err
 }
@@ -191,7 +191,7 @@ func scopeIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
 		if errors.Is(err, holdfast.ErrNotFound) {
 			return nil
 		}
-		return fmt.Errorf("it was deleted, and is there: %s, %w", s.State, err)
+		return fmt.Errorf("deleted scope still exists: %s, %w", s.State, err)
 	}
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func scopeIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
 		count[name]++
 	}
 	if state.N != count["inc"] || len(state.Items) != count["push"] || len(state.Records) != min(count["set"], 1)-min(count["unset"], 1) {
-		return fmt.Errorf("it is %s at %d, and its events are %v", s.State, s.Version, names)
+		return fmt.Errorf("got %s at version %d, but the events are %v", s.State, s.Version, names)
 	}
 	return nil
 }
@@ -305,7 +305,7 @@ func (v verbCase) check(ctx context.Context, hf *holdfast.Engine, tries []told) 
 		}
 	}
 	if len(names) == 0 {
-		return errors.New("nothing was applied")
+		return errors.New("no call was applied")
 	}
 	if v.end == nil {
 		return nil
@@ -320,11 +320,11 @@ func (t told) agrees(applied []int64) error {
 	case errors.Is(t.err, errNotWhole):
 		return t.err
 	case t.err == nil && !slices.Equal(applied, []int64{t.version}):
-		return fmt.Errorf("it was told that it is applied at %d, and is at %v", t.version, applied)
+		return fmt.Errorf("reported as applied at version %d, but applied at %v", t.version, applied)
 	case len(applied) > 1:
-		return fmt.Errorf("it was applied %d times", len(applied))
+		return fmt.Errorf("applied %d times, want at most 1", len(applied))
 	case len(applied) == 0, t.err == nil, errors.Is(t.err, crash.ErrCrashed), errors.Is(t.err, holdfast.ErrOutcomeUnknown):
 		return nil
 	}
-	return fmt.Errorf("it was told %q, and is applied at %v", t.err, applied)
+	return fmt.Errorf("reported as %q, but applied at %v", t.err, applied)
 }
