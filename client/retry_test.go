@@ -46,23 +46,23 @@ func TestALostAnswer(t *testing.T) {
 	one := wire.Append{Events: []wire.NewEvent{{Name: "one"}}}
 	for _, half := range []bool{false, true} {
 		name := fmt.Sprint("half ", half)
-		before := s.asked.Load()
+		before := s.requests.Load()
 		s.line.loses(3, half)
 		done, err := c.AppendEvents(t.Context(), name, one, Key(name))
 		if err != nil || done.LastVersion != 0 || count(t, c, name) != 1 {
 			t.Errorf("%s: appended %+v, %v", name, done, err)
 		}
-		if n := s.asked.Load() - before; n != 5 { // 4, and one to count
+		if n := s.requests.Load() - before; n != 5 { // 4, and one to count
 			t.Errorf("%s: got %d requests, want 5", name, n)
 		}
 
-		before, name = s.asked.Load(), name+" without"
+		before, name = s.requests.Load(), name+" without"
 		s.line.loses(1, half)
 		_, err = c.AppendEvents(t.Context(), name, one)
 		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.Unavailable || f.Unwrap() == nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if n := s.asked.Load() - before; n != 1 || count(t, c, name) != 1 {
+		if n := s.requests.Load() - before; n != 1 || count(t, c, name) != 1 {
 			t.Errorf("%s: got %d requests, want 1", name, n)
 		}
 	}

@@ -63,9 +63,9 @@ func TestAScopeFromAfar(t *testing.T) {
 	if err != nil || got.Kind != kind || got.ID != id || got.Version != 6 || !strictjson.Equal(got.State, []byte(`{"l":[null],"r/s":{}}`)) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	before := s.asked.Load()
-	if _, err = c.GetScope(ctx, kind, id, IfNoneMatch(6)); !errors.Is(err, ErrNotModified) || s.asked.Load() != before+1 {
-		t.Errorf("get of an unmodified scope: got %v after %d requests, want ErrNotModified after 1", err, s.asked.Load()-before)
+	before := s.requests.Load()
+	if _, err = c.GetScope(ctx, kind, id, IfNoneMatch(6)); !errors.Is(err, ErrNotModified) || s.requests.Load() != before+1 {
+		t.Errorf("get of an unmodified scope: got %v after %d requests, want ErrNotModified after 1", err, s.requests.Load()-before)
 	}
 	x, err = c.DeleteScope(ctx, kind, id, IfMatch(6))
 	is(x, err, 7, true, "null")
@@ -87,9 +87,9 @@ func TestALostAnswerOfAChange(t *testing.T) {
 		}
 	}
 	s.line.loses(1, false)
-	before := s.asked.Load()
-	if _, err := c.IncScope(ctx, "cart", "c", wire.IncScope{Field: "n"}); fault.CodeOf(err) != fault.Unavailable || s.asked.Load() != before+1 {
-		t.Errorf("without a key: got %v after %d requests, want UNAVAILABLE after 1", err, s.asked.Load()-before)
+	before := s.requests.Load()
+	if _, err := c.IncScope(ctx, "cart", "c", wire.IncScope{Field: "n"}); fault.CodeOf(err) != fault.Unavailable || s.requests.Load() != before+1 {
+		t.Errorf("without a key: got %v after %d requests, want UNAVAILABLE after 1", err, s.requests.Load()-before)
 	}
 	got, err := c.GetScope(ctx, "cart", "c")
 	if err != nil || string(got.State) != `{"n":7}` {
@@ -162,10 +162,10 @@ func TestWatchScopeGoesOn(t *testing.T) {
 	}
 	lines := []*http.Response{feed(state(-1) + state(4)), feed(""), feed(state(4) + state(5) + "id: 6\nevent: st"), feed(state(7)), problem(fault.Auth)}
 	synctest.Test(t, func(t *testing.T) {
-		var asked, got []string
+		var requests, got []string
 		c := dial(t, "http://holdfast.invalid", Options{HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			asked = append(asked, r.Header.Get("Last-Event-ID"))
-			return lines[len(asked)-1], nil
+			requests = append(requests, r.Header.Get("Last-Event-ID"))
+			return lines[len(requests)-1], nil
 		})}})
 		var ended error
 		for x, err := range c.WatchScope(t.Context(), "k", "i") {
@@ -176,8 +176,8 @@ func TestWatchScopeGoesOn(t *testing.T) {
 		if strings.Join(got, " ") != "-1 4 5 7" || fault.CodeOf(ended) != fault.Auth {
 			t.Errorf("got versions %q and %v", got, ended)
 		}
-		if want := " 4 4 5 7"; strings.Join(asked, " ") != want {
-			t.Errorf("requested versions after %q, want %q", asked, want)
+		if want := " 4 4 5 7"; strings.Join(requests, " ") != want {
+			t.Errorf("requested versions after %q, want %q", requests, want)
 		}
 	})
 }

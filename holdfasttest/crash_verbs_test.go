@@ -214,8 +214,8 @@ func scopeIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
 	return nil
 }
 
-// told is what a try was told.
-type told struct {
+// result is the response to a try.
+type result struct {
 	actor   string
 	version int64
 	err     error
@@ -224,16 +224,16 @@ type told struct {
 // ledger remembers every try of every case, by its workspace.
 type ledger struct {
 	mu    sync.Mutex
-	tries map[string][]told
+	tries map[string][]result
 }
 
-func (l *ledger) of(ctx context.Context) []told {
+func (l *ledger) of(ctx context.Context) []result {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.tries[store.WorkspaceOf(ctx)])
 }
 
-func (l *ledger) add(ctx context.Context, t told) {
+func (l *ledger) add(ctx context.Context, t result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := store.WorkspaceOf(ctx)
@@ -262,7 +262,7 @@ func TestCrashOfEveryVerb(t *testing.T) {
 
 // scenario is the verb alone. Answers must be whole, or may lack something.
 func (v verbCase) scenario(name string, whole bool) holdfasttest.Scenario {
-	l := &ledger{tries: make(map[string][]told)}
+	l := &ledger{tries: make(map[string][]result)}
 	return holdfasttest.Scenario{
 		Name:    name,
 		Do:      func(ctx context.Context, hf *holdfast.Engine) error { return v.try(ctx, hf, l, whole) },
@@ -279,7 +279,7 @@ func (v verbCase) try(ctx context.Context, hf *holdfast.Engine, l *ledger, whole
 			return err
 		}
 	}
-	t := told{actor: fmt.Sprintf("try-%d", len(l.of(ctx)))}
+	t := result{actor: fmt.Sprintf("try-%d", len(l.of(ctx)))}
 	t.version, t.err = v.do(ctx, hf, events.Meta{Actor: t.actor})
 	if !whole && errors.Is(t.err, errNotWhole) {
 		t.err = nil
@@ -288,7 +288,7 @@ func (v verbCase) try(ctx context.Context, hf *holdfast.Engine, l *ledger, whole
 	return t.err
 }
 
-func (v verbCase) check(ctx context.Context, hf *holdfast.Engine, tries []told) error {
+func (v verbCase) check(ctx context.Context, hf *holdfast.Engine, tries []result) error {
 	all, err := stream.Read(ctx, hf, v.history, 0, 0)
 	if err != nil {
 		return err
@@ -300,7 +300,7 @@ func (v verbCase) check(ctx context.Context, hf *holdfast.Engine, tries []told) 
 		names = append(names, e.Name)
 	}
 	for _, t := range tries {
-		if err := t.agrees(applied[t.actor]); err != nil {
+		if err := t.matches(applied[t.actor]); err != nil {
 			return fmt.Errorf("%s: %w", t.actor, err)
 		}
 	}
@@ -313,9 +313,9 @@ func (v verbCase) check(ctx context.Context, hf *holdfast.Engine, tries []told) 
 	return v.end(ctx, hf, names)
 }
 
-// agrees compares what a try was told with the versions of the events that it
+// matches compares the response to a try with the versions of the events that it
 // wrote.
-func (t told) agrees(applied []int64) error {
+func (t result) matches(applied []int64) error {
 	switch {
 	case errors.Is(t.err, errNotWhole):
 		return t.err

@@ -423,7 +423,7 @@ func claimUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 		w := httptest.NewRecorder()
 		a.ServeHTTP(w, r)
 		if w.Code > http.StatusCreated {
-			return fmt.Errorf("%s %s answered %d %s", method, path, w.Code, w.Body)
+			return fmt.Errorf("%s %s returned status %d %s", method, path, w.Code, w.Body)
 		}
 		return json.Unmarshal(w.Body.Bytes(), into)
 	}

@@ -42,7 +42,7 @@ type depot struct {
 func eachDepot(t *testing.T, f func(*depot)) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) {
-		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newFar().call))
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newRemoteHandlers().call))
 		d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "acme"), e: e}}
 		d.workers("journaled", "Do")
 		d.workers("transactional", "Tell")
@@ -268,7 +268,7 @@ func TestATargetIsTakenAway(t *testing.T) {
 // config of its own workspace.
 func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newFar().call))
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newRemoteHandlers().call))
 		for _, space := range []string{"acme", "other"} {
 			d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), space), e: e}}
 			d.workers("journaled", "Do")
@@ -429,7 +429,7 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 		engine.Of(two).Round(ctx)
 		at("claimed", "open")
 		stop := w.run(two)
-		testkit.Eventually(t, "it is parked", func() bool {
+		testkit.Eventually(t, "the operation is parked", func() bool {
 			e, err := now.Get(ctx, two, "charged")
 			return err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain"
 		})
@@ -532,7 +532,7 @@ func TestARowOfTheUsersOwnStandsWhereAClaimComes(t *testing.T) {
 // TestAnAfterEffectOutlivesItsConfig verifies that an after-effect which is a URL, and is due when the
 // config does not name it any more, is delivered by a node that starts later.
 func TestAnAfterEffectOutlivesItsConfig(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, other func() *holdfast.Engine) {
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, ctx, e, parcels)
@@ -546,7 +546,7 @@ func TestAnAfterEffectOutlivesItsConfig(t *testing.T) {
 		put(t, ctx, e, strings.Replace(parcels, `, "success_after_effect": "Tell"`, ``, 1))
 		testkit.Run(t, other())
 		select {
-		case id := <-far.told:
+		case id := <-far.delivered:
 			if id != "p1" {
 				t.Errorf("delivered for %s, want p1", id)
 			}

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// parcels is put through the door: what its handlers do is elsewhere.
+// parcels is a published lifecycle whose handlers run elsewhere.
 const parcels = `{
   "workflow": "parcel", "owning_module": "shipping", "initial_status": "packed", "status_types": ["packed", "sending", "sent", "lost"], "janitor": {"stuck_after": "5m"},
   "steps": [
@@ -31,25 +31,25 @@ const parcels = `{
   ]
 }`
 
-// far is where the handlers are.
-type far struct {
-	mu     sync.Mutex
-	calls  []lifecycleengine.RemoteCall
-	answer map[string]func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)
-	told   chan string
+// remoteHandlers answers calls of handlers that run elsewhere.
+type remoteHandlers struct {
+	mu        sync.Mutex
+	calls     []lifecycleengine.RemoteCall
+	answer    map[string]func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)
+	delivered chan string
 }
 
-func newFar() *far {
-	return &far{answer: map[string]func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error){}, told: make(chan string, 100)}
+func newRemoteHandlers() *remoteHandlers {
+	return &remoteHandlers{answer: map[string]func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error){}, delivered: make(chan string, 100)}
 }
 
-func (f *far) call(ctx context.Context, c lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
+func (f *remoteHandlers) call(ctx context.Context, c lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, c)
 	answer := f.answer[c.To.Name]
 	f.mu.Unlock()
 	if c.Kind == "afterEffect" {
-		f.told <- c.Entity.ID
+		f.delivered <- c.Entity.ID
 	}
 	if answer == nil {
 		return lifecycleengine.RemoteAnswer{}, nil
@@ -57,7 +57,7 @@ func (f *far) call(ctx context.Context, c lifecycleengine.RemoteCall) (lifecycle
 	return answer(c)
 }
 
-func (f *far) count(handler string) (n int) {
+func (f *remoteHandlers) count(handler string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.calls {
@@ -68,7 +68,7 @@ func (f *far) count(handler string) (n int) {
 	return n
 }
 
-func (f *far) set(handler string, answer func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)) {
+func (f *remoteHandlers) set(handler string, answer func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answer[handler] = answer
@@ -87,12 +87,12 @@ func declare(t *testing.T, ctx context.Context, e *holdfast.Engine, safety strin
 	}
 }
 
-// eachDoor runs a test with an engine that has a door, on both databases; other opens
+// eachPublished runs a test with an engine that publishes lifecycles, on both databases; other opens
 // another node on the same database.
-func eachDoor(t *testing.T, f func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine)) {
+func eachPublished(t *testing.T, f func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, other func() *holdfast.Engine)) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) {
-		there := newFar()
+		there := newRemoteHandlers()
 		open := func() *holdfast.Engine { return holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(there.call)) }
 		f(t, open(), there, open)
 	})
@@ -120,7 +120,7 @@ func parcelsOf(t *testing.T, ctx context.Context, e *holdfast.Engine) *lifecycle
 // elsewhere are called, what the action answers is merged into the data, and the
 // after-effect follows, on whichever node.
 func TestALifecycleThatIsPut(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, other func() *holdfast.Engine) {
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
 		if p := put(t, ctx, e, parcels); !p.Created || p.Revision == 0 {
@@ -149,7 +149,7 @@ func TestALifecycleThatIsPut(t *testing.T) {
 			t.Errorf("got data %s", got.Data)
 		}
 		testkit.Run(t, e)
-		if id := <-far.told; id != "p1" {
+		if id := <-far.delivered; id != "p1" {
 			t.Errorf("the after-effect got entity %s, want p1", id)
 		}
 		if far.count("MaySend") != 1 || far.count("Send") != 1 {
@@ -161,7 +161,7 @@ func TestALifecycleThatIsPut(t *testing.T) {
 // Verifies that other workspaces know nothing of it, and that each may have its own
 // under the same name.
 func TestALifecycleThatIsPutIsOfItsWorkspace(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, _ func() *holdfast.Engine) {
 		a, b := holdfast.InWorkspace(t.Context(), "a"), holdfast.InWorkspace(t.Context(), "b")
 		declare(t, a, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, a, e, parcels)
@@ -190,7 +190,7 @@ func TestALifecycleThatIsPutIsOfItsWorkspace(t *testing.T) {
 // Verifies that what is put is held to the rules, all of them at once, and that a
 // config which is only judged changes nothing.
 func TestWhatIsPutIsJudged(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, _ *far, _ func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, _ *remoteHandlers, _ func() *holdfast.Engine) {
 		ctx := t.Context()
 		bad := strings.NewReplacer(`"janitor": {"stuck_after": "5m"},`, ``, `"workflow": "parcel"`, `"workflow": "other"`).Replace(parcels)
 		_, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(bad), false)
@@ -226,7 +226,7 @@ func TestWhatIsPutIsJudged(t *testing.T) {
 // Verifies that a change of a config or of a handler counts on every node from its
 // next write on, and that a config cannot strand anybody.
 func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, other func() *holdfast.Engine) {
 		ctx := t.Context()
 		node := other()
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell", "Better")
@@ -241,7 +241,7 @@ func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, ctx, e, strings.Replace(parcels, `"action": "Send"`, `"action": "Better"`, 1))
-		// This node may still go by what it remembers, once: the write tells it.
+		// This node may still use its cached config once: the write refreshes it.
 		if _, err := parcelsOf(t, ctx, node).Fire(ctx, engine.Of(node), "p2", "send", "admin", lifecycleengine.FireOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
 func TestAnAnswerThatIsNotHeard(t *testing.T) {
 	for safety, want := range map[string]string{"opaque": "sending uncertain", "transactional": "packed", "": "packed"} {
 		t.Run("safety "+safety, func(t *testing.T) {
-			eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+			eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, _ func() *holdfast.Engine) {
 				ctx := t.Context()
 				declare(t, ctx, e, "transactional", "MaySend", "Tell")
 				declare(t, ctx, e, safety, "Send")
@@ -294,10 +294,10 @@ func TestAnAnswerThatIsNotHeard(t *testing.T) {
 	}
 }
 
-// Verifies that a program and the door do not take each other's lifecycles.
+// Verifies that a program and the API do not use each other's lifecycles.
 func TestAProgramAndTheDoorKeepApart(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		there := newFar()
+		there := newRemoteHandlers()
 		own := lifecycle.MustParse[json.RawMessage]([]byte(parcels)).
 			Action("Send", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }, lifecycle.Transactional()).
 			Validation("MaySend", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }).
@@ -332,7 +332,7 @@ func TestAProgramAndTheDoorKeepApart(t *testing.T) {
 // Verifies that a step whose handler was taken away is refused, and nothing of it is
 // taken for done.
 func TestAStepWithoutItsHandlerIsRefused(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, _ func() *holdfast.Engine) {
 		ctx := t.Context()
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, ctx, e, parcels)
@@ -365,7 +365,7 @@ func TestAStepWithoutItsHandlerIsRefused(t *testing.T) {
 // Verifies that an opaque handler which has acted, and answers what cannot be used, is
 // not taken back.
 func TestAnAnswerThatCannotBeUsed(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, _ func() *holdfast.Engine) {
 		ctx := t.Context()
 		declare(t, ctx, e, "transactional", "MaySend", "Tell")
 		declare(t, ctx, e, "opaque", "Send")

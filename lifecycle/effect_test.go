@@ -228,10 +228,10 @@ func (w *fxWorld) resumed(id string) {
 	})
 }
 
-// rests checks that nothing happens to an entity while a janitor and a
+// wantUnchanged checks that nothing happens to an entity while a janitor and a
 // running engine do what there is to do: an operation that is due after it is
 // resumed.
-func (w *fxWorld) rests(id string) {
+func (w *fxWorld) wantUnchanged(id string) {
 	w.Helper()
 	before, calls := w.get(id), w.called()
 	w.sentinels++
@@ -355,7 +355,7 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 			w.Fatalf("got error %v, want outcome uncertain", err)
 		}
 		o := w.is("b", "charging", "uncertain")
-		w.rests("b")
+		w.wantUnchanged("b")
 		all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.Uncertain))
 		if err != nil || len(all) != 1 || all[0].ID != o.ID || all[0].Step != "charge" || all[0].Entity != "b" || all[0].Requester != "admin" {
 			w.Fatalf("listed operations %+v, %v", all, err)
@@ -625,7 +625,7 @@ func TestEndsWithAnEffectBegun(t *testing.T) {
 				}
 				o := w.is("b", "charging", lifecycle.Phase(c.phase))
 				if c.phase == "uncertain" {
-					w.rests("b")
+					w.wantUnchanged("b")
 					if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, nil, "", "me"); err != nil {
 						w.Fatal(err)
 					}
@@ -697,7 +697,7 @@ func TestResumedUpToALimit(t *testing.T) {
 		if tries != 6 || o.Failures != 6 || o.Crashes != 0 || len(w.called()) != 1 {
 			w.Errorf("after %d attempts: got %+v, calls %q", tries, o, w.called())
 		}
-		w.rests("b")
+		w.wantUnchanged("b")
 
 		w.make("d", func(ctx context.Context, _ *fxAct) error {
 			if _, err := w.charge(ctx, "deadly", nil, holdfast.OnUnknownRetry()); err != nil {
@@ -711,7 +711,7 @@ func TestResumedUpToALimit(t *testing.T) {
 			w.Fatal(err)
 		}
 		w.running(func() {
-			testkit.Eventually(w, "the deadly one is parked", func() bool { return w.get("d").Claimed.Phase == "uncertain" })
+			testkit.Eventually(w, "the crashing operation is parked", func() bool { return w.get("d").Claimed.Phase == "uncertain" })
 		})
 		if o := w.is("d", "charging", "uncertain"); o.Crashes != 5 || o.Failures != 0 {
 			w.Errorf("got parked operation %+v, want 5 crashes and no failures", o)
@@ -766,7 +766,7 @@ func TestOpaque(t *testing.T) {
 				if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"$body/0 begun"}) {
 					w.Errorf("got effects %q", got)
 				}
-				w.rests("b")
+				w.wantUnchanged("b")
 			})
 		})
 	}
@@ -1097,7 +1097,7 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 				w.Errorf("%s: %v", name, err)
 			}
 			o := w.is(name, "trying", "uncertain")
-			w.rests(name)
+			w.wantUnchanged(name)
 			known := []lifecycle.Resolution{{Name: "card", Happened: true}}
 			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, "", "me"); !errors.Is(err, holdfast.ErrValidation) {
 				w.Errorf("%s: resolve without an outcome: got %v, want ErrValidation", name, err)

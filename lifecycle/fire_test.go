@@ -30,19 +30,19 @@ type failing struct {
 	panics  any
 	is      error      // what the error is
 	code    fault.Code // which code it has
-	outcome string     // what the event says
+	outcome string     // the outcome in the event
 	fails   bool       // the action failed: failed_state applies
 }
 
-// wait is a body that waits until it is told to stop.
+// wait is a body that waits until its context ends.
 func wait(ctx context.Context, _ *lifecycle.Act[bill]) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
 var failings = []failing{
-	{name: "failure", act: plainly(errOwn), is: errOwn, code: fault.ActionFailed, outcome: "failed", fails: true},
-	{name: "invalid", act: plainly(fmt.Errorf("so: %w", holdfast.Invalid("not today"))), is: holdfast.ErrActionInvalid, code: fault.ActionInvalid, outcome: "invalid"},
+	{name: "failure", act: bodyReturning(errOwn), is: errOwn, code: fault.ActionFailed, outcome: "failed", fails: true},
+	{name: "invalid", act: bodyReturning(fmt.Errorf("so: %w", holdfast.Invalid("not today"))), is: holdfast.ErrActionInvalid, code: fault.ActionInvalid, outcome: "invalid"},
 	{name: "panic", act: func(w *world) body {
 		return func(_ context.Context, a *lifecycle.Act[bill]) error { w.write(a, "a panic"); panic(errOwn) }
 	}, panics: errOwn, outcome: "panicked"},
@@ -76,11 +76,11 @@ var failings = []failing{
 			return nil
 		}
 	}, is: holdfast.ErrLeaseLost, code: fault.ActionFailed, outcome: "failed", fails: true},
-	{name: "action loses something else", act: plainly(holdfast.ErrLeaseLost), is: holdfast.ErrLeaseLost, code: fault.ActionFailed, outcome: "failed", fails: true},
+	{name: "action loses something else", act: bodyReturning(holdfast.ErrLeaseLost), is: holdfast.ErrLeaseLost, code: fault.ActionFailed, outcome: "failed", fails: true},
 }
 
-// plainly is a body that would write, and returns an error.
-func plainly(err error) func(*world) body {
+// bodyReturning returns a body that adds a write and returns err.
+func bodyReturning(err error) func(*world) body {
 	return func(w *world) body {
 		return func(_ context.Context, a *lifecycle.Act[bill]) error {
 			w.write(a, "a failure")
@@ -118,13 +118,13 @@ func TestWhateverFailsIsReleased(t *testing.T) {
 			for _, step := range steps {
 				n++
 				id := fmt.Sprint("i", n)
-				t.Run(f.name+" of "+step, func(t *testing.T) { failsWell(t, w, f, id, step) })
+				t.Run(f.name+" of "+step, func(t *testing.T) { wantFailure(t, w, f, id, step) })
 			}
 		}
 	})
 }
 
-func failsWell(t *testing.T, w *world, f failing, id, step string) {
+func wantFailure(t *testing.T, w *world, f failing, id, step string) {
 	was := w.t
 	w.t = t
 	defer func() { w.t = was }()

@@ -93,7 +93,7 @@ func TestAStoppedHolderDoesNotCall(t *testing.T) {
 			child := testkit.Start(t, testkit.Self("TestLateChild", lateVar+"="+db))
 			child.Expect("begun")
 			child.Signal(syscall.SIGSTOP)
-			testkit.Eventually(t, "its lease has run out", func() bool { // in real time: it is the child's clock that counts
+			testkit.Eventually(t, "its lease has expired", func() bool { // in real time: it is the child's clock that counts
 				engine.Of(w.e).Round(t.Context())
 				return w.get("b").Claimed.Phase == "due"
 			})

@@ -303,7 +303,7 @@ func TestAnEffectUnderALease(t *testing.T) {
 			status := map[lifecycle.Outcome]string{"": "closed", lifecycle.Success: "closed", lifecycle.Failure: "open"}[end]
 			if end == "" {
 				stop := w.run(w.e)
-				testkit.Eventually(t, "it is resumed", func() bool { return w.get(id).Claimed == nil })
+				testkit.Eventually(t, "the operation is resumed", func() bool { return w.get(id).Claimed == nil })
 				stop()
 			}
 			w.free(id, status)
@@ -404,7 +404,7 @@ func TestAHandlerElsewhereUnderALease(t *testing.T) {
   "steps": [{"step_id": 1, "step_key": "send", "status": "packed", "successful_claim_state": {"admin": ["sending", "packed"]},
              "successful_state": {"admin": "sent", "system": "sent"}, "action": "Send", "serialized": ["system"]}]
 }`
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, _ func() *holdfast.Engine) {
 		ctx := t.Context()
 		declare(t, ctx, e, "transactional", "Send")
 		put(t, ctx, e, config)

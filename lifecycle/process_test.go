@@ -25,21 +25,21 @@ import (
 const nodeVar = "HOLDFAST_LIFECYCLE_NODE"
 
 // TestNodeProcess is no test, but a program in a process of its own, which the tests
-// below start, stop and kill. It does what its input says, and says what becomes of it.
+// below start, stop and kill. It executes the commands of its input and prints their outcomes.
 func TestNodeProcess(t *testing.T) {
 	db := os.Getenv(nodeVar)
 	if db == "" {
 		return // it is for child processes
 	}
-	if err := obey(db); err != nil {
+	if err := serveCommands(db); err != nil {
 		fmt.Println("ended", err)
 	}
 	os.Exit(0)
 }
 
-// obey does what it is told, a line each: "fire step id n" fires a step so many times
+// serveCommands executes commands from standard input, one per line: "fire step id n" fires a step so many times
 // at once; "go id" has the body that works on an entity succeed, "fail id" fail.
-func obey(db string) error {
+func serveCommands(db string) error {
 	var mu sync.Mutex
 	told := map[string]chan string{}
 	word := func(id string) chan string {

@@ -17,20 +17,20 @@ const (
 	each4     = 16 // callers in each process
 )
 
-// crowd is some processes, with all that they say in one place.
-type crowd struct {
+// processGroup is several processes, whose output lines arrive in one channel.
+type processGroup struct {
 	t     *testing.T
 	nodes []*testkit.Child
-	lines chan said
+	lines chan processLine
 }
 
-type said struct {
+type processLine struct {
 	by   int
 	line string
 }
 
-func newCrowd(t *testing.T, db string) *crowd {
-	c := &crowd{t: t, lines: make(chan said)}
+func newProcessGroup(t *testing.T, db string) *processGroup {
+	c := &processGroup{t: t, lines: make(chan processLine)}
 	done := make(chan struct{})
 	for i := range processes {
 		n := startNode(t, db)
@@ -38,7 +38,7 @@ func newCrowd(t *testing.T, db string) *crowd {
 		go func() {
 			for line := range n.Lines() {
 				select {
-				case c.lines <- said{i, line}:
+				case c.lines <- processLine{i, line}:
 				case <-done:
 				}
 			}
@@ -48,13 +48,13 @@ func newCrowd(t *testing.T, db string) *crowd {
 	return c
 }
 
-func (c *crowd) fire(step, id string) {
+func (c *processGroup) fire(step, id string) {
 	for _, n := range c.nodes {
 		n.Tell("fire %s %s %d", step, id, each4)
 	}
 }
 
-func (c *crowd) next() said {
+func (c *processGroup) next() processLine {
 	c.t.Helper()
 	patience := time.NewTimer(60 * time.Second)
 	defer patience.Stop()
@@ -64,7 +64,7 @@ func (c *crowd) next() said {
 	case <-patience.C:
 		c.t.Fatal("the processes printed nothing")
 	}
-	return said{}
+	return processLine{}
 }
 
 // Verifies that of 64 callers in four processes who fire one claimed step at once, one
@@ -75,7 +75,7 @@ func TestManyCallersOfAClaimedStep(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := newWorld(t, db, invoices)
 		w.makeOut()
-		c := newCrowd(t, db)
+		c := newProcessGroup(t, db)
 		for r := range testlevel.Pick(5, 20, 1000) {
 			id := fmt.Sprint("r", r)
 			w.create(id)
@@ -120,7 +120,7 @@ func TestManyCallersOfAnUnclaimedStep(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := newWorld(t, db, invoices)
 		w.makeOut()
-		c := newCrowd(t, db)
+		c := newProcessGroup(t, db)
 		for r := range testlevel.Pick(5, 20, 1000) {
 			step := []string{"note", "skip"}[r%2]
 			id := fmt.Sprint("r", r)

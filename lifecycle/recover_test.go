@@ -219,13 +219,13 @@ func (c *cleaner) times() int {
 	return len(c.seen)
 }
 
-// partly covers some statuses alone.
-type partly struct {
+// partialCleaner covers only some statuses.
+type partialCleaner struct {
 	cleaner
 	covers []string
 }
 
-func (p *partly) Covers() []string { return p.covers }
+func (p *partialCleaner) Covers() []string { return p.covers }
 
 // Verifies that a lifecycle with a claim that nobody frees does not start, and that
 // the refusal names the workflow, the states, and the module; a janitor that covers
@@ -238,8 +238,8 @@ func TestAnUncoveredClaimIsRefused(t *testing.T) {
 			bare []string
 		}{
 			"nobody": {nil, all},
-			"some":   {[]lifecycle.Janitor{&partly{covers: []string{"closing", "briefing"}}}, []string{"trying", "hurrying"}},
-			"two":    {[]lifecycle.Janitor{&partly{covers: all[:2]}, &partly{covers: all[2:]}}, nil},
+			"some":   {[]lifecycle.Janitor{&partialCleaner{covers: []string{"closing", "briefing"}}}, []string{"trying", "hurrying"}},
+			"two":    {[]lifecycle.Janitor{&partialCleaner{covers: all[:2]}, &partialCleaner{covers: all[2:]}}, nil},
 			"all":    {[]lifecycle.Janitor{&cleaner{}}, nil},
 		} {
 			w := unopened(t, db, uncovered)
@@ -330,7 +330,7 @@ func TestAModulesOwnJanitor(t *testing.T) {
 func TestAJanitorOfSomeStatuses(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := unopened(t, db, invoices)
-		p := &partly{covers: []string{"trying"}}
+		p := &partialCleaner{covers: []string{"trying"}}
 		w.l.RecoveredBy(p)
 		w.open()
 		w.create("i", "j")
@@ -359,7 +359,7 @@ func TestAFailingJanitorIsUnhealthy(t *testing.T) {
 		w.claim("i", "close")
 		w.advance(time.Hour)
 		w.run(w.e)
-		testkit.Eventually(t, "the engine says that it is not well", func() bool {
+		testkit.Eventually(t, "the engine reports a failed sweep", func() bool {
 			_, err := w.e.Status(ctx)
 			return err != nil
 		})
@@ -370,7 +370,7 @@ func TestAFailingJanitorIsUnhealthy(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		c.set(nil)
-		testkit.Eventually(t, "the engine is well again", func() bool {
+		testkit.Eventually(t, "the engine reports no failure", func() bool {
 			_, err := w.e.Status(ctx)
 			return err == nil
 		})
@@ -383,7 +383,7 @@ func TestAFailingJanitorIsUnhealthy(t *testing.T) {
 func TestAJanitorThatPanics(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := unopened(t, db, invoices)
-		p := &partly{covers: []string{"closing"}}
+		p := &partialCleaner{covers: []string{"closing"}}
 		p.panics = "boo"
 		w.l.RecoveredBy(p)
 		w.open()

@@ -181,7 +181,7 @@ func TestResolveTheBody(t *testing.T) {
 				want = "wrapped"
 			}
 			w.is(id, want, "")
-			w.rests(id)
+			w.wantUnchanged(id)
 			if runs != 1 {
 				w.Errorf("the body ran %d times, want 1", runs)
 			}
@@ -247,7 +247,7 @@ func TestResolveInParts(t *testing.T) {
 		if _, err := w.resolve(o.ID, "", fxHappened(1, 7)); err != nil {
 			w.Errorf("same resolution again: %v", err)
 		}
-		w.rests("b")
+		w.wantUnchanged("b")
 		if got, err := w.resolve(o.ID, "", fxHappened(0, 5), fxHappened(2, 9)); err != nil || got == nil || got.Phase != "due" {
 			w.Fatalf("resolve returned %+v, %v, want a due operation", got, err)
 		}

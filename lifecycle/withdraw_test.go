@@ -139,7 +139,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 // TestCrashOfAWithdrawal verifies, at every point and for every fault, that an operation that is
 // withdrawn is ended once, and that its entity is back where it was.
 func TestCrashOfAWithdrawal(t *testing.T) {
-	far := newFar()
+	far := newRemoteHandlers()
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Parts: func() []holdfast.Part { return []holdfast.Part{lifecycle.Door(far.call)} },
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {

@@ -144,7 +144,7 @@ func TestHeldRowsAndNamesHoldUpNobodyElse(t *testing.T) {
 		})
 	}
 	watcher := connect(t, url)
-	testkit.Eventually(t, "many wait", func() bool { return waiting(t, watcher) >= 8 })
+	testkit.Eventually(t, "several callers wait", func() bool { return waiting(t, watcher) >= 8 })
 	for i := range 10 { // all of it while the locks are held
 		name := fmt.Sprintf("free%d", i)
 		mustAppend(t, hf, name, stream.None)

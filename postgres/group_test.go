@@ -76,7 +76,7 @@ func TestRowsHeldElsewhereHoldUpOnlyThoseWhoWantThem(t *testing.T) {
 		})
 	}
 	watcher := connect(t, url)
-	testkit.Eventually(t, "somebody waits for a held row", func() bool { return waiting(t, watcher) > 0 })
+	testkit.Eventually(t, "a caller waits for a locked row", func() bool { return waiting(t, watcher) > 0 })
 	slowest := make([]time.Duration, 16)
 	for caller := range slowest {
 		others.Go(func() {

@@ -41,11 +41,11 @@ type breaker struct {
 func newBreaker(t *testing.T, base string) (b *breaker, through string) {
 	t.Helper()
 	b = &breaker{}
-	b.Proxy, through = testkit.NewProxy(t, base, b.fate, nil)
+	b.Proxy, through = testkit.NewProxy(t, base, b.action, nil)
 	return b, through
 }
 
-func (b *breaker) fate(sent []byte) testkit.Action {
+func (b *breaker) action(sent []byte) testkit.Action {
 	if bytes.Contains(sent, []byte("LISTEN ")) {
 		b.listened.Add(1)
 	}

@@ -170,7 +170,7 @@ func TestAWrongPasswordIsARefusedLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, conn, `SELECT pg_reload_conf()`)
-	testkit.Eventually(t, "passwords are asked for", func() bool {
+	testkit.Eventually(t, "the server requires passwords", func() bool {
 		probe, err := pgx.Connect(t.Context(), as(t, server.URL(), "app", "wrong"))
 		if err == nil {
 			probe.Close(t.Context())

@@ -222,7 +222,7 @@ func TestAWriteThatWaitsForARowEndsWithItsContext(t *testing.T) {
 	}
 	t.Log(err)
 	watcher := connect(t, url)
-	testkit.Eventually(t, "nobody waits any more", func() bool { return waiting(t, watcher) == 0 })
+	testkit.Eventually(t, "no caller waits any more", func() bool { return waiting(t, watcher) == 0 })
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -16,15 +16,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// impatient returns a URL with a short call timeout.
-func impatient(t *testing.T, url string) string { return as(t, url, "", "", "call_timeout=500ms") }
+// shortTimeout returns a URL with a short call timeout.
+func shortTimeout(t *testing.T, url string) string { return as(t, url, "", "", "call_timeout=500ms") }
 
-// impatientIn returns a database with a short call timeout: in a mode of pgx, or behind a pool of
+// shortTimeoutIn returns a database with a short call timeout: in a mode of pgx, or behind a pool of
 // the program.
-func impatientIn(t *testing.T, url, mode string) holdfast.Database {
+func shortTimeoutIn(t *testing.T, url, mode string) holdfast.Database {
 	t.Helper()
 	if mode != "own pool" {
-		return postgres.URL(as(t, impatient(t, url), "", "", "default_query_exec_mode="+mode))
+		return postgres.URL(as(t, shortTimeout(t, url), "", "", "default_query_exec_mode="+mode))
 	}
 	pool, err := pgxpool.New(t.Context(), url)
 	if err != nil {
@@ -67,7 +67,7 @@ func TestACallOnAConnectionThatDiesSilentlyEnds(t *testing.T) {
 					t.Parallel()
 					b, through := newBreaker(t, prepared(t))
 					b.hang.Store(true)
-					hf := openEngine(t, impatientIn(t, through, mode))
+					hf := openEngine(t, shortTimeoutIn(t, through, mode))
 					for range 2 { // so that the stream exists and everything is prepared
 						mustAppend(t, hf, "s", stream.Any)
 						if err := c.call(t.Context(), hf); err != nil {
@@ -98,7 +98,7 @@ func TestATransactionOfADeadConnectionHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	b, through := newBreaker(t, prepared(t))
 	b.hang.Store(true)
-	hf := openEngine(t, postgres.URL(impatient(t, through)))
+	hf := openEngine(t, postgres.URL(shortTimeout(t, through)))
 	mustAppend(t, hf, "s", stream.Any)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

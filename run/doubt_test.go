@@ -63,7 +63,7 @@ func (b *bench) expire() {
 	b.t.Helper()
 	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
-	_, err = b.desk().Expire(b.ctx, engine.Of(b.e), at)
+	_, err = b.executor().Expire(b.ctx, engine.Of(b.e), at)
 	b.ok(err)
 }
 
@@ -83,7 +83,7 @@ func (b *bench) resolve(name string, happened bool) {
 	if happened {
 		known.Result = []byte(`"yes"`)
 	}
-	_, err := b.desk().Resolve(b.ctx, engine.Of(b.e), l.Operation(), []runengine.Known{known}, "", "ann")
+	_, err := b.executor().Resolve(b.ctx, engine.Of(b.e), l.Operation(), []runengine.Known{known}, "", "ann")
 	b.ok(err)
 }
 
@@ -354,8 +354,8 @@ func TestSlowBodiesHoldUpNoTimer(t *testing.T) {
 		for range room + 6 {
 			ids = append(ids, newBench(t, e, slow).id)
 		}
-		testkit.Eventually(t, "every body that there is room for was begun", func() bool { return bodies.of(ids...) == room })
-		over(t, e, newBench(t, e, nap).id, "COMPLETED")
+		testkit.Eventually(t, "all bodies within the limit began", func() bool { return bodies.of(ids...) == room })
+		awaitStatus(t, e, newBench(t, e, nap).id, "COMPLETED")
 		if n := bodies.of(ids...); n != room {
 			t.Errorf("with room for %d bodies, %d began", room, n)
 		}
@@ -408,7 +408,7 @@ func firing() *run.Definition {
 // takeFire takes the transition that is due.
 func (b *bench) takeFire() *runengine.ClaimedStep {
 	b.t.Helper()
-	all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{runengine.TransitionHandler: {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+	all, err := b.executor().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{runengine.TransitionHandler: {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 	if b.ok(err); len(all) != 1 {
 		b.t.Fatalf("got %d due transitions, want 1: %+v", len(all), b.live())
 	}
@@ -430,7 +430,7 @@ func TestAPausedTransitionIsCancelled(t *testing.T) {
 		b := newBench(t, e, firing())
 		l := b.fire()
 		b.ok(b.do(runengine.Pause))
-		_, err := b.desk().Pass(b.ctx, engine.Of(e), l, time.Second, nil)
+		_, err := b.executor().Pass(b.ctx, engine.Of(e), l, time.Second, nil)
 		b.ok(err)
 		b.ok(b.do(runengine.Cancel))
 		holdfasttest.Advance(t, e, time.Hour)

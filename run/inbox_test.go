@@ -94,7 +94,7 @@ func TestASignalRacesTheTimeout(t *testing.T) {
 	})
 }
 
-func asking(version string, o ...run.StepOption) *run.Definition {
+func approvalDefinition(version string, o ...run.StepOption) *run.Definition {
 	return run.Define("asking", version, run.Approval("ask", "Yes?", time.Hour, append(o, run.For("manager"))...), run.Remote("last", "w", run.Idempotent()))
 }
 
@@ -103,7 +103,7 @@ func asking(version string, o ...run.StepOption) *run.Definition {
 func TestAnApprovalIsDecidedOnce(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for range 10 {
-			b := newBench(t, e, asking("1"))
+			b := newBench(t, e, approvalDefinition("1"))
 			id := runengine.ApprovalID(b.id, "ask", 1)
 			if _, err := run.Decide(b.ctx, e, id, run.Decision{Status: run.Approved, By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
 				t.Errorf("decision by a clerk: got %v, want ErrForbidden", err)
@@ -137,7 +137,7 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 func TestAnApprovalExpires(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for _, looked := range []bool{false, true} {
-			b := newBench(t, e, asking("2", run.OnTimeout("last")))
+			b := newBench(t, e, approvalDefinition("2", run.OnTimeout("last")))
 			holdfasttest.Advance(t, e, time.Hour+time.Second)
 			if looked {
 				b.tick()
@@ -167,13 +167,13 @@ func TestARejection(t *testing.T) {
 			b.ok(err)
 			b.tick()
 		}
-		b := newBench(t, e, asking("3", run.OnReject("last")))
+		b := newBench(t, e, approvalDefinition("3", run.OnReject("last")))
 		reject(b, 1)
 		b.is("RUNNING", "last", "PENDING")
 		b = newBench(t, e, cond)
 		reject(b, 1)
 		b.is("COMPLETED", "ok", "COMPLETED")
-		b = newBench(t, e, asking("1"))
+		b = newBench(t, e, approvalDefinition("1"))
 		reject(b, 1)
 		b.is("FAILED", "ask", "FAILED")
 		b.ok(b.do(runengine.Retry))
@@ -195,7 +195,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 		b := newBench(t, e, def)
 		fail := func(final bool) {
 			t.Helper()
-			_, err := b.desk().Fail(b.ctx, engine.Of(e), b.take(), runengine.Failure{Message: "no", Final: final})
+			_, err := b.executor().Fail(b.ctx, engine.Of(e), b.take(), runengine.Failure{Message: "no", Final: final})
 			b.ok(err)
 		}
 		for i, longest := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second} {
@@ -241,7 +241,7 @@ func (b *bench) die() {
 	holdfasttest.Advance(b.t, b.e, 2*time.Minute)
 	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
-	n, err := b.desk().Expire(b.ctx, engine.Of(b.e), at)
+	n, err := b.executor().Expire(b.ctx, engine.Of(b.e), at)
 	if b.ok(err); n != 1 {
 		b.t.Fatalf("released %d leases, want 1", n)
 	}
@@ -278,7 +278,7 @@ func (b *bench) takeOnly() *runengine.ClaimedStep {
 	if i < 0 {
 		b.t.Fatalf("no step of the run is due: %+v", b.live())
 	}
-	l, ok, err := b.desk().Take(b.ctx, engine.Of(b.e), &all[i], runengine.Handled{}, runengine.Taker{Holder: "me", Lease: time.Minute})
+	l, ok, err := b.executor().Take(b.ctx, engine.Of(b.e), &all[i], runengine.Handled{}, runengine.Taker{Holder: "me", Lease: time.Minute})
 	if b.ok(err); !ok {
 		b.t.Fatal("the step was not claimed")
 	}
@@ -291,7 +291,7 @@ func (b *bench) dieOnly() {
 	holdfasttest.Advance(b.t, b.e, 2*time.Minute)
 	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
-	_, err = b.desk().Expire(b.ctx, engine.Of(b.e), at)
+	_, err = b.executor().Expire(b.ctx, engine.Of(b.e), at)
 	b.ok(err)
 	holdfasttest.Advance(b.t, b.e, 10*time.Minute)
 }
@@ -303,12 +303,12 @@ func TestAPauseLosesNoResult(t *testing.T) {
 		b := newBench(t, e, simple())
 		l := b.take()
 		b.ok(b.do(runengine.Pause))
-		_, err := b.desk().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)})
+		_, err := b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)})
 		b.ok(err)
 		b.is("PAUSED", "first", "COMPLETED")
-		_, err = b.desk().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)}) // again
+		_, err = b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)}) // again
 		b.ok(err)
-		if _, err := b.desk().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`2`)}); fault.CodeOf(err) != fault.LeaseLost {
+		if _, err := b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`2`)}); fault.CodeOf(err) != fault.LeaseLost {
 			t.Errorf("second completion: got %v, want LEASE_LOST", err)
 		}
 		b.ok(b.do(runengine.Resume))
@@ -402,6 +402,6 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 		other.exec(`DELETE FROM holdfast_signal WHERE type = 'other'`) // or it pauses behind them
 		last := sleeper(short)
 		testkit.Run(t, e)
-		over(t, e, last.id, "COMPLETED")
+		awaitStatus(t, e, last.id, "COMPLETED")
 	}, run.Serve(long, short))
 }

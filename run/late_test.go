@@ -36,7 +36,7 @@ func TestALateStepIsReported(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for name, def := range defs {
 			b := newBench(t, e, def)
-			meanwhile.Store(b.id, func() { b.gone(name) })
+			meanwhile.Store(b.id, func() { b.expireAndResolve(name) })
 			b.once()
 			b.is("FAILED", "a", "FAILED")
 			all, err := e.Contradictions(b.ctx, "", 10)
@@ -48,7 +48,7 @@ func TestALateStepIsReported(t *testing.T) {
 		}
 		run.WorkerOf(e).Lease = 2 * time.Second // its renewal tells the body, after a third
 		b := newBench(t, e, stopped)
-		meanwhile.Store(b.id, func() { b.gone(effects.Body) })
+		meanwhile.Store(b.id, func() { b.expireAndResolve(effects.Body) })
 		b.once()
 		all, err := e.Contradictions(b.ctx, "", 10)
 		b.ok(err)
@@ -62,8 +62,8 @@ func TestALateStepIsReported(t *testing.T) {
 	}, run.Serve(defs["charge"], defs[effects.Body], stopped))
 }
 
-// gone has the lease of the step run out, and a person say that its effect did not happen.
-func (b *bench) gone(effect string) {
+// expireAndResolve lets the lease of the step expire and resolves its effect as not happened.
+func (b *bench) expireAndResolve(effect string) {
 	b.t.Helper()
 	for range 2 {
 		holdfasttest.Advance(b.t, b.e, 10*time.Minute)
@@ -71,6 +71,6 @@ func (b *bench) gone(effect string) {
 		b.once()
 	}
 	b.uncertain("RUNNING")
-	_, err := b.desk().Resolve(b.ctx, engine.Of(b.e), runengine.Operation(b.id, "a", 1), []runengine.Known{{Name: effect}}, "failure", "ann")
+	_, err := b.executor().Resolve(b.ctx, engine.Of(b.e), runengine.Operation(b.id, "a", 1), []runengine.Known{{Name: effect}}, "failure", "ann")
 	b.ok(err)
 }

@@ -60,14 +60,14 @@ func TestNodeProcess(t *testing.T) {
 	if db == "" {
 		return
 	}
-	if err := obey(db); err != nil {
+	if err := serveCommands(db); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-func obey(db string) error {
+func serveCommands(db string) error {
 	ctx := context.Background()
 	var mu sync.Mutex
 	say := func(format string, args ...any) {
@@ -388,7 +388,7 @@ func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 	for i := range 16 {
 		b := &bench{t: t, ctx: holdfast.InWorkspace(ctx, fmt.Sprint("w", i)), e: many, def: def}
 		all = append(all, b.start())
-		taken, err := b.desk().TakeDue(b.ctx, engine.Of(many), runengine.Ask{Handlers: map[string]runengine.Handled{b.live().Step.Handler: {}}, Holder: "me", Limit: 1, Lease: time.Minute})
+		taken, err := b.executor().TakeDue(b.ctx, engine.Of(many), runengine.Ask{Handlers: map[string]runengine.Handled{b.live().Step.Handler: {}}, Holder: "me", Limit: 1, Lease: time.Minute})
 		if err != nil || len(taken) != 1 {
 			t.Fatal(taken, err)
 		}

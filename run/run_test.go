@@ -19,7 +19,7 @@ type order struct {
 	Cents int    `json:"cents"`
 }
 
-func over(t *testing.T, hf *holdfast.Engine, id, status string) run.Run {
+func awaitStatus(t *testing.T, hf *holdfast.Engine, id, status string) run.Run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -60,7 +60,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		var asked []run.ApprovalRequest
-		testkit.Eventually(t, "the approval is asked for", func() bool {
+		testkit.Eventually(t, "the approval is pending", func() bool {
 			asked, err = holdfast.Collect(run.ApprovalRequests(ctx, hf, r.ID))
 			return err != nil || len(asked) == 1
 		})
@@ -73,7 +73,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "ann", As: "manager"}); err != nil {
 			t.Fatal(err)
 		}
-		end := over(t, hf, r.ID, "COMPLETED")
+		end := awaitStatus(t, hf, r.ID, "COMPLETED")
 		var output string
 		if err := json.Unmarshal(end.Output, &output); err != nil || output != "closed with 700" {
 			t.Errorf("got output %s, %v", end.Output, err)

@@ -57,7 +57,7 @@ func (b *bench) ok(err error) {
 	}
 }
 
-func (b *bench) desk() *runengine.Executor { return runengine.LocalOf(engine.Of(b.e)).Executor }
+func (b *bench) executor() *runengine.Executor { return runengine.LocalOf(engine.Of(b.e)).Executor }
 
 func (b *bench) live() runengine.ClaimedStep {
 	b.t.Helper()
@@ -78,7 +78,7 @@ func (b *bench) is(status, step, stepStatus string) {
 // take takes the step that is due.
 func (b *bench) take() *runengine.ClaimedStep {
 	b.t.Helper()
-	all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+	all, err := b.executor().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 	b.ok(err)
 	for i := range all {
 		if all[i].Run.ID == b.id {
@@ -91,7 +91,7 @@ func (b *bench) take() *runengine.ClaimedStep {
 
 func (b *bench) complete(l *runengine.ClaimedStep) {
 	b.t.Helper()
-	_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
+	_, err := b.executor().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
 	b.ok(err)
 }
 
@@ -110,7 +110,7 @@ func (b *bench) tick() {
 }
 
 func (b *bench) do(command string) error {
-	_, err := b.desk().Command(b.ctx, engine.Of(b.e), b.id, command, nil)
+	_, err := b.executor().Command(b.ctx, engine.Of(b.e), b.id, command, nil)
 	return err
 }
 
@@ -131,17 +131,17 @@ var to = map[string]func(b *bench){
 		b.complete(b.take())
 		l := b.take()
 		b.ok(b.do(runengine.Pause))
-		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
+		_, err := b.executor().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
 		b.ok(err)
 	},
 	"PAUSED/WAITING": func(b *bench) {
 		l := b.take()
 		b.ok(b.do(runengine.Pause))
-		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
+		_, err := b.executor().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
 		b.ok(err)
 	},
 	"FAILED/FAILED": func(b *bench) {
-		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), b.take(), runengine.Failure{Message: "no", Final: true})
+		_, err := b.executor().Fail(b.ctx, engine.Of(b.e), b.take(), runengine.Failure{Message: "no", Final: true})
 		b.ok(err)
 	},
 	"CANCELLED/CANCELLED": func(b *bench) { b.ok(b.do(runengine.Cancel)) },
@@ -212,14 +212,14 @@ func TestEveryEndAtEveryStatus(t *testing.T) {
 			version := first.Run.Version
 			for name, end := range map[string]func() error{
 				"complete": func() error {
-					_, err := b.desk().Complete(b.ctx, engine.Of(e), &first, runengine.Ended{Output: []byte(`2`)})
+					_, err := b.executor().Complete(b.ctx, engine.Of(e), &first, runengine.Ended{Output: []byte(`2`)})
 					return err
 				},
 				"fail": func() error {
-					_, err := b.desk().Fail(b.ctx, engine.Of(e), &first, runengine.Failure{Message: "x"})
+					_, err := b.executor().Fail(b.ctx, engine.Of(e), &first, runengine.Failure{Message: "x"})
 					return err
 				},
-				"release": func() error { _, err := b.desk().Release(b.ctx, engine.Of(e), &first, false, nil); return err },
+				"release": func() error { _, err := b.executor().Release(b.ctx, engine.Of(e), &first, false, nil); return err },
 				"renew":   func() error { _, err := runengine.Renew(b.ctx, engine.Of(e), &first, time.Minute); return err },
 			} {
 				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
@@ -246,14 +246,14 @@ func TestAnEndAfterItsHold(t *testing.T) {
 		for _, results := range [][]runengine.Result{nil, {{Name: "charge", State: string(effects.Done), Result: []byte(`1`)}}} {
 			for name, end := range map[string]func() error{
 				"complete": func() error {
-					_, err := b.desk().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`2`), Results: results})
+					_, err := b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`2`), Results: results})
 					return err
 				},
 				"fail": func() error {
-					_, err := b.desk().Fail(b.ctx, engine.Of(e), l, runengine.Failure{Message: "x", Results: results})
+					_, err := b.executor().Fail(b.ctx, engine.Of(e), l, runengine.Failure{Message: "x", Results: results})
 					return err
 				},
-				"release": func() error { _, err := b.desk().Release(b.ctx, engine.Of(e), l, false, results); return err },
+				"release": func() error { _, err := b.executor().Release(b.ctx, engine.Of(e), l, false, results); return err },
 				"renew":   func() error { _, err := runengine.Renew(b.ctx, engine.Of(e), l, time.Minute); return err },
 				"effect":  func() error { _, err := l.Book(engine.Of(e)).Begin(b.ctx, "mail", 0, effects.Hold, nil); return err },
 			} {
@@ -277,15 +277,15 @@ func TestCancelRacesEverything(t *testing.T) {
 		step  []string // what the step may be then
 	}{
 		"complete": {"RUNNING/RUNNING", func(b *bench, l *runengine.ClaimedStep) error {
-			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
+			_, err := b.executor().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
 			return err
 		}, []string{"COMPLETED", "CANCELLED"}},
 		"fail": {"RUNNING/RUNNING", func(b *bench, l *runengine.ClaimedStep) error {
-			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no", Final: true})
+			_, err := b.executor().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no", Final: true})
 			return err
 		}, []string{"FAILED"}},
 		"retry later": {"RUNNING/RUNNING", func(b *bench, l *runengine.ClaimedStep) error {
-			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
+			_, err := b.executor().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
 			return err
 		}, []string{"FAILED", "CANCELLED"}},
 		"signal": {"WAITING/WAITING", func(b *bench, _ *runengine.ClaimedStep) error {
@@ -296,11 +296,11 @@ func TestCancelRacesEverything(t *testing.T) {
 			return err
 		}, []string{"CANCELLED", "COMPLETED", "WAITING"}},
 		"wait": {"RUNNING/PENDING", func(b *bench, _ *runengine.ClaimedStep) error { // what follows waits
-			all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+			all, err := b.executor().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 			if err != nil || len(all) == 0 {
 				return err
 			}
-			_, err = b.desk().Complete(b.ctx, engine.Of(b.e), &all[0], runengine.Ended{Output: []byte(`1`)})
+			_, err = b.executor().Complete(b.ctx, engine.Of(b.e), &all[0], runengine.Ended{Output: []byte(`1`)})
 			return err
 		}, []string{"CANCELLED", "COMPLETED"}},
 		"approve": {"WAITING/approval", func(b *bench, _ *runengine.ClaimedStep) error {

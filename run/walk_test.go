@@ -38,7 +38,7 @@ type move struct {
 // byHolder are the moves of who holds the step, or has.
 var byHolder = []move{
 	{"complete", func(w *walk) error {
-		_, err := w.desk().Complete(w.ctx, engine.Of(w.e), w.held, runengine.Ended{Output: []byte("1")})
+		_, err := w.executor().Complete(w.ctx, engine.Of(w.e), w.held, runengine.Ended{Output: []byte("1")})
 		return err
 	}},
 	{"fail", func(w *walk) error { return w.fail(runengine.Failure{Message: "x", Reported: true}) }},
@@ -46,8 +46,11 @@ var byHolder = []move{
 	{"fail for good", func(w *walk) error {
 		return w.fail(runengine.Failure{Message: "x", Final: true, Reported: true, Unfired: true})
 	}},
-	{"park", func(w *walk) error { _, err := w.desk().Park(w.ctx, engine.Of(w.e), w.held, "x", nil); return err }},
-	{"release", func(w *walk) error { _, err := w.desk().Release(w.ctx, engine.Of(w.e), w.held, false, nil); return err }},
+	{"park", func(w *walk) error { _, err := w.executor().Park(w.ctx, engine.Of(w.e), w.held, "x", nil); return err }},
+	{"release", func(w *walk) error {
+		_, err := w.executor().Release(w.ctx, engine.Of(w.e), w.held, false, nil)
+		return err
+	}},
 	{"begin", func(w *walk) error {
 		_, err := w.held.Book(engine.Of(w.e)).Begin(w.ctx, "x", 0, effects.Hold, nil)
 		return err
@@ -61,7 +64,7 @@ var byHolder = []move{
 // byFirer are the moves of who holds a transition, or has.
 var byFirer = []move{
 	{"pass", func(w *walk) error {
-		_, err := w.desk().Pass(w.ctx, engine.Of(w.e), w.held, time.Second, nil)
+		_, err := w.executor().Pass(w.ctx, engine.Of(w.e), w.held, time.Second, nil)
 		return err
 	}},
 	{"point", func(w *walk) error {
@@ -93,25 +96,25 @@ var byOthers = []move{
 		holdfasttest.Advance(w.t, w.e, time.Duration(w.rnd.IntN(90))*time.Second)
 		return nil
 	}},
-	{"expire", func(w *walk) error { _, err := w.desk().Expire(w.ctx, engine.Of(w.e), w.at); return err }},
+	{"expire", func(w *walk) error { _, err := w.executor().Expire(w.ctx, engine.Of(w.e), w.at); return err }},
 	{"resolve", func(w *walk) error { return w.settle(nil, []string{"", "success", "failure"}[w.rnd.IntN(3)]) }},
 	{"resolve not done", func(w *walk) error { return w.settle([]runengine.Known{{Name: effects.Body}}, "") }},
 }
 
 func (w *walk) fail(f runengine.Failure) error {
-	_, err := w.desk().Fail(w.ctx, engine.Of(w.e), w.held, f)
+	_, err := w.executor().Fail(w.ctx, engine.Of(w.e), w.held, f)
 	return err
 }
 
 func (w *walk) settle(known []runengine.Known, outcome string) error {
 	l := w.live()
-	_, err := w.desk().Resolve(w.ctx, engine.Of(w.e), l.Operation(), known, outcome, "ann")
+	_, err := w.executor().Resolve(w.ctx, engine.Of(w.e), l.Operation(), known, outcome, "ann")
 	return err
 }
 
 func (w *walk) takeDue() error {
 	handlers := map[string]runengine.Handled{"w": {}, runengine.TransitionHandler: {}}
-	all, err := w.desk().TakeDue(w.ctx, engine.Of(w.e), runengine.Ask{Handlers: handlers, Holder: "me", Limit: 10, Lease: time.Minute})
+	all, err := w.executor().TakeDue(w.ctx, engine.Of(w.e), runengine.Ask{Handlers: handlers, Holder: "me", Limit: 10, Lease: time.Minute})
 	if len(all) > 0 {
 		w.held = &all[0]
 	}
@@ -122,7 +125,7 @@ func (w *walk) takeDue() error {
 func (w *walk) ticks() error {
 	all, err := runengine.Ready(w.ctx, engine.Of(w.e), w.at, []string{""}, "", 10)
 	for i := range all {
-		_, _, failed := w.desk().Tick(w.ctx, engine.Of(w.e), &all[i], runengine.Taker{Holder: "me", Lease: time.Minute}, nil)
+		_, _, failed := w.executor().Tick(w.ctx, engine.Of(w.e), &all[i], runengine.Taker{Holder: "me", Lease: time.Minute}, nil)
 		err = errors.Join(err, failed)
 	}
 	return err

@@ -149,8 +149,8 @@ func TestNoTwoScopesShareAFile(t *testing.T) {
 	}, "files")
 }
 
-// many is a document with so many members that a database would take long over them.
-func many(value string) map[string]any {
+// largeDocument returns a document with so many members that a database is slow to process it.
+func largeDocument(value string) map[string]any {
 	doc := map[string]any{}
 	for i := range 10_000 {
 		doc[fmt.Sprintf("key%05d", i)] = value
@@ -166,9 +166,9 @@ func TestPatchOfManyMembers(t *testing.T) {
 		s := at[map[string]any](e, "thing", "u")
 		_, err := s.Inc(e.ctx, "n", 1)
 		e.ok(err)
-		want := many("b")
+		want := largeDocument("b")
 		want["n"] = 1
-		for i, doc := range []map[string]any{many("a"), many("b"), many("b")} {
+		for i, doc := range []map[string]any{largeDocument("a"), largeDocument("b"), largeDocument("b")} {
 			got, err := s.Patch(e.ctx, doc)
 			e.ok(err)
 			e.equal("changed", got.Changed, i < 2)
@@ -180,9 +180,9 @@ func TestPatchOfManyMembers(t *testing.T) {
 		if e.hf != nil {
 			e.equal("history", e.history("thing", "u"), "[inc put put]")
 		}
-		_, err = at[map[string]any](e, "thing", "u", scope.ExpectVersion(1)).Patch(e.ctx, many("c"))
+		_, err = at[map[string]any](e, "thing", "u", scope.ExpectVersion(1)).Patch(e.ctx, largeDocument("c"))
 		e.refused(err, fault.PreconditionFailed)
-	}, few(t, everyStore)...)
+	}, someStores(t, everyStore)...)
 }
 
 // TestPatchOfManyMembersLosesNothing verifies that such patches and sums made at the same
@@ -199,7 +199,7 @@ func TestPatchOfManyMembersLosesNothing(t *testing.T) {
 			s := at[map[string]any](envs[i%2], "thing", "u")
 			if i < patchers {
 				for k := range patches {
-					if _, err := s.Patch(e.ctx, many(fmt.Sprint(i, k))); err != nil {
+					if _, err := s.Patch(e.ctx, largeDocument(fmt.Sprint(i, k))); err != nil {
 						return err
 					}
 				}
@@ -309,7 +309,7 @@ func TestWhatIsTooLargeCanBeMadeSmaller(t *testing.T) {
 		s, err = e.raw("u").Patch(e.ctx, map[string]any{"t": nil})
 		e.ok(err)
 		e.like(s, `{"l":[1],"n":1,"r":{}}`, 3, true)
-	}, few(t, shared)...)
+	}, someStores(t, shared)...)
 }
 
 // TestFloorsAreOfAWorkspaceAndAKind verifies that scopes that are gone raise the versions of

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if where := os.Getenv(nodeVar); where != "" {
-		if err := obey(where); err != nil {
+		if err := serveCommands(where); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -114,8 +114,8 @@ var everyStore = []string{"memory", "files", "sqlite", "postgres"}
 // shared are the stores that several processes use.
 var shared = []string{"files", "sqlite", "postgres"}
 
-// few are the stores of a test of large states, which take long: at level test two of them, by the seed.
-func few(t *testing.T, stores []string) (some []string) {
+// someStores are the stores of a test of large states, which take long: at level test two of them, by the seed.
+func someStores(t *testing.T, stores []string) (some []string) {
 	for _, i := range testlevel.Rand(t).Perm(len(stores))[:testlevel.Pick(testlevel.Share(2), len(stores), len(stores))] {
 		some = append(some, stores[i])
 	}

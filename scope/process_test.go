@@ -31,8 +31,8 @@ type ledger struct {
 	Pad   string           `json:"pad,omitempty"`
 }
 
-// obey is what a child process does: what it is told, a line each.
-func obey(where string) error {
+// serveCommands is the main function of a child process: it executes commands, one per line.
+func serveCommands(where string) error {
 	ctx := context.Background()
 	var ledgers func(string, ...scope.Option) scope.Scope[ledger]
 	if folder, ok := strings.CutPrefix(where, "files:"); ok {
@@ -168,7 +168,7 @@ func TestFourProcesses(t *testing.T) {
 	})
 }
 
-// summed compares what the callers were told with what the scope is.
+// summed compares the results of the calls with the state of the scope.
 func (e *env) summed(how string, lines []string) {
 	e.Helper()
 	done, lost, versions := 0, 0, map[int64]bool{}

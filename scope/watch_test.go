@@ -264,7 +264,7 @@ func TestWatchOfWhatEnds(t *testing.T) {
 func TestWatchersOfANodeAskTogether(t *testing.T) {
 	testlevel.Long(t)
 	const many = 50
-	meddled(t, func(e *env, set func(meddling)) {
+	intercepted(t, func(e *env, set func(intercept)) {
 		var gets atomic.Int64
 		looks := make(chan struct{}, 1000)
 		set(func(ctx context.Context, verb string, do func(context.Context) error) (bool, error) {
