@@ -38,8 +38,8 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// closeInvoice makes an invoice and closes it: its status, the event that says
-// so and the count of closed ones are one transaction.
+// closeInvoice creates an invoice and closes it: its status, its event
+// and the count of closed ones are one transaction.
 func closeInvoice(ctx context.Context, hf *holdfast.Engine) error {
 	_, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open"})
 	if err != nil && !errors.Is(err, holdfast.ErrConflict) {
@@ -79,7 +79,7 @@ func closedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// planted are scenarios with a bug each, and what the driver says of it.
+// planted are scenarios with one bug each, and the expected report of the driver.
 var planted = map[string]struct {
 	holdfasttest.Scenario
 	says string
@@ -89,8 +89,8 @@ var planted = map[string]struct {
 	"two at once":  {holdfasttest.Scenario{Do: payTwiceSafe, Check: paidOnce, Pairs: true}, "2 payments, want 1"},
 }
 
-// payMarkedApart commits the marker and what it marks one after the other: who
-// dies between them has paid on paper only.
+// payMarkedApart commits the marker and the payment one after the other: after a crash
+// between them only the marker is stored.
 func payMarkedApart(ctx context.Context, hf *holdfast.Engine) error {
 	_, err := scopestore.Put(ctx, engine.Of(hf), scopestore.PutArgs{Kind: "order", ID: "o", ExpectVersion: new(events.None), State: []byte(`{"paid":true}`)})
 	if errors.Is(err, holdfast.ErrConcurrency) {
@@ -102,8 +102,8 @@ func payMarkedApart(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
-// payTwiceSafe looks before it pays again, but gives up looking at the third
-// time: one fault it survives, two it does not.
+// payTwiceSafe checks for a payment before it pays again, but not the third
+// time: it survives one fault, not two.
 func payTwiceSafe(ctx context.Context, hf *holdfast.Engine) error {
 	tries, err := stream.Append(ctx, hf, "tries", stream.Any, stream.Event{Name: "try"})
 	if err != nil {
@@ -188,7 +188,7 @@ func findsAndReplays(t *testing.T, db, says string) {
 	t.Logf("%s: %s", db, found[0])
 }
 
-// failing runs tests of this program that must fail, and returns what they say.
+// failing runs tests of this program that must fail, and returns their output.
 func failing(t *testing.T, run, only string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run="+run)

@@ -22,8 +22,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// verbCase is one verb alone. Its event has the actor that it is given, so that
-// each try can be told from the others afterwards.
+// verbCase is a single verb. Its event has the given actor, so that
+// each try can be identified afterwards.
 type verbCase struct {
 	history string // the stream that it writes to
 	before  func(context.Context, *holdfast.Engine) error
@@ -119,7 +119,7 @@ func inc(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error
 	return s.Version, errors.Join(err, whole(err, len(s.State) > 0, s))
 }
 
-// edit edits the scope. It is one that changes something each time, so that nil says that it
+// edit edits the scope. Each edit changes something, so that a nil error means that it
 // was applied.
 func edit(ctx context.Context, hf *holdfast.Engine, op scopestore.Op, by events.Meta) (int64, error) {
 	e, err := scopestore.Edit(ctx, engine.Of(hf), scopestore.EditArgs{Kind: "user", ID: "u", Op: op, Meta: by})
@@ -184,7 +184,7 @@ func statusIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
 	return err
 }
 
-// scopeIs adds up what the events say.
+// scopeIs compares the scope with the sum of its events.
 func scopeIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
 	s, err := scopestore.Get(ctx, engine.Of(hf), "user", "u")
 	if names[len(names)-1] == "deleted" {
@@ -260,7 +260,7 @@ func TestCrashOfEveryVerb(t *testing.T) {
 	}
 }
 
-// scenario is the verb alone. Answers must be whole, or may lack something.
+// scenario runs a single verb. With whole, responses must be complete.
 func (v verbCase) scenario(name string, whole bool) holdfasttest.Scenario {
 	l := &ledger{tries: make(map[string][]result)}
 	return holdfasttest.Scenario{

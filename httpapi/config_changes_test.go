@@ -263,7 +263,7 @@ func (m *configFuzzer) fire(exclusive bool) {
 
 const millLease = 10 * time.Minute
 
-// claim claims a step by hand: over HTTP, or in Go, where the claim is abandoned.
+// claim claims a step: over HTTP, or in Go, where the claim is abandoned.
 func (m *configFuzzer) claim(exclusive bool) {
 	e, free := m.entity()
 	for _, c := range m.now.Claims {
@@ -295,7 +295,7 @@ func (m *configFuzzer) lasts(until *wire.Time) bool {
 	return until.Time.After(clock.Now().Add(m.offset + time.Minute))
 }
 
-// settle ends a claim that was taken by hand. It cannot be refused while the lease lasts.
+// settle ends a claim of [configFuzzer.claim]. It cannot be refused while the lease is valid.
 func (m *configFuzzer) settle(exclusive bool) {
 	if len(m.tokens) == 0 {
 		return

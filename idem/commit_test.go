@@ -211,8 +211,8 @@ func (c *crashing) ran(ctx context.Context) int {
 	return c.runs[store.WorkspaceOf(ctx)]
 }
 
-// check sends the request once more: who has committed is not run again, and the key
-// of who has not is not stuck.
+// check sends the request once more: a handler that has committed does not run again, and
+// the key of one that has not is not stuck.
 func (c *crashing) check(ctx context.Context, hf *holdfast.Engine) error {
 	all, err := stream.Read(ctx, hf, "orders", 0, 0)
 	if err != nil {

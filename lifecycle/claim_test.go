@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// claim takes a claim by hand.
+// claim claims a step, as a program does with Lifecycle.Claim.
 func (w *world) claim(id, step string, o ...lifecycle.FireOption) *lifecycle.Claim[bill] {
 	w.t.Helper()
 	c, err := w.l.Claim(context.Background(), w.e, id, step, "admin", o...)

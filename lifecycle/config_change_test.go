@@ -32,7 +32,7 @@ func shipments(plain bool, steps ...string) string {
 		"steps": [%s]}`, strings.Join(append([]string{move}, steps...), ",\n"))
 }
 
-// depot is a lifecycle that is put anew while its entities are at work.
+// depot is a lifecycle whose config is replaced while its entities are in operations.
 type depot struct {
 	*yard
 }
@@ -104,7 +104,7 @@ func (d *depot) held(id string) *lifecycleengine.Claim {
 	return c
 }
 
-// wantStranded fails unless a config was refused because it would strand so many.
+// wantStranded fails unless a config was refused because it would strand count entities.
 func wantStranded(t testing.TB, err error, count int64, words ...string) {
 	t.Helper()
 	f, _ := errors.AsType[*fault.Error](err)

@@ -43,14 +43,14 @@ func TestFxChild(t *testing.T) {
 	os.Exit(0)
 }
 
-// fxStop says something and waits to be killed.
+// fxStop prints a line and waits to be killed.
 func fxStop(said ...any) {
 	fmt.Println(said...)
 	select {}
 }
 
-// fxChild fires the step of the entity "b" and stops after its effect or, where it
-// is asked to, after the step is settled, or in its after-effect.
+// fxChild fires the step of the entity "b" and stops after its effect or, depending on
+// what, after the step is settled, or in its after-effect.
 func fxChild(t *testing.T, what string, db holdfast.Database) error {
 	ctx := context.Background()
 	w := newFxWorld(t)
@@ -87,7 +87,7 @@ func fxChild(t *testing.T, what string, db holdfast.Database) error {
 	return err
 }
 
-// policy returns the options of a policy; probes say what asked says.
+// policy returns the options of a policy; a probe returns the result of asked.
 func (w *fxWorld) policy(name string, asked func(key string) (int, bool, error)) []holdfast.EffectOption {
 	switch name {
 	case "retry":

@@ -89,8 +89,8 @@ func newFxWorld(t *testing.T) *fxWorld {
 	return w
 }
 
-// open opens an engine with the world's lifecycle. It tells nothing: that things
-// go wrong is what the tests are about.
+// open opens an engine with the world's lifecycle. It logs nothing, because the tests
+// cause failures on purpose.
 func (w *fxWorld) open(db holdfast.Database) {
 	w.Helper()
 	e, err := holdfast.Open(context.Background(), db, holdfast.Config{Log: slog.New(slog.DiscardHandler)}, w.Lifecycle)
@@ -1113,7 +1113,7 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 	})
 }
 
-// fxBegin begins an effect, "card", under a claim taken by hand.
+// fxBegin begins an effect, "card", under a claim of Lifecycle.Claim.
 func fxBegin(w *fxWorld, c *lifecycle.Claim[bill], name, id string) error {
 	at, err := engine.Of(w.e).Partition(w.Context(), store.Write)
 	if err != nil {

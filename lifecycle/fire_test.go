@@ -334,8 +334,8 @@ func TestWant(t *testing.T) {
 	})
 }
 
-// requesters has a step for admins alone, and one that an admin claims and the system,
-// for whom something else serializes it, does not.
+// requesters has a step for admins only, and one that an admin claims and the system,
+// which is serialized otherwise, does not.
 const requesters = `
 workflow: invoice
 owning_module: billing

@@ -273,7 +273,7 @@ func (w *world) happened(id, status string, events ...string) {
 	w.free(id, status)
 }
 
-// free fails unless an entity is in a status and nobody has it.
+// free fails unless an entity is in a status and unclaimed.
 func (w *world) free(id, status string) {
 	w.t.Helper()
 	if got := w.get(id); got.Status != status || got.Claimed != nil {

@@ -354,7 +354,7 @@ func TestAnotherRunWasFaster(t *testing.T) {
 	})
 }
 
-// done is what a shop tells of a step that is done, by the first who asks for one.
+// done returns the response of a shop after the first fire of a step.
 func (w *world) done(step string) string {
 	return map[string]string{"close": "closed 2;", "note": "noted 1;", "skip": "noted 1;"}[step]
 }

@@ -38,7 +38,7 @@ type pausingStore struct {
 
 func (s pausingStore) Base() store.Store { return s.Store }
 
-// Do hangs in renewals behind the pause: else the keeper might find the lease lost before the body goes on.
+// Do blocks renewals after the pause: otherwise the renewer might find the lease lost before the body continues.
 func (s pausingStore) Do(ctx context.Context, c store.Command) error {
 	if c.Decl().Name == "entities.renew" && s.paused.Load() {
 		<-ctx.Done()

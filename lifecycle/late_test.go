@@ -139,7 +139,7 @@ func TestALateCallIsReported(t *testing.T) {
 	}
 }
 
-// resolve says whether an effect happened, and ends its operation.
+// resolve resolves an effect, and ends its operation.
 func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
 	l.Helper()
 	operation := l.get("b").Claimed.ID

@@ -24,7 +24,7 @@ import (
 )
 
 // leases has a step that an admin claims and the system, which is serialized, does not;
-// serialized steps that nobody claims, one of them back to where it starts; and steps
+// serialized steps without a claim, one of them back to its own status; and steps
 // with neither, with code and without.
 const leases = `
 workflow: invoice

@@ -327,7 +327,7 @@ func TestASettledRowIsNotAdopted(t *testing.T) {
 	})
 }
 
-// adoptedLate has a sweep wait between its look at the table and the row in question.
+// adoptedLate makes a sweep wait between its scan of the table and its read of the row.
 func adoptedLate(t *testing.T, w *world) {
 	ctx := context.Background()
 	w.create("a", "b")

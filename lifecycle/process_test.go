@@ -37,8 +37,8 @@ func TestNodeProcess(t *testing.T) {
 	os.Exit(0)
 }
 
-// serveCommands executes commands from standard input, one per line: "fire step id n" fires a step so many times
-// at once; "go id" has the body that works on an entity succeed, "fail id" fail.
+// serveCommands executes commands from standard input, one per line: "fire step id n" fires a step n times
+// concurrently; "go id" makes the body that works on an entity succeed, "fail id" fail.
 func serveCommands(db string) error {
 	var mu sync.Mutex
 	told := map[string]chan string{}

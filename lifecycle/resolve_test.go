@@ -17,8 +17,8 @@ func (w *fxWorld) resolve(operation string, o lifecycle.Outcome, known ...lifecy
 	return lifecycle.Resolve(context.Background(), w.e, operation, known, o, "me")
 }
 
-// uncertain makes an entity whose operation is uncertain of so many effects, "e0"
-// to "e2", of which the first try nothing is known, and returns it.
+// uncertain creates an entity whose operation has n effects with an unknown outcome,
+// "e0" to "e2", and returns the operation.
 func (w *fxWorld) uncertain(id string, n int) lifecycle.Operation {
 	w.Helper()
 	w.make(id, func(ctx context.Context, a *fxAct) error {
@@ -52,7 +52,7 @@ func (w *fxWorld) keysOf(operation string) (all []string) {
 	return all
 }
 
-// saw notes what a body saw.
+// saw records a result that a body got.
 func (w *fxWorld) saw(id, what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

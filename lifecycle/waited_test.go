@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// begun begins the effect again, and expects to be told that it is begun.
+// begun begins the effect again, and expects its state to be begun.
 func begun(journal func(context.Context, string, int, json.RawMessage, bool) (lifecycle.Effect, error)) func() error {
 	return func() error {
 		x, err := journal(context.Background(), "charge", 0, nil, false)

@@ -230,7 +230,7 @@ func TestNothingThatOthersDefineIsCalled(t *testing.T) {
 	}
 }
 
-// useAll uses the engine alone and in a transaction of the user's.
+// useAll uses the engine on its own and in a transaction of the user's.
 func useAll(t *testing.T, hf *holdfast.Engine, conn *pgx.Conn) {
 	t.Helper()
 	if err := useEverything(t.Context(), hf, "alone"); err != nil {

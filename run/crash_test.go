@@ -127,7 +127,7 @@ func (h driver) drive(id string) error {
 	return errors.New("the run did not finish")
 }
 
-// nudge does what others do: people, and time.
+// nudge resolves effects, decides approvals, sends signals or advances the time.
 func (h driver) nudge(l *runengine.ClaimedStep) error {
 	switch {
 	case l.Step.Uncertain:
@@ -144,7 +144,7 @@ func (h driver) nudge(l *runengine.ClaimedStep) error {
 	return h.wait()
 }
 
-// wait has all holds run out, and those freed who were held.
+// wait lets all leases expire, and releases them.
 func (h driver) wait() error {
 	if err := store.Shift(h.ctx, engine.Of(h.e), time.Hour); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (h driver) wait() error {
 	return nil
 }
 
-// resolve is a person who knows what has happened.
+// resolve resolves effects as a person does who knows their outcomes.
 func (h driver) resolve(l *runengine.ClaimedStep) error {
 	var known []runengine.Known
 	journal, err := l.Journal(h.ctx, engine.Of(h.e))

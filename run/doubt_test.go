@@ -49,7 +49,7 @@ func (y *tally) of(ids ...string) (n int) {
 	return n
 }
 
-// once looks once at what is due, and does it.
+// once polls once for due work, and does it.
 func (b *bench) once() {
 	b.t.Helper()
 	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
@@ -75,7 +75,7 @@ func (b *bench) uncertain(status string) {
 	}
 }
 
-// resolve says what is known of an effect of the step.
+// resolve resolves an effect of the step.
 func (b *bench) resolve(name string, happened bool) {
 	b.t.Helper()
 	l := b.live()

@@ -223,7 +223,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 	})
 }
 
-// pause is how long the step waits, by what its history tells.
+// pause returns how long the step waits, according to its history.
 func (b *bench) pause() time.Duration {
 	b.t.Helper()
 	all, err := stream.ReadBackward(b.ctx, b.e, runengine.Stream(b.id), stream.Version(b.live().Run.Version), 1)
@@ -233,7 +233,7 @@ func (b *bench) pause() time.Duration {
 	return time.Duration(data.RetryInMs) * time.Millisecond
 }
 
-// die has somebody take the step and not come back.
+// die claims the step and lets its lease expire.
 func (b *bench) die() {
 	b.t.Helper()
 	_, err := runengine.Renew(b.ctx, engine.Of(b.e), b.take(), time.Minute) // it was heard of

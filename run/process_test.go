@@ -30,7 +30,7 @@ import (
 // nodeVar names the variable that makes a test binary a node on a database.
 const nodeVar = "HOLDFAST_RUN_NODE"
 
-// eachAt is holdfasttest.Each, for those who need to tell others where the database is.
+// eachAt is holdfasttest.Each for tests that pass the address of the database to other processes.
 func eachAt(t *testing.T, f func(t *testing.T, e *holdfast.Engine, db string), parts ...holdfast.Part) {
 	t.Helper()
 	storetest.OnBoth(t, func(t *testing.T, db string) {
@@ -38,8 +38,8 @@ func eachAt(t *testing.T, f func(t *testing.T, e *holdfast.Engine, db string), p
 	})
 }
 
-// nodeDefs are what nodes do: their bodies say that they have begun, and end when they are
-// told to.
+// nodeDefs are the definitions of the nodes: their bodies report that they have begun, and end
+// when proceed returns.
 func nodeDefs(begun func(string), proceed func(context.Context) error) []*run.Definition {
 	body := func(what string) func(context.Context, any) (string, error) {
 		return func(ctx context.Context, _ any) (string, error) {
@@ -105,7 +105,7 @@ func serveCommands(db string) error {
 	return nil
 }
 
-// starts has so many start a run under a key at once, and tells what came of it.
+// starts makes n concurrent starts of a run under a key, and returns their outcomes.
 func starts(ctx context.Context, e *holdfast.Engine, key string, n int) string {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -138,8 +138,8 @@ func aimed() *run.Definition {
 	return run.Define("aimed", "1", run.Remote("first", "w", run.Idempotent()), run.Signal("told", "news", time.Hour))
 }
 
-// moves has so many runs go on to the step that waits, a few at once. Each tells its id while
-// it is moving, and is committed when somebody waits for it.
+// moves moves n runs to the step that waits, a few at once. Each reports its id while
+// it is moving, and is committed when another transaction waits for it.
 func moves(ctx context.Context, e *holdfast.Engine, n int, moving func(id string)) error {
 	mine := func(handler string) (runengine.Handled, bool) { return runengine.Handled{}, handler == "w" }
 	const atOnce = 4

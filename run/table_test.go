@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/run"
 )
 
-// bench is a run that a test moves by hand.
+// bench is a run that a test moves step by step.
 type bench struct {
 	t   *testing.T
 	ctx context.Context

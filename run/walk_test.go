@@ -29,13 +29,13 @@ type walk struct {
 	did  map[string]int // how often each move was made, and not refused
 }
 
-// move is something that somebody may do to a run.
+// move is an action on a run.
 type move struct {
 	name string
 	do   func(w *walk) error
 }
 
-// byHolder are the moves of who holds the step, or has.
+// byHolder are the moves of the current or a former holder of the step.
 var byHolder = []move{
 	{"complete", func(w *walk) error {
 		_, err := w.executor().Complete(w.ctx, engine.Of(w.e), w.held, runengine.Ended{Output: []byte("1")})
@@ -61,7 +61,7 @@ var byHolder = []move{
 	}},
 }
 
-// byFirer are the moves of who holds a transition, or has.
+// byFirer are the moves of the current or a former holder of a transition.
 var byFirer = []move{
 	{"pass", func(w *walk) error {
 		_, err := w.executor().Pass(w.ctx, engine.Of(w.e), w.held, time.Second, nil)
@@ -163,7 +163,7 @@ func (w *walk) step() {
 	}
 }
 
-// broken says what is wrong with how the run stands, if anything.
+// broken returns what is wrong with the state of the run, or "".
 func (w *walk) broken(l *runengine.ClaimedStep) string {
 	w.t.Helper()
 	s := l.Step
@@ -191,7 +191,7 @@ func (w *walk) broken(l *runengine.ClaimedStep) string {
 	return ""
 }
 
-// open says whether nothing is known of an effect.
+// open reports whether an effect has an unknown outcome.
 func (w *walk) open(l *runengine.ClaimedStep) bool {
 	w.t.Helper()
 	journal, err := l.Journal(w.ctx, engine.Of(w.e))
@@ -204,8 +204,8 @@ func (w *walk) open(l *runengine.ClaimedStep) bool {
 	return false
 }
 
-// randomFrom is a run with every type of step that somebody moves, which begins at one of
-// them and goes round.
+// randomFrom is a definition with every type of step that needs a caller to move it. It begins
+// at one of them and loops.
 func randomFrom(first string) *run.Definition {
 	return run.Define("random-"+first, "1",
 		run.If("from", "input.cents > 0", first, "end"),
@@ -245,7 +245,7 @@ func TestRandomMoves(t *testing.T) {
 	}
 }
 
-// walk makes so many moves, or fewer if the run comes to its end.
+// walk makes the given number of moves, or fewer if the run ends.
 func (w *walk) walk(moves int) {
 	w.t.Helper()
 	for range moves {

@@ -13,14 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/scope"
 )
 
-// little is a time that ends while a test waits for it.
+// little is a duration that a test can wait for.
 const little = 60 * time.Millisecond
 
 // short is a budget that is spent while a test waits for it.
 var short = scope.Budget(little)
 
-// inTime tries with a little time, and with twice that, until it was enough to get to where
-// it is to end. On a slow machine it may be over before.
+// inTime calls try with a short duration, and doubles it until try succeeds. On a slow
+// machine a short one may end too early.
 func (e *env) inTime(try func(time.Duration) (got bool)) {
 	e.Helper()
 	for d := little; !try(d); d *= 2 {

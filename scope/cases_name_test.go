@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// oddNames are names that mean something to somebody on the way: to a path, to a pattern, to
+// oddNames are names with a special meaning to some layer: to a path, to a pattern, to
 // a quoting, to a file system.
 var oddNames = []string{
 	"a", "Ab", "ab", "aB", "AB", `a"b`, `"`, `""`, "'", "''", `\`, `\\`, `\"`, `a\nb`, "$", "$.a", "$[0]", "a.b", ".", "..", "[0]", "[#]", "a[0]", "#",

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/scope"
 )
 
-// raced changes a scope by a function, while another process changes it behind the first so
-// many reads of it. It says how often the function was called.
+// raced changes a scope by a function, while another process changes it during each of the
+// first calls. It returns how often the function was called.
 func raced(e, other *env, times int, f func(json.RawMessage) json.RawMessage, o ...scope.Option) (s scope.Snapshot[json.RawMessage], calls int, err error) {
 	e.Helper()
 	s, err = e.raw("u", o...).Atomic(e.ctx, func(ctx context.Context, d json.RawMessage) (json.RawMessage, error) {
@@ -29,7 +29,7 @@ func raced(e, other *env, times int, f func(json.RawMessage) json.RawMessage, o 
 	return s, calls, err
 }
 
-// doubled adds a field that tells what n was when the function decided.
+// doubled adds a field with the value of n that the function read.
 func doubled(d json.RawMessage) json.RawMessage {
 	var is struct{ N int64 }
 	_ = json.Unmarshal(d, &is)

@@ -122,7 +122,7 @@ func someStores(t *testing.T, stores []string) (some []string) {
 	return some
 }
 
-// in is the same store for a test, in a workspace that nobody else uses.
+// in is the same store for a test, in a workspace of its own.
 func (e *env) in(t *testing.T) *env {
 	c := *e
 	c.T, c.ctx = t, freshWorkspace()
@@ -178,7 +178,7 @@ func (e *env) raw(id string, o ...scope.Option) raw {
 	return at[json.RawMessage](e, "thing", id, o...)
 }
 
-// has makes a scope what a document says, whatever it was before.
+// has sets a scope to a document, whatever it was before.
 func (e *env) has(id, doc string) scope.Snapshot[json.RawMessage] {
 	e.Helper()
 	s, err := e.raw(id).Atomic(e.ctx, func(context.Context, json.RawMessage) (json.RawMessage, error) {
@@ -222,7 +222,7 @@ func (e *env) absent(s scope.Snapshot[json.RawMessage], version int64, changed b
 	}
 }
 
-// history are the names of a scope's events, nil where none are kept.
+// history returns the names of a scope's events, nil if the store has none.
 func (e *env) history(kind, id string) (names []string) {
 	e.Helper()
 	for _, ev := range e.events(kind, id) {
@@ -231,7 +231,7 @@ func (e *env) history(kind, id string) (names []string) {
 	return names
 }
 
-// actors are those who made them.
+// actors returns the actors of these events.
 func (e *env) actors(kind, id string) (all []string) {
 	e.Helper()
 	for _, ev := range e.events(kind, id) {

@@ -42,7 +42,7 @@ type callOutput struct {
 	n, version      int64
 }
 
-// numberState is the model: what it is, and the last version that was used.
+// numberState is the state of the model: the number, and the last version that was used.
 type numberState struct {
 	exists     bool
 	n, version int64
@@ -69,7 +69,7 @@ func (s numberState) next(a callInput) numberState {
 }
 
 // numberModel is a scope with one number. A call whose outcome is unknown may be put at the
-// very end, where nobody sees it.
+// very end, where no read sees it.
 var numberModel = porcupine.Model{
 	Init: func() any { return numberState{version: -1} },
 	Step: func(state, input, output any) (bool, any) {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/scope"
 )
 
-// waits waits until so many are at a scope, inside and waiting.
+// waits waits until n calls are at a scope, running or waiting.
 func waits[T any](ctx context.Context, s scope.Scope[T], n int) {
 	for scope.Queued(ctx, s) < n {
 		runtime.Gosched()

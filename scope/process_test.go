@@ -73,7 +73,7 @@ func serveCommands(where string) error {
 // callers is how many of a process change a scope at once.
 const callers = 4
 
-// changes changes a scope so many times, and says of each what came of it: "done", version
+// changes changes a scope several times, and prints the outcome of each: "done", version
 // and whether it was changed, or "lost" and the attempts.
 func changes(ctx context.Context, ledgers func(string, ...scope.Option) scope.Scope[ledger], how, name string, n int) (lines []string) {
 	var mu sync.Mutex
@@ -117,8 +117,8 @@ func changed(ctx context.Context, ledgers func(string, ...scope.Option) scope.Sc
 
 const perProcess = 200
 
-// processes has four processes change a scope of a store, each so many times, and returns
-// what they say. In memory they are four groups of goroutines.
+// processes makes four processes change a scope of a store, each several times, and returns
+// their output. In memory they are four groups of goroutines.
 func (e *env) processes(how string, nodes []*testkit.Child) (lines []string) {
 	e.Helper()
 	if nodes == nil {
@@ -204,7 +204,7 @@ func (e *env) summed(how string, lines []string) {
 	e.Logf("%s: %d succeeded, %d failed", how, done, lost)
 }
 
-// writeForever changes a scope, and says of each change that it is made, when it is.
+// writeForever changes a scope, and prints each change after it is acknowledged.
 func writeForever(ctx context.Context, l scope.Scope[ledger], name string) error {
 	for i := 0; ; i++ {
 		item := fmt.Sprintf("%s-%d", name, i)

@@ -113,8 +113,8 @@ func TestNestedThroughATransaction(t *testing.T) {
 	}, "sqlite", "postgres")
 }
 
-// opposite has two change two scopes in opposite order, each holding the first when it goes
-// for the second, and returns what they were told; and whether they met: on a slow machine
+// opposite makes two callers change two scopes in opposite order, each holding the first when
+// it calls the second, and returns their errors; and whether they met: on a slow machine
 // the budget of one may be spent before the other has begun.
 func opposite(e *env, o ...scope.Option) (told [2]error, met bool) {
 	var (

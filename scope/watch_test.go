@@ -37,7 +37,7 @@ func watched[T any](e *env, s scope.Scope[T]) (<-chan scope.Change[T], func()) {
 	return news, cancel
 }
 
-// next is what a watcher is told next.
+// next returns the next change of a watcher.
 func next[T any](e *env, news <-chan scope.Change[T]) scope.Change[T] {
 	e.Helper()
 	timer := time.NewTimer(patience)
@@ -54,7 +54,7 @@ func next[T any](e *env, news <-chan scope.Change[T]) scope.Change[T] {
 	panic("not reached")
 }
 
-// until reads what a watcher is told until it is at a version, and wants versions to grow.
+// until reads changes of a watcher up to a version, and checks that versions grow.
 func until[T any](e *env, news <-chan scope.Change[T], version int64) (last scope.Change[T], told int) {
 	e.Helper()
 	for before := int64(-2); ; told++ {

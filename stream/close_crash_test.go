@@ -21,7 +21,7 @@ import (
 )
 
 // closing is a stream that is filled, closed and appended to, with a crash
-// anywhere. Its record of what it was told is by workspace, of which each case
+// anywhere. Its record of responses is by workspace, of which each case
 // has its own.
 type closing struct {
 	mode    stream.Mode
@@ -100,8 +100,8 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// recover does what a janitor does, after a while: it looks for streams that were
-// left held. What was dropped is not deleted here, for it is of other cases too.
+// recover does the work of a janitor after a while: it releases expired leases of
+// streams. Dropped events are not deleted here, because they belong to other cases too.
 func (c *closing) recover(ctx context.Context, hf *holdfast.Engine) error {
 	if err := store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second); err != nil {
 		return err

@@ -68,8 +68,8 @@ func TestReadFeedGoesOn(t *testing.T) {
 	})
 }
 
-// wantInOrder wants the events of the default workspace, as numbered has written
-// them, and their positions to be told by PositionOf.
+// wantInOrder checks that the events of the default workspace are as numbered wrote
+// them, and that PositionOf returns their positions.
 func wantInOrder(t *testing.T, hf *holdfast.Engine, all []stream.FeedEvent, n int) {
 	t.Helper()
 	if len(all) != n {

@@ -108,7 +108,7 @@ func testStream(t *testing.T, s baseline.System) {
 	}
 }
 
-// Of many who want the same, one wins.
+// testRace checks that one of many concurrent transitions wins.
 func testRace(t *testing.T, s baseline.System) {
 	ctx := context.Background()
 	if _, err := s.Create(ctx, baseline.New{Lifecycle: "invoice", ID: "race", Status: "open", Data: `{}`}); err != nil {
@@ -192,7 +192,7 @@ func addTasks(t *testing.T, s baseline.System, queue string, n int) {
 	}
 }
 
-// Only who holds the lease, and while it runs, ends a task, and once.
+// testTasks checks that only the holder of a valid lease ends a task, and once.
 func testTasks(t *testing.T, s baseline.System) {
 	ctx := context.Background()
 	addTasks(t, s, "one", 1)
@@ -265,7 +265,7 @@ func testTaskRace(t *testing.T, s baseline.System) {
 	}
 }
 
-// Of many who acknowledge the same tasks at once, each task has one who did.
+// testAckAll checks that of many concurrent acks of the same tasks, one succeeds for each task.
 func testAckAll(t *testing.T, s baseline.System) {
 	a, ok := s.(baseline.AckAller)
 	if !ok {
@@ -364,8 +364,8 @@ func addBatch(t *testing.T, s baseline.System, id string, items int, balance int
 	return b
 }
 
-// Items are taken in their order as far as the wallet lasts, and only who holds one,
-// and while the lease runs, settles it, once.
+// testItems checks that items are claimed in order while the wallet can pay, and that
+// only the holder of a valid lease settles one, once.
 func testItems(t *testing.T, s baseline.System) {
 	ctx := context.Background()
 	b := addBatch(t, s, "items", 5, 25)
@@ -462,7 +462,7 @@ func testItemRace(t *testing.T, s baseline.System, id string, take taker) {
 	}
 }
 
-// Of many who settle the same items at once, each item has one who did.
+// testSettleItems checks that of many concurrent settles of the same items, one succeeds for each.
 func testSettleItems(t *testing.T, s baseline.System, m baseline.ManyItems) {
 	ctx := context.Background()
 	b := addBatch(t, s, "all", 50, 1000)

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/run/httpcall"
 )
 
-// shop answers each call as it is told, and remembers the keys.
+// shop answers each call as configured, and records the keys.
 type shop struct {
 	*httptest.Server
 	mu      sync.Mutex
