@@ -39,19 +39,19 @@ func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
 		select {
 		case err := <-updated:
 			if err != nil {
-				t.Errorf("the update: %v", err)
+				t.Errorf("update: %v", err)
 			}
 		default:
 			// Close has returned, so the update has: its answer is on its way.
 			if err := <-updated; err != nil {
-				t.Errorf("the update: %v", err)
+				t.Errorf("update: %v", err)
 			}
 		}
 		if _, err := holdfast.Collect(stream.Read(context.Background(), hf, "s", 0)); !errors.Is(err, holdfast.ErrUnavailable) {
-			t.Errorf("a read after the close: %v", err)
+			t.Errorf("read after close: got %v, want ErrUnavailable", err)
 		}
 		if err := hf.Close(); err != nil {
-			t.Errorf("closing twice: %v", err)
+			t.Errorf("second close: %v", err)
 		}
 	})
 }
@@ -73,11 +73,11 @@ func TestCallersLeaveWhileTheWriterIsBusy(t *testing.T) {
 		})
 		for _, err := range lost {
 			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("a caller was told %v", err)
+				t.Errorf("caller got %v, want context.DeadlineExceeded", err)
 			}
 		}
 		if won != 0 {
-			t.Errorf("%d callers wrote while the writer was busy", won)
+			t.Errorf("%d callers wrote while the writer was busy, want 0", won)
 		}
 		return nil
 	})
@@ -85,7 +85,7 @@ func TestCallersLeaveWhileTheWriterIsBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := stream.Append(context.Background(), hf, "s", 0, stream.Event{Name: "second"}); err != nil {
-		t.Errorf("something was applied late: %v", err)
+		t.Errorf("a canceled write was applied late: %v", err)
 	}
 }
 

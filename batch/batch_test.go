@@ -74,7 +74,7 @@ func until(t *testing.T, e *holdfast.Engine, id string, want func(batch.Batch) b
 			return b
 		}
 		if clock.Since(begun) > time.Minute {
-			t.Fatalf("it is %+v", b)
+			t.Fatalf("batch did not change in a minute: %+v", b)
 		}
 		if err := clock.Wait(t.Context(), 5*time.Millisecond); err != nil {
 			t.Fatal(err)
@@ -118,14 +118,14 @@ func TestAKindDoesItsItems(t *testing.T) {
 		fund(t, e, 100)
 		b, err := kind.Create(t.Context(), e, "w", work(30, 2), batch.ID("b"))
 		if err != nil || b.Kind != "double" {
-			t.Fatalf("made %+v, %v", b, err)
+			t.Fatalf("created %+v, %v", b, err)
 		}
 		b = until(t, e, "b", over)
 		if b.Status != batch.Completed || b.Counts != (batch.Counts{Succeeded: 29, Failed: 1, Accepted: 29}) || b.Charged != 60 || b.Refunded != 2 || balance(t, e) != 42 {
-			t.Errorf("it is %+v, and the wallet has %d", b, balance(t, e))
+			t.Errorf("got batch %+v and balance %d", b, balance(t, e))
 		}
 		if calls.Load() != 33 || most.Load() > 3 {
-			t.Errorf("%d calls, at most %d at once", calls.Load(), most.Load())
+			t.Errorf("got %d calls, at most %d at once, want 33 and 3", calls.Load(), most.Load())
 		}
 		n := 0
 		for s, err := range batch.Items(t.Context(), e, "b", batch.ItemFilter{}) {
@@ -133,21 +133,21 @@ func TestAKindDoesItsItems(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.Status == batch.ItemSucceeded && string(s.Output) != fmt.Sprint(2*n) {
-				t.Errorf("%s has %s", s.Key, s.Output)
+				t.Errorf("item %s has output %s", s.Key, s.Output)
 			}
 			n++
 		}
 		events, err := holdfast.Collect(stream.Read(t.Context(), e, "done", 0))
 		if n != 30 || len(events) != 29 || err != nil {
-			t.Errorf("%d items and %d events, %v", n, len(events), err)
+			t.Errorf("got %d items and %d events, %v, want 30 and 29", n, len(events), err)
 		}
 		// Made again, it is the one that is there; with other items it is refused.
 		if again, err := kind.Create(t.Context(), e, "w", work(30, 2), batch.ID("b")); err != nil || again.Status != batch.Completed {
-			t.Errorf("made again: %+v, %v", again, err)
+			t.Errorf("second create: got %+v, %v, want the completed batch", again, err)
 		}
 		for _, other := range []iter.Seq[batch.NewItem[in]]{work(29, 2), work(31, 2), work(30, 3)} {
 			if _, err := kind.Create(t.Context(), e, "w", other, batch.ID("b")); !errors.Is(err, holdfast.ErrConflict) {
-				t.Errorf("made otherwise: %v", err)
+				t.Errorf("create with other items: got %v, want ErrConflict", err)
 			}
 		}
 	})
@@ -175,7 +175,7 @@ func TestACancelUndoesWhatWasBegun(t *testing.T) {
 		}, batch.Options{MaxConcurrency: parallel, Lease: 1500 * time.Millisecond}).Undo(func(ctx context.Context, u *batch.Undone[in, string]) error {
 			after.Add(1)
 			if u.Status != batch.ItemCancelled || u.Input.N < 20 && (u.Output == nil || *u.Output != "out-"+u.Key) {
-				t.Errorf("undoes %+v", u)
+				t.Errorf("cleanup got %+v", u)
 			}
 			u.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 				_, err := stream.Append(ctx, tx, "undone/"+u.Key, stream.None, stream.Event{Name: "undone"})
@@ -193,7 +193,7 @@ func TestACancelUndoesWhatWasBegun(t *testing.T) {
 		}
 		b := until(t, e, "b", func(b batch.Batch) bool { return b.Counts.Succeeded == 20 })
 		if n, err := batch.Accept(t.Context(), e, "b", "k0000", "k0001"); n != 2 || err != nil {
-			t.Fatalf("accepted %d, %v", n, err)
+			t.Fatalf("accepted %d, %v, want 2", n, err)
 		}
 		if b, err := batch.Cancel(t.Context(), e, "b"); err != nil || !b.CancelRequested || b.Over() {
 			t.Fatalf("cancel returned %+v, %v; want a batch that is being torn down", b, err)
@@ -201,10 +201,10 @@ func TestACancelUndoesWhatWasBegun(t *testing.T) {
 		cancelled.Store(true)
 		b = until(t, e, "b", over)
 		if b.Status != batch.Cancelled || b.Counts != (batch.Counts{Succeeded: 2, Accepted: 2, Cancelled: 998}) || b.Charged != 24 || b.Refunded != 22 || balance(t, e) != 1998 {
-			t.Errorf("it is %+v, and the wallet has %d", b, balance(t, e))
+			t.Errorf("got batch %+v and balance %d", b, balance(t, e))
 		}
 		if n := after.Load(); n < 22 {
-			t.Errorf("%d were undone", n)
+			t.Errorf("%d items were cleaned up, want at least 22", n)
 		}
 	})
 }
@@ -233,12 +233,12 @@ func TestACleanupThatFailsIsShown(t *testing.T) {
 		}
 		b := until(t, e, "b", func(b batch.Batch) bool { return b.Error != "" })
 		if b.Status != batch.Cancelling || !strings.Contains(b.Error, "the other side is down") || balance(t, e) != 1 {
-			t.Errorf("it is %+v", b)
+			t.Errorf("got batch %+v, want CANCELLING with the error", b)
 		}
 		broken.Store(false)
 		holdfasttest.Advance(t, e, time.Minute)
 		if b = until(t, e, "b", over); b.Status != batch.Cancelled || b.Error != "" || balance(t, e) != 1 {
-			t.Errorf("it is %+v", b)
+			t.Errorf("got batch %+v, want CANCELLED without an error", b)
 		}
 	})
 }
@@ -272,18 +272,18 @@ func TestArtifactsAreSwept(t *testing.T) {
 		has := func(prefix any, want int) {
 			t.Helper()
 			if names, err := files.List(t.Context(), prefix.(string)); err != nil || len(names) != want {
-				t.Errorf("%s has %q, %v", prefix, names, err)
+				t.Errorf("%s has files %q, want %d: %v", prefix, names, want, err)
 			}
 		}
 		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("B/../../x")); !errors.Is(err, holdfast.ErrValidation) {
-			t.Errorf("made under an id with slashes: %v", err)
+			t.Errorf("id with slashes: got %v, want ErrValidation", err)
 		}
 		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("..")); err != nil {
 			t.Fatal(err)
 		}
 		b := until(t, e, "..", over)
 		if b.Status != batch.Completed || b.Counts.Failed != 1 {
-			t.Fatalf("it is %+v", b)
+			t.Fatalf("got batch %+v, want COMPLETED with one failed item", b)
 		}
 		stays.Range(func(prefix, _ any) bool { has(prefix, 2); return true })
 		goes.Range(func(prefix, _ any) bool { has(prefix, 0); return true })
@@ -306,7 +306,7 @@ func TestArtifactsAreSwept(t *testing.T) {
 				break
 			}
 			if clock.Since(begun) > time.Minute {
-				t.Fatal("what came late is still there")
+				t.Fatal("the late artifact was not deleted")
 			}
 			if err := clock.Wait(t.Context(), 20*time.Millisecond); err != nil {
 				t.Fatal(err)
@@ -334,7 +334,7 @@ func TestACreditRacesThePause(t *testing.T) {
 			}
 		}
 		if b := until(t, e, "b", over); b.Status != batch.Completed || balance(t, e) != 0 {
-			t.Errorf("it is %+v", b)
+			t.Errorf("got batch %+v, want COMPLETED", b)
 		}
 	})
 }
@@ -351,7 +351,7 @@ func TestFundsForOneAreOneCall(t *testing.T) {
 		}
 		b := until(t, e, "b", func(b batch.Batch) bool { return b.Status == batch.Paused })
 		if calls.Load() != 1 || b.Counts.Succeeded != 1 || balance(t, e) != 5 {
-			t.Errorf("%d calls: %+v", calls.Load(), b)
+			t.Errorf("got %d calls: %+v", calls.Load(), b)
 		}
 	})
 }
@@ -380,10 +380,10 @@ func TestAnUndoThatHangs(t *testing.T) {
 		<-entered
 		cancelled(other, "b")
 		if b := until(t, e, "b", over); b.Refunded != 1 {
-			t.Errorf("it is %+v", b)
+			t.Errorf("got batch %+v, want 1 refunded", b)
 		}
 		if b, err := batch.Get(t.Context(), e, "a"); err != nil || b.Status != batch.Cancelling || b.Refunded != 1 {
-			t.Errorf("it is %+v, %v", b, err)
+			t.Errorf("got batch %+v, %v, want CANCELLING with 1 refunded", b, err)
 		}
 		// A kind of another program has the name: its items are poison here.
 		poison := func(yield func(batch.NewItem[string]) bool) {
@@ -393,7 +393,7 @@ func TestAnUndoThatHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b := until(t, e, "c", over); b.Status != batch.Completed || b.Counts.Failed != 1 {
-			t.Errorf("it is %+v", b)
+			t.Errorf("got batch %+v, want COMPLETED with one failed item", b)
 		}
 		free <- struct{}{}
 		until(t, e, "a", over)
@@ -415,19 +415,19 @@ func TestABatchIsMadeAgain(t *testing.T) {
 		fund(t, e, 0)
 		first, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("b"), batch.LeaveOpen())
 		if err != nil || !first.Open {
-			t.Fatalf("made %+v, %v", first, err)
+			t.Fatalf("created %+v, %v", first, err)
 		}
 		for _, c := range []iter.Seq[batch.NewItem[in]]{work(2, 1), work(3, 2)} {
 			if _, err := kind.Create(t.Context(), e, "w", c, batch.ID("b")); !errors.Is(err, holdfast.ErrConflict) {
-				t.Errorf("made otherwise: %v", err)
+				t.Errorf("create with other items: got %v, want ErrConflict", err)
 			}
 		}
 		if _, err := kind.Create(t.Context(), e, "other", work(3, 1), batch.ID("b")); !errors.Is(err, holdfast.ErrConflict) {
-			t.Errorf("made with another wallet: %v", err)
+			t.Errorf("create with another wallet: got %v, want ErrConflict", err)
 		}
 		b, err := kind.Create(t.Context(), e, "w", work(2500, 1), batch.ID("b"))
 		if err != nil || b.Open || b.Counts.Pending != 2500 {
-			t.Errorf("made on: %+v, %v", b, err)
+			t.Errorf("create with all items: got %+v, %v, want a sealed batch of 2500", b, err)
 		}
 		// Several who make the same at once make one.
 		var all sync.WaitGroup
@@ -440,10 +440,10 @@ func TestABatchIsMadeAgain(t *testing.T) {
 		}
 		all.Wait()
 		if n := len(itemsOf(t, e, "same")); n != 2500 {
-			t.Errorf("it has %d items", n)
+			t.Errorf("got %d items, want 2500", n)
 		}
 		if n := len(itemsOf(t, e, "b")); n != 2500 {
-			t.Errorf("it has %d items", n)
+			t.Errorf("got %d items, want 2500", n)
 		}
 	})
 }
@@ -488,7 +488,7 @@ func TestABodyLearnsOfACancel(t *testing.T) {
 				select {
 				case <-told:
 				case <-time.After(time.Minute):
-					t.Fatalf("the body was not told of a cancel %s", id)
+					t.Fatalf("the body did not get the cancel %s", id)
 				}
 				until(t, e, id, over)
 			}

@@ -21,11 +21,11 @@ func TestAnEntityFromAfar(t *testing.T) {
 	var raw json.RawMessage
 	e, err := c.CreateEntity(ctx, "invoice", wire.NewEntity{ID: id, Data: []byte(`{"cents":9007199254740993}`)}, Raw(&raw))
 	if err != nil || e.ID != id || string(e.Data) != `{"cents":9007199254740993}` || !strings.Contains(string(raw), `"status":"open"`) {
-		t.Fatalf("made %+v, %v, %s", e, err, raw)
+		t.Fatalf("created %+v, %v, %s", e, err, raw)
 	}
 	_, err = c.CreateEntity(ctx, "invoice", wire.NewEntity{ID: id})
 	if !errors.Is(err, fault.Of(fault.Conflict)) {
-		t.Errorf("made it again: %v", err)
+		t.Errorf("second create: got %v, want CONFLICT", err)
 	}
 	claimed, err := c.ClaimStep(ctx, "invoice", id, wire.NewClaim{StepKey: "close", Requester: "admin"})
 	if err != nil {
@@ -34,7 +34,7 @@ func TestAnEntityFromAfar(t *testing.T) {
 	_, err = c.FireStep(ctx, "invoice", id, "close", wire.Fire{Requester: "admin"})
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Code != fault.ClaimFailed || f.Fields["holder"] == nil || f.Fields["requestId"] == "" {
-		t.Errorf("the loser is told %+v", err)
+		t.Errorf("losing caller got %+v, want CLAIM_FAILED with holder and requestId", err)
 	}
 	for x, err := range c.ListClaims(ctx, OperationFilter{State: "held"}) {
 		if err != nil || x.Entity != id || x.StepKey != "close" {
@@ -53,11 +53,11 @@ func TestAnEntityFromAfar(t *testing.T) {
 		names = append(names, x.Name)
 	}
 	if len(names) != 3 {
-		t.Errorf("its history is %q", names)
+		t.Errorf("got history %q, want 3 events", names)
 	}
 	tried, err := c.GetAttempts(ctx, "invoice", id)
 	if err != nil || len(tried.Items) != 1 || tried.Items[0].Code != fault.ClaimFailed {
-		t.Errorf("its attempts are %+v, %v", tried, err)
+		t.Errorf("got refusals %+v, %v, want one CLAIM_FAILED", tried, err)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestAListIsReadToItsEnd(t *testing.T) {
 		want++
 	}
 	if want != 250 {
-		t.Errorf("read %d", want)
+		t.Errorf("read %d events, want 250", want)
 	}
 	from := int64(149)
 	for e, err := range c.ReadStream(t.Context(), "s", StreamRange{From: &from, Backward: true}) {
@@ -94,11 +94,11 @@ func TestAListIsReadToItsEnd(t *testing.T) {
 	}
 	p, err := c.ReadStreamPage(t.Context(), "s", StreamRange{}, Page{Limit: 7})
 	if err != nil || len(p.Items) != 7 || p.Next == nil {
-		t.Errorf("a page is %+v, %v", p, err)
+		t.Errorf("got page %+v, %v, want 7 items and a next page", p, err)
 	}
 	for _, err := range c.ListEntities(t.Context(), "nothing", EntityFilter{}) {
 		if fault.CodeOf(err) != fault.NotFound {
-			t.Errorf("listed with %v", err)
+			t.Errorf("list of an unknown lifecycle: got %v, want NOT_FOUND", err)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestAListIsReadToItsEnd(t *testing.T) {
 func TestKeys(t *testing.T) {
 	s := serve(t, httpapi.Options{})
 	if _, err := dial(t, s.url, Options{}).GetEntity(t.Context(), "invoice", "i1"); !errors.Is(err, fault.Of(fault.Auth)) {
-		t.Errorf("a stranger is told %v", err)
+		t.Errorf("caller without a key got %v, want an auth error", err)
 	}
 	open := dial(t, serveBeside(t, s).URL, Options{})
 	reader, err := open.CreateKey(t.Context(), wire.NewKey{Role: "read"})
@@ -117,10 +117,10 @@ func TestKeys(t *testing.T) {
 	}
 	c := dial(t, s.url, Options{Key: reader.Secret})
 	if _, err := c.GetEntity(t.Context(), "invoice", "i1"); fault.CodeOf(err) != fault.NotFound {
-		t.Errorf("a reader is told %v", err)
+		t.Errorf("reader got %v, want NOT_FOUND", err)
 	}
 	if _, err := c.CreateEntity(t.Context(), "invoice", wire.NewEntity{}); fault.CodeOf(err) != fault.Forbidden {
-		t.Errorf("a reader who writes is told %v", err)
+		t.Errorf("reader that writes got %v, want FORBIDDEN", err)
 	}
 	next, err := open.RotateKey(t.Context(), reader.ID, wire.RotateKey{})
 	if err != nil || next.Secret == "" || next.Secret == reader.Secret {
@@ -136,7 +136,7 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	if n != 2 {
-		t.Errorf("there are %d keys", n)
+		t.Errorf("got %d keys, want 2", n)
 	}
 }
 
@@ -147,17 +147,17 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 	if _, err := New("http://a", Options{Key: "a\r\nb"}); fault.CodeOf(err) != fault.Validation {
-		t.Error("a key of two lines is taken")
+		t.Error("a key with a line break is accepted")
 	}
 	c := dial(t, "http://127.0.0.1:1/below/", Options{MaxAttempts: 1})
 	if c.base != "http://127.0.0.1:1/below/api/v1" {
-		t.Errorf("the base is %q", c.base)
+		t.Errorf("got base %q", c.base)
 	}
 	if _, err := c.GetKey(t.Context(), ""); fault.CodeOf(err) != fault.Validation {
-		t.Errorf("an empty id: %v", err)
+		t.Errorf("empty id: got %v, want a validation error", err)
 	}
 	_, err := c.GetKey(context.Background(), "x")
 	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.Unavailable || f.Unwrap() == nil {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("unreachable server: got %v, want UNAVAILABLE", err)
 	}
 }

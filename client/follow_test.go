@@ -53,21 +53,21 @@ func TestFollowOverBrokenLines(t *testing.T) {
 		}
 	}
 	if next != all {
-		t.Errorf("followed %d", next)
+		t.Errorf("followed %d events, want all", next)
 	}
 	p, err := c.ReadEventsPage(t.Context(), Page{Cursor: last})
 	if err != nil || len(p.Items) != 0 {
-		t.Errorf("after the last come %+v, %v", p, err)
+		t.Errorf("got %+v, %v after the last event, want none", p, err)
 	}
 	for _, err := range c.Follow(ctx, "nonsense") {
 		if fault.CodeOf(err) != fault.Validation {
-			t.Errorf("a cursor of nonsense is %v", err)
+			t.Errorf("malformed cursor: got %v, want a validation error", err)
 		}
 	}
 	cancel()
 	for _, err := range c.Follow(ctx, last) {
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("ended with %v", err)
+			t.Errorf("ended with %v, want context.Canceled", err)
 		}
 	}
 }
@@ -113,10 +113,10 @@ func TestFollowReads(t *testing.T) {
 			}
 		}
 		if strings.Join(got, " ") != "1 2 3 4" || fault.CodeOf(ended) != fault.Auth {
-			t.Errorf("got %q and %v", got, ended)
+			t.Errorf("got events %q and %v", got, ended)
 		}
 		if want := "0 0 2 2 3 3 3 4"; strings.Join(asked, " ") != want {
-			t.Errorf("asked after %q, want %s", asked, want)
+			t.Errorf("requested events after %q, want %s", asked, want)
 		}
 	})
 }
@@ -132,7 +132,7 @@ func TestFollowGivesUp(t *testing.T) {
 		})}})
 		for _, err := range c.Follow(t.Context(), "") {
 			if fault.CodeOf(err) != fault.Unavailable || n != 4 {
-				t.Errorf("after %d tries: %v", n, err)
+				t.Errorf("after %d attempts: got %v, want UNAVAILABLE after 4", n, err)
 			}
 		}
 		c = dial(t, "http://holdfast.invalid", Options{MaxAttempts: 4, HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
@@ -145,7 +145,7 @@ func TestFollowGivesUp(t *testing.T) {
 		defer cancel()
 		for _, err := range c.Follow(ctx, "") {
 			if !errors.Is(err, context.DeadlineExceeded) || n < 100 {
-				t.Errorf("after %d tries: %v", n, err)
+				t.Errorf("after %d attempts: got %v, want context.DeadlineExceeded", n, err)
 			}
 		}
 	})

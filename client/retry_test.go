@@ -46,24 +46,24 @@ func TestALostAnswer(t *testing.T) {
 	one := wire.Append{Events: []wire.NewEvent{{Name: "one"}}}
 	for _, half := range []bool{false, true} {
 		name := fmt.Sprint("half ", half)
-		before := s.asked.Load()
+		before := s.requests.Load()
 		s.line.loses(3, half)
 		done, err := c.AppendEvents(t.Context(), name, one, Key(name))
 		if err != nil || done.LastVersion != 0 || count(t, c, name) != 1 {
 			t.Errorf("%s: appended %+v, %v", name, done, err)
 		}
-		if n := s.asked.Load() - before; n != 5 { // 4, and one to count
-			t.Errorf("%s: the server was asked %d times", name, n)
+		if n := s.requests.Load() - before; n != 5 { // 4, and one to count
+			t.Errorf("%s: got %d requests, want 5", name, n)
 		}
 
-		before, name = s.asked.Load(), name+" without"
+		before, name = s.requests.Load(), name+" without"
 		s.line.loses(1, half)
 		_, err = c.AppendEvents(t.Context(), name, one)
 		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.Unavailable || f.Unwrap() == nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if n := s.asked.Load() - before; n != 1 || count(t, c, name) != 1 {
-			t.Errorf("%s: the server was asked %d times", name, n)
+		if n := s.requests.Load() - before; n != 1 || count(t, c, name) != 1 {
+			t.Errorf("%s: got %d requests, want 1", name, n)
 		}
 	}
 	if _, err := c.CreateEntity(t.Context(), "invoice", wire.NewEntity{ID: "i1"}); err != nil {
@@ -76,7 +76,7 @@ func TestALostAnswer(t *testing.T) {
 	}
 	s.line.loses(3, true)
 	if n := count(t, c, "half true"); n != 1 { // a read is always retried
-		t.Errorf("read %d", n)
+		t.Errorf("read %d events, want 1", n)
 	}
 }
 
@@ -136,14 +136,14 @@ func sends(t *testing.T, first func() (*http.Response, error), how string, again
 	}
 	if want := 1; again {
 		if err != nil || sent != 2 {
-			t.Errorf("it was sent %d times: %v", sent, err)
+			t.Errorf("sent %d times, want 2: %v", sent, err)
 		}
 	} else if err == nil || sent != want {
-		t.Errorf("it was sent %d times: %v", sent, err)
+		t.Errorf("sent %d times, want %d: %v", sent, want, err)
 	}
 	for _, b := range bodies {
 		if b != bodies[0] {
-			t.Errorf("sent %q and then %q", bodies[0], b)
+			t.Errorf("first sent %q, then %q, want the same body", bodies[0], b)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestTheContextEndsIt(t *testing.T) {
 		return nil, io.ErrUnexpectedEOF
 	})}})
 	if _, err := c.GetKey(t.Context(), "x"); !errors.Is(err, io.ErrUnexpectedEOF) || fault.CodeOf(err) != fault.Unavailable {
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -228,7 +228,7 @@ func codes(t *testing.T) (all []fault.Code) {
 func TestErrorsComeBack(t *testing.T) {
 	all := codes(t)
 	if len(all) < 30 {
-		t.Fatalf("found %d codes", len(all))
+		t.Fatalf("found only %d codes, want at least 30", len(all))
 	}
 	for _, code := range all {
 		told := fault.New(code, "why %s", code).With("holder", "ann").With("status", "open").Wrap(io.ErrShortWrite)
@@ -244,7 +244,7 @@ func TestErrorsComeBack(t *testing.T) {
 		f, ok := errors.AsType[*fault.Error](err)
 		if !ok || !errors.Is(err, fault.Of(code)) || f.Message != told.Message || f.Fields["holder"] != "ann" || f.Fields["status"] != "open" ||
 			f.Fields["requestId"] != "req" || len(f.Violations) != 1 || f.Violations[0] != told.Violations[0] {
-			t.Errorf("%s came back as %+v", code, err)
+			t.Errorf("%s was decoded as %+v", code, err)
 		}
 	}
 }
@@ -257,13 +257,13 @@ func TestALargeAnswer(t *testing.T) {
 		return a, nil
 	})}})
 	if _, err := c.GetKey(t.Context(), "x"); fault.CodeOf(err) != fault.PayloadTooLarge {
-		t.Errorf("told %v", err)
+		t.Errorf("got %v", err)
 	}
 }
 
 type neverRead struct{ t *testing.T }
 
 func (n neverRead) Read([]byte) (int, error) {
-	n.t.Error("it was read too far")
+	n.t.Error("the body was read beyond the limit")
 	return 0, io.EOF
 }

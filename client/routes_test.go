@@ -45,7 +45,7 @@ func operations(t *testing.T) map[string]operation {
 	for path, methods := range doc.Paths {
 		for method, op := range methods {
 			if _, twice := all[op.ID]; twice || op.ID == "" {
-				t.Errorf("%s %s has the id %q, which is empty or not its own", method, path, op.ID)
+				t.Errorf("%s %s has id %q, which is empty or used twice", method, path, op.ID)
 			}
 			op.method, op.path = strings.ToUpper(method), path
 			all[op.ID] = op
@@ -182,7 +182,7 @@ func TestEveryRouteHasItsMethod(t *testing.T) {
 	var sent *http.Request
 	c := dial(t, "http://holdfast.invalid", Options{MaxAttempts: 1, HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		if sent != nil {
-			t.Errorf("it sent %s %s too", r.Method, r.URL)
+			t.Errorf("got a second request: %s %s", r.Method, r.URL)
 		}
 		sent = r
 		return answer(200, "application/json", `{"items":[],"next":null}`), nil
@@ -196,7 +196,7 @@ func TestEveryRouteHasItsMethod(t *testing.T) {
 		}
 		call := all[id]
 		if call == nil {
-			t.Errorf("%s is not called here", id)
+			t.Errorf("%s is not called by this test", id)
 			continue
 		}
 		sent = nil
@@ -208,7 +208,7 @@ func TestEveryRouteHasItsMethod(t *testing.T) {
 	}
 	for id := range all {
 		if _, ok := known[id]; !ok {
-			t.Errorf("%s is called here, and is no route", id)
+			t.Errorf("%s is called by this test, but is not a route", id)
 		}
 	}
 }
@@ -229,10 +229,10 @@ func (op operation) check(t *testing.T, r *http.Request) {
 	}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(r.URL.Query())); !slices.Equal(got, want) {
-		t.Errorf("%s sent the parameters %q, want %q", op.ID, got, want)
+		t.Errorf("%s sent parameters %q, want %q", op.ID, got, want)
 	}
 	if (r.Header.Get("Idempotency-Key") != "") != keyed || (r.ContentLength > 0) != (op.Body != nil) {
-		t.Errorf("%s sent %d bytes and %v", op.ID, r.ContentLength, r.Header)
+		t.Errorf("%s sent %d bytes and headers %v", op.ID, r.ContentLength, r.Header)
 	}
 }
 
@@ -263,7 +263,7 @@ func TestIteratorsAskForPages(t *testing.T) {
 		"approvals?status=pending":             func() error { return each(c.ListApprovals(ctx, ApprovalFilter{Status: "pending"})) },
 	} {
 		if got := err(); fault.CodeOf(got) != fault.NotFound || path != want {
-			t.Errorf("asked for %s and got %v, want %s", path, got, want)
+			t.Errorf("requested %s and got %v, want %s", path, got, want)
 		}
 	}
 }

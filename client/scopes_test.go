@@ -23,36 +23,36 @@ func TestAScopeFromAfar(t *testing.T) {
 	is := func(x wire.ChangedScope, err error, version int64, changed bool, state string) {
 		t.Helper()
 		if err != nil || x.Version != version || x.Changed != changed || !strictjson.Equal(x.State, []byte(state)) {
-			t.Fatalf("it is %d %v %s, %v, want %d %v %s", x.Version, x.Changed, x.State, err, version, changed, state)
+			t.Fatalf("got %d %v %s, %v, want %d %v %s", x.Version, x.Changed, x.State, err, version, changed, state)
 		}
 	}
 	_, err := c.GetScope(ctx, kind, id)
 	if !errors.Is(err, fault.Of(fault.NotFound)) {
-		t.Errorf("what is not there is %v", err)
+		t.Errorf("get of a missing scope: got %v, want NOT_FOUND", err)
 	}
 	x, err := c.PatchScope(ctx, kind, id, []byte(`{"n":9007199254740993}`), IfAbsent())
 	is(x, err, 0, true, `{"n":9007199254740993}`)
 	_, err = c.PatchScope(ctx, kind, id, []byte(`{}`), IfAbsent())
 	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.PreconditionFailed || f.Fields["lastVersion"] != 0.0 {
-		t.Errorf("made twice, it is %v", err)
+		t.Errorf("second create: got %v, want PRECONDITION_FAILED with lastVersion 0", err)
 	}
 	x, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n"}, IfMatch(0))
 	is(x, err, 1, true, `{"n":9007199254740994}`)
 	if _, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n"}, IfMatch(0)); !errors.Is(err, fault.Of(fault.PreconditionFailed)) {
-		t.Errorf("an old version is %v", err)
+		t.Errorf("change of an old version: got %v, want PRECONDITION_FAILED", err)
 	}
 	by := int64(-9007199254740994)
 	x, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n", By: &by}, IfPresent())
 	is(x, err, 2, true, `{"n":0}`)
 	if _, err = c.IncScope(ctx, kind, "none", wire.IncScope{Field: "n"}, IfPresent()); !errors.Is(err, fault.Of(fault.PreconditionFailed)) {
-		t.Errorf("of none it is %v", err)
+		t.Errorf("change of a missing scope: got %v, want PRECONDITION_FAILED", err)
 	}
 	x, err = c.PatchScope(ctx, kind, id, []byte(`{"n":null}`))
 	is(x, err, 3, true, `{}`)
 	x, err = c.PushScope(ctx, kind, id, wire.PushScope{Field: "l", Value: []byte("null")})
 	is(x, err, 4, true, `{"l":[null]}`)
 	if _, err = c.PushScope(ctx, kind, id, wire.PushScope{Field: "l"}); !errors.Is(err, fault.Of(fault.Validation)) {
-		t.Errorf("pushing nothing is %v", err)
+		t.Errorf("push of nothing: got %v, want a validation error", err)
 	}
 	x, err = c.SetScopeRecord(ctx, kind, id, "r/s", "..", nil)
 	is(x, err, 5, true, `{"l":[null],"r/s":{"..":null}}`)
@@ -63,9 +63,9 @@ func TestAScopeFromAfar(t *testing.T) {
 	if err != nil || got.Kind != kind || got.ID != id || got.Version != 6 || !strictjson.Equal(got.State, []byte(`{"l":[null],"r/s":{}}`)) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	before := s.asked.Load()
-	if _, err = c.GetScope(ctx, kind, id, IfNoneMatch(6)); !errors.Is(err, ErrNotModified) || s.asked.Load() != before+1 {
-		t.Errorf("what is known is %v, asked for %d times", err, s.asked.Load()-before)
+	before := s.requests.Load()
+	if _, err = c.GetScope(ctx, kind, id, IfNoneMatch(6)); !errors.Is(err, ErrNotModified) || s.requests.Load() != before+1 {
+		t.Errorf("get of an unmodified scope: got %v after %d requests, want ErrNotModified after 1", err, s.requests.Load()-before)
 	}
 	x, err = c.DeleteScope(ctx, kind, id, IfMatch(6))
 	is(x, err, 7, true, "null")
@@ -83,17 +83,17 @@ func TestALostAnswerOfAChange(t *testing.T) {
 		s.line.loses(2, i%2 == 0)
 		x, err := c.IncScope(ctx, "cart", "c", wire.IncScope{Field: "n"}, Key(fmt.Sprint("k", i)))
 		if err != nil || x.Version != i || string(x.State) != fmt.Sprintf(`{"n":%d}`, i+1) {
-			t.Fatalf("%d: changed to %d %s, %v", i, x.Version, x.State, err)
+			t.Fatalf("change %d: got %d %s, %v", i, x.Version, x.State, err)
 		}
 	}
 	s.line.loses(1, false)
-	before := s.asked.Load()
-	if _, err := c.IncScope(ctx, "cart", "c", wire.IncScope{Field: "n"}); fault.CodeOf(err) != fault.Unavailable || s.asked.Load() != before+1 {
-		t.Errorf("without a key it is %v, asked for %d times", err, s.asked.Load()-before)
+	before := s.requests.Load()
+	if _, err := c.IncScope(ctx, "cart", "c", wire.IncScope{Field: "n"}); fault.CodeOf(err) != fault.Unavailable || s.requests.Load() != before+1 {
+		t.Errorf("without a key: got %v after %d requests, want UNAVAILABLE after 1", err, s.requests.Load()-before)
 	}
 	got, err := c.GetScope(ctx, "cart", "c")
 	if err != nil || string(got.State) != `{"n":7}` {
-		t.Errorf("it is %s, %v", got.State, err)
+		t.Errorf("got state %s, %v, want n 7", got.State, err)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestWatchScopeOverBrokenLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		if x.Version != next || x.Kind != "cart" || x.ID != "c" {
-			t.Fatalf("told %+v, want version %d", x, next)
+			t.Fatalf("got %+v, want version %d", x, next)
 		}
 		if next == all {
 			break
@@ -137,19 +137,19 @@ func TestWatchScopeOverBrokenLines(t *testing.T) {
 			continue
 		}
 		if x.Version != -1 || string(x.State) != "null" {
-			t.Errorf("told %+v", x)
+			t.Errorf("got %+v, want version -1 and null", x)
 		}
 		break
 	}
 	for _, err := range c.WatchScope(ctx, "a/b", "c") {
 		if fault.CodeOf(err) != fault.Validation {
-			t.Errorf("a kind with a slash is %v", err)
+			t.Errorf("kind with a slash: got %v, want a validation error", err)
 		}
 	}
 	cancel()
 	for _, err := range c.WatchScope(ctx, "cart", "c") {
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("ended with %v", err)
+			t.Errorf("ended with %v, want context.Canceled", err)
 		}
 	}
 }
@@ -162,10 +162,10 @@ func TestWatchScopeGoesOn(t *testing.T) {
 	}
 	lines := []*http.Response{feed(state(-1) + state(4)), feed(""), feed(state(4) + state(5) + "id: 6\nevent: st"), feed(state(7)), problem(fault.Auth)}
 	synctest.Test(t, func(t *testing.T) {
-		var asked, got []string
+		var requests, got []string
 		c := dial(t, "http://holdfast.invalid", Options{HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			asked = append(asked, r.Header.Get("Last-Event-ID"))
-			return lines[len(asked)-1], nil
+			requests = append(requests, r.Header.Get("Last-Event-ID"))
+			return lines[len(requests)-1], nil
 		})}})
 		var ended error
 		for x, err := range c.WatchScope(t.Context(), "k", "i") {
@@ -174,10 +174,10 @@ func TestWatchScopeGoesOn(t *testing.T) {
 			}
 		}
 		if strings.Join(got, " ") != "-1 4 5 7" || fault.CodeOf(ended) != fault.Auth {
-			t.Errorf("told %q and %v", got, ended)
+			t.Errorf("got versions %q and %v", got, ended)
 		}
-		if want := " 4 4 5 7"; strings.Join(asked, " ") != want {
-			t.Errorf("asked after %q, want %q", asked, want)
+		if want := " 4 4 5 7"; strings.Join(requests, " ") != want {
+			t.Errorf("requested versions after %q, want %q", requests, want)
 		}
 	})
 }

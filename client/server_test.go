@@ -38,12 +38,12 @@ const invoiceConfig = `{
 
 // server is a real API on a SQLite file, behind a listener that can lose responses.
 type server struct {
-	engine *holdfast.Engine
-	beside *httpapi.API // the same engine without keys; created before the engine runs, because it adds sweeps
-	url    string
-	line   *lossyListener
-	asked  atomic.Int64 // requests that reached the API
-	closed atomic.Int64 // runs of the action
+	engine   *holdfast.Engine
+	beside   *httpapi.API // the same engine without keys; created before the engine runs, because it adds sweeps
+	url      string
+	line     *lossyListener
+	requests atomic.Int64 // requests that reached the API
+	closed   atomic.Int64 // runs of the action
 }
 
 func serve(t *testing.T, o httpapi.Options) *server {
@@ -56,7 +56,7 @@ func serve(t *testing.T, o httpapi.Options) *server {
 	s.beside = httpapi.New(s.engine, httpapi.Options{NoKeys: true})
 	testkit.Run(t, s.engine)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.asked.Add(1)
+		s.requests.Add(1)
 		api.ServeHTTP(w, r)
 	}))
 	s.line = &lossyListener{Listener: srv.Listener}

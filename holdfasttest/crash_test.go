@@ -38,8 +38,8 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// closeInvoice makes an invoice and closes it: its status, the event that says
-// so and the count of closed ones are one transaction.
+// closeInvoice creates an invoice and closes it: its status, its event
+// and the count of closed ones are one transaction.
 func closeInvoice(ctx context.Context, hf *holdfast.Engine) error {
 	_, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "invoice", ID: "i", Status: "open"})
 	if err != nil && !errors.Is(err, holdfast.ErrConflict) {
@@ -79,7 +79,7 @@ func closedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// planted are scenarios with a bug each, and what the driver says of it.
+// planted are scenarios with one bug each, and the expected report of the driver.
 var planted = map[string]struct {
 	holdfasttest.Scenario
 	says string
@@ -89,8 +89,8 @@ var planted = map[string]struct {
 	"two at once":  {holdfasttest.Scenario{Do: payTwiceSafe, Check: paidOnce, Pairs: true}, "2 payments, want 1"},
 }
 
-// payMarkedApart commits the marker and what it marks one after the other: who
-// dies between them has paid on paper only.
+// payMarkedApart commits the marker and the payment one after the other: after a crash
+// between them only the marker is stored.
 func payMarkedApart(ctx context.Context, hf *holdfast.Engine) error {
 	_, err := scopestore.Put(ctx, engine.Of(hf), scopestore.PutArgs{Kind: "order", ID: "o", ExpectVersion: new(events.None), State: []byte(`{"paid":true}`)})
 	if errors.Is(err, holdfast.ErrConcurrency) {
@@ -102,8 +102,8 @@ func payMarkedApart(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
-// payTwiceSafe looks before it pays again, but gives up looking at the third
-// time: one fault it survives, two it does not.
+// payTwiceSafe checks for a payment before it pays again, but not the third
+// time: it survives one fault, not two.
 func payTwiceSafe(ctx context.Context, hf *holdfast.Engine) error {
 	tries, err := stream.Append(ctx, hf, "tries", stream.Any, stream.Event{Name: "try"})
 	if err != nil {
@@ -176,19 +176,19 @@ func findsAndReplays(t *testing.T, db, says string) {
 	found := failedCase.FindStringSubmatch(out)
 	replay := replayLine.FindStringSubmatch(out)
 	if found == nil || replay == nil || !strings.Contains(found[2], says) {
-		t.Fatalf("on %s it did not find %q, or gave no replay:\n%s", db, says, out)
+		t.Fatalf("%s: did not find %q, or printed no replay command:\n%s", db, says, out)
 	}
 	if want := "github.com/holdfast-go/holdfast/holdfasttest"; replay[2] != want || replay[1] != found[1] {
-		t.Errorf("the replay is of %s in %s, want %s in %s", replay[1], replay[2], found[1], want)
+		t.Errorf("replay command is for %s in %s, want %s in %s", replay[1], replay[2], found[1], want)
 	}
 	again := failing(t, replay[3], replay[1])
 	if only := failedCase.FindAllStringSubmatch(again, -1); len(only) != 1 || only[0][0] != found[0] {
-		t.Errorf("the replay says %v, want %q:\n%s", only, found[0], again)
+		t.Errorf("the replay reports %v, want %q:\n%s", only, found[0], again)
 	}
 	t.Logf("%s: %s", db, found[0])
 }
 
-// failing runs tests of this program that must fail, and returns what they say.
+// failing runs tests of this program that must fail, and returns their output.
 func failing(t *testing.T, run, only string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run="+run)

@@ -22,8 +22,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// verbCase is one verb alone. Its event has the actor that it is given, so that
-// each try can be told from the others afterwards.
+// verbCase is a single verb. Its event has the given actor, so that
+// each try can be identified afterwards.
 type verbCase struct {
 	history string // the stream that it writes to
 	before  func(context.Context, *holdfast.Engine) error
@@ -114,12 +114,12 @@ func put(ctx context.Context, hf *holdfast.Engine, want *int64, by events.Meta) 
 func inc(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, error) {
 	s, err := storetest.Inc(ctx, hf, storetest.IncArgs{Kind: "user", ID: "u", Field: "n", By: 1, Meta: by})
 	if err == nil && s.Value != s.Version+1 {
-		return s.Version, fmt.Errorf("the sum is told as %d at version %d", s.Value, s.Version)
+		return s.Version, fmt.Errorf("got sum %d at version %d, want version+1", s.Value, s.Version)
 	}
 	return s.Version, errors.Join(err, whole(err, len(s.State) > 0, s))
 }
 
-// edit edits the scope. It is one that changes something each time, so that nil says that it
+// edit edits the scope. Each edit changes something, so that a nil error means that it
 // was applied.
 func edit(ctx context.Context, hf *holdfast.Engine, op scopestore.Op, by events.Meta) (int64, error) {
 	e, err := scopestore.Edit(ctx, engine.Of(hf), scopestore.EditArgs{Kind: "user", ID: "u", Op: op, Meta: by})
@@ -166,7 +166,7 @@ func remove(ctx context.Context, hf *holdfast.Engine, by events.Meta) (int64, er
 	return s.Version, err
 }
 
-var errNotWhole = errors.New("the answer is not whole")
+var errNotWhole = errors.New("the response is incomplete")
 
 // whole is the error of an answer that lacks something.
 func whole(err error, ok bool, answer any) error {
@@ -179,19 +179,19 @@ func whole(err error, ok bool, answer any) error {
 func statusIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
 	e, err := entities.Get(ctx, engine.Of(hf), "thing", "t")
 	if last := names[len(names)-1]; err == nil && e.Status != last {
-		err = fmt.Errorf("it is %s, and its last event says %s", e.Status, last)
+		err = fmt.Errorf("got status %s, but the last event is %s", e.Status, last)
 	}
 	return err
 }
 
-// scopeIs adds up what the events say.
+// scopeIs compares the scope with the sum of its events.
 func scopeIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
 	s, err := scopestore.Get(ctx, engine.Of(hf), "user", "u")
 	if names[len(names)-1] == "deleted" {
 		if errors.Is(err, holdfast.ErrNotFound) {
 			return nil
 		}
-		return fmt.Errorf("it was deleted, and is there: %s, %w", s.State, err)
+		return fmt.Errorf("deleted scope still exists: %s, %w", s.State, err)
 	}
 	if err != nil {
 		return err
@@ -209,13 +209,13 @@ func scopeIs(ctx context.Context, hf *holdfast.Engine, names []string) error {
 		count[name]++
 	}
 	if state.N != count["inc"] || len(state.Items) != count["push"] || len(state.Records) != min(count["set"], 1)-min(count["unset"], 1) {
-		return fmt.Errorf("it is %s at %d, and its events are %v", s.State, s.Version, names)
+		return fmt.Errorf("got %s at version %d, but the events are %v", s.State, s.Version, names)
 	}
 	return nil
 }
 
-// told is what a try was told.
-type told struct {
+// result is the response to a try.
+type result struct {
 	actor   string
 	version int64
 	err     error
@@ -224,16 +224,16 @@ type told struct {
 // ledger remembers every try of every case, by its workspace.
 type ledger struct {
 	mu    sync.Mutex
-	tries map[string][]told
+	tries map[string][]result
 }
 
-func (l *ledger) of(ctx context.Context) []told {
+func (l *ledger) of(ctx context.Context) []result {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.tries[store.WorkspaceOf(ctx)])
 }
 
-func (l *ledger) add(ctx context.Context, t told) {
+func (l *ledger) add(ctx context.Context, t result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := store.WorkspaceOf(ctx)
@@ -260,9 +260,9 @@ func TestCrashOfEveryVerb(t *testing.T) {
 	}
 }
 
-// scenario is the verb alone. Answers must be whole, or may lack something.
+// scenario runs a single verb. With whole, responses must be complete.
 func (v verbCase) scenario(name string, whole bool) holdfasttest.Scenario {
-	l := &ledger{tries: make(map[string][]told)}
+	l := &ledger{tries: make(map[string][]result)}
 	return holdfasttest.Scenario{
 		Name:    name,
 		Do:      func(ctx context.Context, hf *holdfast.Engine) error { return v.try(ctx, hf, l, whole) },
@@ -279,7 +279,7 @@ func (v verbCase) try(ctx context.Context, hf *holdfast.Engine, l *ledger, whole
 			return err
 		}
 	}
-	t := told{actor: fmt.Sprintf("try-%d", len(l.of(ctx)))}
+	t := result{actor: fmt.Sprintf("try-%d", len(l.of(ctx)))}
 	t.version, t.err = v.do(ctx, hf, events.Meta{Actor: t.actor})
 	if !whole && errors.Is(t.err, errNotWhole) {
 		t.err = nil
@@ -288,7 +288,7 @@ func (v verbCase) try(ctx context.Context, hf *holdfast.Engine, l *ledger, whole
 	return t.err
 }
 
-func (v verbCase) check(ctx context.Context, hf *holdfast.Engine, tries []told) error {
+func (v verbCase) check(ctx context.Context, hf *holdfast.Engine, tries []result) error {
 	all, err := holdfast.Collect(stream.Read(ctx, hf, v.history, 0))
 	if err != nil {
 		return err
@@ -300,12 +300,12 @@ func (v verbCase) check(ctx context.Context, hf *holdfast.Engine, tries []told) 
 		names = append(names, e.Name)
 	}
 	for _, t := range tries {
-		if err := t.agrees(applied[t.actor]); err != nil {
+		if err := t.matches(applied[t.actor]); err != nil {
 			return fmt.Errorf("%s: %w", t.actor, err)
 		}
 	}
 	if len(names) == 0 {
-		return errors.New("nothing was applied")
+		return errors.New("no call was applied")
 	}
 	if v.end == nil {
 		return nil
@@ -313,18 +313,18 @@ func (v verbCase) check(ctx context.Context, hf *holdfast.Engine, tries []told) 
 	return v.end(ctx, hf, names)
 }
 
-// agrees compares what a try was told with the versions of the events that it
+// matches compares the response to a try with the versions of the events that it
 // wrote.
-func (t told) agrees(applied []int64) error {
+func (t result) matches(applied []int64) error {
 	switch {
 	case errors.Is(t.err, errNotWhole):
 		return t.err
 	case t.err == nil && !slices.Equal(applied, []int64{t.version}):
-		return fmt.Errorf("it was told that it is applied at %d, and is at %v", t.version, applied)
+		return fmt.Errorf("reported as applied at version %d, but applied at %v", t.version, applied)
 	case len(applied) > 1:
-		return fmt.Errorf("it was applied %d times", len(applied))
+		return fmt.Errorf("applied %d times, want at most 1", len(applied))
 	case len(applied) == 0, t.err == nil, errors.Is(t.err, crash.ErrCrashed), errors.Is(t.err, holdfast.ErrOutcomeUnknown):
 		return nil
 	}
-	return fmt.Errorf("it was told %q, and is applied at %v", t.err, applied)
+	return fmt.Errorf("reported as %q, but applied at %v", t.err, applied)
 }

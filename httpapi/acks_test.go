@@ -55,7 +55,7 @@ func (d *testAPI) wantShown(reaction, name string, from, to int64) wire.Lease {
 		d.t.Fatalf("claimed %+v, want %s from %d to %d", all, name, from, to)
 	}
 	if shown := all[0].Events; shown[0].Version != from || shown[len(shown)-1].Version != to {
-		d.t.Errorf("%s is shown from %d to %d, want %d to %d", name, shown[0].Version, shown[len(shown)-1].Version, from, to)
+		d.t.Errorf("%s shows events from %d to %d, want %d to %d", name, shown[0].Version, shown[len(shown)-1].Version, from, to)
 	}
 	return all[0]
 }
@@ -75,7 +75,7 @@ func TestAnAckGoesNoFurtherThanItsLease(t *testing.T) {
 		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: l.Epoch, Token: l.Token, LeaseMs: 120_000}, nil), 200, "")
 		wantResults(t, "after a renewal", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 100}), "s "+notDelivered+" 99")
 		if more := d.lease("r", 1); len(more) != 0 {
-			t.Fatalf("the lease did not stand: %+v", more)
+			t.Fatalf("claimed again while leased: %+v", more)
 		}
 		wantResults(t, "in between", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 40}), "s acked")
 		wantResults(t, "under the lease that was ended so", d.acks("r", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 99}), "s LEASE_LOST")
@@ -120,7 +120,7 @@ func TestAnAckBeyondLeavesTheOthersOfItsCall(t *testing.T) {
 		wantResults(t, "mended", d.acks("r", ack("b", 1), ack("c", 1)), "b acked", "c acked")
 		d.wantShown("r", "d", 1, 1)
 		if more := d.lease("r", 9); len(more) != 0 {
-			t.Errorf("left is %+v", more)
+			t.Errorf("claimed %+v, want none left", more)
 		}
 	})
 }
@@ -164,7 +164,7 @@ func TestATaskThatWasNotGivenOutCannotBeEnded(t *testing.T) {
 		for version := range int64(4) {
 			task := d.one("Mail")
 			if task.Context.Event.Version != version {
-				t.Fatalf("took %+v, want version %d", task.Context.Event, version)
+				t.Fatalf("claimed %+v, want version %d", task.Context.Event, version)
 			}
 			for later := version + 1; later < 4; later++ {
 				id := lease.ID("rct_", "mail", "s", fmt.Sprint(later), "0")
@@ -203,7 +203,7 @@ func TestAnAckWaitsForItsRow(t *testing.T) {
 		}
 		storetest.Queue(t, url, `SELECT 1 FROM holdfast.follow WHERE stream = 's' FOR UPDATE`, nil, func() {
 			if at := d.position("r", "t"); key == "" && at.LeasedBy != "" {
-				t.Errorf("the other waited: %+v", at)
+				t.Errorf("position %+v is leased, want it free", at)
 			}
 		}, func() error {
 			if resp := d.ask("POST", "reactions/r/ack", wire.Acks{Acks: acks}, &done, headers...); resp.StatusCode != 200 {
@@ -212,7 +212,7 @@ func TestAnAckWaitsForItsRow(t *testing.T) {
 			return nil
 		})
 		if len(done.Results) != 2 || done.Results[0].Status != "acked" || done.Results[1].Status != "acked" {
-			t.Errorf("acked %+v", done)
+			t.Errorf("got %+v, want both acked", done)
 		}
 	}
 }
@@ -231,12 +231,12 @@ func TestAnOldDefinitionTakesNothing(t *testing.T) {
 		d.want(d.ask("POST", "streams/s/events", map[string]any{"events": []any{map[string]any{"name": "b", "data": map[string]any{}}}}, nil), 201, "")
 		ask := reactions.Ask{Reactions: []reactions.Info{old}, Holder: "me", Limit: 10, Lease: time.Minute, Events: 100}
 		if taken, err := reactions.TakeAsked(t.Context(), engine.Of(d.engine), ask); err != nil || len(taken) != 0 {
-			t.Errorf("took %+v, %v", taken, err)
+			t.Errorf("claimed %+v, %v, want nothing", taken, err)
 		}
 		var got wire.Leases
 		d.want(d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me"}, &got), 200, "")
 		if len(got.Leases) != 1 || len(got.Leases[0].Events) != 1 {
-			t.Errorf("then it is shown %+v", got.Leases)
+			t.Errorf("got leases %+v, want one with one event", got.Leases)
 		}
 	})
 }

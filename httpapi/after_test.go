@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-const tells = "$after:note:Tell"
+const tellReaction = "$after:note:Tell"
 
-// told sends notes, each followed by the after-effect Tell.
-func (d *testAPI) told(ids ...string) {
+// sendNotes sends notes, each followed by the after-effect Tell.
+func (d *testAPI) sendNotes(ids ...string) {
 	d.t.Helper()
 	for _, id := range ids {
 		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: id}, nil), 201, "")
@@ -28,21 +28,21 @@ func (d *testAPI) told(ids ...string) {
 	}
 }
 
-// later advances the database's time and wakes the nodes.
-func (d *testAPI) later(by time.Duration) {
+// advance advances the database's time and wakes the nodes.
+func (d *testAPI) advance(by time.Duration) {
 	d.t.Helper()
 	holdfasttest.Advance(d.t, d.engine, by)
-	engine.Of(d.engine).Hub().Wake([]string{store.DueTopic(tells)})
+	engine.Of(d.engine).Hub().Wake([]string{store.DueTopic(tellReaction)})
 }
 
-// teller waits until the position of a note's after-effect satisfies so.
-func (d *testAPI) teller(id, what string, so func(wire.Position) bool) wire.Position {
+// awaitAfterEffect waits until the position of a note's after-effect satisfies so.
+func (d *testAPI) awaitAfterEffect(id, what string, so func(wire.Position) bool) wire.Position {
 	d.t.Helper()
-	return d.stands(wire.CreatedWebhook{Webhook: wire.Webhook{Reaction: tells}}, "$entity/note/"+id, what, func(p wire.Position) bool { return p.LeasedBy == "" && so(p) })
+	return d.awaitPosition(wire.CreatedWebhook{Webhook: wire.Webhook{Reaction: tellReaction}}, "$entity/note/"+id, what, func(p wire.Position) bool { return p.LeasedBy == "" && so(p) })
 }
 
-// released repairs the after-effect of notes.
-func (d *testAPI) released(how, reaction string, body any, ids ...string) {
+// wantRepaired repairs the after-effect of notes.
+func (d *testAPI) wantRepaired(how, reaction string, body any, ids ...string) {
 	d.t.Helper()
 	var done wire.Repaired
 	d.want(d.ask("POST", "reactions/"+reaction+"/"+how, body, &done), 200, "")
@@ -51,12 +51,12 @@ func (d *testAPI) released(how, reaction string, body any, ids ...string) {
 		got = append(got, strings.TrimPrefix(s, "$entity/note/"))
 	}
 	if len(done.Held) > 0 || !slices.Equal(got, ids) {
-		d.t.Errorf("%s repaired %q, held %q, want %q", how, got, done.Held, ids)
+		d.t.Errorf("%s changed %q, held %q, want %q", how, got, done.Held, ids)
 	}
 }
 
-// counted fails unless the metrics contain the lines.
-func (d *testAPI) counted(lines ...string) {
+// wantMetrics fails unless the metrics contain the lines.
+func (d *testAPI) wantMetrics(lines ...string) {
 	d.t.Helper()
 	resp, err := http.Get(d.url + "/metrics")
 	if err != nil {
@@ -71,8 +71,8 @@ func (d *testAPI) counted(lines ...string) {
 	}
 }
 
-// tellerURL declares a URL as the handler of the after-effect Tell.
-func (d *testAPI) tellerURL(config string) *remote {
+// serveTell declares a URL as the handler of the after-effect Tell.
+func (d *testAPI) serveTell(config string) *remote {
 	d.t.Helper()
 	d.running()
 	far := &remote{status: 200, heard: make(chan struct{}, 100)}
@@ -90,26 +90,26 @@ func (d *testAPI) tellerURL(config string) *remote {
 // until it is delivered.
 func TestAURLOfAnAfterEffectIsOutOfOrder(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
-		far := d.tellerURL(tellConfig)
+		far := d.serveTell(tellConfig)
 		answers := []int{404, 500, 403, 0, 422, 401, 429, 200}
 		far.say(answers[0], "")
-		d.told("n")
+		d.sendNotes("n")
 		for i := range answers {
 			c := far.next(t)
 			if c.Attempt != i+1 || c.IdempotencyKey != far.calls[0].IdempotencyKey {
-				t.Errorf("call %d is %+v", i, c)
+				t.Errorf("call %d is %+v, want the next attempt under the same idempotency key", i, c)
 			}
 			if i == len(answers)-1 {
 				break
 			}
-			p := d.teller("n", "has failed", func(p wire.Position) bool { return p.Retry == i+1 })
+			p := d.awaitAfterEffect("n", "has failed", func(p wire.Position) bool { return p.Retry == i+1 })
 			if p.Blocked || p.Error == "" {
-				t.Fatalf("after %d it stands at %+v", answers[i], p)
+				t.Fatalf("after status %d the position is %+v, want it unblocked with an error", answers[i], p)
 			}
 			far.say(answers[i+1], "")
-			d.later(20 * time.Minute)
+			d.advance(20 * time.Minute)
 		}
-		d.teller("n", "is told", func(p wire.Position) bool { return p.Watermark == p.Head && p.Retry == 0 })
+		d.awaitAfterEffect("n", "is delivered", func(p wire.Position) bool { return p.Watermark == p.Head && p.Retry == 0 })
 	}, httpapi.Handlers(elsewhere))
 }
 
@@ -118,40 +118,40 @@ func TestAURLOfAnAfterEffectIsOutOfOrder(t *testing.T) {
 // and that metrics count both.
 func TestARefusalThatBlocksAnAfterEffect(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
-		far := d.tellerURL(strings.Replace(tellConfig, `"steps"`, `"after_effects": {"Tell": {"on_refusal": "block"}}, "steps"`, 1))
+		far := d.serveTell(strings.Replace(tellConfig, `"steps"`, `"after_effects": {"Tell": {"on_refusal": "block"}}, "steps"`, 1))
 		far.say(429, "")
-		d.told("n")
+		d.sendNotes("n")
 		first := far.next(t)
-		d.teller("n", "has failed", func(p wire.Position) bool { return p.Retry == 1 && !p.Blocked })
+		d.awaitAfterEffect("n", "has failed", func(p wire.Position) bool { return p.Retry == 1 && !p.Blocked })
 		for i, status := range []int{404, 422} {
 			far.say(status, "")
-			d.later(20 * time.Minute)
+			d.advance(20 * time.Minute)
 			far.next(t)
-			d.teller("n", "is blocked", func(p wire.Position) bool { return p.Blocked })
+			d.awaitAfterEffect("n", "is blocked", func(p wire.Position) bool { return p.Blocked })
 			var all wire.List[wire.Position]
 			d.want(d.ask("GET", "reactions/*/streams?blocked=true", nil, &all), 200, "")
-			if len(all.Items) != 1 || all.Items[0].Reaction != tells || all.Items[0].Error == "" {
-				t.Errorf("blocked are %+v", all.Items)
+			if len(all.Items) != 1 || all.Items[0].Reaction != tellReaction || all.Items[0].Error == "" {
+				t.Errorf("listed blocked positions %+v, want one with an error", all.Items)
 			}
 			if i == 1 {
 				far.say(200, "")
 			}
-			d.released("unblock", tells, wire.Repair{Streams: []string{"$entity/note/n"}}, "n")
+			d.wantRepaired("unblock", tellReaction, wire.Repair{Streams: []string{"$entity/note/n"}}, "n")
 			if i == 0 {
 				far.next(t) // it is refused again
-				d.teller("n", "is blocked", func(p wire.Position) bool { return p.Blocked })
-				d.released("unblock", "*", `{}`, "n")
+				d.awaitAfterEffect("n", "is blocked", func(p wire.Position) bool { return p.Blocked })
+				d.wantRepaired("unblock", "*", `{}`, "n")
 				far.next(t)
-				d.teller("n", "is blocked", func(p wire.Position) bool { return p.Blocked })
+				d.awaitAfterEffect("n", "is blocked", func(p wire.Position) bool { return p.Blocked })
 				far.say(422, "")
-				d.released("unblock", tells, `{}`, "n")
+				d.wantRepaired("unblock", tellReaction, `{}`, "n")
 			}
 		}
 		if c := far.next(t); c.IdempotencyKey != first.IdempotencyKey {
-			t.Errorf("it came under %q, and then under %q", first.IdempotencyKey, c.IdempotencyKey)
+			t.Errorf("first call had idempotency key %q, second had %q, want the same", first.IdempotencyKey, c.IdempotencyKey)
 		}
-		d.teller("n", "is told", func(p wire.Position) bool { return p.Watermark == p.Head })
-		d.counted(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} 4`, `holdfast_reaction_streams_total{kind="afterEffect",what="unblocked"} 4`)
+		d.awaitAfterEffect("n", "is delivered", func(p wire.Position) bool { return p.Watermark == p.Head })
+		d.wantMetrics(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} 4`, `holdfast_reaction_streams_total{kind="afterEffect",what="unblocked"} 4`)
 	}, httpapi.Handlers(elsewhere))
 }
 
@@ -163,47 +163,47 @@ func TestAWorkersAfterEffectIsReleased(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Tell", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "lifecycles/note", tellConfig, nil), 201, "")
-		d.told("a")
+		d.sendNotes("a")
 		fail := func(retryable bool, status string) wire.Task {
 			t.Helper()
 			x := d.one("Tell")
 			var ended wire.EndedTask
 			d.want(d.ask("POST", "tasks/"+x.ID+"/fail", wire.FailTask{Epoch: x.Epoch, Message: "no mail", Retryable: &retryable}, &ended), 200, "")
 			if ended.Status != status {
-				t.Fatalf("attempt %d ended %+v, not %s", x.Attempt, ended, status)
+				t.Fatalf("attempt %d ended as %+v, want status %s", x.Attempt, ended, status)
 			}
 			return x
 		}
 		for range 6 {
 			fail(true, "failed")
-			d.later(10 * time.Minute)
+			d.advance(10 * time.Minute)
 		}
 		first := fail(false, "blocked")
 		var list wire.List[wire.Reaction]
 		d.want(d.ask("GET", "reactions", nil, &list), 200, "")
-		if len(list.Items) != 1 || list.Items[0].Name != tells || list.Items[0].Handler != "Tell" || list.Items[0].MaxRetries < 500 {
-			t.Errorf("listed are %+v", list.Items)
+		if len(list.Items) != 1 || list.Items[0].Name != tellReaction || list.Items[0].Handler != "Tell" || list.Items[0].MaxRetries < 500 {
+			t.Errorf("listed reactions %+v", list.Items)
 		}
-		d.want(d.ask("PUT", "reactions/"+tells, wire.PutReaction{Events: []string{"*"}}, nil), 400, fault.Validation)
-		d.want(d.ask("DELETE", "reactions/"+tells, nil, nil), 404, fault.NotFound)
-		d.released("reset", "*", `{}`) // would send again what was sent
-		d.released("unblock", tells, `{}`, "a")
+		d.want(d.ask("PUT", "reactions/"+tellReaction, wire.PutReaction{Events: []string{"*"}}, nil), 400, fault.Validation)
+		d.want(d.ask("DELETE", "reactions/"+tellReaction, nil, nil), 404, fault.NotFound)
+		d.wantRepaired("reset", "*", `{}`) // would send again what was sent
+		d.wantRepaired("unblock", tellReaction, `{}`, "a")
 		if again := d.one("Tell"); again.IdempotencyKey != first.IdempotencyKey {
-			t.Errorf("it came under %q, and then under %q", first.IdempotencyKey, again.IdempotencyKey)
+			t.Errorf("first attempt had idempotency key %q, second had %q, want the same", first.IdempotencyKey, again.IdempotencyKey)
 		} else {
 			d.want(d.ask("POST", "tasks/"+again.ID+"/complete", wire.CompleteTask{Epoch: again.Epoch}, nil), 200, "")
 		}
-		d.told("b")
+		d.sendNotes("b")
 		fail(false, "blocked")
-		d.released("skip", tells, wire.Repair{Filter: &wire.RepairFilter{Stream: "/b$"}}, "b")
+		d.wantRepaired("skip", tellReaction, wire.Repair{Filter: &wire.RepairFilter{Stream: "/b$"}}, "b")
 		if more := d.claim("Tell", 0); len(more) > 0 {
-			t.Errorf("took %+v, which was skipped", more)
+			t.Errorf("claimed %+v, want nothing: it was skipped", more)
 		}
-		d.released("reset", tells, wire.Repair{Streams: []string{"$entity/note/a"}}, "a")
+		d.wantRepaired("reset", tellReaction, wire.Repair{Streams: []string{"$entity/note/a"}}, "a")
 		if anew := d.one("Tell"); anew.Context.Entity.ID != "a" || anew.IdempotencyKey == first.IdempotencyKey {
-			t.Errorf("took %+v after a reset", anew)
+			t.Errorf("claimed %+v after a reset, want entity a under a new idempotency key", anew)
 		}
-		d.counted(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} 2`, `holdfast_reaction_streams_total{kind="afterEffect",what="skipped"} 1`,
+		d.wantMetrics(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} 2`, `holdfast_reaction_streams_total{kind="afterEffect",what="skipped"} 1`,
 			`holdfast_reaction_streams_total{kind="afterEffect",what="reset"} 1`)
 	}, httpapi.Handlers(elsewhere))
 }
@@ -214,25 +214,25 @@ func TestAWorkersAfterEffectThatKills(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Tell", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "lifecycles/note", tellConfig, nil), 201, "")
-		d.told("a")
+		d.sendNotes("a")
 		for i := range 5 {
 			x := d.one("Tell")
 			if x.Attempt != i+1 {
-				t.Errorf("took %+v", x)
+				t.Errorf("claimed %+v, want the next attempt", x)
 			}
 			d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, nil), 200, "") // the worker was heard of
-			d.later(2 * time.Minute)
+			d.advance(2 * time.Minute)
 			engine.Of(d.engine).Round(t.Context())
 		}
-		p := d.teller("a", "is blocked", func(p wire.Position) bool { return p.Blocked })
+		p := d.awaitAfterEffect("a", "is blocked", func(p wire.Position) bool { return p.Blocked })
 		if p.Deaths != 5 || p.Watermark != p.Head-1 {
-			t.Errorf("it stands at %+v", p)
+			t.Errorf("got position %+v, want 5 deaths and the last event outstanding", p)
 		}
-		d.released("skip", tells, `{}`, "a")
+		d.wantRepaired("skip", tellReaction, `{}`, "a")
 		if more := d.claim("Tell", 0); len(more) > 0 {
-			t.Errorf("took %+v, which was skipped", more)
+			t.Errorf("claimed %+v, want nothing: it was skipped", more)
 		}
-		d.counted(fmt.Sprintf(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} %d`, 1))
+		d.wantMetrics(fmt.Sprintf(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} %d`, 1))
 	}, httpapi.Handlers(elsewhere))
 }
 
@@ -249,17 +249,17 @@ func TestAnUncertainStepHasNoAfterEffect(t *testing.T) {
 		x := d.one("Do")
 		d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "card"}, nil), 200, "")
 		if resp := d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil); resp.StatusCode < 300 {
-			t.Fatalf("it is done: %s", textOf(resp))
+			t.Fatalf("complete succeeded: %s", textOf(resp))
 		}
 		if got := d.claim("Tell", 0); len(got) != 0 {
-			t.Errorf("it is told of what is not done: %+v", got)
+			t.Errorf("claimed an after-effect of an unfinished step: %+v", got)
 		}
 		o := d.allUncertain(1)[0]
 		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card", Happened: true}}, Outcome: "success"}, nil), 200, "")
 		tell := d.one("Tell")
 		d.want(d.ask("POST", "tasks/"+tell.ID+"/complete", wire.CompleteTask{Epoch: tell.Epoch}, nil), 200, "")
 		if got := d.claim("Tell", 0); len(got) != 0 {
-			t.Errorf("it is told again: %+v", got)
+			t.Errorf("claimed the after-effect again: %+v", got)
 		}
 	}, httpapi.Handlers(elsewhere))
 }

@@ -51,7 +51,7 @@ func (d *testAPI) balance(want int64) {
 	var w wire.Wallet
 	d.want(d.ask("GET", "wallets/w", nil, &w), 200, "")
 	if w.Balance != want {
-		d.t.Errorf("the wallet has %d, not %d", w.Balance, want)
+		d.t.Errorf("got balance %d, want %d", w.Balance, want)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		var b wire.Batch
 		d.want(d.ask("POST", "batches", in, &b), 201, "")
 		if b.Status != "PENDING" || b.Counts.Pending != 2 || !b.Open || b.CancelRequested {
-			t.Fatalf("made %+v", b)
+			t.Fatalf("created %+v, want an open PENDING batch with 2 items", b)
 		}
 		d.want(d.ask("POST", "batches", in, nil), 409, fault.Conflict)
 		keyed := wire.NewBatch{Wallet: "w", Handler: "h"}
@@ -83,13 +83,13 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		d.want(d.ask("POST", "batches", keyed, &once, keyHeader, "make"), 201, "")
 		d.want(d.ask("POST", "batches", keyed, &again, keyHeader, "make"), 201, "")
 		if once.ID == "" || again.ID != once.ID {
-			t.Errorf("made %q, and then %q", once.ID, again.ID)
+			t.Errorf("first call created %q, second returned %q, want the same", once.ID, again.ID)
 		}
 		var more wire.AddedItems
 		for _, want := range []int64{1, 0} {
 			d.want(d.ask("POST", "batches/b/items", wire.AddItems{Items: newItems(10, "z")}, &more), 200, "")
 			if more.Added != want {
-				t.Errorf("added %d", more.Added)
+				t.Errorf("added %d, want %d", more.Added, want)
 			}
 		}
 		d.want(d.ask("POST", "batches/b/items", wire.AddItems{Items: newItems(11, "z")}, nil), 409, fault.Conflict)
@@ -100,7 +100,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		tasks := d.claimItems("h", 10)
 		if len(tasks) != 2 || tasks[0].Kind != "batchItem" || string(tasks[0].Input) == "" || tasks[0].Context.Item != "x" || tasks[0].Context.Batch != "b" ||
 			!strings.HasSuffix(tasks[0].Context.ArtifactPrefix, "/b/x/") || tasks[0].IdempotencyKey == "" || tasks[0].Attempt != 1 {
-			t.Fatalf("took %+v", tasks)
+			t.Fatalf("claimed %+v", tasks)
 		}
 		d.balance(80)
 		var r wire.Renewed
@@ -113,7 +113,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		for range 2 { // the repetition returns the same
 			d.want(d.ask("POST", "tasks/"+tasks[0].ID+"/complete", done, &ended), 200, "")
 			if ended.Status != "succeeded" {
-				t.Errorf("ended %+v", ended)
+				t.Errorf("got %+v, want succeeded", ended)
 			}
 		}
 		d.want(d.ask("POST", "tasks/"+tasks[0].ID+"/complete", wire.CompleteTask{Epoch: 1, Output: json.RawMessage(`2`)}, nil), 409, fault.LeaseLost)
@@ -123,47 +123,47 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		no := false
 		d.want(d.ask("POST", "tasks/"+tasks[1].ID+"/fail", wire.FailTask{Epoch: 1, Message: "no", Retryable: &no}, &ended), 200, "")
 		if ended.Status != "failed" {
-			t.Errorf("ended %+v", ended)
+			t.Errorf("got %+v, want failed", ended)
 		}
 		d.balance(90)
 		var items wire.List[wire.BatchItem]
 		d.want(d.ask("GET", "batches/b/items?limit=2", nil, &items), 200, "")
 		if len(items.Items) != 2 || items.Next == nil || items.Items[0].State != "succeeded" || items.Items[0].Decision != nil || items.Items[1].Error != "no" ||
 			items.Items[1].Attempts != 1 || items.Items[0].Artifacts != tasks[0].Context.ArtifactPrefix {
-			t.Errorf("its items are %+v", items)
+			t.Errorf("got items %+v", items)
 		}
 		d.want(d.ask("GET", "batches/b/items?state=pending", nil, &items), 200, "")
 		if len(items.Items) != 1 || items.Items[0].Key != "z" || items.Items[0].Artifacts != "" {
-			t.Errorf("pending are %+v", items)
+			t.Errorf("got pending items %+v, want only z", items)
 		}
 		d.want(d.ask("GET", "batches/b/items?state=odd", nil, nil), 400, fault.Validation)
 		var f wire.Finalized
 		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: &[]string{"x", "z"}}, &f), 200, "")
 		if f.Accepted != 1 {
-			t.Errorf("accepted %+v", f)
+			t.Errorf("got %+v, want 1 accepted", f)
 		}
 		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: &[]string{"nobody"}}, nil), 404, fault.NotFound)
 		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: &[]string{}}, &f), 200, "")
 		d.want(d.ask("POST", "batches/b/finalize", nil, &f), 200, "")
 		tasks = d.claimItems("h", 10)
 		if len(tasks) != 1 {
-			t.Fatalf("took %+v", tasks)
+			t.Fatalf("claimed %+v, want one task", tasks)
 		}
 		var c wire.CancelledBatch
 		d.want(d.ask("POST", "batches/b/cancel", nil, &c), 202, "")
 		if c.Result != "ACCEPTED" || !c.Batch.CancelRequested {
-			t.Errorf("cancelled %+v", c)
+			t.Errorf("cancel returned %+v, want ACCEPTED and cancelRequested", c)
 		}
 		d.want(d.ask("POST", "tasks/"+tasks[0].ID+"/renew", wire.Renew{Epoch: 1}, &r), 200, "")
 		if !r.CancelRequested {
-			t.Errorf("renewed %+v", r)
+			t.Errorf("renewed %+v, want cancelRequested", r)
 		}
 		holdfasttest.Advance(t, d.engine, time.Hour)
 		stop := testkit.Run(t, d.engine)
-		b = d.ends("b")
+		b = d.awaitBatch("b")
 		stop()
 		if b.Status != "CANCELLED" || b.Counts != (wire.BatchCounts{Succeeded: 1, Accepted: 1, Failed: 1, Cancelled: 1}) || b.Charged != 30 || b.Refunded != 20 {
-			t.Errorf("it is %+v", b)
+			t.Errorf("got batch %+v, want CANCELLED with 30 charged and 20 refunded", b)
 		}
 		d.balance(90)
 		d.want(d.ask("POST", "batches/b/cancel", nil, &c), 200, "")
@@ -171,26 +171,26 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		var all wire.List[wire.Batch]
 		d.want(d.ask("GET", "batches?status=CANCELLED", nil, &all), 200, "")
 		if len(all.Items) != 1 {
-			t.Errorf("cancelled are %+v", all)
+			t.Errorf("got cancelled items %+v, want one", all)
 		}
 		d.want(d.ask("GET", "batches?status=odd", nil, nil), 400, fault.Validation)
 		d.want(d.ask("GET", "batches/none", nil, nil), 404, fault.NotFound)
 		// The events are streamed to the end, and again from a cursor.
-		names, ids := d.toldOf("batches/"+"b", "")
+		names, ids := d.eventsOf("batches/"+"b", "")
 		if names[0] != "created" || names[len(names)-1] != "cancelled" || !slices.Contains(names, "itemSucceeded") || !slices.Contains(names, "itemsCancelled") {
-			t.Errorf("told of %q", names)
+			t.Errorf("got events %q", names)
 		}
-		if after, _ := d.toldOf("batches/"+"b", ids[len(ids)-1]); len(after) > 0 {
-			t.Errorf("told of %q behind its end", after)
+		if after, _ := d.eventsOf("batches/"+"b", ids[len(ids)-1]); len(after) > 0 {
+			t.Errorf("got events %q after the last id, want none", after)
 		}
-		if again, _ := d.toldOf("batches/"+"b", ids[1]); !slices.Equal(again, names[2:]) {
-			t.Errorf("told again of %q", again)
+		if again, _ := d.eventsOf("batches/"+"b", ids[1]); !slices.Equal(again, names[2:]) {
+			t.Errorf("resumed after the second id with events %q", again)
 		}
 	}, batch.Maintenance(), batch.Artifacts(files))
 }
 
-// toldOf follows a batch or a run to its end.
-func (d *testAPI) toldOf(path, last string) (names, ids []string) {
+// eventsOf follows a batch or a run to its end.
+func (d *testAPI) eventsOf(path, last string) (names, ids []string) {
 	d.t.Helper()
 	ctx, stop := context.WithTimeout(d.t.Context(), time.Minute)
 	defer stop()
@@ -218,10 +218,10 @@ func (d *testAPI) toldOf(path, last string) (names, ids []string) {
 	return names, ids
 }
 
-// ends waits for the end of a batch.
-func (d *testAPI) ends(id string) wire.Batch {
+// awaitBatch waits for the end of a batch.
+func (d *testAPI) awaitBatch(id string) wire.Batch {
 	d.t.Helper()
-	d.toldOf("batches/"+id, "")
+	d.eventsOf("batches/"+id, "")
 	return d.batch(id)
 }
 
@@ -231,7 +231,7 @@ func TestABatchIsDoneByAURL(t *testing.T) {
 	handler := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var call wire.HandlerCall
 		if err := json.NewDecoder(r.Body).Decode(&call); err != nil || call.Kind != "batchItem" || r.Header.Get("Idempotency-Key") == "" {
-			t.Errorf("was called with %+v, %v", call, err)
+			t.Errorf("got call %+v, %v, want a batchItem with an idempotency key", call, err)
 		}
 		mu.Lock()
 		calls[call.Item]++
@@ -254,15 +254,15 @@ func TestABatchIsDoneByAURL(t *testing.T) {
 		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: handler.URL}, nil), 201, "")
 		testkit.Run(t, d.engine)
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "h", Parallel: 3, Items: newItems(5, "x", "bad", "shy", "y")}, nil), 201, "")
-		b := d.ends("b")
+		b := d.awaitBatch("b")
 		if b.Status != "COMPLETED" || b.Counts != (wire.BatchCounts{Succeeded: 3, Failed: 1, Accepted: 3}) {
-			t.Errorf("it is %+v", b)
+			t.Errorf("got batch %+v, want COMPLETED with 3 accepted and 1 failed", b)
 		}
 		d.balance(-15)
 		var items wire.List[wire.BatchItem]
 		d.want(d.ask("GET", "batches/b/items", nil, &items), 200, "")
 		if string(items.Items[0].Output) != `"did x"` || !strings.Contains(items.Items[1].Error, "not this one") || *items.Items[0].Decision != "accepted" {
-			t.Errorf("its items are %+v", items.Items)
+			t.Errorf("got items %+v", items.Items)
 		}
 	}, httpapi.Handlers(o))
 }
@@ -289,7 +289,7 @@ func TestBatchesUnderAKey(t *testing.T) {
 			second := d.ask("POST", x.path, x.body, nil, keyHeader, x.path)
 			d.want(second, x.status, "")
 			if a, b := textOf(first), textOf(second); a != b || second.Header.Get(replayedHeader) != "true" {
-				t.Errorf("%s: answered %s and then %s", x.path, a, b)
+				t.Errorf("%s: first call returned %s, second returned %s, want a replay", x.path, a, b)
 			}
 		}
 	}, batch.Maintenance())
@@ -305,16 +305,16 @@ func TestABatchOfAProgramsKind(t *testing.T) {
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "own", Items: []wire.NewItem{{Key: "k", Input: json.RawMessage("21")}}}, nil), 201, "")
 		for begun := clock.Now(); d.batch("b").Status != "COMPLETED"; _ = clock.Wait(t.Context(), 10*time.Millisecond) {
 			if clock.Since(begun) > time.Minute {
-				t.Fatalf("it stays %+v", d.batch("b"))
+				t.Fatalf("batch did not end: %+v", d.batch("b"))
 			}
 		}
 		b, err := batchengine.Get(t.Context(), engine.Of(d.engine), "b")
 		if err != nil || b.MaxConcurrency != 3 {
-			t.Errorf("%+v, %v", b, err)
+			t.Errorf("got batch %+v, %v, want maxConcurrency 3", b, err)
 		}
 		var l wire.List[wire.BatchItem]
 		if d.want(d.ask("GET", "batches/b/items", nil, &l), 200, ""); string(l.Items[0].Output) != "42" {
-			t.Errorf("%+v", l.Items)
+			t.Errorf("got items %+v, want output 42", l.Items)
 		}
 	}, kind)
 }

@@ -46,7 +46,7 @@ func TestAStreamIsEndedByWhoWasGivenIt(t *testing.T) {
 					return l
 				}
 			}
-			t.Fatalf("%s was not claimed", stream)
+			t.Fatalf("stream %s was not claimed", stream)
 			return wire.Lease{}
 		}
 		first := lease(w, "r", "s")
@@ -58,13 +58,13 @@ func TestAStreamIsEndedByWhoWasGivenIt(t *testing.T) {
 			"of another workspace": theirs.Token, "longer": mine.Token + "A", "shorter": mine.Token[:max(len(mine.Token)-1, 0)]} {
 			m := d.as(thief)
 			if resp := m.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: mine.Epoch, Token: token}, nil); resp.StatusCode != 409 {
-				t.Errorf("a renewal with a token %s: %d %s", name, resp.StatusCode, textOf(resp))
+				t.Errorf("renew with token %s: got status %d %s, want 409", name, resp.StatusCode, textOf(resp))
 			}
 			if resp := m.ask("POST", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: mine.Epoch, Token: token, Message: "no"}, nil); resp.StatusCode != 409 {
-				t.Errorf("a failure with a token %s: %d %s", name, resp.StatusCode, textOf(resp))
+				t.Errorf("fail with token %s: got status %d %s, want 409", name, resp.StatusCode, textOf(resp))
 			}
 			if told := m.ack("r", wire.Lease{Stream: "s", Epoch: mine.Epoch, Token: token}, 1); told != string(fault.LeaseLost) {
-				t.Errorf("an ack with a token %s: %s", name, told)
+				t.Errorf("ack with token %s: got %s, want LEASE_LOST", name, told)
 			}
 		}
 		for path, body := range map[string]any{"ack": wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: mine.Epoch, Version: 1}}},
@@ -74,21 +74,21 @@ func TestAStreamIsEndedByWhoWasGivenIt(t *testing.T) {
 				want = "/acks/0/token"
 			}
 			if p := d.want(d.ask("POST", "reactions/r/"+path, body, nil), 400, fault.Validation); p.Fields["pointer"] != want {
-				t.Errorf("%s without a token: the refusal points to %v", path, p.Fields["pointer"])
+				t.Errorf("%s without a token: got problem pointer %v", path, p.Fields["pointer"])
 			}
 		}
 		if p := d.position("r", "s"); p.Watermark != -1 || p.LeasedBy == "" || p.Retry != 1 {
-			t.Errorf("stands at %+v", p)
+			t.Errorf("got position %+v, want it leased with watermark -1 and retry 1", p)
 		}
 		// A refused one leaves the others of its call valid.
 		var done wire.Acked
 		x := wire.Ack{Stream: "x", Epoch: 1, Token: mine.Token}
 		w.want(w.ask("POST", "reactions/r/ack", wire.Acks{Acks: []wire.Ack{x, {Stream: "s", Epoch: mine.Epoch, Token: mine.Token, Version: 1}}}, &done), 200, "")
 		if len(done.Results) != 2 || done.Results[0].Status != string(fault.LeaseLost) || done.Results[1].Status != "acked" || done.Results[1].Stream != "s" {
-			t.Errorf("acked %+v", done)
+			t.Errorf("got %+v, want one lost and one acked", done)
 		}
 		if p := d.position("r", "s"); p.Watermark != 1 {
-			t.Errorf("stands at %+v", p)
+			t.Errorf("got position %+v, want watermark 1", p)
 		}
 	}, httpapi.Handlers(elsewhereWithKeys))
 }
@@ -124,7 +124,7 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 				var now wire.Reaction
 				without.want(without.ask("PUT", "reactions/prog", put, &now), 200, "")
 				if !now.Program {
-					t.Errorf("put %+v", now)
+					t.Errorf("put %+v, want program set", now)
 				}
 				for _, d := range []*testAPI{with, without} {
 					d.want(d.ask("POST", "reactions/prog/claim", wire.TakeLeases{By: "thief"}, nil), 409, fault.Conflict)
@@ -133,7 +133,7 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 						var acked wire.Acked
 						d.want(d.ask("POST", "reactions/prog/ack", wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: epoch, Token: token}}}, &acked), 200, "")
 						if acked.Results[0].Status != string(fault.LeaseLost) {
-							t.Errorf("acknowledged: %+v", acked)
+							t.Errorf("got %+v, want LEASE_LOST", acked)
 						}
 						d.want(d.ask("POST", "reactions/prog/fail", wire.FailLease{Stream: "s", Epoch: epoch, Token: token, Message: "no"}, nil), 409, fault.LeaseLost)
 						d.want(d.ask("POST", "reactions/prog/renew", wire.RenewLease{Stream: "s", Epoch: epoch, Token: token}, nil), 409, fault.LeaseLost)
@@ -142,18 +142,18 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 			}
 			with.want(with.ask("POST", "reactions/prog/claim", wire.TakeLeases{By: "thief"}, nil, "X-Holdfast-Workspace", "other"), 409, fault.Conflict) // it is served there, too
 			free()
-			with.stands(wire.CreatedWebhook{Webhook: wire.Webhook{Reaction: "prog"}}, "s", "is acknowledged", func(p wire.Position) bool { return p.Watermark == 0 })
+			with.awaitPosition(wire.CreatedWebhook{Webhook: wire.Webhook{Reaction: "prog"}}, "s", "is acknowledged", func(p wire.Position) bool { return p.Watermark == 0 })
 			var paid wire.List[wire.Event]
 			with.want(with.ask("GET", "streams/paid/events", nil, &paid), 200, "")
 			if len(paid.Items) != 1 {
-				t.Errorf("the program wrote %+v", paid.Items)
+				t.Errorf("got events %+v of the program, want one", paid.Items)
 			}
 			// The program does not serve another selection.
 			put.Events = []string{"m"}
 			without.want(without.ask("PUT", "reactions/prog", put, nil), 200, "")
 			with.want(with.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "m"}}}, nil), 201, "")
 			if got := with.lease("prog", 1); len(got) != 1 {
-				t.Errorf("claimed %+v", got)
+				t.Errorf("claimed %+v, want one lease", got)
 			}
 		})
 	}
@@ -201,10 +201,10 @@ func TestANodeThatCannotSignIsNotReady(t *testing.T) {
 				t.Fatal(err)
 			}
 			if status != 503 || !strings.Contains(text, string(fault.DatabaseDamaged)) {
-				t.Errorf("answered %d %s", status, text)
+				t.Errorf("got status %d %s, want 503 DATABASE_DAMAGED", status, text)
 			}
 			if status, text := ready(); status != 200 {
-				t.Errorf("once it was mended: %d %s", status, text)
+				t.Errorf("after the repair: got status %d %s, want 200", status, text)
 			}
 		})
 	}

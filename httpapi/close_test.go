@@ -31,7 +31,7 @@ func (d *testAPI) reads(want string) {
 		all = append(all, fmt.Sprintf("%d:%s", e.Version, e.Name))
 	}
 	if strings.Join(all, " ") != want {
-		d.t.Errorf("the stream has %q, want %q", all, want)
+		d.t.Errorf("stream has events %q, want %q", all, want)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestACloseCoversAVersion(t *testing.T) {
 			t.Helper()
 			p := d.want(d.ask("POST", "streams/s/close", body, nil), 409, code)
 			if fmt.Sprint(p.Fields["lastVersion"]) != fmt.Sprint(last) {
-				t.Errorf("told %+v", p)
+				t.Errorf("got problem %+v", p)
 			}
 		}
 		closes := func(body string, last int64) {
@@ -54,7 +54,7 @@ func TestACloseCoversAVersion(t *testing.T) {
 				var done wire.ClosedStream
 				d.want(d.ask("POST", "streams/s/close", body, &done), 200, "")
 				if done.LastVersion != last {
-					t.Errorf("told %+v, want the last version %d", done, last)
+					t.Errorf("got %+v, want last version %d", done, last)
 				}
 			}
 		}
@@ -101,7 +101,7 @@ func TestACloseOfADeadOwnersKeyIsRepeated(t *testing.T) {
 			resp := d.ask("POST", "streams/s/close", body, &done, keyHeader, "k")
 			d.want(resp, 200, "")
 			if done.LastVersion != 3 || (resp.Header.Get(replayedHeader) == "true") != (i == 1) {
-				t.Errorf("%d: told %+v", i, done)
+				t.Errorf("request %d: got %+v, want last version 3 and a replay only the second time", i, done)
 			}
 		}
 		d.reads("3:$snapshot 4:n")
@@ -114,7 +114,7 @@ func TestCrashOfAKeyedClose(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{Do: restartUnderAKey, Check: func(ctx context.Context, hf *holdfast.Engine) error {
 		all, err := holdfast.Collect(stream.Read(ctx, hf, "s", 0))
 		if err != nil || len(all) != 2 || all[0].Name != "$snapshot" || all[1].Name != "d" {
-			return fmt.Errorf("the stream has %+v: %w", all, err)
+			return fmt.Errorf("stream has %+v, want a snapshot and d: %w", all, err)
 		}
 		return nil
 	}})
@@ -142,10 +142,10 @@ func restartUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 	} {
 		code, text := send(step[0], step[1], step[2])
 		if code == http.StatusConflict && strings.Contains(text, string(fault.KeyInFlight)) { // it waits, as the response asks
-			return errors.Join(errors.New("under way"), store.Shift(ctx, engine.Of(hf), time.Minute))
+			return errors.Join(errors.New("request in flight"), store.Shift(ctx, engine.Of(hf), time.Minute))
 		}
 		if code > http.StatusCreated || step[0] == "close" && !strings.Contains(text, `"lastVersion":3`) {
-			return fmt.Errorf("%s answered %d %s", step, code, text)
+			return fmt.Errorf("%s returned status %d %s", step, code, text)
 		}
 	}
 	return nil

@@ -29,11 +29,11 @@ import (
 // in force, and every after-effect is delivered once.
 func TestConfigChangesStrandNobody(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
-		m := &mill{testAPI: d, t: t, r: testlevel.Rand(t), told: map[string]bool{}}
+		m := &configFuzzer{testAPI: d, t: t, r: testlevel.Rand(t), delivered: map[string]bool{}}
 		for name, safety := range map[string]string{"Journal": "journaled", "Blind": "opaque", "May": "transactional", "Tell": "transactional"} {
 			d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: safety}, nil), 201, "")
 		}
-		m.now = m.invent(thing{})
+		m.now = m.invent(thingConfig{})
 		d.want(d.ask("PUT", "lifecycles/thing", m.now.text(), nil), 201, "")
 		changes := testlevel.Pick(40, 600, 600)
 		for i := range changes {
@@ -46,27 +46,27 @@ func TestConfigChangesStrandNobody(t *testing.T) {
 			}
 		}
 		m.drain()
-		t.Logf("%d changes came into force, %d were refused; %d entities, %d after-effects; phases met: %v", m.came, m.refused, m.entities, len(m.told), m.met)
-		if changes >= 600 && (m.came < 100 || m.refused < 20) {
-			t.Errorf("of the changes %d came into force and %d were refused: the test shows nothing", m.came, m.refused)
+		t.Logf("%d changes applied, %d refused; %d entities, %d after-effects; phases reached: %v", m.applied, m.refused, m.entities, len(m.delivered), m.phases)
+		if changes >= 600 && (m.applied < 100 || m.refused < 20) {
+			t.Errorf("%d changes applied and %d refused, too few for the test to mean anything", m.applied, m.refused)
 		}
 	}, httpapi.Handlers(elsewhere))
 }
 
-// mill is a lifecycle whose config changes all the time.
-type mill struct {
+// configFuzzer is a lifecycle whose config changes all the time.
+type configFuzzer struct {
 	*testAPI
-	t        *testing.T
-	r        *rand.Rand
-	now      thing         // the config in force
-	offset   time.Duration // how far the database's time was advanced
-	entities int
-	tokens   []wire.Claimed
-	tasks    []work
-	told     map[string]bool // delivered after-effects
-	came     int
-	refused  int
-	met      map[string]int // phases that a change met, and how often
+	t         *testing.T
+	r         *rand.Rand
+	now       thingConfig   // the config in force
+	offset    time.Duration // how far the database's time was advanced
+	entities  int
+	tokens    []wire.Claimed
+	tasks     []work
+	delivered map[string]bool // delivered after-effects
+	applied   int
+	refused   int
+	phases    map[string]int // phases that a change met, and how often
 }
 
 // work is a task that a worker has claimed.
@@ -75,9 +75,9 @@ type work struct {
 	begun, done bool
 }
 
-// thing is a config: which of the statuses b to e it has, which of them are claim statuses, and
+// thingConfig is a config: which of the statuses b to e it has, which of them are claim statuses, and
 // where those are claimed.
-type thing struct {
+type thingConfig struct {
 	Plain  []string
 	Claims []claim
 }
@@ -85,7 +85,7 @@ type thing struct {
 type claim struct{ Into, From, To, Failed, Action, Validation, After string }
 
 // invent returns a random config that keeps a part of the previous one.
-func (m *mill) invent(was thing) (c thing) {
+func (m *configFuzzer) invent(was thingConfig) (c thingConfig) {
 	c.Plain = []string{"a"}
 	var into []string
 	for _, s := range []string{"b", "c", "d", "e"} {
@@ -114,8 +114,8 @@ func (m *mill) invent(was thing) (c thing) {
 	return c
 }
 
-// role returns what a status is in a config, as [mill.invent] chooses it.
-func (c thing) role(s string) int {
+// role returns what a status is in a config, as [configFuzzer.invent] chooses it.
+func (c thingConfig) role(s string) int {
 	switch {
 	case slices.Contains(c.Plain, s):
 		return 1
@@ -125,9 +125,9 @@ func (c thing) role(s string) int {
 	return 0
 }
 
-func (m *mill) one(of []string) string { return of[m.r.IntN(len(of))] }
+func (m *configFuzzer) one(of []string) string { return of[m.r.IntN(len(of))] }
 
-func (c thing) text() string {
+func (c thingConfig) text() string {
 	type step = map[string]any
 	steps := []step{{"step_id": 1, "step_key": "end", "status": c.Plain, "successful_state": "z"}}
 	statuses := append(slices.Clone(c.Plain), "z")
@@ -149,18 +149,18 @@ func (c thing) text() string {
 }
 
 // change puts another config, sometimes concurrently with another action.
-func (m *mill) change() {
+func (m *configFuzzer) change() {
 	next := m.invent(m.now)
 	if m.r.IntN(3) == 0 {
 		m.clear()
 	}
 	var l wire.List[wire.Operation]
 	m.want(m.ask("GET", "operations?limit=200", nil, &l), 200, "")
-	if m.met == nil {
-		m.met = make(map[string]int)
+	if m.phases == nil {
+		m.phases = make(map[string]int)
 	}
 	for _, o := range l.Items {
-		m.met[o.State]++
+		m.phases[o.State]++
 	}
 	answers := make(chan *http.Response, 1)
 	go func() { answers <- m.ask("PUT", "lifecycles/thing", next.text(), nil) }()
@@ -172,19 +172,19 @@ func (m *mill) change() {
 	}
 	answer = <-answers
 	if answer.StatusCode == 200 {
-		m.came++
+		m.applied++
 		m.now = next
 		return
 	}
 	m.refused++
 	p := m.want(answer, 422, fault.Validation)
 	if len(p.Violations) != 1 || p.Violations[0].Rule != "strand" {
-		m.t.Fatalf("%s is refused: %+v", next.text(), p)
+		m.t.Fatalf("%s was refused for another reason than strand: %+v", next.text(), p)
 	}
 }
 
 // clear moves free entities out of statuses that the config may drop.
-func (m *mill) clear() {
+func (m *configFuzzer) clear() {
 	for _, s := range m.now.Plain[1:] {
 		var l wire.List[wire.Entity]
 		m.want(m.ask("GET", "lifecycles/thing/entities?limit=500&status="+s, nil, &l), 200, "")
@@ -196,22 +196,22 @@ func (m *mill) clear() {
 	}
 }
 
-// act does a random action. alone reports that nothing runs concurrently, so a permitted action
+// act does a random action. exclusive reports that nothing runs concurrently, so a permitted action
 // must succeed.
-func (m *mill) act(alone bool) {
+func (m *configFuzzer) act(exclusive bool) {
 	switch m.r.IntN(12) {
 	case 0, 1, 2:
 		m.create()
 	case 3, 4:
-		m.fire(alone)
+		m.fire(exclusive)
 	case 5:
-		m.claim(alone)
+		m.claim(exclusive)
 	case 6:
-		m.settle(alone)
+		m.settle(exclusive)
 	case 7:
 		m.take()
 	case 8, 9:
-		m.work(alone)
+		m.work(exclusive)
 	case 10:
 		m.pass(time.Duration(1+m.r.IntN(9)) * time.Minute)
 	case 11:
@@ -219,13 +219,13 @@ func (m *mill) act(alone bool) {
 	}
 }
 
-func (m *mill) create() {
+func (m *configFuzzer) create() {
 	m.entities++
 	m.want(m.ask("POST", "lifecycles/thing/entities", wire.NewEntity{ID: fmt.Sprint("t", m.entities)}, nil), 201, "")
 }
 
 // entity returns a random entity, if it is free.
-func (m *mill) entity() (e wire.Entity, ok bool) {
+func (m *configFuzzer) entity() (e wire.Entity, ok bool) {
 	if m.entities == 0 {
 		return e, false
 	}
@@ -235,14 +235,14 @@ func (m *mill) entity() (e wire.Entity, ok bool) {
 }
 
 // allowed fails unless the status is one of those given, if nothing ran concurrently.
-func (m *mill) allowed(alone bool, answer *http.Response, statuses ...int) {
+func (m *configFuzzer) allowed(exclusive bool, answer *http.Response, statuses ...int) {
 	m.t.Helper()
-	if alone && !slices.Contains(statuses, answer.StatusCode) {
-		m.t.Fatalf("%s %s answered %d %s, want %v; the config is %s", answer.Request.Method, answer.Request.URL, answer.StatusCode, textOf(answer), statuses, m.now.text())
+	if exclusive && !slices.Contains(statuses, answer.StatusCode) {
+		m.t.Fatalf("%s %s returned status %d %s, want %v; the config is %s", answer.Request.Method, answer.Request.URL, answer.StatusCode, textOf(answer), statuses, m.now.text())
 	}
 }
 
-func (m *mill) fire(alone bool) {
+func (m *configFuzzer) fire(exclusive bool) {
 	e, free := m.entity()
 	if !free || e.Status == "z" {
 		return
@@ -258,13 +258,13 @@ func (m *mill) fire(alone bool) {
 			keys = append(keys, "claim-"+c.Into, "claim-"+c.Into, "claim-"+c.Into)
 		}
 	}
-	m.allowed(alone, m.ask("POST", "lifecycles/thing/entities/"+e.ID+"/steps/"+m.one(keys)+"?waitMs=0", wire.Fire{Requester: "admin"}, nil), 200, 202)
+	m.allowed(exclusive, m.ask("POST", "lifecycles/thing/entities/"+e.ID+"/steps/"+m.one(keys)+"?waitMs=0", wire.Fire{Requester: "admin"}, nil), 200, 202)
 }
 
 const millLease = 10 * time.Minute
 
-// claim claims a step by hand: over HTTP, or in Go, where the claim is abandoned.
-func (m *mill) claim(alone bool) {
+// claim claims a step: over HTTP, or in Go, where the claim is abandoned.
+func (m *configFuzzer) claim(exclusive bool) {
 	e, free := m.entity()
 	for _, c := range m.now.Claims {
 		if !free || c.From != e.Status || c.Validation != "" {
@@ -275,14 +275,14 @@ func (m *mill) claim(alone bool) {
 			if err == nil {
 				_, err = l.Claim(m.t.Context(), engine.Of(m.engine), e.ID, "claim-"+c.Into, "admin", lifecycleengine.FireOptions{Lease: millLease})
 			}
-			if err != nil && alone {
+			if err != nil && exclusive {
 				m.t.Fatal(err)
 			}
 			return
 		}
 		var token wire.Claimed
 		answer := m.ask("POST", "lifecycles/thing/entities/"+e.ID+"/claims", wire.NewClaim{StepKey: "claim-" + c.Into, Requester: "admin", LeaseMs: wire.Millis(millLease.Milliseconds())}, &token)
-		m.allowed(alone, answer, 201)
+		m.allowed(exclusive, answer, 201)
 		if answer.StatusCode == 201 {
 			m.tokens = append(m.tokens, token)
 		}
@@ -291,12 +291,12 @@ func (m *mill) claim(alone bool) {
 }
 
 // lasts reports whether a lease certainly lasts for longer than a test may be suspended.
-func (m *mill) lasts(until *wire.Time) bool {
+func (m *configFuzzer) lasts(until *wire.Time) bool {
 	return until.Time.After(clock.Now().Add(m.offset + time.Minute))
 }
 
-// settle ends a claim that was taken by hand. It cannot be refused while the lease lasts.
-func (m *mill) settle(alone bool) {
+// settle ends a claim of [configFuzzer.claim]. It cannot be refused while the lease is valid.
+func (m *configFuzzer) settle(exclusive bool) {
 	if len(m.tokens) == 0 {
 		return
 	}
@@ -305,11 +305,11 @@ func (m *mill) settle(alone bool) {
 	m.tokens = slices.Delete(m.tokens, i, i+1)
 	sure := m.lasts(x.Claim.Until)
 	answer := m.ask("POST", "claims/"+x.Claim.Token+"/settle", wire.Settle{Outcome: m.one([]string{"success", "failure", "invalid"})}, nil)
-	m.allowed(alone && sure, answer, 200)
+	m.allowed(exclusive && sure, answer, 200)
 }
 
 // take claims the available tasks for a worker.
-func (m *mill) take() {
+func (m *configFuzzer) take() {
 	var got wire.Tasks
 	m.want(m.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Journal", "Blind", "May"}, Limit: 3, WaitMs: new(wire.Millis),
 		LeaseMs: wire.Millis(millLease.Milliseconds())}, &got), 200, "")
@@ -319,14 +319,14 @@ func (m *mill) take() {
 }
 
 // work continues a task or drops it. It cannot be refused while the lease lasts.
-func (m *mill) work(alone bool) {
+func (m *configFuzzer) work(exclusive bool) {
 	if len(m.tasks) == 0 {
 		m.take()
 		return
 	}
 	i := m.r.IntN(len(m.tasks))
 	x := &m.tasks[i]
-	sure := alone && m.lasts(x.Until)
+	sure := exclusive && m.lasts(x.Until)
 	drop := func() { m.tasks = slices.Delete(m.tasks, i, i+1) }
 	effect := func(result string) bool {
 		in := wire.EffectCall{Epoch: x.Epoch, Name: "charge"}
@@ -369,14 +369,14 @@ func (m *mill) work(alone bool) {
 }
 
 // pass advances the time and runs the janitor.
-func (m *mill) pass(d time.Duration) {
+func (m *configFuzzer) pass(d time.Duration) {
 	m.offset += d
 	holdfasttest.Advance(m.t, m.engine, d)
 	engine.Of(m.engine).Round(m.t.Context())
 }
 
 // person withdraws a due operation, or resolves an uncertain one.
-func (m *mill) person() bool {
+func (m *configFuzzer) person() bool {
 	var l wire.List[wire.Operation]
 	m.want(m.ask("GET", "operations?state="+m.one([]string{"due", "uncertain"}), nil, &l), 200, "")
 	if len(l.Items) == 0 {
@@ -397,28 +397,28 @@ func (m *mill) person() bool {
 	return true
 }
 
-func (m *mill) check() {
+func (m *configFuzzer) check() {
 	m.t.Helper()
 	report, err := m.engine.Check(m.t.Context())
 	if err != nil || !report.Clean() {
-		m.t.Fatalf("after %d changes: %v\n%s", m.came, err, report)
+		m.t.Fatalf("after %d changes: %v\n%s", m.applied, err, report)
 	}
 }
 
 // open returns the operations that have not ended.
-func (m *mill) open() []wire.Operation {
+func (m *configFuzzer) open() []wire.Operation {
 	var l wire.List[wire.Operation]
 	m.want(m.ask("GET", "operations", nil, &l), 200, "")
 	return slices.DeleteFunc(l.Items, func(o wire.Operation) bool { return o.State == "ended" }) // of a late worker
 }
 
 // drain ends all operations, and checks the entities against the config in force.
-func (m *mill) drain() {
+func (m *configFuzzer) drain() {
 	m.t.Helper()
 	m.check()
 	for tries := 0; len(m.open()) > 0; tries++ {
 		if tries > 500 {
-			m.t.Fatalf("these do not come to their end: %+v", m.open())
+			m.t.Fatalf("not finished after 500 rounds: %+v", m.open())
 		}
 		if !m.person() {
 			m.pass(11 * time.Minute)
@@ -433,7 +433,7 @@ func (m *mill) drain() {
 		id := fmt.Sprint("t", i+1)
 		e, err := l.Get(m.t.Context(), engine.Of(m.engine), id)
 		if err != nil || e.Claimed != nil || e.Status != "z" && !slices.Contains(m.now.Plain, e.Status) {
-			m.t.Errorf("%s is %+v, %v, and the config is %s", id, e, err, m.now.text())
+			m.t.Errorf("%s is %+v, %v, want it unclaimed in a status of the config %s", id, e, err, m.now.text())
 		}
 		if e.Status != "z" {
 			m.want(m.ask("POST", "lifecycles/thing/entities/"+id+"/steps/end", wire.Fire{Requester: "admin"}, nil), 200, "")
@@ -452,18 +452,18 @@ func (m *mill) drain() {
 		var got wire.Tasks
 		m.want(m.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Tell"}, WaitMs: new(wire.Millis), Limit: 100}, &got), 200, "")
 		for _, x := range got.Tasks {
-			if m.told[x.IdempotencyKey] {
-				m.t.Errorf("%s is told again of %+v", x.IdempotencyKey, x.Context.Entity)
+			if m.delivered[x.IdempotencyKey] {
+				m.t.Errorf("%s was delivered twice, for %+v", x.IdempotencyKey, x.Context.Entity)
 			}
-			m.told[x.IdempotencyKey] = true
+			m.delivered[x.IdempotencyKey] = true
 			m.want(m.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
 		}
 		if len(got.Tasks) == 0 {
 			break
 		}
 	}
-	if len(promised) != len(m.told) {
-		m.t.Errorf("%d after-effects were promised, and %d delivered", len(promised), len(m.told))
+	if len(promised) != len(m.delivered) {
+		m.t.Errorf("%d after-effects were promised, but %d delivered", len(promised), len(m.delivered))
 	}
 	m.check()
 }

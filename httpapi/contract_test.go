@@ -50,7 +50,7 @@ func TestTheEpochThatFinishedIsToldTheSame(t *testing.T) {
 		told := end(valid, "complete", 200, "")
 		failed := d.one("Do")
 		if again := end(valid, "complete", 200, ""); again != told {
-			t.Errorf("told %+v, and then %+v", told, again)
+			t.Errorf("first call returned %+v, second returned %+v", told, again)
 		}
 		end(valid, "fail", 409, fault.LeaseLost)
 		back := end(failed, "fail", 200, "")
@@ -58,7 +58,7 @@ func TestTheEpochThatFinishedIsToldTheSame(t *testing.T) {
 		valid = d.one("May")
 		end(valid, "complete", 200, "")
 		if again := end(failed, "fail", 200, ""); again != back {
-			t.Errorf("told %+v, and then %+v", back, again)
+			t.Errorf("first call returned %+v, second returned %+v", back, again)
 		}
 		end(failed, "complete", 409, fault.LeaseLost)
 		first := d.one("Do")
@@ -66,7 +66,7 @@ func TestTheEpochThatFinishedIsToldTheSame(t *testing.T) {
 		fire("two")
 		second := d.one("Do")
 		if again := end(first, "complete", 200, ""); again != done || done.Status != "b" {
-			t.Errorf("told %+v, and then %+v", done, again)
+			t.Errorf("first call returned %+v, second returned %+v, want the same with status b", done, again)
 		}
 		end(first, "fail", 409, fault.LeaseLost)
 		old := first
@@ -89,7 +89,7 @@ func TestAClaimThatIsSettledAgain(t *testing.T) {
 			var got wire.Claimed
 			d.want(d.ask("POST", "lifecycles/job/entities/j/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, &got), 201, "")
 			if !strings.Contains(got.Entity.Claim.Holder, "dev") {
-				t.Errorf("it is held by %q", got.Entity.Claim.Holder)
+				t.Errorf("got holder %q, want dev", got.Entity.Claim.Holder)
 			}
 			return "claims/" + got.Claim.Token
 		}
@@ -111,7 +111,7 @@ func TestAClaimThatIsSettledAgain(t *testing.T) {
 		var page wire.List[wire.Event]
 		d.want(d.ask("GET", "streams/job%2Fj/events", nil, &page), 200, "")
 		if len(page.Items) != 1 || page.Items[0].Name != "ev" {
-			t.Errorf("the stream has %+v", page.Items)
+			t.Errorf("stream has %+v, want only ev", page.Items)
 		}
 
 		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "k"}, nil), 201, "")
@@ -123,13 +123,13 @@ func TestAClaimThatIsSettledAgain(t *testing.T) {
 			var settled wire.Settled
 			d.want(d.ask("POST", open+"/settle", `{"outcome":"failure"}`, &settled), 200, "")
 			if settled.Entity.Claim == nil || !settled.Entity.Claim.Uncertain {
-				t.Errorf("settled %+v", settled.Entity)
+				t.Errorf("settled %+v, want an uncertain claim", settled.Entity)
 			}
 		}
 		var operations wire.List[wire.Operation]
 		d.want(d.ask("GET", "operations?state=uncertain", nil, &operations), 200, "")
 		if len(operations.Items) != 1 || operations.Items[0].Handler != "Do" {
-			t.Errorf("there are %+v", operations.Items)
+			t.Errorf("listed operations %+v, want one of handler Do", operations.Items)
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -160,7 +160,7 @@ func TestWhatCouldNotWorkIsRefused(t *testing.T) {
 		var fired wire.Fired
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do", wire.Fire{Requester: "admin"}, &fired), 200, "")
 		if got := strings.ReplaceAll(string(fired.Output), " ", ""); got != `{"o":1}` {
-			t.Errorf("the output is %q", got)
+			t.Errorf("got output %q, want {\"o\":1}", got)
 		}
 		d.want(d.ask("DELETE", "handlers/Do", nil, nil), 409, fault.Conflict)
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker"}, nil), 201, "")
@@ -175,20 +175,20 @@ func TestWhatCouldNotWorkIsRefused(t *testing.T) {
 		resp := d.ask("PUT", "lifecycles/bare", bare, nil)
 		d.want(resp, 422, fault.Validation)
 		if text := textOf(resp); !strings.Contains(text, `"rule":"worker"`) {
-			t.Errorf("told %s", text)
+			t.Errorf("got %s, want rule worker", text)
 		}
 		stranding := strings.NewReplacer(`"new", "doing", "done"`, `"new", "doing", "over"`, `"successful_state": "done"`, `"successful_state": "over"`).Replace(jobConfig)
 		resp = d.ask("PUT", "lifecycles/job", stranding, nil)
 		d.want(resp, 422, fault.Validation)
 		if text := textOf(resp); !strings.Contains(text, `"rule":"strand"`) {
-			t.Errorf("told %s", text)
+			t.Errorf("got %s, want rule strand", text)
 		}
 		var put wire.PutLifecycle
 		d.want(d.ask("PUT", "lifecycles/job", jobConfig, &put), 200, "")
 		var shown wire.Lifecycle
 		d.want(d.ask("GET", "lifecycles/job", nil, &shown), 200, "")
 		if shown.Revision != put.Revision || put.Revision == 0 {
-			t.Errorf("it is at %d, and was put at %d", shown.Revision, put.Revision)
+			t.Errorf("got revision %d, want %d", shown.Revision, put.Revision)
 		}
 		holdfasttest.Advance(t, d.engine, time.Second)
 	}, httpapi.Handlers(elsewhere))

@@ -79,18 +79,18 @@ func TestAnEarlierAttemptIsNotForgotten(t *testing.T) {
 				<-heard
 				for range 2 {
 					answer.Store("busy")
-					d.becomes("j", "due", func(e wire.Entity) bool { return e.Claim != nil && e.Claim.Holder == "" })
+					d.awaitEntity("j", "due", func(e wire.Entity) bool { return e.Claim != nil && e.Claim.Holder == "" })
 					holdfasttest.Advance(t, d.engine, 10*time.Minute)
 					<-heard
 				}
-				d.becomes("j", "due", func(e wire.Entity) bool { return e.Claim != nil && e.Claim.Holder == "" })
+				d.awaitEntity("j", "due", func(e wire.Entity) bool { return e.Claim != nil && e.Claim.Holder == "" })
 				fire(202)
 				answer.Store("fine")
 				holdfasttest.Advance(t, d.engine, 10*time.Minute)
-				d.becomes("j", "done", func(e wire.Entity) bool { return e.Status == "done" })
+				d.awaitEntity("j", "done", func(e wire.Entity) bool { return e.Status == "done" })
 				fire(200)
 				if n := acted.Load(); n != 1 {
-					t.Errorf("it has acted %d times", n)
+					t.Errorf("the handler acted %d times, want 1", n)
 				}
 			}, httpapi.Handlers(elsewhere))
 		})
@@ -116,13 +116,13 @@ func TestAWorkersEarlierAttemptIsNotForgotten(t *testing.T) {
 					engine.Of(d.engine).Round(t.Context())
 					x := d.one("Do")
 					if x.Kind != want {
-						t.Fatalf("took %+v", x)
+						t.Fatalf("claimed %+v, want kind %s", x, want)
 					}
 					return x
 				}
 				x = again(map[string]string{"retry": "action", "probe": "probe"}[policy])
 				d.want(d.ask("POST", "tasks/"+x.ID+"/fail", wire.FailTask{Epoch: x.Epoch, Message: "not now"}, nil), 200, "")
-				d.becomes("j", "due", func(e wire.Entity) bool { return e.Claim != nil && !e.Claim.Uncertain })
+				d.awaitEntity("j", "due", func(e wire.Entity) bool { return e.Claim != nil && !e.Claim.Uncertain })
 				if policy == "retry" {
 					return
 				}
@@ -132,7 +132,7 @@ func TestAWorkersEarlierAttemptIsNotForgotten(t *testing.T) {
 				}
 				old := x
 				if x = d.one("Do"); x.Kind != "action" {
-					t.Fatalf("took %+v", x)
+					t.Fatalf("claimed %+v, want an action", x)
 				}
 				d.want(d.ask("POST", "tasks/"+old.ID+"/complete", wire.CompleteTask{Epoch: old.Epoch, Output: []byte(`{"happened":false}`)}, nil), 200, "") // it did end it
 				d.want(d.ask("POST", "tasks/"+old.ID+"/complete", wire.CompleteTask{Epoch: old.Epoch - 1, Output: []byte(`{"happened":false}`)}, nil), 409, fault.LeaseLost)
@@ -180,7 +180,7 @@ func TestAStepThatIsClaimedInOneStatusOnly(t *testing.T) {
 		resp := fire(id)
 		d.want(resp, 200, "")
 		if (resp.Header.Get(replayedHeader) == "true") != (i%2 == 1) {
-			t.Errorf("%d: %v", i, resp.Header)
+			t.Errorf("request %d: got headers %v, want a replay every second time", i, resp.Header)
 		}
 	}
 }
@@ -206,11 +206,11 @@ func TestAWorkersEventEnds(t *testing.T) {
 			var ended wire.EndedTask
 			d.want(d.ask("POST", "tasks/"+x.ID+"/fail", wire.FailTask{Epoch: x.Epoch, Message: "no"}, &ended), 200, "")
 			if ended.Status != "skipped" {
-				t.Errorf("ended %+v", ended)
+				t.Errorf("got %+v, want skipped", ended)
 			}
 		}
 		if x = d.one("Mail"); x.Context.Event.Version != 1 {
-			t.Errorf("took %+v", x.Context.Event)
+			t.Errorf("claimed %+v, want version 1", x.Context.Event)
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -225,7 +225,7 @@ func TestTheFeedTellsNothingOfKeys(t *testing.T) {
 			resp := d.as(key).ask("GET", "feed", nil, nil)
 			d.want(resp, 200, "")
 			if text := textOf(resp); strings.Contains(text, "$key/") || strings.Contains(text, made.ID) {
-				t.Errorf("told %s", text)
+				t.Errorf("response contains a key or an id: %s", text)
 			}
 		}
 		path := "streams/%24key%2F" + made.ID + "/events"

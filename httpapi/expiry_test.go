@@ -49,11 +49,11 @@ func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 		wantResults(t, "the first claim", claim(), "action 1", "batchItem 1", "reaction 1", "runStep 1")
 		wantResults(t, "before the leases have expired", claim())
 		if more := d.lease("hand", 1); len(more) != 0 {
-			t.Errorf("before the lease has expired: %+v", more)
+			t.Errorf("claimed before the lease expired: %+v", more)
 		}
 		holdfasttest.Advance(t, d.engine, 2*time.Minute)
 		if l := d.lease("hand", 1); len(l) != 1 || l[0].Attempt != 2 {
-			t.Errorf("after the lease has expired: %+v", l)
+			t.Errorf("claimed %+v after the lease expired, want attempt 2", l)
 		}
 		again := claim()
 		holdfasttest.Advance(t, d.engine, 2*time.Second) // a step and an item pause after a crash
@@ -91,7 +91,7 @@ func TestTheJanitorOfALifecycleThatWasPut(t *testing.T) {
 			var e wire.Entity
 			d.want(d.ask("GET", "lifecycles/job/entities/"+id, nil, &e), 200, "")
 			if e.Status != status {
-				t.Errorf("%s is %s, want %s", id, e.Status, status)
+				t.Errorf("%s has status %s, want %s", id, e.Status, status)
 			}
 		}
 		lapse("a")
@@ -120,7 +120,7 @@ func TestAResetOfABusyStream(t *testing.T) {
 			var got wire.Tasks
 			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Do"}, WaitMs: &none}, &got), 200, "")
 			if len(got.Tasks) != 1 {
-				t.Fatalf("took %+v", got.Tasks)
+				t.Fatalf("claimed %+v, want one task", got.Tasks)
 			}
 			return got.Tasks[0]
 		}
@@ -130,27 +130,27 @@ func TestAResetOfABusyStream(t *testing.T) {
 				var done wire.Repaired
 				d.want(d.ask("POST", "reactions/"+reaction+"/reset", wire.Repair{Streams: []string{"s"}}, &done), 200, "")
 				if !slices.Equal(done.Pending, []string{"s"}) || len(done.Streams)+len(done.Held) != 0 {
-					t.Fatalf("reset of %s: %+v", reaction, done)
+					t.Fatalf("reset of %s returned %+v, want s pending", reaction, done)
 				}
 			}
 			if p := d.position(reaction, "s"); !p.ResetRequested || p.LeasedBy == "" {
-				t.Errorf("%s stands at %+v", reaction, p)
+				t.Errorf("%s is at %+v, want it leased with a reset requested", reaction, p)
 			}
 		}
 		var r wire.Renewed
 		d.want(d.ask("POST", "reactions/hand/renew", wire.RenewLease{Stream: "s", Epoch: l.Epoch, Token: l.Token, LeaseMs: 3_600_000}, &r), 200, "")
 		if !r.CancelRequested || !r.Until.Equal(l.Until.Time) {
-			t.Errorf("renewed by hand: %+v, want until %v", r, l.Until)
+			t.Errorf("renewed the lease: %+v, want cancelRequested and until %v", r, l.Until)
 		}
 		d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch, LeaseMs: 3_600_000}, &r), 200, "")
 		if !r.CancelRequested || !r.Until.Equal(x.Until.Time) {
-			t.Errorf("renewed as a task: %+v, want until %v", r, x.Until)
+			t.Errorf("renewed the task: %+v, want cancelRequested and until %v", r, x.Until)
 		}
 		wantResults(t, "the end of the lease", d.acks("hand", wire.Ack{Stream: "s", Epoch: l.Epoch, Token: l.Token, Version: 1}), "s acked")
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
 		d.wantShown("hand", "s", 0, 1)
 		if again := next(); again.Context.Event.Version != 0 || again.IdempotencyKey == x.IdempotencyKey {
-			t.Errorf("after the reset comes %+v", again)
+			t.Errorf("claimed %+v after the reset, want version 0 under a new idempotency key", again)
 		}
 	}, httpapi.Handlers(elsewhere))
 }

@@ -50,7 +50,7 @@ func (h *hanging) fills(t *testing.T) {
 		select {
 		case <-h.grew:
 		case <-time.After(time.Minute):
-			t.Fatalf("of big, %d were called", h.big.Load())
+			t.Fatalf("only %d calls of big arrived", h.big.Load())
 		}
 	}
 }
@@ -61,7 +61,7 @@ func (h *hanging) comes(t *testing.T) {
 	select {
 	case <-h.small:
 	case <-time.After(time.Minute):
-		t.Fatalf("nothing of small was called while %d calls of big hang", h.big.Load())
+		t.Fatalf("no call of small arrived while %d calls of big were open", h.big.Load())
 	}
 }
 
@@ -144,7 +144,7 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 					far.comes(t)
 				}
 				if n := far.big.Load(); n != share {
-					t.Errorf("%d calls of big at once", n)
+					t.Errorf("got %d concurrent calls of big, want %d", n, share)
 				}
 			}, httpapi.Handlers(elsewhere))
 		})
@@ -255,13 +255,13 @@ func TestManyWorkspacesHaveTheirTurn(t *testing.T) {
 		for n := 0; len(had) <= others; {
 			all, _, err := finder.Find(t.Context(), engine.Of(d.engine), store.Partition{}, []string{"h"}, "worker", 50)
 			if err != nil || len(all) == 0 {
-				t.Fatalf("found %d, %v", len(all), err)
+				t.Fatalf("claimed %d steps, %v", len(all), err)
 			}
 			for i := range all { // as if each were handed out and replaced by a new one
 				n++
 				order.Served(all[i].Run.Workspace)
 				if had[all[i].Run.Workspace]++; len(had) <= others && n > 2*(others+1) {
-					t.Fatalf("%d of %d had their turn in %d hand-outs", len(had), others+1, n)
+					t.Fatalf("only %d of %d workspaces had a turn in %d claims", len(had), others+1, n)
 				}
 			}
 		}
@@ -301,16 +301,16 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 		for range 4 { // the last one served comes last
 			all, _, err := finder.Find(t.Context(), engine.Of(d.engine), store.Partition{}, []string{"h"}, "worker", 10)
 			if err != nil || len(all) < 6 {
-				t.Fatalf("found %d, %v", len(all), err)
+				t.Fatalf("claimed %d steps, %v, want at least 6", len(all), err)
 			}
 			if !slices.ContainsFunc(all[:2], func(l runengine.ClaimedStep) bool { return l.Run.Workspace == "small" }) {
-				t.Errorf("small comes after %s, %s", all[0].Run.Workspace, all[1].Run.Workspace)
+				t.Errorf("small is not among the first two: %s, %s", all[0].Run.Workspace, all[1].Run.Workspace)
 			}
 			order.Served(all[0].Run.Workspace)
 			steps = append(steps, all[0].Run.Workspace)
 		}
 		if slices.Sort(steps); !slices.Equal(steps, []string{"big", "big", "small", "small"}) {
-			t.Errorf("first came %q", steps)
+			t.Errorf("first claimed %q, want two steps of big and two of small", steps)
 		}
 		taken, err := batchengine.Take(t.Context(), engine.Of(d.engine), batchengine.Ask{Handlers: []string{"h"}, Kind: "worker", Holder: "me", Limit: 1000, All: true,
 			Room: lease.NewCapacity(4, func() bool { return false }, nil)})
@@ -322,7 +322,7 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 			got[x.Workspace]++
 		}
 		if got["big"] != 2 || got["small"] == 0 {
-			t.Errorf("taken were %v", got)
+			t.Errorf("claimed %v, want 2 of big and at least one of small", got)
 		}
 	})
 }

@@ -122,7 +122,7 @@ func TestTheFeedIsFollowed(t *testing.T) {
 		d.append("a", 3)
 		l := d.follow()
 		if l.resp.StatusCode != 200 || l.resp.Header.Get("Content-Type") != "text/event-stream" || l.resp.Header.Get("Cache-Control") != "no-store" {
-			t.Fatalf("answered %d %v", l.resp.StatusCode, l.resp.Header)
+			t.Fatalf("got status %d, headers %v", l.resp.StatusCode, l.resp.Header)
 		}
 		var seen []string
 		var last sse
@@ -131,7 +131,7 @@ func TestTheFeedIsFollowed(t *testing.T) {
 			for range n {
 				last = l.next()
 				if last.event != last.data.Name || last.data.Position == nil || *last.data.Position != last.id {
-					t.Errorf("got %+v", last)
+					t.Errorf("got %+v, want event and position to match its id", last)
 				}
 				seen = append(seen, fmt.Sprint(last.data.Stream, last.data.Version))
 			}
@@ -147,17 +147,17 @@ func TestTheFeedIsFollowed(t *testing.T) {
 		take(l, 1)
 		slices.Sort(seen)
 		if got := strings.Join(seen, " "); got != "a0 a1 a2 a3 a4 b0 b1 c0" {
-			t.Errorf("saw %s", got)
+			t.Errorf("got events %s", got)
 		}
 		// The pages have the same events in the same order.
 		var page wire.List[wire.Event]
 		d.want(d.ask("GET", "events?limit=1000", nil, &page), 200, "")
 		if len(page.Items) != 8 || page.Next != nil || *page.Items[7].Position != last.id {
-			t.Errorf("the pages tell %+v", page)
+			t.Errorf("got page %+v", page)
 		}
 		d.want(d.ask("GET", "events?cursor="+*page.Items[5].Position, nil, &page), 200, "")
 		if len(page.Items) != 2 {
-			t.Errorf("behind the sixth there are %d", len(page.Items))
+			t.Errorf("got %d events after the sixth, want 2", len(page.Items))
 		}
 		l.stop()
 	})
@@ -173,7 +173,7 @@ func TestABadLastEventIDIsRefused(t *testing.T) {
 		}
 		resp := d.ask("HEAD", "events", nil, nil, "Accept", "text/event-stream")
 		if resp.StatusCode != 200 {
-			t.Errorf("a HEAD answered %d", resp.StatusCode)
+			t.Errorf("HEAD returned status %d", resp.StatusCode)
 		}
 		d.want(d.ask("GET", "events?limit=0", nil, nil, "Accept", "text/event-stream"), 400, fault.Validation)
 	})
@@ -189,7 +189,7 @@ func TestStopEndsTheStreams(t *testing.T) {
 		l.next()
 		d.api.Stop()
 		if rest, err := io.ReadAll(l.in); err != nil || len(rest) > 0 {
-			t.Errorf("it ended with %q, %v", rest, err)
+			t.Errorf("stream ended with %q, %v, want a clean end", rest, err)
 		}
 	})
 }
@@ -281,7 +281,7 @@ func TestAReactionByHand(t *testing.T) {
 		d.want(d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "unwanted"}}}, nil), 201, "")
 		got := d.lease("r", 10)
 		if len(got) != 1 || len(got[0].Events) != 3 || got[0].Attempt != 1 || got[0].Until == nil {
-			t.Fatalf("claimed %+v", got)
+			t.Fatalf("claimed %+v, want 3 events in the first attempt", got)
 		}
 		first := got[0]
 		if more := d.lease("r", 10); len(more) != 0 {
@@ -290,7 +290,7 @@ func TestAReactionByHand(t *testing.T) {
 		var renewed wire.Renewed
 		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: first.Epoch, Token: first.Token, LeaseMs: 120000}, &renewed), 200, "")
 		if renewed.Until == nil || !renewed.Until.After(got[0].Until.Time) {
-			t.Errorf("renewed until %v", renewed.Until)
+			t.Errorf("renewed until %v, want later than before", renewed.Until)
 		}
 		// The first holder is late: another holder has the stream, and the late one changes
 		// nothing.
@@ -298,11 +298,11 @@ func TestAReactionByHand(t *testing.T) {
 		engine.Of(d.engine).Round(context.Background())
 		second := d.lease("r", 1)
 		if len(second) != 1 || second[0].Epoch <= first.Epoch || second[0].Attempt != 2 {
-			t.Fatalf("claimed %+v", second)
+			t.Fatalf("claimed %+v, want attempt 2 under a higher epoch", second)
 		}
 		before := d.position("r", "s")
 		if status := d.ack("r", first, 2); status != "LEASE_LOST" {
-			t.Errorf("an old epoch is %s", status)
+			t.Errorf("ack under an old epoch returned %s, want LEASE_LOST", status)
 		}
 		d.want(d.ask("POST", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: first.Epoch, Token: first.Token}, nil), 409, fault.LeaseLost)
 		d.want(d.ask("POST", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: first.Epoch, Token: first.Token, Message: "no"}, nil), 409, fault.LeaseLost)
@@ -313,26 +313,26 @@ func TestAReactionByHand(t *testing.T) {
 		}
 		for _, epoch := range []int64{second[0].Epoch + 1, 1 << 62} {
 			if status := d.ack("r", wire.Lease{Stream: "s", Epoch: epoch, Token: second[0].Token}, 2); status != "LEASE_LOST" {
-				t.Errorf("the epoch %d is %s", epoch, status)
+				t.Errorf("ack under epoch %d returned %s, want LEASE_LOST", epoch, status)
 			}
 		}
 		if after := d.position("r", "s"); fmt.Sprint(after) != fmt.Sprint(before) {
-			t.Errorf("it was %+v and is %+v", before, after)
+			t.Errorf("position changed from %+v to %+v", before, after)
 		}
 		for range 2 { // the repetition returns the same
 			if status := d.ack("r", second[0], 1); status != "acked" {
-				t.Errorf("the ack is %s", status)
+				t.Errorf("ack returned %s, want acked", status)
 			}
 		}
 		third := d.lease("r", 1)
 		if len(third) != 1 || len(third[0].Events) != 1 || third[0].Events[0].Version != 2 {
-			t.Fatalf("what was not acknowledged is %+v", third)
+			t.Fatalf("claimed %+v, want the unacknowledged event 2", third)
 		}
 		if status := d.ack("r", third[0], 2); status != "acked" {
-			t.Errorf("the ack is %s", status)
+			t.Errorf("ack returned %s, want acked", status)
 		}
 		if left := d.lease("r", 1); len(left) != 0 {
-			t.Errorf("left is %+v", left)
+			t.Errorf("claimed %+v, want none left", left)
 		}
 		d.want(d.ask("POST", "reactions/r/ack", wire.Acks{Acks: []wire.Ack{{Stream: "nobodys", Epoch: 1, Token: third[0].Token}}}, nil), 200, "")
 		d.want(d.ask("POST", "reactions/nobodys/ack", exampleBodies["ackLeases"], nil), 404, fault.NotFound)
@@ -350,14 +350,14 @@ func TestALeaseHasEvents(t *testing.T) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"wanted"}}, nil), 201, "")
 		got := d.lease("r", 1)
 		if len(got) != 1 || got[0].Stream != "s3" || len(got[0].Events) != 1 || got[0].Events[0].Version != 2 {
-			t.Fatalf("claimed %+v", got)
+			t.Fatalf("claimed %+v, want event 2 of s3", got)
 		}
 		if more := d.lease("r", 10); len(more) != 0 {
-			t.Errorf("claimed %+v", more)
+			t.Errorf("claimed %+v, want nothing", more)
 		}
 		d.want(d.ask("POST", "streams/s1/events", wire.Append{Events: []wire.NewEvent{{Name: "wanted"}}}, nil), 201, "")
 		if got = d.lease("r", 1); len(got) != 1 || got[0].Stream != "s1" {
-			t.Errorf("claimed %+v", got)
+			t.Errorf("claimed %+v, want s1", got)
 		}
 	})
 }
@@ -372,7 +372,7 @@ func TestALongStreamIsShownInParts(t *testing.T) {
 	for seen < 250 {
 		l := d.lease("r", 1)
 		if len(l) != 1 || len(l[0].Events) == 0 {
-			t.Fatalf("after %d: %+v", seen, l)
+			t.Fatalf("after version %d: claimed %+v", seen, l)
 		}
 		for _, e := range l[0].Events {
 			if e.Version != seen {
@@ -391,7 +391,7 @@ func TestAClaimKeepsItsLimit(t *testing.T) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		d.append("dead", 1)
 		if got := d.lease("r", 1); len(got) != 1 {
-			t.Fatalf("claimed %+v", got)
+			t.Fatalf("claimed %+v, want one lease", got)
 		}
 		holdfasttest.Advance(t, d.engine, 5*time.Minute)
 		engine.Of(d.engine).Round(context.Background())
@@ -402,14 +402,14 @@ func TestAClaimKeepsItsLimit(t *testing.T) {
 		for _, limit := range []int{1, 2, 10} {
 			got := d.lease("r", limit)
 			if len(got) > limit {
-				t.Errorf("asked for %d, got %d", limit, len(got))
+				t.Errorf("limit was %d, got %d", limit, len(got))
 			}
 			for _, l := range got {
 				all[l.Stream] = true
 			}
 		}
 		if len(all) != 5 {
-			t.Errorf("claimed were %v", all)
+			t.Errorf("claimed streams %v, want 5", all)
 		}
 	})
 }
@@ -433,25 +433,25 @@ func TestFailuresAndRepairsByHand(t *testing.T) {
 		}
 		for _, l := range d.lease("r", 10) {
 			if f := fail("r", l, true); f.Blocked || f.Retry != 1 || f.NotBefore == nil {
-				t.Errorf("failed: %+v", f)
+				t.Errorf("got %+v, want an unblocked first retry", f)
 			}
 		}
 		if got := d.lease("r", 10); len(got) != 0 {
-			t.Errorf("claimed before its time: %+v", got)
+			t.Errorf("claimed before notBefore: %+v", got)
 		}
 		holdfasttest.Advance(t, d.engine, time.Minute)
 		for _, l := range d.lease("r", 10) {
 			if f := fail("r", l, true); !f.Blocked || f.Retry != 2 || l.Attempt != 2 {
-				t.Errorf("failed again: %+v of %+v", f, l)
+				t.Errorf("second failure returned %+v for %+v, want it blocked", f, l)
 			}
 		}
 		for _, l := range d.lease("q", 10) {
 			if f := fail("q", l, false); !f.Blocked {
-				t.Errorf("failed for good: %+v", f)
+				t.Errorf("permanent failure returned %+v, want it blocked", f)
 			}
 		}
 		if p := d.position("r", "a"); !p.Blocked || p.Error != "no" || p.Watermark != -1 {
-			t.Errorf("it stands at %+v", p)
+			t.Errorf("got position %+v, want it blocked with watermark -1", p)
 		}
 		repair := func(path string, body any, want ...string) {
 			t.Helper()
@@ -459,7 +459,7 @@ func TestFailuresAndRepairsByHand(t *testing.T) {
 			d.want(d.ask("POST", "reactions/"+path, body, &got), 200, "")
 			slices.Sort(got.Streams)
 			if !slices.Equal(got.Streams, want) || got.Held == nil || len(got.Held) > 0 {
-				t.Errorf("%s %v touched %q, held were %q, want %q", path, body, got.Streams, got.Held, want)
+				t.Errorf("%s %v changed %q, held %q, want %q", path, body, got.Streams, got.Held, want)
 			}
 		}
 		yes := true
@@ -468,24 +468,24 @@ func TestFailuresAndRepairsByHand(t *testing.T) {
 		repair("r/unblock", wire.Repair{Filter: &wire.RepairFilter{Source: "history"}})
 		repair("r/skip", wire.Repair{Filter: &wire.RepairFilter{Blocked: &yes}}, "c")
 		if p := d.position("r", "c"); p.Blocked || p.Watermark != 0 {
-			t.Errorf("skipped, it stands at %+v", p)
+			t.Errorf("got position %+v after skip, want watermark 0", p)
 		}
 		repair("r/unblock", wire.Repair{})
 		repair("*/unblock", `{}`, "a", "b", "c") // of q
 		repair("*/reset", wire.Repair{Streams: []string{"c"}}, "c", "c")
 		if p := d.position("r", "c"); p.Watermark != -1 {
-			t.Errorf("reset, it stands at %+v", p)
+			t.Errorf("got position %+v after reset, want watermark -1", p)
 		}
 		d.want(d.ask("POST", "reactions/nobodys/reset", wire.Repair{}, nil), 404, fault.NotFound)
 		// A reset waits for the holder; the other repairs skip a leased stream.
 		held := d.lease("r", 10)
 		if len(held) != 3 {
-			t.Fatalf("claimed %+v", held)
+			t.Fatalf("claimed %+v, want 3 leases", held)
 		}
 		var got wire.Repaired
 		d.want(d.ask("POST", "reactions/r/reset", wire.Repair{}, &got), 200, "")
 		if len(got.Streams)+len(got.Held) != 0 || len(got.Pending) != 3 {
-			t.Errorf("repaired %+v", got)
+			t.Errorf("got %+v, want 3 pending", got)
 		}
 	})
 }
@@ -510,20 +510,20 @@ func TestAClaimWaits(t *testing.T) {
 		select {
 		case got := <-waiting:
 			if len(got.Leases) != 1 || len(got.Leases[0].Events) != 1 {
-				t.Errorf("claimed %+v", got)
+				t.Errorf("claimed %+v, want one lease with one event", got)
 			}
 		case <-late:
-			t.Fatal("it waits to the end")
+			t.Fatal("the request waited until its deadline")
 		}
 		waiting = wait()
 		d.api.Stop()
 		select {
 		case got := <-waiting:
 			if got.Leases == nil || len(got.Leases) != 0 {
-				t.Errorf("claimed %+v", got)
+				t.Errorf("claimed %+v, want an empty list", got)
 			}
 		case <-late:
-			t.Fatal("it waits on after the stop")
+			t.Fatal("the request still waits after the stop")
 		}
 	})
 }

@@ -121,7 +121,7 @@ func (d *testAPI) ask(method, path string, body, into any, headers ...string) *h
 	}
 	if into != nil && resp.StatusCode < 300 {
 		if err := json.Unmarshal(text, into); err != nil {
-			d.t.Fatalf("%s %s answered %d %s: %v", method, path, resp.StatusCode, text, err)
+			d.t.Fatalf("%s %s returned status %d %s: %v", method, path, resp.StatusCode, text, err)
 		}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
@@ -136,11 +136,11 @@ func (d *testAPI) want(resp *http.Response, status int, code fault.Code) wire.Pr
 	var p wire.Problem
 	if resp.StatusCode >= 300 {
 		if err := json.Unmarshal(text, &p); err != nil || resp.Header.Get("Content-Type") != wire.ProblemType {
-			d.t.Errorf("the refusal is %s %q: %v", resp.Header.Get("Content-Type"), text, err)
+			d.t.Errorf("response is not a problem document: %s %q: %v", resp.Header.Get("Content-Type"), text, err)
 		}
 	}
 	if resp.StatusCode != status || p.Code != code {
-		d.t.Fatalf("%s %s answered %d %s, want %d %s: %s", resp.Request.Method, resp.Request.URL, resp.StatusCode, p.Code, status, code, text)
+		d.t.Fatalf("%s %s returned status %d %s, want %d %s: %s", resp.Request.Method, resp.Request.URL, resp.StatusCode, p.Code, status, code, text)
 	}
 	return p
 }
@@ -150,32 +150,32 @@ func TestAnEntityGoesThroughItsLifecycle(t *testing.T) {
 		var e wire.Entity
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i1", Data: []byte(`{"cents":9007199254740993}`)}, &e), 201, "")
 		if e.ID != "i1" || e.Status != "open" || string(e.Data) != `{"cents":9007199254740993}` || e.Claim != nil {
-			t.Fatalf("made %+v", e)
+			t.Fatalf("created %+v", e)
 		}
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i1"}, nil), 409, fault.Conflict)
 		d.want(d.ask("POST", "lifecycles/invoice/entities/i1/steps/close", wire.Fire{Requester: "system"}, nil), 403, fault.Forbidden)
 		var fired wire.Fired
 		d.want(d.ask("POST", "lifecycles/invoice/entities/i1/steps/close", wire.Fire{Requester: "admin"}, &fired), 200, "")
 		if fired.Outcome != "success" || fired.Entity.Status != "closed" {
-			t.Errorf("fired %+v", fired)
+			t.Errorf("fired %+v, want success and status closed", fired)
 		}
 		p := d.want(d.ask("POST", "lifecycles/invoice/entities/i1/steps/close", wire.Fire{Requester: "admin"}, nil), 409, fault.InvalidTransition)
 		if p.Fields["entityStatus"] != "closed" {
-			t.Errorf("the refusal tells %v", p.Fields)
+			t.Errorf("got problem fields %v, want entityStatus closed", p.Fields)
 		}
 		var h wire.List[wire.Event]
 		d.want(d.ask("GET", "lifecycles/invoice/entities/i1/history?limit=2", nil, &h), 200, "")
 		if len(h.Items) != 2 || h.Next == nil {
-			t.Fatalf("the history is %+v", h)
+			t.Fatalf("got history %+v, want 2 events and a next page", h)
 		}
 		d.want(d.ask("GET", "lifecycles/invoice/entities/i1/history?cursor="+*h.Next, nil, &h), 200, "")
 		if len(h.Items) != 1 || h.Items[0].Name != "settled/close" || h.Next != nil {
-			t.Errorf("the rest is %+v", h)
+			t.Errorf("got second page %+v, want only settled/close", h)
 		}
 		var all wire.List[wire.Entity]
 		d.want(d.ask("GET", "lifecycles/invoice/entities?status=closed", nil, &all), 200, "")
 		if len(all.Items) != 1 {
-			t.Errorf("listed %+v", all)
+			t.Errorf("listed %+v, want one", all)
 		}
 	}, invoices(nil))
 }
@@ -190,31 +190,31 @@ func TestAClaimIsTakenByTokenAndSettledOnce(t *testing.T) {
 		}
 		p := d.want(d.ask("POST", "lifecycles/invoice/entities/i1/claims", wire.NewClaim{StepKey: "close", Requester: "admin"}, nil), 409, fault.ClaimFailed)
 		if p.Fields["holder"] == nil || p.Fields["until"] == nil {
-			t.Errorf("the refusal tells %v", p.Fields)
+			t.Errorf("got problem fields %v, want holder and until", p.Fields)
 		}
 		path := "claims/" + got.Claim.Token
 		d.want(d.ask("POST", path+"/renew", wire.Renew{LeaseMs: 60000}, nil), 200, "")
 		var x wire.EffectState
 		d.want(d.ask("POST", path+"/effects", wire.EffectCall{Name: "charge"}, &x), 200, "")
 		if x.State != "begun" || x.Key == "" {
-			t.Errorf("the effect is %+v", x)
+			t.Errorf("got effect %+v, want it begun with a key", x)
 		}
 		d.want(d.ask("POST", path+"/effects", wire.EffectCall{Name: "charge", Result: []byte(`"ch_1"`)}, &x), 200, "")
 		settle := wire.Settle{Outcome: "success", Data: []byte(`{"a":null,"c":3}`), Events: []wire.SettleEvent{{Stream: "credits", Name: "credit"}}}
 		var done, again wire.Settled
 		d.want(d.ask("POST", path+"/settle", settle, &done), 200, "")
 		if done.Entity.Status != "closed" || string(done.Entity.Data) != `{"b":2,"c":3}` && string(done.Entity.Data) != `{"b": 2, "c": 3}` {
-			t.Errorf("settled %s", done.Entity.Data)
+			t.Errorf("got data %s after settle", done.Entity.Data)
 		}
 		d.want(d.ask("POST", path+"/settle", settle, &again), 200, "")
 		if again.Entity.Version != done.Entity.Version {
-			t.Errorf("settling again made version %d of %d", again.Entity.Version, done.Entity.Version)
+			t.Errorf("second settle returned version %d, want %d", again.Entity.Version, done.Entity.Version)
 		}
 		d.want(d.ask("POST", path+"/settle", wire.Settle{Outcome: "failure"}, nil), 409, fault.LeaseLost)
 		var events wire.List[wire.Event]
 		d.want(d.ask("GET", "streams/credits/events", nil, &events), 200, "")
 		if len(events.Items) != 1 {
-			t.Errorf("there are %d credits", len(events.Items))
+			t.Errorf("got %d credits, want 1", len(events.Items))
 		}
 		d.want(d.ask("POST", "claims/clm_AAAAAAAAAAAAAAAAAAAAAA/settle", settle, nil), 404, fault.NotFound)
 	}, invoices(nil))
@@ -230,7 +230,7 @@ func TestAStreamIsAppendedToAndRead(t *testing.T) {
 		}
 		p := d.want(d.ask("POST", "streams/a%2Fb/events", wire.Append{ExpectedVersion: &none, Events: []wire.NewEvent{{Name: "x"}}}, nil), 409, fault.Concurrency)
 		if p.Fields["lastVersion"] != 1.0 || p.Fields["expectedVersion"] != -1.0 {
-			t.Errorf("the refusal tells %v", p.Fields)
+			t.Errorf("got problem fields %v, want lastVersion 1 and expectedVersion -1", p.Fields)
 		}
 		var back wire.List[wire.Event]
 		d.want(d.ask("GET", "streams/a%2Fb/events?backward=true&limit=1", nil, &back), 200, "")
@@ -239,7 +239,7 @@ func TestAStreamIsAppendedToAndRead(t *testing.T) {
 		}
 		d.want(d.ask("GET", "streams/a%2Fb/events?backward=true&limit=1&cursor="+*back.Next, nil, &back), 200, "")
 		if len(back.Items) != 1 || back.Items[0].Name != "one" {
-			t.Errorf("read on: %+v", back)
+			t.Errorf("got next page %+v, want event one", back)
 		}
 		d.want(d.ask("POST", "streams/$entity%2Finvoice%2Fi1/events", wire.Append{Events: []wire.NewEvent{{Name: "x"}}}, nil), 403, fault.Forbidden)
 	}, invoices(nil))
@@ -262,7 +262,7 @@ func TestARepeatedRequestIsDoneOnce(t *testing.T) {
 		a, _ := io.ReadAll(first.Body)
 		b, _ := io.ReadAll(second.Body)
 		if second.Header.Get("Idempotency-Replayed") != "true" || !bytes.Equal(a, b) {
-			t.Errorf("answered %s and then %s", a, b)
+			t.Errorf("first call returned %s, second returned %s, want a replay", a, b)
 		}
 		d.want(d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "two"}}}, nil, "Idempotency-Key", "k1"), 422, fault.KeyMismatch)
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id}, nil), 201, "")
@@ -271,11 +271,11 @@ func TestARepeatedRequestIsDoneOnce(t *testing.T) {
 			resp := d.ask("POST", "lifecycles/invoice/entities/"+id+"/steps/close", wire.Fire{Requester: "admin"}, &fired, "Idempotency-Key", "k2")
 			d.want(resp, 200, "")
 			if fired.Outcome != "success" || (resp.Header.Get("Idempotency-Replayed") == "true") != (i == 1) {
-				t.Errorf("%d: %+v, %v", i, fired, resp.Header)
+				t.Errorf("request %d: got %+v, headers %v", i, fired, resp.Header)
 			}
 		}
 		if n := calls[id].Load(); n != 1 {
-			t.Errorf("the action ran %d times", n)
+			t.Errorf("the action ran %d times, want 1", n)
 		}
 		d.want(d.ask("POST", "lifecycles/invoice/entities/"+id+"/steps/close", wire.Fire{Requester: "admin"}, nil, "Idempotency-Key", "k3"), 409, fault.InvalidTransition)
 	}, invoices(act))

@@ -25,7 +25,7 @@ func TestOtherOriginsChangeNothing(t *testing.T) {
 	e := holdfasttest.Open(t)
 	open, keyed := newTestAPI(t, e, httpapi.Options{NoKeys: true}), newTestAPI(t, e, httpapi.Options{})
 	for _, c := range []struct {
-		door         *testAPI
+		api          *testAPI
 		method, path string
 		headers      string // "Host: …"
 		want         int
@@ -50,7 +50,7 @@ func TestOtherOriginsChangeNothing(t *testing.T) {
 		{keyed, "POST", "/api/v1/runs/r/cancel", "Host: holdfast.example", 401},
 		{keyed, "GET", "/healthz", "Host: 10.0.0.7:7070", 200},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), c.method, c.door.url+c.path, nil)
+		r, err := http.NewRequestWithContext(t.Context(), c.method, c.api.url+c.path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestOtherOriginsChangeNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := textOf(resp); resp.StatusCode != c.want {
-			t.Errorf("%s %s with %q: %d %s, want %d", c.method, c.path, c.headers, resp.StatusCode, text, c.want)
+			t.Errorf("%s %s with headers %q: got status %d %s, want %d", c.method, c.path, c.headers, resp.StatusCode, text, c.want)
 		}
 		_ = resp.Body.Close()
 	}
@@ -106,7 +106,7 @@ func TestDocumentsAreReadAsWhatTheyAreSaidToBe(t *testing.T) {
 			for _, kind := range kinds {
 				resp := d.ask(method, path, text, nil, "Content-Type", kind)
 				if told := textOf(resp); resp.StatusCode != 400 && resp.StatusCode != 422 || strings.HasPrefix(text, "steps") && !strings.Contains(told, "more than 50000") {
-					t.Errorf("%s of %.30q as %s: %d %s", path, text, kind, resp.StatusCode, told)
+					t.Errorf("%s of %.30q as %s: got status %d %s", path, text, kind, resp.StatusCode, told)
 				}
 			}
 		}
@@ -141,13 +141,13 @@ func TestARevokedKeyIsGivenNothingMore(t *testing.T) {
 		us.append("s", 1)
 		us.want(us.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 		if line, err := l.in.ReadString('\n'); err == nil && !strings.HasPrefix(line, ":") {
-			t.Errorf("the stream told %q", line)
+			t.Errorf("the event stream sent %q, want only comments", line)
 		}
 		them.want(<-polled, 401, fault.Auth)
 		var got wire.Tasks
 		us.want(us.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w2", Handlers: []string{"Do"}, WaitMs: new(wire.Millis)}, &got), 200, "")
 		if len(got.Tasks) != 1 {
-			t.Errorf("another worker was given %v", got.Tasks)
+			t.Errorf("second worker claimed %v, want one task", got.Tasks)
 		}
 	}, httpapi.Handlers(elsewhereWithKeys))
 }
@@ -169,7 +169,7 @@ func TestAnIdempotencyKeyIsOfItsRouteAndItsCaller(t *testing.T) {
 		again := append(us)
 		us.want(again, 201, "")
 		if again.Header.Get("Idempotency-Replayed") != "true" {
-			t.Error("the same request again is not a replay")
+			t.Error("the repeated request is not a replay")
 		}
 		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil, "Idempotency-Key", "order-7"), 201, "")
 		us.want(us.ask("POST", "lifecycles/invoice/entities/i/steps/close", exampleBodies["fireStep"], nil, "Idempotency-Key", "order-7"), 200, "")
@@ -177,7 +177,7 @@ func TestAnIdempotencyKeyIsOfItsRouteAndItsCaller(t *testing.T) {
 		var got wire.List[wire.Event]
 		us.want(us.ask("GET", "streams/s/events", nil, &got), 200, "")
 		if len(got.Items) != 1 {
-			t.Errorf("the stream has %d events", len(got.Items))
+			t.Errorf("stream has %d events, want 1", len(got.Items))
 		}
 		long := strings.Repeat("k", 255)
 		for range 2 {
@@ -253,13 +253,13 @@ func TestWhatWasNotHandedOutIsEndedByNobody(t *testing.T) {
 		}
 		let()
 		if ended := d.runEnds(r.ID, "COMPLETED"); !strings.Contains(string(ended.Output), "the URL's own") {
-			t.Errorf("the run ended with %s", ended.Output)
+			t.Errorf("got output %s, want the URL handler's own", ended.Output)
 		}
-		d.ends("b")
+		d.awaitBatch("b")
 		var items wire.List[wire.BatchItem]
 		d.want(d.ask("GET", "batches/b/items", nil, &items), 200, "")
 		if string(items.Items[0].Output) != `"the URL's own"` {
-			t.Errorf("the item ended with %s", items.Items[0].Output)
+			t.Errorf("got output %s, want the URL handler's own", items.Items[0].Output)
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -276,7 +276,7 @@ func TestWhatAWorkersKeyMayDo(t *testing.T) {
 			in.Role = "worker"
 			d.want(d.ask("POST", "keys", in, &made), 201, "")
 			if len(in.Handlers) != len(made.Handlers) {
-				t.Errorf("made %+v of %+v", made.Key, in)
+				t.Errorf("created %+v for %+v", made.Key, in)
 			}
 			var again wire.CreatedKey
 			d.want(d.ask("POST", "keys/"+made.ID+"/rotate", wire.RotateKey{}, &again), 201, "")
@@ -290,7 +290,7 @@ func TestWhatAWorkersKeyMayDo(t *testing.T) {
 		for _, bad := range []wire.NewKey{{Role: "worker", Handlers: []string{"A", "A"}}, {Role: "worker", Handlers: []string{"*"}}, {Role: "worker", Handlers: []string{""}},
 			{Role: "admin", Handlers: []string{"A"}}, {Role: "operate", Handlers: []string{"A"}}, {Role: "read", Handlers: []string{"A"}}} {
 			if p := d.want(d.ask("POST", "keys", bad, nil), 400, fault.Validation); p.Fields["pointer"] != "/handlers" {
-				t.Errorf("%+v: the refusal points to %v", bad, p.Fields["pointer"])
+				t.Errorf("%+v: got problem pointer %v, want /handlers", bad, p.Fields["pointer"])
 			}
 		}
 		for _, name := range []string{"Mail", "Pack"} {
@@ -306,7 +306,7 @@ func TestWhatAWorkersKeyMayDo(t *testing.T) {
 		var got wire.Tasks
 		mails.want(mails.ask("POST", "tasks/claim", ask, &got), 200, "")
 		if len(got.Tasks) != 1 {
-			t.Fatalf("claimed %+v", got)
+			t.Fatalf("claimed %+v, want one task", got)
 		}
 		task := got.Tasks[0]
 		done := wire.CompleteTask{Epoch: task.Epoch}
@@ -333,7 +333,7 @@ func TestWhatAWorkersKeyMayDo(t *testing.T) {
 		settle := `{"outcome":"success","events":[{"stream":"s","name":"forged"}]}`
 		p := all.want(all.ask("POST", "claims/"+made.Claim.Token+"/settle", settle, nil), 403, fault.Forbidden)
 		if p.Fields["pointer"] != "/events" {
-			t.Errorf("the refusal points to %v", p.Fields["pointer"])
+			t.Errorf("got problem pointer %v, want /events", p.Fields["pointer"])
 		}
 		all.want(all.ask("POST", "claims/"+made.Claim.Token+"/settle", `{"outcome":"success"}`, nil), 200, "")
 	}, httpapi.Handlers(elsewhereWithKeys), invoices(nil))

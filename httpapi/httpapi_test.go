@@ -67,7 +67,7 @@ func body(t *testing.T, w *httptest.ResponseRecorder) map[string]any {
 	t.Helper()
 	var doc map[string]any
 	if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
-		t.Fatalf("the body %q is no JSON: %v", w.Body, err)
+		t.Fatalf("body %q is not JSON: %v", w.Body, err)
 	}
 	return doc
 }
@@ -81,7 +81,7 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code fa
 		"code": string(code), "detail": p["detail"], "requestId": w.Header().Get("X-Request-Id"),
 	}
 	if w.Code != status || w.Header().Get("Content-Type") != "application/problem+json" {
-		t.Errorf("answered %d %s, want %d application/problem+json", w.Code, w.Header().Get("Content-Type"), status)
+		t.Errorf("got status %d %s, want %d application/problem+json", w.Code, w.Header().Get("Content-Type"), status)
 	}
 	for name, value := range want {
 		if p[name] != value {
@@ -99,7 +99,7 @@ func TestHealthz(t *testing.T) {
 	for range 2 { // the second time without a database
 		w := ask(api, "GET", "/healthz")
 		if w.Code != 200 || w.Body.String() != "{\"status\":\"ok\"}\n" || w.Header().Get("Content-Type") != "application/json" {
-			t.Errorf("answered %d %s %q", w.Code, w.Header().Get("Content-Type"), w.Body)
+			t.Errorf("got status %d %s %q", w.Code, w.Header().Get("Content-Type"), w.Body)
 		}
 		if err := engine.Close(); err != nil {
 			t.Fatal(err)
@@ -112,17 +112,17 @@ func TestReadyz(t *testing.T) {
 	w := ask(api, "GET", "/readyz")
 	r := body(t, w)
 	if w.Code != 200 || r["status"] != "ready" || r["version"] != "v1.2.3" {
-		t.Fatalf("answered %d %v", w.Code, r)
+		t.Fatalf("got status %d %v", w.Code, r)
 	}
 	if name, _ := r["database"].(string); !strings.HasPrefix(name, "SQLite 3.") {
-		t.Errorf("database is %v", r["database"])
+		t.Errorf("got database %v, want SQLite 3", r["database"])
 	}
 	if schema, _ := r["schema"].(float64); schema < 1 {
-		t.Errorf("schema is %v", r["schema"])
+		t.Errorf("got schema %v, want at least 1", r["schema"])
 	}
 	at, _ := r["databaseTime"].(string)
 	if _, err := time.Parse("2006-01-02T15:04:05.000Z", at); err != nil {
-		t.Errorf("databaseTime is %q: want RFC 3339, UTC, milliseconds", at)
+		t.Errorf("got databaseTime %q, want RFC 3339, UTC, milliseconds", at)
 	}
 }
 
@@ -138,10 +138,10 @@ func TestReadyzWithoutDatabase(t *testing.T) {
 	code, _ := p["code"].(string)
 	wantProblem(t, w, 503, fault.Code(code))
 	if code == "" || strings.Contains(w.Body.String(), "sql:") {
-		t.Errorf("told %s", w.Body)
+		t.Errorf("response has no code or reveals a driver error: %s", w.Body)
 	}
 	if !strings.Contains(log.String(), "request failed") || !strings.Contains(log.String(), w.Header().Get("X-Request-Id")) {
-		t.Errorf("the log does not have it under the request's id:\n%s", log)
+		t.Errorf("the log lacks the failure under the request id:\n%s", log)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestReadyzWhileStopping(t *testing.T) {
 	api.Stop()
 	wantProblem(t, ask(api, "GET", "/readyz"), 503, fault.Unavailable)
 	if w := ask(api, "GET", "/healthz"); w.Code != 200 {
-		t.Errorf("/healthz answered %d", w.Code)
+		t.Errorf("/healthz returned status %d, want 200", w.Code)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestNotReadyHasACode(t *testing.T) {
 	cancel()
 	_, err := engine.Status(ctx)
 	if err == nil {
-		t.Fatal("an ended context was answered")
+		t.Fatal("got a response with a canceled context")
 	}
 	w := httptest.NewRecorder()
 	api.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "http://127.0.0.1/readyz", nil))
@@ -175,7 +175,7 @@ func TestHead(t *testing.T) {
 	for path, status := range map[string]int{"/healthz": 200, "/readyz": 200, "/nothing": 404} {
 		w := ask(api, "HEAD", path)
 		if w.Code != status || w.Body.Len() != 0 || w.Header().Get("Content-Length") == "" {
-			t.Errorf("%s answered %d, %d bytes, Content-Length %q", path, w.Code, w.Body.Len(), w.Header().Get("Content-Length"))
+			t.Errorf("%s returned status %d, %d bytes, Content-Length %q", path, w.Code, w.Body.Len(), w.Header().Get("Content-Length"))
 		}
 	}
 }
@@ -194,7 +194,7 @@ func TestWrongMethods(t *testing.T) {
 		w := ask(api, method, "/readyz")
 		wantProblem(t, w, 405, fault.MethodNotAllowed)
 		if w.Header().Get("Allow") != "GET, HEAD" {
-			t.Errorf("%s: Allow is %q", method, w.Header().Get("Allow"))
+			t.Errorf("%s: got Allow %q, want GET, HEAD", method, w.Header().Get("Allow"))
 		}
 	}
 }
@@ -206,13 +206,13 @@ func TestRequestID(t *testing.T) {
 			t.Errorf("sent %q, got back %q", good, got)
 		}
 		if !strings.Contains(log.String(), good) {
-			t.Errorf("the log has no request %q", good)
+			t.Errorf("the log lacks request id %q", good)
 		}
 	}
 	for _, bad := range []string{"", "two words", "a\nb", `"quoted"`, "ümlaut", strings.Repeat("x", 129)} {
 		got := ask(api, "GET", "/healthz", "X-Request-Id", bad).Header().Get("X-Request-Id")
 		if id, err := uuid.Parse(got); err != nil || id.Version() != 7 {
-			t.Errorf("sent %q, got back %q: want a new id", bad, got)
+			t.Errorf("sent %q, got back %q, want a new id", bad, got)
 		}
 	}
 }
@@ -226,7 +226,7 @@ func TestAccessLog(t *testing.T) {
 		}
 	}
 	if strings.Contains(log.String(), "secret") {
-		t.Errorf("the log has the query:\n%s", log)
+		t.Errorf("the log contains the query:\n%s", log)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestPanic(t *testing.T) {
 	w := ask(h, "GET", "/x")
 	wantProblem(t, w, 500, fault.Internal)
 	if strings.Contains(w.Body.String(), "the inside") {
-		t.Errorf("told %s", w.Body)
+		t.Errorf("response reveals the panic value: %s", w.Body)
 	}
 	for _, want := range []string{"the inside", "httpapi_test.go", w.Header().Get("X-Request-Id")} {
 		if !strings.Contains(log.String(), want) {
@@ -263,6 +263,6 @@ func TestPanicAfterTheAnswerBegan(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if got, err := io.ReadAll(resp.Body); err == nil {
-		t.Errorf("read %q, and it looked whole", got)
+		t.Errorf("read %q without an error, want a truncated body", got)
 	}
 }

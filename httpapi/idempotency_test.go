@@ -31,7 +31,7 @@ const paymentConfig = `{
 // bank is an external system whose behaviour is controlled by the input of the step.
 type bank struct {
 	calls atomic.Int64
-	doors atomic.Int64 // APIs that call it
+	apis  atomic.Int64 // APIs that call it
 }
 
 var errLine = errors.New("the line broke")
@@ -84,7 +84,7 @@ func TestManyAtOnceUnderOneKey(t *testing.T) {
 		{"claim", "POST", "lifecycles/payment/entities/q/claims", wire.NewClaim{StepKey: "pay", Requester: "any"}, 201, "claims"},
 	}
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
-		b.doors.Add(1)
+		b.apis.Add(1)
 		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "q"}, nil), 201, "")
 		for _, c := range cases {
@@ -94,7 +94,7 @@ func TestManyAtOnceUnderOneKey(t *testing.T) {
 				resp := d.ask(c.method, c.path, c.body, nil, keyHeader, "k "+c.name)
 				for resp.StatusCode == 409 {
 					if p := d.problem(resp); p.Code != fault.KeyInFlight || resp.Header.Get("Retry-After") == "" {
-						t.Errorf("%s: answered %s, Retry-After %q", c.name, textOf(resp), resp.Header.Get("Retry-After"))
+						t.Errorf("%s: got %s, Retry-After %q, want KEY_IN_FLIGHT with Retry-After", c.name, textOf(resp), resp.Header.Get("Retry-After"))
 						return nil
 					}
 					resp = d.ask(c.method, c.path, c.body, nil, keyHeader, "k "+c.name)
@@ -108,11 +108,11 @@ func TestManyAtOnceUnderOneKey(t *testing.T) {
 				return nil
 			})
 			if firsts != 1 || len(answers) != 1 {
-				t.Errorf("%s: %d were the first, and the answers were %v", c.name, firsts, answers)
+				t.Errorf("%s: %d responses were not replays, want 1; got responses %v", c.name, firsts, answers)
 			}
 			for text := range answers {
 				if !strings.HasPrefix(text, fmt.Sprint(c.status)) {
-					t.Errorf("%s: answered %s", c.name, text)
+					t.Errorf("%s: got %s, want status %d", c.name, text, c.status)
 				}
 			}
 			if c.count == "" {
@@ -121,13 +121,13 @@ func TestManyAtOnceUnderOneKey(t *testing.T) {
 			var list wire.List[json.RawMessage]
 			d.want(d.ask("GET", c.count, nil, &list), 200, "")
 			if len(list.Items) != 1 {
-				t.Errorf("%s: there are %d", c.name, len(list.Items))
+				t.Errorf("%s: got %d, want 1", c.name, len(list.Items))
 			}
 		}
 	}, invoices(nil), b.payments())
 	t.Cleanup(func() {
-		if n := b.calls.Load(); n != b.doors.Load() {
-			t.Errorf("the bank was called %d times", n)
+		if n := b.calls.Load(); n != b.apis.Load() {
+			t.Errorf("the bank was called %d times, want %d", n, b.apis.Load())
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestAKeyIsOfOneRequest(t *testing.T) {
 		same := d.ask("POST", "streams/s/events", ` { "expectedVersion" : -1, "events":[{"data":{"b":[2,3],"a":1},"name":"n"}]} `, nil, keyHeader, "k")
 		d.want(same, 201, "")
 		if textOf(first) != textOf(same) || same.Header.Get("Location") != first.Header.Get("Location") || same.Header.Get(replayedHeader) != "true" {
-			t.Errorf("answered %s and %s", textOf(first), textOf(same))
+			t.Errorf("first call returned %s, second returned %s, want a replay", textOf(first), textOf(same))
 		}
 		for name, c := range map[string][3]string{
 			"other body":   {"POST", "streams/s/events", `{"events":[{"name":"n","data":{"a":1,"b":[3,2]}}],"expectedVersion":-1}`},
@@ -169,7 +169,7 @@ func TestAKeyIsOfOneRequest(t *testing.T) {
 		} {
 			resp := d.ask(c[0], c[1], c[2], nil, keyHeader, "k")
 			if p := d.problem(resp); resp.StatusCode != 422 || p.Code != fault.KeyMismatch {
-				t.Errorf("%s: answered %d %s", name, resp.StatusCode, textOf(resp))
+				t.Errorf("%s: got status %d %s, want 422 KEY_MISMATCH", name, resp.StatusCode, textOf(resp))
 			}
 		}
 		// Another workspace has its own keys.
@@ -190,7 +190,7 @@ func TestARefusalIsNotKept(t *testing.T) {
 		resp := d.ask("POST", "streams/s/events", body, nil, keyHeader, "k1")
 		d.want(resp, 201, "")
 		if resp.Header.Get(replayedHeader) != "" {
-			t.Error("it was not done before")
+			t.Error("got a replay of a request that was not executed")
 		}
 		fire := wire.Fire{Requester: "any", Input: []byte(`"fine"`)}
 		d.want(d.ask("POST", "lifecycles/payment/entities/p/steps/pay", fire, nil, keyHeader, "k2"), 404, fault.NotFound)
@@ -216,7 +216,7 @@ func TestAFireWithoutEffectFreesItsKey(t *testing.T) {
 			for i := range 3 {
 				d.want(d.ask("POST", "lifecycles/payment/entities/p/steps/pay", fire, nil, keyHeader, "k"), 422, code)
 				if n := b.calls.Load(); n != int64(i+1) {
-					t.Errorf("the action ran %d times", n)
+					t.Errorf("the action ran %d times, want %d", n, i+1)
 				}
 			}
 			fire.Input = []byte(`"fine"`)
@@ -231,7 +231,7 @@ func TestAFireWithoutEffectFreesItsKey(t *testing.T) {
 func TestAnUncertainFireIsReplayedAsItStands(t *testing.T) {
 	b := new(bank)
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
-		b.doors.Add(1)
+		b.apis.Add(1)
 		for _, id := range []string{"p", "q"} {
 			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: id}, nil), 201, "")
 			fire := wire.Fire{Requester: "any", Input: []byte(`"unknown"`)}
@@ -242,7 +242,7 @@ func TestAnUncertainFireIsReplayedAsItStands(t *testing.T) {
 				resp := d.ask("POST", path, fire, &fired, keyHeader, "k"+id)
 				d.want(resp, 202, "")
 				if fired.Outcome != "uncertain" || fired.Operation == "" || operation != "" && fired.Operation != operation || (resp.Header.Get(replayedHeader) == "true") != (i > 0) {
-					t.Fatalf("%d: %+v %v", i, fired, resp.Header)
+					t.Fatalf("request %d: got %+v, headers %v, want uncertain", i, fired, resp.Header)
 				}
 				operation = fired.Operation
 			}
@@ -255,18 +255,18 @@ func TestAnUncertainFireIsReplayedAsItStands(t *testing.T) {
 			again := d.ask("POST", "operations/"+operation+"/resolve", known, &done, keyHeader, "r"+id)
 			d.want(again, 200, "")
 			if again.Header.Get(replayedHeader) != "true" || done.Operation != nil {
-				t.Errorf("resolved: %+v", done)
+				t.Errorf("resolve returned %+v, want a replay without an operation", done)
 			}
 			var fired wire.Fired
 			d.want(d.ask("POST", path, fire, &fired, keyHeader, "k"+id), 200, "")
 			if fired.Outcome != "success" || fired.Entity.Status != "paid" {
-				t.Errorf("told %+v", fired)
+				t.Errorf("got %+v, want success and status paid", fired)
 			}
 		}
 	}, b.payments())
 	t.Cleanup(func() {
-		if n := b.calls.Load(); n != 2*b.doors.Load() { // for two entities
-			t.Errorf("the bank was called %d times", n)
+		if n := b.calls.Load(); n != 2*b.apis.Load() { // for two entities
+			t.Errorf("the bank was called %d times, want %d", n, 2*b.apis.Load())
 		}
 	})
 }
@@ -277,13 +277,13 @@ func TestAKeyIsReplayedWithoutItsSecret(t *testing.T) {
 		d.want(d.ask("POST", "keys", wire.NewKey{Role: "read"}, &made, keyHeader, "k"), 201, "")
 		d.want(d.ask("POST", "keys", wire.NewKey{Role: "read"}, &again, keyHeader, "k"), 201, "")
 		if made.Secret == "" || again.Secret != "" || again.ID != made.ID {
-			t.Errorf("made %+v and then %+v", made, again)
+			t.Errorf("first call created %+v, second returned %+v, want the same id without the secret", made, again)
 		}
 		var next, then wire.CreatedKey
 		d.want(d.ask("POST", "keys/"+made.ID+"/rotate", wire.RotateKey{}, &next, keyHeader, "k2"), 201, "")
 		d.want(d.ask("POST", "keys/"+made.ID+"/rotate", wire.RotateKey{}, &then, keyHeader, "k2"), 201, "")
 		if next.Secret == "" || then.Secret != "" || then.ID != next.ID {
-			t.Errorf("made %+v and then %+v", next, then)
+			t.Errorf("first call rotated to %+v, second returned %+v, want the same id without the secret", next, then)
 		}
 	})
 }
@@ -301,7 +301,7 @@ func TestAClaimIsReplayedWithATokenThatWorks(t *testing.T) {
 		resp := ask(&second)
 		d.want(resp, 201, "")
 		if resp.Header.Get(replayedHeader) != "true" || second.Claim.Epoch != first.Claim.Epoch || second.Entity.Claim.Operation != first.Entity.Claim.Operation {
-			t.Errorf("claimed %+v and then %+v", first, second)
+			t.Errorf("first call claimed %+v, second returned %+v, want a replay", first, second)
 		}
 		d.want(d.ask("POST", "claims/"+first.Claim.Token+"/renew", nil, nil), 200, "")
 		d.want(d.ask("POST", "claims/"+second.Claim.Token+"/settle", wire.Settle{Outcome: "success"}, nil), 200, "")
@@ -338,7 +338,7 @@ func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
 			resp := d.ask(c[0], c[1], c[2], nil, keyHeader, name)
 			d.want(resp, 409, fault.KeyInFlight)
 			if resp.Header.Get("Retry-After") == "" {
-				t.Errorf("%s: it does not say when to come again", name)
+				t.Errorf("%s: no Retry-After", name)
 			}
 			d.want(d.ask(c[0], c[1], c[4], nil, keyHeader, name), 422, fault.KeyMismatch)
 		}
@@ -348,7 +348,7 @@ func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
 			for i := range 2 {
 				resp := d.ask(c[0], c[1], c[2], nil, keyHeader, name)
 				if resp.StatusCode > 201 || (resp.Header.Get(replayedHeader) == "true") != (i == 1) {
-					t.Errorf("%s, %d: answered %d %s", name, i, resp.StatusCode, textOf(resp))
+					t.Errorf("%s, request %d: got status %d %s", name, i, resp.StatusCode, textOf(resp))
 				}
 			}
 		}
@@ -372,7 +372,7 @@ func TestASerializedFireIsDoneOnce(t *testing.T) {
 		var now wire.Entity
 		d.want(d.ask("GET", "lifecycles/note/entities/n", nil, &now), 200, "")
 		if now.Status != "new" || now.Claim == nil || now.Claim.Requester != "any" {
-			d.t.Errorf("it is %+v", now)
+			d.t.Errorf("got entity %+v, want status new, claimed by any", now)
 		}
 		d.want(d.ask("POST", "lifecycles/note/entities/n/steps/send", wire.Fire{Requester: "boss"}, nil), 409, fault.ClaimFailed)
 		d.want(d.ask("POST", "lifecycles/note/entities/n/claims", wire.NewClaim{StepKey: "send", Requester: "boss"}, nil), 409, fault.ClaimFailed)
@@ -411,7 +411,7 @@ func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*testAPI)) {
 				case 409:
 					waits.Add(1)
 				default:
-					t.Errorf("answered %d", resp.StatusCode)
+					t.Errorf("got status %d", resp.StatusCode)
 				}
 			})
 		}
@@ -419,7 +419,7 @@ func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*testAPI)) {
 		resp := fire()
 		d.want(resp, 409, fault.KeyInFlight)
 		if resp.Header.Get("Retry-After") == "" {
-			t.Error("it is not said when to come again")
+			t.Error("no Retry-After")
 		}
 		if meanwhile != nil {
 			meanwhile(d)
@@ -429,7 +429,7 @@ func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*testAPI)) {
 		resp = fire()
 		d.want(resp, 200, "")
 		if resp.Header.Get(replayedHeader) != "true" || calls.Load() != before+1 || done.Load() < 1 || done.Load()+waits.Load() != 20 {
-			t.Errorf("it ran %d times; %d were answered, %d sent away", calls.Load()-before, done.Load(), waits.Load())
+			t.Errorf("the action ran %d times, want 1; %d requests completed, %d got a conflict", calls.Load()-before, done.Load(), waits.Load())
 		}
 
 		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: "m"}, nil), 201, "")

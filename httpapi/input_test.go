@@ -42,14 +42,14 @@ func (d *testAPI) refused(name string, resp *http.Response) wire.Problem {
 	var p wire.Problem
 	text := textOf(resp)
 	if err := json.Unmarshal([]byte(text), &p); err != nil || resp.Header.Get("Content-Type") != wire.ProblemType {
-		d.t.Errorf("%s: answered %d %s %.300q: %v", name, resp.StatusCode, resp.Header.Get("Content-Type"), text, err)
+		d.t.Errorf("%s: got status %d %s %.300q, want a problem document: %v", name, resp.StatusCode, resp.Header.Get("Content-Type"), text, err)
 		return p
 	}
 	if resp.StatusCode < 400 || resp.StatusCode > 499 || p.Code == "" || p.Detail == "" || p.Status != resp.StatusCode || p.RequestID == "" {
-		d.t.Errorf("%s: answered %d %.300s", name, resp.StatusCode, text)
+		d.t.Errorf("%s: got status %d %.300s, want a complete 4xx problem", name, resp.StatusCode, text)
 	}
 	if len(text) > 8192 {
-		d.t.Errorf("%s: the refusal has %d bytes", name, len(text))
+		d.t.Errorf("%s: the problem has %d bytes, want at most 8192", name, len(text))
 	}
 	return p
 }
@@ -138,19 +138,19 @@ func TestBadDocuments(t *testing.T) {
 				resp := d.ask("POST", c.path, c.body, nil, headers...)
 				p := d.refused(c.name, resp)
 				if resp.StatusCode != c.status {
-					t.Errorf("%s: answered %d %s, want %d", c.name, resp.StatusCode, textOf(resp), c.status)
+					t.Errorf("%s: got status %d %s, want %d", c.name, resp.StatusCode, textOf(resp), c.status)
 				}
 				at, told := p.Fields["pointer"]
 				if c.pointer == "none" || c.pointer == "-" {
 					continue
 				}
 				if !told || at != c.pointer {
-					t.Errorf("%s: the pointer is %v, want %q: %s", c.name, at, c.pointer, textOf(resp))
+					t.Errorf("%s: got pointer %v, want %q: %s", c.name, at, c.pointer, textOf(resp))
 				}
 			}
 		}
 		if after := d.state(); after != before {
-			t.Errorf("it was\n%s\nand is\n%s", before, after)
+			t.Errorf("stored data changed from\n%s\nto\n%s", before, after)
 		}
 	}, invoices(nil))
 }
@@ -167,7 +167,7 @@ func TestGoodDocumentsAtTheEdge(t *testing.T) {
 			"false":      event("false"),
 		} {
 			if resp := d.ask("POST", "streams/s/events", body, nil); resp.StatusCode != 201 {
-				t.Errorf("%s: answered %d %.300s", name, resp.StatusCode, textOf(resp))
+				t.Errorf("%s: got status %d %.300s, want 201", name, resp.StatusCode, textOf(resp))
 			}
 		}
 		for _, kind := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"} {
@@ -235,7 +235,7 @@ func TestBadHeaders(t *testing.T) {
 		}
 		d.want(post("application/json", strings.NewReader(good), "Idempotency-Key", "a", "Idempotency-Key", "a"), 400, fault.Validation)
 		if after := d.state(); after != before {
-			t.Errorf("it was\n%s\nand is\n%s", before, after)
+			t.Errorf("stored data changed from\n%s\nto\n%s", before, after)
 		}
 		d.want(post("application/json", strings.NewReader(good), "Idempotency-Key", strings.Repeat("k", 255)), 201, "")
 	}, invoices(nil))
@@ -249,7 +249,7 @@ func TestRawRequests(t *testing.T) {
 		for name, key := range map[string]string{"NUL": "a\x00b", "BEL": "a\x07b", "DEL": "a\x7fb"} {
 			resp := d.raw(fmt.Sprintf("POST /api/v1/streams/s/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s", key, len(good), good))
 			if resp.StatusCode != 400 {
-				t.Errorf("%s in a key: answered %d", name, resp.StatusCode)
+				t.Errorf("%s in a key: got status %d, want 400", name, resp.StatusCode)
 			}
 		}
 		resp := d.raw("POST /api/v1/streams/s/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
@@ -311,14 +311,14 @@ func TestRawRequests(t *testing.T) {
 			resp := d.raw("GET /api/v1/" + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 			d.refused(path, resp)
 			if resp.StatusCode != want {
-				t.Errorf("%.80s: answered %d %.300s, want %d", path, resp.StatusCode, textOf(resp), want)
+				t.Errorf("%.80s: got status %d %.300s, want %d", path, resp.StatusCode, textOf(resp), want)
 			}
 		}
 		for _, space := range []string{"\x80", strings.Repeat("w", 5000), "a\tb"} {
 			d.refused("a workspace", d.raw("GET /api/v1/streams/s/events HTTP/1.1\r\nHost: localhost\r\nX-Holdfast-Workspace: "+space+"\r\nConnection: close\r\n\r\n"))
 		}
 		if after := d.state(); after != before {
-			t.Errorf("it was\n%s\nand is\n%s", before, after)
+			t.Errorf("stored data changed from\n%s\nto\n%s", before, after)
 		}
 	}, invoices(nil))
 }
@@ -387,7 +387,7 @@ func TestBadCursors(t *testing.T) {
 			for _, after := range []string{"x", "-7", "1.5", `"a"`, "null", "{}", "99999999999999999999", "\x00", "\xff", "a\x00b", "\x00\x00", strings.Repeat("y", 1500)} {
 				resp := d.ask("GET", path+"?cursor="+httpapi.CursorOf(r.ID, after), nil, nil)
 				if resp.StatusCode >= 500 {
-					t.Errorf("%s: a cursor of %.20q answered %d %s", r.ID, after, resp.StatusCode, textOf(resp))
+					t.Errorf("%s with cursor %.20q returned status %d %s", r.ID, after, resp.StatusCode, textOf(resp))
 				}
 			}
 		}
@@ -406,7 +406,7 @@ func TestWrongMethodsOfEveryRoute(t *testing.T) {
 		}
 	}
 	for _, r := range d.api.Routes() {
-		path := pathOf(r, ofNobody(r))
+		path := pathOf(r, unknownIDs(r))
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
 			if slices.Contains(takes[r.Path], method) {
 				continue
@@ -417,13 +417,13 @@ func TestWrongMethodsOfEveryRoute(t *testing.T) {
 			slices.Sort(allow)
 			want := slices.Sorted(slices.Values(takes[r.Path]))
 			if !slices.Equal(allow, want) {
-				t.Errorf("%s %s: Allow is %q, want %q", method, r.Path, allow, want)
+				t.Errorf("%s %s: got Allow %q, want %q", method, r.Path, allow, want)
 			}
 		}
 		if r.Method == "GET" {
 			get, head := d.ask("GET", path, nil, nil), d.ask("HEAD", path, nil, nil)
 			if head.StatusCode != get.StatusCode || textOf(head) != "" {
-				t.Errorf("%s: a HEAD answered %d %q, and a GET %d", r.Path, head.StatusCode, textOf(head), get.StatusCode)
+				t.Errorf("%s: HEAD returned status %d %q, GET %d", r.Path, head.StatusCode, textOf(head), get.StatusCode)
 			}
 			d.refused("a body on "+r.Path, d.send("GET", path, "application/json", strings.NewReader(`{}`)))
 		}
@@ -477,7 +477,7 @@ func TestBigNumbersSurvive(t *testing.T) {
 		has := func(name string, resp *http.Response) {
 			t.Helper()
 			if text := textOf(resp); resp.StatusCode > 201 || !strings.Contains(text, big) {
-				t.Errorf("%s: answered %d %s", name, resp.StatusCode, text)
+				t.Errorf("%s: got status %d %s, want %s in the response", name, resp.StatusCode, text, big)
 			}
 		}
 		doc := json.RawMessage(`{"n":` + big + `,"deep":[{"m":-` + big + `}]}`)
@@ -487,7 +487,7 @@ func TestBigNumbersSurvive(t *testing.T) {
 		has("list", d.ask("GET", "lifecycles/invoice/entities", nil, nil))
 		has("fire", d.ask("POST", "lifecycles/invoice/entities/a/steps/close", wire.Fire{Requester: "admin", Input: doc}, nil))
 		if got := <-inputs; !strings.Contains(got, big) {
-			t.Errorf("the action was given %s", got)
+			t.Errorf("the action got input %s", got)
 		}
 		has("append", d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "n", Data: doc}}}, nil, "Idempotency-Key", "k2"))
 		has("append again", d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "n", Data: doc}}}, nil, "Idempotency-Key", "k2"))

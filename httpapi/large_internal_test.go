@@ -27,11 +27,11 @@ func TestAnAnswerThatIsWrittenWaitsForNoRoom(t *testing.T) {
 	all := api.room.Share(httptest.NewRecorder())
 	all.Workspace = "other"
 	if !all.Try(room.Bytes) {
-		t.Fatal("there is less room than there should be")
+		t.Fatal("the room has less than room.Bytes")
 	}
 	defer all.End()
 	begun := clock.Now()
 	if got := ask(api, "GET", "/api/v1/scopes/k/s", "If-None-Match", etag); got.Code != http.StatusNotModified || clock.Since(begun) >= room.LongestInLine {
-		t.Errorf("answered %d after %s", got.Code, clock.Since(begun))
+		t.Errorf("got status %d after %s, want 304 without waiting", got.Code, clock.Since(begun))
 	}
 }

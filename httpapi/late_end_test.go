@@ -71,7 +71,7 @@ func TestALateBodyIsListed(t *testing.T) {
 			for _, x := range late {
 				probe := d.one(x.Handler)
 				if probe.Kind != "probe" {
-					t.Fatalf("took %+v", probe)
+					t.Fatalf("claimed %+v, want a probe", probe)
 				}
 				d.want(d.ask("POST", "tasks/"+probe.ID+"/complete", wire.CompleteTask{Epoch: probe.Epoch, Output: []byte(`{"happened":` + happened + `}`)}, nil), 200, "")
 				if happened == "false" {
@@ -107,7 +107,7 @@ func TestALateClaimIsListed(t *testing.T) {
 		d.want(d.ask("POST", "claims/"+late.Claim.Token+"/settle", wire.Settle{Outcome: "success"}, nil), 409, fault.LeaseLost)
 		found := d.contradicted("&state=contradicted", "job/j ended card done")
 		if c := found[0].Contradictions; len(c) != 2 || c[1].Name != "$body" || string(c[0].Result) != `"ch_1"` {
-			t.Errorf("contradictions are %+v", c)
+			t.Errorf("got contradictions %+v", c)
 		}
 	}, httpapi.Handlers(elsewhere))
 }

@@ -38,7 +38,7 @@ func (d *testAPI) contradicted(query string, want ...string) (found []wire.Opera
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		d.t.Fatalf("contradicted are %q, want %q", got, want)
+		d.t.Fatalf("got contradicted operations %q, want %q", got, want)
 	}
 	return found
 }
@@ -83,7 +83,7 @@ func TestWhatALateWorkerDidIsListed(t *testing.T) {
 			c := x.Contradictions[0]
 			if len(x.Contradictions) != 1 || c.Epoch == 0 || c.At == nil || c.Name == "card" && (string(c.Result) != `"ch_1"` || c.Key != r.ID+"/do/1/card/0") ||
 				len(x.Effects) != 1 || x.Effects[0].State != "notDone" {
-				t.Errorf("it is %+v", x)
+				t.Errorf("got operation %+v", x)
 			}
 			path := "operations/" + x.ID + "/acknowledge"
 			d.want(d.ask("POST", path, wire.Acknowledge{}, nil), 400, fault.Validation)
@@ -96,7 +96,7 @@ func TestWhatALateWorkerDidIsListed(t *testing.T) {
 				d.want(d.ask("POST", "operations/"+x.ID+"/acknowledge", wire.Acknowledge{Contradictions: []string{x.Contradictions[0].ID}}, &left), 200, "")
 			}
 			if len(left.Contradictions) != 0 {
-				t.Errorf("left are %+v", left)
+				t.Errorf("got %+v after the repair, want no contradictions", left)
 			}
 		}
 		d.contradicted("")
@@ -110,7 +110,7 @@ func (d *testAPI) allUncertain(n int) []wire.Operation {
 	var l wire.List[wire.Operation]
 	d.want(d.ask("GET", "operations?state=uncertain", nil, &l), 200, "")
 	if len(l.Items) != n {
-		d.t.Fatalf("uncertain are %+v, want %d", l.Items, n)
+		d.t.Fatalf("listed uncertain operations %+v, want %d", l.Items, n)
 	}
 	return l.Items
 }
@@ -146,7 +146,7 @@ func TestAWorkersDeclinedRepetition(t *testing.T) {
 		}
 		for _, o := range d.allUncertain(2) {
 			if len(o.Effects) != 1 || o.Effects[0].State != "begun" {
-				t.Errorf("it is %+v", o)
+				t.Errorf("got operation %+v, want one begun effect", o)
 			}
 		}
 	}, httpapi.Handlers(elsewhere))
@@ -162,7 +162,7 @@ func (d *testAPI) contradictions(want int) {
 		n += len(x.Contradictions)
 	}
 	if n != want {
-		d.t.Errorf("there are %d contradictions, want %d: %+v", n, want, l.Items)
+		d.t.Errorf("got %d contradictions, want %d: %+v", n, want, l.Items)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestAContradictedStepIsListed(t *testing.T) {
 		var l wire.List[wire.Operation]
 		d.want(d.ask("GET", "operations", nil, &l), 200, "")
 		if len(l.Items) != 1 {
-			t.Errorf("GET operations lists %+v", l.Items)
+			t.Errorf("listed operations %+v, want one", l.Items)
 		}
 	}, httpapi.Handlers(elsewhere))
 }

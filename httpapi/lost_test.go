@@ -106,7 +106,7 @@ func TestALostHandOutIsNoDeath(t *testing.T) {
 		lost := d.lostHandOuts()
 		for _, kind := range kinds {
 			if lost[kind] != times {
-				t.Errorf("lost hand-outs of %s: %d, want %d", kind, lost[kind], times)
+				t.Errorf("lost deliveries of %s: got %d, want %d", kind, lost[kind], times)
 			}
 		}
 		s := d.steps(run)[0]
@@ -114,7 +114,7 @@ func TestALostHandOutIsNoDeath(t *testing.T) {
 		d.want(d.ask("GET", "batches/b/items", nil, &items), 200, "")
 		p := d.position("mail", "orders")
 		if s.Deaths != 0 || s.LostHandOuts != times || items.Items[0].LostHandOuts != times || p.Deaths != 0 || p.LostHandOuts != times || p.Blocked {
-			t.Errorf("the step is %+v, the item %+v, the stream %+v", s, items.Items[0], p)
+			t.Errorf("got step %+v, item %+v, position %+v", s, items.Items[0], p)
 		}
 		holdfasttest.Advance(t, d.engine, time.Minute)
 		engine.Of(d.engine).Round(t.Context())
@@ -123,18 +123,18 @@ func TestALostHandOutIsNoDeath(t *testing.T) {
 		last := d.claimFour(4)
 		for _, kind := range kinds {
 			if last[kind].IdempotencyKey != first[kind].IdempotencyKey || last[kind].Epoch <= first[kind].Epoch {
-				t.Errorf("handed out %+v, and at last %+v", first[kind], last[kind])
+				t.Errorf("first claimed %+v, last claimed %+v, want the same idempotency key under a higher epoch", first[kind], last[kind])
 			}
 			d.want(d.ask("POST", "tasks/"+first[kind].ID+"/complete", wire.CompleteTask{Epoch: first[kind].Epoch}, nil), 409, fault.LeaseLost)
 			d.want(d.ask("POST", "tasks/"+last[kind].ID+"/complete", wire.CompleteTask{Epoch: last[kind].Epoch}, nil), 200, "")
 		}
 		if lost := d.lostHandOuts(); len(lost) != 0 {
-			t.Errorf("lost are still %v", lost)
+			t.Errorf("got lost deliveries %v, want none", lost)
 		}
 		var r wire.Run
 		d.want(d.ask("GET", "workflow-runs/"+run, nil, &r), 200, "")
 		if r.Status != "COMPLETED" {
-			t.Errorf("the run is %+v", r)
+			t.Errorf("got run %+v, want COMPLETED", r)
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -156,7 +156,7 @@ func TestAWorkerThatWasHeardOfDies(t *testing.T) {
 				d.want(d.ask("POST", "tasks/"+task.ID+"/renew", wire.Renew{Epoch: task.Epoch}, nil), 200, "")
 			}
 			if lost := d.lostHandOuts(); len(lost) != 0 {
-				t.Fatalf("lost are %v", lost)
+				t.Fatalf("got lost deliveries %v, want none", lost)
 			}
 			d.lapse()
 		}
@@ -166,14 +166,14 @@ func TestAWorkerThatWasHeardOfDies(t *testing.T) {
 		d.want(d.ask("GET", "batches/b/items", nil, &items), 200, "")
 		p := d.position("mail", "orders")
 		if r.Status != "FAILED" || items.Items[0].State != "failed" || !p.Blocked {
-			t.Errorf("the run is %+v, the item %+v, the stream %+v", r, items.Items[0], p)
+			t.Errorf("got run %+v, item %+v, position %+v, want them failed and blocked", r, items.Items[0], p)
 		}
 		again := d.start("pay@1", `{}`).ID
 		task := d.one("Pay")
 		d.want(d.ask("POST", "tasks/"+task.ID+"/effects", wire.EffectCall{Epoch: task.Epoch, Name: "card"}, nil), 200, "")
 		d.lapse()
 		if s := d.steps(again)[0]; s.Deaths != 1 || s.LostHandOuts != 0 {
-			t.Errorf("one that began an effect: %+v", s)
+			t.Errorf("got step %+v that began an effect, want 1 death and no lost deliveries", s)
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -186,20 +186,20 @@ func TestALostClaimOfAStreamIsNoDeath(t *testing.T) {
 		d.append("orders", 1)
 		for range lease.MaxCrashes + 1 {
 			if got := d.lease("r", 1); len(got) != 1 {
-				t.Fatalf("claimed %+v", got)
+				t.Fatalf("claimed %+v, want one lease", got)
 			}
 			d.lapse()
 		}
 		p := d.position("r", "orders")
 		if p.Blocked || p.Deaths != 0 || p.LostHandOuts != lease.MaxCrashes+1 {
-			t.Errorf("it stands at %+v", p)
+			t.Errorf("got position %+v, want only lost deliveries", p)
 		}
 		got := d.lease("r", 1)
 		if told := d.ack("r", got[0], 0); told != "acked" {
-			t.Errorf("acked: %q", told)
+			t.Errorf("ack returned %q, want acked", told)
 		}
 		if p := d.position("r", "orders"); p.LostHandOuts != 0 || p.Watermark != 0 {
-			t.Errorf("it stands at %+v", p)
+			t.Errorf("got position %+v, want watermark 0 and no lost deliveries", p)
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -212,12 +212,12 @@ func TestAWithdrawnOperationHasNoLostHandOuts(t *testing.T) {
 		task := d.claimFour(4)["action"]
 		d.lapse()
 		if n := d.lostHandOuts()["action"]; n != 1 {
-			t.Fatalf("%d hand-outs were lost, want 1", n)
+			t.Fatalf("got %d lost deliveries, want 1", n)
 		}
 		d.want(d.ask("POST", "operations/"+task.IdempotencyKey+"/withdraw", wire.Withdraw{}, nil), 200, "")
 		d.want(d.ask("POST", "lifecycles/job/entities/j/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, nil), 201, "")
 		if n := d.lostHandOuts()["action"]; n != 0 {
-			t.Errorf("the next operation has %d lost hand-outs", n)
+			t.Errorf("the next operation has %d lost deliveries, want 0", n)
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -246,32 +246,32 @@ func names(all []wire.Task) (ids []string) {
 func TestAClaimIsRepeatedUnderItsKey(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		if all, again := d.keyed("first"); len(all) != 0 || again {
-			t.Fatalf("claimed %v", names(all))
+			t.Fatalf("claimed %v, want nothing", names(all))
 		}
 		d.fourKinds()
 		kinds := make(map[string][]wire.Task)
 		for i, key := range []string{"first", "second", "third", "fourth"} {
 			all, again := d.keyed(key)
 			if len(all) != 1 || again || kinds[all[0].Kind] != nil {
-				t.Fatalf("claim %d: %v, replayed %v, after %v", i, names(all), again, kinds)
+				t.Fatalf("claim %d returned %v, replayed %v, after %v", i, names(all), again, kinds)
 			}
 			kinds[all[0].Kind] = all
 			for range 2 {
 				if same, again := d.keyed(key); !again || !slices.Equal(names(same), names(all)) {
-					t.Errorf("claimed %v, and then %v, replayed %v", names(all), names(same), again)
+					t.Errorf("first call claimed %v, second returned %v, replayed %v", names(all), names(same), again)
 				}
 			}
 		}
 		d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w2", Handlers: []string{"Do"}}, nil, keyHeader, "first"), 422, fault.KeyMismatch)
 		if all, _ := d.keyed("fifth"); len(all) != 0 {
-			t.Errorf("there is more: %v", names(all))
+			t.Errorf("claimed %v, want none left", names(all))
 		}
 		holdfasttest.Advance(t, d.engine, time.Minute) // no janitor runs: the claims end the leases
 		again := make(map[string]bool)
 		for _, key := range []string{"first", "second", "third", "fourth"} {
 			all, replayed := d.keyed(key)
 			if len(all) != 1 || replayed || all[0].Epoch <= kinds[all[0].Kind][0].Epoch || again[all[0].Kind] {
-				t.Fatalf("past the leases: %v, replayed %v", names(all), replayed)
+				t.Fatalf("claimed %v after the leases expired, replayed %v", names(all), replayed)
 			}
 			again[all[0].Kind] = true
 			d.want(d.ask("POST", "tasks/"+all[0].ID+"/complete", wire.CompleteTask{Epoch: all[0].Epoch}, nil), 200, "")
@@ -300,13 +300,13 @@ func TestTheKeyOfAClaimEndsWithItsLeases(t *testing.T) {
 			}
 		}
 		if len(first) != 3 {
-			t.Fatalf("claimed %v", first)
+			t.Fatalf("claimed %v, want 3", first)
 		}
 		holdfasttest.Advance(t, d.engine, 12*time.Second) // the lease of the step is the timeout plus its grace period
 		for _, key := range []string{"first", "second", "third"} {
 			for _, task := range d.keyedOne(key) {
 				if task.Epoch <= first[task.Kind] {
-					t.Errorf("given what has run out: %+v", task)
+					t.Errorf("claimed under an expired epoch: %+v", task)
 				}
 			}
 		}
@@ -318,7 +318,7 @@ func (d *testAPI) keyedOne(key string) []wire.Task {
 	d.t.Helper()
 	all, _ := d.keyed(key)
 	if len(all) != 1 {
-		d.t.Fatalf("claimed %v under %s", names(all), key)
+		d.t.Fatalf("claimed %v under key %s, want one task", names(all), key)
 	}
 	return all
 }
@@ -340,11 +340,11 @@ func TestTwinClaimsGetTheSameTasks(t *testing.T) {
 		})
 		for i := range got {
 			if len(got[i].Tasks) != 5 || !slices.Equal(names(got[i].Tasks), names(got[0].Tasks)) {
-				t.Errorf("claimed %v, and %v", names(got[0].Tasks), names(got[i].Tasks))
+				t.Errorf("first call claimed %v, second returned %v, want the same 5", names(got[0].Tasks), names(got[i].Tasks))
 			}
 		}
 		if rest := d.claimItems("Pay", 100); len(rest) != 7 {
-			t.Errorf("%d are left of 7", len(rest))
+			t.Errorf("got %d tasks left, want 7", len(rest))
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -361,7 +361,7 @@ func TestAClaimOfStreamsIsRepeatedUnderItsKey(t *testing.T) {
 			d.want(d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me", Limit: 1, LeaseMs: 60000, WaitMs: 20_000}, &got[i], keyHeader, "k"), 200, "")
 		}
 		if len(got[0].Leases) != 1 || len(got[1].Leases) != 1 || got[0].Leases[0].Stream != got[1].Leases[0].Stream || got[0].Leases[0].Epoch != got[1].Leases[0].Epoch {
-			t.Errorf("claimed %+v, and then %+v", got[0], got[1])
+			t.Errorf("first call claimed %+v, second returned %+v, want the same lease", got[0], got[1])
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -375,7 +375,7 @@ func TestARenewalTellsOfACancel(t *testing.T) {
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Pack", Items: newItems(0, "x", "y"), Parallel: 2}, nil), 201, "")
 		held := d.claimItems("Pack", 2)
 		if len(held) != 2 {
-			t.Fatalf("claimed %+v", held)
+			t.Fatalf("claimed %+v, want 2 tasks", held)
 		}
 		d.want(d.ask("POST", "tasks/"+held[1].ID+"/fail", wire.FailTask{Epoch: held[1].Epoch, Message: "no"}, nil), 200, "")
 		d.want(d.ask("POST", "batches/b/cancel", nil, nil), 202, "")
@@ -384,7 +384,7 @@ func TestARenewalTellsOfACancel(t *testing.T) {
 			var r wire.Renewed
 			d.want(d.ask("POST", "tasks/"+held[0].ID+"/renew", wire.Renew{Epoch: held[0].Epoch}, &r), 200, "")
 			if !r.CancelRequested {
-				t.Errorf("renewed %+v", r)
+				t.Errorf("renewed %+v, want cancelRequested", r)
 			}
 			d.want(d.ask("POST", "tasks/"+held[1].ID+"/renew", wire.Renew{Epoch: held[1].Epoch}, nil), 409, fault.LeaseLost)
 		}
@@ -423,7 +423,7 @@ func claimUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 		w := httptest.NewRecorder()
 		a.ServeHTTP(w, r)
 		if w.Code > http.StatusCreated {
-			return fmt.Errorf("%s %s answered %d %s", method, path, w.Code, w.Body)
+			return fmt.Errorf("%s %s returned status %d %s", method, path, w.Code, w.Body)
 		}
 		return json.Unmarshal(w.Body.Bytes(), into)
 	}
@@ -446,7 +446,7 @@ func claimUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	for _, task := range got.Tasks {
 		if held[task.Context.Run] = true; task.Epoch != 1 {
-			return fmt.Errorf("handed out again: %+v", task)
+			return fmt.Errorf("delivered twice: %+v", task)
 		}
 	}
 	for _, id := range runs {
@@ -455,7 +455,7 @@ func claimUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
 			return err
 		}
 		if s := steps.Items[0]; len(got.Tasks) != 2 || (s.Holder != nil) != held[id] || s.Epoch > 1 {
-			return fmt.Errorf("answered %v, and the step is %+v", names(got.Tasks), s)
+			return fmt.Errorf("claim returned %v, but the step is %+v", names(got.Tasks), s)
 		}
 	}
 	return nil
@@ -477,7 +477,7 @@ func TestAClaimUnderAKeyPassesOverWhatIsLocked(t *testing.T) {
 	}
 	storetest.Queue(t, url, `SELECT 1 FROM holdfast.wallet WHERE id = 'first' FOR UPDATE`, nil, func() {
 		if task := d.keyedOne("items")[0]; task.Context.Batch != "second" {
-			t.Errorf("given %+v", task)
+			t.Errorf("claimed %+v, want batch second", task)
 		}
 	})
 	d.want(d.ask("POST", "batches/first/cancel", nil, nil), 200, "")
@@ -485,7 +485,7 @@ func TestAClaimUnderAKeyPassesOverWhatIsLocked(t *testing.T) {
 	locked, other := d.start("pay@1", `{}`).ID, d.start("pay@1", `{}`).ID
 	storetest.Queue(t, url, `SELECT 1 FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{locked}, func() {
 		if task := d.keyedOne("steps")[0]; task.Context.Run != other {
-			t.Errorf("given %+v", task)
+			t.Errorf("claimed %+v, want run %s", task, other)
 		}
 	})
 }
@@ -517,7 +517,7 @@ func TestWhatWasLostTogetherComesBackApart(t *testing.T) {
 					got += len(d.claimItems(name, 100))
 				}
 				if got != of {
-					t.Fatalf("hand-out %d of %s: %d of %d", n, name, got, of)
+					t.Fatalf("claim %d of %s returned %d tasks, want %d", n, name, got, of)
 				}
 			}
 			holdfasttest.Advance(t, d.engine, time.Minute)
@@ -537,7 +537,7 @@ func TestWhatWasLostTogetherComesBackApart(t *testing.T) {
 		}
 		for _, name := range handlers {
 			if came[name] != of || times[name] < 2 {
-				t.Errorf("%d of %s come at %d times", came[name], name, times[name])
+				t.Errorf("got %d tasks of %s at %d distinct times, want them spread", came[name], name, times[name])
 			}
 		}
 	}, httpapi.Handlers(elsewhere))

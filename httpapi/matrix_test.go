@@ -106,8 +106,8 @@ func (d *testAPI) example(r httpapi.Route, values func(string) string, headers .
 	return d.ask(r.Method, pathOf(r, values), exampleBodies[r.ID], nil, headers...)
 }
 
-// ofNobody returns well-formed ids that do not exist.
-func ofNobody(r httpapi.Route) func(string) string {
+// unknownIDs returns well-formed ids that do not exist.
+func unknownIDs(r httpapi.Route) func(string) string {
 	return func(name string) string {
 		switch {
 		case name == "name" && strings.HasPrefix(r.Path, "lifecycles"):
@@ -143,26 +143,26 @@ func TestEveryRouteHasAPolicyAndAnExample(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, r := range d.api.Routes() {
 		if !r.Policy {
-			t.Errorf("%s %s says of nobody that he may", r.Method, r.Path)
+			t.Errorf("%s %s has no access policy", r.Method, r.Path)
 		}
 		if !r.May(keys.Admin) {
-			t.Errorf("an admin may not %s", r.ID)
+			t.Errorf("role admin has no access to %s", r.ID)
 		}
 		if r.May("") || r.May("nonsense") {
-			t.Errorf("a role that there is not may %s", r.ID)
+			t.Errorf("an unknown role has access to %s", r.ID)
 		}
 		if body := exampleBodies[r.ID]; (r.Method == "POST" || r.Method == "PUT" || r.Method == "PATCH") && body == nil {
-			t.Errorf("%s %s has no example", r.Method, r.Path)
+			t.Errorf("%s %s has no example body", r.Method, r.Path)
 		}
 		if r.Keyed != (r.Method != "GET") {
-			t.Errorf("%s %s: whether it takes an Idempotency-Key is %v", r.Method, r.Path, r.Keyed)
+			t.Errorf("%s %s: got Keyed %v, want it for every method except GET", r.Method, r.Path, r.Keyed)
 		}
 		if seen[r.ID] {
-			t.Errorf("%s is there twice", r.ID)
+			t.Errorf("%s is listed twice", r.ID)
 		}
 		seen[r.ID] = true
 		if r.Method != "GET" && r.May(keys.Read) {
-			t.Errorf("one who may only read may %s", r.ID)
+			t.Errorf("role read has access to %s", r.ID)
 		}
 	}
 }
@@ -175,13 +175,13 @@ func TestEveryRouteByRole(t *testing.T) {
 			_, text := d.newKey("default", role, 0)
 			one := d.as(text)
 			for _, r := range d.api.Routes() {
-				resp := one.example(r, ofNobody(r))
+				resp := one.example(r, unknownIDs(r))
 				if !r.May(role) {
 					one.want(resp, 403, fault.Forbidden)
 					continue
 				}
 				if resp.StatusCode == 401 || resp.StatusCode == 403 || resp.StatusCode >= 500 {
-					t.Errorf("%s may %s, and got %d %s", role, r.ID, resp.StatusCode, textOf(resp))
+					t.Errorf("role %s has access to %s, but got status %d %s", role, r.ID, resp.StatusCode, textOf(resp))
 				}
 			}
 		}
@@ -209,7 +209,7 @@ func TestWhoMayWhat(t *testing.T) {
 		}
 		for _, role := range allRoles {
 			if r.May(role) != want[role] {
-				t.Errorf("%s may %s: %v, want %v", role, r.ID, r.May(role), want[role])
+				t.Errorf("access of role %s to %s: got %v, want %v", role, r.ID, r.May(role), want[role])
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 		us.want(us.ask("GET", "approvals", nil, &asked), 200, "")
 		before := us.everything("oursent", "oursstr", "oursrea")
 		for _, r := range d.api.Routes() {
-			nobodys := ofNobody(r)
+			nobodys := unknownIDs(r)
 			theirs := func(name string) string {
 				switch {
 				case name == "name" && strings.HasPrefix(r.Path, "reactions"):
@@ -285,16 +285,16 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 				return fmt.Sprint(resp.StatusCode, resp.Header.Get("Retry-After"), text)
 			}
 			if a, b := said(theirs), said(nobodys); a != b {
-				t.Errorf("%s: of another workspace's: %s\nof nobody's: %s", r.ID, a, b)
+				t.Errorf("%s: name of another workspace returned %s\nunknown name returned %s", r.ID, a, b)
 			}
 		}
 		for _, path := range []string{"lifecycles/invoice/entities", "reactions", "claims", "operations", "reactions/*/streams", "keys", "events", "webhooks", "workflow-runs", "workflow-definitions", "approvals"} {
 			if text := textOf(them.ask("GET", path, nil, nil)); strings.Contains(text, "ours") || strings.Contains(text, ours.ID) || strings.Contains(text, hook.ID) || strings.Contains(text, ran.ID) {
-				t.Errorf("%s tells %s", path, text)
+				t.Errorf("%s reveals another workspace: %s", path, text)
 			}
 		}
 		if after := us.everything("oursent", "oursstr", "oursrea"); after != before {
-			t.Errorf("it was\n%s\nand is\n%s", before, after)
+			t.Errorf("stored data changed from\n%s\nto\n%s", before, after)
 		}
 		us.want(us.ask("POST", "claims/"+made.Claim.Token+"/settle", exampleBodies["settleClaim"], nil), 200, "")
 	}, invoices(nil))
@@ -335,7 +335,7 @@ func TestATokenIsOfItsRequester(t *testing.T) {
 			nobodys := them.ask("POST", "claims/clm_AAAAAAAAAAAAAAAAAAAAAA/"+what, body, nil)
 			them.want(theirs, 404, fault.NotFound)
 			if a, b := varies.ReplaceAllString(textOf(theirs), ""), varies.ReplaceAllString(textOf(nobodys), ""); a != b {
-				t.Errorf("%s: told %s, and of nobody's %s", what, a, b)
+				t.Errorf("%s: name of another workspace returned %s, unknown name %s", what, a, b)
 			}
 		}
 		us.want(us.ask("POST", "claims/"+made.Claim.Token+"/settle", exampleBodies["settleClaim"], nil), 200, "")
@@ -360,9 +360,9 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// secretive uses keys and tokens in every way, and returns the path of the database, the log, and
+// useSecrets uses keys and tokens in every way, and returns the path of the database, the log, and
 // the secrets that neither may contain.
-func secretive(t *testing.T) (path string, log *lockedBuffer, secrets map[string]string) {
+func useSecrets(t *testing.T) (path string, log *lockedBuffer, secrets map[string]string) {
 	t.Helper()
 	path, log, secrets = filepath.Join(t.TempDir(), "a.db"), new(lockedBuffer), make(map[string]string)
 	l := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -401,7 +401,7 @@ func secretive(t *testing.T) (path string, log *lockedBuffer, secrets map[string
 }
 
 func TestNoSecretIsStored(t *testing.T) {
-	path, _, secrets := secretive(t)
+	path, _, secrets := useSecrets(t)
 	all := dump(t, path)
 	for _, file := range []string{path, path + "-wal"} {
 		if raw, err := os.ReadFile(file); err == nil {
@@ -413,19 +413,19 @@ func TestNoSecretIsStored(t *testing.T) {
 	}
 	for name, secret := range secrets {
 		if strings.Contains(all, secret) {
-			t.Errorf("the database has %s", name)
+			t.Errorf("the database contains %s", name)
 		}
 	}
 }
 
 func TestNoSecretIsLogged(t *testing.T) {
-	_, log, secrets := secretive(t)
+	_, log, secrets := useSecrets(t)
 	if !strings.Contains(log.String(), "/api/v1/") {
 		t.Fatal("the log has no requests")
 	}
 	for name, secret := range secrets {
 		if i := strings.Index(log.String(), secret); i >= 0 {
-			t.Errorf("the log has %s: %s", name, log.String()[max(0, i-160):i+len(secret)])
+			t.Errorf("the log contains %s: %s", name, log.String()[max(0, i-160):i+len(secret)])
 		}
 	}
 }
@@ -486,13 +486,13 @@ func TestKeysAreShownWithoutTheirSecrets(t *testing.T) {
 		secret := made.Secret[len(made.Secret)-52:]
 		for _, path := range []string{"keys", "keys/" + made.ID, "events"} {
 			if text := textOf(d.ask("GET", path, nil, nil)); strings.Contains(text, secret) {
-				t.Errorf("%s tells %s", path, text)
+				t.Errorf("%s reveals a secret: %s", path, text)
 			}
 		}
 		var k wire.Key
 		d.want(d.ask("DELETE", "keys/"+made.ID, nil, &k), 200, "")
 		if raw, _ := json.Marshal(k); k.RevokedAt == nil {
-			t.Errorf("revoked, it is %s", raw)
+			t.Errorf("got key %s, want it revoked", raw)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func (d *observedAPI) do(status int, method, path, body string, headers ...strin
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, r)
 	if w.Code != status {
-		d.t.Fatalf("%s %s answered %d %s, want %d", method, path, w.Code, w.Body, status)
+		d.t.Fatalf("%s %s returned status %d %s, want %d", method, path, w.Code, w.Body, status)
 	}
 	return w
 }
@@ -138,7 +138,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		}
 	}
 	if strings.Contains(page, token) || strings.Contains(page, "p1") {
-		t.Errorf("/metrics tells what was asked for:\n%s", holdfastLines(page))
+		t.Errorf("/metrics reveals names from requests:\n%s", holdfastLines(page))
 	}
 	d.Stop()
 	d.wantLines(d.page(), `holdfast_ready 0`)
@@ -152,7 +152,7 @@ func TestMetricsWithoutDatabase(t *testing.T) {
 	}
 	d.wantLines(d.page(), `holdfast_ready 0`)
 	if w := d.do(200, "HEAD", "/metrics", ""); w.Body.Len() != 0 {
-		t.Errorf("a HEAD got %s", w.Body)
+		t.Errorf("HEAD returned body %s", w.Body)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestMetricsAskForAKey(t *testing.T) {
 	d.wantLines(d.page("X-Api-Key", secret), `holdfast_http_refusals_total{code="RATE_LIMITED"} 1`)
 	d.do(401, "GET", "/api/v1/lifecycles", "", "X-Api-Key", "hf_wrong_key")
 	if strings.Contains(d.log.String(), secret) {
-		t.Error("the log has a key")
+		t.Error("the log contains a key")
 	}
 }
 
@@ -191,14 +191,14 @@ func TestMetricsOfAProgram(t *testing.T) {
 	d := newObservedAPI(t, Options{NoKeys: true, Metrics: own})
 	d.do(200, "GET", "/healthz", "")
 	if n, err := testutil.GatherAndCount(own, "holdfast_http_requests_total", "holdfast_ready", "go_goroutines"); err != nil || n != 2 {
-		t.Errorf("the program has %d of them: %v", n, err)
+		t.Errorf("got %d metrics in the program's registry, want 2: %v", n, err)
 	}
 	New(d.engine, Options{NoKeys: true, Metrics: own, Log: d.API.log})
 	if !strings.Contains(d.log.String(), "failed to register a metric") {
-		t.Error("nobody was told that the second door's are not there")
+		t.Error("the failed registration of the second API's metrics is not logged")
 	}
 	if problems, err := testutil.GatherAndLint(d.metrics.Registry); err != nil || len(problems) > 0 {
-		t.Errorf("the metrics are not as they should be: %v %v", problems, err)
+		t.Errorf("invalid metrics: %v %v", problems, err)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestAStreamIsCountedAndNotTimed(t *testing.T) {
 	page := d.page()
 	d.wantLines(page, `holdfast_http_requests_total{code="200",method="GET",route="/api/v1/events"} 1`, `holdfast_http_in_flight 1`)
 	if strings.Contains(page, `holdfast_http_request_seconds_count{method="GET",route="/api/v1/events"}`) {
-		t.Error("the stream was timed")
+		t.Error("the event stream is in the request duration")
 	}
 }
 
@@ -243,31 +243,31 @@ func TestARequestIsASpan(t *testing.T) {
 		}
 	}
 	if len(got) != len(want) {
-		t.Errorf("the span tells %v", got)
+		t.Errorf("got span attributes %v, want %v", got, want)
 	}
 	if s.Name() != "GET /api/v1/lifecycles/{name}/entities/{id}" || s.Parent().SpanID().String() != "b7ad6b7169203331" || s.Status().Code != codes.Unset {
-		t.Errorf("the span is %s of %s, %v", s.Name(), s.Parent().SpanID(), s.Status())
+		t.Errorf("got span %s with parent %s, %v", s.Name(), s.Parent().SpanID(), s.Status())
 	}
 	if !strings.Contains(d.log.String(), "traceId=0af7651916cd43dd8448eb211c80319c") {
-		t.Errorf("the log does not name the trace:\n%s", d.log)
+		t.Errorf("the log lacks the trace id:\n%s", d.log)
 	}
 	if w.Header().Get("Traceparent") != "" {
-		t.Error("the answer has a traceparent: that header is a request's")
+		t.Error("the response has a traceparent header")
 	}
 	d.do(404, "GET", "/somewhere/else", "", "Traceparent", "00-nonsense")
 	if s := d.span(); s.Name() != "GET" || s.Parent().IsValid() {
-		t.Errorf("the span is %q of %v", s.Name(), s.Parent())
+		t.Errorf("got span %q with parent %v", s.Name(), s.Parent())
 	}
 	ask(d, "GET", "/api/v1/lifecycles", "X-Holdfast-Workspace", "\xff")
 	if _, there := attributes(d.span())["holdfast.workspace"]; there {
-		t.Error("a workspace that is not UTF-8 is in the span: it would not be exported")
+		t.Error("the span has a workspace that is not UTF-8 and could not be exported")
 	}
 	if err := d.engine.Close(); err != nil {
 		t.Fatal(err)
 	}
 	d.do(503, "GET", "/api/v1/keys", "")
 	if s := d.span(); s.Status().Code != codes.Error || attributes(s)["error.type"] == "" {
-		t.Errorf("the span of a failure is %v, %v", s.Status(), attributes(s))
+		t.Errorf("got status %v, attributes %v for a failed request", s.Status(), attributes(s))
 	}
 }
 
@@ -276,7 +276,7 @@ func (d *observedAPI) span() sdk.ReadOnlySpan {
 	d.t.Helper()
 	all := d.spans.Ended()
 	if len(all) == 0 {
-		d.t.Fatal("there is no span")
+		d.t.Fatal("no span was recorded")
 	}
 	return all[len(all)-1]
 }
@@ -316,17 +316,17 @@ func TestTokensAreNotTold(t *testing.T) {
 		}
 	}
 	if strings.Contains(log, secret) || strings.Contains(log, "in the body") {
-		t.Errorf("the log tells a secret:\n%s", log)
+		t.Errorf("the log contains a secret:\n%s", log)
 	}
 	for _, s := range d.spans.Ended() {
 		for name, value := range attributes(s) {
 			if strings.Contains(s.Name()+value, secret) {
-				t.Errorf("the span %s has it in %s", s.Name(), name)
+				t.Errorf("span %s has a secret in attribute %s", s.Name(), name)
 			}
 		}
 	}
 	if page := d.page(); strings.Contains(page, secret) {
-		t.Errorf("the metrics tell a secret:\n%s", holdfastLines(page))
+		t.Errorf("the metrics contain a secret:\n%s", holdfastLines(page))
 	}
 }
 
@@ -341,14 +341,14 @@ func TestABrokenAnswerIsCounted(t *testing.T) {
 	func() {
 		defer func() {
 			if p := recover(); p != http.ErrAbortHandler {
-				t.Errorf("recovered %v", p)
+				t.Errorf("recovered %v, want http.ErrAbortHandler", p)
 			}
 		}()
 		ask(h, "GET", "/healthz")
 	}()
 	d.wantLines(d.page(), `holdfast_http_requests_total{code="cut",method="GET",route="/healthz"} 1`, `holdfast_http_in_flight 1`)
 	if s := d.spans.Ended()[0]; s.Status().Code != codes.Error || attributes(s)["error.type"] != "aborted" {
-		t.Errorf("the span is %v", attributes(s))
+		t.Errorf("got span attributes %v, want error.type aborted", attributes(s))
 	}
 }
 
@@ -358,10 +358,10 @@ func TestNoProvider(t *testing.T) {
 	api, _, log := newAPI(t)
 	w, _ := api.watch(httptest.NewRequest("GET", "/healthz", nil))
 	if w.Span.IsRecording() || w.Span.SpanContext().IsValid() {
-		t.Error("a span is recorded for nobody")
+		t.Error("a span is recorded without a tracer")
 	}
 	ask(api, "GET", "/healthz", "Traceparent", traceparent)
 	if !strings.Contains(log.String(), "traceId=0af7651916cd43dd8448eb211c80319c") {
-		t.Errorf("the log does not name the trace:\n%s", log)
+		t.Errorf("the log lacks the trace id:\n%s", log)
 	}
 }

@@ -41,7 +41,7 @@ func (d *testAPI) spec() *spec {
 	s := &spec{d.t, nil}
 	resp := d.ask("GET", "openapi.json", nil, &s.doc)
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" {
-		d.t.Fatalf("answered %d %s", resp.StatusCode, resp.Header.Get("Content-Type"))
+		d.t.Fatalf("got status %d %s", resp.StatusCode, resp.Header.Get("Content-Type"))
 	}
 	return s
 }
@@ -58,7 +58,7 @@ func (s *spec) follow(schema object) object {
 	}
 	found, ok := at.(object)
 	if !ok {
-		s.t.Errorf("%s leads nowhere", ref)
+		s.t.Errorf("reference %s has no target", ref)
 		return object{}
 	}
 	return found
@@ -100,19 +100,19 @@ func TestTheOpenAPIDocumentIsWhole(t *testing.T) {
 	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{})
 	s := d.spec()
 	if s.doc["openapi"] != "3.1.0" || s.doc["info"].(object)["title"] == "" || s.doc["info"].(object)["version"] == "" {
-		t.Errorf("it begins %v %v", s.doc["openapi"], s.doc["info"])
+		t.Errorf("got openapi %v, info %v", s.doc["openapi"], s.doc["info"])
 	}
 	each(s.doc, func(o object) {
 		if o["$ref"] != nil {
 			s.follow(o)
 		}
 		if kind, ok := o["type"].(string); ok && kind == "array" && o["items"] == nil {
-			t.Errorf("an array of nothing: %v", o)
+			t.Errorf("array without items: %v", o)
 		}
 		if names, ok := o["required"].([]any); ok {
 			for _, name := range names {
 				if o["properties"].(object)[name.(string)] == nil {
-					t.Errorf("%v is required and not described", name)
+					t.Errorf("property %v is required but not described", name)
 				}
 			}
 		}
@@ -122,17 +122,17 @@ func TestTheOpenAPIDocumentIsWhole(t *testing.T) {
 		count += len(methods.(object))
 	}
 	if count != len(d.api.Routes()) {
-		t.Errorf("it has %d operations, and there are %d routes", count, len(d.api.Routes()))
+		t.Errorf("got %d operations for %d routes", count, len(d.api.Routes()))
 	}
 	for _, r := range d.api.Routes() {
 		op := s.operation(r)
 		if op == nil {
-			t.Errorf("%s %s is not in it", r.Method, r.Path)
+			t.Errorf("%s %s is missing", r.Method, r.Path)
 			continue
 		}
 		id, _ := op["operationId"].(string)
 		if id != r.ID || ids[id] {
-			t.Errorf("%s %s is called %q", r.Method, r.Path, id)
+			t.Errorf("%s %s: got operationId %q, want %q, unique", r.Method, r.Path, id, r.ID)
 		}
 		ids[id] = true
 		var declared, written []string
@@ -141,12 +141,12 @@ func TestTheOpenAPIDocumentIsWhole(t *testing.T) {
 			if p["in"] == "path" {
 				declared = append(declared, p["name"].(string))
 				if p["required"] != true {
-					t.Errorf("%s: %s is in the path, and not required", id, p["name"])
+					t.Errorf("%s: path parameter %s is not required", id, p["name"])
 				}
 			}
 			key = key || p["in"] == "header" && p["name"] == "Idempotency-Key"
 			if p["schema"] == nil {
-				t.Errorf("%s: %s has no schema", id, p["name"])
+				t.Errorf("%s: parameter %s has no schema", id, p["name"])
 			}
 		}
 		for _, m := range regexp.MustCompile(`\{([^}]+)\}`).FindAllStringSubmatch(r.Path, -1) {
@@ -155,7 +155,7 @@ func TestTheOpenAPIDocumentIsWhole(t *testing.T) {
 		slices.Sort(declared)
 		slices.Sort(written)
 		if !slices.Equal(declared, written) || key != r.Keyed {
-			t.Errorf("%s: the path has %q, declared are %q; a key: %v", id, written, declared, key)
+			t.Errorf("%s: path has parameters %q, declared are %q; takes a key: %v", id, written, declared, key)
 		}
 		good := 0
 		for status, resp := range op["responses"].(object) {
@@ -163,11 +163,11 @@ func TestTheOpenAPIDocumentIsWhole(t *testing.T) {
 				good++
 			}
 			if resp.(object)["description"] == "" {
-				t.Errorf("%s: %s has no description", id, status)
+				t.Errorf("%s: response %s has no description", id, status)
 			}
 		}
 		if good == 0 || op["responses"].(object)["default"] == nil {
-			t.Errorf("%s answers with %v", id, slices.Collect(maps.Keys(op["responses"].(object))))
+			t.Errorf("%s: got responses %v, want a success and a default", id, slices.Collect(maps.Keys(op["responses"].(object))))
 		}
 	}
 }
@@ -189,10 +189,10 @@ func (s *spec) fits(v any, schema object, at string) string {
 		kinds, ok = []any{one}, true
 	}
 	if ok && !slices.Contains(kinds, any(kindOf(v))) && !(kindOf(v) == "integer" && slices.Contains(kinds, any("number"))) {
-		return fmt.Sprintf("%s is %v, and should be %v", at, v, kinds)
+		return fmt.Sprintf("%s is %v, want %v", at, v, kinds)
 	}
 	if choices, ok := schema["enum"].([]any); ok && v != nil && !slices.Contains(choices, v) {
-		return fmt.Sprintf("%s is %v, and should be one of %v", at, v, choices)
+		return fmt.Sprintf("%s is %v, want one of %v", at, v, choices)
 	}
 	switch v := v.(type) {
 	case []any:
@@ -371,7 +371,7 @@ func requestsMadeFromTheDocument(t *testing.T, d *testAPI) {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id}, nil), 201, "")
 	}
 	m := &maker{d.spec(), rand.New(rand.NewPCG(seed, seed))}
-	t.Logf("the seed is %d", seed)
+	t.Logf("seed %d", seed)
 	var seen []string
 	answered := make(map[string]int)
 	for range testlevel.Pick(10, 200, 2000) {
@@ -395,7 +395,7 @@ func requestsMadeFromTheDocument(t *testing.T, d *testAPI) {
 	}
 	for _, r := range d.api.Routes() {
 		if answered[r.ID] == 0 {
-			t.Logf("no request for %s was good", r.ID)
+			t.Logf("no request for %s succeeded", r.ID)
 		}
 	}
 }
@@ -460,7 +460,7 @@ func TestGoodAnswersFitTheDocument(t *testing.T) {
 		w.WriteHeader(resp.StatusCode)
 		w.WriteString(textOf(resp))
 		if why := m.judge(r, w); why != "" || w.Code >= 300 {
-			t.Errorf("%s: answered %d %s %s", id, w.Code, textOf(resp), why)
+			t.Errorf("%s: got status %d %s %s", id, w.Code, textOf(resp), why)
 		}
 	}
 	var claim wire.Claimed
@@ -531,6 +531,6 @@ func TestTheOpenAPIDocumentIsValid(t *testing.T) {
 	}
 	broken := bytes.Replace(text, []byte(`"in":"path"`), []byte(`"in":"nowhere"`), 1)
 	if bytes.Equal(broken, text) || check(broken) == nil {
-		t.Error("a parameter that is nowhere is taken for valid")
+		t.Error("an undeclared parameter is accepted as valid")
 	}
 }

@@ -36,7 +36,7 @@ func (d *testAPI) pagesOf(path string, most int, name func(json.RawMessage) stri
 			d.t.Fatalf("GET %s: %d %v %.300s", path, resp.StatusCode, err, text)
 		}
 		if len(text) > store.PageBytes+most+100_000 {
-			d.t.Errorf("a page of %s has %d bytes", path, len(text))
+			d.t.Errorf("a page of %s has %d bytes, more than the limit", path, len(text))
 		}
 		var l wire.List[json.RawMessage]
 		if err := json.Unmarshal(text, &l); err != nil {
@@ -49,7 +49,7 @@ func (d *testAPI) pagesOf(path string, most int, name func(json.RawMessage) stri
 			return pages, names
 		}
 		if len(l.Items) == 0 {
-			d.t.Fatalf("a page of %s has a next one and no elements", path)
+			d.t.Fatalf("a page of %s is empty but has a next page", path)
 		}
 		cursor = "&cursor=" + *l.Next
 	}
@@ -150,7 +150,7 @@ func TestAPageIsBoundedByItsBytes(t *testing.T) {
 					t.Errorf("read %q, want %q", got, want)
 				}
 				if len(pages) < 2 || pages[0] == largeOnes {
-					t.Errorf("of %d large elements the pages have %v", largeOnes, pages)
+					t.Errorf("%d large elements came in pages of %v, want at least 2 pages", largeOnes, pages)
 				}
 			}, invoices(nil))
 		})
@@ -210,13 +210,13 @@ func TestAClaimIsBoundedByItsBytes(t *testing.T) {
 			}
 			for _, x := range some {
 				if seen[x.Context.Event.Stream] || x.Attempt != 1 {
-					t.Errorf("the event of %s was given out twice", x.Context.Event.Stream)
+					t.Errorf("the event of %s was delivered twice", x.Context.Event.Stream)
 				}
 				seen[x.Context.Event.Stream] = true
 			}
 		}
 		if len(seen) != tasks {
-			t.Errorf("%d of %d tasks were given out", len(seen), tasks)
+			t.Errorf("%d of %d tasks were delivered", len(seen), tasks)
 		}
 	})
 }
@@ -249,7 +249,7 @@ func TestAClaimOfStreamsIsBoundedByItsBytes(t *testing.T) {
 				acks = append(acks, wire.Ack{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Version: next[l.Stream] - 1})
 			}
 			if shown == 0 || shown > store.PageBytes/len(large)+1+len(got.Leases) {
-				t.Fatalf("round %d shows %d events of 1 MB of %d streams", rounds, shown, len(got.Leases))
+				t.Fatalf("round %d shows %d events of 1 MB in %d streams", rounds, shown, len(got.Leases))
 			}
 			d.acks("r", acks...)
 		}

@@ -76,10 +76,10 @@ func (m *matrix) answer(a testRequest) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	m.api.ServeHTTP(w, r)
 	if w.Code >= 500 {
-		m.t.Errorf("%s: %d %s", a, w.Code, w.Body)
+		m.t.Errorf("%s: got status %d %s", a, w.Code, w.Body)
 	}
 	if strings.Contains(w.Body.String()+fmt.Sprint(w.Header()), secretMark) {
-		m.t.Errorf("%s tells of another workspace: %v %s", a, w.Header(), w.Body)
+		m.t.Errorf("%s reveals another workspace: %v %s", a, w.Header(), w.Body)
 	}
 	return w
 }
@@ -91,7 +91,7 @@ func (m *matrix) refusal(a testRequest, status int, code fault.Code) string {
 	w := m.answer(a)
 	var p wire.Problem
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != status || p.Code != code || w.Header().Get("Content-Type") != wire.ProblemType {
-		m.t.Errorf("%s: answered %d %s, want %d %s", a, w.Code, w.Body, status, code)
+		m.t.Errorf("%s: got status %d %s, want %d %s", a, w.Code, w.Body, status, code)
 	}
 	return requestIDs.ReplaceAllString(w.Body.String(), "") + w.Header().Get("WWW-Authenticate")
 }
@@ -238,7 +238,7 @@ func (m *matrix) furnish() {
 			case name == "token":
 				return claim.Claim.Token
 			}
-			return ofNobody(r)(name)
+			return unknownIDs(r)(name)
 		}
 	}
 	m.shown(text)
@@ -255,7 +255,7 @@ func (m *matrix) shown(text string) {
 		}
 	}
 	if n < 15 {
-		m.t.Errorf("%d routes show what theirs has", n)
+		m.t.Errorf("only %d routes return data of the other workspace, want at least 15", n)
 	}
 }
 
@@ -377,7 +377,7 @@ func (m *matrix) strangers(bad map[keys.Role][]testRequest) {
 					told = text
 				}
 				if text != told || !strings.Contains(text, "Bearer") {
-					m.t.Errorf("%s: told %s, and others %s", a, text, told)
+					m.t.Errorf("%s: got %s, want %s, as for other invalid keys", a, text, told)
 				}
 			}
 		}
@@ -408,7 +408,7 @@ func (m *matrix) named(good map[keys.Role]testRequest) {
 				told = append(told, m.refusal(good[role].with(r, "X-Holdfast-Workspace", space), 403, fault.Forbidden))
 			}
 			if len(slices.Compact(told)) != 1 {
-				m.t.Errorf("%s: told %q", r.ID, told)
+				m.t.Errorf("%s: responses differ: %q", r.ID, told)
 			}
 		}
 	}
@@ -423,14 +423,14 @@ func (m *matrix) inside(good map[keys.Role]testRequest) {
 		for _, role := range m.some(1) {
 			w := m.answer(good[role].with(r))
 			if w.Code == 401 || r.May(role) == (w.Code == 403) && r.ID != "createWorkspace" {
-				m.t.Errorf("%s, %s: %d %s", role, r.ID, w.Code, w.Body)
+				m.t.Errorf("role %s, %s: got status %d %s", role, r.ID, w.Code, w.Body)
 			}
 			if r.Method == "GET" {
 				continue
 			}
 			after := m.stored("")
 			if d := differences(before, after); w.Code >= 400 && d != "" {
-				m.t.Errorf("%s, %s: %d, and it is stored:%s", role, r.ID, w.Code, d)
+				m.t.Errorf("role %s, %s: got status %d, but data changed:%s", role, r.ID, w.Code, d)
 			}
 			before = after
 		}

@@ -45,7 +45,7 @@ func TestARotatedKeyRepeatsItsRequests(t *testing.T) {
 					again := by.ask(q.method, q.path, q.body, nil, keyHeader, id)
 					by.want(again, q.status, "")
 					if again.Header.Get("Idempotency-Replayed") != "true" {
-						t.Errorf("%s of key %d was done again by key %d of the chain: %s, after %s", q.path, i, n, textOf(again), textOf(resp))
+						t.Errorf("%s of key %d was executed again under key %d of the chain: got %s, want %s", q.path, i, n, textOf(again), textOf(resp))
 					}
 				}
 				another.want(another.ask(q.method, q.path, q.body, nil, keyHeader, id), 409, fault.Conflict)

@@ -69,7 +69,7 @@ func (d *testAPI) runIs(id, what string, so func(wire.Run) bool) (r wire.Run) {
 			return r
 		}
 	}
-	d.t.Fatalf("it never is %s: %+v %+v", what, r, d.steps(id))
+	d.t.Fatalf("run did not become %s: %+v %+v", what, r, d.steps(id))
 	return r
 }
 
@@ -89,7 +89,7 @@ func TestDefinitionsOfRuns(t *testing.T) {
 			rules = append(rules, v.Rule)
 		}
 		if !slices.Contains(rules, "D5") || !slices.Contains(rules, "D2") || !slices.Contains(rules, "D8") {
-			t.Errorf("told of %q", rules)
+			t.Errorf("got rules %q, want D2, D5 and D8", rules)
 		}
 		d.want(d.ask("POST", "workflow-definitions", `{"name":`, nil), 400, fault.Validation)
 		d.want(d.ask("POST", "workflow-definitions", `name: chase`, nil), 400, fault.Validation) // declared as JSON
@@ -98,13 +98,13 @@ func TestDefinitionsOfRuns(t *testing.T) {
 		var made wire.DefinedWorkflow
 		d.want(d.ask("POST", "workflow-definitions?dryRun=true", chaseJSON, &made), 200, "")
 		if made.ID != "chase@1" || made.CreatedAt != nil || len(made.Steps) != 2 {
-			t.Errorf("judged %+v", made)
+			t.Errorf("validated %+v", made)
 		}
 		d.want(d.ask("GET", "workflow-definitions/chase@1", nil, nil), 404, fault.NotFound)
 		resp := d.ask("POST", "workflow-definitions", chaseJSON, &made)
 		d.want(resp, 201, "")
 		if made.ID != "chase@1" || made.Name != "chase" || made.Version != "1" || made.CreatedAt == nil || made.Warnings == nil || resp.Header.Get("Location") != "/api/v1/workflow-definitions/chase@1" {
-			t.Errorf("made %+v, at %s", made, resp.Header.Get("Location"))
+			t.Errorf("created %+v, Location %s", made, resp.Header.Get("Location"))
 		}
 		var again wire.DefinedWorkflow
 		d.want(d.ask("POST", "workflow-definitions", chaseJSON, &again), 200, "")
@@ -126,11 +126,11 @@ func TestDefinitionsOfRuns(t *testing.T) {
 		var all wire.List[wire.Definition]
 		d.want(d.ask("GET", "workflow-definitions?limit=1", nil, &all), 200, "")
 		if len(all.Items) != 1 || all.Next == nil || all.Items[0].ID != "chase@1" {
-			t.Fatalf("there are %+v", all)
+			t.Fatalf("listed %+v, want chase@1 and a next page", all)
 		}
 		d.want(d.ask("GET", "workflow-definitions?cursor="+*all.Next, nil, &all), 200, "")
 		if len(all.Items) != 1 || all.Items[0].ID != "chase@2" {
-			t.Errorf("then there are %+v", all)
+			t.Errorf("second page is %+v, want chase@2", all)
 		}
 		d.want(d.ask("GET", "workflow-definitions/chase@1", nil, nil, "X-Holdfast-Workspace", "other"), 404, fault.NotFound)
 	}, httpapi.Handlers(elsewhere))
@@ -162,20 +162,20 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 		}
 		d.want(d.ask("POST", "workflow-runs", in, &s), 200, "")
 		if s.Created || s.Run.ID != r.ID {
-			t.Errorf("started %+v again", s)
+			t.Errorf("second start returned %+v, want the existing run", s)
 		}
 		other := in
 		other.Input = json.RawMessage(`{"order":9007199254740992}`)
 		p := d.want(d.ask("POST", "workflow-runs", other, nil), 422, fault.KeyMismatch)
 		if text := fmt.Sprint(p.Fields["differs"]); text != "[input]" {
-			t.Errorf("it differs in %s", text)
+			t.Errorf("got differs %s, want [input]", text)
 		}
 		d.want(d.ask("POST", "workflow-runs", in, &s, "X-Holdfast-Workspace", "other"), 404, fault.NotFound)
 
 		x := d.one("Mail")
 		if x.Kind != "runStep" || x.Attempt != 1 || x.IdempotencyKey != r.ID+"/remind/1" || x.Context.Run != r.ID || x.Context.Step != "remind" || x.Context.Visit != 1 ||
 			string(x.Context.State) != "{}" || !strings.Contains(string(x.Context.Input), "9007199254740993") || !strings.Contains(string(x.Input), "9007199254740993") {
-			t.Fatalf("took %+v", x)
+			t.Fatalf("claimed %+v", x)
 		}
 		var renewed wire.Renewed
 		d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch, LeaseMs: 90_000}, &renewed), 200, "")
@@ -190,7 +190,7 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 		for range 2 {
 			d.want(d.ask("POST", "tasks/"+x.ID+"/complete", done, &ended), 200, "")
 			if ended != (wire.EndedTask{Status: "COMPLETED"}) {
-				t.Errorf("ended %+v", ended)
+				t.Errorf("got %+v, want COMPLETED", ended)
 			}
 		}
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch, Output: json.RawMessage(`2`)}, nil), 409, fault.LeaseLost)
@@ -199,90 +199,90 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 		// The second visit fails twice, and with it the run.
 		x = d.one("Mail")
 		if x.Context.Visit != 2 || x.IdempotencyKey != r.ID+"/remind/2" || string(x.Context.State) == "{}" {
-			t.Fatalf("took %+v", x)
+			t.Fatalf("claimed %+v", x)
 		}
 		d.want(d.ask("POST", "tasks/"+x.ID+"/fail", `{"epoch":1,"message":""}`, nil), 400, fault.Validation)
 		d.want(d.ask("POST", "tasks/"+x.ID+"/fail", wire.FailTask{Epoch: x.Epoch, Message: "no mail"}, &ended), 200, "")
 		if ended.Status != "WAITING" {
-			t.Errorf("ended %+v", ended)
+			t.Errorf("got %+v, want WAITING", ended)
 		}
 		again := d.one("Mail")
 		if again.Epoch != x.Epoch+1 || again.Attempt != 2 || again.IdempotencyKey != x.IdempotencyKey {
-			t.Fatalf("took %+v", again)
+			t.Fatalf("claimed %+v", again)
 		}
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 409, fault.LeaseLost)
 		for range 2 {
 			d.want(d.ask("POST", "tasks/"+again.ID+"/fail", wire.FailTask{Epoch: again.Epoch, Message: "no mail"}, &ended), 200, "")
 			if ended.Status != "FAILED" {
-				t.Errorf("ended %+v", ended)
+				t.Errorf("got %+v, want FAILED", ended)
 			}
 		}
 		r = d.run(r.ID)
 		if r.Status != "FAILED" || !strings.Contains(*r.Error, "no mail") || r.FinishedAt == nil || *r.CurrentStepName != "remind" {
-			t.Fatalf("it is %+v", r)
+			t.Fatalf("got run %+v, want FAILED with \"no mail\"", r)
 		}
-		before, _ := d.toldOf("workflow-runs/"+r.ID, "") // it has ended
+		before, _ := d.eventsOf("workflow-runs/"+r.ID, "") // it has ended
 		if before[0] != "created" || before[len(before)-1] != "failed" {
-			t.Errorf("told of %q", before)
+			t.Errorf("got events %q, want created to failed", before)
 		}
 		d.want(d.ask("POST", "workflow-runs/"+r.ID+"/pause", nil, nil), 409, fault.InvalidTransition)
 		old := r.Version - 1
 		d.want(d.ask("POST", "workflow-runs/"+r.ID+"/retry", wire.Command{ExpectedVersion: &old}, nil), 409, fault.Concurrency)
 		d.want(d.ask("POST", "workflow-runs/"+r.ID+"/retry", wire.Command{ExpectedVersion: &r.Version}, &r), 200, "")
 		if r.Status != "RUNNING" || r.FinishedAt != nil || r.Error != nil {
-			t.Errorf("retried, it is %+v", r)
+			t.Errorf("got run %+v after retry, want RUNNING", r)
 		}
 		x = d.one("Mail")
 		d.want(d.ask("POST", "workflow-runs/"+r.ID+"/pause", nil, &r), 200, "")
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch, Output: json.RawMessage(`{"sent":2}`), State: json.RawMessage(`{"n":2}`)}, nil), 200, "")
 		if r = d.run(r.ID); r.Status != "PAUSED" {
-			t.Errorf("paused, it is %+v", r)
+			t.Errorf("got run %+v after pause, want PAUSED", r)
 		}
 		d.want(d.ask("POST", "workflow-runs/"+r.ID+"/resume", nil, &r), 200, "")
 		r = d.runEnds(r.ID, "COMPLETED")
 		if got := strings.ReplaceAll(string(r.Output), " ", ""); got != `{"sent":2}` || r.CurrentStepName != nil {
-			t.Errorf("it is %+v, with %s", r, got)
+			t.Errorf("got run %+v with output %s", r, got)
 		}
-		names, ids := d.toldOf("workflow-runs/"+r.ID, "")
+		names, ids := d.eventsOf("workflow-runs/"+r.ID, "")
 		if !slices.Equal(names[:len(before)], before) || names[len(names)-1] != "completed" || !slices.Contains(names, "retried") { // it goes on behind "failed"
-			t.Errorf("told of %q", names)
+			t.Errorf("got events %q", names)
 		}
-		if rest, _ := d.toldOf("workflow-runs/"+r.ID, ids[len(ids)-3]); !slices.Equal(rest, names[len(names)-2:]) {
-			t.Errorf("told of %q behind the last but two", rest)
+		if rest, _ := d.eventsOf("workflow-runs/"+r.ID, ids[len(ids)-3]); !slices.Equal(rest, names[len(names)-2:]) {
+			t.Errorf("got events %q after the third-last id, want the last two", rest)
 		}
-		if rest, _ := d.toldOf("workflow-runs/"+r.ID, ids[len(ids)-1]); len(rest) != 0 {
-			t.Errorf("told of %q behind its end", rest)
+		if rest, _ := d.eventsOf("workflow-runs/"+r.ID, ids[len(ids)-1]); len(rest) != 0 {
+			t.Errorf("got events %q after the last id, want none", rest)
 		}
 		var page wire.List[wire.Event]
 		d.want(d.ask("GET", "workflow-runs/"+r.ID+"/events?limit=2", nil, &page), 200, "")
 		if len(page.Items) != 2 || page.Next == nil || page.Items[0].Name != "created" || page.Items[0].Stream != "$run/"+r.ID {
-			t.Errorf("a page is %+v", page)
+			t.Errorf("got page %+v", page)
 		}
 		all := d.steps(r.ID)
 		if len(all) != 4 || all[0].Name != "remind" || all[0].Visit != 1 || all[0].Status != "COMPLETED" || all[0].Attempts != 1 || all[1].Type != "condition" || all[2].Visit != 2 ||
 			all[2].Attempts != 3 || all[2].Holder != nil || all[3].FinishedAt == nil {
-			t.Errorf("its steps are %+v", all)
+			t.Errorf("got steps %+v", all)
 		}
 		var some wire.List[wire.RunStep]
 		d.want(d.ask("GET", "workflow-runs/"+r.ID+"/steps?limit=3", nil, &some), 200, "")
 		d.want(d.ask("GET", "workflow-runs/"+r.ID+"/steps?cursor="+*some.Next, nil, &some), 200, "")
 		if len(some.Items) != 1 || some.Items[0].Name != "enough" {
-			t.Errorf("then there are %+v", some)
+			t.Errorf("second page is %+v, want step enough", some)
 		}
 		second := d.start("chase@1", `{}`)
 		var list wire.List[wire.Run]
 		d.want(d.ask("GET", "workflow-runs?limit=1", nil, &list), 200, "")
 		if len(list.Items) != 1 || list.Items[0].ID != second.ID || list.Next == nil {
-			t.Fatalf("there are %+v", list)
+			t.Fatalf("listed %+v, want run %s and a next page", list, second.ID)
 		}
 		d.want(d.ask("GET", "workflow-runs?cursor="+*list.Next, nil, &list), 200, "")
 		if len(list.Items) != 1 || list.Items[0].ID != r.ID {
-			t.Errorf("then there are %+v", list)
+			t.Errorf("second page is %+v, want run %s", list, r.ID)
 		}
 		for query, want := range map[string]int{"status=COMPLETED": 1, "status=FAILED": 0, "definitionId=chase@1": 2, "definitionId=none@1": 0} {
 			d.want(d.ask("GET", "workflow-runs?"+query, nil, &list), 200, "")
 			if len(list.Items) != want {
-				t.Errorf("%s: there are %+v", query, list)
+				t.Errorf("%s: listed %+v, want %d", query, list, want)
 			}
 		}
 		d.want(d.ask("GET", "workflow-runs?status=odd", nil, nil), 400, fault.Validation)
@@ -291,25 +291,25 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 		x = d.one("Mail")
 		d.want(d.ask("POST", "workflow-runs/"+second.ID+"/cancel", nil, &second), 202, "")
 		if !second.CancelRequested || second.FinishedAt != nil {
-			t.Errorf("cancelled, it is %+v", second)
+			t.Errorf("got run %+v after cancel, want cancelRequested", second)
 		}
 		d.want(d.ask("POST", "workflow-runs/"+second.ID+"/cancel", `{}`, nil), 202, "")
 		d.want(d.ask("POST", "tasks/"+x.ID+"/renew", wire.Renew{Epoch: x.Epoch}, &renewed), 200, "")
 		if !renewed.CancelRequested {
-			t.Errorf("renewed %+v", renewed)
+			t.Errorf("renewed %+v, want cancelRequested", renewed)
 		}
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
-		if names, _ := d.toldOf("workflow-runs/"+second.ID, ""); names[len(names)-1] != "cancelled" {
-			t.Errorf("told of %q", names)
+		if names, _ := d.eventsOf("workflow-runs/"+second.ID, ""); names[len(names)-1] != "cancelled" {
+			t.Errorf("got events %q, want cancelled last", names)
 		}
 		d.want(d.ask("POST", "workflow-runs/"+second.ID+"/signals", wire.Signal{Type: "t"}, nil), 409, fault.InvalidTransition)
 		third := d.start("chase@1", `{}`)
 		d.want(d.ask("POST", "workflow-runs/"+third.ID+"/cancel", nil, &third), 200, "")
 		if third.Status != "CANCELLED" {
-			t.Errorf("cancelled, it is %+v", third)
+			t.Errorf("got run %+v after cancel, want CANCELLED", third)
 		}
 		if more := d.claim("Mail", 0); len(more) != 0 {
-			t.Errorf("took %+v", more)
+			t.Errorf("claimed %+v, want nothing", more)
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -349,7 +349,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 			var got wire.Signalled
 			clerk.want(clerk.ask("POST", at, wire.Signal{Type: forged, Payload: json.RawMessage(`{"decision":"approved","by":"boss"}`)}, &got), 202, "")
 			if got.ID == "" || !got.Fresh {
-				t.Errorf("signalled %+v", got)
+				t.Errorf("got signal %+v, want a fresh one with an id", got)
 			}
 		}
 		paid := wire.Signal{Type: "payment", Payload: json.RawMessage(`{"cents":700}`), ID: &one}
@@ -357,7 +357,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 			var got wire.Signalled
 			clerk.want(clerk.ask("POST", at, paid, &got), 202, "")
 			if got.ID != "s1" || got.Fresh != fresh {
-				t.Errorf("signalled %+v", got)
+				t.Errorf("got signal %+v, want s1 with fresh %v", got, fresh)
 			}
 		}
 		paid.Payload = json.RawMessage(`{"cents":7}`)
@@ -370,7 +370,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 		a := all.Items[0]
 		if a.RunID != r.ID || a.Step != "may" || a.Prompt != "Pay 700?" || a.Status != "pending" || a.By != nil || a.DecidedAt != nil || !slices.Equal(a.Requesters, []string{"manager"}) ||
 			a.ExpiresAt == nil || a.CreatedAt == nil {
-			t.Errorf("asked %+v", a)
+			t.Errorf("got approval %+v", a)
 		}
 		yes := wire.Decide{Decision: "approved", By: "the boss", Content: json.RawMessage(`{"note":"ok"}`)}
 		decide := "approvals/" + a.ID + "/decide"
@@ -379,24 +379,24 @@ func TestSignalsAndApprovals(t *testing.T) {
 		boss.want(boss.ask("POST", decide, wire.Decide{Decision: "maybe"}, nil), 400, fault.Validation)
 		boss.want(boss.ask("POST", "approvals/apr_none/decide", yes, nil), 404, fault.NotFound)
 		if now := clerk.run(r.ID); now.Status != "WAITING" {
-			t.Fatalf("it is %+v", now)
+			t.Fatalf("got run %+v, want WAITING", now)
 		}
 		boss.want(boss.ask("POST", decide, yes, &a), 200, "")
 		if a.Status != "approved" || *a.By != name || *a.Label != "the boss" || a.DecidedAt == nil || !strings.Contains(string(a.Content), "note") {
-			t.Errorf("decided %+v", a)
+			t.Errorf("got decision %+v", a)
 		}
 		boss.want(boss.ask("POST", decide, yes, nil), 409, fault.Conflict)
 		boss.want(boss.ask("POST", decide, wire.Decide{Decision: "rejected"}, nil), 409, fault.Conflict)
 		clerk.runEnds(r.ID, "COMPLETED")
 		steps := clerk.steps(r.ID)
 		if out := string(steps[len(steps)-1].Output); !strings.Contains(out, name) || !strings.Contains(out, "approved") {
-			t.Errorf("it brought %s", out)
+			t.Errorf("got output %s, want an approval by %s", out, name)
 		}
 		reader.want(reader.ask("GET", "approvals/"+a.ID, nil, &a), 200, "")
 		clerk.want(clerk.ask("GET", "approvals?status=odd", nil, nil), 400, fault.Validation)
 		clerk.want(clerk.ask("GET", "approvals?status=approved", nil, &all), 200, "")
 		if len(all.Items) != 1 {
-			t.Errorf("approved are %+v", all)
+			t.Errorf("listed approved %+v, want one", all)
 		}
 
 		// Of many concurrent decisions one counts.
@@ -419,7 +419,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 		}
 		racing.Wait()
 		if got[200] != 1 || got[409] != 7 {
-			t.Errorf("they were answered %v", got)
+			t.Errorf("got statuses %v, want one 200 and seven 409", got)
 		}
 
 		// An expired approval is no longer pending.
@@ -433,7 +433,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 		boss.want(boss.ask("POST", "approvals/"+late+"/decide", yes, nil), 409, fault.Conflict)
 		clerk.want(clerk.ask("GET", "approvals?status=pending", nil, &all), 200, "")
 		if len(all.Items) != 0 {
-			t.Errorf("pending are %+v", all)
+			t.Errorf("listed pending %+v, want none", all)
 		}
 		clerk.runEnds(r.ID, "FAILED")
 	}, httpapi.Handlers(httpapi.Options{}))
@@ -462,27 +462,27 @@ func TestRunsUnderAKey(t *testing.T) {
 			second := d.ask("POST", path, body, nil, keyHeader, key[:min(len(key), 200)])
 			d.want(second, status, "")
 			if a, b := textOf(first), textOf(second); a != b || second.Header.Get(replayedHeader) != "true" || second.Header.Get("Location") != first.Header.Get("Location") {
-				t.Errorf("%s: answered %s and then %s", path, a, b)
+				t.Errorf("%s: first call returned %s, second returned %s, want a replay", path, a, b)
 			}
 		}
 		var made wire.DefinedWorkflow
 		fires := `{"name":"fires","version":"1","steps":[{"name":"new","type":"task","handler":"fresh"},{"name":"do","type":"transition","lifecycle":"job","entity":"j","stepKey":"do","requester":"admin"}]}`
 		twice("workflow-definitions", fires, 201, &made)
 		if len(made.Warnings) == 0 || made.Warnings[0].Rule != "undeclared" {
-			t.Errorf("warned of %+v", made.Warnings)
+			t.Errorf("got warnings %+v, want undeclared", made.Warnings)
 		}
 		d.want(d.ask("GET", "handlers/fresh", nil, nil), 200, "")
 		d.want(d.ask("POST", "workflow-definitions", strings.Replace(fires, `"lifecycle":"job"`, `"lifecycle":"none"`, 1), nil, keyHeader, "other"), 422, fault.Validation)
 		d.want(d.ask("POST", "workflow-definitions?dryRun=true", strings.NewReplacer("fresh", "dry", "fires", "tries").Replace(fires), &made), 200, "")
 		if made.Warnings[0].Rule != "undeclared" {
-			t.Errorf("warned of %+v", made.Warnings)
+			t.Errorf("got warnings %+v, want undeclared", made.Warnings)
 		}
 		d.want(d.ask("GET", "handlers/dry", nil, nil), 404, fault.NotFound)
 		key := "k"
 		var s wire.StartedRun
 		twice("workflow-runs", wire.StartRun{DefinitionID: "fires@1", IdempotencyKey: &key}, 201, &s)
 		if !s.Created {
-			t.Errorf("started %+v", s)
+			t.Errorf("started %+v, want a new run", s)
 		}
 		at := "workflow-runs/" + s.Run.ID
 		x := d.one("fresh")
@@ -502,7 +502,7 @@ func TestRunsUnderAKey(t *testing.T) {
 		var a wire.Approval
 		twice("approvals/"+all.Items[0].ID+"/decide", wire.Decide{Decision: "approved", By: "ann"}, 200, &a)
 		if *a.By != "ann" || a.Label != nil {
-			t.Errorf("decided %+v", a)
+			t.Errorf("got decision %+v, want it by ann without a label", a)
 		}
 		d.runEnds(r.ID, "COMPLETED")
 	}, httpapi.Handlers(o))
@@ -518,7 +518,7 @@ func (d *testAPI) uncertain() wire.Operation {
 			return l.Items[0]
 		}
 	}
-	d.t.Fatal("nothing is uncertain")
+	d.t.Fatal("no operation became uncertain")
 	return wire.Operation{}
 }
 
@@ -538,13 +538,13 @@ func TestAStepsEffects(t *testing.T) {
 			return s
 		}
 		if s := effect(x, wire.EffectCall{Name: "card"}, 200, ""); s.State != "begun" || s.Key != r.ID+"/do/1/card/0" {
-			t.Errorf("begun %+v", s)
+			t.Errorf("got effect %+v, want begun", s)
 		}
 		effect(x, wire.EffectCall{Name: "other", Result: json.RawMessage(`1`)}, 404, fault.NotFound)
 		effect(x, wire.EffectCall{Name: "$body"}, 400, fault.Validation)
 		for range 2 {
 			if s := effect(x, wire.EffectCall{Name: "card", Result: json.RawMessage(`"A"`)}, 200, ""); s.State != "done" {
-				t.Errorf("ended %+v", s)
+				t.Errorf("got effect %+v, want done", s)
 			}
 		}
 		effect(x, wire.EffectCall{Name: "card", Result: json.RawMessage(`"B"`)}, 409, fault.Conflict)
@@ -557,16 +557,16 @@ func TestAStepsEffects(t *testing.T) {
 		holdfasttest.Advance(t, d.engine, 10*time.Minute)
 		x = d.one("Pay")
 		if s := effect(x, wire.EffectCall{Name: "card"}, 200, ""); s.State != "done" || string(s.Result) != `"A"` {
-			t.Errorf("found %+v", s)
+			t.Errorf("got effect %+v, want done with \"A\"", s)
 		}
 		effect(x, wire.EffectCall{Name: "mail"}, 409, fault.Conflict)
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 409, fault.LeaseLost)
 		o := d.uncertain()
 		if o.Kind != "runStep" || o.Subject != "run "+r.ID+" step do" || o.Handler != "Pay" || o.State != "uncertain" || len(o.Effects) != 2 || o.Since == nil || strings.Contains(o.ID, "/") {
-			t.Errorf("there is %+v", o)
+			t.Errorf("got operation %+v", o)
 		}
 		if s := d.steps(r.ID)[0]; !s.Uncertain || s.Status != "RUNNING" {
-			t.Errorf("the step is %+v", s)
+			t.Errorf("got step %+v, want RUNNING and uncertain", s)
 		}
 		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{}, nil), 409, fault.Conflict)
 		d.want(d.ask("POST", "operations/opr_none/resolve", wire.Resolve{}, nil), 404, fault.NotFound)
@@ -576,12 +576,12 @@ func TestAStepsEffects(t *testing.T) {
 		id := url.PathEscape(r.ID + "/do/1")
 		d.want(d.ask("POST", "operations/"+id+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "mail", Happened: true, Result: json.RawMessage(`2`)}}}, &done), 200, "")
 		if done.Operation == nil || done.Operation.State != "due" {
-			t.Errorf("resolved %+v", done)
+			t.Errorf("resolve returned %+v, want a due operation", done)
 		}
 		d.want(d.ask("POST", "operations/"+id+"/resolve", wire.Resolve{}, nil), 409, fault.Conflict)
 		x = d.one("Pay")
 		if s := effect(x, wire.EffectCall{Name: "mail"}, 200, ""); s.State != "done" || string(s.Result) != "2" {
-			t.Errorf("found %+v", s)
+			t.Errorf("got effect %+v, want done with 2", s)
 		}
 		effect(x, wire.EffectCall{Name: "last"}, 200, "")
 		for range 2 { // it cannot complete while an effect is open
@@ -590,7 +590,7 @@ func TestAStepsEffects(t *testing.T) {
 		o = d.uncertain()
 		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "last"}}, Outcome: "success"}, &done), 200, "")
 		if done.Operation != nil {
-			t.Errorf("resolved %+v", done)
+			t.Errorf("resolve returned %+v, want no operation", done)
 		}
 		d.runEnds(r.ID, "COMPLETED")
 	}, httpapi.Handlers(elsewhere))
@@ -611,12 +611,12 @@ func TestAnOpaqueStepIsProbed(t *testing.T) {
 			holdfasttest.Advance(t, d.engine, 10*time.Minute)
 		}
 		if x := d.one("Act"); x.Kind != "runStep" {
-			t.Fatalf("took %+v", x)
+			t.Fatalf("claimed %+v, want a runStep", x)
 		}
 		dies()
 		x := d.one("Act")
 		if x.Kind != "probe" || x.IdempotencyKey != r.ID+"/do/1" {
-			t.Fatalf("took %+v", x)
+			t.Fatalf("claimed %+v, want a probe", x)
 		}
 		end := func(x wire.Task, output string, status int, code fault.Code) (e wire.EndedTask) {
 			t.Helper()
@@ -627,27 +627,27 @@ func TestAnOpaqueStepIsProbed(t *testing.T) {
 		d.want(d.ask("POST", "tasks/"+x.ID+"/fail", wire.FailTask{Epoch: x.Epoch, Message: "cannot say"}, nil), 200, "")
 		holdfasttest.Advance(t, d.engine, time.Minute)
 		if x = d.one("Act"); x.Kind != "probe" { // a failed probe says nothing
-			t.Fatalf("took %+v", x)
+			t.Fatalf("claimed %+v, want a probe", x)
 		}
 		first := end(x, `{"happened":false}`, 200, "")
 		if again := end(x, `{"happened":false}`, 200, ""); again != first {
-			t.Errorf("told %+v, and then %+v", first, again)
+			t.Errorf("first call returned %+v, second returned %+v", first, again)
 		}
 		end(x, `{"happened":true}`, 409, fault.LeaseLost)
 		if x = d.one("Act"); x.Kind != "runStep" {
-			t.Fatalf("took %+v", x)
+			t.Fatalf("claimed %+v, want a runStep", x)
 		}
 		dies()
 		if x = d.one("Act"); x.Kind != "probe" {
-			t.Fatalf("took %+v", x)
+			t.Fatalf("claimed %+v, want a probe", x)
 		}
 		for range 2 {
 			if e := end(x, `{"happened":true,"result":{"ref":7}}`, 200, ""); e.Status != "COMPLETED" {
-				t.Errorf("ended %+v", e)
+				t.Errorf("got %+v, want COMPLETED", e)
 			}
 		}
 		if r = d.run(r.ID); r.Status != "COMPLETED" || !strings.Contains(string(r.Output), "7") {
-			t.Errorf("it is %+v", r)
+			t.Errorf("got run %+v, want COMPLETED with 7", r)
 		}
 
 		// Without a probe the step is parked; if the handler honours the key, the result of a later
@@ -661,14 +661,14 @@ func TestAnOpaqueStepIsProbed(t *testing.T) {
 			if policy == "retry" {
 				x := d.one(policy)
 				if x.Kind != "runStep" || x.Attempt != 2 {
-					t.Fatalf("took %+v", x)
+					t.Fatalf("claimed %+v, want attempt 2 of a runStep", x)
 				}
 				no := false
 				for range 2 {
 					var e wire.EndedTask
 					d.want(d.ask("POST", "tasks/"+x.ID+"/fail", wire.FailTask{Epoch: x.Epoch, Message: "no", Retryable: &no}, &e), 200, "")
 					if e.Status != want {
-						t.Errorf("ended %+v", e)
+						t.Errorf("got %+v, want %s", e, want)
 					}
 				}
 			}
@@ -676,7 +676,7 @@ func TestAnOpaqueStepIsProbed(t *testing.T) {
 			var done wire.Resolved
 			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body", Happened: true, Result: json.RawMessage(`{"ref":8}`)}}}, &done), 200, "")
 			if r = d.run(r.ID); r.Status != "COMPLETED" || done.Operation != nil || !strings.Contains(string(r.Output), "8") {
-				t.Errorf("%s: it is %+v", policy, r)
+				t.Errorf("%s: got run %+v, want COMPLETED with 8", policy, r)
 			}
 		}
 	}, httpapi.Handlers(elsewhere))
@@ -716,7 +716,7 @@ func TestOperationsOfBothKinds(t *testing.T) {
 				next = "&cursor=" + *l.Next
 			}
 			if len(seen) != 6 || kinds != "aaarrr" || len(slices.Compact(slices.Sorted(slices.Values(seen)))) != 6 {
-				t.Errorf("by %d: %q", limit, seen)
+				t.Errorf("limit %d: got %q", limit, seen)
 			}
 			for _, subject := range want {
 				if !slices.Contains(seen, subject) {
@@ -727,12 +727,12 @@ func TestOperationsOfBothKinds(t *testing.T) {
 		var l wire.List[wire.Operation]
 		d.want(d.ask("GET", "operations?state=held", nil, &l), 200, "")
 		if len(l.Items) != 0 {
-			t.Errorf("held are %+v", l)
+			t.Errorf("listed held operations %+v, want none", l)
 		}
 		var claims wire.List[wire.HeldClaim]
 		d.want(d.ask("GET", "claims", nil, &claims), 200, "")
 		if len(claims.Items) != 3 {
-			t.Errorf("claims are %+v", claims)
+			t.Errorf("listed claims %+v, want 3", claims)
 		}
 	}, b.payments(), httpapi.Handlers(elsewhere))
 }
@@ -752,24 +752,24 @@ func TestARunIsDoneByAURL(t *testing.T) {
 		r := d.start("w@1", `{"a":9007199254740993}`)
 		c := far.next(t)
 		if c.Kind != "runStep" || c.Run != r.ID || c.Step != "do" || c.Visit != 1 || c.IdempotencyKey != r.ID+"/do/1" || c.Attempt != 1 || !strings.Contains(string(c.Input), "9007199254740993") || c.Task != "" {
-			t.Errorf("called with %+v", c)
+			t.Errorf("got call %+v", c)
 		}
 		r = d.runEnds(r.ID, "COMPLETED")
 		if !strings.Contains(string(r.Output), `"ref"`) || !strings.Contains(string(r.State), `"n"`) {
-			t.Errorf("it is %+v", r)
+			t.Errorf("got run %+v", r)
 		}
 		far.say(422, `{"message":"not this one"}`)
 		r = d.start("w@1", `{}`)
 		far.next(t)
 		if r = d.runEnds(r.ID, "FAILED"); !strings.Contains(*r.Error, "not this one") {
-			t.Errorf("it is %+v", r)
+			t.Errorf("got run %+v, want error \"not this one\"", r)
 		}
 		far.say(503, ``)
 		far.then(200, `{}`)
 		r = d.start("w@1", `{}`)
 		far.next(t)
 		if c := far.next(t); c.Attempt != 2 {
-			t.Errorf("called with %+v", c)
+			t.Errorf("got call %+v, want attempt 2", c)
 		}
 		d.runEnds(r.ID, "COMPLETED")
 
@@ -800,13 +800,13 @@ func TestARunIsDoneByAURL(t *testing.T) {
 		far.then(200, `{"happened":true,"output":{"ref":9}}`)
 		r = there.start("w@1", `{}`)
 		if c := far.next(t); c.Kind != "runStep" {
-			t.Errorf("called with %+v", c)
+			t.Errorf("got call %+v, want a runStep", c)
 		}
 		if c := far.next(t); c.Kind != "probe" || c.IdempotencyKey != r.ID+"/do/1" {
-			t.Errorf("called with %+v", c)
+			t.Errorf("got call %+v, want a probe", c)
 		}
 		if r = there.runEnds(r.ID, "COMPLETED"); !strings.Contains(string(r.Output), "9") {
-			t.Errorf("it is %+v", r)
+			t.Errorf("got run %+v, want output 9", r)
 		}
 
 		// With the policy retry, it is called again; the result says nothing about the earlier
@@ -817,11 +817,11 @@ func TestARunIsDoneByAURL(t *testing.T) {
 		r = there.start("w@1", `{}`)
 		far.next(t)
 		if c := far.next(t); c.Kind != "runStep" || c.Attempt != 2 {
-			t.Errorf("called with %+v", c)
+			t.Errorf("got call %+v, want attempt 2 of a runStep", c)
 		}
 		there.uncertain()
 		if r = there.run(r.ID); r.Status != "RUNNING" {
-			t.Errorf("it is %+v", r)
+			t.Errorf("got run %+v, want RUNNING", r)
 		}
 		far.mu.Lock()
 		defer far.mu.Unlock()
@@ -852,7 +852,7 @@ func TestAJournaledURL(t *testing.T) {
 		r := d.start("w@1", `{}`)
 		o := d.uncertain()
 		if len(o.Effects) != 1 || o.Effects[0].Name != "card" || o.Effects[0].State != "begun" {
-			t.Errorf("there is %+v", o)
+			t.Errorf("got operation %+v, want effect card begun", o)
 		}
 		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card"}}}, nil), 200, "")
 		d.runEnds(r.ID, "COMPLETED")
@@ -876,13 +876,13 @@ func TestStepsThatCall(t *testing.T) {
 				r := d.start("call@1", `{"url":"`+srv.URL+`/x"}`)
 				if name == "refused" {
 					if r = d.runEnds(r.ID, "FAILED"); !strings.Contains(*r.Error, "not public") || len(called) > 0 || d.steps(r.ID)[0].Attempts != 1 {
-						t.Errorf("it is %+v, after %d calls", r, len(called))
+						t.Errorf("got run %+v after %d calls, want \"not public\" after none", r, len(called))
 					}
 					return
 				}
 				r = d.runEnds(r.ID, "COMPLETED")
 				if got := <-called; got != "GET /x "+r.ID+"/get/1" || !strings.Contains(string(r.Output), "ok") {
-					t.Errorf("called %s, it is %+v", got, r)
+					t.Errorf("got call %s, run %+v", got, r)
 				}
 			}, httpapi.Handlers(o))
 		})
@@ -909,17 +909,17 @@ func TestFiftyStartsUnderOneKey(t *testing.T) {
 				made++
 			}
 			if a.Created != (statuses[i] == http.StatusCreated) || !a.Created && statuses[i] != http.StatusOK || a.Run.ID != answers[0].Run.ID {
-				t.Errorf("%d was answered %d: %+v", i, statuses[i], a)
+				t.Errorf("start %d returned status %d: %+v", i, statuses[i], a)
 			}
 		}
 		if made != 1 {
-			t.Errorf("%d were made", made)
+			t.Errorf("%d runs were created, want 1", made)
 		}
 		var other wire.StartedRun
 		d.want(d.ask("POST", "workflow-definitions", one, nil, "X-Holdfast-Workspace", "other"), 201, "")
 		d.want(d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "one@1", IdempotencyKey: &key}, &other, "X-Holdfast-Workspace", "other"), 201, "")
 		if !other.Created || other.Run.ID == answers[0].Run.ID {
-			t.Errorf("in another workspace: %+v", other)
+			t.Errorf("start in another workspace returned %+v, want a new run", other)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func (d *testAPI) change(method, path string, body any, version int64, changed b
 		state, tag = "null", ""
 	}
 	if got.Version != version || got.Changed != changed || !strictjson.Equal(got.State, []byte(state)) || resp.Header.Get("ETag") != tag {
-		d.t.Fatalf("%s %s answered %s with ETag %s, want version %d, changed %v, %s", method, path, textOf(resp), resp.Header.Get("ETag"), version, changed, state)
+		d.t.Fatalf("%s %s returned %s with ETag %s, want version %d, changed %v, %s", method, path, textOf(resp), resp.Header.Get("ETag"), version, changed, state)
 	}
 	return resp
 }
@@ -61,7 +61,7 @@ func TestEveryVerbOfScopes(t *testing.T) {
 		var told wire.List[wire.Event]
 		d.want(d.ask("GET", "streams/$scope%2Fcart%2Fc1/events", nil, &told), 200, "")
 		if len(told.Items) != 2 || told.Items[1].Name != "patch" || told.Items[1].Actor != "dev" {
-			t.Errorf("the history is %+v", told.Items)
+			t.Errorf("got history %+v", told.Items)
 		}
 		d.change("PATCH", at, `{"deep":null,"total":1}`, 2, true, `{"total":1}`)
 		d.change("PATCH", at, `{"total":1,"gone":null}`, 2, false, `{"total":1}`)
@@ -80,7 +80,7 @@ func TestEveryVerbOfScopes(t *testing.T) {
 		d.scopeIs(at, 11, `{"by":{"k2":"text"}}`)
 		head := d.ask("HEAD", at, nil, nil)
 		if head.StatusCode != 200 || head.Header.Get("ETag") != `"11"` || textOf(head) != "" {
-			t.Errorf("a HEAD answered %d %v", head.StatusCode, head.Header)
+			t.Errorf("HEAD returned status %d %v", head.StatusCode, head.Header)
 		}
 		d.change("DELETE", at, nil, 12, true, "")
 		d.change("DELETE", at, nil, -1, false, "")
@@ -102,14 +102,14 @@ func TestNamesOfScopesInThePath(t *testing.T) {
 		}
 		d.want(d.ask("GET", "scopes/user/a%2Fb", nil, &got), 200, "")
 		if got.ID != "a/b" || got.Kind != "user" {
-			t.Errorf("it is called %s %s", got.Kind, got.ID)
+			t.Errorf("got kind %s, id %s, want user a/b", got.Kind, got.ID)
 		}
 		for path, want := range map[string]int{
 			"scopes/a%2Fb/c": 400, "scopes/user/" + strings.Repeat("x", 256): 400, "scopes/user/a%00b": 400, "scopes/user/%ff": 400, "scopes/user/a%0ab": 400,
 			"scopes/user/a/b": 404, "scopes/user": 404, "scopes/user/": 404, "scopes/user/..": 404,
 		} {
 			if resp := d.raw("GET /api/v1/" + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); resp.StatusCode != want {
-				t.Errorf("%.40s: answered %d, want %d", path, resp.StatusCode, want)
+				t.Errorf("%.40s: got status %d, want %d", path, resp.StatusCode, want)
 			}
 		}
 		d.want(d.ask("PUT", "scopes/user/u/records/"+strings.Repeat("f", 256)+"/k", `1`, nil), 400, fault.Validation)
@@ -168,7 +168,7 @@ func TestConditionsOfChanges(t *testing.T) {
 						}
 						resp := d.ask(v.method, at+v.path, v.body, nil, headers...)
 						if resp.StatusCode != want {
-							t.Fatalf("%s, %s %s on %s: answered %d %s, want %d", c.name, v.method, v.path, at, resp.StatusCode, textOf(resp), want)
+							t.Fatalf("%s, %s %s on %s: got status %d %s, want %d", c.name, v.method, v.path, at, resp.StatusCode, textOf(resp), want)
 						}
 						if want == 200 {
 							continue
@@ -177,13 +177,13 @@ func TestConditionsOfChanges(t *testing.T) {
 						p := d.want(resp, want, code)
 						last := map[string]float64{there: 1, none: -1}[at]
 						if want == 412 && p.Fields["lastVersion"] != last {
-							t.Errorf("%s, %s: the refusal tells %v, want lastVersion %v", c.name, at, p.Fields, last)
+							t.Errorf("%s, %s: got problem fields %v, want lastVersion %v", c.name, at, p.Fields, last)
 						}
 						if want == 412 && c.value != "*" && p.Fields["expectedVersion"] == nil {
-							t.Errorf("%s, %s: the refusal tells %v", c.name, at, p.Fields)
+							t.Errorf("%s, %s: got problem fields %v, want expectedVersion", c.name, at, p.Fields)
 						}
 						if resp.Header.Get("ETag") != "" {
-							t.Errorf("%s, %s: the refusal has an ETag", c.name, at)
+							t.Errorf("%s, %s: the problem response has an ETag", c.name, at)
 						}
 					}
 					if c.there != 200 {
@@ -201,7 +201,7 @@ func TestConditionsOfChanges(t *testing.T) {
 		}
 		for value, want := range map[string]string{`W/"1"`: "without W/", `"0", "1"`: "name one version", `1`: "in quotes"} { // the error says what to do
 			if p := d.want(d.ask("PATCH", at, `{}`, nil, "If-Match", value), 400, fault.Validation); !strings.Contains(p.Detail, want) {
-				t.Errorf("If-Match: %s is told %q", value, p.Detail)
+				t.Errorf("If-Match: %s: got detail %q, want %q", value, p.Detail, want)
 			}
 		}
 		d.change("PATCH", at, `{}`, 0, true, `{}`, "If-None-Match", "*")
@@ -224,13 +224,13 @@ func TestAScopeThatIsKnown(t *testing.T) {
 				resp := d.ask(method, at, nil, nil, "If-None-Match", value)
 				text := textOf(resp)
 				if resp.StatusCode != want || resp.Header.Get("ETag") != `"1"` || want == 304 && (text != "" || resp.Header.Get("Content-Type") != "") || want == 200 && (text == "") != (method == "HEAD") {
-					t.Errorf("%s with %s answered %d %v %q, want %d", method, value, resp.StatusCode, resp.Header, text, want)
+					t.Errorf("%s with %s returned status %d %v %q, want %d", method, value, resp.StatusCode, resp.Header, text, want)
 				}
 			}
 		}
 		resp := d.ask("GET", at, nil, nil, "If-None-Match", `"0"`, "If-None-Match", `"1"`)
 		if resp.StatusCode != 304 {
-			t.Errorf("with two headers it answered %d", resp.StatusCode)
+			t.Errorf("with two headers: got status %d, want 304", resp.StatusCode)
 		}
 	})
 }
@@ -253,15 +253,15 @@ func TestAReadOfAScopeThatHasMoved(t *testing.T) {
 			resp := d.ask("GET", at, nil, &got, "If-Match", value)
 			if want == 200 {
 				if d.want(resp, 200, ""); got.Version != 1 || string(got.State) != `{"a":2}` || resp.Header.Get("ETag") != `"1"` {
-					t.Errorf("If-Match: %s is answered %+v, %v", value, got, resp.Header)
+					t.Errorf("If-Match: %s: got %+v, %v", value, got, resp.Header)
 				}
 			} else if p := d.want(resp, 412, fault.PreconditionFailed); p.Fields["lastVersion"] != 1.0 || resp.Header.Get("ETag") != "" {
-				t.Errorf("If-Match: %s is told %v, %v", value, p.Fields, resp.Header)
+				t.Errorf("If-Match: %s: got problem fields %v, %v", value, p.Fields, resp.Header)
 			} else if one, err := strconv.ParseFloat(strings.Trim(value, `"`), 64); err == nil && value != `1` && p.Fields["expectedVersion"] != one {
-				t.Errorf("If-Match: %s is told %v", value, p.Fields)
+				t.Errorf("If-Match: %s: got problem fields %v, want expectedVersion %v", value, p.Fields, one)
 			}
 			if head := d.ask("HEAD", at, nil, nil, "If-Match", value); head.StatusCode != want || textOf(head) != "" {
-				t.Errorf("a HEAD with If-Match: %s answered %d, want %d", value, head.StatusCode, want)
+				t.Errorf("HEAD with If-Match: %s returned status %d, want %d", value, head.StatusCode, want)
 			}
 		}
 		for two, want := range map[[4]string]int{
@@ -272,7 +272,7 @@ func TestAReadOfAScopeThatHasMoved(t *testing.T) {
 			{"If-Match", `"0"`, "If-None-Match", `"1"`}: 412, // If-Match is evaluated first
 		} {
 			if resp := d.ask("GET", at, nil, nil, two[:]...); resp.StatusCode != want {
-				t.Errorf("with %v it answered %d, want %d", two, resp.StatusCode, want)
+				t.Errorf("with headers %v: got status %d, want %d", two, resp.StatusCode, want)
 			}
 		}
 		d.scopeIs(at, 1, `{"a":2}`)
@@ -335,7 +335,7 @@ func TestWhatAScopeRefuses(t *testing.T) {
 				resp := d.ask(c.method, at+c.path, body, nil, headers...)
 				p := d.refused(c.name, resp)
 				if resp.StatusCode != c.status || (c.status == 422) != (len(p.Violations) > 0) {
-					t.Errorf("%s: answered %d %.300s, want %d", c.name, resp.StatusCode, textOf(resp), c.status)
+					t.Errorf("%s: got status %d %.300s, want %d", c.name, resp.StatusCode, textOf(resp), c.status)
 				}
 			}
 		}
@@ -343,7 +343,7 @@ func TestWhatAScopeRefuses(t *testing.T) {
 		for kind, want := range map[string]int{"application/merge-patch+json": 200, "Application/Merge-Patch+JSON; charset=utf-8": 200, "application/json": 200,
 			"application/json-patch+json": 415, "text/plain": 415, "": 415, "application/yaml": 415, "application/merge-patch+json; charset=latin1": 415} {
 			if resp := d.send("PATCH", "scopes/cart/"+fmt.Sprint(want), kind, strings.NewReader(`{"a":1}`)); resp.StatusCode != want {
-				t.Errorf("%s: answered %d %s", kind, resp.StatusCode, textOf(resp))
+				t.Errorf("%s: got status %d %s, want %d", kind, resp.StatusCode, textOf(resp), want)
 			}
 		}
 		d.want(d.send("POST", at+"/inc", "application/merge-patch+json", strings.NewReader(`{"field":"n"}`)), 415, fault.UnsupportedMediaType)
@@ -359,7 +359,7 @@ func TestBigNumbersInScopes(t *testing.T) {
 		has := func(resp *http.Response, want string) {
 			t.Helper()
 			if text := textOf(resp); resp.StatusCode != 200 || !strings.Contains(text, want) {
-				t.Errorf("answered %d %s, want %s", resp.StatusCode, text, want)
+				t.Errorf("got status %d %s, want %s", resp.StatusCode, text, want)
 			}
 		}
 		const at = "scopes/cart/c"
@@ -373,7 +373,7 @@ func TestBigNumbersInScopes(t *testing.T) {
 		has(d.ask("GET", at, nil, nil), next)
 		l := d.listen(at)
 		if e := l.next(); !strings.Contains(e.text, next) || !strings.Contains(e.text, "-"+big) {
-			t.Errorf("told %s", e.text)
+			t.Errorf("got event %s, want %s", e.text, next)
 		}
 		l.stop()
 	})
@@ -409,7 +409,7 @@ func TestManyChangesUnderOneKey(t *testing.T) {
 				return nil
 			})
 			if firsts != 1 || len(answers) != 1 {
-				t.Errorf("%s: %d were the first, and the answers were %v", name, firsts, answers)
+				t.Errorf("%s: %d responses were not replays, want 1; got responses %v", name, firsts, answers)
 			}
 			d.change(c.method, at+c.path, map[bool]any{true: c.body}[c.body != ""], 1, true, c.state, keyHeader, "k "+name, "If-Match", `"0"`)
 			if c.state != "" {
@@ -430,12 +430,12 @@ func TestAKeyOfAChange(t *testing.T) {
 		d.change("POST", at+"/inc", `{"field":"n"}`, 2, true, `{"n":2}`)
 		again := d.change("POST", at+"/inc", `{"field":"n"}`, 1, true, `{"n":1}`, keyHeader, "k", "If-Match", "*")
 		if first.Header.Get(replayedHeader) != "" || again.Header.Get(replayedHeader) != "true" || textOf(first) != textOf(again) {
-			t.Errorf("answered %s and then %s", textOf(first), textOf(again))
+			t.Errorf("first call returned %s, second returned %s, want a replay", textOf(first), textOf(again))
 		}
 		for name, headers := range map[string][]string{"nothing": nil, "a version": {"If-Match", `"2"`}, "none": {"If-None-Match", "*"}} {
 			resp := d.ask("POST", at+"/inc", `{"field":"n"}`, nil, append(headers, keyHeader, "k")...)
 			if resp.StatusCode != 422 || d.problem(resp).Code != fault.KeyMismatch {
-				t.Errorf("wanting %s, it answered %d %s", name, resp.StatusCode, textOf(resp))
+				t.Errorf("with %s: got status %d %s, want 422 KEY_MISMATCH", name, resp.StatusCode, textOf(resp))
 			}
 		}
 		d.want(d.ask("POST", at+"/inc", `{"field":"n","by":2}`, nil, keyHeader, "k", "If-Match", "*"), 422, fault.KeyMismatch)
@@ -470,7 +470,7 @@ func TestOneOfTwoWithTheSameVersion(t *testing.T) {
 			d.want(got[winner], 200, "")
 			p := d.want(got[1-winner], 412, fault.PreconditionFailed)
 			if p.Fields["expectedVersion"] != float64(version) || p.Fields["lastVersion"] != float64(version+1) {
-				t.Errorf("the refusal tells %v", p.Fields)
+				t.Errorf("got problem fields %v", p.Fields)
 			}
 			d.scopeIs(at, int64(version)+1, fmt.Sprintf(`{"by":"%d-%d"}`, version, winner))
 		}
@@ -500,7 +500,7 @@ func TestNobodySeesHalfAPatch(t *testing.T) {
 			readers.Go(func() {
 				for n := 0; !over.Load() || n == 0; n++ {
 					if text := textOf(d.ask("GET", at, nil, nil)); half(text) {
-						t.Errorf("read %s", text)
+						t.Errorf("read a partial change: %s", text)
 					}
 				}
 			})
@@ -508,7 +508,7 @@ func TestNobodySeesHalfAPatch(t *testing.T) {
 		holdfasttest.Race(t, 2, func(i int) error {
 			for n := range writes {
 				if text := textOf(d.ask("PATCH", at, patch(2*n+i+1), nil)); half(text) {
-					t.Errorf("answered %s", text)
+					t.Errorf("got a partial change: %s", text)
 				}
 			}
 			return nil
@@ -518,15 +518,15 @@ func TestNobodySeesHalfAPatch(t *testing.T) {
 		last := d.ask("GET", at, nil, nil).Header.Get("ETag")
 		for e := (sse{}); `"`+e.id+`"` != last; {
 			if e = l.next(); half(e.text) {
-				t.Fatalf("told %s", e.text)
+				t.Fatalf("got an event with a partial change: %s", e.text)
 			}
 		}
 		l.stop()
 	})
 }
 
-// told checks the next message of a watcher; "" means that the scope does not exist.
-func (l *listener) told(kind, id string, version int64, state string) {
+// wantNext checks the next message of a watcher; "" means that the scope does not exist.
+func (l *listener) wantNext(kind, id string, version int64, state string) {
 	l.t.Helper()
 	e := l.next()
 	event, want := "state", state
@@ -538,7 +538,7 @@ func (l *listener) told(kind, id string, version int64, state string) {
 		l.t.Fatal(err)
 	}
 	if e.id != fmt.Sprint(version) || e.event != event || s.Kind != kind || s.ID != id || s.Version != version || !strictjson.Equal(s.State, []byte(want)) {
-		l.t.Fatalf("told %s %s %s, want %s at %d: %s", e.id, e.event, e.text, event, version, want)
+		l.t.Fatalf("got event %s %s %s, want %s at %d: %s", e.id, e.event, e.text, event, version, want)
 	}
 }
 
@@ -550,37 +550,37 @@ func TestAScopeIsWatched(t *testing.T) {
 		const at = "scopes/cart/a%2Fb"
 		l := d.listen(at)
 		if l.resp.StatusCode != 200 || l.resp.Header.Get("Content-Type") != "text/event-stream" || l.resp.Header.Get("Cache-Control") != "no-store" {
-			t.Fatalf("answered %d %v", l.resp.StatusCode, l.resp.Header)
+			t.Fatalf("got status %d %v", l.resp.StatusCode, l.resp.Header)
 		}
-		l.told("cart", "a/b", -1, "")
+		l.wantNext("cart", "a/b", -1, "")
 		d.change("PATCH", at, `{"n":1}`, 0, true, `{"n":1}`)
-		l.told("cart", "a/b", 0, `{"n":1}`)
+		l.wantNext("cart", "a/b", 0, `{"n":1}`)
 		d.change("PATCH", at, `{"n":1}`, 0, false, `{"n":1}`)
 		d.change("PATCH", "scopes/cart/other", `{"n":1}`, 0, true, `{"n":1}`)
 		d.want(d.ask("PATCH", at, `{"n":9}`, nil, "X-Holdfast-Workspace", "elsewhere"), 200, "")
 		d.change("POST", at+"/inc", `{"field":"n"}`, 1, true, `{"n":2}`, keyHeader, "k") // in a transaction
-		l.told("cart", "a/b", 1, `{"n":2}`)
+		l.wantNext("cart", "a/b", 1, `{"n":2}`)
 		if _, err := scope.In[json.RawMessage](d.engine, "cart", "a/b").Push(t.Context(), "l", 1); err != nil { // directly in the engine
 			t.Fatal(err)
 		}
-		l.told("cart", "a/b", 2, `{"n":2,"l":[1]}`)
+		l.wantNext("cart", "a/b", 2, `{"n":2,"l":[1]}`)
 		d.change("DELETE", at, nil, 3, true, "")
-		l.told("cart", "a/b", -1, "")
+		l.wantNext("cart", "a/b", -1, "")
 		l.stop()
 
 		l = d.listen(at, "Last-Event-ID", "-1")
 		d.change("PATCH", at, `{}`, 4, true, `{}`)
-		l.told("cart", "a/b", 4, `{}`)
+		l.wantNext("cart", "a/b", 4, `{}`)
 		l.stop()
 		l = d.listen(at, "Last-Event-ID", "4")
 		d.change("POST", at+"/inc", `{"field":"n"}`, 5, true, `{"n":1}`)
-		l.told("cart", "a/b", 5, `{"n":1}`)
+		l.wantNext("cart", "a/b", 5, `{"n":1}`)
 		l.stop()
 		l = d.listen(at, "Last-Event-ID", "2")
-		l.told("cart", "a/b", 5, `{"n":1}`)
+		l.wantNext("cart", "a/b", 5, `{"n":1}`)
 		d.api.Stop()
 		if rest, err := io.ReadAll(l.in); err != nil || len(rest) > 0 {
-			t.Errorf("it ended with %q, %v", rest, err)
+			t.Errorf("stream ended with %q, %v, want a clean end", rest, err)
 		}
 	})
 }
@@ -595,7 +595,7 @@ func TestWhatCannotBeWatched(t *testing.T) {
 		d.want(d.ask("GET", "scopes/cart/"+strings.Repeat("x", 256), nil, nil, "Accept", "text/event-stream"), 400, fault.Validation)
 		resp := d.ask("HEAD", "scopes/cart/c", nil, nil, "Accept", "text/event-stream")
 		if resp.StatusCode != 404 { // a HEAD does not wait
-			t.Errorf("a HEAD answered %d", resp.StatusCode)
+			t.Errorf("HEAD returned status %d, want 404", resp.StatusCode)
 		}
 	})
 }
@@ -612,9 +612,9 @@ func TestScopesOfAnotherWorkspace(t *testing.T) {
 		d.change("DELETE", at, nil, -1, false, "", other...)
 		d.change("DELETE", at+"/records/r/k", nil, -1, false, "", other...)
 		l := d.listen(at, other...)
-		l.told("cart", "c", -1, "")
+		l.wantNext("cart", "c", -1, "")
 		d.change("POST", at+"/inc", `{"field":"n"}`, 0, true, `{"n":1}`, append(other, "If-None-Match", "*")...)
-		l.told("cart", "c", 0, `{"n":1}`)
+		l.wantNext("cart", "c", 0, `{"n":1}`)
 		d.change("DELETE", at, nil, 1, true, "", other...)
 		d.scopeIs(at, 0, `{"n":1,"r":{"k":1}}`)
 		l.stop()
@@ -643,17 +643,17 @@ func TestAChangeThatTakesTooLong(t *testing.T) {
 		for _, header := range [][]string{nil, {"Idempotency-Key", "k"}} {
 			p := d.want(d.ask("PATCH", "scopes/quick/c", `{"a":1}`, nil, header...), 503, fault.MutationTimeout)
 			if p.Fields["budgetMs"] != 50.0 {
-				t.Errorf("the refusal tells %v", p.Fields)
+				t.Errorf("got problem fields %v, want budgetMs 50", p.Fields)
 			}
 		}
 		d.change("PATCH", "scopes/other/c", `{"a":1}`, 0, true, `{"a":1}`)
 		release()
 		if err := <-ended; !errors.Is(err, errNothing) {
-			t.Errorf("the function ended with %v", err)
+			t.Errorf("function returned %v, want errNothing", err)
 		}
 		d.want(d.ask("GET", "scopes/quick/c", nil, nil), 404, fault.NotFound)
 		if now, err := patient.Inc(t.Context(), "n", 1); err != nil || now.Version != 0 {
-			t.Errorf("the next change made %+v, %v", now, err)
+			t.Errorf("next change returned %+v, %v, want version 0", now, err)
 		}
 	}, kinds)
 }
@@ -682,7 +682,7 @@ func TestARepetitionDoesNotWaitInTheLine(t *testing.T) {
 		var now wire.ChangedScope
 		r := d.ask("POST", "scopes/quick/c/inc", `{"field":"n"}`, &now, "Idempotency-Key", "k")
 		if r.StatusCode != 200 || r.Header.Get("Idempotency-Replayed") != "true" || now.Version != 0 || !now.Changed {
-			t.Errorf("the repetition is %d, %+v", r.StatusCode, now)
+			t.Errorf("repeated request returned status %d, %+v, want a replay", r.StatusCode, now)
 		}
 		d.want(d.ask("POST", "scopes/quick/c/inc", `{"field":"m"}`, nil, "Idempotency-Key", "k"), 422, fault.KeyMismatch)
 		d.want(d.ask("POST", "scopes/quick/c/inc", `{"field":"n"}`, nil, "Idempotency-Key", "l"), 503, fault.MutationTimeout)
@@ -711,7 +711,7 @@ func TestScopesInTheDocument(t *testing.T) {
 		}
 		for _, w := range want {
 			if !bytes.Contains(text, []byte(w)) {
-				t.Errorf("%s does not tell of %s: %s", r.ID, w, text)
+				t.Errorf("%s lacks %s: %s", r.ID, w, text)
 			}
 		}
 	}

@@ -77,7 +77,7 @@ func TestServe(t *testing.T) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != 200 {
-		t.Errorf("answered %d", resp.StatusCode)
+		t.Errorf("got status %d, want 200", resp.StatusCode)
 	}
 	stop()
 	if err := wait(); err != nil {
@@ -88,7 +88,7 @@ func TestServe(t *testing.T) {
 		t.Error("the listener is still open")
 	}
 	if w := ask(api, "GET", "/readyz"); w.Code != 503 {
-		t.Errorf("after its end /readyz answered %d", w.Code)
+		t.Errorf("/readyz returned status %d after the end, want 503", w.Code)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestServeDrains(t *testing.T) {
 	_, finish := slowRequest(t, address, arrived)
 	stop()
 	if got := finish(); got != "body" {
-		t.Errorf("answered %q", got)
+		t.Errorf("got %q, want body", got)
 	}
 	if err := wait(); err != nil {
 		t.Error(err)
@@ -119,7 +119,7 @@ func TestServeCutsOff(t *testing.T) {
 		t.Error(err)
 	}
 	if !strings.Contains(log.String(), "aborted requests") {
-		t.Errorf("the log does not say so:\n%s", log)
+		t.Errorf("the log lacks the aborted requests:\n%s", log)
 	}
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("the connection is still open")
@@ -135,7 +135,7 @@ func TestServeFails(t *testing.T) {
 	}
 	ln.Close()
 	if err := api.Serve(t.Context(), ln, time.Second); err == nil {
-		t.Error("served on a closed listener")
+		t.Error("Serve succeeded on a closed listener")
 	}
 }
 
@@ -151,7 +151,7 @@ func TestServeRefusesHugeHeaders(t *testing.T) {
 	if err == nil {
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-			t.Errorf("answered %d", resp.StatusCode)
+			t.Errorf("got status %d, want 431", resp.StatusCode)
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()

@@ -33,7 +33,7 @@ func (d *testAPI) one(handler string) wire.Task {
 	d.t.Helper()
 	got := d.claim(handler, 20_000)
 	if len(got) != 1 {
-		d.t.Fatalf("took %+v", got)
+		d.t.Fatalf("claimed %+v, want one task", got)
 	}
 	return got[0]
 }
@@ -53,10 +53,10 @@ func TestAWorkerHandlesEvents(t *testing.T) {
 		first := d.one("Mail")
 		if first.Kind != "reaction" || first.Context.Event.Version != 1 || string(first.Input) != `{"n":9007199254740993}` || first.Attempt != 1 ||
 			first.Context.Reaction != "mail" || first.IdempotencyKey != "mail/o/1/1/0" {
-			t.Errorf("took %+v %+v", first, first.Context.Event)
+			t.Errorf("claimed %+v with event %+v", first, first.Context.Event)
 		}
 		if more := d.claim("Mail", 0); len(more) != 0 { // a stream has one holder
-			t.Errorf("took %+v as well", more)
+			t.Errorf("claimed %+v as well, want nothing: a stream has one holder", more)
 		}
 		d.want(d.ask("POST", "tasks/"+first.ID+"/renew", wire.Renew{Epoch: first.Epoch, LeaseMs: 120_000}, nil), 200, "")
 		d.want(d.ask("POST", "tasks/"+first.ID+"/complete", wire.CompleteTask{Epoch: first.Epoch + 1}, nil), 409, fault.LeaseLost)
@@ -66,13 +66,13 @@ func TestAWorkerHandlesEvents(t *testing.T) {
 			var ended wire.EndedTask
 			d.want(d.ask("POST", "tasks/"+first.ID+"/complete", wire.CompleteTask{Epoch: first.Epoch, Output: []byte(`1`)}, &ended), 200, "")
 			if ended.Status != "acked" || ended.Version != 1 {
-				t.Errorf("ended %+v", ended)
+				t.Errorf("got %+v, want version 1 acked", ended)
 			}
 		}
 
 		second := d.one("Mail")
 		if second.Context.Event.Version != 2 {
-			t.Errorf("took %+v", second.Context.Event)
+			t.Errorf("claimed %+v, want version 2", second.Context.Event)
 		}
 		d.want(d.ask("POST", "tasks/"+first.ID+"/complete", wire.CompleteTask{Epoch: first.Epoch}, nil), 409, fault.LeaseLost)
 		d.want(d.ask("POST", "tasks/"+second.ID+"/fail", wire.FailTask{Epoch: second.Epoch}, nil), 400, fault.Validation)
@@ -80,12 +80,12 @@ func TestAWorkerHandlesEvents(t *testing.T) {
 			var ended wire.EndedTask
 			d.want(d.ask("POST", "tasks/"+second.ID+"/fail", wire.FailTask{Epoch: second.Epoch, Message: "no mail today"}, &ended), 200, "")
 			if ended.Status != "failed" || ended.Version != 2 || ended.NotBefore == nil {
-				t.Errorf("ended %+v", ended)
+				t.Errorf("got %+v, want version 2 failed with notBefore", ended)
 			}
 		}
 		again := d.one("Mail")
 		if again.Epoch <= second.Epoch || again.Attempt != 2 || again.IdempotencyKey != second.IdempotencyKey {
-			t.Errorf("took %+v after %+v", again, second)
+			t.Errorf("claimed %+v after %+v, want attempt 2 under a higher epoch", again, second)
 		}
 		holdfasttest.Advance(t, d.engine, 2*time.Minute)
 		d.want(d.ask("POST", "tasks/"+again.ID+"/complete", wire.CompleteTask{Epoch: again.Epoch}, nil), 409, fault.LeaseLost)
@@ -96,15 +96,15 @@ func TestAWorkerHandlesEvents(t *testing.T) {
 			var ended wire.EndedTask
 			d.want(d.ask("POST", "tasks/"+last.ID+"/fail", wire.FailTask{Epoch: last.Epoch, Message: "never again"}, &ended), 200, "")
 			if ended.Status != "blocked" {
-				t.Errorf("ended %+v", ended)
+				t.Errorf("got %+v, want blocked", ended)
 			}
 		}
 		if more := d.claim("Mail", 0); len(more) != 0 {
-			t.Errorf("took %+v of a blocked stream", more)
+			t.Errorf("claimed %+v from a blocked stream", more)
 		}
 		d.want(d.ask("POST", "reactions/mail/skip", `{}`, nil), 200, "")
 		if third := d.one("Mail"); third.Context.Event.Version != 3 {
-			t.Errorf("took %+v", third.Context.Event)
+			t.Errorf("claimed %+v, want version 3", third.Context.Event)
 		}
 		d.want(d.ask("POST", "reactions/mail/claim", wire.TakeLeases{By: "hand"}, nil), 409, fault.Conflict)
 	}, httpapi.Handlers(elsewhere))
@@ -135,17 +135,17 @@ func TestAWorkerDoesAfterEffects(t *testing.T) {
 		for len(done) < 3 {
 			for _, x := range d.claim("Tell", 20_000) {
 				if x.Kind != "afterEffect" || x.Context.StepKey != "send" || string(x.Input) != `{"to":7}` || x.Context.Entity.Status != "sent" || done[x.Context.Entity.ID] != "" {
-					t.Fatalf("took %+v", x)
+					t.Fatalf("claimed %+v", x)
 				}
 				done[x.Context.Entity.ID] = x.IdempotencyKey
 				d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
 			}
 		}
 		if done["n0"] == done["n1"] {
-			t.Errorf("two have the key %q", done["n0"])
+			t.Errorf("two entities have the same idempotency key %q", done["n0"])
 		}
 		if more := d.claim("Tell", 0); len(more) != 0 {
-			t.Errorf("took %+v as well", more)
+			t.Errorf("claimed %+v as well, want nothing", more)
 		}
 		for range 3 {
 			far.next(t)
@@ -154,7 +154,7 @@ func TestAWorkerDoesAfterEffects(t *testing.T) {
 		defer far.mu.Unlock()
 		for _, c := range far.calls {
 			if far.wrong != nil || c.Kind != "afterEffect" || c.Entity == nil || c.Entity.Status != "sent" {
-				t.Errorf("called with %+v, %v", c, far.wrong)
+				t.Errorf("got call %+v, %v, want an afterEffect", c, far.wrong)
 			}
 		}
 	}, httpapi.Handlers(elsewhere))
@@ -180,26 +180,26 @@ func TestAURLHandlesEvents(t *testing.T) {
 			d.want(d.ask("POST", "streams/s/events", `{"events":[{"name":"made"},{"name":"paid","data":{"n":1}}]}`, nil, "X-Holdfast-Workspace", where), 201, "")
 		}
 		if c := far.next(t); c.Kind != "reaction" || c.Reaction != "mail" || c.Event == nil || c.Event.Version != 1 || string(c.Input) != `{"n":1}` || c.Entity != nil {
-			t.Errorf("called with %+v", c)
+			t.Errorf("got call %+v", c)
 		}
 		far.say(500, "")
 		d.want(d.ask("POST", "streams/s/events", `{"events":[{"name":"paid"}]}`, nil), 201, "")
 		far.next(t)
 		if c := far.next(t); c.Attempt != 2 {
-			t.Errorf("called with %+v", c)
+			t.Errorf("got call %+v, want attempt 2", c)
 		}
-		if p := d.stands(wire.CreatedWebhook{Webhook: wire.Webhook{Reaction: "mail"}}, "s", "is blocked", func(p wire.Position) bool { return p.Blocked }); p.Watermark != 1 || p.Error == "" {
-			t.Errorf("stands %+v", p)
+		if p := d.awaitPosition(wire.CreatedWebhook{Webhook: wire.Webhook{Reaction: "mail"}}, "s", "is blocked", func(p wire.Position) bool { return p.Blocked }); p.Watermark != 1 || p.Error == "" {
+			t.Errorf("got position %+v", p)
 		}
 		d.want(d.ask("PUT", "handlers/Mail", wire.PutHandler{Kind: "worker"}, nil), 200, "")
 		d.want(d.ask("POST", "reactions/mail/unblock", `{}`, nil), 200, "")
 		if x := d.one("Mail"); x.Context.Event.Version != 2 {
-			t.Errorf("took %+v", x.Context.Event)
+			t.Errorf("claimed %+v, want version 2", x.Context.Event)
 		}
 		var leases wire.Leases
 		d.want(d.ask("POST", "reactions/mail/claim", wire.TakeLeases{By: "hand"}, &leases, "X-Holdfast-Workspace", "other"), 200, "")
 		if len(leases.Leases) != 1 {
-			t.Errorf("took %+v", leases)
+			t.Errorf("claimed %+v, want one lease", leases)
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -216,29 +216,29 @@ func TestAURLIsAsked(t *testing.T) {
 		var fired wire.Fired
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, &fired), 202, "")
 		if c := far.next(t); c.Kind != "action" || fired.Outcome != "pending" {
-			t.Errorf("called with %+v, fired %+v", c, fired)
+			t.Errorf("got call %+v, fired %+v, want an action and pending", c, fired)
 		}
 		far.say(200, `{}`) // without an answer
-		d.becomes("j", "due", func(e wire.Entity) bool { return e.Claim.Holder == "" })
+		d.awaitEntity("j", "due", func(e wire.Entity) bool { return e.Claim.Holder == "" })
 		holdfasttest.Advance(t, d.engine, time.Minute)
 		if c := far.next(t); c.Kind != "probe" {
-			t.Errorf("called with %+v", c)
+			t.Errorf("got call %+v, want a probe", c)
 		}
-		d.becomes("j", "due again", func(e wire.Entity) bool { return e.Claim.Holder == "" })
+		d.awaitEntity("j", "due again", func(e wire.Entity) bool { return e.Claim.Holder == "" })
 		far.say(200, `{"happened":true,"state":{"ref":7}}`)
 		holdfasttest.Advance(t, d.engine, 10*time.Minute)
 		if c := far.next(t); c.Kind != "probe" || c.IdempotencyKey != fired.Operation {
-			t.Errorf("called with %+v", c)
+			t.Errorf("got call %+v, want a probe of %s", c, fired.Operation)
 		}
-		e := d.becomes("j", "done", func(e wire.Entity) bool { return e.Status == "done" })
+		e := d.awaitEntity("j", "done", func(e wire.Entity) bool { return e.Status == "done" })
 		if len(far.calls) != 3 || !strings.Contains(string(e.Data), `"ref"`) {
-			t.Errorf("it is %s after %d calls", e.Data, len(far.calls))
+			t.Errorf("got data %s after %d calls, want a ref after 3", e.Data, len(far.calls))
 		}
 	}, httpapi.Handlers(elsewhere))
 }
 
-// becomes waits until an entity satisfies so.
-func (d *testAPI) becomes(id, what string, so func(wire.Entity) bool) (e wire.Entity) {
+// awaitEntity waits until an entity satisfies so.
+func (d *testAPI) awaitEntity(id, what string, so func(wire.Entity) bool) (e wire.Entity) {
 	d.t.Helper()
 	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(d.t.Context(), 10*time.Millisecond) {
 		e = wire.Entity{}
@@ -247,6 +247,6 @@ func (d *testAPI) becomes(id, what string, so func(wire.Entity) bool) (e wire.En
 			return e
 		}
 	}
-	d.t.Fatalf("it never is %s: %+v", what, e)
+	d.t.Fatalf("entity did not become %s: %+v", what, e)
 	return e
 }

@@ -57,11 +57,11 @@ func TestAWorkerOverHTTP(t *testing.T) {
 		var got wire.Tasks
 		d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{"Do"}}, &got), 200, "")
 		if len(got.Tasks) != 1 {
-			t.Fatalf("took %+v", got)
+			t.Fatalf("claimed %+v, want one task", got)
 		}
 		task := got.Tasks[0]
 		if task.Kind != "action" || string(task.Input) != `{"big":9007199254740993}` && string(task.Input) != `{"big": 9007199254740993}` || task.IdempotencyKey == "" || task.Context.Entity.Status != "doing" {
-			t.Errorf("the task is %+v", task)
+			t.Errorf("got task %+v", task)
 		}
 		path := "tasks/" + task.ID
 		var x wire.EffectState
@@ -74,17 +74,17 @@ func TestAWorkerOverHTTP(t *testing.T) {
 			var ended wire.EndedTask
 			d.want(d.ask("POST", path+"/complete", done, &ended), 200, "")
 			if ended.Status != "done" {
-				t.Errorf("completed: %+v", ended)
+				t.Errorf("complete returned %+v, want done", ended)
 			}
 		}
 		waiting.Wait()
 		if status != 200 || fired.Outcome != "success" || !strings.Contains(string(fired.Output), "L") || fired.Entity.Status != "done" {
-			t.Errorf("who fired it was told %d %+v", status, fired)
+			t.Errorf("fire returned status %d %+v, want success", status, fired)
 		}
 		resp := d.ask("POST", "lifecycles/job/entities/j/steps/do", wire.Fire{Requester: "admin", Input: []byte(`{"big":9007199254740993}`)}, &fired, "Idempotency-Key", "k")
 		d.want(resp, 200, "")
 		if resp.Header.Get("Idempotency-Replayed") != "true" || fired.Outcome != "success" {
-			t.Errorf("the repetition: %+v", fired)
+			t.Errorf("repeated fire returned %+v, want a replay of success", fired)
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -100,7 +100,7 @@ func TestAFireThatGoesOn(t *testing.T) {
 		}
 		for range 2 {
 			if _, resp := fire(); resp.StatusCode != 202 {
-				t.Fatalf("answered %d", resp.StatusCode)
+				t.Fatalf("got status %d, want 202", resp.StatusCode)
 			}
 		}
 		take := func() wire.Task {
@@ -108,13 +108,13 @@ func TestAFireThatGoesOn(t *testing.T) {
 			var got wire.Tasks
 			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{"Do"}, LeaseMs: 60_000}, &got), 200, "")
 			if len(got.Tasks) != 1 {
-				t.Fatalf("took %+v", got)
+				t.Fatalf("claimed %+v, want one task", got)
 			}
 			return got.Tasks[0]
 		}
 		old := take()
 		if _, resp := fire(); resp.StatusCode != 202 { // also while a worker has it
-			t.Fatalf("answered %d", resp.StatusCode)
+			t.Fatalf("got status %d, want 202", resp.StatusCode)
 		}
 		d.want(d.ask("DELETE", "handlers/Do", nil, nil), 409, fault.Conflict)
 		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "http", URL: "https://example.com/"}, nil), 409, fault.Conflict)
@@ -131,13 +131,13 @@ type remote struct {
 	calls  []wire.HandlerCall
 	status int
 	body   string
-	later  []said // responses to the calls after the next
+	later  []scripted // responses to the calls after the next
 	wrong  error
 	heard  chan struct{} // receives for each call, if not nil
 	seen   int           // number of calls returned by next
 }
 
-type said struct {
+type scripted struct {
 	status int
 	body   string
 }
@@ -148,7 +148,7 @@ func (r *remote) next(t *testing.T) wire.HandlerCall {
 	select {
 	case <-r.heard:
 	case <-time.After(time.Minute):
-		t.Fatal("no call came")
+		t.Fatal("no call arrived")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +178,7 @@ func (r *remote) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if r.heard != nil {
 		r.heard <- struct{}{}
 	}
-	answer := said{r.status, r.body}
+	answer := scripted{r.status, r.body}
 	if len(r.later) > 0 {
 		r.status, r.body, r.later = r.later[0].status, r.later[0].body, r.later[1:]
 	}
@@ -200,7 +200,7 @@ func (r *remote) say(status int, body string) {
 func (r *remote) then(status int, body string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.later = append(r.later, said{status, body})
+	r.later = append(r.later, scripted{status, body})
 }
 
 // TestAHandlerOverHTTP verifies the results of the responses of an http handler. Its calls are
@@ -212,13 +212,13 @@ func TestAHandlerOverHTTP(t *testing.T) {
 		t.Cleanup(srv.Close)
 		made := d.jobs(wire.PutHandler{Kind: "http", URL: srv.URL + "/do", Safety: "opaque"})
 		if made.Secret == "" {
-			t.Fatal("the secret is not told")
+			t.Fatal("the created handler has no secret")
 		}
 		far.secret = made.Secret
 		var seen wire.Handler
 		d.want(d.ask("GET", "handlers/Do", nil, &seen), 200, "")
 		if seen.Secret != "" {
-			t.Error("the secret is told again")
+			t.Error("the secret is shown again")
 		}
 		path := "lifecycles/job/entities/j/steps/do"
 		far.say(422, `{"message":"not today"}`)
@@ -229,18 +229,18 @@ func TestAHandlerOverHTTP(t *testing.T) {
 		var fired wire.Fired
 		d.want(d.ask("POST", path, wire.Fire{Requester: "admin"}, &fired), 200, "")
 		if fired.Outcome != "success" || !strings.Contains(string(fired.Entity.Data), `9007199254740993`) || !strings.Contains(string(fired.Entity.Data), `"L"`) {
-			t.Errorf("fired: %+v %s", fired, fired.Entity.Data)
+			t.Errorf("fire returned %+v %s", fired, fired.Entity.Data)
 		}
 		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "k"}, nil), 201, "")
 		far.say(0, "")
 		d.want(d.ask("POST", "lifecycles/job/entities/k/steps/do", wire.Fire{Requester: "admin"}, &fired), 202, "")
 		if fired.Outcome != "uncertain" {
-			t.Errorf("it broke off: %+v", fired)
+			t.Errorf("fire returned %+v after a broken connection, want uncertain", fired)
 		}
 		far.mu.Lock()
 		defer far.mu.Unlock()
 		if far.wrong != nil || len(far.calls) != 4 || far.calls[0].IdempotencyKey == far.calls[1].IdempotencyKey || far.calls[0].Kind != "action" {
-			t.Errorf("called %+v: %v", far.calls, far.wrong)
+			t.Errorf("got calls %+v: %v", far.calls, far.wrong)
 		}
 	}, httpapi.Handlers(elsewhere))
 }
@@ -277,7 +277,7 @@ func TestKindsOfTasksHaveTheirTurns(t *testing.T) {
 			}
 		}
 		if kinds["runStep"] < 2 || kinds["batchItem"] < 2 || kinds["runStep"]+kinds["batchItem"] != 8 {
-			t.Errorf("8 claims of one task each gave %v", kinds)
+			t.Errorf("8 claims of one task each returned %v, want at least 2 of each kind", kinds)
 		}
 	})
 }

@@ -48,19 +48,19 @@ func TestTheFeedOfEverything(t *testing.T) {
 			e := l.next()
 			told, last = append(told, e.data.Stream), e.id
 			if (e.data.Position == nil) != strings.HasPrefix(e.data.Stream, "$") {
-				t.Errorf("told %+v", e.data)
+				t.Errorf("got event %+v", e.data)
 			}
 		}
 		slices.Sort(told)
 		if !slices.Equal(told, []string{"$entity/invoice/i1", "s"}) {
-			t.Errorf("told of %q", told)
+			t.Errorf("got events of %q", told)
 		}
 		l.stop()
 		create("i2", "default")
 		l = d.watch(last)
 		for e := l.next(); e.data.Stream != "$entity/invoice/i2"; e = l.next() { // the rest may be repeated
 			if e.data.Stream != "$entity/invoice/i1" && e.data.Stream != "$entity/invoice/before" {
-				t.Fatalf("told %+v", e.data)
+				t.Fatalf("got event %+v", e.data)
 			}
 		}
 		l.stop()
@@ -70,7 +70,7 @@ func TestTheFeedOfEverything(t *testing.T) {
 			told = append(told, e.Stream)
 		}
 		if slices.Sort(told); !slices.Equal(told, []string{"$entity/invoice/before", "$entity/invoice/i1", "$entity/invoice/i2", "s"}) {
-			t.Errorf("read of %q", told)
+			t.Errorf("got events of %q", told)
 		}
 		d.want(d.ask("GET", "feed?cursor=p7", nil, nil), 400, fault.Validation)
 		d.want(d.ask("GET", "feed", nil, nil, "Accept", "text/event-stream", "Last-Event-ID", "nonsense"), 400, fault.Validation)
@@ -82,15 +82,15 @@ func TestALifecycleIsDrawn(t *testing.T) {
 		var got wire.Diagram
 		d.want(d.ask("GET", "lifecycles/invoice/diagram", nil, &got), 200, "")
 		if got.Format != "svg" || !strings.HasPrefix(got.Diagram, "<svg") {
-			t.Errorf("drew %.80q", got)
+			t.Errorf("got diagram %.80q, want svg", got)
 		}
 		d.want(d.ask("GET", "lifecycles/invoice/diagram?format=mermaid", nil, &got), 200, "")
 		if !strings.Contains(got.Diagram, "stateDiagram") {
-			t.Errorf("drew %.80q", got)
+			t.Errorf("got diagram %.80q, want stateDiagram", got)
 		}
 		resp := d.ask("GET", "lifecycles/invoice/diagram", nil, nil, "Accept", "image/avif,image/svg+xml,*/*;q=0.8")
 		if text, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "image/svg+xml" || !strings.HasPrefix(string(text), "<svg") {
-			t.Errorf("%d %q: %.80q", resp.StatusCode, resp.Header.Get("Content-Type"), text)
+			t.Errorf("got status %d %q: %.80q, want an SVG image", resp.StatusCode, resp.Header.Get("Content-Type"), text)
 		}
 		d.want(d.ask("GET", "lifecycles/invoice/diagram?format=png", nil, nil), 400, fault.Validation)
 		d.want(d.ask("GET", "lifecycles/nothing/diagram", nil, nil), 404, fault.NotFound)
@@ -105,7 +105,7 @@ func TestWorkspaces(t *testing.T) {
 			var made wire.Workspace
 			d.want(d.ask("POST", "workspaces", wire.NewWorkspace{Name: "acme"}, &made), status, "")
 			if made.Name != "acme" || made.CreatedAt == nil {
-				t.Errorf("%d: made %+v", i, made)
+				t.Errorf("request %d: created %+v", i, made)
 			}
 		}
 		d.want(d.ask("POST", "workspaces", wire.NewWorkspace{Name: "a b"}, nil), 400, fault.Validation)
@@ -115,7 +115,7 @@ func TestWorkspaces(t *testing.T) {
 			names = append(names, w.Name)
 		}
 		if !slices.Contains(names, "acme") || !slices.Contains(names, "default") || !slices.IsSorted(names) {
-			t.Errorf("there are %q", names)
+			t.Errorf("listed workspaces %q", names)
 		}
 
 		locked := newTestAPI(t, d.engine, httpapi.Options{})
@@ -123,7 +123,7 @@ func TestWorkspaces(t *testing.T) {
 		var page wire.List[wire.Workspace]
 		locked.want(locked.ask("GET", "workspaces", nil, &page), 200, "")
 		if len(page.Items) != 1 || page.Items[0].Name != "acme" {
-			t.Errorf("a key knows of %+v", page.Items)
+			t.Errorf("a key lists workspaces %+v, want only acme", page.Items)
 		}
 		locked.want(locked.ask("POST", "workspaces", wire.NewWorkspace{Name: "acme"}, nil), 200, "")
 		locked.want(locked.ask("POST", "workspaces", wire.NewWorkspace{Name: "default"}, nil), 403, fault.Forbidden)
@@ -143,7 +143,7 @@ func TestEveryWorkspaceHasItsFeed(t *testing.T) {
 			l := d.listen(path, "X-Holdfast-Workspace", space)
 			d.want(d.ask("POST", "streams/s/events", `{"events":[{"name":"first"}]}`, nil, "X-Holdfast-Workspace", space), 201, "")
 			for e := l.next(); e.event != "first"; e = l.next() {
-				t.Logf("told %+v", e)
+				t.Logf("got event %+v", e)
 			}
 			l.stop()
 		}

@@ -64,7 +64,7 @@ func receive(t *testing.T, answer func(received) int) *receiver {
 			err = json.Unmarshal(m.body, &m.WebhookMessage)
 		}
 		if err != nil || req.Method != http.MethodPost || req.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("received %s %s: %v", req.Method, m.body, err)
+			t.Errorf("got %s %s: %v", req.Method, m.body, err)
 		}
 		r.got <- m
 		if answer != nil {
@@ -84,7 +84,7 @@ func (r *receiver) next(t *testing.T) received {
 	case <-t.Context().Done():
 	case <-time.After(time.Minute):
 	}
-	t.Fatal("no message came")
+	t.Fatal("no message arrived")
 	return received{}
 }
 
@@ -131,8 +131,8 @@ func (d *testAPI) emit(name string, events ...string) {
 	}
 }
 
-// stands waits until the position of a webhook on a stream satisfies so.
-func (d *testAPI) stands(w wire.CreatedWebhook, name, what string, so func(wire.Position) bool) wire.Position {
+// awaitPosition waits until the position of a webhook on a stream satisfies so.
+func (d *testAPI) awaitPosition(w wire.CreatedWebhook, name, what string, so func(wire.Position) bool) wire.Position {
 	d.t.Helper()
 	var all wire.List[wire.Position]
 	for begun := clock.Now(); clock.Since(begun) < time.Minute; _ = clock.Wait(d.t.Context(), 10*time.Millisecond) {
@@ -143,7 +143,7 @@ func (d *testAPI) stands(w wire.CreatedWebhook, name, what string, so func(wire.
 			}
 		}
 	}
-	d.t.Fatalf("%s never %s: %+v", name, what, all.Items)
+	d.t.Fatalf("timed out waiting until stream %s %s: %+v", name, what, all.Items)
 	return wire.Position{}
 }
 
@@ -162,12 +162,12 @@ func signed(t *testing.T, m received, with, without []string) {
 		}
 		for _, err := range []error{v.Verify(m.header, m.body), public.Verify(m.body, m.header)} {
 			if (err == nil) != (i < len(with)) {
-				t.Errorf("secret %d of %d good ones: %v", i, len(with), err)
+				t.Errorf("secret %d, with %d valid ones: %v", i, len(with), err)
 			}
 		}
 	}
 	if n := len(strings.Fields(m.header.Get(webhook.HeaderSignature))); n != len(with) {
-		t.Errorf("there are %d signatures", n)
+		t.Errorf("got %d signatures, want %d", n, len(with))
 	}
 }
 
@@ -177,7 +177,7 @@ func TestAWebhookGetsEachEventOnceInOrder(t *testing.T) {
 		d.emit("orders-1", "before")
 		w := d.hook(wire.NewWebhook{URL: r.URL, Name: "shop", Events: []string{"paid", "sent"}, Streams: "^orders-"})
 		if w.Secret == "" || w.Source != "event" || w.Name != "shop" || w.CreatedAt == nil || w.Reaction != "$hook:"+w.ID {
-			t.Errorf("made %+v", w)
+			t.Errorf("created %+v", w)
 		}
 		const n = 20
 		for i := range n {
@@ -192,19 +192,19 @@ func TestAWebhookGetsEachEventOnceInOrder(t *testing.T) {
 			m := r.next(t)
 			signed(t, m, []string{w.Secret}, []string{webhook.NewSecret()})
 			if before, ok := last[m.Data.Stream]; !ok || m.Data.Version <= before || ids[m.id()] {
-				t.Errorf("after version %d came %s as %s", before, m.body, m.id())
+				t.Errorf("after version %d got %s with id %s", before, m.body, m.id())
 			}
 			if m.Type != m.Data.Name || m.Type == "other" || m.Timestamp == nil || !m.Timestamp.Equal(m.Data.At.Time) || string(m.Data.Data) != `{"cents":9007199254740993}` {
-				t.Errorf("got %s", m.body)
+				t.Errorf("got message %s", m.body)
 			}
 			if strings.Contains(m.id(), ".") {
-				t.Errorf("the id is %s", m.id())
+				t.Errorf("got id %s, want it without a dot", m.id())
 			}
 			last[m.Data.Stream], ids[m.id()] = m.Data.Version, true
 		}
-		d.stands(w, "orders-1", "is done", func(p wire.Position) bool { return p.Watermark == 3*n && p.LeasedBy == "" })
+		d.awaitPosition(w, "orders-1", "is done", func(p wire.Position) bool { return p.Watermark == 3*n && p.LeasedBy == "" })
 		if len(r.got) > 0 {
-			t.Errorf("%d came twice", len(r.got))
+			t.Errorf("%d messages arrived twice", len(r.got))
 		}
 	})
 }
@@ -223,9 +223,9 @@ func TestAFailedMessageIsSentAgainAsTheSame(t *testing.T) {
 		d.emit("s", "a", "b")
 		ids := []string{r.next(t).id()}
 		for i := 1; i <= 2; i++ {
-			p := d.stands(w, "s", "failed", func(p wire.Position) bool { return p.Retry == i && p.LeasedBy == "" })
+			p := d.awaitPosition(w, "s", "failed", func(p wire.Position) bool { return p.Retry == i && p.LeasedBy == "" })
 			if !strings.Contains(p.Error, map[int]string{1: "500", 2: "404"}[i]) || p.Blocked {
-				t.Errorf("it stands at %+v", p)
+				t.Errorf("got position %+v, want it unblocked with the status in its error", p)
 			}
 			holdfasttest.Advance(t, d.engine, time.Hour)
 			m := r.next(t)
@@ -233,15 +233,15 @@ func TestAFailedMessageIsSentAgainAsTheSame(t *testing.T) {
 			ids = append(ids, m.id())
 		}
 		if ids[0] != ids[1] || ids[1] != ids[2] {
-			t.Errorf("it was sent as %v", ids)
+			t.Errorf("got ids %v, want the same for every attempt", ids)
 		}
 		if m := r.next(t); m.Type != "b" || m.id() == ids[0] {
-			t.Errorf("then came %s as %s", m.body, m.id())
+			t.Errorf("got %s with id %s, want event b under a new id", m.body, m.id())
 		}
-		d.stands(w, "s", "is done", func(p wire.Position) bool { return p.Watermark == 1 && p.Retry == 0 && p.LeasedBy == "" })
+		d.awaitPosition(w, "s", "is done", func(p wire.Position) bool { return p.Watermark == 1 && p.Retry == 0 && p.LeasedBy == "" })
 		d.want(d.ask("POST", "reactions/"+w.Reaction+"/reset", wire.Repair{}, nil), 200, "")
 		if m := r.next(t); m.Type != "a" || m.id() == ids[0] {
-			t.Errorf("after a reset came %s, with the id as before: %v", m.body, m.id() == ids[0])
+			t.Errorf("got %s after a reset, same id: %v, want event a under a new id", m.body, m.id() == ids[0])
 		}
 	})
 }
@@ -267,7 +267,7 @@ func TestADeadWebhookHoldsUpNoOther(t *testing.T) {
 		}
 		for range streams {
 			if m := alive.next(t); m.Type != "b" {
-				t.Errorf("got %s", m.body)
+				t.Errorf("got %s, want event b", m.body)
 			}
 		}
 	})
@@ -279,7 +279,7 @@ func TestASecretIsRotated(t *testing.T) {
 		given := webhook.NewSecret()
 		w := d.hook(wire.NewWebhook{URL: r.URL, Secret: given})
 		if w.Secret != given {
-			t.Errorf("the secret is %s", w.Secret)
+			t.Errorf("got secret %s, want %s", w.Secret, given)
 		}
 		var second, third wire.CreatedWebhook
 		d.want(d.ask("POST", "webhooks/"+w.ID+"/rotate", wire.RotateWebhook{OverlapMs: 60_000}, &second), 200, "")
@@ -288,7 +288,7 @@ func TestASecretIsRotated(t *testing.T) {
 		}
 		d.emit("s", "a")
 		signed(t, r.next(t), []string{given, second.Secret}, nil)
-		d.stands(w, "s", "is done", func(p wire.Position) bool { return p.Watermark == 0 && p.LeasedBy == "" }) // otherwise its lease would expire
+		d.awaitPosition(w, "s", "is done", func(p wire.Position) bool { return p.Watermark == 0 && p.LeasedBy == "" }) // otherwise its lease would expire
 		holdfasttest.Advance(t, d.engine, time.Minute+time.Second)
 		d.emit("s", "b")
 		signed(t, r.next(t), []string{second.Secret}, []string{given})
@@ -302,7 +302,7 @@ func TestASecretIsRotated(t *testing.T) {
 		var history wire.List[wire.Event]
 		d.want(d.ask("GET", "streams/$webhook%2F"+w.ID+"/events", nil, &history), 200, "")
 		if len(history.Items) != 3 || history.Items[0].Name != "created" || history.Items[2].Name != "rotated" || history.Items[2].Actor != "dev" {
-			t.Errorf("the history is %+v", history.Items)
+			t.Errorf("got history %+v", history.Items)
 		}
 	})
 }
@@ -325,7 +325,7 @@ func TestARemovedWebhookGetsNothing(t *testing.T) {
 			other.next(t)
 		}
 		if len(r.got) > 0 {
-			t.Errorf("it got %d messages after it was removed", len(r.got))
+			t.Errorf("%d messages arrived after the webhook was removed", len(r.got))
 		}
 	})
 }
@@ -344,7 +344,7 @@ func TestAnotherNodeGoesOn(t *testing.T) {
 			w := d.hook(wire.NewWebhook{URL: r.URL})
 			d.emit("s", "a")
 			id := r.next(t).id()
-			d.stands(w, "s", "is done", func(p wire.Position) bool { return p.Watermark == 0 && p.LeasedBy == "" })
+			d.awaitPosition(w, "s", "is done", func(p wire.Position) bool { return p.Watermark == 0 && p.LeasedBy == "" })
 			stop()
 			if err := first.Close(); err != nil {
 				t.Fatal(err)
@@ -356,7 +356,7 @@ func TestAnotherNodeGoesOn(t *testing.T) {
 			m := r.next(t)
 			signed(t, m, []string{w.Secret}, nil)
 			if m.Type != "b" || m.id() == id {
-				t.Errorf("the second node sent %s as %s", m.body, m.id())
+				t.Errorf("the second node sent %s with id %s, want event b under a new id", m.body, m.id())
 			}
 		})
 	}
@@ -385,9 +385,9 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 		}
 		w := d.hook(wire.NewWebhook{URL: "https://receiver.example/"})
 		d.emit("s", "a")
-		p := d.stands(w, "s", "is blocked", func(p wire.Position) bool { return p.Blocked })
+		p := d.awaitPosition(w, "s", "is blocked", func(p wire.Position) bool { return p.Blocked })
 		if !strings.Contains(p.Error, "not public") || len(r.got) > 0 {
-			t.Errorf("it stands at %+v", p)
+			t.Errorf("got position %+v, want error \"not public\"", p)
 		}
 	})
 }
@@ -409,20 +409,20 @@ func TestAReceiverThatIsGoneIsBlocked(t *testing.T) {
 		r := receive(t, func(received) int { return <-status })
 		w := d.hook(wire.NewWebhook{URL: r.URL, Source: "history"})
 		if w.Streams != `^\$` || w.Source != "history" {
-			t.Errorf("made %+v", w)
+			t.Errorf("created %+v", w)
 		}
 		other := d.hook(wire.NewWebhook{URL: r.URL, Streams: "^nothing$"}) // its history is an event
 		status <- 410
 		if m := r.next(t); m.Data.Stream != "$webhook/"+other.ID || m.Type != "created" {
-			t.Errorf("got %s", m.body)
+			t.Errorf("got %s, want event created of the other webhook", m.body)
 		}
 		blocked := func(p wire.Position) bool { return p.Blocked }
-		if p := d.stands(w, "$webhook/"+other.ID, "is blocked", blocked); !strings.Contains(p.Error, "410") || p.Retry != 1 {
-			t.Errorf("it stands at %+v", p)
+		if p := d.awaitPosition(w, "$webhook/"+other.ID, "is blocked", blocked); !strings.Contains(p.Error, "410") || p.Retry != 1 {
+			t.Errorf("got position %+v, want error 410 after one retry", p)
 		}
-		d.stands(w, "$reaction/"+w.Reaction+"/$webhook/"+other.ID, "is passed over", func(p wire.Position) bool { return p.Watermark == 0 && !p.Blocked && p.LeasedBy == "" })
+		d.awaitPosition(w, "$reaction/"+w.Reaction+"/$webhook/"+other.ID, "is passed over", func(p wire.Position) bool { return p.Watermark == 0 && !p.Blocked && p.LeasedBy == "" })
 		if len(r.got) > 0 {
-			t.Errorf("it was sent what became of it: %s", (<-r.got).body)
+			t.Errorf("the webhook got an event about itself: %s", (<-r.got).body)
 		}
 		d.want(d.ask("GET", "reactions/"+w.Reaction, nil, nil), 200, "")
 		d.want(d.ask("DELETE", "reactions/"+w.Reaction, nil, nil), 404, fault.NotFound)
@@ -431,11 +431,11 @@ func TestAReceiverThatIsGoneIsBlocked(t *testing.T) {
 		var done wire.Repaired
 		d.want(d.ask("POST", "reactions/"+w.Reaction+"/unblock", wire.Repair{}, &done), 200, "")
 		if len(done.Streams) != 1 {
-			t.Errorf("unblocked %+v", done)
+			t.Errorf("unblocked %+v, want one stream", done)
 		}
 		status <- 200
 		r.next(t)
-		d.stands(w, "$webhook/"+other.ID, "goes on", func(p wire.Position) bool { return p.Watermark == 0 && !p.Blocked })
+		d.awaitPosition(w, "$webhook/"+other.ID, "goes on", func(p wire.Position) bool { return p.Watermark == 0 && !p.Blocked })
 	})
 }
 
@@ -468,7 +468,7 @@ func TestARepeatedRequestMakesOneWebhook(t *testing.T) {
 		n := wire.NewWebhook{URL: "http://127.0.0.1:1/", Name: "n"}
 		first, again := d.hook(n, "Idempotency-Key", "k"), d.hook(n, "Idempotency-Key", "k")
 		if first.Secret == "" || again.Secret != "" || first.ID != again.ID {
-			t.Errorf("made %+v, and then %+v", first, again)
+			t.Errorf("first call created %+v, second returned %+v, want the same id without the secret", first, again)
 		}
 		d.hook(wire.NewWebhook{URL: "http://127.0.0.1:1/"})
 		var all wire.List[wire.Webhook]
@@ -496,12 +496,12 @@ func TestWebhooksNeedAKey(t *testing.T) {
 		d, _, _ := running(t, e, o)
 		p := d.want(d.ask("POST", "webhooks", wire.NewWebhook{URL: "https://example.com/"}, nil), 503, fault.Unavailable)
 		if !strings.Contains(p.Detail, "HOLDFAST_SECRET_KEY") {
-			t.Errorf("it says %q", p.Detail)
+			t.Errorf("got detail %q, want HOLDFAST_SECRET_KEY", p.Detail)
 		}
 		d.want(d.ask("GET", "webhooks", nil, nil), 200, "")
 	})
 	if err := (httpapi.Options{SecretKeys: [][]byte{[]byte("short")}}).Check(); fault.CodeOf(err) != fault.Validation {
-		t.Errorf("a short key: %v", err)
+		t.Errorf("a short key: got %v, want a validation error", err)
 	}
 }
 
@@ -513,7 +513,7 @@ func TestOnlyAdminsChangeWebhooks(t *testing.T) {
 		}
 		for _, role := range allRoles {
 			if want := r.Method == "GET" || role == keys.Admin; r.May(role) != want {
-				t.Errorf("%s may %s %s: %v", role, r.Method, r.Path, !want)
+				t.Errorf("access of role %s to %s %s is %v", role, r.Method, r.Path, !want)
 			}
 		}
 	}
@@ -546,7 +546,7 @@ func TestNoWebhookSecretIsKeptOrTold(t *testing.T) {
 			d.want(d.ask("POST", "webhooks", wire.NewWebhook{URL: r.URL, Secret: given + "x"}, nil), 400, fault.Validation)
 			d.emit("s", "a", "b")
 			signed(t, r.next(t), secrets, nil)
-			d.stands(made, "s", "is blocked", func(p wire.Position) bool { return p.Blocked })
+			d.awaitPosition(made, "s", "is blocked", func(p wire.Position) bool { return p.Blocked })
 			told := ""
 			for _, path := range []string{"webhooks", "webhooks/" + made.ID, "reactions/" + made.Reaction, "reactions/*/streams", "reactions"} {
 				text, err := io.ReadAll(d.ask("GET", path, nil, nil).Body)
@@ -564,13 +564,13 @@ func TestNoWebhookSecretIsKeptOrTold(t *testing.T) {
 			}
 			told += log.String()
 			if !strings.Contains(told, made.ID) || !strings.Contains(told, "reactions") {
-				t.Fatal("the dumps do not tell of the webhook at all")
+				t.Fatal("the dump does not contain the webhook")
 			}
 			for _, secret := range secrets {
 				text := strings.TrimPrefix(secret, "whsec_")
 				for i := 0; i+12 <= len(text); i++ {
 					if strings.Contains(told, text[i:i+12]) {
-						t.Fatalf("a part of a secret was kept or told: %s", text[i:i+12])
+						t.Fatalf("part of a secret is in the database, the log or a response: %s", text[i:i+12])
 					}
 				}
 			}

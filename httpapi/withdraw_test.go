@@ -20,13 +20,13 @@ func TestAnOperationIsWithdrawn(t *testing.T) {
 		var done wire.Resolved
 		d.want(d.ask("POST", "operations/"+fired.Operation+"/withdraw", wire.Withdraw{Reason: "no such worker"}, &done), 200, "")
 		if done.Operation != nil {
-			t.Errorf("it is not at its end: %+v", done.Operation)
+			t.Errorf("got operation %+v, want none", done.Operation)
 		}
 		d.want(d.ask("POST", "operations/"+fired.Operation+"/withdraw", nil, nil), 404, fault.NotFound)
 		var now wire.Entity
 		d.want(d.ask("GET", "lifecycles/job/entities/j", nil, &now), 200, "")
 		if now.Status != "new" || now.Claim != nil {
-			t.Errorf("the entity is %+v", now)
+			t.Errorf("got entity %+v, want status new, unclaimed", now)
 		}
 		plain := strings.Replace(jobConfig, `, "action": "Do"`, ``, 1)
 		d.want(d.ask("PUT", "lifecycles/job", plain, nil), 200, "")

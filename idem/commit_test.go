@@ -33,7 +33,7 @@ func wantEvents(t *testing.T, hf *holdfast.Engine, want int) {
 	t.Helper()
 	all, err := holdfast.Collect(stream.Read(context.Background(), hf, "orders", 0))
 	if err != nil || len(all) != want {
-		t.Errorf("there are %d orders, want %d; %v", len(all), want, err)
+		t.Errorf("got %d orders, want %d; %v", len(all), want, err)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestCommit(t *testing.T) {
 			late = r.Context()
 			err := idem.Commit(r.Context(), func(context.Context, holdfast.Tx) error { return errors.New("by plan") })
 			if err == nil {
-				t.Error("a failed commit is none")
+				t.Error("a failed commit returned no error")
 			}
 			if err := order(r.Context()); err != nil {
 				t.Error(err)
@@ -152,13 +152,13 @@ func TestCommitAtOnce(t *testing.T) {
 		c := &counted{then: func(_ http.ResponseWriter, r *http.Request, _ int64) {
 			won, lost := holdfasttest.Race(t, 3, func(int) error { return order(r.Context()) })
 			if won != 1 {
-				t.Errorf("%d commits: %v", won, errors.Join(lost...))
+				t.Errorf("%d commits won, want 1: %v", won, errors.Join(lost...))
 			}
 		}}
 		h := wrapped(hf, c, idem.Options{SharedKeys: true})
 		holdfasttest.Race(t, 20, func(int) error {
 			if w := (call{key: "k"}).to(h); w.Code != 200 && w.Code != 409 {
-				t.Errorf("the answer is %d %s", w.Code, w.Body)
+				t.Errorf("got status %d %s, want 200 or 409", w.Code, w.Body)
 			}
 			return nil
 		})
@@ -202,7 +202,7 @@ func (c *crashing) do(ctx context.Context, hf *holdfast.Engine) error {
 	if w.Code == http.StatusCreated && w.Body.String() == "ordered" || w.Code == http.StatusNoContent && w.Header().Get("Idempotency-Answer") == "lost" {
 		return nil
 	}
-	return fmt.Errorf("the answer is %d %s", w.Code, w.Body)
+	return fmt.Errorf("got status %d %s", w.Code, w.Body)
 }
 
 func (c *crashing) ran(ctx context.Context) int {
@@ -211,8 +211,8 @@ func (c *crashing) ran(ctx context.Context) int {
 	return c.runs[store.WorkspaceOf(ctx)]
 }
 
-// check sends the request once more: who has committed is not run again, and the key
-// of who has not is not stuck.
+// check sends the request once more: a handler that has committed does not run again, and
+// the key of one that has not is not stuck.
 func (c *crashing) check(ctx context.Context, hf *holdfast.Engine) error {
 	all, err := holdfast.Collect(stream.Read(ctx, hf, "orders", 0))
 	if err != nil {
@@ -220,14 +220,14 @@ func (c *crashing) check(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	runs := c.ran(ctx)
 	if c.commits && len(all) != 1 || runs == 0 {
-		return fmt.Errorf("there are %d orders, of %d runs", len(all), runs)
+		return fmt.Errorf("got %d orders after %d runs", len(all), runs)
 	}
 	err = c.do(ctx, hf)
 	if err != nil { // its answer was not recorded, and its hold has run out by now
 		err = c.do(ctx, hf)
 	}
 	if c.commits && c.ran(ctx) != runs {
-		err = errors.New("it ran again when it was answered")
+		err = errors.New("the handler ran again for a replay")
 	}
 	return err
 }

@@ -88,7 +88,7 @@ func wrapped(hf *holdfast.Engine, c *counted, o idem.Options) http.Handler {
 func wantStatus(t *testing.T, w *httptest.ResponseRecorder, want int) {
 	t.Helper()
 	if w.Code != want {
-		t.Fatalf("the answer is %d %s, want %d", w.Code, w.Body, want)
+		t.Fatalf("got status %d %s, want %d", w.Code, w.Body, want)
 	}
 }
 
@@ -97,15 +97,15 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code fa
 	wantStatus(t, w, status)
 	var p map[string]any
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Header().Get("Content-Type") != "application/problem+json" {
-		t.Fatalf("the answer is no problem: %s, %v", w.Body, err)
+		t.Fatalf("response is not a problem document: %s, %v", w.Body, err)
 	}
 	for name, want := range map[string]any{"type": "about:blank", "title": http.StatusText(status), "status": float64(status), "code": string(code)} {
 		if p[name] != want {
-			t.Errorf("its %s is %v, want %v", name, p[name], want)
+			t.Errorf("problem field %s: got %v, want %v", name, p[name], want)
 		}
 	}
 	if p["detail"] == "" {
-		t.Error("it has no detail")
+		t.Error("the problem has no detail")
 	}
 }
 
@@ -119,11 +119,11 @@ func wantRuns(t *testing.T, c *counted, want int64) {
 func wantReplay(t *testing.T, w, of *httptest.ResponseRecorder) {
 	t.Helper()
 	if w.Code != of.Code || w.Body.String() != of.Body.String() || w.Header().Get("Idempotency-Replayed") != "true" {
-		t.Errorf("the replay is %d %q (%v), want %d %q", w.Code, w.Body, w.Header(), of.Code, of.Body)
+		t.Errorf("replay is %d %q (%v), want %d %q", w.Code, w.Body, w.Header(), of.Code, of.Body)
 	}
 	for _, name := range []string{"Content-Type", "Location", "ETag"} {
 		if w.Header().Get(name) != of.Header().Get(name) {
-			t.Errorf("%s is %q, want %q", name, w.Header().Get(name), of.Header().Get(name))
+			t.Errorf("header %s: got %q, want %q", name, w.Header().Get(name), of.Header().Get(name))
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestReplay(t *testing.T) {
 		first := call{key: "k", body: "{}"}.to(h)
 		wantStatus(t, first, http.StatusCreated)
 		if first.Header().Get("Idempotency-Replayed") != "" || first.Header().Get("Set-Cookie") == "" {
-			t.Errorf("the first answer has the headers %v", first.Header())
+			t.Errorf("first response has headers %v", first.Header())
 		}
 		second := call{key: "k", body: "{}"}.to(h)
 		wantReplay(t, second, first)
@@ -272,7 +272,7 @@ func TestAtOnce(t *testing.T) {
 			return nil
 		})
 		if len(lost) > 0 || ran.Load() != 1 || under.Load()+replayed.Load() != 19 {
-			t.Errorf("%d ran, %d were under way, %d replayed; %v", ran.Load(), under.Load(), replayed.Load(), errors.Join(lost...))
+			t.Errorf("%d requests ran, want 1; %d were in flight, %d replayed; %v", ran.Load(), under.Load(), replayed.Load(), errors.Join(lost...))
 		}
 		wantRuns(t, c, 1)
 		wantProblem(t, call{key: "k", body: "other"}.to(h), 422, fault.KeyMismatch)
@@ -299,7 +299,7 @@ func TestNotKept(t *testing.T) {
 		func() {
 			defer func() {
 				if p := recover(); p != "by plan" {
-					t.Errorf("the panic is %v", p)
+					t.Errorf("got panic %v, want by plan", p)
 				}
 			}()
 			call{key: "k", body: "3"}.to(h)
@@ -309,7 +309,7 @@ func TestNotKept(t *testing.T) {
 		replay := call{key: "k", body: "4"}.to(h)
 		wantStatus(t, replay, 200)
 		if replay.Header().Get("Idempotency-Replayed") != "true" {
-			t.Error("an empty answer is not kept")
+			t.Error("an empty response is not replayed")
 		}
 	})
 }
@@ -335,7 +335,7 @@ func TestTooLarge(t *testing.T) {
 	first := call{key: "k"}.to(h)
 	wantStatus(t, first, 201)
 	if first.Body.String() != strings.Repeat("12345", 10) || first.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
-		t.Errorf("the answer is %q, %v", first.Body, first.Header())
+		t.Errorf("got response %q, %v", first.Body, first.Header())
 	}
 	second := call{key: "k"}.to(h)
 	wantLost(t, second, "too-large")
@@ -352,7 +352,7 @@ func wantLost(t *testing.T, w *httptest.ResponseRecorder, why string) {
 	t.Helper()
 	wantStatus(t, w, http.StatusNoContent)
 	if w.Header().Get("Idempotency-Answer") != why || w.Header().Get("Idempotency-Replayed") != "true" || w.Body.Len() > 0 || w.Header().Get("Content-Type") != "" {
-		t.Errorf("the replay is %q, %v", w.Body, w.Header())
+		t.Errorf("replay is %q, %v", w.Body, w.Header())
 	}
 }
 
@@ -392,7 +392,7 @@ func TestOwnerIsGone(t *testing.T) {
 		close(end)
 		late := <-ended
 		if late.Header().Get("Idempotency-Answer") != "unrecorded" || late.Body.String() != "late" {
-			t.Errorf("the late answer is %q, %v", late.Body, late.Header())
+			t.Errorf("late response is %q, %v", late.Body, late.Header())
 		}
 		wantReplay(t, call{key: "k"}.to(h), first)
 		wantRuns(t, c, 1)
@@ -425,7 +425,7 @@ func TestLate(t *testing.T) {
 				continue
 			}
 			if late.Body.String() != "order 1" || late.Header().Get("Idempotency-Answer") != "unrecorded" {
-				t.Errorf("the late answer is %q, %v", late.Body, late.Header())
+				t.Errorf("late response is %q, %v", late.Body, late.Header())
 			}
 			wantStatus(t, call{key: key}.to(h), 200)
 			wantRuns(t, c, 2)
@@ -472,7 +472,7 @@ func TestServed(t *testing.T) {
 		got, err := io.ReadAll(w.Body)
 		_ = w.Body.Close()
 		if err != nil || string(got) != "<html>1 body <nil>" || w.Header.Get("Content-Type") != "text/html; charset=utf-8" || w.Header.Get("Idempotency-Replayed") != replayed {
-			t.Errorf("the answer is %q, %v, %v", got, w.Header, err)
+			t.Errorf("got response %q, %v, %v", got, w.Header, err)
 		}
 	}
 	wantRuns(t, c, 1)

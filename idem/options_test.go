@@ -35,7 +35,7 @@ func TestWiring(t *testing.T) {
 		func() {
 			defer func() {
 				if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), want) {
-					t.Errorf("%+v: the panic is %v, want one with %q", o, p, want)
+					t.Errorf("%+v: got panic %v, want %q", o, p, want)
 				}
 			}()
 			idem.Middleware(hf, o)
@@ -52,7 +52,7 @@ func TestAnotherUser(t *testing.T) {
 		h := wrapped(hf, c, idem.Options{Scope: user})
 		first := a.to(h)
 		if second := b.to(h); second.Body.String() == first.Body.String() || second.Header().Get("Idempotency-Replayed") != "" {
-			t.Errorf("another user is told %q, %v", second.Body, second.Header())
+			t.Errorf("second caller got body %q, headers %v, want its own response", second.Body, second.Header())
 		}
 		wantReplay(t, a.to(h), first)
 		wantRuns(t, c, 2)
@@ -90,7 +90,7 @@ func TestTTL(t *testing.T) {
 				holdfasttest.Advance(t, hf, 20*time.Second)
 				engine.Of(hf).Round(context.Background())
 				if n, err := idempotency.PruneAll(context.Background(), engine.Of(hf)); err != nil || n != 0 {
-					t.Errorf("the janitor left %d requests whose time is over; %v", n, err)
+					t.Errorf("the janitor left %d expired requests; %v", n, err)
 				}
 				wantStatus(t, call{key: key, body: "other"}.to(h), 200)
 				wantRuns(t, c, 2)
@@ -130,14 +130,14 @@ func TestHeaders(t *testing.T) {
 		})
 		first := call{key: "k"}.to(around)
 		if first.Header().Get("Set-Cookie") == "" || first.Header().Get("Request-Id") != "r1" {
-			t.Errorf("the first answer has the headers %v", first.Header())
+			t.Errorf("first response has headers %v", first.Header())
 		}
 		want := http.Header{
 			"Link": {"</a>; rel=next", "</b>; rel=last"}, "x-lower": {"1"}, "Content-Type": nil, "Vary": {"Accept"}, "X-Order": {"7"}, "Outer-Changed": {"by the handler"},
 			"Request-Id": {"r2"}, "Idempotency-Replayed": {"true"},
 		}
 		if got := (call{key: "k"}).to(around).Header(); !reflect.DeepEqual(got, want) {
-			t.Errorf("the replay has the headers\n%v, want\n%v", got, want)
+			t.Errorf("replay has headers\n%v, want\n%v", got, want)
 		}
 		wantRuns(t, c, 1)
 	})
@@ -181,17 +181,17 @@ func TestFlush(t *testing.T) {
 	for range 2 {
 		w := post("/short")
 		if line, _ := bufio.NewReader(w.Body).ReadString('\n'); w.StatusCode != 200 || line != "one two" {
-			t.Errorf("the answer is %d %q", w.StatusCode, line)
+			t.Errorf("got response %d %q, want 200 \"one two\"", w.StatusCode, line)
 		}
 	}
 	wantRuns(t, c, 1)
 	w := post("/long")
 	body := bufio.NewReader(w.Body)
 	if line, err := body.ReadString('\n'); err != nil || line != "one "+strings.Repeat("x", 20)+"\n" {
-		t.Errorf("the first line is %q, %v", line, err)
+		t.Errorf("got first line %q, %v", line, err)
 	}
 	close(seen)
 	if rest, _ := body.ReadString('\n'); rest != "two" {
-		t.Errorf("the rest is %q", rest)
+		t.Errorf("got rest %q, want two", rest)
 	}
 }

@@ -91,14 +91,14 @@ func TestAMailServiceThatIsDownForTwoHours(t *testing.T) {
 			want[i] += "/Mail"
 		}
 		if got := p.credits(); !slices.Equal(got, want) {
-			p.Errorf("credited were %q", got)
+			p.Errorf("got credits %q, want %q", got, want)
 		}
 		keys := make(map[string]bool)
 		for _, d := range p.got() {
 			keys[d] = true
 		}
 		if len(keys) != len(all) {
-			p.Errorf("as seen by key, %d were delivered: %v", len(keys), keys)
+			p.Errorf("got %d distinct keys, want %d: %v", len(keys), len(all), keys)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestTheDefaultPolicySurvivesADay(t *testing.T) {
 			shortest += b.Pause(n+1) / 2
 		}
 		if shortest < 24*time.Hour || b.Max > 5*time.Minute {
-			p.Errorf("it is blocked after %v at the soonest, with pauses of %v at the most", shortest, b.Max)
+			p.Errorf("blocks after %v at the earliest, with pauses of at most %v, want at least a day and at most 5m", shortest, b.Max)
 		}
 	})
 }
@@ -144,7 +144,7 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 		yes := true
 		blocked, err := holdfast.Collect(stream.Positions(p.Context(), p.e, stream.PositionFilter{Blocked: &yes}))
 		if err != nil || len(blocked) != len(all) || blocked[0].Reaction != mailOfPost || !strings.Contains(blocked[0].Error, errFx.Error()) {
-			p.Fatalf("blocked are %+v, %v", blocked, err)
+			p.Fatalf("got blocked positions %+v, %v", blocked, err)
 		}
 		p.fireAll("archive", "admin", "passed", "also")
 		repair := func(f func(context.Context, holdfast.Doer, stream.PositionFilter) (stream.RepairResult, error), by stream.PositionFilter, want ...string) {
@@ -155,7 +155,7 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 				got = append(got, strings.TrimPrefix(at.Stream, history("")))
 			}
 			if err != nil || len(done.Leased) > 0 || !slices.Equal(got, want) {
-				p.Errorf("repaired %q, %v: want %q", got, err, want)
+				p.Errorf("repaired %q, %v, want %q", got, err, want)
 			}
 		}
 		repair(stream.Unblock, stream.PositionFilter{Reaction: mailOfPost, Streams: []string{history("again")}}, "again")
@@ -164,7 +164,7 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 		p.until("nothing is left", func(at stream.Position) bool { return at.Watermark == at.Due })
 		want := []string{"again/Mail", "also/Mail", "also/Mail", "done/Mail", "passed/Mail"}
 		if got := p.credits(); !slices.Equal(got, want) {
-			p.Errorf("credited were %q, want %q", got, want)
+			p.Errorf("got credits %q, want %q", got, want)
 		}
 		repair(stream.Reset, stream.PositionFilter{})
 		repair(stream.Reset, stream.PositionFilter{Reaction: mailOfPost, Streams: []string{history("done")}}, "done")
@@ -172,7 +172,7 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 		operation := p.operation("done")
 		if got := slices.DeleteFunc(p.got(), func(d string) bool { return !strings.Contains(d, "of done ") }); !slices.Equal(got,
 			[]string{"Mail close of done by admin: " + operation, "Mail close of done by admin: " + operation + "/1"}) {
-			p.Errorf("delivered were %q", got)
+			p.Errorf("got deliveries %q", got)
 		}
 		var names []string
 		kept, err := holdfast.Collect(stream.Read(p.Context(), p.e, reactions.Stream(mailOfPost, history("passed")), 0))
@@ -180,10 +180,10 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 			names = append(names, e.Name)
 		}
 		if err != nil || !slices.Equal(names, []string{"blocked", "skipped"}) {
-			p.Errorf("of the one that was skipped is kept %q, %v", names, err)
+			p.Errorf("history of the skipped delivery is %q, %v, want blocked and skipped", names, err)
 		}
 		if _, err := stream.Unblock(p.Context(), p.e, stream.PositionFilter{Reaction: "$feed"}); !errors.Is(err, fault.Of(fault.Forbidden)) {
-			p.Errorf("the feed: %v", err)
+			p.Errorf("unblock of the feed: got %v, want FORBIDDEN", err)
 		}
 	})
 }
@@ -226,7 +226,7 @@ func TestARetryPolicy(t *testing.T) {
 				p.until("it is blocked", func(at stream.Position) bool { return at.Failures == 2 && at.Blocked })
 				x, err := reactions.Get(p.Context(), engine.Of(p.e), mailOfPost)
 				if b := x.Options.Backoff; err != nil || b.Base != time.Minute || b.Max != time.Hour || b.Kind != "exponential" {
-					p.Errorf("the backoff is %+v, %v", b, err)
+					p.Errorf("got backoff %+v, %v", b, err)
 				}
 			})
 		})
@@ -240,7 +240,7 @@ func TestARetryPolicy(t *testing.T) {
 				"after-effect": {l: lifecycle.MustParse[bill]([]byte(invoices)).RecoveredBy().Action("Act", nil).Action("Brief", nil).Validation("May", nil, lifecycle.SkipMissing())},
 			} {
 				if err := p.l.Register(w.Context(), w.e); !errors.Is(err, fault.Of(fault.Validation)) || !strings.Contains(err.Error(), why) {
-					w.Errorf("%s: %v", why, err)
+					w.Errorf("got %v, want a validation error with %q", err, why)
 				}
 			}
 		})
@@ -293,7 +293,7 @@ func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 			stands(t, w, "here", "is handled", handled)
 			for _, id := range []string{"gone", "back"} {
 				if at := stands(t, w, id, "is blocked", blocked); at.Failures != 1 || !strings.Contains(at.Error, "was deleted") {
-					t.Errorf("it stands at %+v", at)
+					t.Errorf("got position %+v, want it blocked after one failure", at)
 				}
 			}
 			w.exec(`INSERT INTO bills (nr, state, rev) VALUES ('back', 'noted', 1)`)
@@ -322,7 +322,7 @@ func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 			stands(t, w, "gone", "is handled", handled)
 			all, err := holdfast.Collect(stream.Read(t.Context(), w.e, reactions.Stream("$after:invoice:Mail", entities.Stream("invoice", "gone")), 0))
 			if err != nil || len(all) != 1 || all[0].Name != "skipped" || !strings.Contains(string(all[0].Data), "was deleted") {
-				t.Errorf("of it is kept %+v, %v", all, err)
+				t.Errorf("history is %+v, %v, want skipped", all, err)
 			}
 			w.written("gone")
 		})

@@ -207,10 +207,10 @@ func TestAfterEffects(t *testing.T) {
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
-			p.Errorf("delivered were\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			p.Errorf("got deliveries\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		if credits := p.credits(); !slices.Equal(credits, []string{"a/Mail", "b/Audit", "b/Audit", "c/Mail", "last/Mail"}) {
-			p.Errorf("credited were %q", credits)
+			p.Errorf("got credits %q", credits)
 		}
 	})
 }
@@ -231,7 +231,7 @@ func TestAFailingAfterEffect(t *testing.T) {
 		operation := p.operation("bad")
 		p.waitFor(2)
 		if credits := p.credits(); !slices.Equal(credits, []string{"good/Mail", "other/Audit"}) {
-			p.Fatalf("credited were %q", credits)
+			p.Fatalf("got credits %q", credits)
 		}
 		p.failed("bad", 1)
 		holdfasttest.Advance(p, p.e, time.Hour)
@@ -243,7 +243,7 @@ func TestAFailingAfterEffect(t *testing.T) {
 		holdfasttest.Advance(p, p.e, time.Hour)
 		p.waitFor(3)
 		if credits := p.credits(); !slices.Equal(credits, []string{"bad/Mail", "good/Mail", "other/Audit"}) {
-			p.Errorf("credited were %q", credits)
+			p.Errorf("got credits %q", credits)
 		}
 		tries := 0
 		for _, d := range p.got() {
@@ -252,7 +252,7 @@ func TestAFailingAfterEffect(t *testing.T) {
 			}
 		}
 		if tries != failed+1 || len(p.got()) != tries+2 {
-			p.Errorf("delivered were %q", p.got())
+			p.Errorf("got deliveries %q", p.got())
 		}
 	})
 }
@@ -281,7 +281,7 @@ func TestAfterEffectOfWhatAPersonResolved(t *testing.T) {
 		operation := p.operation("a")
 		p.waitFor(1)
 		if got := p.got(); !slices.Equal(got, []string{"Mail close of a by admin: " + operation}) {
-			p.Errorf("delivered were %q", got)
+			p.Errorf("got deliveries %q", got)
 		}
 	})
 }

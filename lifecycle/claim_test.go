@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// claim takes a claim by hand.
+// claim claims a step, as a program does with Lifecycle.Claim.
 func (w *world) claim(id, step string, o ...lifecycle.FireOption) *lifecycle.Claim[bill] {
 	w.t.Helper()
 	c, err := w.l.Claim(context.Background(), w.e, id, step, "admin", o...)
@@ -35,7 +35,7 @@ func TestAClaimByHand(t *testing.T) {
 		got := w.get("i")
 		if got.Status != "closing" || got.Version != 1 || got.Claimed == nil || !got.Claimed.Manual || got.Claimed.ID != c.Operation() ||
 			!got.Claimed.Until.Equal(c.Until()) || got.Claimed.Until.Sub(got.Claimed.Since).Round(time.Second) != 5*time.Minute {
-			t.Errorf("%+v, %+v", got, got.Claimed)
+			t.Errorf("got %+v, %+v", got, got.Claimed)
 		}
 		if _, err := w.l.Claim(ctx, w.e, "i", "close", "admin"); !errors.Is(err, holdfast.ErrClaimFailed) {
 			t.Errorf("%v", err)
@@ -43,7 +43,7 @@ func TestAClaimByHand(t *testing.T) {
 		_, err := w.fire("i", "note")
 		testkit.WantCode(t, err, fault.ClaimFailed)
 		if f := factsOf(err); f["holder"] == nil || f["since"] == nil || f["until"] == nil {
-			t.Errorf("the facts are %v", f)
+			t.Errorf("got error fields %v, want holder, since and until", f)
 		}
 		settled, err := c.Settle(ctx, lifecycle.Success, &bill{5}, w.writes("i", "me"))
 		if err != nil || settled.Status != "closed" || settled.Version != 2 || settled.Data.Cents != 5 || settled.Claimed != nil {
@@ -52,7 +52,7 @@ func TestAClaimByHand(t *testing.T) {
 		w.happened("i", "closed", "created", "claimed", "settled/close")
 		w.written("i", "me")
 		if w.called("i") != 0 {
-			t.Error("the action ran")
+			t.Error("the action ran, want it not called")
 		}
 	})
 }
@@ -72,12 +72,12 @@ func TestSettlingAgain(t *testing.T) {
 		}
 		again, err := c.Settle(ctx, lifecycle.Success, nil, w.writes("i", "me"))
 		if err != nil || again != first {
-			t.Errorf("first %+v, again %+v, %v", first, again, err)
+			t.Errorf("first settle returned %+v, second %+v, %v, want the same", first, again, err)
 		}
 		w.written("i", "me")
 		for _, o := range []lifecycle.Outcome{lifecycle.Failure, lifecycle.Rejected} {
 			if _, err := c.Settle(ctx, o, nil, nil); !errors.Is(err, holdfast.ErrLeaseLost) {
-				t.Errorf("%s after a success: %v", o, err)
+				t.Errorf("%s after a success: got %v, want ErrLeaseLost", o, err)
 			}
 		}
 		if _, err := c.Fail(ctx, "no"); !errors.Is(err, holdfast.ErrLeaseLost) {
@@ -100,7 +100,7 @@ func TestSettlingAgain(t *testing.T) {
 		}
 		next := w.claim("j", "try")
 		if _, err := d.Fail(ctx, "again"); !errors.Is(err, holdfast.ErrLeaseLost) {
-			t.Errorf("a release of an earlier claim: %v", err)
+			t.Errorf("release of an earlier claim: got %v, want ErrLeaseLost", err)
 		}
 		if got, err := next.Settle(ctx, lifecycle.Failure, nil, nil); err != nil || got.Status != "failed" {
 			t.Errorf("%+v, %v", got, err)
@@ -138,7 +138,7 @@ func TestASettleByHandWhoseCommitFails(t *testing.T) {
 		func() {
 			defer func() {
 				if p := recover(); p != "ouch" {
-					t.Errorf("it panicked with %v", p)
+					t.Errorf("panicked with %v, want ouch", p)
 				}
 			}()
 			_, _ = c.Settle(ctx, lifecycle.Success, nil, func(context.Context, holdfast.Tx) error { panic("ouch") })
@@ -184,18 +184,18 @@ func TestAClaimByHandRunsOut(t *testing.T) {
 			t.Helper()
 			before := w.get("i")
 			if _, err := c.Renew(ctx, time.Minute); !errors.Is(err, holdfast.ErrLeaseLost) {
-				t.Errorf("%s, renew: %v", when, err)
+				t.Errorf("%s, renew: got %v, want ErrLeaseLost", when, err)
 			}
 			for _, o := range []lifecycle.Outcome{lifecycle.Success, lifecycle.Failure, lifecycle.Rejected} {
 				if _, err := c.Settle(ctx, o, data, w.writes("i", "late")); !errors.Is(err, holdfast.ErrLeaseLost) {
-					t.Errorf("%s, settle %s: %v", when, o, err)
+					t.Errorf("%s, settle %s: got %v, want ErrLeaseLost", when, o, err)
 				}
 			}
 			if _, err := c.Fail(ctx, "late"); !errors.Is(err, holdfast.ErrLeaseLost) {
-				t.Errorf("%s, release: %v", when, err)
+				t.Errorf("%s, release: got %v, want ErrLeaseLost", when, err)
 			}
 			if after := w.get("i"); after.Status != before.Status || after.Version != before.Version || after.Data != before.Data {
-				t.Errorf("%s: it was %+v and is %+v", when, before, after)
+				t.Errorf("%s: entity changed from %+v to %+v", when, before, after)
 			}
 			w.written("i")
 		}
@@ -229,11 +229,11 @@ func TestAClaimByHandIsValidated(t *testing.T) {
 		func() {
 			defer func() {
 				if p := recover(); p != "boo" {
-					t.Errorf("it panicked with %v", p)
+					t.Errorf("panicked with %v, want boo", p)
 				}
 			}()
 			_, err := w.l.Claim(context.Background(), w.e, "j", "close", "admin")
-			t.Errorf("it returned %v", err)
+			t.Errorf("Claim returned %v instead of panicking", err)
 		}()
 		w.happened("j", "open", "created", "claimed", "released")
 	})
@@ -261,7 +261,7 @@ func TestEndsOfOneClaimRace(t *testing.T) {
 				return err
 			})
 			if won != 1 {
-				t.Errorf("%d ends of one claim: %+v, %v", won, ended, lost)
+				t.Errorf("one claim ended %d times, want 1: %+v, %v", won, ended, lost)
 			}
 			for _, err := range lost {
 				testkit.WantCode(t, err, fault.LeaseLost)

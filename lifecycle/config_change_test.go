@@ -32,7 +32,7 @@ func shipments(plain bool, steps ...string) string {
 		"steps": [%s]}`, strings.Join(append([]string{move}, steps...), ",\n"))
 }
 
-// depot is a lifecycle that is put anew while its entities are at work.
+// depot is a lifecycle whose config is replaced while its entities are in operations.
 type depot struct {
 	*yard
 }
@@ -42,7 +42,7 @@ type depot struct {
 func eachDepot(t *testing.T, f func(*depot)) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) {
-		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newFar().call))
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newRemoteHandlers().call))
 		d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "acme"), e: e}}
 		d.workers("journaled", "Do")
 		d.workers("transactional", "Tell")
@@ -83,7 +83,7 @@ func (d *depot) at(id, status string) {
 	d.t.Helper()
 	e, err := d.now().Get(d.ctx, engine.Of(d.e), id)
 	if err != nil || e.Status != status || e.Claimed != nil {
-		d.t.Errorf("%s is %q, claimed by %+v (%v): it should be %q, and free", id, e.Status, e.Claimed, err, status)
+		d.t.Errorf("%s: got status %q, claimed by %+v (%v), want %q, unclaimed", id, e.Status, e.Claimed, err, status)
 	}
 }
 
@@ -104,17 +104,17 @@ func (d *depot) held(id string) *lifecycleengine.Claim {
 	return c
 }
 
-// wantStranded fails unless a config was refused because it would strand so many.
+// wantStranded fails unless a config was refused because it would strand count entities.
 func wantStranded(t testing.TB, err error, count int64, words ...string) {
 	t.Helper()
 	f, _ := errors.AsType[*fault.Error](err)
 	if fault.CodeOf(err) != fault.Validation || f == nil || f.Fields["count"] != count {
-		t.Errorf("a config that strands %d: %v", count, err)
+		t.Errorf("config that strands %d entities: got %v, want a validation error with the count", count, err)
 		return
 	}
 	for _, w := range words {
 		if !strings.Contains(f.Message, w) {
-			t.Errorf("it is refused without %q: %s", w, f.Message)
+			t.Errorf("the error lacks %q: %s", w, f.Message)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestAClaimOutlivesItsConfig(t *testing.T) {
 			d.at(id, status)
 		}
 		if _, err := late.Settle(d.ctx, lifecycleengine.Success, nil, nil); fault.CodeOf(err) != fault.LeaseLost {
-			d.t.Errorf("a late success: %v", err)
+			d.t.Errorf("late success: got %v, want LEASE_LOST", err)
 		}
 	})
 }
@@ -164,7 +164,7 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 		take := func(id string) remote.Task {
 			x := d.one("Do")
 			if x.Entity.ID != id {
-				d.t.Fatalf("took %s, not %s", x.Entity.ID, id)
+				d.t.Fatalf("claimed %s, want %s", x.Entity.ID, id)
 			}
 			return x
 		}
@@ -236,7 +236,7 @@ func TestAStatusBecomesAClaim(t *testing.T) {
 			d.t.Fatal(err)
 		}
 		if _, err := plain.Fire(d.ctx, engine.Of(d.e), "c", "leave", "admin", lifecycleengine.FireOptions{}); fault.CodeOf(err) != fault.Concurrency {
-			d.t.Errorf("by the old config into what is a claim status now: %v", err)
+			d.t.Errorf("fire by the old config into a status that is now a claim status: got %v, want ErrConcurrency", err)
 		}
 		d.at("c", "here")
 	})
@@ -268,7 +268,7 @@ func TestATargetIsTakenAway(t *testing.T) {
 // config of its own workspace.
 func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newFar().call))
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newRemoteHandlers().call))
 		for _, space := range []string{"acme", "other"} {
 			d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), space), e: e}}
 			d.workers("journaled", "Do")
@@ -288,7 +288,7 @@ func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
 		round()
 		acme := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "acme"), e: e}}
 		if got, err := acme.now().Get(acme.ctx, engine.Of(e), "a"); err != nil || got.Claimed == nil {
-			t.Errorf("it is not held: %+v, %v", got, err)
+			t.Errorf("entity is not claimed: %+v, %v", got, err)
 		}
 		holdfasttest.Advance(t, e, 6*time.Minute)
 		round()
@@ -331,7 +331,7 @@ func TestCheckTellsWhoIsStranded(t *testing.T) {
 			{`UPDATE holdfast_entity SET plan = NULL; UPDATE holdfast_lifecycle SET claims = '[]'`, `UPDATE holdfast_lifecycle SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: its operation is in a status that is no longer a claim status"},
 		} {
 			if found := check(); found != "" {
-				d.t.Errorf("before %s: %s", x.damage, found)
+				d.t.Errorf("before %s: check reported %s", x.damage, found)
 			}
 			for _, text := range strings.Split(x.damage, "; ") {
 				exec(text)
@@ -410,7 +410,7 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 		two := w.engine(now)
 		close(goOn)
 		if err := <-ended; err != nil {
-			t.Errorf("the body that ran: %v", err)
+			t.Errorf("running body: %v", err)
 		}
 		at := func(id, want string) {
 			t.Helper()
@@ -420,7 +420,7 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 				got += " " + string(e.Claimed.Phase)
 			}
 			if err != nil || got != want {
-				t.Errorf("%s is %s, %v, not %s", id, got, err, want)
+				t.Errorf("%s: got %s, %v, want %s", id, got, err, want)
 			}
 		}
 		at("running", "sent")
@@ -429,14 +429,14 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 		engine.Of(two).Round(ctx)
 		at("claimed", "open")
 		stop := w.run(two)
-		testkit.Eventually(t, "it is parked", func() bool {
+		testkit.Eventually(t, "the operation is parked", func() bool {
 			e, err := now.Get(ctx, two, "charged")
 			return err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain"
 		})
 		stop()
 		all, err := holdfast.Collect(lifecycle.Operations(ctx, two, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
 		if err != nil || len(all) != 1 || all[0].Error != `handler "Pack" no longer exists` {
-			t.Fatalf("uncertain are %+v, %v", all, err)
+			t.Fatalf("got uncertain operations %+v, %v", all, err)
 		}
 		if _, err := lifecycle.Resolve(ctx, two, all[0].ID, nil, lifecycle.Success, "mia"); err != nil {
 			t.Error(err)
@@ -476,13 +476,13 @@ func TestAStatusBecomesAClaimDuringSteps(t *testing.T) {
 			})
 			for _, err := range lost {
 				if code := fault.CodeOf(err); code != fault.Validation && code != fault.Concurrency {
-					t.Errorf("round %d: %v", round, err)
+					t.Errorf("round %d: got %v, want a validation or concurrency error", round, err)
 				}
 			}
 			for _, id := range ids {
 				e, err := old.Get(ctx, one, id)
 				if err != nil || came > 0 && e.Status == "packing" {
-					t.Errorf("%s is %q, %v, and the claim is in force", id, e.Status, err)
+					t.Errorf("%s: got status %q, %v, but the claim status is in force", id, e.Status, err)
 				}
 				if e.Status == "packing" {
 					if _, err := old.Fire(ctx, one, id, "send", "admin"); err != nil {
@@ -532,7 +532,7 @@ func TestARowOfTheUsersOwnStandsWhereAClaimComes(t *testing.T) {
 // TestAnAfterEffectOutlivesItsConfig verifies that an after-effect which is a URL, and is due when the
 // config does not name it any more, is delivered by a node that starts later.
 func TestAnAfterEffectOutlivesItsConfig(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, other func() *holdfast.Engine) {
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, ctx, e, parcels)
@@ -546,12 +546,12 @@ func TestAnAfterEffectOutlivesItsConfig(t *testing.T) {
 		put(t, ctx, e, strings.Replace(parcels, `, "success_after_effect": "Tell"`, ``, 1))
 		testkit.Run(t, other())
 		select {
-		case id := <-far.told:
+		case id := <-far.delivered:
 			if id != "p1" {
-				t.Errorf("told of %s", id)
+				t.Errorf("delivered for %s, want p1", id)
 			}
 		case <-time.After(time.Minute):
-			t.Fatal("it is not delivered")
+			t.Fatal("the after-effect was not delivered")
 		}
 	})
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// parcels is put through the door: what its handlers do is elsewhere.
+// parcels is a published lifecycle whose handlers run elsewhere.
 const parcels = `{
   "workflow": "parcel", "owning_module": "shipping", "initial_status": "packed", "status_types": ["packed", "sending", "sent", "lost"], "janitor": {"stuck_after": "5m"},
   "steps": [
@@ -31,25 +31,25 @@ const parcels = `{
   ]
 }`
 
-// far is where the handlers are.
-type far struct {
-	mu     sync.Mutex
-	calls  []lifecycleengine.RemoteCall
-	answer map[string]func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)
-	told   chan string
+// remoteHandlers answers calls of handlers that run elsewhere.
+type remoteHandlers struct {
+	mu        sync.Mutex
+	calls     []lifecycleengine.RemoteCall
+	answer    map[string]func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)
+	delivered chan string
 }
 
-func newFar() *far {
-	return &far{answer: map[string]func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error){}, told: make(chan string, 100)}
+func newRemoteHandlers() *remoteHandlers {
+	return &remoteHandlers{answer: map[string]func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error){}, delivered: make(chan string, 100)}
 }
 
-func (f *far) call(ctx context.Context, c lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
+func (f *remoteHandlers) call(ctx context.Context, c lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, c)
 	answer := f.answer[c.To.Name]
 	f.mu.Unlock()
 	if c.Kind == "afterEffect" {
-		f.told <- c.Entity.ID
+		f.delivered <- c.Entity.ID
 	}
 	if answer == nil {
 		return lifecycleengine.RemoteAnswer{}, nil
@@ -57,7 +57,7 @@ func (f *far) call(ctx context.Context, c lifecycleengine.RemoteCall) (lifecycle
 	return answer(c)
 }
 
-func (f *far) count(handler string) (n int) {
+func (f *remoteHandlers) count(handler string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.calls {
@@ -68,7 +68,7 @@ func (f *far) count(handler string) (n int) {
 	return n
 }
 
-func (f *far) set(handler string, answer func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)) {
+func (f *remoteHandlers) set(handler string, answer func(lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answer[handler] = answer
@@ -87,12 +87,12 @@ func declare(t *testing.T, ctx context.Context, e *holdfast.Engine, safety strin
 	}
 }
 
-// eachDoor runs a test with an engine that has a door, on both databases; other opens
+// eachPublished runs a test with an engine that publishes lifecycles, on both databases; other opens
 // another node on the same database.
-func eachDoor(t *testing.T, f func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine)) {
+func eachPublished(t *testing.T, f func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, other func() *holdfast.Engine)) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) {
-		there := newFar()
+		there := newRemoteHandlers()
 		open := func() *holdfast.Engine { return holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(there.call)) }
 		f(t, open(), there, open)
 	})
@@ -120,18 +120,18 @@ func parcelsOf(t *testing.T, ctx context.Context, e *holdfast.Engine) *lifecycle
 // elsewhere are called, what the action answers is merged into the data, and the
 // after-effect follows, on whichever node.
 func TestALifecycleThatIsPut(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, other func() *holdfast.Engine) {
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
 		if p := put(t, ctx, e, parcels); !p.Created || p.Revision == 0 {
-			t.Errorf("put: %+v", p)
+			t.Errorf("put returned %+v, want created with a revision", p)
 		}
 		if p := put(t, ctx, e, parcels); p.Created {
-			t.Errorf("put again: %+v", p)
+			t.Errorf("second put returned %+v, want not created", p)
 		}
 		far.set("Send", func(c lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 			if c.Operation == "" || c.Requester != "admin" || c.StepKey != "send" || string(c.Input) != `{"by":"van"}` || c.Entity.Status != "sending" {
-				t.Errorf("called with %+v", c)
+				t.Errorf("got call %+v", c)
 			}
 			return lifecycleengine.RemoteAnswer{State: []byte(`{"label":"L1","grams":null}`)}, nil
 		})
@@ -142,18 +142,18 @@ func TestALifecycleThatIsPut(t *testing.T) {
 		}
 		got, err := l.Fire(ctx, engine.Of(node), "p1", "send", "admin", lifecycleengine.FireOptions{Input: []byte(`{"by":"van"}`)})
 		if err != nil || got.Status != "sent" {
-			t.Fatalf("fired: %+v, %v", got, err)
+			t.Fatalf("fire returned %+v, %v, want status sent", got, err)
 		}
 		var data map[string]any
 		if err := json.Unmarshal(got.Data, &data); err != nil || len(data) != 2 || data["label"] != "L1" || data["to"] != "x" {
-			t.Errorf("the data is %s", got.Data)
+			t.Errorf("got data %s", got.Data)
 		}
 		testkit.Run(t, e)
-		if id := <-far.told; id != "p1" {
-			t.Errorf("the after-effect was told of %s", id)
+		if id := <-far.delivered; id != "p1" {
+			t.Errorf("the after-effect got entity %s, want p1", id)
 		}
 		if far.count("MaySend") != 1 || far.count("Send") != 1 {
-			t.Errorf("called %d and %d times", far.count("MaySend"), far.count("Send"))
+			t.Errorf("MaySend was called %d and Send %d times, want once each", far.count("MaySend"), far.count("Send"))
 		}
 	})
 }
@@ -161,28 +161,28 @@ func TestALifecycleThatIsPut(t *testing.T) {
 // Verifies that other workspaces know nothing of it, and that each may have its own
 // under the same name.
 func TestALifecycleThatIsPutIsOfItsWorkspace(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, _ func() *holdfast.Engine) {
 		a, b := holdfast.InWorkspace(t.Context(), "a"), holdfast.InWorkspace(t.Context(), "b")
 		declare(t, a, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, a, e, parcels)
 		if _, err := lifecycleengine.Named(b, engine.Of(e), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
-			t.Errorf("in another workspace: %v", err)
+			t.Errorf("in another workspace: got %v, want ErrNotFound", err)
 		}
 		_, err := lifecycleengine.PutConfig(b, engine.Of(e), "parcel", []byte(parcels), false)
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Code != fault.Validation || len(f.Violations) == 0 {
-			t.Errorf("handlers of another workspace count: %v", err)
+			t.Errorf("handlers of another workspace are accepted: %v", err)
 		}
 		declare(t, b, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, b, e, strings.Replace(parcels, `"sending"`, `"leaving"`, 2))
 		if got := parcelsOf(t, b, e).Statuses(); got[1] != "leaving" {
-			t.Errorf("b has %v", got)
+			t.Errorf("workspace b has statuses %v", got)
 		}
 		if got := parcelsOf(t, a, e).Statuses(); got[1] != "sending" {
-			t.Errorf("a has %v", got)
+			t.Errorf("workspace a has statuses %v", got)
 		}
 		if names, err := lifecycleengine.Names(b, engine.Of(e)); err != nil || len(names) != 1 {
-			t.Errorf("b's names are %v, %v", names, err)
+			t.Errorf("workspace b lists lifecycles %v, %v, want one", names, err)
 		}
 	})
 }
@@ -190,7 +190,7 @@ func TestALifecycleThatIsPutIsOfItsWorkspace(t *testing.T) {
 // Verifies that what is put is held to the rules, all of them at once, and that a
 // config which is only judged changes nothing.
 func TestWhatIsPutIsJudged(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, _ *far, _ func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, _ *remoteHandlers, _ func() *holdfast.Engine) {
 		ctx := t.Context()
 		bad := strings.NewReplacer(`"janitor": {"stuck_after": "5m"},`, ``, `"workflow": "parcel"`, `"workflow": "other"`).Replace(parcels)
 		_, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(bad), false)
@@ -204,21 +204,21 @@ func TestWhatIsPutIsJudged(t *testing.T) {
 		}
 		for _, want := range []string{"name", "coverage"} {
 			if !strings.Contains(fmt.Sprint(rules), want) {
-				t.Errorf("the rules that it breaks are %v, without %s", rules, want)
+				t.Errorf("got rules %v, want %s among them", rules, want)
 			}
 		}
 		if len(f.Violations) < 5 { // and three handlers that nobody declared
-			t.Errorf("the violations are %+v", f.Violations)
+			t.Errorf("got violations %+v, want at least 5", f.Violations)
 		}
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
 		if _, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(parcels), true); err != nil {
-			t.Errorf("judged: %v", err)
+			t.Errorf("validate only: %v", err)
 		}
 		if _, err := lifecycleengine.Named(ctx, engine.Of(e), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
-			t.Errorf("it is there: %v", err)
+			t.Errorf("the validated config was stored: %v", err)
 		}
 		if _, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(`{"workflow"`), false); fault.CodeOf(err) != fault.Validation {
-			t.Errorf("half a document: %v", err)
+			t.Errorf("truncated document: got %v, want a validation error", err)
 		}
 	})
 }
@@ -226,7 +226,7 @@ func TestWhatIsPutIsJudged(t *testing.T) {
 // Verifies that a change of a config or of a handler counts on every node from its
 // next write on, and that a config cannot strand anybody.
 func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, other func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, other func() *holdfast.Engine) {
 		ctx := t.Context()
 		node := other()
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell", "Better")
@@ -241,7 +241,7 @@ func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, ctx, e, strings.Replace(parcels, `"action": "Send"`, `"action": "Better"`, 1))
-		// This node may still go by what it remembers, once: the write tells it.
+		// This node may still use its cached config once: the write refreshes it.
 		if _, err := parcelsOf(t, ctx, node).Fire(ctx, engine.Of(node), "p2", "send", "admin", lifecycleengine.FireOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -249,12 +249,12 @@ func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		if far.count("Better") == 0 {
-			t.Error("the other node goes on by the old config")
+			t.Error("the other node still uses the old config")
 		}
 		_, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(strings.NewReplacer(`, "sent", "lost"]`, `, "gone"]`, `"successful_state": "sent"`, `"successful_state": "gone"`,
 			`{"step_id": 2, "step_key": "lose", "status": "sent", "successful_state": "lost"}`, `{"step_id": 2, "step_key": "lose", "status": "packed", "successful_state": "gone"}`).Replace(parcels)), false)
 		if fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), "strand") {
-			t.Errorf("a config that strands: %v", err)
+			t.Errorf("config that strands entities: got %v, want a validation error", err)
 		}
 	})
 }
@@ -264,7 +264,7 @@ func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
 func TestAnAnswerThatIsNotHeard(t *testing.T) {
 	for safety, want := range map[string]string{"opaque": "sending uncertain", "transactional": "packed", "": "packed"} {
 		t.Run("safety "+safety, func(t *testing.T) {
-			eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+			eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, _ func() *holdfast.Engine) {
 				ctx := t.Context()
 				declare(t, ctx, e, "transactional", "MaySend", "Tell")
 				declare(t, ctx, e, safety, "Send")
@@ -287,17 +287,17 @@ func TestAnAnswerThatIsNotHeard(t *testing.T) {
 					got += " " + now.Claimed.Phase
 				}
 				if got != want {
-					t.Errorf("it is %s, not %s", got, want)
+					t.Errorf("got status %s, want %s", got, want)
 				}
 			})
 		})
 	}
 }
 
-// Verifies that a program and the door do not take each other's lifecycles.
+// Verifies that a program and the API do not use each other's lifecycles.
 func TestAProgramAndTheDoorKeepApart(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		there := newFar()
+		there := newRemoteHandlers()
 		own := lifecycle.MustParse[json.RawMessage]([]byte(parcels)).
 			Action("Send", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }, lifecycle.Transactional()).
 			Validation("MaySend", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }).
@@ -310,7 +310,7 @@ func TestAProgramAndTheDoorKeepApart(t *testing.T) {
 			testkit.WantCode(t, err, fault.Conflict)
 		}
 		if _, err := lifecycleengine.Named(t.Context(), engine.Of(server), "parcel"); !errors.Is(err, holdfast.ErrNotFound) {
-			t.Errorf("the server serves the program's: %v", err)
+			t.Errorf("the server serves the program's lifecycle: %v", err)
 		}
 		ctx := holdfast.InWorkspace(t.Context(), "acme") // nor under the same name elsewhere
 		declare(t, ctx, server, "transactional", "Send", "MaySend", "Tell")
@@ -332,7 +332,7 @@ func TestAProgramAndTheDoorKeepApart(t *testing.T) {
 // Verifies that a step whose handler was taken away is refused, and nothing of it is
 // taken for done.
 func TestAStepWithoutItsHandlerIsRefused(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, _ func() *holdfast.Engine) {
 		ctx := t.Context()
 		declare(t, ctx, e, "transactional", "Send", "MaySend", "Tell")
 		put(t, ctx, e, parcels)
@@ -349,13 +349,13 @@ func TestAStepWithoutItsHandlerIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := parcelsOf(t, ctx, e).Fire(ctx, engine.Of(e), "p1", "send", "admin", lifecycleengine.FireOptions{}); err == nil {
-				t.Errorf("without %s it is done", name)
+				t.Errorf("fire without %s succeeded", name)
 			}
 			if now, err := l.Get(ctx, engine.Of(e), "p1"); err != nil || now.Status != "packed" || now.Claimed != nil {
-				t.Errorf("without %s it is %+v, %v", name, now, err)
+				t.Errorf("without %s: got %+v, %v, want status packed, unclaimed", name, now, err)
 			}
 			if n := far.count("Send"); n != 0 {
-				t.Errorf("the action was called %d times", n)
+				t.Errorf("the action was called %d times, want 0", n)
 			}
 			declare(t, ctx, e, "transactional", name)
 		}
@@ -365,7 +365,7 @@ func TestAStepWithoutItsHandlerIsRefused(t *testing.T) {
 // Verifies that an opaque handler which has acted, and answers what cannot be used, is
 // not taken back.
 func TestAnAnswerThatCannotBeUsed(t *testing.T) {
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, _ func() *holdfast.Engine) {
 		ctx := t.Context()
 		declare(t, ctx, e, "transactional", "MaySend", "Tell")
 		declare(t, ctx, e, "opaque", "Send")
@@ -380,7 +380,7 @@ func TestAnAnswerThatCannotBeUsed(t *testing.T) {
 		_, err := l.Fire(ctx, engine.Of(e), "p1", "send", "admin", lifecycleengine.FireOptions{})
 		testkit.WantCode(t, err, fault.ActionFailed)
 		if now, err := l.Get(ctx, engine.Of(e), "p1"); err != nil || now.Claimed == nil || now.Claimed.Phase != "uncertain" {
-			t.Errorf("it is %+v, %v", now, err)
+			t.Errorf("got %+v, %v, want it uncertain", now, err)
 		}
 	})
 }

@@ -46,10 +46,10 @@ steps:
 		two := w.engine(now)
 		stop := w.run(two)
 		defer stop()
-		testkit.Eventually(t, "it is done", func() bool {
+		testkit.Eventually(t, "the operation is done", func() bool {
 			e, err := now.Get(ctx, two, "b1")
 			if err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain" {
-				t.Fatalf("it is parked: %s", e.Claimed.Error)
+				t.Fatalf("the operation is parked: %s", e.Claimed.Error)
 			}
 			return err == nil && e.Status == "sent"
 		})

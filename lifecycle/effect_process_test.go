@@ -43,14 +43,14 @@ func TestFxChild(t *testing.T) {
 	os.Exit(0)
 }
 
-// fxStop says something and waits to be killed.
+// fxStop prints a line and waits to be killed.
 func fxStop(said ...any) {
 	fmt.Println(said...)
 	select {}
 }
 
-// fxChild fires the step of the entity "b" and stops after its effect or, where it
-// is asked to, after the step is settled, or in its after-effect.
+// fxChild fires the step of the entity "b" and stops after its effect or, depending on
+// what, after the step is settled, or in its after-effect.
 func fxChild(t *testing.T, what string, db holdfast.Database) error {
 	ctx := context.Background()
 	w := newFxWorld(t)
@@ -87,7 +87,7 @@ func fxChild(t *testing.T, what string, db holdfast.Database) error {
 	return err
 }
 
-// policy returns the options of a policy; probes say what asked says.
+// policy returns the options of a policy; a probe returns the result of asked.
 func (w *fxWorld) policy(name string, asked func(key string) (int, bool, error)) []holdfast.EffectOption {
 	switch name {
 	case "retry":
@@ -168,22 +168,22 @@ func TestKilledAfterTheEffect(t *testing.T) {
 					r, err := holdfast.Effect(ctx, "card", func(_ context.Context, k string) (int, error) { p.call(k); return 7, nil },
 						p.policy(policy, func(k string) (int, bool, error) { return 7, k == key, nil })...)
 					if err == nil && r != 7 {
-						p.Errorf("the effect returns %d", r)
+						p.Errorf("the effect returned %d, want 7", r)
 					}
 					return err
 				})
 				if err := p.fxWorld.fire(p.Context(), "b", "charge"); !errors.Is(err, holdfast.ErrClaimFailed) {
-					p.Errorf("while the dead one holds it: %v", err)
+					p.Errorf("fire while the dead node holds the claim: got %v, want ErrClaimFailed", err)
 				}
 				holdfasttest.Advance(p, p.e, time.Hour)
 				engine.Of(p.e).Round(p.Context())
 				if o := p.is("b", "charging", "due"); key != o.ID+"/card/0" || o.Crashes != 1 {
-					p.Errorf("the key was %s, and it is %+v", key, o)
+					p.Errorf("got key %s, operation %+v", key, o)
 				}
 				p.resumed("b")
 				p.is("b", c.status, lifecycle.Phase(c.phase))
 				if calls := p.called(); !slices.Equal(calls, c.calls(key)) {
-					p.Errorf("called were %q, want %q", calls, c.calls(key))
+					p.Errorf("got calls %q, want %q", calls, c.calls(key))
 				}
 			})
 		})
@@ -204,10 +204,10 @@ func TestKilledBeforeTheAfterEffect(t *testing.T) {
 				holdfasttest.Advance(p, p.e, time.Hour)
 				p.waitFor(1)
 				if got := p.got(); !slices.Equal(got, []string{"Mail close of b by admin: " + operation}) {
-					p.Errorf("delivered were %q, want operation %s", got, operation)
+					p.Errorf("got deliveries %q, want operation %s", got, operation)
 				}
 				if credits := p.credits(); !slices.Equal(credits, []string{"b/Mail"}) {
-					p.Errorf("credited were %q", credits)
+					p.Errorf("got credits %q, want b/Mail", credits)
 				}
 			})
 		})

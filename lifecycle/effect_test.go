@@ -89,8 +89,8 @@ func newFxWorld(t *testing.T) *fxWorld {
 	return w
 }
 
-// open opens an engine with the world's lifecycle. It tells nothing: that things
-// go wrong is what the tests are about.
+// open opens an engine with the world's lifecycle. It logs nothing, because the tests
+// cause failures on purpose.
 func (w *fxWorld) open(db holdfast.Database) {
 	w.Helper()
 	e, err := holdfast.Open(context.Background(), db, holdfast.Config{Log: slog.New(slog.DiscardHandler)}, w.Lifecycle)
@@ -180,7 +180,7 @@ func (w *fxWorld) is(id, status string, phase lifecycle.Phase) lifecycle.Operati
 		o = *e.Claimed
 	}
 	if e.Status != status || o.Phase != phase {
-		w.Fatalf("the entity %s is %s, %q (%s), want %s, %q", id, e.Status, o.Phase, o.Error, status, phase)
+		w.Fatalf("entity %s: got %s, %q (%s), want %s, %q", id, e.Status, o.Phase, o.Error, status, phase)
 	}
 	return o
 }
@@ -217,7 +217,7 @@ func (w *fxWorld) resumed(id string) {
 	w.Helper()
 	before := w.get(id).Claimed
 	if before == nil || before.Phase != "due" {
-		w.Fatalf("%s is not to be resumed: %+v", id, before)
+		w.Fatalf("operation of %s is not due: %+v", id, before)
 	}
 	holdfasttest.Advance(w, w.e, 10*time.Minute)
 	w.running(func() {
@@ -228,10 +228,10 @@ func (w *fxWorld) resumed(id string) {
 	})
 }
 
-// rests checks that nothing happens to an entity while a janitor and a
+// wantUnchanged checks that nothing happens to an entity while a janitor and a
 // running engine do what there is to do: an operation that is due after it is
 // resumed.
-func (w *fxWorld) rests(id string) {
+func (w *fxWorld) wantUnchanged(id string) {
 	w.Helper()
 	before, calls := w.get(id), w.called()
 	w.sentinels++
@@ -245,7 +245,7 @@ func (w *fxWorld) rests(id string) {
 		return err
 	})
 	if err := w.fire(w.Context(), other, "charge"); err == nil {
-		w.Fatal("the sentinel is done at once")
+		w.Fatal("the sentinel finished in its first attempt")
 	}
 	holdfasttest.Advance(w, w.e, time.Hour)
 	engine.Of(w.e).Round(w.Context())
@@ -253,7 +253,7 @@ func (w *fxWorld) rests(id string) {
 	w.is(other, "charged", "")
 	after := w.get(id)
 	if after.Version != before.Version || after.Status != before.Status || !slices.Equal(w.called(), calls) {
-		w.Errorf("something was done to %s: %+v, before %+v; calls %q, before %q", id, after, before, w.called(), calls)
+		w.Errorf("%s changed: got %+v, before %+v; calls %q, before %q", id, after, before, w.called(), calls)
 	}
 }
 
@@ -309,31 +309,31 @@ func TestEffectWithAResultIsNotCalledAgain(t *testing.T) {
 				})
 				err := w.fire(w.Context(), "b", "charge")
 				if !errors.Is(err, errFx) || !errors.Is(err, holdfast.ErrActionFailed) || fxOutcome(err) != "pending" {
-					w.Fatalf("told %v, %v", err, fxOutcome(err))
+					w.Fatalf("got error %v, outcome %v, want pending", err, fxOutcome(err))
 				}
 				o := w.is("b", "charging", "due")
 				if p := w.find(o.ID); !slices.Equal(fxStates(p), []string{"card/0 done 1"}) || p.Effects[0].Key != o.ID+"/card/0" {
-					w.Errorf("the effects are %+v", p.Effects)
+					w.Errorf("got effects %+v", p.Effects)
 				}
 				w.resumed("b")
 				w.is("b", "charging", "due")
 				w.resumed("b")
 				w.is("b", "charged", "")
 				if first := o.ID + "/card/0"; !slices.Equal(w.called(), []string{first}) {
-					w.Errorf("called were %q, want %q once", w.called(), first)
+					w.Errorf("got calls %q, want %q once", w.called(), first)
 				}
 				if !slices.Equal(got, []int{1, 1, 1}) || !slices.Equal(attempts, []int{1, 2, 3}) {
-					w.Errorf("the attempts %v got %v", attempts, got)
+					w.Errorf("attempts %v got results %v", attempts, got)
 				}
 				if operations[0] != o.ID || operations[1] != o.ID || operations[2] != o.ID {
-					w.Errorf("the operation was told as %q, and is %q", operations, o.ID)
+					w.Errorf("the body got operations %q, want %q", operations, o.ID)
 				}
 				if err := errors.Join(w.fire(w.Context(), "b", "reopen"), w.fire(w.Context(), "b", "charge")); err != nil {
 					w.Fatal(err)
 				}
 				next := operations[len(operations)-1]
 				if want := []string{o.ID + "/card/0", next + "/card/0"}; next == o.ID || !slices.Equal(w.called(), want) {
-					w.Errorf("called were %q, want %q", w.called(), want)
+					w.Errorf("got calls %q, want %q", w.called(), want)
 				}
 			})
 		})
@@ -352,25 +352,25 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 		})
 		err := w.fire(w.Context(), "b", "charge")
 		if !errors.Is(err, holdfast.ErrActionFailed) || !errors.Is(err, errFx) || fxOutcome(err) != "uncertain" {
-			w.Fatalf("told %v", err)
+			w.Fatalf("got error %v, want outcome uncertain", err)
 		}
 		o := w.is("b", "charging", "uncertain")
-		w.rests("b")
+		w.wantUnchanged("b")
 		all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
 		if err != nil || len(all) != 1 || all[0].ID != o.ID || all[0].Step != "charge" || all[0].Entity != "b" || all[0].Requester != "admin" {
-			w.Fatalf("listed are %+v, %v", all, err)
+			w.Fatalf("listed operations %+v, %v", all, err)
 		}
 		x := all[0].Effects
 		if len(x) != 1 || x[0].Name != "card" || x[0].State != "begun" || x[0].Policy != "hold" || x[0].Key != o.ID+"/card/0" || x[0].Since.IsZero() || len(x[0].Result) != 0 {
-			w.Errorf("its effects are %+v", x)
+			w.Errorf("got effects %+v", x)
 		}
 		for _, phase := range []string{"held", "due"} {
 			if all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Phase(phase)})); err != nil || len(all) != 0 {
-				w.Errorf("%s are %+v, %v", phase, all, err)
+				w.Errorf("listed operations in phase %s: %+v, %v, want none", phase, all, err)
 			}
 		}
 		if err := w.fire(w.Context(), "b", "charge"); !errors.Is(err, holdfast.ErrClaimFailed) {
-			w.Errorf("another is told %v", err)
+			w.Errorf("second caller got %v, want ErrClaimFailed", err)
 		}
 	})
 }
@@ -385,7 +385,7 @@ func TestTakenLightly(t *testing.T) {
 			return nil
 		})
 		if err := w.fire(w.Context(), "b", "charge"); fxOutcome(err) != "uncertain" {
-			w.Errorf("told %v", err)
+			w.Errorf("got error %v, want outcome uncertain", err)
 		}
 		w.is("b", "charging", "uncertain")
 	})
@@ -407,7 +407,7 @@ func TestTakenLightlyUnderRetry(t *testing.T) {
 		})
 		err := w.fire(w.Context(), "b", "charge")
 		if e := w.get("b"); e.Status == "charged" {
-			w.Errorf("settled, told %v, with an effect of which nothing is known", err)
+			w.Errorf("settled (error %v) although an effect has an unknown outcome", err)
 		}
 	})
 }
@@ -436,7 +436,7 @@ func TestUnknownUnderRetry(t *testing.T) {
 		w.resumed("b")
 		w.is("b", "charged", "")
 		if key := o.ID + "/card/0"; got != 42 || !slices.Equal(w.called(), []string{key, key, key}) {
-			w.Errorf("got %d after the calls %q", got, w.called())
+			w.Errorf("got %d after calls %q", got, w.called())
 		}
 	})
 }
@@ -466,7 +466,7 @@ func TestUnknownUnderProbe(t *testing.T) {
 		wantCalls := func(also ...string) {
 			w.Helper()
 			if want = append(want, also...); !slices.Equal(w.called(), want) {
-				w.Fatalf("called were %q, want %q", w.called(), want)
+				w.Fatalf("got calls %q, want %q", w.called(), want)
 			}
 		}
 		wantCalls()
@@ -482,7 +482,7 @@ func TestUnknownUnderProbe(t *testing.T) {
 		w.is("b", "charged", "")
 		wantCalls("asked " + key)
 		if got != 77 {
-			w.Errorf("the body got %d", got)
+			w.Errorf("the body got %d, want 77", got)
 		}
 	})
 }
@@ -496,18 +496,18 @@ func TestNotDoneIsReleased(t *testing.T) {
 		w.make("b", func(ctx context.Context, _ *fxAct) error {
 			_, err := w.charge(ctx, "card", holdfast.NotDone(declined))
 			if !errors.Is(err, declined) {
-				w.Errorf("the body is told %v", err)
+				w.Errorf("the body got error %v, want declined", err)
 			}
 			return err
 		})
 		err := w.fire(w.Context(), "b", "charge")
 		if !errors.Is(err, declined) || !errors.Is(err, holdfast.ErrActionFailed) || fxOutcome(err) != "released" {
-			w.Fatalf("told %v", err)
+			w.Fatalf("got error %v, want outcome released", err)
 		}
 		w.is("b", "open", "")
 		w.does("b", func(ctx context.Context, _ *fxAct) error {
 			if _, err := w.charge(ctx, "card", holdfast.NotDone(declined)); !errors.Is(err, declined) {
-				w.Errorf("the body is told %v", err)
+				w.Errorf("the body got error %v, want declined", err)
 			}
 			_, err := w.charge(ctx, "card", nil) // with another card
 			return err
@@ -518,7 +518,7 @@ func TestNotDoneIsReleased(t *testing.T) {
 		w.is("b", "charged", "")
 		calls := w.called()
 		if len(calls) != 3 || strings.HasSuffix(calls[0], "/1") || calls[1] == calls[0] || calls[2] != strings.TrimSuffix(calls[1], "0")+"1" {
-			w.Errorf("called were %q", calls)
+			w.Errorf("got calls %q", calls)
 		}
 	})
 }
@@ -552,7 +552,7 @@ func TestNotDoneUnderACancelledContext(t *testing.T) {
 				})
 				err := w.fire(ctx, "b", "charge")
 				if !errors.Is(err, holdfast.ErrActionFailed) {
-					w.Errorf("told %v", err)
+					w.Errorf("got error %v, want ErrActionFailed", err)
 				}
 				if c.phase == "" {
 					w.is("b", "open", "")
@@ -560,7 +560,7 @@ func TestNotDoneUnderACancelledContext(t *testing.T) {
 				}
 				o := w.is("b", "charging", lifecycle.Phase(c.phase))
 				if got := fxStates(w.find(o.ID)); !slices.Equal(got, c.states) {
-					w.Errorf("the journal has %q, want %q", got, c.states)
+					w.Errorf("got effects %q, want %q", got, c.states)
 				}
 			})
 		})
@@ -598,7 +598,7 @@ func TestEndsWithAnEffectBegun(t *testing.T) {
 				w.make("b", func(ctx context.Context, a *fxAct) error {
 					r, err := w.charge(ctx, "card", nil, holdfast.RecordNow())
 					if r != 1 || err != nil {
-						w.Errorf("the effect returns %d, %v", r, err)
+						w.Errorf("the effect returned %d, %v, want 1", r, err)
 					}
 					if !first {
 						return nil
@@ -615,17 +615,17 @@ func TestEndsWithAnEffectBegun(t *testing.T) {
 				})
 				err := w.fire(ctx, "b", "charge")
 				if err == nil || (c.told != "" && fxOutcome(err) != c.told) {
-					w.Errorf("told %v, %v", err, fxOutcome(err))
+					w.Errorf("got error %v, outcome %v, want %v", err, fxOutcome(err), c.told)
 				}
 				if name == "panic" && err.Error() != "panic: ouch" {
-					w.Errorf("the panic is told as %v", err)
+					w.Errorf("the panic is reported as %v", err)
 				}
 				if name == "death" && !errors.Is(err, holdfast.ErrLeaseLost) {
-					w.Errorf("the late holder is told %v", err)
+					w.Errorf("the late holder got %v, want ErrLeaseLost", err)
 				}
 				o := w.is("b", "charging", lifecycle.Phase(c.phase))
 				if c.phase == "uncertain" {
-					w.rests("b")
+					w.wantUnchanged("b")
 					if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, nil, "", "me"); err != nil {
 						w.Fatal(err)
 					}
@@ -633,7 +633,7 @@ func TestEndsWithAnEffectBegun(t *testing.T) {
 				w.resumed("b")
 				w.is("b", "charged", "")
 				if calls := w.called(); len(calls) != 1 {
-					w.Errorf("called were %q", calls)
+					w.Errorf("got calls %q, want one", calls)
 				}
 			})
 		})
@@ -664,14 +664,14 @@ func TestTimeoutWithAnEffectBegun(t *testing.T) {
 		}
 		_, err := l.Fire(w.Context(), w.e, "b", "charge", "admin")
 		if !errors.Is(err, holdfast.ErrActionFailed) || fxOutcome(err) != "pending" {
-			w.Fatalf("told %v", err)
+			w.Fatalf("got error %v, want outcome pending", err)
 		}
 		got, err := l.Get(w.Context(), w.e, "b")
 		if err != nil || got.Status != "charging" || got.Claimed == nil || got.Claimed.Phase != "due" {
-			w.Fatalf("it is %+v, %v", got, err)
+			w.Fatalf("got %+v, %v, want a due operation", got, err)
 		}
 		if p := w.find(got.Claimed.ID); !slices.Equal(fxStates(p), []string{"card/0 done 1"}) {
-			w.Errorf("the effects are %q", fxStates(p))
+			w.Errorf("got effects %q", fxStates(p))
 		}
 	})
 }
@@ -695,9 +695,9 @@ func TestResumedUpToALimit(t *testing.T) {
 		}
 		o := w.is("b", "charging", "uncertain")
 		if tries != 6 || o.Failures != 6 || o.Crashes != 0 || len(w.called()) != 1 {
-			w.Errorf("after %d tries: %+v, calls %q", tries, o, w.called())
+			w.Errorf("after %d attempts: got %+v, calls %q", tries, o, w.called())
 		}
-		w.rests("b")
+		w.wantUnchanged("b")
 
 		w.make("d", func(ctx context.Context, _ *fxAct) error {
 			if _, err := w.charge(ctx, "deadly", nil, holdfast.OnUnknownRetry()); err != nil {
@@ -711,10 +711,10 @@ func TestResumedUpToALimit(t *testing.T) {
 			w.Fatal(err)
 		}
 		w.running(func() {
-			testkit.Eventually(w, "the deadly one is parked", func() bool { return w.get("d").Claimed.Phase == "uncertain" })
+			testkit.Eventually(w, "the crashing operation is parked", func() bool { return w.get("d").Claimed.Phase == "uncertain" })
 		})
 		if o := w.is("d", "charging", "uncertain"); o.Crashes != 5 || o.Failures != 0 {
-			w.Errorf("parked is %+v", o)
+			w.Errorf("got parked operation %+v, want 5 crashes and no failures", o)
 		}
 	})
 }
@@ -757,16 +757,16 @@ func TestOpaque(t *testing.T) {
 				})
 				err := w.fire(ctx, "b", "wrap")
 				if (err == nil) != (c.status == "wrapped") {
-					w.Errorf("told %v", err)
+					w.Errorf("got error %v", err)
 				}
 				o := w.is("b", c.status, lifecycle.Phase(c.phase))
 				if c.phase == "" {
 					return
 				}
 				if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"$body/0 begun"}) {
-					w.Errorf("its effects are %q", got)
+					w.Errorf("got effects %q", got)
 				}
-				w.rests("b")
+				w.wantUnchanged("b")
 			})
 		})
 	}
@@ -783,7 +783,7 @@ func TestOpaqueWhoseCommitFails(t *testing.T) {
 			return nil
 		})
 		if err := w.fire(w.Context(), "b", "wrap"); !errors.Is(err, errFx) {
-			w.Errorf("told %v", err)
+			w.Errorf("got error %v, want errFx", err)
 		}
 		w.is("b", "wrapping", "uncertain")
 	})
@@ -812,14 +812,14 @@ func TestOpaqueOnlyWhereItStarts(t *testing.T) {
 func TestWhereEffectsMayNotBe(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		if _, err := w.charge(w.Context(), "card", nil); !errors.Is(err, holdfast.ErrValidation) {
-			w.Errorf("outside: %v", err)
+			w.Errorf("effect outside an action: got %v, want ErrValidation", err)
 		}
 		w.make("free", func(ctx context.Context, _ *fxAct) error {
 			_, err := w.charge(ctx, "card", nil)
 			return err
 		})
 		if err := w.fire(w.Context(), "free", "note"); !errors.Is(err, holdfast.ErrValidation) || !errors.Is(err, holdfast.ErrActionFailed) {
-			w.Errorf("without a claim: %v", err)
+			w.Errorf("effect without a claim: got %v, want ErrValidation", err)
 		}
 		w.is("free", "open", "")
 		for i, name := range []string{"", "$body", "$x", "a\x00b", "a\xffb", strings.Repeat("n", 5000)} {
@@ -829,12 +829,12 @@ func TestWhereEffectsMayNotBe(t *testing.T) {
 				return err
 			})
 			if err := w.fire(w.Context(), id, "charge"); !errors.Is(err, holdfast.ErrValidation) || fxOutcome(err) != "released" {
-				w.Errorf("%.10q: %v", name, err)
+				w.Errorf("name %.10q: got %v, want ErrValidation", name, err)
 			}
 			w.is(id, "open", "")
 		}
 		if calls := w.called(); len(calls) != 0 {
-			w.Errorf("called were %q", calls)
+			w.Errorf("got calls %q, want none", calls)
 		}
 		w.make("json", func(ctx context.Context, _ *fxAct) error {
 			_, err := holdfast.Effect(ctx, "card", func(_ context.Context, key string) (any, error) {
@@ -844,7 +844,7 @@ func TestWhereEffectsMayNotBe(t *testing.T) {
 			return err
 		})
 		if err := w.fire(w.Context(), "json", "charge"); !errors.Is(err, holdfast.ErrValidation) || fxOutcome(err) != "uncertain" {
-			w.Errorf("a result that cannot be kept: %v", err)
+			w.Errorf("result that cannot be stored: got %v, want ErrValidation", err)
 		}
 		w.is("json", "charging", "uncertain")
 	})
@@ -860,7 +860,7 @@ func TestUnclaimedInsideClaimed(t *testing.T) {
 		})
 		w.make("outer", func(ctx context.Context, _ *fxAct) error {
 			if err := w.fire(ctx, "inner", "note"); !errors.Is(err, holdfast.ErrValidation) {
-				w.Errorf("the inner one is told %v", err)
+				w.Errorf("the inner action got %v, want ErrValidation", err)
 			}
 			return nil
 		})
@@ -868,7 +868,7 @@ func TestUnclaimedInsideClaimed(t *testing.T) {
 			w.Fatal(err)
 		}
 		if calls := w.called(); len(calls) != 0 {
-			w.Errorf("called were %q", calls)
+			w.Errorf("got calls %q, want none", calls)
 		}
 	})
 }
@@ -881,16 +881,16 @@ func TestEffectsAfterTheHoldWasLost(t *testing.T) {
 			holdfasttest.Advance(w, w.e, time.Hour) // nobody has swept
 			_, err := w.charge(ctx, "late", nil)
 			if !errors.Is(err, holdfast.ErrLeaseLost) {
-				w.Errorf("told %v", err)
+				w.Errorf("got error %v, want ErrLeaseLost", err)
 			}
 			engine.Of(w.e).Round(context.WithoutCancel(ctx))
 			if _, err := w.charge(ctx, "later", nil); !errors.Is(err, holdfast.ErrLeaseLost) {
-				w.Errorf("after the sweep it is told %v", err)
+				w.Errorf("after the sweep: got %v, want ErrLeaseLost", err)
 			}
 			return err
 		})
 		if err := w.fire(w.Context(), "b", "charge"); !errors.Is(err, holdfast.ErrLeaseLost) {
-			w.Errorf("told %v", err)
+			w.Errorf("got error %v, want ErrLeaseLost", err)
 		}
 		w.is("b", "open", "")
 		w.make("c", func(ctx context.Context, a *fxAct) error {
@@ -900,21 +900,21 @@ func TestEffectsAfterTheHoldWasLost(t *testing.T) {
 				return w.call(key), nil
 			}, holdfast.RecordNow())
 			if a.Attempt == 1 && !errors.Is(err, holdfast.ErrLeaseLost) {
-				w.Errorf("a result that comes too late: %v", err)
+				w.Errorf("late result: got %v, want ErrLeaseLost", err)
 			}
 			return err
 		})
 		if err := w.fire(w.Context(), "c", "charge"); !errors.Is(err, holdfast.ErrLeaseLost) {
-			w.Errorf("told %v", err)
+			w.Errorf("got error %v, want ErrLeaseLost", err)
 		}
 		o := w.is("c", "charging", "due")
 		if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"card/0 begun"}) {
-			w.Errorf("the journal has %q", got)
+			w.Errorf("got effects %q", got)
 		}
 		w.resumed("c") // nothing is known of it
 		w.is("c", "charging", "uncertain")
 		if calls := w.called(); len(calls) != 1 {
-			w.Errorf("called were %q", calls)
+			w.Errorf("got calls %q, want one", calls)
 		}
 	})
 }
@@ -947,7 +947,7 @@ func TestOrdinals(t *testing.T) {
 		w.resumed("b")
 		w.is("b", "charged", "")
 		if fmt.Sprint(got) != "[[1 2 3] [1 2 3]]" || !slices.Equal(w.called(), []string{id + "/card/0", id + "/card/1", id + "/card/2"}) {
-			w.Errorf("got %v after the calls %q", got, w.called())
+			w.Errorf("got %v after calls %q", got, w.called())
 		}
 	})
 }
@@ -966,7 +966,7 @@ func TestConcurrentEffects(t *testing.T) {
 						return key, nil
 					})
 					if err != nil || !strings.HasSuffix(r, fmt.Sprintf("/e%d/%d", i, j)) {
-						return fmt.Errorf("the effect %d of %d returns %q: %w", j, i, r, err)
+						return fmt.Errorf("effect %d of %d returned %q: %w", j, i, r, err)
 					}
 				}
 				return nil
@@ -983,13 +983,13 @@ func TestConcurrentEffects(t *testing.T) {
 		o := w.is("b", "charging", "due")
 		for _, x := range w.find(o.ID).Effects {
 			if x.State != "done" {
-				w.Errorf("the effect %s is %s, and has returned", x.Key, x.State)
+				w.Errorf("effect %s is %s, but returned", x.Key, x.State)
 			}
 		}
 		w.resumed("b")
 		w.is("b", "charged", "")
 		if calls := w.called(); len(calls) != 3*n || len(slices.Compact(slices.Sorted(slices.Values(calls)))) != 3*n {
-			w.Errorf("called were %q", calls)
+			w.Errorf("got calls %q", calls)
 		}
 	})
 }
@@ -1011,7 +1011,7 @@ func TestRecordNow(t *testing.T) {
 					return err
 				}
 				if got := fmt.Sprint(fxStates(w.find(a.Operation))); got != c.want {
-					w.Errorf("after %d the journal has %s, want %s", i, got, c.want)
+					w.Errorf("after step %d: got effects %s, want %s", i, got, c.want)
 				}
 			}
 			return nil
@@ -1047,7 +1047,7 @@ func TestResultsAreKeptAsTheyAre(t *testing.T) {
 				}
 			}
 			if got, err := holdfast.Effect(ctx, "none", func(context.Context, string) (*receipt, error) { return nil, nil }); got != nil || err != nil {
-				w.Errorf("nothing comes back as %+v, %v", got, err)
+				w.Errorf("a nil result is returned as %+v, %v", got, err)
 			}
 			if first {
 				first = false
@@ -1097,13 +1097,13 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 				w.Errorf("%s: %v", name, err)
 			}
 			o := w.is(name, "trying", "uncertain")
-			w.rests(name)
+			w.wantUnchanged(name)
 			known := []lifecycle.Resolution{{Name: "card", Happened: true}}
 			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, "", "me"); !errors.Is(err, holdfast.ErrValidation) {
-				w.Errorf("%s: resolved without an outcome: %v", name, err)
+				w.Errorf("%s: resolve without an outcome: got %v, want ErrValidation", name, err)
 			}
 			if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"card/0 begun"}) {
-				w.Errorf("%s: the refusal left %q", name, got)
+				w.Errorf("%s: effects after the refused resolve are %q", name, got)
 			}
 			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, lifecycle.Success, "me"); err != nil {
 				w.Errorf("%s: %v", name, err)
@@ -1113,7 +1113,7 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 	})
 }
 
-// fxBegin begins an effect, "card", under a claim taken by hand.
+// fxBegin begins an effect, "card", under a claim of Lifecycle.Claim.
 func fxBegin(w *fxWorld, c *lifecycle.Claim[bill], name, id string) error {
 	at, err := engine.Of(w.e).Partition(w.Context(), store.Write)
 	if err != nil {

@@ -30,19 +30,19 @@ type failing struct {
 	panics  any
 	is      error      // what the error is
 	code    fault.Code // which code it has
-	outcome string     // what the event says
+	outcome string     // the outcome in the event
 	fails   bool       // the action failed: failed_state applies
 }
 
-// wait is a body that waits until it is told to stop.
+// wait is a body that waits until its context ends.
 func wait(ctx context.Context, _ *lifecycle.Act[bill]) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
 var failings = []failing{
-	{name: "failure", act: plainly(errOwn), is: errOwn, code: fault.ActionFailed, outcome: "failed", fails: true},
-	{name: "invalid", act: plainly(fmt.Errorf("so: %w", holdfast.Invalid("not today"))), is: holdfast.ErrActionInvalid, code: fault.ActionInvalid, outcome: "invalid"},
+	{name: "failure", act: bodyReturning(errOwn), is: errOwn, code: fault.ActionFailed, outcome: "failed", fails: true},
+	{name: "invalid", act: bodyReturning(fmt.Errorf("so: %w", holdfast.Invalid("not today"))), is: holdfast.ErrActionInvalid, code: fault.ActionInvalid, outcome: "invalid"},
 	{name: "panic", act: func(w *world) body {
 		return func(_ context.Context, a *lifecycle.Act[bill]) error { w.write(a, "a panic"); panic(errOwn) }
 	}, panics: errOwn, outcome: "panicked"},
@@ -76,11 +76,11 @@ var failings = []failing{
 			return nil
 		}
 	}, is: holdfast.ErrLeaseLost, code: fault.ActionFailed, outcome: "failed", fails: true},
-	{name: "action loses something else", act: plainly(holdfast.ErrLeaseLost), is: holdfast.ErrLeaseLost, code: fault.ActionFailed, outcome: "failed", fails: true},
+	{name: "action loses something else", act: bodyReturning(holdfast.ErrLeaseLost), is: holdfast.ErrLeaseLost, code: fault.ActionFailed, outcome: "failed", fails: true},
 }
 
-// plainly is a body that would write, and returns an error.
-func plainly(err error) func(*world) body {
+// bodyReturning returns a body that adds a write and returns err.
+func bodyReturning(err error) func(*world) body {
 	return func(w *world) body {
 		return func(_ context.Context, a *lifecycle.Act[bill]) error {
 			w.write(a, "a failure")
@@ -118,13 +118,13 @@ func TestWhateverFailsIsReleased(t *testing.T) {
 			for _, step := range steps {
 				n++
 				id := fmt.Sprint("i", n)
-				t.Run(f.name+" of "+step, func(t *testing.T) { failsWell(t, w, f, id, step) })
+				t.Run(f.name+" of "+step, func(t *testing.T) { wantFailure(t, w, f, id, step) })
 			}
 		}
 	})
 }
 
-func failsWell(t *testing.T, w *world, f failing, id, step string) {
+func wantFailure(t *testing.T, w *world, f failing, id, step string) {
 	was := w.t
 	w.t = t
 	defer func() { w.t = was }()
@@ -145,15 +145,15 @@ func failsWell(t *testing.T, w *world, f failing, id, step string) {
 	}
 	value, err := firePanicking(ctx, w, id, step, lifecycle.Lease(time.Minute))
 	if value != f.panics {
-		t.Errorf("it panicked with %v, not with %v (%v)", value, f.panics, err)
+		t.Errorf("panicked with %v, want %v (%v)", value, f.panics, err)
 	}
 	if f.panics == nil {
 		testkit.WantCode(t, err, f.code)
 		if !errors.Is(err, f.is) {
-			t.Errorf("the error %v is not %v", err, f.is)
+			t.Errorf("got error %v, want %v", err, f.is)
 		}
 		if got := factsOf(err)["outcome"]; got != "released" {
-			t.Errorf("the error's outcome is %v", got)
+			t.Errorf("got outcome %v, want released", got)
 		}
 	}
 	status, event := "open", "released"
@@ -163,11 +163,11 @@ func failsWell(t *testing.T, w *world, f failing, id, step string) {
 	w.happened(id, status, "created", "claimed", event)
 	w.written(id)
 	if got := w.get(id); got.Version != 2 || got.Data.Cents != 0 {
-		t.Errorf("it is %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	all, _ := holdfast.Collect(w.l.History(context.Background(), w.e, id, 2))
 	if len(all) == 1 && !strings.Contains(strings.ReplaceAll(string(all[0].Data), " ", ""), `"outcome":"`+f.outcome+`"`) {
-		t.Errorf("the event tells %s, not the outcome %q", all[0].Data, f.outcome)
+		t.Errorf("got event data %s, want outcome %q", all[0].Data, f.outcome)
 	}
 	if status != "open" {
 		return
@@ -175,7 +175,7 @@ func failsWell(t *testing.T, w *world, f failing, id, step string) {
 	w.act(id, nil)
 	w.may(id, nil)
 	if got, err := w.fire(id, step); err != nil || got.Status != "closed" || got.Version != 4 {
-		t.Errorf("the next caller got %+v, %v", got, err)
+		t.Errorf("the next caller got %+v, %v, want status closed", got, err)
 	}
 }
 
@@ -246,7 +246,7 @@ func TestAStepTimesOutInTimeUnderALongLease(t *testing.T) {
 		begun := clock.Now()
 		_, err := w.fire("i", "hurry")
 		if took := clock.Since(begun); took > 5*time.Second {
-			t.Errorf("a timeout of 100 ms took %s", took)
+			t.Errorf("a timeout of 100 ms took %s, want at most 5s", took)
 		}
 		testkit.WantCode(t, err, fault.ActionFailed)
 		w.happened("i", "open", "created", "claimed", "released")
@@ -264,10 +264,10 @@ func TestASettleWritesAllOrNothing(t *testing.T) {
 			w.act(id, func(_ context.Context, a *lifecycle.Act[bill]) error {
 				var in bill
 				if err := a.Decode(&in); err != nil || in.Cents != 7 || a.Entity.Status != into || a.Operation == "" || a.Attempt != 1 || a.Step != step || a.Requester != "admin" {
-					t.Errorf("the body is given %+v, %v", a, err)
+					t.Errorf("the body got %+v, %v", a, err)
 				}
 				if claimed := a.Entity.Claimed != nil; claimed != (step == "close") {
-					t.Errorf("the body sees the claim %+v", a.Entity.Claimed)
+					t.Errorf("the body got claim %+v", a.Entity.Claimed)
 				}
 				w.write(a, "one")
 				w.write(a, "two")
@@ -284,7 +284,7 @@ func TestASettleWritesAllOrNothing(t *testing.T) {
 			}
 			for _, e := range all {
 				if e.Actor != "joe" {
-					t.Errorf("%s was done by %q", e.Name, e.Actor)
+					t.Errorf("event %s has actor %q, want joe", e.Name, e.Actor)
 				}
 			}
 		}
@@ -307,18 +307,18 @@ func TestWant(t *testing.T) {
 			_, err := w.fire(stale, step, lifecycle.ExpectVersion(1))
 			testkit.WantCode(t, err, fault.Concurrency)
 			if f := factsOf(err); f["expectedVersion"] != int64(1) || f["lastVersion"] != int64(2) {
-				t.Errorf("%s: the facts are %v", step, f)
+				t.Errorf("%s: got error fields %v", step, f)
 			}
 			w.happened(stale, "open", "created", "claimed", "recovered")
 			if w.called(stale) != 0 {
-				t.Errorf("the body of %s ran", step)
+				t.Errorf("the body of %s ran, want it not called", step)
 			}
 			won, lost := holdfasttest.Race(t, 8, func(int) error {
 				_, err := w.fire(raced, step, lifecycle.ExpectVersion(0))
 				return err
 			})
 			if won != 1 {
-				t.Errorf("%s: %d won; %v", step, won, lost)
+				t.Errorf("%s: %d callers won, want 1; errors %v", step, won, lost)
 			}
 			for _, err := range lost {
 				if c := fault.CodeOf(err); c != fault.Concurrency && c != fault.ClaimFailed && c != fault.InvalidTransition {
@@ -334,8 +334,8 @@ func TestWant(t *testing.T) {
 	})
 }
 
-// requesters has a step for admins alone, and one that an admin claims and the system,
-// for whom something else serializes it, does not.
+// requesters has a step for admins only, and one that an admin claims and the system,
+// which is serialized otherwise, does not.
 const requesters = `
 workflow: invoice
 owning_module: billing
@@ -374,7 +374,7 @@ func TestRequesters(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		if _, err := w.l.Claim(ctx, w.e, "i", "pay", "system"); !errors.Is(err, fault.Of(fault.Validation)) {
-			t.Errorf("a claim of a step that is not claimed: %v", err)
+			t.Errorf("claim of a step without a claim status: got %v, want a validation error", err)
 		}
 		w.happened("i", "open", "created")
 
@@ -403,14 +403,14 @@ func TestRequesters(t *testing.T) {
 		for _, a := range all {
 			got = append(got, a.Step+" "+a.Requester+" "+string(a.Code))
 			if a.Code == "CLAIM_FAILED" && (a.Detail["holder"] == nil || a.Detail["since"] == nil) {
-				t.Errorf("the log says %v", a.Detail)
+				t.Errorf("log entry has detail %v, want holder and since", a.Detail)
 			}
 		}
 		if s := strings.Join(got, ", "); s != "pay system INVALID_TRANSITION, close admin CLAIM_FAILED, pay system CLAIM_FAILED" {
 			t.Errorf("the log has %s", s)
 		}
 		if n := lifecycleengine.Refused(engine.Of(w.e)); n != 3 {
-			t.Errorf("%d were counted", n)
+			t.Errorf("counted %d refusals, want 3", n)
 		}
 	})
 }
@@ -438,7 +438,7 @@ func TestAttemptsAreReadWhileOthersAreRefused(t *testing.T) {
 		}
 		all, err := holdfast.Collect(w.l.Refusals(context.Background(), w.e, "i"))
 		if err != nil || len(all) != 80 {
-			t.Errorf("%d attempts, %v", len(all), err)
+			t.Errorf("got %d refusals, want 80: %v", len(all), err)
 		}
 		goOn <- nil
 		if err := <-done; err != nil {

@@ -187,7 +187,7 @@ func (w *world) engineWith(c holdfast.Config, parts ...holdfast.Part) *holdfast.
 		if err != nil {
 			w.t.Errorf("check: %v", err)
 		} else if !report.Clean() {
-			w.t.Errorf("the test left a database that breaks its invariants:\n%s", report)
+			w.t.Errorf("the test left a database that violates invariants:\n%s", report)
 		}
 		if err := e.Close(); err != nil {
 			w.t.Errorf("close: %v", err)
@@ -249,7 +249,7 @@ func (w *world) history(id string) string {
 	var names []string
 	for i, e := range all {
 		if e.Version != int64(i) {
-			w.t.Errorf("event %d of %s is at version %d", i, id, e.Version)
+			w.t.Errorf("event %d of %s has version %d", i, id, e.Version)
 		}
 		names = append(names, e.Name)
 	}
@@ -268,16 +268,16 @@ func (w *world) happened(id, status string, events ...string) {
 		want = strings.Replace(want, "created", "seen", 1)
 	}
 	if got := w.history(id); got != want {
-		w.t.Errorf("the history of %s is %q, not %q", id, got, want)
+		w.t.Errorf("history of %s: got %q, want %q", id, got, want)
 	}
 	w.free(id, status)
 }
 
-// free fails unless an entity is in a status and nobody has it.
+// free fails unless an entity is in a status and unclaimed.
 func (w *world) free(id, status string) {
 	w.t.Helper()
 	if got := w.get(id); got.Status != status || got.Claimed != nil {
-		w.t.Errorf("%s is %q, claimed by %+v: it should be %q, and free", id, got.Status, got.Claimed, status)
+		w.t.Errorf("%s: got status %q, claimed by %+v, want %q, unclaimed", id, got.Status, got.Claimed, status)
 	}
 }
 
@@ -340,7 +340,7 @@ func (w *world) written(id string, who ...string) {
 	w.t.Helper()
 	got := w.texts(`SELECT who FROM written WHERE id = '` + id + `' ORDER BY who`)
 	if !slices.Equal(got, who) {
-		w.t.Errorf("for %s was written %q, not %q", id, got, who)
+		w.t.Errorf("rows of %s: got %q, want %q", id, got, who)
 	}
 }
 

@@ -125,7 +125,7 @@ func (s *shop) send(h http.Handler, body string) (status int, answer string) {
 func (s *shop) want(body string, status int, answer string) {
 	s.t.Helper()
 	if got, told := s.send(s, body); got != status || told != answer {
-		s.t.Errorf("the answer is %d %s, want %d %s", got, told, status, answer)
+		s.t.Errorf("got response %d %s, want %d %s", got, told, status, answer)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestARetryFindsItsOwnStep(t *testing.T) {
 				w.create("i")
 				w.act("i", func(ctx context.Context, _ *lifecycle.Act[bill]) error {
 					if idempotency.FlightOf(ctx) != nil {
-						t.Error("what an action does belongs to the key: it belongs to the operation")
+						t.Error("the action's context belongs to the request's key, want the operation's")
 					}
 					return nil
 				})
@@ -166,7 +166,7 @@ func TestARetryFindsItsOwnStep(t *testing.T) {
 				s.want("other", 422, "idem: KEY_MISMATCH")
 				s.ran(2, "i", acts)
 				if all, err := holdfast.Collect(stream.Read(context.Background(), w.e, "begun", 0)); err != nil || len(all) != 1 {
-					t.Errorf("it has begun %d times; %v", len(all), err)
+					t.Errorf("the handler began %d times, want 1; %v", len(all), err)
 				}
 			})
 		})
@@ -186,7 +186,7 @@ func TestSeveralStepsUnderOneKey(t *testing.T) {
 				s.dies(dies)
 				s.want("", 0, "died")
 				if status, told := s.send(s, ""); status != 200 || strings.Count(told, ";") != len(steps) {
-					t.Errorf("the answer is %d %s", status, told)
+					t.Errorf("got response %d %s", status, told)
 				}
 				w.happened("i", "shipped", "created", "claimed", "settled/close", "claimed", "settled/ship")
 				w.happened("j", "noted", "created", "settled/skip", "settled/count", "settled/count", "settled/count")
@@ -328,7 +328,7 @@ func TestALateHolderBeginsNothing(t *testing.T) {
 				s.want("", 200, w.done(step))
 				s.want("", 200, w.done(step))
 				if s.runs != 4 || w.called("i") > acted+1 {
-					t.Errorf("the handler ran %d times, the action %d times", s.runs, w.called("i")-acted)
+					t.Errorf("the handler ran %d times, the action %d times, want 4 and at most 1", s.runs, w.called("i")-acted)
 				}
 			})
 		})
@@ -354,7 +354,7 @@ func TestAnotherRunWasFaster(t *testing.T) {
 	})
 }
 
-// done is what a shop tells of a step that is done, by the first who asks for one.
+// done returns the response of a shop after the first fire of a step.
 func (w *world) done(step string) string {
 	return map[string]string{"close": "closed 2;", "note": "noted 1;", "skip": "noted 1;"}[step]
 }
@@ -389,7 +389,7 @@ func TestAStepElsewhere(t *testing.T) {
 		})
 		s.send(h, "")
 		if status, _ := s.send(h, ""); status != 200 || runs != 2 {
-			t.Errorf("the answer is %d, of %d runs", status, runs)
+			t.Errorf("got status %d after %d runs, want 200 after 2", status, runs)
 		}
 	})
 	each(t, invoices, func(t *testing.T, w *world) {
@@ -400,7 +400,7 @@ func TestAStepElsewhere(t *testing.T) {
 				t.Error(err)
 			}
 			if _, err := w.l.Fire(r.Context(), w.e, "i", "close", "admin"); !errors.Is(err, holdfast.ErrConflict) {
-				t.Errorf("behind a Commit: %v", err)
+				t.Errorf("fire after idem.Commit: got %v, want ErrConflict", err)
 			}
 		})
 		s.send(h, "")
@@ -430,7 +430,7 @@ func TestARetriedKeyKeepsItsSteps(t *testing.T) {
 			s.send(h, "{}")
 		}
 		if n := w.called("i") - before; n != 1 || s.runs != 3 {
-			t.Errorf("the step was done %d times, in %d runs of the handler", n, s.runs)
+			t.Errorf("the step ran %d times in %d runs of the handler, want 1 in 3", n, s.runs)
 		}
 	})
 }
@@ -462,7 +462,7 @@ func TestAClaimUnderAKey(t *testing.T) {
 		want := func(status int, answer string) {
 			t.Helper()
 			if got, told := s.send(h, ""); got != status || told != answer {
-				t.Errorf("the answer is %d %s, want %d %s", got, told, status, answer)
+				t.Errorf("got response %d %s, want %d %s", got, told, status, answer)
 			}
 		}
 		want(0, "died")
@@ -486,7 +486,7 @@ func TestAStepBehindTheAnswerIsRefused(t *testing.T) {
 		_, err := w.l.Fire(late, w.e, "i", "close", "admin")
 		testkit.WantCode(t, err, fault.LeaseLost)
 		if status != http.StatusOK || w.called("i") != 0 {
-			t.Errorf("answered %d, and the action ran %d times", status, w.called("i"))
+			t.Errorf("got status %d, and the action ran %d times, want 200 and 0", status, w.called("i"))
 		}
 	})
 }

@@ -38,7 +38,7 @@ type pausingStore struct {
 
 func (s pausingStore) Base() store.Store { return s.Store }
 
-// Do hangs in renewals behind the pause: else the keeper might find the lease lost before the body goes on.
+// Do blocks renewals after the pause: otherwise the renewer might find the lease lost before the body continues.
 func (s pausingStore) Do(ctx context.Context, c store.Command) error {
 	if c.Decl().Name == "entities.renew" && s.paused.Load() {
 		<-ctx.Done()
@@ -93,7 +93,7 @@ func TestAStoppedHolderDoesNotCall(t *testing.T) {
 			child := testkit.Start(t, testkit.Self("TestLateChild", lateVar+"="+db))
 			child.Expect("begun")
 			child.Signal(syscall.SIGSTOP)
-			testkit.Eventually(t, "its lease has run out", func() bool { // in real time: it is the child's clock that counts
+			testkit.Eventually(t, "its lease has expired", func() bool { // in real time: it is the child's clock that counts
 				engine.Of(w.e).Round(t.Context())
 				return w.get("b").Claimed.Phase == "due"
 			})
@@ -102,7 +102,7 @@ func TestAStoppedHolderDoesNotCall(t *testing.T) {
 			child.Tell("go on")
 			child.Signal(syscall.SIGCONT)
 			if said := child.Wait(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "LEASE_LOST") {
-				t.Errorf("the child says %q", said)
+				t.Errorf("the child printed %q, want one line with LEASE_LOST", said)
 			}
 			(&late{fxWorld: w}).reported("", 0, false)
 			w.is("b", "open", "")

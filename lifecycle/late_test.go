@@ -128,10 +128,10 @@ func TestALateCallIsReported(t *testing.T) {
 				before := w.get("b")
 				close(l.goOn)
 				if err := <-fired; !strings.Contains(fmt.Sprint(err), cmp.Or(c.told, "LEASE_LOST")) {
-					w.Errorf("the late holder is told %v", err)
+					w.Errorf("the late holder got %v, want %s", err, cmp.Or(c.told, "LEASE_LOST"))
 				}
 				if after := w.get("b"); after.Status != c.status || after.Version != before.Version {
-					w.Errorf("it is %+v, before the late call %+v", after, before)
+					w.Errorf("got %+v, before the late call %+v", after, before)
 				}
 				l.reported(operation, c.reported, c.happened)
 			})
@@ -139,7 +139,7 @@ func TestALateCallIsReported(t *testing.T) {
 	}
 }
 
-// resolve says whether an effect happened, and ends its operation.
+// resolve resolves an effect, and ends its operation.
 func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
 	l.Helper()
 	operation := l.get("b").Claimed.ID
@@ -153,7 +153,7 @@ func (l *late) reported(operation string, n int, happened bool) {
 	l.Helper()
 	all, err := holdfast.Collect(l.e.Contradictions(l.Context(), holdfast.ContradictionFilter{}))
 	if err != nil || len(all) != n {
-		l.Fatalf("contradictions are %+v (%v), want %d", all, err, n)
+		l.Fatalf("got contradictions %+v (%v), want %d", all, err, n)
 	}
 	if n == 0 {
 		return
@@ -161,10 +161,10 @@ func (l *late) reported(operation string, n int, happened bool) {
 	x := all[0]
 	key := operation + "/" + x.Effect + "/0"
 	if x.Operation != operation || x.Subject != "fx/b" || x.Epoch != 1 || x.Happened != happened || x.Key != key || x.At.IsZero() || x.Node == "" {
-		l.Errorf("the contradiction is %+v", x)
+		l.Errorf("got contradiction %+v", x)
 	}
 	if err := l.e.AcknowledgeContradictions(l.Context(), operation, "someone", "another"); !errors.Is(err, holdfast.ErrNotFound) {
-		l.Errorf("another than there is: %v", err)
+		l.Errorf("acknowledge of an unknown id: got %v, want ErrNotFound", err)
 	}
 	for range 2 {
 		if err := l.e.AcknowledgeContradictions(l.Context(), operation, "someone", x.ID); err != nil {
@@ -172,7 +172,7 @@ func (l *late) reported(operation string, n int, happened bool) {
 		}
 	}
 	if all, err = holdfast.Collect(l.e.Contradictions(l.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
-		l.Errorf("after it was acknowledged there are %+v (%v)", all, err)
+		l.Errorf("got contradictions %+v after the acknowledgement (%v), want none", all, err)
 	}
 }
 
@@ -192,14 +192,14 @@ func TestADeclinedRepetitionIsNoWordOnTheFirstCall(t *testing.T) {
 					return err
 				})
 				if err := w.fire(w.Context(), "b", "charge"); err == nil {
-					w.Error("it is done")
+					w.Error("fire succeeded, want an error")
 				}
 				if !within {
 					w.resumed("b")
 				}
 				o := w.is("b", "charging", "uncertain")
 				if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"card/0 begun"}) || len(w.called()) != 2 {
-					w.Errorf("after %q the effects are %q", w.called(), got)
+					w.Errorf("after calls %q the effects are %q", w.called(), got)
 				}
 			})
 		})
@@ -219,10 +219,10 @@ func TestALateCallThatIsConfirmedIsNoContradiction(t *testing.T) {
 		holdfasttest.Advance(w, w.e, time.Hour)
 		close(l.goOn)
 		if err := <-fired; !errors.Is(err, holdfast.ErrLeaseLost) {
-			w.Errorf("the late holder is told %v", err)
+			w.Errorf("the late holder got %v, want ErrLeaseLost", err)
 		}
 		if all, err := holdfast.Collect(w.e.Contradictions(w.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 1 {
-			w.Errorf("before the next attempt there are %+v (%v)", all, err)
+			w.Errorf("got contradictions %+v before the next attempt (%v), want one", all, err)
 		}
 		engine.Of(w.e).Round(w.Context())
 		l.resumed("b")

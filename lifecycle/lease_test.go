@@ -24,7 +24,7 @@ import (
 )
 
 // leases has a step that an admin claims and the system, which is serialized, does not;
-// serialized steps that nobody claims, one of them back to where it starts; and steps
+// serialized steps without a claim, one of them back to its own status; and steps
 // with neither, with code and without.
 const leases = `
 workflow: invoice
@@ -82,11 +82,11 @@ func TestSerializedCallersAndClaimingOnes(t *testing.T) {
 			for _, err := range lost {
 				testkit.WantCode(t, err, fault.ClaimFailed)
 				if f := factsOf(err); f["holder"] == nil || f["since"] == nil || f["until"] == nil {
-					t.Errorf("%s: the facts are %v", id, f)
+					t.Errorf("%s: got error fields %v, want holder, since and until", id, f)
 				}
 			}
 			if n := begun.Load(); n != 1 || won != 1 {
-				t.Fatalf("%s: %d bodies ran, and %d won", id, n, won)
+				t.Fatalf("%s: %d bodies ran and %d callers won, want 1 and 1", id, n, won)
 			}
 			w.free(id, "closed")
 		}
@@ -106,22 +106,22 @@ func TestALeaseExcludesAllOthers(t *testing.T) {
 				goOn, done := w.heldBy("system", id, step, nil)
 				got := w.get(id)
 				if c := got.Claimed; got.Status != "open" || got.Version != 1 || c == nil || c.Requester != "system" || c.Status != "open" || c.Phase != "held" {
-					t.Errorf("%s is %+v", id, got)
+					t.Errorf("%s: got %+v", id, got)
 				}
 				for _, other := range []struct{ as, step string }{{"admin", "pay"}, {"system", "pay"}, {"admin", "close"}, {"system", "void"}, {"admin", "note"}, {"admin", "skip"}} {
 					for _, o := range [][]lifecycle.FireOption{nil, {lifecycle.ExpectVersion(1)}} {
 						err := w.fireAs(other.as, id, other.step, o...)
 						testkit.WantCode(t, err, fault.ClaimFailed)
 						if f := factsOf(err); f["operation"] != got.Claimed.ID || f["until"] == nil {
-							t.Errorf("%v is told %v", other, f)
+							t.Errorf("requester %v got error fields %v", other, f)
 						}
 					}
 				}
 				if _, err := w.l.Claim(context.Background(), w.e, id, "pay", "admin"); !errors.Is(err, holdfast.ErrClaimFailed) {
-					t.Errorf("a claim by hand: %v", err)
+					t.Errorf("Claim: got %v, want ErrClaimFailed", err)
 				}
 				if n := w.called(id); n != 1 {
-					t.Errorf("%d bodies ran", n)
+					t.Errorf("%d bodies ran, want 1", n)
 				}
 				if r, err := w.e.Check(t.Context()); err != nil || !r.Clean() || r.OverdueLeases != 0 {
 					t.Errorf("%v, %s", err, r)
@@ -157,14 +157,14 @@ func TestAClaimExcludesASerializedRequester(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := w.l.Claim(context.Background(), w.e, "i", "pay", "system"); !errors.Is(err, fault.Of(fault.Validation)) {
-			t.Errorf("a claim by hand: %v", err)
+			t.Errorf("Claim: got %v, want a validation error", err)
 		}
 		if err := w.fireAs("system", "i", "void"); err != nil {
 			t.Error(err)
 		}
 		w.happened("i", "closed", "created", "claimed", "released", "claimed", "settled/void")
 		if n := w.called("i"); n != 2 {
-			t.Errorf("%d bodies ran", n)
+			t.Errorf("%d bodies ran, want 2", n)
 		}
 	})
 }
@@ -196,11 +196,11 @@ func TestWhoComesAfterAnExpiredLeaseEndsIt(t *testing.T) {
 			testkit.WantCode(t, next(i), fault.ClaimFailed)
 			w.advance(time.Hour)
 			if err := next(i); err != nil {
-				t.Errorf("who %s: %v", i, err)
+				t.Errorf("next caller, which %s: %v", i, err)
 			}
 			goOn <- nil
 			if err := <-done; !errors.Is(err, holdfast.ErrLeaseLost) {
-				t.Errorf("the old holder got %v", err)
+				t.Errorf("the old holder got %v, want ErrLeaseLost", err)
 			}
 		}
 	})
@@ -231,7 +231,7 @@ func TestALeaseThatRanOut(t *testing.T) {
 				})
 				goOn <- map[string]error{"failure": errOwn}[how]
 				if err := <-done; !errors.Is(err, holdfast.ErrLeaseLost) {
-					t.Errorf("the old holder got %v", err)
+					t.Errorf("the old holder got %v, want ErrLeaseLost", err)
 				}
 				if got := w.get("i"); got.Status != "paying" || got.Claimed == nil || got.Claimed.Epoch != 2 {
 					t.Errorf("the new claim is %+v", got)
@@ -303,7 +303,7 @@ func TestAnEffectUnderALease(t *testing.T) {
 			status := map[lifecycle.Outcome]string{"": "closed", lifecycle.Success: "closed", lifecycle.Failure: "open"}[end]
 			if end == "" {
 				stop := w.run(w.e)
-				testkit.Eventually(t, "it is resumed", func() bool { return w.get(id).Claimed == nil })
+				testkit.Eventually(t, "the operation is resumed", func() bool { return w.get(id).Claimed == nil })
 				stop()
 			}
 			w.free(id, status)
@@ -326,7 +326,7 @@ func TestALeaseOnARowOfTheUsersOwn(t *testing.T) {
 			w.exec(`UPDATE bills SET state = 'closed' WHERE nr = 'j'`)
 			goOn <- nil
 			if err := <-done; !errors.Is(err, holdfast.ErrConcurrency) {
-				t.Errorf("%s: %v", step, err)
+				t.Errorf("%s: got %v, want ErrConcurrency", step, err)
 			}
 			w.free("j", "closed")
 			w.exec(`UPDATE bills SET state = 'open' WHERE nr = 'j'`)
@@ -389,7 +389,7 @@ func TestALeaseBehindOthersThatWait(t *testing.T) {
 			}
 			w.happened("i", "closed", "created", "claimed", "settled/pay")
 			if n := w.called("i"); n != 1 {
-				t.Errorf("%d bodies ran", n)
+				t.Errorf("%d bodies ran, want 1", n)
 			}
 		})
 	}
@@ -404,13 +404,13 @@ func TestAHandlerElsewhereUnderALease(t *testing.T) {
   "steps": [{"step_id": 1, "step_key": "send", "status": "packed", "successful_claim_state": {"admin": ["sending", "packed"]},
              "successful_state": {"admin": "sent", "system": "sent"}, "action": "Send", "serialized": ["system"]}]
 }`
-	eachDoor(t, func(t *testing.T, e *holdfast.Engine, far *far, _ func() *holdfast.Engine) {
+	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, _ func() *holdfast.Engine) {
 		ctx := t.Context()
 		declare(t, ctx, e, "transactional", "Send")
 		put(t, ctx, e, config)
 		far.set("Send", func(c lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 			if c.Epoch != 1 || c.Entity.Status != "packed" {
-				t.Errorf("called with %+v", c)
+				t.Errorf("got call %+v", c)
 			}
 			return lifecycleengine.RemoteAnswer{}, nil
 		})

@@ -40,7 +40,7 @@ func TestListsSpanPages(t *testing.T) {
 			}
 			check := func(what string, got []string, err error) {
 				if slices.Sort(got); err != nil || len(got) != n || len(slices.Compact(got)) != n {
-					t.Errorf("%s: %d of %d, %v", what, len(got), n, err)
+					t.Errorf("%s: got %d distinct elements, want %d: %v", what, len(got), n, err)
 				}
 			}
 			var ids []string

@@ -51,7 +51,7 @@ func oldNode(t *testing.T, own bool) {
 		holdfasttest.Advance(t, two, 10*time.Minute)
 		engine.Of(one).Round(ctx)
 		if e, err := now.Get(ctx, two, "b1"); err != nil || e.Status != "packing" || e.Claimed != nil {
-			t.Errorf("it is %q, claimed by %+v: %v; it was packed, and nobody did anything since", e.Status, e.Claimed, err)
+			t.Errorf("got status %q, claimed by %+v: %v; want packing, unclaimed", e.Status, e.Claimed, err)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func (w *world) row(id string) string {
 func (w *world) wantRow(id, want string) {
 	w.t.Helper()
 	if got := w.row(id); got != want {
-		w.t.Errorf("the row of %s is %q, not %q", id, got, want)
+		w.t.Errorf("row of %s: got %q, want %q", id, got, want)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestARowOfTheUsersOwn(t *testing.T) {
 		w.exec(`INSERT INTO bills (nr, state, rev, cents) VALUES ('i', 'open', 7, 41), ('j', 'open', 3, 1)`)
 		goOn, done := w.held("i", "close", func(_ context.Context, a *lifecycle.Act[bill]) error {
 			if a.Entity.Data.Cents != 41 || a.Entity.Status != "closing" || a.Entity.Version != 8 {
-				t.Errorf("the body sees %+v", a.Entity)
+				t.Errorf("the body got %+v", a.Entity)
 			}
 			a.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 				return w.in(ctx, tx, `UPDATE bills SET cents = cents + 1 WHERE nr = $1`, a.Entity.ID)
@@ -59,7 +59,7 @@ func TestARowOfTheUsersOwn(t *testing.T) {
 		_, err := w.fire("i", "note")
 		testkit.WantCode(t, err, fault.ClaimFailed)
 		if f := factsOf(err); f["holder"] == nil || f["since"] == nil || f["until"] == nil {
-			t.Errorf("the facts are %v", f)
+			t.Errorf("got error fields %v, want holder, since and until", f)
 		}
 		goOn <- nil
 		if err := <-done; err != nil {
@@ -97,7 +97,7 @@ func TestManyCallersOfARowOfTheUsersOwn(t *testing.T) {
 				return err
 			})
 			if won != 1 {
-				t.Errorf("%s: %d won", id, won)
+				t.Errorf("%s: %d callers won, want 1", id, won)
 			}
 			for _, err := range lost {
 				if c := fault.CodeOf(err); c != fault.ClaimFailed && c != fault.Concurrency && c != fault.InvalidTransition {
@@ -137,17 +137,17 @@ func TestTheUserEditsAClaimedRow(t *testing.T) {
 				goOn, done := w.held(id, "close", writes)
 				edit()
 				if _, err := w.fire(id, "note"); !errors.Is(err, holdfast.ErrClaimFailed) {
-					t.Errorf("another at the edited row: %v", err)
+					t.Errorf("second caller on the edited row: got %v, want ErrClaimFailed", err)
 				}
 				if how == "settle" {
 					goOn <- nil
 					if err := <-done; !errors.Is(err, holdfast.ErrConcurrency) {
-						t.Errorf("the settle: %v", err)
+						t.Errorf("settle: got %v, want ErrConcurrency", err)
 					}
 				} else {
 					goOn <- errOwn
 					if err := <-done; !errors.Is(err, errOwn) {
-						t.Errorf("the failure: %v", err)
+						t.Errorf("failed action: got %v, want errOwn", err)
 					}
 				}
 			case "recover":
@@ -160,11 +160,11 @@ func TestTheUserEditsAClaimedRow(t *testing.T) {
 				edit()
 				if how == "by hand" {
 					if _, err := c.Settle(context.Background(), lifecycle.Success, nil, w.writes(id, "me")); !errors.Is(err, holdfast.ErrConcurrency) {
-						t.Errorf("the settle by hand: %v", err)
+						t.Errorf("settle of a claim: got %v, want ErrConcurrency", err)
 					}
 				}
 				if got, err := c.Fail(context.Background(), "it was edited"); err != nil || got.Status != "open" {
-					t.Errorf("the release: %+v, %v", got, err)
+					t.Errorf("release: got %+v, %v, want status open", got, err)
 				}
 			}
 			w.wantRow(id, "open 70 9")
@@ -172,7 +172,7 @@ func TestTheUserEditsAClaimedRow(t *testing.T) {
 			w.free(id, "open")
 			w.act(id, nil)
 			if got, err := w.fire(id, "close"); err != nil || got.Status != "closed" || got.Version != 72 {
-				t.Errorf("%s, afterwards: %+v, %v", how, got, err)
+				t.Errorf("%s, next fire: got %+v, %v", how, got, err)
 			}
 		}
 	})
@@ -221,7 +221,7 @@ func TestTheUserDeletesAClaimedRow(t *testing.T) {
 			w.create(id)
 			w.act(id, nil)
 			if got, err := w.fire(id, "close"); err != nil || got.Status != "closed" || got.Version != 2 {
-				t.Errorf("%s, afterwards: %+v, %v", how, got, err)
+				t.Errorf("%s, next fire: got %+v, %v", how, got, err)
 			}
 		}
 	})
@@ -239,7 +239,7 @@ func TestTheUserEditsARowUnderAnUnclaimedStep(t *testing.T) {
 		err := <-done
 		testkit.WantCode(t, err, fault.Concurrency)
 		if f := factsOf(err); f["expectedVersion"] != int64(0) || f["lastVersion"] != int64(1) {
-			t.Errorf("the facts are %v", f)
+			t.Errorf("got error fields %v", f)
 		}
 		w.wantRow("i", "open 1 5")
 		w.written("i")
@@ -267,7 +267,7 @@ func TestARowOfTheUsersOwnEditedIntoAClaimIsAdopted(t *testing.T) {
 		for id, status := range map[string]string{"known": "trying", "new": "hurrying"} {
 			got := w.get(id)
 			if got.Status != status || got.Claimed == nil || got.Claimed.Phase != "held" {
-				t.Fatalf("at the next round, %s is %+v", id, got)
+				t.Fatalf("after the next sweep, %s is %+v, want it still claimed", id, got)
 			}
 			ends[id] = got.Claimed.Until
 		}
@@ -276,7 +276,7 @@ func TestARowOfTheUsersOwnEditedIntoAClaimIsAdopted(t *testing.T) {
 		w.round()
 		for id, until := range ends {
 			if got := w.get(id); got.Claimed == nil || !got.Claimed.Until.Equal(until) {
-				t.Errorf("%s is held %+v, not until %s", id, got.Claimed, until)
+				t.Errorf("%s has claim %+v, want until %s", id, got.Claimed, until)
 			}
 		}
 		w.advance(time.Minute + time.Second)
@@ -327,7 +327,7 @@ func TestASettledRowIsNotAdopted(t *testing.T) {
 	})
 }
 
-// adoptedLate has a sweep wait between its look at the table and the row in question.
+// adoptedLate makes a sweep wait between its scan of the table and its read of the row.
 func adoptedLate(t *testing.T, w *world) {
 	ctx := context.Background()
 	w.create("a", "b")
@@ -490,12 +490,12 @@ func TestTheTableRefusesAStatus(t *testing.T) {
 		w.happened("into", "open", "created")
 		w.act("out", func(_ context.Context, a *lifecycle.Act[bill]) error { w.write(a, "me"); return nil })
 		if _, err := w.fire("out", "close"); err == nil {
-			t.Error("it is closed")
+			t.Error("fire succeeded, want an error")
 		}
 		w.happened("out", "open", "created", "claimed", "released")
 		w.written("out")
 		if got := w.texts(`SELECT DISTINCT state FROM bills`); !slices.Equal(got, []string{"open"}) {
-			t.Errorf("%q", got)
+			t.Errorf("got states %q, want only open", got)
 		}
 	})
 }

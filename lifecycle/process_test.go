@@ -25,21 +25,21 @@ import (
 const nodeVar = "HOLDFAST_LIFECYCLE_NODE"
 
 // TestNodeProcess is no test, but a program in a process of its own, which the tests
-// below start, stop and kill. It does what its input says, and says what becomes of it.
+// below start, stop and kill. It executes the commands of its input and prints their outcomes.
 func TestNodeProcess(t *testing.T) {
 	db := os.Getenv(nodeVar)
 	if db == "" {
 		return // it is for child processes
 	}
-	if err := obey(db); err != nil {
+	if err := serveCommands(db); err != nil {
 		fmt.Println("ended", err)
 	}
 	os.Exit(0)
 }
 
-// obey does what it is told, a line each: "fire step id n" fires a step so many times
-// at once; "go id" has the body that works on an entity succeed, "fail id" fail.
-func obey(db string) error {
+// serveCommands executes commands from standard input, one per line: "fire step id n" fires a step n times
+// concurrently; "go id" makes the body that works on an entity succeed, "fail id" fail.
+func serveCommands(db string) error {
 	var mu sync.Mutex
 	told := map[string]chan string{}
 	word := func(id string) chan string {
@@ -127,13 +127,13 @@ func TestAKilledHolderIsRecoveredOnce(t *testing.T) {
 		n.Expect(bodies...)
 		n.Signal(syscall.SIGKILL)
 		for range n.Lines() {
-			t.Error("the dead speak")
+			t.Error("a killed process still prints")
 		}
 		w.advance(50 * time.Second)
 		w.round()
 		for _, id := range all {
 			if got := w.get(id); got.Claimed == nil || got.Version != 1 {
-				t.Errorf("before its lease is over, %s is %+v", id, got)
+				t.Errorf("%s is %+v before its lease expired, want it claimed", id, got)
 			}
 		}
 		w.advance(11 * time.Second)
@@ -177,10 +177,10 @@ func TestAStoppedHolderWritesNothing(t *testing.T) {
 			n.Signal(syscall.SIGCONT)
 			line := n.Next()
 			if !strings.HasPrefix(line, "lost "+id) || !strings.HasSuffix(line, "true") {
-				t.Errorf("the stopped one said %q: it should be told LEASE_LOST", line)
+				t.Errorf("the stopped process printed %q, want LEASE_LOST", line)
 			}
 			if got := w.get(id); got.Status != "closing" || got.Claimed == nil || got.Claimed.Epoch != 2 {
-				t.Errorf("the successor's claim is %+v", got)
+				t.Errorf("got claim %+v of the successor", got)
 			}
 			goOn <- nil
 			if err := <-done; err != nil {

@@ -17,20 +17,20 @@ const (
 	each4     = 16 // callers in each process
 )
 
-// crowd is some processes, with all that they say in one place.
-type crowd struct {
+// processGroup is several processes, whose output lines arrive in one channel.
+type processGroup struct {
 	t     *testing.T
 	nodes []*testkit.Child
-	lines chan said
+	lines chan processLine
 }
 
-type said struct {
+type processLine struct {
 	by   int
 	line string
 }
 
-func newCrowd(t *testing.T, db string) *crowd {
-	c := &crowd{t: t, lines: make(chan said)}
+func newProcessGroup(t *testing.T, db string) *processGroup {
+	c := &processGroup{t: t, lines: make(chan processLine)}
 	done := make(chan struct{})
 	for i := range processes {
 		n := startNode(t, db)
@@ -38,7 +38,7 @@ func newCrowd(t *testing.T, db string) *crowd {
 		go func() {
 			for line := range n.Lines() {
 				select {
-				case c.lines <- said{i, line}:
+				case c.lines <- processLine{i, line}:
 				case <-done:
 				}
 			}
@@ -48,13 +48,13 @@ func newCrowd(t *testing.T, db string) *crowd {
 	return c
 }
 
-func (c *crowd) fire(step, id string) {
+func (c *processGroup) fire(step, id string) {
 	for _, n := range c.nodes {
 		n.Tell("fire %s %s %d", step, id, each4)
 	}
 }
 
-func (c *crowd) next() said {
+func (c *processGroup) next() processLine {
 	c.t.Helper()
 	patience := time.NewTimer(60 * time.Second)
 	defer patience.Stop()
@@ -62,9 +62,9 @@ func (c *crowd) next() said {
 	case s := <-c.lines:
 		return s
 	case <-patience.C:
-		c.t.Fatal("the processes are silent")
+		c.t.Fatal("the processes printed nothing")
 	}
-	return said{}
+	return processLine{}
 }
 
 // Verifies that of 64 callers in four processes who fire one claimed step at once, one
@@ -75,7 +75,7 @@ func TestManyCallersOfAClaimedStep(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := newWorld(t, db, invoices)
 		w.makeOut()
-		c := newCrowd(t, db)
+		c := newProcessGroup(t, db)
 		for r := range testlevel.Pick(5, 20, 1000) {
 			id := fmt.Sprint("r", r)
 			w.create(id)
@@ -91,18 +91,18 @@ func TestManyCallersOfAClaimedStep(t *testing.T) {
 				case s.line == "won "+id+" closed 2" && lost == processes*each4-1:
 					won++
 				default:
-					t.Fatalf("round %d: process %d said %q, when %d had lost, %d had won", r, s.by, s.line, lost, won)
+					t.Fatalf("round %d: process %d printed %q after %d losers and %d winners", r, s.by, s.line, lost, won)
 				}
 				if lost == processes*each4-1 && won == 0 {
 					if body < 0 {
 						s := c.next()
 						if s.line != "body "+id {
-							t.Fatalf("round %d: %q", r, s.line)
+							t.Fatalf("round %d: got %q", r, s.line)
 						}
 						body = s.by
 					}
 					if got := w.get(id); got.Status != "closing" || got.Version != 1 {
-						t.Errorf("round %d: while it is claimed, it is %+v", r, got)
+						t.Errorf("round %d: claimed entity is %+v", r, got)
 					}
 					c.nodes[body].Tell("go %s", id)
 				}
@@ -120,7 +120,7 @@ func TestManyCallersOfAnUnclaimedStep(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := newWorld(t, db, invoices)
 		w.makeOut()
-		c := newCrowd(t, db)
+		c := newProcessGroup(t, db)
 		for r := range testlevel.Pick(5, 20, 1000) {
 			step := []string{"note", "skip"}[r%2]
 			id := fmt.Sprint("r", r)
@@ -135,11 +135,11 @@ func TestManyCallersOfAnUnclaimedStep(t *testing.T) {
 				case f[0] == "lost" && f[1] == id && (f[2] == string(fault.Concurrency) || f[2] == string(fault.InvalidTransition)):
 					lost++
 				default:
-					t.Fatalf("round %d: process %d said %q", r, s.by, s.line)
+					t.Fatalf("round %d: process %d printed %q", r, s.by, s.line)
 				}
 			}
 			if won != 1 {
-				t.Errorf("round %d: %d won", r, won)
+				t.Errorf("round %d: %d processes won, want 1", r, won)
 			}
 			w.happened(id, "noted", "created", "settled/"+step)
 			if step == "note" {
@@ -165,7 +165,7 @@ func TestManyCallersOfDifferentSteps(t *testing.T) {
 				return err
 			})
 			if won != 1 {
-				t.Errorf("%s: %d won", id, won)
+				t.Errorf("%s: %d callers won, want 1", id, won)
 			}
 			for _, err := range lost {
 				switch fault.CodeOf(err) {

@@ -36,7 +36,7 @@ func TestALongBodyIsRenewed(t *testing.T) {
 				w.round()
 				c := w.get("i").Claimed
 				if c == nil || c.Epoch != a.Entity.Claimed.Epoch {
-					t.Errorf("the claim is %+v", c)
+					t.Errorf("got claim %+v, want the same epoch", c)
 					return true
 				}
 				return c.Until.Sub(first) > leases*lease
@@ -78,10 +78,10 @@ func TestAHolderThatLostItsHoldWritesNothing(t *testing.T) {
 				}
 				err := <-done
 				if !errors.Is(err, holdfast.ErrLeaseLost) || (how == "failure" && !errors.Is(err, errOwn)) {
-					t.Errorf("the old holder got %v", err)
+					t.Errorf("the old holder got %v, want ErrLeaseLost", err)
 				}
 				if got := w.get("i"); got.Status != "closing" || got.Claimed == nil || got.Claimed.Epoch != 2 {
-					t.Errorf("the new claim is %+v", got)
+					t.Errorf("got new claim %+v, want epoch 2", got)
 				}
 				w.written("i")
 				next <- nil
@@ -110,7 +110,7 @@ func TestARowEditedIntoAClaimIsAdopted(t *testing.T) {
 		for id, status := range map[string]string{"a": "closing", "b": "trying"} {
 			got := w.get(id)
 			if got.Status != status || got.Claimed == nil || got.Claimed.Phase != "held" {
-				t.Fatalf("at the next round, %s is %+v", id, got)
+				t.Fatalf("after the next sweep, %s is %+v, want it still claimed", id, got)
 			}
 			if id == "b" {
 				until = got.Claimed.Until
@@ -120,7 +120,7 @@ func TestARowEditedIntoAClaimIsAdopted(t *testing.T) {
 		w.exec(`UPDATE holdfast_entity SET data = '{"cents": 3}' WHERE id = 'b'`) // unrelated
 		w.round()
 		if got := w.get("b"); got.Claimed == nil || !got.Claimed.Until.Equal(until) {
-			t.Errorf("the hold ends %+v, not %s", got.Claimed, until)
+			t.Errorf("got claim %+v, want until %s", got.Claimed, until)
 		}
 		_, err := w.fire("a", "close")
 		testkit.WantCode(t, err, fault.ClaimFailed)
@@ -155,7 +155,7 @@ func TestAStrayIsFoundAmongMany(t *testing.T) {
 		w.round()
 		w.round()
 		if got := w.get("zz"); got.Claimed == nil {
-			t.Errorf("after two rounds, it is %+v", got)
+			t.Errorf("after two sweeps, got %+v, want it claimed", got)
 		}
 	})
 }
@@ -169,10 +169,10 @@ func TestAStatusEditedUnderAClaimIsNotOverwritten(t *testing.T) {
 		c := w.claim("i", "close")
 		w.exec(`UPDATE holdfast_entity SET status = 'noted' WHERE id = 'i'`)
 		if got, err := c.Settle(context.Background(), lifecycle.Success, nil, w.writes("i", "me")); err == nil {
-			t.Errorf("it is settled: %+v", got)
+			t.Errorf("settle succeeded: %+v", got)
 		}
 		if got := w.get("i"); got.Status != "noted" {
-			t.Errorf("it is %q", got.Status)
+			t.Errorf("got status %q, want noted", got.Status)
 		}
 		w.written("i")
 	})
@@ -219,13 +219,13 @@ func (c *cleaner) times() int {
 	return len(c.seen)
 }
 
-// partly covers some statuses alone.
-type partly struct {
+// partialCleaner covers only some statuses.
+type partialCleaner struct {
 	cleaner
 	covers []string
 }
 
-func (p *partly) Covers() []string { return p.covers }
+func (p *partialCleaner) Covers() []string { return p.covers }
 
 // Verifies that a lifecycle with a claim that nobody frees does not start, and that
 // the refusal names the workflow, the states, and the module; a janitor that covers
@@ -238,8 +238,8 @@ func TestAnUncoveredClaimIsRefused(t *testing.T) {
 			bare []string
 		}{
 			"nobody": {nil, all},
-			"some":   {[]lifecycle.Janitor{&partly{covers: []string{"closing", "briefing"}}}, []string{"trying", "hurrying"}},
-			"two":    {[]lifecycle.Janitor{&partly{covers: all[:2]}, &partly{covers: all[2:]}}, nil},
+			"some":   {[]lifecycle.Janitor{&partialCleaner{covers: []string{"closing", "briefing"}}}, []string{"trying", "hurrying"}},
+			"two":    {[]lifecycle.Janitor{&partialCleaner{covers: all[:2]}, &partialCleaner{covers: all[2:]}}, nil},
 			"all":    {[]lifecycle.Janitor{&cleaner{}}, nil},
 		} {
 			w := unopened(t, db, uncovered)
@@ -265,7 +265,7 @@ func TestAnUncoveredClaimIsRefused(t *testing.T) {
 			}
 			for _, s := range all {
 				if len(c.bare) < len(all) && strings.Contains(text, s) != (s == "trying" || s == "hurrying") {
-					t.Errorf("%s: %q on %s", name, text, s)
+					t.Errorf("%s: got %q for status %s", name, text, s)
 				}
 			}
 		}
@@ -299,7 +299,7 @@ func TestAModulesOwnJanitor(t *testing.T) {
 		w.claim("j", "close")
 		w.round()
 		if c.times() != 0 {
-			t.Errorf("it was shown claims that are held: %+v", c.seen)
+			t.Errorf("the cleaner got claims that are still leased: %+v", c.seen)
 		}
 		failing = errOwn
 		w.advance(time.Hour)
@@ -307,7 +307,7 @@ func TestAModulesOwnJanitor(t *testing.T) {
 		w.happened("j", "open", "created", "claimed", "recovered")
 		w.written("j", "janitor")
 		if got := w.get("i"); got.Status != "trying" || got.Version != 1 || got.Claimed == nil {
-			t.Errorf("the claim whose janitor failed is %+v", got)
+			t.Errorf("claim whose cleaner failed is %+v, want it unchanged", got)
 		}
 		w.written("i")
 		failing, c.seen = nil, nil
@@ -316,11 +316,11 @@ func TestAModulesOwnJanitor(t *testing.T) {
 		w.happened("i", "open", "created", "claimed", "recovered")
 		w.written("i", "janitor")
 		if len(c.seen) != 1 {
-			t.Fatalf("it saw %+v", c.seen)
+			t.Fatalf("the cleaner got %+v, want one claim", c.seen)
 		}
 		if s := c.seen[0]; s.Lifecycle != "invoice" || s.ID != "i" || s.Claimed != "trying" || s.RevertTo != "open" || s.Operation != taken.Operation() ||
 			s.Step != "try" || s.Requester != "admin" || s.Holder == "" || s.Since.IsZero() {
-			t.Errorf("it saw %+v", s)
+			t.Errorf("the cleaner got %+v", s)
 		}
 	})
 }
@@ -330,7 +330,7 @@ func TestAModulesOwnJanitor(t *testing.T) {
 func TestAJanitorOfSomeStatuses(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := unopened(t, db, invoices)
-		p := &partly{covers: []string{"trying"}}
+		p := &partialCleaner{covers: []string{"trying"}}
 		w.l.RecoveredBy(p)
 		w.open()
 		w.create("i", "j")
@@ -341,7 +341,7 @@ func TestAJanitorOfSomeStatuses(t *testing.T) {
 		w.happened("i", "open", "created", "claimed", "recovered")
 		w.happened("j", "open", "created", "claimed", "recovered")
 		if len(p.seen) != 1 || p.seen[0].ID != "i" {
-			t.Errorf("it saw %+v", p.seen)
+			t.Errorf("the cleaner got %+v, want only i", p.seen)
 		}
 	})
 }
@@ -359,18 +359,18 @@ func TestAFailingJanitorIsUnhealthy(t *testing.T) {
 		w.claim("i", "close")
 		w.advance(time.Hour)
 		w.run(w.e)
-		testkit.Eventually(t, "the engine says that it is not well", func() bool {
+		testkit.Eventually(t, "the engine reports a failed sweep", func() bool {
 			_, err := w.e.Status(ctx)
 			return err != nil
 		})
 		if n := c.times(); n < 1 {
-			t.Errorf("after %d turns", n)
+			t.Errorf("got %d calls of the cleaner, want at least 1", n)
 		}
 		if got := w.get("i"); got.Status != "closing" || got.Claimed == nil {
 			t.Errorf("%+v", got)
 		}
 		c.set(nil)
-		testkit.Eventually(t, "the engine is well again", func() bool {
+		testkit.Eventually(t, "the engine reports no failure", func() bool {
 			_, err := w.e.Status(ctx)
 			return err == nil
 		})
@@ -383,7 +383,7 @@ func TestAFailingJanitorIsUnhealthy(t *testing.T) {
 func TestAJanitorThatPanics(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := unopened(t, db, invoices)
-		p := &partly{covers: []string{"closing"}}
+		p := &partialCleaner{covers: []string{"closing"}}
 		p.panics = "boo"
 		w.l.RecoveredBy(p)
 		w.open()
@@ -394,7 +394,7 @@ func TestAJanitorThatPanics(t *testing.T) {
 		func() {
 			defer func() {
 				if p := recover(); p != nil {
-					t.Errorf("the round panicked with %v: a running engine would end the program", p)
+					t.Errorf("the sweep panicked with %v: a running engine would end the program", p)
 				}
 			}()
 			w.round()
@@ -434,14 +434,14 @@ func TestAModulesJanitorSeesNoEffects(t *testing.T) {
 		w.advance(time.Hour)
 		w.round()
 		if len(c.seen) != 0 {
-			t.Errorf("it saw %+v", c.seen)
+			t.Errorf("the cleaner got %+v, want nothing", c.seen)
 		}
 		if got := w.get("j"); got.Status != "closing" || got.Claimed == nil || got.Claimed.Phase == "held" {
 			t.Errorf("%+v, %+v", got, got.Claimed)
 		}
 		close(on)
 		if err := <-end; !errors.Is(err, holdfast.ErrLeaseLost) {
-			t.Errorf("the old holder got %v", err)
+			t.Errorf("the old holder got %v, want ErrLeaseLost", err)
 		}
 		if got := w.get("j"); got.Status != "closing" || got.Claimed == nil {
 			t.Errorf("%+v", got)

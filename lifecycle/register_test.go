@@ -70,13 +70,13 @@ func TestAConfigStrandsNobody(t *testing.T) {
 		_, err = openWith(ctx, db, after)
 		f, ok := errors.AsType[*fault.Error](err)
 		if !ok || f.Code != fault.Validation || f.Fields["count"] != int64(3) || !strings.Contains(f.Message, `3 in "review"`) {
-			t.Fatalf("a config that strands three: %v", err)
+			t.Fatalf("config that strands three: got %v, want a validation error with the count", err)
 		}
 		if _, err := before.Create(ctx, one, "more", struct{}{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := before.Fire(ctx, one, "more", "review", "clerk"); err != nil {
-			t.Fatalf("after the refusal, the old config does not hold: %v", err)
+			t.Fatalf("the old config is not in force after the refusal: %v", err)
 		}
 		for _, id := range []string{"l0", "l1", "l2", "more"} {
 			if _, err := before.Fire(ctx, one, id, "send", "clerk"); err != nil {
@@ -92,7 +92,7 @@ func TestAConfigStrandsNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := before.Fire(ctx, one, "last", "review", "clerk"); !errors.Is(err, holdfast.ErrConcurrency) {
-			t.Fatalf("a node with the old config moved an entity to a status that is gone: %v", err)
+			t.Fatalf("a node with the old config moved an entity to a removed status: %v", err)
 		}
 	})
 }
@@ -140,7 +140,7 @@ func TestAChangeOfConfigRacesSteps(t *testing.T) {
 				came++
 				for _, id := range ids {
 					if e, err := before.Get(ctx, one, id); err != nil || e.Status == "review" {
-						t.Errorf("the new config is in force, and %s is %q, %v", id, e.Status, err)
+						t.Errorf("the new config is in force, but %s is %q, %v", id, e.Status, err)
 					}
 				}
 				if err := two.Close(); err != nil {
@@ -162,7 +162,7 @@ func TestAChangeOfConfigRacesSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		t.Logf("%d changes came into force, %d were refused", came, was)
+		t.Logf("%d changes applied, %d refused", came, was)
 	})
 }
 
@@ -204,7 +204,7 @@ func TestAConfigStrandsNoRowOfTheUsersOwn(t *testing.T) {
 		_, err = openWith(ctx, db, lifecycle.MustParse[struct{}](after))
 		f, ok := errors.AsType[*fault.Error](err)
 		if !ok || f.Code != fault.Validation || f.Fields["count"] != int64(2) {
-			t.Fatalf("a config that strands two rows: %v", err)
+			t.Fatalf("config that strands two rows: got %v, want a validation error with the count", err)
 		}
 	})
 }
@@ -246,7 +246,7 @@ func TestAnUnfinishedChangeIsTakenBack(t *testing.T) {
 		}
 		for range 2 { // it may still be at it
 			if err := review(); !errors.Is(err, holdfast.ErrConcurrency) {
-				t.Fatalf("while a change is looked into: %v", err)
+				t.Fatalf("fire during a config check: got %v, want ErrConcurrency", err)
 			}
 		}
 		holdfasttest.Advance(t, hf, 3*time.Minute)
@@ -254,7 +254,7 @@ func TestAnUnfinishedChangeIsTakenBack(t *testing.T) {
 			t.Fatalf("the first after a while: %v", err)
 		}
 		if err := review(); err != nil {
-			t.Errorf("the second: %v", err)
+			t.Errorf("fire after the config check: %v", err)
 		}
 	})
 }

@@ -17,8 +17,8 @@ func (w *fxWorld) resolve(operation string, o lifecycle.Outcome, known ...lifecy
 	return lifecycle.Resolve(context.Background(), w.e, operation, known, o, "me")
 }
 
-// uncertain makes an entity whose operation is uncertain of so many effects, "e0"
-// to "e2", of which the first try nothing is known, and returns it.
+// uncertain creates an entity whose operation has n effects with an unknown outcome,
+// "e0" to "e2", and returns the operation.
 func (w *fxWorld) uncertain(id string, n int) lifecycle.Operation {
 	w.Helper()
 	w.make(id, func(ctx context.Context, a *fxAct) error {
@@ -52,7 +52,7 @@ func (w *fxWorld) keysOf(operation string) (all []string) {
 	return all
 }
 
-// saw notes what a body saw.
+// saw records a result that a body got.
 func (w *fxWorld) saw(id, what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,23 +115,23 @@ func TestResolve(t *testing.T) {
 				o := w.uncertain("b", c.effects)
 				got, err := w.resolve(o.ID, c.outcome, c.known...)
 				if err != nil || (got != nil) != c.resumed {
-					w.Fatalf("told %+v, %v", got, err)
+					w.Fatalf("resolve returned %+v, %v, want a resumed operation: %v", got, err, c.resumed)
 				}
 				if last := w.last("b"); last != c.event {
-					w.Errorf("the last event is %s, want %s", last, c.event)
+					w.Errorf("got last event %s, want %s", last, c.event)
 				}
 				if c.resumed {
 					if got.Phase != "due" || got.ID != o.ID {
-						w.Errorf("told %+v", got)
+						w.Errorf("got %+v, want a due operation", got)
 					}
 					w.resumed("b")
 				}
 				w.is("b", c.status, "")
 				if calls, saw := w.keysOf(o.ID), w.seenBy("b"); !slices.Equal(calls, c.calls) || !slices.Equal(saw, c.saw) {
-					w.Errorf("called were %q, want %q; the body saw %q, want %q", calls, c.calls, saw, c.saw)
+					w.Errorf("got calls %q, want %q; the body saw %q, want %q", calls, c.calls, saw, c.saw)
 				}
 				if _, err := lifecycle.GetOperation(w.Context(), w.e, o.ID); c.resumed == false && !errors.Is(err, holdfast.ErrNotFound) {
-					w.Errorf("it is found: %v", err)
+					w.Errorf("operation still exists: %v", err)
 				}
 			})
 		})
@@ -174,16 +174,16 @@ func TestResolveTheBody(t *testing.T) {
 			o := w.is(id, "wrapping", "uncertain")
 			got, err := w.resolve(o.ID, "", lifecycle.Resolution{Name: "$body", Happened: happened})
 			if err != nil || got != nil {
-				w.Fatalf("told %+v, %v", got, err)
+				w.Fatalf("resolve returned %+v, %v, want no operation", got, err)
 			}
 			want := "open"
 			if happened {
 				want = "wrapped"
 			}
 			w.is(id, want, "")
-			w.rests(id)
+			w.wantUnchanged(id)
 			if runs != 1 {
-				w.Errorf("the body was run %d times", runs)
+				w.Errorf("the body ran %d times, want 1", runs)
 			}
 		}
 	})
@@ -216,7 +216,7 @@ func TestResolveTheBodyInParts(t *testing.T) {
 			w.resumed("b")
 		}
 		if e := w.get("b"); runs != 1 || e.Status != "wrapped" {
-			w.Errorf("the body was run %d times, and it is %s", runs, e.Status)
+			w.Errorf("the body ran %d times, want 1, and status is %s, want wrapped", runs, e.Status)
 		}
 	})
 }
@@ -230,26 +230,26 @@ func TestResolveInParts(t *testing.T) {
 		wantStates := func(want ...string) {
 			w.Helper()
 			if got := fxStates(w.find(o.ID)); !slices.Equal(got, want) {
-				w.Fatalf("the journal has %q, want %q", got, want)
+				w.Fatalf("got effects %q, want %q", got, want)
 			}
 		}
 		if got, err := w.resolve(o.ID, "", fxHappened(1, 7)); err != nil || got == nil || got.Phase != "uncertain" {
-			w.Fatalf("told %+v, %v", got, err)
+			w.Fatalf("resolve returned %+v, %v, want an uncertain operation", got, err)
 		}
 		wantStates("e0/0 begun", "e1/0 done 7", "e2/0 begun")
 		if _, err := w.resolve(o.ID, "", fxDidNot(1)); !errors.Is(err, holdfast.ErrConflict) {
-			w.Errorf("the opposite: %v", err)
+			w.Errorf("opposite resolution: got %v, want ErrConflict", err)
 		}
 		if _, err := w.resolve(o.ID, "", fxHappened(0, 5), fxDidNot(1)); !errors.Is(err, holdfast.ErrConflict) {
-			w.Errorf("the opposite, beside another: %v", err)
+			w.Errorf("opposite resolution with another effect: got %v, want ErrConflict", err)
 		}
 		wantStates("e0/0 begun", "e1/0 done 7", "e2/0 begun") // all or nothing
 		if _, err := w.resolve(o.ID, "", fxHappened(1, 7)); err != nil {
-			w.Errorf("the same again: %v", err)
+			w.Errorf("same resolution again: %v", err)
 		}
-		w.rests("b")
+		w.wantUnchanged("b")
 		if got, err := w.resolve(o.ID, "", fxHappened(0, 5), fxHappened(2, 9)); err != nil || got == nil || got.Phase != "due" {
-			w.Fatalf("told %+v, %v", got, err)
+			w.Fatalf("resolve returned %+v, %v, want a due operation", got, err)
 		}
 		w.resumed("b")
 		w.is("b", "charged", "")
@@ -268,7 +268,7 @@ func TestResolveAnotherResult(t *testing.T) {
 			w.Fatal(err)
 		}
 		if _, err := w.resolve(o.ID, "", fxHappened(0, 8)); !errors.Is(err, holdfast.ErrConflict) {
-			w.Errorf("told %v, and kept is %q", err, fxStates(w.find(o.ID)))
+			w.Errorf("got error %v, stored effects are %q", err, fxStates(w.find(o.ID)))
 		}
 	})
 }
@@ -294,15 +294,15 @@ func TestWhatCannotBeResolved(t *testing.T) {
 			"no outcome":        {o.ID, []lifecycle.Resolution{fxDidNot(0)}, "maybe", holdfast.ErrValidation},
 		} {
 			if _, err := w.resolve(c.operation, c.outcome, c.known...); !errors.Is(err, c.want) {
-				w.Errorf("%s: told %v, want %v", name, err, c.want)
+				w.Errorf("%s: got %v, want %v", name, err, c.want)
 			}
 			if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"e0/0 begun"}) || w.get("b").Version != before.Version {
-				w.Errorf("%s changed something: %q", name, got)
+				w.Errorf("%s changed the effects to %q", name, got)
 			}
 		}
 		other := holdfast.InWorkspace(w.Context(), "other")
 		if _, err := lifecycle.Resolve(other, w.e, o.ID, []lifecycle.Resolution{fxDidNot(0)}, "", "me"); !errors.Is(err, holdfast.ErrNotFound) {
-			w.Errorf("from another workspace: %v", err)
+			w.Errorf("from another workspace: got %v, want ErrNotFound", err)
 		}
 	})
 }
@@ -317,7 +317,7 @@ func TestResolveWhatIsNotUncertain(t *testing.T) {
 				for name, known := range map[string][]lifecycle.Resolution{"something": {fxDidNot(0)}, "nothing": nil} {
 					for _, o := range []lifecycle.Outcome{"", lifecycle.Success} {
 						if _, err := w.resolve(a.Operation, o, known...); !errors.Is(err, holdfast.ErrConflict) {
-							w.Errorf("held, %s is said of it, %q: %v", name, o, err)
+							w.Errorf("held, resolve with %s, outcome %q: got %v, want ErrConflict", name, o, err)
 						}
 					}
 				}
@@ -335,17 +335,17 @@ func TestResolveWhatIsNotUncertain(t *testing.T) {
 		for _, outcome := range []lifecycle.Outcome{"", lifecycle.Success, lifecycle.Failure} {
 			for name, known := range map[string][]lifecycle.Resolution{"something": {fxDidNot(0)}, "nothing": nil} {
 				if _, err := w.resolve(o.ID, outcome, known...); !errors.Is(err, holdfast.ErrConflict) {
-					w.Errorf("due, %s is said of it, %q: %v", name, outcome, err)
+					w.Errorf("due, resolve with %s, outcome %q: got %v, want ErrConflict", name, outcome, err)
 				}
 			}
 		}
 		if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"e0/0 done 1"}) {
-			w.Errorf("the journal has %q", got)
+			w.Errorf("got effects %q", got)
 		}
 		w.resumed("b")
 		w.is("b", "charged", "")
 		if _, err := w.resolve(o.ID, lifecycle.Success); !errors.Is(err, holdfast.ErrNotFound) {
-			w.Errorf("at its end: %v", err)
+			w.Errorf("finished operation: got %v, want ErrNotFound", err)
 		}
 	})
 }
@@ -358,7 +358,7 @@ func TestResolveWithoutWhatIsUnknown(t *testing.T) {
 		o := w.uncertain("b", 2)
 		for _, known := range [][]lifecycle.Resolution{nil, {fxHappened(0, 1)}} {
 			if got, err := w.resolve(o.ID, lifecycle.Success, known...); err == nil {
-				w.Errorf("of %d effects known: told %+v and no error", len(known), got)
+				w.Errorf("resolve with %d known effects returned %+v and no error", len(known), got)
 			}
 			w.is("b", "charging", "uncertain")
 		}
@@ -382,12 +382,12 @@ func TestTwoResolveAtOnce(t *testing.T) {
 			})
 			for _, err := range lost {
 				if !errors.Is(err, holdfast.ErrConflict) && !errors.Is(err, holdfast.ErrNotFound) {
-					w.Errorf("a loser is told %v", err)
+					w.Errorf("losing caller got %v, want ErrConflict or ErrNotFound", err)
 				}
 			}
 			want := []string{"charged", "open"}[slices.Index(winner, true)%2]
 			if got := w.get(id); won != 1 || got.Status != want || got.Claimed != nil {
-				w.Errorf("%d won, and it is %+v, want %s", won, got, want)
+				w.Errorf("%d callers won, want 1; got %+v, want %s", won, got, want)
 			}
 		}
 	})
@@ -406,10 +406,10 @@ func TestPartsResolvedAtOnce(t *testing.T) {
 				return err
 			})
 			if len(lost) > 0 {
-				w.Fatalf("lost: %v", lost)
+				w.Fatalf("unexpected errors: %v", lost)
 			}
 			if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"e0/0 done 10", "e1/0 done 11", "e2/0 done 12"}) {
-				w.Fatalf("the journal has %q", got)
+				w.Fatalf("got effects %q", got)
 			}
 			w.is(id, "charging", "due") // nothing of it is unknown
 			w.resumed(id)
@@ -426,7 +426,7 @@ func TestResolveAgainstTheResumed(t *testing.T) {
 		inside := w.bodies["b"]
 		w.does("b", func(ctx context.Context, a *fxAct) error {
 			if _, err := w.resolve(o.ID, lifecycle.Failure, fxDidNot(0)); !errors.Is(err, holdfast.ErrConflict) {
-				w.Errorf("while it is resumed: %v", err)
+				w.Errorf("during the resumed attempt: got %v, want ErrConflict", err)
 			}
 			return inside(ctx, a)
 		})
@@ -439,7 +439,7 @@ func TestResolveAgainstTheResumed(t *testing.T) {
 			w.Errorf("the body saw %q", saw)
 		}
 		if _, err := w.resolve(o.ID, lifecycle.Failure, fxDidNot(0)); !errors.Is(err, holdfast.ErrNotFound) {
-			w.Errorf("when it is done: %v", err)
+			w.Errorf("finished operation: got %v, want ErrNotFound", err)
 		}
 	})
 }

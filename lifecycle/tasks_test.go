@@ -41,7 +41,7 @@ type yard struct {
 func eachYard(t *testing.T, safety, unknown string, f func(*yard)) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) {
-		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newFar().call))
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newRemoteHandlers().call))
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
 		y := &yard{t: t, ctx: ctx, e: e}
 		y.declare(unknown, safety, "Do")
@@ -126,7 +126,7 @@ func (y *yard) one(handler string) remote.Task {
 	y.t.Helper()
 	all := y.take(handler)
 	if len(all) != 1 {
-		y.t.Fatalf("there are %d tasks for %s", len(all), handler)
+		y.t.Fatalf("got %d tasks for %s, want 1", len(all), handler)
 	}
 	return all[0]
 }
@@ -142,7 +142,7 @@ func (y *yard) is(status string) {
 		got += " " + e.Claimed.Phase
 	}
 	if got != status {
-		y.t.Fatalf("it is %s, not %s", got, status)
+		y.t.Fatalf("got status %s, want %s", got, status)
 	}
 }
 
@@ -154,17 +154,17 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 		op := y.fire("do")
 		y.is("doing due")
 		if other, err := takeTasks(t.Context(), y.e, remote.Claim{Worker: "w2", Handlers: []string{"Do"}, Lease: time.Minute}, 10); err != nil || len(other) > 0 {
-			t.Errorf("another workspace takes %v, %v", other, err)
+			t.Errorf("another workspace claimed %v, %v, want nothing", other, err)
 		}
 		if got := y.take("May"); len(got) > 0 {
-			t.Errorf("another handler takes %v", got)
+			t.Errorf("another handler claimed %v, want nothing", got)
 		}
 		task := y.one("Do")
 		if task.Kind != "action" || task.Operation != op || task.Attempt != 1 || string(task.Input) != "7" || task.StepKey != "do" || task.Entity.Status != "doing" {
-			t.Errorf("the task is %+v", task)
+			t.Errorf("got task %+v", task)
 		}
 		if again := y.take("Do"); len(again) > 0 {
-			t.Errorf("it is taken twice: %+v", again)
+			t.Errorf("claimed twice: %+v", again)
 		}
 		_, err := y.l.Fire(y.ctx, engine.Of(y.e), "j", "do", "admin", lifecycleengine.FireOptions{})
 		testkit.WantCode(t, err, fault.ClaimFailed)
@@ -176,17 +176,17 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 		for range 2 {
 			e, err := workers(y.e).Complete(y.ctx, leaseOf(task), remote.Result{Output: []byte(`{"label":"L"}`), State: []byte(`{"a":null,"c":3}`)})
 			if err != nil || e.Status != "done" {
-				t.Fatalf("completed: %+v, %v", e, err)
+				t.Fatalf("complete returned %+v, %v, want status done", e, err)
 			}
 			var data map[string]int
 			now, err := y.l.Get(y.ctx, engine.Of(y.e), "j")
 			if err != nil || json.Unmarshal(now.Data, &data) != nil || len(data) != 2 || data["c"] != 3 {
-				t.Errorf("the data is %s, %v", now.Data, err)
+				t.Errorf("got data %s, %v", now.Data, err)
 			}
 		}
 		f, err := y.l.OutcomeOf(y.ctx, engine.Of(y.e), "j", op)
 		if err != nil || f.Outcome != "success" || string(f.Output) != `{"label":"L"}` && string(f.Output) != `{"label": "L"}` {
-			t.Errorf("it came to %+v, %v", f, err)
+			t.Errorf("got outcome %+v, %v, want success", f, err)
 		}
 		_, err = workers(y.e).Fail(y.ctx, leaseOf(task), remote.Failure{Message: "too late"})
 		testkit.WantCode(t, err, fault.LeaseLost)
@@ -201,7 +201,7 @@ func TestAWorkerValidates(t *testing.T) {
 		y.fire("check")
 		task := y.one("May")
 		if task.Kind != "validation" {
-			t.Errorf("the task is %+v", task)
+			t.Errorf("got task %+v, want a validation", task)
 		}
 		for range 2 {
 			if _, err := workers(y.e).Fail(y.ctx, leaseOf(task), remote.Failure{Message: "not today", Invalid: true}); err != nil {
@@ -218,11 +218,11 @@ func TestAWorkerValidates(t *testing.T) {
 			y.is("checking due")
 		}
 		if again := y.take("May"); len(again) > 0 {
-			t.Errorf("it is validated twice: %+v", again)
+			t.Errorf("validation was delivered twice: %+v", again)
 		}
 		action := y.one("Do")
 		if action.Operation != op || action.Kind != "action" || action.Epoch <= task.Epoch {
-			t.Errorf("the action is %+v", action)
+			t.Errorf("got task %+v, want the action under a higher epoch", action)
 		}
 		if _, err := workers(y.e).Complete(y.ctx, leaseOf(task), remote.Result{}); err != nil { // it did end it
 			t.Fatal(err)
@@ -260,7 +260,7 @@ func TestAWorkersEffects(t *testing.T) {
 				task := y.one("Do")
 				first, err := workers(y.e).Effect(y.ctx, leaseOf(task), remote.Effect{Name: "charge"})
 				if err != nil || first.State != "begun" || first.Key == "" {
-					t.Fatalf("begun: %+v, %v", first, err)
+					t.Fatalf("begin effect returned %+v, %v, want begun with a key", first, err)
 				}
 				if _, err := workers(y.e).Fail(y.ctx, leaseOf(task), remote.Failure{Message: "cut off"}); err != nil {
 					t.Fatal(err)
@@ -269,7 +269,7 @@ func TestAWorkersEffects(t *testing.T) {
 				holdfasttest.Advance(y.t, y.e, time.Hour)
 				next := y.one("Do")
 				if next.Operation != task.Operation || next.Attempt != 2 || next.ID != task.ID || next.Epoch <= task.Epoch {
-					t.Errorf("the second attempt is %+v", next)
+					t.Errorf("got second attempt %+v", next)
 				}
 				_, err = workers(y.e).Effect(y.ctx, leaseOf(task), remote.Effect{Name: "charge", Result: []byte(`1`)})
 				testkit.WantCode(t, err, fault.LeaseLost)
@@ -280,11 +280,11 @@ func TestAWorkersEffects(t *testing.T) {
 					return
 				}
 				if err != nil || again.Key != first.Key || again.State != "begun" {
-					t.Fatalf("again: %+v, %v", again, err)
+					t.Fatalf("second begin returned %+v, %v, want the same key", again, err)
 				}
 				done, err := workers(y.e).Effect(y.ctx, leaseOf(next), remote.Effect{Name: "charge", Result: []byte(`"ch_1"`)})
 				if err != nil || done.State != "done" {
-					t.Fatalf("done: %+v, %v", done, err)
+					t.Fatalf("end effect returned %+v, %v, want done", done, err)
 				}
 				if _, err := workers(y.e).Complete(y.ctx, leaseOf(next), remote.Result{}); err != nil {
 					t.Fatal(err)
@@ -395,7 +395,7 @@ func TestADeclarationDoesNotChangeWhatBegan(t *testing.T) {
 		}
 		y.is("doing uncertain")
 		if again := y.take("Do"); len(again) > 0 {
-			t.Errorf("%s is given out again: %+v", task.ID, again)
+			t.Errorf("%s was delivered again: %+v", task.ID, again)
 		}
 	})
 }
@@ -429,13 +429,13 @@ func TestAWorkerIsAsked(t *testing.T) {
 		op := y.fire("do")
 		first := y.one("Do")
 		if first.Kind != "action" {
-			t.Fatalf("the task is %+v", first)
+			t.Fatalf("got task %+v, want an action", first)
 		}
 		y.lapse()
 		y.is("doing due")
 		asked := y.one("Do")
 		if asked.Kind != "probe" || asked.Operation != op || asked.Epoch <= first.Epoch {
-			t.Fatalf("the task is %+v", asked)
+			t.Fatalf("got task %+v, want a probe", asked)
 		}
 		_, err := workers(y.e).Complete(y.ctx, leaseOf(first), remote.Result{})
 		testkit.WantCode(t, err, fault.LeaseLost)
@@ -452,12 +452,12 @@ func TestAWorkerIsAsked(t *testing.T) {
 
 		second := y.one("Do")
 		if second.Kind != "action" || second.Operation != op {
-			t.Fatalf("the task is %+v", second)
+			t.Fatalf("got task %+v, want an action", second)
 		}
 		y.lapse()
 		asked = y.one("Do")
 		if asked.Kind != "probe" {
-			t.Fatalf("the task is %+v", asked)
+			t.Fatalf("got task %+v, want a probe", asked)
 		}
 		if _, err := workers(y.e).Fail(y.ctx, leaseOf(asked), remote.Failure{Message: "the other side is down"}); err != nil {
 			t.Fatal(err)
@@ -466,13 +466,13 @@ func TestAWorkerIsAsked(t *testing.T) {
 		y.lapse()
 		asked = y.one("Do")
 		if asked.Kind != "probe" {
-			t.Fatalf("the task is %+v", asked)
+			t.Fatalf("got task %+v, want a probe", asked)
 		}
 		for range 2 {
 			e, err := workers(y.e).Complete(y.ctx, leaseOf(asked), remote.Result{Output: []byte(`{"happened":true,"result":{"ref":"r1"}}`), State: []byte(`{"paid":true}`)})
 			now, failed := y.l.Get(y.ctx, engine.Of(y.e), "j")
 			if err != nil || failed != nil || e.Status != "done" || !strings.Contains(string(now.Data), `"paid"`) {
-				t.Errorf("it is %+v %s, %v, %v", e, now.Data, err, failed)
+				t.Errorf("got entity %+v with data %s, %v, %v", e, now.Data, err, failed)
 			}
 		}
 		y.is("done")
@@ -487,7 +487,7 @@ func TestAWorkerTriesAgain(t *testing.T) {
 		for i := range 5 {
 			task := y.one("Do")
 			if task.Kind != "action" || task.Operation != op || task.Attempt != i+1 {
-				t.Fatalf("the task is %+v", task)
+				t.Fatalf("got task %+v, want the next attempt of the action", task)
 			}
 			if _, err := workers(y.e).Renew(y.ctx, leaseOf(task), time.Minute); err != nil { // it was heard of
 				t.Fatal(err)
@@ -515,7 +515,7 @@ func TestAWorkerThatHangsIsNotHeldForEver(t *testing.T) {
 				t.Fatal(err)
 			}
 			if renewed.Until.Before(last) {
-				t.Errorf("a renewal takes it from %s to %s", last, renewed.Until)
+				t.Errorf("renew moved until from %s back to %s", last, renewed.Until)
 			}
 			last = renewed.Until
 			holdfasttest.Advance(y.t, y.e, 59*time.Second)

@@ -12,12 +12,12 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// begun begins the effect again, and expects to be told that it is begun.
+// begun begins the effect again, and expects its state to be begun.
 func begun(journal func(context.Context, string, int, json.RawMessage, bool) (lifecycle.Effect, error)) func() error {
 	return func() error {
 		x, err := journal(context.Background(), "charge", 0, nil, false)
 		if err == nil && x.State != "begun" {
-			err = fmt.Errorf("it is told that the effect is %s", x.State)
+			err = fmt.Errorf("got effect state %s, want begun", x.State)
 		}
 		return err
 	}

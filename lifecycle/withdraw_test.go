@@ -42,7 +42,7 @@ func TestNoWorkerComes(t *testing.T) {
 		y.pass(2 * time.Minute)
 		y.is("new")
 		if f, err := y.l.OutcomeOf(y.ctx, engine.Of(y.e), "j", op); err != nil || f.Outcome != "released" || f.Message != "no worker took the operation within 15m0s" {
-			y.t.Errorf("its fate: %+v, %v", f, err)
+			y.t.Errorf("got outcome %+v, %v, want released", f, err)
 		}
 		op = y.fire("do")
 		y.begin(y.one("Do"))
@@ -51,7 +51,7 @@ func TestNoWorkerComes(t *testing.T) {
 		y.pass(16 * time.Minute)
 		y.is("doing uncertain")
 		if all := y.take("Do"); len(all) != 0 {
-			y.t.Errorf("it is given out: %+v", all)
+			y.t.Errorf("claimed %+v, want nothing", all)
 		}
 		known := []lifecycle.Resolution{{Name: "charge", Happened: true, Result: []byte(`1`)}}
 		if _, err := lifecycle.Resolve(y.ctx, y.e, op, known, lifecycle.Success, "mia"); err != nil {
@@ -68,36 +68,36 @@ func TestWithdraw(t *testing.T) {
 	eachYard(t, "journaled", "hold", func(y *yard) {
 		op := y.fire("do")
 		if o, err := lifecycle.Withdraw(y.ctx, y.e, op, "no such worker", "mia"); err != nil || o != nil {
-			y.t.Fatalf("withdrawn: %+v, %v", o, err)
+			y.t.Fatalf("withdraw returned %+v, %v, want no operation", o, err)
 		}
 		y.is("new")
 		if f, err := y.l.OutcomeOf(y.ctx, engine.Of(y.e), "j", op); err != nil || f.Outcome != "released" || f.Message != "no such worker" {
-			y.t.Errorf("its fate: %+v, %v", f, err)
+			y.t.Errorf("got outcome %+v, %v, want released", f, err)
 		}
 		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.NotFound {
-			y.t.Errorf("again: %v", err)
+			y.t.Errorf("second withdraw: got %v, want NOT_FOUND", err)
 		}
 		if all := y.take("Do"); len(all) != 0 {
-			y.t.Errorf("it is given out: %+v", all)
+			y.t.Errorf("claimed %+v, want nothing", all)
 		}
 
 		op = y.fire("do")
 		x := y.one("Do")
 		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.Conflict {
-			y.t.Errorf("one that is held: %v", err)
+			y.t.Errorf("withdraw of a held operation: got %v, want CONFLICT", err)
 		}
 		y.begin(x)
 		y.pass(2 * time.Minute)
 		y.is("doing due")
 		o, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia")
 		if err != nil || o == nil || o.Phase != "uncertain" {
-			y.t.Fatalf("with an effect begun: %+v, %v", o, err)
+			y.t.Fatalf("withdraw after a begun effect returned %+v, %v, want an uncertain operation", o, err)
 		}
 		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.Conflict {
-			y.t.Errorf("one that is uncertain: %v", err)
+			y.t.Errorf("withdraw of an uncertain operation: got %v, want CONFLICT", err)
 		}
 		if _, err := workers(y.e).Complete(y.ctx, leaseOf(x), remote.Result{}); fault.CodeOf(err) != fault.LeaseLost {
-			y.t.Errorf("the late worker: %v", err)
+			y.t.Errorf("the late worker got %v, want LEASE_LOST", err)
 		}
 		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "charge"}}, lifecycle.Failure, "mia"); err != nil {
 			y.t.Error(err)
@@ -122,7 +122,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 				return err
 			})
 			if (len(taken) == 1) != (len(lost) == 1) || len(lost) == 1 && fault.CodeOf(lost[0]) != fault.Conflict {
-				y.t.Fatalf("round %d: a worker has %d, and withdrawing it: %v", round, len(taken), lost)
+				y.t.Fatalf("round %d: a worker claimed %d, and withdraw returned %v", round, len(taken), lost)
 			}
 			if len(taken) == 0 {
 				y.is("new")
@@ -139,7 +139,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 // TestCrashOfAWithdrawal verifies, at every point and for every fault, that an operation that is
 // withdrawn is ended once, and that its entity is back where it was.
 func TestCrashOfAWithdrawal(t *testing.T) {
-	far := newFar()
+	far := newRemoteHandlers()
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Parts: func() []holdfast.Part { return []holdfast.Part{lifecycle.Door(far.call)} },
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
@@ -176,7 +176,7 @@ func TestCrashOfAWithdrawal(t *testing.T) {
 				if err := lifecycleengine.Sweep(ctx, engine.Of(hf)); err != nil {
 					return err
 				}
-				return errors.New("look again")
+				return errors.New("claim was released, read again")
 			}
 			_, err = lifecycle.Withdraw(ctx, hf, e.Claimed.ID, "", "mia")
 			return err
@@ -189,7 +189,7 @@ func TestCrashOfAWithdrawal(t *testing.T) {
 			}
 			e, err := l.Get(ctx, engine.Of(hf), "j")
 			if err == nil && (e.Status != "new" || e.Claimed != nil || e.Version > 4) {
-				err = fmt.Errorf("it is %+v", e)
+				err = fmt.Errorf("got %+v", e)
 			}
 			return err
 		},

@@ -87,7 +87,7 @@ func joinBehind(t *testing.T, hf *holdfast.Engine, url string) {
 		t.Error(err)
 	}
 	if names := wantGapless(t, hf, "joined"); len(names) != 3 {
-		t.Errorf("the joined transaction left %v", names)
+		t.Errorf("joined transaction wrote %v, want 3 events", names)
 	}
 }
 
@@ -108,10 +108,10 @@ func mixed(t *testing.T, hf *holdfast.Engine, callers, commands int) {
 	wg.Wait()
 	every := callers * commands / 5
 	if names := wantGapless(t, hf, "mixed"); len(names) != every {
-		t.Errorf("%d events, not %d", len(names), every)
+		t.Errorf("got %d events, want %d", len(names), every)
 	}
 	if s, err := storetest.Inc(t.Context(), hf, storetest.IncArgs{Kind: "sum", ID: "mixed", Field: "n"}); err != nil || s.Value != int64(every) {
-		t.Errorf("the sum is %d, not %d: %v", s.Value, every, err)
+		t.Errorf("got sum %d, want %d: %v", s.Value, every, err)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestAForgottenPoolerIsNamedInTheError(t *testing.T) {
 	t.Log(err, errors.Unwrap(err))
 	for _, hint := range []string{"PgBouncer", "cache_describe"} {
 		if !strings.Contains(err.Error(), hint) {
-			t.Errorf("the error does not say %q: %v (%v)", hint, err, errors.Unwrap(err))
+			t.Errorf("error lacks %q: %v (%v)", hint, err, errors.Unwrap(err))
 		}
 	}
 }

@@ -50,7 +50,7 @@ func cutCalls(t *testing.T, callers, calls int) {
 	checkCut(t, hf, callers, answers)
 	t.Logf("%d connections were cut in %d calls", b.broken.Load(), calls)
 	if int(b.broken.Load()) < calls/20 {
-		t.Errorf("only %d connections were cut", b.broken.Load())
+		t.Errorf("only %d connections were cut, too few for the test to mean anything", b.broken.Load())
 	}
 }
 
@@ -95,19 +95,19 @@ func checkCut(t *testing.T, hf *holdfast.Engine, callers int, answers <-chan cut
 		}
 		events, added = events+1, added+1
 		if at := names[a.stream]; at[a.last] != a.name {
-			t.Errorf("%s got version %d, where %s is", a.name, a.last, at[a.last])
+			t.Errorf("%s got version %d, which holds %s", a.name, a.last, at[a.last])
 		}
 		if sums[a.sum] || a.sum != a.ver+1 {
-			t.Errorf("%s got the sum %d at version %d (before: %v)", a.name, a.sum, a.ver, sums[a.sum])
+			t.Errorf("%s got sum %d at version %d, want version+1 and no duplicate (seen before: %v)", a.name, a.sum, a.ver, sums[a.sum])
 		}
 		sums[a.sum] = true
 	}
 	if there != events {
-		t.Errorf("%d events for %d calls", there, events)
+		t.Errorf("got %d events for %d calls", there, events)
 	}
 	s, err := scopestore.Get(t.Context(), engine.Of(hf), "k", "sum")
 	if err != nil || s.Version != int64(added)-1 {
-		t.Errorf("the sum is at version %d after %d additions: %v", s.Version, added, err)
+		t.Errorf("scope is at version %d after %d additions: %v", s.Version, added, err)
 	}
 }
 
@@ -139,18 +139,18 @@ func TestHeldRowsAndNamesHoldUpNobodyElse(t *testing.T) {
 	for i := range 48 {
 		waiters.Go(func() {
 			if _, err := stream.Append(t.Context(), hf, held[i%len(held)], stream.Any, event("late")); err != nil {
-				t.Errorf("a caller who waited: %v", err)
+				t.Errorf("waiting caller: %v", err)
 			}
 		})
 	}
 	watcher := connect(t, url)
-	testkit.Eventually(t, "many wait", func() bool { return waiting(t, watcher) >= 8 })
+	testkit.Eventually(t, "several callers wait", func() bool { return waiting(t, watcher) >= 8 })
 	for i := range 10 { // all of it while the locks are held
 		name := fmt.Sprintf("free%d", i)
 		mustAppend(t, hf, name, stream.None)
 		mustAppend(t, hf, name, 0)
 		if got, err := holdfast.Collect(stream.Read(t.Context(), hf, name, 0)); err != nil || len(got) != 2 {
-			t.Fatalf("read %d events: %v", len(got), err)
+			t.Fatalf("read %d events, want 2: %v", len(got), err)
 		}
 		if err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := stream.Append(ctx, tx, name, 1, event("in an update"))
@@ -160,7 +160,7 @@ func TestHeldRowsAndNamesHoldUpNobodyElse(t *testing.T) {
 		}
 	}
 	if waiting(t, watcher) == 0 {
-		t.Error("nobody waited any more: the test has shown nothing")
+		t.Error("no caller waited any more: the test proves nothing")
 	}
 	if err := user.Commit(t.Context()); err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestHeldRowsAndNamesHoldUpNobodyElse(t *testing.T) {
 	waiters.Wait()
 	for i, name := range held {
 		if names := wantGapless(t, hf, name); len(names) != 5-i%2 {
-			t.Errorf("%s has %v", name, names)
+			t.Errorf("stream %s has %v", name, names)
 		}
 	}
 }

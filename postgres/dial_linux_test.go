@@ -33,7 +33,7 @@ func TestASocketNoticesThatItsOtherEndIsGone(t *testing.T) {
 		got[-1], _ = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
 	})
 	if err != nil || got[-1] != 1 || got[syscall.TCP_KEEPIDLE] != 5 || got[syscall.TCP_KEEPINTVL] != 2 || got[syscall.TCP_KEEPCNT] != 3 || got[tcpUserTimeout] != 10_000 {
-		t.Errorf("the options are %v: %v", got, err)
+		t.Errorf("got socket options %v: %v", got, err)
 	}
 	if err := conn.SetDeadline(time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
@@ -43,9 +43,9 @@ func TestASocketNoticesThatItsOtherEndIsGone(t *testing.T) {
 	select {
 	case err := <-ended:
 		if !err.(net.Error).Timeout() {
-			t.Errorf("the read ended with %v", err)
+			t.Errorf("read ended with %v, want a timeout", err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("a minute was not enough for the end")
+		t.Error("the read did not end within a minute")
 	}
 }

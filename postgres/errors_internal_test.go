@@ -67,10 +67,10 @@ func TestEverySQLStateHasItsMeaning(t *testing.T) {
 		server := state("ERROR", code)
 		err := mapError(fmt.Errorf("scan: %w", server))
 		if fault.CodeOf(err) != want.code || fault.IsRetryable(err) != want.safe {
-			t.Errorf("%s means %s (safe: %v), not %s (safe: %v)", code, fault.CodeOf(err), fault.IsRetryable(err), want.code, want.safe)
+			t.Errorf("SQLSTATE %s: got %s (safe: %v), want %s (safe: %v)", code, fault.CodeOf(err), fault.IsRetryable(err), want.code, want.safe)
 		}
 		if !errors.Is(err, error(server)) {
-			t.Errorf("%s: the server's error is lost: %v", code, err)
+			t.Errorf("%s: the server's error is not wrapped: %v", code, err)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestEverySQLStateHasItsMeaning(t *testing.T) {
 func TestErrorsWithoutAStateKeepTheirMeaning(t *testing.T) {
 	t.Parallel()
 	if mapError(nil) != nil || lost(nil) != nil {
-		t.Error("nil is an error")
+		t.Error("nil is mapped to an error")
 	}
 	broken := &net.OpError{Op: "read", Err: os.NewSyscallError("read", errors.New("reset"))}
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestErrorsWithoutAStateKeepTheirMeaning(t *testing.T) {
 		{errors.New("strange"), fault.Of(fault.Internal), false},
 	} {
 		if err := mapError(c.given); !errors.Is(err, c.is) || fault.IsRetryable(err) != c.safe {
-			t.Errorf("%v becomes %v (safe: %v), which is not %v (safe: %v)", c.given, err, fault.IsRetryable(err), c.is, c.safe)
+			t.Errorf("%v: got %v (safe: %v), want %v (safe: %v)", c.given, err, fault.IsRetryable(err), c.is, c.safe)
 		}
 	}
 }
@@ -136,10 +136,10 @@ func TestOnlyTheServersOwnWordSaysThatNothingWasWritten(t *testing.T) {
 	} {
 		err := lost(c.given)
 		if fault.CodeOf(err) != c.code || fault.IsRetryable(err) != c.safe {
-			t.Errorf("%s is %s (safe: %v), not %s (safe: %v)", c.name, fault.CodeOf(err), fault.IsRetryable(err), c.code, c.safe)
+			t.Errorf("%s: got %s (safe: %v), want %s (safe: %v)", c.name, fault.CodeOf(err), fault.IsRetryable(err), c.code, c.safe)
 		}
 		if !errors.Is(err, c.given) {
-			t.Errorf("%s: the cause is lost: %v", c.name, err)
+			t.Errorf("%s: the cause is not wrapped: %v", c.name, err)
 		}
 	}
 }

@@ -120,15 +120,15 @@ const leaseTime = time.Hour
 // runStage is a run, with the step that was taken last.
 type runStage struct {
 	stage
-	def  *run.Definition
-	desk *runengine.Executor
-	id   string
-	l    runengine.ClaimedStep
+	def      *run.Definition
+	executor *runengine.Executor
+	id       string
+	l        runengine.ClaimedStep
 }
 
 func runScene(to func(*runStage)) scene {
 	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
-		r := &runStage{stage: newStage(t, ctx, e), desk: &runengine.Executor{Retention: time.Hour}, def: run.Define("one", "1",
+		r := &runStage{stage: newStage(t, ctx, e), executor: &runengine.Executor{Retention: time.Hour}, def: run.Define("one", "1",
 			run.Remote("first", "w", run.Journaled(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second}), run.Timeout(24*time.Hour)),
 			run.Remote("second", "w", run.Idempotent(), run.Timeout(24*time.Hour)),
 			run.Signal("told", "news", 24*time.Hour),
@@ -160,28 +160,28 @@ func (r *runStage) calls() map[string]call {
 	results := []runengine.Result{{Name: "charge", Result: []byte(`7`)}}
 	all := map[string]call{
 		"complete": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
-			return r.desk.Complete(ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`1`)})
+			return r.executor.Complete(ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`1`)})
 		}),
 		"complete whole": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
-			return r.desk.Complete(ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`1`), Whole: true})
+			return r.executor.Complete(ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`1`), Whole: true})
 		}),
 		"complete with a result": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
-			return r.desk.Complete(ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`1`), Whole: true, Results: results})
+			return r.executor.Complete(ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`1`), Whole: true, Results: results})
 		}),
 		"fail": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
-			return r.desk.Fail(ctx, engine.Of(e), l, runengine.Failure{Message: "no"})
+			return r.executor.Fail(ctx, engine.Of(e), l, runengine.Failure{Message: "no"})
 		}),
 		"fail for good": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
-			return r.desk.Fail(ctx, engine.Of(e), l, runengine.Failure{Message: "no", Final: true})
+			return r.executor.Fail(ctx, engine.Of(e), l, runengine.Failure{Message: "no", Final: true})
 		}),
 		"park": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
-			return r.desk.Park(ctx, engine.Of(e), l, "open", nil)
+			return r.executor.Park(ctx, engine.Of(e), l, "open", nil)
 		}),
 		"pass": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
-			return r.desk.Pass(ctx, engine.Of(e), l, time.Second, nil)
+			return r.executor.Pass(ctx, engine.Of(e), l, time.Second, nil)
 		}),
 		"release": by(func(ctx context.Context, e *holdfast.Engine, l *runengine.ClaimedStep) (runengine.ClaimedStep, error) {
-			return r.desk.Release(ctx, engine.Of(e), l, false, nil)
+			return r.executor.Release(ctx, engine.Of(e), l, false, nil)
 		}),
 		"resolve done":     r.resolve(true, ""),
 		"resolve not done": r.resolve(false, ""),
@@ -211,11 +211,11 @@ func (r *runStage) calls() map[string]call {
 			return fresh, err
 		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			taken, err := r.desk.TakeDue(ctx, engine.Of(e), r.ask())
+			taken, err := r.executor.TakeDue(ctx, engine.Of(e), r.ask())
 			return len(taken), err
 		},
 		"expire": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return r.desk.Expire(ctx, engine.Of(e), r.at)
+			return r.executor.Expire(ctx, engine.Of(e), r.at)
 		},
 		"prune": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return runengine.Prune(ctx, engine.Of(e), r.at)
@@ -225,7 +225,7 @@ func (r *runStage) calls() map[string]call {
 			n := 0
 			for i := range due {
 				var moved bool
-				if _, moved, err = r.desk.Tick(ctx, engine.Of(e), &due[i], runengine.Taker{Holder: "me", Lease: leaseTime}, nil); moved {
+				if _, moved, err = r.executor.Tick(ctx, engine.Of(e), &due[i], runengine.Taker{Holder: "me", Lease: leaseTime}, nil); moved {
 					n++
 				}
 			}
@@ -234,7 +234,7 @@ func (r *runStage) calls() map[string]call {
 	}
 	for _, name := range []string{runengine.Cancel, runengine.Pause, runengine.Resume, runengine.Retry} {
 		all[name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return r.desk.Command(ctx, engine.Of(e), r.id, name, nil)
+			return r.executor.Command(ctx, engine.Of(e), r.id, name, nil)
 		}
 	}
 	for _, name := range []string{"charge", "mail"} {
@@ -263,14 +263,14 @@ func (r *runStage) resolve(happened bool, outcome string) call {
 		if happened {
 			known.Result = []byte(`"yes"`)
 		}
-		_, err := r.desk.Resolve(ctx, engine.Of(e), l.Operation(), []runengine.Known{known}, outcome, "ann")
+		_, err := r.executor.Resolve(ctx, engine.Of(e), l.Operation(), []runengine.Known{known}, outcome, "ann")
 		return nil, err
 	}
 }
 
 func (r *runStage) take() {
 	r.t.Helper()
-	all, err := r.desk.TakeDue(r.ctx, engine.Of(r.e), r.ask())
+	all, err := r.executor.TakeDue(r.ctx, engine.Of(r.e), r.ask())
 	if err != nil || len(all) != 1 {
 		r.t.Fatal(len(all), err)
 	}

@@ -178,15 +178,15 @@ func (g *gatehouse) each(v string, intn func(int) int) {
 			continue
 		}
 		for n := range g.commits(w) {
-			for _, late := range lates(intn) {
+			for _, late := range expiries(intn) {
 				g.held(v, w, n, late)
 			}
 		}
 	}
 }
 
-// lates returns whether the leases expire: at level test one of the two.
-func lates(intn func(int) int) []bool {
+// expiries returns whether the leases expire: at level test one of the two.
+func expiries(intn func(int) int) []bool {
 	return testlevel.Pick([]bool{intn(2) == 0}, []bool{false, true}, []bool{false, true})
 }
 
@@ -292,7 +292,7 @@ func (g *gatehouse) orders(v, w string) [][]string {
 
 // parts returns how often a call may commit: a sweep may find more by then.
 func (g *gatehouse) parts(name string) int {
-	if n := g.commits(name); !comesAgain(name) || n > 3 {
+	if n := g.commits(name); !isPeriodic(name) || n > 3 {
 		return n
 	}
 	return 3
@@ -447,17 +447,17 @@ func (g *gatehouse) judge(what, v, w string, got outcome, orders [][]string) {
 	if g.known(v, w) != "" {
 		return
 	}
-	g.t.Errorf("%s: the outcome is of no order; of %s it differs by\n%s", what, name, nearest)
+	g.t.Errorf("%s: the outcome matches no serial order; it differs from %s by\n%s", what, name, nearest)
 }
 
 // again makes V and W once more, if they are repeated calls, or if their result was to retry.
 func (g *gatehouse) again(v, w string, o outcome) outcome {
-	if comesAgain(w) {
+	if isPeriodic(w) {
 		g.b.do(g.ctx, g.calls[w])
 		o.w = ""
 	}
 	switch {
-	case comesAgain(v):
+	case isPeriodic(v):
 		g.a.do(g.ctx, g.calls[v])
 		o.v = ""
 	case strings.Contains(o.v, `"Busy":true`):
@@ -466,9 +466,9 @@ func (g *gatehouse) again(v, w string, o outcome) outcome {
 	return o
 }
 
-// comesAgain reports whether a call is repeated regularly: what is locked or changes meanwhile is
+// isPeriodic reports whether a call is repeated regularly: a row that is locked or changes meanwhile is
 // left for the next time.
-func comesAgain(name string) bool {
+func isPeriodic(name string) bool {
 	return slices.Contains([]string{"take", "dirty", "gather", "free", "sweep", "expire", "look", "tick", "recover", "sequence", "finish",
 		"snapshot", "resume all", "prune", "prune histories", "prune tokens"}, name)
 }

@@ -43,7 +43,7 @@ func TestAFailingCallerTouchesNoOtherThatSharesItsStatement(t *testing.T) {
 			}
 		}
 		if names := wantGapless(t, hf, fmt.Sprintf("g%d", caller)); fmt.Sprint(names) != fmt.Sprint(want) {
-			t.Errorf("caller %d: %v, not %v", caller, names, want)
+			t.Errorf("caller %d: got %v, want %v", caller, names, want)
 		}
 	}
 }
@@ -71,12 +71,12 @@ func TestRowsHeldElsewhereHoldUpOnlyThoseWhoWantThem(t *testing.T) {
 	for i := range 12 {
 		waiters.Go(func() {
 			if _, err := stream.Append(t.Context(), hf, fmt.Sprintf("held%d", i%4), stream.Any, event("late")); err != nil {
-				t.Errorf("a caller who waited for a held row: %v", err)
+				t.Errorf("caller that waited for a locked row: %v", err)
 			}
 		})
 	}
 	watcher := connect(t, url)
-	testkit.Eventually(t, "somebody waits for a held row", func() bool { return waiting(t, watcher) > 0 })
+	testkit.Eventually(t, "a caller waits for a locked row", func() bool { return waiting(t, watcher) > 0 })
 	slowest := make([]time.Duration, 16)
 	for caller := range slowest {
 		others.Go(func() {
@@ -90,10 +90,10 @@ func TestRowsHeldElsewhereHoldUpOnlyThoseWhoWantThem(t *testing.T) {
 		})
 	}
 	others.Wait()
-	t.Logf("the slowest of those not concerned: %v", slowest)
+	t.Logf("slowest caller without a locked row: %v", slowest)
 	for caller, took := range slowest {
 		if took > 2*time.Second {
-			t.Errorf("caller %d, who wants no held row, waited %v", caller, took)
+			t.Errorf("caller %d needs no locked row, but waited %v", caller, took)
 		}
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -102,7 +102,7 @@ func TestRowsHeldElsewhereHoldUpOnlyThoseWhoWantThem(t *testing.T) {
 	waiters.Wait()
 	for i := range 4 {
 		if names := wantGapless(t, hf, fmt.Sprintf("held%d", i)); len(names) != 4 {
-			t.Errorf("held%d has %v", i, names)
+			t.Errorf("stream held%d has %v, want 4 events", i, names)
 		}
 	}
 }

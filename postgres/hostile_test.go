@@ -97,7 +97,7 @@ func plant(t *testing.T, conn *pgx.Conn, texts []string) {
 		UNION ALL SELECT pg_catalog.count(DISTINCT proname) FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace
 		UNION ALL SELECT pg_catalog.count(*) FROM pg_catalog.pg_views WHERE schemaname = 'public') x`)
 	if n[0] < 15 || n[1] < 50 || n[2] < 10 {
-		t.Fatalf("operators of %d names, functions of %d and %d views were planted", n[0], n[1], n[2])
+		t.Fatalf("planted operators of %d names, functions of %d and %d views, which is too few", n[0], n[1], n[2])
 	}
 }
 
@@ -151,7 +151,7 @@ func inGo(t *testing.T) store.Texts {
 		}
 	}
 	if len(all) < 10 {
-		t.Fatalf("there are %d statements in the Go files", len(all))
+		t.Fatalf("found only %d statements in the Go files", len(all))
 	}
 	return all
 }
@@ -230,7 +230,7 @@ func TestNothingThatOthersDefineIsCalled(t *testing.T) {
 	}
 }
 
-// useAll uses the engine alone and in a transaction of the user's.
+// useAll uses the engine on its own and in a transaction of the user's.
 func useAll(t *testing.T, hf *holdfast.Engine, conn *pgx.Conn) {
 	t.Helper()
 	if err := useEverything(t.Context(), hf, "alone"); err != nil {
@@ -262,7 +262,7 @@ func useFunctions(t *testing.T, conn *pgx.Conn) {
 	} {
 		var got string
 		if err := conn.QueryRow(t.Context(), `SELECT holdfast.`+call+`::text`).Scan(&got); err != nil || got != want {
-			t.Errorf("%s is %s, not %s (%v)", call, got, want, err)
+			t.Errorf("%s: got %s, want %s (%v)", call, got, want, err)
 		}
 	}
 }
@@ -277,15 +277,15 @@ func resolve(t *testing.T, clean, conn *pgx.Conn, texts store.Texts) map[string]
 		probes[probe] = name
 		want, err := clean.Prepare(t.Context(), probe, text)
 		if err != nil {
-			t.Errorf("%s: %v: complete it, or say in parts where it is looked at", name, err)
+			t.Errorf("%s: %v: complete it, or list in parts where it is checked", name, err)
 			continue
 		}
 		if !strings.HasPrefix(name, "in Go ") && slices.Contains(want.ParamOIDs, pgtype.Int4OID) {
-			t.Errorf("%s has a parameter of 32 bits, and all numbers are sent as 64: cast it to bigint at each place", name)
+			t.Errorf("%s has a 32-bit parameter, but all numbers are sent as 64 bits: cast it to bigint at each place", name)
 		}
 		got, err := conn.Prepare(t.Context(), probe, text) // the called function determines the types of parameters
 		if err != nil || !slices.Equal(got.ParamOIDs, want.ParamOIDs) {
-			t.Errorf("%s calls what others define: its parameters are %v, not %v (%v)", name, got, want.ParamOIDs, err)
+			t.Errorf("%s resolves to planted objects: got parameters %v, want %v (%v)", name, got, want.ParamOIDs, err)
 			continue
 		}
 		params := query[string](t, clean, `SELECT coalesce(string_agg(format_type(p, NULL), ', ' ORDER BY n), '') FROM unnest($1::oid[]) WITH ORDINALITY AS u(p, n)`, want.ParamOIDs)
@@ -309,7 +309,7 @@ func TestSearchPaths(t *testing.T) {
 			want := map[string]string{"pool": "mine", "quick": "pg_catalog, pg_temp", "vital": "pg_catalog, pg_temp"}[name]
 			var got string
 			if err := p.QueryRow(t.Context(), `SHOW search_path`).Scan(&got); err != nil || got != want {
-				t.Errorf("the search_path of %s is %q, not %q (%v)", name, got, want, err)
+				t.Errorf("search_path of %s: got %q, want %q (%v)", name, got, want, err)
 			}
 		}
 	}

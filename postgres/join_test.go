@@ -47,13 +47,13 @@ func begin(t *testing.T, hf *holdfast.Engine, conn *pgx.Conn) (pgx.Tx, holdfast.
 func wantState(t *testing.T, hf *holdfast.Engine, conn *pgx.Conn, rows, events int) {
 	t.Helper()
 	if n := query[int](t, conn, `SELECT count(*) FROM mine`); n != rows {
-		t.Errorf("%d rows of the user's, not %d", n, rows)
+		t.Errorf("got %d rows in the user's table, want %d", n, rows)
 	}
 	if names := wantGapless(t, hf, "s"); len(names) != events {
-		t.Errorf("%d events, not %d: %v", len(names), events, names)
+		t.Errorf("got %d events, want %d: %v", len(names), events, names)
 	}
 	if n := query[int](t, conn, `SELECT head FROM holdfast.stream WHERE name = 's'`); n != events-1 {
-		t.Errorf("the head is %d and there are %d events", n, events)
+		t.Errorf("got head %d for %d events", n, events)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestAJoinedTransactionCommitsAndRollsBackAsOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := stream.Append(t.Context(), j, "s", 7, event("late")); !errors.Is(err, holdfast.ErrConcurrency) {
-			t.Errorf("an append at the wrong version: %v", err)
+			t.Errorf("append with a wrong expected version: got %v, want ErrConcurrency", err)
 		}
 		mustAppend(t, j, "s", 0)
 		if err := useEverything(t.Context(), j, "joined"); err != nil {
@@ -77,7 +77,7 @@ func TestAJoinedTransactionCommitsAndRollsBackAsOne(t *testing.T) {
 		}
 		again := entities.CreateArgs{Lifecycle: "thing", ID: "joined", Status: "new"}
 		if _, err := entities.Create(t.Context(), store.DoerOf(j), again); !errors.Is(err, holdfast.ErrConflict) {
-			t.Errorf("a second create: %v", err)
+			t.Errorf("second create: got %v, want ErrConflict", err)
 		}
 		if !commit {
 			if err := tx.Rollback(t.Context()); err != nil {
@@ -104,19 +104,19 @@ func TestAnUpdateNeverCommitsHalfAVerb(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := stream.Append(ctx, tx, "s", 1, event("ok"), event("boom")); err == nil {
-			t.Error("the verb did not fail")
+			t.Error("the verb succeeded, want an error")
 		}
 		if _, err := stream.Append(ctx, tx, "s", stream.Any, event("after")); err == nil {
-			t.Error("a verb after the failed one did not fail")
+			t.Error("a verb after the failed one succeeded, want an error")
 		}
 		return nil
 	})
 	if err == nil {
-		t.Error("the update says that it was committed")
+		t.Error("the update reports success, want an error")
 	}
 	t.Log(fault.CodeOf(err), err)
 	if errors.Is(err, holdfast.ErrOutcomeUnknown) {
-		t.Errorf("a transaction that the server rolled back is told as unknown: %v", err)
+		t.Errorf("a transaction that the server rolled back is reported as unknown: %v", err)
 	}
 	wantState(t, hf, conn, 0, 1)
 	mustAppend(t, hf, "s", 0)
@@ -149,12 +149,12 @@ func TestAnUpdateThatDoesNotEndWellLeavesNothing(t *testing.T) {
 	hf, conn := joined(t)
 	sorry := errors.New("sorry")
 	if err := hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { mustAppend(t, tx, "s", 0); return sorry }); !errors.Is(err, sorry) {
-		t.Errorf("the function's error is not returned: %v", err)
+		t.Errorf("the function's error is not returned: got %v", err)
 	}
 	func() {
 		defer func() {
 			if recover() == nil {
-				t.Error("the panic was swallowed")
+				t.Error("the panic did not propagate")
 			}
 		}()
 		_ = hf.Update(t.Context(), func(_ context.Context, tx holdfast.Tx) error { mustAppend(t, tx, "s", 0); panic("ouch") })
@@ -162,7 +162,7 @@ func TestAnUpdateThatDoesNotEndWellLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := hf.Update(ctx, func(_ context.Context, tx holdfast.Tx) error { mustAppend(t, tx, "s", 0); cancel(); return nil })
 	if !errors.Is(err, context.Canceled) || errors.Is(err, holdfast.ErrOutcomeUnknown) {
-		t.Errorf("a context that ended before the commit: %v", err)
+		t.Errorf("context canceled before the commit: got %v", err)
 	}
 	wantState(t, hf, conn, 0, 1)
 	mustAppend(t, hf, "s", 0)

@@ -38,12 +38,12 @@ func TestAJoinedTransactionWaitsForALock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := stream.Append(t.Context(), two, "s", stream.Any, event("second")); err != nil {
-		t.Errorf("the joined append: %v", err)
+		t.Errorf("joined append: %v", err)
 	}
 	if err := <-committed; err != nil {
-		t.Errorf("the commit that it waited for: %v", err)
+		t.Errorf("commit that the append waited for: %v", err)
 	}
 	if err := second.Commit(t.Context()); err != nil {
-		t.Errorf("the user's commit: %v", err)
+		t.Errorf("user's commit: %v", err)
 	}
 }

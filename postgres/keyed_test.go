@@ -26,7 +26,7 @@ func TestEveryStatementGoesByItsKeys(t *testing.T) {
 	byKeys(t, conn, texts, "of a table that is known to be empty")
 	for name := range walks {
 		if texts[name] == "" {
-			t.Errorf("%s is in walks, and there is no such statement", name)
+			t.Errorf("walks lists %s, but no such statement exists", name)
 		}
 	}
 }

@@ -41,11 +41,11 @@ type breaker struct {
 func newBreaker(t *testing.T, base string) (b *breaker, through string) {
 	t.Helper()
 	b = &breaker{}
-	b.Proxy, through = testkit.NewProxy(t, base, b.fate, nil)
+	b.Proxy, through = testkit.NewProxy(t, base, b.action, nil)
 	return b, through
 }
 
-func (b *breaker) fate(sent []byte) testkit.Action {
+func (b *breaker) action(sent []byte) testkit.Action {
 	if bytes.Contains(sent, []byte("LISTEN ")) {
 		b.listened.Add(1)
 	}
@@ -100,18 +100,18 @@ func TestAWriteWhoseAnswerIsLostIsNeverAppliedTwice(t *testing.T) {
 				b.arm(c.marker, c.deliver)
 				err := c.write(t.Context(), hf)
 				if b.broken.Load() != 1 {
-					t.Fatalf("%d connections were broken", b.broken.Load())
+					t.Fatalf("%d connections were broken, want 1", b.broken.Load())
 				}
 				there := len(wantGapless(t, hf, "s")) - 2
 				switch {
 				case err == nil && there != 1:
-					t.Errorf("it was acknowledged and is there %d times", there)
+					t.Errorf("append was acknowledged, but stored %d times, want 1", there)
 				case err != nil && !errors.Is(err, holdfast.ErrOutcomeUnknown):
-					t.Errorf("the error is %v", err)
+					t.Errorf("got error %v, want ErrOutcomeUnknown", err)
 				case err != nil && there != 0 && !c.deliver, there > 1:
-					t.Errorf("it is there %d times, and the error is %v", there, err)
+					t.Errorf("append is stored %d times with error %v", there, err)
 				}
-				t.Logf("told %v, there %d times", err, there)
+				t.Logf("got error %v, stored %d times", err, there)
 				mustAppend(t, hf, "s", stream.Any)
 			})
 		}
@@ -135,7 +135,7 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 			armed()
 			v, err := stream.Append(ctx, hf, "precious", stream.None, event("a"), event("b"))
 			if names := wantGapless(t, hf, "precious"); err != nil || v != 1 || len(names) != 2 {
-				t.Errorf("an append gives %d, and there is %v: %v", v, names, err)
+				t.Errorf("append returned version %d, stored %v: %v", v, names, err)
 			}
 			armed()
 			made, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "thing", ID: "precious", Status: "new", Data: []byte(`{"n":1}`)})
@@ -151,7 +151,7 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 				Lease: time.Minute, Choices: map[string]entities.Choice{"older": {Into: "aging", Revert: "older"}}})
 			wantEntity(t, hf, "claimed", taken, err, 3)
 			if taken.Claim.Phase != entities.Held || taken.Claim.Epoch != 1 {
-				t.Errorf("the claim is %+v", taken.Claim)
+				t.Errorf("got claim %+v, want phase held and epoch 1", taken.Claim)
 			}
 			at, err := engine.Of(hf).Partition(ctx, store.Write)
 			if err != nil {
@@ -159,11 +159,11 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 			}
 			armed()
 			if x, err := effects.Begin(ctx, engine.Of(hf), at, taken.Ticket(), "charge", 0, effects.Hold, nil); err != nil || x.State != effects.New {
-				t.Errorf("an effect begun: %+v, %v", x, err)
+				t.Errorf("begin effect: got %+v, %v, want state new", x, err)
 			}
 			armed()
 			if x, err := effects.End(ctx, engine.Of(hf), at, taken.Ticket(), "charge", 0, effects.NotDone, nil, false); err != nil || x != effects.NotDone {
-				t.Errorf("an effect ended: %v, %v", x, err)
+				t.Errorf("end effect: got %v, %v, want not done", x, err)
 			}
 			armed()
 			ended, _, err := entities.End(ctx, engine.Of(hf), at, entities.EndArgs{Ticket: taken.Ticket(), How: entities.Back, Event: "released", Outcome: "failed", Claim: "aging"})
@@ -175,15 +175,15 @@ func TestAVerbWhoseAnswerIsLostStillHasItsAnswer(t *testing.T) {
 			sum, err := storetest.Inc(ctx, hf, storetest.IncArgs{Kind: "box", ID: "precious", Field: "n", By: 4})
 			wantScope(t, hf, "inc", sum.Scope, err, 1)
 			if sum.Value != 5 {
-				t.Errorf("the sum is %d", sum.Value)
+				t.Errorf("got sum %d, want 5", sum.Value)
 			}
 			armed()
 			gone, err := scopestore.Delete(ctx, engine.Of(hf), scopestore.DeleteArgs{Kind: "box", ID: "precious"})
 			if _, missing := scopestore.Get(ctx, engine.Of(hf), "box", "precious"); err != nil || gone.Version != 2 || !errors.Is(missing, holdfast.ErrNotFound) {
-				t.Errorf("a delete gives %+v, %v, and then %v", gone, err, missing)
+				t.Errorf("delete returned %+v, %v, and the next get %v", gone, err, missing)
 			}
 			if n := b.broken.Load(); n != 11 {
-				t.Errorf("%d connections were broken, not 11", n)
+				t.Errorf("%d connections were broken, want 11", n)
 			}
 		})
 	}
@@ -197,7 +197,7 @@ func wantEntity(t *testing.T, hf *holdfast.Engine, what string, got entities.Ent
 		stored.Claim = got.Claim
 	}
 	if err != nil || found != nil || got.Version != version || fmt.Sprint(got) != fmt.Sprint(stored) {
-		t.Errorf("%s: the answer is %s, %v; stored is %s, %v", what, fmt.Sprint(got), err, fmt.Sprint(stored), found)
+		t.Errorf("%s: got response %s, %v; stored is %s, %v", what, fmt.Sprint(got), err, fmt.Sprint(stored), found)
 	}
 }
 
@@ -214,7 +214,7 @@ func wantScope(t *testing.T, hf *holdfast.Engine, what string, got scopestore.Sc
 	t.Helper()
 	stored, found := scopestore.Get(t.Context(), engine.Of(hf), "box", "precious")
 	if err != nil || found != nil || got.Version != version || string(compact(got.State)) != string(compact(stored.State)) {
-		t.Errorf("%s: the answer is %d %s, %v; stored is %d %s, %v", what, got.Version, got.State, err, stored.Version, stored.State, found)
+		t.Errorf("%s: got response %d %s, %v; stored is %d %s, %v", what, got.Version, got.State, err, stored.Version, stored.State, found)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestAnUpdateThatBreaksBeforeItsCommitRunsAgain(t *testing.T) {
 			t.Errorf("delivered %v: %v", deliver, err)
 		}
 		if names := wantGapless(t, hf, "s"); len(names) != 1 || b.broken.Load() != 1 {
-			t.Errorf("delivered %v: it is there %d times after %d breaks", deliver, len(names), b.broken.Load())
+			t.Errorf("delivered %v: stored %d times after %d breaks, want 1 and 1", deliver, len(names), b.broken.Load())
 		}
 	}
 }
@@ -259,6 +259,6 @@ func TestAReadWhoseAnswerIsLostIsRepeated(t *testing.T) {
 	b.arm("precious", true)
 	all, err := holdfast.Collect(stream.Read(t.Context(), hf, "precious", 0))
 	if err != nil || len(all) != 1 || b.broken.Load() != 1 {
-		t.Errorf("%d events after %d breaks: %v", len(all), b.broken.Load(), err)
+		t.Errorf("got %d events after %d breaks, want 1 and 1: %v", len(all), b.broken.Load(), err)
 	}
 }

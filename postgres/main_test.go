@@ -116,7 +116,7 @@ func openError(t *testing.T, db holdfast.Database, c holdfast.Config) error {
 	hf, err := holdfast.Open(t.Context(), db, c)
 	if err == nil {
 		hf.Close()
-		t.Fatal("the database was opened")
+		t.Fatal("open succeeded, want an error")
 	}
 	return err
 }
@@ -169,12 +169,12 @@ func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
 		return err
 	}
 	if _, err := stream.Append(ctx, d, name, 0, event("d")); !errors.Is(err, holdfast.ErrConcurrency) {
-		return fmt.Errorf("an append behind the head: %w", err)
+		return fmt.Errorf("append behind the head: %w", err)
 	}
 	for _, read := range []func(context.Context, holdfast.Doer, string, stream.Version) iter.Seq2[stream.Event, error]{stream.Read, stream.ReadBackward} {
 		all, err := holdfast.Collect(read(ctx, d, name, 1))
 		if err != nil || len(all) != 2 {
-			return fmt.Errorf("read %d events: %w", len(all), err)
+			return fmt.Errorf("read %d events, want 2: %w", len(all), err)
 		}
 	}
 	if _, err := entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: "thing", ID: name, Status: "new"}); err != nil {
@@ -186,7 +186,7 @@ func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
 		}
 	}
 	if e, err := entities.Get(ctx, store.DoerOf(d), "thing", name); err != nil || e.Status != "old" || e.Version != 2 {
-		return fmt.Errorf("entity is %q at %d: %w", e.Status, e.Version, err)
+		return fmt.Errorf("got entity %q at version %d: %w", e.Status, e.Version, err)
 	}
 	return useScopes(ctx, d, name)
 }
@@ -198,13 +198,13 @@ func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
 		}
 	}
 	if s, err := storetest.Inc(ctx, d, storetest.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
-		return fmt.Errorf("inc gives %d: %w", s.Value, err)
+		return fmt.Errorf("inc returned %d, want 5: %w", s.Value, err)
 	}
 	if s, err := storetest.Inc(ctx, d, storetest.IncArgs{Kind: "box", ID: name, Field: "m", By: 4}); err != nil || s.Value != 4 {
-		return fmt.Errorf("inc of a new field gives %d: %w", s.Value, err)
+		return fmt.Errorf("inc of a new field returned %d, want 4: %w", s.Value, err)
 	}
 	if s, err := scopestore.Get(ctx, store.DoerOf(d), "box", name); err != nil || s.Version != 3 {
-		return fmt.Errorf("scope at %d: %w", s.Version, err)
+		return fmt.Errorf("got scope at version %d, want 3: %w", s.Version, err)
 	}
 	_, err := scopestore.Delete(ctx, store.DoerOf(d), scopestore.DeleteArgs{Kind: "box", ID: name})
 	return err
@@ -225,7 +225,7 @@ func wantGapless(t *testing.T, hf *holdfast.Engine, name string) []string {
 		}
 		for _, e := range part {
 			if e.Version != stream.Version(len(names)) {
-				t.Fatalf("%s: version %d stands where %d should", name, e.Version, len(names))
+				t.Fatalf("%s: got version %d, want %d", name, e.Version, len(names))
 			}
 			names = append(names, e.Name)
 		}
@@ -237,10 +237,10 @@ func wantMoved(t *testing.T, err error, last int64) {
 	t.Helper()
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Code != fault.Concurrency {
-		t.Errorf("a loser got %v", err)
+		t.Errorf("losing caller got %v, want ErrConcurrency", err)
 		return
 	}
 	if f.Fields["lastVersion"] != last {
-		t.Errorf("a loser was told version %v, not %d", f.Fields["lastVersion"], last)
+		t.Errorf("losing caller got lastVersion %v, want %d", f.Fields["lastVersion"], last)
 	}
 }

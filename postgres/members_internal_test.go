@@ -137,7 +137,7 @@ func membersOfAnAppend(t *testing.T, grouped bool) {
 		code fault.Code
 	}{{4, ""}, {1, fault.Concurrency}, {1, ""}, {-1, fault.Concurrency}} {
 		if last[i] != want.last || fault.CodeOf(errs[i]) != want.code {
-			t.Errorf("member %d: %d, %v; wanted %d, %q", i+1, last[i], errs[i], want.last, want.code)
+			t.Errorf("member %d: got %d, %v; want %d, %q", i+1, last[i], errs[i], want.last, want.code)
 		}
 	}
 	for name, want := range map[string]string{
@@ -148,11 +148,11 @@ func membersOfAnAppend(t *testing.T, grouped bool) {
 		for i, e := range all {
 			names = append(names, e.Name)
 			if e.Version != int64(i) {
-				t.Errorf("%s: version %d stands where %d should", name, e.Version, i)
+				t.Errorf("%s: got version %d, want %d", name, e.Version, i)
 			}
 		}
 		if err != nil || fmt.Sprint(names) != want {
-			t.Errorf("%s holds %v, not %s: %v", name, names, want, err)
+			t.Errorf("%s has %v, want %s: %v", name, names, want, err)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func membersOfOthers(t *testing.T, grouped bool) {
 	wantCodes(t, errs, "", fault.NotFound, fault.InvalidTransition, "")
 	for i, want := range []string{"c old 1", "none  -1", "a new 0", "b old 1"} {
 		if got := fmt.Sprintf("%s %s %d", found[i].ID, found[i].Status, found[i].Version); got != want {
-			t.Errorf("member %d is %q, not %q", i+1, got, want)
+			t.Errorf("member %d: got %q, want %q", i+1, got, want)
 		}
 	}
 
@@ -203,7 +203,7 @@ func membersOfOthers(t *testing.T, grouped bool) {
 	boxes, errs := together(t, s, grouped, "scopes.put", put("y", -1), put("x", 0), put("z", 3))
 	wantCodes(t, errs, "", "", fault.Concurrency)
 	if boxes[0].Version != 0 || boxes[1].Version != 1 || boxes[2].Version != -1 || string(boxes[1].State) != `{"id": "x"}` {
-		t.Errorf("the scopes are %+v", boxes)
+		t.Errorf("got scopes %+v", boxes)
 	}
 }
 
@@ -211,7 +211,7 @@ func wantCodes(t *testing.T, errs []error, codes ...fault.Code) {
 	t.Helper()
 	for i, code := range codes {
 		if fault.CodeOf(errs[i]) != code {
-			t.Errorf("member %d got %v, not %q (%v)", i+1, errs[i], code, errors.Unwrap(errs[i]))
+			t.Errorf("member %d: got %v, want %q (%v)", i+1, errs[i], code, errors.Unwrap(errs[i]))
 		}
 	}
 }

@@ -64,14 +64,14 @@ func wantMigratedOnce(t *testing.T, url, schema string, writers int) {
 	t.Helper()
 	hf := openEngine(t, postgres.URL(url, postgres.Schema(schema)))
 	if names := wantGapless(t, hf, "all"); len(names) != writers {
-		t.Errorf("%s: %d events of %d writers: %v", schema, len(names), writers, names)
+		t.Errorf("%s: got %d events of %d writers: %v", schema, len(names), writers, names)
 	}
 	conn := connect(t, url)
 	if n := query[int](t, conn, "SELECT count(*) FROM "+schema+".migration"); n == 0 || n != newest(t, conn, schema) {
-		t.Errorf("%s: %d records of migrations, and the newest is %d", schema, n, newest(t, conn, schema))
+		t.Errorf("%s: got %d records of migrations, want %d", schema, n, newest(t, conn, schema))
 	}
 	if n := query[int](t, conn, "SELECT count(*) FROM "+schema+".clock"); n != 1 {
-		t.Errorf("%s: the first migration left its mark %d times", schema, n)
+		t.Errorf("%s: table clock has %d rows, want 1", schema, n)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestAnOlderProgramWorksOnANewerDatabaseThatAllowsIt(t *testing.T) {
 		t.Error(err)
 	}
 	if s, err := hf.Status(t.Context()); err != nil || s.Schema != now+1 {
-		t.Errorf("the status tells schema %d: %v", s.Schema, err)
+		t.Errorf("got schema %d, want %d: %v", s.Schema, now+1, err)
 	}
 }
 
@@ -173,10 +173,10 @@ func TestADatabaseThatIsNotOursToTouchIsRefusedAndNotChanged(t *testing.T) {
 			before := content(t, conn, "holdfast")
 			testkit.WantCode(t, openError(t, postgres.URL(url), quiet), c.code, c.naming...)
 			if _, err := store.DatabaseOf(postgres.URL(url)).Migrate(t.Context(), options); fault.CodeOf(err) != c.code {
-				t.Errorf("Migrate: %v", err)
+				t.Errorf("Migrate: got %v, want %s", err, c.code)
 			}
 			if after := content(t, conn, "holdfast"); after != before {
-				t.Errorf("the schema was changed; it was\n%s\nand is\n%s", before, after)
+				t.Errorf("the schema was changed from\n%s\nto\n%s", before, after)
 			}
 		})
 	}
@@ -192,7 +192,7 @@ func TestNoMigrateRefusesAnEmptyDatabaseAndMakesNothing(t *testing.T) {
 	testkit.WantCode(t, openError(t, postgres.URL(url), config), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
 	conn := connect(t, url)
 	if n := query[int](t, conn, `SELECT count(*) FROM pg_namespace WHERE nspname = 'holdfast'`); n != 0 {
-		t.Error("the schema was made")
+		t.Error("the schema was created")
 	}
 	openEngine(t, postgres.URL(url))
 	hf, err := holdfast.Open(t.Context(), postgres.URL(url), config)
@@ -233,13 +233,13 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	const add = "-- min_reader: 1\nALTER TABLE {schema}.token ADD COLUMN later text;\nALTER TABLE {schema}.follow ADD COLUMN later text;"
 	before := content(t, conn, "holdfast")
 	if _, err := store.DatabaseOf(postgres.URL(url, later(t, add+"\nALTER TABLE {schema}.nowhere ADD COLUMN later text;"))).Migrate(t.Context(), options); err == nil {
-		t.Error("a migration that fails was applied")
+		t.Error("a failing migration was applied")
 	}
 	config, next := quiet, postgres.URL(url, later(t, add))
 	config.NoMigrate = true
 	testkit.WantCode(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("needs %d", now+1))
 	if after := content(t, conn, "holdfast"); after != before {
-		t.Errorf("the schema was changed; it was\n%s\nand is\n%s", before, after)
+		t.Errorf("the schema was changed from\n%s\nto\n%s", before, after)
 	}
 	for _, want := range []store.Migrated{{From: now, To: now + 1}, {From: now + 1, To: now + 1}} {
 		if done, err := store.DatabaseOf(next).Migrate(t.Context(), options); err != nil || done != want {
@@ -289,13 +289,13 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) 
 						"Open": openError(t, db, quiet), "NoMigrate": openError(t, db, closed), "Migrate": plain, "Migrate with a role": granted,
 					} {
 						if testkit.WantCode(t, err, fault.DatabaseForeign, "before the first release", "use a new database or schema"); strings.Contains(err.Error(), "\n") {
-							t.Errorf("%s by %s as %s answers several lines: %v", what, name, role, err)
+							t.Errorf("%s by %s as %s returned an error of several lines: %v", what, name, role, err)
 						}
 					}
 				}
 			}
 			if after := content(t, conn, "holdfast") + query[string](t, conn, privileges); after != before {
-				t.Errorf("the schema was changed; it was\n%s\nand is\n%s", before, after)
+				t.Errorf("the schema was changed from\n%s\nto\n%s", before, after)
 			}
 		})
 	}
@@ -321,7 +321,7 @@ func TestAMigrationTakesItsLocksFirst(t *testing.T) {
 	for query[int](t, watcher, `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid WHERE NOT l.granted AND a.datname = current_database()`) == 0 {
 		select {
 		case err := <-done:
-			t.Fatalf("the migration waited for nobody: %v", err)
+			t.Fatalf("the migration did not wait for the open transaction: %v", err)
 		default:
 		}
 	}
@@ -330,7 +330,7 @@ func TestAMigrationTakesItsLocksFirst(t *testing.T) {
 		t.Error(err)
 	}
 	if n := newest(t, watcher, "holdfast"); n != now+1 {
-		t.Errorf("the schema is at %d", n)
+		t.Errorf("got schema %d, want %d", n, now+1)
 	}
 }
 
@@ -358,12 +358,12 @@ func TestThePrintedScriptMakesWhatMigrateMakes(t *testing.T) {
 		execute(t, c, `UPDATE holdfast.migration SET applied_at = 'epoch'`, `UPDATE holdfast.secret SET value = ''`)
 	}
 	if a, b := content(t, conn, "holdfast"), content(t, other, "holdfast"); a != b {
-		t.Errorf("by hand:\n%s\nby Migrate:\n%s", a, b)
+		t.Errorf("applied manually:\n%s\nby Migrate:\n%s", a, b)
 	}
 	const privileges = `SELECT string_agg(c.relname || ' ' || coalesce(c.relacl::text, ''), E'\n' ORDER BY c.relname)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'holdfast' AND c.relkind = 'r'`
 	if a, b := query[string](t, conn, privileges), query[string](t, other, privileges); a != b {
-		t.Errorf("privileges by hand:\n%s\nby Migrate:\n%s", a, b)
+		t.Errorf("privileges applied manually:\n%s\nby Migrate:\n%s", a, b)
 	}
 	hf := openEngine(t, postgres.URL(as(t, byHand, role, "")))
 	if err := useEverything(t.Context(), hf, "runtime"); err != nil {
@@ -382,6 +382,6 @@ func TestTablesThatEveryCommandWritesToHaveNoChecks(t *testing.T) {
 		WHERE c.contype = 'c' AND n.nspname = 'holdfast'
 		AND t.relname IN ('due', 'effect', 'entity', 'event', 'feed', 'follow', 'history', 'scope', 'sequence', 'stream', 'batch', 'item', 'ledger')`)
 	if found != "" {
-		t.Errorf("these slow every write: %s", found)
+		t.Errorf("these objects slow down every write: %s", found)
 	}
 }

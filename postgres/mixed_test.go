@@ -46,18 +46,18 @@ func TestCallersOfEveryKindMeetAndEachHasItsOwnEnd(t *testing.T) {
 		for i := range others {
 			group.Go(func() {
 				if _, err := stream.Append(t.Context(), hf, fmt.Sprintf("o%d", i), stream.Version(round-1), event("fine")); err != nil {
-					t.Errorf("round %d: a caller that was not concerned: %v", round, err)
+					t.Errorf("round %d: unaffected caller: %v", round, err)
 				}
 			})
 		}
 		group.Go(func() {
 			if _, err := stream.Append(t.Context(), hf, "o0", 9999, event("lost")); !errors.Is(err, holdfast.ErrConcurrency) {
-				t.Errorf("round %d: the one that loses: %v", round, err)
+				t.Errorf("round %d: losing caller: got %v, want ErrConcurrency", round, err)
 			}
 		})
 		group.Go(func() {
 			if _, err := stream.Append(t.Context(), hf, "fails", stream.Any, event("boom")); err == nil || errors.Is(err, holdfast.ErrOutcomeUnknown) {
-				t.Errorf("round %d: the one that fails: %v", round, err)
+				t.Errorf("round %d: failing caller: got %v, want a known failure", round, err)
 			}
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(round)*50*time.Microsecond) // before, during and after
@@ -66,26 +66,26 @@ func TestCallersOfEveryKindMeetAndEachHasItsOwnEnd(t *testing.T) {
 		group.Wait()
 		cancel()
 		if (pair[0] == nil) == (pair[1] == nil) {
-			t.Fatalf("round %d: two on one row were told %v and %v", round, pair[0], pair[1])
+			t.Fatalf("round %d: two callers on one row got %v and %v, want one success", round, pair[0], pair[1])
 		}
 		if ended != nil {
 			cancelled++
 			if !errors.Is(ended, context.DeadlineExceeded) {
-				t.Errorf("round %d: the one that is cancelled: %v", round, ended)
+				t.Errorf("round %d: cancelled caller: got %v, want context.DeadlineExceeded", round, ended)
 			}
 		}
 	}
 	if there := len(wantGapless(t, hf, "cancelled")); there != rounds-cancelled {
-		t.Errorf("%d of %d were told that they were cancelled, and %d are there", cancelled, rounds, there)
+		t.Errorf("%d of %d callers were cancelled, but %d events are stored", cancelled, rounds, there)
 	}
 	if len(wantGapless(t, hf, "fails")) != 0 || len(wantGapless(t, hf, "pair")) != rounds {
-		t.Error("what failed is there, or a round of the pair is missing")
+		t.Error("a failed append is stored, or a round of the pair is missing")
 	}
 	if err := user.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-waits; err != nil {
-		t.Errorf("the one that waited: %v", err)
+		t.Errorf("waiting caller: %v", err)
 	}
 }
 
@@ -123,11 +123,11 @@ func TestUpdatesThatDeadlockAreRunAgain(t *testing.T) {
 	}
 	tries.Wait()
 	if runs[0]+runs[1] < 3 {
-		t.Errorf("the updates ran %v times: they did not deadlock", runs)
+		t.Errorf("the updates ran %v times, want at least 3 in total: they did not deadlock", runs)
 	}
 	for _, name := range []string{"a", "b"} {
 		if n := len(wantGapless(t, hf, name)); n != 3 {
-			t.Errorf("%s has %d events", name, n)
+			t.Errorf("%s has %d events, want 3", name, n)
 		}
 	}
 }

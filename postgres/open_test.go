@@ -45,13 +45,13 @@ func TestTheStatusIsAnsweredWhileEveryConnectionIsBusy(t *testing.T) {
 	started := time.Now()
 	s, err := hf.Status(expired(t))
 	if err != nil || s.Schema == 0 || s.Now.IsZero() || !strings.HasPrefix(s.Database, "PostgreSQL ") {
-		t.Errorf("the status is %+v: %v", s, err)
+		t.Errorf("got status %+v: %v", s, err)
 	}
 	if err := updateOnce(expired(t), hf); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrOutcomeUnknown) {
-		t.Errorf("an update without a connection: %v", err)
+		t.Errorf("update without a connection: got %v, want context.DeadlineExceeded", err)
 	}
 	if took := time.Since(started); took > 5*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("took %v, want at most 5s", took)
 	}
 	close(release)
 	for range 2 {
@@ -135,7 +135,7 @@ func TestAWrongURLIsRefusedWithoutRepeatingThePassword(t *testing.T) {
 			err := openError(t, postgres.URL(c.url, c.with...), quiet)
 			for e := err; e != nil; e = errors.Unwrap(e) {
 				if strings.Contains(e.Error(), "hunter2") {
-					t.Errorf("the password is told: %v", e)
+					t.Errorf("the error contains the password: %v", e)
 				}
 			}
 			testkit.WantCode(t, err, c.code, c.parts...)
@@ -170,7 +170,7 @@ func TestAWrongPasswordIsARefusedLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, conn, `SELECT pg_reload_conf()`)
-	testkit.Eventually(t, "passwords are asked for", func() bool {
+	testkit.Eventually(t, "the server requires passwords", func() bool {
 		probe, err := pgx.Connect(t.Context(), as(t, server.URL(), "app", "wrong"))
 		if err == nil {
 			probe.Close(t.Context())
@@ -181,7 +181,7 @@ func TestAWrongPasswordIsARefusedLogin(t *testing.T) {
 	err = openError(t, postgres.URL(as(t, server.URL(), "app", "wrong")), quiet)
 	testkit.WantCode(t, err, fault.DatabaseDenied, "password")
 	if took := time.Since(started); took > 5*time.Second {
-		t.Errorf("a wrong password was tried for %v", took)
+		t.Errorf("a wrong password was retried for %v", took)
 	}
 	openEngine(t, postgres.URL(as(t, server.URL(), "app", "right")))
 }
@@ -211,7 +211,7 @@ func TestADefaultOfReadOnlyIsSetAsideOrRefused(t *testing.T) {
 		_, err := stream.Append(ctx, tx, "s", stream.Any, event("a"))
 		return err
 	})
-	t.Errorf("it was opened; a command is then refused, and an update ends with %v", err)
+	t.Errorf("open succeeded; update then returned %v", err)
 }
 
 // TestAStandbyIsRefused verifies that a standby is refused at the start, with an error that names
@@ -244,7 +244,7 @@ func TestAStandbyIsRefused(t *testing.T) {
 	}
 	testkit.WantCode(t, openError(t, postgres.URL(server.URL()), quiet), fault.DatabaseReadOnly, "standby", "primary")
 	if _, err := store.DatabaseOf(postgres.URL(server.URL())).Migrate(t.Context(), options); fault.CodeOf(err) != fault.DatabaseReadOnly {
-		t.Errorf("Migrate: %v", err)
+		t.Errorf("Migrate: got %v, want DATABASE_READ_ONLY", err)
 	}
 	writes := map[string]func() error{
 		"a command": func() error { return appendOnce(t.Context(), hf) },
@@ -257,11 +257,11 @@ func TestAStandbyIsRefused(t *testing.T) {
 			return !errors.Is(err, holdfast.ErrOutcomeUnknown)
 		})
 		if fault.CodeOf(err) != fault.DatabaseReadOnly || !strings.Contains(fmt.Sprint(err), "primary") {
-			t.Errorf("%s on a standby: %v", name, err)
+			t.Errorf("%s on a standby: got %v, want DATABASE_READ_ONLY", name, err)
 		}
 	}
 	if names := wantGapless(t, hf, "s"); len(names) != 1 {
-		t.Errorf("a standby took a write: %v", names)
+		t.Errorf("a standby accepted a write: %v", names)
 	}
 	onServer(t, server.URL(), `SELECT pg_promote(true, 60)`)
 	mustAppend(t, hf, "s", 0)
@@ -281,7 +281,7 @@ func TestTheShapeOfASchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		if shape != postgres.MigratedShape {
-			t.Errorf("the migrations make a schema %q of the shape %s: set migratedShape to it", schema, shape)
+			t.Errorf("the migrations create schema %q of shape %s: set migratedShape to it", schema, shape)
 		}
 		texts, err := store.DatabaseOf(postgres.URL("", postgres.Schema(schema))).Texts()
 		if err != nil {
@@ -295,6 +295,6 @@ func TestTheShapeOfASchema(t *testing.T) {
 	}
 	execute(t, conn, `ALTER TABLE holdfast.event DROP COLUMN data`)
 	if err := openError(t, postgres.URL(url), quiet); fault.CodeOf(err) != fault.DatabaseDamaged {
-		t.Errorf("without a column it opens with %v", err)
+		t.Errorf("open without a column: got %v, want DATABASE_DAMAGED", err)
 	}
 }

@@ -88,21 +88,21 @@ func (w *writer) check(t *testing.T, hf *holdfast.Engine) {
 	}
 	for _, name := range w.known {
 		if there[name] != 1 {
-			t.Errorf("%s was acknowledged and is there %d times", name, there[name])
+			t.Errorf("%s was acknowledged, but stored %d times", name, there[name])
 		}
 	}
 	for _, name := range w.failed {
 		if there[name] != 0 {
-			t.Errorf("%s was said to have failed and is there", name)
+			t.Errorf("%s was reported as failed, but is stored", name)
 		}
 	}
 	for _, name := range w.unknown {
 		if there[name] > 1 {
-			t.Errorf("%s, of which nothing was known, is there %d times", name, there[name])
+			t.Errorf("%s was reported as unknown, but stored %d times", name, there[name])
 		}
 	}
 	for _, err := range w.strange {
-		t.Errorf("%s: an outage is told as %v (%s)", w.name, err, fault.CodeOf(err))
+		t.Errorf("%s: got error %v (%s) during an outage", w.name, err, fault.CodeOf(err))
 	}
 	if w.update && !slices.Equal(names, wantGapless(t, hf, w.name+"-beside")) {
 		t.Errorf("%s: the two streams of one transaction differ", w.name)
@@ -134,7 +134,7 @@ func TestAnEngineOutlivesItsServer(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, err := hf.Status(expired(t)); err == nil {
-					t.Error("the status of a server that is down is good")
+					t.Error("status of a stopped server succeeded, want an error")
 				}
 				if err := server.Restart(); err != nil {
 					t.Fatal(err)
@@ -176,6 +176,6 @@ func TestAServerThatIsDownIsToldAsSuch(t *testing.T) {
 	}
 	testkit.WantCode(t, err, fault.Unavailable, "cannot be reached")
 	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the context's end is not in the error: %v", err)
+		t.Errorf("got %v, want context.DeadlineExceeded", err)
 	}
 }

@@ -36,10 +36,10 @@ func TestPagesOfABatchCostTheSame(t *testing.T) {
 		}{{what: "new", adds: 1000, most: 100}, {what: "again", most: 1100}} { // it finds none of the items, and then all of them
 			before := rowsRead(t, conn)
 			if added, err := kind.Add(t.Context(), joined, "b", page(n, 1000)); err != nil || added != c.adds {
-				t.Fatalf("page %d, %s, adds %d: %v", n, c.what, added, err)
+				t.Fatalf("page %d, %s: added %d, want %d: %v", n, c.what, added, c.adds, err)
 			}
 			if read := rowsRead(t, conn) - before; read > c.most {
-				t.Fatalf("page %d, %s, reads %d rows", n, c.what, read)
+				t.Fatalf("page %d, %s: read %d rows, want at most %d", n, c.what, read, c.most)
 			}
 		}
 		if err := tx.Commit(t.Context()); err != nil {

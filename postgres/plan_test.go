@@ -440,6 +440,6 @@ func readsFew(t *testing.T, conn *pgx.Conn, what, call string) {
 	defer execute(t, conn, `ROLLBACK`)
 	plan := planOf[node](t, conn, what, `ANALYZE`, call)
 	if most := plan.most(); most == 0 || most > 1000 { // no rows at all would prove nothing
-		t.Errorf("%s has to do with %.0f rows:\n%s", what, most, plan.tree(""))
+		t.Errorf("%s touches %.0f rows, want 1 to 1000:\n%s", what, most, plan.tree(""))
 	}
 }

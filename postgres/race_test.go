@@ -49,7 +49,7 @@ func rounds(t *testing.T, n int, try func(round int) (won bool)) {
 		close(begin)
 		wg.Wait()
 		if won.Load() != 1 {
-			t.Fatalf("round %d has %d winners", round, won.Load())
+			t.Fatalf("round %d has %d winners, want 1", round, won.Load())
 		}
 	}
 }
@@ -74,7 +74,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 		rounds(t, testlevel.Pick(20, 200, 2000), func(round int) bool {
 			e, err := entities.Create(t.Context(), engine.Of(hf), entities.CreateArgs{Lifecycle: "thing", ID: fmt.Sprintf("e%d", round), Status: "new"})
 			if err != nil && (!errors.Is(err, holdfast.ErrConflict) || e.Status != "new" || e.Version != 0) {
-				t.Errorf("a loser got %v, and the entity as %q at %d", err, e.Status, e.Version)
+				t.Errorf("losing caller got %v, and the entity as %q at version %d", err, e.Status, e.Version)
 			}
 			return err == nil
 		})
@@ -108,7 +108,7 @@ func TestRacingSumsThatMakeTheirScopeLoseNothing(t *testing.T) {
 		}
 		wg.Wait()
 		if s, err := storetest.Inc(t.Context(), hf, storetest.IncArgs{Kind: "box", ID: id, Field: "n", By: 0}); err != nil || s.Value != 16 || s.Version != 15 { // adding nothing writes nothing
-			t.Fatalf("sixteen made %d at version %d: %v", s.Value, s.Version, err)
+			t.Fatalf("16 increments made %d at version %d, want 16 and 15: %v", s.Value, s.Version, err)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func waitedFor(t *testing.T, url string, hf *holdfast.Engine, exists, commit boo
 			t.Fatal(err)
 		}
 		if err := <-done; err != nil {
-			t.Errorf("the first gave way, and the second lost: %v", err)
+			t.Errorf("the first rolled back, but the second failed: %v", err)
 		}
 		wantNames(t, hf, int(want)+2)
 		return
@@ -186,7 +186,7 @@ func waitedFor(t *testing.T, url string, hf *holdfast.Engine, exists, commit boo
 func wantNames(t *testing.T, hf *holdfast.Engine, n int) {
 	t.Helper()
 	if names := wantGapless(t, hf, "s"); len(names) != n {
-		t.Errorf("%d events, not %d: %v", len(names), n, names)
+		t.Errorf("got %d events, want %d: %v", len(names), n, names)
 	}
 }
 
@@ -215,19 +215,19 @@ func TestAWriteThatWaitsForARowEndsWithItsContext(t *testing.T) {
 	started := time.Now()
 	_, err = stream.Append(expired(t), hf, "s", 0, event("late"))
 	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the context's end is not in the error: %v", err)
+		t.Errorf("got %v, want context.DeadlineExceeded", err)
 	}
 	if took := time.Since(started); took > 5*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("took %v, want at most 5s", took)
 	}
 	t.Log(err)
 	watcher := connect(t, url)
-	testkit.Eventually(t, "nobody waits any more", func() bool { return waiting(t, watcher) == 0 })
+	testkit.Eventually(t, "no caller waits any more", func() bool { return waiting(t, watcher) == 0 })
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	mustAppend(t, hf, "s", 0)
 	if names := wantGapless(t, hf, "s"); len(names) != 2 {
-		t.Errorf("%v", names)
+		t.Errorf("got events %v, want 2", names)
 	}
 }

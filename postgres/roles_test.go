@@ -99,11 +99,11 @@ func sweepsOld(t *testing.T, admin *pgx.Conn, hf *holdfast.Engine) {
 		t.Error(err, errors.Unwrap(err))
 	}
 	if n := query[int](t, admin, `SELECT count(*) FROM holdfast.event WHERE stream = 'cut'`); n != 1 {
-		t.Errorf("the stream that was cut has %d events", n)
+		t.Errorf("the truncated stream has %d events, want 1", n)
 	}
 	p := retention.Pruner{Retention: time.Hour}
 	if n, err := p.Sweep(t.Context(), engine.Of(hf)); n == 0 || err != nil {
-		t.Errorf("%d events of the history went, %v", n, err)
+		t.Errorf("removed %d events of the history, want some: %v", n, err)
 	}
 }
 
@@ -127,7 +127,7 @@ func wantDenied(t *testing.T, conn *pgx.Conn) {
 		_, err := conn.Exec(t.Context(), s)
 		var refused *pgconn.PgError
 		if !errors.As(err, &refused) || refused.Code != "42501" {
-			t.Errorf("the runtime role may %s: %v", s, err)
+			t.Errorf("the runtime role can run %s: %v", s, err)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestTheRuntimeRoleDeletesWhatRetentionPermits(t *testing.T) {
 			execute(t, admin, `GRANT USAGE ON SCHEMA holdfast TO `+stranger)
 			retained(t, admin, connect(t, as(t, url, app, "")), connect(t, as(t, url, stranger, "")))
 			if n := query[int](t, admin, `SELECT count(*) FROM pg_proc WHERE pronamespace = 'holdfast'::regnamespace AND prosecdef AND proowner = '`+migrator+`'::regrole`); n != 2 {
-				t.Errorf("%d functions run as the owner of the tables, not 2", n)
+				t.Errorf("%d functions run as the owner of the tables, want 2", n)
 			}
 		})
 	}
@@ -194,7 +194,7 @@ func retained(t *testing.T, admin, app, stranger *pgx.Conn) {
 	}
 	for _, call := range calls {
 		if _, err := stranger.Exec(t.Context(), call); err == nil || !strings.Contains(err.Error(), "42501") {
-			t.Errorf("anybody may %s: %v", call, err)
+			t.Errorf("any role can run %s: %v", call, err)
 		}
 		execute(t, app, call)
 	}
@@ -202,7 +202,7 @@ func retained(t *testing.T, admin, app, stranger *pgx.Conn) {
 		`TRUNCATE holdfast.event`, `TRUNCATE holdfast.history`, `UPDATE holdfast.clock SET shift = shift`,
 		`CREATE TRIGGER t BEFORE DELETE ON holdfast.event FOR EACH ROW EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger()`, `ALTER FUNCTION holdfast.drop_events OWNER TO CURRENT_USER`} {
 		if _, err := app.Exec(t.Context(), s); err == nil || !strings.Contains(err.Error(), "42501") {
-			t.Errorf("the runtime role may %s: %v", s, err)
+			t.Errorf("the runtime role can run %s: %v", s, err)
 		}
 	}
 	for table, want := range map[string]string{
@@ -227,7 +227,7 @@ func TestARoleWithoutRightsIsToldWhatToDo(t *testing.T) {
 	app, stranger := newRole(t, url, "LOGIN"), newRole(t, url, "LOGIN")
 	testkit.WantCode(t, openError(t, postgres.URL(as(t, url, app, "")), quiet), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
 	if n := query[int](t, admin, `SELECT count(*) FROM pg_namespace WHERE nspname = 'holdfast'`); n != 0 {
-		t.Error("the schema was made")
+		t.Error("the schema was created")
 	}
 	with := options
 	with.RuntimeRole = app
@@ -287,9 +287,9 @@ func TestTheRuntimeRoleHasTheRightsOfEveryVerb(t *testing.T) {
 		denied := explain(t, conn, text)
 		switch {
 		case name == "meta.shift_clock" && denied == nil:
-			t.Error("the runtime role may move the database's time")
+			t.Error("the runtime role can change the database's time")
 		case name != "meta.shift_clock" && denied != nil:
-			t.Errorf("the runtime role may not run %s: %v", name, denied)
+			t.Errorf("the runtime role cannot run %s: %v", name, denied)
 		}
 	}
 }

@@ -133,7 +133,7 @@ func (n *silentNode) goOn(t *testing.T, within time.Duration, happens func()) {
 		all.Go(func() {
 			for !holds() {
 				if time.Since(begun) > within {
-					t.Errorf("after %s still not: %s", within, what)
+					t.Errorf("timed out after %s waiting for: %s", within, what)
 					return
 				}
 				_ = clock.Wait(ctx, 10*time.Millisecond)
@@ -174,7 +174,7 @@ func (n *silentNode) check(t *testing.T) {
 		names := wantGapless(t, n.hf, w.name)
 		testkit.Eventually(t, "the reaction is at the end of "+w.name, func() bool { return len(wantGapless(t, n.hf, "copy-"+w.name)) >= len(names) })
 		if copied := wantGapless(t, n.hf, "copy-"+w.name); !slices.Equal(copied, names) {
-			t.Errorf("%s has %d events, and its copy has %d", w.name, len(names), len(copied))
+			t.Errorf("%s has %d events, but its copy has %d", w.name, len(names), len(copied))
 		}
 		t.Logf("%s: %d acknowledged, %d unknown, %d failed", w.name, len(w.known), len(w.unknown), len(w.failed))
 	}
@@ -183,7 +183,7 @@ func (n *silentNode) check(t *testing.T) {
 	testkit.Eventually(t, "the feed has every event", func() bool { fed = n.feed(t); return len(fed) >= events })
 	for at, times := range fed {
 		if times != 1 || len(fed) > events {
-			t.Errorf("the feed has %d events of %d, and %s %d times", len(fed), events, at, times)
+			t.Errorf("the feed has %d events of %d, and %s %d times, want once", len(fed), events, at, times)
 		}
 	}
 	report, err := n.hf.Check(t.Context())

@@ -17,15 +17,15 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// impatient returns a URL with a short call timeout.
-func impatient(t *testing.T, url string) string { return as(t, url, "", "", "call_timeout=500ms") }
+// shortTimeout returns a URL with a short call timeout.
+func shortTimeout(t *testing.T, url string) string { return as(t, url, "", "", "call_timeout=500ms") }
 
-// impatientIn returns a database with a short call timeout: in a mode of pgx, or behind a pool of
+// shortTimeoutIn returns a database with a short call timeout: in a mode of pgx, or behind a pool of
 // the program.
-func impatientIn(t *testing.T, url, mode string) holdfast.Database {
+func shortTimeoutIn(t *testing.T, url, mode string) holdfast.Database {
 	t.Helper()
 	if mode != "own pool" {
-		return postgres.URL(as(t, impatient(t, url), "", "", "default_query_exec_mode="+mode))
+		return postgres.URL(as(t, shortTimeout(t, url), "", "", "default_query_exec_mode="+mode))
 	}
 	pool, err := pgxpool.New(t.Context(), url)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestACallOnAConnectionThatDiesSilentlyEnds(t *testing.T) {
 					t.Parallel()
 					b, through := newBreaker(t, prepared(t))
 					b.hang.Store(true)
-					hf := openEngine(t, impatientIn(t, through, mode))
+					hf := openEngine(t, shortTimeoutIn(t, through, mode))
 					for range 2 { // so that the stream exists and everything is prepared
 						mustAppend(t, hf, "s", stream.Any)
 						if err := c.call(t.Context(), hf); err != nil {
@@ -80,11 +80,11 @@ func TestACallOnAConnectionThatDiesSilentlyEnds(t *testing.T) {
 						t.Errorf("the call: %v (%s)", err, fault.CodeOf(err))
 					}
 					if b.broken.Load() != 1 {
-						t.Fatalf("%d connections died", b.broken.Load())
+						t.Fatalf("%d connections died, want 1", b.broken.Load())
 					}
 					mustAppend(t, hf, "s", stream.Any)
 					if there := len(wantGapless(t, hf, "s")); there != 3+3*c.writes {
-						t.Errorf("%d events are there", there)
+						t.Errorf("got %d events, want %d", there, 3+3*c.writes)
 					}
 				})
 			}
@@ -99,7 +99,7 @@ func TestATransactionOfADeadConnectionHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	b, through := newBreaker(t, prepared(t))
 	b.hang.Store(true)
-	hf := openEngine(t, postgres.URL(impatient(t, through)))
+	hf := openEngine(t, postgres.URL(shortTimeout(t, through)))
 	mustAppend(t, hf, "s", stream.Any)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -113,11 +113,11 @@ func TestATransactionOfADeadConnectionHoldsUpNobody(t *testing.T) {
 		return err
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("the update: %v", err)
+		t.Errorf("update: got %v, want context.Canceled", err)
 	}
 	mustAppend(t, hf, "s", stream.Any)
 	if names := wantGapless(t, hf, "s"); len(names) != 2 {
-		t.Errorf("there are %v", names)
+		t.Errorf("got events %v, want 2", names)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestATransactionMayTakeLongerThanACall(t *testing.T) {
 		return err
 	})
 	if names := wantGapless(t, hf, "s"); err != nil || len(names) != 2 {
-		t.Errorf("there are %v: %v", names, err)
+		t.Errorf("got events %v, want 2: %v", names, err)
 	}
 	for _, text := range []string{"0", "-1s", "soon", "8"} {
 		testkit.WantCode(t, openError(t, postgres.URL(as(t, url, "", "", "call_timeout="+text)), quiet), fault.Validation, "call_timeout", "8s")

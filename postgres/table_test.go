@@ -70,7 +70,7 @@ func move(t *testing.T, hf *holdfast.Engine, own store.UserTable, workspace, id,
 func wantMove(t *testing.T, hf *holdfast.Engine, own store.UserTable, id, from, to string, version int64) {
 	t.Helper()
 	if v, moved := move(t, hf, own, "", id, from, to, nil); !moved || v != version {
-		t.Errorf("%q from %q to %q: version %d, %t", id, from, to, v, moved)
+		t.Errorf("move %q from %q to %q: got version %d, moved %t, want version %d", id, from, to, v, moved, version)
 	}
 }
 
@@ -96,7 +96,7 @@ func wantRow(t *testing.T, own store.UserTable, workspace, id, status string, ve
 func wantNoRow(t *testing.T, own store.UserTable, workspace, id string) {
 	t.Helper()
 	if row, found, err := own.Read(t.Context(), nil, workspace, id); found || err != nil {
-		t.Errorf("%q/%q gives %+v, %t, %v", workspace, id, row, found, err)
+		t.Errorf("%q/%q: got %+v, %t, %v, want no row", workspace, id, row, found, err)
 	}
 }
 
@@ -106,10 +106,10 @@ func TestTableMovesOnlyFromTheStatusAndVersionNamed(t *testing.T) {
 	execute(t, conn, `INSERT INTO orders VALUES (7, 'new', 3, 'a'), (8, NULL, NULL, 'b'), (9, 'new', NULL, 'c')`)
 	two, three := int64(2), int64(3)
 	if _, moved := move(t, hf, own, "", "7", "new", "paid", &two); moved {
-		t.Error("moved from another version")
+		t.Error("moved from a wrong version")
 	}
 	if v, moved := move(t, hf, own, "", "7", "new", "paid", &three); !moved || v != 4 {
-		t.Errorf("version %d, %t", v, moved)
+		t.Errorf("got version %d, moved %t, want 4, true", v, moved)
 	}
 	wantNoMove(t, hf, own, "7", "new", "paid")
 	wantMove(t, hf, own, "7", "paid", "sent", 5)
@@ -118,7 +118,7 @@ func TestTableMovesOnlyFromTheStatusAndVersionNamed(t *testing.T) {
 	wantRow(t, own, "", "7", "sent", 5)
 	wantRow(t, own, "", "8", "", 0)
 	if note := query[string](t, conn, `SELECT note FROM orders WHERE id = 7`); note != "a" {
-		t.Errorf("the note is %q", note)
+		t.Errorf("got note %q, want a", note)
 	}
 }
 
@@ -133,11 +133,11 @@ func TestTableReadsTheWholeRowAsJSON(t *testing.T) {
 		}
 		for name, want := range map[string]string{"id": "1", "status": "new", "note": "a \"b\"\n", "t": "tee", "blob": `\x00ff`, "f": "NaN", "doc": "map[a:\x00 n:[1]]"} {
 			if got := fmt.Sprint(data[name]); got != want {
-				t.Errorf("%s is %q, not %q", name, got, want)
+				t.Errorf("%s: got %q, want %q", name, got, want)
 			}
 		}
 		if len(data) != 10 || !strings.Contains(string(row.Data), "12345678901234567890123") || !strings.Contains(string(row.Data), "2026-01-02T03:04:05+00:00") {
-			t.Errorf("data is %s", row.Data)
+			t.Errorf("got data %s", row.Data)
 		}
 	}
 	check(wantRow(t, own, "", "1", "new", 0))
@@ -147,7 +147,7 @@ func TestTableReadsTheWholeRowAsJSON(t *testing.T) {
 		}
 		row, found, err := own.Read(ctx, wrapped{store.TxOf(tx).Conn()}, "", "1")
 		if !found || row.Status != "paid" || row.Version != 1 {
-			t.Errorf("inside: %+v, %t", row, found)
+			t.Errorf("inside the transaction: got %+v, %t", row, found)
 		}
 		check(store.UserRow{Data: []byte(strings.Replace(string(row.Data), `"paid"`, `"new"`, 1))})
 		wantRow(t, own, "", "1", "new", 0) // not visible outside yet
@@ -206,7 +206,7 @@ func TestTableCastsTheTextToTheTypeOfTheColumn(t *testing.T) {
 			own := openTable(t, hf, table)
 			rows, err := own.In(t.Context(), []string{"no such", c.from, "a\x00"}, 10)
 			if err != nil || len(rows) != len(c.ids) {
-				t.Errorf("in %q: %+v, %v", c.from, rows, err)
+				t.Errorf("status %q: got %+v, %v", c.from, rows, err)
 			}
 			for _, id := range c.ids {
 				wantRow(t, own, "", id, c.from, 0)
@@ -225,10 +225,10 @@ func wantAbsent(t *testing.T, hf *holdfast.Engine, own store.UserTable, ids []st
 	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		for _, id := range ids {
 			if row, found, err := own.Read(ctx, store.TxOf(tx).Conn(), "", id); found || err != nil {
-				t.Errorf("%.40q is found: %+v, %v", id, row, err)
+				t.Errorf("%.40q was found: %+v, %v", id, row, err)
 			}
 			if v, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", id, from, to, nil); moved || err != nil {
-				t.Errorf("%.40q is moved: %d, %v", id, v, err)
+				t.Errorf("%.40q was moved: version %d, %v", id, v, err)
 			}
 		}
 		_, err := stream.Append(ctx, tx, "after", stream.Any, event("absent"))
@@ -274,13 +274,13 @@ func TestTableThatRefusesAMoveLeavesTheTransactionUsable(t *testing.T) {
 			testkit.WantCode(t, err, fault.Validation, c.because)
 		}
 		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "a", "new", "none", nil); moved || err != nil {
-			t.Errorf("a trigger kept the row as it was: %t, %v", moved, err)
+			t.Errorf("a trigger reverted the row: got moved %t, %v, want false", moved, err)
 		}
 		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "a", "new", "paid", nil); !moved || err != nil {
-			t.Errorf("moved %t, %v", moved, err)
+			t.Errorf("got moved %t, %v, want true", moved, err)
 		}
 		if c := store.TxOf(tx).Conn().(interface{ Exposed() bool }); c.Exposed() {
-			t.Error("the transaction counts as exposed")
+			t.Error("the transaction is marked as exposed")
 		}
 		_, err := stream.Append(ctx, tx, "after", stream.Any, event("refused"))
 		return err
@@ -303,7 +303,7 @@ func TestTableThatKeepsAnotherStatusIsRefused(t *testing.T) {
 		_, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil)
 		testkit.WantCode(t, err, fault.Validation, "PAID")
 		if moved {
-			t.Error("moved")
+			t.Error("moved, want not moved")
 		}
 		return nil
 	})
@@ -324,7 +324,7 @@ func TestTableMovesOnlyInsideATransaction(t *testing.T) {
 	err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		left = tx
 		if _, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", nil); !moved || err != nil {
-			t.Errorf("%t, %v", moved, err)
+			t.Errorf("got moved %t, %v, want true", moved, err)
 		}
 		return gone
 	})
@@ -334,7 +334,7 @@ func TestTableMovesOnlyInsideATransaction(t *testing.T) {
 	wantRow(t, own, "", "1", "new", 0)
 	_, _, err = own.Move(t.Context(), store.TxOf(left).Conn(), "", "1", "new", "paid", nil)
 	if !errors.Is(err, store.ErrTxDone) {
-		t.Errorf("after the end: %v", err)
+		t.Errorf("after the end: got %v, want ErrTxDone", err)
 	}
 	other, _, _ := newOrders(t, plainOrders)
 	err = other.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
@@ -345,7 +345,7 @@ func TestTableMovesOnlyInsideATransaction(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := own.Read(ended, nil, "", "1"); !errors.Is(err, context.Canceled) {
-		t.Errorf("with an ended context: %v", err)
+		t.Errorf("with a canceled context: got %v, want context.Canceled", err)
 	}
 }
 
@@ -382,7 +382,7 @@ func TestTableRaceHasOneWinner(t *testing.T) {
 	}
 	all.Wait()
 	if wins.Load() != 1 {
-		t.Errorf("%d won", wins.Load())
+		t.Errorf("%d callers won, want 1", wins.Load())
 	}
 	wantRow(t, own, "", "1", "paid", 1)
 }
@@ -397,26 +397,26 @@ func TestTableKeepsWorkspacesApart(t *testing.T) {
 	table.Workspace = "tenant"
 	own := openTable(t, hf, table)
 	if _, moved := move(t, hf, own, "7", "1", "new", "paid", nil); !moved {
-		t.Error("not moved")
+		t.Error("not moved, want moved")
 	}
 	for _, workspace := range []string{"07", "", "9", "acme"} {
 		wantNoRow(t, own, workspace, "1")
 		if _, moved := move(t, hf, own, workspace, "1", "new", "paid", nil); moved {
-			t.Errorf("moved in %q", workspace)
+			t.Errorf("moved in workspace %q", workspace)
 		}
 	}
 	wantRow(t, own, "7", "1", "paid", 1)
 	wantRow(t, own, "8", "1", "new", 0)
 	rows, err := own.In(t.Context(), []string{"new", "paid"}, 10)
 	if got := fmt.Sprint(rows); err != nil || got != "[{7 1 paid 1 []} {8 1 new 0 []} {7 2 new 0 []}]" {
-		t.Errorf("in: %s, %v", got, err)
+		t.Errorf("In: got %s, %v", got, err)
 	}
 	if rows, err = own.In(t.Context(), []string{"new", "paid"}, 2); err != nil || len(rows) != 2 {
-		t.Errorf("in, up to 2: %v, %v", rows, err)
+		t.Errorf("In, limit 2: got %v, %v", rows, err)
 	}
 	for _, limit := range []int{0, -1} {
 		if rows, err = own.In(t.Context(), []string{"new"}, limit); err != nil || len(rows) != 0 {
-			t.Errorf("in, up to %d: %v, %v", limit, rows, err)
+			t.Errorf("In, limit %d: got %v, %v, want none", limit, rows, err)
 		}
 	}
 }
@@ -445,15 +445,15 @@ func TestTableTakesAnyName(t *testing.T) {
 			`INSERT INTO `+pgx.Identifier(parts).Sanitize()+` VALUES ('i', 'new', 0, 'w')`)
 		own := openTable(t, hf, table)
 		if v, moved := move(t, hf, own, "w", "i", "new", "paid", new(int64)); !moved || v != 1 {
-			t.Errorf("%q: %d, %t", table.Name, v, moved)
+			t.Errorf("%q: got version %d, moved %t, want 1, true", table.Name, v, moved)
 		}
 		row := wantRow(t, own, "w", "i", "paid", 1)
 		var data map[string]any
 		if err := json.Unmarshal(row.Data, &data); err != nil || data[table.Status] != "paid" {
-			t.Errorf("%q: %s, %v", table.Name, row.Data, err)
+			t.Errorf("%q: got %s, %v, want status paid", table.Name, row.Data, err)
 		}
 		if rows, err := own.In(t.Context(), []string{"paid"}, 5); err != nil || len(rows) != 1 {
-			t.Errorf("%q: in: %v, %v", table.Name, rows, err)
+			t.Errorf("%q: In: got %v, %v, want one row", table.Name, rows, err)
 		}
 	}
 	query[int](t, conn, `SELECT count(*) FROM keep`)
@@ -599,7 +599,7 @@ func TestTableThatChangedLaterIsToldAsSuch(t *testing.T) {
 	execute(t, conn, `ALTER TABLE orders ADD COLUMN more int DEFAULT 5`)
 	wantMove(t, hf, own, "1", "paid", "sent", 2)
 	if row := wantRow(t, own, "", "1", "sent", 2); !strings.Contains(string(row.Data), `"more":5`) {
-		t.Errorf("data is %s", row.Data)
+		t.Errorf("got data %s, want more 5", row.Data)
 	}
 	execute(t, conn, `ALTER TABLE orders DROP COLUMN version`)
 	_, _, err := own.Read(t.Context(), nil, "", "1")
@@ -666,7 +666,7 @@ func TestTableBehindADescribingPool(t *testing.T) {
 			testkit.WantCode(t, err, fault.Validation)
 			want := int64(2 * i)
 			if v, moved, err := own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "new", "paid", &want); v != want+1 || !moved || err != nil {
-				t.Errorf("%s: %d, %t, %v", mode, v, moved, err)
+				t.Errorf("%s: got version %d, moved %t, %v, want %d, true", mode, v, moved, err, want+1)
 			}
 			_, _, err = own.Move(ctx, store.TxOf(tx).Conn(), "", "1", "paid", "new", nil)
 			return err
@@ -676,7 +676,7 @@ func TestTableBehindADescribingPool(t *testing.T) {
 		}
 		wantRow(t, own, "", "1", "new", int64(2*i+2))
 		if rows, err := own.In(t.Context(), []string{"new"}, 3); err != nil || len(rows) != 1 {
-			t.Errorf("%s: in: %v, %v", mode, rows, err)
+			t.Errorf("%s: In: got %v, %v, want one row", mode, rows, err)
 		}
 	}
 }

@@ -31,15 +31,15 @@ func TestAnUpdateWithRowsOfTheUsersOwnIsSettledByItsLastMark(t *testing.T) {
 				b.arm("commit\x00", arrives)
 				err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error { return undoAndPay(ctx, tx, verbs) })
 				if err != nil || b.broken.Load() != 1 {
-					t.Fatalf("%v, and %d connections were broken", err, b.broken.Load())
+					t.Fatalf("got %v, and %d connections were broken, want 1", err, b.broken.Load())
 				}
 				var rows int
 				if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM mine`).Scan(&rows); err != nil || rows != 1 {
-					t.Errorf("the user's row is there %d times, %v", rows, err)
+					t.Errorf("the user's row is stored %d times, want 1: %v", rows, err)
 				}
 				want := map[bool]int{true: 2, false: 1}[verbs]
 				if names := wantGapless(t, hf, "s"); len(names) != want {
-					t.Errorf("the stream has %v", names)
+					t.Errorf("stream has %v, want %d events", names, want)
 				}
 			})
 		}
@@ -86,10 +86,10 @@ func TestATransactionTellsItsFirstError(t *testing.T) {
 			return then(ctx, tx)
 		})
 		if fault.CodeOf(err) != fault.DatabaseDamaged {
-			t.Errorf("and then %s: %v", name, err)
+			t.Errorf("then %s: got %v, want DATABASE_DAMAGED", name, err)
 		}
 	}
 	if names := wantGapless(t, hf, "s"); len(names) != 1 {
-		t.Errorf("the stream has %v", names)
+		t.Errorf("stream has %v, want 1 event", names)
 	}
 }

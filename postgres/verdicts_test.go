@@ -50,15 +50,15 @@ func TestEveryStatementHasAVerdict(t *testing.T) {
 	}
 	for _, v := range verdicts(t) {
 		if !wanted[v.statement] {
-			t.Errorf("there is no such statement, or it has two verdicts: %s", v.statement)
+			t.Errorf("statement does not exist, or has two verdicts: %s", v.statement)
 		}
 		if v.locks == "" || v.decides == "" || v.why == "" {
-			t.Errorf("the verdict on %s gives no reason", v.statement)
+			t.Errorf("the verdict on %s lacks a reason", v.statement)
 		}
 		delete(wanted, v.statement)
 	}
 	for name := range wanted {
-		t.Errorf("%s locks or writes something: say in sql/VERDICTS.md why a wait for a lock cannot mislead it (docs/decisions/022)", name)
+		t.Errorf("%s locks or writes rows: explain in sql/VERDICTS.md why a wait for a lock cannot mislead it (docs/decisions/022)", name)
 	}
 }
 
@@ -101,7 +101,7 @@ func (all table) gated(t *testing.T, reached *sync.Map) {
 		_, yes := reached.Load(name)
 		switch why := apart[v.statement]; {
 		case yes && why != "":
-			t.Errorf("%s waited at the gate: it is not apart any more", v.statement)
+			t.Errorf("%s waited at the gate: remove its exception", v.statement)
 		case !yes && why == "":
 			t.Errorf("%s has not waited at the gate: add a call that runs it to a scene", v.statement)
 		}

@@ -50,7 +50,7 @@ func TestAnAfterEffectStartsARun(t *testing.T) {
 				return len(all) > 0 && all[0].Over()
 			})
 			if len(all) != 1 || string(all[0].Output) != `"b1"` {
-				t.Errorf("%+v", all)
+				t.Errorf("got steps %+v", all)
 			}
 		})
 	}

@@ -46,8 +46,8 @@ func (w *world) called(ctx context.Context, what string) int {
 	return w.calls[store.WorkspaceOf(ctx)+"/"+what]
 }
 
-// wrote has something written with the end of a step.
-func wrote(ctx context.Context, what string) error {
+// writeAtEnd appends an event in the transaction that completes a step.
+func writeAtEnd(ctx context.Context, what string) error {
 	info, _ := run.Of(ctx)
 	return run.WriteTx(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := stream.Append(ctx, tx, fmt.Sprintf("did/%s/%d", what, info.Visit), stream.Any, stream.Event{Name: "did"})
@@ -55,15 +55,15 @@ func wrote(ctx context.Context, what string) error {
 	})
 }
 
-// whole is a run with every type of step, whose condition loops once.
-func (w *world) whole() *run.Definition {
+// everyStepType is a definition with every type of step, whose condition loops once.
+func (w *world) everyStepType() *run.Definition {
 	return run.Define("whole", "1",
 		run.Task("remind", func(ctx context.Context, _ any) (int, error) {
 			info, _ := run.Of(ctx)
 			if err := run.Patch(ctx, map[string]any{"reminded": info.Visit}); err != nil {
 				return 0, err
 			}
-			return int(info.Visit), wrote(ctx, "remind")
+			return int(info.Visit), writeAtEnd(ctx, "remind")
 		}, run.Transactional()),
 		run.If("enough", "state.reminded >= 2", "nap", "remind"),
 		run.Wait("nap", time.Minute),
@@ -94,8 +94,8 @@ func (w *world) invoices() *lifecycle.Lifecycle[order] {
 	}, lifecycle.Transactional())
 }
 
-// hand drives a run by hand, as the loops of a running program do.
-type hand struct {
+// driver moves a run manually, as the loops of a running program do.
+type driver struct {
 	w   *world
 	ctx context.Context
 	e   *holdfast.Engine
@@ -103,7 +103,7 @@ type hand struct {
 
 // drive takes a run to its end: it does what is due, and what people do at the steps that
 // wait for them. Whatever is held was left by the dead.
-func (h hand) drive(id string) error {
+func (h driver) drive(id string) error {
 	at, err := engine.Of(h.e).Partition(h.ctx, store.Read)
 	if err != nil {
 		return err
@@ -124,11 +124,11 @@ func (h hand) drive(id string) error {
 			return err
 		}
 	}
-	return errors.New("the run does not come to its end")
+	return errors.New("the run did not finish")
 }
 
-// nudge does what others do: people, and time.
-func (h hand) nudge(l *runengine.ClaimedStep) error {
+// nudge resolves effects, decides approvals, sends signals or advances the time.
+func (h driver) nudge(l *runengine.ClaimedStep) error {
 	switch {
 	case l.Step.Uncertain:
 		return h.resolve(l)
@@ -144,8 +144,8 @@ func (h hand) nudge(l *runengine.ClaimedStep) error {
 	return h.wait()
 }
 
-// wait has all holds run out, and those freed who were held.
-func (h hand) wait() error {
+// wait lets all leases expire, and releases them.
+func (h driver) wait() error {
 	if err := store.Shift(h.ctx, engine.Of(h.e), time.Hour); err != nil {
 		return err
 	}
@@ -153,8 +153,8 @@ func (h hand) wait() error {
 	return nil
 }
 
-// resolve is a person who knows what has happened.
-func (h hand) resolve(l *runengine.ClaimedStep) error {
+// resolve resolves effects as a person does who knows their outcomes.
+func (h driver) resolve(l *runengine.ClaimedStep) error {
 	var known []runengine.Known
 	journal, err := l.Journal(h.ctx, engine.Of(h.e))
 	if err != nil {
@@ -182,7 +182,7 @@ func (h hand) resolve(l *runengine.ClaimedStep) error {
 // effect has happened once: where it was uncertain, after a person has said so.
 func TestCrashOfARun(t *testing.T) {
 	w := &world{calls: make(map[string]int)}
-	def := w.whole()
+	def := w.everyStepType()
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Pairs: true,
 		Parts: func() []holdfast.Part { return []holdfast.Part{w.invoices(), def} },
@@ -198,7 +198,7 @@ func TestCrashOfARun(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return hand{w, ctx, e}.drive(r.ID)
+			return driver{w, ctx, e}.drive(r.ID)
 		},
 		Check: func(ctx context.Context, e *holdfast.Engine) error {
 			return w.check(ctx, e, def)
@@ -209,7 +209,7 @@ func TestCrashOfARun(t *testing.T) {
 func (w *world) check(ctx context.Context, e *holdfast.Engine, def *run.Definition) error {
 	r, created, err := def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
 	if err != nil || created || r.Status != "COMPLETED" {
-		return fmt.Errorf("the run is %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
+		return fmt.Errorf("got run %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
 	}
 	steps, err := holdfast.Collect(run.Steps(ctx, e, r.ID))
 	if err != nil {
@@ -220,7 +220,7 @@ func (w *world) check(ctx context.Context, e *holdfast.Engine, def *run.Definiti
 		names = append(names, fmt.Sprintf("%s/%d %s", s.Name, s.Visit, s.Status))
 	}
 	if got, want := strings.Join(names, ", "), "remind/1 COMPLETED, enough/1 COMPLETED, remind/2 COMPLETED, enough/2 COMPLETED, nap/1 COMPLETED, paid/1 COMPLETED, charge/1 COMPLETED, ask/1 COMPLETED, may/1 COMPLETED, close/1 COMPLETED, mail/1 COMPLETED"; got != want {
-		return fmt.Errorf("the steps are %s", got)
+		return fmt.Errorf("got steps %s", got)
 	}
 	return w.once(ctx, e, []string{"did/remind/1", "did/remind/2", "closed/i1"}, []string{"charge", "mail"})
 }
@@ -230,12 +230,12 @@ func (w *world) check(ctx context.Context, e *holdfast.Engine, def *run.Definiti
 func TestCrashOfPartsOfARun(t *testing.T) {
 	w := &world{calls: make(map[string]int)}
 	note := func(name string) run.Step {
-		return run.Task(name, func(ctx context.Context, _ any) (string, error) { return name, wrote(ctx, name) }, run.Transactional())
+		return run.Task(name, func(ctx context.Context, _ any) (string, error) { return name, writeAtEnd(ctx, name) }, run.Transactional())
 	}
 	parts := map[string]struct {
 		def *run.Definition
 		// after is done when the run has begun, as often as it takes.
-		after func(h hand, id string) error
+		after func(h driver, id string) error
 		// ends are the statuses that the run may come to.
 		ends []string
 		did  []string // what is written once, if the run is completed
@@ -244,7 +244,7 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 		"loop": {def: run.Define("loop", "1",
 			run.Task("turn", func(ctx context.Context, _ any) (int64, error) {
 				info, _ := run.Of(ctx)
-				return info.Visit, wrote(ctx, "turn")
+				return info.Visit, writeAtEnd(ctx, "turn")
 			}, run.Transactional()),
 			run.If("again", "steps.turn.output < 2", "turn", "end")), did: []string{"did/turn/1", "did/turn/2"}},
 		"wait":   {def: run.Define("wait", "1", run.Wait("nap", time.Minute), note("x")), did: []string{"did/x/1"}},
@@ -261,9 +261,9 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 			return "sent", nil
 		}, run.Opaque())), does: []string{"mail"}},
 		"cancel": {def: run.Define("cancel", "1", note("x"), run.Wait("nap", time.Minute), note("y")), ends: []string{"CANCELLED"},
-			after: func(h hand, id string) error { return h.command(id, runengine.Cancel, "CANCELLED") }},
+			after: func(h driver, id string) error { return h.command(id, runengine.Cancel, "CANCELLED") }},
 		"pause": {def: run.Define("pause", "1", note("x"), note("y")), did: []string{"did/x/1", "did/y/1"},
-			after: func(h hand, id string) error {
+			after: func(h driver, id string) error {
 				if err := h.command(id, runengine.Pause, "PAUSED", "RUNNING", "COMPLETED", "PENDING", "WAITING"); err != nil {
 					return err
 				}
@@ -273,9 +273,9 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 			if w.called(ctx, "mended") == 0 {
 				return 0, holdfast.NonRetryable(errors.New("not yet"))
 			}
-			return 1, wrote(ctx, "try")
+			return 1, writeAtEnd(ctx, "try")
 		}, run.Transactional())), did: []string{"did/try/1"},
-			after: func(h hand, id string) error {
+			after: func(h driver, id string) error {
 				if err := h.drive(id); err != nil {
 					return err
 				}
@@ -297,18 +297,18 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 						err = failed
 					}
 					if err == nil {
-						err = p.after(hand{w, ctx, e}, r.ID)
+						err = p.after(driver{w, ctx, e}, r.ID)
 					}
 				}
 				if err != nil {
 					return err
 				}
-				return hand{w, ctx, e}.drive(r.ID)
+				return driver{w, ctx, e}.drive(r.ID)
 			},
 			Check: func(ctx context.Context, e *holdfast.Engine) error {
 				r, created, err := p.def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
 				if err != nil || created || !slices.Contains(p.ends, string(r.Status)) {
-					return fmt.Errorf("the run is %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
+					return fmt.Errorf("got run %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
 				}
 				return w.once(ctx, e, p.did, p.does)
 			}})
@@ -320,23 +320,23 @@ func (w *world) once(ctx context.Context, e *holdfast.Engine, did, does []string
 	for _, name := range did {
 		all, err := holdfast.Collect(stream.Read(ctx, e, name, 0))
 		if err != nil || len(all) != 1 {
-			return fmt.Errorf("%s has %d events, %w", name, len(all), err)
+			return fmt.Errorf("%s has %d events, want 1: %w", name, len(all), err)
 		}
 	}
 	for _, what := range does {
 		if n := w.called(ctx, what); n != 1 {
-			return fmt.Errorf("%s happened %d times", what, n)
+			return fmt.Errorf("%s happened %d times, want 1", what, n)
 		}
 	}
 	return nil
 }
 
 // command does a command, unless the run is past it: then it is in one of some statuses.
-func (h hand) command(id, name string, past ...string) error {
+func (h driver) command(id, name string, past ...string) error {
 	r, err := runengine.LocalOf(engine.Of(h.e)).Executor.Command(h.ctx, engine.Of(h.e), id, name, nil)
 	if fault.CodeOf(err) == fault.InvalidTransition {
 		if r, err = runengine.Get(h.ctx, engine.Of(h.e), id); err == nil && !slices.Contains(past, r.Status) {
-			err = fmt.Errorf("%s is refused, and the run is %s", name, r.Status)
+			err = fmt.Errorf("%s was refused, but the run is %s", name, r.Status)
 		}
 	}
 	return err

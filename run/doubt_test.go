@@ -49,7 +49,7 @@ func (y *tally) of(ids ...string) (n int) {
 	return n
 }
 
-// once looks once at what is due, and does it.
+// once polls once for due work, and does it.
 func (b *bench) once() {
 	b.t.Helper()
 	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
@@ -63,7 +63,7 @@ func (b *bench) expire() {
 	b.t.Helper()
 	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
-	_, err = b.desk().Expire(b.ctx, engine.Of(b.e), at)
+	_, err = b.executor().Expire(b.ctx, engine.Of(b.e), at)
 	b.ok(err)
 }
 
@@ -71,11 +71,11 @@ func (b *bench) expire() {
 func (b *bench) uncertain(status string) {
 	b.t.Helper()
 	if l := b.live(); l.Run.Status != status || l.Step.Status != "RUNNING" || !l.Step.Uncertain || l.Step.Holder != "" {
-		b.t.Fatalf("the run is %s; its step is %s, uncertain: %v, held by %q (%s)", l.Run.Status, l.Step.Status, l.Step.Uncertain, l.Step.Holder, l.Step.Error)
+		b.t.Fatalf("got run %s, step %s, uncertain: %v, holder %q (%s)", l.Run.Status, l.Step.Status, l.Step.Uncertain, l.Step.Holder, l.Step.Error)
 	}
 }
 
-// resolve says what is known of an effect of the step.
+// resolve resolves an effect of the step.
 func (b *bench) resolve(name string, happened bool) {
 	b.t.Helper()
 	l := b.live()
@@ -83,7 +83,7 @@ func (b *bench) resolve(name string, happened bool) {
 	if happened {
 		known.Result = []byte(`"yes"`)
 	}
-	_, err := b.desk().Resolve(b.ctx, engine.Of(b.e), l.Operation(), []runengine.Known{known}, "", "ann")
+	_, err := b.executor().Resolve(b.ctx, engine.Of(b.e), l.Operation(), []runengine.Known{known}, "", "ann")
 	b.ok(err)
 }
 
@@ -110,7 +110,7 @@ func TestTwoWaitsForOneSignal(t *testing.T) {
 		b.once()
 		b.is("COMPLETED", "b", "COMPLETED")
 		if out := b.live().Step.Output; string(out) != "2" {
-			t.Errorf("the second wait took %s", out)
+			t.Errorf("the second wait took %s, want 2", out)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestAnOpaqueEndThatCannotBeKept(t *testing.T) {
 				holdfasttest.Advance(t, e, time.Minute)
 			}
 			if n := begun.of(b.id); n != 1 {
-				t.Errorf("%s: it was begun %d times", def.ID(), n)
+				t.Errorf("%s: the effect began %d times, want 1", def.ID(), n)
 			}
 			b.resolve(effects.Body, true)
 			b.is("COMPLETED", "a", "COMPLETED")
@@ -172,7 +172,7 @@ func TestAPanicInACommit(t *testing.T) {
 		b.once()
 		b.is("FAILED", "a", "FAILED")
 		if l := b.live(); l.Step.Failures != 2 || l.Step.Crashes != 0 || !strings.Contains(l.Step.Error, "poison") {
-			t.Errorf("%d failures, %d deaths: %s", l.Step.Failures, l.Step.Crashes, l.Step.Error)
+			t.Errorf("got %d failures, %d crashes, want 2 and 0: %s", l.Step.Failures, l.Step.Crashes, l.Step.Error)
 		}
 	}, def)
 }
@@ -198,7 +198,7 @@ func TestACancelWithAnUnknownBody(t *testing.T) {
 			holdfasttest.Advance(t, e, time.Hour)
 			b.once()
 			if n := begun.of(b.id); n != 1 || !b.live().Run.CancelRequested {
-				t.Errorf("it was begun %d times; to be cancelled: %v", n, b.live().Run.CancelRequested)
+				t.Errorf("the effect began %d times, want 1; cancel requested: %v", n, b.live().Run.CancelRequested)
 			}
 			b.resolve(effects.Body, happened)
 			b.is("CANCELLED", "a", step)
@@ -220,7 +220,7 @@ func TestACancelWithAnUnknownEffect(t *testing.T) {
 			b.ok(b.do(runengine.Cancel))
 			b.uncertain("RUNNING")
 			if !b.live().Run.CancelRequested {
-				t.Error("the cancel is not noted")
+				t.Error("the cancel request is not stored")
 			}
 			b.resolve("charge", happened)
 			b.is("CANCELLED", "a", "CANCELLED")
@@ -256,7 +256,7 @@ func TestALastAttemptThatLeavesADoubt(t *testing.T) {
 			}
 			b.uncertain("RUNNING")
 			if l := b.live(); l.Step.Attempts != attempts[def.ID()] {
-				t.Errorf("%s: it was tried %d times", def.ID(), l.Step.Attempts)
+				t.Errorf("%s: got %d attempts, want %d", def.ID(), l.Step.Attempts, attempts[def.ID()])
 			}
 		}
 	}, parts(defs)...)
@@ -281,12 +281,12 @@ func TestAStopKeepsWhatAnEffectBrought(t *testing.T) {
 		b := newBench(t, e, def)
 		stopOnce(t, e, func() bool { return bodies.of(b.id) == 1 })
 		if l := b.live(); l.Step.Uncertain || l.Step.Holder != "" || l.Step.Failures+l.Step.Crashes != 0 {
-			t.Fatalf("behind the stop it is %+v", l.Step)
+			t.Fatalf("after the stop, got step %+v", l.Step)
 		}
 		b.once()
 		b.is("COMPLETED", "a", "COMPLETED")
 		if n := charges.of(b.id); n != 1 {
-			t.Errorf("it was charged %d times", n)
+			t.Errorf("charged %d times, want 1", n)
 		}
 	}, def)
 }
@@ -332,7 +332,7 @@ func TestABodyThatTakesTooLongHasFailed(t *testing.T) {
 		b.once()
 		// One whose time is over before it begins, as on a busy machine, has failed without a body.
 		if l := b.live(); bodies.of(b.id) > 2 || l.Step.Failures != 2 || l.Step.Crashes != 0 {
-			t.Errorf("it ran %d times: %d failures, %d deaths", bodies.of(b.id), l.Step.Failures, l.Step.Crashes)
+			t.Errorf("the body ran %d times: %d failures, want 2, and %d crashes, want 0", bodies.of(b.id), l.Step.Failures, l.Step.Crashes)
 		}
 	}, def)
 }
@@ -354,10 +354,10 @@ func TestSlowBodiesHoldUpNoTimer(t *testing.T) {
 		for range room + 6 {
 			ids = append(ids, newBench(t, e, slow).id)
 		}
-		testkit.Eventually(t, "every body that there is room for was begun", func() bool { return bodies.of(ids...) == room })
-		over(t, e, newBench(t, e, nap).id, "COMPLETED")
+		testkit.Eventually(t, "all bodies within the limit began", func() bool { return bodies.of(ids...) == room })
+		awaitStatus(t, e, newBench(t, e, nap).id, "COMPLETED")
 		if n := bodies.of(ids...); n != room {
-			t.Errorf("there is room for %d bodies, and %d were begun", room, n)
+			t.Errorf("with room for %d bodies, %d began", room, n)
 		}
 	}, slow, nap)
 }
@@ -393,7 +393,7 @@ func TestATransitionWaitsForTheNodeThatHasIt(t *testing.T) {
 		on(other).once()
 		b.is("WAITING", "f", "WAITING")
 		if l := b.live(); l.Step.Attempts != 0 || l.Step.Failures != 0 {
-			t.Errorf("what was left to another counts: %d attempts, %d failures", l.Step.Attempts, l.Step.Failures)
+			t.Errorf("a step left to another node was counted: %d attempts, %d failures", l.Step.Attempts, l.Step.Failures)
 		}
 		holdfasttest.Advance(t, e, time.Minute)
 		b.once()
@@ -408,9 +408,9 @@ func firing() *run.Definition {
 // takeFire takes the transition that is due.
 func (b *bench) takeFire() *runengine.ClaimedStep {
 	b.t.Helper()
-	all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{runengine.TransitionHandler: {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+	all, err := b.executor().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{runengine.TransitionHandler: {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 	if b.ok(err); len(all) != 1 {
-		b.t.Fatalf("%d transitions are due: %+v", len(all), b.live())
+		b.t.Fatalf("got %d due transitions, want 1: %+v", len(all), b.live())
 	}
 	return &all[0]
 }
@@ -430,13 +430,13 @@ func TestAPausedTransitionIsCancelled(t *testing.T) {
 		b := newBench(t, e, firing())
 		l := b.fire()
 		b.ok(b.do(runengine.Pause))
-		_, err := b.desk().Pass(b.ctx, engine.Of(e), l, time.Second, nil)
+		_, err := b.executor().Pass(b.ctx, engine.Of(e), l, time.Second, nil)
 		b.ok(err)
 		b.ok(b.do(runengine.Cancel))
 		holdfasttest.Advance(t, e, time.Hour)
 		b.ok(b.do(runengine.Cancel))
 		if now := b.live(); now.Run.Status == "CANCELLED" || !now.Run.CancelRequested {
-			t.Fatalf("it is %s, to be cancelled: %v", now.Run.Status, now.Run.CancelRequested)
+			t.Fatalf("got run %s, cancel requested: %v", now.Run.Status, now.Run.CancelRequested)
 		}
 		b.complete(b.takeFire())
 		b.is("CANCELLED", "f", "COMPLETED")
@@ -456,7 +456,7 @@ func TestACancelledTransitionWhoseHolderDies(t *testing.T) {
 		holdfasttest.Advance(t, e, time.Minute)
 		l := b.takeFire()
 		if l.Step.Fired != "op1" {
-			t.Errorf("what was fired is forgotten: %q", l.Step.Fired)
+			t.Errorf("got fired operation %q, want op1", l.Step.Fired)
 		}
 		b.complete(l)
 		b.is("CANCELLED", "f", "COMPLETED")
@@ -469,7 +469,7 @@ func TestRunsAreKeptForSomeTime(t *testing.T) {
 		for _, how := range []time.Duration{-time.Hour, 0, time.Microsecond} {
 			def := run.Define("kept", "1", run.Remote("a", "w", run.Idempotent())).Retention(how)
 			if r, _, err := def.Start(t.Context(), e, order{"o", 1}); fault.CodeOf(err) != fault.Validation {
-				t.Errorf("kept for %s: %v, %v", how, r.ID, err)
+				t.Errorf("retention of %s: got %v, %v, want a validation error", how, r.ID, err)
 			}
 		}
 	})
@@ -486,7 +486,7 @@ func TestTwoPatchesOfOneBody(t *testing.T) {
 		b.is("COMPLETED", "a", "COMPLETED")
 		var state map[string]int
 		if b.ok(json.Unmarshal(b.live().Run.State, &state)); len(state) != 3 || state["a"] != 1 || state["b"] != 2 || state["c"] != 2 {
-			t.Errorf("the state is %v", state)
+			t.Errorf("got state %v", state)
 		}
 	}, def)
 }

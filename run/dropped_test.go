@@ -38,6 +38,6 @@ func TestARunThatWentOnIsDroppedWhole(t *testing.T) {
 	var left int
 	b.ok(conn.QueryRow(b.ctx, `SELECT (SELECT count(*) FROM holdfast.step) + (SELECT count(*) FROM holdfast.run)`).Scan(&left))
 	if left != 0 {
-		t.Errorf("%d rows are left of it", left)
+		t.Errorf("%d rows are left, want 0", left)
 	}
 }

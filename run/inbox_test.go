@@ -36,10 +36,10 @@ func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 			b.ok(run.Send(b.ctx, e, b.id, "news", id, "n"+id))
 		}
 		if err := run.Send(b.ctx, e, b.id, "news", "1", "other"); !errors.Is(err, holdfast.ErrConflict) {
-			t.Errorf("another payload under the same id: %v", err)
+			t.Errorf("another payload under the same id: got %v, want ErrConflict", err)
 		}
 		if err := run.Send(b.ctx, e, "run_none", "news", "1", 1); !errors.Is(err, holdfast.ErrNotFound) {
-			t.Errorf("to no run: %v", err)
+			t.Errorf("signal to an unknown run: got %v, want ErrNotFound", err)
 		}
 		b.is("PENDING", "first", "PENDING")
 		b.complete(b.take())
@@ -56,7 +56,7 @@ func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 		b.is("COMPLETED", "c", "COMPLETED")
 		b.ok(run.Send(b.ctx, e, b.id, "other", "3", nil)) // the same one was taken when it could be
 		if err := run.Send(b.ctx, e, b.id, "other", "4", nil); !errors.Is(err, holdfast.ErrInvalidTransition) {
-			t.Errorf("to a run that is over: %v", err)
+			t.Errorf("signal to a finished run: got %v, want ErrInvalidTransition", err)
 		}
 	})
 }
@@ -88,13 +88,13 @@ func TestASignalRacesTheTimeout(t *testing.T) {
 			b.ok(err)
 			in, late := steps[0].Status == "COMPLETED" && string(steps[0].Output) == "7" && steps[1].Name == "y", steps[0].Status == "FAILED" && steps[1].Name == "z"
 			if in == late || i%3 == 0 && in || i%3 == 1 && late {
-				t.Errorf("round %d: %+v", i, steps)
+				t.Errorf("round %d: got steps %+v", i, steps)
 			}
 		}
 	})
 }
 
-func asking(version string, o ...run.StepOption) *run.Definition {
+func approvalDefinition(version string, o ...run.StepOption) *run.Definition {
 	return run.Define("asking", version, run.Approval("ask", "Yes?", time.Hour, append(o, run.For("manager"))...), run.Remote("last", "w", run.Idempotent()))
 }
 
@@ -103,10 +103,10 @@ func asking(version string, o ...run.StepOption) *run.Definition {
 func TestAnApprovalIsDecidedOnce(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for range 10 {
-			b := newBench(t, e, asking("1"))
+			b := newBench(t, e, approvalDefinition("1"))
 			id := runengine.ApprovalID(b.id, "ask", 1)
 			if _, err := run.Decide(b.ctx, e, id, run.Decision{Status: run.Approved, By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
-				t.Errorf("a clerk decided: %v", err)
+				t.Errorf("decision by a clerk: got %v, want ErrForbidden", err)
 			}
 			for _, forged := range []string{"ask", id, "approval", "approvalDecided"} {
 				b.ok(run.Send(b.ctx, e, b.id, forged, "", map[string]string{"decision": "approved"}))
@@ -119,14 +119,14 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 				return err
 			})
 			if won != 1 || !errors.Is(lost[0], holdfast.ErrConflict) {
-				t.Fatalf("%d decided, %v", won, lost)
+				t.Fatalf("%d decisions won, want 1; errors %v", won, lost)
 			}
 			asked, err := holdfast.Collect(run.ApprovalRequests(b.ctx, e, run.ApprovalFilter{Run: b.id}))
 			b.ok(err)
 			b.tick()
 			l := b.live()
 			if approved := asked[0].Status == "approved"; approved != (l.Step.Name == "last") || !approved && l.Run.Status != "FAILED" {
-				t.Errorf("it was %s, and the run is %s at %s", asked[0].Status, l.Run.Status, l.Step.Name)
+				t.Errorf("decision was %s, but the run is %s at %s", asked[0].Status, l.Run.Status, l.Step.Name)
 			}
 		}
 	})
@@ -137,18 +137,18 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 func TestAnApprovalExpires(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for _, looked := range []bool{false, true} {
-			b := newBench(t, e, asking("2", run.OnTimeout("last")))
+			b := newBench(t, e, approvalDefinition("2", run.OnTimeout("last")))
 			holdfasttest.Advance(t, e, time.Hour+time.Second)
 			if looked {
 				b.tick()
 			}
 			if _, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved, By: "ann", As: "manager"}); !errors.Is(err, holdfast.ErrConflict) {
-				t.Errorf("decided too late (looked: %v): %v", looked, err)
+				t.Errorf("late decision (polled before: %v): got %v, want ErrConflict", looked, err)
 			}
 			asked, err := holdfast.Collect(run.ApprovalRequests(b.ctx, e, run.ApprovalFilter{Run: b.id}))
 			b.ok(err)
 			if len(asked) != 1 || asked[0].Status != "expired" {
-				t.Errorf("it is %+v", asked)
+				t.Errorf("got approvals %+v, want one expired", asked)
 			}
 			b.tick()
 			b.is("RUNNING", "last", "PENDING")
@@ -167,19 +167,19 @@ func TestARejection(t *testing.T) {
 			b.ok(err)
 			b.tick()
 		}
-		b := newBench(t, e, asking("3", run.OnReject("last")))
+		b := newBench(t, e, approvalDefinition("3", run.OnReject("last")))
 		reject(b, 1)
 		b.is("RUNNING", "last", "PENDING")
 		b = newBench(t, e, cond)
 		reject(b, 1)
 		b.is("COMPLETED", "ok", "COMPLETED")
-		b = newBench(t, e, asking("1"))
+		b = newBench(t, e, approvalDefinition("1"))
 		reject(b, 1)
 		b.is("FAILED", "ask", "FAILED")
 		b.ok(b.do(runengine.Retry))
 		b.is("WAITING", "ask", "WAITING")
 		if l := b.live(); l.Step.Visit != 2 {
-			t.Errorf("it is visit %d", l.Step.Visit)
+			t.Errorf("got visit %d, want 2", l.Step.Visit)
 		}
 		reject(b, 2)
 		b.is("FAILED", "ask", "FAILED")
@@ -195,7 +195,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 		b := newBench(t, e, def)
 		fail := func(final bool) {
 			t.Helper()
-			_, err := b.desk().Fail(b.ctx, engine.Of(e), b.take(), runengine.Failure{Message: "no", Final: final})
+			_, err := b.executor().Fail(b.ctx, engine.Of(e), b.take(), runengine.Failure{Message: "no", Final: final})
 			b.ok(err)
 		}
 		for i, longest := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second} {
@@ -203,13 +203,13 @@ func TestAttemptsAreCounted(t *testing.T) {
 			b.is("WAITING", "work", "WAITING")
 			pause := b.pause()
 			if pause < longest/2 || pause > longest {
-				t.Errorf("behind failure %d it waits %s", i+1, pause)
+				t.Errorf("after failure %d it waits %s", i+1, pause)
 			}
 			holdfasttest.Advance(t, e, longest)
 			b.die() // which does not count as a failure
 		}
 		if l := b.live(); l.Step.Failures != 3 || l.Step.Crashes != 3 || l.Step.Attempts != 6 {
-			t.Errorf("%d failures, %d deaths, %d attempts", l.Step.Failures, l.Step.Crashes, l.Step.Attempts)
+			t.Errorf("got %d failures, %d crashes, %d attempts, want 3, 3, 6", l.Step.Failures, l.Step.Crashes, l.Step.Attempts)
 		}
 		holdfasttest.Advance(t, e, time.Hour)
 		fail(false)
@@ -223,7 +223,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 	})
 }
 
-// pause is how long the step waits, by what its history tells.
+// pause returns how long the step waits, according to its history.
 func (b *bench) pause() time.Duration {
 	b.t.Helper()
 	all, err := testkit.First(1, stream.ReadBackward(b.ctx, b.e, runengine.Stream(b.id), stream.Version(b.live().Run.Version)))
@@ -233,7 +233,7 @@ func (b *bench) pause() time.Duration {
 	return time.Duration(data.RetryInMs) * time.Millisecond
 }
 
-// die has somebody take the step and not come back.
+// die claims the step and lets its lease expire.
 func (b *bench) die() {
 	b.t.Helper()
 	_, err := runengine.Renew(b.ctx, engine.Of(b.e), b.take(), time.Minute) // it was heard of
@@ -241,9 +241,9 @@ func (b *bench) die() {
 	holdfasttest.Advance(b.t, b.e, 2*time.Minute)
 	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
-	n, err := b.desk().Expire(b.ctx, engine.Of(b.e), at)
+	n, err := b.executor().Expire(b.ctx, engine.Of(b.e), at)
 	if b.ok(err); n != 1 {
-		b.t.Fatalf("%d were freed", n)
+		b.t.Fatalf("released %d leases, want 1", n)
 	}
 	holdfasttest.Advance(b.t, b.e, 10*time.Minute)
 }
@@ -261,7 +261,7 @@ func TestAPoisonStepEnds(t *testing.T) {
 		}
 		poison.is("FAILED", "first", "FAILED")
 		if r := poison.live().Run; !strings.Contains(r.Error, "5 holders crashed") {
-			t.Errorf("the run says %q", r.Error)
+			t.Errorf("got run error %q", r.Error)
 		}
 		other.is("WAITING", "told", "WAITING")
 	})
@@ -276,11 +276,11 @@ func (b *bench) takeOnly() *runengine.ClaimedStep {
 	b.ok(err)
 	i := slices.IndexFunc(all, func(l runengine.ClaimedStep) bool { return l.Run.ID == b.id })
 	if i < 0 {
-		b.t.Fatalf("nothing is due of the run: %+v", b.live())
+		b.t.Fatalf("no step of the run is due: %+v", b.live())
 	}
-	l, ok, err := b.desk().Take(b.ctx, engine.Of(b.e), &all[i], runengine.Handled{}, runengine.Taker{Holder: "me", Lease: time.Minute})
+	l, ok, err := b.executor().Take(b.ctx, engine.Of(b.e), &all[i], runengine.Handled{}, runengine.Taker{Holder: "me", Lease: time.Minute})
 	if b.ok(err); !ok {
-		b.t.Fatal("it was not taken")
+		b.t.Fatal("the step was not claimed")
 	}
 	return &l
 }
@@ -291,7 +291,7 @@ func (b *bench) dieOnly() {
 	holdfasttest.Advance(b.t, b.e, 2*time.Minute)
 	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
-	_, err = b.desk().Expire(b.ctx, engine.Of(b.e), at)
+	_, err = b.executor().Expire(b.ctx, engine.Of(b.e), at)
 	b.ok(err)
 	holdfasttest.Advance(b.t, b.e, 10*time.Minute)
 }
@@ -303,19 +303,19 @@ func TestAPauseLosesNoResult(t *testing.T) {
 		b := newBench(t, e, simple())
 		l := b.take()
 		b.ok(b.do(runengine.Pause))
-		_, err := b.desk().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)})
+		_, err := b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)})
 		b.ok(err)
 		b.is("PAUSED", "first", "COMPLETED")
-		_, err = b.desk().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)}) // again
+		_, err = b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)}) // again
 		b.ok(err)
-		if _, err := b.desk().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`2`)}); fault.CodeOf(err) != fault.LeaseLost {
-			t.Errorf("another end: %v", err)
+		if _, err := b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`2`)}); fault.CodeOf(err) != fault.LeaseLost {
+			t.Errorf("second completion: got %v, want LEASE_LOST", err)
 		}
 		b.ok(b.do(runengine.Resume))
 		b.is("RUNNING", "second", "PENDING")
 		var state map[string]bool
 		if b.ok(json.Unmarshal(b.live().Run.State, &state)); !state["seen"] {
-			t.Errorf("the state is %v", state)
+			t.Errorf("got state %v, want seen", state)
 		}
 	})
 }
@@ -329,7 +329,7 @@ func TestARunStartsInATransaction(t *testing.T) {
 			err := e.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 				r, created, err := def.Start(ctx, tx, order{"o", 1}, run.Key("k"))
 				if err == nil && !created {
-					err = errors.New("it was there")
+					err = errors.New("the run already existed")
 				}
 				if id = r.ID; err == nil && !commits {
 					err = errors.New("no")
@@ -338,7 +338,7 @@ func TestARunStartsInATransaction(t *testing.T) {
 			})
 			_, found := run.Get(t.Context(), e, id)
 			if (err == nil) != commits || (found == nil) != commits {
-				t.Errorf("committed: %v, %v; found: %v", commits, err, found)
+				t.Errorf("committed: %v, %v; get returned %v", commits, err, found)
 			}
 		}
 	})
@@ -381,27 +381,27 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 				b.tick()
 				b.is("WAITING", "a", "WAITING")
 				if want := "I42: run " + b.id + " in workspace default: it waits for a signal that is already in its inbox"; !strings.Contains(found(), want) {
-					t.Errorf("page %d: want %s among\n%s", page, want, found())
+					t.Errorf("page %d: want %s in\n%s", page, want, found())
 				}
 			}
 			woken, next, err := runengine.LocalOf(engine.Of(e)).Executor.Rouse(t.Context(), engine.Of(e), 0, at)
 			if at = next; err != nil || woken != 2*page || (at == runengine.Inbox{}) != (page == 1) {
-				t.Errorf("page %d: woke %d, %v", page, woken, err)
+				t.Errorf("page %d: woke %d runs, %v", page, woken, err)
 			}
 		}
 		for _, b := range deaf {
 			b.is("COMPLETED", "a", "COMPLETED")
 			if out := b.live().Step.Output; string(out) != `"n"` {
-				t.Errorf("it took %s", out)
+				t.Errorf("the wait took %s, want \"n\"", out)
 			}
 		}
 		other.is("WAITING", "a", "WAITING")
 		if found() != "" {
-			t.Errorf("when all are woken: %s", found())
+			t.Errorf("after all were woken, check reports: %s", found())
 		}
 		other.exec(`DELETE FROM holdfast_signal WHERE type = 'other'`) // or it pauses behind them
 		last := sleeper(short)
 		testkit.Run(t, e)
-		over(t, e, last.id, "COMPLETED")
+		awaitStatus(t, e, last.id, "COMPLETED")
 	}, long, short)
 }

@@ -36,34 +36,34 @@ func TestALateStepIsReported(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for name, def := range defs {
 			b := newBench(t, e, def)
-			meanwhile.Store(b.id, func() { b.gone(name) })
+			meanwhile.Store(b.id, func() { b.expireAndResolve(name) })
 			b.once()
 			b.is("FAILED", "a", "FAILED")
 			all, err := holdfast.Collect(e.Contradictions(b.ctx, holdfast.ContradictionFilter{}))
 			b.ok(err)
 			if len(all) != 1 || all[0].Effect != name || all[0].Operation != runengine.Operation(b.id, "a", 1) || all[0].Epoch != 1 || !all[0].Happened || string(all[0].Result) != `"ref"` {
-				t.Fatalf("%s: contradictions are %+v", name, all)
+				t.Fatalf("%s: got contradictions %+v", name, all)
 			}
 			b.ok(e.AcknowledgeContradictions(b.ctx, all[0].Operation, "ann", all[0].ID))
 		}
 		run.WorkerOf(e).Lease = 2 * time.Second // its renewal tells the body, after a third
 		b := newBench(t, e, stopped)
-		meanwhile.Store(b.id, func() { b.gone(effects.Body) })
+		meanwhile.Store(b.id, func() { b.expireAndResolve(effects.Body) })
 		b.once()
 		all, err := holdfast.Collect(e.Contradictions(b.ctx, holdfast.ContradictionFilter{}))
 		b.ok(err)
 		if len(all) != 1 || all[0].Effect != effects.Body || all[0].Happened {
-			t.Fatalf("of a body that is told to stop: contradictions are %+v", all)
+			t.Fatalf("body that was stopped: got contradictions %+v", all)
 		}
 		b.ok(e.AcknowledgeContradictions(b.ctx, all[0].Operation, "ann", all[0].ID))
 		if all, err := holdfast.Collect(e.Contradictions(t.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
-			t.Errorf("after they were acknowledged there are %+v (%v)", all, err)
+			t.Errorf("got contradictions %+v after the acknowledgement (%v), want none", all, err)
 		}
 	}, defs["charge"], defs[effects.Body], stopped)
 }
 
-// gone has the lease of the step run out, and a person say that its effect did not happen.
-func (b *bench) gone(effect string) {
+// expireAndResolve lets the lease of the step expire and resolves its effect as not happened.
+func (b *bench) expireAndResolve(effect string) {
 	b.t.Helper()
 	for range 2 {
 		holdfasttest.Advance(b.t, b.e, 10*time.Minute)
@@ -71,6 +71,6 @@ func (b *bench) gone(effect string) {
 		b.once()
 	}
 	b.uncertain("RUNNING")
-	_, err := b.desk().Resolve(b.ctx, engine.Of(b.e), runengine.Operation(b.id, "a", 1), []runengine.Known{{Name: effect}}, "failure", "ann")
+	_, err := b.executor().Resolve(b.ctx, engine.Of(b.e), runengine.Operation(b.id, "a", 1), []runengine.Known{{Name: effect}}, "failure", "ann")
 	b.ok(err)
 }

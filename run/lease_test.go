@@ -25,14 +25,14 @@ func TestTheLeaseOfStepsIsChosen(t *testing.T) {
 		done.Go(b.once)
 		<-begun
 		if s := b.live().Step; s.Until.Sub(s.StartedAt) != chosen {
-			t.Errorf("it is held from %s to %s", s.StartedAt, s.Until)
+			t.Errorf("got lease from %s to %s", s.StartedAt, s.Until)
 		}
 		close(end)
 		done.Wait()
 	})
 	for _, bad := range []time.Duration{0, time.Millisecond, 25 * time.Hour} {
 		if err := run.Lease(bad).Register(t.Context(), nil); fault.CodeOf(err) != fault.Validation {
-			t.Errorf("a lease of %s: %v", bad, err)
+			t.Errorf("lease of %s: got %v, want a validation error", bad, err)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestABodyLearnsOfACancelOfItsRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r, err = run.Await(ctx, e, r.ID); err != nil || r.Status != "CANCELLED" {
-				t.Fatalf("it is %+v, %v", r, err)
+				t.Fatalf("got run %+v, %v, want CANCELLED", r, err)
 			}
 		}
 	})

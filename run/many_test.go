@@ -88,10 +88,10 @@ func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
 			e := holdfasttest.OpenOn(t, store.HandleDatabase(db), def)
 			testkit.Run(t, e)
 			const each = 20
-			ranSome(t, e, db, def, each, false) // the first may start before the engine runs
-			ranSome(t, e, db, def, each, true)
+			runAndCount(t, e, db, def, each, false) // the first may start before the engine runs
+			runAndCount(t, e, db, def, each, true)
 			fill(t, e, name, finished)
-			ranSome(t, e, db, def, each, true)
+			runAndCount(t, e, db, def, each, true)
 		})
 	}
 }
@@ -105,7 +105,7 @@ func TestARunThatStartsDuringALookIsTakenAtOnce(t *testing.T) {
 			var hold atomic.Bool
 			looks, goOn := make(chan struct{}, 100), make(chan struct{})
 			db := &counting{Database: store.DatabaseOf(holdfasttest.At(where(t))), wrote: make(map[string]int), reading: func(c store.Command) {
-				if hold.Load() && looksForSteps(c) {
+				if hold.Load() && pollsSteps(c) {
 					looks <- struct{}{}
 					<-goOn
 				}
@@ -115,7 +115,7 @@ func TestARunThatStartsDuringALookIsTakenAtOnce(t *testing.T) {
 			def := five()
 			e := holdfasttest.OpenOn(t, store.HandleDatabase(db), def)
 			testkit.Run(t, e)
-			ranSome(t, e, db, def, 1, false)
+			runAndCount(t, e, db, def, 1, false)
 			hold.Store(true)
 			var waits run.Run
 			err := e.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) (err error) {
@@ -131,19 +131,19 @@ func TestARunThatStartsDuringALookIsTakenAtOnce(t *testing.T) {
 			if r, err := run.Get(t.Context(), e, waits.ID); err != nil {
 				t.Fatal(err)
 			} else if r.Status != "PENDING" {
-				over(t, e, waits.ID, "COMPLETED")
+				awaitStatus(t, e, waits.ID, "COMPLETED")
 			}
 			hold.Store(false)
-			ranSome(t, e, db, def, 3, true)
+			runAndCount(t, e, db, def, 3, true)
 			release()
-			over(t, e, waits.ID, "COMPLETED")
+			awaitStatus(t, e, waits.ID, "COMPLETED")
 		})
 	}
 }
 
-// looksForSteps says of a read that it looks for the steps of [five]: there are other
+// pollsSteps reports whether a read polls for the steps of [five]: there are other
 // workers, for calls and transitions.
-func looksForSteps(c store.Command) bool {
+func pollsSteps(c store.Command) bool {
 	if c.Decl().Name != "runs.list_ready" {
 		return false
 	}
@@ -152,8 +152,8 @@ func looksForSteps(c store.Command) bool {
 	return strings.Contains(fmt.Sprint(args.Values(0)), "five")
 }
 
-// ranSome runs some, one after the other, and checks what that wrote.
-func ranSome(t *testing.T, e *holdfast.Engine, db *counting, def *run.Definition, n int, exact bool) {
+// runAndCount runs n runs, one after the other, and checks the writes.
+func runAndCount(t *testing.T, e *holdfast.Engine, db *counting, def *run.Definition, n int, exact bool) {
 	t.Helper()
 	db.taken()
 	for range n {
@@ -161,7 +161,7 @@ func ranSome(t *testing.T, e *holdfast.Engine, db *counting, def *run.Definition
 		if err != nil {
 			t.Fatal(err)
 		}
-		over(t, e, r.ID, "COMPLETED")
+		awaitStatus(t, e, r.ID, "COMPLETED")
 	}
 	wrote := db.taken()
 	delete(wrote, "runs.put_definition") // by the first

@@ -18,10 +18,10 @@ import (
 func TestAnEndThatParksIsToldAgain(t *testing.T) {
 	ends := map[string]func(b *bench, l *runengine.ClaimedStep, message string) (runengine.ClaimedStep, error){
 		"fail": func(b *bench, l *runengine.ClaimedStep, message string) (runengine.ClaimedStep, error) {
-			return b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: message, Final: true})
+			return b.executor().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: message, Final: true})
 		},
 		"park": func(b *bench, l *runengine.ClaimedStep, message string) (runengine.ClaimedStep, error) {
-			return b.desk().Park(b.ctx, engine.Of(b.e), l, message, nil)
+			return b.executor().Park(b.ctx, engine.Of(b.e), l, message, nil)
 		},
 	}
 	for name, end := range ends {
@@ -39,7 +39,7 @@ func TestAnEndThatParksIsToldAgain(t *testing.T) {
 				}
 				mine := *l
 				if _, err := end(b, &mine, "another"); !errors.Is(err, holdfast.ErrLeaseLost) {
-					t.Errorf("another end is told: %v", err)
+					t.Errorf("second end: got %v, want ErrLeaseLost", err)
 				}
 			})
 		})
@@ -55,10 +55,10 @@ func TestATransitionFiredAfterThePlanIsSeen(t *testing.T) {
 		b.ok(b.do(runengine.Cancel))
 		l := b.live()
 		d := &between{engine.Of(e), func() { b.ok(runengine.Point(b.ctx, engine.Of(e), &l, "op")) }}
-		_, err := b.desk().Pass(b.ctx, d, &l, time.Second, nil)
+		_, err := b.executor().Pass(b.ctx, d, &l, time.Second, nil)
 		b.ok(err)
 		if now := b.live(); now.Step.Fired != "op" || now.Step.Status != "WAITING" {
-			t.Errorf("the step is %s, and has fired %q", now.Step.Status, now.Step.Fired)
+			t.Errorf("got step %s with fired operation %q, want WAITING with op", now.Step.Status, now.Step.Fired)
 		}
 	})
 }

@@ -30,7 +30,7 @@ import (
 // nodeVar names the variable that makes a test binary a node on a database.
 const nodeVar = "HOLDFAST_RUN_NODE"
 
-// eachAt is holdfasttest.Each, for those who need to tell others where the database is.
+// eachAt is holdfasttest.Each for tests that pass the address of the database to other processes.
 func eachAt(t *testing.T, f func(t *testing.T, e *holdfast.Engine, db string), parts ...holdfast.Part) {
 	t.Helper()
 	storetest.OnBoth(t, func(t *testing.T, db string) {
@@ -38,8 +38,8 @@ func eachAt(t *testing.T, f func(t *testing.T, e *holdfast.Engine, db string), p
 	})
 }
 
-// nodeDefs are what nodes do: their bodies say that they have begun, and end when they are
-// told to.
+// nodeDefs are the definitions of the nodes: their bodies report that they have begun, and end
+// when proceed returns.
 func nodeDefs(begun func(string), proceed func(context.Context) error) []*run.Definition {
 	body := func(what string) func(context.Context, any) (string, error) {
 		return func(ctx context.Context, _ any) (string, error) {
@@ -60,14 +60,14 @@ func TestNodeProcess(t *testing.T) {
 	if db == "" {
 		return
 	}
-	if err := obey(db); err != nil {
+	if err := serveCommands(db); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-func obey(db string) error {
+func serveCommands(db string) error {
 	ctx := context.Background()
 	var mu sync.Mutex
 	say := func(format string, args ...any) {
@@ -105,7 +105,7 @@ func obey(db string) error {
 	return nil
 }
 
-// starts has so many start a run under a key at once, and tells what came of it.
+// starts makes n concurrent starts of a run under a key, and returns their outcomes.
 func starts(ctx context.Context, e *holdfast.Engine, key string, n int) string {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -138,8 +138,8 @@ func aimed() *run.Definition {
 	return run.Define("aimed", "1", run.Remote("first", "w", run.Idempotent()), run.Signal("told", "news", time.Hour))
 }
 
-// moves has so many runs go on to the step that waits, a few at once. Each tells its id while
-// it is moving, and is committed when somebody waits for it.
+// moves moves n runs to the step that waits, a few at once. Each reports its id while
+// it is moving, and is committed when another transaction waits for it.
 func moves(ctx context.Context, e *holdfast.Engine, n int, moving func(id string)) error {
 	mine := func(handler string) (runengine.Handled, bool) { return runengine.Handled{}, handler == "w" }
 	const atOnce = 4
@@ -214,7 +214,7 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 		select {
 		case l = <-lines:
 		case <-time.After(time.Minute):
-			t.Fatalf("%d of %d were sent, and nothing more", len(ids), signals)
+			t.Fatalf("only %d of %d signals were sent", len(ids), signals)
 		}
 		word, id, _ := strings.Cut(l.text, " ")
 		switch {
@@ -225,7 +225,7 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 		case l.text == "moved <nil>":
 			ended++
 		default:
-			t.Fatalf("the process %d said %q", l.from, l.text)
+			t.Fatalf("process %d printed %q", l.from, l.text)
 		}
 	}
 	for found := true; found; {
@@ -243,7 +243,7 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 		}
 	}
 	if asleep > 0 || len(ids) != signals {
-		t.Errorf("of %d runs that were sent their signal while they moved, %d sleep", len(ids), asleep)
+		t.Errorf("of %d runs that got a signal while they moved, %d still wait", len(ids), asleep)
 	}
 }
 
@@ -272,11 +272,11 @@ func TestManyProcessesStartOnce(t *testing.T) {
 				}
 			}
 			if created != 1 || len(seen) != 1 {
-				t.Errorf("round %d: %d were created, and %d were told", round, created, len(seen))
+				t.Errorf("round %d: %d runs were created and %d distinct ids returned, want 1 and 1", round, created, len(seen))
 			}
 			r, made, err := simple().Start(holdfast.InWorkspace(t.Context(), "another"), e, order{"o", 1}, run.Key(fmt.Sprint("key", round)))
 			if err != nil || !made || seen[r.ID] {
-				t.Errorf("in another workspace: %v, %v", made, err)
+				t.Errorf("start in another workspace: created %v, %v", made, err)
 			}
 		}
 	})
@@ -294,7 +294,7 @@ func stepOf(t *testing.T, e *holdfast.Engine, id string, yes func(runengine.Step
 			return l
 		}
 		if clock.Wait(t.Context(), 10*time.Millisecond) != nil {
-			t.Fatalf("it stays %+v", l.Step)
+			t.Fatalf("the step did not change: %+v", l.Step)
 		}
 	}
 }
@@ -318,7 +318,7 @@ func TestAKilledWorkersSteps(t *testing.T) {
 		first.Kill()
 		expire(t, e)
 		if l := stepOf(t, e, ids["opaque@1"], func(runengine.Step) bool { return true }); !l.Step.Uncertain || l.Step.Holder != "" {
-			t.Errorf("the opaque step is %+v", l.Step)
+			t.Errorf("got opaque step %+v, want it uncertain", l.Step)
 		}
 		second := testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 		second.Tell("work")
@@ -328,7 +328,7 @@ func TestAKilledWorkersSteps(t *testing.T) {
 			return s.Status == runengine.Completed && s.Crashes == 1 && s.Attempts == 2
 		})
 		if l := stepOf(t, e, ids["opaque@1"], func(runengine.Step) bool { return true }); l.Step.Attempts != 1 {
-			t.Errorf("the opaque step was begun %d times", l.Step.Attempts)
+			t.Errorf("the opaque step began %d times, want 1", l.Step.Attempts)
 		}
 	})
 }
@@ -367,10 +367,10 @@ func TestAStoppedWorkerRecordsNothing(t *testing.T) {
 		late := done
 		late.Step.Epoch, late.Step.Holder, late.Step.Status = 1, "stopped", runengine.Running
 		if _, err := runengine.LocalOf(engine.Of(e)).Executor.Complete(t.Context(), engine.Of(e), &late, runengine.Ended{Output: []byte(`"late"`)}); !errors.Is(err, holdfast.ErrLeaseLost) {
-			t.Errorf("the late one was told %v", err)
+			t.Errorf("the late holder got %v, want ErrLeaseLost", err)
 		}
 		if now := stepOf(t, e, r.ID, func(runengine.Step) bool { return true }); now.Run.Version != done.Run.Version || string(now.Step.Output) != `"quiet"` || now.Step.Attempts != 2 {
-			t.Errorf("it is %+v", now.Step)
+			t.Errorf("got step %+v", now.Step)
 		}
 	})
 }
@@ -388,13 +388,13 @@ func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 	for i := range 16 {
 		b := &bench{t: t, ctx: holdfast.InWorkspace(ctx, fmt.Sprint("w", i)), e: many, def: def}
 		all = append(all, b.start())
-		taken, err := b.desk().TakeDue(b.ctx, engine.Of(many), runengine.Ask{Handlers: map[string]runengine.Handled{b.live().Step.Handler: {}}, Holder: "me", Limit: 1, Lease: time.Minute})
+		taken, err := b.executor().TakeDue(b.ctx, engine.Of(many), runengine.Ask{Handlers: map[string]runengine.Handled{b.live().Step.Handler: {}}, Holder: "me", Limit: 1, Lease: time.Minute})
 		if err != nil || len(taken) != 1 {
 			t.Fatal(taken, err)
 		}
 	}
 	if shards, err := store.Shards(ctx, engine.Of(many)); err != nil || len(shards) < 2 {
-		t.Fatalf("the workspaces are on shards %v, %v", shards, err)
+		t.Fatalf("got shards %v, %v, want at least 2", shards, err)
 	}
 	if err := many.Close(); err != nil {
 		t.Fatal(err)
@@ -405,7 +405,7 @@ func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 	for _, b := range all {
 		b.e = one
 		if s := b.live().Step; s.Holder != "" || s.Lost != 1 {
-			t.Errorf("it was not freed: %+v", s)
+			t.Errorf("lease was not released: %+v", s)
 		}
 	}
 	holdfasttest.Advance(t, one, time.Minute) // the pause behind it
@@ -414,7 +414,7 @@ func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 	defer cancel()
 	for i, b := range all {
 		if r, err := run.Await(holdfast.InWorkspace(limit, fmt.Sprint("w", i)), one, b.id); err != nil || r.Status != "COMPLETED" {
-			t.Fatalf("the run is %s (%s): %v", r.Status, r.Error, err)
+			t.Fatalf("got run %s (%s), want COMPLETED: %v", r.Status, r.Error, err)
 		}
 	}
 }
@@ -425,7 +425,7 @@ func TestKeysThatAreNone(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for _, key := range []string{"", strings.Repeat("k", 256), "a\x00b", "line\nbreak"} {
 			if _, _, err := simple().Start(t.Context(), e, order{}, run.Key(key)); !errors.Is(err, holdfast.ErrValidation) {
-				t.Errorf("the key %q: %v", key, err)
+				t.Errorf("key %q: got %v, want ErrValidation", key, err)
 			}
 		}
 		if _, created, err := simple().Start(t.Context(), e, order{}, run.Key(strings.Repeat("k", 255))); err != nil || !created {

@@ -19,14 +19,14 @@ type order struct {
 	Cents int    `json:"cents"`
 }
 
-func over(t *testing.T, hf *holdfast.Engine, id, status string) run.Run {
+func awaitStatus(t *testing.T, hf *holdfast.Engine, id, status string) run.Run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	r, err := run.Await(ctx, hf, id)
 	if err != nil || string(r.Status) != status {
 		steps, _ := holdfast.Collect(run.Steps(t.Context(), hf, id))
-		t.Fatalf("the run is %s (%s), wanted %s: %v\n%+v", r.Status, r.Error, status, err, steps)
+		t.Fatalf("got run %s (%s), want %s: %v\n%+v", r.Status, r.Error, status, err, steps)
 	}
 	return r
 }
@@ -60,33 +60,33 @@ func TestARunFromStartToEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		var asked []run.ApprovalRequest
-		testkit.Eventually(t, "the approval is asked for", func() bool {
+		testkit.Eventually(t, "the approval is pending", func() bool {
 			asked, err = holdfast.Collect(run.ApprovalRequests(ctx, hf, run.ApprovalFilter{Run: r.ID}))
 			return err != nil || len(asked) == 1
 		})
 		if err != nil || asked[0].Prompt != "Close o1?" {
-			t.Fatalf("%+v, %v", asked, err)
+			t.Fatalf("got approvals %+v, %v", asked, err)
 		}
 		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
-			t.Errorf("a clerk decided: %v", err)
+			t.Errorf("decision by a clerk: got %v, want ErrForbidden", err)
 		}
 		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "ann", As: "manager"}); err != nil {
 			t.Fatal(err)
 		}
-		end := over(t, hf, r.ID, "COMPLETED")
+		end := awaitStatus(t, hf, r.ID, "COMPLETED")
 		var output string
 		if err := json.Unmarshal(end.Output, &output); err != nil || output != "closed with 700" {
-			t.Errorf("the output is %s, %v", end.Output, err)
+			t.Errorf("got output %s, %v", end.Output, err)
 		}
 		if steps, err := holdfast.Collect(run.Steps(ctx, hf, r.ID)); err != nil || steps[2].Name != "remind" || steps[2].Visit != 2 || steps[4].Name != "pause" {
-			t.Errorf("%+v, %v", steps, err)
+			t.Errorf("got steps %+v, %v", steps, err)
 		}
 		again, created, err := def.Start(ctx, hf, order{"o1", 500}, run.Key("k"))
 		if err != nil || created || again.ID != r.ID {
-			t.Errorf("%v, %v, %v", again.ID, created, err)
+			t.Errorf("second start returned %v, created %v, %v", again.ID, created, err)
 		}
 		if _, _, err := def.Start(ctx, hf, order{"o2", 500}, run.Key("k")); !errors.Is(err, holdfast.ErrKeyMismatch) {
-			t.Errorf("another input: %v", err)
+			t.Errorf("another input under the same key: got %v, want ErrKeyMismatch", err)
 		}
 	}, def)
 }

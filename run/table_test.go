@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/run"
 )
 
-// bench is a run that a test moves by hand.
+// bench is a run that a test moves step by step.
 type bench struct {
 	t   *testing.T
 	ctx context.Context
@@ -57,7 +57,7 @@ func (b *bench) ok(err error) {
 	}
 }
 
-func (b *bench) desk() *runengine.Executor { return runengine.LocalOf(engine.Of(b.e)).Executor }
+func (b *bench) executor() *runengine.Executor { return runengine.LocalOf(engine.Of(b.e)).Executor }
 
 func (b *bench) live() runengine.ClaimedStep {
 	b.t.Helper()
@@ -71,27 +71,27 @@ func (b *bench) is(status, step, stepStatus string) {
 	b.t.Helper()
 	l := b.live()
 	if l.Run.Status != status || l.Step.Name != step || l.Step.Status != stepStatus {
-		b.t.Fatalf("the run is %s at %s, which is %s (%s); wanted %s at %s, %s", l.Run.Status, l.Step.Name, l.Step.Status, l.Step.Error, status, step, stepStatus)
+		b.t.Fatalf("got run %s at step %s, %s (%s); want %s at %s, %s", l.Run.Status, l.Step.Name, l.Step.Status, l.Step.Error, status, step, stepStatus)
 	}
 }
 
 // take takes the step that is due.
 func (b *bench) take() *runengine.ClaimedStep {
 	b.t.Helper()
-	all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+	all, err := b.executor().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 	b.ok(err)
 	for i := range all {
 		if all[i].Run.ID == b.id {
 			return &all[i]
 		}
 	}
-	b.t.Fatalf("nothing was taken of the run: %+v", b.live())
+	b.t.Fatalf("claimed no step of the run: %+v", b.live())
 	return nil
 }
 
 func (b *bench) complete(l *runengine.ClaimedStep) {
 	b.t.Helper()
-	_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
+	_, err := b.executor().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
 	b.ok(err)
 }
 
@@ -110,7 +110,7 @@ func (b *bench) tick() {
 }
 
 func (b *bench) do(command string) error {
-	_, err := b.desk().Command(b.ctx, engine.Of(b.e), b.id, command, nil)
+	_, err := b.executor().Command(b.ctx, engine.Of(b.e), b.id, command, nil)
 	return err
 }
 
@@ -131,17 +131,17 @@ var to = map[string]func(b *bench){
 		b.complete(b.take())
 		l := b.take()
 		b.ok(b.do(runengine.Pause))
-		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
+		_, err := b.executor().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
 		b.ok(err)
 	},
 	"PAUSED/WAITING": func(b *bench) {
 		l := b.take()
 		b.ok(b.do(runengine.Pause))
-		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
+		_, err := b.executor().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
 		b.ok(err)
 	},
 	"FAILED/FAILED": func(b *bench) {
-		_, err := b.desk().Fail(b.ctx, engine.Of(b.e), b.take(), runengine.Failure{Message: "no", Final: true})
+		_, err := b.executor().Fail(b.ctx, engine.Of(b.e), b.take(), runengine.Failure{Message: "no", Final: true})
 		b.ok(err)
 	},
 	"CANCELLED/CANCELLED": func(b *bench) { b.ok(b.do(runengine.Cancel)) },
@@ -170,18 +170,18 @@ func TestEveryCommandAtEveryStatus(t *testing.T) {
 				bring(b)
 				was := b.live()
 				if got := was.Run.Status + "/" + was.Step.Status; got != start {
-					t.Fatalf("brought to %s, it is %s", start, got)
+					t.Fatalf("want start state %s, got %s", start, got)
 				}
 				err := b.do(command)
 				now := b.live()
 				if !slices.Contains(from, was.Run.Status) {
 					if fault.CodeOf(err) != fault.InvalidTransition || now.Run.Version != was.Run.Version || now.Run.Status != was.Run.Status {
-						t.Errorf("%s at %s: %v, and the version went from %d to %d", command, start, err, was.Run.Version, now.Run.Version)
+						t.Errorf("%s at %s: got %v, and the version changed from %d to %d", command, start, err, was.Run.Version, now.Run.Version)
 					}
 					continue
 				}
 				if err != nil || !slices.Contains(then[command], now.Run.Status) || now.Run.Version <= was.Run.Version {
-					t.Errorf("%s at %s: %v; it is %s", command, start, err, now.Run.Status)
+					t.Errorf("%s at %s: got %v, run is %s", command, start, err, now.Run.Status)
 				}
 				b.twice(command, now)
 			}
@@ -196,7 +196,7 @@ func (b *bench) twice(command string, was runengine.ClaimedStep) {
 	now := b.live()
 	noted := command == runengine.Cancel && was.Run.CancelRequested
 	if noted != (err == nil) || !noted && fault.CodeOf(err) != fault.InvalidTransition || now.Run.Version != was.Run.Version {
-		b.t.Errorf("%s again, at %s: %v, and the version went from %d to %d", command, was.Run.Status, err, was.Run.Version, now.Run.Version)
+		b.t.Errorf("second %s at %s: got %v, and the version changed from %d to %d", command, was.Run.Status, err, was.Run.Version, now.Run.Version)
 	}
 }
 
@@ -212,22 +212,22 @@ func TestEveryEndAtEveryStatus(t *testing.T) {
 			version := first.Run.Version
 			for name, end := range map[string]func() error{
 				"complete": func() error {
-					_, err := b.desk().Complete(b.ctx, engine.Of(e), &first, runengine.Ended{Output: []byte(`2`)})
+					_, err := b.executor().Complete(b.ctx, engine.Of(e), &first, runengine.Ended{Output: []byte(`2`)})
 					return err
 				},
 				"fail": func() error {
-					_, err := b.desk().Fail(b.ctx, engine.Of(e), &first, runengine.Failure{Message: "x"})
+					_, err := b.executor().Fail(b.ctx, engine.Of(e), &first, runengine.Failure{Message: "x"})
 					return err
 				},
-				"release": func() error { _, err := b.desk().Release(b.ctx, engine.Of(e), &first, false, nil); return err },
+				"release": func() error { _, err := b.executor().Release(b.ctx, engine.Of(e), &first, false, nil); return err },
 				"renew":   func() error { _, err := runengine.Renew(b.ctx, engine.Of(e), &first, time.Minute); return err },
 			} {
 				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
-					t.Errorf("%s at %s under another epoch: %v", name, start, err)
+					t.Errorf("%s at %s under another epoch: got %v, want LEASE_LOST", name, start, err)
 				}
 			}
 			if now := b.live(); now.Run.Version != version {
-				t.Errorf("at %s, ends of strangers wrote something", start)
+				t.Errorf("at %s, a write under another epoch changed the run", start)
 			}
 		}
 	})
@@ -246,24 +246,24 @@ func TestAnEndAfterItsHold(t *testing.T) {
 		for _, results := range [][]runengine.Result{nil, {{Name: "charge", State: string(effects.Done), Result: []byte(`1`)}}} {
 			for name, end := range map[string]func() error{
 				"complete": func() error {
-					_, err := b.desk().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`2`), Results: results})
+					_, err := b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`2`), Results: results})
 					return err
 				},
 				"fail": func() error {
-					_, err := b.desk().Fail(b.ctx, engine.Of(e), l, runengine.Failure{Message: "x", Results: results})
+					_, err := b.executor().Fail(b.ctx, engine.Of(e), l, runengine.Failure{Message: "x", Results: results})
 					return err
 				},
-				"release": func() error { _, err := b.desk().Release(b.ctx, engine.Of(e), l, false, results); return err },
+				"release": func() error { _, err := b.executor().Release(b.ctx, engine.Of(e), l, false, results); return err },
 				"renew":   func() error { _, err := runengine.Renew(b.ctx, engine.Of(e), l, time.Minute); return err },
 				"effect":  func() error { _, err := l.Book(engine.Of(e)).Begin(b.ctx, "mail", 0, effects.Hold, nil); return err },
 			} {
 				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
-					t.Errorf("%s, with %d results: %v", name, len(results), err)
+					t.Errorf("%s, with %d results: got %v, want LEASE_LOST", name, len(results), err)
 				}
 			}
 		}
 		if now := b.live(); now.Run.Version != version || now.Step.Begun != 1 {
-			t.Errorf("what came too late wrote something: %+v", now.Step)
+			t.Errorf("a late write changed the step: %+v", now.Step)
 		}
 	})
 }
@@ -277,15 +277,15 @@ func TestCancelRacesEverything(t *testing.T) {
 		step  []string // what the step may be then
 	}{
 		"complete": {"RUNNING/RUNNING", func(b *bench, l *runengine.ClaimedStep) error {
-			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
+			_, err := b.executor().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
 			return err
 		}, []string{"COMPLETED", "CANCELLED"}},
 		"fail": {"RUNNING/RUNNING", func(b *bench, l *runengine.ClaimedStep) error {
-			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no", Final: true})
+			_, err := b.executor().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no", Final: true})
 			return err
 		}, []string{"FAILED"}},
 		"retry later": {"RUNNING/RUNNING", func(b *bench, l *runengine.ClaimedStep) error {
-			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
+			_, err := b.executor().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no"})
 			return err
 		}, []string{"FAILED", "CANCELLED"}},
 		"signal": {"WAITING/WAITING", func(b *bench, _ *runengine.ClaimedStep) error {
@@ -296,11 +296,11 @@ func TestCancelRacesEverything(t *testing.T) {
 			return err
 		}, []string{"CANCELLED", "COMPLETED", "WAITING"}},
 		"wait": {"RUNNING/PENDING", func(b *bench, _ *runengine.ClaimedStep) error { // what follows waits
-			all, err := b.desk().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
+			all, err := b.executor().TakeDue(b.ctx, engine.Of(b.e), runengine.Ask{Handlers: map[string]runengine.Handled{"w": {}}, Holder: "me", Limit: 10, Lease: time.Minute})
 			if err != nil || len(all) == 0 {
 				return err
 			}
-			_, err = b.desk().Complete(b.ctx, engine.Of(b.e), &all[0], runengine.Ended{Output: []byte(`1`)})
+			_, err = b.executor().Complete(b.ctx, engine.Of(b.e), &all[0], runengine.Ended{Output: []byte(`1`)})
 			return err
 		}, []string{"CANCELLED", "COMPLETED"}},
 		"approve": {"WAITING/approval", func(b *bench, _ *runengine.ClaimedStep) error {
@@ -338,7 +338,7 @@ func TestCancelRacesEverything(t *testing.T) {
 				}
 				b.cancelled(name, order, errs)
 				if now := b.live(); errs[0] == nil && !slices.Contains(race.step, now.Step.Status) {
-					t.Errorf("%s, order %d: its step is %s", name, order, now.Step.Status)
+					t.Errorf("%s, order %d: got step %s", name, order, now.Step.Status)
 				}
 			}
 		}
@@ -356,9 +356,9 @@ func (b *bench) cancelled(name string, order int, errs []error) {
 	l := b.live()
 	switch {
 	case errs[0] == nil && l.Run.Status != "CANCELLED":
-		b.t.Errorf("%s, order %d: cancelled, it is %s at %s, which is %s (%v)", name, order, l.Run.Status, l.Step.Name, l.Step.Status, errs)
+		b.t.Errorf("%s, order %d: cancel succeeded, but the run is %s at step %s, %s (%v)", name, order, l.Run.Status, l.Step.Name, l.Step.Status, errs)
 	case name == "retry":
 	case errs[0] != nil && l.Run.Status != "FAILED" && l.Run.Status != "COMPLETED":
-		b.t.Errorf("%s, order %d: it could not be cancelled (%v) and is %s", name, order, errs, l.Run.Status)
+		b.t.Errorf("%s, order %d: cancel failed (%v), and the run is %s", name, order, errs, l.Run.Status)
 	}
 }

@@ -27,7 +27,7 @@ func TestASignalThatWaitedWakesANewStep(t *testing.T) {
 	l := b.take()
 	b.ok(errors.Join(storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id}, nil,
 		func() error {
-			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
+			_, err := b.executor().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
 			return err
 		},
 		func() error { return run.Send(b.ctx, b.e, b.id, "news", "1", "n") })...))
@@ -61,15 +61,15 @@ func TestAnEffectBegunBesideTheEndIsSeen(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(b *bench, l *runengine.ClaimedStep) error{
 		"complete": func(b *bench, l *runengine.ClaimedStep) error {
-			_, err := b.desk().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`), Whole: true})
+			_, err := b.executor().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`), Whole: true})
 			if !errors.Is(err, effects.ErrOpen) {
-				return fmt.Errorf("completed: %w", err)
+				return fmt.Errorf("complete: got %w, want an open effect", err)
 			}
-			_, err = b.desk().Park(b.ctx, engine.Of(b.e), l, "open", nil)
+			_, err = b.executor().Park(b.ctx, engine.Of(b.e), l, "open", nil)
 			return err
 		},
 		"fail": func(b *bench, l *runengine.ClaimedStep) error {
-			_, err := b.desk().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no", Final: true})
+			_, err := b.executor().Fail(b.ctx, engine.Of(b.e), l, runengine.Failure{Message: "no", Final: true})
 			return err
 		},
 	} {
@@ -110,15 +110,15 @@ func (b *between) Do(ctx context.Context, c store.Command) error {
 func TestAnEffectBegunAfterThePlanIsSeen(t *testing.T) {
 	ends := map[string]func(b *bench, d store.Doer, l *runengine.ClaimedStep) error{
 		"complete": func(b *bench, d store.Doer, l *runengine.ClaimedStep) error {
-			_, err := b.desk().Complete(b.ctx, d, l, runengine.Ended{Output: []byte(`1`), Whole: true})
+			_, err := b.executor().Complete(b.ctx, d, l, runengine.Ended{Output: []byte(`1`), Whole: true})
 			if !errors.Is(err, effects.ErrOpen) {
-				return fmt.Errorf("the step was completed: %v", err)
+				return fmt.Errorf("complete: got %v, want an open effect", err)
 			}
-			_, err = b.desk().Park(b.ctx, d, l, "open", nil)
+			_, err = b.executor().Park(b.ctx, d, l, "open", nil)
 			return err
 		},
 		"fail": func(b *bench, d store.Doer, l *runengine.ClaimedStep) error {
-			_, err := b.desk().Fail(b.ctx, d, l, runengine.Failure{Message: "no", Final: true})
+			_, err := b.executor().Fail(b.ctx, d, l, runengine.Failure{Message: "no", Final: true})
 			return err
 		},
 	}
@@ -148,11 +148,11 @@ func TestWhatIsFiredAfterThePlanIsSeen(t *testing.T) {
 		b.ok(b.do(runengine.Cancel))
 		l = new(b.live())
 		d := &between{engine.Of(e), func() { b.ok(runengine.Point(b.ctx, engine.Of(e), l, "op1")) }}
-		_, err := b.desk().Release(b.ctx, d, l, false, nil)
+		_, err := b.executor().Release(b.ctx, d, l, false, nil)
 		b.ok(err)
 		b.is("RUNNING", "f", "RUNNING")
 		if l := b.takeFire(); l.Step.Fired != "op1" || !l.Run.CancelRequested {
-			t.Errorf("fired was %q; it is to be cancelled: %v", l.Step.Fired, l.Run.CancelRequested)
+			t.Errorf("got fired operation %q; cancel requested: %v", l.Step.Fired, l.Run.CancelRequested)
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestWhatIsFiredAfterThePlanIsSeen(t *testing.T) {
 // all is known.
 func TestAnEffectEndedAfterThePlanIsSeen(t *testing.T) {
 	fails := func(b *bench, l *runengine.ClaimedStep, d store.Doer) error {
-		_, err := b.desk().Fail(b.ctx, d, l, runengine.Failure{Message: "no", Final: true})
+		_, err := b.executor().Fail(b.ctx, d, l, runengine.Failure{Message: "no", Final: true})
 		return err
 	}
 	begun := func(b *bench) (l *runengine.ClaimedStep, end func()) {

@@ -29,16 +29,16 @@ type walk struct {
 	did  map[string]int // how often each move was made, and not refused
 }
 
-// move is something that somebody may do to a run.
+// move is an action on a run.
 type move struct {
 	name string
 	do   func(w *walk) error
 }
 
-// byHolder are the moves of who holds the step, or has.
+// byHolder are the moves of the current or a former holder of the step.
 var byHolder = []move{
 	{"complete", func(w *walk) error {
-		_, err := w.desk().Complete(w.ctx, engine.Of(w.e), w.held, runengine.Ended{Output: []byte("1")})
+		_, err := w.executor().Complete(w.ctx, engine.Of(w.e), w.held, runengine.Ended{Output: []byte("1")})
 		return err
 	}},
 	{"fail", func(w *walk) error { return w.fail(runengine.Failure{Message: "x", Reported: true}) }},
@@ -46,8 +46,11 @@ var byHolder = []move{
 	{"fail for good", func(w *walk) error {
 		return w.fail(runengine.Failure{Message: "x", Final: true, Reported: true, Unfired: true})
 	}},
-	{"park", func(w *walk) error { _, err := w.desk().Park(w.ctx, engine.Of(w.e), w.held, "x", nil); return err }},
-	{"release", func(w *walk) error { _, err := w.desk().Release(w.ctx, engine.Of(w.e), w.held, false, nil); return err }},
+	{"park", func(w *walk) error { _, err := w.executor().Park(w.ctx, engine.Of(w.e), w.held, "x", nil); return err }},
+	{"release", func(w *walk) error {
+		_, err := w.executor().Release(w.ctx, engine.Of(w.e), w.held, false, nil)
+		return err
+	}},
 	{"begin", func(w *walk) error {
 		_, err := w.held.Book(engine.Of(w.e)).Begin(w.ctx, "x", 0, effects.Hold, nil)
 		return err
@@ -58,10 +61,10 @@ var byHolder = []move{
 	}},
 }
 
-// byFirer are the moves of who holds a transition, or has.
+// byFirer are the moves of the current or a former holder of a transition.
 var byFirer = []move{
 	{"pass", func(w *walk) error {
-		_, err := w.desk().Pass(w.ctx, engine.Of(w.e), w.held, time.Second, nil)
+		_, err := w.executor().Pass(w.ctx, engine.Of(w.e), w.held, time.Second, nil)
 		return err
 	}},
 	{"point", func(w *walk) error {
@@ -93,25 +96,25 @@ var byOthers = []move{
 		holdfasttest.Advance(w.t, w.e, time.Duration(w.rnd.IntN(90))*time.Second)
 		return nil
 	}},
-	{"expire", func(w *walk) error { _, err := w.desk().Expire(w.ctx, engine.Of(w.e), w.at); return err }},
+	{"expire", func(w *walk) error { _, err := w.executor().Expire(w.ctx, engine.Of(w.e), w.at); return err }},
 	{"resolve", func(w *walk) error { return w.settle(nil, []string{"", "success", "failure"}[w.rnd.IntN(3)]) }},
 	{"resolve not done", func(w *walk) error { return w.settle([]runengine.Known{{Name: effects.Body}}, "") }},
 }
 
 func (w *walk) fail(f runengine.Failure) error {
-	_, err := w.desk().Fail(w.ctx, engine.Of(w.e), w.held, f)
+	_, err := w.executor().Fail(w.ctx, engine.Of(w.e), w.held, f)
 	return err
 }
 
 func (w *walk) settle(known []runengine.Known, outcome string) error {
 	l := w.live()
-	_, err := w.desk().Resolve(w.ctx, engine.Of(w.e), l.Operation(), known, outcome, "ann")
+	_, err := w.executor().Resolve(w.ctx, engine.Of(w.e), l.Operation(), known, outcome, "ann")
 	return err
 }
 
 func (w *walk) takeDue() error {
 	handlers := map[string]runengine.Handled{"w": {}, runengine.TransitionHandler: {}}
-	all, err := w.desk().TakeDue(w.ctx, engine.Of(w.e), runengine.Ask{Handlers: handlers, Holder: "me", Limit: 10, Lease: time.Minute})
+	all, err := w.executor().TakeDue(w.ctx, engine.Of(w.e), runengine.Ask{Handlers: handlers, Holder: "me", Limit: 10, Lease: time.Minute})
 	if len(all) > 0 {
 		w.held = &all[0]
 	}
@@ -122,7 +125,7 @@ func (w *walk) takeDue() error {
 func (w *walk) ticks() error {
 	all, err := runengine.Ready(w.ctx, engine.Of(w.e), w.at, []string{""}, "", 10)
 	for i := range all {
-		_, _, failed := w.desk().Tick(w.ctx, engine.Of(w.e), &all[i], runengine.Taker{Holder: "me", Lease: time.Minute}, nil)
+		_, _, failed := w.executor().Tick(w.ctx, engine.Of(w.e), &all[i], runengine.Taker{Holder: "me", Lease: time.Minute}, nil)
 		err = errors.Join(err, failed)
 	}
 	return err
@@ -160,7 +163,7 @@ func (w *walk) step() {
 	}
 }
 
-// broken says what is wrong with how the run stands, if anything.
+// broken returns what is wrong with the state of the run, or "".
 func (w *walk) broken(l *runengine.ClaimedStep) string {
 	w.t.Helper()
 	s := l.Step
@@ -188,7 +191,7 @@ func (w *walk) broken(l *runengine.ClaimedStep) string {
 	return ""
 }
 
-// open says whether nothing is known of an effect.
+// open reports whether an effect has an unknown outcome.
 func (w *walk) open(l *runengine.ClaimedStep) bool {
 	w.t.Helper()
 	journal, err := l.Journal(w.ctx, engine.Of(w.e))
@@ -201,8 +204,8 @@ func (w *walk) open(l *runengine.ClaimedStep) bool {
 	return false
 }
 
-// randomFrom is a run with every type of step that somebody moves, which begins at one of
-// them and goes round.
+// randomFrom is a definition with every type of step that needs a caller to move it. It begins
+// at one of them and loops.
 func randomFrom(first string) *run.Definition {
 	return run.Define("random-"+first, "1",
 		run.If("from", "input.cents > 0", first, "end"),
@@ -237,19 +240,19 @@ func TestRandomMoves(t *testing.T) {
 	}
 	for _, m := range slices.Concat(byOthers, byHolder, byFirer) {
 		if walked == seeds && did[m.name] == 0 {
-			t.Errorf("in all the walks, nobody came to %s", m.name)
+			t.Errorf("no walk reached move %s", m.name)
 		}
 	}
 }
 
-// walk makes so many moves, or fewer if the run comes to its end.
+// walk makes the given number of moves, or fewer if the run ends.
 func (w *walk) walk(moves int) {
 	w.t.Helper()
 	for range moves {
 		w.step()
 		l := w.live()
 		if what := w.broken(&l); what != "" {
-			w.t.Fatalf("%s: the run is %s at %s, which is %s\n%q", what, l.Run.Status, l.Step.Name, l.Step.Status, w.log)
+			w.t.Fatalf("%s: run is %s at step %s, %s\n%q", what, l.Run.Status, l.Step.Name, l.Step.Status, w.log)
 		}
 		if l.Run.Status == "COMPLETED" || l.Run.Status == "CANCELLED" {
 			return

@@ -61,7 +61,7 @@ func putAndRead(t *testing.T, s batch.ArtifactStore) {
 			t.Fatal(err)
 		}
 		if got := read(t, s, "a/"+name); got != string(want) {
-			t.Errorf("%s: put %d bytes, read %d others", name, size, len(got))
+			t.Errorf("%s: put %d bytes, read %d different bytes", name, size, len(got))
 		}
 	}
 }
@@ -70,7 +70,7 @@ func replaced(t *testing.T, s batch.ArtifactStore) {
 	put(t, s, "a/b", "a long one")
 	put(t, s, "a/b", "short")
 	if got := read(t, s, "a/b"); got != "short" {
-		t.Errorf("it is %q", got)
+		t.Errorf("got %q, want short", got)
 	}
 }
 
@@ -84,7 +84,7 @@ func oddNames(t *testing.T, s batch.ArtifactStore) {
 	}
 	for _, name := range names {
 		if got := read(t, s, name); got != name {
-			t.Errorf("%q holds %q", name, got)
+			t.Errorf("%q contains %q", name, got)
 		}
 	}
 	slices.Sort(names)
@@ -103,7 +103,7 @@ func missing(t *testing.T, s batch.ArtifactStore) {
 	put(t, s, "a/bc", "x")
 	for _, name := range []string{"a/b", "nothing", "a/bcd"} {
 		if _, err := s.Open(t.Context(), name); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want fs.ErrNotExist", name, err)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func deletedAgain(t *testing.T, s batch.ArtifactStore) {
 	}
 	put(t, s, "a/b/1", "again")
 	if got := read(t, s, "a/b/1"); got != "again" {
-		t.Errorf("it is %q", got)
+		t.Errorf("got %q, want again", got)
 	}
 }
 
@@ -151,14 +151,14 @@ func brokenOff(t *testing.T, s batch.ArtifactStore) {
 				half := io.MultiReader(bytes.NewReader(pattern(size)), iotest.ErrReader(cause))
 				// The error is returned with the last bytes, not after them.
 				if err := s.Put(t.Context(), name, iotest.DataErrReader(half)); !errors.Is(err, cause) {
-					t.Errorf("%s broke off after %d with %v: %v", name, size, cause, err)
+					t.Errorf("%s, broken off after %d bytes with %v: got %v", name, size, cause, err)
 				}
 			}
 		}
 	}
 	wantList(t, s, "a/", "a/old")
 	if got := read(t, s, "a/old"); got != "old" {
-		t.Errorf("%d bytes are there instead of the old ones", len(got))
+		t.Errorf("got %d bytes, want the old content", len(got))
 	}
 }
 
@@ -188,13 +188,13 @@ func ended(t *testing.T, s batch.ArtifactStore) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Put(ctx, "a/c", strings.NewReader("x")); !errors.Is(err, context.Canceled) {
-		t.Errorf("put: %v", err)
+		t.Errorf("put: got %v, want context.Canceled", err)
 	}
 	if _, err := s.List(ctx, "a/"); !errors.Is(err, context.Canceled) {
-		t.Errorf("list: %v", err)
+		t.Errorf("list: got %v, want context.Canceled", err)
 	}
 	if err := s.Delete(ctx, "a/"); !errors.Is(err, context.Canceled) {
-		t.Errorf("delete: %v", err)
+		t.Errorf("delete: got %v, want context.Canceled", err)
 	}
 	wantList(t, s, "a/", "a/b")
 }
@@ -231,6 +231,6 @@ func read(t *testing.T, s batch.ArtifactStore, name string) string {
 func wantList(t *testing.T, s batch.ArtifactStore, prefix string, want ...string) {
 	t.Helper()
 	if got, err := s.List(t.Context(), prefix); err != nil || !slices.Equal(got, want) {
-		t.Errorf("under %s are %q, %v; want %q", prefix, got, err, want)
+		t.Errorf("list of %s: got %q, %v, want %q", prefix, got, err, want)
 	}
 }

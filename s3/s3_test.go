@@ -44,7 +44,7 @@ func TestManyObjectsAreDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lists, deletes := srv.count("GET", "list-type"), srv.count("POST", "delete"); lists != 3 || deletes != 3 {
-		t.Errorf("%d pages were listed and %d deleted", lists, deletes)
+		t.Errorf("listed %d pages and deleted %d, want 3 and 3", lists, deletes)
 	}
 	wantList(t, s, "a/b/")
 	wantList(t, s, "a/", "a/b", "a/bc/1")
@@ -52,7 +52,7 @@ func TestManyObjectsAreDeleted(t *testing.T) {
 
 	srv.fail(nil)
 	if err := s.Delete(t.Context(), "a/b/"); err != nil || srv.count("POST") != 0 {
-		t.Errorf("deleted again with %d requests: %v", srv.count("POST"), err)
+		t.Errorf("second delete made %d requests: %v", srv.count("POST"), err)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestObjectsThatShowAFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o, err := srv.backend.GetObject(bucket, "a/b/", nil); err == nil {
-		t.Errorf("still there: %v", o.Name)
+		t.Errorf("object still exists: %v", o.Name)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestTemporaryFailures(t *testing.T) {
 				}
 				noSecret(t, err)
 				if n := srv.count(); n < 2 {
-					t.Errorf("tried %d times", n)
+					t.Errorf("got %d attempts, want at least 2", n)
 				}
 				srv.fail(times(1, f))
 				if err := c.call(t.Context(), s); err != nil {
@@ -269,7 +269,7 @@ func TestADeletionGoesOn(t *testing.T) {
 
 	srv.fail(on(status(503, "SlowDown"), "continuation-token"))
 	if err := s.Delete(t.Context(), "a/"); !errors.Is(err, unavailable) {
-		t.Errorf("without the second page: %v", err)
+		t.Errorf("without the second page: got %v, want unavailable", err)
 	}
 	srv.fail(nil)
 	if err := s.Delete(t.Context(), "a/"); err != nil {
@@ -285,7 +285,7 @@ func TestAListOfOthersIsNotBelieved(t *testing.T) {
 	srv.fill(t, "a/1", "b/1")
 	srv.fail(on(body("<ListBucketResult><Contents><Key>a/1</Key></Contents><Contents><Key>b/1</Key></Contents></ListBucketResult>"), "list-type"))
 	if err := s.Delete(t.Context(), "a/"); err == nil || srv.count("POST") != 0 {
-		t.Errorf("deleted with %d requests: %v", srv.count("POST"), err)
+		t.Errorf("deleted foreign objects with %d requests: %v", srv.count("POST"), err)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestASilentDeletionIsNone(t *testing.T) {
 		srv.fill(t, "a/1")
 		srv.fail(on(body(text), "POST", "delete"))
 		if err := s.Delete(t.Context(), "a/"); err == nil {
-			t.Errorf("%q was taken for a deletion", text)
+			t.Errorf("response %q was accepted as a deletion", text)
 		}
 	}
 }
@@ -373,7 +373,7 @@ func TestAContextThatHasEnded(t *testing.T) {
 		}
 	}
 	if n := srv.count(); n != 0 {
-		t.Errorf("%d requests", n)
+		t.Errorf("got %d requests, want 0", n)
 	}
 }
 
@@ -385,7 +385,7 @@ func TestPartsAreTakenBack(t *testing.T) {
 	srv.fail(nil)
 	put(t, s, "a/small", "x")
 	if n := srv.count(); n != 1 {
-		t.Errorf("a small one took %d requests", n)
+		t.Errorf("a small object took %d requests, want 1", n)
 	}
 	half := io.MultiReader(bytes.NewReader(pattern(40<<20)), iotest.ErrReader(io.ErrUnexpectedEOF))
 	srv.fail(nil)
@@ -393,7 +393,7 @@ func TestPartsAreTakenBack(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if parts, back := srv.count("PUT", "partNumber"), srv.count("DELETE", "uploadId"); parts != 2 || back != 1 {
-		t.Errorf("%d parts were put, and taken back %d times", parts, back)
+		t.Errorf("uploaded %d parts, want 2, and aborted %d times, want 1", parts, back)
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -410,7 +410,7 @@ func TestPartsAreTakenBack(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if n := srv.count("DELETE", "uploadId"); n != 1 {
-		t.Errorf("taken back %d times", n)
+		t.Errorf("aborted %d uploads, want 1", n)
 	}
 	wantList(t, s, "a/", "a/small")
 }
@@ -439,7 +439,7 @@ func TestCredentialsOfTheEnvironment(t *testing.T) {
 		put(t, s, "a/1", "x")
 		h := srv.header(0)
 		if !strings.Contains(h.Get("Authorization"), want) || (h.Get("X-Amz-Security-Token") == "token") != strings.Contains(want, "grace") {
-			t.Errorf("%s was asked for with %v", want, h)
+			t.Errorf("request for %s has headers %v", want, h)
 		}
 	}
 }
@@ -456,7 +456,7 @@ func TestTheRegionIsAskedFor(t *testing.T) {
 	put(t, s, "a/1", "x")
 	wantList(t, s, "a/", "a/1")
 	if n := srv.count("location"); n != 1 {
-		t.Errorf("asked %d times", n)
+		t.Errorf("got %d location requests, want 1", n)
 	}
 }
 
@@ -499,7 +499,7 @@ func TestBadConfigs(t *testing.T) {
 		change(&c)
 		_, err := s3.New(c)
 		if !errors.Is(err, fault.Of(fault.Validation)) || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q: %v", want, err)
+			t.Errorf("want error %q, got %v", want, err)
 		}
 		noSecret(t, err)
 	}
@@ -519,7 +519,7 @@ func TestURLs(t *testing.T) {
 	} {
 		got, err := s3.Parse(text)
 		if err != nil || got != want {
-			t.Errorf("%s is %+v, %v", text, got, err)
+			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
 		}
 		if _, err := s3.New(got); err != nil {
 			t.Error(err)
@@ -536,7 +536,7 @@ func TestURLs(t *testing.T) {
 	} {
 		c, err := s3.Parse(text)
 		if !errors.Is(err, fault.Of(fault.Validation)) || c != (s3.Config{}) {
-			t.Errorf("%s is %+v, %v", text, c, err)
+			t.Errorf("%s: got %+v, %v, want a validation error", text, c, err)
 		}
 		noSecret(t, err)
 	}

@@ -13,19 +13,19 @@ import (
 	"github.com/holdfast-go/holdfast/scope"
 )
 
-// little is a time that ends while a test waits for it.
+// little is a duration that a test can wait for.
 const little = 60 * time.Millisecond
 
 // short is a budget that is spent while a test waits for it.
 var short = scope.Budget(little)
 
-// inTime tries with a little time, and with twice that, until it was enough to get to where
-// it is to end. On a slow machine it may be over before.
+// inTime calls try with a short duration, and doubles it until try succeeds. On a slow
+// machine a short one may end too early.
 func (e *env) inTime(try func(time.Duration) (got bool)) {
 	e.Helper()
 	for d := little; !try(d); d *= 2 {
 		if d > time.Minute {
-			e.Fatalf("%s are not enough", d)
+			e.Fatalf("%s was not enough time", d)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func TestBudgetSpentByWaiting(t *testing.T) {
 		}
 		for range verbs {
 			if err := <-told; !errors.Is(err, scope.ErrMutationTimeout) {
-				e.Errorf("got %v", err)
+				e.Errorf("got %v, want ErrMutationTimeout", err)
 			}
 		}
 		e.is("u", full, 0)
@@ -73,7 +73,7 @@ func TestBudgetSpentByDeciding(t *testing.T) {
 			})
 			in := begun.Load()
 			if !errors.Is(err, scope.ErrMutationTimeout) {
-				e.Fatalf("got %v", err)
+				e.Fatalf("got %v, want ErrMutationTimeout", err)
 			}
 			e.equal("budget", e.refused(err, scope.ErrMutationTimeout.Code).Fields["budgetMs"], budget.Milliseconds())
 			return in
@@ -178,7 +178,7 @@ func (e *env) spend(first, second scope.Scope[cart], wait, work, want time.Durat
 		return
 	}
 	if !errors.Is(err, scope.ErrMutationTimeout) {
-		e.Errorf("got %v", err)
+		e.Errorf("got %v, want ErrMutationTimeout", err)
 	}
 	e.equal("took", took, want)
 	e.equal("total", got.State.Total, 10)
@@ -197,7 +197,7 @@ func TestCancelledContextStopsBeforeThePersist(t *testing.T) {
 				return json.RawMessage(`{"cancelled":true}`), nil
 			})
 			if !errors.Is(err, context.Canceled) || errors.Is(err, scope.ErrMutationTimeout) {
-				e.Errorf("got %v", err)
+				e.Errorf("got %v, want context.Canceled", err)
 			}
 			e.inTime(func(limit time.Duration) bool {
 				timed, cancel := context.WithTimeout(e.ctx, limit)
@@ -209,7 +209,7 @@ func TestCancelledContextStopsBeforeThePersist(t *testing.T) {
 					return json.RawMessage(`{"cancelled":true}`), nil
 				})
 				if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, scope.ErrMutationTimeout) {
-					e.Errorf("got %v", err) // the caller's own deadline is not the budget
+					e.Errorf("got %v, want context.DeadlineExceeded", err) // the caller's own deadline is not the budget
 				}
 				return begun.Load()
 			})

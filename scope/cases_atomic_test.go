@@ -168,10 +168,10 @@ var atomicCases = []testCase{
 		c := at[cart](e, "thing", "u")
 		_, err := c.Get(e.ctx)
 		if f := e.refused(err, fault.Validation); !strings.Contains(f.Message, "cart") || !strings.Contains(f.Message, `"u"`) {
-			e.Errorf("%v does not say what is wrong with what", err)
+			e.Errorf("%v does not name the kind and the id", err)
 		}
 		_, err = c.Atomic(e.ctx, func(_ context.Context, c cart) (cart, error) {
-			e.Error("the function was called")
+			e.Error("the function was called, want it not called")
 			return c, nil
 		})
 		e.refused(err, fault.Validation)
@@ -204,7 +204,7 @@ var atomicCases = []testCase{
 					return c, mine
 				})
 				if err != mine || s.Changed || calls != 1 { //nolint:errorlint // it is the very same
-					e.Errorf("it returned %v, and its caller was told %v after %d calls", mine, err, calls)
+					e.Errorf("the function returned %v, but the caller got %v after %d calls", mine, err, calls)
 				}
 			}
 		}

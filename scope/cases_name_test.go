@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// oddNames are names that mean something to somebody on the way: to a path, to a pattern, to
+// oddNames are names with a special meaning to some layer: to a path, to a pattern, to
 // a quoting, to a file system.
 var oddNames = []string{
 	"a", "Ab", "ab", "aB", "AB", `a"b`, `"`, `""`, "'", "''", `\`, `\\`, `\"`, `a\nb`, "$", "$.a", "$[0]", "a.b", ".", "..", "[0]", "[#]", "a[0]", "#",
@@ -24,7 +24,7 @@ var nameCases = []testCase{
 			for _, name := range oddNames {
 				s, err := e.raw("u").Inc(e.ctx, name, 1)
 				if err != nil || !s.Changed {
-					e.Errorf("inc of %q: %t, %v", name, s.Changed, err)
+					e.Errorf("inc of %q: changed %t, %v", name, s.Changed, err)
 				}
 				want[name] = round + 1
 			}
@@ -34,7 +34,7 @@ var nameCases = []testCase{
 		for _, name := range oddNames {
 			s, err := e.raw("u").Patch(e.ctx, map[string]any{name: nil})
 			if err != nil || !s.Changed {
-				e.Errorf("patch of %q: %t, %v", name, s.Changed, err)
+				e.Errorf("patch of %q: changed %t, %v", name, s.Changed, err)
 			}
 		}
 		e.is("u", `{}`, int64(3*len(oddNames)-1))

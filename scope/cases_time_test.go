@@ -11,8 +11,8 @@ import (
 // timedKinds are what the stores of the timed cases know of their kinds.
 var timedKinds = []scope.Kind{{Name: "brief", TTL: time.Minute}, {Name: scope.User, TTL: 2 * time.Hour}, {Name: scope.Request, TTL: -1}}
 
-// lives wants a scope of a kind to be there for so long after a change, and then not to be.
-func (e *env) lives(kind string, o []scope.Option, long time.Duration) {
+// wantLifetime checks that a scope of a kind exists for long after a change, and then expires.
+func (e *env) wantLifetime(kind string, o []scope.Option, long time.Duration) {
 	e.Helper()
 	s := at[cart](e, kind, "u", o...)
 	made, err := s.Inc(e.ctx, "total", 1)
@@ -25,17 +25,17 @@ func (e *env) lives(kind string, o []scope.Option, long time.Duration) {
 	got, err = s.Get(e.ctx)
 	e.ok(err)
 	if got.Exists || got.Version != -1 || got.State.Total != 0 {
-		e.Errorf("a %s that was made at %d with %d is there after its time: %+v", kind, made.Version, made.State.Total, got)
+		e.Errorf("%s created at %d with %d still exists after its TTL: %+v", kind, made.Version, made.State.Total, got)
 	}
 }
 
 var timedCases = []testCase{
 	{"each kind has its time to live, and each handle its own", func(e *env) {
-		e.lives("brief", nil, time.Minute)
-		e.lives(scope.User, nil, 2*time.Hour)
-		e.lives(scope.Session, nil, scope.DefaultSessionTTL)
-		e.lives(scope.Session, []scope.Option{scope.TTL(time.Minute)}, time.Minute)
-		e.lives("other", []scope.Option{scope.TTL(time.Hour)}, time.Hour)
+		e.wantLifetime("brief", nil, time.Minute)
+		e.wantLifetime(scope.User, nil, 2*time.Hour)
+		e.wantLifetime(scope.Session, nil, scope.DefaultSessionTTL)
+		e.wantLifetime(scope.Session, []scope.Option{scope.TTL(time.Minute)}, time.Minute)
+		e.wantLifetime("other", []scope.Option{scope.TTL(time.Hour)}, time.Hour)
 		for kind, o := range map[string][]scope.Option{"other": nil, scope.Org: nil, scope.Request: nil, "brief": {scope.TTL(-1)}} {
 			_, err := at[cart](e, kind, "kept", o...).Inc(e.ctx, "total", 1)
 			e.ok(err)
@@ -127,7 +127,7 @@ var timedCases = []testCase{
 			s, err := e.raw(id).Inc(e.ctx, "n", 5)
 			e.ok(err)
 			if s.Version <= above || !s.Changed {
-				e.Errorf("%s was at %d, and is made anew at %d", id, above, s.Version)
+				e.Errorf("%s was at version %d and is recreated at %d, want higher", id, above, s.Version)
 			}
 			e.is(id, `{"n":5}`, s.Version)
 			for stale := range above + 1 {
@@ -138,7 +138,7 @@ var timedCases = []testCase{
 				e.Error(err)
 			}
 		}
-		e.clean()
+		e.wantClean()
 	}},
 }
 
@@ -153,8 +153,8 @@ func (e *env) sweep() {
 	e.ok(err)
 }
 
-// clean wants a database that breaks no invariant.
-func (e *env) clean() {
+// wantClean checks that the database violates no invariant.
+func (e *env) wantClean() {
 	e.Helper()
 	if e.hf == nil {
 		return

@@ -328,7 +328,7 @@ var largeCases = []testCase{
 	{"a state has a megabyte, and not much more", func(e *env) {
 		long := strings.Repeat("x", 900<<10)
 		e.has("u", `{"t":"`+long+`"}`)
-		for name, err := range tooMuch(e, "u", long) {
+		for name, err := range oversizeErrors(e, "u", long) {
 			if fault.CodeOf(err) != fault.PayloadTooLarge {
 				e.Errorf("%s: %v", name, err)
 			}
@@ -365,8 +365,8 @@ var largeCases = []testCase{
 	}},
 }
 
-// tooMuch tries every verb that adds to a state with a text that it has no room for.
-func tooMuch(e *env, id, text string) map[string]error {
+// oversizeErrors calls every verb that adds to a state with a text that makes it too large.
+func oversizeErrors(e *env, id, text string) map[string]error {
 	s, failed := e.raw(id), map[string]error{}
 	_, failed["patch"] = s.Patch(e.ctx, map[string]any{"more": text})
 	_, failed["push"] = s.Push(e.ctx, "more", text)

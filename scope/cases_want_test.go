@@ -25,7 +25,7 @@ var wantCases = []testCase{
 			s, err := v.do(e.ctx, e.raw(v.name, scope.ExpectVersion(1)))
 			e.ok(err)
 			if !s.Changed || s.Version != 2 {
-				e.Errorf("%s at 1: %+v", v.name, s)
+				e.Errorf("%s at version 1: got %+v", v.name, s)
 			}
 		}
 	}},
@@ -68,7 +68,7 @@ var wantCases = []testCase{
 	{"a function is not called where the version is another", func(e *env) {
 		e.has("u", full)
 		_, err := e.raw("u", scope.ExpectVersion(5)).Atomic(e.ctx, func(context.Context, json.RawMessage) (json.RawMessage, error) {
-			e.Error("it was called")
+			e.Error("the function was called, want it not called")
 			return nil, nil
 		})
 		e.refused(err, fault.PreconditionFailed)
@@ -91,7 +91,7 @@ var wantCases = []testCase{
 		s, err := e.raw("u").Inc(e.ctx, "n", 1)
 		e.ok(err)
 		if !s.Changed || s.Version <= gone.Version {
-			e.Errorf("it was deleted at %d, and is made anew at %d", gone.Version, s.Version)
+			e.Errorf("deleted at version %d and recreated at %d, want higher", gone.Version, s.Version)
 		}
 		e.is("u", `{"n":1}`, s.Version)
 		for stale := range s.Version {
@@ -111,7 +111,7 @@ var wantCases = []testCase{
 				s, err := v.do(e.ctx, e.raw("u"))
 				e.ok(err)
 				if s.Version <= last || !s.Changed {
-					e.Errorf("%s is at %d after %d", v.name, s.Version, last)
+					e.Errorf("%s returned version %d after %d, want higher", v.name, s.Version, last)
 				}
 				last = s.Version
 			}
@@ -151,7 +151,7 @@ var wantCases = []testCase{
 		cancel()
 		for _, v := range verbs {
 			if _, err := v.do(ctx, e.raw("u")); !isCanceled(err) {
-				e.Errorf("%s: %v", v.name, err)
+				e.Errorf("%s: got %v, want context.Canceled", v.name, err)
 			}
 		}
 		e.is("u", full, 0)

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/scope"
 )
 
-// raced changes a scope by a function, while another process changes it behind the first so
-// many reads of it. It says how often the function was called.
+// raced changes a scope by a function, while another process changes it during each of the
+// first calls. It returns how often the function was called.
 func raced(e, other *env, times int, f func(json.RawMessage) json.RawMessage, o ...scope.Option) (s scope.Snapshot[json.RawMessage], calls int, err error) {
 	e.Helper()
 	s, err = e.raw("u", o...).Atomic(e.ctx, func(ctx context.Context, d json.RawMessage) (json.RawMessage, error) {
@@ -29,7 +29,7 @@ func raced(e, other *env, times int, f func(json.RawMessage) json.RawMessage, o 
 	return s, calls, err
 }
 
-// doubled adds a field that tells what n was when the function decided.
+// doubled adds a field with the value of n that the function read.
 func doubled(d json.RawMessage) json.RawMessage {
 	var is struct{ N int64 }
 	_ = json.Unmarshal(d, &is)
@@ -73,7 +73,7 @@ func TestExhausted(t *testing.T) {
 			s, calls, err := raced(e, other, 100, doubled, c.o...)
 			f := e.refused(err, fault.Concurrency)
 			if !errors.Is(err, holdfast.ErrConcurrency) || f.Fields["attempts"] != c.want || calls != c.want || s.Changed {
-				e.Errorf("after %d calls: %v %v, want %d", calls, err, f.Fields, c.want)
+				e.Errorf("after %d calls: got %v %v, want %d attempts", calls, err, f.Fields, c.want)
 			}
 			now, err := e.raw("u").Get(e.ctx)
 			e.ok(err)
@@ -187,11 +187,11 @@ func TestAPatchIsNeverSeenHalf(t *testing.T) {
 					}
 					p := s.State
 					if s.Exists && (p.A != p.B || p.R["x"] != p.A || len(p.L) != 1 || p.L[0] != p.A) {
-						e.Errorf("half a patch at %d: %+v", s.Version, p)
+						e.Errorf("read a partial patch at version %d: %+v", s.Version, p)
 						return
 					}
 					if s.Version < last {
-						e.Errorf("version %d was seen after %d", s.Version, last)
+						e.Errorf("read version %d after %d", s.Version, last)
 					}
 					last = s.Version
 					reads.Add(1)
@@ -213,7 +213,7 @@ func TestAPatchIsNeverSeenHalf(t *testing.T) {
 		stop.Store(true)
 		readers.Wait()
 		if reads.Load() == 0 {
-			e.Error("nobody has read anything")
+			e.Error("no reader read anything")
 		}
 	})
 }

@@ -27,7 +27,7 @@ var cases = slices.Concat(verbCases, wantCases, nameCases, atomicCases)
 // own; elsewhere each has a store, where versions begin with 0.
 func TestConformance(t *testing.T) {
 	if n := len(cases); n < 40 {
-		t.Fatalf("%d cases: the suite has lost some", n)
+		t.Fatalf("only %d cases, want at least 40", n)
 	}
 	each(t, func(e *env) {
 		for i, c := range slices.Concat(cases, largeCases) {

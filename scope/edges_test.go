@@ -93,7 +93,7 @@ func TestSweepBesideWriters(t *testing.T) {
 			}
 			got, err := e.raw(id).Get(e.ctx)
 			if err != nil || !got.Exists || got.Version != kept.Version || brief.Version <= last || kept.Version <= brief.Version {
-				return fmt.Errorf("%s was at %d, then %d, then %d for good, and is at %d: %w", id, last, brief.Version, kept.Version, got.Version, err)
+				return fmt.Errorf("%s was at %d, then %d, then %d without a TTL, and is at %d: %w", id, last, brief.Version, kept.Version, got.Version, err)
 			}
 			last = kept.Version
 		}
@@ -103,7 +103,7 @@ func TestSweepBesideWriters(t *testing.T) {
 	e.equal("errors", lost, "[]")
 	e.equal("writers", won, 4)
 	if swept.Load() == 0 {
-		t.Error("nothing was swept: that shows nothing")
+		t.Error("nothing was swept: the test proves nothing")
 	}
 }
 
@@ -149,8 +149,8 @@ func TestNoTwoScopesShareAFile(t *testing.T) {
 	}, "files")
 }
 
-// many is a document with so many members that a database would take long over them.
-func many(value string) map[string]any {
+// largeDocument returns a document with so many members that a database is slow to process it.
+func largeDocument(value string) map[string]any {
 	doc := map[string]any{}
 	for i := range 10_000 {
 		doc[fmt.Sprintf("key%05d", i)] = value
@@ -166,9 +166,9 @@ func TestPatchOfManyMembers(t *testing.T) {
 		s := at[map[string]any](e, "thing", "u")
 		_, err := s.Inc(e.ctx, "n", 1)
 		e.ok(err)
-		want := many("b")
+		want := largeDocument("b")
 		want["n"] = 1
-		for i, doc := range []map[string]any{many("a"), many("b"), many("b")} {
+		for i, doc := range []map[string]any{largeDocument("a"), largeDocument("b"), largeDocument("b")} {
 			got, err := s.Patch(e.ctx, doc)
 			e.ok(err)
 			e.equal("changed", got.Changed, i < 2)
@@ -180,9 +180,9 @@ func TestPatchOfManyMembers(t *testing.T) {
 		if e.hf != nil {
 			e.equal("history", e.history("thing", "u"), "[inc put put]")
 		}
-		_, err = at[map[string]any](e, "thing", "u", scope.ExpectVersion(1)).Patch(e.ctx, many("c"))
+		_, err = at[map[string]any](e, "thing", "u", scope.ExpectVersion(1)).Patch(e.ctx, largeDocument("c"))
 		e.refused(err, fault.PreconditionFailed)
-	}, few(t, everyStore)...)
+	}, someStores(t, everyStore)...)
 }
 
 // TestPatchOfManyMembersLosesNothing verifies that such patches and sums made at the same
@@ -199,7 +199,7 @@ func TestPatchOfManyMembersLosesNothing(t *testing.T) {
 			s := at[map[string]any](envs[i%2], "thing", "u")
 			if i < patchers {
 				for k := range patches {
-					if _, err := s.Patch(e.ctx, many(fmt.Sprint(i, k))); err != nil {
+					if _, err := s.Patch(e.ctx, largeDocument(fmt.Sprint(i, k))); err != nil {
 						return err
 					}
 				}
@@ -224,7 +224,7 @@ func TestPatchOfManyMembersLosesNothing(t *testing.T) {
 		e.equal("members", len(got.State), 10_001)
 		for name, value := range got.State {
 			if name != "n" && value != got.State["key00000"] {
-				e.Fatalf("%s is %v of one patch, and key00000 %v of another", name, value, got.State["key00000"])
+				e.Fatalf("%s is %v of one patch, but key00000 is %v of another", name, value, got.State["key00000"])
 			}
 		}
 	})
@@ -309,7 +309,7 @@ func TestWhatIsTooLargeCanBeMadeSmaller(t *testing.T) {
 		s, err = e.raw("u").Patch(e.ctx, map[string]any{"t": nil})
 		e.ok(err)
 		e.like(s, `{"l":[1],"n":1,"r":{}}`, 3, true)
-	}, few(t, shared)...)
+	}, someStores(t, shared)...)
 }
 
 // TestFloorsAreOfAWorkspaceAndAKind verifies that scopes that are gone raise the versions of

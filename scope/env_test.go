@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if where := os.Getenv(nodeVar); where != "" {
-		if err := obey(where); err != nil {
+		if err := serveCommands(where); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -114,15 +114,15 @@ var everyStore = []string{"memory", "files", "sqlite", "postgres"}
 // shared are the stores that several processes use.
 var shared = []string{"files", "sqlite", "postgres"}
 
-// few are the stores of a test of large states, which take long: at level test two of them, by the seed.
-func few(t *testing.T, stores []string) (some []string) {
+// someStores are the stores of a test of large states, which take long: at level test two of them, by the seed.
+func someStores(t *testing.T, stores []string) (some []string) {
 	for _, i := range testlevel.Rand(t).Perm(len(stores))[:testlevel.Pick(testlevel.Share(2), len(stores), len(stores))] {
 		some = append(some, stores[i])
 	}
 	return some
 }
 
-// in is the same store for a test, in a workspace that nobody else uses.
+// in is the same store for a test, in a workspace of its own.
 func (e *env) in(t *testing.T) *env {
 	c := *e
 	c.T, c.ctx = t, freshWorkspace()
@@ -178,7 +178,7 @@ func (e *env) raw(id string, o ...scope.Option) raw {
 	return at[json.RawMessage](e, "thing", id, o...)
 }
 
-// has makes a scope what a document says, whatever it was before.
+// has sets a scope to a document, whatever it was before.
 func (e *env) has(id, doc string) scope.Snapshot[json.RawMessage] {
 	e.Helper()
 	s, err := e.raw(id).Atomic(e.ctx, func(context.Context, json.RawMessage) (json.RawMessage, error) {
@@ -222,7 +222,7 @@ func (e *env) absent(s scope.Snapshot[json.RawMessage], version int64, changed b
 	}
 }
 
-// history are the names of a scope's events, nil where none are kept.
+// history returns the names of a scope's events, nil if the store has none.
 func (e *env) history(kind, id string) (names []string) {
 	e.Helper()
 	for _, ev := range e.events(kind, id) {
@@ -231,7 +231,7 @@ func (e *env) history(kind, id string) (names []string) {
 	return names
 }
 
-// actors are those who made them.
+// actors returns the actors of these events.
 func (e *env) actors(kind, id string) (all []string) {
 	e.Helper()
 	for _, ev := range e.events(kind, id) {

@@ -123,7 +123,7 @@ func TestInsideOtherHandlers(t *testing.T) {
 			}
 			s, err := tallyIn(hf).Get(t.Context())
 			if err != nil || s.Version != 5 {
-				t.Errorf("six changes led to version %d, %v", s.Version, err)
+				t.Errorf("six changes led to version %d, want 5: %v", s.Version, err)
 			}
 		})
 	}
@@ -137,10 +137,10 @@ func (p *program) everything(t *testing.T, hf *holdfast.Engine) {
 		t.Fatal(err)
 	}
 	if _, err := p.bills.Fire(ctx, hf, "b1", "close", "admin"); err == nil {
-		t.Fatal("the first try did not fail")
+		t.Fatal("the first attempt succeeded, want an error")
 	}
 	if s, err := tallyIn(hf).Get(ctx); err != nil || s.State.Closed != 0 {
-		t.Fatalf("a try that failed has left %+v, %v", s, err)
+		t.Fatalf("a failed attempt left %+v, %v", s, err)
 	}
 	if _, err := p.bills.Fire(ctx, hf, "b1", "close", "admin"); err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/scope"
 )
 
-// ends makes so many scopes, half of which end by themselves, and deletes the others.
-func (e *env) ends(n int) {
+// createExpiring creates n scopes, half of which expire, and deletes the others.
+func (e *env) createExpiring(n int) {
 	e.Helper()
 	for i := range n {
 		s := e.raw(fmt.Sprint("gone-", i), scope.TTL(time.Minute))
@@ -46,7 +46,7 @@ func TestNothingIsLeftOfWhatEnded(t *testing.T) {
 		e.ok(err)
 		e.hf = hf
 		defer hf.Close()
-		e.ends(40)
+		e.createExpiring(40)
 		_, err = e.raw("alive").Inc(e.ctx, "n", 1)
 		e.ok(err)
 		for _, c := range []struct {
@@ -59,12 +59,12 @@ func TestNothingIsLeftOfWhatEnded(t *testing.T) {
 			}
 			e.equal(fmt.Sprint("scopes after ", c.wait), e.count("scope"), c.scopes)
 			e.equal(fmt.Sprint("events after ", c.wait), e.count("history"), c.events)
-			e.clean()
+			e.wantClean()
 		}
 		e.equal("floors", e.count("scope_floor"), 1)
 		e.is("alive", `{"n":1}`, 0)
-		e.ends(40) // the same names
-		e.clean()
+		e.createExpiring(40) // the same names
+		e.wantClean()
 	}, "sqlite", "postgres")
 }
 
@@ -93,7 +93,7 @@ func TestNoFileIsLeftOfWhatEnded(t *testing.T) {
 		store, err := scope.InFiles(dir)
 		e := &env{T: t, ctx: freshWorkspace(), own: store}
 		e.ok(err)
-		e.ends(100)
+		e.createExpiring(100)
 		_, err = e.raw("alive").Inc(e.ctx, "n", 1)
 		e.ok(err)
 		e.equal("files before", len(e.files(dir, false)), 51)
@@ -109,10 +109,10 @@ func TestNoFileIsLeftOfWhatEnded(t *testing.T) {
 		e.ok(err)
 		e.equal("swept again", n, 0)
 		for range 3 {
-			e.ends(100)
+			e.createExpiring(100)
 		}
 		if n := len(e.files(dir, true)); n > 128 {
-			e.Errorf("%d locks and floors", n)
+			e.Errorf("got %d lock and floor files, want at most 128", n)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestMemoryForgets(t *testing.T) {
 			<-time.After(2 * time.Minute)
 		}
 		if n := scope.Kept(e.own); n > 4000 {
-			t.Errorf("%d of 10,000 are kept", n)
+			t.Errorf("%d of 10,000 scopes are still in memory, want at most 4000", n)
 		}
 	})
 }

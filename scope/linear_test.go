@@ -27,29 +27,29 @@ type number struct {
 	N int64 `json:"n"`
 }
 
-// asked is a call as the model sees it.
-type asked struct {
+// callInput is the input of a call in the model.
+type callInput struct {
 	what string // get, set, inc, atomic, delete
 	n    int64
 }
 
-// answered is what came of it. With unknown, it was made at some time, or never will be. With
+// callOutput is its result. With unknown, it was applied at some time, or never will be. With
 // vague, the answer was lost and then looked up: it was made, and the number may be a later
 // one.
-type answered struct {
+type callOutput struct {
 	unknown, vague  bool
 	exists, changed bool
 	n, version      int64
 }
 
-// numberState is the model: what it is, and the last version that was used.
+// numberState is the state of the model: the number, and the last version that was used.
 type numberState struct {
 	exists     bool
 	n, version int64
 }
 
 // next is the state behind a call.
-func (s numberState) next(a asked) numberState {
+func (s numberState) next(a callInput) numberState {
 	n := a.n
 	switch a.what {
 	case "get":
@@ -69,11 +69,11 @@ func (s numberState) next(a asked) numberState {
 }
 
 // numberModel is a scope with one number. A call whose outcome is unknown may be put at the
-// very end, where nobody sees it.
+// very end, where no read sees it.
 var numberModel = porcupine.Model{
 	Init: func() any { return numberState{version: -1} },
 	Step: func(state, input, output any) (bool, any) {
-		s, in, out := state.(numberState), input.(asked), output.(answered)
+		s, in, out := state.(numberState), input.(callInput), output.(callOutput)
 		next := s.next(in)
 		if out.unknown {
 			return true, next
@@ -86,7 +86,7 @@ var numberModel = porcupine.Model{
 		if !next.exists && !(in.what == "delete" && changed) {
 			version = -1
 		}
-		return out == answered{exists: next.exists, changed: changed, n: next.n, version: version}, next
+		return out == callOutput{exists: next.exists, changed: changed, n: next.n, version: version}, next
 	},
 	Equal:             func(a, b any) bool { return a == b },
 	DescribeOperation: func(in, out any) string { return fmt.Sprintf("%+v: %+v", in, out) },
@@ -95,17 +95,17 @@ var numberModel = porcupine.Model{
 // recorder remembers calls. What is known not to have been made is left out: an order in
 // which it was made would then not be found.
 type recorder struct {
-	cut  bool // connections are
-	mu   sync.Mutex
-	all  []porcupine.Operation
-	told map[string]int
+	cut      bool // connections are
+	mu       sync.Mutex
+	all      []porcupine.Operation
+	outcomes map[string]int
 }
 
-func (r *recorder) call(client int, a asked, vague bool, f func() (scope.Snapshot[number], error)) error {
+func (r *recorder) call(client int, a callInput, vague bool, f func() (scope.Snapshot[number], error)) error {
 	begun := clock.Now().UnixNano()
 	s, err := f()
 	ended := clock.Now().UnixNano()
-	out := answered{exists: s.Exists, changed: s.Changed, n: s.State.N, version: s.Version}
+	out := callOutput{exists: s.Exists, changed: s.Changed, n: s.State.N, version: s.Version}
 	what := "made"
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,15 +113,15 @@ func (r *recorder) call(client int, a asked, vague bool, f func() (scope.Snapsho
 	case err == nil:
 		out.vague = vague && s.Changed && a.what == "set" // of a patch, the event does not tell the number
 	case fault.CodeOf(err) == fault.OutcomeUnknown:
-		what, out, ended = "unknown", answered{unknown: true}, math.MaxInt64
+		what, out, ended = "unknown", callOutput{unknown: true}, math.MaxInt64
 	case errors.Is(err, scope.ErrMutationTimeout), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, holdfast.ErrConcurrency), r.cut && errors.Is(err, holdfast.ErrUnavailable):
-		r.told["not made"]++
+		r.outcomes["not made"]++
 		return nil
 	default:
 		return fmt.Errorf("%+v: %w", a, err)
 	}
-	r.told[what]++
+	r.outcomes[what]++
 	r.all = append(r.all, porcupine.Operation{ClientId: client, Input: a, Call: begun, Output: out, Return: ended})
 	return nil
 }
@@ -130,7 +130,7 @@ func (r *recorder) call(client int, a asked, vague bool, f func() (scope.Snapsho
 // and then.
 func (r *recorder) calls(e *env, client, n int) error {
 	for range n {
-		a := asked{what: []string{"get", "get", "set", "inc", "inc", "atomic", "atomic", "delete"}[rand.IntN(8)], n: rand.Int64N(4)}
+		a := callInput{what: []string{"get", "get", "set", "inc", "inc", "atomic", "atomic", "delete"}[rand.IntN(8)], n: rand.Int64N(4)}
 		var o []scope.Option
 		ctx, cancel, hurried := e.ctx, context.CancelFunc(func() {}), true
 		switch rand.IntN(6) {
@@ -152,7 +152,7 @@ func (r *recorder) calls(e *env, client, n int) error {
 	return nil
 }
 
-func (a asked) make(ctx context.Context, s scope.Scope[number]) (scope.Snapshot[number], error) {
+func (a callInput) make(ctx context.Context, s scope.Scope[number]) (scope.Snapshot[number], error) {
 	switch a.what {
 	case "get":
 		return s.Get(ctx)
@@ -171,7 +171,7 @@ func (r *recorder) check(e *env) {
 	if got := porcupine.CheckOperationsTimeout(numberModel, r.all, time.Minute); got != porcupine.Ok {
 		e.Errorf("the history of %d calls is not linearizable: %s", len(r.all), got)
 	}
-	e.Logf("%v", r.told)
+	e.Logf("%v", r.outcomes)
 }
 
 // TestLinearizable verifies that there is an order of all calls of many callers of one scope,
@@ -181,7 +181,7 @@ func (r *recorder) check(e *env) {
 // ended, or that others were faster, is not in that order.
 func TestLinearizable(t *testing.T) {
 	each(t, func(e *env) {
-		r := &recorder{told: map[string]int{}}
+		r := &recorder{outcomes: map[string]int{}}
 		envs := []*env{e, e}
 		if e.where != "" {
 			envs[1] = e.other()
@@ -190,8 +190,8 @@ func TestLinearizable(t *testing.T) {
 		e.equal("errors", lost, "[]")
 		e.equal("callers", won, 8)
 		r.check(e)
-		if r.told["not made"] == 0 || r.told["made"] < 100 {
-			e.Errorf("%v: that shows nothing", r.told)
+		if r.outcomes["not made"] == 0 || r.outcomes["made"] < 100 {
+			e.Errorf("too few outcomes to prove anything: %v", r.outcomes)
 		}
 	})
 }
@@ -224,18 +224,18 @@ func TestLinearizableWithLostAnswers(t *testing.T) {
 	hf := holdfasttest.OpenOn(t, postgres.URL(through))
 	e := &env{T: t, name: "postgres", ctx: freshWorkspace(), hf: hf}
 	other := e.at(holdfasttest.OpenOn(t, postgres.URL(base)))
-	r := &recorder{told: map[string]int{}, cut: true}
+	r := &recorder{outcomes: map[string]int{}, cut: true}
 	_, err := at[number](e, "thing", "u").Inc(e.ctx, "n", 0)
 	e.ok(err)
-	r.all = append(r.all, porcupine.Operation{ClientId: 9, Input: asked{"inc", 0}, Output: answered{exists: true, changed: true}, Call: 0, Return: 1})
+	r.all = append(r.all, porcupine.Operation{ClientId: 9, Input: callInput{"inc", 0}, Output: callOutput{exists: true, changed: true}, Call: 0, Return: 1})
 	c.on.Store(true)
 	_, lost := holdfasttest.Race(t, 6, func(i int) error { return r.calls([]*env{e, e, other}[i%3], i, 60) })
 	c.on.Store(false)
 	e.equal("errors", lost, "[]")
 	r.check(e)
 	e.Logf("%d connections were cut", c.cuts.Load())
-	if c.cuts.Load() == 0 || r.told["made"] < 50 {
-		e.Errorf("%v with %d cuts: that shows nothing", r.told, c.cuts.Load())
+	if c.cuts.Load() == 0 || r.outcomes["made"] < 50 {
+		e.Errorf("too few outcomes to prove anything: %v with %d cuts", r.outcomes, c.cuts.Load())
 	}
 }
 

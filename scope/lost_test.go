@@ -15,25 +15,25 @@ import (
 	"github.com/holdfast-go/holdfast/scope"
 )
 
-// meddler stands between an engine and its database, and has a say in what becomes of a
-// command while it is set. It says no to leave the command alone.
-type meddler struct {
+// interceptor stands between an engine and its database, and may handle a
+// command while it is set. It returns false to pass the command on.
+type interceptor struct {
 	store.Database
 	store.Store
-	how atomic.Pointer[meddling]
+	how atomic.Pointer[intercept]
 }
 
-type meddling func(ctx context.Context, verb string, do func(context.Context) error) (done bool, err error)
+type intercept func(ctx context.Context, verb string, do func(context.Context) error) (done bool, err error)
 
-func (m *meddler) Open(ctx context.Context, o store.Options) (_ store.Store, err error) {
+func (m *interceptor) Open(ctx context.Context, o store.Options) (_ store.Store, err error) {
 	m.Store, err = m.Database.Open(ctx, o)
 	return m, err
 }
 
 // Base returns the adapter's own store.
-func (m *meddler) Base() store.Store { return m.Store }
+func (m *interceptor) Base() store.Store { return m.Store }
 
-func (m *meddler) Do(ctx context.Context, c store.Command) error {
+func (m *interceptor) Do(ctx context.Context, c store.Command) error {
 	if how := m.how.Load(); how != nil {
 		done, err := (*how)(ctx, c.Decl().Name, func(ctx context.Context) error { return m.Store.Do(ctx, c) })
 		if done {
@@ -46,13 +46,13 @@ func (m *meddler) Do(ctx context.Context, c store.Command) error {
 	return m.Store.Do(ctx, c)
 }
 
-// meddled runs a test on both databases, with a meddler before each.
-func meddled(t *testing.T, f func(e *env, set func(meddling))) {
+// intercepted runs a test on both databases, with an interceptor before each.
+func intercepted(t *testing.T, f func(e *env, set func(intercept))) {
 	t.Helper()
 	each(t, func(e *env) {
-		m := &meddler{Database: store.DatabaseOf(database(e.where))}
+		m := &interceptor{Database: store.DatabaseOf(database(e.where))}
 		e.hf = holdfasttest.OpenOn(e.T, store.HandleDatabase(m))
-		f(e, func(how meddling) {
+		f(e, func(how intercept) {
 			if m.how.Store(&how); how == nil {
 				m.how.Store(nil)
 			}
@@ -70,7 +70,7 @@ var lateVerbs = map[string]verb{"scopes.edit": verbOf("patch"), "scopes.put": ve
 // meanwhile: told that it never will land, its caller would make it again. One that is known
 // not to have landed is a timeout.
 func TestAChangeThatMayHaveLandedIsNoTimeout(t *testing.T) {
-	meddled(t, func(e *env, set func(meddling)) {
+	intercepted(t, func(e *env, set func(intercept)) {
 		for name, v := range lateVerbs {
 			e.has(name, full)
 			var asked atomic.Bool // for the change itself, within the budget
@@ -91,7 +91,7 @@ func TestAChangeThatMayHaveLandedIsNoTimeout(t *testing.T) {
 				if !asked.Load() {
 					e.refused(err, scope.ErrMutationTimeout.Code)
 				} else if !errors.Is(err, holdfast.ErrOutcomeUnknown) || errors.Is(err, scope.ErrMutationTimeout) {
-					e.Errorf("%s that has landed: %v", v.name, err)
+					e.Errorf("%s that was committed: got %v, want ErrOutcomeUnknown", v.name, err)
 				}
 				return asked.Load()
 			})
@@ -110,7 +110,7 @@ func TestAChangeThatMayHaveLandedIsNoTimeout(t *testing.T) {
 			e.inTime(func(budget time.Duration) bool {
 				_, err := v.do(e.ctx, e.raw(name+"-not", scope.Budget(budget)))
 				if !errors.Is(err, scope.ErrMutationTimeout) || errors.Is(err, holdfast.ErrOutcomeUnknown) {
-					e.Errorf("%s that has not landed: %v", v.name, err)
+					e.Errorf("%s that was not committed: got %v, want ErrMutationTimeout", v.name, err)
 				}
 				return asked.Load()
 			})
@@ -124,7 +124,7 @@ func TestAChangeThatMayHaveLandedIsNoTimeout(t *testing.T) {
 // cannot be read either because the database hangs, the caller is told after a while that it
 // was made, and the line goes on.
 func TestAHungReadHoldsNobody(t *testing.T) {
-	meddled(t, func(e *env, set func(meddling)) {
+	intercepted(t, func(e *env, set func(intercept)) {
 		e.has("u", full)
 		var lost atomic.Bool
 		set(func(ctx context.Context, verb string, do func(context.Context) error) (bool, error) {
@@ -134,7 +134,7 @@ func TestAHungReadHoldsNobody(t *testing.T) {
 				return true, errUntold
 			case verb == "scopes.get":
 				if ends, bounded := ctx.Deadline(); !bounded || time.Until(ends) > store.Completing {
-					e.Error("the read may hang for ever")
+					e.Error("the read has no deadline")
 					return true, errMine
 				}
 				<-ctx.Done()
@@ -159,7 +159,7 @@ func TestAHungReadHoldsNobody(t *testing.T) {
 // no further than to ask for the workspace's place is known not to be made, whatever became
 // of the place.
 func TestAWorkspaceInDoubtIsNoChangeInDoubt(t *testing.T) {
-	meddled(t, func(e *env, set func(meddling)) {
+	intercepted(t, func(e *env, set func(intercept)) {
 		for _, placed := range []bool{true, false} {
 			for _, v := range lateVerbs {
 				for _, c := range []struct {
@@ -191,7 +191,7 @@ func TestAWorkspaceInDoubtIsNoChangeInDoubt(t *testing.T) {
 					})
 					_, err := v.do(ctx, e.raw("u", c.o))
 					if cancel(); !errors.Is(err, c.want) || fault.CodeOf(err) == fault.OutcomeUnknown {
-						e.Errorf("%s, and %s: %v", v.name, c.name, err)
+						e.Errorf("%s, and %s: got %v, want %v", v.name, c.name, err, c.want)
 					}
 					set(nil)
 					e.isNone("u")

@@ -15,13 +15,13 @@ func TestMemoryIsFreeWhileAChangeIsMade(t *testing.T) {
 	_, err := m.change(context.Background(), "thing", "u", func(c cell, now time.Time) (cell, answer) {
 		called = true
 		if !m.mu.TryLock() {
-			t.Error("everybody waits for one change")
+			t.Error("all scopes wait for one change")
 			return c, answer{}
 		}
 		m.mu.Unlock()
 		return c.next([]byte("{}"), 0, now), answer{changed: true}
 	})
 	if err != nil || !called {
-		t.Errorf("it was called: %t, %v", called, err)
+		t.Errorf("function called: %t, want true: %v", called, err)
 	}
 }

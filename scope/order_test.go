@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/scope"
 )
 
-// waits waits until so many are at a scope, inside and waiting.
+// waits waits until n calls are at a scope, running or waiting.
 func waits[T any](ctx context.Context, s scope.Scope[T], n int) {
 	for scope.Queued(ctx, s) < n {
 		runtime.Gosched()
@@ -34,7 +34,7 @@ func holds[T any](e *env, s scope.Scope[T]) (letGo func() error) {
 	select {
 	case <-begun:
 	case err := <-done:
-		e.Fatalf("it ended before it was let go: %v", err)
+		e.Fatalf("the call ended before it was released: %v", err)
 	}
 	return func() error { close(free); return <-done }
 }
@@ -70,7 +70,7 @@ func TestSubmissionOrder(t *testing.T) {
 					return err
 				})
 				if want := map[int]string{3: fmt.Sprint("panic of ", i), 7: fmt.Sprint("mine of ", i)}[i%10]; fmt.Sprint(orNil(err)) != want {
-					e.Errorf("%d was told %v, want %q", i, err, want)
+					e.Errorf("call %d got %v, want %q", i, err, want)
 				}
 			})
 			waits(e.ctx, s, i+2)
@@ -78,11 +78,11 @@ func TestSubmissionOrder(t *testing.T) {
 		e.ok(letGo())
 		group.Wait()
 		if len(ran) != n {
-			e.Fatalf("%d of %d were run", len(ran), n)
+			e.Fatalf("%d of %d functions ran", len(ran), n)
 		}
 		for i, r := range ran {
 			if i != r {
-				e.Fatalf("%d was run as number %d", r, i)
+				e.Fatalf("call %d ran as number %d", r, i)
 			}
 		}
 		got, err := s.Get(e.ctx)
@@ -110,7 +110,7 @@ func orPanic(f func() error) (err error) {
 				err = errors.New("a panic without a stack")
 			}
 		default:
-			err = fmt.Errorf("it panicked with %v itself", v)
+			err = fmt.Errorf("it panicked with %v, want a PanicError", v)
 		}
 	}()
 	return f()
@@ -127,17 +127,17 @@ func TestPanic(t *testing.T) {
 				defer func() {
 					p, ok := recover().(*scope.PanicError)
 					if !ok || !errors.Is(p, errMine) {
-						e.Errorf("it panicked with %v", p)
+						e.Errorf("panicked with %v, want errMine", p)
 					}
 				}()
 				_, err := at[cart](e, "thing", "u", budget).Atomic(e.ctx, func(context.Context, cart) (cart, error) { panic(errMine) })
-				e.Errorf("it returned %v", err)
+				e.Errorf("returned %v instead of panicking", err)
 			}()
 			ended := make(chan bool, 1)
 			go func() {
 				defer func() { ended <- recover() == nil }()
 				_, err := at[cart](e, "thing", "u", budget).Atomic(e.ctx, func(context.Context, cart) (cart, error) { runtime.Goexit(); return cart{}, nil })
-				e.Errorf("it returned %v", err)
+				e.Errorf("returned %v instead of ending the goroutine", err)
 			}()
 			e.equal("ended without a panic", <-ended, true)
 		}
@@ -193,7 +193,7 @@ func TestTheQueueLetsGo(t *testing.T) {
 		cancel()
 		for range 20 {
 			if err := <-left; !errors.Is(err, context.Canceled) {
-				e.Errorf("who left was told %v", err)
+				e.Errorf("canceled caller got %v, want context.Canceled", err)
 			}
 		}
 		e.equal("at the scope", scope.Queued(e.ctx, s), 2)

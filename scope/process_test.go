@@ -31,8 +31,8 @@ type ledger struct {
 	Pad   string           `json:"pad,omitempty"`
 }
 
-// obey is what a child process does: what it is told, a line each.
-func obey(where string) error {
+// serveCommands is the main function of a child process: it executes commands, one per line.
+func serveCommands(where string) error {
 	ctx := context.Background()
 	var ledgers func(string, ...scope.Option) scope.Scope[ledger]
 	if folder, ok := strings.CutPrefix(where, "files:"); ok {
@@ -73,7 +73,7 @@ func obey(where string) error {
 // callers is how many of a process change a scope at once.
 const callers = 4
 
-// changes changes a scope so many times, and says of each what came of it: "done", version
+// changes changes a scope several times, and prints the outcome of each: "done", version
 // and whether it was changed, or "lost" and the attempts.
 func changes(ctx context.Context, ledgers func(string, ...scope.Option) scope.Scope[ledger], how, name string, n int) (lines []string) {
 	var mu sync.Mutex
@@ -117,8 +117,8 @@ func changed(ctx context.Context, ledgers func(string, ...scope.Option) scope.Sc
 
 const perProcess = 200
 
-// processes has four processes change a scope of a store, each so many times, and returns
-// what they say. In memory they are four groups of goroutines.
+// processes makes four processes change a scope of a store, each several times, and returns
+// their output. In memory they are four groups of goroutines.
 func (e *env) processes(how string, nodes []*testkit.Child) (lines []string) {
 	e.Helper()
 	if nodes == nil {
@@ -168,7 +168,7 @@ func TestFourProcesses(t *testing.T) {
 	})
 }
 
-// summed compares what the callers were told with what the scope is.
+// summed compares the results of the calls with the state of the scope.
 func (e *env) summed(how string, lines []string) {
 	e.Helper()
 	done, lost, versions := 0, 0, map[int64]bool{}
@@ -179,7 +179,7 @@ func (e *env) summed(how string, lines []string) {
 		case line == "lost 4" && how == "default":
 			lost++
 		case n != 2 || !changed || versions[version]:
-			e.Errorf("%s: %s", how, line)
+			e.Errorf("%s: unexpected outcome %s", how, line)
 		default:
 			versions[version] = true
 			done++
@@ -195,16 +195,16 @@ func (e *env) summed(how string, lines []string) {
 			seen[item] = true
 		}
 		if got = int64(len(s.State.Items)); len(seen) != len(s.State.Items) {
-			e.Errorf("%d items, of which %d are different", got, len(seen))
+			e.Errorf("got %d items, of which %d are distinct", got, len(seen))
 		}
 	}
 	if done+lost != 4*perProcess || int64(done) != got || s.Version != got-1 || done == 0 {
-		e.Errorf("%s: %d were done and %d lost, and it is %d at version %d", how, done, lost, got, s.Version)
+		e.Errorf("%s: %d calls succeeded and %d failed, but the value is %d at version %d", how, done, lost, got, s.Version)
 	}
-	e.Logf("%s: %d done, %d lost", how, done, lost)
+	e.Logf("%s: %d succeeded, %d failed", how, done, lost)
 }
 
-// writeForever changes a scope, and says of each change that it is made, when it is.
+// writeForever changes a scope, and prints each change after it is acknowledged.
 func writeForever(ctx context.Context, l scope.Scope[ledger], name string) error {
 	for i := 0; ; i++ {
 		item := fmt.Sprintf("%s-%d", name, i)
@@ -265,7 +265,7 @@ func TestKilledProcessLosesNothingOfAScope(t *testing.T) {
 			s, err := at[ledger](e, "ledger", "l", scope.Budget(20*time.Second)).SetRecord(e.ctx, "done", retried, 0)
 			e.ok(err)
 			if _, there := s.State.Done[retried]; !there || !s.Exists {
-				e.Errorf("%s is not done: %v", retried, s.State.Done)
+				e.Errorf("%s is missing: %v", retried, s.State.Done)
 			}
 		}
 		e.survived(acked)
@@ -304,18 +304,18 @@ func (e *env) survived(acked map[string]int) {
 		case what == "atomic":
 			atomics++
 		case what == "set" && !done, what == "push" && pushed[item] == 0:
-			e.Errorf("%s was acknowledged and is not there", line)
+			e.Errorf("%s was acknowledged, but is missing", line)
 		}
 	}
 	const dead = 2 * rounds // each may have had one more under way
 	if n := s.State.N % 1000; n < incs || n > incs+dead {
-		e.Errorf("%d were added, and %d acknowledged", n, incs)
+		e.Errorf("%d were added, but %d acknowledged", n, incs)
 	}
 	if n := s.State.N / 1000; n < atomics || n > atomics+dead {
-		e.Errorf("%d were added by functions, and %d acknowledged", n, atomics)
+		e.Errorf("%d were added by functions, but %d acknowledged", n, atomics)
 	}
 	if incs == 0 || atomics == 0 || len(s.State.Pad) != 30<<10 {
-		e.Errorf("%d and %d were acknowledged, and the rest is %d long", incs, atomics, len(s.State.Pad))
+		e.Errorf("%d and %d were acknowledged, and the padding has %d bytes", incs, atomics, len(s.State.Pad))
 	}
-	e.Logf("%d acknowledged, all there", len(acked))
+	e.Logf("%d acknowledged, all stored", len(acked))
 }

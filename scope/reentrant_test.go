@@ -30,7 +30,7 @@ func reentrant(ctx context.Context, e *env, s raw) {
 	e.Helper()
 	for _, v := range verbs {
 		if _, err := v.do(ctx, s); !errors.Is(err, holdfast.ErrReentrant) {
-			e.Errorf("%s inside: %v", v.name, err)
+			e.Errorf("%s inside: got %v, want ErrReentrant", v.name, err)
 		}
 	}
 }
@@ -94,10 +94,10 @@ func TestNestedThroughATransaction(t *testing.T) {
 		e.ok(e.hf.Update(e.ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			reentrant(ctx, e, e.raw("u"))
 			if _, err := e.raw("u").Get(ctx); !errors.Is(err, holdfast.ErrReentrant) {
-				e.Errorf("get inside: %v", err)
+				e.Errorf("get inside: got %v, want ErrReentrant", err)
 			}
 			if _, err := e.raw("u").Watch(ctx); !errors.Is(err, holdfast.ErrReentrant) {
-				e.Errorf("watch inside: %v", err)
+				e.Errorf("watch inside: got %v, want ErrReentrant", err)
 			}
 			inside := scope.In[json.RawMessage](tx, "thing", "u")
 			_, err := inside.Atomic(ctx, func(ctx context.Context, d json.RawMessage) (json.RawMessage, error) {
@@ -113,8 +113,8 @@ func TestNestedThroughATransaction(t *testing.T) {
 	}, "sqlite", "postgres")
 }
 
-// opposite has two change two scopes in opposite order, each holding the first when it goes
-// for the second, and returns what they were told; and whether they met: on a slow machine
+// opposite makes two callers change two scopes in opposite order, each holding the first when
+// it calls the second, and returns their errors; and whether they met: on a slow machine
 // the budget of one may be spent before the other has begun.
 func opposite(e *env, o ...scope.Option) (told [2]error, met bool) {
 	var (
@@ -149,11 +149,11 @@ func TestNestedInOppositeOrder(t *testing.T) {
 	free := func(e *env, told [2]error, met bool) bool {
 		e.Helper()
 		if told[0] == nil && told[1] == nil {
-			e.Error("both were told that it is done")
+			e.Error("both callers succeeded, want at least one timeout")
 		}
 		for _, err := range told {
 			if err != nil && !errors.Is(err, scope.ErrMutationTimeout) {
-				e.Errorf("one was told %v", err)
+				e.Errorf("caller got %v, want ErrMutationTimeout", err)
 			}
 		}
 		for _, id := range []string{"a", "b"} {

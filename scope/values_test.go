@@ -127,7 +127,7 @@ func TestItemsAreKnownByWhatOnlyTheyHave(t *testing.T) {
 // sum or version, also where the answer of one is lost and the other is there before the
 // state is read.
 func TestALostAnswerIsTheCallersOwn(t *testing.T) {
-	meddled(t, func(e *env, set func(meddling)) {
+	intercepted(t, func(e *env, set func(intercept)) {
 		e.has("u", `{"n":0,"l":[]}`)
 		other := e.other()
 		for name, do := range map[string]func(raw) (scope.Snapshot[json.RawMessage], error){
@@ -187,7 +187,7 @@ func TestBracketsAreOneByte(t *testing.T) {
 		s, err := e.raw("u").Get(e.ctx)
 		e.ok(err)
 		e.equal("version", s.Version, 4)
-	}, few(t, everyStore)...)
+	}, someStores(t, everyStore)...)
 }
 
 // window has a rule over two fields.

@@ -37,7 +37,7 @@ func watched[T any](e *env, s scope.Scope[T]) (<-chan scope.Change[T], func()) {
 	return news, cancel
 }
 
-// next is what a watcher is told next.
+// next returns the next change of a watcher.
 func next[T any](e *env, news <-chan scope.Change[T]) scope.Change[T] {
 	e.Helper()
 	timer := time.NewTimer(patience)
@@ -49,18 +49,18 @@ func next[T any](e *env, news <-chan scope.Change[T]) scope.Change[T] {
 		}
 		return c
 	case <-timer.C:
-		e.Fatal("the watcher is told nothing")
+		e.Fatal("no change arrived")
 	}
 	panic("not reached")
 }
 
-// until reads what a watcher is told until it is at a version, and wants versions to grow.
+// until reads changes of a watcher up to a version, and checks that versions grow.
 func until[T any](e *env, news <-chan scope.Change[T], version int64) (last scope.Change[T], told int) {
 	e.Helper()
 	for before := int64(-2); ; told++ {
 		last = next(e, news)
 		if last.Err != nil || last.Version <= before && last.Version != -1 {
-			e.Fatalf("told of %d after %d, %v", last.Version, before, last.Err)
+			e.Fatalf("got version %d after %d, %v", last.Version, before, last.Err)
 		}
 		if before = last.Version; before == version {
 			return last, told + 1
@@ -96,7 +96,7 @@ func TestWatch(t *testing.T) {
 		s, err := e.raw("u").Inc(e.ctx, "n", 7)
 		e.ok(err)
 		if c := next(e, news); c.Version <= gone.Version || c.Version != s.Version || !c.Exists {
-			e.Errorf("made anew at %d, told of %+v", s.Version, c)
+			e.Errorf("recreated at version %d, but got change %+v", s.Version, c)
 		}
 		if e.where != "" {
 			other := e.other()
@@ -106,7 +106,7 @@ func TestWatch(t *testing.T) {
 		}
 		cancel()
 		for c := range news {
-			e.Errorf("told of %+v after the end", c)
+			e.Errorf("got change %+v after the end", c)
 		}
 	})
 }
@@ -142,7 +142,7 @@ func TestASlowWatcherIsToldOfTheLast(t *testing.T) {
 			last, told := until(e, news, changes-1)
 			e.equal("total", last.State.Total, changes)
 			if told > changes/2 {
-				e.Errorf("who did not listen was told of %d changes", told)
+				e.Errorf("the slow reader got %d changes, want fewer", told)
 			}
 		}
 		done := make(chan error, 3)
@@ -175,14 +175,14 @@ func TestAWatcherIsToldOfAnErrorOnce(t *testing.T) {
 		e.equal("there", next(e, news).Exists, false)
 		e.has("u", `{"total":"many"}`)
 		if c := next(e, news); fault.CodeOf(c.Err) != fault.Validation {
-			e.Errorf("told of %+v", c)
+			e.Errorf("got change %+v, want a validation error", c)
 		}
 		for _, still := range []string{`{"total":"more"}`, `{"total":[]}`} {
 			e.has("u", still)
 		}
 		e.has("u", `{"total":3}`)
 		if c := next(e, news); c.Err != nil || c.State.Total != 3 || c.Version != 3 {
-			e.Errorf("told of %+v", c)
+			e.Errorf("got change %+v, want total 3 at version 3", c)
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestAWatcherIsToldWhatIsNew(t *testing.T) {
 			synctest.Wait()
 			select {
 			case c := <-news:
-				e.Errorf("told of %+v", c)
+				e.Errorf("got change %+v, want none", c)
 			default:
 			}
 		}
@@ -222,12 +222,12 @@ func TestAWatcherIsToldWhatIsNew(t *testing.T) {
 		e.ok(err)
 		<-time.After(time.Minute)
 		if c := <-news; c.Exists || c.Err != nil {
-			e.Errorf("told of %+v", c)
+			e.Errorf("got change %+v, want a deleted scope", c)
 		}
 		quiet()
 		cancel()
 		if _, open := <-news; open {
-			e.Error("the channel is open")
+			e.Error("the channel is still open")
 		}
 	})
 }
@@ -264,7 +264,7 @@ func TestWatchOfWhatEnds(t *testing.T) {
 func TestWatchersOfANodeAskTogether(t *testing.T) {
 	testlevel.Long(t)
 	const many = 50
-	meddled(t, func(e *env, set func(meddling)) {
+	intercepted(t, func(e *env, set func(intercept)) {
 		var gets atomic.Int64
 		looks := make(chan struct{}, 1000)
 		set(func(ctx context.Context, verb string, do func(context.Context) error) (bool, error) {
@@ -314,7 +314,7 @@ func TestWatchersOfANodeAskTogether(t *testing.T) {
 				break
 			}
 			if early() || try == 3 {
-				e.Fatalf("%d who watch what nobody changes have read it %d times", many, n)
+				e.Fatalf("%d watchers of unchanged scopes read them %d times", many, n)
 			}
 			for _, end := range ends {
 				end()
@@ -329,7 +329,7 @@ func TestWatchersOfANodeAskTogether(t *testing.T) {
 		e.pass(2 * time.Hour)
 		e.absent(next(e, all[0]).Snapshot, -1, false)
 		if n := gets.Load(); n > many/5 && early() {
-			e.Errorf("three changes had %d watchers look %d times", many, n)
+			e.Errorf("three changes made %d watchers read %d times", many, n)
 		}
 	})
 }
@@ -362,9 +362,9 @@ func TestMemory(t *testing.T) {
 	}
 	bad := scope.Of[cart](scope.InMemory(scope.Kind{Name: "a"}, scope.Kind{Name: "a"}), "a", "u")
 	if _, err := bad.Get(ctx); !errors.Is(err, holdfast.ErrConflict) {
-		t.Errorf("a kind declared twice: %v", err)
+		t.Errorf("kind declared twice: got %v, want ErrConflict", err)
 	}
 	if _, err := scope.InFiles(t.TempDir(), scope.Kind{Name: "a/b"}); !errors.Is(err, holdfast.ErrValidation) {
-		t.Errorf("a kind that is no name: %v", err)
+		t.Errorf("kind with an invalid name: got %v, want ErrValidation", err)
 	}
 }

@@ -41,7 +41,7 @@ func TestABadFileIsRefusedByNameAndNotTouched(t *testing.T) {
 			for range 2 {
 				testkit.WantCode(t, openError(t, sqlite.File(path), quiet), bad.code, path)
 				if _, err := store.DatabaseOf(sqlite.File(path)).Migrate(t.Context(), options); fault.CodeOf(err) != bad.code {
-					t.Errorf("Migrate: %v", err)
+					t.Errorf("Migrate: got %v, want %s", err, bad.code)
 				}
 			}
 			wantSame(t, filepath.Dir(path), before)
@@ -122,7 +122,7 @@ func truncated(length func(int) int) func(*testing.T, string) {
 		content := readFile(t, path)
 		n := length(len(content))
 		if n >= len(content) {
-			t.Fatalf("the database has only %d bytes", len(content))
+			t.Fatalf("the database has only %d bytes, too few to damage", len(content))
 		}
 		writeFile(t, path, content[:n])
 	}
@@ -134,7 +134,7 @@ func cutWithLog(length int) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		content, log := midway(t)
 		if len(content) <= length {
-			t.Fatalf("the database has only %d bytes", len(content))
+			t.Fatalf("the database has only %d bytes, too few to truncate", len(content))
 		}
 		writeFile(t, path, content[:length])
 		writeFile(t, path+"-wal", log)
@@ -157,7 +157,7 @@ func midway(t *testing.T) (content, log []byte) {
 	}
 	content, log = readFile(t, path), readFile(t, path+"-wal")
 	if len(log) == 0 {
-		t.Fatal("there is no log")
+		t.Fatal("the write-ahead log is empty")
 	}
 	return content, log
 }
@@ -224,7 +224,7 @@ func TestADatabaseWithALogBesideItIsWhole(t *testing.T) {
 	writeFile(t, path+"-wal", log)
 	hf := openEngine(t, sqlite.File(path))
 	if names := wantGapless(t, hf, "late"); len(names) != 5 {
-		t.Errorf("%d events of 5", len(names))
+		t.Errorf("got %d events, want 5", len(names))
 	}
 }
 
@@ -255,7 +255,7 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 	}
 	wantSame(t, dir, before)
 	if _, err := os.Stat(":memory:"); err == nil {
-		t.Error("a file :memory: was made")
+		t.Error("a file named :memory: was created")
 	}
 }
 
@@ -273,7 +273,7 @@ func TestAPathMayHoldAnyCharacter(t *testing.T) {
 		mustAppend(t, hf, "s", stream.None, "")
 		hf.Close()
 		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-			t.Errorf("%q is not the file: %v", name, err)
+			t.Errorf("%q was not created as a file: %v", name, err)
 		}
 	}
 }
@@ -318,7 +318,7 @@ func TestAnotherProgramsTablesStayIntactAndUsable(t *testing.T) {
 	db := openSQL(t, path)
 	execSQL(t, db, `INSERT INTO invoice VALUES (3, 50)`)
 	if sum := queryInt(t, db, `SELECT sum(cents) FROM invoice`); sum != 400 {
-		t.Errorf("the invoices sum up to %d", sum)
+		t.Errorf("invoices sum up to %d, want 400", sum)
 	}
 	mustAppend(t, hf, "beside", 1, "still")
 }

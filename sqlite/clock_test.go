@@ -41,7 +41,7 @@ func wantAhead(t *testing.T, when string, want time.Duration, engines ...*holdfa
 	t.Helper()
 	for i, hf := range engines {
 		if got := ahead(t, hf); got < want-5*time.Minute || got > want+5*time.Minute {
-			t.Errorf("%s: the time of engine %d is ahead by %s, not by %s", when, i, got, want)
+			t.Errorf("%s: the clock of engine %d is ahead by %s, want %s", when, i, got, want)
 		}
 	}
 }
@@ -63,12 +63,12 @@ func TestATimeThatGoesOnWhenTheClockIsSetBack(t *testing.T) {
 	wantAhead(t, "set back", 0, a, b, a)
 	wantAhead(t, "set back and opened", 0, c.open(t))
 	if _, err := scopestore.Get(t.Context(), engine.Of(b), "k", "x"); err != nil {
-		t.Errorf("what was not to end has: %v", err)
+		t.Errorf("scope expired too early: %v", err)
 	}
 	c.set(-40 * time.Minute) // twenty minutes pass, by the wall clock only
 	wantAhead(t, "after twenty minutes", 10*time.Minute, a, b)
 	if _, err := scopestore.Get(t.Context(), engine.Of(b), "k", "x"); !errors.Is(err, holdfast.ErrNotFound) {
-		t.Errorf("what was to end has not: %v", err)
+		t.Errorf("scope did not expire: %v", err)
 	}
 	c.set(90 * time.Minute)
 	wantAhead(t, "when it has caught up", 90*time.Minute, a, b, c.open(t))

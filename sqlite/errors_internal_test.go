@@ -53,10 +53,10 @@ func TestEveryCodeOfSQLiteHasItsMeaning(t *testing.T) {
 			driver := driverError(code | extended<<8)
 			err := mapError(fmt.Errorf("scan: %w", driver), "app.db")
 			if fault.CodeOf(err) != want.code || fault.IsRetryable(err) != want.safe {
-				t.Errorf("%d means %s (safe: %v), not %s (safe: %v)", driver, fault.CodeOf(err), fault.IsRetryable(err), want.code, want.safe)
+				t.Errorf("code %d: got %s (safe: %v), want %s (safe: %v)", driver, fault.CodeOf(err), fault.IsRetryable(err), want.code, want.safe)
 			}
 			if !errors.Is(err, driver) {
-				t.Errorf("%d: the driver's error is lost: %v", driver, err)
+				t.Errorf("code %d: the driver's error is not wrapped: %v", driver, err)
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func TestEveryCodeOfSQLiteHasItsMeaning(t *testing.T) {
 func TestErrorsWithoutACodeKeepTheirMeaning(t *testing.T) {
 	t.Parallel()
 	if err := mapError(nil, "app.db"); err != nil {
-		t.Errorf("nil becomes %v", err)
+		t.Errorf("nil is mapped to %v", err)
 	}
 	for _, c := range []struct{ given, is error }{
 		{driverError(codeInterrupt), context.Canceled},
@@ -80,7 +80,7 @@ func TestErrorsWithoutACodeKeepTheirMeaning(t *testing.T) {
 		{errors.New("strange"), fault.Of(fault.Internal)},
 	} {
 		if err := mapError(c.given, "app.db"); !errors.Is(err, c.is) || fault.IsRetryable(err) {
-			t.Errorf("%v becomes %v (safe: %v), which is not %v", c.given, err, fault.IsRetryable(err), c.is)
+			t.Errorf("%v: got %v (safe: %v), want %v", c.given, err, fault.IsRetryable(err), c.is)
 		}
 	}
 }
@@ -94,11 +94,11 @@ func TestACommitIsUnknownOnlyWhenTheDiskFails(t *testing.T) {
 		codeBusy: fault.Unavailable, codeFull: fault.StorageFull, 19: fault.Internal,
 	} {
 		if got := fault.CodeOf(commitFault(driverError(code), "app.db")); got != want {
-			t.Errorf("%d at COMMIT is %s, not %s", code, got, want)
+			t.Errorf("code %d at COMMIT: got %s, want %s", code, got, want)
 		}
 	}
 	if fault.IsRetryable(commitFault(driverError(codeIO), "app.db")) {
-		t.Error("an unknown outcome is called safe to repeat")
+		t.Error("an unknown outcome is marked as safe to repeat")
 	}
 }
 
@@ -112,7 +112,7 @@ func TestOlderComparesVersionsByNumber(t *testing.T) {
 		"3.51.2": true, "3.51.0": true, "3.51": true, "3.9.9": true, "3.50.99": true, "2.99.99": true, "": true, "x": true,
 	} {
 		if got := older(version, than); got != want {
-			t.Errorf("%q is older than 3.51.3: %v", version, got)
+			t.Errorf("%q is older than 3.51.3: got %v, want %v", version, got, want)
 		}
 	}
 }

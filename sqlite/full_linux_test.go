@@ -35,7 +35,7 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	c, err := launch(t, "full", dir, "", ownMounts)
 	if err != nil {
-		t.Logf("no file system of our own (%v): the database's size is limited instead", err)
+		t.Logf("cannot mount a file system (%v): limiting the size of the database instead", err)
 		limitedDatabase(t)
 		return
 	}
@@ -43,7 +43,7 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 	c.Tell("go")
 	switch verdict := c.Next(); {
 	case verdict == "no mount":
-		t.Logf("no mount (%s): the database's size is limited instead", c.Wait())
+		t.Logf("cannot mount (%s): limiting the size of the database instead", c.Wait())
 		limitedDatabase(t)
 	default:
 		t.Log(verdict)
@@ -121,7 +121,7 @@ func fillUp(ctx context.Context, hf *holdfast.Engine, makeRoom func() error) (st
 		case fault.CodeOf(err) == fault.StorageFull:
 			full++
 		default:
-			return "", fmt.Errorf("a write on a full disk, after %d: %w (%w)", len(acked), err, errors.Unwrap(err))
+			return "", fmt.Errorf("write on a full disk, after %d appends: %w (%w)", len(acked), err, errors.Unwrap(err))
 		}
 	}
 	if err := refusedUpdate(ctx, hf); err != nil {
@@ -129,17 +129,17 @@ func fillUp(ctx context.Context, hf *holdfast.Engine, makeRoom func() error) (st
 	}
 	before := len(acked)
 	if err := wantEvents(ctx, hf, acked); err != nil {
-		return "", fmt.Errorf("while it is full: %w", err)
+		return "", fmt.Errorf("while the disk is full: %w", err)
 	}
 	if err := makeRoom(); err != nil {
 		return "", err
 	}
 	for range 20 {
 		if err := try(6000); err != nil {
-			return "", fmt.Errorf("after there was room: %w", err)
+			return "", fmt.Errorf("after space was freed: %w", err)
 		}
 	}
-	return fmt.Sprintf("%d appends until it was full, 20 after there was room", before), wantEvents(ctx, hf, acked)
+	return fmt.Sprintf("%d appends until the disk was full, 20 after space was freed", before), wantEvents(ctx, hf, acked)
 }
 
 // refusedUpdate verifies that an update that does not fit leaves none of its parts, even if its
@@ -151,15 +151,15 @@ func refusedUpdate(ctx context.Context, hf *holdfast.Engine) error {
 		}
 		_, err := stream.Append(ctx, tx, "half", stream.Any, slices.Repeat([]stream.Event{event("large", strings.Repeat("x", 6000))}, 600)...)
 		if err == nil {
-			return errors.New("three megabytes went onto a full disk")
+			return errors.New("wrote three megabytes to a full disk without an error")
 		}
 		return nil
 	})
 	if fault.CodeOf(err) != fault.StorageFull {
-		return fmt.Errorf("an update on a full disk: %w", err)
+		return fmt.Errorf("update on a full disk: %w", err)
 	}
 	if e, err := entities.Get(ctx, engine.Of(hf), "thing", "half"); !errors.Is(err, holdfast.ErrNotFound) {
-		return fmt.Errorf("half of an update is there: %v, %w", e, err)
+		return fmt.Errorf("a part of a failed update is stored: %v, %w", e, err)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func refusedUpdate(ctx context.Context, hf *holdfast.Engine) error {
 func wantEvents(ctx context.Context, hf *holdfast.Engine, acked []string) error {
 	names, err := gapless(ctx, hf, "s")
 	if err == nil && !slices.Equal(names, acked) {
-		err = fmt.Errorf("%d events are there and %d were acknowledged", len(names), len(acked))
+		err = fmt.Errorf("%d events are stored, but %d were acknowledged", len(names), len(acked))
 	}
 	return err
 }
@@ -180,7 +180,7 @@ func quickCheck(ctx context.Context, path string) error {
 	defer db.Close()
 	var verdict string
 	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&verdict); err != nil || verdict != "ok" {
-		return fmt.Errorf("integrity_check says %q: %w", verdict, err)
+		return fmt.Errorf("integrity_check returned %q: %w", verdict, err)
 	}
 	return nil
 }

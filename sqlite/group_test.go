@@ -50,7 +50,7 @@ func TestAFailingCallerTouchesNoOtherThatSharesItsCommit(t *testing.T) {
 					}
 				}
 				if names := wantGapless(t, hf, fmt.Sprintf("g%d", caller)); fmt.Sprint(names) != fmt.Sprint(want) {
-					t.Errorf("caller %d: %v, not %v", caller, names, want)
+					t.Errorf("caller %d: got %v, want %v", caller, names, want)
 				}
 			}
 		})
@@ -73,7 +73,7 @@ func TestCallersWhoWaitTogetherEachEndWithTheirContext(t *testing.T) {
 			defer cancel()
 			_, err := stream.Append(ctx, hf, "s", stream.Any, event("late", ""))
 			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrOutcomeUnknown) {
-				t.Errorf("caller %d: %v", caller, err)
+				t.Errorf("caller %d: got %v, want context.DeadlineExceeded", caller, err)
 			}
 		})
 	}
@@ -82,6 +82,6 @@ func TestCallersWhoWaitTogetherEachEndWithTheirContext(t *testing.T) {
 	holder.Wait()
 	mustAppend(t, hf, "s", 0, "after")
 	if names := wantGapless(t, hf, "s"); len(names) != 2 {
-		t.Errorf("a write that was given up is there: %v", names)
+		t.Errorf("a canceled write is stored: %v", names)
 	}
 }

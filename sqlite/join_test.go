@@ -64,13 +64,13 @@ func mustJoin(t *testing.T, hf *holdfast.Engine, tx *sql.Tx) holdfast.Tx {
 func wantState(t *testing.T, hf *holdfast.Engine, db *sql.DB, rows, events int) {
 	t.Helper()
 	if n := queryInt(t, db, `SELECT count(*) FROM mine`); n != rows {
-		t.Errorf("%d rows of the user's, not %d", n, rows)
+		t.Errorf("got %d rows in the user's table, want %d", n, rows)
 	}
 	if names := wantGapless(t, hf, "s"); len(names) != events {
-		t.Errorf("%d events, not %d: %v", len(names), events, names)
+		t.Errorf("got %d events, want %d: %v", len(names), events, names)
 	}
 	if n := queryInt(t, db, `SELECT head FROM holdfast_stream WHERE name = 's'`); n != events-1 {
-		t.Errorf("the head is %d and there are %d events", n, events)
+		t.Errorf("got head %d for %d events", n, events)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestAWorkspaceOfARolledBackTransactionIsNotRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := queryInt(t, db, `SELECT count(*) FROM holdfast_workspace WHERE name = 'fresh'`); n != 1 {
-		t.Errorf("the workspace has %d rows", n)
+		t.Errorf("the workspace has %d rows, want 1", n)
 	}
 }
 
@@ -185,11 +185,11 @@ func TestARefusedVerbLeavesTheJoinedTransactionUsable(t *testing.T) {
 	j := mustJoin(t, hf, tx)
 	mustExec(t, tx, `INSERT INTO mine VALUES (1)`)
 	if _, err := stream.Append(t.Context(), j, "s", 7, event("late", "")); !errors.Is(err, holdfast.ErrConcurrency) {
-		t.Errorf("an append at the wrong version: %v", err)
+		t.Errorf("append with a wrong expected version: got %v, want ErrConcurrency", err)
 	}
 	move := entities.TransitionArgs{Lifecycle: "thing", ID: "none", From: []string{"a"}, To: "b", Event: "moved"}
 	if _, err := entities.Transition(t.Context(), store.DoerOf(j), move); !errors.Is(err, holdfast.ErrNotFound) {
-		t.Errorf("a transition of nothing: %v", err)
+		t.Errorf("transition of a missing entity: got %v, want ErrNotFound", err)
 	}
 	mustAppend(t, j, "s", 0, "joined")
 	if err := tx.Commit(); err != nil {
@@ -212,7 +212,7 @@ func TestAVerbThatFailsInItsMiddleLeavesTheJoinedTransactionAsItWas(t *testing.T
 			mustExec(t, tx, `INSERT INTO mine VALUES (1)`)
 			mustAppend(t, j, "s", 0, "before")
 			if _, err := stream.Append(t.Context(), j, "s", 1, event("ok", ""), event("boom", "")); err == nil {
-				t.Error("the verb did not fail")
+				t.Error("the verb succeeded, want an error")
 			}
 			mustExec(t, tx, `INSERT INTO mine VALUES (2)`)
 			mustAppend(t, j, "s", 1, "after")
@@ -235,15 +235,15 @@ func TestAnUpdateNeverCommitsHalfAVerb(t *testing.T) {
 			err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 				mustAppend(t, tx, "s", 0, "before")
 				if _, err := stream.Append(ctx, tx, "s", 1, event("ok", ""), event("boom", "")); err == nil {
-					t.Error("the verb did not fail")
+					t.Error("the verb succeeded, want an error")
 				}
 				if _, err := stream.Append(ctx, tx, "s", stream.Any, event("after", "")); err == nil {
-					t.Error("a verb after the failed one did not fail")
+					t.Error("a verb after the failed one succeeded, want an error")
 				}
 				return nil
 			})
 			if err == nil {
-				t.Error("the update says that it was committed")
+				t.Error("the update reports success, want an error")
 			}
 			wantState(t, hf, db, 1, 1)
 			mustAppend(t, hf, "s", 0, "later")
@@ -271,7 +271,7 @@ func TestAnUpdateThatLostItsTransactionWritesNothingMore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := hf.Update(t.Context(), f); err == nil {
-				t.Error("the update says that it was committed")
+				t.Error("the update reports success, want an error")
 			}
 			wantState(t, hf, db, 1, 1)
 		})
@@ -291,13 +291,13 @@ func TestAnUpdateThatDoesNotEndWellLeavesNothing(t *testing.T) {
 	}
 	sorry := errors.New("sorry")
 	if err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error { write(ctx, tx); return sorry }); !errors.Is(err, sorry) {
-		t.Errorf("the function's error is not returned: %v", err)
+		t.Errorf("the function's error is not returned: got %v", err)
 	}
 	wantState(t, hf, db, 1, 1)
 	func() {
 		defer func() {
 			if recover() == nil {
-				t.Error("the panic was swallowed")
+				t.Error("the panic did not propagate")
 			}
 		}()
 		_ = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error { write(ctx, tx); panic("ouch") })
@@ -306,7 +306,7 @@ func TestAnUpdateThatDoesNotEndWellLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { write(ctx, tx); cancel(); return nil })
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("a context that ended: %v", err)
+		t.Errorf("canceled context: got %v, want context.Canceled", err)
 	}
 	wantState(t, hf, db, 1, 1)
 	mustAppend(t, hf, "s", 0, "later")
@@ -342,7 +342,7 @@ func TestJoinRefusesATransactionOfAnotherDatabase(t *testing.T) {
 	execSQL(t, other, `CREATE TABLE mine (n INTEGER)`)
 	_, err := sqlite.Join(hf, begin(t, other))
 	if err == nil || fault.CodeOf(err) == fault.Internal && !strings.Contains(err.Error(), "statement failed") {
-		t.Errorf("joined a database without our tables: %v", err)
+		t.Errorf("join of a database without Holdfast's tables: got %v", err)
 	}
 	t.Log(err)
 }

@@ -18,13 +18,13 @@ func TestEachWhoNoticesKnowsHowLate(t *testing.T) {
 		wrong = -time.Hour
 		for range 2 {
 			if _, back, ago := w.stepped(); back < 59*time.Minute || ago < 20*time.Millisecond {
-				t.Errorf("it was set back by %s, since %s ago", back, ago)
+				t.Errorf("clock was set back by %s, %s ago", back, ago)
 			}
 		}
 		w.stored(time.Hour)
 		w.stepped()
 		if _, back, ago := w.stepped(); back >= leastStep || ago > 10*time.Second {
-			t.Errorf("after it was stored: back by %s, since %s ago", back, ago)
+			t.Errorf("after the step was stored: clock was set back by %s, %s ago", back, ago)
 		}
 	})
 }

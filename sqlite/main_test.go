@@ -74,7 +74,7 @@ func startChild(t *testing.T, job, path, name string, alter func(*exec.Cmd)) *te
 	t.Helper()
 	c, err := launch(t, job, path, name, alter)
 	if err != nil {
-		t.Fatalf("start the job %s: %v", job, err)
+		t.Fatalf("start job %s: %v", job, err)
 	}
 	c.Expect("ready")
 	return c
@@ -185,12 +185,12 @@ func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
 		return err
 	}
 	if _, err := stream.Append(ctx, d, name, 0, event("c", "")); !errors.Is(err, holdfast.ErrConcurrency) {
-		return fmt.Errorf("an append behind the head: %w", err)
+		return fmt.Errorf("append behind the head: %w", err)
 	}
 	for _, read := range []func(context.Context, holdfast.Doer, string, stream.Version) iter.Seq2[stream.Event, error]{stream.Read, stream.ReadBackward} {
 		all, err := holdfast.Collect(read(ctx, d, name, 1))
 		if err != nil || len(all) == 0 {
-			return fmt.Errorf("read %d events: %w", len(all), err)
+			return fmt.Errorf("read %d events, want some: %w", len(all), err)
 		}
 	}
 	if _, err := entities.Create(ctx, store.DoerOf(d), entities.CreateArgs{Lifecycle: "thing", ID: name, Status: "new"}); err != nil {
@@ -200,7 +200,7 @@ func useEverything(ctx context.Context, d holdfast.Doer, name string) error {
 		return err
 	}
 	if e, err := entities.Get(ctx, store.DoerOf(d), "thing", name); err != nil || e.Status != "old" {
-		return fmt.Errorf("entity is %q: %w", e.Status, err)
+		return fmt.Errorf("got entity status %q, want old: %w", e.Status, err)
 	}
 	return useScopes(ctx, d, name)
 }
@@ -210,10 +210,10 @@ func useScopes(ctx context.Context, d holdfast.Doer, name string) error {
 		return err
 	}
 	if s, err := storetest.Inc(ctx, d, storetest.IncArgs{Kind: "box", ID: name, Field: "n", By: 4}); err != nil || s.Value != 5 {
-		return fmt.Errorf("inc gives %d: %w", s.Value, err)
+		return fmt.Errorf("inc returned %d, want 5: %w", s.Value, err)
 	}
 	if s, err := scopestore.Get(ctx, store.DoerOf(d), "box", name); err != nil || s.Version != 1 {
-		return fmt.Errorf("scope at %d: %w", s.Version, err)
+		return fmt.Errorf("got scope at version %d, want 1: %w", s.Version, err)
 	}
 	_, err := scopestore.Delete(ctx, store.DoerOf(d), scopestore.DeleteArgs{Kind: "box", ID: name})
 	return err
@@ -242,7 +242,7 @@ func gapless(ctx context.Context, hf *holdfast.Engine, name string) ([]string, e
 		}
 		for _, e := range part {
 			if e.Version != stream.Version(len(names)) {
-				return nil, fmt.Errorf("%s: version %d stands where %d should", name, e.Version, len(names))
+				return nil, fmt.Errorf("%s: got version %d, want %d", name, e.Version, len(names))
 			}
 			names = append(names, e.Name)
 		}
@@ -274,7 +274,7 @@ func wantSame(t *testing.T, dir string, before map[string]string) {
 	after := snapshot(t, dir)
 	for name, was := range before {
 		if after[name] != was {
-			t.Errorf("%s was changed: it was %s and is %s", name, was, after[name])
+			t.Errorf("%s was changed from %s to %s", name, was, after[name])
 		}
 		delete(after, name)
 	}

@@ -74,14 +74,14 @@ func wantMigratedOnce(t *testing.T, path string, writers int) {
 	t.Helper()
 	hf := openEngine(t, sqlite.File(path))
 	if names := wantGapless(t, hf, "all"); len(names) != writers {
-		t.Errorf("%d events of %d writers: %v", len(names), writers, names)
+		t.Errorf("got %d events of %d writers: %v", len(names), writers, names)
 	}
 	db := openSQL(t, path)
 	if n, newest := migrations(t, path); n != newest || n == 0 {
-		t.Errorf("%d records of migrations, and the newest is %d", n, newest)
+		t.Errorf("got %d records of migrations, want %d", n, newest)
 	}
 	if n := queryInt(t, db, `SELECT count(*) FROM holdfast_clock`); n != 1 {
-		t.Errorf("the first migration left its mark %d times", n)
+		t.Errorf("table holdfast_clock has %d rows, want 1", n)
 	}
 }
 
@@ -106,10 +106,10 @@ func TestAnOlderProgramWorksOnANewerDatabaseThatAllowsIt(t *testing.T) {
 		t.Error(err)
 	}
 	if s, err := hf.Status(t.Context()); err != nil || s.Schema != newest+1 {
-		t.Errorf("the status tells schema %d: %v", s.Schema, err)
+		t.Errorf("got schema %d, want %d: %v", s.Schema, newest+1, err)
 	}
 	if n, _ := migrations(t, path); n != newest+1 {
-		t.Errorf("%d migrations are recorded, not %d", n, newest+1)
+		t.Errorf("got %d records of migrations, want %d", n, newest+1)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestAnOlderProgramRefusesANewerDatabaseAndChangesNothing(t *testing.T) {
 		testkit.WantCode(t, err, fault.DatabaseTooNew, fmt.Sprintf("schema %d", newest+1), fmt.Sprintf("schema %d", newest))
 	}
 	if _, err := store.DatabaseOf(sqlite.File(path)).Migrate(t.Context(), options); fault.CodeOf(err) != fault.DatabaseTooNew {
-		t.Errorf("Migrate: %v", err)
+		t.Errorf("Migrate: got %v, want DATABASE_TOO_NEW", err)
 	}
 	wantSame(t, filepath.Dir(path), before)
 }
@@ -170,7 +170,7 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	const add = "-- min_reader: 1\nALTER TABLE holdfast_token ADD COLUMN later TEXT;\nALTER TABLE holdfast_follow ADD COLUMN later TEXT;"
 	broken := sqlite.File(path, later(t, add+"\nALTER TABLE holdfast_nowhere ADD COLUMN later TEXT;"))
 	if _, err := store.DatabaseOf(broken).Migrate(t.Context(), options); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("migration %d", now+1)) {
-		t.Errorf("a migration that fails: %v", err)
+		t.Errorf("failing migration: got %v, want an error that names it", err)
 	}
 	config, next := quiet, sqlite.File(path, later(t, add))
 	config.NoMigrate = true
@@ -221,7 +221,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) 
 				_, migrated := store.DatabaseOf(db).Migrate(t.Context(), options)
 				for what, err := range map[string]error{"Open": openError(t, db, quiet), "NoMigrate": openError(t, db, closed), "Migrate": migrated} {
 					if testkit.WantCode(t, err, fault.DatabaseForeign, "before the first release", "use a new database"); strings.Contains(err.Error(), "\n") {
-						t.Errorf("%s by %s answers several lines: %v", what, name, err)
+						t.Errorf("%s by %s returned an error of several lines: %v", what, name, err)
 					}
 				}
 			}
@@ -230,7 +230,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) 
 			pool = openSQL(t, path)
 			testkit.WantCode(t, openError(t, sqlite.DB(pool), quiet), fault.DatabaseForeign, "before the first release")
 			if n := queryInt(t, pool, `SELECT count(*) FROM holdfast_migration, sqlite_schema WHERE type = 'table'`); n != 2*last {
-				t.Errorf("a pool of the program's own changed it: %d", n)
+				t.Errorf("the program's own pool changed the schema: got %d, want %d", n, 2*last)
 			}
 		})
 	}
@@ -242,7 +242,7 @@ func openError(t *testing.T, db holdfast.Database, c holdfast.Config) error {
 	hf, err := holdfast.Open(t.Context(), db, c)
 	if err == nil {
 		hf.Close()
-		t.Fatal("the database was opened")
+		t.Fatal("open succeeded, want an error")
 	}
 	return err
 }
@@ -292,7 +292,7 @@ func TestNoMigrateRefusesAnEmptyFileAndMakesNoTable(t *testing.T) {
 	testkit.WantCode(t, openError(t, sqlite.File(path), config), fault.DatabaseTooOld, "holdfast migrate", "schema 0")
 	db := openSQL(t, path)
 	if n := queryInt(t, db, `SELECT count(*) FROM sqlite_schema`); n != 0 {
-		t.Errorf("%d things were made", n)
+		t.Errorf("%d tables or indexes were created, want none", n)
 	}
 	db.Close()
 	wantSame(t, filepath.Dir(path), before)

@@ -54,7 +54,7 @@ func TestPagesAreReadWithoutASort(t *testing.T) {
 	for _, name := range []string{"events.read", "events.read_backward", "feed.read", "history.tail", "entities.list", "batches.list_items", "runs.list", "runs.list_steps"} {
 		sc := s.scripts[name]
 		if sc == nil {
-			t.Fatalf("there is no %s", name)
+			t.Fatalf("script %s does not exist", name)
 		}
 		for _, line := range planOf(t, s, sc.do.text) {
 			if strings.Contains(line, "TEMP B-TREE") || strings.HasPrefix(line, "MATERIALIZE") {

@@ -70,16 +70,16 @@ func raceForVersions(t *testing.T, hf *holdfast.Engine) {
 				case err == nil:
 					won.Add(1)
 				case !errors.Is(err, holdfast.ErrConcurrency):
-					t.Errorf("round %d: %v", round, err)
+					t.Errorf("round %d: got %v, want ErrConcurrency", round, err)
 				}
 			})
 		}
 		wg.Wait()
 		if won.Load() != 1 {
-			t.Errorf("round %d has %d winners", round, won.Load())
+			t.Errorf("round %d has %d winners, want 1", round, won.Load())
 		}
 	}
 	if names := wantGapless(t, hf, "race"); len(names) != rounds {
-		t.Errorf("%d events of %d rounds", len(names), rounds)
+		t.Errorf("got %d events of %d rounds", len(names), rounds)
 	}
 }

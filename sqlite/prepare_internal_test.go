@@ -22,7 +22,7 @@ func TestEveryStatementIsPrepared(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(s.writes.by) + len(s.reads.by); n < len(s.scripts) {
-		t.Errorf("%d statements of %d scripts are prepared", n, len(s.scripts))
+		t.Errorf("%d statements are prepared for %d scripts", n, len(s.scripts))
 	}
 }
 
@@ -40,7 +40,7 @@ func TestWhatAMigratedDatabaseHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := digest(has); got != migratedParts {
-		t.Errorf("the migrations make what has the digest %s: set migratedParts to it", got)
+		t.Errorf("the migrations create a schema with digest %s: set migratedParts to it", got)
 	}
 }
 
@@ -60,6 +60,6 @@ func TestLimitsDoNotPrepareAnew(t *testing.T) {
 		}
 	}
 	if limits == 0 {
-		t.Error("no statement has a limit")
+		t.Error("no statement has a LIMIT")
 	}
 }

@@ -55,13 +55,13 @@ func TestSeveralProcessesAppendToOneStreamWithoutAGap(t *testing.T) {
 	hf := openEngine(t, sqlite.File(path))
 	names := wantGapless(t, hf, "shared")
 	if len(names) != len(all)*appends {
-		t.Errorf("%d events of %d", len(names), len(all)*appends)
+		t.Errorf("got %d events, want %d", len(names), len(all)*appends)
 	}
 	next := make(map[string]int)
 	for _, name := range names {
 		process := name[:2]
 		if want := fmt.Sprintf("%s-%d", process, next[process]); name != want {
-			t.Fatalf("%s stands where %s should", name, want)
+			t.Fatalf("got %s, want %s", name, want)
 		}
 		next[process]++
 	}
@@ -119,14 +119,14 @@ func TestAWriteWaitsForAnotherProcessAsLongAsItsContext(t *testing.T) {
 		err := write(ctx)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrUnavailable) {
-			t.Errorf("%s: the error is neither the context's nor says what held it up: %v", name, err)
+			t.Errorf("%s: got %v, want context.DeadlineExceeded and ErrUnavailable", name, err)
 		}
 		if took := time.Since(started); took > 3*time.Second {
-			t.Errorf("%s: a context of 300 ms was overstayed: %v", name, took)
+			t.Errorf("%s: a context of 300 ms ended after %v", name, took)
 		}
 	}
 	if names := wantGapless(t, hf, "s"); len(names) != 1 {
-		t.Errorf("a write that was given up is there: %v", names)
+		t.Errorf("a canceled write is stored: %v", names)
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -136,7 +136,7 @@ func TestAWriteWaitsForAnotherProcessAsLongAsItsContext(t *testing.T) {
 	holder.Tell("go")
 	holder.Wait()
 	if err := <-done; err != nil {
-		t.Errorf("a write that waited for the lock: %v", err)
+		t.Errorf("write that waited for the lock: %v", err)
 	}
 	mustAppend(t, hf, "s", 1, "later")
 }

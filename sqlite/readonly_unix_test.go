@@ -71,13 +71,13 @@ func TestWhatMayNotBeWrittenIsRefusedAtTheStart(t *testing.T) {
 			got := openAsNobody(t, self, path, "denied")
 			testkit.WantCode(t, fault.New(got.Code, "%s", got.Message), got.Code, path)
 			if !slices.Contains(c.codes, got.Code) {
-				t.Errorf("got %s: %s", got.Code, got.Message)
+				t.Errorf("got %s, want one of %v: %s", got.Code, c.codes, got.Message)
 			}
 			t.Log(got.Message)
 			wantSame(t, filepath.Dir(path), before)
 			giveTo(t, path, 0o644, 0o755)
 			if got := openAsNobody(t, self, path, "allowed"); got.Code != "" {
-				t.Errorf("with every right: %s", got.Message)
+				t.Errorf("with all permissions: got %s", got.Message)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestAFileThatCannotBeCreatedIsRefused(t *testing.T) {
 	got := openAsNobody(t, self, path, "none")
 	testkit.WantCode(t, fault.New(got.Code, "%s", got.Message), fault.Unavailable, path)
 	if _, err := os.Stat(path); err == nil {
-		t.Error("it was created")
+		t.Error("the file was created")
 	}
 }
 
@@ -188,7 +188,7 @@ func TestTheFilesAreTheirOwnersAlone(t *testing.T) {
 	}
 	for _, f := range files {
 		if info, err := os.Stat(f); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v %v", f, info.Mode(), err)
+			t.Errorf("%s: got mode %v, want 0600: %v", f, info.Mode(), err)
 		}
 	}
 }

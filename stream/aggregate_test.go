@@ -100,7 +100,7 @@ func meddle(t *testing.T, hf *holdfast.Engine, statement string, args ...any) {
 		}
 		n, err := storetest.Exec(ctx, tx, text, args...)
 		if err == nil && n == 0 {
-			err = errors.New("nothing was changed")
+			err = errors.New("the statement changed no rows")
 		}
 		return err
 	})
@@ -143,11 +143,11 @@ func TestRacingDosNeverBreakAnInvariant(t *testing.T) {
 		})
 		for _, err := range lost {
 			if !errors.Is(err, errTooLittle) {
-				t.Errorf("a caller ended with %v", err)
+				t.Errorf("caller got %v, want errTooLittle", err)
 			}
 		}
 		if taken.Load() != amount {
-			t.Errorf("%d of %d were taken", taken.Load(), amount)
+			t.Errorf("took %d, want %d", taken.Load(), amount)
 		}
 		balance := 0
 		all, err := holdfast.Collect(stream.Read(t.Context(), hf, "purse-a", 0))
@@ -160,11 +160,11 @@ func TestRacingDosNeverBreakAnInvariant(t *testing.T) {
 				t.Fatal(err)
 			}
 			if balance += moved.By; balance < 0 {
-				t.Errorf("the balance is %d at version %d", balance, e.Version)
+				t.Errorf("got balance %d at version %d, want it not negative", balance, e.Version)
 			}
 		}
 		if p, v := mustLoad(t, purses, hf, "a"); p.Balance != 0 || v != amount/each || p.Counts["moved"] != amount/each+1 {
-			t.Errorf("the purse is %+v at version %d", p, v)
+			t.Errorf("got purse %+v at version %d", p, v)
 		}
 	})
 }
@@ -177,7 +177,7 @@ func TestDoGivesUpAfterItsAttempts(t *testing.T) {
 		decided := 0
 		_, err := purses.Do(t.Context(), hf, "a", func(p purse) ([]stream.Event, error) {
 			if p.Balance != decided {
-				t.Errorf("attempt %d decides on %+v", decided+1, p)
+				t.Errorf("attempt %d got purse %+v", decided+1, p)
 			}
 			decided++
 			_, err := stream.Append(t.Context(), hf, "purse-a", stream.Any, by(1))
@@ -185,10 +185,10 @@ func TestDoGivesUpAfterItsAttempts(t *testing.T) {
 		})
 		f, ok := errors.AsType[*fault.Error](err)
 		if !ok || !errors.Is(err, holdfast.ErrConcurrency) || f.Fields["attempts"] != 3 || f.Fields["lastVersion"] != int64(2) || decided != 3 {
-			t.Errorf("after %d decisions: %v %+v", decided, err, f)
+			t.Errorf("after %d decisions: got %v %+v, want ErrConcurrency after 3", decided, err, f)
 		}
 		if p, v := mustLoad(t, purses, hf, "a"); p.Balance != 3 || v != 2 {
-			t.Errorf("the purse is %+v at version %d", p, v)
+			t.Errorf("got purse %+v at version %d, want 3 at 2", p, v)
 		}
 	})
 }
@@ -215,7 +215,7 @@ func TestDoDecidesAnewInATransaction(t *testing.T) {
 		return err
 	})
 	if p, v := mustLoad(t, purses, hf, "a"); err != nil || fmt.Sprint(seen) != "[0 7]" || p.Balance != 8 || v != 1 {
-		t.Errorf("decided on %v (%v), and the purse is %+v at %d", seen, err, p, v)
+		t.Errorf("decisions got %v (%v), purse is %+v at %d", seen, err, p, v)
 	}
 }
 
@@ -227,10 +227,10 @@ func TestDoWritesNothingThatWasNotDecided(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		purses := stream.Fold("purse-", foldPurse, stream.SnapshotEvery(1, "1"))
 		if p, v := mustLoad(t, purses, hf, "a"); v != stream.None || p.Balance != 0 {
-			t.Errorf("what does not exist is %+v at %d", p, v)
+			t.Errorf("missing purse is %+v at version %d", p, v)
 		}
 		if _, err := purses.Do(t.Context(), hf, "a", take(1)); err != errTooLittle {
-			t.Errorf("the error of decide came back as %v", err)
+			t.Errorf("got %v, want the error of decide", err)
 		}
 		mustDo(t, purses, hf, "a", func(purse) ([]stream.Event, error) { return nil, nil })
 		for _, name := range []string{"refused", "$snapshot", "$tombstone"} {
@@ -243,7 +243,7 @@ func TestDoWritesNothingThatWasNotDecided(t *testing.T) {
 		err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 			p, err := purses.Do(ctx, tx, "a", add(3))
 			if err != nil || p.Balance != 3 {
-				t.Errorf("in the transaction the purse is %+v (%v)", p, err)
+				t.Errorf("got purse %+v in the transaction (%v), want 3", p, err)
 			}
 			return errTooLittle
 		})
@@ -251,13 +251,13 @@ func TestDoWritesNothingThatWasNotDecided(t *testing.T) {
 			t.Error(err)
 		}
 		if _, v := mustLoad(t, purses, hf, "a"); v != stream.None {
-			t.Errorf("the stream is at %d", v)
+			t.Errorf("got stream version %d, want none", v)
 		}
 		if s, err := snapshots.Get(t.Context(), engine.Of(hf), "purse-a", "1/purse-"); err != nil || s.Version != -1 {
-			t.Errorf("a snapshot of nothing: %+v, %v", s, err)
+			t.Errorf("got snapshot %+v, %v of a rolled back purse", s, err)
 		}
 		if _, _, err := purses.Load(t.Context(), hf, ""); !errors.Is(err, holdfast.ErrValidation) {
-			t.Errorf("an empty id: %v", err)
+			t.Errorf("empty id: got %v, want ErrValidation", err)
 		}
 	})
 }
@@ -271,26 +271,26 @@ func TestSnapshotsSaveFolding(t *testing.T) {
 		plain := stream.Fold("purse-", foldPurse)
 		for i := range 25 {
 			if p := mustDo(t, quick, hf, "a", add(i)); p.Counts["moved"] != i+1 {
-				t.Fatalf("after %d the purse is %+v", i, p)
+				t.Fatalf("after %d events: got purse %+v", i, p)
 			}
 		}
 		calls.Store(0)
 		got, v := mustLoad(t, quick, hf, "a")
 		if n := calls.Load(); n != 5 || v != 24 {
-			t.Errorf("a load at version %d folded %d events, and 20 of 25 are in the snapshot", v, n)
+			t.Errorf("load at version %d folded %d events, want 5: 20 of 25 are in the snapshot", v, n)
 		}
 		if want, _ := mustLoad(t, plain, hf, "a"); fmt.Sprint(got) != fmt.Sprint(want) || want.Last.IsZero() {
-			t.Errorf("from the snapshot %+v, without it %+v", got, want)
+			t.Errorf("got %+v with the snapshot, %+v without", got, want)
 		}
 		kept, err := snapshots.Get(t.Context(), engine.Of(hf), "purse-a", "1/purse-")
 		if err != nil || kept.Version != 19 {
-			t.Errorf("the snapshot is at %d: %v", kept.Version, err)
+			t.Errorf("got snapshot at version %d, want 19: %v", kept.Version, err)
 		}
 		mustDo(t, quick, hf, "a", func(purse) ([]stream.Event, error) { // past a multiple, not onto it
 			return []stream.Event{by(1), by(1), by(1), by(1), by(1), by(1), by(1)}, nil
 		})
 		if kept, _ = snapshots.Get(t.Context(), engine.Of(hf), "purse-a", "1/purse-"); kept.Version != 31 {
-			t.Errorf("the next snapshot is at %d", kept.Version)
+			t.Errorf("got next snapshot at version %d, want 31", kept.Version)
 		}
 	})
 }
@@ -322,10 +322,10 @@ func TestUnusableSnapshotsAreIgnored(t *testing.T) {
 			}
 			calls.Store(0)
 			if p, v := mustLoad(t, purses, hf, id); p.Balance != 5 || v != 4 || calls.Load() != 5 {
-				t.Errorf("%s at %d: the purse is %+v at %d after %d events", bad.Data, bad.Version, p, v, calls.Load())
+				t.Errorf("snapshot %s at %d: got purse %+v at version %d after %d events", bad.Data, bad.Version, p, v, calls.Load())
 			}
 			if p := mustDo(t, purses, hf, id, add(1)); p.Balance != 6 {
-				t.Errorf("%s at %d: the purse is %+v", bad.Data, bad.Version, p)
+				t.Errorf("snapshot %s at %d: got purse %+v, want 6", bad.Data, bad.Version, p)
 			}
 		}
 		// And one that fits is taken: the test would notice.
@@ -353,21 +353,21 @@ func TestARestartedStreamGoesOnFromItsState(t *testing.T) {
 			}
 			restart(t, hf, "purse-"+id, stream.Event{Name: "$snapshot", Data: []byte(`{"Balance": 40}`)})
 			if p, v := mustLoad(t, purses, hf, id); p.Balance != 40 || v != 4 || len(p.Counts) != 0 {
-				t.Errorf("after the restart the purse is %+v at %d", p, v)
+				t.Errorf("after the restart: got purse %+v at version %d, want 40 at 4", p, v)
 			}
 			for range 5 {
 				mustDo(t, purses, hf, id, add(1))
 			}
 			if p, v := mustLoad(t, purses, hf, id); p.Balance != 45 || v != 9 || p.Counts["moved"] != 5 {
-				t.Errorf("later the purse is %+v at %d", p, v)
+				t.Errorf("after five more events: got purse %+v at version %d, want 45 at 9", p, v)
 			}
 			restart(t, hf, "purse-"+id, by(1))
 			if _, _, err := purses.Load(t.Context(), hf, id); fault.CodeOf(err) != fault.DatabaseDamaged {
-				t.Errorf("a stream without its beginning: %v", err)
+				t.Errorf("stream without its first event: got %v, want DATABASE_DAMAGED", err)
 			}
 			restart(t, hf, "purse-"+id, stream.Event{Name: "$tombstone"})
 			if _, _, err := purses.Load(t.Context(), hf, id); fault.CodeOf(err) != fault.StreamClosed {
-				t.Errorf("a stream that was removed: %v", err)
+				t.Errorf("removed stream: got %v, want STREAM_CLOSED", err)
 			}
 		}
 	})
@@ -401,12 +401,12 @@ func TestALongStreamIsFoldedWhole(t *testing.T) {
 			var calls atomic.Int64
 			purses := stream.Fold("purse-", counted(&calls))
 			if p, v := mustLoad(t, purses, hf, id); p.Balance != size || v != stream.Version(size-1) || calls.Load() != int64(size) {
-				t.Errorf("of %d the purse has %d at %d, folded %d", size, p.Balance, v, calls.Load())
+				t.Errorf("with %d events: got balance %d at version %d, folded %d", size, p.Balance, v, calls.Load())
 			}
 			kept := stream.Fold("purse-", foldPurse, stream.SnapshotEvery(size+1, "1"))
 			mustDo(t, kept, hf, id, add(1))
 			if p, v := mustLoad(t, kept, hf, id); p.Balance != size+1 || v != stream.Version(size) {
-				t.Errorf("from its snapshot the purse has %d at %d", p.Balance, v)
+				t.Errorf("from the snapshot: got balance %d at version %d", p.Balance, v)
 			}
 		}
 	})
@@ -444,7 +444,7 @@ func TestFoldRefusesMistakesInWiring(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if recover() == nil {
-					t.Error("it was taken")
+					t.Error("the call did not panic")
 				}
 			}()
 			declare()

@@ -21,7 +21,7 @@ import (
 )
 
 // closing is a stream that is filled, closed and appended to, with a crash
-// anywhere. Its record of what it was told is by workspace, of which each case
+// anywhere. Its record of responses is by workspace, of which each case
 // has its own.
 type closing struct {
 	mode    stream.CloseMode
@@ -95,13 +95,13 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 		k.closed = &closed
 	}
 	if closed != *k.closed {
-		k.wrong = fmt.Errorf("it was told %+v, and then %+v", *k.closed, closed)
+		k.wrong = fmt.Errorf("first close returned %+v, second %+v", *k.closed, closed)
 	}
 	return nil
 }
 
-// recover does what a janitor does, after a while: it looks for streams that were
-// left held. What was dropped is not deleted here, for it is of other cases too.
+// recover does the work of a janitor after a while: it releases expired leases of
+// streams. Dropped events are not deleted here, because they belong to other cases too.
 func (c *closing) recover(ctx context.Context, hf *holdfast.Engine) error {
 	if err := store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second); err != nil {
 		return err
@@ -122,18 +122,18 @@ func (c *closing) check(ctx context.Context, hf *holdfast.Engine) error {
 		stream.Restart:   {Stream: "s", Mode: c.mode, First: 3, Last: 3},
 	}[c.mode]
 	if k.wrong != nil || k.closed == nil || *k.closed != want {
-		return fmt.Errorf("it was told %+v, want %+v: %w", k.closed, want, k.wrong)
+		return fmt.Errorf("close returned %+v, want %+v: %w", k.closed, want, k.wrong)
 	}
 	if c.exports && !k.whole {
-		return fmt.Errorf("the last export saw %d events", k.exported)
+		return fmt.Errorf("the last export got only %d events", k.exported)
 	}
 	all, err := holdfast.Collect(stream.Read(ctx, hf, "s", 0))
 	if err != nil || len(all) != int(want.Last-want.First)+1 || all[0].Version != want.First {
-		return fmt.Errorf("it has %+v: %w", all, err)
+		return fmt.Errorf("stream has %+v: %w", all, err)
 	}
 	_, err = stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "later"})
 	if open := c.mode == stream.Restart; open && err != nil || !open && fault.CodeOf(err) != fault.StreamClosed {
-		return fmt.Errorf("an append to what was closed: %w", err)
+		return fmt.Errorf("append to the closed stream: %w", err)
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func (c *restarting) close(ctx context.Context, hf *holdfast.Engine, k *restarti
 		k.closed = &closed
 	}
 	if closed != *k.closed || closed.First != *k.begun.ExpectVersion+1 || closed.Last != closed.First {
-		return fmt.Errorf("it was told %+v, and then %+v", *k.closed, closed)
+		return fmt.Errorf("first close returned %+v, second %+v", *k.closed, closed)
 	}
 	return nil
 }
@@ -282,11 +282,11 @@ func (c *restarting) check(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	names, err := eventNames(all)
 	if len(all) == 0 || all[0].Name != streamclose.SnapshotEvent || all[0].Version != k.closed.First {
-		err = errors.Join(err, fmt.Errorf("it was told %+v, and has %+v", k.closed, all))
+		err = errors.Join(err, fmt.Errorf("close returned %+v, but the stream has %+v", k.closed, all))
 	}
 	for _, name := range k.acked {
 		if !slices.Contains(names, name) {
-			err = errors.Join(err, fmt.Errorf("%s was acknowledged and is gone: there are %v", name, names))
+			err = errors.Join(err, fmt.Errorf("%s was acknowledged, but is missing: got %v", name, names))
 		}
 	}
 	return err
@@ -314,11 +314,11 @@ func TestCrashKeepsWhatIsNotExported(t *testing.T) {
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
 			last, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "b"})
 			if err != nil || last != 1 {
-				return fmt.Errorf("an append: %d, %w", last, err)
+				return fmt.Errorf("append: got version %d, want 1: %w", last, err)
 			}
 			all, err := holdfast.Collect(stream.Read(ctx, hf, "s", 0))
 			if err != nil || len(all) != 2 {
-				return fmt.Errorf("it has %+v: %w", all, err)
+				return fmt.Errorf("stream has %+v, want 2 events: %w", all, err)
 			}
 			return nil
 		},

@@ -39,15 +39,15 @@ func TestCloseExportsInPages(t *testing.T) {
 			return nil
 		}}
 		if _, err := stream.Close(ctx, hf, "s", o); !errors.Is(err, full) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want the error of the export", err)
 		}
 		seen = nil
 		got, err := stream.Close(ctx, hf, "s", o)
 		if err != nil || got != (stream.Closed{Stream: "s", Mode: stream.Tombstone, First: size, Last: size}) {
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf("close returned %+v, %v", got, err)
 		}
 		if len(seen) != size || pages != 2+3 {
-			t.Fatalf("%d events in %d pages", len(seen), pages)
+			t.Fatalf("exported %d events in %d pages", len(seen), pages)
 		}
 		for i, e := range seen {
 			if int(e.Version) != i || e.Actor != "me" || string(e.Data) != fmt.Sprint(i%500) {
@@ -67,26 +67,26 @@ func TestCloseWants(t *testing.T) {
 		}
 		o := stream.CloseOptions{Mode: stream.Restart, Snapshot: []byte(`{}`), ExpectVersion: new(stream.Version(0))}
 		if _, err := stream.Close(ctx, hf, "s", o); !errors.Is(err, holdfast.ErrConcurrency) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want ErrConcurrency", err)
 		}
 		o.ExpectVersion = nil
 		if _, err := stream.Close(ctx, hf, "s", o); fault.CodeOf(err) != fault.Validation {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want a validation error", err)
 		}
 		o.ExpectVersion = new(stream.Version(1))
 		for range 2 {
 			if got, err := stream.Close(ctx, hf, "s", o); err != nil || got != (stream.Closed{Stream: "s", Mode: stream.Restart, First: 2, Last: 2}) {
-				t.Errorf("%+v, %v", got, err)
+				t.Errorf("close returned %+v, %v", got, err)
 			}
 			if _, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "c"}); err != nil {
 				t.Error(err)
 			}
 		}
 		if all, err := holdfast.Collect(stream.Read(ctx, hf, "s", 0)); err != nil || len(all) != 3 {
-			t.Errorf("it has %+v, %v", all, err)
+			t.Errorf("stream has %+v, %v, want 3 events", all, err)
 		}
 		if err := stream.Truncate(ctx, hf, "s", 5); fault.CodeOf(err) != fault.Validation {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want a validation error", err)
 		}
 	})
 }

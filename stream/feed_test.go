@@ -40,7 +40,7 @@ func TestReadFeedGoesOn(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		if page, err := stream.ReadFeed(ctx, hf, "", 0); err != nil || len(page.Events) != 0 || page.Next != "" {
-			t.Errorf("a feed that is not there is %+v, %v", page, err)
+			t.Errorf("feed without events: got %+v, %v", page, err)
 		}
 		numbered(t, ctx, hf, 10)
 		numbered(t, holdfast.InWorkspace(ctx, "other"), hf, 3)
@@ -49,11 +49,11 @@ func TestReadFeedGoesOn(t *testing.T) {
 			for next := stream.Cursor(""); ; {
 				page, err := stream.ReadFeed(ctx, hf, next, limit)
 				if err != nil || len(page.Events) > limit {
-					t.Fatalf("%d events of %d: %v", len(page.Events), limit, err)
+					t.Fatalf("got %d events with limit %d: %v", len(page.Events), limit, err)
 				}
 				if len(page.Events) == 0 {
 					if page.Next != next {
-						t.Errorf("the end of the feed was %q and is %q", next, page.Next)
+						t.Errorf("the end of the feed moved from %q to %q", next, page.Next)
 					}
 					break
 				}
@@ -63,17 +63,17 @@ func TestReadFeedGoesOn(t *testing.T) {
 		}
 		other, err := stream.ReadFeed(holdfast.InWorkspace(ctx, "other"), hf, "", 0)
 		if err != nil || len(other.Events) != 3 {
-			t.Errorf("the other workspace's feed is %+v, %v", other, err)
+			t.Errorf("feed of the other workspace is %+v, %v, want 3 events", other, err)
 		}
 	})
 }
 
-// wantInOrder wants the events of the default workspace, as numbered has written
-// them, and their positions to be told by FeedPosition.
+// wantInOrder checks that the events of the default workspace are as numbered wrote
+// them, and that PositionOf returns their positions.
 func wantInOrder(t *testing.T, hf *holdfast.Engine, all []stream.FeedEvent, n int) {
 	t.Helper()
 	if len(all) != n {
-		t.Fatalf("the feed has %d events, and was to have %d", len(all), n)
+		t.Fatalf("the feed has %d events, want %d", len(all), n)
 	}
 	next := map[string]stream.Version{}
 	for _, e := range all {
@@ -84,7 +84,7 @@ func wantInOrder(t *testing.T, hf *holdfast.Engine, all []stream.FeedEvent, n in
 		}
 		next[e.Stream]++
 		if p, found, err := stream.FeedPosition(t.Context(), hf, e.Stream, e.Version); err != nil || !found || p != e.Position {
-			t.Errorf("the position of %s %d is %q, and %q is told (%v)", e.Stream, e.Version, e.Position, p, err)
+			t.Errorf("position of %s %d: want %q, got %q (%v)", e.Stream, e.Version, e.Position, p, err)
 		}
 	}
 }
@@ -96,22 +96,22 @@ func TestBadCursors(t *testing.T) {
 		numbered(t, t.Context(), hf, 3)
 		head, err := stream.FeedHead(t.Context(), hf)
 		if err != nil || head != "p3" {
-			t.Fatalf("the feed stands at %q, %v", head, err)
+			t.Fatalf("got feed head %q, %v, want p3", head, err)
 		}
 		for _, c := range []stream.Cursor{"p", "x3", "3", "p03", "p+3", "p-1", "p0", "P3", "p3 ", "pA", "p4", "pzzzzzzzzzzzzzzzz", "p\x00", "\xff"} {
 			_, err := stream.ReadFeed(t.Context(), hf, c, 0)
 			if !errors.Is(err, holdfast.ErrValidation) {
-				t.Errorf("the cursor %q is taken: %v", c, err)
+				t.Errorf("cursor %q: got %v, want ErrValidation", c, err)
 			}
 			if err := stream.Follow(t.Context(), hf, c, func(stream.FeedEvent) error { return nil }); !errors.Is(err, holdfast.ErrValidation) {
-				t.Errorf("the cursor %q is followed: %v", c, err)
+				t.Errorf("follow from cursor %q: got %v, want ErrValidation", c, err)
 			}
 		}
 		if page, err := stream.ReadFeed(t.Context(), hf, head, 0); err != nil || len(page.Events) != 0 || page.Next != head {
-			t.Errorf("at its end the feed is %+v, %v", page, err)
+			t.Errorf("at the end of the feed: got %+v, %v, want no events", page, err)
 		}
 		if c, found, err := stream.FeedPosition(t.Context(), hf, "s0", 7); err != nil || found || c != "" {
-			t.Errorf("an event that is not there is at %q, %v", c, err)
+			t.Errorf("position of a missing event: got %q, %v", c, err)
 		}
 	})
 }
@@ -128,7 +128,7 @@ func TestFollowEnds(t *testing.T) {
 		for seen < 5 {
 			err := stream.Follow(t.Context(), hf, last, func(e stream.FeedEvent) error {
 				if last == e.Position || seen == 5 {
-					t.Errorf("%s %d came twice", e.Stream, e.Version)
+					t.Errorf("%s %d was delivered twice", e.Stream, e.Version)
 				}
 				last = e.Position
 				if seen++; seen%2 == 0 || seen == 5 {

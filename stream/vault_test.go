@@ -70,15 +70,15 @@ func TestAVaultGivesBackWhatItTook(t *testing.T) {
 			about("ann", "a", ` {"x":  1e2} `), about("", "b", `{"y":2}`), about("bob", "c", `"text"`), stream.Event{Name: "d", Subject: "ann"})
 		const want = `a= {"x":  1e2}  b={"y":2} c="text" d={}`
 		if got := shown(t, again, other, "s"); got != want {
-			t.Errorf("read %s", got)
+			t.Errorf("read %s, want %s", got, want)
 		}
 		back, err := testkit.First(2, again.ReadBackward(t.Context(), other, "s", -1))
 		if err != nil || len(back) != 2 || string(back[1].Data) != `"text"` || back[1].Subject != "bob" {
-			t.Errorf("read back %+v, %v", back, err)
+			t.Errorf("read backward %+v, %v", back, err)
 		}
 		all, err := holdfast.Collect(stream.Read(t.Context(), hf, "s", 0))
 		if err != nil || bytes.Contains(all[0].Data, []byte("1e2")) || string(all[1].Data) != `{"y":2}` {
-			t.Errorf("without the vault %+v, %v", all, err)
+			t.Errorf("read without the vault %+v, %v", all, err)
 		}
 		elsewhere := holdfast.InWorkspace(t.Context(), "elsewhere")
 		if _, err := v.Append(elsewhere, hf, "s", stream.None, about("ann", "a", `1`)); err != nil {
@@ -88,7 +88,7 @@ func TestAVaultGivesBackWhatItTook(t *testing.T) {
 			t.Error(err)
 		}
 		if got := shown(t, v, hf, "s"); got != want {
-			t.Errorf("after ann was forgotten elsewhere: %s", got)
+			t.Errorf("after ann was forgotten in another workspace: got %s, want %s", got, want)
 		}
 	})
 }
@@ -108,7 +108,7 @@ func TestForgettingHoldsAtOnceEverywhere(t *testing.T) {
 		}
 		for _, want := range []bool{true, false} {
 			if had, err := v.Forget(t.Context(), hf, "ann"); err != nil || had != want {
-				t.Errorf("forget said %v, %v", had, err)
+				t.Errorf("forget returned %v, %v, want %v", had, err, want)
 			}
 		}
 		for _, n := range []struct {
@@ -116,18 +116,18 @@ func TestForgettingHoldsAtOnceEverywhere(t *testing.T) {
 			d holdfast.Doer
 		}{{v, hf}, {node, other}} {
 			if got := shown(t, n.v, n.d, "s"); got != "a=null! b=2 c=3" {
-				t.Errorf("after forgetting: %s", got)
+				t.Errorf("after forget: got %s, want a=null! b=2 c=3", got)
 			}
 			_, err := n.v.Append(t.Context(), n.d, "s", stream.Any, about("", "x", `0`), about("ann", "y", `0`))
 			testkit.WantCode(t, err, fault.Conflict, "without a subject")
 		}
 		if had, err := v.Forget(t.Context(), hf, "eve"); err != nil || had {
-			t.Errorf("forgetting one who is not known said %v, %v", had, err)
+			t.Errorf("forget of an unknown subject returned %v, %v, want false", had, err)
 		}
 		_, err := node.Append(t.Context(), other, "s", stream.Any, about("eve", "y", `0`))
 		testkit.WantCode(t, err, fault.Conflict, "eve")
 		if got := shown(t, v, hf, "s"); got != "a=null! b=2 c=3" {
-			t.Errorf("something was appended: %s", got)
+			t.Errorf("after the refused append: got %s, want a=null! b=2 c=3", got)
 		}
 		_, err = v.Forget(t.Context(), hf, "")
 		testkit.WantCode(t, err, fault.Validation, "subject")
@@ -183,7 +183,7 @@ func TestAppendsThatRaceWithForgettingLeaveNothing(t *testing.T) {
 			testkit.WantCode(t, err, fault.Conflict, "forgotten")
 		}
 		if got := strings.ReplaceAll(shown(t, v, hf, "s"), "a=null!", ""); strings.TrimSpace(got) != "" {
-			t.Errorf("can be read: %s", got)
+			t.Errorf("forgotten events are still readable: %s", got)
 		}
 	})
 }
@@ -199,7 +199,7 @@ func TestATransactionThatIsRolledBackLeavesNoKey(t *testing.T) {
 				return err
 			}
 			if all, err := holdfast.Collect(v.Read(ctx, tx, "s", 0)); err != nil || len(all) != 1 || string(all[0].Data) != `1` {
-				t.Errorf("in the transaction: %+v, %v", all, err)
+				t.Errorf("in the transaction: got %+v, %v", all, err)
 			}
 			return gone
 		})
@@ -207,7 +207,7 @@ func TestATransactionThatIsRolledBackLeavesNoKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if had, err := v.Forget(t.Context(), hf, "ann"); err != nil || had {
-			t.Errorf("a key was left: %v, %v", had, err)
+			t.Errorf("a key is left after the rollback: %v, %v", had, err)
 		}
 		mustSeal(t, v, hf, "s", about("bob", "b", `2`))
 		if got := shown(t, v, hf, "s"); got != "b=2" {
@@ -234,11 +234,11 @@ func TestNoPlaintextReachesTheDatabase(t *testing.T) {
 	}
 	search := func(t *testing.T, all []byte) {
 		if !bytes.Contains(all, []byte(open)) {
-			t.Errorf("the search does not find what is there, in %d bytes", len(all))
+			t.Errorf("the search does not find plain data in %d bytes", len(all))
 		}
 		for _, word := range []string{secret, "master-key-in-use"} {
 			if bytes.Contains(all, []byte(word)) {
-				t.Errorf("%q is in the database", word)
+				t.Errorf("the database contains %q", word)
 			}
 		}
 	}
@@ -313,7 +313,7 @@ func TestTamperedDataIsAnError(t *testing.T) {
 			meddle(t, hf, c.statement, name)
 			all, err := holdfast.Collect(v.Read(t.Context(), hf, name, 0))
 			if all != nil {
-				t.Errorf("%s: %+v was shown", c.what, all)
+				t.Errorf("%s: read returned %+v, want nothing", c.what, all)
 			}
 			t.Run(c.what, func(t *testing.T) { testkit.WantCode(t, err, fault.DatabaseDamaged, c.says) })
 			raw, err := holdfast.Collect(stream.Read(t.Context(), hf, name, 0))
@@ -322,7 +322,7 @@ func TestTamperedDataIsAnError(t *testing.T) {
 			}
 			before := fmt.Sprintf("%+v", raw)
 			if err := v.Open(t.Context(), hf, raw); err == nil || fmt.Sprintf("%+v", raw) != before {
-				t.Errorf("%s: opened to %+v, %v", c.what, raw, err)
+				t.Errorf("%s: open changed it to %+v, %v", c.what, raw, err)
 			}
 		}
 	})
@@ -377,7 +377,7 @@ func TestWhatAVaultRefuses(t *testing.T) {
 		most := `"` + strings.Repeat("x", strictjson.MaxBytes*3/4-64) + `"`
 		mustSeal(t, v, hf, "s", about("ann", "a", most))
 		if got := shown(t, v, hf, "s"); got != "a="+most {
-			t.Errorf("of %d characters %d came back", len(most), len(got))
+			t.Errorf("stored %d characters, read %d", len(most), len(got))
 		}
 		all, err := holdfast.Collect(v.Read(t.Context(), hf, "s", 0))
 		if err != nil {

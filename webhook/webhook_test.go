@@ -24,10 +24,10 @@ func TestThePublicLibraryAgrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := theirs.Verify(body, h); err != nil {
-		t.Errorf("the public library refuses ours: %v", err)
+		t.Errorf("the public library refuses our signature: %v", err)
 	}
 	if err := theirs.Verify(append(body, ' '), h); err == nil {
-		t.Error("it accepts another body")
+		t.Error("the public library accepts a changed body")
 	}
 	ours, err := NewVerifier(NewSecret(), secret)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestThePublicLibraryAgrees(t *testing.T) {
 	h.Set("webhook-timestamp", itoa(at.Unix()))
 	h.Set("webhook-signature", "v2,whatever "+signature)
 	if err := ours.Verify(h, body); err != nil {
-		t.Errorf("theirs is refused: %v", err)
+		t.Errorf("our verifier refuses the public library's signature: %v", err)
 	}
 }
 
@@ -71,12 +71,12 @@ func TestARepeatedOrStaleMessageIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := v.VerifyOnce(h, body); !errors.Is(err, fault.Of(fault.Conflict)) {
-		t.Errorf("the second time: %v", err)
+		t.Errorf("second delivery: got %v, want CONFLICT", err)
 	}
 	for _, later := range []time.Duration{Tolerance + time.Second, -Tolerance - time.Second} {
 		v.now = func() time.Time { return now.Add(later) }
 		if err := v.Verify(h, body); !errors.Is(err, fault.Of(fault.Auth)) {
-			t.Errorf("after %s: %v", later, err)
+			t.Errorf("after %s: got %v, want an auth error", later, err)
 		}
 	}
 	v.now = func() time.Time { return now }
@@ -92,7 +92,7 @@ func TestARepeatedOrStaleMessageIsRefused(t *testing.T) {
 		other := h.Clone()
 		change(other)
 		if err := v.Verify(other, body); !errors.Is(err, fault.Of(fault.Auth)) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want an auth error", name, err)
 		}
 	}
 }
@@ -100,12 +100,12 @@ func TestARepeatedOrStaleMessageIsRefused(t *testing.T) {
 func TestBadSecretsAndIds(t *testing.T) {
 	for _, secret := range []string{"", "whsec_", "whsec_%%%", "whsec_c2hvcnQ=", strings.Repeat("A", 200)} {
 		if _, err := NewVerifier(secret); !errors.Is(err, fault.Of(fault.Validation)) {
-			t.Errorf("%q: %v", secret, err)
+			t.Errorf("secret %q: got %v, want a validation error", secret, err)
 		}
 	}
 	for _, id := range []string{"", "a.b", "a b", "a\nb"} {
 		if err := Sign(http.Header{}, id, time.Now(), nil, NewSecret()); !errors.Is(err, fault.Of(fault.Validation)) {
-			t.Errorf("%q: %v", id, err)
+			t.Errorf("id %q: got %v, want a validation error", id, err)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestProblem(t *testing.T) {
 	}
 	back := p.Fault()
 	if back.Code != fault.Concurrency || back.Message != "moved" || back.Fields["lastVersion"] != 4.0 || back.Fields["status"] != "mine" || back.Fields["requestId"] != "id" {
-		t.Errorf("came back as %+v", back)
+		t.Errorf("decoded as %+v", back)
 	}
 	hidden := ProblemOf(io.ErrUnexpectedEOF, 500, "id")
 	if hidden.Code != fault.Internal || strings.Contains(hidden.Detail, "EOF") {

@@ -84,14 +84,14 @@ func testEntity(t *testing.T, s baseline.System) {
 		t.Fatalf("create: %+v, %v", e, err)
 	}
 	if _, err := s.Create(ctx, invoice); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("the second create: %v", err)
+		t.Errorf("second create: got %v, want ErrRefused", err)
 	}
 	closing := baseline.Move{Lifecycle: "invoice", ID: "1", From: "open", To: "closed", Event: "close"}
 	if e, err := s.Transition(ctx, closing); err != nil || e.Status != "closed" || e.Version != 1 || len(e.Data) == 0 {
 		t.Errorf("transition: %+v, %v", e, err)
 	}
 	if _, err := s.Transition(ctx, closing); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("the second transition: %v", err)
+		t.Errorf("second transition: got %v, want ErrRefused", err)
 	}
 }
 
@@ -103,12 +103,12 @@ func testStream(t *testing.T, s baseline.System) {
 			t.Fatalf("append at %d: %d, %v", want, last, err)
 		}
 		if _, err := s.Append(ctx, baseline.Append{Stream: "s", Want: want, Name: "paid", Data: `{}`}); !errors.Is(err, baseline.ErrRefused) {
-			t.Errorf("the second append at %d: %v", want, err)
+			t.Errorf("second append at %d: got %v, want ErrRefused", want, err)
 		}
 	}
 }
 
-// Of many who want the same, one wins.
+// testRace checks that one of many concurrent transitions wins.
 func testRace(t *testing.T, s baseline.System) {
 	ctx := context.Background()
 	if _, err := s.Create(ctx, baseline.New{Lifecycle: "invoice", ID: "race", Status: "open", Data: `{}`}); err != nil {
@@ -119,7 +119,7 @@ func testRace(t *testing.T, s baseline.System) {
 		return err
 	})
 	if won != 1 {
-		t.Errorf("%d of 32 transitions won", won)
+		t.Errorf("%d of 32 transitions won, want 1", won)
 	}
 }
 
@@ -139,10 +139,10 @@ func testSum(t *testing.T, s baseline.System) {
 		return err
 	})
 	if won != 32 || len(seen) != 32 || !seen[7] || !seen[5+64] {
-		t.Errorf("%d of 32 were added, to %d sums: %v", won, len(seen), seen)
+		t.Errorf("%d of 32 increments succeeded with %d distinct sums: %v", won, len(seen), seen)
 	}
 	if _, err := s.Inc(ctx, baseline.Inc{Kind: "org", ID: "none", Field: "n", By: 2}); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("of a scope that is not there: %v", err)
+		t.Errorf("inc of a missing scope: got %v, want ErrRefused", err)
 	}
 }
 
@@ -160,7 +160,7 @@ func testSwap(t *testing.T, s baseline.System) {
 	won := race(t, 8, func(int) error { return s.Swap(ctx, "org", "swap", add) })
 	n, err := s.Inc(ctx, baseline.Inc{Kind: "org", ID: "swap", Field: "n", By: 1})
 	if won != 8 || n != 9 || err != nil {
-		t.Errorf("%d of 8 swapped, and one more makes %d, %v", won, n, err)
+		t.Errorf("%d of 8 swaps succeeded, and the next made %d, %v", won, n, err)
 	}
 }
 
@@ -177,7 +177,7 @@ func testRun(t *testing.T, s baseline.System) {
 			t.Fatalf("step %d: %+v, %v", i, e, err)
 		}
 		if _, err := s.Transition(ctx, m); !errors.Is(err, baseline.ErrRefused) {
-			t.Errorf("step %d again: %v", i, err)
+			t.Errorf("second step %d: got %v, want ErrRefused", i, err)
 		}
 	}
 }
@@ -188,45 +188,45 @@ func addTasks(t *testing.T, s baseline.System, queue string, n int) {
 		return s.AddTask(context.Background(), baseline.Task{Queue: queue, ID: fmt.Sprint(i), Input: `{"n": 1}`})
 	})
 	if won != n {
-		t.Fatalf("%d of %d tasks were added", won, n)
+		t.Fatalf("added %d of %d tasks", won, n)
 	}
 }
 
-// Only who holds the lease, and while it runs, ends a task, and once.
+// testTasks checks that only the holder of a valid lease ends a task, and once.
 func testTasks(t *testing.T, s baseline.System) {
 	ctx := context.Background()
 	addTasks(t, s, "one", 1)
 	if err := s.AddTask(ctx, baseline.Task{Queue: "one", ID: "0", Input: `{}`}); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("the second add: %v", err)
+		t.Errorf("second add: got %v, want ErrRefused", err)
 	}
 	all, err := s.Lease(ctx, "one", "me", time.Minute)
 	if err != nil || len(all) != 1 || all[0].ID != "0" || all[0].Epoch != 1 || string(all[0].Input) != `{"n": 1}` || all[0].Until.IsZero() {
 		t.Fatalf("lease: %+v, %v", all, err)
 	}
 	if more, err := s.Lease(ctx, "one", "you", time.Minute); err != nil || len(more) != 0 {
-		t.Errorf("the second lease: %+v, %v", more, err)
+		t.Errorf("second lease: got %+v, %v, want none", more, err)
 	}
 	other := all[0]
 	other.Epoch--
 	if _, err := s.Ack(ctx, other, `{}`); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("of an earlier epoch: %v", err)
+		t.Errorf("ack of an earlier epoch: got %v, want ErrRefused", err)
 	}
 	if version, err := s.Ack(ctx, all[0], `{}`); err != nil || version != 1 {
 		t.Errorf("ack: %d, %v", version, err)
 	}
 	if _, err := s.Ack(ctx, all[0], `{}`); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("the second ack: %v", err)
+		t.Errorf("second ack: got %v, want ErrRefused", err)
 	}
 	if more, err := s.Lease(ctx, "one", "you", time.Minute); err != nil || len(more) != 0 {
-		t.Errorf("a lease of what is done: %+v, %v", more, err)
+		t.Errorf("lease of a finished task: got %+v, %v, want none", more, err)
 	}
 	addTasks(t, s, "late", 1)
 	all, err = s.Lease(ctx, "late", "me", -time.Second)
 	if err != nil || len(all) != 1 {
-		t.Fatalf("a lease that has run out: %+v, %v", all, err)
+		t.Fatalf("lease after expiry: got %+v, %v, want one", all, err)
 	}
 	if _, err := s.Ack(ctx, all[0], `{}`); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("too late: %v", err)
+		t.Errorf("late ack: got %v, want ErrRefused", err)
 	}
 }
 
@@ -245,7 +245,7 @@ func testTaskRace(t *testing.T, s baseline.System) {
 				return err
 			}
 			if len(some) > baseline.LeaseSize {
-				return fmt.Errorf("%d in one lease", len(some))
+				return fmt.Errorf("got %d tasks in one lease, more than LeaseSize", len(some))
 			}
 			mu.Lock()
 			all = append(all, some...)
@@ -257,15 +257,15 @@ func testTaskRace(t *testing.T, s baseline.System) {
 		ids[k.ID] = true
 	}
 	if len(all) != tasks || len(ids) != tasks {
-		t.Fatalf("%d leases of %d tasks, of %d", len(all), len(ids), tasks)
+		t.Fatalf("got %d leases of %d tasks, want %d", len(all), len(ids), tasks)
 	}
 	won := race(t, 2*tasks, func(i int) error { _, err := s.Ack(ctx, all[i%tasks], `{}`); return err })
 	if won != tasks {
-		t.Errorf("%d acknowledged, of %d", won, tasks)
+		t.Errorf("acknowledged %d, want %d", won, tasks)
 	}
 }
 
-// Of many who acknowledge the same tasks at once, each task has one who did.
+// testAckAll checks that of many concurrent acks of the same tasks, one succeeds for each task.
 func testAckAll(t *testing.T, s baseline.System) {
 	a, ok := s.(baseline.AckAller)
 	if !ok {
@@ -275,12 +275,12 @@ func testAckAll(t *testing.T, s baseline.System) {
 	addTasks(t, s, "all", 50)
 	all, err := s.Lease(ctx, "all", "me", time.Minute)
 	if err != nil || len(all) != 50 {
-		t.Fatalf("%d leased, %v", len(all), err)
+		t.Fatalf("leased %d, want 50: %v", len(all), err)
 	}
 	lost := all[0]
 	lost.Epoch++
 	if n, err := a.AckAll(ctx, []baseline.Leased{lost, all[1]}, `{}`); err != nil || n != 1 {
-		t.Errorf("one of two: %d, %v", n, err)
+		t.Errorf("ack of two with one lost: got %d, %v, want 1", n, err)
 	}
 	var acked atomic.Int64
 	race(t, 8, func(int) error {
@@ -289,7 +289,7 @@ func testAckAll(t *testing.T, s baseline.System) {
 		return err
 	})
 	if acked.Load() != 49 {
-		t.Errorf("%d acknowledged, of 49", acked.Load())
+		t.Errorf("acknowledged %d, want 49", acked.Load())
 	}
 }
 
@@ -320,7 +320,7 @@ func testWallet(t *testing.T, s baseline.System) {
 		return err
 	})
 	if won != 3 || len(taken) != 3 {
-		t.Fatalf("%d were taken, of 3 that can be paid for: %v", won, taken)
+		t.Fatalf("%d items were claimed, want 3: %v", won, taken)
 	}
 	for i := range 8 {
 		balance, err := s.Buy(ctx, item(i, "taken", "paid").Settle("w", 10))
@@ -328,16 +328,16 @@ func testWallet(t *testing.T, s baseline.System) {
 			t.Errorf("settle %d: %d, %v", i, balance, err)
 		}
 		if taken[i] == 0 && !errors.Is(err, baseline.ErrRefused) {
-			t.Errorf("settle %d, which nobody took: %v", i, err)
+			t.Errorf("settle of unclaimed item %d: got %v, want ErrRefused", i, err)
 		}
 		// What could not be paid for is as free as it was.
 		_, err = s.Transition(ctx, item(i, "free", "gone"))
 		if (err == nil) != (taken[i] == 0) {
-			t.Errorf("item %d, taken %d times: %v", i, taken[i], err)
+			t.Errorf("item %d, claimed %d times: %v", i, taken[i], err)
 		}
 	}
 	if _, err := s.Buy(ctx, item(0, "gone", "taken").Take("none", 0)); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("from a wallet that is not there: %v", err)
+		t.Errorf("buy from a missing wallet: got %v, want ErrRefused", err)
 	}
 }
 
@@ -364,13 +364,13 @@ func addBatch(t *testing.T, s baseline.System, id string, items int, balance int
 	return b
 }
 
-// Items are taken in their order as far as the wallet lasts, and only who holds one,
-// and while the lease runs, settles it, once.
+// testItems checks that items are claimed in order while the wallet can pay, and that
+// only the holder of a valid lease settles one, once.
 func testItems(t *testing.T, s baseline.System) {
 	ctx := context.Background()
 	b := addBatch(t, s, "items", 5, 25)
 	if err := b.CreateBatch(ctx, baseline.Batch{ID: "items", Wallet: "w-items", Handler: "call", Parallel: 1}); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("the second create: %v", err)
+		t.Errorf("second create: got %v, want ErrRefused", err)
 	}
 	first, err := b.TakeItem(ctx, "items", "me", time.Minute)
 	if err != nil || first.Key != "k0" || first.Epoch != 1 || string(first.Input) != `{"n": 1}` || first.Until.IsZero() {
@@ -379,27 +379,27 @@ func testItems(t *testing.T, s baseline.System) {
 	other := first
 	other.Epoch++
 	if err := b.SettleItem(ctx, other, `{}`); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("of another epoch: %v", err)
+		t.Errorf("settle under another epoch: got %v, want ErrRefused", err)
 	}
 	if err := b.SettleItem(ctx, first, `{}`); err != nil {
 		t.Errorf("settle: %v", err)
 	}
 	if err := b.SettleItem(ctx, first, `{}`); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("the second settle: %v", err)
+		t.Errorf("second settle: got %v, want ErrRefused", err)
 	}
 	late, err := b.TakeItem(ctx, "items", "me", -time.Second)
 	if err != nil || late.Key != "k1" {
-		t.Fatalf("the second take: %+v, %v", late, err)
+		t.Fatalf("second take: got %+v, %v, want k1", late, err)
 	}
 	if err := b.SettleItem(ctx, late, `{}`); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("too late: %v", err)
+		t.Errorf("late settle: got %v, want ErrRefused", err)
 	}
 	if more, err := b.TakeItem(ctx, "items", "me", time.Minute); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("what the wallet cannot pay: %+v, %v", more, err)
+		t.Errorf("take without balance: got %+v, %v, want ErrRefused", more, err)
 	}
 	want := baseline.BatchCounts{Items: 5, Next: 2, Running: 1, Succeeded: 1, Charged: 20, Version: 5, Balance: 5, Settled: 1, Entries: 2, Sum: -20, Events: 1}
 	if c, err := b.CountBatch(ctx, "items"); err != nil || c != want {
-		t.Errorf("the counts: %+v, %v; want %+v", c, err, want)
+		t.Errorf("got counts %+v, %v, want %+v", c, err, want)
 	}
 }
 
@@ -447,33 +447,33 @@ func testItemRace(t *testing.T, s baseline.System, id string, take taker) {
 		}
 	})
 	if len(seen) != paid || settled.Load() != paid {
-		t.Errorf("%d items were taken and %d settled, of %d", len(seen), settled.Load(), paid)
+		t.Errorf("%d items were claimed and %d settled, want %d", len(seen), settled.Load(), paid)
 	}
 	for key, n := range seen {
 		if n != 1 {
-			t.Errorf("the item %s was taken %d times", key, n)
+			t.Errorf("item %s was claimed %d times, want 1", key, n)
 		}
 	}
 	c, err := b.CountBatch(ctx, id)
 	c.Version = 0 // it counts the takes too
 	want := baseline.BatchCounts{Items: items, Next: paid, Succeeded: paid, Charged: 10 * paid, Balance: 5, Settled: paid, Entries: paid, Sum: -10 * paid, Events: paid}
 	if err != nil || c != want {
-		t.Errorf("the counts: %+v, %v; want %+v", c, err, want)
+		t.Errorf("got counts %+v, %v, want %+v", c, err, want)
 	}
 }
 
-// Of many who settle the same items at once, each item has one who did.
+// testSettleItems checks that of many concurrent settles of the same items, one succeeds for each.
 func testSettleItems(t *testing.T, s baseline.System, m baseline.ManyItems) {
 	ctx := context.Background()
 	b := addBatch(t, s, "all", 50, 1000)
 	all, err := m.TakeItems(ctx, "all", "me", time.Minute, 50)
 	if err != nil || len(all) != 50 {
-		t.Fatalf("%d taken, %v", len(all), err)
+		t.Fatalf("claimed %d, want 50: %v", len(all), err)
 	}
 	lost := all[0]
 	lost.Epoch++
 	if n, err := m.SettleItems(ctx, "all", []baseline.Held{lost, all[1]}, `{}`); err != nil || n != 1 {
-		t.Errorf("one of two: %d, %v", n, err)
+		t.Errorf("settle of two with one lost: got %d, %v, want 1", n, err)
 	}
 	var settled atomic.Int64
 	race(t, 8, func(int) error {
@@ -483,7 +483,7 @@ func testSettleItems(t *testing.T, s baseline.System, m baseline.ManyItems) {
 	})
 	c, err := b.CountBatch(ctx, "all")
 	if err != nil || settled.Load() != 49 || c.Succeeded != 50 || c.Events != 50 || c.Running != 0 {
-		t.Errorf("%d settled, of 49: %+v, %v", settled.Load(), c, err)
+		t.Errorf("settled %d, want 49: %+v, %v", settled.Load(), c, err)
 	}
 }
 

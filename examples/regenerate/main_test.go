@@ -41,10 +41,10 @@ func TestOneClone(t *testing.T) {
 			for _, seed := range seeds {
 				out, ok := perform(t, program, "-seed", seed, "-db", database(t))
 				if !ok {
-					t.Errorf("a check failed with the seed %s", seed)
+					t.Errorf("a check failed with seed %s", seed)
 				}
 				if !regexp.MustCompile(`killed [1-9]\d* times`).MatchString(out) {
-					t.Errorf("no process was killed with the seed %s", seed)
+					t.Errorf("no process was killed with seed %s", seed)
 				}
 			}
 		})
@@ -85,7 +85,7 @@ func TestMistakes(t *testing.T) {
 					t.Fatal("the program failed before its checks")
 				}
 			}
-			t.Error("the mistake was not found")
+			t.Error("the checks did not find the planted mistake")
 		})
 	}
 }

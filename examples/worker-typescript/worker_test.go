@@ -213,11 +213,11 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 		waiting.Wait()
 		must(err)
 		if fired.Outcome != "success" || fired.Entity.Status != "paid" || string(fired.Output) == "" || !strings.Contains(string(fired.Entity.Data), `ref-1`) {
-			t.Errorf("fired %+v, %s, %s", fired, fired.Output, fired.Entity.Data)
+			t.Errorf("fire returned %+v, %s, %s", fired, fired.Output, fired.Entity.Data)
 		}
 		g.mu.Lock()
 		if len(g.charges) != 1 || g.calls != 2 {
-			t.Errorf("charged %v in %d calls", g.charges, g.calls)
+			t.Errorf("got charges %v in %d calls, want 1 in 2", g.charges, g.calls)
 		}
 		g.mu.Unlock()
 
@@ -234,14 +234,14 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 		await(t, "another mail", g.mailed)
 		g.mu.Lock()
 		if got := g.mails["mail/invoice-1/0/0"]; len(g.mails) != 2 || got != `{"event":"overdue","data":{"days":3}}` {
-			t.Errorf("mailed %v", g.mails)
+			t.Errorf("got mails %v", g.mails)
 		}
 		g.mu.Unlock()
 
 		must(second.cmd.Process.Signal(syscall.SIGTERM))
 		second.expect(t, "stopped")
 		if err := second.cmd.Wait(); err != nil || second.errors.Len() > 0 {
-			t.Errorf("it ended with %v: %s", err, second.errors)
+			t.Errorf("the worker ended with %v: %s", err, second.errors)
 		}
 	}, httpapi.Handlers(o), stream.Feed(stream.FeedOptions{}))
 }

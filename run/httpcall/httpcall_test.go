@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/run/httpcall"
 )
 
-// shop answers each call as it is told, and remembers the keys.
+// shop answers each call as configured, and records the keys.
 type shop struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -112,16 +112,16 @@ func TestCalls(t *testing.T) {
 			}
 			keys, bodies := shop.heard()
 			if string(status) != c.status || len(keys) != c.calls {
-				t.Errorf("%s: it is %s after %d calls (%s)", c.name, status, len(keys), step.Error)
+				t.Errorf("%s: got %s after %d calls (%s), want %s after %d", c.name, status, len(keys), step.Error, c.status, c.calls)
 			}
 			for j, key := range keys {
 				if key != r.ID+"/buy/1" || c.o != nil && bodies[j] != `o1 {"id":"o1"}` {
-					t.Errorf("%s: call %d had the key %q and was %q", c.name, j, key, bodies[j])
+					t.Errorf("%s: call %d had key %q and body %q", c.name, j, key, bodies[j])
 				}
 			}
 			var out run.CallResponse
 			if c.status == "COMPLETED" && (json.Unmarshal(r.Output, &out) != nil || out.Status != 200 || string(out.Body) != `{"ref":12345678901234567890}` && string(out.Body) != `{"ref": 12345678901234567890}`) {
-				t.Errorf("%s: the output is %s", c.name, r.Output)
+				t.Errorf("%s: got output %s", c.name, r.Output)
 			}
 		}
 	}, run.Maintenance(), run.Calls(httpcall.With(&http.Client{Timeout: 10 * time.Second})))
@@ -139,7 +139,7 @@ func ended(t *testing.T, e *holdfast.Engine, id string) run.Visit {
 			return s
 		}
 		if clock.Wait(t.Context(), 5*time.Millisecond) != nil {
-			t.Fatalf("it stays %+v", steps)
+			t.Fatalf("the run did not finish: %+v", steps)
 		}
 	}
 }

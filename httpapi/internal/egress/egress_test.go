@@ -32,13 +32,13 @@ var hostile = []string{
 // inconspicuous, when it is called.
 func TestHostileURLsAreRefused(t *testing.T) {
 	if len(hostile) < 40 {
-		t.Fatalf("there are only %d", len(hostile))
+		t.Fatalf("only %d hostile URLs", len(hostile))
 	}
 	client := Policy{}.Client()
 	for _, text := range hostile {
 		if _, err := (Policy{}).CheckURL(text); err != nil {
 			if !errors.Is(err, fault.Of(fault.Forbidden)) {
-				t.Errorf("%s: %v", text, err)
+				t.Errorf("%s: got %v, want FORBIDDEN", text, err)
 			}
 			continue
 		}
@@ -47,7 +47,7 @@ func TestHostileURLsAreRefused(t *testing.T) {
 			continue
 		}
 		if a, err := Do(client, r, 1000); !errors.Is(err, fault.Of(fault.Forbidden)) {
-			t.Errorf("%s was called: %d, %v", text, a.Status, err)
+			t.Errorf("%s was called: got status %d, %v", text, a.Status, err)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestHostileURLsAreRefused(t *testing.T) {
 func TestPublicAddresses(t *testing.T) {
 	for _, text := range []string{"93.184.216.34", "1.1.1.1", "2606:4700:4700::1111", "::ffff:8.8.8.8"} {
 		if !Public(netip.MustParseAddr(text)) {
-			t.Errorf("%s is not public", text)
+			t.Errorf("%s is not classified as public", text)
 		}
 	}
 	for _, text := range []string{"https://example.com/hook?x=1", "https://example.com:8443/", "https://1.1.1.1/"} {
@@ -91,16 +91,16 @@ func TestRedirectsAreJudged(t *testing.T) {
 	for _, text := range []string{"http://169.254.169.254/", "https://169.254.169.254/", "https://[::ffff:169.254.169.254]/", "http://10.0.0.1/", "file:///etc/passwd", "https://2852039166/"} {
 		to.Store(text)
 		if a, err := call(); !errors.Is(err, fault.Of(fault.Forbidden)) {
-			t.Errorf("a redirect to %s: %d, %v", text, a.Status, err)
+			t.Errorf("redirect to %s: got status %d, %v, want FORBIDDEN", text, a.Status, err)
 		}
 	}
 	to.Store(srv.URL + "/end")
 	if a, err := call(); err != nil || string(a.Body) != "end" {
-		t.Errorf("an allowed redirect: %s, %v", a.Body, err)
+		t.Errorf("allowed redirect: got %s, %v", a.Body, err)
 	}
 	to.Store(srv.URL + "/again")
 	if _, err := call(); !errors.Is(err, fault.Of(fault.Forbidden)) {
-		t.Errorf("redirects without end: %v", err)
+		t.Errorf("endless redirects: got %v, want FORBIDDEN", err)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestANameThatChangesItsMeaning(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Do(client, r, 1000); !errors.Is(err, fault.Of(fault.Forbidden)) || reached.Load() > 0 {
-		t.Errorf("it was called: %v", err)
+		t.Errorf("the address was called: %v", err)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestAGetFollowsRedirects(t *testing.T) {
 				t.Fatal(err)
 			}
 			if a, err := Do(client, r, 1000); err != nil || string(a.Body) != "GET" {
-				t.Errorf("%d of a GET: %s, %v", code, a.Body, err)
+				t.Errorf("status %d after GET: got %s, %v", code, a.Body, err)
 			}
 		}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, strings.NewReader("{}"))
@@ -160,7 +160,7 @@ func TestAGetFollowsRedirects(t *testing.T) {
 		}
 		a, err := Do(client, r, 1000)
 		if code >= 307 && (err != nil || string(a.Body) != "POST") || code < 307 && !errors.Is(err, fault.Of(fault.Forbidden)) {
-			t.Errorf("%d of a POST: %s, %v", code, a.Body, err)
+			t.Errorf("status %d after POST: got %s, %v", code, a.Body, err)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestAGetFollowsRedirects(t *testing.T) {
 func TestPlainHTTPGoesToAllowedNetworksAlone(t *testing.T) {
 	for _, address := range []string{"1.1.1.1:80", "[2606:4700:4700::1111]:80", "10.0.0.1:80"} {
 		if conn, err := loopback().transport("http").DialContext(t.Context(), "tcp", address); !errors.Is(err, errRefused) {
-			t.Errorf("%s: %v, %v", address, conn, err)
+			t.Errorf("%s: got %v, %v, want it refused", address, conn, err)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestAnAnswerThatIsTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, err := Do(loopback().Client(), r, 1000); !errors.Is(err, fault.Of(fault.PayloadTooLarge)) || len(a.Body) != 1000 {
-		t.Errorf("read %d bytes: %v", len(a.Body), err)
+		t.Errorf("got %d bytes and %v, want 1000 and PAYLOAD_TOO_LARGE", len(a.Body), err)
 	}
 }
 
@@ -209,6 +209,6 @@ func TestACallIsNotSentAgain(t *testing.T) {
 		}
 	}
 	if n := calls.Load(); n != 2 {
-		t.Errorf("two calls were sent %d times", n)
+		t.Errorf("two calls were sent %d times, want 2", n)
 	}
 }

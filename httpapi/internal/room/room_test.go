@@ -23,19 +23,19 @@ func TestARoomIsBounded(t *testing.T) {
 		r := New(func() bool { return true })
 		a, b, c := shareOf(r, "w", nil), shareOf(r, "w", nil), shareOf(r, "w", nil)
 		if !a.Try(Bytes-10) || !b.Try(10) || b.Try(11) || c.Try(1) {
-			t.Fatal("there is another amount than there should be")
+			t.Fatal("the room does not hand out exactly Bytes")
 		}
 		var waited error
 		go func() { waited = b.Wait(t.Context(), 100) }()
 		synctest.Wait()
 		if r.left != 10 {
-			t.Errorf("%d are left: who waits has something in hand", r.left)
+			t.Errorf("got %d left, want 10: a waiting request took bytes", r.left)
 		}
 		if c.Try(1) {
-			t.Error("somebody came before who waits")
+			t.Error("a request got bytes before the one that waits")
 		}
 		if !a.Wanted() || b.Wanted() {
-			t.Error("who has something is not told that others wait for it, or who has nothing is")
+			t.Error("Wanted is not true exactly for the requests that have bytes")
 		}
 		gone, leave := context.WithCancel(t.Context())
 		var left error
@@ -44,25 +44,25 @@ func TestARoomIsBounded(t *testing.T) {
 		leave()
 		synctest.Wait()
 		if !errors.Is(left, context.Canceled) {
-			t.Errorf("who left was told %v", left)
+			t.Errorf("canceled wait returned %v, want context.Canceled", left)
 		}
 		a.Shrink(50)
 		synctest.Wait()
 		if waited != nil || r.left != Bytes-150 {
-			t.Errorf("%v, and %d are left", waited, r.left)
+			t.Errorf("wait returned %v with %d left", waited, r.left)
 		}
 		a.End()
 		b.End()
 		c.End()
 		if err := c.Wait(t.Context(), 2*Bytes); err != nil || r.left != 0 { // the complete room
-			t.Errorf("%v, and %d are left", err, r.left)
+			t.Errorf("wait for more than the room returned %v with %d left, want 0", err, r.left)
 		}
 		if err := a.Wait(t.Context(), 1); fault.CodeOf(err) != fault.Unavailable {
-			t.Errorf("who waited for long was told %v", err)
+			t.Errorf("long wait returned %v, want UNAVAILABLE", err)
 		}
 		c.End()
 		if r.left != Bytes || len(r.waiting) > 0 {
-			t.Errorf("%d are left of %d, and %d wait", r.left, Bytes, len(r.waiting))
+			t.Errorf("got %d left, want %d, and %d waiting, want 0", r.left, Bytes, len(r.waiting))
 		}
 	})
 }
@@ -95,7 +95,7 @@ func TestARoomIsSharedByTurns(t *testing.T) {
 		all.End()
 		synctest.Wait()
 		if order != "abcabaa" {
-			t.Errorf("they came in the order %s", order)
+			t.Errorf("got order %s, want abcabaa", order)
 		}
 	})
 }
@@ -108,7 +108,7 @@ func TestAWorkspaceHasHalfOfARoom(t *testing.T) {
 		r := New(func() bool { return false })
 		first, second, other := shareOf(r, "a", nil), shareOf(r, "a", nil), shareOf(r, "b", nil)
 		if !first.Try(Bytes/2) || second.Try(1) {
-			t.Fatal("one has more than half, or less")
+			t.Fatal("the first caller cannot take exactly half")
 		}
 		var waited, passed error
 		go func() { waited = second.Wait(t.Context(), 1) }()
@@ -116,17 +116,17 @@ func TestAWorkspaceHasHalfOfARoom(t *testing.T) {
 		go func() { passed = other.Wait(t.Context(), Bytes/2) }()
 		synctest.Wait()
 		if other.n != Bytes/2 || second.n != 0 {
-			t.Errorf("the other has %d, and who has half %d more", other.n, second.n)
+			t.Errorf("the other caller got %d, want half; the second request of the first got %d more, want 0", other.n, second.n)
 		}
 		first.End()
 		synctest.Wait()
 		if second.n != 1 || waited != nil || passed != nil {
-			t.Errorf("who was passed over has %d: %v, %v", second.n, waited, passed)
+			t.Errorf("the request that was passed over got %d, want 1: %v, %v", second.n, waited, passed)
 		}
 		second.End()
 		other.End()
 		if !first.Try(Bytes) || len(r.used) != 1 { // one request may have all
-			t.Errorf("what is used is %v", r.used)
+			t.Errorf("got used %v, want one entry", r.used)
 		}
 		first.End()
 	})
@@ -150,7 +150,7 @@ func TestASlowClientIsCutOff(t *testing.T) {
 		fast.Client()
 		r.cutSlow()
 		if len(cut) != 1 || !cut["slow"] {
-			t.Errorf("cut off: %v", cut)
+			t.Errorf("cut off %v, want only slow", cut)
 		}
 		slow.End()
 
@@ -158,7 +158,7 @@ func TestASlowClientIsCutOff(t *testing.T) {
 		slow = client("slow", Bytes-10)
 		time.Sleep(time.Minute)
 		if len(cut) != 0 {
-			t.Errorf("cut off while nobody waits: %v", cut)
+			t.Errorf("cut off %v while nobody waits, want none", cut)
 		}
 		slow.cut = func() { go slow.End() } // its handler fails
 		if err := done.Wait(t.Context(), 20); err != nil {
@@ -193,11 +193,11 @@ func TestASteadyClientIsNotCutOff(t *testing.T) {
 			}
 		}()
 		if n, err := (activityWriter{slow, s}).Write(make([]byte, 10*SmallMessage)); n != 10*SmallMessage || err != nil {
-			t.Errorf("%d bytes were written: %v", n, err)
+			t.Errorf("wrote %d bytes: %v", n, err)
 		}
 		s.Client()
 		if _, err := io.ReadFull(activityReader{slow, s}, make([]byte, 5)); err != nil || cut {
-			t.Errorf("it was cut off: %t, %v", cut, err)
+			t.Errorf("cut off is %t, want false: %v", cut, err)
 		}
 		s.End()
 		synctest.Wait()

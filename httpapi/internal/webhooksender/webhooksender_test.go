@@ -21,15 +21,15 @@ func TestAGateLetsFewThrough(t *testing.T) {
 	g, _ := stopped()
 	for range maxConcurrent {
 		if wait := g.enter(); wait != 0 {
-			t.Fatalf("one of the first waits %s", wait)
+			t.Fatalf("call within the limit waits %s, want 0", wait)
 		}
 	}
 	if wait := g.enter(); wait <= 0 || wait > busyDelay {
-		t.Errorf("one too many waits %s", wait)
+		t.Errorf("call over the limit waits %s, want a short delay", wait)
 	}
 	g.leave(true, true, 0)
 	if wait := g.enter(); wait != 0 {
-		t.Errorf("the next waits %s", wait)
+		t.Errorf("call after a release waits %s, want 0", wait)
 	}
 }
 
@@ -40,30 +40,30 @@ func TestASilentWebhookRests(t *testing.T) {
 	var rest time.Duration
 	for n := range 20 {
 		if wait := g.enter(); wait != 0 {
-			t.Fatalf("%d waits %s", n, wait)
+			t.Fatalf("call %d waits %s, want 0", n, wait)
 		}
 		g.leave(true, false, 0)
 		next := g.enter()
 		if next < rest || next > maxPause || n > 10 && next != maxPause {
-			t.Errorf("after %s it rests for %s", rest, next)
+			t.Errorf("pause after %s is %s", rest, next)
 		}
 		rest = next
 		move(rest)
 	}
 	if wait := g.enter(); wait != 0 {
-		t.Fatalf("it waits %s", wait)
+		t.Fatalf("call after the pause waits %s, want 0", wait)
 	}
 	if wait := g.enter(); wait <= 0 {
-		t.Error("a second one tries a silent webhook")
+		t.Error("a second call to a silent webhook does not wait")
 	}
 	g.leave(false, false, 0) // an unreachable database says nothing about the webhook
 	if wait := g.enter(); wait != 0 || g.silent == 0 {
-		t.Errorf("it waits %s", wait)
+		t.Errorf("call waits %s, want 0", wait)
 	}
 	g.leave(true, true, 0)
 	for range maxConcurrent {
 		if wait := g.enter(); wait != 0 {
-			t.Errorf("after an answer it waits %s", wait)
+			t.Errorf("call after a response waits %s, want 0", wait)
 		}
 	}
 }
@@ -73,19 +73,19 @@ func TestAWebhookAsksToBeLeftAlone(t *testing.T) {
 	g.enter()
 	g.leave(true, true, 90*time.Second)
 	if wait := g.enter(); wait != 90*time.Second {
-		t.Errorf("it waits %s", wait)
+		t.Errorf("call waits %s, want 1m30s", wait)
 	}
 	move(90 * time.Second)
 	if wait := g.enter(); wait != 0 {
-		t.Errorf("and then %s", wait)
+		t.Errorf("call after Retry-After waits %s, want 0", wait)
 	}
 	g.leave(true, true, 1000*time.Hour)
 	if wait := g.enter(); wait != maxRetryAfter {
-		t.Errorf("it may ask for %s", wait)
+		t.Errorf("call waits %s, want %s", wait, maxRetryAfter)
 	}
 	move(-1000 * time.Hour)
 	if wait := g.enter(); wait != 0 {
-		t.Errorf("a clock that was put back has it wait %s", wait)
+		t.Errorf("call after the clock was set back waits %s, want 0", wait)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		a := egress.Answer{Status: c.status, Header: http.Header{"Retry-After": {c.text}}}
 		if got := retryAfter(a, now); got != c.want {
-			t.Errorf("%d %q: %s", c.status, c.text, got)
+			t.Errorf("%d %q: got %s, want %s", c.status, c.text, got, c.want)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 			got = "uncounted"
 		}
 		if got != want {
-			t.Errorf("%d is %s", status, got)
+			t.Errorf("status %d: got %s, want %s", status, got, want)
 		}
 	}
 }
@@ -133,12 +133,12 @@ func TestTheIDOfAMessage(t *testing.T) {
 		return messageID(id, &reactions.Delivery{Event: events.Event{Stream: stream, Version: version}, Lease: &reactions.Lease{Generation: generation}})
 	}
 	if first := of("a", "s", 1, 0); first != of("a", "s", 1, 0) {
-		t.Error("it changes")
+		t.Error("the id changes between attempts")
 	}
 	seen := map[string]bool{}
 	for _, id := range []string{of("a", "s", 1, 0), of("b", "s", 1, 0), of("a", "t", 1, 0), of("a", "s", 2, 0), of("a", "s", 1, 1), of("as", "", 1, 0), of("", "as", 1, 0)} {
 		if seen[id] {
-			t.Errorf("%s is the id of two", id)
+			t.Errorf("id %s is used twice", id)
 		}
 		seen[id] = true
 	}
