@@ -166,7 +166,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 			b, accepted, err := batchengine.Cancel(ctx, engine.Of(s.e), id)
 			s.ok(err)
 			if accepted != (b.Next > 0) {
-				t.Fatalf("%d: cancelled: %v, %+v", i, accepted, b)
+				t.Fatalf("%d: cancel returned accepted %v, batch %+v", i, accepted, b)
 			}
 			for _, n := range nodes {
 				if failed := n.Hears("raced " + id); failed != "<nil>" {
@@ -183,7 +183,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 			cancelled := false
 			for _, e := range history {
 				if cancelled && e.Name == "itemsTaken" {
-					t.Fatalf("%d: an item was taken behind the cancel: %+v", i, history)
+					t.Fatalf("%d: the history has a taken item after the cancel: %+v", i, history)
 				}
 				cancelled = cancelled || e.Name == "cancelRequested" || e.Name == "cancelled"
 			}
@@ -198,9 +198,9 @@ func TestCancelRacesTheTakes(t *testing.T) {
 			s.ok(err)
 		}
 		if s.balance() != 1_000_000 {
-			t.Errorf("the wallet has %d", s.balance())
+			t.Errorf("wallet balance is %d, want 1000000", s.balance())
 		}
-		t.Logf("of %d rounds the cancel was first in %d", rounds, untouched)
+		t.Logf("of %d rounds, the cancel came first in %d", rounds, untouched)
 	})
 }
 
@@ -226,7 +226,7 @@ func TestProcessesShareAWallet(t *testing.T) {
 		}
 		a, err := wallets.Audit(t.Context(), engine.Of(s.e), "w")
 		if err != nil || len(a.Wrong) > 0 || a.Entries != 101 || s.balance() != want {
-			t.Errorf("the wallet has %d, not %d: %+v, %v", s.balance(), want, a, err)
+			t.Errorf("wallet balance is %d, want %d: audit %+v, %v", s.balance(), want, a, err)
 		}
 	})
 }
@@ -244,10 +244,10 @@ func TestKilledWorkersAreChargedOnce(t *testing.T) {
 			n.Kill()
 			holdfasttest.Advance(t, s.e, time.Minute)
 			if freed, err := batchengine.Expire(t.Context(), engine.Of(s.e), store.Partition{}); freed != 1 || err != nil {
-				t.Fatalf("freed %d, %v", freed, err)
+				t.Fatalf("released %d leases, error %v, want 1", freed, err)
 			}
 			if s.balance() != 15 {
-				t.Fatalf("the wallet has %d", s.balance())
+				t.Fatalf("wallet balance is %d, want 15", s.balance())
 			}
 		}
 		n := start(t, db)
@@ -261,7 +261,7 @@ func TestKilledWorkersAreChargedOnce(t *testing.T) {
 		s.is(batchengine.Completed, batchengine.Counts{Succeeded: 1, Accepted: 1}, 10, 0, 15)
 		items, err := batchengine.Items(t.Context(), engine.Of(s.e), "b", 0, "", 1)
 		if err != nil || items[0].Crashes != 3 || items[0].Attempts() != 4 {
-			t.Errorf("it is %+v, %v", items, err)
+			t.Errorf("got items %+v, error %v, want 3 crashes and 4 attempts", items, err)
 		}
 	})
 }

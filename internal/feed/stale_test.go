@@ -55,7 +55,7 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 			all, next := rest(t, hf, "", 0)
 			wantComplete(t, hf, all, "s")
 			if want := all[len(all)-1].Position; next != want {
-				t.Errorf("the feed stands at %q, and its last event at %q", next, want)
+				t.Errorf("feed cursor is %q, want the position of the last event, %q", next, want)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ func doneOnce(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	all, err := stream.Read(ctx, hf, "done", 0, 0)
 	if err == nil && (q.State != idempotency.Done || len(all) != 1) {
-		err = fmt.Errorf("it is %+v, and was done %d times", q, len(all))
+		err = fmt.Errorf("got request %+v, executed %d times", q, len(all))
 	}
 	return err
 }
@@ -34,7 +34,7 @@ func TestCrashOfATransaction(t *testing.T) {
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
 			q, mine, err := inOneTransaction(ctx, hf, store.NewID().String())
 			if err == nil && !mine && q.State != idempotency.Done {
-				err = fmt.Errorf("it is %+v", q)
+				err = fmt.Errorf("got request %+v, want it done", q)
 			}
 			return err
 		},
@@ -107,7 +107,7 @@ func TestCrashOfAFinish(t *testing.T) {
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
 			q, err := idempotency.Get(ctx, engine.Of(hf), "k")
 			if err == nil && (q.State != idempotency.Done || q.Status != 200 || string(q.Answer) != "1") {
-				err = fmt.Errorf("it is %+v", q)
+				err = fmt.Errorf("got request %+v", q)
 			}
 			return err
 		},

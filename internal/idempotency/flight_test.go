@@ -47,15 +47,15 @@ func TestRenewOfAFlight(t *testing.T) {
 		})
 		wantNil(t, err)
 		if err := <-renewed; err != nil {
-			t.Errorf("during the commit: %v", err)
+			t.Errorf("renewal during the commit: %v", err)
 		}
 		if err := f.RenewOnce(ctx); err != nil {
-			t.Errorf("after the commit: %v", err)
+			t.Errorf("renewal after the commit: %v", err)
 		}
 		same, lost := flightOn(hf), flightOn(hf) // their holders do not know of the commit
 		same.Epoch, lost.Epoch = f.Epoch, f.Epoch+1
 		if err := same.RenewOnce(ctx); err != nil {
-			t.Errorf("the holder that committed: %v", err)
+			t.Errorf("renewal by the holder that committed: %v", err)
 		}
 		testkit.WantCode(t, lost.RenewOnce(ctx), fault.LeaseLost)
 	})

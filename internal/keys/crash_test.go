@@ -30,18 +30,18 @@ func wholeLife(ctx context.Context, hf *holdfast.Engine) error {
 			return err
 		}
 		if k.Name != plain.Name || k.CreatedAt.IsZero() || text == "" {
-			return fmt.Errorf("made %+v", k)
+			return fmt.Errorf("created API key %+v", k)
 		}
 		all = append(all, k)
 	}
 	if k, _, err := keys.Rotate(ctx, engine.Of(hf), all[0].ID, 0, "bob"); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 		return err
 	} else if err == nil && (k.Name != plain.Name || k.CreatedAt.IsZero()) {
-		return fmt.Errorf("rotated to %+v", k)
+		return fmt.Errorf("rotation returned API key %+v", k)
 	}
 	k, err := keys.Revoke(ctx, engine.Of(hf), all[0].ID, "cleo")
 	if err == nil && (k.ID != all[0].ID || k.RevokedAt == nil) {
-		err = fmt.Errorf("revoked %+v", k)
+		err = fmt.Errorf("revocation returned API key %+v", k)
 	}
 	return err
 }

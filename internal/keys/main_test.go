@@ -66,7 +66,7 @@ func accepted(t *testing.T, r *keys.Ring, text string) keys.Key {
 	t.Helper()
 	k, err := r.Verify(t.Context(), text)
 	if err != nil {
-		t.Errorf("a good key is refused: %v", err)
+		t.Errorf("valid API key was refused: %v", err)
 	}
 	return k
 }
@@ -77,18 +77,18 @@ func refused(t *testing.T, r *keys.Ring, text, what string) {
 	t.Helper()
 	k, err := r.Verify(t.Context(), text)
 	if fault.CodeOf(err) != fault.Auth || err.Error() != refusal || k.ID != "" {
-		t.Errorf("%s: got %v, %v", what, k, err)
+		t.Errorf("%s: got API key %v, error %v", what, k, err)
 	}
 	var f *fault.Error
 	if !errors.As(err, &f) || err != error(f) || len(f.Fields) > 0 || f.Unwrap() != nil {
-		t.Errorf("%s: the refusal tells more than the others: %#v", what, err)
+		t.Errorf("%s: error has more details than those of other refusals: %#v", what, err)
 	}
 }
 
 func hasCode(t *testing.T, err error, code fault.Code) {
 	t.Helper()
 	if fault.CodeOf(err) != code {
-		t.Errorf("got %v, want %s", err, code)
+		t.Errorf("got error %v, want code %s", err, code)
 	}
 }
 

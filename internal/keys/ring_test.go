@@ -130,11 +130,11 @@ func TestUnknownIDsFillNoMemory(t *testing.T) {
 		for range 10_000 {
 			refused(t, ring, keys.NewText(), "unknown")
 			if _, unknown, asked := ring.Sizes(); unknown > keys.MostUnknown || asked > 1 {
-				t.Fatalf("%d unknown ids are remembered, and %d asked for", unknown, asked)
+				t.Fatalf("cache has %d unknown ids and %d reads in flight", unknown, asked)
 			}
 		}
 		if known, _, asked := ring.Sizes(); known != 1 || asked != 0 {
-			t.Errorf("%d keys are remembered, and %d asked for", known, asked)
+			t.Errorf("cache has %d API keys and %d reads in flight, want 1 and 0", known, asked)
 		}
 	})
 }
@@ -166,7 +166,7 @@ func TestOfThoseWhoAskAtOnceOneReads(t *testing.T) {
 		var group sync.WaitGroup
 		group.Go(func() {
 			if _, err := ring.Verify(leaving, text); err == nil || fault.CodeOf(err) == fault.Auth {
-				t.Errorf("who left was answered: %v", err)
+				t.Errorf("canceled caller got %v", err)
 			}
 		})
 		<-c.begun
@@ -178,7 +178,7 @@ func TestOfThoseWhoAskAtOnceOneReads(t *testing.T) {
 		close(c.gate)
 		group.Wait()
 		if n := c.asked.Load(); n != 1 {
-			t.Errorf("%d have read", n)
+			t.Errorf("got %d reads, want 1", n)
 		}
 	})
 }
@@ -198,7 +198,7 @@ func TestNobodyWaitsForAnOldAnswer(t *testing.T) {
 		accepted(t, ring, text)
 		group.Wait()
 		if n := c.asked.Load(); n != 2 {
-			t.Errorf("%d have read", n)
+			t.Errorf("got %d reads, want 2", n)
 		}
 	})
 }
@@ -219,7 +219,7 @@ func TestALateAnswerIsNone(t *testing.T) {
 		_, err := keys.NewRing(late{}).Verify(t.Context(), keys.NewText())
 		hasCode(t, err, fault.Unavailable)
 		if took := time.Since(begun); !fault.IsSafe(err) || took >= 5*time.Second {
-			t.Errorf("after %s: %v", took, err)
+			t.Errorf("after %s: got error %v", took, err)
 		}
 	})
 }
@@ -238,7 +238,7 @@ func TestADatabaseThatDoesNotAnswerIsNoYes(t *testing.T) {
 		for what, text := range map[string]string{"a good key": text, "an unknown one": keys.NewText()} {
 			k, err := ring.Verify(t.Context(), text)
 			if fault.CodeOf(err) != fault.Unavailable || k.ID != "" {
-				t.Errorf("%s: got %v, %v", what, k, err)
+				t.Errorf("%s: got API key %v, error %v", what, k, err)
 			}
 		}
 		refused(t, ring, "", "missing") // there is nothing to read
@@ -269,14 +269,14 @@ func TestNoSecretIsKeptOrTold(t *testing.T) {
 			for _, text := range texts {
 				id, secret, _ := strings.Cut(text[len("hf_"):], "_")
 				if !strings.Contains(table, id) || !strings.Contains(told, id) {
-					t.Fatalf("the dumps do not tell of the key %s at all", id)
+					t.Fatalf("the dumps do not contain API key %s", id)
 				}
 				if hash := keys.Hash(secret); !strings.Contains(table, hash) || strings.Contains(told, hash[:12]) {
-					t.Error("the hash is not in its table, or elsewhere")
+					t.Error("the hash is missing in its table, or is stored elsewhere")
 				}
 				for i := 0; i+12 <= len(secret); i++ {
 					if part := secret[i : i+12]; strings.Contains(table+told, part) {
-						t.Errorf("a part of the secret was kept or told: %s", part)
+						t.Errorf("a part of the secret is stored or logged: %s", part)
 					}
 				}
 			}

@@ -156,7 +156,7 @@ func mailedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	case e.Status == "closed" && len(mails) == 1 && len(operations) == 1 && mails[0].Name == operations[0]:
 		return nil
 	}
-	return fmt.Errorf("it is %q, and of the operations %q the mails %v tell", e.Status, operations, mails)
+	return fmt.Errorf("status is %q, operations %q, but mails %v", e.Status, operations, mails)
 }
 
 // TestCrashOfAnAfterEffect verifies, at every point and for every fault, that a settled step is

@@ -86,14 +86,14 @@ func mend(how string) func(context.Context, *holdfast.Engine) error {
 				return err
 			}
 			if how == "reset" && at.Watermark < at.Due || how != "reset" && !at.Blocked {
-				return fmt.Errorf("it stands at %+v", at)
+				return fmt.Errorf("got position %+v", at)
 			}
 			touched, _, err := reactions.Repair(ctx, engine.Of(hf), how, reactions.Filter{Reaction: mendedMail})
 			if err != nil {
 				return err
 			}
 			if len(touched) != 1 {
-				return fmt.Errorf("repaired were %+v", touched)
+				return fmt.Errorf("repair touched %+v, want 1 position", touched)
 			}
 		}
 		return mailRound(ctx, hf)
@@ -211,7 +211,7 @@ func (m *mailboxes) mendedOnce(how string) func(context.Context, *holdfast.Engin
 			mails = append(mails, e.Name)
 		}
 		if err != nil || len(operations) != 2 {
-			return fmt.Errorf("the operations are %q, %w", operations, err)
+			return fmt.Errorf("got operations %q, %w, want 2", operations, err)
 		}
 		applied, names := operations, []string{"blocked", "unblocked"}
 		switch how {
@@ -221,19 +221,19 @@ func (m *mailboxes) mendedOnce(how string) func(context.Context, *holdfast.Engin
 			applied, names = append(operations, operations[0]+"/1", operations[1]+"/1"), []string{"reset"}
 		}
 		if !slices.Equal(mails, applied) {
-			return fmt.Errorf("applied were the mails %q, not %q", mails, applied)
+			return fmt.Errorf("applied mails %q, want %q", mails, applied)
 		}
 		for _, key := range append(operations, applied...) {
 			if m.called(key) == 0 {
-				return fmt.Errorf("nothing was sent under %q", key)
+				return fmt.Errorf("no mail was sent with key %q", key)
 			}
 		}
 		if got, err := mendings(ctx, hf); err != nil || !slices.Equal(got, names) {
-			return fmt.Errorf("its history is %q, %w", got, err)
+			return fmt.Errorf("got repair history %q, %w", got, err)
 		}
 		at, err := reactions.Stands(ctx, engine.Of(hf), mendedMail, entities.Stream("mended", "x"))
 		if err != nil || at.Blocked || at.Holder != "" || at.Watermark != at.Due {
-			return fmt.Errorf("it stands at %+v, %w", at, err)
+			return fmt.Errorf("got position %+v, %w", at, err)
 		}
 		return nil
 	}

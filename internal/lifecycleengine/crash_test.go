@@ -239,22 +239,22 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 		want = 0
 	}
 	if len(credits) != want {
-		return fmt.Errorf("it is %s, with %d credits", e.Status, len(credits))
+		return fmt.Errorf("entity has status %s and %d credits", e.Status, len(credits))
 	}
 	for key, n := range k.calls {
 		if n > 1 && !c.repeats {
-			return fmt.Errorf("the effect %s was called %d times", key, n)
+			return fmt.Errorf("effect %s was called %d times", key, n)
 		}
 		if e.Status == "open" && e.Claim.Phase == entities.Free && n > 0 && !strings.HasPrefix(key, "notDone ") {
-			return fmt.Errorf("it went back, although %s was called", key)
+			return fmt.Errorf("entity returned to open although effect %s was called", key)
 		}
 	}
 	if len(k.began) > 1 && !c.anew {
-		return fmt.Errorf("there were several operations: %v", slices.Collect(maps.Keys(k.began)))
+		return fmt.Errorf("got several operations: %v", slices.Collect(maps.Keys(k.began)))
 	}
 	end := e.Status + " " + string(e.Claim.Phase)
 	if !slices.Contains(c.ends, end) {
-		return fmt.Errorf("it ends as %s (%s)", end, e.Claim.Error)
+		return fmt.Errorf("entity ended as %s (%s)", end, e.Claim.Error)
 	}
 	return nil
 }
@@ -278,7 +278,7 @@ func (c *fxCrash) nothingAnnounced(ctx context.Context, hf *holdfast.Engine) err
 		return err
 	}
 	if now, err = readConfigVerb.DoAt(ctx, engine.Of(hf), at, "crash"); err == nil && now.wanted != "" {
-		err = fmt.Errorf("a change of the config is left announced: %+v", now)
+		err = fmt.Errorf("a config change is still announced: %+v", now)
 	}
 	return err
 }
@@ -307,7 +307,7 @@ func (k *fxCase) asks() holdfast.EffectOption {
 func TestCrashOfAStep(t *testing.T) {
 	got := func(k *fxCase, r int, err error) error {
 		if err == nil && r != 7 {
-			k.wrong = fmt.Errorf("the effect returns %d", r)
+			k.wrong = fmt.Errorf("effect returned %d, want 7", r)
 		}
 		return err
 	}

@@ -66,7 +66,7 @@ func TestCrashOfALateHolder(t *testing.T) {
 				return err
 			}
 			if len(all) > 1 || w.notified && len(all) != 1 {
-				return fmt.Errorf("after %d calls, late holder notified: %v, the contradictions are %+v", w.called, w.notified, all)
+				return fmt.Errorf("after %d calls, late holder notified %v: got contradictions %+v", w.called, w.notified, all)
 			}
 			return c.nothingAnnounced(ctx, hf)
 		}})
