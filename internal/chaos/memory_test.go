@@ -82,7 +82,7 @@ func (b *bomber) all(t *testing.T, callers, status int, least int64, method, pat
 			}
 			got, size, err := b.send(t.Context(), method, path, kind, body, key)
 			if err != nil || got != status || size < least {
-				t.Errorf("%s %s: %d with %d bytes, %v; wanted %d with %d", method, path, got, size, err, status, least)
+				t.Errorf("%s %s: got status %d with %d bytes, error %v, want %d with at least %d", method, path, got, size, err, status, least)
 			}
 		})
 	}
@@ -131,7 +131,7 @@ func (b *bomber) pages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e.Version != int64(seen) {
-			t.Fatalf("version %d came after %d events", e.Version, seen)
+			t.Fatalf("got version %d after %d events", e.Version, seen)
 		}
 		seen++
 	}
@@ -200,7 +200,7 @@ func (b *bomber) streams(t *testing.T) {
 	before := b.files(t)
 	b.followed(t, clients, []string{"events", "feed", "scopes/notes/small"}, func() { b.publish(t, "last") }, func() {
 		if n := b.files(t); n > before+clients+20 {
-			t.Errorf("the server has %d files and connections open, with %d clients; before them it had %d", n, clients, before)
+			t.Errorf("server has %d open files and connections with %d clients; without them it had %d", n, clients, before)
 		}
 	})
 }
@@ -220,7 +220,7 @@ func (b *bomber) publish(t *testing.T, text string) {
 	for path, body := range map[string]string{"POST streams/told/events": `{"events":[{"name":"n","data":{"text":"` + text + `"}}]}`, "PATCH scopes/notes/small": `{"text":"` + text + `"}`} {
 		method, path, _ := strings.Cut(path, " ")
 		if status, _, err := b.send(t.Context(), method, path, "application/json", body, ""); err != nil || status >= 300 {
-			t.Errorf("%s: %d, %v", path, status, err)
+			t.Errorf("%s: got status %d, error %v", path, status, err)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func scripts(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(all) == 0 {
-		t.Fatalf("%d scripts, %v", len(all), err)
+		t.Fatalf("found %d scripts, error %v", len(all), err)
 	}
 	return testlevel.Some(t, all)
 }

@@ -189,7 +189,7 @@ func TestSwitchingOnInTheMiddle(t *testing.T) {
 		hf := holdfasttest.OpenOn(t, db(), stream.Feed(stream.FeedOptions{}))
 		testkit.Run(t, hf)
 		writers.Wait()
-		testkit.Eventually(t, "the feed is whole", func() bool {
+		testkit.Eventually(t, "the feed is complete", func() bool {
 			all, _ := rest(t, hf, "", 0)
 			return complete(context.Background(), hf, all, streams...) == nil
 		})

@@ -218,7 +218,7 @@ func TestARegistrationChangedWhileItIsNotedMissesNothing(t *testing.T) {
 		_, err := reactions.Finish(context.Background(), engine.Of(a), store.Partition{Workspace: store.DefaultWorkspace}, "r")
 		finished <- err
 	}()
-	testkit.Eventually(t, "the noting waits for the change", func() bool {
+	testkit.Eventually(t, "the due notice waits for the change", func() bool {
 		return s.texts(t, b, `SELECT count(*)::text FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event_type = 'Lock'`)[0] == "1"
 	})

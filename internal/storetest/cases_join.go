@@ -95,7 +95,7 @@ var joinCases = []Case{
 		e.ok(user.Exec(insert))
 		e.ok(e.writeAll(e.ctx, tx))
 		if err := user.Exec(insert); err == nil {
-			e.Error("the same key twice was taken")
+			e.Error("a duplicate key was accepted")
 		}
 		e.ok(user.Rollback())
 		e.equal("paid", e.paid(id), false)
@@ -105,7 +105,7 @@ var joinCases = []Case{
 		user, tx := e.join()
 		e.ok(user.Commit())
 		if _, err := e.append(tx, "s", stream.Any, "late"); err == nil {
-			e.Error("a verb ran in a transaction that had ended")
+			e.Error("a verb ran in a transaction that has ended")
 		}
 		e.equal("stream", e.names("s"), []string{})
 	}},
@@ -180,7 +180,7 @@ var joinCases = []Case{
 			return e.db.Raw(ctx, tx, `INSERT INTO payments (id, note) VALUES (NULL, NULL)`)
 		})
 		if err == nil {
-			e.Error("a row without a key was taken")
+			e.Error("a row without a key was accepted")
 		}
 		e.wroteNone()
 	}},

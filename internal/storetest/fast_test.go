@@ -49,7 +49,7 @@ func (p play) change(t *testing.T, text string) {
 		t.Fatal(err)
 	}
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
-		t.Fatalf("%s: no row is changed: %v", text, err)
+		t.Fatalf("%s: no row was changed: %v", text, err)
 	}
 }
 
@@ -96,11 +96,11 @@ func TestFastFormsDoWhatTheGeneralOnesDo(t *testing.T) {
 				was, is := played(t, name, true, scene), played(t, name, false, scene)
 				for i := range max(len(was), len(is)) {
 					if i >= len(was) || i >= len(is) || was[i] != is[i] {
-						t.Fatalf("with the fast form it is\n  %s\nand without it\n  %s", slices.Concat(is, make([]string, len(was)))[i], slices.Concat(was, make([]string, len(is)))[i])
+						t.Fatalf("with the fast form:\n  %s\nwithout it:\n  %s", slices.Concat(is, make([]string, len(was)))[i], slices.Concat(was, make([]string, len(is)))[i])
 					}
 				}
 				if len(is) < 8 {
-					t.Errorf("there is little to compare: %q", is)
+					t.Errorf("too few results to compare: %q", is)
 				}
 			})
 		}

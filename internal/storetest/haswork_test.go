@@ -92,7 +92,7 @@ func glances(t *testing.T, hf *holdfast.Engine, r rows) {
 		return due
 	}
 	if due := see(0, 1); len(due) > 0 {
-		t.Errorf("in an empty database there is %v", due)
+		t.Errorf("empty database has due work %v", due)
 	}
 	for _, g := range glimpses {
 		if g.need.Kind == wake.HeldItem { // it is looked up through its batch
@@ -100,15 +100,15 @@ func glances(t *testing.T, hf *holdfast.Engine, r rows) {
 		}
 		r.insert(t, g.table, "shard=1 "+g.seen)
 		if due := see(0, 1); !due[g.need] {
-			t.Errorf("%v is not seen in %s: %s", g.need, g.table, g.seen)
+			t.Errorf("%v is not found in %s: %s", g.need, g.table, g.seen)
 		}
 		if due := see(0); len(due) > 0 && !strings.HasPrefix(g.need.Name, "[") { // its name includes the shard
-			t.Errorf("%v is seen on another shard", due)
+			t.Errorf("%v is found on another shard", due)
 		}
 		r.clear(t, g.table)
 		r.insert(t, g.table, "shard=1 "+g.idle)
 		if due := see(0, 1); due[g.need] {
-			t.Errorf("%v is seen in %s: %s", g.need, g.table, g.idle)
+			t.Errorf("%v is found in %s: %s", g.need, g.table, g.idle)
 		}
 		r.clear(t, g.table)
 	}

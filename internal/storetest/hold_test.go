@@ -139,7 +139,7 @@ func holdRace(t *testing.T, db string) {
 			won += n
 		}
 		if won != 1 {
-			t.Fatalf("round %d: %d of 64 took the hold", round, won)
+			t.Fatalf("round %d: %d of 64 callers took the lease, want 1", round, won)
 		}
 	}
 	checkRounds(t, hf)
@@ -149,7 +149,7 @@ func checkRounds(t *testing.T, hf *holdfast.Engine) {
 	for round := range testlevel.Pick(20, 300, 5000) {
 		all, err := stream.Read(context.Background(), hf, entities.Stream("invoice", fmt.Sprintf("round-%d", round)), 0, 0)
 		if err != nil || len(all) != 3 || all[2].Name != "settled" { // created, claimed
-			t.Fatalf("round %d: history %v, %v", round, all, err)
+			t.Fatalf("round %d: got history %v, error %v", round, all, err)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestHolderThatWaitedPastItsEndHasLost(t *testing.T) {
 			answer := make(chan error, 1)
 			go func() { answer <- end(ctx, hf, got, what) }()
 			testkit.Eventually(t, "the statement waits for the row", func() bool { return waiting(t, watch) })
-			testkit.Eventually(t, "the hold runs out", func() bool {
+			testkit.Eventually(t, "the lease expires", func() bool {
 				s, err := hf.Status(ctx)
 				return err == nil && s.Now.After(got.Claim.Until)
 			})
@@ -200,7 +200,7 @@ func TestHolderThatWaitedPastItsEndHasLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := <-answer; fault.CodeOf(err) != fault.LeaseLost {
-				t.Errorf("%s was answered %v", what, err)
+				t.Errorf("%s returned %v, want LEASE_LOST", what, err)
 			}
 		})
 	}

@@ -154,10 +154,10 @@ func idles(t *testing.T, url string, embedded bool) {
 	took := clock.Since(begun)
 	asked, by := db.since()
 	statements := sent() - before
-	t.Logf("%d commands in %s, %.2f a second, of which PostgreSQL got %d statements: %s", asked, took.Round(time.Millisecond), float64(asked)/took.Seconds(), statements,
+	t.Logf("%d commands in %s, %.2f per second, of which PostgreSQL got %d statements: %s", asked, took.Round(time.Millisecond), float64(asked)/took.Seconds(), statements,
 		strings.Join(by, ", "))
 	if most := 2 * took.Seconds(); float64(asked) > most || float64(statements) > most {
-		t.Errorf("%d commands and %d statements in %s, want two a second at most", asked, statements, took)
+		t.Errorf("%d commands and %d statements in %s, want at most two per second", asked, statements, took)
 	}
 }
 
@@ -226,14 +226,14 @@ func finds(t *testing.T, url string) {
 				delete(wanted, what)
 			}
 		case <-time.After(20 * time.Second): // a poller would poll by itself much later
-			t.Fatalf("not found: %v", wanted)
+			t.Fatalf("work was not found: %v", wanted)
 		}
 	}
 	testkit.Eventually(t, "the event is in the feed", func() bool {
 		page, err := stream.ReadFeed(ctx, hf, "", 10)
 		return err == nil && len(page.Events) > 0
 	})
-	t.Logf("everything after %s", clock.Since(begun).Round(time.Millisecond))
+	t.Logf("all work was found after %s", clock.Since(begun).Round(time.Millisecond))
 	err := other.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := remotehandler.Put(ctx, store.TxOf(tx), remotehandler.Handler{Name: "h", Kind: "worker", OnUnknown: "hold"})
 		return err
@@ -244,6 +244,6 @@ func finds(t *testing.T, url string) {
 	select {
 	case <-declared:
 	case <-time.After(20 * time.Second):
-		t.Error("a handler that another has declared is not noticed")
+		t.Error("a handler that another process declared was not noticed")
 	}
 }

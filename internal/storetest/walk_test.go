@@ -70,10 +70,10 @@ func compare(rt *rapid.T, name string, blocks []block, got, want []string) {
 	}
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {
-			rt.Fatalf("%s: answer %d is\n  %s\nwant\n  %s\nin\n%s", name, i, slices.Concat(got, make([]string, len(want)))[i], want[i], b.String())
+			rt.Fatalf("%s: result %d is\n  %s\nwant\n  %s\nin\n%s", name, i, slices.Concat(got, make([]string, len(want)))[i], want[i], b.String())
 		}
 	}
-	rt.Fatalf("%s gave %d answers, want %d", name, len(got), len(want))
+	rt.Fatalf("%s returned %d results, want %d", name, len(got), len(want))
 }
 
 // mode selects how the commands of a block are run.

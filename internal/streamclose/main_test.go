@@ -106,12 +106,12 @@ func add(t *testing.T, d holdfast.Doer, name string, n int) {
 func refused(t *testing.T, err error, code fault.Code, tells ...string) {
 	t.Helper()
 	if fault.CodeOf(err) != code {
-		t.Errorf("got %v, want %s", err, code)
+		t.Errorf("got error %v, want code %s", err, code)
 		return
 	}
 	for _, what := range tells {
 		if !strings.Contains(err.Error(), what) {
-			t.Errorf("%v does not tell of %q", err, what)
+			t.Errorf("error %v does not contain %q", err, what)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func versions(t *testing.T, hf *holdfast.Engine, name string) string {
 func reads(t *testing.T, hf *holdfast.Engine, name, want string) {
 	t.Helper()
 	if got := versions(t, hf, name); got != want {
-		t.Errorf("%s has %q, want %q", name, got, want)
+		t.Errorf("%s has versions %q, want %q", name, got, want)
 	}
 }
 
@@ -151,7 +151,7 @@ func closeAt(hf *holdfast.Engine, name string, mode streamclose.Mode, export fun
 	if mode == streamclose.Restart {
 		last, err := stream.ReadBackward(ctx, hf, name, stream.Any, 1)
 		if err != nil || len(last) == 0 {
-			return streamclose.Closed{}, errors.Join(err, errors.New("there is nothing to read"))
+			return streamclose.Closed{}, errors.Join(err, errors.New("the stream has no events"))
 		}
 		a.Snapshot, a.ExpectVersion = []byte(`{"sum":1}`), new(int64(last[0].Version))
 	}
