@@ -40,7 +40,7 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 		return
 	}
 	c.Expect("ready")
-	c.Tell("go")
+	c.Send("go")
 	switch verdict := c.Next(); {
 	case verdict == "no mount":
 		t.Logf("no mount (%s): the database's size is limited instead", c.Wait())

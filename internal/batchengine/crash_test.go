@@ -24,7 +24,9 @@ type crasher struct {
 	e   *holdfast.Engine
 }
 
-func (c crasher) place() (store.Partition, error) { return engine.Of(c.e).Partition(c.ctx, store.Read) }
+func (c crasher) partition() (store.Partition, error) {
+	return engine.Of(c.e).Partition(c.ctx, store.Read)
+}
 
 // fund creates the wallet with a number of points.
 func (c crasher) fund(points int64) error {
@@ -98,7 +100,7 @@ func (c crasher) end(t batchengine.Taken) error {
 
 // maintain does the work of a running program's loops after all leases have expired.
 func (c crasher) maintain() error {
-	at, err := c.place()
+	at, err := c.partition()
 	if err == nil {
 		err = store.Shift(c.ctx, engine.Of(c.e), time.Hour)
 	}

@@ -44,16 +44,16 @@ func TestNodeProcess(t *testing.T) {
 	if db == "" {
 		return // it is for child processes
 	}
-	if err := obey(db); err != nil {
+	if err := runCommands(db); err != nil {
 		fmt.Println("ended", err)
 	}
 	os.Exit(0)
 }
 
-// obey runs commands, one per line: "race h n" takes items of a handler with n callers
+// runCommands runs commands, one per line: "race h n" takes items of a handler with n callers
 // and settles them; "post from n" credits and debits with n callers; "work" does items
 // until it is killed, and "finish" does them to the end.
-func obey(db string) error {
+func runCommands(db string) error {
 	e, err := holdfast.Open(context.Background(), holdfasttest.At(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 			_, err := batchengine.Create(ctx, engine.Of(s.e), batchengine.New{ID: id, Wallet: "w", Handler: id, MaxConcurrency: 8, Items: work(20, 3)})
 			s.ok(err)
 			for _, n := range nodes {
-				n.Tell("race %s 4", id)
+				n.Send("race %s 4", id)
 			}
 			b, accepted, err := batchengine.Cancel(ctx, engine.Of(s.e), id)
 			s.ok(err)
@@ -169,7 +169,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 				t.Fatalf("%d: cancel returned accepted %v, batch %+v", i, accepted, b)
 			}
 			for _, n := range nodes {
-				if failed := n.Hears("raced " + id); failed != "<nil>" {
+				if failed := n.ExpectPrefix("raced " + id); failed != "<nil>" {
 					t.Fatalf("%d: %s", i, failed)
 				}
 			}
@@ -214,12 +214,12 @@ func TestProcessesShareAWallet(t *testing.T) {
 			nodes = append(nodes, start(t, db))
 		}
 		for i, n := range nodes {
-			n.Tell("post p%d 25", i)
+			n.Send("post p%d 25", i)
 		}
 		want := int64(1000)
 		for _, n := range nodes {
 			var sum int64
-			if _, err := fmt.Sscan(n.Hears("posted"), &sum); err != nil {
+			if _, err := fmt.Sscan(n.ExpectPrefix("posted"), &sum); err != nil {
 				t.Fatal(err)
 			}
 			want += sum
@@ -239,8 +239,8 @@ func TestKilledWorkersAreChargedOnce(t *testing.T) {
 		s.create(batchengine.New{Items: work(1, 10)})
 		for range 3 {
 			n := start(t, db)
-			n.Tell("work")
-			n.Hears("body k000")
+			n.Send("work")
+			n.ExpectPrefix("body k000")
 			n.Kill()
 			holdfasttest.Advance(t, s.e, time.Minute)
 			if freed, err := batchengine.Expire(t.Context(), engine.Of(s.e), store.Partition{}); freed != 1 || err != nil {
@@ -251,8 +251,8 @@ func TestKilledWorkersAreChargedOnce(t *testing.T) {
 			}
 		}
 		n := start(t, db)
-		n.Tell("finish")
-		n.Hears("body k000")
+		n.Send("finish")
+		n.ExpectPrefix("body k000")
 		for !s.get().Over() {
 			if err := t.Context().Err(); err != nil {
 				t.Fatal(err)

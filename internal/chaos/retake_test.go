@@ -49,7 +49,7 @@ func workQuickly(ctx context.Context, spec workerSpec) error {
 		if spec.Holds {
 			held += len(got.Tasks)
 			for _, t := range got.Tasks {
-				go renewForEver(ctx, c, t)
+				go renewForever(ctx, c, t)
 			}
 			if held == 3*each {
 				fmt.Println("all in hand")
@@ -62,7 +62,7 @@ func workQuickly(ctx context.Context, spec workerSpec) error {
 	}
 }
 
-func renewForEver(ctx context.Context, c *client.Client, t wire.Task) {
+func renewForever(ctx context.Context, c *client.Client, t wire.Task) {
 	for pause(ctx, shortLease/3) {
 		_, _ = c.RenewTask(ctx, t.ID, wire.Renew{Epoch: t.Epoch, LeaseMs: wire.Ms(shortLease)})
 	}

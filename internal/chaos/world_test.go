@@ -142,13 +142,13 @@ func (w *world) hasRecovered(worker string) bool {
 	return w.recovered[worker]
 }
 
-// outside is the client of the world in a worker.
-type outside struct {
+// worldClient is the client of the world in a worker.
+type worldClient struct {
 	url  string
 	http http.Client
 }
 
-func (o *outside) post(path string, in any) (a answer, err error) {
+func (o *worldClient) post(path string, in any) (a answer, err error) {
 	text, err := json.Marshal(in)
 	if err != nil {
 		return a, err

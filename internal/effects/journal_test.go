@@ -193,21 +193,21 @@ func TestACallIsNotMadeWithoutTheLease(t *testing.T) {
 	})
 }
 
-// closedBook begins every effect and records no end.
-type closedBook struct{}
+// unavailableBook begins every effect and records no end.
+type unavailableBook struct{}
 
-func (closedBook) Operation() string { return "o" }
-func (closedBook) Begin(context.Context, string, int, effects.Policy, []entities.Result) (effects.Entry, error) {
+func (unavailableBook) Operation() string { return "o" }
+func (unavailableBook) Begin(context.Context, string, int, effects.Policy, []entities.Result) (effects.Entry, error) {
 	return effects.Entry{State: effects.New}, nil
 }
-func (closedBook) End(context.Context, string, int, effects.State, []byte, bool) (effects.State, []byte, error) {
+func (unavailableBook) End(context.Context, string, int, effects.State, []byte, bool) (effects.State, []byte, error) {
 	return "", nil, errors.New("unavailable")
 }
 
 // Verifies that a repeated call with an unknown outcome is among the calls made, even if the call before it did
 // not happen.
 func TestARepeatedCallIsMade(t *testing.T) {
-	j := &effects.Journal{Book: closedBook{}}
+	j := &effects.Journal{Book: unavailableBook{}}
 	answers := []error{effects.NotHappened(errors.New("declined")), errors.New("timeout: unknown")}
 	n := 0
 	for range 2 {

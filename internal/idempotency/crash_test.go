@@ -66,7 +66,7 @@ func TestCrashOfAHold(t *testing.T) {
 				return err
 			}
 			err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				if err := hold(q.Epoch).Commit(ctx, store.TxOf(tx)); err != nil {
+				if err := leaseAt(q.Epoch).Commit(ctx, store.TxOf(tx)); err != nil {
 					return err
 				}
 				_, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"})
@@ -75,7 +75,7 @@ func TestCrashOfAHold(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1"))
+			return leaseAt(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1"))
 		},
 		Check: doneOnce,
 		Pairs: true,
@@ -94,9 +94,9 @@ func TestCrashOfAFinish(t *testing.T) {
 					return err
 				}
 				if refused {
-					err = hold(q.Epoch).Free(ctx, engine.Of(hf))
+					err = leaseAt(q.Epoch).Free(ctx, engine.Of(hf))
 				} else {
-					err = hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("1"))
+					err = leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("1"))
 				}
 				if err != nil {
 					return err

@@ -32,8 +32,8 @@ func takeAs(ctx context.Context, d store.Doer, holder, print string) (idempotenc
 	return idempotency.Take(ctx, d, idempotency.TakeArgs{Key: "k", Fingerprint: print, Holder: holder, Lease: time.Minute})
 }
 
-// hold returns the lease of an epoch on the request "k".
-func hold(epoch int64) idempotency.Lease { return idempotency.Lease{Key: "k", Epoch: epoch} }
+// leaseAt returns the lease of an epoch on the request "k".
+func leaseAt(epoch int64) idempotency.Lease { return idempotency.Lease{Key: "k", Epoch: epoch} }
 
 // mustTake takes the request and checks that the caller got it.
 func mustTake(t *testing.T, d store.Doer) idempotency.Request {
@@ -45,8 +45,8 @@ func mustTake(t *testing.T, d store.Doer) idempotency.Request {
 	return q
 }
 
-// mustKnow takes the request and checks that another holder has it, in a state.
-func mustKnow(t *testing.T, d store.Doer, want idempotency.State) idempotency.Request {
+// mustFind takes the request and checks that another holder has it, in a state.
+func mustFind(t *testing.T, d store.Doer, want idempotency.State) idempotency.Request {
 	t.Helper()
 	q, mine, err := take(context.Background(), d)
 	if err != nil || mine || q.State != want {
@@ -84,25 +84,25 @@ func TestLife(t *testing.T) {
 		if err != nil || !mine || again.Epoch != q.Epoch || !again.Until.Equal(q.Until) {
 			t.Errorf("second take by the holder returned %+v, taken %t, error %v, want %+v", again, mine, err, q)
 		}
-		held := mustKnow(t, engine.Of(hf), idempotency.Held)
+		held := mustFind(t, engine.Of(hf), idempotency.Held)
 		if held.Holder != "me" || held.RetryAfter <= 0 {
 			t.Errorf("got held request %+v", held)
 		}
-		until, err := hold(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
+		until, err := leaseAt(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
 		if err != nil || until.Sub(q.Until) < 58*time.Minute {
 			t.Errorf("renewed until %s, before until %s, error %v", until, q.Until, err)
 		}
-		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 99, nil), fault.Validation)
-		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("{")), fault.Validation)
-		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
-		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
-		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
-		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, nil), fault.LeaseLost)
-		testkit.WantCode(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
-		_, err = hold(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
+		testkit.WantCode(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 99, nil), fault.Validation)
+		testkit.WantCode(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("{")), fault.Validation)
+		wantNil(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
+		wantNil(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
+		testkit.WantCode(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
+		testkit.WantCode(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 201, nil), fault.LeaseLost)
+		testkit.WantCode(t, leaseAt(q.Epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
+		_, err = leaseAt(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
 		testkit.WantCode(t, err, fault.LeaseLost)
-		wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
-		done := mustKnow(t, engine.Of(hf), idempotency.Done)
+		wantNil(t, leaseAt(q.Epoch).Free(ctx, engine.Of(hf)))
+		done := mustFind(t, engine.Of(hf), idempotency.Done)
 		if done.Status != 201 || string(done.Answer) != `{"a": "\u0000"}` || done.Epoch != q.Epoch || done.Holder != "" || !done.Until.IsZero() || done.RetryAfter != 0 {
 			t.Errorf("got done request %+v", done)
 		}
@@ -125,9 +125,9 @@ func TestTimeIsOver(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
-		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
+		wantNil(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
 		holdfasttest.Advance(t, hf, idempotency.TTL-time.Minute)
-		mustKnow(t, engine.Of(hf), idempotency.Done)
+		mustFind(t, engine.Of(hf), idempotency.Done)
 		holdfasttest.Advance(t, hf, time.Minute)
 		if q, err := idempotency.Get(ctx, engine.Of(hf), "k"); err != nil || q.State != "" {
 			t.Errorf("after the retention: got request %+v, error %v", q, err)
@@ -136,7 +136,7 @@ func TestTimeIsOver(t *testing.T) {
 		if err != nil || !mine || next.Epoch != q.Epoch+1 || next.Fingerprint != "another" || next.Status != 0 || !next.CreatedAt.After(q.CreatedAt) {
 			t.Errorf("take after the retention: got request %+v, taken %t, error %v", next, mine, err)
 		}
-		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
+		wantNil(t, leaseAt(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
 	})
 }
 
@@ -169,7 +169,7 @@ func inOneTransaction(ctx context.Context, hf *holdfast.Engine, holder string) (
 		if _, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"}); err != nil {
 			return err
 		}
-		return hold(q.Epoch).Finish(ctx, store.DoerOf(tx), 200, []byte(`"well"`))
+		return leaseAt(q.Epoch).Finish(ctx, store.DoerOf(tx), 200, []byte(`"well"`))
 	})
 	return q, mine, err
 }
@@ -236,13 +236,13 @@ func TestRunOut(t *testing.T) {
 		ctx := context.Background()
 		writesNothing := func(epoch int64) {
 			t.Helper()
-			testkit.WantCode(t, hold(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
-			testkit.WantCode(t, hold(epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
-			testkit.WantCode(t, hold(epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
+			testkit.WantCode(t, leaseAt(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, leaseAt(epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, leaseAt(epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
 			testkit.WantCode(t, commit(ctx, hf, epoch), fault.LeaseLost)
-			_, err := hold(epoch).Renew(ctx, engine.Of(hf), time.Hour)
+			_, err := leaseAt(epoch).Renew(ctx, engine.Of(hf), time.Hour)
 			testkit.WantCode(t, err, fault.LeaseLost)
-			wantNil(t, hold(epoch).Free(ctx, engine.Of(hf)))
+			wantNil(t, leaseAt(epoch).Free(ctx, engine.Of(hf)))
 		}
 		old := mustTake(t, engine.Of(hf))
 		holdfasttest.Advance(t, hf, 2*time.Minute)
@@ -255,9 +255,9 @@ func TestRunOut(t *testing.T) {
 			t.Errorf("got request %+v after %+v, want the next epoch", next, old)
 		}
 		writesNothing(old.Epoch)
-		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 202, nil))
+		wantNil(t, leaseAt(next.Epoch).Finish(ctx, engine.Of(hf), 202, nil))
 		writesNothing(old.Epoch)
-		if done := mustKnow(t, engine.Of(hf), idempotency.Done); done.Status != 202 {
+		if done := mustFind(t, engine.Of(hf), idempotency.Done); done.Status != 202 {
 			t.Errorf("got request %+v, want status 202", done)
 		}
 	})
@@ -265,7 +265,7 @@ func TestRunOut(t *testing.T) {
 
 func commit(ctx context.Context, hf *holdfast.Engine, epoch int64) error {
 	return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		return hold(epoch).Commit(ctx, store.TxOf(tx))
+		return leaseAt(epoch).Commit(ctx, store.TxOf(tx))
 	})
 }
 
@@ -279,7 +279,7 @@ func TestTakeOverAgainstFinish(t *testing.T) {
 			var epoch, mine atomic.Int64
 			_, lost := holdfasttest.Race(t, 8, func(i int) error {
 				if i%2 == 0 {
-					return hold(old.Epoch).Finish(context.Background(), engine.Of(hf), 200, nil)
+					return leaseAt(old.Epoch).Finish(context.Background(), engine.Of(hf), 200, nil)
 				}
 				q, yes, err := take(context.Background(), engine.Of(hf))
 				if yes {
@@ -307,7 +307,7 @@ func TestFinishAgainstTransactions(t *testing.T) {
 		_, lost := holdfasttest.Race(t, 8, func(i int) error {
 			if i == 0 {
 				return hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
-					if err := hold(q.Epoch).Commit(ctx, store.TxOf(tx)); err != nil {
+					if err := leaseAt(q.Epoch).Commit(ctx, store.TxOf(tx)); err != nil {
 						return err
 					}
 					_, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"})
@@ -339,16 +339,16 @@ func TestFreed(t *testing.T) {
 				t.Fatalf("two holders have epoch %d", q.Epoch)
 			}
 			seen[q.Epoch] = true
-			wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
-			wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
-			testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			wantNil(t, leaseAt(q.Epoch).Free(ctx, engine.Of(hf)))
+			wantNil(t, leaseAt(q.Epoch).Free(ctx, engine.Of(hf)))
+			testkit.WantCode(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
 		}
 		next := mustTake(t, engine.Of(hf))
 		for epoch := range seen {
-			testkit.WantCode(t, hold(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
-			wantNil(t, hold(epoch).Free(ctx, engine.Of(hf)))
+			testkit.WantCode(t, leaseAt(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			wantNil(t, leaseAt(epoch).Free(ctx, engine.Of(hf)))
 		}
-		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
+		wantNil(t, leaseAt(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
 	})
 }
 
@@ -362,7 +362,7 @@ func TestFreeAgainstTake(t *testing.T) {
 			var mine, epoch atomic.Int64
 			_, lost := holdfasttest.Race(t, 8, func(i int) error {
 				if i == 0 {
-					return hold(old.Epoch).Free(ctx, engine.Of(hf))
+					return leaseAt(old.Epoch).Free(ctx, engine.Of(hf))
 				}
 				q, yes, err := take(ctx, engine.Of(hf))
 				if yes {
@@ -374,7 +374,7 @@ func TestFreeAgainstTake(t *testing.T) {
 			if len(lost) > 0 || mine.Load() > 1 {
 				t.Fatalf("%d callers took the key, want at most 1; %v", mine.Load(), errors.Join(lost...))
 			}
-			wantNil(t, hold(epoch.Load()).Free(ctx, engine.Of(hf)))
+			wantNil(t, leaseAt(epoch.Load()).Free(ctx, engine.Of(hf)))
 		}
 	})
 }
@@ -385,21 +385,21 @@ func TestCommit(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
-		testkit.WantCode(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+		testkit.WantCode(t, leaseAt(q.Epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
 		wantNil(t, commit(ctx, hf, q.Epoch))
 		testkit.WantCode(t, commit(ctx, hf, q.Epoch), fault.Conflict)
-		wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
-		if done := mustKnow(t, engine.Of(hf), idempotency.Done); !done.Answerless() || done.Answer != nil || done.RetryAfter <= 0 {
+		wantNil(t, leaseAt(q.Epoch).Free(ctx, engine.Of(hf)))
+		if done := mustFind(t, engine.Of(hf), idempotency.Done); !done.Answerless() || done.Answer != nil || done.RetryAfter <= 0 {
 			t.Errorf("committed request without a response: %+v", done)
 		}
 		holdfasttest.Advance(t, hf, time.Hour) // no lease is needed
-		if done := mustKnow(t, engine.Of(hf), idempotency.Done); !done.Answerless() || done.RetryAfter != 0 {
+		if done := mustFind(t, engine.Of(hf), idempotency.Done); !done.Answerless() || done.RetryAfter != 0 {
 			t.Errorf("committed request without a response, after its lease: %+v", done)
 		}
-		wantNil(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
-		wantNil(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
-		testkit.WantCode(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("2")), fault.LeaseLost)
-		if done := mustKnow(t, engine.Of(hf), idempotency.Done); done.Status != 200 || string(done.Answer) != "1" || !done.Until.IsZero() {
+		wantNil(t, leaseAt(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
+		wantNil(t, leaseAt(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
+		testkit.WantCode(t, leaseAt(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("2")), fault.LeaseLost)
+		if done := mustFind(t, engine.Of(hf), idempotency.Done); done.Status != 200 || string(done.Answer) != "1" || !done.Until.IsZero() {
 			t.Errorf("request with a stored response: %+v", done)
 		}
 	})
@@ -414,10 +414,10 @@ func TestPoint(t *testing.T) {
 		if yes, err := idempotency.Repoint(ctx, engine.Of(hf), idempotency.RepointArgs{Key: "k", Fingerprint: "print", From: "", Operation: "o", Subject: ""}); err != nil || yes {
 			t.Errorf("Repoint of a held request returned %t, error %v", yes, err)
 		}
-		wantNil(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
-		wantNil(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
-		testkit.WantCode(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "other", "invoice/i"), fault.LeaseLost)
-		if p := mustKnow(t, engine.Of(hf), idempotency.Operation); p.Operation != "first" || p.Subject != "invoice/i" || p.Holder != "" {
+		wantNil(t, leaseAt(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
+		wantNil(t, leaseAt(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
+		testkit.WantCode(t, leaseAt(q.Epoch).Point(ctx, engine.Of(hf), "other", "invoice/i"), fault.LeaseLost)
+		if p := mustFind(t, engine.Of(hf), idempotency.Operation); p.Operation != "first" || p.Subject != "invoice/i" || p.Holder != "" {
 			t.Errorf("got request %+v", p)
 		}
 		for _, wrong := range [][2]string{{"print", "none"}, {"another", "first"}} {
@@ -440,7 +440,7 @@ func TestPoint(t *testing.T) {
 		if won.Load() != 1 || len(lost) > 0 {
 			t.Errorf("Repoint succeeded %d times, want 1; %v", won.Load(), errors.Join(lost...))
 		}
-		if p := mustKnow(t, engine.Of(hf), idempotency.Operation); p.Subject != "invoice/j" {
+		if p := mustFind(t, engine.Of(hf), idempotency.Operation); p.Subject != "invoice/j" {
 			t.Errorf("got request %+v, want subject invoice/j", p)
 		}
 	})
@@ -461,7 +461,7 @@ func TestPrune(t *testing.T) {
 			in := holdfast.InWorkspace(ctx, w)
 			q, _, err := take(in, engine.Of(hf))
 			wantNil(t, err)
-			wantNil(t, hold(q.Epoch).Finish(in, engine.Of(hf), 200, nil))
+			wantNil(t, leaseAt(q.Epoch).Finish(in, engine.Of(hf), 200, nil))
 		}
 		mustTake(t, engine.Of(hf)) // and crashes
 		prune(0)
@@ -504,7 +504,7 @@ func TestPruneAgainstTake(t *testing.T) {
 			if len(lost) > 0 || mine.Load() != 1 {
 				t.Fatalf("%d callers took the key, want 1; %v", mine.Load(), errors.Join(lost...))
 			}
-			wantNil(t, hold(epoch.Load()).Finish(ctx, engine.Of(hf), 200, nil))
+			wantNil(t, leaseAt(epoch.Load()).Finish(ctx, engine.Of(hf), 200, nil))
 			holdfasttest.Advance(t, hf, idempotency.TTL)
 		}
 	})

@@ -207,12 +207,12 @@ func TestRotate(t *testing.T) {
 			t.Error("the new API key has the id of the old one")
 		}
 		same(t, "rotated", k, want)
-		rotatedAgain := func(id, tells string) {
+		rotatedAgain := func(id, part string) {
 			t.Helper()
 			_, text, err := keys.Rotate(t.Context(), engine.Of(hf), id, time.Hour, "bob")
 			hasCode(t, err, fault.Conflict)
-			if err == nil || text != "" || !strings.Contains(err.Error(), tells) {
-				t.Errorf("got error %v, want it to contain %q", err, tells)
+			if err == nil || text != "" || !strings.Contains(err.Error(), part) {
+				t.Errorf("got error %v, want it to contain %q", err, part)
 			}
 		}
 		rotatedAgain(old.ID, k.ID)

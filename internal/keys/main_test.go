@@ -36,27 +36,27 @@ func create(t *testing.T, d holdfast.Doer, a keys.CreateArgs) (keys.Key, string)
 	return k, text
 }
 
-// hand is a manual clock.
-type hand struct {
+// manualClock is a clock that the test moves.
+type manualClock struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-func (h *hand) now() time.Time {
+func (h *manualClock) now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.at
 }
 
-func (h *hand) move(by time.Duration) {
+func (h *manualClock) move(by time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.at = h.at.Add(by)
 }
 
 // newRing returns a ring with a manual clock.
-func newRing(d holdfast.Doer) (*keys.Ring, *hand) {
-	h := &hand{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+func newRing(d holdfast.Doer) (*keys.Ring, *manualClock) {
+	h := &manualClock{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	r := keys.NewRing(store.DoerOf(d))
 	r.SetClock(h.now)
 	return r, h

@@ -91,8 +91,8 @@ func deliver(ctx context.Context, hf *holdfast.Engine, s *bound) error {
 	return nil
 }
 
-// comeRound runs the background loops of a program after all leases have expired.
-func comeRound(ctx context.Context, hf *holdfast.Engine) error {
+// runRounds runs the background loops of a program after all leases have expired.
+func runRounds(ctx context.Context, hf *holdfast.Engine) error {
 	b := registryOf(engine.Of(hf))
 	s := b.boundTo("mailed")
 	s.workspaces = []string{store.WorkspaceOf(ctx)}
@@ -163,6 +163,6 @@ func mailedOnce(ctx context.Context, hf *holdfast.Engine) error {
 // followed by its after-effect, whose writes apply once and under the step's own operation; and
 // that a reverted step is not.
 func TestCrashOfAnAfterEffect(t *testing.T) {
-	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "after", Parts: mailed, Do: closeAndMail, Recover: comeRound, Check: mailedOnce,
+	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "after", Parts: mailed, Do: closeAndMail, Recover: runRounds, Check: mailedOnce,
 		Pairs: true})
 }

@@ -128,7 +128,7 @@ var errFxCrash = errors.New("by plan")
 // operator's resolutions.
 func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
 	registryOf(engine.Of(hf)).boundTo("crash").workspaces = []string{store.WorkspaceOf(ctx)}
-	if err := c.comeRound(ctx, hf); err != nil || !c.person {
+	if err := c.runRounds(ctx, hf); err != nil || !c.person {
 		return err
 	}
 	for range 3 { // the faults may leave it uncertain again
@@ -136,16 +136,16 @@ func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
 		if err != nil || !some {
 			return err
 		}
-		if err := c.comeRound(ctx, hf); err != nil {
+		if err := c.runRounds(ctx, hf); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// comeRound runs rounds of the janitor and the resumer until the operation has ended or is
+// runRounds runs rounds of the janitor and the resumer until the operation has ended or is
 // uncertain.
-func (c *fxCrash) comeRound(ctx context.Context, hf *holdfast.Engine) error {
+func (c *fxCrash) runRounds(ctx context.Context, hf *holdfast.Engine) error {
 	b := registryOf(engine.Of(hf))
 	for range 4 {
 		e, err := entities.Get(ctx, engine.Of(hf), "crash", "x")
@@ -296,7 +296,7 @@ func fxCharge(ctx context.Context, k *fxCase, err error, o ...holdfast.EffectOpt
 	}, o...)
 }
 
-func (k *fxCase) asks() holdfast.EffectOption {
+func (k *fxCase) probe() holdfast.EffectOption {
 	return holdfast.OnUnknownProbe(func(_ context.Context, key string) (int, bool, error) { return 7, k.calls[key] > 0, nil })
 }
 
@@ -339,7 +339,7 @@ func TestCrashOfAStep(t *testing.T) {
 			}},
 		"probe": {safety: lifecycleconfig.Journaled, ends: settledOrBack,
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
-				r, err := fxCharge(ctx, k, nil, k.asks())
+				r, err := fxCharge(ctx, k, nil, k.probe())
 				return got(k, r, err)
 			}},
 		"retry": {safety: lifecycleconfig.Journaled, repeats: true, ends: settledOrBack,

@@ -112,7 +112,7 @@ func TestCrashOfAKeyedStep(t *testing.T) {
 			body: func(context.Context, *Act, *fxCase) error { return nil }}},
 		"probe": {fxCrash{safety: lifecycleconfig.Journaled, ends: []string{"closed free"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
-				_, err := fxCharge(ctx, k, nil, k.asks())
+				_, err := fxCharge(ctx, k, nil, k.probe())
 				return err
 			}}},
 		"retry": {fxCrash{safety: lifecycleconfig.Journaled, repeats: true, ends: []string{"closed free"},

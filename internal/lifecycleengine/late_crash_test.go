@@ -37,7 +37,7 @@ func TestCrashOfALateHolder(t *testing.T) {
 		_, err := holdfast.Effect(ctx, "card", func(_ context.Context, _ string) (int, error) {
 			if w.called++; w.called == 1 {
 				free := context.WithoutCancel(ctx)
-				if err := c.comeRound(free, w.hf); err == nil {
+				if err := c.runRounds(free, w.hf); err == nil {
 					_, _ = c.resolve(free, w.hf) // no call is known yet
 				}
 			}

@@ -165,7 +165,7 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Signal(syscall.SIGCONT)
-		c.Tell("go on")
+		c.Send("go on")
 		expectLines(c, "lost c", "lost p")
 		after, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.Filter{}))
 		if err != nil || !slices.Equal(before, after) {

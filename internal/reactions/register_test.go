@@ -36,7 +36,7 @@ type openTx struct {
 	tx    held
 }
 
-func straddlers() (all []*openTx) {
+func openTransactions() (all []*openTx) {
 	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead} {
 		for _, stale := range []bool{false, true} {
 			for _, early := range []bool{false, true} {
@@ -58,7 +58,7 @@ func TestRegistrationMissesNoOpenTransaction(t *testing.T) {
 	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	a, b, c := s.open(t), s.open(t), s.open(t)
 	appendTo(t, b, "warm", "w") // b knows the registry
-	all := straddlers()
+	all := openTransactions()
 	for _, x := range all {
 		appendTo(t, a, "old-"+x.name, "before")
 		hf := a

@@ -240,10 +240,10 @@ func takeByHand(t testing.TB, d holdfast.Doer, names ...string) []*reactions.Lea
 	return takeSome(t, d, 100, 100, names...)
 }
 
-func takeSome(t testing.TB, d holdfast.Doer, limit, suspects int, names ...string) []*reactions.Lease {
+func takeSome(t testing.TB, d holdfast.Doer, limit, crashed int, names ...string) []*reactions.Lease {
 	t.Helper()
 	ctx := context.Background()
-	a := reactions.TakeArgs{Holder: "hand", Limit: limit, Crashed: suspects}
+	a := reactions.TakeArgs{Holder: "hand", Limit: limit, Crashed: crashed}
 	for _, n := range names {
 		a.Reactions = append(a.Reactions, reactions.Wanted{Name: n, Lease: time.Minute})
 	}
@@ -464,22 +464,22 @@ type faultyDatabase struct {
 	before, after func() error
 }
 
-type meddled struct {
+type faultyStore struct {
 	store.Store
 	m *faultyDatabase
 }
 
 func (m *faultyDatabase) Open(ctx context.Context, o store.Options) (store.Store, error) {
 	s, err := m.Database.Open(ctx, o)
-	return &meddled{s, m}, err
+	return &faultyStore{s, m}, err
 }
 
-func (s *meddled) Base() store.Store { return s.Store }
+func (s *faultyStore) Base() store.Store { return s.Store }
 
-func (s *meddled) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
-	var c *watched
+func (s *faultyStore) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
+	var c *faultyConn
 	err := s.Store.Update(ctx, func(ctx context.Context, conn store.Conn) error {
-		c = &watched{Conn: conn, name: s.m.command}
+		c = &faultyConn{Conn: conn, name: s.m.command}
 		if err := f(ctx, c); err != nil || !c.ran {
 			return err
 		}
@@ -491,14 +491,14 @@ func (s *meddled) Update(ctx context.Context, f func(context.Context, store.Conn
 	return err
 }
 
-type watched struct {
+type faultyConn struct {
 	store.Conn
 	name string
 	ran  bool
 }
 
-func (c *watched) Unwrap() store.Conn { return c.Conn }
-func (c *watched) Run(ctx context.Context, cmd store.Command) error {
+func (c *faultyConn) Unwrap() store.Conn { return c.Conn }
+func (c *faultyConn) Run(ctx context.Context, cmd store.Command) error {
 	c.ran = c.ran || cmd.Decl().Name == c.name
 	return c.Conn.Run(ctx, cmd)
 }

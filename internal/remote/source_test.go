@@ -25,10 +25,10 @@ import (
 	"github.com/holdfast-go/holdfast/run"
 )
 
-// elsewhere accepts lifecycles whose handlers are workers.
-type elsewhere struct{}
+// remoteHandlers accepts lifecycles whose handlers are workers.
+type remoteHandlers struct{}
 
-func (elsewhere) Start(_ context.Context, e *holdfast.Engine) error {
+func (remoteHandlers) Start(_ context.Context, e *holdfast.Engine) error {
 	return lifecycleengine.ServePut(engine.Of(e), func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 		panic("no handler has a URL")
 	})
@@ -168,7 +168,7 @@ func TestEverySourceKeepsTheContract(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	}, elsewhere{}, run.Serve(), batch.Maintenance())
+	}, remoteHandlers{}, run.Serve(), batch.Maintenance())
 }
 
 // fake gives out a number of tasks of one kind and size.

@@ -190,8 +190,8 @@ func TestEditsAreThoseOfTheModel(t *testing.T) {
 			want := m.run(e)
 			for name, hf := range all {
 				got, err := scopestore.Edit(context.Background(), engine.Of(hf), scopestore.EditArgs{Kind: "k", ID: id, Op: e.op, ExpectVersion: e.want})
-				if told := answer(got, err); told != want {
-					rt.Fatalf("%s: %s of %s\n got %s\nwant %s", name, e.text, before, told, want)
+				if result := answer(got, err); result != want {
+					rt.Fatalf("%s: %s of %s\n got %s\nwant %s", name, e.text, before, result, want)
 				}
 			}
 		}
@@ -235,15 +235,15 @@ func together(hf *holdfast.Engine, id string, begin map[string]json.RawMessage, 
 		}
 		states[0] = []byte(form(doc))
 	}
-	told, errs := make([]scopestore.Edited, len(edits)), make([]error, len(edits))
+	results, errs := make([]scopestore.Edited, len(edits)), make([]error, len(edits))
 	var group sync.WaitGroup
 	for i, e := range edits {
 		group.Go(func() {
-			told[i], errs[i] = scopestore.Edit(ctx, engine.Of(hf), scopestore.EditArgs{Kind: "k", ID: id, Op: e.op, ExpectVersion: e.want})
+			results[i], errs[i] = scopestore.Edit(ctx, engine.Of(hf), scopestore.EditArgs{Kind: "k", ID: id, Op: e.op, ExpectVersion: e.want})
 		})
 	}
 	group.Wait()
-	for i, e := range told {
+	for i, e := range results {
 		if e.Changed && states[e.Version] != nil {
 			return fmt.Errorf("%s got version %d, which another edit has too", edits[i].text, e.Version)
 		}
@@ -251,7 +251,7 @@ func together(hf *holdfast.Engine, id string, begin map[string]json.RawMessage, 
 			states[e.Version] = []byte(form(e.State))
 		}
 	}
-	for i, e := range told {
+	for i, e := range results {
 		before := e.Version
 		if e.Changed {
 			before--

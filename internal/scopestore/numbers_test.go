@@ -81,12 +81,12 @@ func TestWhatIsAStateIsOneAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mantissa := rapid.StringMatching(`-?(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?`).Draw(t, "mantissa")
 		doc := fmt.Sprintf(`{"n":%se%d}`, mantissa, rapid.OneOf(rapid.IntRange(-400, -380), rapid.IntRange(-400, 310)).Draw(t, "exponent"))
-		kept, err := State([]byte(doc))
+		stored, err := State([]byte(doc))
 		if err != nil {
 			return
 		}
-		if again, err := State(kept); err != nil || !bytes.Equal(again, kept) {
-			t.Fatalf("%s is stored as %s, and again as %s, error %v", doc, kept, again, err)
+		if again, err := State(stored); err != nil || !bytes.Equal(again, stored) {
+			t.Fatalf("%s is stored as %s, and again as %s, error %v", doc, stored, again, err)
 		}
 	})
 }

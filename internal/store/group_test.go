@@ -104,14 +104,14 @@ func TestGrouperServesEverybodyOnce(t *testing.T) {
 func TestGrouperOutlivesAPanic(t *testing.T) {
 	u := &rowsInFlight{T: t, rows: map[Key]bool{}}
 	r := u.rounds(1)
-	lone := r.Lone
+	single := r.Lone
 	first := true
 	r.Lone = func(ctx context.Context, c Command) error {
 		if first {
 			first = false
 			panic("panic of a user hook")
 		}
-		return lone(ctx, c)
+		return single(ctx, c)
 	}
 	g := NewGrouper(r)
 	func() {

@@ -120,7 +120,7 @@ var joinCases = []Case{
 			return words(last, made.Version, moved.Version, moved.Status, again.Version, put.Version, sum.Version, sum.Value,
 				err1, err2, err3, fault.CodeOf(err4), err5, err6)
 		}
-		alone := answers(e.hf, "a")
+		single := answers(e.hf, "a")
 		var inside string
 		e.ok(e.hf.Update(e.ctx, func(_ context.Context, tx holdfast.Tx) error {
 			inside = answers(tx, "b")
@@ -129,8 +129,8 @@ var joinCases = []Case{
 		user, tx := e.join()
 		joined := answers(tx, "c")
 		e.ok(user.Commit())
-		e.equal("update", inside, alone)
-		e.equal("join", joined, alone)
+		e.equal("update", inside, single)
+		e.equal("join", joined, single)
 	}},
 	{"raw: a row of the user's own in the engine's transaction", func(e *env) {
 		id, insert := e.payment()

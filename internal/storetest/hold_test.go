@@ -27,9 +27,9 @@ import (
 
 const racersOfOne = 16 // goroutines of each of four processes
 
-// raceForHolds is a worker process: for each invoice that it reads, its racers all try to claim it,
+// raceForLeases is a worker process: for each invoice that it reads, its racers all try to claim it,
 // and it prints the number of winners.
-func raceForHolds(ctx context.Context, db holdfast.Database, name string) error {
+func raceForLeases(ctx context.Context, db holdfast.Database, name string) error {
 	if strings.HasSuffix(name, "early") {
 		clock.Skew(-time.Hour)
 	}
@@ -114,10 +114,10 @@ func end(ctx context.Context, hf *holdfast.Engine, e entities.Entity, what strin
 // times over; on PostgreSQL with the clocks of two of the processes an hour off, one early and one
 // late.
 func TestHoldRace(t *testing.T) {
-	OnBoth(t, holdRace)
+	OnBoth(t, leaseRace)
 }
 
-func holdRace(t *testing.T, db string) {
+func leaseRace(t *testing.T, db string) {
 	hf := holdfasttest.OpenOn(t, database(db))
 	var racers []*testkit.Child
 	for _, name := range []string{"a", "b", "c-early", "d-late"} {
@@ -130,7 +130,7 @@ func holdRace(t *testing.T, db string) {
 		id := fmt.Sprintf("round-%d", round)
 		invoice(t, hf, id)
 		for _, r := range racers {
-			r.Tell("%s", id)
+			r.Send("%s", id)
 		}
 		won := 0
 		for _, r := range racers {

@@ -32,7 +32,7 @@ const (
 // error.
 var roles = map[string]func(ctx context.Context, db holdfast.Database, name string) error{
 	"writer": work,
-	"racer":  raceForHolds,
+	"racer":  raceForLeases,
 }
 
 func TestMain(m *testing.M) {

@@ -30,12 +30,12 @@ const (
 	unknownLater = math.MaxInt64
 )
 
-func init() { roles["appender"] = appendForEver }
+func init() { roles["appender"] = appendForever }
 
-// appendForEver is a worker process. Its appenders append to shared streams at the version that
+// appendForever is a worker process. Its appenders append to shared streams at the version that
 // they believe is the last, and print each call before it is made ("call id stream want size time")
 // and its result ("done id ok head time"). The id is the name of the events.
-func appendForEver(ctx context.Context, db holdfast.Database, name string) error {
+func appendForever(ctx context.Context, db holdfast.Database, name string) error {
 	hf, err := holdfast.Open(ctx, db, holdfast.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err

@@ -103,13 +103,13 @@ func add(t *testing.T, d holdfast.Doer, name string, n int) {
 }
 
 // refused fails a test unless an error has the code and contains the texts.
-func refused(t *testing.T, err error, code fault.Code, tells ...string) {
+func refused(t *testing.T, err error, code fault.Code, parts ...string) {
 	t.Helper()
 	if fault.CodeOf(err) != code {
 		t.Errorf("got error %v, want code %s", err, code)
 		return
 	}
-	for _, what := range tells {
+	for _, what := range parts {
 		if !strings.Contains(err.Error(), what) {
 			t.Errorf("error %v does not contain %q", err, what)
 		}

@@ -146,12 +146,12 @@ func (r *round) judge(t *testing.T) {
 	for _, e := range all {
 		have = append(have, int64(e.Version))
 	}
-	kept := want
+	expected := want
 	if r.mode != streamclose.Archive {
-		kept = append([]int64{r.closed.Last}, after...)
+		expected = append([]int64{r.closed.Last}, after...)
 	}
-	if !slices.Equal(have, kept) {
-		t.Errorf("stream has versions %v, want %v", have, kept)
+	if !slices.Equal(have, expected) {
+		t.Errorf("stream has versions %v, want %v", have, expected)
 	}
 }
 
@@ -174,9 +174,9 @@ func TestOneCloserWins(t *testing.T) {
 			for _, err := range lost {
 				refused(t, err, fault.Conflict)
 			}
-			told := slices.Compact(slices.DeleteFunc(answers, func(c streamclose.Closed) bool { return c.Stream == "" }))
-			if won == 0 || exports.Load() != 1 || len(told) != 1 {
-				t.Fatalf("%d closes succeeded, %d exports, results %+v", won, exports.Load(), told)
+			results := slices.Compact(slices.DeleteFunc(answers, func(c streamclose.Closed) bool { return c.Stream == "" }))
+			if won == 0 || exports.Load() != 1 || len(results) != 1 {
+				t.Fatalf("%d closes succeeded, %d exports, results %+v", won, exports.Load(), results)
 			}
 		}
 	})

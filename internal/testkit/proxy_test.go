@@ -20,7 +20,7 @@ func TestFates(t *testing.T) {
 		Pass:           {"whole", "answered"},
 		Cut:            {"nothing", "cut"},
 		CutHalf:        {"half", "cut"},
-		LoseAnswer:     {"whole", "cut"},
+		LoseResponse:   {"whole", "cut"},
 		Hang:           {"nothing", "silence"},
 		DeliverAndHang: {"whole", "silence"},
 	} {

@@ -61,12 +61,12 @@ func secrets(t *testing.T, hf *holdfast.Engine, id string) string {
 // fault strikes: never without its reaction, never a reaction without its webhook, and
 // never without its event.
 func TestCrash(t *testing.T) {
-	holdfasttest.Crash(t, holdfasttest.Scenario{Do: lifeCycle, Check: livedOnce})
+	holdfasttest.Crash(t, holdfasttest.Scenario{Do: createRotateRemove, Check: checkHistory})
 }
 
-// lifeCycle creates two webhooks, rotates the first and removes the second. Every step
+// createRotateRemove creates two webhooks, rotates the first and removes the second. Every step
 // checks the current state, so that it may be repeated from the beginning.
-func lifeCycle(ctx context.Context, hf *holdfast.Engine) error {
+func createRotateRemove(ctx context.Context, hf *holdfast.Engine) error {
 	made, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: "made"})
 	if err != nil {
 		return err
@@ -102,18 +102,18 @@ func lifeCycle(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-func livedOnce(ctx context.Context, hf *holdfast.Engine) error {
+func checkHistory(ctx context.Context, hf *holdfast.Engine) error {
 	made, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: "made"})
 	if err != nil {
 		return err
 	}
 	got := ""
 	for _, m := range made {
-		told, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: webhooks.Stream(m.Name)})
+		recorded, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: webhooks.Stream(m.Name)})
 		if err != nil {
 			return err
 		}
-		for _, e := range told {
+		for _, e := range recorded {
 			got += fmt.Sprintf("%d %s by %s, ", e.Version, e.Name, e.Actor)
 		}
 		_, failed := reactions.Get(ctx, engine.Of(hf), webhooks.Reaction(m.Name))
@@ -146,9 +146,9 @@ func TestOfThoseWhoRotateOneWins(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		told, err := events.Read(t.Context(), engine.Of(hf), events.ReadArgs{Stream: webhooks.Stream(w.ID)})
-		if err != nil || won < 1 || len(told) != won+1 {
-			t.Errorf("%d calls succeeded, but the history has %d events, error %v", won, len(told), err)
+		recorded, err := events.Read(t.Context(), engine.Of(hf), events.ReadArgs{Stream: webhooks.Stream(w.ID)})
+		if err != nil || won < 1 || len(recorded) != won+1 {
+			t.Errorf("%d calls succeeded, but the history has %d events, error %v", won, len(recorded), err)
 		}
 	})
 }
