@@ -287,7 +287,7 @@ func (w *worker) journaled(ctx context.Context, taken time.Time, t wire.Task, p 
 			return w.report(context.WithoutCancel(ctx), e, a.Ref)
 		}
 	}
-	return w.pay(context.WithoutCancel(ctx), taken, charge{Subject: subjectOf(t), Key: x.Key, Honours: p.OnUnknown == "retry"}, e)
+	return w.pay(context.WithoutCancel(ctx), taken, charge{Subject: subjectOf(t), Key: x.Key, Honors: p.OnUnknown == "retry"}, e)
 }
 
 // deliver records the execution of an idempotent task in the world.

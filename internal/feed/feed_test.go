@@ -240,11 +240,11 @@ func TestBatchesAreBounded(t *testing.T) {
 		for range 5 {
 			write(t, hf, "long", 1000)
 		}
-		numberEvents(t, hf)
+		collectDue(t, hf)
 		for _, name := range []string{"x", "y", "z"} {
 			write(t, hf, name, 10)
 		}
-		numberEvents(t, hf)
+		collectDue(t, hf)
 		at, err := engine.Of(hf).Partition(t.Context(), store.Read)
 		if err != nil {
 			t.Fatal(err)
@@ -275,7 +275,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	})
 }
 
-func numberEvents(t *testing.T, hf *holdfast.Engine) {
+func collectDue(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
 	for {
 		some, err := reactions.CollectDue(t.Context(), engine.Of(hf), store.Partition{}, []string{feed.Reaction})

@@ -34,11 +34,11 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 		"the next batch and an append": func(t *testing.T, hf *holdfast.Engine) {
 			stepAll(t, hf)
 			write(t, hf, "s", 3)
-			numberEvents(t, hf)
+			collectDue(t, hf)
 		},
 		"an append": func(t *testing.T, hf *holdfast.Engine) {
 			write(t, hf, "s", 3)
-			numberEvents(t, hf)
+			collectDue(t, hf)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(t, hf, "s", 2)
-			numberEvents(t, hf)
+			collectDue(t, hf)
 			paused(t, url, func() { between(t, hf) })
 			stepAll(t, hf)
 			all, next := rest(t, hf, "", 0)

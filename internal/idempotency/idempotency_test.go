@@ -71,7 +71,7 @@ func TestCheckKey(t *testing.T) {
 	}
 }
 
-// TestLife verifies the life of a request that is held and finished, and that each verb recognises
+// TestLife verifies the life of a request that is held and finished, and that each verb recognizes
 // its repetition.
 func TestLife(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// TestAKeyIsMadeAndKnown verifies that a new key is returned by Get and List and recognised by a
+// TestAKeyIsMadeAndKnown verifies that a new key is returned by Get and List and recognized by a
 // ring, in its workspace.
 func TestAKeyIsMadeAndKnown(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
