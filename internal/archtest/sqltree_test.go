@@ -44,12 +44,12 @@ func (t *treeBuilder) upTo(open sqlToken, closer string) ([]node, error) {
 			}
 			n.group, n.kids = true, kids
 		} else if tok.is(punct, ")") || tok.is(punct, "]") {
-			return nil, fmt.Errorf("line %d: unmatched closing %q", tok.line, tok.text)
+			return nil, fmt.Errorf("line %d: a %q closes nothing", tok.line, tok.text)
 		}
 		nodes = append(nodes, n)
 	}
 	if closer != "" {
-		return nil, fmt.Errorf("line %d: %q is never closed", open.line, open.text)
+		return nil, fmt.Errorf("line %d: a %q is never closed", open.line, open.text)
 	}
 	return nodes, nil
 }
