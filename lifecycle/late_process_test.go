@@ -99,7 +99,7 @@ func TestAStoppedHolderDoesNotCall(t *testing.T) {
 			})
 			w.resumed("b")
 			(&late{fxWorld: w}).resolve("card", false, lifecycle.Failure)
-			child.Tell("go on")
+			child.Send("go on")
 			child.Signal(syscall.SIGCONT)
 			if said := child.Wait(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "LEASE_LOST") {
 				t.Errorf("the child printed %q, want one line with LEASE_LOST", said)

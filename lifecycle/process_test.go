@@ -121,7 +121,7 @@ func TestAKilledHolderIsRecoveredOnce(t *testing.T) {
 		n := startNode(t, db)
 		var bodies []string
 		for i, id := range all {
-			n.Tell("fire %s %s 1", []string{"close", "try"}[i%2], id)
+			n.Send("fire %s %s 1", []string{"close", "try"}[i%2], id)
 			bodies = append(bodies, "body "+id)
 		}
 		n.Expect(bodies...)
@@ -163,7 +163,7 @@ func TestAStoppedHolderWritesNothing(t *testing.T) {
 			id := "s-" + end
 			w.create(id)
 			n := startNode(t, db)
-			n.Tell("fire try %s 1", id)
+			n.Send("fire try %s 1", id)
 			n.Expect("body " + id)
 			n.Signal(syscall.SIGSTOP)
 			w.advance(2 * time.Minute)
@@ -173,7 +173,7 @@ func TestAStoppedHolderWritesNothing(t *testing.T) {
 				w.write(a, "successor")
 				return nil
 			})
-			n.Tell("%s %s", end, id)
+			n.Send("%s %s", end, id)
 			n.Signal(syscall.SIGCONT)
 			line := n.Next()
 			if !strings.HasPrefix(line, "lost "+id) || !strings.HasSuffix(line, "true") {

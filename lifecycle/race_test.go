@@ -50,7 +50,7 @@ func newProcessGroup(t *testing.T, db string) *processGroup {
 
 func (c *processGroup) fire(step, id string) {
 	for _, n := range c.nodes {
-		n.Tell("fire %s %s %d", step, id, each4)
+		n.Send("fire %s %s %d", step, id, each4)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestManyCallersOfAClaimedStep(t *testing.T) {
 					if got := w.get(id); got.Status != "closing" || got.Version != 1 {
 						t.Errorf("round %d: claimed entity is %+v", r, got)
 					}
-					c.nodes[body].Tell("go %s", id)
+					c.nodes[body].Send("go %s", id)
 				}
 			}
 			w.happened(id, "closed", "created", "claimed", "settled/close")

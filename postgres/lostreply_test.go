@@ -61,7 +61,7 @@ func (b *breaker) action(sent []byte) testkit.Action {
 	case hang:
 		return testkit.Hang
 	case deliver:
-		return testkit.LoseAnswer
+		return testkit.LoseResponse
 	}
 	return testkit.Cut
 }

@@ -48,7 +48,7 @@ func TestManyProcessesMigrateOneEmptyDatabaseAtOnce(t *testing.T) {
 				all[i] = startChild(t, url, schemas[i%len(schemas)], fmt.Sprintf("process-%d", i))
 			}
 			for _, c := range all {
-				c.Tell("go")
+				c.Send("go")
 			}
 			for _, c := range all {
 				c.Wait()

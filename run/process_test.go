@@ -206,7 +206,7 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 				}
 			}
 		}()
-		node.Tell("move - %d", signals/processes)
+		node.Send("move - %d", signals/processes)
 	}
 	ids := make(map[string]bool)
 	for ended := 0; ended < processes || len(ids) < signals; {
@@ -219,7 +219,7 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 		word, id, _ := strings.Cut(l.text, " ")
 		switch {
 		case word == "moving":
-			nodes[(l.from+1)%processes].Tell("send %s", id)
+			nodes[(l.from+1)%processes].Send("send %s", id)
 		case word == "sent" && strings.HasSuffix(id, " <nil>"):
 			ids[strings.TrimSuffix(id, " <nil>")] = true
 		case l.text == "moved <nil>":
@@ -257,13 +257,13 @@ func TestManyProcessesStartOnce(t *testing.T) {
 		}
 		for round := range 5 {
 			for i, n := range nodes {
-				n.Tell("start key%d %d", round, []int{13, 13, 12, 12}[i])
+				n.Send("start key%d %d", round, []int{13, 13, 12, 12}[i])
 			}
 			created, seen := 0, map[string]bool{}
 			for _, n := range nodes {
 				var made, failed int
 				var ids string
-				if _, err := fmt.Sscan(n.Hears("started"), &made, &failed, &ids); err != nil || failed > 0 {
+				if _, err := fmt.Sscan(n.ExpectPrefix("started"), &made, &failed, &ids); err != nil || failed > 0 {
 					t.Fatal(err, failed)
 				}
 				created += made
@@ -313,7 +313,7 @@ func TestAKilledWorkersSteps(t *testing.T) {
 			ids[d.ID()] = r.ID
 		}
 		first := testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
-		first.Tell("work")
+		first.Send("work")
 		first.Expect("body quiet "+ids["quiet@1"]+" 1", "body opaque "+ids["opaque@1"]+" 1")
 		first.Kill()
 		expire(t, e)
@@ -321,9 +321,9 @@ func TestAKilledWorkersSteps(t *testing.T) {
 			t.Errorf("got opaque step %+v, want it uncertain", l.Step)
 		}
 		second := testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
-		second.Tell("work")
+		second.Send("work")
 		second.Expect("body quiet " + ids["quiet@1"] + " 2")
-		second.Tell("go")
+		second.Send("go")
 		stepOf(t, e, ids["quiet@1"], func(s runengine.Step) bool {
 			return s.Status == runengine.Completed && s.Crashes == 1 && s.Attempts == 2
 		})
@@ -352,16 +352,16 @@ func TestAStoppedWorkerRecordsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		stopped := testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
-		stopped.Tell("work")
+		stopped.Send("work")
 		stopped.Expect("body quiet " + r.ID + " 1")
 		stopped.Signal(syscall.SIGSTOP)
 		expire(t, e)
 		other := testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
-		other.Tell("work")
+		other.Send("work")
 		other.Expect("body quiet " + r.ID + " 2")
-		other.Tell("go")
+		other.Send("go")
 		done := stepOf(t, e, r.ID, func(s runengine.Step) bool { return s.Status == runengine.Completed })
-		stopped.Tell("go")
+		stopped.Send("go")
 		stopped.Signal(syscall.SIGCONT)
 		// What the stopped one would write is refused: as its holder, here, too.
 		late := done

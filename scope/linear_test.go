@@ -209,7 +209,7 @@ func (c *cutter) fate([]byte) testkit.Action {
 	}
 	c.cuts.Add(1)
 	if rand.IntN(3) > 0 {
-		return testkit.LoseAnswer
+		return testkit.LoseResponse
 	}
 	return testkit.Cut
 }

@@ -136,7 +136,7 @@ func (e *env) processes(how string, nodes []*testkit.Child) (lines []string) {
 		return lines
 	}
 	for p, n := range nodes {
-		n.Tell("%s p%d %d", how, p, perProcess)
+		n.Send("%s p%d %d", how, p, perProcess)
 	}
 	for _, n := range nodes {
 		for line := n.Next(); line != "end"; line = n.Next() {
@@ -250,7 +250,7 @@ func TestKilledProcessLosesNothingOfAScope(t *testing.T) {
 			var mu sync.Mutex
 			for p := range 2 {
 				node := testkit.StartChild(e.T, "TestNothing", nodeVar, e.where)
-				node.Tell("forever k%d-%d 0", round, p)
+				node.Send("forever k%d-%d 0", round, p)
 				group.Go(func() {
 					lines := killedAfter(node, 5+rand.IntN(25))
 					mu.Lock()

@@ -40,7 +40,7 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 		return
 	}
 	c.Expect("ready")
-	c.Tell("go")
+	c.Send("go")
 	switch verdict := c.Next(); {
 	case verdict == "no mount":
 		t.Logf("cannot mount (%s): limiting the size of the database instead", c.Wait())

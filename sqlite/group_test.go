@@ -78,7 +78,7 @@ func TestCallersWhoWaitTogetherEachEndWithTheirContext(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	holder.Tell("go")
+	holder.Send("go")
 	holder.Wait()
 	mustAppend(t, hf, "s", 0, "after")
 	if names := wantGapless(t, hf, "s"); len(names) != 2 {

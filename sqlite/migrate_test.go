@@ -42,7 +42,7 @@ func TestTenProcessesMigrateOneEmptyFileAtOnce(t *testing.T) {
 		all[i] = startChild(t, "migrate", path, fmt.Sprintf("process-%d", i), nil)
 	}
 	for _, c := range all {
-		c.Tell("go")
+		c.Send("go")
 	}
 	for _, c := range all {
 		c.Wait()

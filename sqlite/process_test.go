@@ -47,7 +47,7 @@ func TestSeveralProcessesAppendToOneStreamWithoutAGap(t *testing.T) {
 		all[i] = startChild(t, "append", path, fmt.Sprintf("p%d", i), nil)
 	}
 	for _, c := range all {
-		c.Tell("go")
+		c.Send("go")
 	}
 	for _, c := range all {
 		c.Wait()
@@ -133,7 +133,7 @@ func TestAWriteWaitsForAnotherProcessAsLongAsItsContext(t *testing.T) {
 		_, err := stream.Append(t.Context(), hf, "s", 0, event("after", ""))
 		done <- err
 	}()
-	holder.Tell("go")
+	holder.Send("go")
 	holder.Wait()
 	if err := <-done; err != nil {
 		t.Errorf("write that waited for the lock: %v", err)

@@ -146,7 +146,7 @@ func openAsNobody(t *testing.T, self, path, name string) (v verdict) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		}
 	})
-	c.Tell("go")
+	c.Send("go")
 	if err := json.Unmarshal([]byte(c.Wait()), &v); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func TestRulesAreAboutPackagesThatExist(t *testing.T) {
 	}
 	m := planted(t, map[string]string{"a/a.go": "", "b/below/b.go": ""})
 	if got := absent(m, []string{"a", "a/...", "b", "b/...", "b/below", "gone", "gone/..."}); !slices.Equal(got, []string{"b", "gone", "gone/..."}) {
-		t.Errorf("absent are %v", got)
+		t.Errorf("absent packages: got %v, want b, gone and gone/...", got)
 	}
 }
 

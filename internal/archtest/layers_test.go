@@ -151,12 +151,12 @@ func TestPlantedUpwardCalls(t *testing.T) {
 	})
 	calls, err := callsBetweenFiles(m, "p", nil)
 	if err != nil || len(calls) != 3 {
-		t.Fatalf("the calls are %v, %v", calls, err)
+		t.Fatalf("got calls %v, error %v, want 3 calls", calls, err)
 	}
 	if got := upward(calls, []string{"low.go", "high.go"}); !slices.Equal(got, []string{"low.go calls high of high.go"}) {
-		t.Errorf("the upward calls are %v", got)
+		t.Errorf("upward calls: got %v, want one from low.go to high.go", got)
 	}
 	if got := upward(calls, []string{"high.go", "low.go"}); len(got) != 2 {
-		t.Errorf("in the other order, the upward calls are %v", got)
+		t.Errorf("upward calls in the reverse order: got %v, want 2", got)
 	}
 }

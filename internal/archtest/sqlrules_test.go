@@ -34,7 +34,7 @@ func TestSQL(t *testing.T) {
 	for d, texts := range texts(t) {
 		report(t, SQL(d, texts), nil)
 		if len(texts) < len(store.Decls())-1 { // one verb shares the statement of another
-			t.Errorf("%s: %d statements of %d verbs", d.folder(), len(texts), len(store.Decls()))
+			t.Errorf("%s: got %d statements for %d verbs", d.folder(), len(texts), len(store.Decls()))
 		}
 	}
 }
@@ -44,7 +44,7 @@ func TestMigrations(t *testing.T) {
 	found, read, err := Migrations(dir)
 	report(t, found, err)
 	if want := len(glob(t, dir, "*/migrations/*.sql")); read != want || read == 0 {
-		t.Errorf("read %d migrations, but there are %d", read, want)
+		t.Errorf("read %d migrations, want %d", read, want)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestTheDocumentHasEveryTable(t *testing.T) {
 		for _, k := range s.keys {
 			key := strings.Join(k.columns, ", ")
 			if before, ok := tables[k.table]; k.kind == "PRIMARY KEY" && ok && before != key {
-				t.Errorf("%s has the key (%s) in one database and (%s) in the other", k.table, before, key)
+				t.Errorf("%s has primary key (%s) in one database and (%s) in the other", k.table, before, key)
 			}
 			if k.kind == "PRIMARY KEY" {
 				tables[k.table] = key
@@ -75,7 +75,7 @@ func TestTheDocumentHasEveryTable(t *testing.T) {
 	}
 	for table, key := range tables {
 		if listed[table] != key {
-			t.Errorf("docs/architecture.md lists %s with the key (%s), want (%s)", table, listed[table], key)
+			t.Errorf("docs/architecture.md lists %s with primary key (%s), want (%s)", table, listed[table], key)
 		}
 	}
 	for table := range listed {
@@ -115,10 +115,10 @@ func TestSQLFilesUseNames(t *testing.T) {
 		}
 	}
 	if len(names) < 200 {
-		t.Errorf("there are only %d SQL files", len(names))
+		t.Errorf("got %d SQL files, want at least 200", len(names))
 	}
 	if !position.MatchString("x = $1") || !position.MatchString("?12") || position.MatchString("'$entity/' ? 'x'") {
-		t.Error("positional arguments are not recognized")
+		t.Error("the pattern does not recognize positional arguments")
 	}
 }
 
@@ -421,7 +421,7 @@ func TestPlantedFiles(t *testing.T) {
 		t.Errorf("read %d files, want 1", read)
 	}
 	if _, read, err = Migrations(fstest.MapFS{}); read != 0 || err != nil {
-		t.Errorf("an empty module: read %d, %v", read, err)
+		t.Errorf("empty module: read %d migrations, error %v, want none", read, err)
 	}
 
 	pg := map[string]string{"a.put": `SELECT 1`, "a.put.fast": `SELECT now()`, "a.more": `SELECT 1`}
@@ -435,7 +435,7 @@ func TestExceptionsGiveReasons(t *testing.T) {
 	for _, list := range []map[string]string{Excepted, Wide} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			if list[name] == "" {
-				t.Errorf("%s is excepted without a reason", name)
+				t.Errorf("exception %s has no reason", name)
 			}
 		}
 	}

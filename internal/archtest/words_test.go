@@ -65,7 +65,7 @@ func TestPlantedWordsAreFound(t *testing.T) {
 		"a name in internals": "// Glance is one.\nfunc Glance() {}\n",
 	} {
 		if found := wordViolations(planted(t, map[string]string{"p/a.go": text})); len(found) != 1 {
-			t.Errorf("%s: %q", name, found)
+			t.Errorf("%s: got violations %q, want 1", name, found)
 		}
 	}
 }

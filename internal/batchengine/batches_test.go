@@ -48,7 +48,7 @@ func (s fixture) ok(err error) {
 func (s fixture) code(err error, want fault.Code) {
 	s.t.Helper()
 	if fault.CodeOf(err) != want {
-		s.t.Fatalf("failed with %v, want %q", err, want)
+		s.t.Fatalf("got error %v, want code %q", err, want)
 	}
 }
 
@@ -100,7 +100,7 @@ func (s fixture) is(status string, want batchengine.Counts, charged, refunded, b
 	s.t.Helper()
 	b := s.get()
 	if b.Status != status || b.Counts() != want || b.Charged != charged || b.Refunded != refunded || s.balance() != balance {
-		s.t.Fatalf("it is %s %+v, charged %d, refunded %d (%+v), and the wallet has %d", b.Status, b.Counts(), b.Charged, b.Refunded, b, s.balance())
+		s.t.Fatalf("batch has status %s, counts %+v, charged %d, refunded %d (%+v), wallet balance %d", b.Status, b.Counts(), b.Charged, b.Refunded, b, s.balance())
 	}
 	report, err := s.e.Check(s.t.Context())
 	if err != nil || !report.Clean() {
@@ -124,7 +124,7 @@ func (s fixture) maintain() {
 			return
 		}
 	}
-	s.t.Fatalf("it does not come to rest: %+v", s.get())
+	s.t.Fatalf("batch did not end: %+v", s.get())
 }
 
 func TestABatchIsDoneOnce(t *testing.T) {
@@ -132,7 +132,7 @@ func TestABatchIsDoneOnce(t *testing.T) {
 		s.wallet(100)
 		b := s.create(batchengine.New{MaxConcurrency: 3, Items: work(5, 10)})
 		if b.Status != batchengine.Pending || !b.Sealed || b.Counts().Pending != 5 {
-			t.Fatalf("made %+v", b)
+			t.Fatalf("created batch %+v", b)
 		}
 		_, err := batchengine.Create(t.Context(), engine.Of(s.e), batchengine.New{ID: "b", Wallet: "w", Handler: "h"})
 		s.code(err, fault.Conflict)
@@ -140,18 +140,18 @@ func TestABatchIsDoneOnce(t *testing.T) {
 		s.code(err, fault.NotFound)
 		first := s.take(10)
 		if len(first) != 3 || first[0].Key != "k000" || string(first[1].Input) != `{"i":1}` || first[0].Attempt() != 1 || first[0].Until.IsZero() {
-			t.Fatalf("took %+v", first)
+			t.Fatalf("took items %+v, want 3", first)
 		}
 		s.is(batchengine.Running, batchengine.Counts{Pending: 2, Running: 3}, 30, 0, 70)
 		if more := s.take(10); len(more) > 0 {
-			t.Fatalf("took %+v beyond what may run at once", more)
+			t.Fatalf("took items %+v beyond the maximum in flight", more)
 		}
 		s.settle(first[0])
 		s.settle(first[0]) // repeated, with the same result
 		_, err = batchengine.Settle(t.Context(), engine.Of(s.e), first[0], []byte(`"other"`))
 		s.code(err, fault.LeaseLost)
 		if n, err := batchengine.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000", "k001"}); n != 1 || err != nil {
-			t.Fatalf("accepted %d, %v", n, err)
+			t.Fatalf("accepted %d items, error %v, want 1", n, err)
 		}
 		_, err = batchengine.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000", "x"})
 		s.code(err, fault.NotFound)
@@ -159,11 +159,11 @@ func TestABatchIsDoneOnce(t *testing.T) {
 		// One fails, and is retried before the items that were never taken.
 		e, err := batchengine.Fail(t.Context(), engine.Of(s.e), first[1], "no", 0, false)
 		if err != nil || e.State != "waiting" || e.Failures != 1 {
-			t.Fatalf("failed: %+v, %v", e, err)
+			t.Fatalf("Fail returned %+v, error %v", e, err)
 		}
 		next := s.take(1)
 		if len(next) != 1 || next[0].Key != "k001" || next[0].Attempt() != 2 || next[0].Epoch != 2 {
-			t.Fatalf("took %+v", next)
+			t.Fatalf("took items %+v, want k001 at attempt 2", next)
 		}
 		s.settle(first[2], next[0])
 		s.settle(s.take(10)...)
@@ -172,7 +172,7 @@ func TestABatchIsDoneOnce(t *testing.T) {
 		s.code(err, fault.InvalidTransition)
 		items, err := batchengine.Items(t.Context(), engine.Of(s.e), "b", 0, "", 10)
 		if err != nil || len(items) != 5 || items[4].Decision != "accepted" || items[1].Attempts() != 2 || string(items[0].Output) != `"done"` {
-			t.Fatalf("its items are %+v, %v", items, err)
+			t.Fatalf("got items %+v, error %v", items, err)
 		}
 	})
 }
@@ -188,13 +188,13 @@ func TestABatchIsCancelled(t *testing.T) {
 		}
 		b, accepted, err := batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
 		if err != nil || !accepted || b.Status != batchengine.Running || !b.CancelRequested {
-			t.Fatalf("cancelled: %+v, %v, %v", b, accepted, err)
+			t.Fatalf("cancel returned batch %+v, accepted %v, error %v", b, accepted, err)
 		}
 		if more := s.take(10); len(more) > 0 {
-			t.Fatalf("took %+v after the cancel", more)
+			t.Fatalf("took items %+v after the cancel", more)
 		}
 		if r, err := batchengine.Renew(t.Context(), engine.Of(s.e), all[2], time.Minute); err != nil || !r.CancelRequested {
-			t.Fatalf("renewed: %+v, %v", r, err)
+			t.Fatalf("renewal returned %+v, error %v, want a cancel request", r, err)
 		}
 		s.maintain()
 		s.is(batchengine.Cancelling, batchengine.Counts{Pending: 3, Succeeded: 1, Accepted: 1, Cancelled: 2}, 30, 20, 90)
@@ -210,19 +210,19 @@ func TestABatchIsCancelled(t *testing.T) {
 		s.code(err, fault.LeaseLost)
 		_, accepted, err = batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
 		if err != nil || !accepted {
-			t.Fatalf("cancelled again: %v, %v", accepted, err)
+			t.Fatalf("second cancel: accepted %v, error %v, want true", accepted, err)
 		}
 		s.maintain() // the holder of the item has reported that it finished
 		s.is(batchengine.Cancelled, batchengine.Counts{Succeeded: 1, Accepted: 1, Cancelled: 5}, 30, 20, 90)
 		b, accepted, err = batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
 		if err != nil || accepted || b.Status != batchengine.Cancelled {
-			t.Fatalf("cancelled again: %+v, %v, %v", b, accepted, err)
+			t.Fatalf("cancel of a cancelled batch returned %+v, accepted %v, error %v", b, accepted, err)
 		}
 		holdfasttest.Advance(t, s.e, time.Hour)
 		s.maintain() // the final check
 		items, err := batchengine.Items(t.Context(), engine.Of(s.e), "b", 0, "cancelled", 10)
 		if err != nil || len(items) != 5 {
-			t.Fatalf("cancelled are %+v, %v", items, err)
+			t.Fatalf("got cancelled items %+v, error %v, want 5", items, err)
 		}
 	})
 }
@@ -233,11 +233,11 @@ func TestAnUntouchedBatchIsCancelledAtOnce(t *testing.T) {
 		s.create(batchengine.New{Items: work(3, 10)})
 		b, accepted, err := batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
 		if err != nil || accepted || b.Status != batchengine.Cancelled {
-			t.Fatalf("cancelled: %+v, %v, %v", b, accepted, err)
+			t.Fatalf("cancel returned batch %+v, accepted %v, error %v", b, accepted, err)
 		}
 		s.is(batchengine.Cancelled, batchengine.Counts{Cancelled: 3}, 0, 0, 100)
 		if ledger, err := wallets.Ledger(t.Context(), engine.Of(s.e), "w", 0, 10); err != nil || len(ledger) != 1 {
-			t.Fatalf("the ledger is %+v, %v", ledger, err)
+			t.Fatalf("got ledger %+v, error %v, want 1 row", ledger, err)
 		}
 	})
 }
@@ -248,15 +248,15 @@ func TestABatchWithoutFundsIsPausedUntilACredit(t *testing.T) {
 		s.create(batchengine.New{MaxConcurrency: 8, Items: work(3, 10)})
 		all := s.take(8)
 		if len(all) != 1 {
-			t.Fatalf("took %d with funds for one", len(all))
+			t.Fatalf("took %d items with funds for 1", len(all))
 		}
 		if more := s.take(8); len(more) > 0 {
-			t.Fatalf("took %+v", more)
+			t.Fatalf("took items %+v, want none", more)
 		}
 		s.is(batchengine.Running, batchengine.Counts{Pending: 2, Running: 1}, 10, 0, 5) // the running item may still return its charge
 		s.settle(all...)
 		if more := s.take(8); len(more) > 0 {
-			t.Fatalf("took %+v", more)
+			t.Fatalf("took items %+v, want none", more)
 		}
 		s.is(batchengine.Paused, batchengine.Counts{Pending: 2, Succeeded: 1}, 10, 0, 5)
 		credit := func(points int64, reference string) {
@@ -273,7 +273,7 @@ func TestABatchWithoutFundsIsPausedUntilACredit(t *testing.T) {
 		s.is(batchengine.Paused, batchengine.Counts{Pending: 1, Succeeded: 2}, 20, 0, 0)
 		b, accepted, err := batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
 		if err != nil || !accepted {
-			t.Fatalf("cancelled: %+v, %v", b, err)
+			t.Fatalf("cancel returned batch %+v, error %v", b, err)
 		}
 		s.maintain()
 		s.is(batchengine.Cancelled, batchengine.Counts{Cancelled: 3}, 20, 20, 20)
@@ -288,21 +288,21 @@ func TestAnItemIsGivenUpAndReturned(t *testing.T) {
 			x := s.take(1)
 			e, err := batchengine.Fail(t.Context(), engine.Of(s.e), x[0], "no", 0, false)
 			if want := []string{"waiting", "failed"}[i]; err != nil || e.State != want {
-				t.Fatalf("failed: %+v, %v", e, err)
+				t.Fatalf("Fail returned %+v, error %v", e, err)
 			}
 		}
 		s.is(batchengine.Running, batchengine.Counts{Pending: 1, Failed: 1}, 10, 10, 20)
 		for range 3 { // the other crashes every worker that takes it
 			x := s.take(1)
 			if len(x) != 1 || x[0].Key != "k001" {
-				t.Fatalf("took %+v", x)
+				t.Fatalf("took items %+v, want k001", x)
 			}
 			if s.balance() != 10 {
-				t.Fatalf("the wallet has %d", s.balance())
+				t.Fatalf("wallet balance is %d, want 10", s.balance())
 			}
 			holdfasttest.Advance(t, s.e, time.Minute)
 			if n, err := batchengine.Expire(t.Context(), engine.Of(s.e), store.Partition{}); n != 1 || err != nil {
-				t.Fatalf("freed %d, %v", n, err)
+				t.Fatalf("released %d leases, error %v, want 1", n, err)
 			}
 			_, err := batchengine.Settle(t.Context(), engine.Of(s.e), x[0], nil)
 			s.code(err, fault.LeaseLost)
@@ -332,7 +332,7 @@ func TestAnItemIsItsHoldersAlone(t *testing.T) {
 				"release": func() error { return batchengine.Release(t.Context(), engine.Of(s.e), x, 0) },
 			} {
 				if err := end(); fault.CodeOf(err) != fault.LeaseLost {
-					t.Errorf("%s %s: %v", name, why, err)
+					t.Errorf("%s %s: got error %v, want LEASE_LOST", name, why, err)
 				}
 			}
 		}
@@ -359,7 +359,7 @@ func TestABatchIsMadeInPages(t *testing.T) {
 			}
 		}
 		if n, err := batchengine.Add(t.Context(), engine.Of(s.e), "b", append(work(2, 1), batchengine.Work{Key: "new"})); n != 1 || err != nil {
-			t.Fatalf("added %d, %v", n, err)
+			t.Fatalf("added %d items, error %v, want 1", n, err)
 		}
 		_, err := batchengine.Add(t.Context(), engine.Of(s.e), "b", []batchengine.Work{{Key: "newer"}, {Key: "k001", Cost: 2}})
 		s.code(err, fault.Conflict)
@@ -367,7 +367,7 @@ func TestABatchIsMadeInPages(t *testing.T) {
 		s.is(batchengine.Running, batchengine.Counts{Succeeded: 31}, 30, 0, 970)
 		for range 2 {
 			if b, err := batchengine.Seal(t.Context(), engine.Of(s.e), "b"); err != nil || b.Status != batchengine.Completed {
-				t.Fatalf("sealed: %+v, %v", b, err)
+				t.Fatalf("Seal returned batch %+v, error %v, want it completed", b, err)
 			}
 		}
 		_, err = batchengine.Add(t.Context(), engine.Of(s.e), "b", work(1, 1))
@@ -391,11 +391,11 @@ func TestBadBatches(t *testing.T) {
 			"key":      {ID: "b", Wallet: "w", Handler: "h", Items: []batchengine.Work{{}}},
 		} {
 			if _, err := batchengine.Create(t.Context(), engine.Of(s.e), n); fault.CodeOf(err) != fault.Validation {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got error %v, want a validation error", name, err)
 			}
 		}
 		if b, err := batchengine.Create(t.Context(), engine.Of(s.e), batchengine.New{ID: "e", Wallet: "w", Handler: "h"}); err != nil || b.Status != batchengine.Completed {
-			t.Errorf("an empty batch is %+v, %v", b, err)
+			t.Errorf("empty batch is %+v, error %v, want it completed", b, err)
 		}
 	})
 }

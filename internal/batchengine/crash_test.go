@@ -24,7 +24,9 @@ type crasher struct {
 	e   *holdfast.Engine
 }
 
-func (c crasher) place() (store.Partition, error) { return engine.Of(c.e).Partition(c.ctx, store.Read) }
+func (c crasher) partition() (store.Partition, error) {
+	return engine.Of(c.e).Partition(c.ctx, store.Read)
+}
 
 // fund creates the wallet with a number of points.
 func (c crasher) fund(points int64) error {
@@ -98,7 +100,7 @@ func (c crasher) end(t batchengine.Taken) error {
 
 // maintain does the work of a running program's loops after all leases have expired.
 func (c crasher) maintain() error {
-	at, err := c.place()
+	at, err := c.partition()
 	if err == nil {
 		err = store.Shift(c.ctx, engine.Of(c.e), time.Hour)
 	}
@@ -142,7 +144,7 @@ func (c crasher) finish() error {
 			return err
 		}
 	}
-	return errors.New("it does not come to its end")
+	return errors.New("batch did not end")
 }
 
 // check verifies the end: the batch has ended, the wallet has lost only the price of
@@ -157,17 +159,17 @@ func (c crasher) check(funds int64, statuses ...string) error {
 		fits = fits || b.Status == s
 	}
 	if !fits {
-		return fmt.Errorf("it is %s: %+v", b.Status, b)
+		return fmt.Errorf("batch has status %s: %+v", b.Status, b)
 	}
 	w, err := wallets.Get(c.ctx, engine.Of(c.e), "w")
 	if err != nil {
 		return err
 	}
 	if want := funds - 10*b.Accepted; w.Balance != want || b.Charged-b.Refunded != 10*b.Accepted {
-		return fmt.Errorf("the wallet has %d, not %d: %+v", w.Balance, want, b)
+		return fmt.Errorf("wallet balance is %d, want %d: %+v", w.Balance, want, b)
 	}
 	if a, err := wallets.Audit(c.ctx, engine.Of(c.e), "w"); err != nil || len(a.Wrong) > 0 {
-		return fmt.Errorf("it does not add up: %+v, %w", a.Wrong, err)
+		return fmt.Errorf("wallet does not match its ledger: %+v, %w", a.Wrong, err)
 	}
 	items, err := batchengine.Items(c.ctx, engine.Of(c.e), "b", 0, "", 100)
 	if err != nil {
@@ -179,7 +181,7 @@ func (c crasher) check(funds int64, statuses ...string) error {
 			return err
 		}
 		if len(did) > 1 || i.State == "succeeded" && len(did) != 1 || i.Decision == "" && i.State != "failed" {
-			return fmt.Errorf("the item %+v was done %d times", i, len(did))
+			return fmt.Errorf("item %+v was executed %d times", i, len(did))
 		}
 	}
 	return nil
@@ -231,7 +233,7 @@ func TestCrashOfABatch(t *testing.T) {
 	}, func(c crasher) error {
 		b, err := c.get()
 		if err == nil && (b.Items != 2 || !b.Sealed || b.Status != batchengine.Pending) {
-			err = fmt.Errorf("it is %+v", b)
+			err = fmt.Errorf("got batch %+v", b)
 		}
 		return err
 	})

@@ -44,16 +44,16 @@ func TestNodeProcess(t *testing.T) {
 	if db == "" {
 		return // it is for child processes
 	}
-	if err := obey(db); err != nil {
+	if err := runCommands(db); err != nil {
 		fmt.Println("ended", err)
 	}
 	os.Exit(0)
 }
 
-// obey runs commands, one per line: "race h n" takes items of a handler with n callers
+// runCommands runs commands, one per line: "race h n" takes items of a handler with n callers
 // and settles them; "post from n" credits and debits with n callers; "work" does items
 // until it is killed, and "finish" does them to the end.
-func obey(db string) error {
+func runCommands(db string) error {
 	e, err := holdfast.Open(context.Background(), holdfasttest.At(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -161,15 +161,15 @@ func TestCancelRacesTheTakes(t *testing.T) {
 			_, err := batchengine.Create(ctx, engine.Of(s.e), batchengine.New{ID: id, Wallet: "w", Handler: id, MaxConcurrency: 8, Items: work(20, 3)})
 			s.ok(err)
 			for _, n := range nodes {
-				n.Tell("race %s 4", id)
+				n.Send("race %s 4", id)
 			}
 			b, accepted, err := batchengine.Cancel(ctx, engine.Of(s.e), id)
 			s.ok(err)
 			if accepted != (b.Next > 0) {
-				t.Fatalf("%d: cancelled: %v, %+v", i, accepted, b)
+				t.Fatalf("%d: cancel returned accepted %v, batch %+v", i, accepted, b)
 			}
 			for _, n := range nodes {
-				if failed := n.Hears("raced " + id); failed != "<nil>" {
+				if failed := n.ExpectPrefix("raced " + id); failed != "<nil>" {
 					t.Fatalf("%d: %s", i, failed)
 				}
 			}
@@ -183,7 +183,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 			cancelled := false
 			for _, e := range history {
 				if cancelled && e.Name == "itemsTaken" {
-					t.Fatalf("%d: an item was taken behind the cancel: %+v", i, history)
+					t.Fatalf("%d: the history has a taken item after the cancel: %+v", i, history)
 				}
 				cancelled = cancelled || e.Name == "cancelRequested" || e.Name == "cancelled"
 			}
@@ -198,9 +198,9 @@ func TestCancelRacesTheTakes(t *testing.T) {
 			s.ok(err)
 		}
 		if s.balance() != 1_000_000 {
-			t.Errorf("the wallet has %d", s.balance())
+			t.Errorf("wallet balance is %d, want 1000000", s.balance())
 		}
-		t.Logf("of %d rounds the cancel was first in %d", rounds, untouched)
+		t.Logf("of %d rounds, the cancel came first in %d", rounds, untouched)
 	})
 }
 
@@ -214,19 +214,19 @@ func TestProcessesShareAWallet(t *testing.T) {
 			nodes = append(nodes, start(t, db))
 		}
 		for i, n := range nodes {
-			n.Tell("post p%d 25", i)
+			n.Send("post p%d 25", i)
 		}
 		want := int64(1000)
 		for _, n := range nodes {
 			var sum int64
-			if _, err := fmt.Sscan(n.Hears("posted"), &sum); err != nil {
+			if _, err := fmt.Sscan(n.ExpectPrefix("posted"), &sum); err != nil {
 				t.Fatal(err)
 			}
 			want += sum
 		}
 		a, err := wallets.Audit(t.Context(), engine.Of(s.e), "w")
 		if err != nil || len(a.Wrong) > 0 || a.Entries != 101 || s.balance() != want {
-			t.Errorf("the wallet has %d, not %d: %+v, %v", s.balance(), want, a, err)
+			t.Errorf("wallet balance is %d, want %d: audit %+v, %v", s.balance(), want, a, err)
 		}
 	})
 }
@@ -239,20 +239,20 @@ func TestKilledWorkersAreChargedOnce(t *testing.T) {
 		s.create(batchengine.New{Items: work(1, 10)})
 		for range 3 {
 			n := start(t, db)
-			n.Tell("work")
-			n.Hears("body k000")
+			n.Send("work")
+			n.ExpectPrefix("body k000")
 			n.Kill()
 			holdfasttest.Advance(t, s.e, time.Minute)
 			if freed, err := batchengine.Expire(t.Context(), engine.Of(s.e), store.Partition{}); freed != 1 || err != nil {
-				t.Fatalf("freed %d, %v", freed, err)
+				t.Fatalf("released %d leases, error %v, want 1", freed, err)
 			}
 			if s.balance() != 15 {
-				t.Fatalf("the wallet has %d", s.balance())
+				t.Fatalf("wallet balance is %d, want 15", s.balance())
 			}
 		}
 		n := start(t, db)
-		n.Tell("finish")
-		n.Hears("body k000")
+		n.Send("finish")
+		n.ExpectPrefix("body k000")
 		for !s.get().Over() {
 			if err := t.Context().Err(); err != nil {
 				t.Fatal(err)
@@ -261,7 +261,7 @@ func TestKilledWorkersAreChargedOnce(t *testing.T) {
 		s.is(batchengine.Completed, batchengine.Counts{Succeeded: 1, Accepted: 1}, 10, 0, 15)
 		items, err := batchengine.Items(t.Context(), engine.Of(s.e), "b", 0, "", 1)
 		if err != nil || items[0].Crashes != 3 || items[0].Attempts() != 4 {
-			t.Errorf("it is %+v, %v", items, err)
+			t.Errorf("got items %+v, error %v, want 3 crashes and 4 attempts", items, err)
 		}
 	})
 }

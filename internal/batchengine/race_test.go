@@ -57,7 +57,7 @@ func TestManyWorkAtOnce(t *testing.T) {
 		all.Wait()
 		for key, n := range done {
 			if n != 1 {
-				t.Errorf("%s was done %d times", key, n)
+				t.Errorf("item %s was executed %d times, want 1", key, n)
 			}
 		}
 		s.is(batchengine.Completed, batchengine.Counts{Succeeded: items, Accepted: items}, items, 0, 0)
@@ -106,11 +106,11 @@ func TestTeardownsAtOnce(t *testing.T) {
 			b, err := batchengine.Get(ctx, engine.Of(s.e), id)
 			s.ok(err)
 			if b.Status != batchengine.Cancelling || b.Refunded != 7*(items-b.Accepted) || b.Charged != 7*items || b.Running != 0 {
-				t.Fatalf("%d: it is %+v", i, b)
+				t.Fatalf("%d: got batch %+v", i, b)
 			}
 			spent += 7 * b.Accepted
 			if s.balance() != 10_000-spent {
-				t.Fatalf("%d: the wallet has %d, not %d", i, s.balance(), 10_000-spent)
+				t.Fatalf("%d: wallet balance is %d, want %d", i, s.balance(), 10_000-spent)
 			}
 		}
 		holdfasttest.Advance(t, s.e, time.Hour)
@@ -136,7 +136,7 @@ func TestNothingIsFlippedWithoutItsWallet(t *testing.T) {
 		_, err = batchengine.Advance(ctx, engine.Of(s.e), store.Partition{})
 		s.code(err, fault.NotFound)
 		if b := s.get(); b.Over() || b.Flipped != 0 || b.Succeeded != 1 || !strings.Contains(b.Error, "does not exist") {
-			t.Fatalf("it is %+v", b)
+			t.Fatalf("got batch %+v", b)
 		}
 		s.rename("gone", "w")
 		holdfasttest.Advance(t, s.e, time.Hour)
@@ -187,12 +187,12 @@ func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 		} {
 			s.exec(c[0])
 			if r, err := s.e.Check(t.Context()); err != nil || !strings.Contains(r.String(), c[2]) {
-				t.Errorf("%s: %q, %v", name, r, err)
+				t.Errorf("%s: check returned %q, error %v", name, r, err)
 			}
 			s.exec(c[1])
 		}
 		if r, err := s.e.Check(t.Context()); err != nil || !r.Clean() {
-			t.Errorf("%s, %v", r, err)
+			t.Errorf("check returned %s, error %v, want no violations", r, err)
 		}
 	})
 }
@@ -232,7 +232,7 @@ func TestAnEndMeetsATake(t *testing.T) {
 			all.Wait()
 		}
 		if r, err := s.e.Check(ctx); err != nil || !r.Clean() {
-			t.Errorf("%s, %v", r, err)
+			t.Errorf("check returned %s, error %v, want no violations", r, err)
 		}
 	})
 }
@@ -253,12 +253,12 @@ func TestPoorBatchesHoldUpNoOther(t *testing.T) {
 		for i := range 20 {
 			put(fmt.Sprint("poor", i), 1)
 			if taken := s.take(5); len(taken) != 1 { // and it runs
-				t.Fatalf("took %+v", taken)
+				t.Fatalf("took items %+v, want 1", taken)
 			}
 		}
 		put("rich", 100)
 		if taken := s.take(5); len(taken) != 5 || taken[0].Batch != "of-rich" {
-			t.Fatalf("took %+v", taken)
+			t.Fatalf("took items %+v, want 5 of batch of-rich", taken)
 		}
 	})
 }
@@ -283,22 +283,22 @@ func TestACleanupIsNotedTwice(t *testing.T) {
 			s.ok(batchengine.Unclean(ctx, engine.Of(s.e), dirty[0], context.Canceled)) // it is clean by now
 		}
 		if more := sweep(); len(more) > 0 {
-			t.Fatalf("swept again: %+v", more)
+			t.Fatalf("second sweep found %+v, want nothing", more)
 		}
 		holdfasttest.Advance(t, s.e, time.Hour)
 		last := sweep()
 		if len(last) != 1 || last[0].Dirty {
-			t.Fatalf("the last look is at %+v", last)
+			t.Fatalf("last sweep found %+v, want one batch that is not dirty", last)
 		}
 		s.ok(batchengine.Unclean(ctx, engine.Of(s.e), last[0], context.Canceled))
 		if b := s.get(); b.Status != batchengine.Completed || b.Error != "" {
-			t.Fatalf("it is %+v", b)
+			t.Fatalf("got batch %+v, want it completed without an error", b)
 		}
 		holdfasttest.Advance(t, s.e, time.Hour)
 		s.ok(batchengine.Cleaned(ctx, engine.Of(s.e), sweep()...))
 		holdfasttest.Advance(t, s.e, time.Hour)
 		if more := sweep(); len(more) > 0 {
-			t.Fatalf("swept for ever: %+v", more)
+			t.Fatalf("sweep after the end found %+v, want nothing", more)
 		}
 	})
 }

@@ -66,7 +66,7 @@ func (r *rig) declare() *load {
 	if c, err = newCaller(r.urls, key.Secret); err != nil {
 		t.Fatal(err)
 	}
-	return &load{caller: c, book: newBook()}
+	return &load{caller: c, opLog: newOpLog()}
 }
 
 // workerKey creates an API key for workers.

@@ -85,7 +85,7 @@ func kills(t *testing.T, binary, db string) {
 				break
 			}
 			if err == nil && got.FinishedAt != nil || !pause(ctx, 20*time.Millisecond) {
-				t.Errorf("the run %s is %s: %v, %v", id, got.Status, got.Error, err)
+				t.Errorf("run %s has status %s: %v, error %v", id, got.Status, got.Error, err)
 				break
 			}
 		}

@@ -42,13 +42,13 @@ type change struct {
 	outcome           outcome
 }
 
-type aRun struct {
+type runRecord struct {
 	id, ticket, payload string
 	cancelled           bool
 	signalled           outcome
 }
 
-type aBatch struct {
+type batchRecord struct {
 	id, wallet string
 	costs      map[string]int64
 	cancelled  bool
@@ -61,8 +61,8 @@ type credit struct {
 	outcome outcome
 }
 
-// book records the operations of the test program and their outcomes.
-type book struct {
+// opLog records the operations of the test program and their outcomes.
+type opLog struct {
 	mu       sync.Mutex
 	rows     map[string]*row
 	defects  []string
@@ -70,8 +70,8 @@ type book struct {
 	changes  []change
 	orders   map[string]outcome // entities that workers pay
 	desks    map[string]outcome // entities that workers claim manually
-	runs     []aRun
-	batches  []aBatch
+	runs     []runRecord
+	batches  []batchRecord
 	credits  []credit
 	resolved map[string]int               // charges beyond the first that were known when an operation was resolved, by subject
 	late     map[string]map[string]string // results of contradictions, by subject and id
@@ -81,8 +81,8 @@ type book struct {
 // capabilities are the lines of the summary table, in order.
 var capabilities = []string{"streams", "reactions", "lifecycles", "claims", "runs", "batches", "wallets", "scopes"}
 
-func newBook() *book {
-	b := &book{rows: make(map[string]*row), orders: make(map[string]outcome), desks: make(map[string]outcome), resolved: make(map[string]int),
+func newOpLog() *opLog {
+	b := &opLog{rows: make(map[string]*row), orders: make(map[string]outcome), desks: make(map[string]outcome), resolved: make(map[string]int),
 		late: make(map[string]map[string]string), unknown: make(map[string]bool)}
 	for _, c := range capabilities {
 		b.rows[c] = new(row)
@@ -91,21 +91,21 @@ func newBook() *book {
 }
 
 // note runs f under the lock.
-func (b *book) note(f func()) {
+func (b *opLog) note(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f()
 }
 
 // defect records a violation.
-func (b *book) defect(format string, args ...any) {
+func (b *opLog) defect(format string, args ...any) {
 	b.note(func() { b.defects = append(b.defects, fmt.Sprintf(format, args...)) })
 }
 
 // load submits operations.
 type load struct {
 	*caller
-	*book
+	*opLog
 	submitted atomic.Int64
 	later     sync.WaitGroup
 }
@@ -241,7 +241,7 @@ func (l *load) desk(ctx context.Context, r *rand.Rand) {
 
 // chase starts a run and later sends its signal, or cancels the run.
 func (l *load) chase(ctx context.Context, r *rand.Rand) {
-	x := aRun{ticket: fmt.Sprintf("t%d", r.Uint64()), payload: fmt.Sprint(r.Uint64())}
+	x := runRecord{ticket: fmt.Sprintf("t%d", r.Uint64()), payload: fmt.Sprint(r.Uint64())}
 	policy, wait, cancel := []string{"Hold", "Retry", "Probe", "Opaque"}[r.IntN(4)], time.Duration(r.IntN(1500))*time.Millisecond, r.IntN(8) == 0
 	if l.entity(ctx, "ticket", x.ticket, "runs") != acked {
 		return
@@ -290,7 +290,7 @@ func (l *load) approve(ctx context.Context) {
 
 // batch creates a batch, in one request or in pages, and later may finalize or cancel it.
 func (l *load) batch(ctx context.Context, r *rand.Rand) {
-	b := aBatch{id: fmt.Sprintf("b%d", r.Uint64()), wallet: fmt.Sprint("w-", r.IntN(3)), costs: make(map[string]int64)}
+	b := batchRecord{id: fmt.Sprintf("b%d", r.Uint64()), wallet: fmt.Sprint("w-", r.IntN(3)), costs: make(map[string]int64)}
 	in := wire.NewBatch{ID: b.id, Wallet: b.wallet, Handler: "Scan", Parallel: 4, Open: r.IntN(3) == 0}
 	page := func(n int) (items []wire.NewItem) {
 		for range n {

@@ -27,7 +27,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	testlevel.Long(t)
 	binary := build(t)
 	eachDatabase(t, func(t *testing.T, db string) {
-		b := &bomber{rig: newRig(t, binary, db, 1, "1h")}
+		b := &flooder{rig: newRig(t, binary, db, 1, "1h")}
 		b.at = "http://" + b.proxies[0].Server() + "/api/v1/" // not through the proxy, which would copy all data
 		b.Client.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
 		t.Cleanup(b.CloseIdleConnections)
@@ -42,15 +42,15 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// bomber sends large and many requests.
-type bomber struct {
+// flooder sends large and many requests.
+type flooder struct {
 	*rig
 	http.Client
 	at string
 }
 
 // send sends a request and returns the status and the length of the response.
-func (b *bomber) send(ctx context.Context, method, path, kind, body, key string) (status int, size int64, err error) {
+func (b *flooder) send(ctx context.Context, method, path, kind, body, key string) (status int, size int64, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, b.at+path, strings.NewReader(body))
 	if err != nil {
 		return 0, 0, err
@@ -71,7 +71,7 @@ func (b *bomber) send(ctx context.Context, method, path, kind, body, key string)
 
 // all sends a request from several callers at once, and checks the status and the minimum size of
 // the responses.
-func (b *bomber) all(t *testing.T, callers, status int, least int64, method, path, kind, body string, keyed bool) {
+func (b *flooder) all(t *testing.T, callers, status int, least int64, method, path, kind, body string, keyed bool) {
 	t.Helper()
 	var all sync.WaitGroup
 	for i := range callers {
@@ -82,7 +82,7 @@ func (b *bomber) all(t *testing.T, callers, status int, least int64, method, pat
 			}
 			got, size, err := b.send(t.Context(), method, path, kind, body, key)
 			if err != nil || got != status || size < least {
-				t.Errorf("%s %s: %d with %d bytes, %v; wanted %d with %d", method, path, got, size, err, status, least)
+				t.Errorf("%s %s: got status %d with %d bytes, error %v, want %d with at least %d", method, path, got, size, err, status, least)
 			}
 		})
 	}
@@ -91,7 +91,7 @@ func (b *bomber) all(t *testing.T, callers, status int, least int64, method, pat
 }
 
 // within checks that the peak memory of the server is within the limit.
-func (b *bomber) within(t *testing.T) {
+func (b *flooder) within(t *testing.T) {
 	t.Helper()
 	peak := b.peakMiB(t)
 	t.Logf("peak memory of the server: %d MiB", peak)
@@ -105,13 +105,13 @@ const megabyte = 1_000_000
 var largeText = `{"text":"` + strings.Repeat("x", megabyte-20) + `"}`
 
 // bodies appends events of 1 MB from several callers at once.
-func (b *bomber) bodies(t *testing.T) {
+func (b *flooder) bodies(t *testing.T) {
 	b.all(t, 8, http.StatusCreated, megabyte-100, "POST", "streams/beside/events", "application/json", `{"events":[{"name":"n","data":`+largeText+`}]}`, true)
 }
 
 // pages reads events of 1 MB: 64 callers read the first page at once, and one caller reads all
 // pages.
-func (b *bomber) pages(t *testing.T) {
+func (b *flooder) pages(t *testing.T) {
 	events := testlevel.Pick(0, 5, 1000)
 	c, err := client.New(b.urls[0], client.Options{Key: b.key})
 	if err != nil {
@@ -131,7 +131,7 @@ func (b *bomber) pages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e.Version != int64(seen) {
-			t.Fatalf("version %d came after %d events", e.Version, seen)
+			t.Fatalf("got version %d after %d events", e.Version, seen)
 		}
 		seen++
 	}
@@ -143,7 +143,7 @@ func (b *bomber) pages(t *testing.T) {
 
 // slow requests pages from clients that do not read the responses. They must not block other
 // clients.
-func (b *bomber) slow(t *testing.T) {
+func (b *flooder) slow(t *testing.T) {
 	const clients, atOnce = 16, 4
 	begun := make(chan error, clients)
 	for range clients {
@@ -172,13 +172,13 @@ func (b *bomber) slow(t *testing.T) {
 }
 
 // documents reads one document of 1 MB from many callers at once.
-func (b *bomber) documents(t *testing.T) {
+func (b *flooder) documents(t *testing.T) {
 	b.all(t, 1, http.StatusOK, 0, "PATCH", "scopes/notes/large", "application/json", largeText, true)
 	b.all(t, 64, http.StatusOK, megabyte-100, "GET", "scopes/notes/large", "", "", false)
 }
 
 // values sends JSON that takes much more memory decoded than as text.
-func (b *bomber) values(t *testing.T) {
+func (b *flooder) values(t *testing.T) {
 	for i, value := range []string{`{"a":1}`, "1"} {
 		data := strings.Repeat(value+",", (megabyte-100)/(len(value)+1)) + "1"
 		b.all(t, 8, http.StatusCreated, megabyte-100, "POST", fmt.Sprintf("streams/values-%d/events", i), "application/json", `{"events":[{"name":"n","data":{"a":[`+data+`]}}]}`, true)
@@ -186,7 +186,7 @@ func (b *bomber) values(t *testing.T) {
 }
 
 // yaml sends definitions with too many values, and with almost too many.
-func (b *bomber) yaml(t *testing.T) {
+func (b *flooder) yaml(t *testing.T) {
 	for _, text := range []string{"a: [" + strings.Repeat("[],", 300_000) + "]", "a:\n" + strings.Repeat("- b: c\n", 15_000)} {
 		b.all(t, 8, http.StatusUnprocessableEntity, 0, "POST", "workflow-definitions", "application/yaml", text, false)
 	}
@@ -194,19 +194,19 @@ func (b *bomber) yaml(t *testing.T) {
 
 // streams follows event streams from a thousand clients and waits until each has received an
 // event. The number of database connections must not grow.
-func (b *bomber) streams(t *testing.T) {
+func (b *flooder) streams(t *testing.T) {
 	const clients = 1000
 	b.publish(t, strings.Repeat("x", 200_000)) // clients of events read it first
 	before := b.files(t)
 	b.followed(t, clients, []string{"events", "feed", "scopes/notes/small"}, func() { b.publish(t, "last") }, func() {
 		if n := b.files(t); n > before+clients+20 {
-			t.Errorf("the server has %d files and connections open, with %d clients; before them it had %d", n, clients, before)
+			t.Errorf("server has %d open files and connections with %d clients; without them it had %d", n, clients, before)
 		}
 	})
 }
 
 // largeStreams follows events of 1 MB from many clients at once.
-func (b *bomber) largeStreams(t *testing.T) {
+func (b *flooder) largeStreams(t *testing.T) {
 	b.followed(t, 64, []string{"feed"}, func() {
 		b.bodies(t)
 		b.publish(t, "last")
@@ -215,19 +215,19 @@ func (b *bomber) largeStreams(t *testing.T) {
 
 // publish appends an event and changes a scope, so that each followed stream has a message with
 // the text.
-func (b *bomber) publish(t *testing.T, text string) {
+func (b *flooder) publish(t *testing.T, text string) {
 	t.Helper()
 	for path, body := range map[string]string{"POST streams/told/events": `{"events":[{"name":"n","data":{"text":"` + text + `"}}]}`, "PATCH scopes/notes/small": `{"text":"` + text + `"}`} {
 		method, path, _ := strings.Cut(path, " ")
 		if status, _, err := b.send(t.Context(), method, path, "application/json", body, ""); err != nil || status >= 300 {
-			t.Errorf("%s: %d, %v", path, status, err)
+			t.Errorf("%s: got status %d, error %v", path, status, err)
 		}
 	}
 }
 
 // followed starts clients that follow streams. It calls begun when all of them follow, and
 // received when all have received the message "last".
-func (b *bomber) followed(t *testing.T, clients int, paths []string, begun, received func()) {
+func (b *flooder) followed(t *testing.T, clients int, paths []string, begun, received func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -254,7 +254,7 @@ func (b *bomber) followed(t *testing.T, clients int, paths []string, begun, rece
 }
 
 // follow reads a stream of events until ctx ends.
-func (b *bomber) follow(ctx context.Context, path string, began, saw func()) error {
+func (b *flooder) follow(ctx context.Context, path string, began, saw func()) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.at+path, nil)
 	if err != nil {
 		return err
@@ -282,7 +282,7 @@ func (b *bomber) follow(ctx context.Context, path string, began, saw func()) err
 }
 
 // files returns the number of open files and connections of the server.
-func (b *bomber) files(t *testing.T) int {
+func (b *flooder) files(t *testing.T) int {
 	t.Helper()
 	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", b.servers[0].cmd.Process.Pid))
 	if err != nil {
@@ -292,7 +292,7 @@ func (b *bomber) files(t *testing.T) int {
 }
 
 // peakMiB returns the peak memory of the server.
-func (b *bomber) peakMiB(t *testing.T) int {
+func (b *flooder) peakMiB(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.servers[0].cmd.Process.Pid))
 	if err != nil {

@@ -21,11 +21,11 @@ func newProxy(t *testing.T) *proxy {
 	return p
 }
 
-// lose applies a fate while left is positive, and counts left down.
-func lose(left *atomic.Int64, fate testkit.Action) func([]byte) testkit.Action {
+// lose applies an action while left is positive, and counts left down.
+func lose(left *atomic.Int64, action testkit.Action) func([]byte) testkit.Action {
 	return func([]byte) testkit.Action {
 		if left.Load() > 0 && left.Add(-1) >= 0 {
-			return fate
+			return action
 		}
 		return testkit.Pass
 	}

@@ -49,7 +49,7 @@ func workQuickly(ctx context.Context, spec workerSpec) error {
 		if spec.Holds {
 			held += len(got.Tasks)
 			for _, t := range got.Tasks {
-				go renewForEver(ctx, c, t)
+				go renewForever(ctx, c, t)
 			}
 			if held == 3*each {
 				fmt.Println("all in hand")
@@ -62,7 +62,7 @@ func workQuickly(ctx context.Context, spec workerSpec) error {
 	}
 }
 
-func renewForEver(ctx context.Context, c *client.Client, t wire.Task) {
+func renewForever(ctx context.Context, c *client.Client, t wire.Task) {
 	for pause(ctx, shortLease/3) {
 		_, _ = c.RenewTask(ctx, t.ID, wire.Renew{Epoch: t.Epoch, LeaseMs: wire.Ms(shortLease)})
 	}
@@ -175,7 +175,7 @@ func (b *bench) done(since time.Time) (took time.Duration, blocked []string) {
 		left, blocked, failed := b.left()
 		if len(left) == 0 || time.Since(since) > 2*time.Minute {
 			if len(left)+len(failed) > 0 {
-				b.t.Fatalf("%s: not done: %q, failed: %q, blocked: %q", b.round, left, failed, blocked)
+				b.t.Fatalf("%s: unfinished: %q, failed: %q, blocked: %q", b.round, left, failed, blocked)
 			}
 			return time.Since(since), blocked
 		}
@@ -235,7 +235,7 @@ func retake(t *testing.T, r *rig) {
 	holder.kill()
 	took, blocked := b.done(begun)
 	if took >= longWait || len(blocked) > 0 {
-		t.Errorf("after the kill it took %s (undisturbed %s), want less than the wait of a claim; blocked: %q", took, undisturbed, blocked)
+		t.Errorf("after the kill: took %s (undisturbed %s), want less than the wait of a claim; blocked: %q", took, undisturbed, blocked)
 	}
 	other.kill()
 
@@ -256,7 +256,7 @@ func retake(t *testing.T, r *rig) {
 	}
 	found, blocked := b.done(time.Now())
 	if !slices.Equal(blocked, []string{"poison-17"}) {
-		t.Errorf("blocked: %q", blocked)
+		t.Errorf("blocked streams are %q, want poison-17", blocked)
 	}
 	enough()
 	starts := 0
@@ -265,6 +265,6 @@ func retake(t *testing.T, r *rig) {
 		starts += p.starts
 	}
 	alive.Wait()
-	t.Logf("undisturbed %s, after the kill %s, with the poison %s and %d starts of workers", undisturbed, took, found, starts)
+	t.Logf("undisturbed %s, after the kill %s, with the poison event %s and %d worker starts", undisturbed, took, found, starts)
 	r.holdfast("check")
 }

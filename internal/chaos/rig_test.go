@@ -103,7 +103,7 @@ func (r *rig) startWorkers(n int, key string) {
 			return r.work(spec)
 		}}
 		if r.workers = append(r.workers, p); p.start() != nil {
-			r.t.Fatal("a worker did not start")
+			r.t.Fatal("cannot start a worker")
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (r *rig) close() {
 	r.worldServer.Close()
 	if r.t.Failed() {
 		if text, err := os.ReadFile(r.log.Name()); err == nil {
-			r.t.Logf("the log of the servers:\n%s", text[max(0, len(text)-4000):])
+			r.t.Logf("log of the servers:\n%s", text[max(0, len(text)-4000):])
 		}
 	}
 	_ = r.log.Close()

@@ -243,7 +243,7 @@ func (j *judge) chases(ctx context.Context) error {
 }
 
 // completed checks a completed run: its steps, its signal, its transition and its note.
-func (j *judge) completed(ctx context.Context, r aRun) error {
+func (j *judge) completed(ctx context.Context, r runRecord) error {
 	steps, err := list(ctx, j.caller, all1(api.ListSteps, r.id))
 	if err != nil {
 		return err
@@ -352,7 +352,7 @@ func (j *judge) wallet(ctx context.Context, name string, spent int64) error {
 }
 
 // table returns the summary table.
-func (b *book) table() string {
+func (b *opLog) table() string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "capability\toperations\tacknowledged\trefused\trepeated\tlost\ttwice\ttwice unreported\tuncertain\tcontradicted\tstuck\t")

@@ -54,7 +54,7 @@ type workerSpec struct {
 type worker struct {
 	workerSpec
 	*caller
-	world  *outside
+	world  *worldClient
 	ledger *ledger
 }
 
@@ -68,7 +68,7 @@ func work(ctx context.Context, spec workerSpec) error {
 	if err != nil {
 		return err
 	}
-	w := &worker{workerSpec: spec, caller: c, world: &outside{url: spec.World}, ledger: l}
+	w := &worker{workerSpec: spec, caller: c, world: &worldClient{url: spec.World}, ledger: l}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for _, x := range open {
@@ -157,8 +157,8 @@ func (w *worker) recover(ctx context.Context, e entry) {
 	}
 }
 
-// think pauses, so that a worker may be stopped here.
-func think(ctx context.Context) { pause(ctx, time.Duration(rand.IntN(40))*time.Millisecond) }
+// pauseBriefly pauses, so that a worker may be stopped here.
+func pauseBriefly(ctx context.Context) { pause(ctx, time.Duration(rand.IntN(40))*time.Millisecond) }
 
 // pay makes an external call if the lease cannot have expired by the clock of this process, and
 // reports its result, even if it is late.
@@ -170,14 +170,14 @@ func (w *worker) pay(ctx context.Context, taken time.Time, c charge, e entry) er
 	if err := w.ledger.write(e); err != nil {
 		return err
 	}
-	if think(ctx); rand.IntN(4) == 0 { // a worker that is stopped here calls too late
+	if pauseBriefly(ctx); rand.IntN(4) == 0 { // a worker that is stopped here calls too late
 		pause(ctx, 300*time.Millisecond)
 	}
 	a, err := w.world.post("/charge", c)
 	if err != nil {
 		return err
 	}
-	think(ctx)
+	pauseBriefly(ctx)
 	if err := w.report(ctx, e, a.Ref); err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func subjectOf(t wire.Task) string {
 
 func (w *worker) do(ctx context.Context, taken time.Time, t wire.Task) {
 	p := policies[t.Handler]
-	if think(ctx); t.Attempt == 1 && t.Kind != "afterEffect" && p.Safety != "opaque" && rand.IntN(20) == 0 {
+	if pauseBriefly(ctx); t.Attempt == 1 && t.Kind != "afterEffect" && p.Safety != "opaque" && rand.IntN(20) == 0 {
 		_, _ = request(ctx, w.caller, with2(api.FailTask, t.ID, wire.FailTask{Epoch: t.Epoch, Message: "not today"}))
 		return
 	}
@@ -254,7 +254,7 @@ func (w *worker) do(ctx context.Context, taken time.Time, t wire.Task) {
 	default:
 		err = w.deliver(t)
 	}
-	if think(ctx); err == nil {
+	if pauseBriefly(ctx); err == nil {
 		_, _ = request(ctx, w.caller, with2(api.CompleteTask, t.ID, wire.CompleteTask{Epoch: t.Epoch, Output: out}))
 	}
 }
@@ -287,7 +287,7 @@ func (w *worker) journaled(ctx context.Context, taken time.Time, t wire.Task, p 
 			return w.report(context.WithoutCancel(ctx), e, a.Ref)
 		}
 	}
-	return w.pay(context.WithoutCancel(ctx), taken, charge{Subject: subjectOf(t), Key: x.Key, Honours: p.OnUnknown == "retry"}, e)
+	return w.pay(context.WithoutCancel(ctx), taken, charge{Subject: subjectOf(t), Key: x.Key, Honors: p.OnUnknown == "retry"}, e)
 }
 
 // deliver records the execution of an idempotent task in the world.
@@ -318,7 +318,7 @@ func (w *worker) follow(ctx context.Context) {
 			_, _ = request(ctx, w.caller, with2(api.FailLease, "watch", wire.FailLease{Stream: l.Stream, Epoch: l.Epoch, Token: l.Token, Message: "not today"}))
 			continue
 		}
-		think(ctx)
+		pauseBriefly(ctx)
 		last := int64(-1)
 		for _, e := range l.Events[:min(len(l.Events), 20)] {
 			if _, err := w.world.post("/deliver", delivery{To: "watch", Stream: e.Stream, Version: e.Version}); err != nil {

@@ -16,7 +16,7 @@ type charge struct {
 	Key     string    `json:"key"`     // key of the effect
 	Call    string    `json:"call"`    // unique id of this call
 	Worker  string    `json:"worker"`
-	Honours bool      `json:"honours"` // the service honors keys: a repeated key has no effect
+	Honors  bool      `json:"honors"` // the service honors keys: a repeated key has no effect
 	At      time.Time `json:"at"`
 }
 
@@ -94,7 +94,7 @@ func (w *world) charge(c charge) (string, error) {
 	if w.void[c.Call] {
 		return "", errVoid
 	}
-	if before := w.byKey[c.Key]; c.Honours && len(before) > 0 {
+	if before := w.byKey[c.Key]; c.Honors && len(before) > 0 {
 		w.repeated++
 		w.calls[c.Call] = before[0]
 		return before[0].Call, nil
@@ -142,13 +142,13 @@ func (w *world) hasRecovered(worker string) bool {
 	return w.recovered[worker]
 }
 
-// outside is the client of the world in a worker.
-type outside struct {
+// worldClient is the client of the world in a worker.
+type worldClient struct {
 	url  string
 	http http.Client
 }
 
-func (o *outside) post(path string, in any) (a answer, err error) {
+func (o *worldClient) post(path string, in any) (a answer, err error) {
 	text, err := json.Marshal(in)
 	if err != nil {
 		return a, err

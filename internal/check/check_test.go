@@ -163,7 +163,7 @@ func TestPlantedViolations(t *testing.T) {
 				s.Fatalf("%s: %d violations before, %d after:\n%s", p.name, len(before.Violations), len(after.Violations), after)
 			}
 			if want := at.Replace(p.want); !strings.Contains(after.String(), want+"\n") {
-				s.Errorf("%s: want %s among\n%s", p.name, want, after)
+				s.Errorf("%s: want violation %s in\n%s", p.name, want, after)
 			}
 		}
 	})
@@ -174,7 +174,7 @@ func TestCleanReport(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.fill("w1", "w2", "w3")
 		if r := s.check(); !r.Clean() || r.String() != "" || fmt.Sprint(r.Checked) != "map[batches:0 claims:0 entities:3 positions:1 runs:0 scopes:6 streams:3 wallets:3]" {
-			s.Errorf("got %v\n%s", r.Checked, r)
+			s.Errorf("checked %v, violations:\n%s", r.Checked, r)
 		}
 	})
 }
@@ -261,7 +261,7 @@ func TestOverdueHolds(t *testing.T) {
 		}
 		for _, want := range []int64{0, 0, 1} {
 			if r := s.check(); r.OverdueLeases != want || !r.Clean() {
-				s.Errorf("%d holds are overdue, want %d\n%s", r.OverdueLeases, want, r)
+				s.Errorf("got %d overdue leases, want %d\n%s", r.OverdueLeases, want, r)
 			}
 			holdfasttest.Advance(s, s.hf, 80*time.Second)
 		}
@@ -277,12 +277,12 @@ func TestDroppedEventsAreNoViolation(t *testing.T) {
 		s.exec(`UPDATE holdfast_stream SET first = 2, state = 'closed', closed = 'tombstone' WHERE workspace = 'w2'`)
 		s.exec(`UPDATE holdfast_stream SET state = 'closed', closed = 'archive' WHERE workspace = 'w3'`)
 		if r := s.check(); !r.Clean() {
-			s.Errorf("got %s", r)
+			s.Errorf("got violations: %s", r)
 		}
 		s.exec(`UPDATE holdfast_stream SET pruned = 1 WHERE workspace = 'w1'`)
 		s.exec(`DELETE FROM holdfast_event WHERE workspace = 'w1' AND version < 1`)
 		if r := s.check(); !r.Clean() {
-			s.Errorf("got %s", r)
+			s.Errorf("got violations: %s", r)
 		}
 	})
 }
@@ -295,7 +295,7 @@ func TestOverdueClose(t *testing.T) {
 		past := map[bool]string{true: "1", false: "'epoch'"}[strings.HasSuffix(s.Name(), "/sqlite")]
 		s.exec(`UPDATE holdfast_stream SET state = 'closing', holder = 'me', until = ` + past + ` WHERE workspace = 'w1'`)
 		if r := s.check(); r.OverdueLeases != 1 || !r.Clean() {
-			s.Errorf("%d holds are overdue\n%s", r.OverdueLeases, r)
+			s.Errorf("got %d overdue leases, want 1\n%s", r.OverdueLeases, r)
 		}
 	})
 }
@@ -311,7 +311,7 @@ func TestVoidEventsAreNoViolation(t *testing.T) {
 				VALUES (0, %s, 0, 'w1', '$void/x', 0, 'void', '{}', %s)`, table, id, now))
 		}
 		if r := s.check(); !r.Clean() {
-			s.Errorf("got %s", r)
+			s.Errorf("got violations: %s", r)
 		}
 	})
 }
@@ -340,7 +340,7 @@ func TestPages(t *testing.T) {
 			s.Errorf("checked %d streams, want %d", got, streams-ones)
 		}
 		if len(r.Violations) != 2*check.MostListed || r.Unlisted != tens+ones-2*check.MostListed {
-			s.Errorf("%d violations and %d more, want %d in all", len(r.Violations), r.Unlisted, tens+ones)
+			s.Errorf("got %d listed and %d unlisted violations, want %d in total", len(r.Violations), r.Unlisted, tens+ones)
 		}
 	})
 }
@@ -354,6 +354,6 @@ func TestCheckInTransactionIsRefused(t *testing.T) {
 		return err
 	})
 	if fault.CodeOf(err) != fault.Reentrant {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want REENTRANT", err)
 	}
 }

@@ -23,7 +23,7 @@ func TestCheckListsViolations(t *testing.T) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
 		if code := newProgram(nil, &stdout, &stderr).run(t.Context(), []string{"check", "--db", "sqlite:" + path, "-o", format}); code != 1 {
-			t.Errorf("it ended with %d, want 1", code)
+			t.Errorf("exit code is %d, want 1", code)
 		}
 		return stdout.String(), stderr.String()
 	}
@@ -33,16 +33,16 @@ func TestCheckListsViolations(t *testing.T) {
 		"I17        default    stream s  it is at version 1, but has 1 events instead of 2: versions are missing\n",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("want %q in\n%s", want, out)
+			t.Errorf("want %q in output\n%s", want, out)
 		}
 	}
 	if !strings.HasPrefix(complaint, "holdfast: 1 violations: ") || strings.Count(complaint, "\n") != 1 {
-		t.Errorf("stderr is %q", complaint)
+		t.Errorf("got stderr %q", complaint)
 	}
 	out, _ = run("json")
 	var r holdfast.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Checked["streams"] != 1 || len(r.Violations) != 1 || r.Violations[0].Invariant != "I17" {
-		t.Errorf("the JSON says %+v (%v):\n%s", r, err, out)
+		t.Errorf("got JSON %+v (error %v):\n%s", r, err, out)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 		code := newProgram(nil, &stdout, &stderr).run(t.Context(), append(strings.Fields(command), "--db", "sqlite:"+path))
 		if code != 1 || stdout.Len() != 0 || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "made before the first release") ||
 			!strings.HasSuffix(stderr.String(), "(DATABASE_FOREIGN)\n") {
-			t.Errorf("%s ended with %d:\n%s%s", command, code, stdout.String(), stderr.String())
+			t.Errorf("%s: exit code is %d:\n%s%s", command, code, stdout.String(), stderr.String())
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package cli implements the holdfast command line.
 //
 // A setting has the same name everywhere: the flag --log-level overrides the variable
-// HOLDFAST_LOG_LEVEL, which overrides the key log-level of holdfast.yaml.
+// HOLDFAST_LOG_LEVEL, which overrides log-level in holdfast.yaml.
 //
 // Exit codes: 0 success, 1 failure or refusal, 2 wrong usage, 3 server or database
 // unreachable. An error is one line on stderr. Logs go to stderr too, so that stdout has

@@ -44,7 +44,7 @@ func TestLogHasNoPasswords(t *testing.T) {
 		log.Info("open "+url, "url", url, "error", errors.New(url), slog.Group("in", "url", url))
 		log.Debug("not at this level")
 		if strings.Contains(out.String(), "sesame") || strings.Contains(out.String(), "not at") || strings.Count(out.String(), "***") != 4 {
-			t.Errorf("logged %s", out.String())
+			t.Errorf("got log %s", out.String())
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestCheckListen(t *testing.T) {
 	}
 	for _, bad := range []string{"", "7070", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", ":7070", "0.0.0.0:7070", "[::]:7070", "10.0.0.1:7070", "localhost.example.org:7070", "[::ffff:10.0.0.1]:1"} {
 		if err := checkListen(bad, "no"); fault.CodeOf(err) != fault.Validation {
-			t.Errorf("%s: %v", bad, err)
+			t.Errorf("%s: got error %v, want a validation error", bad, err)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestDatabaseForms(t *testing.T) {
 			}
 		}
 		if got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
+			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestEdits(t *testing.T) {
 		{"log_level", "log-level"}: 1, {"lisen", "listen"}: 1, {"kitten", "sitting"}: 3,
 	} {
 		if got := edits(pair[0], pair[1]); got != want {
-			t.Errorf("from %q to %q it takes %d, want %d", pair[0], pair[1], got, want)
+			t.Errorf("distance of %q and %q is %d, want %d", pair[0], pair[1], got, want)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func TestSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code := <-exited; code != 1 {
-		t.Errorf("exited with %d", code)
+		t.Errorf("exit code is %d, want 1", code)
 	}
 	stop()
 }
@@ -130,13 +130,13 @@ func TestServeInProcess(t *testing.T) {
 	var errs bytes.Buffer
 	p := newProgram(nil, onReady(func(line string) error {
 		if !strings.HasPrefix(line, "holdfast ready url=http://127.0.0.1:") {
-			t.Errorf("wrote %q", line)
+			t.Errorf("got output %q, want the ready line", line)
 		}
 		stop()
 		return nil
 	}), &errs)
 	if code := p.run(ctx, []string{"dev", "--listen", "127.0.0.1:0"}); code != 0 {
-		t.Errorf("ended with %d:\n%s", code, errs.String())
+		t.Errorf("exit code is %d, want 0:\n%s", code, errs.String())
 	}
 }
 
@@ -148,7 +148,7 @@ func TestStoppedBeforeReady(t *testing.T) {
 	var out, errs bytes.Buffer
 	s := server{program: newProgram(nil, &out, &errs), databaseFlags: databaseFlags{DB: "a.db"}, serverFlags: serverFlags{Listen: "127.0.0.1:0"}}
 	if err := s.run(ctx); err != nil || out.Len() != 0 {
-		t.Errorf("ended with %v and wrote %q", err, out.String())
+		t.Errorf("run returned %v and wrote %q, want nothing", err, out.String())
 	}
 }
 
@@ -158,10 +158,10 @@ func TestStdoutIsGone(t *testing.T) {
 	var errs bytes.Buffer
 	p := newProgram(nil, onReady(func(string) error { return io.ErrClosedPipe }), &errs)
 	if code := p.run(t.Context(), []string{"dev", "--listen", "127.0.0.1:0"}); code != 1 {
-		t.Errorf("ended with %d", code)
+		t.Errorf("exit code is %d, want 1", code)
 	}
 	if !strings.Contains(errs.String(), "holdfast: "+io.ErrClosedPipe.Error()) {
-		t.Errorf("said %q", errs.String())
+		t.Errorf("got stderr %q", errs.String())
 	}
 }
 
@@ -175,7 +175,7 @@ func TestStoryFails(t *testing.T) {
 	}
 	err := s.run(t.Context())
 	if exitCode(err) != 1 || !strings.Contains(message(err), "must not be") {
-		t.Errorf("ended with %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestSettingsAgree(t *testing.T) {
 	}
 	for _, name := range []string{"listen", "db", "log-level", "log-format", "schema", "shutdown-timeout", "no-migrate"} {
 		if known[name] == nil {
-			t.Errorf("there is no setting %s", name)
+			t.Errorf("setting %s does not exist", name)
 		}
 	}
 }

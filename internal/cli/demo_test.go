@@ -42,11 +42,11 @@ func TestDemoThatLiesFails(t *testing.T) {
 		afterReady: func(ctx context.Context, e *holdfast.Engine) error { engine = e; return d.Tell(ctx) }}
 	err = s.run(t.Context())
 	if exitCode(err) != 1 {
-		t.Fatalf("ended with %v", err)
+		t.Fatalf("got error %v", err)
 	}
 	for _, want := range []string{"the demo found differences", "charges: 2 observed but 3 recorded", "an unexpected mail"} {
 		if !strings.Contains(message(err), want) {
-			t.Errorf("ended with %s, without %q", message(err), want)
+			t.Errorf("got error %s, want it to contain %q", message(err), want)
 		}
 	}
 }
@@ -71,11 +71,11 @@ func TestDemoCallerFails(t *testing.T) {
 	c := demoCallers(nil, databaseFlags{DB: "sqlite:" + t.TempDir() + "/none.db", Schema: "holdfast"}, self)
 	err = c.Killed(t.Context(), "close", "1", "admin 1")
 	if err == nil || !strings.Contains(err.Error(), "exited before it executed the action") || !strings.Contains(err.Error(), "DATABASE_TOO_OLD") {
-		t.Errorf("said %v", err)
+		t.Errorf("got error %v", err)
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	if err := c.Killed(stopped, "close", "1", "admin 1"); err == nil {
-		t.Error("it was started although it should stop")
+		t.Error("the caller was started after the stop")
 	}
 }

@@ -20,7 +20,7 @@ redelivery and crashes, on the database you already have.
   holdfast keys create --role admin       the first API key for "holdfast serve"`
 
 // grammar defines the command line. Each flag is also a setting: an environment
-// variable and a key of the settings file. Exceptions are --help, --config, and flags
+// variable and a name in the settings file. Exceptions are --help, --config, and flags
 // that apply to one invocation only (setting:"-").
 type grammar struct {
 	Help      helpFlag `short:"h" help:"Show this help."`
@@ -72,7 +72,7 @@ type serverFlags struct {
 	KeepRuns          time.Duration `default:"720h" placeholder:"DURATION" help:"Retention of finished runs whose definition sets none; 0s keeps them forever. Default: 720h (30 days)."`
 	Artifacts         string        `placeholder:"WHERE" help:"Store for the artifacts of batch items: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. Default: a folder next to a SQLite file."`
 	ScopeKind         []string      `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is retried, how long a scope lives after its last change; none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
-	SecretKey         string        `placeholder:"KEY" help:"Key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several keys with commas: the first encrypts, all decrypt."`
+	SecretKey         string        `placeholder:"KEY" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first encrypts, all decrypt."`
 	AllowPrivate      string        `placeholder:"NETWORKS" help:"Private networks that handlers and webhooks may be on, separated by commas, such as 10.1.0.0/16."`
 }
 

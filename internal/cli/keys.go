@@ -38,7 +38,7 @@ func (c *keysCreate) Run(ctx context.Context, to *target) error {
 	return d.showSecret(made, err)
 }
 
-// showSecret prints only the key to stdout, so that $(…) works. Its description goes to stderr.
+// showSecret prints only the API key to stdout, so that $(…) works. Its description goes to stderr.
 func (d *connection) showSecret(made wire.CreatedKey, err error) error {
 	if err != nil || d.Output == "json" {
 		return d.show(nil, err)
@@ -49,7 +49,7 @@ func (d *connection) showSecret(made wire.CreatedKey, err error) error {
 	if _, err := fmt.Fprintln(d.stdout, made.Secret); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.stderr, "key %s of workspace %s, role %s: store it now, it is not shown again\n", made.ID, cell(made.Workspace), made.Role)
+	_, err = fmt.Fprintf(d.stderr, "API key %s of workspace %s, role %s: store it now, it is not shown again\n", made.ID, cell(made.Workspace), made.Role)
 	return err
 }
 

@@ -24,7 +24,7 @@ func TestKindsOfScopes(t *testing.T) {
 	} {
 		got, err := parseKinds(c.texts)
 		if err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%q is %+v, %v, want %+v", c.texts, got, err, c.want)
+			t.Errorf("%q: got %+v, error %v, want %+v", c.texts, got, err, c.want)
 		}
 	}
 	for text, want := range map[string]string{
@@ -49,7 +49,7 @@ func TestKindsOfScopes(t *testing.T) {
 	} {
 		_, err := parseKinds([]string{text})
 		if fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q is %v, want %s", text, err, want)
+			t.Errorf("%q: got error %v, want %s", text, err, want)
 		}
 	}
 }

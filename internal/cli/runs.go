@@ -46,7 +46,7 @@ func runFacts(r wire.Run, before ...string) *table {
 	if output == "null" {
 		output = ""
 	}
-	return facts(append(before, "run", r.ID, "definition", r.DefinitionID, "key", text(r.IdempotencyKey), "status", r.Status, "version", number64(r.Version),
+	return facts(append(before, "run", r.ID, "definition", r.DefinitionID, "run key", text(r.IdempotencyKey), "status", r.Status, "version", number64(r.Version),
 		"step", text(r.CurrentStepName), "cancel requested", yes(r.CancelRequested), "input", string(r.Input), "state", string(r.State), "output", output,
 		"error", text(r.Error), "created", at(r.CreatedAt), "finished", at(r.FinishedAt))...)
 }
@@ -97,7 +97,7 @@ type runsStart struct {
 	idempotencyFlags
 	Definition     string `arg:"" help:"Definition, as name@version."`
 	Input          string `setting:"-" placeholder:"JSON" help:"Input of the run: a JSON object, or @FILE."`
-	IdempotencyKey string `setting:"-" placeholder:"KEY" help:"Run key. If a run with this key exists, it is returned and none is started."`
+	IdempotencyKey string `setting:"-" placeholder:"KEY" help:"Run key. If a run with this run key exists, it is returned and none is started."`
 	Follow         bool   `setting:"-" help:"Follow the run until it ends."`
 }
 
@@ -129,7 +129,7 @@ type runsList struct {
 
 func (c *runsList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListRunsPage(ctx, client.RunFilter{Status: c.Status, Definition: c.Definition}, c.page(), d.raw())
-	t := &table{heads: []string{"RUN", "DEFINITION", "STATUS", "VERSION", "STEP", "KEY", "CREATED", "ERROR"}}
+	t := &table{heads: []string{"RUN", "DEFINITION", "STATUS", "VERSION", "STEP", "RUN KEY", "CREATED", "ERROR"}}
 	for _, r := range l.Items {
 		t.add(r.ID, r.DefinitionID, r.Status, number64(r.Version), text(r.CurrentStepName), text(r.IdempotencyKey), at(r.CreatedAt), text(r.Error))
 	}

@@ -32,7 +32,7 @@ type scopeArgs struct {
 // changeFlags are the flags of commands that change a scope.
 type changeFlags struct {
 	targetFlags
-	KeyOnce   string `setting:"-" aliases:"idempotency-key" placeholder:"KEY" help:"Idempotency key. Repeating the command with the same key changes nothing and returns the same result. --idempotency-key is an alias."`
+	KeyOnce   string `setting:"-" aliases:"idempotency-key" placeholder:"KEY" help:"Idempotency key. Repeating the command with the same idempotency key changes nothing and returns the same result. --idempotency-key is an alias."`
 	IfVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the scope is at this version; =-1 if the scope must not exist."`
 }
 

@@ -49,7 +49,7 @@ func scripts(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(all) == 0 {
-		t.Fatalf("%d scripts, %v", len(all), err)
+		t.Fatalf("found %d scripts, error %v", len(all), err)
 	}
 	return testlevel.Some(t, all)
 }
@@ -80,10 +80,10 @@ func TestScripts(t *testing.T) {
 			"signal":   withScene((*scene).signal),
 			"ended":    withScene((*scene).ended),
 			"get":      withScene((*scene).get),
-			"keep":     withScene((*scene).keep),
+			"capture":  withScene((*scene).capture),
 			"until":    withScene((*scene).until),
 			"hold":     withScene((*scene).hold),
-			"letgo":    withScene((*scene).letGo),
+			"release":  withScene((*scene).release),
 			"occupy":   withScene((*scene).occupy),
 			"postgres": withScene((*scene).postgres),
 		},
@@ -184,8 +184,8 @@ func (s *scene) get(ts *testscript.TestScript, args []string) {
 	ts.Check(err)
 }
 
-// keep NAME REGEXP sets $NAME to the first group of a match in stdout.
-func (s *scene) keep(ts *testscript.TestScript, args []string) {
+// capture NAME REGEXP sets $NAME to the first group of a match in stdout.
+func (s *scene) capture(ts *testscript.TestScript, args []string) {
 	found := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
 	if len(found) < 2 {
 		ts.Fatalf("stdout has no %q:\n%s", args[1], ts.ReadFile("stdout"))
@@ -215,8 +215,8 @@ func (s *scene) hold(ts *testscript.TestScript, args []string) {
 	s.held = conn
 }
 
-// letgo sends the body of the held request and writes the response to stdout.
-func (s *scene) letGo(ts *testscript.TestScript, _ []string) {
+// release sends the body of the held request and writes the response to stdout.
+func (s *scene) release(ts *testscript.TestScript, _ []string) {
 	_, err := io.WriteString(s.held, "x")
 	ts.Check(err)
 	_, err = io.Copy(ts.Stdout(), s.held)

@@ -32,7 +32,7 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags, api: httpapi.Options{NoKeys: true, Declare: true}}
-	if c.SecretKey == "" { // dev protects nothing, so a fixed key is enough
+	if c.SecretKey == "" { // dev protects nothing, so a fixed secret key is enough
 		key := sha256.Sum256([]byte("holdfast dev"))
 		s.SecretKey = hex.EncodeToString(key[:])
 	}
@@ -80,7 +80,7 @@ func (s server) requireValidKey(ctx context.Context, hf *holdfast.Engine) error 
 	return err
 }
 
-// server is an engine with its door.
+// server is an engine with its HTTP API.
 type server struct {
 	*program
 	serverFlags
@@ -180,7 +180,7 @@ func (s *server) options() (err error) {
 	return nil
 }
 
-// secretKeys parses keys in base64 or hex. Its errors never contain a key.
+// secretKeys parses secret keys in base64 or hex. Its errors never contain one.
 func secretKeys(list string) (all [][]byte, err error) {
 	for i, text := range fields(list) {
 		key, err := hex.DecodeString(text)
@@ -188,7 +188,7 @@ func secretKeys(list string) (all [][]byte, err error) {
 			key, err = base64.StdEncoding.DecodeString(text)
 		}
 		if err != nil || len(key) != seal.KeySize {
-			return nil, misuse("--secret-key: key %d must be %d bytes in base64 or hex", i+1, seal.KeySize)
+			return nil, misuse("--secret-key: secret key %d must be %d bytes in base64 or hex", i+1, seal.KeySize)
 		}
 		all = append(all, key)
 	}

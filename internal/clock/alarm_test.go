@@ -17,10 +17,10 @@ func ended(t *testing.T, ctx context.Context, after time.Duration, begun time.Ti
 	t.Helper()
 	<-ctx.Done()
 	if took := time.Since(begun); took != after {
-		t.Errorf("it ended after %s, not %s", took, after)
+		t.Errorf("context ended after %s, want %s", took, after)
 	}
 	if !errors.Is(ctx.Err(), err) || context.Cause(ctx) != cause {
-		t.Errorf("it ended with %v because of %v, wanted %v because of %v", ctx.Err(), context.Cause(ctx), err, cause)
+		t.Errorf("context ended with %v, cause %v, want %v, cause %v", ctx.Err(), context.Cause(ctx), err, cause)
 	}
 }
 
@@ -35,7 +35,7 @@ func TestAlarm(t *testing.T) {
 			d := time.Duration(d+1) * time.Second
 			ctx, cancel := a.Within(t.Context(), d, errSpent)
 			if by, ok := ctx.Deadline(); !ok || by.Sub(begun) != d {
-				t.Errorf("the deadline is %v", by)
+				t.Errorf("got deadline %v", by)
 			}
 			work.Go(func() {
 				defer cancel()
@@ -50,7 +50,7 @@ func TestAlarm(t *testing.T) {
 		}
 		work.Wait()
 		if len(a.calls) != 0 {
-			t.Errorf("%d are left", len(a.calls))
+			t.Errorf("%d calls are left, want 0", len(a.calls))
 		}
 	})
 }
@@ -73,7 +73,7 @@ func TestAlarmOfOthers(t *testing.T) {
 			defer cancel()
 		}
 		if by, _ := ctx.Deadline(); by.Sub(begun) != time.Second {
-			t.Errorf("the deadline is %v", by)
+			t.Errorf("got deadline %v, want it after one second", by)
 		}
 		ended(t, ctx, time.Second, begun, context.DeadlineExceeded, context.DeadlineExceeded)
 
@@ -103,7 +103,7 @@ func TestAlarmIsSetSeldom(t *testing.T) {
 			cancel()
 		}
 		if len(set) != 4 { // in a hundred seconds
-			t.Errorf("the timer was set %d times: %v", len(set), set)
+			t.Errorf("timer was set %d times, want 4: %v", len(set), set)
 		}
 	})
 }

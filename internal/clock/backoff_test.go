@@ -24,7 +24,7 @@ func TestBackoff(t *testing.T) {
 	} {
 		for range 20 {
 			if got := clock.Backoff(c.first, c.multiplier, c.longest, c.n); got < c.want/2 || got > c.want {
-				t.Fatalf("%+v: %s", c, got)
+				t.Fatalf("%+v: got backoff %s", c, got)
 			}
 		}
 	}

@@ -30,13 +30,13 @@ func TestTree(t *testing.T) {
 		r := NewReader(document)
 		root := r.Tree([]byte(text))
 		if root == nil || flat(root) != want || r.Finish([]byte(text)).Partial() {
-			t.Errorf("%s is %v %v", text, flat(root), r.Found)
+			t.Errorf("%s: got tree %v, violations %v", text, flat(root), r.Found)
 		}
 		if r.At["/b/c"].Line == 0 || Find(r.At, "/b/c/d/e") != r.At["/b/c"] {
-			t.Errorf("%s: the places are %v", text, r.At)
+			t.Errorf("%s: got positions %v", text, r.At)
 		}
 		if !root.Has("a") || root.Has("c") || root.Member("b").Member("c").Text != "x" {
-			t.Errorf("%s: its members are not found", text)
+			t.Errorf("%s: got the wrong members", text)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func TestBare(t *testing.T) {
 	root := NewReader(document).Tree([]byte("[1e3, '1e3', \"1e3\", x]"))
 	for i, want := range []bool{true, false, false, true} {
 		if it := root.Items[i]; it.Kind != Text || it.Bare != want {
-			t.Errorf("%d is %+v", i, it)
+			t.Errorf("item %d: got %+v", i, it)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestWords(t *testing.T) {
 		r := NewReader(document)
 		r.Tree([]byte(text))
 		if len(r.Found) != 1 || !strings.Contains(r.Found[0].Message, want) {
-			t.Errorf("%.20q: %v", text, r.Found)
+			t.Errorf("%.20q: got violations %v", text, r.Found)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestLists(t *testing.T) {
 		Shorten("äöü", 2): "ä…",
 	} {
 		if got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestADocumentOfManyValuesIsRefused(t *testing.T) {
 			text := strings.Replace(form, "%", strings.Repeat(part, 1<<20/len(part)-16), 1)
 			var root *Node
 			if used := testing.AllocsPerRun(1, func() { root = r.Tree([]byte(text)) }); root != nil || len(r.Found) == 0 || r.Found[0].Rule != RuleSize || used > 100 {
-				t.Errorf("of %q in %s: a tree: %v, found %v, %v allocations", part, form, root != nil, r.Found, used)
+				t.Errorf("%q as %s: parsed %v, violations %v, %v allocations", part, form, root != nil, r.Found, used)
 			}
 		}
 	}

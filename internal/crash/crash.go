@@ -219,7 +219,7 @@ func (k *OpenDatabase) Open(ctx context.Context, o store.Options) (store.Store, 
 		}
 		k.open = s
 	}
-	return keptStore{k.open}, nil
+	return unclosedStore{k.open}, nil
 }
 
 // Close closes the store. The next Open opens the database again.
@@ -234,7 +234,7 @@ func (k *OpenDatabase) Close() error {
 	return s.Close()
 }
 
-type keptStore struct{ store.Store }
+type unclosedStore struct{ store.Store }
 
-func (k keptStore) Base() store.Store { return base(k.Store) }
-func (keptStore) Close() error        { return nil }
+func (k unclosedStore) Base() store.Store { return base(k.Store) }
+func (unclosedStore) Close() error        { return nil }

@@ -147,17 +147,17 @@ func TestFaults(t *testing.T) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 			if s.plan.Dead() != c.dead {
-				t.Errorf("dead is %v after %q", !c.dead, s.points())
+				t.Errorf("dead is %v after points %q", !c.dead, s.points())
 			}
 			if c.dead {
 				s.deadThroughout()
 				s.reopen()
 			}
 			if got := s.events("a"); got != c.events {
-				t.Errorf("%d events, want %d", got, c.events)
+				t.Errorf("got %d events, want %d", got, c.events)
 			}
 			if got := s.events("b"); !c.alone && got != c.events {
-				t.Errorf("%d events of the other, want %d", got, c.events)
+				t.Errorf("other stream has %d events, want %d", got, c.events)
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func (s *scene) deadThroughout() {
 	_, read := holdfast.Collect(stream.Read(context.Background(), s.hf, "a", 0))
 	for _, err := range []error{read, one(context.Background(), s.hf, "late"), s.two(context.Background())} {
 		if !errors.Is(err, crash.ErrCrashed) {
-			s.Errorf("a dead engine says %v", err)
+			s.Errorf("a crashed engine returned %v, want ErrCrashed", err)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestSwallowedFault(t *testing.T) {
 			s.reopen()
 		}
 		if a, b := s.events("a"), s.events("b"); a+b != 0 {
-			t.Errorf("%s: %d and %d events are left", f, a, b)
+			t.Errorf("%s: %d and %d events are stored, want none", f, a, b)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func TestNumbering(t *testing.T) {
 func TestRawAndJoin(t *testing.T) {
 	s := newScene(t)
 	if base := fmt.Sprintf("%T", engine.Of(s.hf).Runner().Base()); base != "*sqlite.adapter" {
-		t.Errorf("the base is %s", base)
+		t.Errorf("base adapter is %s, want *sqlite.adapter", base)
 	}
 	err := s.hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := sqlite.Raw(tx).ExecContext(ctx, `CREATE TABLE mine (a)`)
@@ -249,12 +249,12 @@ func TestStrikesAsText(t *testing.T) {
 	for _, text := range []string{"7:after", "7:after,2:before", "1:lost!", "3:cancel!,1:error"} {
 		all, err := crash.Parse(text)
 		if err != nil || crash.Format(all) != text {
-			t.Errorf("%q becomes %q, %v", text, crash.Format(all), err)
+			t.Errorf("%q is formatted as %q, error %v", text, crash.Format(all), err)
 		}
 	}
 	for _, text := range []string{"", "7", "0:after", "x:after", "7:none", "7:never", "7:after,", "-1:lost"} {
 		if all, err := crash.Parse(text); err == nil {
-			t.Errorf("%q is read as %v", text, all)
+			t.Errorf("%q is parsed as %v, want an error", text, all)
 		}
 	}
 }

@@ -26,11 +26,11 @@ func TestDemoLateClerk(t *testing.T) {
 	}
 	s, err := state.Get(t.Context())
 	if err != nil || s.Version != 0 || s.State.Reserved != limit {
-		t.Errorf("it is %+v, %v", s, err)
+		t.Errorf("got scope %+v, error %v", s, err)
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	defer time.AfterFunc(20*time.Millisecond, stop).Stop()
 	if err := d.exceedBudget(stopped, time.Hour); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the stop the error is %v", err)
+		t.Errorf("after the stop: got error %v, want context.Canceled", err)
 	}
 }

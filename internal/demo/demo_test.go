@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 func TestDemoConfig(t *testing.T) {
 	_, violations, warnings := lifecycleconfig.Check(config, nil)
 	if len(violations)+len(warnings) > 0 {
-		t.Errorf("%v, %v", violations, warnings)
+		t.Errorf("got violations %v, warnings %v", violations, warnings)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestDemoTally(t *testing.T) {
 		t.Error(err)
 	}
 	if !strings.HasSuffix(good.String(), "duplicates prevented: 1\n") {
-		t.Errorf("the tally is %s", good)
+		t.Errorf("got tally %s", good)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestDemoFindsWhatMustNotBe(t *testing.T) {
 		bad.add(a)
 		bad.recorded.mails = bad.observed.mails
 		if bad.check() == nil {
-			t.Errorf("%s: not found", name)
+			t.Errorf("%s: the check found no mistake", name)
 		}
 	}
 }
@@ -89,10 +89,10 @@ func TestBar(t *testing.T) {
 	b.draw(1)
 	b.clear()
 	if got := out.String(); got != "  [=   ] 1 of 4\r\x1b[K" {
-		t.Errorf("drew %q", got)
+		t.Errorf("got progress bar %q", got)
 	}
 	if b := newBar(&out, 4); b != nil {
-		t.Error("a buffer is taken for a terminal")
+		t.Error("a buffer is treated as a terminal")
 	}
 	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
 	if err != nil {
@@ -100,7 +100,7 @@ func TestBar(t *testing.T) {
 	}
 	defer file.Close()
 	if b := newBar(file, 4); b != nil {
-		t.Error("a file is taken for a terminal")
+		t.Error("a file is treated as a terminal")
 	}
 }
 
@@ -110,6 +110,6 @@ func TestDemoTallyIsATable(t *testing.T) {
 	fmt.Fprint(&out, tally{observed: counts{executions: 21}, recorded: counts{executions: 21, lost: 60}})
 	want := "                      observed  recorded\n  executions                21        21\n"
 	if !strings.HasPrefix(out.String(), want) {
-		t.Errorf("it is\n%s", out.String())
+		t.Errorf("got output\n%s", out.String())
 	}
 }

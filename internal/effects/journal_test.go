@@ -83,7 +83,7 @@ func TestNoResultIsForgotten(t *testing.T) {
 		}
 		for _, x := range all {
 			if want := (map[bool]effects.State{true: effects.Begun, false: effects.Done})[x.Name == "last"]; x.State != want {
-				t.Errorf("the effect %s is %s, want %s", x.Name, x.State, want)
+				t.Errorf("effect %s has state %s, want %s", x.Name, x.State, want)
 			}
 		}
 	})
@@ -103,45 +103,45 @@ func TestBeginAndEnd(t *testing.T) {
 		begun := func(want int) {
 			t.Helper()
 			if e, err := entities.Get(ctx, engine.Of(hf), "l", "x"); err != nil || e.Claim.Begun != want {
-				t.Errorf("%d are begun, %v, want %d", e.Claim.Begun, err, want)
+				t.Errorf("got %d begun effects, error %v, want %d", e.Claim.Begun, err, want)
 			}
 		}
 		for range 2 {
 			if s, err := begin(ticket); s != effects.New || err != nil {
-				t.Errorf("begun: %s, %v", s, err)
+				t.Errorf("first begin returned state %s, error %v", s, err)
 			}
 			begun(1)
 		}
 		late := ticket
 		late.Epoch--
 		if _, err := begin(late); !isLost(err) {
-			t.Errorf("under another epoch: %v", err)
+			t.Errorf("begin under another epoch returned %v, want LEASE_LOST", err)
 		}
 		if _, err := effects.End(ctx, engine.Of(hf), at, late, "e", 0, effects.NotDone, nil, false); !isLost(err) {
-			t.Errorf("ended under another epoch: %v", err)
+			t.Errorf("end under another epoch returned %v, want LEASE_LOST", err)
 		}
 		for range 2 {
 			if s, err := effects.End(ctx, engine.Of(hf), at, ticket, "e", 0, effects.NotDone, nil, false); s != effects.NotDone || err != nil {
-				t.Errorf("ended: %s, %v", s, err)
+				t.Errorf("end returned state %s, error %v", s, err)
 			}
 			begun(0)
 		}
 		if s, err := begin(ticket); s != effects.New || err != nil {
-			t.Errorf("begun again: %s, %v", s, err)
+			t.Errorf("second begin returned state %s, error %v", s, err)
 		}
 		begun(1)
 		for _, s := range []effects.State{effects.Done, effects.NotDone} {
 			if got, err := effects.End(ctx, engine.Of(hf), at, ticket, "e", 0, s, []byte("7"), false); got != effects.Done || err != nil {
-				t.Errorf("ended as %s: %s, %v", s, got, err)
+				t.Errorf("end as %s returned state %s, error %v", s, got, err)
 			}
 			begun(1)
 		}
 		if s, err := begin(ticket); s != effects.Done || err != nil {
-			t.Errorf("begun when it is done: %s, %v", s, err)
+			t.Errorf("begin of a done effect returned state %s, error %v", s, err)
 		}
 		holdfasttest.Advance(t, hf, time.Hour)
 		if _, err := begin(ticket); !isLost(err) {
-			t.Errorf("past the end of the lease: %v", err)
+			t.Errorf("begin after the lease expired returned %v, want LEASE_LOST", err)
 		}
 	})
 }
@@ -153,7 +153,7 @@ func isLost(err error) bool { return errors.Is(err, holdfast.ErrLeaseLost) }
 func TestACallIsNotMadeWithoutTheLease(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		at, ticket := claimed(t, hf)
-		lost := errors.New("the lease is lost")
+		lost := errors.New("lease lost")
 		for name, c := range map[string]struct {
 			called int
 			state  effects.State
@@ -167,15 +167,15 @@ func TestACallIsNotMadeWithoutTheLease(t *testing.T) {
 			}}
 			x := effects.Call{Name: name, Policy: effects.Retry, Result: func([]byte) error { return nil }, Try: func(context.Context, string) (any, error) {
 				calls++
-				return nil, errors.New("unheard")
+				return nil, errors.New("no response")
 			}}
 			for range c.called {
 				if err := j.Do(t.Context(), x); err == nil {
-					t.Fatal("it is done")
+					t.Fatal("Do succeeded, want an error")
 				}
 			}
 			if err := j.Do(t.Context(), x); !errors.Is(err, lost) || calls != c.called {
-				t.Errorf("%s: %v after %d calls", name, err, calls)
+				t.Errorf("%s: got error %v after %d calls", name, err, calls)
 			}
 			all, err := effects.List(t.Context(), engine.Of(hf), at, ticket.Operation)
 			if err != nil {
@@ -183,31 +183,31 @@ func TestACallIsNotMadeWithoutTheLease(t *testing.T) {
 			}
 			for _, e := range all {
 				if e.Name == name && e.State != c.state {
-					t.Errorf("%s is %s", name, e.State)
+					t.Errorf("effect %s has state %s", name, e.State)
 				}
 			}
 			if made := j.Made(); len(made) != c.called {
-				t.Errorf("%s: made were %v", name, made)
+				t.Errorf("%s: got journaled calls %v", name, made)
 			}
 		}
 	})
 }
 
-// closedBook begins every effect and records no end.
-type closedBook struct{}
+// unavailableBook begins every effect and records no end.
+type unavailableBook struct{}
 
-func (closedBook) Operation() string { return "o" }
-func (closedBook) Begin(context.Context, string, int, effects.Policy, []entities.Result) (effects.Entry, error) {
+func (unavailableBook) Operation() string { return "o" }
+func (unavailableBook) Begin(context.Context, string, int, effects.Policy, []entities.Result) (effects.Entry, error) {
 	return effects.Entry{State: effects.New}, nil
 }
-func (closedBook) End(context.Context, string, int, effects.State, []byte, bool) (effects.State, []byte, error) {
+func (unavailableBook) End(context.Context, string, int, effects.State, []byte, bool) (effects.State, []byte, error) {
 	return "", nil, errors.New("unavailable")
 }
 
 // Verifies that a repeated call with an unknown outcome is among the calls made, even if the call before it did
 // not happen.
 func TestARepeatedCallIsMade(t *testing.T) {
-	j := &effects.Journal{Book: closedBook{}}
+	j := &effects.Journal{Book: unavailableBook{}}
 	answers := []error{effects.NotHappened(errors.New("declined")), errors.New("timeout: unknown")}
 	n := 0
 	for range 2 {
@@ -217,6 +217,6 @@ func TestARepeatedCallIsMade(t *testing.T) {
 			Result: func([]byte) error { return nil }})
 	}
 	if made := j.Made(); n != 2 || len(made) != 1 {
-		t.Errorf("after %d calls, the last unknown, made are %v", n, made)
+		t.Errorf("after %d calls, the last with an unknown outcome, got journaled calls %v, want 1", n, made)
 	}
 }

@@ -22,12 +22,12 @@ func TestAPageOfFewBytesHasOne(t *testing.T) {
 		for bytes := 1; bytes < 200; bytes += 20 {
 			p, err := feed.Read(store.NewBudget(bytes).In(t.Context()), engine.Of(hf), 1, 3)
 			if err != nil || len(p.Items) == 0 || p.Items[0].Position != 2 || p.Next != p.Items[len(p.Items)-1].Position {
-				t.Errorf("%d bytes: %+v, %v", bytes, p, err)
+				t.Errorf("%d bytes: got page %+v, error %v", bytes, p, err)
 			}
 		}
 		for limit, want := range map[int]int{3: 3, 4: 4, 100: 4} {
 			if p, err := feed.Read(t.Context(), engine.Of(hf), 1, limit); err != nil || len(p.Items) != want || p.Next != int64(1+want) {
-				t.Errorf("up to %d: %d, %d, %v", limit, len(p.Items), p.Next, err)
+				t.Errorf("limit %d: got %d items, next %d, error %v", limit, len(p.Items), p.Next, err)
 			}
 		}
 	})

@@ -55,14 +55,14 @@ func TestALateCommitIsNotSkipped(t *testing.T) {
 	before := arrived(t, hf, 11)
 	_, next := rest(t, hf, "", 3)
 	if _, found, err := stream.FeedPosition(t.Context(), hf, "late", 1); found || err != nil {
-		t.Errorf("an event that is not committed has a position (%v)", err)
+		t.Errorf("an uncommitted event has a position (error %v)", err)
 	}
 	close(release)
 	done.Wait()
 	arrived(t, hf, 13)
 	after, _ := rest(t, hf, next, 0)
 	if len(before) != 11 || len(after) != 2 || after[0].Stream != "late" {
-		t.Errorf("read %d events before and %v after", len(before), after)
+		t.Errorf("read %d events before the commit and %v after it", len(before), after)
 	}
 	wantComplete(t, hf, append(before, after...), "early", "late")
 }
@@ -87,7 +87,7 @@ func TestTheFeedUnderLoad(t *testing.T) {
 				return nil
 			})
 			if !errors.Is(err, context.Canceled) {
-				t.Errorf("the follower ended with %v", err)
+				t.Errorf("follower returned %v, want context.Canceled", err)
 			}
 		})
 		readers.Go(func() { resumed = resume(t, reading, one) })
@@ -114,7 +114,7 @@ func TestTheFeedUnderLoad(t *testing.T) {
 		wantComplete(t, one, followed, streams...)
 		wantComplete(t, one, append(resumed, restAfter(t, one, resumed)...), streams...)
 		if head, err := feed.Head(t.Context(), engine.Of(one)); err != nil || head != total.Load() {
-			t.Errorf("%d events have positions up to %d (%v)", total.Load(), head, err)
+			t.Errorf("%d events have positions up to %d (error %v)", total.Load(), head, err)
 		}
 	})
 }
@@ -189,7 +189,7 @@ func TestSwitchingOnInTheMiddle(t *testing.T) {
 		hf := holdfasttest.OpenOn(t, db(), stream.Feed(stream.FeedOptions{}))
 		testkit.Run(t, hf)
 		writers.Wait()
-		testkit.Eventually(t, "the feed is whole", func() bool {
+		testkit.Eventually(t, "the feed is complete", func() bool {
 			all, _ := rest(t, hf, "", 0)
 			return complete(context.Background(), hf, all, streams...) == nil
 		})
@@ -240,11 +240,11 @@ func TestBatchesAreBounded(t *testing.T) {
 		for range 5 {
 			write(t, hf, "long", 1000)
 		}
-		gather(t, hf)
+		collectDue(t, hf)
 		for _, name := range []string{"x", "y", "z"} {
 			write(t, hf, name, 10)
 		}
-		gather(t, hf)
+		collectDue(t, hf)
 		at, err := engine.Of(hf).Partition(t.Context(), store.Read)
 		if err != nil {
 			t.Fatal(err)
@@ -263,19 +263,19 @@ func TestBatchesAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			if last := heads[len(heads)-1]; head <= last || head > last+700 {
-				t.Errorf("a batch went from %d to %d", last, head)
+				t.Errorf("a batch moved the head from %d to %d", last, head)
 			}
 			heads = append(heads, head)
 		}
 		all, _ := rest(t, hf, "", 0)
 		wantComplete(t, hf, all, "long", "x", "y", "z")
 		if i := slices.IndexFunc(all, func(e stream.FeedEvent) bool { return e.Stream == "x" }); i > 1400 {
-			t.Errorf("a short stream waited for %d events of a long one", i)
+			t.Errorf("a short stream waited behind %d events of a long one", i)
 		}
 	})
 }
 
-func gather(t *testing.T, hf *holdfast.Engine) {
+func collectDue(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
 	for {
 		some, err := reactions.CollectDue(t.Context(), engine.Of(hf), store.Partition{}, []string{feed.Reaction})
@@ -348,7 +348,7 @@ func TestRepairsDoNotNumberAgain(t *testing.T) {
 		all, _ = rest(t, hf, "", 0)
 		wantComplete(t, hf, all, streams...)
 		if head, err := feed.Head(t.Context(), engine.Of(hf)); err != nil || head != 401 {
-			t.Errorf("401 events have positions up to %d (%v)", head, err)
+			t.Errorf("401 events have positions up to %d (error %v)", head, err)
 		}
 	})
 }
@@ -381,7 +381,7 @@ func TestDroppedEventsArePassedOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := stream.Truncate(t.Context(), hf, "s", 2); !errors.Is(err, holdfast.ErrConflict) {
-			t.Errorf("events that the feed does not have yet are dropped: %v", err)
+			t.Errorf("truncation of events that are not in the feed yet: got error %v, want a conflict", err)
 		}
 		stepAll(t, hf)
 		if err := stream.Truncate(t.Context(), hf, "s", 2); err != nil {
@@ -394,13 +394,13 @@ func TestDroppedEventsArePassedOver(t *testing.T) {
 		}
 		slices.Sort(got)
 		if want := []string{"never3", "never4", "s2", "s3", "s4"}; !slices.Equal(got, want) {
-			t.Errorf("the feed has %v, and was to have %v", got, want)
+			t.Errorf("feed has %v, want %v", got, want)
 		}
 		if _, found, err := stream.FeedPosition(t.Context(), hf, "s", 1); found || err != nil {
-			t.Errorf("a dropped event has a position (%v)", err)
+			t.Errorf("a truncated event has a position (error %v)", err)
 		}
 		if head, err := stream.FeedHead(t.Context(), hf); err != nil || head != next {
-			t.Errorf("a reader is at %q, and the feed at %q (%v)", next, head, err)
+			t.Errorf("reader is at %q, head of the feed is %q (error %v)", next, head, err)
 		}
 	})
 }

@@ -73,22 +73,22 @@ func complete(ctx context.Context, d holdfast.Doer, all []stream.FeedEvent, stre
 	next, total := map[string]stream.Version{}, 0
 	for i, e := range all {
 		if e.Version != next[e.Stream] {
-			err = errors.Join(err, fmt.Errorf("the %dth event is version %d of %s, and %d comes next", i, e.Version, e.Stream, next[e.Stream]))
+			err = errors.Join(err, fmt.Errorf("event %d is version %d of %s, want version %d", i, e.Version, e.Stream, next[e.Stream]))
 		}
 		next[e.Stream] = e.Version + 1
 	}
 	for _, name := range streams {
 		last, failed := testkit.First(1, stream.ReadBackward(ctx, d, name, -1))
 		if failed != nil || len(last) != 1 {
-			return errors.Join(err, fmt.Errorf("the end of %s: %v, %w", name, last, failed))
+			return errors.Join(err, fmt.Errorf("end of stream %s: %v, %w", name, last, failed))
 		}
 		total += int(last[0].Version) + 1
 		if next[name] != last[0].Version+1 {
-			err = errors.Join(err, fmt.Errorf("%s has versions up to %d, and the feed before %d", name, last[0].Version, next[name]))
+			err = errors.Join(err, fmt.Errorf("stream %s has versions up to %d, the feed those before %d", name, last[0].Version, next[name]))
 		}
 	}
 	if len(all) != total {
-		err = errors.Join(err, fmt.Errorf("the feed has %d events and the streams %d", len(all), total))
+		err = errors.Join(err, fmt.Errorf("feed has %d events, the streams have %d", len(all), total))
 	}
 	return err
 }

@@ -34,11 +34,11 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 		"the next batch and an append": func(t *testing.T, hf *holdfast.Engine) {
 			stepAll(t, hf)
 			write(t, hf, "s", 3)
-			gather(t, hf)
+			collectDue(t, hf)
 		},
 		"an append": func(t *testing.T, hf *holdfast.Engine) {
 			write(t, hf, "s", 3)
-			gather(t, hf)
+			collectDue(t, hf)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,13 +49,13 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(t, hf, "s", 2)
-			gather(t, hf)
+			collectDue(t, hf)
 			paused(t, url, func() { between(t, hf) })
 			stepAll(t, hf)
 			all, next := rest(t, hf, "", 0)
 			wantComplete(t, hf, all, "s")
 			if want := all[len(all)-1].Position; next != want {
-				t.Errorf("the feed stands at %q, and its last event at %q", next, want)
+				t.Errorf("feed cursor is %q, want the position of the last event, %q", next, want)
 			}
 		})
 	}
@@ -70,9 +70,9 @@ func paused(t *testing.T, url string, f func()) {
 	}
 	const lock = `FOR UPDATE SKIP LOCKED`
 	text := strings.Replace(texts["feed.assign_positions"], lock, `AND (SELECT pg_advisory_xact_lock_shared(42)) IS NOT NULL `+lock, 1)
-	keeper, runner := connect(t, url), connect(t, url)
+	locker, runner := connect(t, url), connect(t, url)
 	var ignored any
-	if err := keeper.QueryRow(t.Context(), `SELECT pg_advisory_lock(42)`).Scan(&ignored); err != nil {
+	if err := locker.QueryRow(t.Context(), `SELECT pg_advisory_lock(42)`).Scan(&ignored); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
@@ -82,11 +82,11 @@ func paused(t *testing.T, url string, f func()) {
 	}()
 	testkit.Eventually(t, "the statement waits", func() bool {
 		var waiting int
-		err := keeper.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waiting)
+		err := locker.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waiting)
 		return err == nil && waiting == 1
 	})
 	f()
-	if err := keeper.QueryRow(t.Context(), `SELECT pg_advisory_unlock(42)`).Scan(&ignored); err != nil {
+	if err := locker.QueryRow(t.Context(), `SELECT pg_advisory_unlock(42)`).Scan(&ignored); err != nil {
 		t.Error(err)
 	}
 	if err := <-ended; err != nil {

@@ -82,7 +82,7 @@ func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 					err = intact(doc)
 				}
 				if err != nil || !there {
-					t.Errorf("a reader saw %t, %v", there, err)
+					t.Errorf("reader got exists %t, error %v", there, err)
 					return
 				}
 			}
@@ -99,7 +99,7 @@ func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 			err = intact(doc)
 		}
 		if n := int(doc[0] - 'a'); err != nil || n != reported%26 && n != (reported+1)%26 {
-			t.Errorf("%d was reported, and it is %d, %v", reported, n, err)
+			t.Errorf("document %d was reported, but the file has %d, error %v", reported, n, err)
 		}
 		unlock()
 	}
@@ -107,7 +107,7 @@ func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 	readers.Wait()
 	left, err := os.ReadDir(filepath.Dir(name))
 	if err != nil || len(left) > 3 {
-		t.Errorf("%v is left, %v", left, err)
+		t.Errorf("files left: %v, error %v", left, err)
 	}
 }
 
@@ -126,7 +126,7 @@ func killed(t *testing.T, name string, after int) (reported int) {
 	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if _, err := fmt.Sscanf(lines.Text(), "done %d", &reported); err != nil {
-			t.Fatalf("the writer said %s", lines.Text())
+			t.Fatalf("unexpected output of the writer: %s", lines.Text())
 		}
 		if after--; after == 0 {
 			_ = cmd.Process.Kill()
@@ -150,7 +150,7 @@ func TestLockKeepsOthersOut(t *testing.T) {
 					return
 				}
 				if n := inside.Add(1); n != 1 {
-					t.Errorf("%d are inside", n)
+					t.Errorf("%d holders are inside the lock, want 1", n)
 				}
 				sum.Add(1)
 				runtime.Gosched() // let another goroutine in if the lock does not exclude it
@@ -161,7 +161,7 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	}
 	group.Wait()
 	if sum.Load() != 400 {
-		t.Errorf("%d were inside", sum.Load())
+		t.Errorf("%d holders were inside the lock, want 400", sum.Load())
 	}
 }
 
@@ -170,21 +170,21 @@ func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a", "b", "file")
 	if doc, there, err := Read(name); doc != nil || there || err != nil {
-		t.Errorf("%q, %t, %v", doc, there, err)
+		t.Errorf("missing file: got %q, exists %t, error %v", doc, there, err)
 	}
 	for _, text := range []string{"one", "", "three"} {
 		if err := Replace(name, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 		if doc, there, err := Read(name); string(doc) != text || !there || err != nil {
-			t.Errorf("%q, %t, %v", doc, there, err)
+			t.Errorf("got %q, exists %t, error %v", doc, there, err)
 		}
 	}
 	if info, err := os.Stat(name); err != nil || info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("others may read it: %v, %v", info.Mode(), err)
+		t.Errorf("file is readable by others: mode %v, error %v", info.Mode(), err)
 	}
 	if info, err := os.Stat(filepath.Dir(name)); err != nil || info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("others may read the folder: %v, %v", info.Mode(), err)
+		t.Errorf("folder is readable by others: mode %v, error %v", info.Mode(), err)
 	}
 	for range 2 {
 		if err := Remove(name); err != nil {
@@ -192,7 +192,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	if _, there, _ := Read(name); there {
-		t.Error("it is there still")
+		t.Error("file still exists")
 	}
 	if err := Replace(name, nil); err != nil { // at the path of a folder
 		t.Fatal(err)

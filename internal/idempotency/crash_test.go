@@ -22,7 +22,7 @@ func doneOnce(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	all, err := holdfast.Collect(stream.Read(ctx, hf, "done", 0))
 	if err == nil && (q.State != idempotency.Done || len(all) != 1) {
-		err = fmt.Errorf("it is %+v, and was done %d times", q, len(all))
+		err = fmt.Errorf("got request %+v, executed %d times", q, len(all))
 	}
 	return err
 }
@@ -34,7 +34,7 @@ func TestCrashOfATransaction(t *testing.T) {
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
 			q, mine, err := inOneTransaction(ctx, hf, store.NewID().String())
 			if err == nil && !mine && q.State != idempotency.Done {
-				err = fmt.Errorf("it is %+v", q)
+				err = fmt.Errorf("got request %+v, want it done", q)
 			}
 			return err
 		},
@@ -66,7 +66,7 @@ func TestCrashOfAHold(t *testing.T) {
 				return err
 			}
 			err = hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				if err := hold(q.Epoch).Commit(ctx, store.TxOf(tx)); err != nil {
+				if err := leaseAt(q.Epoch).Commit(ctx, store.TxOf(tx)); err != nil {
 					return err
 				}
 				_, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"})
@@ -75,7 +75,7 @@ func TestCrashOfAHold(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1"))
+			return leaseAt(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1"))
 		},
 		Check: doneOnce,
 		Pairs: true,
@@ -94,9 +94,9 @@ func TestCrashOfAFinish(t *testing.T) {
 					return err
 				}
 				if refused {
-					err = hold(q.Epoch).Free(ctx, engine.Of(hf))
+					err = leaseAt(q.Epoch).Free(ctx, engine.Of(hf))
 				} else {
-					err = hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("1"))
+					err = leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("1"))
 				}
 				if err != nil {
 					return err
@@ -107,7 +107,7 @@ func TestCrashOfAFinish(t *testing.T) {
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
 			q, err := idempotency.Get(ctx, engine.Of(hf), "k")
 			if err == nil && (q.State != idempotency.Done || q.Status != 200 || string(q.Answer) != "1") {
-				err = fmt.Errorf("it is %+v", q)
+				err = fmt.Errorf("got request %+v", q)
 			}
 			return err
 		},

@@ -19,7 +19,7 @@ func flightOn(hf *holdfast.Engine) *idempotency.Flight {
 	return &idempotency.Flight{Lease: idempotency.Lease{Key: "k"}, Name: "k", Fingerprint: "print", LeaseTime: time.Minute, Engine: engine.Of(hf), Log: slog.New(slog.DiscardHandler)}
 }
 
-func mustFly(t *testing.T, hf *holdfast.Engine) *idempotency.Flight {
+func mustStart(t *testing.T, hf *holdfast.Engine) *idempotency.Flight {
 	t.Helper()
 	f := flightOn(hf)
 	if _, mine, err := f.Take(context.Background(), engine.Of(hf)); err != nil || !mine {
@@ -33,7 +33,7 @@ func mustFly(t *testing.T, hf *holdfast.Engine) *idempotency.Flight {
 func TestRenewOfAFlight(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
-		f := mustFly(t, hf)
+		f := mustStart(t, hf)
 		for range 3 {
 			holdfasttest.Advance(t, hf, 40*time.Second)
 			wantNil(t, f.RenewOnce(ctx))
@@ -47,15 +47,15 @@ func TestRenewOfAFlight(t *testing.T) {
 		})
 		wantNil(t, err)
 		if err := <-renewed; err != nil {
-			t.Errorf("during the commit: %v", err)
+			t.Errorf("renewal during the commit: %v", err)
 		}
 		if err := f.RenewOnce(ctx); err != nil {
-			t.Errorf("after the commit: %v", err)
+			t.Errorf("renewal after the commit: %v", err)
 		}
 		same, lost := flightOn(hf), flightOn(hf) // their holders do not know of the commit
 		same.Epoch, lost.Epoch = f.Epoch, f.Epoch+1
 		if err := same.RenewOnce(ctx); err != nil {
-			t.Errorf("the holder that committed: %v", err)
+			t.Errorf("renewal by the holder that committed: %v", err)
 		}
 		testkit.WantCode(t, lost.RenewOnce(ctx), fault.LeaseLost)
 	})
@@ -66,7 +66,7 @@ func TestRenewOfAFlight(t *testing.T) {
 func TestNothingBeginsBehindTheEnd(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
-		f := mustFly(t, hf)
+		f := mustStart(t, hf)
 		begin := func() error {
 			return engine.Of(hf).Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f.Fence(ctx, tx) })
 		}

@@ -32,25 +32,25 @@ func takeAs(ctx context.Context, d store.Doer, holder, print string) (idempotenc
 	return idempotency.Take(ctx, d, idempotency.TakeArgs{Key: "k", Fingerprint: print, Holder: holder, Lease: time.Minute})
 }
 
-// hold returns the lease of an epoch on the request "k".
-func hold(epoch int64) idempotency.Lease { return idempotency.Lease{Key: "k", Epoch: epoch} }
+// leaseAt returns the lease of an epoch on the request "k".
+func leaseAt(epoch int64) idempotency.Lease { return idempotency.Lease{Key: "k", Epoch: epoch} }
 
 // mustTake takes the request and checks that the caller got it.
 func mustTake(t *testing.T, d store.Doer) idempotency.Request {
 	t.Helper()
 	q, mine, err := take(context.Background(), d)
 	if err != nil || !mine {
-		t.Fatalf("it is not mine: %+v, %v", q, err)
+		t.Fatalf("take failed: request %+v, error %v", q, err)
 	}
 	return q
 }
 
-// mustKnow takes the request and checks that another holder has it, in a state.
-func mustKnow(t *testing.T, d store.Doer, want idempotency.State) idempotency.Request {
+// mustFind takes the request and checks that another holder has it, in a state.
+func mustFind(t *testing.T, d store.Doer, want idempotency.State) idempotency.Request {
 	t.Helper()
 	q, mine, err := take(context.Background(), d)
 	if err != nil || mine || q.State != want {
-		t.Fatalf("it is %+v (mine: %t), %v, want it %s", q, mine, err, want)
+		t.Fatalf("got request %+v (taken %t), error %v, want state %s", q, mine, err, want)
 	}
 	return q
 }
@@ -71,50 +71,50 @@ func TestCheckKey(t *testing.T) {
 	}
 }
 
-// TestLife verifies the life of a request that is held and finished, and that each verb recognises
+// TestLife verifies the life of a request that is held and finished, and that each verb recognizes
 // its repetition.
 func TestLife(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q, mine, err := takeAs(ctx, engine.Of(hf), "me", "print")
 		if err != nil || !mine || q.State != idempotency.Held || q.Holder != "me" || q.Key != "k" || q.RetryAfter <= 0 || q.RetryAfter > time.Minute {
-			t.Fatalf("%+v, %t, %v", q, mine, err)
+			t.Fatalf("got request %+v, taken %t, error %v", q, mine, err)
 		}
 		again, mine, err := takeAs(ctx, engine.Of(hf), "me", "print")
 		if err != nil || !mine || again.Epoch != q.Epoch || !again.Until.Equal(q.Until) {
-			t.Errorf("my own take again is %+v, %t, %v, want %+v", again, mine, err, q)
+			t.Errorf("second take by the holder returned %+v, taken %t, error %v, want %+v", again, mine, err, q)
 		}
-		held := mustKnow(t, engine.Of(hf), idempotency.Held)
+		held := mustFind(t, engine.Of(hf), idempotency.Held)
 		if held.Holder != "me" || held.RetryAfter <= 0 {
-			t.Errorf("a held one is %+v", held)
+			t.Errorf("got held request %+v", held)
 		}
-		until, err := hold(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
+		until, err := leaseAt(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
 		if err != nil || until.Sub(q.Until) < 58*time.Minute {
-			t.Errorf("renewed until %s, from %s, %v", until, q.Until, err)
+			t.Errorf("renewed until %s, before until %s, error %v", until, q.Until, err)
 		}
-		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 99, nil), fault.Validation)
-		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("{")), fault.Validation)
-		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
-		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
-		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
-		testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 201, nil), fault.LeaseLost)
-		testkit.WantCode(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
-		_, err = hold(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
+		testkit.WantCode(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 99, nil), fault.Validation)
+		testkit.WantCode(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte("{")), fault.Validation)
+		wantNil(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
+		wantNil(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 201, []byte(`{"a": "\u0000"}`)))
+		testkit.WantCode(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 200, []byte(`{"a": "\u0000"}`)), fault.LeaseLost)
+		testkit.WantCode(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 201, nil), fault.LeaseLost)
+		testkit.WantCode(t, leaseAt(q.Epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
+		_, err = leaseAt(q.Epoch).Renew(ctx, engine.Of(hf), time.Hour)
 		testkit.WantCode(t, err, fault.LeaseLost)
-		wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
-		done := mustKnow(t, engine.Of(hf), idempotency.Done)
+		wantNil(t, leaseAt(q.Epoch).Free(ctx, engine.Of(hf)))
+		done := mustFind(t, engine.Of(hf), idempotency.Done)
 		if done.Status != 201 || string(done.Answer) != `{"a": "\u0000"}` || done.Epoch != q.Epoch || done.Holder != "" || !done.Until.IsZero() || done.RetryAfter != 0 {
-			t.Errorf("done: %+v", done)
+			t.Errorf("got done request %+v", done)
 		}
 		got, err := idempotency.Get(ctx, engine.Of(hf), "k")
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(done) {
-			t.Errorf("got %+v, %v, want %+v", got, err, done)
+			t.Errorf("got request %+v, error %v, want %+v", got, err, done)
 		}
 		if _, mine, err := take(holdfast.InWorkspace(ctx, "other"), engine.Of(hf)); err != nil || !mine {
-			t.Errorf("the key of another workspace is not free: %v", err)
+			t.Errorf("the same key in another workspace cannot be taken: %v", err)
 		}
 		if q, err := idempotency.Get(ctx, engine.Of(hf), "nothing"); err != nil || q.State != "" {
-			t.Errorf("an unknown one is %+v, %v", q, err)
+			t.Errorf("unknown key: got request %+v, error %v", q, err)
 		}
 	})
 }
@@ -125,18 +125,18 @@ func TestTimeIsOver(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
-		wantNil(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
+		wantNil(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
 		holdfasttest.Advance(t, hf, idempotency.TTL-time.Minute)
-		mustKnow(t, engine.Of(hf), idempotency.Done)
+		mustFind(t, engine.Of(hf), idempotency.Done)
 		holdfasttest.Advance(t, hf, time.Minute)
 		if q, err := idempotency.Get(ctx, engine.Of(hf), "k"); err != nil || q.State != "" {
-			t.Errorf("after its time it is %+v, %v", q, err)
+			t.Errorf("after the retention: got request %+v, error %v", q, err)
 		}
 		next, mine, err := takeAs(ctx, engine.Of(hf), "me", "another")
 		if err != nil || !mine || next.Epoch != q.Epoch+1 || next.Fingerprint != "another" || next.Status != 0 || !next.CreatedAt.After(q.CreatedAt) {
-			t.Errorf("after its time: %+v, %t, %v", next, mine, err)
+			t.Errorf("take after the retention: got request %+v, taken %t, error %v", next, mine, err)
 		}
-		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
+		wantNil(t, leaseAt(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
 	})
 }
 
@@ -150,12 +150,12 @@ func TestTakesAtOnce(t *testing.T) {
 			if yes {
 				mine.Add(1)
 			} else if err == nil && q.State != idempotency.Held {
-				err = fmt.Errorf("it is %+v", q)
+				err = fmt.Errorf("got request %+v, want it held", q)
 			}
 			return err
 		})
 		if mine.Load() != 1 || len(lost) > 0 {
-			t.Errorf("%d have it; %v", mine.Load(), errors.Join(lost...))
+			t.Errorf("%d callers took the key, want 1; %v", mine.Load(), errors.Join(lost...))
 		}
 	})
 }
@@ -169,7 +169,7 @@ func inOneTransaction(ctx context.Context, hf *holdfast.Engine, holder string) (
 		if _, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"}); err != nil {
 			return err
 		}
-		return hold(q.Epoch).Finish(ctx, store.DoerOf(tx), 200, []byte(`"well"`))
+		return leaseAt(q.Epoch).Finish(ctx, store.DoerOf(tx), 200, []byte(`"well"`))
 	})
 	return q, mine, err
 }
@@ -178,7 +178,7 @@ func wantEvents(t *testing.T, hf *holdfast.Engine, want int) {
 	t.Helper()
 	all, err := holdfast.Collect(stream.Read(context.Background(), hf, "done", 0))
 	if err != nil || len(all) != want {
-		t.Errorf("it was done %d times, want %d; %v", len(all), want, err)
+		t.Errorf("executed %d times, want %d; %v", len(all), want, err)
 	}
 }
 
@@ -192,12 +192,12 @@ func TestTransactionsAtOnce(t *testing.T) {
 			if err == nil && yes {
 				mine.Add(1)
 			} else if err == nil && (q.State != idempotency.Done || string(q.Answer) != `"well"`) {
-				err = fmt.Errorf("it is %+v", q)
+				err = fmt.Errorf("got request %+v, want it done", q)
 			}
 			return err
 		})
 		if mine.Load() != 1 || len(lost) > 0 {
-			t.Errorf("%d have it; %v", mine.Load(), errors.Join(lost...))
+			t.Errorf("%d callers took the key, want 1; %v", mine.Load(), errors.Join(lost...))
 		}
 		wantEvents(t, hf, 1)
 	})
@@ -215,7 +215,7 @@ func TestRolledBack(t *testing.T) {
 			go func() {
 				_, mine, err := inOneTransaction(context.Background(), hf, "second")
 				if err == nil && !mine {
-					err = errors.New("the second does not have it")
+					err = errors.New("the second caller did not take the key")
 				}
 				second <- err
 			}()
@@ -236,36 +236,36 @@ func TestRunOut(t *testing.T) {
 		ctx := context.Background()
 		writesNothing := func(epoch int64) {
 			t.Helper()
-			testkit.WantCode(t, hold(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
-			testkit.WantCode(t, hold(epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
-			testkit.WantCode(t, hold(epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
+			testkit.WantCode(t, leaseAt(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, leaseAt(epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			testkit.WantCode(t, leaseAt(epoch).Point(ctx, engine.Of(hf), "o", ""), fault.LeaseLost)
 			testkit.WantCode(t, commit(ctx, hf, epoch), fault.LeaseLost)
-			_, err := hold(epoch).Renew(ctx, engine.Of(hf), time.Hour)
+			_, err := leaseAt(epoch).Renew(ctx, engine.Of(hf), time.Hour)
 			testkit.WantCode(t, err, fault.LeaseLost)
-			wantNil(t, hold(epoch).Free(ctx, engine.Of(hf)))
+			wantNil(t, leaseAt(epoch).Free(ctx, engine.Of(hf)))
 		}
 		old := mustTake(t, engine.Of(hf))
 		holdfasttest.Advance(t, hf, 2*time.Minute)
 		writesNothing(old.Epoch)
 		if q, mine, err := takeAs(ctx, engine.Of(hf), "another", "another"); err != nil || mine || q.Fingerprint != "print" || q.RetryAfter != 0 {
-			t.Errorf("another request took over: %+v, %t, %v", q, mine, err)
+			t.Errorf("request with another fingerprint got %+v, taken %t, error %v", q, mine, err)
 		}
 		next := mustTake(t, engine.Of(hf))
 		if next.Epoch != old.Epoch+1 || !next.CreatedAt.Equal(old.CreatedAt) {
-			t.Errorf("the next is %+v after %+v", next, old)
+			t.Errorf("got request %+v after %+v, want the next epoch", next, old)
 		}
 		writesNothing(old.Epoch)
-		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 202, nil))
+		wantNil(t, leaseAt(next.Epoch).Finish(ctx, engine.Of(hf), 202, nil))
 		writesNothing(old.Epoch)
-		if done := mustKnow(t, engine.Of(hf), idempotency.Done); done.Status != 202 {
-			t.Errorf("it is %+v", done)
+		if done := mustFind(t, engine.Of(hf), idempotency.Done); done.Status != 202 {
+			t.Errorf("got request %+v, want status 202", done)
 		}
 	})
 }
 
 func commit(ctx context.Context, hf *holdfast.Engine, epoch int64) error {
 	return hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-		return hold(epoch).Commit(ctx, store.TxOf(tx))
+		return leaseAt(epoch).Commit(ctx, store.TxOf(tx))
 	})
 }
 
@@ -279,7 +279,7 @@ func TestTakeOverAgainstFinish(t *testing.T) {
 			var epoch, mine atomic.Int64
 			_, lost := holdfasttest.Race(t, 8, func(i int) error {
 				if i%2 == 0 {
-					return hold(old.Epoch).Finish(context.Background(), engine.Of(hf), 200, nil)
+					return leaseAt(old.Epoch).Finish(context.Background(), engine.Of(hf), 200, nil)
 				}
 				q, yes, err := take(context.Background(), engine.Of(hf))
 				if yes {
@@ -292,7 +292,7 @@ func TestTakeOverAgainstFinish(t *testing.T) {
 				testkit.WantCode(t, err, fault.LeaseLost)
 			}
 			if len(lost) != 4 || mine.Load() != 1 || epoch.Load() != old.Epoch+1 {
-				t.Fatalf("%d were refused, %d have it, at %d after %d", len(lost), mine.Load(), epoch.Load(), old.Epoch)
+				t.Fatalf("%d callers were refused, %d took the key, epoch %d after %d", len(lost), mine.Load(), epoch.Load(), old.Epoch)
 			}
 			old.Epoch = epoch.Load()
 		}
@@ -307,7 +307,7 @@ func TestFinishAgainstTransactions(t *testing.T) {
 		_, lost := holdfasttest.Race(t, 8, func(i int) error {
 			if i == 0 {
 				return hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {
-					if err := hold(q.Epoch).Commit(ctx, store.TxOf(tx)); err != nil {
+					if err := leaseAt(q.Epoch).Commit(ctx, store.TxOf(tx)); err != nil {
 						return err
 					}
 					_, err := stream.Append(ctx, tx, "done", stream.Any, stream.Event{Name: "done"})
@@ -316,7 +316,7 @@ func TestFinishAgainstTransactions(t *testing.T) {
 			}
 			_, mine, err := inOneTransaction(context.Background(), hf, store.NewID().String())
 			if err == nil && mine {
-				err = errors.New("another had it")
+				err = errors.New("the key was already taken")
 			}
 			return err
 		})
@@ -336,19 +336,19 @@ func TestFreed(t *testing.T) {
 		for range 20 {
 			q := mustTake(t, engine.Of(hf))
 			if seen[q.Epoch] {
-				t.Fatalf("two holders have the epoch %d", q.Epoch)
+				t.Fatalf("two holders have epoch %d", q.Epoch)
 			}
 			seen[q.Epoch] = true
-			wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
-			wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
-			testkit.WantCode(t, hold(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			wantNil(t, leaseAt(q.Epoch).Free(ctx, engine.Of(hf)))
+			wantNil(t, leaseAt(q.Epoch).Free(ctx, engine.Of(hf)))
+			testkit.WantCode(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
 		}
 		next := mustTake(t, engine.Of(hf))
 		for epoch := range seen {
-			testkit.WantCode(t, hold(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
-			wantNil(t, hold(epoch).Free(ctx, engine.Of(hf)))
+			testkit.WantCode(t, leaseAt(epoch).Finish(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+			wantNil(t, leaseAt(epoch).Free(ctx, engine.Of(hf)))
 		}
-		wantNil(t, hold(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
+		wantNil(t, leaseAt(next.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
 	})
 }
 
@@ -362,7 +362,7 @@ func TestFreeAgainstTake(t *testing.T) {
 			var mine, epoch atomic.Int64
 			_, lost := holdfasttest.Race(t, 8, func(i int) error {
 				if i == 0 {
-					return hold(old.Epoch).Free(ctx, engine.Of(hf))
+					return leaseAt(old.Epoch).Free(ctx, engine.Of(hf))
 				}
 				q, yes, err := take(ctx, engine.Of(hf))
 				if yes {
@@ -372,9 +372,9 @@ func TestFreeAgainstTake(t *testing.T) {
 				return err
 			})
 			if len(lost) > 0 || mine.Load() > 1 {
-				t.Fatalf("%d have it; %v", mine.Load(), errors.Join(lost...))
+				t.Fatalf("%d callers took the key, want at most 1; %v", mine.Load(), errors.Join(lost...))
 			}
-			wantNil(t, hold(epoch.Load()).Free(ctx, engine.Of(hf)))
+			wantNil(t, leaseAt(epoch.Load()).Free(ctx, engine.Of(hf)))
 		}
 	})
 }
@@ -385,22 +385,22 @@ func TestCommit(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
-		testkit.WantCode(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
+		testkit.WantCode(t, leaseAt(q.Epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
 		wantNil(t, commit(ctx, hf, q.Epoch))
 		testkit.WantCode(t, commit(ctx, hf, q.Epoch), fault.Conflict)
-		wantNil(t, hold(q.Epoch).Free(ctx, engine.Of(hf)))
-		if done := mustKnow(t, engine.Of(hf), idempotency.Done); !done.Answerless() || done.Answer != nil || done.RetryAfter <= 0 {
-			t.Errorf("committed: %+v", done)
+		wantNil(t, leaseAt(q.Epoch).Free(ctx, engine.Of(hf)))
+		if done := mustFind(t, engine.Of(hf), idempotency.Done); !done.Answerless() || done.Answer != nil || done.RetryAfter <= 0 {
+			t.Errorf("committed request without a response: %+v", done)
 		}
 		holdfasttest.Advance(t, hf, time.Hour) // no lease is needed
-		if done := mustKnow(t, engine.Of(hf), idempotency.Done); !done.Answerless() || done.RetryAfter != 0 {
-			t.Errorf("committed long ago: %+v", done)
+		if done := mustFind(t, engine.Of(hf), idempotency.Done); !done.Answerless() || done.RetryAfter != 0 {
+			t.Errorf("committed request without a response, after its lease: %+v", done)
 		}
-		wantNil(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
-		wantNil(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
-		testkit.WantCode(t, hold(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("2")), fault.LeaseLost)
-		if done := mustKnow(t, engine.Of(hf), idempotency.Done); done.Status != 200 || string(done.Answer) != "1" || !done.Until.IsZero() {
-			t.Errorf("answered: %+v", done)
+		wantNil(t, leaseAt(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
+		wantNil(t, leaseAt(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("1")))
+		testkit.WantCode(t, leaseAt(q.Epoch).Answer(ctx, engine.Of(hf), 200, []byte("2")), fault.LeaseLost)
+		if done := mustFind(t, engine.Of(hf), idempotency.Done); done.Status != 200 || string(done.Answer) != "1" || !done.Until.IsZero() {
+			t.Errorf("request with a stored response: %+v", done)
 		}
 	})
 }
@@ -412,17 +412,17 @@ func TestPoint(t *testing.T) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
 		if yes, err := idempotency.Repoint(ctx, engine.Of(hf), idempotency.RepointArgs{Key: "k", Fingerprint: "print", From: "", Operation: "o", Subject: ""}); err != nil || yes {
-			t.Errorf("a held one is pointed: %t, %v", yes, err)
+			t.Errorf("Repoint of a held request returned %t, error %v", yes, err)
 		}
-		wantNil(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
-		wantNil(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
-		testkit.WantCode(t, hold(q.Epoch).Point(ctx, engine.Of(hf), "other", "invoice/i"), fault.LeaseLost)
-		if p := mustKnow(t, engine.Of(hf), idempotency.Operation); p.Operation != "first" || p.Subject != "invoice/i" || p.Holder != "" {
-			t.Errorf("it is %+v", p)
+		wantNil(t, leaseAt(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
+		wantNil(t, leaseAt(q.Epoch).Point(ctx, engine.Of(hf), "first", "invoice/i"))
+		testkit.WantCode(t, leaseAt(q.Epoch).Point(ctx, engine.Of(hf), "other", "invoice/i"), fault.LeaseLost)
+		if p := mustFind(t, engine.Of(hf), idempotency.Operation); p.Operation != "first" || p.Subject != "invoice/i" || p.Holder != "" {
+			t.Errorf("got request %+v", p)
 		}
 		for _, wrong := range [][2]string{{"print", "none"}, {"another", "first"}} {
 			if yes, err := idempotency.Repoint(ctx, engine.Of(hf), idempotency.RepointArgs{Key: "k", Fingerprint: wrong[0], From: wrong[1], Operation: "o", Subject: ""}); err != nil || yes {
-				t.Errorf("%v: it is pointed: %t, %v", wrong, yes, err)
+				t.Errorf("%v: Repoint returned %t, error %v, want false", wrong, yes, err)
 			}
 		}
 		var won atomic.Int64
@@ -432,16 +432,16 @@ func TestPoint(t *testing.T) {
 			if yes && err == nil {
 				won.Add(1)
 				if yes, err = idempotency.Repoint(ctx, engine.Of(hf), idempotency.RepointArgs{Key: "k", Fingerprint: "print", From: "first", Operation: name, Subject: "invoice/j"}); err == nil && !yes {
-					err = errors.New("the repetition is not recognised")
+					err = errors.New("the repeated request is not recognized")
 				}
 			}
 			return err
 		})
 		if won.Load() != 1 || len(lost) > 0 {
-			t.Errorf("%d pointed it; %v", won.Load(), errors.Join(lost...))
+			t.Errorf("Repoint succeeded %d times, want 1; %v", won.Load(), errors.Join(lost...))
 		}
-		if p := mustKnow(t, engine.Of(hf), idempotency.Operation); p.Subject != "invoice/j" {
-			t.Errorf("it is %+v", p)
+		if p := mustFind(t, engine.Of(hf), idempotency.Operation); p.Subject != "invoice/j" {
+			t.Errorf("got request %+v, want subject invoice/j", p)
 		}
 	})
 }
@@ -454,14 +454,14 @@ func TestPrune(t *testing.T) {
 		prune := func(want int) {
 			t.Helper()
 			if n, err := idempotency.PruneAll(ctx, engine.Of(hf)); err != nil || n != want {
-				t.Errorf("%d went, want %d; %v", n, want, err)
+				t.Errorf("pruned %d requests, want %d; %v", n, want, err)
 			}
 		}
 		for _, w := range []string{"a", "b"} {
 			in := holdfast.InWorkspace(ctx, w)
 			q, _, err := take(in, engine.Of(hf))
 			wantNil(t, err)
-			wantNil(t, hold(q.Epoch).Finish(in, engine.Of(hf), 200, nil))
+			wantNil(t, leaseAt(q.Epoch).Finish(in, engine.Of(hf), 200, nil))
 		}
 		mustTake(t, engine.Of(hf)) // and crashes
 		prune(0)
@@ -502,9 +502,9 @@ func TestPruneAgainstTake(t *testing.T) {
 				return err
 			})
 			if len(lost) > 0 || mine.Load() != 1 {
-				t.Fatalf("%d have it; %v", mine.Load(), errors.Join(lost...))
+				t.Fatalf("%d callers took the key, want 1; %v", mine.Load(), errors.Join(lost...))
 			}
-			wantNil(t, hold(epoch.Load()).Finish(ctx, engine.Of(hf), 200, nil))
+			wantNil(t, leaseAt(epoch.Load()).Finish(ctx, engine.Of(hf), 200, nil))
 			holdfasttest.Advance(t, hf, idempotency.TTL)
 		}
 	})

@@ -22,7 +22,7 @@ func TestFingerprint(t *testing.T) {
 	same := incoming()
 	same.Body = []byte(` {"b":[2],"a":1}`)
 	if same.Fingerprint() != incoming().Fingerprint() {
-		t.Error("the order of members tells requests apart")
+		t.Error("the fingerprint depends on the order of JSON members")
 	}
 	seen := map[string]string{incoming().Fingerprint(): "the first"}
 	for name, change := range map[string]func(*idempotency.Incoming){
@@ -44,7 +44,7 @@ func TestFingerprint(t *testing.T) {
 		change(&other)
 		print := other.Fingerprint()
 		if was, twice := seen[print]; twice {
-			t.Errorf("%s: it has the fingerprint of %s", name, was)
+			t.Errorf("%s: same fingerprint as %s", name, was)
 		}
 		seen[print] = name
 	}
@@ -81,14 +81,14 @@ func TestReplay(t *testing.T) {
 		}
 		err := f.Replay(c.q)
 		if fault.CodeOf(err) != c.want {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 			continue
 		}
 		if c.want == fault.KeyInFlight && err.(*fault.Error).Fields["retryAfter"] != c.after {
-			t.Errorf("%s: come again after %v, want %d", name, err.(*fault.Error).Fields["retryAfter"], c.after)
+			t.Errorf("%s: got retryAfter %v, want %d", name, err.(*fault.Error).Fields["retryAfter"], c.after)
 		}
 		if c.want != "" && c.want != fault.KeyInFlight && !strings.Contains(err.Error(), `"my key"`) {
-			t.Errorf("%s: %v does not name the key", name, err)
+			t.Errorf("%s: error %v does not contain the idempotency key", name, err)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestKeyOf(t *testing.T) {
 	t.Parallel()
 	for want, values := range map[string][]string{"": nil, "k": {"k"}} {
 		if key, err := idempotency.KeyOf(values); err != nil || key != want {
-			t.Errorf("%q: %q, %v", values, key, err)
+			t.Errorf("%q: got key %q, error %v", values, key, err)
 		}
 	}
 	for _, values := range [][]string{{""}, {"k", "k"}, {" k"}} {

@@ -16,10 +16,10 @@ import (
 // TestCrash verifies that a key that is created, rotated and revoked is so once, wherever a fault
 // strikes: there is never a successor without its rotation, nor a change without its event.
 func TestCrash(t *testing.T) {
-	holdfasttest.Crash(t, holdfasttest.Scenario{Do: wholeLife, Check: livedOnce})
+	holdfasttest.Crash(t, holdfasttest.Scenario{Do: createRotateRevoke, Check: checkHistory})
 }
 
-func wholeLife(ctx context.Context, hf *holdfast.Engine) error {
+func createRotateRevoke(ctx context.Context, hf *holdfast.Engine) error {
 	all, err := keys.List(ctx, engine.Of(hf), "", 0)
 	if err != nil {
 		return err
@@ -30,34 +30,34 @@ func wholeLife(ctx context.Context, hf *holdfast.Engine) error {
 			return err
 		}
 		if k.Name != plain.Name || k.CreatedAt.IsZero() || text == "" {
-			return fmt.Errorf("made %+v", k)
+			return fmt.Errorf("created API key %+v", k)
 		}
 		all = append(all, k)
 	}
 	if k, _, err := keys.Rotate(ctx, engine.Of(hf), all[0].ID, 0, "bob"); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 		return err
 	} else if err == nil && (k.Name != plain.Name || k.CreatedAt.IsZero()) {
-		return fmt.Errorf("rotated to %+v", k)
+		return fmt.Errorf("rotation returned API key %+v", k)
 	}
 	k, err := keys.Revoke(ctx, engine.Of(hf), all[0].ID, "cleo")
 	if err == nil && (k.ID != all[0].ID || k.RevokedAt == nil) {
-		err = fmt.Errorf("revoked %+v", k)
+		err = fmt.Errorf("revocation returned API key %+v", k)
 	}
 	return err
 }
 
-func livedOnce(ctx context.Context, hf *holdfast.Engine) error {
+func checkHistory(ctx context.Context, hf *holdfast.Engine) error {
 	all, err := keys.List(ctx, engine.Of(hf), "", 0)
 	if err != nil {
 		return err
 	}
 	got := ""
 	for _, k := range all {
-		told, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: keys.Stream(k.ID)})
+		recorded, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: keys.Stream(k.ID)})
 		if err != nil {
 			return err
 		}
-		for _, e := range told {
+		for _, e := range recorded {
 			got += fmt.Sprintf("%d %s by %s, ", e.Version, e.Name, e.Actor)
 		}
 		got += fmt.Sprintf("%v %v; ", k.ExpiresAt != nil, k.RevokedAt != nil)

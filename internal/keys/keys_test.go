@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// TestAKeyIsMadeAndKnown verifies that a new key is returned by Get and List and recognised by a
+// TestAKeyIsMadeAndKnown verifies that a new key is returned by Get and List and recognized by a
 // ring, in its workspace.
 func TestAKeyIsMadeAndKnown(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
@@ -28,10 +28,10 @@ func TestAKeyIsMadeAndKnown(t *testing.T) {
 		}
 		if k.Workspace != "acme" || k.Name != "ci" || k.Role != keys.Operate || !slices.Equal(k.Requesters, plain.Requesters) ||
 			k.Rate != 7 || k.CreatedBy != "ann" || k.CreatedAt.IsZero() || k.ExpiresAt != nil || k.RevokedAt != nil {
-			t.Errorf("made %+v", k)
+			t.Errorf("created API key %+v", k)
 		}
 		if !strings.HasPrefix(text, "hf_"+k.ID+"_") || len(text) != len("hf_")+len(k.ID)+1+52 {
-			t.Errorf("the text %q is not that of the key %s", text, k.ID)
+			t.Errorf("secret %q does not belong to API key %s", text, k.ID)
 		}
 		ring, _ := newRing(hf)
 		for range 2 { // from the database, then from the cache
@@ -50,17 +50,17 @@ func TestAKeyIsMadeAndKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		if silent.Speaks("admin") || silent.ExpiresAt == nil || !silent.ExpiresAt.Equal(silent.CreatedAt.Add(time.Millisecond)) {
-			t.Errorf("made %+v", silent)
+			t.Errorf("created API key %+v", silent)
 		}
 		all, err := keys.List(ctx, engine.Of(hf), "", 0)
 		if err != nil || len(all) != 2 {
-			t.Fatalf("listed %v, %v", all, err)
+			t.Fatalf("got list %v, error %v, want 2 API keys", all, err)
 		}
 		same(t, "listed", all[0], k)
 		same(t, "listed", all[1], silent)
 		rest, err := keys.List(ctx, engine.Of(hf), k.ID, 1)
 		if err != nil || len(rest) != 1 || rest[0].ID != silent.ID {
-			t.Errorf("after the first there is %v, %v", rest, err)
+			t.Errorf("second page has %v, error %v", rest, err)
 		}
 	})
 }
@@ -78,7 +78,7 @@ func TestSpeaks(t *testing.T) {
 		{[]string{"system", "*"}, "admin", true},
 	} {
 		if got := (keys.Key{Requesters: c.requesters}).Speaks(c.requester); got != c.want {
-			t.Errorf("%q speaks for %q: %v", c.requesters, c.requester, got)
+			t.Errorf("API key for %q may act as %q: got %v", c.requesters, c.requester, got)
 		}
 	}
 }
@@ -111,10 +111,10 @@ func TestHistory(t *testing.T) {
 			}
 		}
 		if got, want := names(t, hf, old.ID), "0 created by ann, 1 rotated by bob, 2 revoked by dan"; got != want {
-			t.Errorf("the old key's history is %q, want %q", got, want)
+			t.Errorf("history of the old API key is %q, want %q", got, want)
 		}
 		if got, want := names(t, hf, k.ID), "0 created by bob"; got != want {
-			t.Errorf("the new key's history is %q, want %q", got, want)
+			t.Errorf("history of the new API key is %q, want %q", got, want)
 		}
 		now, err := keys.Get(t.Context(), engine.Of(hf), old.ID)
 		if err != nil {
@@ -142,7 +142,7 @@ func wantHistory(t *testing.T, hf *holdfast.Engine, k keys.Key, other map[string
 		}
 		if d.Name != k.Name || d.Role != string(k.Role) || !slices.Equal(d.Requesters, k.Requesters) ||
 			!d.ExpiresAt.Equal(expires[i].Truncate(time.Millisecond)) {
-			t.Errorf("%s tells %s", e.Name, e.Data)
+			t.Errorf("event %s has data %s", e.Name, e.Data)
 		}
 		for name, value := range other {
 			if all[name] == value {
@@ -151,7 +151,7 @@ func wantHistory(t *testing.T, hf *holdfast.Engine, k keys.Key, other map[string
 		}
 	}
 	if others != len(other) {
-		t.Errorf("the history of %s does not tell of %v", k.ID, other)
+		t.Errorf("history of %s does not contain %v", k.ID, other)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestRevoke(t *testing.T) {
 		want := k
 		want.RevokedAt = got[0].RevokedAt
 		if want.RevokedAt == nil {
-			t.Fatalf("revoked: %+v", got[0])
+			t.Fatalf("revocation returned %+v, want revokedAt", got[0])
 		}
 		holdfasttest.Advance(t, hf, time.Hour)
 		again, err := keys.Revoke(t.Context(), engine.Of(hf), k.ID, "bob")
@@ -181,7 +181,7 @@ func TestRevoke(t *testing.T) {
 			same(t, "revoked", g, want)
 		}
 		if got, want := names(t, hf, k.ID), "0 created by ann, 1 revoked by bob"; got != want {
-			t.Errorf("the history is %q, want %q", got, want)
+			t.Errorf("history is %q, want %q", got, want)
 		}
 		ring, _ := newRing(hf)
 		refused(t, ring, text, "revoked")
@@ -204,15 +204,15 @@ func TestRotate(t *testing.T) {
 		want.ID, want.CreatedBy, want.CreatedAt = k.ID, "bob", k.CreatedAt
 		want.ExpiresAt = new(k.CreatedAt.Add(48 * time.Hour))
 		if k.ID == old.ID {
-			t.Error("the new key is the old one")
+			t.Error("the new API key has the id of the old one")
 		}
 		same(t, "rotated", k, want)
-		rotatedAgain := func(id, tells string) {
+		rotatedAgain := func(id, part string) {
 			t.Helper()
 			_, text, err := keys.Rotate(t.Context(), engine.Of(hf), id, time.Hour, "bob")
 			hasCode(t, err, fault.Conflict)
-			if err == nil || text != "" || !strings.Contains(err.Error(), tells) {
-				t.Errorf("got %v, which does not tell of %q", err, tells)
+			if err == nil || text != "" || !strings.Contains(err.Error(), part) {
+				t.Errorf("got error %v, want it to contain %q", err, part)
 			}
 		}
 		rotatedAgain(old.ID, k.ID)
@@ -282,14 +282,14 @@ func TestOfManyWhoRotateOneWins(t *testing.T) {
 				return hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error { return rotate(ctx, tx) })
 			})
 			if won != 1 {
-				t.Errorf("%d have won", won)
+				t.Errorf("%d callers succeeded, want 1", won)
 			}
 			for _, err := range lost {
 				hasCode(t, err, fault.Conflict)
 			}
 			after, err := keys.List(t.Context(), engine.Of(hf), "", 0)
 			if err != nil || len(after) != len(before)+1 {
-				t.Errorf("there were %d keys, and are %d: %v", len(before), len(after), err)
+				t.Errorf("%d API keys before, %d after, want one more: %v", len(before), len(after), err)
 			}
 			ring, _ := newRing(hf)
 			for _, text := range texts {
@@ -321,7 +321,7 @@ func TestARevocationAndARotationExcludeEachOther(t *testing.T) {
 				want = "0 created by ann, 1 revoked by bob"
 			}
 			if got := names(t, hf, old.ID); len(lost) > 1 || got != want {
-				t.Errorf("the history is %q, want %q; refused: %v", got, want, lost)
+				t.Errorf("history is %q, want %q; refused: %v", got, want, lost)
 			}
 			ring, _ := newRing(hf)
 			refused(t, ring, text, "revoked")
@@ -347,12 +347,12 @@ func TestAnotherWorkspacesKeyIsUnknown(t *testing.T) {
 			got, text, err := keys.Rotate(elsewhere, engine.Of(hf), id, 0, "eve")
 			hasCode(t, err, fault.NotFound)
 			if got.ID != "" || text != "" {
-				t.Errorf("%s: rotated to %+v", what, got)
+				t.Errorf("%s: rotation returned %+v", what, got)
 			}
 		}
 		all, err := keys.List(elsewhere, engine.Of(hf), "", 0)
 		if err != nil || len(all) != 1 || all[0].ID != mine.ID {
-			t.Errorf("elsewhere there is %+v, %v", all, err)
+			t.Errorf("other workspace has API keys %+v, error %v", all, err)
 		}
 		now, err := keys.Get(t.Context(), engine.Of(hf), k.ID)
 		if err != nil {
@@ -362,7 +362,7 @@ func TestAnotherWorkspacesKeyIsUnknown(t *testing.T) {
 		ring, _ := newRing(hf)
 		same(t, "left alone", accepted(t, ring, text), k)
 		if got, want := names(t, hf, k.ID), "0 created by ann"; got != want {
-			t.Errorf("the history is %q, want %q", got, want)
+			t.Errorf("history is %q, want %q", got, want)
 		}
 	})
 }
@@ -391,7 +391,7 @@ func TestWhatIsWrongIsRefused(t *testing.T) {
 			_, text, err := keys.Create(t.Context(), engine.Of(hf), a)
 			e, ok := errors.AsType[*fault.Error](err)
 			if !ok || e.Code != fault.Validation || e.Fields["field"] != field || text != "" {
-				t.Errorf("%s %d: got %v", field, i, err)
+				t.Errorf("%s, case %d: got error %v", field, i, err)
 			}
 		}
 	}

@@ -36,27 +36,27 @@ func create(t *testing.T, d holdfast.Doer, a keys.CreateArgs) (keys.Key, string)
 	return k, text
 }
 
-// hand is a manual clock.
-type hand struct {
+// manualClock is a clock that the test moves.
+type manualClock struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-func (h *hand) now() time.Time {
+func (h *manualClock) now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.at
 }
 
-func (h *hand) move(by time.Duration) {
+func (h *manualClock) move(by time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.at = h.at.Add(by)
 }
 
 // newRing returns a ring with a manual clock.
-func newRing(d holdfast.Doer) (*keys.Ring, *hand) {
-	h := &hand{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+func newRing(d holdfast.Doer) (*keys.Ring, *manualClock) {
+	h := &manualClock{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	r := keys.NewRing(store.DoerOf(d))
 	r.SetClock(h.now)
 	return r, h
@@ -66,7 +66,7 @@ func accepted(t *testing.T, r *keys.Ring, text string) keys.Key {
 	t.Helper()
 	k, err := r.Verify(t.Context(), text)
 	if err != nil {
-		t.Errorf("a good key is refused: %v", err)
+		t.Errorf("valid API key was refused: %v", err)
 	}
 	return k
 }
@@ -77,18 +77,18 @@ func refused(t *testing.T, r *keys.Ring, text, what string) {
 	t.Helper()
 	k, err := r.Verify(t.Context(), text)
 	if fault.CodeOf(err) != fault.Auth || err.Error() != refusal || k.ID != "" {
-		t.Errorf("%s: got %v, %v", what, k, err)
+		t.Errorf("%s: got API key %v, error %v", what, k, err)
 	}
 	var f *fault.Error
 	if !errors.As(err, &f) || err != error(f) || len(f.Fields) > 0 || f.Unwrap() != nil {
-		t.Errorf("%s: the refusal tells more than the others: %#v", what, err)
+		t.Errorf("%s: error has more details than those of other refusals: %#v", what, err)
 	}
 }
 
 func hasCode(t *testing.T, err error, code fault.Code) {
 	t.Helper()
 	if fault.CodeOf(err) != code {
-		t.Errorf("got %v, want %s", err, code)
+		t.Errorf("got error %v, want code %s", err, code)
 	}
 }
 

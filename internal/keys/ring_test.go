@@ -90,12 +90,12 @@ func TestARevocationIsSeenByOtherRings(t *testing.T) {
 func TestAClockThatIsPutBackProlongsNothing(t *testing.T) {
 	hf := holdfasttest.Open(t)
 	k, text := create(t, hf, plain)
-	ring, hand := newRing(hf)
+	ring, manual := newRing(hf)
 	accepted(t, ring, text)
 	if _, err := keys.Revoke(t.Context(), engine.Of(hf), k.ID, "bob"); err != nil {
 		t.Fatal(err)
 	}
-	hand.move(-time.Hour)
+	manual.move(-time.Hour)
 	refused(t, ring, text, "revoked")
 }
 
@@ -106,17 +106,17 @@ func TestExpiryIsOfTheDatabasesTime(t *testing.T) {
 		a := plain
 		a.Lifetime = time.Hour
 		_, text := create(t, hf, a)
-		ring, hand := newRing(hf)
+		ring, manual := newRing(hf)
 		accepted(t, ring, text)
-		hand.move(48 * time.Hour)
+		manual.move(48 * time.Hour)
 		accepted(t, ring, text)
 		holdfasttest.Advance(t, hf, time.Hour-900*time.Millisecond)
-		hand.move(keys.Remembered)
+		manual.move(keys.Remembered)
 		if _, err := ring.Verify(t.Context(), text); err != nil { // it had less time left than the machine took
 			hasCode(t, err, fault.Auth)
 		}
 		holdfasttest.Advance(t, hf, time.Second)
-		hand.move(900 * time.Millisecond) // it would be cached for longer
+		manual.move(900 * time.Millisecond) // it would be cached for longer
 		refused(t, ring, text, "expired")
 	})
 }
@@ -129,12 +129,12 @@ func TestUnknownIDsFillNoMemory(t *testing.T) {
 		accepted(t, ring, text)
 		for range 10_000 {
 			refused(t, ring, keys.NewText(), "unknown")
-			if _, unknown, asked := ring.Sizes(); unknown > keys.MostUnknown || asked > 1 {
-				t.Fatalf("%d unknown ids are remembered, and %d asked for", unknown, asked)
+			if _, unknown, reads := ring.Sizes(); unknown > keys.MostUnknown || reads > 1 {
+				t.Fatalf("cache has %d unknown ids and %d reads in flight", unknown, reads)
 			}
 		}
-		if known, _, asked := ring.Sizes(); known != 1 || asked != 0 {
-			t.Errorf("%d keys are remembered, and %d asked for", known, asked)
+		if known, _, reads := ring.Sizes(); known != 1 || reads != 0 {
+			t.Errorf("cache has %d API keys and %d reads in flight, want 1 and 0", known, reads)
 		}
 	})
 }
@@ -142,13 +142,13 @@ func TestUnknownIDsFillNoMemory(t *testing.T) {
 // counted is a doer that counts commands, signals them, and delays them.
 type counted struct {
 	store.Doer
-	asked atomic.Int64
+	reads atomic.Int64
 	begun chan struct{}
 	gate  chan struct{}
 }
 
 func (c *counted) Do(ctx context.Context, cmd store.Command) error {
-	if c.asked.Add(1) == 1 {
+	if c.reads.Add(1) == 1 {
 		close(c.begun)
 	}
 	<-c.gate
@@ -166,7 +166,7 @@ func TestOfThoseWhoAskAtOnceOneReads(t *testing.T) {
 		var group sync.WaitGroup
 		group.Go(func() {
 			if _, err := ring.Verify(leaving, text); err == nil || fault.CodeOf(err) == fault.Auth {
-				t.Errorf("who left was answered: %v", err)
+				t.Errorf("canceled caller got %v", err)
 			}
 		})
 		<-c.begun
@@ -177,8 +177,8 @@ func TestOfThoseWhoAskAtOnceOneReads(t *testing.T) {
 		}
 		close(c.gate)
 		group.Wait()
-		if n := c.asked.Load(); n != 1 {
-			t.Errorf("%d have read", n)
+		if n := c.reads.Load(); n != 1 {
+			t.Errorf("got %d reads, want 1", n)
 		}
 	})
 }
@@ -189,16 +189,16 @@ func TestNobodyWaitsForAnOldAnswer(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		_, text := create(t, hf, plain)
 		c := &counted{Doer: engine.Of(hf), begun: make(chan struct{}), gate: make(chan struct{})}
-		ring, hand := newRing(c)
+		ring, manual := newRing(c)
 		var group sync.WaitGroup
 		group.Go(func() { accepted(t, ring, text) })
 		<-c.begun
-		hand.move(keys.Remembered)
+		manual.move(keys.Remembered)
 		close(c.gate)
 		accepted(t, ring, text)
 		group.Wait()
-		if n := c.asked.Load(); n != 2 {
-			t.Errorf("%d have read", n)
+		if n := c.reads.Load(); n != 2 {
+			t.Errorf("got %d reads, want 2", n)
 		}
 	})
 }
@@ -219,7 +219,7 @@ func TestALateAnswerIsNone(t *testing.T) {
 		_, err := keys.NewRing(late{}).Verify(t.Context(), keys.NewText())
 		hasCode(t, err, fault.Unavailable)
 		if took := time.Since(begun); !fault.IsRetryable(err) || took >= 5*time.Second {
-			t.Errorf("after %s: %v", took, err)
+			t.Errorf("after %s: got error %v", took, err)
 		}
 	})
 }
@@ -229,16 +229,16 @@ func TestALateAnswerIsNone(t *testing.T) {
 func TestADatabaseThatDoesNotAnswerIsNoYes(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		_, text := create(t, hf, plain)
-		ring, hand := newRing(hf)
+		ring, manual := newRing(hf)
 		accepted(t, ring, text)
 		if err := hf.Close(); err != nil {
 			t.Fatal(err)
 		}
-		hand.move(keys.Remembered)
+		manual.move(keys.Remembered)
 		for what, text := range map[string]string{"a good key": text, "an unknown one": keys.NewText()} {
 			k, err := ring.Verify(t.Context(), text)
 			if fault.CodeOf(err) != fault.Unavailable || k.ID != "" {
-				t.Errorf("%s: got %v, %v", what, k, err)
+				t.Errorf("%s: got API key %v, error %v", what, k, err)
 			}
 		}
 		refused(t, ring, "", "missing") // there is nothing to read
@@ -259,24 +259,24 @@ func TestNoSecretIsKeptOrTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told, texts := tell(t, hf)
+			output, texts := callAll(t, hf)
 			table := dump(t, hf, "api_key", "id", "workspace", "name", "role", "requesters", "hash", "rate", "version", "successor", "created_by", "created_at", "expires_at", "revoked_at")
-			told += dump(t, hf, "history", "stream", "name", "data", "actor", "correlation", "causation")
+			output += dump(t, hf, "history", "stream", "name", "data", "actor", "correlation", "causation")
 			if err := hf.Close(); err != nil {
 				t.Fatal(err)
 			}
-			told += log.String()
+			output += log.String()
 			for _, text := range texts {
 				id, secret, _ := strings.Cut(text[len("hf_"):], "_")
-				if !strings.Contains(table, id) || !strings.Contains(told, id) {
-					t.Fatalf("the dumps do not tell of the key %s at all", id)
+				if !strings.Contains(table, id) || !strings.Contains(output, id) {
+					t.Fatalf("the dumps do not contain API key %s", id)
 				}
-				if hash := keys.Hash(secret); !strings.Contains(table, hash) || strings.Contains(told, hash[:12]) {
-					t.Error("the hash is not in its table, or elsewhere")
+				if hash := keys.Hash(secret); !strings.Contains(table, hash) || strings.Contains(output, hash[:12]) {
+					t.Error("the hash is missing in its table, or is stored elsewhere")
 				}
 				for i := 0; i+12 <= len(secret); i++ {
-					if part := secret[i : i+12]; strings.Contains(table+told, part) {
-						t.Errorf("a part of the secret was kept or told: %s", part)
+					if part := secret[i : i+12]; strings.Contains(table+output, part) {
+						t.Errorf("a part of the secret is stored or logged: %s", part)
 					}
 				}
 			}
@@ -284,8 +284,8 @@ func TestNoSecretIsKeptOrTold(t *testing.T) {
 	}
 }
 
-// tell calls everything that handles keys and returns all results.
-func tell(t *testing.T, hf *holdfast.Engine) (told string, texts []string) {
+// callAll calls everything that handles keys and returns all results.
+func callAll(t *testing.T, hf *holdfast.Engine) (output string, texts []string) {
 	t.Helper()
 	k, text := create(t, hf, plain)
 	next, nextText, err := keys.Rotate(t.Context(), engine.Of(hf), k.ID, time.Hour, "bob")
@@ -294,26 +294,26 @@ func tell(t *testing.T, hf *holdfast.Engine) (told string, texts []string) {
 	}
 	ring, _ := newRing(hf)
 	var b strings.Builder
-	tells := func(v any, err error) {
+	record := func(v any, err error) {
 		data, broken := json.Marshal(v)
 		fmt.Fprintf(&b, "%s %+v %#v %v %v\n", data, v, v, err, broken)
 	}
 	for _, text := range []string{text, nextText, text + "x", nextText[:len(nextText)-1] + "0"} {
-		tells(ring.Verify(t.Context(), text))
-		tells(keys.Get(t.Context(), engine.Of(hf), text)) // key and id are mixed up
-		tells(keys.Revoke(t.Context(), engine.Of(hf), text, "bob"))
+		record(ring.Verify(t.Context(), text))
+		record(keys.Get(t.Context(), engine.Of(hf), text)) // key and id are mixed up
+		record(keys.Revoke(t.Context(), engine.Of(hf), text, "bob"))
 		_, _, err := keys.Rotate(t.Context(), engine.Of(hf), text, 0, "bob")
-		tells(nil, err)
-		tells(keys.List(t.Context(), engine.Of(hf), text, 1))
+		record(nil, err)
+		record(keys.List(t.Context(), engine.Of(hf), text, 1))
 	}
 	_, _, err = keys.Rotate(t.Context(), engine.Of(hf), k.ID, 0, "bob")
-	tells(nil, err)
-	tells(keys.Revoke(t.Context(), engine.Of(hf), next.ID, "bob"))
-	tells(keys.Get(t.Context(), engine.Of(hf), k.ID))
-	tells(keys.List(t.Context(), engine.Of(hf), "", 0))
-	tells(history(t, hf, k.ID), nil)
-	tells(history(t, hf, next.ID), nil)
+	record(nil, err)
+	record(keys.Revoke(t.Context(), engine.Of(hf), next.ID, "bob"))
+	record(keys.Get(t.Context(), engine.Of(hf), k.ID))
+	record(keys.List(t.Context(), engine.Of(hf), "", 0))
+	record(history(t, hf, k.ID), nil)
+	record(history(t, hf, next.ID), nil)
 	_, err = ring.Verify(t.Context(), nextText)
-	tells(nil, err)
+	record(nil, err)
 	return b.String(), []string{text, nextText}
 }

@@ -14,23 +14,23 @@ func TestWorkspacesShareRoom(t *testing.T) {
 	for size := 2; size <= 130; size++ {
 		r := NewCapacity(size, several, nil)
 		if n := r.Take(Share{Workspace: "a"}, size); n < max((2*size-2)/3, 1) || n > max((2*size)/3, 1) {
-			t.Errorf("of %d, one by itself has %d", size, n)
+			t.Errorf("size %d: a single workspace got %d", size, n)
 		}
 		for i := 0; r.Left() > 0; i++ {
 			if r.Take(Share{Workspace: fmt.Sprint("w", i)}, size) == 0 {
-				t.Fatalf("of %d, nothing is left for the %dth although %d are free", size, i, r.Left())
+				t.Fatalf("size %d: workspace %d got nothing although %d are free", size, i, r.Left())
 			}
 			if many := map[int]int{8: 3, 16: 4, 128: 6}[size]; r.Left() == 0 && i+2 < many {
-				t.Errorf("%d fill a room of %d", i+2, size)
+				t.Errorf("%d workspaces fill a capacity of %d", i+2, size)
 			}
 		}
 	}
 	r := NewCapacity(7, func() bool { return true }, nil)
 	if n := r.Take(Share{Workspace: "a"}, 10); n != 7 {
-		t.Errorf("one alone has %d of 7", n)
+		t.Errorf("a single workspace got %d, want 7", n)
 	}
 	if NewCapacity(1, several, nil).Take(Share{Workspace: "a"}, 1) != 1 {
-		t.Error("there is no room for one")
+		t.Error("a capacity of 1 has no room for one")
 	}
 }
 
@@ -40,18 +40,18 @@ func TestHandlersShareRoom(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		r := NewCapacity(128, func() bool { return alone }, nil).ByHandler()
 		if n := r.Take(Share{"a", "hangs"}, 200); n < 60 || n > 64 {
-			t.Errorf("one handler has %d", n)
+			t.Errorf("one handler got %d", n)
 		}
 		if shut := r.Shut(); len(shut) != 1 || shut[0] != (Share{"a", "hangs"}) || !r.Full(shut[0]) || r.Full(Share{"a", "h"}) || len(r.ShutWorkspaces()) != 0 {
-			t.Errorf("shut are %v", shut)
+			t.Errorf("got full shares %v", shut)
 		}
 		for i := range 10 {
 			if r.Take(Share{"a", fmt.Sprint("h", i)}, 1) != 1 {
-				t.Errorf("alone %t: there is no room for the %dth handler beside it", alone, i)
+				t.Errorf("single workspace %t: no room for handler %d", alone, i)
 			}
 		}
 		if r.Take(Share{"b", "h"}, 1) != 1 {
-			t.Error("there is no room for another workspace")
+			t.Error("no room for another workspace")
 		}
 	}
 }
@@ -62,31 +62,31 @@ func TestRoomIsFreed(t *testing.T) {
 	r := NewCapacity(3, several, func() { calls++ })
 	a, b := Share{Workspace: "a"}, Share{Workspace: "b"}
 	if n := r.Take(a, 3); n != 2 {
-		t.Fatalf("took %d", n)
+		t.Fatalf("took %d, want 2", n)
 	}
 	if shut := r.ShutWorkspaces(); len(shut) != 1 || shut[0] != "a" {
-		t.Errorf("shut are %q", shut)
+		t.Errorf("got full workspaces %q, want a", shut)
 	}
 	if r.Take(b, 1) != 1 {
-		t.Fatal("none for b")
+		t.Fatal("no room for workspace b")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	waited := make(chan error, 2)
 	go func() { waited <- r.Wait(ctx) }()
 	r.Free(a, 1)
 	if err := <-waited; err != nil || calls != 1 {
-		t.Errorf("waited: %v; freed was called %d times", err, calls)
+		t.Errorf("Wait returned %v; freed was called %d times, want 1", err, calls)
 	}
 	r.Free(a, 1)
 	r.Free(b, 1)
 	if calls != 1 {
-		t.Errorf("no caller was refused, and freed was called %d times", calls)
+		t.Errorf("no caller was refused, but freed was called %d times, want 1", calls)
 	}
 	r.Take(a, 2)
 	r.Take(b, 1)
 	cancel()
 	if err := r.Wait(ctx); err == nil {
-		t.Error("it did not wait")
+		t.Error("Wait returned at once, want it to wait")
 	}
 }
 
@@ -99,6 +99,6 @@ func TestInTurn(t *testing.T) {
 	all := []string{"a1", "a2", "a3", "b1", "c1", "c2"}
 	InTurn(&o, all, func(s string) string { return s[:1] })
 	if got := fmt.Sprint(all); got != "[c1 b1 a1 c2 a2 a3]" {
-		t.Errorf("in turn: %s", got)
+		t.Errorf("got order %s", got)
 	}
 }

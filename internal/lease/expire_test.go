@@ -29,13 +29,13 @@ func TestASweepThatFreesNothingIsLeftAlone(t *testing.T) {
 	}
 	there := map[wake.WorkKind]bool{heldStep: true}
 	if n := polls(there); n == 0 || n > 100 {
-		t.Errorf("what cannot be freed is swept %d times in 1000 polls", n)
+		t.Errorf("sweeps that release nothing: got %d in 1000 polls", n)
 	}
 	if n := polls(map[wake.WorkKind]bool{{Kind: wake.OldRun}: true}); n != 0 {
-		t.Errorf("without expired leases it is swept %d times", n)
+		t.Errorf("without expired leases: got %d sweeps, want 0", n)
 	}
 	if frees = 1; polls(there) != 1000 {
-		t.Errorf("what is freed is swept %d times in 1000 polls", runs)
+		t.Errorf("sweeps that release leases: got %d in 1000 polls, want 1000", runs)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestManyWhoAskSweepOnce(t *testing.T) {
 	expired := true
 	j := &Janitor{Log: slog.New(slog.DiscardHandler), Sweeps: []Sweep{{Name: "s", Needs: []wake.WorkKind{heldStep}, Run: func(_ context.Context, onDemand bool) (int, error) {
 		if !onDemand {
-			t.Error("the sweep is not on demand")
+			t.Error("the sweep does not run on demand")
 		}
 		runs++ // under the janitor's lock
 		return 1, nil
@@ -64,17 +64,17 @@ func TestManyWhoAskSweepOnce(t *testing.T) {
 		all.Go(func() {
 			due, err := j.Due(t.Context(), []wake.WorkKind{heldStep, {Kind: wake.Step, Name: "h"}})
 			if err != nil || !due[wake.WorkKind{Kind: wake.Step, Name: "h"}] || runs == 0 {
-				t.Errorf("due: %v, %v", due, err)
+				t.Errorf("got due work %v, error %v", due, err)
 			}
 		})
 	}
 	all.Wait()
 	expired = false
 	if due, err := j.Due(t.Context(), []wake.WorkKind{heldStep}); err != nil || due[heldStep] {
-		t.Errorf("due: %v, %v", due, err)
+		t.Errorf("got due work %v, error %v", due, err)
 	}
 	if runs != 1 {
-		t.Errorf("%d swept", runs)
+		t.Errorf("got %d sweeps, want 1", runs)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestWhoSweepsOneKindSweepsNoOther(t *testing.T) {
 	}
 	all.Wait()
 	if runs["steps"] != 1 || runs["items"] != 1 {
-		t.Errorf("swept %v", runs)
+		t.Errorf("got sweeps %v, want one each", runs)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestASweepThatWasBrokenOffIsNone(t *testing.T) {
 	}
 	all.Wait()
 	if runs != 2 {
-		t.Errorf("%d swept", runs)
+		t.Errorf("got %d sweeps, want 2", runs)
 	}
 }
 
@@ -152,12 +152,12 @@ func TestASweepThatHangsHoldsNobodyUp(t *testing.T) {
 	select {
 	case <-hangs:
 	case <-time.After(10 * time.Second):
-		t.Fatal("it waits for itself")
+		t.Fatal("deadlock: the sweep waits for itself")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := j.Due(ctx, []wake.WorkKind{heldStep}); err == nil {
-		t.Error("it did not wait")
+		t.Error("Due returned at once, want it to wait")
 	}
 }
 
@@ -183,11 +183,11 @@ func TestWhoAskLeaveASweepAloneThatFreesNothing(t *testing.T) {
 			return runs
 		}
 		if n := poll(); n < 20 || n > 40 {
-			t.Errorf("what cannot be freed is swept %d times in 10 s", n)
+			t.Errorf("sweeps that release nothing: got %d in 10 s", n)
 		}
 		frees = 1
 		if n := poll(); n < 950 {
-			t.Errorf("what is freed is swept %d times", n)
+			t.Errorf("sweeps that release leases: got %d, want at least 950", n)
 		}
 	})
 }

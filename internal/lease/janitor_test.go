@@ -34,7 +34,7 @@ func TestAJanitorThatStalls(t *testing.T) {
 			stalled := func(want bool, when string) {
 				t.Helper()
 				if ago, yes := j.Stalled(); yes != want {
-					t.Errorf("every %s, %s: stalled is %v after %s", every, when, yes, ago)
+					t.Errorf("every %s, %s: got stalled %v after %s", every, when, yes, ago)
 				}
 			}
 			for _, skew := range []time.Duration{0, 24 * time.Hour, -24 * time.Hour} {

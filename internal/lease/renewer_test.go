@@ -37,24 +37,24 @@ func TestALeaseThatMayHaveRunOutIsRenewedFirst(t *testing.T) {
 		time.Sleep(24 * time.Second)
 		before := renewals.Load()
 		if err := k.Held(body); err != nil || renewals.Load() != before {
-			t.Errorf("before the lease expired: %v, %d renewals", err, renewals.Load()-before)
+			t.Errorf("before the lease expired: got error %v, %d renewals", err, renewals.Load()-before)
 		}
 		time.Sleep(2 * time.Second)
 		if err := k.Held(body); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-			t.Errorf("it may have expired, and the database does not respond: %v", err)
+			t.Errorf("lease may have expired and the database does not respond: got %v", err)
 		}
 		gone.Store(true)
 		close(stopped)
 		if err := k.Held(context.Background()); fault.CodeOf(err) != fault.LeaseLost {
-			t.Errorf("it has expired: %v", err)
+			t.Errorf("after the lease expired: got %v, want LEASE_LOST", err)
 		}
 		gone.Store(false)
 		if err := k.Held(context.Background()); err != nil {
-			t.Errorf("the database says that it is held: %v", err)
+			t.Errorf("the database still has the lease: got %v", err)
 		}
 		before = renewals.Load()
 		if err := k.Held(context.Background()); err != nil || renewals.Load() != before {
-			t.Errorf("after the renewal: %v, %d renewals", err, renewals.Load()-before)
+			t.Errorf("after the renewal: got error %v, %d renewals", err, renewals.Load()-before)
 		}
 	})
 }
@@ -67,7 +67,7 @@ func TestNobodyActsPastTheTimeout(t *testing.T) {
 		body := k.Start(t.Context())
 		defer k.Stop()
 		if err := k.Held(body); !errors.Is(err, lease.ErrTimeout) {
-			t.Errorf("held: %v", err)
+			t.Errorf("Held returned %v, want ErrTimeout", err)
 		}
 	})
 }

@@ -141,24 +141,24 @@ var broken = map[string]struct {
 func TestBroken(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*")
 	if err != nil || len(files) != len(broken) {
-		t.Fatalf("%d files for %d expectations: %v", len(files), len(broken), err)
+		t.Fatalf("got %d files for %d expectations: %v", len(files), len(broken), err)
 	}
 	for _, file := range files {
 		name := filepath.Base(file)
 		t.Run(name, func(t *testing.T) {
 			c, found, _ := Check(readFile(t, file), handlers)
 			if c != nil || len(found) != 1 {
-				t.Fatalf("found %v", found)
+				t.Fatalf("got violations %v, want 1", found)
 			}
 			v, want := found[0], broken[name]
 			if rule, _, _ := strings.Cut(name, v.Rule+"-"); rule != "" {
-				t.Errorf("the rule is %s", v.Rule)
+				t.Errorf("got rule %s", v.Rule)
 			}
 			if v.Path != want.path || v.Line != want.line || v.Column != want.column {
-				t.Errorf("it is at %q %d:%d, want %v", v.Path, v.Line, v.Column, want)
+				t.Errorf("violation is at %q %d:%d, want %v", v.Path, v.Line, v.Column, want)
 			}
 			if len(strings.Fields(v.Message)) < 4 {
-				t.Errorf("the message is %q", v.Message)
+				t.Errorf("message is too short: %q", v.Message)
 			}
 		})
 	}
@@ -172,7 +172,7 @@ func TestEveryRuleIsBroken(t *testing.T) {
 	}
 	for _, rule := range rules {
 		if files, _ := filepath.Glob("testdata/broken/" + rule + "-*"); len(files) == 0 {
-			t.Errorf("no config breaks %s", rule)
+			t.Errorf("no test config breaks rule %s", rule)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestGolden(t *testing.T) {
 				}
 			}
 			if want := string(readFile(t, file)); got != want {
-				t.Errorf("%s is drawn as\n%s\nwant\n%s\n(-update writes it)", file, got, want)
+				t.Errorf("%s: got diagram\n%s\nwant\n%s\n(update it with -update)", file, got, want)
 			}
 		}
 	}
@@ -45,12 +45,12 @@ func TestDiagramEscapes(t *testing.T) {
     s1 --> [*]
 `
 	if got := c.Mermaid(); got != want {
-		t.Errorf("Mermaid is\n%s", got)
+		t.Errorf("got Mermaid\n%s", got)
 	}
 	svg := c.SVG()
 	wellFormed(t, svg)
 	if strings.Contains(svg, "<script") || !strings.Contains(svg, "<title>&lt;w&gt;&amp;&#34;</title>") {
-		t.Errorf("SVG is\n%s", svg)
+		t.Errorf("got SVG\n%s", svg)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestEdgesMerge(t *testing.T) {
 	all := Step{Key: "k", Status: []string{"a"}, Success: Per[string]{All: &b}}
 	for want, steps := range map[string][]Step{"k (x, y)": {by}, "k": {by, all}} {
 		if got := (&Config{Steps: steps}).edges(); len(got) != 1 || got[0].label() != want {
-			t.Errorf("there are %d, the first %q, want %q", len(got), got[0].label(), want)
+			t.Errorf("got %d edges, the first %q, want %q", len(got), got[0].label(), want)
 		}
 	}
 }
@@ -83,20 +83,20 @@ func TestNothingOverlaps(t *testing.T) {
 		for _, layer := range l.layers {
 			for i, b := range layer {
 				if b.x < margin-0.01 || b.x+b.w > l.width-margin+0.01 || b.y-b.h/2 < margin-0.01 || b.y+b.h/2 > l.height-margin+0.01 {
-					t.Fatalf("%+v is outside of %v × %v", b, l.width, l.height)
+					t.Fatalf("box %+v is outside of %v × %v", b, l.width, l.height)
 				}
 				if i > 0 && b.y-b.h/2 < layer[i-1].y+layer[i-1].h/2+rowGap-0.01 {
-					t.Fatalf("%+v covers %+v", b, layer[i-1])
+					t.Fatalf("box %+v overlaps %+v", b, layer[i-1])
 				}
 				if b.layer > 0 && b.x < l.layers[b.layer-1][0].x+l.layers[b.layer-1][0].w+columnGap-0.01 {
-					t.Fatalf("%+v begins in the column before", b)
+					t.Fatalf("box %+v begins in the previous column", b)
 				}
 			}
 		}
 		for _, r := range l.routes {
 			for i, b := range r.boxes[1:] {
 				if b.layer != r.boxes[i].layer+1 {
-					t.Fatalf("a line goes from column %d to %d", r.boxes[i].layer, b.layer)
+					t.Fatalf("line goes from column %d to %d, want the next column", r.boxes[i].layer, b.layer)
 				}
 			}
 		}
@@ -136,13 +136,13 @@ func TestSVGDescribesItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	if svg.Role != "img" || svg.Title != "billing" || !strings.Contains(svg.Desc, "approved to closing: close (admin).") || !strings.Contains(svg.Desc, "closing to approved: revert.") {
-		t.Errorf("it is %+v", svg)
+		t.Errorf("got SVG %+v", svg)
 	}
 	classes := make(map[string]string)
 	for _, g := range svg.G {
 		classes[g.Status] = g.Class
 	}
 	if classes["closing"] != "status claim" || classes["closed"] != "status" {
-		t.Errorf("the classes are %v", classes)
+		t.Errorf("got classes %v", classes)
 	}
 }

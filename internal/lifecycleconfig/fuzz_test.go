@@ -20,11 +20,11 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, found := Parse(data)
 		if c == nil && len(found) == 0 {
-			t.Fatal("neither a config nor a reason")
+			t.Fatal("got neither a config nor a violation")
 		}
 		for _, v := range found {
 			if v.Rule == "" || v.Line < 1 || v.Column < 1 || v.Message == "" {
-				t.Fatalf("a violation is %+v", v)
+				t.Fatalf("got violation %+v", v)
 			}
 		}
 		if c == nil {
@@ -33,7 +33,7 @@ func FuzzParse(f *testing.F) {
 		violations, _ := c.Lint(handlers)
 		again, _ := c.Lint(handlers)
 		if len(violations) != len(again) {
-			t.Fatalf("first %v, then %v", violations, again)
+			t.Fatalf("first parse returned %v, second %v", violations, again)
 		}
 		c.Claims()
 		c.Mermaid()

@@ -27,15 +27,15 @@ steps:
 		"W2 /status_types/4", "W3 /steps/0/action", "W5 /steps/0/serialized/1", "W4 /steps/1/claim_state", "W1 /steps/1/action/admin",
 	}
 	if c == nil || !slices.Equal(rules(warnings), want) {
-		t.Errorf("found %v and %q", violations, rules(warnings))
+		t.Errorf("got violations %v, warnings %q", violations, rules(warnings))
 	}
 	for _, v := range warnings {
 		if v.Line < 3 || v.Column < 1 || v.Message == "" {
-			t.Errorf("a warning is %+v", v)
+			t.Errorf("got warning %+v", v)
 		}
 	}
 	if _, warnings := c.Lint(nil); slices.ContainsFunc(warnings, func(v Violation) bool { return v.Rule == "W1" || v.Rule == "W3" }) {
-		t.Errorf("without handlers it is said of one that %v", warnings)
+		t.Errorf("without known handlers: got warnings %v", warnings)
 	}
 }
 
@@ -59,18 +59,18 @@ func TestMadeInCode(t *testing.T) {
 	}
 	violations, _ := c.Lint(nil)
 	if want := []string{"R15 /janitor/every", "R15 /steps/0/timeout"}; !slices.Equal(rules(violations), want) {
-		t.Errorf("found %v", violations)
+		t.Errorf("got violations %v", violations)
 	}
 	c.Janitor, c.Steps[0].Timeout, c.Workflow, claim.Into = nil, 0, "", "closed"
 	violations, _ = c.Lint(nil)
 	if want := []string{"R15 /workflow", "R5 /steps/0/successful_claim_state"}; !slices.Equal(rules(violations), want) {
-		t.Errorf("found %v", violations)
+		t.Errorf("got violations %v", violations)
 	}
 	if len((&Config{}).Claims()) != 0 {
 		t.Error("an empty config has claims")
 	}
 	if violations, _ := (&Config{}).Lint(nil); len(violations) == 0 {
-		t.Error("an empty config passes")
+		t.Error("empty config has no violations")
 	}
 }
 

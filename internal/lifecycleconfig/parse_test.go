@@ -17,7 +17,7 @@ func load(t testing.TB, name string) *Config {
 	t.Helper()
 	c, violations, _ := Check(readFile(t, "testdata/valid/"+name), handlers)
 	if c == nil {
-		t.Fatalf("%s: %v", name, violations)
+		t.Fatalf("%s: got violations %v", name, violations)
 	}
 	return c
 }
@@ -33,7 +33,7 @@ func bare(c *Config) *Config {
 func TestTwins(t *testing.T) {
 	files, _ := filepath.Glob("testdata/valid/*.yaml")
 	if len(files) < 3 {
-		t.Fatalf("only %v", files)
+		t.Fatalf("got files %v, want at least 3", files)
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
@@ -42,7 +42,7 @@ func TestTwins(t *testing.T) {
 			t.Errorf("%s: YAML is\n%+v\nJSON is\n%+v", name, bare(y), bare(j))
 		}
 		if !reflect.DeepEqual(y.Claims(), j.Claims()) || y.SVG() != j.SVG() || y.Mermaid() != j.Mermaid() {
-			t.Errorf("%s: the twins are used differently", name)
+			t.Errorf("%s: YAML and JSON have different claims or diagrams", name)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestJSONAsYAML(t *testing.T) {
 		j, _ := Parse(data)
 		y, violations := Parse(append([]byte("# not a brace\n"), data...))
 		if len(violations) > 0 || !reflect.DeepEqual(bare(y), bare(j)) {
-			t.Errorf("%s: %v\n%+v\n%+v", file, violations, bare(y), bare(j))
+			t.Errorf("%s: got violations %v\n%+v\n%+v", file, violations, bare(y), bare(j))
 		}
 	}
 }
@@ -69,33 +69,33 @@ func TestSeed(t *testing.T) {
 		Success: admin("closed"), Action: admin("CloseBillingActionUseCase"),
 	}
 	if got := load(t, "billing.json").Steps[1]; !reflect.DeepEqual(got, want) {
-		t.Errorf("it is %+v", got)
+		t.Errorf("got step %+v", got)
 	}
 }
 
 func TestEverythingIsRead(t *testing.T) {
 	c := load(t, "invoice.yaml")
 	if want := (AfterEffect{MaxAttempts: 40, Backoff: 5 * time.Second, MaxBackoff: time.Hour, OnRefusal: Block, OnMissing: Skip}); c.AfterEffects["MailInvoice"] != want {
-		t.Errorf("the after-effect is %+v", c.AfterEffects)
+		t.Errorf("got after-effects %+v", c.AfterEffects)
 	}
 	if want := (Table{Name: "app.invoices", ID: "invoice_id", Status: "status", Version: "row_version", InWorkspace: "acme"}); *c.Table != want {
-		t.Errorf("the table is %+v", *c.Table)
+		t.Errorf("got table %+v", *c.Table)
 	}
 	if want := (Table{Name: "orders", ID: "order_id", Status: "state", Version: "lock", Workspace: "tenant"}); *load(t, "table.yaml").Table != want {
-		t.Errorf("the table is %+v", *load(t, "table.yaml").Table)
+		t.Errorf("got table %+v", *load(t, "table.yaml").Table)
 	}
 	if want := (Janitor{Every: 2 * time.Minute, StuckAfter: 5 * time.Minute}); *load(t, "billing.yaml").Janitor != want {
-		t.Errorf("the janitor is %+v", *load(t, "billing.yaml").Janitor)
+		t.Errorf("got janitor %+v", *load(t, "billing.yaml").Janitor)
 	}
 	if c.Janitor == nil || *c.Janitor != (Janitor{}) {
-		t.Errorf("the standard janitor is %+v", c.Janitor)
+		t.Errorf("got default janitor %+v", c.Janitor)
 	}
 	s := c.Steps[3]
 	if claim, ok := s.Claim.For("anyone"); !ok || claim != (Claim{"applying_payment_from_sent", "sent"}) {
-		t.Errorf("a bare claim is %v %v", claim, ok)
+		t.Errorf("claim without requesters: got %v, %v", claim, ok)
 	}
 	if c.Steps[2].Timeout != 10*time.Minute || !slices.Equal(c.Steps[4].Serialized, []string{"system"}) {
-		t.Errorf("the steps are %+v", c.Steps)
+		t.Errorf("got steps %+v", c.Steps)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestClaims(t *testing.T) {
 		{"invoice", "invoicing", "regenerating", "sent", "app.invoices"},
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("they are %v", got)
+		t.Errorf("got %v", got)
 	}
 }
 
@@ -131,17 +131,17 @@ steps:
 		"R1 /steps/0/successful_claim_state", "R4 /steps/1/claim_state", "R5 /steps/1/claim_state", "R2 /steps/1/claim_state/1",
 	}
 	if c != nil || !slices.Equal(got, want) {
-		t.Errorf("found %q", got)
+		t.Errorf("got violations %q", got)
 	}
 }
 
 // TestLimits verifies that a text that is too large is refused, and that the number of violations is limited.
 func TestLimits(t *testing.T) {
 	if _, found := Parse(bytes.Repeat([]byte(" "), 1<<20+1)); len(found) != 1 || found[0].Rule != configdoc.RuleSize {
-		t.Errorf("found %v", found)
+		t.Errorf("got violations %v, want one about the size", found)
 	}
 	if _, found := Parse([]byte("{" + strings.Repeat(`"a":1,`, 5000) + `"b":1}`)); len(found) != configdoc.MaxFound {
-		t.Errorf("found %d", len(found))
+		t.Errorf("got %d violations", len(found))
 	}
 	c := &Config{Workflow: "w", OwningModule: "m", StatusTypes: []string{"a", "b"}, InitialStatus: "a"}
 	s := Step{ID: 1, Key: "k", Success: Per[string]{By: make(map[string]string)}}
@@ -153,10 +153,10 @@ func TestLimits(t *testing.T) {
 	}
 	c.Steps = []Step{s}
 	if found, _ := c.Lint(nil); len(found) != 1 || found[0].Path != "/steps" || found[0].Rule != "R15" {
-		t.Errorf("found %v", found)
+		t.Errorf("got violations %v", found)
 	}
 	if svg := c.SVG(); !strings.Contains(svg, "too large to draw") {
-		t.Errorf("drawn: %d bytes", len(svg))
+		t.Errorf("config was drawn, %d bytes, want a note that it is too large", len(svg))
 	}
 }
 
@@ -169,7 +169,7 @@ func TestHostile(t *testing.T) {
 		start := time.Now()
 		_, found := Parse(bytes.Repeat([]byte(unit), (128<<10)/len(unit)))
 		if len(found) == 0 {
-			t.Errorf("%q is accepted", unit)
+			t.Errorf("%q was accepted", unit)
 		}
 		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("%q took %v", unit, took)
@@ -180,6 +180,6 @@ func TestHostile(t *testing.T) {
 		deep.WriteString(strings.Repeat(" ", i) + "a:\n")
 	}
 	if _, found := Parse([]byte(deep.String())); len(found) != 1 || found[0].Rule != configdoc.RuleDepth {
-		t.Errorf("found %v", found)
+		t.Errorf("got violations %v, want one about the depth", found)
 	}
 }

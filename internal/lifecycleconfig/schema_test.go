@@ -57,17 +57,17 @@ func same[T any](t *testing.T, what string, s *schema, f *configdoc.Fields[T]) {
 	t.Helper()
 	have, want := slices.Sorted(maps.Keys(s.Properties)), slices.Sorted(maps.Keys(f.Read))
 	if !slices.Equal(have, want) {
-		t.Errorf("the %s has %v, and the reader takes %v", what, have, want)
+		t.Errorf("schema of %s has fields %v, the parser has %v", what, have, want)
 	}
 	if !slices.Equal(s.Required, f.Required) {
-		t.Errorf("the %s needs %v, and the reader %v", what, s.Required, f.Required)
+		t.Errorf("schema of %s requires %v, the parser requires %v", what, s.Required, f.Required)
 	}
 	if s.Additional != false {
-		t.Errorf("the %s takes any field", what)
+		t.Errorf("schema of %s allows unknown fields", what)
 	}
 	for name, p := range s.Properties {
 		if !strings.HasSuffix(strings.TrimSpace(p.Description), ".") {
-			t.Errorf("%s of the %s is described as %q", name, what, p.Description)
+			t.Errorf("description of %s of %s does not end with a period: %q", name, what, p.Description)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func resolve(t *testing.T, s *schema, known map[string]bool) {
 		return
 	}
 	if _, ok := known[s.Ref]; s.Ref != "" && !ok {
-		t.Errorf("%s leads nowhere", s.Ref)
+		t.Errorf("reference %s does not exist", s.Ref)
 	} else if ok {
 		known[s.Ref] = true
 	}

@@ -91,8 +91,8 @@ func deliver(ctx context.Context, hf *holdfast.Engine, s *bound) error {
 	return nil
 }
 
-// comeRound runs the background loops of a program after all leases have expired.
-func comeRound(ctx context.Context, hf *holdfast.Engine) error {
+// runRounds runs the background loops of a program after all leases have expired.
+func runRounds(ctx context.Context, hf *holdfast.Engine) error {
 	b := registryOf(engine.Of(hf))
 	s := b.boundTo("mailed")
 	s.workspaces = []string{store.WorkspaceOf(ctx)}
@@ -156,13 +156,13 @@ func mailedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	case e.Status == "closed" && len(mails) == 1 && len(operations) == 1 && mails[0].Name == operations[0]:
 		return nil
 	}
-	return fmt.Errorf("it is %q, and of the operations %q the mails %v tell", e.Status, operations, mails)
+	return fmt.Errorf("status is %q, operations %q, but mails %v", e.Status, operations, mails)
 }
 
 // TestCrashOfAnAfterEffect verifies, at every point and for every fault, that a settled step is
 // followed by its after-effect, whose writes apply once and under the step's own operation; and
 // that a reverted step is not.
 func TestCrashOfAnAfterEffect(t *testing.T) {
-	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "after", Parts: mailed, Do: closeAndMail, Recover: comeRound, Check: mailedOnce,
+	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "after", Parts: mailed, Do: closeAndMail, Recover: runRounds, Check: mailedOnce,
 		Pairs: true})
 }

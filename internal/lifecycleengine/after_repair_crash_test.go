@@ -26,7 +26,7 @@ const mendedConfig = `{
             {"step_id": 2, "step_key": "archive", "status": "closed", "successful_state": "archived", "success_after_effect": "Mail"}]
 }`
 
-const mendedMail = "$after:mended:Mail"
+const repairedMail = "$after:mended:Mail"
 
 // mailboxes is an external mail service: it sees the calls of processes that crash right
 // afterwards, and outlives them. The context can mark it as down.
@@ -44,7 +44,7 @@ func (m *mailboxes) called(key string) int {
 	return m.calls[key]
 }
 
-func (m *mailboxes) mended() []holdfast.Part {
+func (m *mailboxes) repairParts() []holdfast.Part {
 	return []holdfast.Part{part(handling(mendedConfig, "afterEffect", "Mail", func(ctx context.Context, a *Act) error {
 		m.mu.Lock()
 		m.calls[a.Operation]++
@@ -60,10 +60,10 @@ func (m *mailboxes) mended() []holdfast.Part {
 	}, Declared{}).Start)}
 }
 
-// mend moves an entity through two steps, so that the after-effect of the first is blocked or
+// repairScenario moves an entity through two steps, so that the after-effect of the first is blocked or
 // both are delivered; repairs it; and delivers the rest. Every part checks the current state, so
-// that mend can be repeated from the beginning.
-func mend(how string) func(context.Context, *holdfast.Engine) error {
+// that repairScenario can be repeated from the beginning.
+func repairScenario(how string) func(context.Context, *holdfast.Engine) error {
 	return func(ctx context.Context, hf *holdfast.Engine) error {
 		if err := takeSteps(ctx, hf); err != nil {
 			return err
@@ -71,7 +71,7 @@ func mend(how string) func(context.Context, *holdfast.Engine) error {
 		if err := passTime(ctx, hf); err != nil { // an earlier attempt may have left a lease
 			return err
 		}
-		if repaired, err := isMended(ctx, hf); err != nil {
+		if repaired, err := isRepaired(ctx, hf); err != nil {
 			return err
 		} else if !repaired {
 			down := ctx
@@ -81,19 +81,19 @@ func mend(how string) func(context.Context, *holdfast.Engine) error {
 			if err := mailRound(down, hf); err != nil {
 				return err
 			}
-			at, err := reactions.Stands(ctx, engine.Of(hf), mendedMail, entities.Stream("mended", "x"))
+			at, err := reactions.Stands(ctx, engine.Of(hf), repairedMail, entities.Stream("mended", "x"))
 			if err != nil {
 				return err
 			}
 			if how == "reset" && at.Watermark < at.Due || how != "reset" && !at.Blocked {
-				return fmt.Errorf("it stands at %+v", at)
+				return fmt.Errorf("got position %+v", at)
 			}
-			touched, _, err := reactions.Repair(ctx, engine.Of(hf), how, reactions.Filter{Reaction: mendedMail})
+			touched, _, err := reactions.Repair(ctx, engine.Of(hf), how, reactions.Filter{Reaction: repairedMail})
 			if err != nil {
 				return err
 			}
 			if len(touched) != 1 {
-				return fmt.Errorf("repaired were %+v", touched)
+				return fmt.Errorf("repair touched %+v, want 1 position", touched)
 			}
 		}
 		return mailRound(ctx, hf)
@@ -124,17 +124,17 @@ func passTime(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
-// mendings returns the repairs of the reaction on the entity's stream.
-func mendings(ctx context.Context, hf *holdfast.Engine) (names []string, err error) {
-	all, err := holdfast.Collect(stream.Read(ctx, hf, reactions.Stream(mendedMail, entities.Stream("mended", "x")), 0))
+// repairEvents returns the repairs of the reaction on the entity's stream.
+func repairEvents(ctx context.Context, hf *holdfast.Engine) (names []string, err error) {
+	all, err := holdfast.Collect(stream.Read(ctx, hf, reactions.Stream(repairedMail, entities.Stream("mended", "x")), 0))
 	for _, e := range all {
 		names = append(names, e.Name)
 	}
 	return names, err
 }
 
-func isMended(ctx context.Context, hf *holdfast.Engine) (bool, error) {
-	names, err := mendings(ctx, hf)
+func isRepaired(ctx context.Context, hf *holdfast.Engine) (bool, error) {
+	names, err := repairEvents(ctx, hf)
 	return slices.ContainsFunc(names, func(n string) bool { return n != "blocked" }), err
 }
 
@@ -145,10 +145,10 @@ func mailRound(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil {
 		return err
 	}
-	if _, err := reactions.CollectDue(ctx, engine.Of(hf), at, []string{mendedMail}); err != nil {
+	if _, err := reactions.CollectDue(ctx, engine.Of(hf), at, []string{repairedMail}); err != nil {
 		return err
 	}
-	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: mendedMail, Lease: time.Minute}}, Holder: "me", Limit: 1, Crashed: 1})
+	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: repairedMail, Lease: time.Minute}}, Holder: "me", Limit: 1, Crashed: 1})
 	if err != nil || len(leases) == 0 {
 		return err
 	}
@@ -181,9 +181,9 @@ func mailRound(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-// mendedOnce checks the end state: each mail was sent at least once and applied once, by its
+// checkRepairedOnce checks the end state: each mail was sent at least once and applied once, by its
 // key; a skipped mail was not applied; nothing is left after the repair.
-func (m *mailboxes) mendedOnce(how string) func(context.Context, *holdfast.Engine) error {
+func (m *mailboxes) checkRepairedOnce(how string) func(context.Context, *holdfast.Engine) error {
 	return func(ctx context.Context, hf *holdfast.Engine) error {
 		// A janitor covers all workspaces, so the next case would see the remains of this one.
 		if err := passTime(ctx, hf); err != nil {
@@ -211,7 +211,7 @@ func (m *mailboxes) mendedOnce(how string) func(context.Context, *holdfast.Engin
 			mails = append(mails, e.Name)
 		}
 		if err != nil || len(operations) != 2 {
-			return fmt.Errorf("the operations are %q, %w", operations, err)
+			return fmt.Errorf("got operations %q, %w, want 2", operations, err)
 		}
 		applied, names := operations, []string{"blocked", "unblocked"}
 		switch how {
@@ -221,19 +221,19 @@ func (m *mailboxes) mendedOnce(how string) func(context.Context, *holdfast.Engin
 			applied, names = append(operations, operations[0]+"/1", operations[1]+"/1"), []string{"reset"}
 		}
 		if !slices.Equal(mails, applied) {
-			return fmt.Errorf("applied were the mails %q, not %q", mails, applied)
+			return fmt.Errorf("applied mails %q, want %q", mails, applied)
 		}
 		for _, key := range append(operations, applied...) {
 			if m.called(key) == 0 {
-				return fmt.Errorf("nothing was sent under %q", key)
+				return fmt.Errorf("no mail was sent with key %q", key)
 			}
 		}
-		if got, err := mendings(ctx, hf); err != nil || !slices.Equal(got, names) {
-			return fmt.Errorf("its history is %q, %w", got, err)
+		if got, err := repairEvents(ctx, hf); err != nil || !slices.Equal(got, names) {
+			return fmt.Errorf("got repair history %q, %w", got, err)
 		}
-		at, err := reactions.Stands(ctx, engine.Of(hf), mendedMail, entities.Stream("mended", "x"))
+		at, err := reactions.Stands(ctx, engine.Of(hf), repairedMail, entities.Stream("mended", "x"))
 		if err != nil || at.Blocked || at.Holder != "" || at.Watermark != at.Due {
-			return fmt.Errorf("it stands at %+v, %w", at, err)
+			return fmt.Errorf("got position %+v, %w", at, err)
 		}
 		return nil
 	}
@@ -251,7 +251,7 @@ func (m *mailboxes) mendedOnce(how string) func(context.Context, *holdfast.Engin
 func TestCrashOfARepairedAfterEffect(t *testing.T) {
 	for _, how := range []string{"unblock", "skip", "reset"} {
 		m := &mailboxes{calls: make(map[string]int)}
-		holdfasttest.Crash(t, holdfasttest.Scenario{Name: how, Parts: m.mended, Do: mend(how), Check: m.mendedOnce(how), Pairs: true,
+		holdfasttest.Crash(t, holdfasttest.Scenario{Name: how, Parts: m.repairParts, Do: repairScenario(how), Check: m.checkRepairedOnce(how), Pairs: true,
 			Recover: passTime})
 	}
 }

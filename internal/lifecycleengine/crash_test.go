@@ -128,7 +128,7 @@ var errFxCrash = errors.New("by plan")
 // operator's resolutions.
 func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
 	registryOf(engine.Of(hf)).boundTo("crash").workspaces = []string{store.WorkspaceOf(ctx)}
-	if err := c.comeRound(ctx, hf); err != nil || !c.person {
+	if err := c.runRounds(ctx, hf); err != nil || !c.person {
 		return err
 	}
 	for range 3 { // the faults may leave it uncertain again
@@ -136,16 +136,16 @@ func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
 		if err != nil || !some {
 			return err
 		}
-		if err := c.comeRound(ctx, hf); err != nil {
+		if err := c.runRounds(ctx, hf); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// comeRound runs rounds of the janitor and the resumer until the operation has ended or is
+// runRounds runs rounds of the janitor and the resumer until the operation has ended or is
 // uncertain.
-func (c *fxCrash) comeRound(ctx context.Context, hf *holdfast.Engine) error {
+func (c *fxCrash) runRounds(ctx context.Context, hf *holdfast.Engine) error {
 	b := registryOf(engine.Of(hf))
 	for range 4 {
 		e, err := entities.Get(ctx, engine.Of(hf), "crash", "x")
@@ -239,22 +239,22 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 		want = 0
 	}
 	if len(credits) != want {
-		return fmt.Errorf("it is %s, with %d credits", e.Status, len(credits))
+		return fmt.Errorf("entity has status %s and %d credits", e.Status, len(credits))
 	}
 	for key, n := range k.calls {
 		if n > 1 && !c.repeats {
-			return fmt.Errorf("the effect %s was called %d times", key, n)
+			return fmt.Errorf("effect %s was called %d times", key, n)
 		}
 		if e.Status == "open" && e.Claim.Phase == entities.Free && n > 0 && !strings.HasPrefix(key, "notDone ") {
-			return fmt.Errorf("it went back, although %s was called", key)
+			return fmt.Errorf("entity returned to open although effect %s was called", key)
 		}
 	}
 	if len(k.began) > 1 && !c.anew {
-		return fmt.Errorf("there were several operations: %v", slices.Collect(maps.Keys(k.began)))
+		return fmt.Errorf("got several operations: %v", slices.Collect(maps.Keys(k.began)))
 	}
 	end := e.Status + " " + string(e.Claim.Phase)
 	if !slices.Contains(c.ends, end) {
-		return fmt.Errorf("it ends as %s (%s)", end, e.Claim.Error)
+		return fmt.Errorf("entity ended as %s (%s)", end, e.Claim.Error)
 	}
 	return nil
 }
@@ -278,7 +278,7 @@ func (c *fxCrash) nothingAnnounced(ctx context.Context, hf *holdfast.Engine) err
 		return err
 	}
 	if now, err = getConfigVerb.DoAt(ctx, engine.Of(hf), at, "crash"); err == nil && now.wanted != "" {
-		err = fmt.Errorf("a change of the config is left announced: %+v", now)
+		err = fmt.Errorf("a config change is still announced: %+v", now)
 	}
 	return err
 }
@@ -296,7 +296,7 @@ func fxCharge(ctx context.Context, k *fxCase, err error, o ...holdfast.EffectOpt
 	}, o...)
 }
 
-func (k *fxCase) asks() holdfast.EffectOption {
+func (k *fxCase) probe() holdfast.EffectOption {
 	return holdfast.OnUnknownProbe(func(_ context.Context, key string) (int, bool, error) { return 7, k.calls[key] > 0, nil })
 }
 
@@ -307,7 +307,7 @@ func (k *fxCase) asks() holdfast.EffectOption {
 func TestCrashOfAStep(t *testing.T) {
 	got := func(k *fxCase, r int, err error) error {
 		if err == nil && r != 7 {
-			k.wrong = fmt.Errorf("the effect returns %d", r)
+			k.wrong = fmt.Errorf("effect returned %d, want 7", r)
 		}
 		return err
 	}
@@ -339,7 +339,7 @@ func TestCrashOfAStep(t *testing.T) {
 			}},
 		"probe": {safety: lifecycleconfig.Journaled, ends: settledOrBack,
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
-				r, err := fxCharge(ctx, k, nil, k.asks())
+				r, err := fxCharge(ctx, k, nil, k.probe())
 				return got(k, r, err)
 			}},
 		"retry": {safety: lifecycleconfig.Journaled, repeats: true, ends: settledOrBack,

@@ -28,7 +28,7 @@ func TestJudge(t *testing.T) {
 		{holdfast.Invalid("no"), nil, "invalid", true},
 	} {
 		if got, reported := new(attempt).decide(c.err, c.cause); got != c.want || reported != c.reported {
-			t.Errorf("%v, because of %v: %s, %v", c.err, c.cause, got, reported)
+			t.Errorf("error %v with cause %v: got %s, reported %v", c.err, c.cause, got, reported)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestACancelledRetryIsNotForgotten(t *testing.T) {
 				return err
 			}
 			if err := charge(ctx); !errors.Is(err, errFxCrash) {
-				t.Errorf("the first call: %v", err)
+				t.Errorf("first call: got error %v", err)
 			}
 			return charge(&endsLate{Context: ctx})
 		}, Declared{Safety: lifecycleconfig.Journaled})
@@ -68,7 +68,7 @@ func TestACancelledRetryIsNotForgotten(t *testing.T) {
 			}
 			e, err := l.Fire(t.Context(), engine.Of(hf), "x", "close", "admin", FireOptions{})
 			if err == nil || e.Claimed == nil || e.Claimed.Phase != string(entities.Due) || e.Status != "closing" {
-				t.Errorf("it is %+v, %v", e, err)
+				t.Errorf("got entity %+v, error %v", e, err)
 			}
 		}, part(l.Start))
 	}

@@ -54,12 +54,12 @@ func (c *fxKeyed) send(ctx context.Context, hf *holdfast.Engine) error {
 	case w.Code == http.StatusOK && strings.HasPrefix(body, "closed "):
 		return nil
 	case body == string(fault.InvalidTransition) || body == string(fault.ClaimFailed) || body == string(fault.Concurrency):
-		c.of(ctx).wrong = fmt.Errorf("the request is refused for its own step: %s", body)
+		c.of(ctx).wrong = fmt.Errorf("request was refused because of its own step: %s", body)
 		return nil
 	case w.Header().Get("Outcome") == "uncertain" && !c.person:
 		return nil
 	}
-	return fmt.Errorf("the answer is %d %s", w.Code, body)
+	return fmt.Errorf("got status %d, body %s", w.Code, body)
 }
 
 // do runs the client; between its attempts the leases expire and the background loops run.
@@ -90,7 +90,7 @@ func (c *fxKeyed) check(ctx context.Context, hf *holdfast.Engine) error {
 		err = c.do(ctx, hf)
 	}
 	if err == nil && len(c.of(ctx).began) != before {
-		err = errors.New("another operation was begun for a request that was answered")
+		err = errors.New("a request with a stored response began another operation")
 	}
 	return errors.Join(err, c.fxCrash.check(ctx, hf))
 }
@@ -112,7 +112,7 @@ func TestCrashOfAKeyedStep(t *testing.T) {
 			body: func(context.Context, *Act, *fxCase) error { return nil }}},
 		"probe": {fxCrash{safety: lifecycleconfig.Journaled, ends: []string{"closed free"},
 			body: func(ctx context.Context, _ *Act, k *fxCase) error {
-				_, err := fxCharge(ctx, k, nil, k.asks())
+				_, err := fxCharge(ctx, k, nil, k.probe())
 				return err
 			}}},
 		"retry": {fxCrash{safety: lifecycleconfig.Journaled, repeats: true, ends: []string{"closed free"},

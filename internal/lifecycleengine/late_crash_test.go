@@ -37,7 +37,7 @@ func TestCrashOfALateHolder(t *testing.T) {
 		_, err := holdfast.Effect(ctx, "card", func(_ context.Context, _ string) (int, error) {
 			if w.called++; w.called == 1 {
 				free := context.WithoutCancel(ctx)
-				if err := c.comeRound(free, w.hf); err == nil {
+				if err := c.runRounds(free, w.hf); err == nil {
 					_, _ = c.resolve(free, w.hf) // no call is known yet
 				}
 			}
@@ -66,7 +66,7 @@ func TestCrashOfALateHolder(t *testing.T) {
 				return err
 			}
 			if len(all) > 1 || w.notified && len(all) != 1 {
-				return fmt.Errorf("after %d calls, late holder notified: %v, the contradictions are %+v", w.called, w.notified, all)
+				return fmt.Errorf("after %d calls, late holder notified %v: got contradictions %+v", w.called, w.notified, all)
 			}
 			return c.nothingAnnounced(ctx, hf)
 		}})

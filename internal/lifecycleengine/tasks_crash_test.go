@@ -176,19 +176,19 @@ func (c *fxTasks) check(ctx context.Context, hf *holdfast.Engine) error {
 		return err
 	}
 	if n := c.most(ctx); n > 1 {
-		return fmt.Errorf("the effect was called %d times", n)
+		return fmt.Errorf("effect was called %d times, want at most 1", n)
 	}
 	if end := e.Status + " " + string(e.Claim.Phase); !slices.Contains([]string{"done free", "new free", "doing uncertain"}, end) {
-		return fmt.Errorf("it ends as %s (%s)", end, e.Claim.Error)
+		return fmt.Errorf("entity ended as %s (%s)", end, e.Claim.Error)
 	}
 	if c.probed && e.Claim.Phase == entities.Uncertain {
-		return fmt.Errorf("the operation is uncertain, although its worker can be probed")
+		return fmt.Errorf("operation is uncertain although its worker can be probed")
 	}
 	if e.Status == "new" && c.most(ctx) > 0 {
-		return fmt.Errorf("it went back, although the effect was called")
+		return fmt.Errorf("entity returned to new although the effect was called")
 	}
 	if e.Status == "done" && c.most(ctx) != 1 {
-		return fmt.Errorf("it is done, and the effect was called %d times", c.most(ctx))
+		return fmt.Errorf("entity is done, but the effect was called %d times, want 1", c.most(ctx))
 	}
 	return nil
 }

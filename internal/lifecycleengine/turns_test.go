@@ -41,15 +41,15 @@ func TestOperationsOfEachWorkspaceHaveTheirTurn(t *testing.T) {
 		}
 		turns, err := new(lease.Round).Next(t.Context(), engine.Of(hf), entities.Turns, 0, []string{queue}, nil)
 		if err != nil || !slices.Equal(turns, []lease.Turn{{Name: queue, Workspace: "big"}, {Name: queue, Workspace: "small"}}) {
-			t.Fatalf("turns: %+v, %v", turns, err)
+			t.Fatalf("got turns %+v, error %v", turns, err)
 		}
 		some, err := entities.TakeDue(t.Context(), engine.Of(hf), 0, entities.ResumeArgs{Turns: turns[1:], Leases: map[string]time.Duration{queue: time.Minute}, Holder: "me", Limit: 5})
 		if err != nil || len(some) != 1 || some[0].Workspace != "small" {
-			t.Fatalf("taken: %+v, %v", some, err)
+			t.Fatalf("took %+v, error %v, want one of workspace small", some, err)
 		}
 		turns, err = new(lease.Round).Next(t.Context(), engine.Of(hf), entities.Turns, 0, []string{queue}, []string{"big"})
 		if err != nil || len(turns) != 0 {
-			t.Errorf("turns: %+v, %v", turns, err)
+			t.Errorf("got turns %+v, error %v, want none", turns, err)
 		}
 	})
 }

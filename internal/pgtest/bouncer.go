@@ -40,21 +40,21 @@ func findBouncer(ctx context.Context) (string, error) {
 	if !supported {
 		return "", fmt.Errorf("no PgBouncer on this system")
 	}
-	if path, ok := lookForBouncer(); ok {
+	if path, ok := locateBouncer(); ok {
 		return path, nil
 	}
-	err := Install(ctx, "pgbouncer", func() bool { _, ok := lookForBouncer(); return ok })
+	err := Install(ctx, "pgbouncer", func() bool { _, ok := locateBouncer(); return ok })
 	if err != nil {
 		return "", fmt.Errorf("no PgBouncer (%w): install the package pgbouncer", err)
 	}
-	path, ok := lookForBouncer()
+	path, ok := locateBouncer()
 	if !ok {
 		return "", fmt.Errorf("no PgBouncer, though its package is installed: put it on PATH")
 	}
 	return path, nil
 }
 
-func lookForBouncer() (string, bool) {
+func locateBouncer() (string, bool) {
 	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, true
@@ -88,10 +88,10 @@ func runBouncer(ctx context.Context, k *supervisor, config, through string) erro
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return err
 	}
-	if err := giveAway(path); err != nil {
+	if err := chown(path); err != nil {
 		return err
 	}
-	return bring(ctx, k, func(ctx context.Context) error { return ping(ctx, through) })
+	return startAndWait(ctx, k, func(ctx context.Context) error { return ping(ctx, through) })
 }
 
 func ping(ctx context.Context, url string) error {

@@ -34,12 +34,12 @@ func TestBouncerLeadsToTheDatabase(t *testing.T) {
 	conn := openSimple(t, through)
 	exec1(t, conn, "INSERT INTO seen VALUES (1)")
 	if n := one(t, open(t, direct), "SELECT count(*)::text FROM seen"); n != "1" {
-		t.Errorf("%s rows", n)
+		t.Errorf("got %s rows, want 1", n)
 	}
 	stop()
 	stop()
 	if err := ping(t.Context(), through); err == nil {
-		t.Error("it answers after stop")
+		t.Error("the pooler responds after stop")
 	}
 }
 
@@ -51,7 +51,7 @@ func TestBouncerPoolsByTransaction(t *testing.T) {
 	a, b := openSimple(t, through), openSimple(t, through)
 	const session = "SELECT pg_backend_pid()::text"
 	if one(t, a, session) != one(t, b, session) {
-		t.Error("two sessions for two clients that take turns")
+		t.Error("two clients that take turns have different sessions")
 	}
 }
 

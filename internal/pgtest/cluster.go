@@ -136,15 +136,15 @@ func (c *Cluster) boot(ctx context.Context, before func() error) error {
 		if err = before(); err != nil {
 			return err
 		}
-		if err = bring(ctx, c.sup, c.answers); !errors.Is(err, errEnded) {
+		if err = startAndWait(ctx, c.sup, c.responds); !errors.Is(err, errEnded) {
 			return err
 		}
 	}
 	return err
 }
 
-// answers checks that the server at our address is ours and not one that took the port before us.
-func (c *Cluster) answers(ctx context.Context) error {
+// responds checks that the server at our address is ours and not one that took the port before us.
+func (c *Cluster) responds(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, c.url())
 	if err != nil {
 		return err

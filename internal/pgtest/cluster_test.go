@@ -55,17 +55,17 @@ func TestClusterKeepsDataOverStopAndRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := ping(t.Context(), url); err == nil {
-			t.Fatalf("%s: the server answers after Stop", mode)
+			t.Fatalf("%s: the server responds after Stop", mode)
 		}
 		if err := c.Restart(); err != nil {
 			t.Fatal(err)
 		}
 		if got := one(t, open(t, url), "SELECT count(*)::text FROM kept"); got != strconv.Itoa(i+1) {
-			t.Errorf("%s: %s rows, want %d", mode, got, i+1)
+			t.Errorf("%s: got %s rows, want %d", mode, got, i+1)
 		}
 	}
 	if c.URL() != url || c.Addr() != addr {
-		t.Errorf("moved from %s to %s", url, c.URL())
+		t.Errorf("URL changed from %s to %s", url, c.URL())
 	}
 }
 
@@ -78,14 +78,14 @@ func TestClusterRestartsWhileRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := one(t, open(t, c.URL()), "SELECT pg_postmaster_start_time()::text"); after == before {
-		t.Error("it is still the server of before")
+		t.Error("the server was not restarted")
 	}
 }
 
 func TestClusterRefusesAnUnknownStop(t *testing.T) {
 	t.Parallel()
 	if err := new(Cluster).Stop("gently"); err == nil {
-		t.Error("no error")
+		t.Error("Stop with an unknown mode returned no error")
 	}
 }
 
@@ -118,7 +118,7 @@ func TestClusterReportsTheLogOfAFailedStart(t *testing.T) {
 	}
 	err := c.Restart()
 	if !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "max_connections") {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestClusterEndsAStartThatIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Start(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want context.Canceled", err)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestClusterGoesWithAKilledProcess(t *testing.T) {
 	dir := strings.TrimSpace(line)
 	pid := postmaster(t, dir)
 	if gone(pid) {
-		t.Fatal("the child's server does not run")
+		t.Fatal("the server of the child process does not run")
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -24,14 +24,14 @@ func TestDatabaseIsEmptyAndDropped(t *testing.T) {
 	conn := open(t, url)
 	name := one(t, conn, "SELECT current_database()")
 	if !strings.HasPrefix(name, "hf_") {
-		t.Errorf("it is called %q", name)
+		t.Errorf("database is named %q, want the prefix hf_", name)
 	}
 	exec1(t, conn, "CREATE TABLE mine (n int)") // it stays connected: drop must work anyway
 	drop()
 	drop()
 	const count = "SELECT count(*)::text FROM pg_database WHERE datname = $1"
 	if one(t, server, count, name) != "0" {
-		t.Error("it is still there")
+		t.Error("the database still exists")
 	}
 }
 
@@ -59,7 +59,7 @@ func TestTemplateIsPreparedOnce(t *testing.T) {
 	}
 	all.Wait()
 	if n := prepared.Load(); n != 1 {
-		t.Errorf("prepared %d times", n)
+		t.Errorf("template was prepared %d times, want 1", n)
 	}
 }
 
@@ -101,7 +101,7 @@ func useTemplate(ctx context.Context, template string, prepared func()) error {
 	defer drop()
 	var rows int
 	if err := inDatabase(ctx, url, "SELECT count(*) FROM t", &rows); err != nil || rows != 1 {
-		return fmt.Errorf("the clone has %d rows: %w", rows, err)
+		return fmt.Errorf("clone has %d rows: %w", rows, err)
 	}
 	return inDatabase(ctx, url, "INSERT INTO t VALUES (2)", nil)
 }
@@ -158,13 +158,13 @@ func TestTemplateIsNeverHalfMade(t *testing.T) {
 	broken := errors.New("broken")
 	_, _, err := Database(t.Context(), Options{Template: template, Prepare: func(context.Context, string) error { return broken }})
 	if !errors.Is(err, broken) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("got error %v", err)
 	}
 	exec1(t, server, "CREATE DATABASE "+template+"_making") // as a crashed process would leave it
 	check(t, func() error { return useTemplate(t.Context(), template, func() {}) })
 	const count = "SELECT count(*)::text FROM pg_database WHERE starts_with(datname, $1)"
 	if n := one(t, server, count, template); n != "1" {
-		t.Errorf("%s databases of the template, want 1", n)
+		t.Errorf("got %s databases of the template, want 1", n)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestTemplateRefusesALongName(t *testing.T) {
 	t.Parallel()
 	shared(t)
 	if _, _, err := Database(t.Context(), Options{Template: strings.Repeat("x", 49)}); err == nil {
-		t.Error("no error")
+		t.Error("a template name of 49 bytes returned no error")
 	}
 }
 

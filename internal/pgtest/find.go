@@ -29,15 +29,15 @@ func findServer(ctx context.Context) (installation, error) {
 	if !supported {
 		return installation{}, fmt.Errorf("no throwaway PostgreSQL on this system: set %s", EnvURL)
 	}
-	if found, ok := lookForServer(); ok {
+	if found, ok := locateServer(); ok {
 		return found, nil
 	}
-	err := Install(ctx, "postgresql", func() bool { _, ok := lookForServer(); return ok })
+	err := Install(ctx, "postgresql", func() bool { _, ok := locateServer(); return ok })
 	if err != nil {
 		return installation{}, fmt.Errorf("no PostgreSQL %d or newer (%w): "+
 			"install it (Debian: postgresql, Homebrew: postgresql@17) or set %s", oldest, err, EnvURL)
 	}
-	found, ok := lookForServer()
+	found, ok := locateServer()
 	if !ok {
 		return installation{}, fmt.Errorf("the package postgresql does not contain PostgreSQL %d or newer: "+
 			"install a newer one or set %s", oldest, EnvURL)
@@ -46,8 +46,8 @@ func findServer(ctx context.Context) (installation, error) {
 	return found, nil
 }
 
-// lookForServer prefers PATH to the usual places: a PATH entry is a choice of version.
-func lookForServer() (installation, bool) {
+// locateServer prefers PATH to the usual places: a PATH entry is a choice of version.
+func locateServer() (installation, bool) {
 	if found, ok := inspect(fromPath()); ok {
 		return found, true
 	}

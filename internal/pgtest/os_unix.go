@@ -63,8 +63,8 @@ func unprivileged(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// giveAway makes [account] the owner of a file.
-func giveAway(path string) error {
+// chown makes [account] the owner of a file.
+func chown(path string) error {
 	who, err := account()
 	if who == nil || err != nil {
 		return err

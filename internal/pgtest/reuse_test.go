@@ -22,23 +22,23 @@ func TestReuse(t *testing.T) {
 	first.Return()
 	second := take()
 	if second != first {
-		t.Error("it was not used again")
+		t.Error("the database was not reused")
 	}
 	if n := one(t, open(t, second.URL), `SELECT count(*)::text FROM pg_class WHERE relname = 'mine'`); n != "0" {
-		t.Error("what the one before made is there")
+		t.Error("the table of the previous test still exists")
 	}
 	exec1(t, open(t, second.URL), `CREATE TABLE changed (n int)`)
 	second.Return()
 	third := take()
 	if third == second {
-		t.Error("a database of another shape was given out")
+		t.Error("a database with another schema was reused")
 	}
 	if n := one(t, open(t, url), `SELECT count(*)::text FROM pg_database WHERE datname = $1`, second.name); n != "0" {
-		t.Error("a database of another shape is still there")
+		t.Error("a database with another schema still exists")
 	}
 	third.Return()
 	DropReusable()
 	if n := one(t, open(t, url), `SELECT count(*)::text FROM pg_database WHERE datname = $1`, third.name); n != "0" {
-		t.Error("it is still there when the program ends")
+		t.Error("the database still exists when the program ends")
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"strconv"
 )
 
-// bring starts the server of a supervisor and returns when answers returns nil. A server that does
+// startAndWait starts the server of a supervisor and returns when responds returns nil. A server that does
 // not start is stopped, and the error has the end of its log.
-func bring(ctx context.Context, k *supervisor, answers func(context.Context) error) error {
+func startAndWait(ctx context.Context, k *supervisor, responds func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	if err := k.start(); err != nil {
 		return err
 	}
-	err := await(ctx, k, answers)
+	err := await(ctx, k, responds)
 	if err == nil {
 		return nil
 	}
@@ -25,7 +25,7 @@ func bring(ctx context.Context, k *supervisor, answers func(context.Context) err
 	return errors.Join(err, k.stop(k.end.force))
 }
 
-func await(ctx context.Context, k *supervisor, answers func(context.Context) error) error {
+func await(ctx context.Context, k *supervisor, responds func(context.Context) error) error {
 	for {
 		up, err := k.alive()
 		if err != nil {
@@ -34,7 +34,7 @@ func await(ctx context.Context, k *supervisor, answers func(context.Context) err
 		if !up {
 			return errEnded
 		}
-		if err = answers(ctx); err == nil {
+		if err = responds(ctx); err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {

@@ -46,9 +46,9 @@ type supervisor struct {
 	lines   *bufio.Reader
 }
 
-// signals are the names of the signals that the supervisor sends at the end: ask first, force after
+// signals are the names of the signals that the supervisor sends at the end: graceful first, force after
 // five seconds.
-type signals struct{ ask, force string }
+type signals struct{ graceful, force string }
 
 // newSupervisor creates the directory and starts the script. The server itself waits for
 // [supervisor.start]. command gets the directory and returns the server's command line.
@@ -57,7 +57,7 @@ func newSupervisor(prefix string, end signals, command func(dir string) []string
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"-c", supervisorScript, "supervisor", dir, end.ask, end.force}
+	args := []string{"-c", supervisorScript, "supervisor", dir, end.graceful, end.force}
 	k := &supervisor{dir: dir, end: end, cmd: unprivileged(exec.Command("sh", append(args, command(dir)...)...))}
 	if err := k.launch(); err != nil {
 		os.RemoveAll(dir)
@@ -72,7 +72,7 @@ func makeDir(prefix string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := giveAway(dir); err != nil {
+	if err := chown(dir); err != nil {
 		os.RemoveAll(dir)
 		return "", err
 	}
@@ -101,23 +101,23 @@ func (k *supervisor) launch() error {
 }
 
 func (k *supervisor) start() error {
-	_, err := k.order("start")
+	_, err := k.send("start")
 	return err
 }
 
 // stop sends the signal and returns when the server has ended.
 func (k *supervisor) stop(signal string) error {
-	_, err := k.order("stop " + signal)
+	_, err := k.send("stop " + signal)
 	return err
 }
 
 // alive takes a moment to respond, so that a loop may call it without a pause.
 func (k *supervisor) alive() (bool, error) {
-	answer, err := k.order("alive")
+	answer, err := k.send("alive")
 	return answer == "up", err
 }
 
-func (k *supervisor) order(line string) (string, error) {
+func (k *supervisor) send(line string) (string, error) {
 	if _, err := fmt.Fprintln(k.orders, line); err != nil {
 		return "", fmt.Errorf("supervisor: %s: %w", line, err)
 	}

@@ -34,7 +34,7 @@ func TestMarksInFrontAreGathered(t *testing.T) {
 			next()
 		}
 		if positionOf(t, hf, "r", "s-0001") == nil {
-			t.Error("it was not gathered")
+			t.Error("the due notice was not collected")
 		}
 	})
 }

@@ -126,13 +126,13 @@ func reactedOnce(ctx context.Context, hf *holdfast.Engine) error {
 		return err
 	}
 	if len(all) != 1 || all[0].Watermark != 1 || all[0].Due != 1 || all[0].Blocked || all[0].Holder != "" || all[0].Failures+all[0].Crashes != 0 {
-		return fmt.Errorf("it stands at %+v", all)
+		return fmt.Errorf("got positions %+v", all)
 	}
 	if got := names("out"); !slices.Equal(got, []string{"0", "1"}) {
-		return fmt.Errorf("committed were %q", got)
+		return fmt.Errorf("committed events are %q, want 0 and 1", got)
 	}
 	if got := names(reactions.Stream("r", "s")); !slices.Equal(got, []string{"blocked", "unblocked"}) {
-		return fmt.Errorf("the history is %q", got)
+		return fmt.Errorf("got history %q", got)
 	}
 	return nil
 }
@@ -157,11 +157,11 @@ func TestCrashOfARemovedReaction(t *testing.T) {
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
 			all, err := reactions.List(ctx, engine.Of(hf), "")
 			if err != nil || len(all) != 1 || !all[0].Settled {
-				return fmt.Errorf("there are %+v, %w", all, err)
+				return fmt.Errorf("got reactions %+v, %w", all, err)
 			}
 			at, _, err := reactions.Query(ctx, engine.Of(hf), reactions.Filter{}, reactions.Position{}, 10)
 			if err != nil || len(at) != 1 || at[0].Stream != "s" || at[0].Watermark != -1 || at[0].Due != 0 || at[0].Holder != "" || at[0].Epoch < 2<<32 {
-				return fmt.Errorf("it stands at %+v, %w", at, err)
+				return fmt.Errorf("got positions %+v, %w", at, err)
 			}
 			return nil
 		},
@@ -213,11 +213,11 @@ func TestCrashOfAReset(t *testing.T) {
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
 			all, _, err := reactions.Query(ctx, engine.Of(hf), reactions.Filter{}, reactions.Position{}, 10)
 			if err != nil || len(all) != 1 || all[0].Watermark != 0 || all[0].Generation != 1 || all[0].ResetRequested || all[0].Holder != "" {
-				return fmt.Errorf("it stands at %+v, %w", all, err)
+				return fmt.Errorf("got positions %+v, %w", all, err)
 			}
 			history, err := holdfast.Collect(stream.Read(ctx, hf, reactions.Stream("r", "s"), 0))
 			if err != nil || len(history) != 1 || history[0].Name != "reset" {
-				return fmt.Errorf("the history is %+v, %w", history, err)
+				return fmt.Errorf("got history %+v, %w", history, err)
 			}
 			return nil
 		},

@@ -36,7 +36,7 @@ func claimOne(t *testing.T, d holdfast.Doer, limit int, from, to int64) *reactio
 		t.Fatalf("claimed %+v, %v", all, err)
 	}
 	if shown := all[0].Events; shown[0].Version != from || shown[len(shown)-1].Version != to {
-		t.Errorf("shown is %d to %d, want %d to %d", shown[0].Version, shown[len(shown)-1].Version, from, to)
+		t.Errorf("got events %d to %d, want %d to %d", shown[0].Version, shown[len(shown)-1].Version, from, to)
 	}
 	return all[0]
 }
@@ -54,7 +54,7 @@ func ackByHand(ctx context.Context, d holdfast.Doer, l *reactions.Lease, version
 func wantAck(t *testing.T, what string, d holdfast.Doer, l *reactions.Lease, version int64, want fault.Code) {
 	t.Helper()
 	if code, err := ackByHand(context.Background(), d, l, version); err != nil || code != want {
-		t.Errorf("%s: an ack of %d is answered %q, %v; want %q", what, version, code, err, want)
+		t.Errorf("%s: ack of %d returned code %q, error %v, want %q", what, version, code, err, want)
 	}
 }
 
@@ -129,13 +129,13 @@ func handledWithoutGap(ctx context.Context, hf *holdfast.Engine) error {
 	for _, e := range out {
 		version, err := strconv.Atoi(e.Name)
 		if err != nil || version > last+1 {
-			return fmt.Errorf("after %d came %q", last, e.Name)
+			return fmt.Errorf("event %d is followed by %q", last, e.Name)
 		}
 		last = max(last, version)
 	}
 	p, err := reactions.Stands(ctx, engine.Of(hf), "r", "s")
 	if err != nil || last != lastByHand || p.Watermark != lastByHand || p.Holder != "" || p.Blocked {
-		return fmt.Errorf("handled up to %d; it stands at %+v, %w", last, p, err)
+		return fmt.Errorf("handled up to %d, position %+v, %w", last, p, err)
 	}
 	return nil
 }
@@ -220,7 +220,7 @@ func TestAnAckThatWaitedIsJudgedByTheRow(t *testing.T) {
 		err := errors.Join(storetest.Queue(t, s.url, c.change, nil, nil, func() error {
 			code, err := ackByHand(context.Background(), hf, l, 2)
 			if err == nil && code != c.want {
-				err = fmt.Errorf("the ack is answered %q, want %q", code, c.want)
+				err = fmt.Errorf("ack returned code %q, want %q", code, c.want)
 			}
 			return err
 		})...)

@@ -95,7 +95,7 @@ func TestARebuildStallsNoOtherWorkspace(t *testing.T) {
 	<-clearing
 	emitElsewhere(t, hf, "o")
 	if err := <-rebuilt; err != nil {
-		t.Errorf("an event of another workspace and reaction waited for a rebuild, which ended with %v", err)
+		t.Errorf("an event of another workspace and reaction waited for a rebuild, which returned %v", err)
 	}
 	waitForPosition(t, hf, "p", "s", "is handled again", handled(0))
 }
@@ -140,12 +140,12 @@ func TestALockedRowCostsNoOtherHold(t *testing.T) {
 		return all[0]
 	}
 	was, now := held(), held()
-	testkit.Eventually(t, "the hold of q is renewed, or lost", func() bool {
+	testkit.Eventually(t, "the lease of q is renewed, or lost", func() bool {
 		now = held()
 		return now.Epoch != was.Epoch || now.Until.After(was.Until)
 	})
 	if now.Epoch != was.Epoch {
-		t.Error("a rebuild of p in one workspace took q in another away from its worker")
+		t.Error("a rebuild of p in one workspace took the lease of q in another")
 	}
 	goOn()
 	if err := <-rebuilt; err != nil {
@@ -177,20 +177,20 @@ func TestWideningWhileSomebodyGathersLosesNothing(t *testing.T) {
 		_, err := reactions.CollectDue(ctx, engine.Of(hf), store.Partition{}, []string{"a", "q"})
 		gathered <- err
 	}()
-	testkit.Eventually(t, "the gathering waits for the row", func() bool { return s.waiters(t, other) == 1 })
+	testkit.Eventually(t, "the collection of due notices waits for the row", func() bool { return s.waiters(t, other) == 1 })
 	d.Events = []string{"x", "y"}
 	go func() {
 		_, err := reactions.Register(ctx, engine.Of(hf), d)
 		widened <- err
 	}()
-	testkit.Eventually(t, "the registration is done, or waits for the gathering", func() bool {
+	testkit.Eventually(t, "the registration is done, or waits for the collection", func() bool {
 		return len(widened) == 1 || s.waiters(t, other) == 2
 	})
 	lock.commit(t)
 	if err := errors.Join(<-gathered, <-widened); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "q") })
+	testkit.Eventually(t, "the registration is settled", func() bool { sweep(t, hf); return settled(t, hf, "q") })
 	same(t, "after it was widened", drain(t, hf, d), []string{"new 0 x"})
 }
 
@@ -232,7 +232,7 @@ func TestAWorkerStopsAfterAnOutage(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() { w.Run(ctx); close(ended) }()
-	testkit.Eventually(t, "it tries to give back the stream that waits", func() bool { return o.tries.Load() >= 3 })
+	testkit.Eventually(t, "the worker tries to release the waiting stream", func() bool { return o.tries.Load() >= 3 })
 	o.over.Store(true)
 	stop()
 	close(release)
@@ -277,7 +277,7 @@ func TestADeadlockWithARebuildBlocksNothing(t *testing.T) {
 	testkit.Eventually(t, "the rebuild waits for the table", func() bool { return s.waiters(t, other) == 1 })
 	goOn()
 	if err := <-rebuilt; err != nil {
-		t.Errorf("the rebuild is answered %v", err)
+		t.Errorf("rebuild returned %v", err)
 	}
 	waitForPosition(t, hf, "p", "s", "is handled", handled(0))
 	same(t, "the sum", s.texts(t, other, `SELECT n::text FROM sums`), []string{"1"})
@@ -296,7 +296,7 @@ func TestAnUpdateWhoseStatementMeetsADeadlockRunsAgain(t *testing.T) {
 		return err
 	})
 	if err != nil || n != 2 {
-		t.Errorf("it ran %d times, and is answered %v", n, err)
+		t.Errorf("ran %d times, error %v, want 2", n, err)
 	}
 }
 
@@ -354,7 +354,7 @@ func TestASlowFinisherEndsNoOtherRegistration(t *testing.T) {
 	ctx, hf, at := context.Background(), s.open(t), store.Partition{Workspace: store.DefaultWorkspace}
 	outwaited := func() { // until it waits only for prepared transactions
 		t.Helper()
-		testkit.Eventually(t, "all that was open has ended", func() bool {
+		testkit.Eventually(t, "all open transactions have ended", func() bool {
 			if done, err := reactions.Finish(ctx, engine.Of(hf), at, "r"); done || err != nil {
 				t.Fatal(done, err)
 			}
@@ -375,9 +375,9 @@ func TestASlowFinisherEndsNoOtherRegistration(t *testing.T) {
 		outwaited()
 	}}
 	if _, err := reactions.Finish(ctx, slow, at, "r"); err != nil || slow.f != nil {
-		t.Fatalf("it did not come to its end: %v", err)
+		t.Fatalf("Finish did not end: error %v", err)
 	}
-	testkit.Eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
+	testkit.Eventually(t, "the registration is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
 	same(t, "after it was widened", drain(t, hf, wide), []string{"a1 0 x", "b1 0 x"})
 }
 
@@ -399,7 +399,7 @@ func TestANarrowedReactionSeesOnlyItsStreams(t *testing.T) {
 // checkRemoved checks that nothing is left of the removed reactions after enough sweeps.
 func (s testDB) checkRemoved(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
-	testkit.Eventually(t, "the removed reaction is forgotten", func() bool {
+	testkit.Eventually(t, "the removed reaction is deleted", func() bool {
 		sweep(t, hf)
 		return len(s.texts(t, hf, `SELECT name FROM holdfast.reaction WHERE state = 'removed'`)) == 0
 	})
@@ -455,7 +455,7 @@ func TestARemovedReactionIsMadeAgainAtOnce(t *testing.T) {
 	registerWithoutWait(t, hf, d)
 	same(t, "in its second life", drain(t, hf, d), []string{"s 0 x"})
 	open.commit(t)
-	testkit.Eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
+	testkit.Eventually(t, "the registration is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
 	same(t, "behind the transaction", drain(t, hf, d), []string{"o 0 x"})
 	remove()
 	s.checkRemoved(t, hf)

@@ -226,7 +226,7 @@ func waitUntilNone(t *testing.T, what string, left func() int) {
 			least, since = n, clock.Now()
 		}
 		if clock.Since(since) > 30*time.Second {
-			t.Fatalf("for 30 s, no less than %d %s", least, what)
+			t.Fatalf("no progress for 30 s: %d %s", least, what)
 		}
 		_ = clock.Wait(context.Background(), 10*time.Millisecond)
 	}

@@ -34,7 +34,7 @@ func TestBlocksAndReleasesAreNoticed(t *testing.T) {
 		err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 			touched, _, err := reactions.Repair(ctx, store.DoerOf(tx), "unblock", reactions.Filter{Reaction: name})
 			if len(touched) != 1 {
-				t.Errorf("unblocked %+v", touched)
+				t.Errorf("unblock touched %+v, want 1 position", touched)
 			}
 			return errors.Join(err, undone)
 		})
@@ -42,7 +42,7 @@ func TestBlocksAndReleasesAreNoticed(t *testing.T) {
 			t.Error(err)
 		}
 		if strings.Contains(log.String(), "released") {
-			t.Errorf("what was undone is logged:\n%s", &log)
+			t.Errorf("a rolled back repair was logged:\n%s", &log)
 		}
 		repair(t, hf, "unblock", reactions.Filter{Reaction: name})
 		repair(t, hf, "reset", reactions.Filter{Reaction: name})
@@ -52,13 +52,13 @@ func TestBlocksAndReleasesAreNoticed(t *testing.T) {
 			`level=INFO msg="reaction released" how=reset reaction=$after:bill:Mail stream=s`,
 		} {
 			if strings.Count(log.String(), line) != 1 {
-				t.Errorf("the log lacks %s:\n%s", line, &log)
+				t.Errorf("log has no line %s:\n%s", line, &log)
 			}
 		}
 		got := engine.Of(hf).Reactions().Tallies()
 		for _, what := range []string{"blocked", "unblocked", "reset"} {
 			if n := got[reactions.Tally{What: what, Kind: "afterEffect"}]; n != 1 || len(got) != 3 {
-				t.Errorf("%s is counted %d times: %v", what, n, got)
+				t.Errorf("%s was counted %d times: %v", what, n, got)
 			}
 		}
 	})

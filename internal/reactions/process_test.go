@@ -33,7 +33,7 @@ const (
 func TestChild(t *testing.T) {
 	db := os.Getenv(childVar)
 	if db == "" {
-		t.Skip("it is for child processes")
+		t.Skip("runs only as a child process")
 	}
 	lease, err := time.ParseDuration(os.Getenv(leaseVar))
 	if err == nil {
@@ -129,11 +129,11 @@ func TestAKilledProcessIsSucceeded(t *testing.T) {
 		next := successor(t, db, lease)
 		for _, name := range []string{"c", "p"} {
 			if p := waitForPosition(t, next, "r", name, "is done", handled(2)); p.Failures != 0 || p.Blocked {
-				t.Errorf("%+v", p)
+				t.Errorf("got position %+v", p)
 			}
 		}
 		if by := wantOut(t, next, "c", 3); !slices.Equal(by, []string{"child", "successor", "successor"}) {
-			t.Errorf("written by %v", by)
+			t.Errorf("got writers %v", by)
 		}
 	})
 }
@@ -165,14 +165,14 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Signal(syscall.SIGCONT)
-		c.Tell("go on")
+		c.Send("go on")
 		expectLines(c, "lost c", "lost p")
 		after, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{}))
 		if err != nil || !slices.Equal(before, after) {
-			t.Errorf("the late process changed something: %+v, %v, before %+v", after, err, before)
+			t.Errorf("the late process changed a position: got %+v, error %v, want %+v", after, err, before)
 		}
 		if by := wantOut(t, hf, "c", 2); !slices.Equal(by, []string{"successor", "successor"}) {
-			t.Errorf("written by %v", by)
+			t.Errorf("got writers %v", by)
 		}
 	})
 }
@@ -203,7 +203,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		dead, deaths := discardOutput(startChild(t, db, lease)), 0
-		testkit.Eventually(t, "the poison is blocked and the rest is done", func() bool {
+		testkit.Eventually(t, "the poison event is blocked and all others are handled", func() bool {
 			select {
 			case <-dead:
 				deaths++
@@ -219,7 +219,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 			done := 0
 			for _, p := range all {
 				if p.Stream != "poison" && p.Blocked {
-					t.Fatalf("an innocent stream is blocked: %+v", p)
+					t.Fatalf("another stream is blocked: %+v", p)
 				}
 				if p.Blocked || (p.Watermark == p.Head && p.Holder == "") {
 					done++
@@ -229,15 +229,15 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 		})
 		p := positionOf(t, hf, "r", "poison")
 		if !p.Blocked || p.Watermark != 1 || p.Failing != 2 || p.Crashes != maxDeaths || p.Failures != 0 || !strings.Contains(p.Error, "crashed") {
-			t.Errorf("the poison is %+v", *p)
+			t.Errorf("position of the poison stream is %+v", *p)
 		}
-		t.Logf("%d processes died", deaths)
+		t.Logf("%d processes crashed", deaths)
 		if names, _ := historyOf(t, hf, "r", "poison"); !slices.Equal(names, []string{"blocked"}) {
-			t.Errorf("history %v", names)
+			t.Errorf("got history %v, want blocked", names)
 		}
 		done, err := stream.Skip(context.Background(), hf, stream.PositionFilter{Blocked: new(true)})
 		if err != nil || len(done.Repaired) != 1 || done.Repaired[0].Watermark != 2 {
-			t.Errorf("skipped %+v, %v", done, err)
+			t.Errorf("skip returned %+v, error %v", done, err)
 		}
 		waitForPosition(t, hf, "r", "poison", "is done", handled(3))
 	})

@@ -36,7 +36,7 @@ type openTx struct {
 	tx    held
 }
 
-func straddlers() (all []*openTx) {
+func openTransactions() (all []*openTx) {
 	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead} {
 		for _, stale := range []bool{false, true} {
 			for _, early := range []bool{false, true} {
@@ -58,7 +58,7 @@ func TestRegistrationMissesNoOpenTransaction(t *testing.T) {
 	s := testDB{url: holdfasttest.PostgreSQL(t)}
 	a, b, c := s.open(t), s.open(t), s.open(t)
 	appendTo(t, b, "warm", "w") // b knows the registry
-	all := straddlers()
+	all := openTransactions()
 	for _, x := range all {
 		appendTo(t, a, "old-"+x.name, "before")
 		hf := a
@@ -102,7 +102,7 @@ func TestRegistrationMissesNoOpenTransaction(t *testing.T) {
 	for i, x := range all {
 		for _, d := range []string{"whole", "now"} {
 			if settled(t, c, d) {
-				t.Fatalf("%s is settled while %d transactions from before are open", d, len(all)-i)
+				t.Fatalf("registration %s is settled while %d earlier transactions are open", d, len(all)-i)
 			}
 		}
 		x.tx.commit(t)
@@ -131,7 +131,7 @@ func sameEvents(t *testing.T, what string, got, want []string) {
 			t.Fatal(err)
 		}
 		if last, ok := ordered[name]; ok && version <= last {
-			t.Errorf("%s: %s came after version %d", what, g, last)
+			t.Errorf("%s: %s was delivered after version %d", what, g, last)
 		}
 		ordered[name] = version
 	}
@@ -167,11 +167,11 @@ func TestAnotherNodeFinishesARegistration(t *testing.T) {
 			}
 			sweep(t, other)
 			if settled(t, other, "r") {
-				t.Fatal("it is settled while a transaction from before is open")
+				t.Fatal("the registration is settled while an earlier transaction is open")
 			}
 			same(t, "before the commit", drain(t, other, d), nil)
 			open.commit(t)
-			testkit.Eventually(t, "the other node settles it", func() bool { sweep(t, other); return settled(t, other, "r") })
+			testkit.Eventually(t, "the other node settles the registration", func() bool { sweep(t, other); return settled(t, other, "r") })
 			same(t, "after the commit", drain(t, other, d), []string{"s 0 unknown"})
 		})
 	}
@@ -218,7 +218,7 @@ func TestARegistrationChangedWhileItIsNotedMissesNothing(t *testing.T) {
 		_, err := reactions.Finish(context.Background(), engine.Of(a), store.Partition{Workspace: store.DefaultWorkspace}, "r")
 		finished <- err
 	}()
-	testkit.Eventually(t, "the noting waits for the change", func() bool {
+	testkit.Eventually(t, "the due notice waits for the change", func() bool {
 		return s.texts(t, b, `SELECT count(*)::text FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event_type = 'Lock'`)[0] == "1"
 	})
@@ -229,12 +229,12 @@ func TestARegistrationChangedWhileItIsNotedMissesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if settled(t, a, "r") {
-		t.Error("it is settled while a transaction from before the change is open")
+		t.Error("the registration is settled while a transaction from before the change is open")
 	}
 	open.commit(t)
-	testkit.Eventually(t, "it is settled", func() bool { sweep(t, a); return settled(t, a, "r") })
+	testkit.Eventually(t, "the registration is settled", func() bool { sweep(t, a); return settled(t, a, "r") })
 	if got := drain(t, a, wide); !slices.Contains(got, "s 0 y") {
-		t.Errorf("s 0 y was missed: %q", got)
+		t.Errorf("s 0 y was not delivered: %q", got)
 	}
 }
 
@@ -263,9 +263,9 @@ func TestAPreparedTransactionIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if early {
-		t.Error("it is settled while a transaction from before is prepared")
+		t.Error("the registration is settled while an earlier transaction is prepared")
 	}
-	testkit.Eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
+	testkit.Eventually(t, "the registration is settled", func() bool { sweep(t, hf); return settled(t, hf, "r") })
 	same(t, "after the commit", drain(t, hf, d), []string{"s 0 e"})
 }
 
@@ -370,7 +370,7 @@ func TestAReactionMadeAgainIsAnother(t *testing.T) {
 		appendTo(t, other, "warm", "x")
 		old := take(t, hf, d, 100)
 		if len(old) != 3 {
-			t.Fatalf("took %d", len(old))
+			t.Fatalf("took %d streams, want 3", len(old))
 		}
 		poison := func(l *reactions.Lease) error {
 			return reactions.Block(ctx, engine.Of(hf), l, -1, 0, "poison", 1, true)
@@ -384,9 +384,9 @@ func TestAReactionMadeAgainIsAnother(t *testing.T) {
 			t.Fatal(yes, err)
 		}
 		if yes, err := reactions.Remove(ctx, engine.Of(other), "r"); err != nil || yes {
-			t.Errorf("it was removed twice: %t, %v", yes, err)
+			t.Errorf("second removal returned %t, error %v, want false", yes, err)
 		}
-		testkit.Eventually(t, "it is forgotten", func() bool {
+		testkit.Eventually(t, "the reaction is removed", func() bool {
 			sweep(t, hf)
 			table := map[bool]string{true: "holdfast.reaction", false: "holdfast_reaction"}[s.postgres()]
 			return len(s.texts(t, hf, `SELECT name FROM `+table)) == 0
@@ -399,27 +399,27 @@ func TestAReactionMadeAgainIsAnother(t *testing.T) {
 		for _, l := range old {
 			end, err := reactions.Ack(ctx, engine.Of(hf), []reactions.End{{Lease: l, Done: l.Handled()}})
 			if err != nil || end[0].Recorded {
-				t.Errorf("the old holder of %s recorded its end: %v", l.Stream, err)
+				t.Errorf("the old holder of %s recorded its end: error %v", l.Stream, err)
 			}
 			if kept, err := reactions.Renew(ctx, engine.Of(hf), []*reactions.Lease{l}, func(*reactions.Lease) time.Duration { return time.Hour }); err != nil || !kept[0].Until.IsZero() {
-				t.Errorf("the old holder of %s renewed its hold: %v", l.Stream, err)
+				t.Errorf("the old holder of %s renewed its lease: error %v", l.Stream, err)
 			}
 			if err := poison(l); fault.CodeOf(err) != fault.LeaseLost {
-				t.Errorf("the old holder of %s blocked it: %v", l.Stream, err)
+				t.Errorf("the old holder of %s blocked it: got error %v, want LEASE_LOST", l.Stream, err)
 			}
 		}
 		again := take(t, other, d, 100)
 		if len(again) != 3 {
-			t.Fatalf("took %d after it was made again", len(again))
+			t.Fatalf("took %d streams after the reaction was registered again, want 3", len(again))
 		}
 		for i, l := range again {
 			if l.Watermark != -1 || l.Events[0].Version != 0 || l.Epoch <= old[i].Epoch {
-				t.Errorf("%s begins at %d with epoch %d", l.Stream, l.Watermark, l.Epoch)
+				t.Errorf("%s starts at %d with epoch %d", l.Stream, l.Watermark, l.Epoch)
 			}
 		}
 		b = slices.IndexFunc(again, func(l *reactions.Lease) bool { return l.Stream == "b" })
 		if err := poison(again[b]); err != nil {
-			t.Errorf("a stream that was blocked for the old one cannot be blocked for the new one: %v", err)
+			t.Errorf("a stream that was blocked before the removal cannot be blocked again: %v", err)
 		}
 	})
 }
@@ -496,7 +496,7 @@ func TestHistoriesAreFollowed(t *testing.T) {
 		for i, name := range streams {
 			events, err := holdfast.Collect(stream.Read(context.Background(), fresh, name, 0))
 			if err != nil || len(events) == 0 {
-				t.Fatalf("%s: %d, %v", name, len(events), err)
+				t.Fatalf("%s: got %d events, error %v", name, len(events), err)
 			}
 			for _, e := range events {
 				one := fmt.Sprint(name, " ", e.Version, " ", e.Name)

@@ -68,7 +68,7 @@ func repair(t testing.TB, hf *holdfast.Engine, how string, f reactions.Filter) (
 			t.Fatal(now, err)
 		}
 		if p != now[0] {
-			t.Errorf("%s: it says %+v, and there is %+v", how, p, now[0])
+			t.Errorf("%s: repair returned %+v, but the position is %+v", how, p, now[0])
 		}
 		touched = append(touched, p.Reaction+" "+p.Stream)
 	}
@@ -106,7 +106,7 @@ func TestRepairsAndHolds(t *testing.T) {
 				wantNames(t, how+" held", held, "r s")
 			}
 			if err := ack(hf, l); err != nil {
-				t.Errorf("after a refused %s the holder's ack: %v", how, err)
+				t.Errorf("ack of the holder after a refused %s: %v", how, err)
 			}
 		}
 		for _, how := range []string{"reset", "skip"} {
@@ -126,11 +126,11 @@ func TestRepairsAndHolds(t *testing.T) {
 			before := *positionOf(t, hf, "r", "s")
 			checkFenced(t, hf, l)
 			if after := *positionOf(t, hf, "r", "s"); after != before {
-				t.Errorf("%s: a late holder made %+v of %+v", how, after, before)
+				t.Errorf("%s: a late holder changed the position: got %+v, want %+v", how, after, before)
 			}
 			next := one(t, hf, "r")
 			if next.Epoch <= l.Epoch+1 {
-				t.Errorf("%s: the epoch went from %d to %d, and was to be raised in between", how, l.Epoch, next.Epoch)
+				t.Errorf("%s: the epoch went from %d to %d, want it to be incremented in between", how, l.Epoch, next.Epoch)
 			}
 			checkFenced(t, hf, l)
 			if err := ack(hf, next); err != nil {
@@ -151,11 +151,11 @@ func checkFenced(t testing.TB, hf *holdfast.Engine, l *reactions.Lease) {
 		"skip":  reactions.Block(ctx, engine.Of(hf), l, l.Watermark, l.Watermark+1, "late", 1, false),
 	} {
 		if fault.CodeOf(err) != fault.LeaseLost {
-			t.Errorf("a late %s is answered %v", what, err)
+			t.Errorf("late %s returned %v, want LEASE_LOST", what, err)
 		}
 	}
 	if held, err := reactions.Renew(ctx, engine.Of(hf), []*reactions.Lease{l}, func(*reactions.Lease) time.Duration { return time.Minute }); err != nil || !held[0].Until.IsZero() {
-		t.Errorf("a late renewal is answered %v, %v", held, err)
+		t.Errorf("late renewal returned %v, error %v", held, err)
 	}
 	err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		if _, err := stream.Append(ctx, tx, "late", stream.Any, stream.Event{Name: "late"}); err != nil {
@@ -164,7 +164,7 @@ func checkFenced(t testing.TB, hf *holdfast.Engine, l *reactions.Lease) {
 		return ack(tx, l)
 	})
 	if all, read := holdfast.Collect(stream.Read(ctx, hf, "late", 0)); fault.CodeOf(err) != fault.LeaseLost || read != nil || len(all) != 0 {
-		t.Errorf("a late commit is answered %v, and wrote %v (%v)", err, all, read)
+		t.Errorf("late commit returned %v, and wrote %v (%v)", err, all, read)
 	}
 }
 
@@ -216,20 +216,20 @@ func TestWhatARepairTouches(t *testing.T) {
 		blockAt(t, hf, takeSome(t, hf, 1, 0, "two")[0], 0)
 		touched, _ := repair(t, hf, "reset", reactions.Filter{Blocked: new(false), Reaction: "two"})
 		if len(touched) != 2 {
-			t.Errorf("of those that are not blocked it touched %v", touched)
+			t.Errorf("repair of streams that are not blocked touched %v, want 2", touched)
 		}
 		touched, _ = repair(t, hf, "unblock", reactions.Filter{})
 		if len(touched) != 1 {
-			t.Errorf("of those that are blocked it touched %v", touched)
+			t.Errorf("repair of blocked streams touched %v, want 1", touched)
 		}
 		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", reactions.Filter{Reaction: "none"}); !errors.Is(err, holdfast.ErrNotFound) {
-			t.Errorf("an unknown reaction: %v", err)
+			t.Errorf("unknown reaction: got error %v, want NOT_FOUND", err)
 		}
 		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "mend", reactions.Filter{}); !errors.Is(err, holdfast.ErrValidation) {
-			t.Errorf("an unknown repair: %v", err)
+			t.Errorf("unknown repair: got error %v, want a validation error", err)
 		}
 		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{Pattern: "("}); !errors.Is(err, holdfast.ErrValidation) {
-			t.Errorf("a bad pattern: %v", err)
+			t.Errorf("invalid pattern: got error %v, want a validation error", err)
 		}
 	})
 }
@@ -251,7 +251,7 @@ func TestWhereARepairGoesOn(t *testing.T) {
 		operation := l.Operation(2)
 		blockAt(t, hf, l, 2)
 		if err := reactions.Block(context.Background(), engine.Of(hf), l, 1, 2, "no", 4, true); err != nil {
-			t.Errorf("blocked again under the same epoch: %v", err)
+			t.Errorf("second block under the same epoch: %v", err)
 		}
 		if got := takeByHand(t, hf, "r"); len(got) != 0 {
 			t.Fatalf("a blocked stream was taken: %+v", got[0])
@@ -259,13 +259,13 @@ func TestWhereARepairGoesOn(t *testing.T) {
 		repair(t, hf, "unblock", reactions.Filter{Reaction: "r"})
 		l = one(t, hf, "r")
 		if !slices.Equal(versions(l), []int64{2, 3, 4}) || l.Operation(2) != operation || l.Attempt() != 1 {
-			t.Errorf("after unblock: %v, %s, attempt %d", versions(l), l.Operation(2), l.Attempt())
+			t.Errorf("after unblock: got versions %v, operation %s, attempt %d", versions(l), l.Operation(2), l.Attempt())
 		}
 		blockAt(t, hf, l, 2)
 		repair(t, hf, "skip", reactions.Filter{Reaction: "r"})
 		l = one(t, hf, "r")
 		if !slices.Equal(versions(l), []int64{3, 4}) {
-			t.Errorf("after skip: %v", versions(l))
+			t.Errorf("after skip: got versions %v, want 3 and 4", versions(l))
 		}
 		if err := ack(hf, l); err != nil {
 			t.Fatal(err)
@@ -273,7 +273,7 @@ func TestWhereARepairGoesOn(t *testing.T) {
 		repair(t, hf, "reset", reactions.Filter{Reaction: "r"})
 		l = one(t, hf, "r")
 		if !slices.Equal(versions(l), []int64{0, 1, 2, 3, 4}) || l.Operation(2) == operation || l.Generation != 1 {
-			t.Errorf("after reset: %v, %s", versions(l), l.Operation(2))
+			t.Errorf("after reset: got versions %v, operation %s", versions(l), l.Operation(2))
 		}
 		if err := ack(hf, l); err != nil {
 			t.Fatal(err)
@@ -300,10 +300,10 @@ func TestARemovalOfNothingIsNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		if removed, err := reactions.Remove(ctx, engine.Of(hf), "other"); err != nil || removed {
-			t.Errorf("removed %t, %v", removed, err)
+			t.Errorf("removal of an unknown reaction returned %t, error %v, want false", removed, err)
 		}
 		if after, err := engine.Of(hf).Registry(ctx, at, true); err != nil || after.Revision != before.Revision {
-			t.Errorf("the registry was at %d and is at %d, %v", before.Revision, after.Revision, err)
+			t.Errorf("registry revision was %d and is %d, want it unchanged, error %v", before.Revision, after.Revision, err)
 		}
 		emit(t, hf, "s", "a") // uses the current registry
 		one(t, hf, "r")
@@ -322,20 +322,20 @@ func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {
 		for range 4 {
 			l := one(t, hf, "r")
 			if l.Epoch <= last {
-				t.Errorf("the epoch went from %d to %d", last, l.Epoch)
+				t.Errorf("the epoch went from %d to %d, want a higher one", last, l.Epoch)
 			}
 			if removed, err := reactions.Remove(ctx, engine.Of(hf), "r"); err != nil || !removed {
-				t.Fatalf("removed %t, %v", removed, err)
+				t.Fatalf("removal returned %t, error %v, want true", removed, err)
 			}
 			checkFenced(t, hf, l)
 			if again, err := reactions.Remove(ctx, engine.Of(hf), "r"); err != nil || again {
-				t.Errorf("removed again %t, %v", again, err)
+				t.Errorf("second removal returned %t, error %v, want false", again, err)
 			}
 			enlist(t, hf, "r")
 			checkFenced(t, hf, l)
 			next := one(t, hf, "r")
 			if next.Epoch <= l.Epoch {
-				t.Errorf("the epoch went from %d to %d", l.Epoch, next.Epoch)
+				t.Errorf("the epoch went from %d to %d, want a higher one", l.Epoch, next.Epoch)
 			}
 			checkFenced(t, hf, l)
 			if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: next, Done: next.Watermark, Unfinished: true}); err != nil {
@@ -362,7 +362,7 @@ func TestARepairTellsHowAStreamStandsNow(t *testing.T) {
 			t.Fatal(done, err)
 		}
 		if now := *positionOf(t, hf, "r", "s"); done.Repaired[0] != now {
-			t.Errorf("it says %+v, and there is %+v", done.Repaired[0], now)
+			t.Errorf("repair returned %+v, but the position is %+v", done.Repaired[0], now)
 		}
 	})
 }
@@ -386,7 +386,7 @@ func TestALateAckChangesNothing(t *testing.T) {
 		before := *positionOf(t, hf, "r", "s")
 		_, _ = reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: 0})
 		if after := *positionOf(t, hf, "r", "s"); after != before {
-			t.Errorf("a late holder made %+v of %+v", after, before)
+			t.Errorf("a late holder changed the position: got %+v, want %+v", after, before)
 		}
 	})
 }
@@ -411,7 +411,7 @@ func TestProgressExtendsAHold(t *testing.T) {
 		}
 		holdfasttest.Advance(t, hf, 45*time.Second)
 		if _, err := reactions.AckOne(context.Background(), engine.Of(hf), end); fault.CodeOf(err) != fault.LeaseLost {
-			t.Errorf("an ack that extends nothing, and one past the end of the hold: %v", err)
+			t.Errorf("ack without an extension, and ack after the lease expired: got error %v, want LEASE_LOST", err)
 		}
 	})
 }
@@ -425,14 +425,14 @@ func TestFewSuspectsAreTakenAtOnce(t *testing.T) {
 		enlist(t, hf, "two")
 		emit(t, hf, "s", "a")
 		if n := len(takeByHand(t, hf, "one", "two")); n != 2 {
-			t.Fatalf("took %d", n)
+			t.Fatalf("took %d streams, want 2", n)
 		}
 		holdfasttest.Advance(t, hf, time.Hour)
 		if n, err := reactions.SweepAll(context.Background(), engine.Of(hf), func([]string) {}); err != nil || n != 2 {
 			t.Fatal(n, err)
 		}
 		if got := takeSome(t, hf, 10, 1, "one", "two"); len(got) != 1 {
-			t.Errorf("took %d streams on which somebody died, want 1", len(got))
+			t.Errorf("took %d streams with crashes, want 1", len(got))
 		}
 	})
 }
@@ -453,23 +453,23 @@ func TestSkipGoesBehindWhatKills(t *testing.T) {
 		l := one(t, hf, "r")
 		wanted(l)
 		if l.Events[0].Version != 2 {
-			t.Fatalf("first comes %+v", l.Events[0])
+			t.Fatalf("first event is %+v, want version 2", l.Events[0])
 		}
 		holdfasttest.Advance(t, hf, time.Hour) // it crashes its holder
 		if n, err := reactions.SweepAll(ctx, engine.Of(hf), func([]string) {}); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
 		if p := positionOf(t, hf, "r", "s"); !p.Blocked || p.Failing != 2 {
-			t.Errorf("after its death it is %+v", p)
+			t.Errorf("after the crash the position is %+v, want version 2 blocked", p)
 		}
 		if _, data := historyOf(t, hf, "r", "s"); data[0]["version"] != 2.0 {
-			t.Errorf("its history says %v", data)
+			t.Errorf("got history %v, want version 2", data)
 		}
 		repair(t, hf, "skip", reactions.Filter{})
 		l = one(t, hf, "r")
 		wanted(l)
 		if l.Events[0].Version != 3 {
-			t.Errorf("after the skip comes %+v again", l.Events[0])
+			t.Errorf("after the skip the first event is %+v, want version 3", l.Events[0])
 		}
 	})
 }

@@ -55,16 +55,16 @@ func TestTheStreamsOfACrashedWorkerAreRetakenTogether(t *testing.T) {
 			emit(t, hf, fmt.Sprintf("s%02d", i), "a")
 		}
 		if _, names := takeAs(t, hf, "first"); len(names) != 60 {
-			t.Fatalf("took %d", len(names))
+			t.Fatalf("took %d streams, want 60", len(names))
 		}
 		crash(t, hf)
 		leases, names := takeAs(t, hf, "second")
 		if len(names) != 60 {
-			t.Fatalf("after the crash the next took %d of 60", len(names))
+			t.Fatalf("after the crash the next holder took %d of 60 streams", len(names))
 		}
 		for _, l := range leases {
 			if l.Crashes != 0 || l.Attempt() != 2 {
-				t.Fatalf("%s was retaken with %d crashes, as attempt %d", l.Stream, l.Crashes, l.Attempt())
+				t.Fatalf("%s was retaken with %d crashes, attempt %d", l.Stream, l.Crashes, l.Attempt())
 			}
 			if err := ack(hf, l); err != nil {
 				t.Fatal(err)
@@ -72,7 +72,7 @@ func TestTheStreamsOfACrashedWorkerAreRetakenTogether(t *testing.T) {
 		}
 		emit(t, hf, "s00", "b")
 		if leases, _ := takeAs(t, hf, "third"); len(leases) != 1 || leases[0].Group != 0 || leases[0].Attempt() != 1 {
-			t.Errorf("after its end a stream is taken as %+v", leases)
+			t.Errorf("after the end of the lease took %+v", leases)
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestACrashedGroupIsHalved(t *testing.T) {
 			}
 			for _, l := range leases {
 				if l.Crashes > 0 {
-					t.Errorf("a crash was counted against %s", l.Stream)
+					t.Errorf("a crash was counted for %s", l.Stream)
 				}
 				if err := ack(hf, l); err != nil {
 					t.Fatal(err)
@@ -110,12 +110,12 @@ func TestACrashedGroupIsHalved(t *testing.T) {
 		// first take, one group, halved three times, and then alone until it is blocked the
 		// fifth time
 		if want := []int{8, 8, 4, 2, 1, 1, 1, 1, 1}; !slices.Equal(groups, want) {
-			t.Errorf("the groups that died were of %v, want %v", groups, want)
+			t.Errorf("sizes of the crashed groups are %v, want %v", groups, want)
 		}
 		for i := range 8 {
 			p := positionOf(t, hf, "r", fmt.Sprint("s", i))
 			if poison := i == 3; p.Blocked != poison || (p.Watermark == 0) == poison || p.Crashes != map[bool]int{true: 5}[poison] {
-				t.Errorf("s%d stands at %+v", i, p)
+				t.Errorf("position of s%d is %+v", i, p)
 			}
 		}
 	})
@@ -131,20 +131,20 @@ func TestAHolderHasOneGroupInHand(t *testing.T) {
 		}
 		for range 2 { // two holders may take them then
 			if _, names := takeAs(t, hf, "w"); len(names) != 4 {
-				t.Fatalf("took %q", names)
+				t.Fatalf("took %q, want 4 streams", names)
 			}
 			crash(t, hf)
 		}
 		first, _ := takeAs(t, hf, "a")
 		if _, more := takeAs(t, hf, "a"); len(first) != 2 || len(more) != 0 {
-			t.Errorf("took %d, and %d more", len(first), len(more))
+			t.Errorf("took %d streams, then %d more, want 2 and 0", len(first), len(more))
 		}
 		emit(t, hf, "new", "a")
 		if _, names := takeAs(t, hf, "a"); !slices.Equal(names, []string{"new"}) {
-			t.Errorf("of the others it took %q", names)
+			t.Errorf("took %q, want the stream new", names)
 		}
 		if _, names := takeAs(t, hf, "b"); len(names) != 2 {
-			t.Errorf("another took %q", names)
+			t.Errorf("another holder took %q, want 2 streams", names)
 		}
 	})
 }
@@ -167,7 +167,7 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 			}
 			leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "w", Limit: 100, Crashed: 100, Elsewhere: true})
 			if err != nil || len(leases) != 6 {
-				t.Fatalf("took %d, %v", len(leases), err)
+				t.Fatalf("took %d streams, error %v, want 6", len(leases), err)
 			}
 			for _, l := range leases {
 				if slices.Contains(heard, l.Stream) {
@@ -185,7 +185,7 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 				got = append(got, fmt.Sprint(p.Crashes, "+", p.LostDeliveries))
 			}
 			if fmt.Sprint(got) != want {
-				t.Errorf("deaths and lost hand-outs are %v, want %s", got, want)
+				t.Errorf("crashes and lost deliveries are %v, want %s", got, want)
 			}
 		}
 		handOut()
@@ -198,7 +198,7 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 		leases, _ := takeAs(t, hf, "here")
 		for _, l := range leases {
 			if want := map[string]int{"s0": 1}[l.Stream]; l.Group != want {
-				t.Errorf("%s is of a group of %d, want %d", l.Stream, l.Group, want)
+				t.Errorf("%s has group size %d, want %d", l.Stream, l.Group, want)
 			}
 			if err := ack(hf, l); err != nil {
 				t.Fatal(err)
@@ -222,10 +222,10 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 			}
 		}
 		if want := (map[string]int{"s0": 1, "s1": 1, "s2": 4, "s3": 4, "s4": 0, "s5": 0}); !maps.Equal(groups, want) {
-			t.Errorf("the groups are %v, want %v", groups, want)
+			t.Errorf("group sizes are %v, want %v", groups, want)
 		}
 		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil || len(touched) != 6 {
-			t.Fatalf("reset %+v, %v", touched, err)
+			t.Fatalf("reset touched %+v, error %v, want 6 positions", touched, err)
 		}
 		crash(t, hf)
 		handOut()
@@ -233,12 +233,12 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 		stand("[0+1 0+1 0+1 0+1 0+1 0+1]")
 		handOut()
 		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil || len(touched) != 6 || !touched[0].ResetRequested {
-			t.Fatalf("reset %+v, %v", touched, err)
+			t.Fatalf("reset touched %+v, error %v, want 6 positions with a requested reset", touched, err)
 		}
 		crash(t, hf)
 		stand("[0+0 0+0 0+0 0+0 0+0 0+0]")
 		if p := positionOf(t, hf, "r", "s5"); p.Watermark != -1 || p.Generation != 2 || p.ResetRequested {
-			t.Errorf("a quiet lease has ended, and it stands at %+v", p)
+			t.Errorf("after the end of the lease the position is %+v", p)
 		}
 		handOut() // at once
 	})
@@ -259,13 +259,13 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 		},
 		"is blocked": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
 			if reactions.Block(context.Background(), engine.Of(hf), l, l.Watermark, 1, "no", 1, true) == nil {
-				return errors.New("it was blocked")
+				return errors.New("the late block succeeded")
 			}
 			return nil
 		},
 		"is skipped": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error {
 			if reactions.Block(context.Background(), engine.Of(hf), l, l.Watermark, 1, "no", 1, false) == nil {
-				return errors.New("it was skipped")
+				return errors.New("the late skip succeeded")
 			}
 			return nil
 		},
@@ -281,18 +281,18 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 			for range 2 { // requesting it again is the same reset
 				touched, held, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{})
 				if err != nil || len(held) != 0 || len(touched) != 1 || !touched[0].ResetRequested || touched[0].Holder == "" {
-					t.Fatalf("reset: %+v, %+v, %v", touched, held, err)
+					t.Fatalf("reset touched %+v, held %+v, error %v", touched, held, err)
 				}
 			}
 			if more := takeByHand(t, hf, "r"); len(more) != 0 {
-				t.Errorf("somebody took it: %+v", more)
+				t.Errorf("another holder took the stream: %+v", more)
 			}
 			if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Retain: true, Extend: time.Hour}); err != nil {
 				t.Errorf("progress under a lease that %s: %v", how, err)
 			}
 			r, err := reactions.RenewOne(ctx, engine.Of(hf), l, time.Hour, 0)
 			if err != nil || !r.CancelRequested || !r.Until.Equal(l.Until) {
-				t.Errorf("renewed %+v, %v, want until %s, and to be told", r, err, l.Until)
+				t.Errorf("renewal returned %+v, error %v, want until %s and a cancel request", r, err, l.Until)
 			}
 			if err := end(t, hf, l); err != nil {
 				t.Errorf("a lease that %s: %v", how, err)
@@ -300,12 +300,12 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 			generation++
 			p := positionOf(t, hf, "r", "s")
 			if p.Watermark != -1 || p.Generation != generation || p.Blocked || p.Failures != 0 || p.Crashes != 0 || p.Holder != "" || p.ResetRequested {
-				t.Errorf("after a lease that %s it stands at %+v", how, p)
+				t.Errorf("after a lease that %s the position is %+v", how, p)
 			}
 			checkFenced(t, hf, l)
 			next := one(t, hf, "r")
 			if len(next.Events) == 0 || next.Events[0].Version != 0 || next.Generation != generation || next.Attempt() != 1 {
-				t.Errorf("after a lease that %s comes %+v", how, next)
+				t.Errorf("after a lease that %s the next lease is %+v", how, next)
 			}
 			if err := ack(hf, next); err != nil {
 				t.Error(err)
@@ -314,11 +314,11 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 		names, data := historyOf(t, hf, "r", "s")
 		for i, name := range names {
 			if name != "reset" || data[i]["generation"] != float64(i+1) || data[i]["pending"] != true {
-				t.Errorf("the history has %s %v", name, data[i])
+				t.Errorf("history has event %s with data %v", name, data[i])
 			}
 		}
 		if len(names) != len(ends) {
-			t.Errorf("the history is %q", names)
+			t.Errorf("got history %q", names)
 		}
 	})
 }
@@ -344,10 +344,10 @@ func TestAResetStopsAWorker(t *testing.T) {
 		emit(t, hf, "s", "a")
 		<-begun
 		if done, err := stream.Reset(t.Context(), hf, stream.PositionFilter{Reaction: "r"}); err != nil || len(done.Pending) != 1 || len(done.Repaired)+len(done.Leased) != 0 {
-			t.Fatalf("reset: %+v, %v", done, err)
+			t.Fatalf("reset returned %+v, error %v", done, err)
 		}
 		if p := waitForPosition(t, hf, "r", "s", "is done", handled(0)); p.Generation != 1 || p.Crashes != 0 || p.Failures != 0 || p.ResetRequested {
-			t.Errorf("it stands at %+v", p)
+			t.Errorf("got position %+v", p)
 		}
 	})
 }
@@ -378,13 +378,13 @@ func TestASmallGroupInHandBoundsALargerOne(t *testing.T) {
 		crash(t, hf) // a group of one
 		innocent, names := takeAs(t, hf, "a")
 		if !slices.Equal(names, []string{"innocent"}) {
-			t.Fatalf("took %q", names)
+			t.Fatalf("took %q, want the stream innocent", names)
 		}
 		for i := range 4 {
 			emit(t, hf, fmt.Sprint("s", i), "a")
 		}
 		if _, names := takeAs(t, hf, "b"); len(names) != 4 {
-			t.Fatalf("took %q", names)
+			t.Fatalf("took %q, want 4 streams", names)
 		}
 		holdfasttest.Advance(t, hf, 50*time.Second)
 		if _, err := reactions.RenewOne(context.Background(), engine.Of(hf), innocent[0], 10*time.Minute, 0); err != nil {
@@ -393,10 +393,10 @@ func TestASmallGroupInHandBoundsALargerOne(t *testing.T) {
 		holdfasttest.Advance(t, hf, 20*time.Second)
 		sweep(t, hf)
 		if _, names := takeAs(t, hf, "a"); len(names) != 0 {
-			t.Errorf("beside a group of one it took %q", names)
+			t.Errorf("took %q beside a group of one, want none", names)
 		}
 		if _, names := takeAs(t, hf, "c"); len(names) != 4 {
-			t.Errorf("another took %q", names)
+			t.Errorf("another holder took %q, want 4 streams", names)
 		}
 		if err := ack(hf, innocent[0]); err != nil {
 			t.Error(err)
@@ -419,7 +419,7 @@ func TestAResetDoesNotWaitForWhatWasDeferred(t *testing.T) {
 			t.Fatal(err)
 		}
 		if next := takeByHand(t, hf, "r"); len(next) != 1 {
-			t.Errorf("it stands at %+v", positionOf(t, hf, "r", "s"))
+			t.Errorf("the stream was not taken, its position is %+v", positionOf(t, hf, "r", "s"))
 		}
 	})
 }
@@ -445,7 +445,7 @@ func TestASkipTakesNoResetAway(t *testing.T) {
 		}
 		sweep(t, hf)
 		if p := positionOf(t, hf, "r", "s"); p.Watermark != -1 || p.Generation != 1 || p.ResetRequested {
-			t.Errorf("it stands at %+v", p)
+			t.Errorf("got position %+v", p)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func (j *journal) once(name string, fromNow bool) holdfast.Part {
 				WHERE coalesce((SELECT max(x.version) FROM seen AS x WHERE x.reaction = q.r AND x.stream = q.s), q.f) = q.v - 1`,
 				name, d.Stream, int64(d.Version), first)
 			if err == nil && n != 1 {
-				j.Errorf("%s was given %s %d after something else than the one before it", name, d.Stream, d.Version)
+				j.Errorf("%s got %s %d, but did not handle the event before it", name, d.Stream, d.Version)
 			}
 			return err
 		})
@@ -69,7 +69,7 @@ func (j *journal) least(name string) holdfast.Part {
 			last = -1
 		}
 		if int64(d.Version) > last+1 {
-			j.Errorf("%s was given %s %d after %d", name, d.Stream, d.Version, last)
+			j.Errorf("%s got %s %d after version %d", name, d.Stream, d.Version, last)
 		}
 		j.last[d.Stream] = max(last, int64(d.Version))
 		return nil
@@ -123,12 +123,12 @@ func TestNothingIsSkippedOrRepeated(t *testing.T) {
 				group.Go(func() { holdOpen(ctx, t, s, a, w, i, level) })
 			}
 		}
-		testkit.Eventually(t, "a good deal is written", func() bool { return w.count.Load() > 30 })
+		testkit.Eventually(t, "many events are written", func() bool { return w.count.Load() > 30 })
 		c := s.node(t, j.once("late", false), j.once("now", true))
 		w.late.Store(true)
 		_ = clock.Wait(ctx, testlevel.Pick(0, time.Second, time.Minute))
 		from := w.count.Load()
-		testkit.Eventually(t, "a good deal is written after it", func() bool { return w.count.Load() > from+30 })
+		testkit.Eventually(t, "many events are written after the registration", func() bool { return w.count.Load() > from+30 })
 		stop()
 		group.Wait()
 		total := 0
@@ -160,7 +160,7 @@ func TestNothingIsSkippedOrRepeated(t *testing.T) {
 			j.mu.Unlock()
 			return 3*total - got - seen("once") - seen("late") + len(missed())
 		})
-		t.Logf("%d events on %d streams, %d of them after the late registration, which has %d", total, len(w.heads), len(w.after), seen("now"))
+		t.Logf("%d events on %d streams, %d of them after the late registration, which got %d", total, len(w.heads), len(w.after), seen("now"))
 	})
 }
 
@@ -249,9 +249,9 @@ func TestALateCommitIsDelivered(t *testing.T) {
 		open.commit(t)
 		g := <-got
 		if g[:2] != "a " {
-			t.Errorf("got %s", g)
+			t.Errorf("got event %s", g)
 		}
-		t.Logf("%s came %s after its commit", g, clock.Since(begun).Round(time.Millisecond))
+		t.Logf("%s was delivered %s after its commit", g, clock.Since(begun).Round(time.Millisecond))
 	}
 }
 
@@ -331,7 +331,7 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 		})
 		sum, at, err := balance(context.Background(), hf, "account")
 		if err != nil || sum != 0 || at != stream.Version(there) {
-			t.Errorf("the account has %d at version %d (%v), after %d were asked of %d", sum, at, err, 2*wanted, there)
+			t.Errorf("balance is %d at version %d (error %v), after %d requests and %d events", sum, at, err, 2*wanted, there)
 		}
 	})
 }
@@ -362,11 +362,11 @@ func TestLowPriorityIsNotStarved(t *testing.T) {
 			}
 			got, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: wanted, Holder: "h", Limit: 1})
 			if err != nil || len(got) != 1 {
-				t.Fatalf("took %d: %v", len(got), err)
+				t.Fatalf("took %d streams, error %v, want 1", len(got), err)
 			}
 			if got[0].Reaction == "low" {
 				if second < worth {
-					t.Errorf("the one without priority came after %d seconds", second)
+					t.Errorf("the stream without priority was taken after %d seconds", second)
 				}
 				return
 			}
@@ -374,7 +374,7 @@ func TestLowPriorityIsNotStarved(t *testing.T) {
 				t.Fatal(err)
 			}
 			if second > 4*worth {
-				t.Fatalf("the one without priority has waited for %d seconds, the priority is worth %d", second, worth)
+				t.Fatalf("the stream without priority waited %d seconds, but the priority is worth %d", second, worth)
 			}
 			holdfasttest.Advance(t, hf, 5*time.Second)
 		}
@@ -455,8 +455,8 @@ func TestAnIdleNodeWithReactionsAsksSeldom(t *testing.T) {
 	rows, _ := watch.Query(t.Context(), `SELECT s.calls || ' ' || left(s.query, 90) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
 		WHERE d.datname = current_database() ORDER BY s.calls DESC LIMIT 8`)
 	most, _ := pgx.CollectRows(rows, pgx.RowTo[string])
-	t.Logf("most asked since it began: %q", most)
+	t.Logf("most frequent queries since the start: %q", most)
 	if float64(n) > 2*took.Seconds() {
-		t.Errorf("%d queries in %s, want at most two a second", n, took)
+		t.Errorf("%d queries in %s, want at most two per second", n, took)
 	}
 }

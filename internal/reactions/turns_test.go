@@ -56,11 +56,11 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 			}
 		}
 		if rounds < 2 {
-			t.Error("one round had all")
+			t.Error("one round served all, want several")
 		}
 		turns, err := new(lease.Round).Next(t.Context(), engine.Of(hf), reactions.Turns, 0, []string{"r"}, spaces[1:])
 		if err != nil || !slices.Equal(turns, []lease.Turn{{Name: "r", Workspace: "big"}, {Name: "r", Workspace: "w000"}}) {
-			t.Fatalf("turns: %+v, %v", turns, err)
+			t.Fatalf("got turns %+v, error %v", turns, err)
 		}
 		if _, err := new(reactions.Collector).Next(t.Context(), engine.Of(hf), store.Partition{}, turns); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 			got[l.Workspace]++
 		}
 		if got["big"] != 5 || got["w000"] != 1 || len(got) != 2 {
-			t.Errorf("taken were %v", got)
+			t.Errorf("took %v", got)
 		}
 	})
 }

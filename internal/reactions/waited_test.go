@@ -50,6 +50,6 @@ func TestWhatARegistrationWaitsForIsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(waits, `"`+own+`"`) {
-		t.Errorf("it waits under %s, and is of revision %s", waits, own)
+		t.Errorf("waits under revision %s, want %s", waits, own)
 	}
 }

@@ -57,7 +57,7 @@ func TestReactionsAreAddedAndDroppedWhileAWorkerRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := w.Add(reportingHandler(a, delivered, goOn)); fault.CodeOf(err) != fault.Conflict {
-			t.Errorf("added twice: %v", err)
+			t.Errorf("second Add returned %v, want a conflict", err)
 		}
 		appendTo(t, hf, "s1", "one")
 		expect(t, delivered, "a one")
@@ -68,12 +68,12 @@ func TestReactionsAreAddedAndDroppedWhileAWorkerRuns(t *testing.T) {
 		}
 		got := map[string]bool{<-delivered: true, <-delivered: true}
 		if !got["b one"] || !got["b two"] {
-			t.Errorf("got %v", got)
+			t.Errorf("got deliveries %v", got)
 		}
 		close(goOn)
 		waitForPosition(t, hf, "a", "s1", "is handled to its end", handled(0))
 		if p := positionOf(t, hf, "a", "s2"); p != nil && (p.Watermark != -1 || p.Holder != "") {
-			t.Errorf("a dropped reaction was served: %+v", p)
+			t.Errorf("a dropped reaction was executed: %+v", p)
 		}
 		if err := w.Add(reportingHandler(a, delivered, free)); err != nil {
 			t.Fatal(err)
@@ -137,19 +137,19 @@ func TestAReactionOfATransaction(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all, err := reactions.List(ctx, engine.Of(hf), ""); err != nil || len(all) != 0 {
-			t.Fatalf("rolled back, and there are %v, %v", all, err)
+			t.Fatalf("after the rollback: got reactions %v, error %v, want none", all, err)
 		}
 		if err := enlist(nil); err != nil {
 			t.Fatal(err)
 		}
 		appendTo(t, hf, "s", "after")
 		same(t, "delivered", drain(t, hf, d), []string{"s 1 after"})
-		testkit.Eventually(t, "it is settled", func() bool { sweep(t, hf); return settled(t, hf, "a") })
+		testkit.Eventually(t, "the registration is settled", func() bool { sweep(t, hf); return settled(t, hf, "a") })
 		for _, want := range []bool{true, false} {
 			err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 				removed, err := reactions.Dismiss(ctx, store.TxOf(tx), "a")
 				if removed != want {
-					t.Errorf("removed: %v, want %v", removed, want)
+					t.Errorf("removal returned %v, want %v", removed, want)
 				}
 				return err
 			})
@@ -159,7 +159,7 @@ func TestAReactionOfATransaction(t *testing.T) {
 			sweep(t, hf)
 		}
 		if all, err := reactions.List(ctx, engine.Of(hf), ""); err != nil || len(all) != 0 {
-			t.Fatalf("there are %v, %v", all, err)
+			t.Fatalf("got reactions %v, error %v, want none", all, err)
 		}
 	})
 }

@@ -69,7 +69,7 @@ func openNode(t *testing.T, db holdfast.Database, c holdfast.Config, parts ...ho
 	t.Cleanup(func() {
 		report, err := hf.Check(context.Background())
 		if err == nil && !report.Clean() {
-			t.Errorf("the test left a database that breaks its invariants:\n%s", report)
+			t.Errorf("the test left a database with violations:\n%s", report)
 		}
 		if err := hf.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -199,7 +199,7 @@ func TestAFailureIsTriedAgainByTheDatabasesTime(t *testing.T) {
 		var due atomic.Int64 // time before which it must not be retried
 		part := stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 			if now := databaseTime(t, hf.Engine).UnixMilli(); now < due.Load() {
-				t.Errorf("it was tried again %d ms early", due.Load()-now)
+				t.Errorf("the retry came %d ms early", due.Load()-now)
 			}
 			if y.write(d) < 3 {
 				return errors.New("not yet")
@@ -214,22 +214,22 @@ func TestAFailureIsTriedAgainByTheDatabasesTime(t *testing.T) {
 			due.Store(p.DueAt.UnixMilli())
 			in := p.DueAt.Sub(databaseTime(t, hf.Engine))
 			if in < 29*time.Minute || in > time.Hour || p.Failing != 0 || p.Error != "not yet" {
-				t.Errorf("after %d failures it is due in %s: %+v", n, in, p)
+				t.Errorf("after %d failures the stream is due in %s: %+v", n, in, p)
 			}
 			holdfasttest.Advance(t, hf.Engine, in-2*time.Minute)
 			early := takeByHand(t, hf, "r")
 			if len(early) != 0 {
-				t.Fatalf("it could be taken two minutes early: %+v", early[0])
+				t.Fatalf("the stream was taken two minutes early: %+v", early[0])
 			}
 			holdfasttest.Advance(t, hf.Engine, 3*time.Minute)
 		}
 		p := waitForPosition(t, hf, "r", "s", "is handled", handled(0))
 		if p.Failures != 0 || p.Failing != -1 || p.Error != "" {
-			t.Errorf("in the end it is %+v", p)
+			t.Errorf("at the end the position is %+v", p)
 		}
 		_, attempts, operations := y.of("s")
 		if !slices.Equal(attempts, []int{1, 2, 3}) || operations[0] != operations[1] || operations[1] != operations[2] {
-			t.Errorf("attempts %v, operations %v", attempts, operations)
+			t.Errorf("got attempts %v, operations %v", attempts, operations)
 		}
 	})
 }
@@ -240,10 +240,10 @@ func takeByHand(t testing.TB, d holdfast.Doer, names ...string) []*reactions.Lea
 	return takeSome(t, d, 100, 100, names...)
 }
 
-func takeSome(t testing.TB, d holdfast.Doer, limit, suspects int, names ...string) []*reactions.Lease {
+func takeSome(t testing.TB, d holdfast.Doer, limit, crashed int, names ...string) []*reactions.Lease {
 	t.Helper()
 	ctx := context.Background()
-	a := reactions.TakeArgs{Holder: "hand", Limit: limit, Crashed: suspects}
+	a := reactions.TakeArgs{Holder: "hand", Limit: limit, Crashed: crashed}
 	for _, n := range names {
 		a.Reactions = append(a.Reactions, reactions.Wanted{Name: n, Lease: time.Minute})
 	}
@@ -299,7 +299,7 @@ func TestHowABodyEnds(t *testing.T) {
 		}
 		for i := range 20 {
 			if p := waitForPosition(t, hf, "r", fmt.Sprint("fine-", i), "is done", handled(2)); p.Failures+p.Crashes != 0 {
-				t.Errorf("%+v", p)
+				t.Errorf("got position %+v", p)
 			}
 		}
 		for name, want := range map[string]struct {
@@ -312,16 +312,16 @@ func TestHowABodyEnds(t *testing.T) {
 				t.Errorf("%s: delivered %v", name, versions)
 			}
 			if p.Watermark != 0 || p.Failing != 1 || p.Failures != want.runs || p.Error != want.error || p.Holder != "" {
-				t.Errorf("%s: %+v", name, p)
+				t.Errorf("%s: got position %+v", name, p)
 			}
 			if names, data := historyOf(t, hf, "r", name); !slices.Equal(names, []string{"blocked"}) || data[0]["version"] != 1.0 || data[0]["error"] != want.error {
-				t.Errorf("%s: history %v %v", name, names, data)
+				t.Errorf("%s: got history %v %v", name, names, data)
 			}
 		}
 		p := waitForPosition(t, hf, "r", "later", "is done", handled(2))
 		if versions, attempts, _ := y.of("later"); p.Failures != 0 || !slices.Equal(versions, []stream.Version{0, 1, 1, 1, 2}) ||
 			slices.ContainsFunc(attempts, func(n int) bool { return n != 1 }) {
-			t.Errorf("deferred: %v, attempts %v: %+v", versions, attempts, p)
+			t.Errorf("snoozed: delivered %v, attempts %v: %+v", versions, attempts, p)
 		}
 	})
 }
@@ -340,7 +340,7 @@ func TestADeferralLasts(t *testing.T) {
 		emit(t, hf, "s", "a", "b", "c")
 		p := waitForPosition(t, hf, "r", "s", "is deferred", handled(1))
 		if in := p.DueAt.Sub(databaseTime(t, hf.Engine)); in < 59*time.Minute || in > time.Hour || p.Failures != 0 || p.Error != "" {
-			t.Errorf("it is due in %s: %+v", in, p)
+			t.Errorf("due in %s: %+v", in, p)
 		}
 		emit(t, hf, "s", "d") // does not bring it forward
 		emit(t, hf, "other", "a")
@@ -373,7 +373,7 @@ func TestSkipOnErrorGoesOnAndTells(t *testing.T) {
 			t.Errorf("delivered %v, attempts %v: %+v", versions, attempts, p)
 		}
 		if names, data := historyOf(t, hf, "r", "s"); !slices.Equal(names, []string{"skipped"}) || data[0]["version"] != 1.0 || data[0]["error"] != "no" {
-			t.Errorf("history %v %v", names, data)
+			t.Errorf("got history %v %v", names, data)
 		}
 	})
 }
@@ -407,7 +407,7 @@ func TestAFailureKeepsWhatWentBefore(t *testing.T) {
 				waitForPosition(t, hf, "r", "s", "is done", handled(9))
 				hf.stop()
 				if !slices.Equal(seen, []string{"3", "3", "4", "4", "6", "6"}) {
-					t.Errorf("the watermarks of the failures are %v", seen)
+					t.Errorf("watermarks of the failures are %v", seen)
 				}
 				versions, attempts, _ := y.of("s")
 				if !slices.Equal(versions, []stream.Version{0, 1, 2, 3, 4, 4, 4, 5, 5, 5, 6, 7, 7, 7, 8, 9}) ||
@@ -450,7 +450,7 @@ func wantOut(t testing.TB, d holdfast.Doer, name string, n int) (by []string) {
 		want = append(want, fmt.Sprint(v))
 	}
 	if !slices.Equal(names, want) {
-		t.Errorf("%s: written down were %v, want %v", name, names, want)
+		t.Errorf("%s: recorded events %v, want %v", name, names, want)
 	}
 	return by
 }
@@ -464,22 +464,22 @@ type faultyDatabase struct {
 	before, after func() error
 }
 
-type meddled struct {
+type faultyStore struct {
 	store.Store
 	m *faultyDatabase
 }
 
 func (m *faultyDatabase) Open(ctx context.Context, o store.Options) (store.Store, error) {
 	s, err := m.Database.Open(ctx, o)
-	return &meddled{s, m}, err
+	return &faultyStore{s, m}, err
 }
 
-func (s *meddled) Base() store.Store { return s.Store }
+func (s *faultyStore) Base() store.Store { return s.Store }
 
-func (s *meddled) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
-	var c *watched
+func (s *faultyStore) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
+	var c *faultyConn
 	err := s.Store.Update(ctx, func(ctx context.Context, conn store.Conn) error {
-		c = &watched{Conn: conn, name: s.m.command}
+		c = &faultyConn{Conn: conn, name: s.m.command}
 		if err := f(ctx, c); err != nil || !c.ran {
 			return err
 		}
@@ -491,14 +491,14 @@ func (s *meddled) Update(ctx context.Context, f func(context.Context, store.Conn
 	return err
 }
 
-type watched struct {
+type faultyConn struct {
 	store.Conn
 	name string
 	ran  bool
 }
 
-func (c *watched) Unwrap() store.Conn { return c.Conn }
-func (c *watched) Run(ctx context.Context, cmd store.Command) error {
+func (c *faultyConn) Unwrap() store.Conn { return c.Conn }
+func (c *faultyConn) Run(ctx context.Context, cmd store.Command) error {
 	c.ran = c.ran || cmd.Decl().Name == c.name
 	return c.Conn.Run(ctx, cmd)
 }
@@ -554,7 +554,7 @@ func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 				emit(t, hf, "s", "a", "b")
 				p := waitForPosition(t, hf, "r", "s", "is done", handled(1))
 				if p.Failures != 0 || p.Crashes != 0 || p.Blocked {
-					t.Errorf("%+v", p)
+					t.Errorf("got position %+v", p)
 				}
 				wantOut(t, hf, "s", 2)
 				if int(bodies.Load()) != c.bodies || int(closures.Load()) != c.closures {
@@ -588,7 +588,7 @@ func TestACommitUnderALostHoldWritesNothing(t *testing.T) {
 		emit(t, hf, "s", "a")
 		p := waitForPosition(t, hf, "r", "s", "is done", handled(0))
 		if by := wantOut(t, hf, "s", 1); !slices.Equal(by, []string{"second"}) || !fenced.Load() || p.Generation != 1 || p.Failures != 0 {
-			t.Errorf("written by %v, fenced %t: %+v", by, fenced.Load(), p)
+			t.Errorf("got writers %v, fenced %t: %+v", by, fenced.Load(), p)
 		}
 	})
 }
@@ -612,7 +612,7 @@ func TestASlowBodyKeepsItsHold(t *testing.T) {
 		emit(t, hf, "s", "a")
 		p := waitForPosition(t, hf, "r", "s", "is done", handled(0))
 		if wantOut(t, hf, "s", 1); ran.Load() != 1 || p.Crashes != 0 || p.Failures != 0 {
-			t.Errorf("it ran %d times: %+v", ran.Load(), p)
+			t.Errorf("ran %d times, want 1: %+v", ran.Load(), p)
 		}
 	})
 }
@@ -649,7 +649,7 @@ func TestABodyThatHangsLosesItsStream(t *testing.T) {
 		<-back
 		one.stop() // also ends its late body
 		if by := wantOut(t, two, "s", 2); !slices.Equal(by, []string{"goes on", "goes on"}) || p.Failures != 0 {
-			t.Errorf("written by %v: %+v", by, p)
+			t.Errorf("got writers %v: %+v", by, p)
 		}
 	})
 }
@@ -693,12 +693,12 @@ func TestStoppingGivesEverythingBack(t *testing.T) {
 			}
 			one.stop()
 			if n := running.Load(); n != 0 {
-				t.Errorf("%d bodies run on", n)
+				t.Errorf("%d handlers still run after the stop", n)
 			}
 			for i := range 12 {
 				name := fmt.Sprintf("s-%02d", i)
 				if p := positionOf(t, one, "r", name); p != nil && (p.Holder != "" || p.Failures+p.Crashes != 0) {
-					t.Errorf("after the stop: %+v", *p)
+					t.Errorf("after the stop the position is %+v", *p)
 				}
 			}
 			var y deliveryLog
@@ -743,7 +743,7 @@ func TestAWorkerOutlivesItsServer(t *testing.T) {
 			}
 			emit(t, hf, fmt.Sprint("s", i), names...)
 		}
-		testkit.Eventually(t, "every stream is in hand", func() bool { return bodies.Load() >= goal })
+		testkit.Eventually(t, "every stream is being handled", func() bool { return bodies.Load() >= goal })
 		if err := server.Stop(mode); err != nil {
 			t.Fatal(err)
 		}
@@ -755,7 +755,7 @@ func TestAWorkerOutlivesItsServer(t *testing.T) {
 	for i := range streams {
 		waitForPosition(t, hf, "r", fmt.Sprint("s", i), "is done", handled(2*each-1))
 		if p := positionOf(t, hf, "r", fmt.Sprint("s", i)); p.Failures+p.Crashes != 0 || p.Blocked {
-			t.Errorf("%+v", *p)
+			t.Errorf("got position %+v", *p)
 		}
 		wantOut(t, hf, fmt.Sprint("s", i), 2*each)
 	}
@@ -778,12 +778,12 @@ func TestPause(t *testing.T) {
 		b := reactions.Backoff{Kind: c.kind, Base: s, Max: 10 * s, Steady: true}
 		for i, want := range c.want {
 			if got := b.Pause(i + 1); got != want {
-				t.Errorf("%s: after %d failures %s, want %s", c.kind, i+1, got, want)
+				t.Errorf("%s: pause after %d failures is %s, want %s", c.kind, i+1, got, want)
 			}
 		}
 		for _, huge := range []int{62, 63, 64, 65, 1000, 1_000_000, 1 << 40} {
 			if got := b.Pause(huge); got != c.want[len(c.want)-1] {
-				t.Errorf("%s: after %d failures %s", c.kind, huge, got)
+				t.Errorf("%s: pause after %d failures is %s", c.kind, huge, got)
 			}
 		}
 		b.Steady = false
@@ -793,7 +793,7 @@ func TestPause(t *testing.T) {
 			low, high = min(low, got), max(high, got)
 		}
 		if low < c.want[1]/2 || high > c.want[1] || high-low < c.want[1]/4 {
-			t.Errorf("%s: with jitter from %s to %s, of %s", c.kind, low, high, c.want[1])
+			t.Errorf("%s: pause with jitter is from %s to %s, want up to %s", c.kind, low, high, c.want[1])
 		}
 	}
 }
@@ -808,10 +808,10 @@ func TestPausesDoNotOverflow(t *testing.T) {
 			for _, failures := range []int{1, 2, 60, 300, 106_752, 1_000_000} {
 				got := reactions.Backoff{Kind: kind, Base: base, Max: year, Steady: true}.Pause(failures)
 				if got < 0 || got > year || got < base {
-					t.Errorf("%s from %s: after %d failures %s", kind, base, failures, got)
+					t.Errorf("%s with base %s: pause after %d failures is %s", kind, base, failures, got)
 				}
 				if base == 0 && got != 0 {
-					t.Errorf("%s from nothing: after %d failures %s", kind, failures, got)
+					t.Errorf("%s without a base: pause after %d failures is %s, want 0", kind, failures, got)
 				}
 			}
 		}
@@ -884,7 +884,7 @@ func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 		release <- struct{}{}
 		<-lost
 		if versions, _, _ := y.of("s"); len(versions) != 1 {
-			t.Errorf("without a hold it began %v", versions)
+			t.Errorf("without a lease the handler got %v", versions)
 		}
 	})
 }
@@ -903,7 +903,7 @@ func TestAnOutageIsNoFailureOfItsEvent(t *testing.T) {
 		emit(t, hf, "s", "a")
 		p := waitForPosition(t, hf, "r", "s", "comes to an end", func(p stream.Position) bool { return p.Blocked || handled(0)(p) })
 		if p.Blocked {
-			t.Errorf("%+v", p)
+			t.Errorf("got position %+v", p)
 		}
 	})
 }
@@ -925,13 +925,13 @@ func TestARetryPolicyIsStored(t *testing.T) {
 		hf := openNode(t, databaseAt("sqlite:"+holdfasttest.SQLite(t)), briskly, react(p))
 		got, err := reactions.Get(context.Background(), engine.Of(hf), "r")
 		if have := fmt.Sprint(got.MaxRetries, " ", got.Backoff.Kind, " ", got.Backoff.Base, " ", got.Backoff.Max); err != nil || have != want {
-			t.Errorf("%+v is stored as %s, not %s (%v)", p, have, want, err)
+			t.Errorf("%+v is stored as %s, want %s (error %v)", p, have, want, err)
 		}
 	}
 	for field, p := range map[string]holdfast.RetryPolicy{"Multiplier": {Multiplier: 3}, "MaxAttempts": {MaxAttempts: -1}, "Backoff": {Backoff: -1}, "MaxBackoff": {MaxBackoff: -1}} {
 		_, err := holdfast.Open(context.Background(), databaseAt("sqlite:"+holdfasttest.SQLite(t)), holdfast.Config{}, react(p))
 		if fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), field) {
-			t.Errorf("%+v: %v", p, err)
+			t.Errorf("%+v: got error %v", p, err)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 		}
 		all, err := refusals.List(holdfast.InWorkspace(t.Context(), "quiet"), engine.Of(e), "invoice", "q", 0)
 		if err != nil || len(all) != 1 || all[0].Detail["status"] != nil || all[0].Detail["truncated"] != true {
-			t.Errorf("of the other workspace %d are stored, %v", len(all), err)
+			t.Errorf("other workspace has %d stored refusals, error %v, want 1", len(all), err)
 		}
 	})
 }

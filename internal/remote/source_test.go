@@ -25,12 +25,12 @@ import (
 	"github.com/holdfast-go/holdfast/run"
 )
 
-// elsewhere accepts lifecycles whose handlers are workers.
-type elsewhere struct{}
+// remoteHandlers accepts lifecycles whose handlers are workers.
+type remoteHandlers struct{}
 
-func (elsewhere) Register(_ context.Context, e *holdfast.Engine) error {
+func (remoteHandlers) Register(_ context.Context, e *holdfast.Engine) error {
 	return lifecycleengine.ServePut(engine.Of(e), func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
-		panic("no handler is a URL")
+		panic("no handler has a URL")
 	})
 }
 
@@ -115,11 +115,11 @@ func TestEverySourceKeepsTheContract(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(o.Topics) == 0 || len(o.Due) == 0 || o.Leased == "" {
-					t.Fatalf("it offers %+v", o)
+					t.Fatalf("got offer %+v", o)
 				}
 				taken, err := o.Take(ctx, e, 1)
 				if err != nil || len(taken) != 1 {
-					t.Fatalf("source %d gives %d tasks: %v", i, len(taken), err)
+					t.Fatalf("source %d returned %d tasks, error %v, want 1", i, len(taken), err)
 				}
 				return taken[0]
 			}
@@ -127,48 +127,48 @@ func TestEverySourceKeepsTheContract(t *testing.T) {
 			first := one(claim)
 			for j, other := range all {
 				if other.Owns(first.ID) != (i == j) {
-					t.Errorf("%s: source %d says that it owns it: %v", first.Kind, j, other.Owns(first.ID))
+					t.Errorf("%s: Owns of source %d returned %v", first.Kind, j, other.Owns(first.ID))
 				}
 			}
 			h, done := remote.Lease{ID: first.ID, Epoch: first.Epoch}, remote.Result{Output: json.RawMessage(`{"ok":true}`)}
 			late := h
 			late.Epoch++
 			if _, err := s.Complete(ctx, late, done); fault.CodeOf(err) != fault.LeaseLost {
-				t.Errorf("%s completed under an epoch that it does not have: %v", first.Kind, err)
+				t.Errorf("%s: Complete under a wrong epoch returned %v, want LEASE_LOST", first.Kind, err)
 			}
 			if r, err := s.Renew(ctx, h, 2*time.Minute); err != nil || !r.Until.After(first.Until) {
-				t.Errorf("%s is renewed until %v: %v", first.Kind, r.Until, err)
+				t.Errorf("%s: renewed until %v, error %v", first.Kind, r.Until, err)
 			}
 			ended, err := s.Complete(ctx, h, done)
 			again, twice := s.Complete(ctx, h, done)
 			if err != nil || twice != nil || ended != again || ended.Status == "" {
-				t.Errorf("%s is completed: %+v %v, and again: %+v %v", first.Kind, ended, err, again, twice)
+				t.Errorf("%s: Complete returned %+v %v, and the second time %+v %v", first.Kind, ended, err, again, twice)
 			}
 			if _, err := s.Renew(ctx, h, time.Minute); fault.CodeOf(err) != fault.LeaseLost {
-				t.Errorf("%s is renewed after its end: %v", first.Kind, err)
+				t.Errorf("%s: Renew after the end returned %v, want LEASE_LOST", first.Kind, err)
 			}
 			second := one(claim)
 			if second.ID == first.ID {
-				t.Errorf("%s is given out after its end", first.Kind)
+				t.Errorf("%s: task was handed out again after its end", first.Kind)
 			}
 			h = remote.Lease{ID: second.ID, Epoch: second.Epoch}
 			failed, err := s.Fail(ctx, h, remote.Failure{Message: "no paper", Final: true})
 			same, twice := s.Fail(ctx, h, remote.Failure{Message: "no paper", Final: true})
 			if err != nil || twice != nil || failed.Status != same.Status {
-				t.Errorf("%s has failed: %+v %v, and again: %+v %v", first.Kind, failed, err, same, twice)
+				t.Errorf("%s: Fail returned %+v %v, and the second time %+v %v", first.Kind, failed, err, same, twice)
 			}
 			o, err := s.Offer(holdfast.InWorkspace(ctx, "other"), remote.Claim{Workspace: "other", Worker: "w", Handlers: []string{"Do"}, Lease: time.Minute})
 			if err == nil {
 				var taken []remote.Task
 				if taken, err = o.Take(holdfast.InWorkspace(ctx, "other"), e, 1); len(taken) > 0 {
-					t.Errorf("%s of another workspace: %+v", first.Kind, taken)
+					t.Errorf("%s: another workspace took %+v", first.Kind, taken)
 				}
 			}
 			if err != nil {
 				t.Error(err)
 			}
 		}
-	}, elsewhere{}, run.Maintenance(), batch.Maintenance())
+	}, remoteHandlers{}, run.Maintenance(), batch.Maintenance())
 }
 
 // fake gives out a number of tasks of one kind and size.
@@ -226,16 +226,16 @@ func TestOffersAreTakenInTurn(t *testing.T) {
 	n := func(n int) *int { return &n }
 	if got, err := take(nil, 1, fake{kind: "a", left: n(9)}, fake{kind: "b", left: n(9)}, fake{kind: "c", left: n(9)}, fake{kind: "d", left: n(9)}); err != nil ||
 		!slices.Equal(got, []string{"b", "|", "c", "|", "d", "|", "a", "|"}) {
-		t.Errorf("one at a time: %v %v", got, err)
+		t.Errorf("one at a time: got %v, error %v", got, err)
 	}
 	if got, err := take(new(store.Tx), 9, fake{kind: "a", left: n(1)}, fake{kind: "b", left: n(1)}); err != nil || !slices.Equal(got, []string{"b", "|", "a", "|"}) {
-		t.Errorf("in a transaction: %v %v", got, err)
+		t.Errorf("in a transaction: got %v, error %v", got, err)
 	}
 	broken := fault.New(fault.Unavailable, "no database")
 	if got, err := take(nil, 9, fake{kind: "a", left: n(0), err: broken}, fake{kind: "b", left: n(2)}); fault.CodeOf(err) != fault.Unavailable || !slices.Equal(got, []string{"b", "b", "|", "|"}) {
-		t.Errorf("what is held is told, and then the failure: %v %v", got, err)
+		t.Errorf("want the taken tasks and then the failure: got %v, error %v", got, err)
 	}
 	if got, _ := take(nil, 1000, fake{kind: "a", left: n(1000), size: store.PageBytes / 20}); len(got) > 20+remote.AtOnce+1 || len(got) < 20 {
-		t.Errorf("%d tasks fill a page", len(got))
+		t.Errorf("got a page of %d tasks", len(got))
 	}
 }

@@ -79,32 +79,32 @@ func TestOldHistoryGoes(t *testing.T) {
 		}
 		p := retention.Pruner{Retention: time.Hour}
 		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
-			t.Fatalf("removed %d at once, %v", n, err)
+			t.Fatalf("deleted %d events at once, error %v, want 0", n, err)
 		}
 		holdfasttest.Advance(t, hf, 2*time.Hour)
 		move(t, hf, "busy", 2)
 		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 7 {
-			t.Fatalf("removed %d, %v", n, err)
+			t.Fatalf("deleted %d events, error %v, want 7", n, err)
 		}
 		if got := versions(t, hf, entities.Stream("l", "idle")); len(got) != 1 || got[0] != 3 {
-			t.Errorf("the idle one has %v", got)
+			t.Errorf("idle entity has versions %v, want 3", got)
 		}
 		if got := versions(t, hf, entities.Stream("l", "busy")); len(got) != 2 || got[0] != 4 {
-			t.Errorf("the busy one has %v", got)
+			t.Errorf("busy entity has versions %v, want 2 from 4 on", got)
 		}
 		if got := versions(t, hf, "users"); len(got) != 2 {
-			t.Errorf("the users' stream has %v", got)
+			t.Errorf("user stream has versions %v, want 2", got)
 		}
 		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
-			t.Errorf("removed %d more, %v", n, err)
+			t.Errorf("second sweep deleted %d events, error %v, want 0", n, err)
 		}
 		holdfasttest.Advance(t, hf, 2*time.Hour)
 		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 1 {
-			t.Errorf("two hours later %d were removed, %v", n, err)
+			t.Errorf("after two hours the sweep deleted %d events, error %v, want 1", n, err)
 		}
 		move(t, hf, "idle", 1)
 		if got := versions(t, hf, entities.Stream("l", "idle")); got[len(got)-1] != 4 {
-			t.Errorf("the idle one went on to %v", got)
+			t.Errorf("idle entity continues with versions %v, want 4 as the last", got)
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 		name := entities.Stream("l", "a")
 		sweep()
 		if first(t, hf, name) != 0 {
-			t.Fatalf("due notices alone do not retain it: %v", versions(t, hf, name))
+			t.Fatalf("due notices do not retain the stream: %v", versions(t, hf, name))
 		}
 		l := take(ctx, t, hf)
 		if err := reactions.Block(ctx, engine.Of(hf), l, 1, 2, "no", 1, true); err != nil {
@@ -139,7 +139,7 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 		}
 		sweep()
 		if got := first(t, hf, name); got != 2 {
-			t.Errorf("while it is blocked at 2 the first stored version is %d", got)
+			t.Errorf("blocked at version 2: first stored version is %d, want 2", got)
 		}
 		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", reactions.Filter{}); err != nil || len(touched) != 1 {
 			t.Fatal(touched, err)
@@ -150,7 +150,7 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 		}
 		sweep()
 		if got := first(t, hf, name); got != 3 {
-			t.Errorf("when it has caught up the first stored version is %d", got)
+			t.Errorf("after the reaction caught up: first stored version is %d, want 3", got)
 		}
 	})
 }
@@ -176,7 +176,7 @@ func TestKeepingTooShortIsRefused(t *testing.T) {
 	db := holdfasttest.SQLite(t)
 	_, err := holdfast.Open(t.Context(), sqlite.File(db), holdfast.Config{HistoryRetention: time.Minute})
 	if err == nil || !strings.Contains(err.Error(), "HistoryRetention") {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestASlowClockShortensNoHistory(t *testing.T) {
 		done, err := postgres.Raw(tx).Exec(ctx, `UPDATE holdfast.history SET id = $1::text::uuid WHERE stream = $2 AND version = 1`,
 			slow.String(), entities.Stream("l", "e"))
 		if err == nil && done.RowsAffected() != 1 {
-			t.Errorf("%d events have another id now, not one", done.RowsAffected())
+			t.Errorf("changed the id of %d events, want 1", done.RowsAffected())
 		}
 		return err
 	})
@@ -203,6 +203,6 @@ func TestASlowClockShortensNoHistory(t *testing.T) {
 	}
 	p := retention.Pruner{Retention: retention.Shortest}
 	if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
-		t.Errorf("%d events of this minute were removed, %v", n, err)
+		t.Errorf("deleted %d recent events, error %v, want 0", n, err)
 	}
 }

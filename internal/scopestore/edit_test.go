@@ -190,8 +190,8 @@ func TestEditsAreThoseOfTheModel(t *testing.T) {
 			want := m.run(e)
 			for name, hf := range all {
 				got, err := scopestore.Edit(context.Background(), engine.Of(hf), scopestore.EditArgs{Kind: "k", ID: id, Op: e.op, ExpectVersion: e.want})
-				if told := answer(got, err); told != want {
-					rt.Fatalf("%s: %s of %s\n is %s\nnot %s", name, e.text, before, told, want)
+				if result := answer(got, err); result != want {
+					rt.Fatalf("%s: %s of %s\n got %s\nwant %s", name, e.text, before, result, want)
 				}
 			}
 		}
@@ -235,34 +235,34 @@ func together(hf *holdfast.Engine, id string, begin map[string]json.RawMessage, 
 		}
 		states[0] = []byte(form(doc))
 	}
-	told, errs := make([]scopestore.Edited, len(edits)), make([]error, len(edits))
+	results, errs := make([]scopestore.Edited, len(edits)), make([]error, len(edits))
 	var group sync.WaitGroup
 	for i, e := range edits {
 		group.Go(func() {
-			told[i], errs[i] = scopestore.Edit(ctx, engine.Of(hf), scopestore.EditArgs{Kind: "k", ID: id, Op: e.op, ExpectVersion: e.want})
+			results[i], errs[i] = scopestore.Edit(ctx, engine.Of(hf), scopestore.EditArgs{Kind: "k", ID: id, Op: e.op, ExpectVersion: e.want})
 		})
 	}
 	group.Wait()
-	for i, e := range told {
+	for i, e := range results {
 		if e.Changed && states[e.Version] != nil {
-			return fmt.Errorf("%s was told version %d, which another has", edits[i].text, e.Version)
+			return fmt.Errorf("%s got version %d, which another edit has too", edits[i].text, e.Version)
 		}
 		if e.Changed {
 			states[e.Version] = []byte(form(e.State))
 		}
 	}
-	for i, e := range told {
+	for i, e := range results {
 		before := e.Version
 		if e.Changed {
 			before--
 		}
 		doc, known := states[before]
 		if !known {
-			return fmt.Errorf("%s was told version %d, and nobody made %d", edits[i].text, e.Version, before)
+			return fmt.Errorf("%s got version %d, but no edit made version %d", edits[i].text, e.Version, before)
 		}
 		m := &model{doc, before}
 		if got, want := answer(e, errs[i]), m.run(edits[i]); got != want {
-			return fmt.Errorf("%s of %s\n is %s\nnot %s", edits[i].text, doc, got, want)
+			return fmt.Errorf("%s of %s\n got %s\nwant %s", edits[i].text, doc, got, want)
 		}
 	}
 	return nil
@@ -282,16 +282,16 @@ func TestApplyLeavesWhatItIsGiven(t *testing.T) {
 		e := drawEdit(rt, fields)
 		next, changed, err := e.op.Apply(state)
 		if string(state) != before {
-			rt.Fatalf("%s changed what it was given to %s", e.text, state)
+			rt.Fatalf("%s modified its input to %s", e.text, state)
 		}
 		if err == nil && changed == strictjson.Equal(state, next) {
-			rt.Fatalf("%s says changed %t, and made %s", e.text, changed, next)
+			rt.Fatalf("%s returned changed %t and state %s", e.text, changed, next)
 		}
 		if err != nil || !strings.HasPrefix(e.text, "set") {
 			return
 		}
 		if again, changed, err := e.op.Apply(next); err != nil || changed || !strictjson.Equal(again, next) {
-			rt.Fatalf("%s made twice changed %s to %s, %v", e.text, next, again, err)
+			rt.Fatalf("%s applied twice changed %s to %s, error %v", e.text, next, again, err)
 		}
 	})
 }
@@ -305,7 +305,7 @@ func TestStatesHaveALimit(t *testing.T) {
 	_, push := scopestore.Push("l", []byte(many))
 	for _, err := range []error{whole, patch, push} {
 		if !errors.Is(err, fault.Of(fault.PayloadTooLarge)) {
-			t.Errorf("got %v", err)
+			t.Errorf("got error %v, want PAYLOAD_TOO_LARGE", err)
 		}
 	}
 	op, err := scopestore.Push("l", []byte(`"`+strings.Repeat("x", 600<<10)+`"`))
@@ -317,6 +317,6 @@ func TestStatesHaveALimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := op.Apply(half); !errors.Is(err, fault.Of(fault.PayloadTooLarge)) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want PAYLOAD_TOO_LARGE", err)
 	}
 }

@@ -30,7 +30,7 @@ func TestPlainNumbers(t *testing.T) {
 		`{"a":"<&>"}`:             `{"a":"<&>"}`,
 	} {
 		if got, err := canonical([]byte(doc)); string(got) != want || err != nil {
-			t.Errorf("%s became %s, %v, want %s", doc, got, err, want)
+			t.Errorf("canonical form of %s is %s, error %v, want %s", doc, got, err, want)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func TestPlainNumbersKeepTheirValue(t *testing.T) {
 		doc := []byte(`{"n":` + number.Draw(t, "number") + `}`)
 		got, err := canonical(doc)
 		if err != nil || !strictjson.Equal(doc, got) || bytes.ContainsAny(got, "eE") {
-			t.Fatalf("%s became %s, %v", doc, got, err)
+			t.Fatalf("canonical form of %s is %s, error %v", doc, got, err)
 		}
 	})
 }
@@ -66,9 +66,9 @@ func TestNumbersThatAreTooLongAreRefused(t *testing.T) {
 		for pointer, way := range ways {
 			f, refused := errors.AsType[*fault.Error](way(number))
 			if refused != long {
-				t.Errorf("%s at %s: %v", number, pointer, f)
+				t.Errorf("%s at %s: got error %v", number, pointer, f)
 			} else if long && (f.Code != fault.Validation || f.Fields["pointer"] != pointer || !strings.Contains(f.Message, "without its exponent")) {
-				t.Errorf("%s at %s: %v, %v", number, pointer, f, f.Fields)
+				t.Errorf("%s at %s: got error %v, fields %v", number, pointer, f, f.Fields)
 			}
 		}
 	}
@@ -81,12 +81,12 @@ func TestWhatIsAStateIsOneAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mantissa := rapid.StringMatching(`-?(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?`).Draw(t, "mantissa")
 		doc := fmt.Sprintf(`{"n":%se%d}`, mantissa, rapid.OneOf(rapid.IntRange(-400, -380), rapid.IntRange(-400, 310)).Draw(t, "exponent"))
-		kept, err := State([]byte(doc))
+		stored, err := State([]byte(doc))
 		if err != nil {
 			return
 		}
-		if again, err := State(kept); err != nil || !bytes.Equal(again, kept) {
-			t.Fatalf("%s became %s and then %s, %v", doc, kept, again, err)
+		if again, err := State(stored); err != nil || !bytes.Equal(again, stored) {
+			t.Fatalf("%s is stored as %s, and again as %s, error %v", doc, stored, again, err)
 		}
 	})
 }

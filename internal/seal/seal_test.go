@@ -24,14 +24,14 @@ func TestASecretIsOpenedWhereItBelongs(t *testing.T) {
 	b := box(t, key(1))
 	sealed, again := b.Seal("s3cret", "a", "bc"), b.Seal("s3cret", "a", "bc")
 	if sealed == again || strings.Contains(sealed, "s3cret") {
-		t.Errorf("sealed as %s and %s", sealed, again)
+		t.Errorf("sealed twice as %s and %s", sealed, again)
 	}
 	if got, err := b.Open(sealed, "a", "bc"); err != nil || got != "s3cret" {
-		t.Errorf("opened %q, %v", got, err)
+		t.Errorf("Open returned %q, error %v", got, err)
 	}
 	for _, elsewhere := range [][]string{nil, {"a"}, {"ab", "c"}, {"a", "bc", ""}, {"a", "bd"}} {
 		if got, err := b.Open(sealed, elsewhere...); fault.CodeOf(err) != fault.DatabaseDamaged || got != "" {
-			t.Errorf("opened at %q: %q, %v", elsewhere, got, err)
+			t.Errorf("Open at %q returned %q, error %v", elsewhere, got, err)
 		}
 	}
 }
@@ -47,12 +47,12 @@ func TestAChangedSecretIsAnError(t *testing.T) {
 		}
 		changed := sealed[:i] + string(other) + sealed[i+1:]
 		if got, err := b.Open(changed); err == nil {
-			t.Errorf("opened %s: %q", changed, got)
+			t.Errorf("Open of the changed text %s returned %q", changed, got)
 		}
 	}
 	for _, text := range []string{"", ".", "x", sealed[:len(sealed)-1], sealed[:17]} {
 		if got, err := b.Open(text); err == nil {
-			t.Errorf("opened %q: %q", text, got)
+			t.Errorf("Open of %q returned %q", text, got)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestKeysAreRotated(t *testing.T) {
 		}
 	}
 	if err := opened(next, before); fault.CodeOf(err) != fault.Unavailable {
-		t.Errorf("without its key: %v", err)
+		t.Errorf("Open without the key returned %v, want UNAVAILABLE", err)
 	}
 }
 
@@ -84,7 +84,7 @@ func opened(b *seal.Box, sealed string) error {
 func TestKeysAreChecked(t *testing.T) {
 	for _, keys := range [][][]byte{nil, {nil}, {key(1), []byte("short")}, {make([]byte, 33)}} {
 		if _, err := seal.New(keys...); fault.CodeOf(err) != fault.Validation {
-			t.Errorf("%d keys: %v", len(keys), err)
+			t.Errorf("New with %d keys returned %v, want a validation error", len(keys), err)
 		}
 	}
 }

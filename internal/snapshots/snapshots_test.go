@@ -21,7 +21,7 @@ func want(t *testing.T, hf *holdfast.Engine, version int) {
 	t.Helper()
 	got, err := snapshots.Get(t.Context(), engine.Of(hf), "s", "k")
 	if err != nil || got.Version != int64(version) || version >= 0 && string(got.Data) != fmt.Sprint(version) {
-		t.Errorf("the snapshot is at %d with %s (%v), and was to be at %d", got.Version, got.Data, err, version)
+		t.Errorf("snapshot has version %d, data %s (error %v), want version %d", got.Version, got.Data, err, version)
 	}
 }
 
@@ -35,7 +35,7 @@ func TestASnapshotOnlyGrows(t *testing.T) {
 			stored  bool
 		}{{3, true}, {3, false}, {2, false}, {4, true}} {
 			if stored, err := snapshots.Put(t.Context(), engine.Of(hf), at(c.version)); err != nil || stored != c.stored {
-				t.Errorf("version %d: stored %v, %v", c.version, stored, err)
+				t.Errorf("version %d: got stored %v, error %v", c.version, stored, err)
 			}
 		}
 		want(t, hf, 4)
@@ -45,7 +45,7 @@ func TestASnapshotOnlyGrows(t *testing.T) {
 			t.Context(): {Stream: "s", Kind: "other", Version: 50, Data: []byte(`50`)},
 		} {
 			if stored, err := snapshots.Put(ctx, engine.Of(hf), s); err != nil || !stored {
-				t.Errorf("stored %v, %v", stored, err)
+				t.Errorf("got stored %v, error %v, want true", stored, err)
 			}
 		}
 		want(t, hf, 4)
@@ -81,10 +81,10 @@ func TestASnapshotWaitsForNobody(t *testing.T) {
 	for _, version := range []int{1, 3} { // without and with an existing row
 		err := hf.Update(outside, func(ctx context.Context, tx holdfast.Tx) error {
 			if stored, err := snapshots.Put(ctx, store.DoerOf(tx), at(version)); err != nil || !stored {
-				t.Errorf("version %d in the transaction: %v, %v", version, stored, err)
+				t.Errorf("version %d in the transaction: got stored %v, error %v, want true", version, stored, err)
 			}
 			if stored, err := snapshots.Put(outside, engine.Of(hf), at(version+1)); err != nil || stored {
-				t.Errorf("version %d outside: %v, %v", version+1, stored, err)
+				t.Errorf("version %d outside of the transaction: got stored %v, error %v, want false", version+1, stored, err)
 			}
 			return nil
 		})

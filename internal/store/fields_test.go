@@ -46,20 +46,20 @@ func bound(v *Verb[fieldArgs, int], a fieldArgs) *Args {
 // TestTheFieldsOfAStructAreArguments compares the binding by tags with a handwritten binder.
 func TestTheFieldsOfAStructAreArguments(t *testing.T) {
 	if got, want := ColumnsOf("test.fields"), ColumnsOf("test.hand"); !reflect.DeepEqual(got, want) {
-		t.Errorf("the columns are %v, and not %v", got, want)
+		t.Errorf("got columns %v, want %v", got, want)
 	}
 	full := fieldArgs{"n", []byte("b"), 7, 1500 * time.Millisecond, true, new(int64(9)), []string{"x", "y"}, "i", origin{"me"}}
 	for _, a := range []fieldArgs{{}, full} {
 		if got, want := bound(byFields, a).Values(0), bound(byHand, a).Values(0); !reflect.DeepEqual(got, want) {
-			t.Errorf("%+v is bound as %v, and not as %v", a, got, want)
+			t.Errorf("%+v is bound as %v, want %v", a, got, want)
 		}
 		fields, hand := testing.AllocsPerRun(100, func() { bound(byFields, a) }), testing.AllocsPerRun(100, func() { bound(byHand, a) })
 		if fields > hand {
-			t.Errorf("%v allocations, and by hand %v", fields, hand)
+			t.Errorf("got %v allocations, manual binding has %v", fields, hand)
 		}
 	}
 	if want := []any{int64(0), "", "n", "b", int64(7), int64(1500), int64(1), int64(9), `["x","y"]`, "me"}; !reflect.DeepEqual(bound(byFields, full).Values(0), want) {
-		t.Errorf("it is bound as %v", bound(byFields, full).Values(0))
+		t.Errorf("bound as %v", bound(byFields, full).Values(0))
 	}
 }
 
@@ -126,12 +126,12 @@ func TestScanners(t *testing.T) {
 		}
 	}
 	if want := (pair{false, "a", 2}); len(all) != 2 || all[0] != want || all[1] != want {
-		t.Errorf("%v", all)
+		t.Errorf("got %v", all)
 	}
 	if want := (pair{true, "a", 2}); one != want {
-		t.Errorf("%v", one)
+		t.Errorf("got %v", one)
 	}
 	if len(texts) != 2 || texts[1] != "a" {
-		t.Errorf("%v", texts)
+		t.Errorf("got %v", texts)
 	}
 }

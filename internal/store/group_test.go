@@ -33,7 +33,7 @@ func (u *rowsInFlight) run(members ...Command) {
 	for _, c := range members {
 		for _, k := range c.Keys() {
 			if u.rows[k] {
-				u.Errorf("%v is in flight twice", k)
+				u.Errorf("row %v is in flight twice", k)
 			}
 			u.rows[k] = true
 		}
@@ -59,7 +59,7 @@ func (u *rowsInFlight) rounds(slots int) Rounds {
 			u.run(members...)
 			return make([]error, len(members))
 		},
-		Alone: func(context.Context, Command) error { return errors.New("no command has to run by itself here") },
+		Alone: func(context.Context, Command) error { return errors.New("unexpected command outside of a group") },
 	}
 }
 
@@ -93,7 +93,7 @@ func TestGrouperServesEverybodyOnce(t *testing.T) {
 		}
 		group.Wait()
 		if served.Load() != u.ran.Load() || served.Load()+left.Load() != 64*300 {
-			t.Errorf("%d slots: %d ran, %d were served, %d left", slots, u.ran.Load(), served.Load(), left.Load())
+			t.Errorf("%d slots: %d commands ran, %d callers got a result, %d left", slots, u.ran.Load(), served.Load(), left.Load())
 		}
 		waitIdle(t, g)
 	}
@@ -104,14 +104,14 @@ func TestGrouperServesEverybodyOnce(t *testing.T) {
 func TestGrouperOutlivesAPanic(t *testing.T) {
 	u := &rowsInFlight{T: t, rows: map[Key]bool{}}
 	r := u.rounds(1)
-	lone := r.Lone
+	single := r.Lone
 	first := true
 	r.Lone = func(ctx context.Context, c Command) error {
 		if first {
 			first = false
-			panic("a hook of the user's")
+			panic("panic of a user hook")
 		}
-		return lone(ctx, c)
+		return single(ctx, c)
 	}
 	g := NewGrouper(r)
 	func() {
@@ -125,7 +125,7 @@ func TestGrouperOutlivesAPanic(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := g.Do(ctx, testCommand(1)); err != nil {
-		t.Errorf("the next caller: %v", err)
+		t.Errorf("next caller got error %v", err)
 	}
 	waitIdle(t, g)
 }
@@ -144,7 +144,7 @@ func waitIdle(t *testing.T, g *Grouper) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("left behind: %d slots, %d queues waiting, %d queues, %d rows", busy, waiting, queues, reserved)
+			t.Fatalf("resources leaked: %d slots, %d queues waiting, %d queues, %d rows", busy, waiting, queues, reserved)
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -21,7 +21,7 @@ func TestMigrationsAreNumberedWithoutAGap(t *testing.T) {
 	t.Parallel()
 	all, err := migrations(map[string]string{"0002_b.sql": "-- min_reader: 1\n", "0001_a.sql": "-- min_reader: 1\n", "0003_c.sql": "-- min_reader: 3\n"})
 	if err != nil || len(all) != 3 || all[1].Name != "b" || all[2].MinReader != 3 || all[0].Sum == all[2].Sum {
-		t.Errorf("read %+v, %v", all, err)
+		t.Errorf("got migrations %+v, error %v", all, err)
 	}
 	for name, texts := range map[string]map[string]string{
 		"a gap":                   {"0001_a.sql": "-- min_reader: 1\n", "0003_c.sql": "-- min_reader: 1\n"},
@@ -34,7 +34,7 @@ func TestMigrationsAreNumberedWithoutAGap(t *testing.T) {
 		"a name of another form":  {"1_a.sql": "-- min_reader: 1\n"},
 	} {
 		if all, err := migrations(texts); err == nil {
-			t.Errorf("%s: read %+v", name, all)
+			t.Errorf("%s: got migrations %+v, want an error", name, all)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestPendingMigrations(t *testing.T) {
 	} {
 		pending, err := Pending(known, c.applied)
 		if len(pending) != c.pending || fault.CodeOf(err) != c.code {
-			t.Errorf("%s: %d are pending, %v", name, len(pending), err)
+			t.Errorf("%s: got %d pending migrations, error %v", name, len(pending), err)
 		}
 	}
 }

@@ -22,6 +22,6 @@ func TestARetryThatEndsTellsWhatHeldItUp(t *testing.T) {
 		return ctx.Err()
 	})
 	if attempts != 2 || !errors.Is(err, context.Canceled) || fault.CodeOf(err) != fault.Unavailable {
-		t.Errorf("after %d attempts: %v", attempts, err)
+		t.Errorf("after %d attempts: got error %v", attempts, err)
 	}
 }

@@ -28,12 +28,12 @@ func TestSeqReadsPageByPage(t *testing.T) {
 	for _, n := range []int{0, 1, 499, 500, 501, 1000, 1203} {
 		all, err := holdfast.Collect(store.Seq(list(n, nil), same))
 		if err != nil || len(all) != n || n > 0 && (all[0] != 1 || all[n-1] != n) {
-			t.Errorf("of %d there are %d, %v", n, len(all), err)
+			t.Errorf("of %d elements got %d, error %v", n, len(all), err)
 		}
 	}
 	broken := errors.New("broken")
 	if all, err := holdfast.Collect(store.Seq(list(700, broken), same)); !errors.Is(err, broken) || len(all) != 500 {
-		t.Errorf("before the error came %d, %v", len(all), err)
+		t.Errorf("got %d elements before the error %v, want 500", len(all), err)
 	}
 	seq := store.Seq(list(2000, nil), same)
 	for range 2 { // a list can be read again
@@ -44,7 +44,7 @@ func TestSeqReadsPageByPage(t *testing.T) {
 			}
 		}
 		if reads != 2 {
-			t.Errorf("%d pages were read for 700 elements", reads)
+			t.Errorf("read %d pages for 700 elements, want 2", reads)
 		}
 	}
 }

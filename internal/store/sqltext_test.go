@@ -33,10 +33,10 @@ func TestTheColumnsOfAVerbAreKnown(t *testing.T) {
 		names = append(names, c.Name)
 	}
 	if got := strings.Join(names, " "); got != "shard workspace command name size revision marks row" || !cols.Emits {
-		t.Errorf("the columns are %s", got)
+		t.Errorf("got columns %s", got)
 	}
 	if kinds := []Kind{cols.Members[0].Kind, cols.Members[2].Kind, cols.Members[3].Kind, cols.Children[0].Kind}; kinds[0] != ShardKind || kinds[1] != IDKind || kinds[2] != TextKind || kinds[3] != IntKind {
-		t.Errorf("the kinds are %v", kinds)
+		t.Errorf("got kinds %v", kinds)
 	}
 }
 
@@ -46,13 +46,13 @@ func TestAMemberBindsTheColumnsOfItsVerb(t *testing.T) {
 	command := func(l listed) Command { return &command[listed, int]{verb: listVerb, args: l} }
 	command(listed{rows: []int64{7, 8}}).Bind(&args)
 	if got := args.Children(0); len(got) != 2 || got[1][0] != int64(8) {
-		t.Errorf("the child rows are %v", got)
+		t.Errorf("got child rows %v", got)
 	}
 	for name, into := range map[string]*Args{"the first": new(Args), "the second": &args} {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s member bound another column", name)
+					t.Errorf("%s member was bound to another column", name)
 				}
 			}()
 			command(listed{extra: true}).Bind(into)
@@ -65,7 +65,7 @@ func TestNamesThatNoVerbMayBind(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("a verb binds %q", name)
+					t.Errorf("a verb was bound with %q", name)
 				}
 			}()
 			NewVerb(Decl{Name: "test.refused"}, nil, func(_ int, a *Args) { a.Int(name, 1) }, func(*int, Row) error { return nil })
@@ -106,7 +106,7 @@ func TestArgumentsAreWrittenByTheirNames(t *testing.T) {
 		}
 		got, err := fillIn(SQLFiles{"test.list": "/* */ " + text + rest, "test.list.fast": ":name"})
 		if err != nil || !strings.Contains(got, want) || !strings.HasSuffix(got, "#5 children AS c(row) c.row") {
-			t.Errorf("%s is %s, %v", text, got, err)
+			t.Errorf("%s became %s, error %v", text, got, err)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 		_, err := fillIn(SQLFiles{"test.list": text, "test.loop.fragment": "{include test/loop}", "test.two.fragment": "{1} {2}"})
 		for _, part := range want {
 			if err == nil || !strings.Contains(err.Error(), part) {
-				t.Errorf("%s: %v", text, err)
+				t.Errorf("%s: got error %v", text, err)
 			}
 		}
 	}
@@ -155,6 +155,6 @@ func TestFragmentsAreIncluded(t *testing.T) {
 	}
 	got, err := fillIn(files)
 	if want := "-- unused: size, row\nSELECT x.a,\n       {now}, #4\n  one\n  two\n"; err != nil || got != want {
-		t.Errorf("it is %q, %v", got, err)
+		t.Errorf("got text %q, error %v", got, err)
 	}
 }

@@ -197,7 +197,7 @@ var entityCases = []Case{
 		got, err := e.move(e.hf, "i", "closed", "open")
 		e.ok(err)
 		if !got.CreatedAt.Equal(made.CreatedAt) || got.UpdatedAt.Before(made.UpdatedAt) || made.CreatedAt.Year() < 2020 {
-			e.Errorf("created %s then %s, updated %s then %s", made.CreatedAt, got.CreatedAt, made.UpdatedAt, got.UpdatedAt)
+			e.Errorf("created at %s, then %s; updated at %s, then %s", made.CreatedAt, got.CreatedAt, made.UpdatedAt, got.UpdatedAt)
 		}
 	}},
 	{"entity: 16 racing creates, one wins", func(e *env) {

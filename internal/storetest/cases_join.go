@@ -95,7 +95,7 @@ var joinCases = []Case{
 		e.ok(user.Exec(insert))
 		e.ok(e.writeAll(e.ctx, tx))
 		if err := user.Exec(insert); err == nil {
-			e.Error("the same key twice was taken")
+			e.Error("a duplicate key was accepted")
 		}
 		e.ok(user.Rollback())
 		e.equal("paid", e.paid(id), false)
@@ -105,7 +105,7 @@ var joinCases = []Case{
 		user, tx := e.join()
 		e.ok(user.Commit())
 		if _, err := e.append(tx, "s", stream.Any, "late"); err == nil {
-			e.Error("a verb ran in a transaction that had ended")
+			e.Error("a verb ran in a transaction that has ended")
 		}
 		e.equal("stream", e.names("s"), []string{})
 	}},
@@ -120,7 +120,7 @@ var joinCases = []Case{
 			return words(last, made.Version, moved.Version, moved.Status, again.Version, put.Version, sum.Version, sum.Value,
 				err1, err2, err3, fault.CodeOf(err4), err5, err6)
 		}
-		alone := answers(e.hf, "a")
+		single := answers(e.hf, "a")
 		var inside string
 		e.ok(e.hf.Update(e.ctx, func(_ context.Context, tx holdfast.Tx) error {
 			inside = answers(tx, "b")
@@ -129,8 +129,8 @@ var joinCases = []Case{
 		user, tx := e.join()
 		joined := answers(tx, "c")
 		e.ok(user.Commit())
-		e.equal("update", inside, alone)
-		e.equal("join", joined, alone)
+		e.equal("update", inside, single)
+		e.equal("join", joined, single)
 	}},
 	{"raw: a row of the user's own in the engine's transaction", func(e *env) {
 		id, insert := e.payment()
@@ -180,7 +180,7 @@ var joinCases = []Case{
 			return e.db.Raw(ctx, tx, `INSERT INTO payments (id, note) VALUES (NULL, NULL)`)
 		})
 		if err == nil {
-			e.Error("a row without a key was taken")
+			e.Error("a row without a key was accepted")
 		}
 		e.wroteNone()
 	}},

@@ -240,7 +240,7 @@ var scopeCases = []Case{
 					return err
 				}
 				if got.Value != got.Version+1 {
-					return fmt.Errorf("value %d at version %d", got.Value, got.Version)
+					return fmt.Errorf("got value %d at version %d", got.Value, got.Version)
 				}
 				versions <- got.Version
 			}

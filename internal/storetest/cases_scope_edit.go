@@ -203,12 +203,12 @@ var scopeEditCases = []Case{
 				got, err := e.edit(e.hf, "u", op, nil, 0)
 				if i%6 == 5 {
 					if fault.CodeOf(err) != fault.Validation || got.Changed {
-						return fmt.Errorf("what cannot be made was told %v, %w", got.Changed, err)
+						return fmt.Errorf("an invalid edit returned changed %v, %w", got.Changed, err)
 					}
 					continue
 				}
 				if err != nil || !got.Changed || !strings.Contains(string(got.State), fmt.Sprint(i*10+n)) {
-					return fmt.Errorf("%t at %d: %s, %w", got.Changed, got.Version, got.State, err)
+					return fmt.Errorf("edit returned changed %t at version %d: %s, %w", got.Changed, got.Version, got.State, err)
 				}
 				versions <- got.Version
 			}
@@ -261,7 +261,7 @@ var scopeEditCases = []Case{
 	}},
 }
 
-var errUndone = errors.New("undone")
+var errUndone = errors.New("rolled back")
 
 // there reports whether a scope exists.
 func (e *env) there(id string) bool {

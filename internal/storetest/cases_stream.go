@@ -219,13 +219,13 @@ var streamCases = []Case{
 		e.ok(err)
 		for i := 1; i < len(got); i++ {
 			if got[i].At.IsZero() || got[i].At.Before(got[i-1].At) {
-				e.Errorf("event %d is at %s, after %s", i, got[i].At, got[i-1].At)
+				e.Errorf("event %d has time %s, after one with %s", i, got[i].At, got[i-1].At)
 			}
 		}
 		status, err := e.hf.Status(e.ctx)
 		e.ok(err)
 		if status.Now.Before(got[len(got)-1].At) {
-			e.Errorf("the database's time is %s, before an event of %s", status.Now, got[len(got)-1].At)
+			e.Errorf("database time is %s, before the event at %s", status.Now, got[len(got)-1].At)
 		}
 	}},
 	{"stream: 16 racing creates, one wins, the others are told its head", func(e *env) {

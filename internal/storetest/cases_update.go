@@ -220,7 +220,7 @@ var workspaceCases = []Case{
 		s, err := e.hf.Status(e.ctx)
 		e.ok(err)
 		if s.Database == "" || s.Schema < 1 || s.Now.Year() < 2020 {
-			e.Errorf("status %+v", s)
+			e.Errorf("got status %+v", s)
 		}
 	}},
 }

@@ -28,10 +28,10 @@ func (e *env) refused(err error, code fault.Code) *fault.Error {
 	e.Helper()
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Code != code {
-		e.Fatalf("got %v, want %s", err, code)
+		e.Fatalf("got error %v, want %s", err, code)
 	}
 	if f.Message == "" {
-		e.Errorf("%s says nothing of what to do", code)
+		e.Errorf("%s has no message", code)
 	}
 	return f
 }

@@ -49,7 +49,7 @@ func (p play) change(t *testing.T, text string) {
 		t.Fatal(err)
 	}
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
-		t.Fatalf("%s: no row is changed: %v", text, err)
+		t.Fatalf("%s: no row was changed: %v", text, err)
 	}
 }
 
@@ -93,22 +93,22 @@ func TestFastFormsDoWhatTheGeneralOnesDo(t *testing.T) {
 			}
 			t.Run(name+"/"+verb, func(t *testing.T) {
 				t.Parallel()
-				was, is := played(t, name, true, scene), played(t, name, false, scene)
+				was, is := playScene(t, name, true, scene), playScene(t, name, false, scene)
 				for i := range max(len(was), len(is)) {
 					if i >= len(was) || i >= len(is) || was[i] != is[i] {
-						t.Fatalf("with the fast form it is\n  %s\nand without it\n  %s", slices.Concat(is, make([]string, len(was)))[i], slices.Concat(was, make([]string, len(is)))[i])
+						t.Fatalf("with the fast form:\n  %s\nwithout it:\n  %s", slices.Concat(is, make([]string, len(was)))[i], slices.Concat(was, make([]string, len(is)))[i])
 					}
 				}
 				if len(is) < 8 {
-					t.Errorf("there is little to compare: %q", is)
+					t.Errorf("too few results to compare: %q", is)
 				}
 			})
 		}
 	}
 }
 
-// played plays a scene on a new database, and returns the results and the rows that it left.
-func played(t *testing.T, name string, plain bool, scene scene) []string {
+// playScene plays a scene on a new database, and returns the results and the rows that it left.
+func playScene(t *testing.T, name string, plain bool, scene scene) []string {
 	t.Helper()
 	var db holdfast.Database
 	var rows *sql.DB
@@ -194,8 +194,8 @@ func plainText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// said formats a result: its value without times, and the code of an error.
-func said(v any, err error) string {
+// formatResult formats a result: its value without times, and the code of an error.
+func formatResult(v any, err error) string {
 	text, _ := json.Marshal(v)
 	var object map[string]any
 	if json.Unmarshal(text, &object) == nil {
@@ -218,7 +218,7 @@ func appendScene(t *testing.T, p play) (results []string, _ string) {
 			a.Events = append(a.Events, events.Event{Name: name, Data: fmt.Appendf(nil, `{"i":%d}`, i), Meta: events.Meta{Correlation: "c" + name, Actor: "me"}})
 		}
 		last, err := events.Append(t.Context(), engine.Of(p.hf), a)
-		results = append(results, said(last, err))
+		results = append(results, formatResult(last, err))
 	}
 	add("a", nil, "one")
 	add("a", nil, "two", "three")
@@ -239,11 +239,11 @@ func appendScene(t *testing.T, p play) (results []string, _ string) {
 
 func transitionScene(t *testing.T, p play) (results []string, _ string) {
 	made, err := entities.Create(t.Context(), engine.Of(p.hf), entities.CreateArgs{Lifecycle: "door", ID: "1", Status: "open", Data: []byte(`{"a":1}`)})
-	results = append(results, said(made, err))
+	results = append(results, formatResult(made, err))
 	move := func(a entities.TransitionArgs) {
 		a.Lifecycle, a.Event, a.ID = "door", "moved", cmp.Or(a.ID, "1")
 		e, err := entities.Transition(t.Context(), engine.Of(p.hf), a)
-		results = append(results, said(e, err))
+		results = append(results, formatResult(e, err))
 	}
 	for _, a := range []entities.TransitionArgs{
 		{From: []string{"open"}, To: "shut"},
@@ -268,7 +268,7 @@ func putScene(t *testing.T, p play) (results []string, _ string) {
 	put := func(a scopestore.PutArgs) {
 		a.Kind, a.ID = "k", cmp.Or(a.ID, "1")
 		s, err := scopestore.Put(t.Context(), engine.Of(p.hf), a)
-		results = append(results, said(s, err))
+		results = append(results, formatResult(s, err))
 	}
 	for _, a := range []scopestore.PutArgs{
 		{State: []byte(`{"n":1}`)},
@@ -298,7 +298,7 @@ func editScene(t *testing.T, p play) (results []string, _ string) {
 			t.Fatal(err)
 		}
 		s, err := scopestore.Edit(t.Context(), engine.Of(p.hf), scopestore.EditArgs{Kind: "k", ID: "1", Op: op, ExpectVersion: want, Meta: events.Meta{Correlation: "c"}})
-		results = append(results, said(s, err))
+		results = append(results, formatResult(s, err))
 	}
 	inc := func(want *int64, field string, by int64) {
 		op, err := scopestore.Inc(field, by)

@@ -54,7 +54,7 @@ func TestTheSQLThatTheDatabaseSees(t *testing.T) {
 	}
 	for _, file := range have {
 		if want[file] == "" && !*updateGolden {
-			t.Errorf("%s is of no capability: run with -update", file)
+			t.Errorf("%s belongs to no golden file: run with -update", file)
 		} else if want[file] == "" {
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
@@ -76,7 +76,7 @@ func TestTheSQLThatTheDatabaseSees(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(was) != text {
-			t.Errorf("%s: %s\nrun with -update if that is wanted", file, firstChange(string(was), text))
+			t.Errorf("%s: %s\nrun with -update if the change is intended", file, firstChange(string(was), text))
 		}
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// glimpses are rows, as column=value, that wake/list_due.sql must find, and the same rows without
+// workRows are rows, as column=value, that wake/due.sql must find, and the same rows without
 // work. PAST and FUTURE are times.
-var glimpses = []struct {
+var workRows = []struct {
 	need       wake.WorkKind
 	table      string
 	seen, idle string
@@ -62,7 +62,7 @@ func TestAGlanceSeesWhatIsDue(t *testing.T) {
 		path := holdfasttest.SQLite(t)
 		hf := holdfasttest.OpenOn(t, database("sqlite:"+path))
 		db := openSQLite(t, path, "_pragma=busy_timeout(10000)&_pragma=ignore_check_constraints(1)")
-		glances(t, hf, sqliteRows{db})
+		checkHasWork(t, hf, sqliteRows{db})
 	})
 	t.Run("postgres", func(t *testing.T) {
 		url := holdfasttest.PostgreSQL(t)
@@ -72,13 +72,13 @@ func TestAGlanceSeesWhatIsDue(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close(context.Background()) })
-		glances(t, hf, postgresRows{conn})
+		checkHasWork(t, hf, postgresRows{conn})
 	})
 }
 
-func glances(t *testing.T, hf *holdfast.Engine, r rows) {
+func checkHasWork(t *testing.T, hf *holdfast.Engine, r rows) {
 	var needs []wake.WorkKind
-	for _, g := range glimpses {
+	for _, g := range workRows {
 		if !slices.Contains(needs, g.need) {
 			needs = append(needs, g.need)
 		}
@@ -92,23 +92,23 @@ func glances(t *testing.T, hf *holdfast.Engine, r rows) {
 		return due
 	}
 	if due := see(0, 1); len(due) > 0 {
-		t.Errorf("in an empty database there is %v", due)
+		t.Errorf("empty database has due work %v", due)
 	}
-	for _, g := range glimpses {
+	for _, g := range workRows {
 		if g.need.Kind == wake.HeldItem { // it is looked up through its batch
 			r.insert(t, "batch", "shard=1 workspace='w' id='b' status='RUNNING' running=1 parallel=1")
 		}
 		r.insert(t, g.table, "shard=1 "+g.seen)
 		if due := see(0, 1); !due[g.need] {
-			t.Errorf("%v is not seen in %s: %s", g.need, g.table, g.seen)
+			t.Errorf("%v is not found in %s: %s", g.need, g.table, g.seen)
 		}
 		if due := see(0); len(due) > 0 && !strings.HasPrefix(g.need.Name, "[") { // its name includes the shard
-			t.Errorf("%v is seen on another shard", due)
+			t.Errorf("%v is found on another shard", due)
 		}
 		r.clear(t, g.table)
 		r.insert(t, g.table, "shard=1 "+g.idle)
 		if due := see(0, 1); due[g.need] {
-			t.Errorf("%v is seen in %s: %s", g.need, g.table, g.idle)
+			t.Errorf("%v is found in %s: %s", g.need, g.table, g.idle)
 		}
 		r.clear(t, g.table)
 	}

@@ -27,9 +27,9 @@ import (
 
 const racersOfOne = 16 // goroutines of each of four processes
 
-// raceForHolds is a worker process: for each invoice that it reads, its racers all try to claim it,
+// raceForLeases is a worker process: for each invoice that it reads, its racers all try to claim it,
 // and it prints the number of winners.
-func raceForHolds(ctx context.Context, db holdfast.Database, name string) error {
+func raceForLeases(ctx context.Context, db holdfast.Database, name string) error {
 	if strings.HasSuffix(name, "early") {
 		clock.Skew(-time.Hour)
 	}
@@ -114,10 +114,10 @@ func end(ctx context.Context, hf *holdfast.Engine, e entities.Entity, what strin
 // times over; on PostgreSQL with the clocks of two of the processes an hour off, one early and one
 // late.
 func TestHoldRace(t *testing.T) {
-	OnBoth(t, holdRace)
+	OnBoth(t, leaseRace)
 }
 
-func holdRace(t *testing.T, db string) {
+func leaseRace(t *testing.T, db string) {
 	hf := holdfasttest.OpenOn(t, database(db))
 	var racers []*testkit.Child
 	for _, name := range []string{"a", "b", "c-early", "d-late"} {
@@ -130,7 +130,7 @@ func holdRace(t *testing.T, db string) {
 		id := fmt.Sprintf("round-%d", round)
 		invoice(t, hf, id)
 		for _, r := range racers {
-			r.Tell("%s", id)
+			r.Send("%s", id)
 		}
 		won := 0
 		for _, r := range racers {
@@ -139,7 +139,7 @@ func holdRace(t *testing.T, db string) {
 			won += n
 		}
 		if won != 1 {
-			t.Fatalf("round %d: %d of 64 took the hold", round, won)
+			t.Fatalf("round %d: %d of 64 callers took the lease, want 1", round, won)
 		}
 	}
 	checkRounds(t, hf)
@@ -149,7 +149,7 @@ func checkRounds(t *testing.T, hf *holdfast.Engine) {
 	for round := range testlevel.Pick(20, 300, 5000) {
 		all, err := holdfast.Collect(stream.Read(context.Background(), hf, entities.Stream("invoice", fmt.Sprintf("round-%d", round)), 0))
 		if err != nil || len(all) != 3 || all[2].Name != "settled" { // created, claimed
-			t.Fatalf("round %d: history %v, %v", round, all, err)
+			t.Fatalf("round %d: got history %v, error %v", round, all, err)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestHolderThatWaitedPastItsEndHasLost(t *testing.T) {
 			answer := make(chan error, 1)
 			go func() { answer <- end(ctx, hf, got, what) }()
 			testkit.Eventually(t, "the statement waits for the row", func() bool { return waiting(t, watch) })
-			testkit.Eventually(t, "the hold runs out", func() bool {
+			testkit.Eventually(t, "the lease expires", func() bool {
 				s, err := hf.Status(ctx)
 				return err == nil && s.Now.After(got.Claim.Until)
 			})
@@ -200,7 +200,7 @@ func TestHolderThatWaitedPastItsEndHasLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := <-answer; fault.CodeOf(err) != fault.LeaseLost {
-				t.Errorf("%s was answered %v", what, err)
+				t.Errorf("%s returned %v, want LEASE_LOST", what, err)
 			}
 		})
 	}

@@ -31,8 +31,8 @@ import (
 // counted is a database that counts its calls by verb.
 type counted struct {
 	store.Database
-	mu    sync.Mutex
-	asked map[string]int
+	mu     sync.Mutex
+	counts map[string]int
 }
 
 func (c *counted) Open(ctx context.Context, o store.Options) (store.Store, error) {
@@ -43,21 +43,21 @@ func (c *counted) Open(ctx context.Context, o store.Options) (store.Store, error
 func (c *counted) count(verb string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asked == nil {
-		c.asked = make(map[string]int)
+	if c.counts == nil {
+		c.counts = make(map[string]int)
 	}
-	c.asked[verb]++
+	c.counts[verb]++
 }
 
 // since returns the calls since it was last called.
 func (c *counted) since() (n int, by []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, verb := range slices.Sorted(maps.Keys(c.asked)) {
-		n += c.asked[verb]
-		by = append(by, fmt.Sprint(verb, " ", c.asked[verb]))
+	for _, verb := range slices.Sorted(maps.Keys(c.counts)) {
+		n += c.counts[verb]
+		by = append(by, fmt.Sprint(verb, " ", c.counts[verb]))
 	}
-	clear(c.asked)
+	clear(c.counts)
 	return n, by
 }
 
@@ -152,12 +152,12 @@ func idles(t *testing.T, url string, embedded bool) {
 	db.since()
 	_ = clock.Wait(ctx, 20*time.Second) // includes rounds of the janitor
 	took := clock.Since(begun)
-	asked, by := db.since()
+	commands, by := db.since()
 	statements := sent() - before
-	t.Logf("%d commands in %s, %.2f a second, of which PostgreSQL got %d statements: %s", asked, took.Round(time.Millisecond), float64(asked)/took.Seconds(), statements,
+	t.Logf("%d commands in %s, %.2f per second, of which PostgreSQL got %d statements: %s", commands, took.Round(time.Millisecond), float64(commands)/took.Seconds(), statements,
 		strings.Join(by, ", "))
-	if most := 2 * took.Seconds(); float64(asked) > most || float64(statements) > most {
-		t.Errorf("%d commands and %d statements in %s, want two a second at most", asked, statements, took)
+	if most := 2 * took.Seconds(); float64(commands) > most || float64(statements) > most {
+		t.Errorf("%d commands and %d statements in %s, want at most two per second", commands, statements, took)
 	}
 }
 
@@ -226,14 +226,14 @@ func finds(t *testing.T, url string) {
 				delete(wanted, what)
 			}
 		case <-time.After(20 * time.Second): // a poller would poll by itself much later
-			t.Fatalf("not found: %v", wanted)
+			t.Fatalf("work was not found: %v", wanted)
 		}
 	}
 	testkit.Eventually(t, "the event is in the feed", func() bool {
 		page, err := stream.ReadFeed(ctx, hf, "", 10)
 		return err == nil && len(page.Events) > 0
 	})
-	t.Logf("everything after %s", clock.Since(begun).Round(time.Millisecond))
+	t.Logf("all work was found after %s", clock.Since(begun).Round(time.Millisecond))
 	err := other.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := remotehandler.Put(ctx, store.TxOf(tx), remotehandler.Handler{Name: "h", Kind: "worker", OnUnknown: "hold"})
 		return err
@@ -244,6 +244,6 @@ func finds(t *testing.T, url string) {
 	select {
 	case <-declared:
 	case <-time.After(20 * time.Second):
-		t.Error("a handler that another has declared is not noticed")
+		t.Error("a handler that another process declared was not noticed")
 	}
 }

@@ -32,7 +32,7 @@ const (
 // error.
 var roles = map[string]func(ctx context.Context, db holdfast.Database, name string) error{
 	"writer": work,
-	"racer":  raceForHolds,
+	"racer":  raceForLeases,
 }
 
 func TestMain(m *testing.M) {
@@ -143,7 +143,7 @@ func killedWorker(t *testing.T, db, name string, after int) []string {
 	defer cmd.Wait()
 	lines := readLines(out, after, func() { _ = cmd.Process.Kill() })
 	if len(lines) < after {
-		t.Errorf("worker %s ended by itself after %d writes", name, len(lines))
+		t.Errorf("worker %s exited after %d writes without a kill", name, len(lines))
 	}
 	return lines
 }
@@ -180,7 +180,7 @@ func cutLast(line string) (before, after string, ok bool) {
 func checkAcknowledged(t *testing.T, db holdfast.Database, acked map[string]string) {
 	hf := holdfasttest.OpenOn(t, db)
 	if len(acked) == 0 {
-		t.Fatal("nothing was acknowledged")
+		t.Fatal("no write was acknowledged")
 	}
 	names := map[string]bool{}
 	for at := range acked {
@@ -198,7 +198,7 @@ func checkAcknowledged(t *testing.T, db holdfast.Database, acked map[string]stri
 			t.Errorf("acknowledged %s as %q, found %q", at, mark, found[at])
 		}
 	}
-	t.Logf("%d writes acknowledged, all there; %d more were applied and not yet told", len(acked), len(found)-len(acked))
+	t.Logf("%d writes were acknowledged and found; %d more were applied but not acknowledged", len(acked), len(found)-len(acked))
 }
 
 // readAll reads a whole stream, page by page, and checks that no version is missing.
@@ -213,7 +213,7 @@ func readAll(t *testing.T, hf *holdfast.Engine, name string) (marks []string) {
 		}
 		for _, ev := range page {
 			if ev.Version != stream.Version(len(marks)) {
-				t.Fatalf("%s has version %d where %d should be", name, ev.Version, len(marks))
+				t.Fatalf("%s has version %d, want %d", name, ev.Version, len(marks))
 			}
 			marks = append(marks, ev.Name)
 		}

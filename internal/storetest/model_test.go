@@ -58,7 +58,7 @@ func (m *model) append(o op) string {
 		head = -1
 	}
 	if o.want != nil && *o.want != head {
-		return movedAnswer(*o.want, head)
+		return conflictResult(*o.want, head)
 	}
 	for _, name := range o.events {
 		m.note(o.key, name)
@@ -89,7 +89,7 @@ func (m *model) transition(o op) string {
 	case !slices.Contains(o.from, e.status):
 		return "INVALID_TRANSITION " + e.answer()
 	case o.want != nil && *o.want != e.version:
-		return movedAnswer(*o.want, e.version)
+		return conflictResult(*o.want, e.version)
 	}
 	m.note("$entity/thing/"+o.key, fmt.Sprintf("moved %s -> %s", e.status, o.to))
 	e.status, e.version = o.to, e.version+1
@@ -143,7 +143,7 @@ func (m *model) store(key, event string, s modelScope) string {
 func (m *model) put(o op) string {
 	s := m.scope(o.key)
 	if o.want != nil && *o.want != s.seen() {
-		return movedAnswer(*o.want, s.seen())
+		return conflictResult(*o.want, s.seen())
 	}
 	s.live, s.fields = true, map[string]modelValue{}
 	for _, f := range o.fields {
@@ -184,7 +184,7 @@ func (m *model) delete(o op) string {
 		return "NOT_FOUND"
 	}
 	if o.want != nil && *o.want != s.version {
-		return movedAnswer(*o.want, s.version)
+		return conflictResult(*o.want, s.version)
 	}
 	s.live, s.fields = false, nil
 	m.store(o.key, "deleted", s)
@@ -202,6 +202,6 @@ func (m *model) read(o op) string {
 	return fmt.Sprint(m.history[o.key])
 }
 
-func movedAnswer(want, last int64) string {
+func conflictResult(want, last int64) string {
 	return fmt.Sprintf("CONCURRENCY_ERROR expected %d, last %d", want, last)
 }

@@ -31,7 +31,7 @@ func Queue(t testing.TB, url, row string, args []any, between func(), calls ...f
 		t.Fatal(err)
 	}
 	if tag, err := tx.Exec(ctx, row, args...); err != nil || tag.RowsAffected() != 1 {
-		t.Fatalf("%s locks %d rows: %v", row, tag.RowsAffected(), err)
+		t.Fatalf("%s locked %d rows, want 1: %v", row, tag.RowsAffected(), err)
 	}
 	answers := make([]chan error, len(calls))
 	for i, call := range calls {
@@ -40,7 +40,7 @@ func Queue(t testing.TB, url, row string, args []any, between func(), calls ...f
 		// A session for groups gives up at once, and the call waits elsewhere.
 		for waiting := 0; waiting <= i; {
 			if len(answers[i]) > 0 {
-				t.Fatalf("call %d does not wait: %v", i, <-answers[i])
+				t.Fatalf("call %d did not wait: %v", i, <-answers[i])
 			}
 			if err := clock.Wait(ctx, 5*time.Millisecond); err != nil {
 				t.Fatal(err)

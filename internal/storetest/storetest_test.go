@@ -18,7 +18,7 @@ import (
 // alone, and without prepared statements.
 func TestConformance(t *testing.T) {
 	if n := len(Cases()); n < 60 {
-		t.Fatalf("%d cases: the suite has lost some", n)
+		t.Fatalf("got %d cases, want at least 60", n)
 	}
 	for name, backend := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestForgottenScopes(t *testing.T) {
 			made, err := e.inc(e.hf, "u1", "n", 1)
 			e.ok(err)
 			if put.Version <= last || made.Version <= last {
-				t.Errorf("made anew at %d and %d, and %d was there", put.Version, made.Version, last)
+				t.Errorf("created again at versions %d and %d, want them after %d", put.Version, made.Version, last)
 			}
 			other, err := scopestore.Put(e.ctx, engine.Of(e.hf), scopestore.PutArgs{Kind: "org", ID: "u0", State: []byte(`{}`)})
 			e.ok(err)

@@ -30,12 +30,12 @@ const (
 	unknownLater = math.MaxInt64
 )
 
-func init() { roles["appender"] = appendForEver }
+func init() { roles["appender"] = appendForever }
 
-// appendForEver is a worker process. Its appenders append to shared streams at the version that
+// appendForever is a worker process. Its appenders append to shared streams at the version that
 // they believe is the last, and print each call before it is made ("call id stream want size time")
 // and its result ("done id ok head time"). The id is the name of the events.
-func appendForEver(ctx context.Context, db holdfast.Database, name string) error {
+func appendForever(ctx context.Context, db holdfast.Database, name string) error {
 	hf, err := holdfast.Open(ctx, db, holdfast.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func appendAt(ctx context.Context, hf *holdfast.Engine, id string, k int, want s
 	case errors.As(err, &refused) && refused.Code == fault.Concurrency:
 		last, ok := refused.Fields["lastVersion"].(int64)
 		if !ok {
-			return 0, fmt.Errorf("the refusal does not tell the last version: %v", refused.Fields)
+			return 0, fmt.Errorf("refusal has no last version: %v", refused.Fields)
 		}
 		head = stream.Version(last)
 	case err != nil:
@@ -164,7 +164,7 @@ func killedAppender(t *testing.T, db, name string, after int) []string {
 	defer cmd.Wait()
 	lines := readLines(bufio.NewReader(out), after, func() { _ = cmd.Process.Kill() })
 	if len(lines) < after {
-		t.Errorf("appender %s ended by itself", name)
+		t.Errorf("appender %s exited without a kill", name)
 	}
 	return lines
 }
@@ -200,9 +200,9 @@ func checkAppends(t *testing.T, hf *holdfast.Engine, lines []string) {
 			unknown++
 			op.Output = outcome{true, at}
 		case out.ok && (!there || at != out.head):
-			t.Errorf("%s was acknowledged at %d and is at %d (%t)", id, out.head, at, there)
+			t.Errorf("%s was acknowledged at %d and is at %d (exists %t)", id, out.head, at, there)
 		case !out.ok && there:
-			t.Errorf("%s was refused and is at %d", id, at)
+			t.Errorf("%s was refused, but is at %d", id, at)
 		case out.ok:
 			acked++
 		default:
@@ -219,9 +219,9 @@ func checkAppends(t *testing.T, hf *holdfast.Engine, lines []string) {
 		}
 	}
 	if acked == 0 || refused == 0 {
-		t.Errorf("%d appends were applied and %d refused: that shows nothing", acked, refused)
+		t.Errorf("%d appends were applied and %d refused, want some of each", acked, refused)
 	}
-	t.Logf("%d appends were applied, %d refused, %d cut off by a kill", acked, refused, unknown)
+	t.Logf("%d appends were applied, %d refused, %d interrupted by a kill", acked, refused, unknown)
 }
 
 // TestOneOfTwoCreatesWins verifies that of two appends that expect a new stream, from two engines,
@@ -242,14 +242,14 @@ func TestOneOfTwoCreatesWins(t *testing.T) {
 					return err
 				})
 				if won != 1 {
-					t.Fatalf("round %d: %d of two created it: %v", round, won, lost)
+					t.Fatalf("round %d: %d of two callers created the stream, want 1: %v", round, won, lost)
 				}
 				var refused *fault.Error
 				if !errors.As(lost[0], &refused) || refused.Code != fault.Concurrency || refused.Fields["lastVersion"] != int64(0) {
-					t.Fatalf("round %d: the loser got %v", round, lost[0])
+					t.Fatalf("round %d: the refused caller got %v", round, lost[0])
 				}
 				if all := readAll(t, engines[0], name); len(all) != 1 {
-					t.Fatalf("round %d: %q", round, all)
+					t.Fatalf("round %d: got events %q, want 1", round, all)
 				}
 			}
 		})

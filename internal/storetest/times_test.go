@@ -21,7 +21,7 @@ func TestTimesAreThoseOfUTC(t *testing.T) {
 		}
 		again, err := entities.Create(t.Context(), e, entities.CreateArgs{Lifecycle: "l", ID: "x", Status: "a"}) // the general statement returns the reason
 		if err == nil {
-			t.Fatal("it was made twice")
+			t.Fatal("the second create succeeded, want an error")
 		}
 		read, err := entities.Get(t.Context(), e, "l", "x")
 		if err != nil {
@@ -29,7 +29,7 @@ func TestTimesAreThoseOfUTC(t *testing.T) {
 		}
 		for _, at := range []time.Time{made.CreatedAt, again.CreatedAt, read.CreatedAt, read.UpdatedAt} {
 			if at.Location() != time.UTC {
-				t.Errorf("%s is a time of %s", at, at.Location())
+				t.Errorf("%s has location %s, want UTC", at, at.Location())
 			}
 		}
 	})

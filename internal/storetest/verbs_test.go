@@ -26,7 +26,7 @@ func TestEveryVerbHasItsSQL(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := texts.Missing([]store.Decl{{Name: "planted.verb"}}); err == nil || !strings.Contains(err.Error(), "planted.verb") {
-			t.Errorf("%s: a verb without SQL is not found: %v", name, err)
+			t.Errorf("%s: a verb without SQL was not reported: %v", name, err)
 		}
 	}
 	for name, read := range map[string]func() (store.SQLFiles, error){"sqlite": store.DatabaseOf(sqlite.File("")).Files, "postgres": store.DatabaseOf(postgres.URL("")).Files} {
@@ -44,7 +44,7 @@ func TestEveryVerbHasItsSQL(t *testing.T) {
 		}
 		files["planted.text"] = "SELECT 1"
 		if orphans := orphans(files); len(orphans) != 1 || orphans[0] != "planted.text" {
-			t.Errorf("%s: SQL without a verb is not found: %v", name, orphans)
+			t.Errorf("%s: SQL without a verb was not reported: %v", name, orphans)
 		}
 	}
 }

@@ -70,17 +70,17 @@ func compare(rt *rapid.T, name string, blocks []block, got, want []string) {
 	}
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {
-			rt.Fatalf("%s: answer %d is\n  %s\nwant\n  %s\nin\n%s", name, i, slices.Concat(got, make([]string, len(want)))[i], want[i], b.String())
+			rt.Fatalf("%s: result %d is\n  %s\nwant\n  %s\nin\n%s", name, i, slices.Concat(got, make([]string, len(want)))[i], want[i], b.String())
 		}
 	}
-	rt.Fatalf("%s gave %d answers, want %d", name, len(got), len(want))
+	rt.Fatalf("%s returned %d results, want %d", name, len(got), len(want))
 }
 
 // mode selects how the commands of a block are run.
 type mode string
 
 const (
-	alone        mode = "alone"
+	single       mode = "single"
 	update       mode = "update"
 	updateUndone mode = "update, rolled back"
 	join         mode = "join"
@@ -127,9 +127,9 @@ func (o op) String() string {
 func drawBlocks(rt *rapid.T) []block {
 	var blocks []block
 	for n := 0; n < commands; {
-		b := block{mode: rapid.SampledFrom([]mode{alone, alone, alone, alone, update, updateUndone, join, joinUndone}).Draw(rt, "mode")}
+		b := block{mode: rapid.SampledFrom([]mode{single, single, single, single, update, updateUndone, join, joinUndone}).Draw(rt, "mode")}
 		size := 1
-		if b.mode != alone {
+		if b.mode != single {
 			size = rapid.IntRange(1, 6).Draw(rt, "size")
 		}
 		for range min(size, commands-n) {
@@ -249,7 +249,7 @@ func (w *walker) walk(t *testing.T, blocks []block) []string {
 
 func (w *walker) block(ctx context.Context, t *testing.T, b block) []string {
 	switch b.mode {
-	case alone:
+	case single:
 		return runOps(ctx, w.hf, b.ops)
 	case update, updateUndone:
 		return w.update(ctx, b)
@@ -374,7 +374,7 @@ func answer(err error, ok string) string {
 	}
 	switch f.Code {
 	case fault.Concurrency:
-		return movedAnswer(f.Fields["expectedVersion"].(int64), f.Fields["lastVersion"].(int64))
+		return conflictResult(f.Fields["expectedVersion"].(int64), f.Fields["lastVersion"].(int64))
 	case fault.Conflict, fault.InvalidTransition:
 		return string(f.Code) + " " + ok
 	case fault.NotFound, fault.Validation:

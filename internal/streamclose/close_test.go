@@ -41,20 +41,20 @@ func TestModes(t *testing.T) {
 			}
 			for range 3 {
 				if got, err := streamclose.Close(ctx, engine.Of(hf), a); err != nil || got != c.want {
-					t.Errorf("%s: %+v, %v", name, got, err)
+					t.Errorf("%s: got %+v, error %v", name, got, err)
 				}
 				reads(t, hf, name, c.reads)
 			}
 			a.Export = func(context.Context, int64, int64) error { return errors.New("exported again") }
 			if got, err := streamclose.Close(ctx, engine.Of(hf), a); err != nil || got != c.want {
-				t.Errorf("%s in steps: %+v, %v", name, got, err)
+				t.Errorf("%s in steps: got %+v, error %v", name, got, err)
 			}
 			if c.mode == streamclose.Restart {
 				continue
 			}
 			a.ExpectVersion = nil
 			if got, err := streamclose.Close(ctx, engine.Of(hf), a); err != nil || got != c.want {
-				t.Errorf("%s at any version: %+v, %v", name, got, err)
+				t.Errorf("%s at any version: got %+v, error %v", name, got, err)
 			}
 			for _, other := range []int64{1, 3} {
 				a.ExpectVersion = &other
@@ -85,7 +85,7 @@ func TestRestartGoesOn(t *testing.T) {
 			_, err := restart(hf, "s", version, `{}`)
 			refused(t, err, fault.Concurrency, "at version 2", fmt.Sprint("covers version ", version), "make a new snapshot")
 			if field(err, "expectedVersion") != version || field(err, "lastVersion") != int64(2) {
-				t.Errorf("got %v", err)
+				t.Errorf("got error %v", err)
 			}
 		}
 		reads(t, hf, "s", "0:a 1:a 2:a")
@@ -93,20 +93,20 @@ func TestRestartGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last, err := stream.Append(ctx, hf, "s", 3, stream.Event{Name: "b"}); err != nil || last != 4 {
-			t.Errorf("at %d, %v", last, err)
+			t.Errorf("got version %d, error %v, want 4", last, err)
 		}
 		_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "b"})
 		refused(t, err, fault.Concurrency)
 		reads(t, hf, "s", "3:$snapshot 4:b")
 		if got, err := restart(hf, "s", 4, `{"sum": 2}`); err != nil || got.First != 5 || got.Last != 5 {
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf("restart returned %+v, error %v", got, err)
 		}
 		reads(t, hf, "s", "5:$snapshot")
 		if all, err := holdfast.Collect(stream.Read(ctx, hf, "s", 0)); err != nil || len(all) != 1 || string(all[0].Data) != `{"sum": 2}` {
-			t.Errorf("%+v, %v", all, err)
+			t.Errorf("got events %+v, error %v", all, err)
 		}
 		if got, err := restart(hf, "s", 5, `{"sum": 2}`); err != nil || got.Last != 6 { // another close, although its snapshot is the same
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf("second restart returned %+v, error %v", got, err)
 		}
 	})
 }
@@ -129,7 +129,7 @@ func TestARestartIsRepeated(t *testing.T) {
 			"being closed": {func(name string) {
 				full := errors.New("the disk is full")
 				if _, err := closeAt(hf, name, streamclose.Tombstone, func(context.Context, int64, int64) error { again(name); return full }); !errors.Is(err, full) {
-					t.Errorf("got %v", err)
+					t.Errorf("got error %v, want that of the export", err)
 				}
 			}, "", "3:$snapshot 4:a"},
 			"restarted": {func(name string) {
@@ -155,7 +155,7 @@ func TestARestartIsRepeated(t *testing.T) {
 					func(context.Context, int64, int64) error { return errors.New("exported again") }} {
 					got, err := streamclose.Close(ctx, engine.Of(hf), streamclose.Args{Stream: name, Mode: streamclose.Restart, ExpectVersion: new(int64(2)), Snapshot: []byte(`{ "sum" : 1 }`), Export: export})
 					if fault.CodeOf(err) != c.code || err == nil && got != (streamclose.Closed{Stream: name, Mode: streamclose.Restart, First: 3, Last: 3}) {
-						t.Errorf("%s: %+v, %v", name, got, err)
+						t.Errorf("%s: got %+v, error %v", name, got, err)
 					}
 				}
 			}
@@ -217,13 +217,13 @@ func TestFailedExport(t *testing.T) {
 		add(t, hf, "s", 2)
 		full := errors.New("the disk is full")
 		if _, err := closeAt(hf, "s", streamclose.Tombstone, func(context.Context, int64, int64) error { return full }); !errors.Is(err, full) {
-			t.Errorf("got %v", err)
+			t.Errorf("got error %v, want that of the export", err)
 		}
 		add(t, hf, "s", 1)
 		func() {
 			defer func() {
 				if p := recover(); p != "ouch" {
-					t.Errorf("recovered %v", p)
+					t.Errorf("got panic %v, want that of the export", p)
 				}
 			}()
 			_, _ = closeAt(hf, "s", streamclose.Tombstone, func(context.Context, int64, int64) error { panic("ouch") })
@@ -236,7 +236,7 @@ func TestFailedExport(t *testing.T) {
 			return nil
 		}})
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
+			t.Errorf("got error %v, want context.Canceled", err)
 		}
 		add(t, hf, "s", 1)
 		reads(t, hf, "s", "0:a 1:a 2:a 3:a 4:a")
@@ -255,20 +255,20 @@ func TestDeadCloser(t *testing.T) {
 			"append": {func(t *testing.T, name string) { add(t, hf, name, 1) }, "0:a 1:a 2:a"},
 			"closer": {func(t *testing.T, name string) {
 				if got, err := closeAt(hf, name, streamclose.Tombstone, nil); err != nil || got.Last != 2 {
-					t.Errorf("%+v, %v", got, err)
+					t.Errorf("close returned %+v, error %v", got, err)
 				}
 			}, "2:$tombstone"},
 			"closer in steps": {func(t *testing.T, name string) {
 				if got, err := closeAt(hf, name, streamclose.Restart, func(context.Context, int64, int64) error { return nil }); err != nil || got.Last != 2 {
-					t.Errorf("%+v, %v", got, err)
+					t.Errorf("close returned %+v, error %v", got, err)
 				}
 			}, "2:$snapshot"},
 			"sweep": {func(t *testing.T, name string) {
 				if n, err := streamclose.SweepAll(ctx, engine.Of(hf)); n == 0 || err != nil { // including those that were not reopened
-					t.Errorf("opened %d, %v", n, err)
+					t.Errorf("sweep reopened %d streams, error %v, want some", n, err)
 				}
 				if n, err := streamclose.SweepAll(ctx, engine.Of(hf)); n != 0 || err != nil {
-					t.Errorf("opened %d again, %v", n, err)
+					t.Errorf("second sweep reopened %d streams, error %v, want 0", n, err)
 				}
 				add(t, hf, name, 1)
 			}, "0:a 1:a 2:a"},
@@ -283,7 +283,7 @@ func TestDeadCloser(t *testing.T) {
 					_, err = closeAt(hf, name, streamclose.Archive, nil)
 					refused(t, err, fault.Conflict, "is being closed by close-")
 					if by, ok := field(err, "holder").(string); !ok || !strings.HasPrefix(by, "close-") {
-						t.Errorf("the holder is told as %v", by)
+						t.Errorf("error has holder %v, want the prefix close-", by)
 					}
 					refused(t, streamclose.Truncate(ctx, engine.Of(hf), name, 1), fault.Conflict, "is being closed by")
 					if _, err := streamclose.SweepAll(ctx, engine.Of(hf)); err != nil {
@@ -316,7 +316,7 @@ func TestLateCloserMeetsANewHold(t *testing.T) {
 			return errors.Join(err, errors.New("failed late"))
 		})
 		if err == nil {
-			t.Errorf("closed as %+v", got)
+			t.Errorf("close returned %+v, want an error", got)
 		}
 		reads(t, hf, "s", "1:$tombstone")
 
@@ -334,7 +334,7 @@ func TestLateCloserMeetsANewHold(t *testing.T) {
 		})
 		refused(t, err, fault.LeaseLost)
 		if late != nil {
-			t.Errorf("the one who took over: %v", late)
+			t.Errorf("second close returned error %v", late)
 		}
 		reads(t, hf, "r", "0:a")
 	})
@@ -351,7 +351,7 @@ func TestLongExport(t *testing.T) {
 					_, err := closeAt(hf, "s", streamclose.Archive, nil)
 					until, ok := field(err, "until").(time.Time)
 					if !ok {
-						return fmt.Errorf("the stream is not held any more: %w", err)
+						return fmt.Errorf("the close lost its lease on the stream: %w", err)
 					}
 					if first.IsZero() {
 						first = until
@@ -401,7 +401,7 @@ func TestReactionsKeepTheBooksOpen(t *testing.T) {
 					_, err := closeAt(hf, c.name, mode, export)
 					refused(t, err, fault.Conflict, "still needed by "+c.why)
 					if by, ok := field(err, "reactions").([]streamclose.Behind); !ok || len(by) != 1 || by[0].Reaction+" ("+by[0].Why+")" != c.why {
-						t.Errorf("%s: by %+v", c.name, by)
+						t.Errorf("%s: error has reactions %+v", c.name, by)
 					}
 				}
 			}
@@ -458,7 +458,7 @@ func TestReactionsLearnOfTheEnd(t *testing.T) {
 			table = "follow"
 		}
 		if n := rows(t, hf, table, "s"); n != 2 {
-			t.Errorf("marked for %d reactions", n)
+			t.Errorf("got due notices for %d reactions, want 2", n)
 		}
 		add(t, hf, "r", 1)
 		follow(t, hf, "all", "r", 0, 0, "")

@@ -25,16 +25,16 @@ func TestNoSnapshotComesAfterATombstone(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		late := snapshots.Snapshot{Stream: "gone", Kind: "k", Version: 2, Data: []byte(`"secret"`)}
-		if kept, err := snapshots.Put(ctx, engine.Of(hf), late); err != nil || kept {
-			t.Errorf("kept: %v, %v", kept, err)
+		if stored, err := snapshots.Put(ctx, engine.Of(hf), late); err != nil || stored {
+			t.Errorf("late snapshot: got stored %v, error %v, want false", stored, err)
 		}
 		if s, err := snapshots.Get(ctx, engine.Of(hf), "gone", "k"); err != nil || s.Version != events.None {
-			t.Errorf("a tombstone has the snapshot %+v (%v)", s, err)
+			t.Errorf("a tombstone has snapshot %+v (error %v)", s, err)
 		}
 		add(t, hf, "goes on", 3)
 		for _, v := range []int64{0, 2} { // an open stream has snapshots
-			if kept, err := snapshots.Put(ctx, engine.Of(hf), snapshots.Snapshot{Stream: "goes on", Kind: "k", Version: v, Data: []byte(`1`)}); err != nil || !kept {
-				t.Errorf("not kept at %d: %v", v, err)
+			if stored, err := snapshots.Put(ctx, engine.Of(hf), snapshots.Snapshot{Stream: "goes on", Kind: "k", Version: v, Data: []byte(`1`)}); err != nil || !stored {
+				t.Errorf("snapshot at %d was not stored: error %v", v, err)
 			}
 		}
 	})

@@ -104,15 +104,15 @@ func add(t *testing.T, d holdfast.Doer, name string, n int) {
 }
 
 // refused fails a test unless an error has the code and contains the texts.
-func refused(t *testing.T, err error, code fault.Code, tells ...string) {
+func refused(t *testing.T, err error, code fault.Code, parts ...string) {
 	t.Helper()
 	if fault.CodeOf(err) != code {
-		t.Errorf("got %v, want %s", err, code)
+		t.Errorf("got error %v, want code %s", err, code)
 		return
 	}
-	for _, what := range tells {
+	for _, what := range parts {
 		if !strings.Contains(err.Error(), what) {
-			t.Errorf("%v does not tell of %q", err, what)
+			t.Errorf("error %v does not contain %q", err, what)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func versions(t *testing.T, hf *holdfast.Engine, name string) string {
 func reads(t *testing.T, hf *holdfast.Engine, name, want string) {
 	t.Helper()
 	if got := versions(t, hf, name); got != want {
-		t.Errorf("%s has %q, want %q", name, got, want)
+		t.Errorf("%s has versions %q, want %q", name, got, want)
 	}
 }
 
@@ -152,7 +152,7 @@ func closeAt(hf *holdfast.Engine, name string, mode streamclose.Mode, export fun
 	if mode == streamclose.Restart {
 		last, err := testkit.First(1, stream.ReadBackward(ctx, hf, name, stream.Any))
 		if err != nil || len(last) == 0 {
-			return streamclose.Closed{}, errors.Join(err, errors.New("there is nothing to read"))
+			return streamclose.Closed{}, errors.Join(err, errors.New("the stream has no events"))
 		}
 		a.Snapshot, a.ExpectVersion = []byte(`{"sum":1}`), new(int64(last[0].Version))
 	}

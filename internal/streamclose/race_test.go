@@ -32,12 +32,12 @@ func TestCloseRacesAppends(t *testing.T) {
 			r.run(t)
 			before, after, refusals = before+int(r.closed.Last), after+len(r.acked), refusals+r.refused
 			if t.Failed() {
-				t.Fatalf("round %d: %+v", i, r.closed)
+				t.Fatalf("round %d: close returned %+v", i, r.closed)
 			}
 		}
-		t.Logf("%d events before the closes, %d appends acknowledged in all, %d refused", before, after, refusals)
+		t.Logf("%d events before the closes, %d appends acknowledged in total, %d refused", before, after, refusals)
 		if refusals == 0 || before == 0 {
-			t.Error("the appends and the closes did not meet")
+			t.Error("no append ran at the same time as a close")
 		}
 	})
 }
@@ -90,7 +90,7 @@ func (r *round) export() func(context.Context, int64, int64) error {
 			r.seen = append(r.seen, int64(e.Version))
 		}
 		if err == nil && int64(len(all)) != last-first+1 {
-			err = fmt.Errorf("%d events from %d to %d", len(all), first, last)
+			err = fmt.Errorf("got %d events for versions %d to %d", len(all), first, last)
 		}
 		return err
 	}
@@ -129,14 +129,14 @@ func (r *round) judge(t *testing.T) {
 	}
 	cut, _ := slices.BinarySearch(r.acked, end)
 	if !slices.Equal(r.acked[:cut], want) {
-		t.Errorf("acknowledged before the close at %d: %v", end, r.acked)
+		t.Errorf("appends acknowledged before the close at %d: %v", end, r.acked)
 	}
 	if r.exports && !slices.Equal(r.seen, want) {
-		t.Errorf("the export saw %v of %v", r.seen, want)
+		t.Errorf("export got %v, want %v", r.seen, want)
 	}
 	after := r.acked[cut:]
 	if r.mode != streamclose.Restart && len(after) > 0 {
-		t.Errorf("acknowledged after the close at %d: %v", end, after)
+		t.Errorf("appends acknowledged after the close at %d: %v", end, after)
 	}
 	all, err := holdfast.Collect(stream.Read(ctx, r.hf, r.stream, 0))
 	if err != nil {
@@ -146,12 +146,12 @@ func (r *round) judge(t *testing.T) {
 	for _, e := range all {
 		have = append(have, int64(e.Version))
 	}
-	kept := want
+	expected := want
 	if r.mode != streamclose.Archive {
-		kept = append([]int64{r.closed.Last}, after...)
+		expected = append([]int64{r.closed.Last}, after...)
 	}
-	if !slices.Equal(have, kept) {
-		t.Errorf("the stream has %v, want %v", have, kept)
+	if !slices.Equal(have, expected) {
+		t.Errorf("stream has versions %v, want %v", have, expected)
 	}
 }
 
@@ -174,9 +174,9 @@ func TestOneCloserWins(t *testing.T) {
 			for _, err := range lost {
 				refused(t, err, fault.Conflict)
 			}
-			told := slices.Compact(slices.DeleteFunc(answers, func(c streamclose.Closed) bool { return c.Stream == "" }))
-			if won == 0 || exports.Load() != 1 || len(told) != 1 {
-				t.Fatalf("%d won, %d exported, and were told %+v", won, exports.Load(), told)
+			results := slices.Compact(slices.DeleteFunc(answers, func(c streamclose.Closed) bool { return c.Stream == "" }))
+			if won == 0 || exports.Load() != 1 || len(results) != 1 {
+				t.Fatalf("%d closes succeeded, %d exports, results %+v", won, exports.Load(), results)
 			}
 		}
 	})
@@ -198,14 +198,14 @@ func TestOneRestartWins(t *testing.T) {
 				}
 				got, err := restart(hf, name, version, snapshot)
 				if err == nil && (got.First != 3 || got.Last != 3) {
-					t.Errorf("was told %+v", got)
+					t.Errorf("restart returned %+v, want version 3", got)
 				}
 				errs[i] = err
 				return err
 			})
 			all, err := holdfast.Collect(stream.Read(ctx, hf, name, 0))
 			if err != nil || len(all) != 1 || all[0].Version != 3 {
-				t.Fatalf("it has %+v, %v", all, err)
+				t.Fatalf("got events %+v, error %v, want only version 3", all, err)
 			}
 			for i, err := range errs {
 				if fmt.Sprint(i%3) == string(all[0].Data) {
@@ -240,7 +240,7 @@ func TestWhatWaitsForARestart(t *testing.T) {
 			return func() error {
 				got, err := restart(hf, name, 2, snapshot)
 				if err == nil && (got.First != 3 || got.Last != 3) {
-					t.Errorf("%s: was told %+v", name, got)
+					t.Errorf("%s: restart returned %+v, want version 3", name, got)
 				}
 				return err
 			}
@@ -255,7 +255,7 @@ func TestWhatWaitsForARestart(t *testing.T) {
 		}
 		for i, err := range storetest.Queue(t, url, `SELECT FROM holdfast.stream WHERE name = $1 FOR UPDATE`, []any{name}, nil, calls...) {
 			if fault.CodeOf(err) != c.codes[i] {
-				t.Errorf("%s, call %d: %v", name, i, err)
+				t.Errorf("%s, call %d: got error %v", name, i, err)
 			}
 		}
 		reads(t, hf, name, c.reads)

@@ -40,7 +40,7 @@ func TestTruncate(t *testing.T) {
 			{4, "", "4:a"},
 		} {
 			if err := streamclose.Truncate(ctx, engine.Of(hf), "s", c.before); fault.CodeOf(err) != c.code {
-				t.Errorf("before %d: %v", c.before, err)
+				t.Errorf("before %d: got error %v", c.before, err)
 			}
 			reads(t, hf, "s", c.reads)
 		}
@@ -80,7 +80,7 @@ func TestTruncateLooksAtWhatGoes(t *testing.T) {
 			add(t, hf, name, 5)
 			follow(t, hf, "mailer", name, c.watermark, c.due, c.more)
 			if err := streamclose.Truncate(ctx, engine.Of(hf), name, 3); fault.CodeOf(err) != c.code {
-				t.Errorf("%+v: %v", c, err)
+				t.Errorf("%+v: got error %v", c, err)
 			}
 		}
 	})
@@ -110,14 +110,14 @@ func TestPrune(t *testing.T) {
 		}
 		s := shard(t, hf)
 		if n, err := streamclose.Prune(ctx, engine.Of(hf), s, 100); n != 0 || err != nil {
-			t.Errorf("deleted %d at once, %v", n, err)
+			t.Errorf("deleted %d streams at once, error %v, want 0", n, err)
 		}
 		holdfasttest.Advance(t, hf, streamclose.Grace+time.Second)
 		// a node crashed after it deleted a page, before it recorded that
 		exec(t, hf, `DELETE FROM holdfast_event WHERE stream = 'gone' AND version < 3`)
 		for _, want := range []int64{8, 0} {
 			if n, err := streamclose.Prune(ctx, engine.Of(hf), s, 100); n != want || err != nil {
-				t.Errorf("deleted %d, want %d, %v", n, want, err)
+				t.Errorf("deleted %d streams, want %d, error %v", n, want, err)
 			}
 		}
 		for _, c := range []struct {

@@ -22,19 +22,19 @@ func TestCanonical(t *testing.T) {
 		for _, doc := range append(all, want) {
 			got, ok := Canonical([]byte(doc))
 			if !ok || string(got) != want {
-				t.Errorf("%s: %s, %v; wanted %s", doc, got, ok, want)
+				t.Errorf("canonical form of %s is %s, %v, want %s", doc, got, ok, want)
 			}
 			if in, err := asNumbers(doc); err != nil || !bytes.Equal(in, got) { // the form that encoding/json writes
-				t.Errorf("%s: encoding/json writes %s, %v, not %s", doc, in, err, got)
+				t.Errorf("%s: encoding/json writes %s, error %v, want %s", doc, in, err, got)
 			}
 			var before, after any
 			if json.Unmarshal([]byte(doc), &before) != nil || json.Unmarshal(got, &after) != nil || !reflect.DeepEqual(before, after) {
-				t.Errorf("%s means %v, and canonically %v", doc, before, after)
+				t.Errorf("%s has value %v, but its canonical form %v", doc, before, after)
 			}
 		}
 	}
 	if _, ok := Canonical([]byte(`{"a":1,"a":1}`)); ok {
-		t.Error("a document that is refused has a canonical form")
+		t.Error("an invalid document has a canonical form")
 	}
 }
 
@@ -58,7 +58,7 @@ func TestCanonicalTakesLittleMemory(t *testing.T) {
 		_, ok := Canonical(doc)
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; !ok || took > uint64(16*len(doc)) {
-			t.Errorf("%s: %v, %d bytes for a document of %d", value, ok, took, len(doc))
+			t.Errorf("%s: got %v, allocated %d bytes for a document of %d", value, ok, took, len(doc))
 		}
 	}
 }

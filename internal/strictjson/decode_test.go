@@ -147,14 +147,14 @@ func TestDecodeUntold(t *testing.T) {
 	err := Decode([]byte(`{"ranks":{"first":"x"}}`), new(order))
 	expect(t, err, fault.Validation, nil, "the document does not match the expected type")
 	if errors.Unwrap(err) == nil {
-		t.Error("the cause is lost to the log")
+		t.Error("error does not wrap its cause")
 	}
 }
 
 func TestDecodeWantsPointer(t *testing.T) {
 	for _, into := range []any{nil, order{}, (*order)(nil)} {
 		if err := Decode([]byte(`{}`), into); fault.CodeOf(err) != fault.Internal {
-			t.Errorf("into %T: %v", into, err)
+			t.Errorf("Decode into %T returned %v, want an internal error", into, err)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestDecodeKnowsTheFieldsOfEncodingJSON(t *testing.T) {
 	got := slices.Sorted(maps.Keys(shapeOf(reflect.TypeFor[tagged]()).fields))
 	want := slices.Sorted(maps.Keys(exactFields(reflect.TypeFor[tagged]())))
 	if !slices.Equal(got, want) {
-		t.Errorf("Decode takes %q, encoding/json %q", got, want)
+		t.Errorf("Decode accepts fields %q, encoding/json %q", got, want)
 	}
 }
 

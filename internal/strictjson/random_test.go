@@ -27,17 +27,17 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		err := Check(doc)
 		if err == nil && !json.Valid(doc) {
-			t.Fatalf("accepted, and is no JSON: %q", doc)
+			t.Fatalf("accepted a document that is not JSON: %q", doc)
 		}
 		if err == nil && !utf8.Valid(doc) {
-			t.Fatalf("accepted, and is no UTF-8: %q", doc)
+			t.Fatalf("accepted a document that is not UTF-8: %q", doc)
 		}
 		if f, ok := errors.AsType[*fault.Error](err); ok && !utf8.ValidString(f.Message) {
-			t.Fatalf("the message is no UTF-8: %q", f.Message)
+			t.Fatalf("error message is not UTF-8: %q", f.Message)
 		}
 		wellFormed := json.Valid(doc) && len(doc) <= MaxBytes
 		if syntaxOnly(err) && wellFormed {
-			t.Fatalf("refused as malformed, and is not: %q: %v", doc, err)
+			t.Fatalf("refused valid JSON as malformed: %q: %v", doc, err)
 		}
 	})
 }
@@ -63,7 +63,7 @@ func FuzzEqual(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		if !Equal(a, a) || !Equal(b, b) {
-			t.Fatal("not equal to itself")
+			t.Fatal("document is not equal to itself")
 		}
 		if Equal(a, b) != Equal(b, a) {
 			t.Fatalf("Equal(%q, %q) depends on the order", a, b)
@@ -160,11 +160,11 @@ func TestRandom(t *testing.T) {
 		}
 		again := rewrite(t, doc)
 		if err := Check(again); err != nil || !Equal(doc, again) {
-			t.Fatalf("%s\nwritten again\n%s\nrefused (%v) or not equal", doc, again, err)
+			t.Fatalf("%s\nencoded again\n%s\nwas refused (%v) or is not equal", doc, again, err)
 		}
 		i := rapid.IntRange(0, len(doc)-1).Draw(t, "at")
 		if err := Check(doc[:i]); err == nil && (doc[0] == '{' || doc[0] == '[') {
-			t.Fatalf("accepted the beginning %s", doc[:i])
+			t.Fatalf("accepted the truncated document %s", doc[:i])
 		}
 		changed := bytes.Clone(doc)
 		changed[i] = rapid.Byte().Draw(t, "byte")
@@ -260,7 +260,7 @@ func TestTwins(t *testing.T) {
 		for _, key := range rapid.SliceOfN(name, 1, 30).Draw(t, "names") {
 			_, clash := set.add([]byte(key))
 			if clash != anyFold(kept, key) {
-				t.Fatalf("%q beside %q: clash is %v", key, kept, clash)
+				t.Fatalf("%q next to %q: got clash %v", key, kept, clash)
 			}
 			if !clash {
 				kept = append(kept, key)

@@ -23,16 +23,16 @@ func TestState(t *testing.T) {
 		manyKeys(20, `"k3"`), manyKeys(8, `"k7"`), `{"a":"\u0000"}`, `{"a":1e400}`, `{"a":1e-400}`, `{"a":[-1e-398]}`, `{"a":1.5e-398}`, strings.Repeat(`{"a":`, 64) + `{}` + strings.Repeat("}", 64),
 	} {
 		if err := State([]byte(doc)); fault.CodeOf(err) != fault.Validation {
-			t.Errorf("%s: %v", doc, err)
+			t.Errorf("%s: got error %v, want a validation error", doc, err)
 		}
 	}
 	for _, twins := range []string{`{"Ab":1,"ab":2}`, manyKeys(20, `"K3"`)} { // Object refuses them
 		if err := Object([]byte(twins)); fault.CodeOf(err) != fault.Validation {
-			t.Errorf("%s: %v", twins, err)
+			t.Errorf("%s: got error %v, want a validation error", twins, err)
 		}
 	}
 	long := []byte(`{"a":"` + strings.Repeat("x", MaxBytes) + `"}`)
 	if err := State(long); fault.CodeOf(err) != fault.PayloadTooLarge {
-		t.Errorf("a document of %d bytes: %v", len(long), err)
+		t.Errorf("document of %d bytes: got error %v, want PAYLOAD_TOO_LARGE", len(long), err)
 	}
 }

@@ -194,7 +194,7 @@ func TestText(t *testing.T) {
 		err := Text("stream", s, 20)
 		expect(t, err, fault.Validation, nil, message)
 		if f, _ := errors.AsType[*fault.Error](err); f.Fields["field"] != "stream" {
-			t.Errorf("Text(%q) names the field %v", s, f.Fields["field"])
+			t.Errorf("Text(%q): error has field %v", s, f.Fields["field"])
 		}
 	}
 }
@@ -241,6 +241,6 @@ func TestRefusalIsShort(t *testing.T) {
 	doc := bytes.Repeat(append(append([]byte(`{"`), name...), `":`...), 64)
 	err := Check(append(doc, 'x'))
 	if n := len(err.Error()); n > 8000 {
-		t.Errorf("the message has %d bytes", n)
+		t.Errorf("message has %d bytes, want at most 8000", n)
 	}
 }

@@ -47,7 +47,7 @@ func TestOfRacingMakersAllGetTheKeyThatIsStored(t *testing.T) {
 			stored := string(find(t, hf, name)[name])
 			for i, key := range got {
 				if key != stored || key == "" {
-					t.Errorf("maker %d was told %q, and %q is stored", i, key, stored)
+					t.Errorf("caller %d got key %q, but %q is stored", i, key, stored)
 				}
 			}
 		}
@@ -60,21 +60,21 @@ func TestOfRacingMakersAllGetTheKeyThatIsStored(t *testing.T) {
 func TestWhatIsForgottenStaysForgotten(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		if found := find(t, hf, "a"); len(found) != 0 {
-			t.Errorf("found %v", found)
+			t.Errorf("found keys %v, want none", found)
 		}
 		if _, err := subjectkey.Make(t.Context(), engine.Of(hf), "a", subjectkey.Key("k")); err != nil {
 			t.Fatal(err)
 		}
 		if err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 			if had, err := subjectkey.Forget(ctx, store.DoerOf(tx), "a"); err != nil || !had {
-				t.Errorf("in a transaction: %v, %v", had, err)
+				t.Errorf("Forget in a transaction returned %v, error %v", had, err)
 			}
 			return errors.New("no")
 		}); err == nil {
-			t.Fatal("it was committed")
+			t.Fatal("the transaction was committed, want a rollback")
 		}
 		if found := find(t, hf, "a", "b"); string(found["a"]) != "k" || len(found) != 1 {
-			t.Errorf("found %v", found)
+			t.Errorf("found keys %v, want only that of a", found)
 		}
 		dropped := make([]bool, 8)
 		if _, lost := holdfasttest.Race(t, len(dropped), func(i int) (err error) {
@@ -90,18 +90,18 @@ func TestWhatIsForgottenStaysForgotten(t *testing.T) {
 			}
 		}
 		if n != 1 {
-			t.Errorf("%d have dropped the key", n)
+			t.Errorf("%d callers deleted the key, want 1", n)
 		}
 		if had, err := subjectkey.Forget(t.Context(), engine.Of(hf), "b"); err != nil || had {
-			t.Errorf("forgot one who is not known: %v, %v", had, err)
+			t.Errorf("Forget of an unknown subject returned %v, error %v", had, err)
 		}
 		for _, name := range []string{"a", "b"} {
 			key, err := subjectkey.Make(t.Context(), engine.Of(hf), name, subjectkey.Key("new"))
 			if err != nil || key != nil {
-				t.Errorf("%s has a key again: %q, %v", name, key, err)
+				t.Errorf("%s has a key again: %q, error %v", name, key, err)
 			}
 			if key, known := find(t, hf, "a", "b")[name]; !known || key != nil {
-				t.Errorf("%s is known %v with %q", name, known, key)
+				t.Errorf("subject %s: known %v, key %q, want known without a key", name, known, key)
 			}
 		}
 	})

@@ -77,11 +77,11 @@ func TestSpansAreSentAtTheLatestByStop(t *testing.T) {
 	defer mu.Unlock()
 	for _, want := range []string{"GET /somewhere", "the shop", "v1.2.3"} {
 		if !bytes.Contains(got, []byte(want)) {
-			t.Errorf("what was sent lacks %q: %q", want, got)
+			t.Errorf("exported data has no %q: %q", want, got)
 		}
 	}
 	if path != "/v1/traces" {
-		t.Errorf("it was sent to %q", path)
+		t.Errorf("exported to path %q", path)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestLostSpansAreLogged(t *testing.T) {
 	defer cancel()
 	_ = traces.Stop(ctx)
 	if !strings.Contains(text.String(), "exporting spans failed") {
-		t.Errorf("the log is %q", text.String())
+		t.Errorf("got log %q", text.String())
 	}
 }
 
@@ -111,6 +111,6 @@ func TestAProtocolThatIsNotSpokenIsRefused(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	if _, err := Start(t.Context(), "v1", slog.Default()); fault.CodeOf(err) != fault.Validation {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want a validation error", err)
 	}
 }

@@ -106,8 +106,8 @@ func (c *Child) Signal(s os.Signal) {
 	}
 }
 
-// Tell sends a line to the child.
-func (c *Child) Tell(format string, args ...any) {
+// Send sends a line to the child.
+func (c *Child) Send(format string, args ...any) {
 	c.t.Helper()
 	if _, err := fmt.Fprintf(c.in, format+"\n", args...); err != nil {
 		c.t.Fatal(err)
@@ -151,14 +151,14 @@ func (c *Child) Expect(lines ...string) {
 	}
 }
 
-// Hears returns the rest of the next line after the prefix begin. A line without the prefix
+// ExpectPrefix returns the rest of the next line after the prefix. A line without the prefix
 // fails the test.
-func (c *Child) Hears(begin string) string {
+func (c *Child) ExpectPrefix(prefix string) string {
 	c.t.Helper()
 	line := c.Next()
-	rest, ok := strings.CutPrefix(line, begin)
+	rest, ok := strings.CutPrefix(line, prefix)
 	if !ok {
-		c.t.Fatalf("the child printed %q, want the prefix %q", line, begin)
+		c.t.Fatalf("the child printed %q, want the prefix %q", line, prefix)
 	}
 	return strings.TrimSpace(rest)
 }

@@ -11,12 +11,12 @@ import (
 // Action is what a [Proxy] does with a piece of data and its connection.
 type Action int
 
-// Fates of a piece of data.
+// Actions on a piece of data.
 const (
 	Pass           Action = iota // deliver it
 	Cut                          // drop it and close the connection
 	CutHalf                      // deliver its first half and close the connection
-	LoseAnswer                   // deliver it, and close the connection instead of delivering the response
+	LoseResponse                 // deliver it, and close the connection instead of delivering the response
 	Hang                         // drop it and all later data of both sides, and do not propagate a close
 	DeliverAndHang               // deliver it, then as Hang
 )
@@ -42,7 +42,7 @@ type pair struct {
 }
 
 // NewProxy starts a proxy for the server of a URL and returns the URL of the proxy. sent and
-// answered choose the fate of each piece of data from a client or from the server; nil passes
+// answered choose the action on each piece of data from a client or from the server; nil passes
 // all.
 func NewProxy(t testing.TB, base string, sent, answered func(piece []byte) Action) (p *Proxy, through string) {
 	t.Helper()
@@ -137,7 +137,7 @@ func decide(by func([]byte) Action, piece []byte) Action {
 }
 
 // carry copies from one side to the other until one of them closes or the connection is broken.
-func (c *pair) carry(to, from net.Conn, fate func(piece []byte) Action) {
+func (c *pair) carry(to, from net.Conn, choose func(piece []byte) Action) {
 	defer c.end()
 	buffer := make([]byte, 64<<10)
 	for {
@@ -145,21 +145,21 @@ func (c *pair) carry(to, from net.Conn, fate func(piece []byte) Action) {
 		if err != nil {
 			return
 		}
-		if !c.hung.Load() && !c.apply(fate(buffer[:n]), to, buffer[:n]) {
+		if !c.hung.Load() && !c.apply(choose(buffer[:n]), to, buffer[:n]) {
 			return
 		}
 	}
 }
 
-// apply applies the fate of a piece and reports whether the connection stays open.
-func (c *pair) apply(fate Action, to net.Conn, piece []byte) bool {
-	switch fate {
+// apply applies the action on a piece and reports whether the connection stays open.
+func (c *pair) apply(action Action, to net.Conn, piece []byte) bool {
+	switch action {
 	case Cut:
 		return false
 	case CutHalf:
 		_, _ = to.Write(piece[:len(piece)/2])
 		return false
-	case LoseAnswer:
+	case LoseResponse:
 		c.deaf.Store(true)
 		_, _ = to.Write(piece)
 		<-c.answered

@@ -20,7 +20,7 @@ func TestFates(t *testing.T) {
 		Pass:           {"whole", "answered"},
 		Cut:            {"nothing", "cut"},
 		CutHalf:        {"half", "cut"},
-		LoseAnswer:     {"whole", "cut"},
+		LoseResponse:   {"whole", "cut"},
 		Hang:           {"nothing", "silence"},
 		DeliverAndHang: {"whole", "silence"},
 	} {
@@ -35,14 +35,14 @@ func TestFates(t *testing.T) {
 			defer client.Close()
 			fmt.Fprint(client, "abc\n")
 			if observed := observe(client, time.Second); observed != want.observed {
-				t.Errorf("the client observes %s, want %s", observed, want.observed)
+				t.Errorf("client observes %s, want %s", observed, want.observed)
 			}
 			client.Close()
 			if fate == Hang {
 				got <- "" // the server never sees that the client is gone
 			}
 			if all := map[string]string{"": "nothing", "ab": "half", "abc\n": "whole"}[<-got]; all != want.got {
-				t.Errorf("the server gets %s, want %s", all, want.got)
+				t.Errorf("server gets %s, want %s", all, want.got)
 			}
 		})
 	}
@@ -127,6 +127,6 @@ func TestAServerMayMoveAndLoseAnswers(t *testing.T) {
 	p.HangAll()
 	results = append(results, get())
 	if got := strings.Join(results, " "); got != "failed here failed here failed" {
-		t.Errorf("the results are %s", got)
+		t.Errorf("got results %s", got)
 	}
 }

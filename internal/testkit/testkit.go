@@ -24,7 +24,7 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	defer cancel()
 	for !holds() {
 		if clock.Wait(ctx, 5*time.Millisecond) != nil {
-			t.Fatalf("after a minute it is still not true that %s", what)
+			t.Fatalf("condition not met after one minute: %s", what)
 		}
 	}
 }
@@ -47,11 +47,11 @@ func First[T any](n int, list iter.Seq2[T, error]) (all []T, err error) {
 func WantCode(t testing.TB, err error, code fault.Code, says ...string) {
 	t.Helper()
 	if fault.CodeOf(err) != code {
-		t.Errorf("the error is %v (%v), want the code %q", err, errors.Unwrap(err), code)
+		t.Errorf("got error %v (%v), want code %q", err, errors.Unwrap(err), code)
 	}
 	for _, part := range says {
 		if !strings.Contains(fmt.Sprint(err), part) {
-			t.Errorf("the error does not contain %q: %v", part, err)
+			t.Errorf("error does not contain %q: %v", part, err)
 		}
 	}
 }

@@ -40,13 +40,13 @@ func TestMore(t *testing.T) {
 	}
 	packages, tests, err := more([]string{"./..."})
 	if err != nil || !slices.Equal(packages, []string{"./a"}) {
-		t.Errorf("packages: %q, %v", packages, err)
+		t.Errorf("got packages %q, error %v, want ./a", packages, err)
 	}
 	if got := strings.Join(tests, " "); got != "TestAsks TestAsksByAHelper TestAsksByAMethod TestAsksByAVariable TestAsksFromOutside" {
-		t.Errorf("tests: %s", got)
+		t.Errorf("got tests %s", got)
 	}
 	if packages, tests, err := more([]string{"./b"}); len(packages)+len(tests) > 0 || err != nil {
-		t.Errorf("for a package that does not depend on the level: %q, %q, %v", packages, tests, err)
+		t.Errorf("package that does not depend on the level: got packages %q, tests %q, error %v", packages, tests, err)
 	}
 }
 
@@ -65,6 +65,6 @@ func TestMoreOfOurs(t *testing.T) {
 		}
 	}
 	if slices.Contains(tests, t.Name()) || !slices.Equal(packages[:len(slow)], slow) {
-		t.Errorf("packages: %q", packages)
+		t.Errorf("got packages %q", packages)
 	}
 }

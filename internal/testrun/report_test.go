@@ -23,7 +23,7 @@ func wantIn(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("%q is missing in:\n%s", part, text)
+			t.Errorf("report has no %q:\n%s", part, text)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func TestReport(t *testing.T) {
 		`{"Action":"skip",`+pkg+`,"Test":"TestB","Elapsed":0}`,
 		`{"Action":"pass",`+pkg+`,"Elapsed":2.5}`)
 	if r.bad() {
-		t.Error("it is reported as failed")
+		t.Error("the run is reported as failed")
 	}
 	wantIn(t, text, "ok    ./run", "2.5s", "1 of SQLite, 0 of PostgreSQL; crash cases: 24; level test, seed 1", "tests: 1 passed, 0 failed, 1 skipped\n")
 }
@@ -68,7 +68,7 @@ func TestReportOfFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, text := reported(t, options{level: "check", seed: 7, timeout: "20m"}, c.lines...)
 			if !r.bad() {
-				t.Error("it is reported as passed")
+				t.Error("the run is reported as passed")
 			}
 			wantIn(t, text, c.want...)
 		})

@@ -28,7 +28,7 @@ func clean(t *testing.T, d store.Doer) wallets.Audited {
 	t.Helper()
 	a, err := wallets.Audit(t.Context(), d, "")
 	if err != nil || len(a.Wrong) > 0 {
-		t.Fatalf("audited %+v, %v", a, err)
+		t.Fatalf("audit returned %+v, error %v", a, err)
 	}
 	return a
 }
@@ -39,7 +39,7 @@ func TestAWallet(t *testing.T) {
 		code := func(want fault.Code, w wallets.Wallet, err error) wallets.Wallet {
 			t.Helper()
 			if fault.CodeOf(err) != want {
-				t.Fatalf("%+v, %v, want %q", w, err, want)
+				t.Fatalf("got wallet %+v, error %v, want code %q", w, err, want)
 			}
 			return w
 		}
@@ -50,40 +50,40 @@ func TestAWallet(t *testing.T) {
 		one(wallets.Post(ctx, engine.Of(e), post("w", 5, "r1")))(fault.NotFound)
 		made := one(wallets.Put(ctx, engine.Of(e), "w", false))("")
 		if made.Balance != 0 || made.AllowNegative || made.CreatedAt.IsZero() {
-			t.Errorf("made %+v", made)
+			t.Errorf("created wallet %+v", made)
 		}
 		for range 2 { // the same reference posts once
 			if w := one(wallets.Post(ctx, engine.Of(e), post("w", 5, "r1")))(""); w.Balance != 5 || w.Version != 1 {
-				t.Errorf("has %+v", w)
+				t.Errorf("got wallet %+v, want balance 5", w)
 			}
 		}
 		one(wallets.Post(ctx, engine.Of(e), post("w", 6, "r1")))(fault.Conflict)
 		one(wallets.Post(ctx, engine.Of(e), post("w", -6, "r2")))(fault.InsufficientFunds)
 		if w := one(wallets.Post(ctx, engine.Of(e), post("w", -5, "r2")))(""); w.Balance != 0 {
-			t.Errorf("has %+v", w)
+			t.Errorf("got wallet %+v, want balance 0", w)
 		}
 		one(wallets.Post(ctx, engine.Of(e), post("w", 0, "r3")))(fault.Validation)
 		one(wallets.Post(ctx, engine.Of(e), post("w", 1, "")))(fault.Validation)
 		one(wallets.Put(ctx, engine.Of(e), "w", true))("")
 		if w := one(wallets.Post(ctx, engine.Of(e), post("w", -7, "r3")))(""); w.Balance != -7 || !w.AllowNegative {
-			t.Errorf("has %+v", w)
+			t.Errorf("got wallet %+v, want balance -7", w)
 		}
 		one(wallets.Put(ctx, engine.Of(e), "w", false))("")
 		one(wallets.Post(ctx, engine.Of(e), post("w", -1, "r4")))(fault.InsufficientFunds)
 		if w := one(wallets.Post(ctx, engine.Of(e), post("w", 2, "r4")))(""); w.Balance != -5 { // it may rise
-			t.Errorf("has %+v", w)
+			t.Errorf("got wallet %+v, want balance -5", w)
 		}
 		one(wallets.Post(ctx, engine.Of(e), post("w", math.MaxInt64, "r5")))("")
 		one(wallets.Post(ctx, engine.Of(e), post("w", 100, "r6")))(fault.Validation)
 		all, err := wallets.Ledger(ctx, engine.Of(e), "w", 0, 100)
 		if err != nil || len(all) != 5 || all[1].Delta != -5 || all[1].Balance != 0 || all[1].Reference != "r2" || all[1].At.IsZero() {
-			t.Errorf("the ledger is %+v, %v", all, err)
+			t.Errorf("got ledger %+v, error %v", all, err)
 		}
 		if other, err := wallets.List(holdfast.InWorkspace(ctx, "other"), engine.Of(e), "", 10); err != nil || len(other) > 0 {
-			t.Errorf("another workspace has %+v, %v", other, err)
+			t.Errorf("another workspace has wallets %+v, error %v", other, err)
 		}
 		if a := clean(t, engine.Of(e)); a.Wallets != 1 || a.Entries != 5 {
-			t.Errorf("audited %+v", a)
+			t.Errorf("audit returned %+v, want 1 wallet and 5 rows", a)
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestManyPostAtOnce(t *testing.T) {
 						}
 						mu.Unlock()
 						if w.Balance < 0 {
-							t.Errorf("has %+v", w)
+							t.Errorf("got wallet %+v with a negative balance", w)
 						}
 					case fault.InsufficientFunds, fault.Conflict:
 					default:
@@ -134,7 +134,7 @@ func TestManyPostAtOnce(t *testing.T) {
 		clean(t, engine.Of(e))
 		for id, sum := range want {
 			if w, err := wallets.Get(ctx, engine.Of(e), id); err != nil || w.Balance != sum {
-				t.Errorf("%s has %d, want %d, %v", id, w.Balance, sum, err)
+				t.Errorf("balance of %s is %d, want %d, error %v", id, w.Balance, sum, err)
 			}
 		}
 	})
@@ -156,14 +156,14 @@ func TestCrashOfACredit(t *testing.T) {
 		Check: func(ctx context.Context, e *holdfast.Engine) error {
 			w, err := wallets.Get(ctx, engine.Of(e), "w")
 			if err == nil && w.Balance != 6 {
-				err = fmt.Errorf("the wallet has %d", w.Balance)
+				err = fmt.Errorf("balance is %d, want 6", w.Balance)
 			}
 			if err != nil {
 				return err
 			}
 			a, err := wallets.Audit(ctx, engine.Of(e), "")
 			if err == nil && len(a.Wrong) > 0 {
-				err = fmt.Errorf("it does not add up: %+v", a.Wrong)
+				err = fmt.Errorf("wallet does not match its ledger: %+v", a.Wrong)
 			}
 			return err
 		}, Pairs: true})

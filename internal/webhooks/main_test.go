@@ -61,12 +61,12 @@ func secrets(t *testing.T, hf *holdfast.Engine, id string) string {
 // fault strikes: never without its reaction, never a reaction without its webhook, and
 // never without its event.
 func TestCrash(t *testing.T) {
-	holdfasttest.Crash(t, holdfasttest.Scenario{Do: lifeCycle, Check: livedOnce})
+	holdfasttest.Crash(t, holdfasttest.Scenario{Do: createRotateRemove, Check: checkHistory})
 }
 
-// lifeCycle creates two webhooks, rotates the first and removes the second. Every step
+// createRotateRemove creates two webhooks, rotates the first and removes the second. Every step
 // checks the current state, so that it may be repeated from the beginning.
-func lifeCycle(ctx context.Context, hf *holdfast.Engine) error {
+func createRotateRemove(ctx context.Context, hf *holdfast.Engine) error {
 	made, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: "made"})
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func lifeCycle(ctx context.Context, hf *holdfast.Engine) error {
 		if w, err = webhooks.Rotate(ctx, engine.Of(hf), box, w.ID, "s2", time.Hour, "bob"); err != nil {
 			return err
 		} else if w.URL != plain.URL || w.OverlapUntil == nil {
-			return fmt.Errorf("rotated %+v", w)
+			return fmt.Errorf("rotation returned webhook %+v", w)
 		}
 	}
 	if err := webhooks.Remove(ctx, engine.Of(hf), made[1].Name, "cleo"); fault.CodeOf(err) != fault.NotFound {
@@ -102,18 +102,18 @@ func lifeCycle(ctx context.Context, hf *holdfast.Engine) error {
 	return nil
 }
 
-func livedOnce(ctx context.Context, hf *holdfast.Engine) error {
+func checkHistory(ctx context.Context, hf *holdfast.Engine) error {
 	made, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: "made"})
 	if err != nil {
 		return err
 	}
 	got := ""
 	for _, m := range made {
-		told, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: webhooks.Stream(m.Name)})
+		recorded, err := events.Read(ctx, engine.Of(hf), events.ReadArgs{Stream: webhooks.Stream(m.Name)})
 		if err != nil {
 			return err
 		}
-		for _, e := range told {
+		for _, e := range recorded {
 			got += fmt.Sprintf("%d %s by %s, ", e.Version, e.Name, e.Actor)
 		}
 		_, failed := reactions.Get(ctx, engine.Of(hf), webhooks.Reaction(m.Name))
@@ -126,7 +126,7 @@ func livedOnce(ctx context.Context, hf *holdfast.Engine) error {
 	all, err := webhooks.All(ctx, engine.Of(hf))
 	all = slices.DeleteFunc(all, func(x webhooks.Served) bool { return x.Workspace != store.WorkspaceOf(ctx) })
 	if err != nil || len(all) != 1 || all[0].ID != made[0].Name {
-		return fmt.Errorf("served are %+v, %w", all, err)
+		return fmt.Errorf("got webhooks %+v, %w", all, err)
 	}
 	return nil
 }
@@ -146,9 +146,9 @@ func TestOfThoseWhoRotateOneWins(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		told, err := events.Read(t.Context(), engine.Of(hf), events.ReadArgs{Stream: webhooks.Stream(w.ID)})
-		if err != nil || won < 1 || len(told) != won+1 {
-			t.Errorf("%d won, and there are %d events, %v", won, len(told), err)
+		recorded, err := events.Read(t.Context(), engine.Of(hf), events.ReadArgs{Stream: webhooks.Stream(w.ID)})
+		if err != nil || won < 1 || len(recorded) != won+1 {
+			t.Errorf("%d calls succeeded, but the history has %d events, error %v", won, len(recorded), err)
 		}
 	})
 }
@@ -157,13 +157,13 @@ func TestASecretBelongsToItsWebhook(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		w := create(t, hf)
 		if got := secrets(t, hf, w.ID); got != "[s1]" {
-			t.Errorf("the secrets are %s", got)
+			t.Errorf("got secrets %s, want s1", got)
 		}
 		if _, err := webhooks.Find(t.Context(), engine.Of(hf), boxOf(2), w.ID); fault.CodeOf(err) != fault.Unavailable {
-			t.Errorf("with another key: %v", err)
+			t.Errorf("Find with another key returned %v, want UNAVAILABLE", err)
 		}
 		if _, err := webhooks.Find(t.Context(), engine.Of(hf), boxOf(2, 1), w.ID); err != nil {
-			t.Errorf("with another key first: %v", err)
+			t.Errorf("Find with another key first returned %v", err)
 		}
 		for _, step := range []struct {
 			secret  string
@@ -181,14 +181,14 @@ func TestASecretBelongsToItsWebhook(t *testing.T) {
 			}
 			holdfasttest.Advance(t, hf, step.after)
 			if got := secrets(t, hf, w.ID); got != step.want {
-				t.Errorf("the secrets are %s, want %s", got, step.want)
+				t.Errorf("got secrets %s, want %s", got, step.want)
 			}
 		}
 		if err := webhooks.Remove(t.Context(), engine.Of(hf), w.ID, "cleo"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := webhooks.Find(t.Context(), engine.Of(hf), box, w.ID); fault.CodeOf(err) != fault.NotFound {
-			t.Errorf("removed: %v", err)
+			t.Errorf("Find of a deleted webhook returned %v, want NOT_FOUND", err)
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestTold(t *testing.T) {
 		"s":                                           false,
 	} {
 		if webhooks.Reported(stream) != want {
-			t.Errorf("%s: %v", stream, !want)
+			t.Errorf("%s: got %v", stream, !want)
 		}
 	}
 }

@@ -132,12 +132,12 @@ func TestEval(t *testing.T) {
 			continue
 		}
 		if got, err := e.Eval(seen); err != nil || string(got) != want {
-			t.Errorf("%s is %s, want %s: %v", text, got, want, err)
+			t.Errorf("%s returned %s, want %s: error %v", text, got, want, err)
 		}
 	}
 	e, _ := Compile("[input, state, steps, run]")
 	if got, err := e.Eval(Env{}); err != nil || string(got) != "[{},{},{},{}]" {
-		t.Errorf("nothing is %s %v", got, err)
+		t.Errorf("with an empty environment got %s, error %v", got, err)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestCompileRefuses(t *testing.T) {
 	} {
 		_, err := Compile(text)
 		if !errors.Is(err, fault.Of(fault.Validation)) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60s: %v, want %s", text, err, want)
+			t.Errorf("%.60s: got error %v, want %s", text, err, want)
 		}
 	}
 }
@@ -249,12 +249,12 @@ func TestEvalRefuses(t *testing.T) {
 		}
 		got, err := e.Eval(seen)
 		if !errors.Is(err, fault.Of(fault.Validation)) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s is %s: %v, want %s", text, got, err, want)
+			t.Errorf("%s returned %s, error %v, want %s", text, got, err, want)
 		}
 	}
 	e, _ := Compile("input.a")
 	if _, err := e.Eval(Env{Input: json.RawMessage(`{"a":`)}); !errors.Is(err, fault.Of(fault.Validation)) {
-		t.Errorf("of no JSON: %v", err)
+		t.Errorf("with invalid JSON got error %v, want a validation error", err)
 	}
 }
 
@@ -281,12 +281,12 @@ func TestHostile(t *testing.T) {
 			_, err = e.Eval(large)
 		}
 		if !errors.Is(err, fault.Of(fault.Validation)) {
-			t.Errorf("%.60s: %v", text, err)
+			t.Errorf("%.60s: got error %v, want a validation error", text, err)
 		}
 	}
 	many := Value("[" + strings.Repeat(`"=input.l == 1..9",`, 5000) + `"=sum(1..100000)","=sum(1..100000)"]`)
 	if _, err := Render(many, large); !errors.Is(err, fault.Of(fault.Validation)) {
-		t.Errorf("the expressions of one value have a budget each: %v", err)
+		t.Errorf("the expressions of one value do not share a budget: %v", err)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestTrue(t *testing.T) {
 	for text, want := range map[string]bool{"input.a == 1": true, "input.a > 1": false} {
 		e, _ := Compile(text)
 		if got, err := e.True(seen); err != nil || got != want {
-			t.Errorf("%s is %v %v", text, got, err)
+			t.Errorf("%s returned %v, error %v", text, got, err)
 		}
 	}
 	for text, kind := range map[string]string{"input.a": "a number", "input.none": "nil", "input.text": "a string", "input.list": "a list", "input": "an object"} {
@@ -302,7 +302,7 @@ func TestTrue(t *testing.T) {
 		_, err := e.True(seen)
 		f, ok := errors.AsType[*fault.Error](err)
 		if !ok || f.Code != fault.Validation || f.Fields["kind"] != kind || !strings.Contains(f.Message, kind) {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%s: got error %v", text, err)
 		}
 	}
 }
@@ -328,11 +328,11 @@ func TestCompiledIsBounded(t *testing.T) {
 	}
 	wg.Wait()
 	if n := len(compiled.byText); n > maxCompiled {
-		t.Errorf("%d are kept", n)
+		t.Errorf("cache has %d expressions", n)
 	}
 	one, _ := Compile("input.a")
 	if two, _ := Compile("input.a"); one != two {
-		t.Error("it is made twice")
+		t.Error("a cached expression was compiled again")
 	}
 }
 
@@ -351,7 +351,7 @@ func TestRender(t *testing.T) {
 		strings.Repeat("[", 64) + strings.Repeat("]", 64): strings.Repeat("[", 64) + strings.Repeat("]", 64),
 	} {
 		if got, err := Render(Value(value), seen); err != nil || string(got) != want {
-			t.Errorf("%s is %s, want %s: %v", value, got, want, err)
+			t.Errorf("%s returned %s, want %s: error %v", value, got, want, err)
 		}
 	}
 	for value, want := range map[string]string{
@@ -363,7 +363,7 @@ func TestRender(t *testing.T) {
 		strings.Repeat("[", 60) + `"=[[[[[1]]]]]"` + strings.Repeat("]", 60): "levels deep",
 	} {
 		if got, err := Render(Value(value), seen); !errors.Is(err, fault.Of(fault.Validation)) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40s is %s: %v, want %s", value, got, err, want)
+			t.Errorf("%.40s returned %s, error %v, want %s", value, got, err, want)
 		}
 	}
 }
@@ -388,7 +388,7 @@ func TestMentions(t *testing.T) {
 		d := &Definition{Steps: []Step{{Name: "x", Type: Task, Input: doc}}}
 		names, all := d.Mentions()
 		if got := strings.Join(slices.Sorted(maps.Keys(names)), " "); got != r.names || all != r.all {
-			t.Errorf("%s mentions %s %v", r.input, got, all)
+			t.Errorf("%s: got references %s, all %v", r.input, got, all)
 		}
 	}
 	d := &Definition{Steps: []Step{
@@ -400,6 +400,6 @@ func TestMentions(t *testing.T) {
 	}}
 	names, all := d.Mentions()
 	if got := strings.Join(slices.Sorted(maps.Keys(names)), ""); got != "abcdefgh" || all {
-		t.Errorf("it mentions %s %v", got, all)
+		t.Errorf("got references %s, all %v", got, all)
 	}
 }

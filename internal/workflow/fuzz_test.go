@@ -17,11 +17,11 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, found := Parse(data)
 		if d == nil && len(found) == 0 {
-			t.Fatal("neither a definition nor a reason")
+			t.Fatal("got neither a definition nor a violation")
 		}
 		for _, v := range found {
 			if v.Rule == "" || v.Line < 1 || v.Column < 1 || v.Message == "" {
-				t.Fatalf("a violation is %+v", v)
+				t.Fatalf("got violation %+v", v)
 			}
 		}
 		if d == nil {
@@ -34,7 +34,7 @@ func FuzzParse(f *testing.F) {
 		}
 		back, found := Parse(d.JSON())
 		if len(found) > 0 || !bytes.Equal(back.JSON(), d.JSON()) {
-			t.Fatalf("%s\nis read back with %v", d.JSON(), found)
+			t.Fatalf("%s\nparsed again: violations %v", d.JSON(), found)
 		}
 	})
 }
@@ -55,7 +55,7 @@ func FuzzExpr(f *testing.F) {
 		a, errA := e.Eval(seen)
 		b, errB := e.Eval(seen)
 		if !bytes.Equal(a, b) || (errA == nil) != (errB == nil) || errA != nil && errA.Error() != errB.Error() {
-			t.Fatalf("%s is %s %v, and %s %v", text, a, errA, b, errB)
+			t.Fatalf("%s returned %s, error %v, and then %s, error %v", text, a, errA, b, errB)
 		}
 	})
 }

@@ -110,15 +110,15 @@ func TestRules(t *testing.T) {
 		{"D8", "/steps/0/stepKey", definition("name: t, type: transition, lifecycle: invoice, entity: e, stepKey: close, requester: r"), definition("name: t, type: transition, lifecycle: invoice, entity: e, stepKey: shut, requester: r")},
 	} {
 		if d, found, _ := Check([]byte(r.good), everything); d == nil {
-			t.Errorf("%s %s: the good one\n%sfound %v", r.rule, r.path, r.good, found)
+			t.Errorf("%s %s: valid definition\n%sgot violations %v", r.rule, r.path, r.good, found)
 		}
 		d, found, _ := Check([]byte(r.bad), everything)
 		if d != nil || !slices.Equal(rules(found), []string{r.rule + " " + r.path}) {
-			t.Errorf("%s %s: the bad one\n%sfound %v", r.rule, r.path, r.bad, found)
+			t.Errorf("%s %s: invalid definition\n%sgot violations %v", r.rule, r.path, r.bad, found)
 			continue
 		}
 		if v := found[0]; v.Line < 1 || v.Column < 1 || len(strings.Fields(v.Message)) < 4 {
-			t.Errorf("the report is %+v", v)
+			t.Errorf("got violation %+v", v)
 		}
 	}
 }
@@ -137,11 +137,11 @@ func TestWarnings(t *testing.T) {
 	} {
 		d, found, warnings := Check([]byte(r.good), everything)
 		if d == nil || len(warnings) > 0 {
-			t.Errorf("%s: the good one\n%sfound %v and %v", r.warning, r.good, found, warnings)
+			t.Errorf("%s: definition without a warning\n%sgot violations %v, warnings %v", r.warning, r.good, found, warnings)
 		}
 		d, found, warnings = Check([]byte(r.bad), everything)
 		if d == nil || !slices.Equal(rules(warnings), []string{r.warning}) {
-			t.Errorf("%s: the bad one\n%sfound %v and %v", r.warning, r.bad, found, warnings)
+			t.Errorf("%s: definition with a warning\n%sgot violations %v, warnings %v", r.warning, r.bad, found, warnings)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestWarnings(t *testing.T) {
 func TestNothingKnown(t *testing.T) {
 	text := definition("name: a, type: task, handler: Nobody", "name: t, type: transition, lifecycle: voice, entity: e, stepKey: s, requester: r")
 	if d, found, warnings := Check([]byte(text), Known{}); d == nil || len(warnings) > 0 {
-		t.Errorf("found %v and %v", found, warnings)
+		t.Errorf("got violations %v, warnings %v", found, warnings)
 	}
 }
 
@@ -171,7 +171,7 @@ steps:
 		"D7 /steps/1/type", "D6 /steps/2/if", "D7 /steps/2/then", "required /steps/3", "type /steps/3/durationMs",
 	}
 	if d != nil || !slices.Equal(rules(found), want) {
-		t.Errorf("found %q", rules(found))
+		t.Errorf("got violations %q", rules(found))
 	}
 }
 
@@ -191,14 +191,14 @@ func TestMadeInCode(t *testing.T) {
 		"D7 /steps/1/type", "D7 /steps/2/durationMs",
 	}
 	if !slices.Equal(rules(found), want) {
-		t.Errorf("found %v", found)
+		t.Errorf("got violations %v", found)
 	}
 	if found, _ := (&Definition{}).Lint(Known{}); len(found) == 0 {
-		t.Error("an empty definition passes")
+		t.Error("empty definition has no violations")
 	}
 	many := &Definition{Name: "n", Version: "1", Steps: make([]Step, MaxSteps+1)}
 	if found, _ := many.Lint(Known{}); !slices.Contains(rules(found), "D7 /steps") {
-		t.Error("too many steps pass")
+		t.Error("definition with too many steps has no violation")
 	}
 }
 
@@ -215,19 +215,19 @@ func TestFieldsOfTypes(t *testing.T) {
 			}
 			d, found, _ := Check([]byte(definition("name: a, type: "+string(typ)+", "+whole[typ]+", "+f.name+": x")), everything)
 			if d != nil || !slices.Equal(rules(found), []string{"unknown-field /steps/0/" + f.name}) {
-				t.Errorf("%s of %s: found %v", f.name, typ, found)
+				t.Errorf("%s of %s: got violations %v", f.name, typ, found)
 				continue
 			}
 			for _, name := range s.names() {
 				if !strings.Contains(found[0].Message, name) {
-					t.Errorf("%s of %s: %q does not say that there is %s", f.name, typ, found[0].Message, name)
+					t.Errorf("%s of %s: message %q does not contain %s", f.name, typ, found[0].Message, name)
 				}
 			}
 		}
 		for _, name := range s.required {
 			_, found, _ := Check([]byte(definition("name: a, type: "+string(typ))), everything)
 			if !slices.ContainsFunc(found, func(v Violation) bool { return v.Rule == "required" && strings.Contains(v.Message, name) }) {
-				t.Errorf("%s of %s is not missed: %v", name, typ, found)
+				t.Errorf("missing %s of %s: got violations %v", name, typ, found)
 			}
 		}
 	}

@@ -93,23 +93,23 @@ func TestTwins(t *testing.T) {
 	for _, text := range []string{wholeYAML, wholeJSON, "# not a brace\n" + wholeJSON, string(want.JSON())} {
 		d, found, warnings := Check([]byte(text), everything)
 		if d == nil || len(warnings) > 0 {
-			t.Fatalf("found %v and %v", found, warnings)
+			t.Fatalf("got violations %v, warnings %v", found, warnings)
 		}
 		if !reflect.DeepEqual(bare(d), want) {
-			t.Errorf("it is\n%+v\nwant\n%+v", bare(d), want)
+			t.Errorf("got\n%+v\nwant\n%+v", bare(d), want)
 		}
 		if !bytes.Equal(d.JSON(), want.JSON()) {
-			t.Errorf("it is written\n%s\nwant\n%s", d.JSON(), want.JSON())
+			t.Errorf("got JSON\n%s\nwant\n%s", d.JSON(), want.JSON())
 		}
 	}
 	if found, _ := want.Lint(everything); len(found) > 0 {
-		t.Errorf("found %v", found)
+		t.Errorf("got violations %v", found)
 	}
 	if got := want.Handlers(); !slices.Equal(got, []string{"Charge", "Mail"}) {
-		t.Errorf("the handlers are %v", got)
+		t.Errorf("got handlers %v", got)
 	}
 	if want.ID() != "order@3" || want.Find("ship") != 6 || want.Find("shop") != -1 || want.After(0) != "ask" || want.After(8) != End {
-		t.Errorf("its names lead elsewhere")
+		t.Errorf("the definition resolves names wrongly")
 	}
 }
 
@@ -120,11 +120,11 @@ func TestJSON(t *testing.T) {
 	}}
 	const want = `{"name":"o","version":"1","steps":[{"name":"h","type":"http","method":"GET","url":"http://a/?b&c","body":{"a":[],"b":1.0},"next":"end"}]}`
 	if got := string(d.JSON()); got != want {
-		t.Errorf("it is %s", got)
+		t.Errorf("got JSON %s", got)
 	}
 	back, found := Parse(d.JSON())
 	if len(found) > 0 || string(back.JSON()) != want || back.Steps[0].Method != "GET" {
-		t.Errorf("read back it is %+v %v", back, found)
+		t.Errorf("parsed again: got %+v, violations %v", back, found)
 	}
 }
 
@@ -135,10 +135,10 @@ func TestJSONIsReadBack(t *testing.T) {
 		d := drawDefinition(t)
 		back, found := Parse(d.JSON())
 		if len(found) > 0 {
-			t.Fatalf("%s\nfound %v", d.JSON(), found)
+			t.Fatalf("%s\ngot violations %v", d.JSON(), found)
 		}
 		if !reflect.DeepEqual(bare(back), d) {
-			t.Fatalf("%s\nis read back as\n%+v", d.JSON(), bare(back))
+			t.Fatalf("%s\nparsed again is\n%+v", d.JSON(), bare(back))
 		}
 	})
 }
@@ -211,12 +211,12 @@ func TestVersion(t *testing.T) {
 	for text, want := range map[string]string{"1": "1", `"1.0"`: "1.0", "v1": "v1", "0": "0"} {
 		d, found := Parse([]byte("name: n\nversion: " + text + "\nsteps: []"))
 		if len(found) > 0 || d.Version != want {
-			t.Errorf("%s is %v %v", text, d.Version, found)
+			t.Errorf("%s: got version %v, violations %v", text, d.Version, found)
 		}
 	}
 	for _, text := range []string{"1.0", "1e3", "0x1", "01", "-1", "true", "[1]", "null"} {
 		if d, found := Parse([]byte("name: n\nversion: " + text + "\nsteps: []")); !slices.Equal(rules(found), []string{"type /version"}) {
-			t.Errorf("%s is %q %v", text, d.Version, found)
+			t.Errorf("%s: got version %q, violations %v", text, d.Version, found)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		_, found := Parse([]byte(text))
 		if len(found) == 0 || found[0].Rule+" "+found[0].Path != want || found[0].Line < 1 || found[0].Message == "" {
-			t.Errorf("%.80s\nfound %v, want %s", text, found, want)
+			t.Errorf("%.80s\ngot violations %v, want %s", text, found, want)
 		}
 	}
 }

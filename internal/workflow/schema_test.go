@@ -41,13 +41,13 @@ func TestSchema(t *testing.T) {
 	sameFields(t, "definition", &root, definitionFields)
 	sameFields(t, "retry", root.Defs["retry"], retryFields)
 	if n := len(root.Properties["steps"].Items.OneOf); n != len(shapes) {
-		t.Errorf("there are %d types", n)
+		t.Errorf("schema has %d step types", n)
 	}
 	for typ := range shapes {
 		def := root.Defs[string(typ)]
 		sameFields(t, string(typ), def, readers[typ])
 		if def.Properties["type"].Const != string(typ) {
-			t.Errorf("the type of %s is %s", typ, def.Properties["type"].Const)
+			t.Errorf("schema of step type %s has type %s", typ, def.Properties["type"].Const)
 		}
 	}
 	sameLimits(t, &root)
@@ -70,7 +70,7 @@ func sameLimits(t *testing.T, root *schemaNode) {
 		"safety": {task["safety"].Enum, safeties}, "onUnknown": {task["onUnknown"].Enum, onUnknown}, "method": {http["method"].Enum, methods},
 	} {
 		if !slices.Equal(have[0], have[1]) {
-			t.Errorf("%s is one of %v, and in the schema of %v", what, have[1], have[0])
+			t.Errorf("%s has values %v, the schema has %v", what, have[1], have[0])
 		}
 	}
 	for what, have := range map[string][2]int{
@@ -84,7 +84,7 @@ func sameLimits(t *testing.T, root *schemaNode) {
 		"expression":  {root.Defs["expression"].MaxLength, MaxExpression},
 	} {
 		if have[0] != have[1] {
-			t.Errorf("the limit of %s is %d, and in the schema %d", what, have[1], have[0])
+			t.Errorf("limit of %s is %d, in the schema it is %d", what, have[1], have[0])
 		}
 	}
 }
@@ -92,21 +92,21 @@ func sameLimits(t *testing.T, root *schemaNode) {
 func sameFields[T any](t *testing.T, what string, s *schemaNode, f *configdoc.Fields[T]) {
 	t.Helper()
 	if s == nil {
-		t.Fatalf("there is no %s", what)
+		t.Fatalf("schema has no %s", what)
 	}
 	have, want := slices.Sorted(maps.Keys(s.Properties)), slices.Sorted(maps.Keys(f.Read))
 	if !slices.Equal(have, want) {
-		t.Errorf("the %s has %v, and the reader takes %v", what, have, want)
+		t.Errorf("schema of %s has fields %v, the parser has %v", what, have, want)
 	}
 	if !slices.Equal(s.Required, f.Required) {
-		t.Errorf("the %s needs %v, and the reader %v", what, s.Required, f.Required)
+		t.Errorf("schema of %s requires %v, the parser requires %v", what, s.Required, f.Required)
 	}
 	if s.Additional != false {
-		t.Errorf("the %s takes any field", what)
+		t.Errorf("schema of %s allows unknown fields", what)
 	}
 	for name, p := range s.Properties {
 		if !strings.HasSuffix(strings.TrimSpace(p.Description), ".") {
-			t.Errorf("%s of the %s is described as %q", name, what, p.Description)
+			t.Errorf("description of %s of %s does not end with a period: %q", name, what, p.Description)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func resolve(t *testing.T, s *schemaNode, known map[string]bool) {
 		return
 	}
 	if _, ok := known[s.Ref]; s.Ref != "" && !ok {
-		t.Errorf("%s leads nowhere", s.Ref)
+		t.Errorf("reference %s does not exist", s.Ref)
 	} else if ok {
 		known[s.Ref] = true
 	}
@@ -132,6 +132,6 @@ func resolve(t *testing.T, s *schemaNode, known map[string]bool) {
 func TestTheDocsHaveTheSchema(t *testing.T) {
 	text, err := os.ReadFile("../../docs/workflow.schema.json")
 	if err != nil || string(text) != string(Schema()) {
-		t.Errorf("docs/workflow.schema.json is not internal/workflow/workflow.schema.json: copy it (%v)", err)
+		t.Errorf("docs/workflow.schema.json differs from internal/workflow/workflow.schema.json: copy it (%v)", err)
 	}
 }
