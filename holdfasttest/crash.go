@@ -92,7 +92,7 @@ func crashAll(t *testing.T, s Scenario) {
 	for _, name := range names {
 		open := crashers[name]
 		if open == nil {
-			t.Fatalf("there is no database called %q: write sqlite or postgres", name)
+			t.Fatalf("database %q does not exist: use sqlite or postgres", name)
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -120,7 +120,7 @@ func (c *call) held(token string) (*named, *lifecycleengine.Claim, error) {
 		return nil, nil, err
 	}
 	if !c.key.Speaks(t.Requester) {
-		return nil, nil, fault.New(fault.NotFound, "there is no claim with this token")
+		return nil, nil, fault.New(fault.NotFound, "no claim has this token")
 	}
 	l, err := c.lifecycle(t.Lifecycle)
 	if err != nil {
@@ -375,7 +375,7 @@ type withdrawIn struct {
 
 func withdrawOperation(c *call, in *withdrawIn) (wire.Resolved, error) {
 	if _, ok := runengine.OperationOf(in.ID); ok {
-		return wire.Resolved{}, fault.New(fault.Conflict, "the operation %s is a step of a run: cancel the run instead", in.ID)
+		return wire.Resolved{}, fault.New(fault.Conflict, "operation %s is a step of a run: cancel the run instead", in.ID)
 	}
 	if _, err := lifecycleengine.Withdraw(c.ctx(), c.api.engine, in.ID, in.Body.Reason, c.actor()); err != nil {
 		return wire.Resolved{}, err

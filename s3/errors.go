@@ -27,7 +27,7 @@ func failed(ctx context.Context, op, name string, err error) error {
 	case missing(err):
 		return &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
 	case temporary(err):
-		return fault.New(fault.Unavailable, "%s %q: the object store is unavailable, try again", op, name).Wrap(err)
+		return fault.New(fault.Unavailable, "%s %q: the object store is unavailable: try again", op, name).Wrap(err)
 	}
 	return fmt.Errorf("%s %q: %w", op, name, err)
 }

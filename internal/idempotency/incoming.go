@@ -76,9 +76,9 @@ func (f *Flight) Replay(q Request) error {
 	switch {
 	case q.Fingerprint == f.Fingerprint:
 	case len(q.Fingerprint) == len(f.Fingerprint) && q.Fingerprint[at:] != f.Fingerprint[at:]:
-		return fault.New(fault.Conflict, "the idempotency key %q belongs to a request of another API key: use a new one", f.Name)
+		return fault.New(fault.Conflict, "idempotency key %q belongs to a request of another API key: use a new one", f.Name)
 	default:
-		return fault.New(fault.KeyMismatch, "the idempotency key %q belongs to another request: use a new one", f.Name)
+		return fault.New(fault.KeyMismatch, "idempotency key %q belongs to another request: use a new one", f.Name)
 	}
 	if q.State != Done || q.Answerless() && q.RetryAfter > 0 {
 		return UnderWay(q.RetryAfter)

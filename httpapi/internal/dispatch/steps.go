@@ -163,7 +163,7 @@ func (p *stepper) probe(ctx context.Context, h remotehandler.Handler, l *runengi
 		err = errors.New("the response does not say whether it has acted (happened)")
 	}
 	if err != nil {
-		err = runengine.MayHaveActed(fault.New(fault.Unavailable, "probing the handler %q failed: %s", h.Name, err))
+		err = runengine.MayHaveActed(fault.New(fault.Unavailable, "probing handler %q failed: %s", h.Name, err))
 	}
 	return a, err
 }
