@@ -33,7 +33,7 @@ func (a *API) claimRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Renew a claim.", Roles: by, Idempotency: table.UnderLease}, renewClaim)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/settle", ID: "settleClaim", Tag: "claims", Summary: "Settle a claim with an outcome.", Roles: by, Idempotency: table.UnderLease,
 		More: "Settling it again with the same outcome returns the same result."}, settleClaim)
-	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Release a claim.", Roles: by, Idempotency: table.UnderLease}, releaseClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Release a claim.", Roles: by, Idempotency: table.UnderLease, More: "It ends the claim with the outcome failure."}, releaseClaim)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/effects", ID: "journalEffect", Tag: "claims", Summary: "Journal an effect under a claim.", Roles: by, Idempotency: table.UnderLease,
 		More: "It records the intent or the outcome."}, journalEffect)
 	add(a, route{Method: http.MethodGet, Path: "operations", ID: "listOperations", Tag: "operations", Summary: "List operations that have not ended or have contradictions.", Roles: readers, Filter: "OperationFilter"}, listOperations)

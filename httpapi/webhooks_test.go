@@ -386,7 +386,7 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 		w := d.hook(wire.NewWebhook{URL: "https://receiver.example/"})
 		d.emit("s", "a")
 		p := d.stands(w, "s", "is blocked", func(p wire.Position) bool { return p.Blocked })
-		if !strings.Contains(p.Error, "not public") || len(r.got) > 0 {
+		if !strings.Contains(p.Error, "only public addresses") || len(r.got) > 0 {
 			t.Errorf("it stands at %+v", p)
 		}
 	})

@@ -95,7 +95,7 @@ type server struct {
 	afterReady func(context.Context, *holdfast.Engine) error
 }
 
-// run serves until ctx is canceled. It listens on the address before it opens the database,
+// run serves until ctx is cancelled. It listens on the address before it opens the database,
 // so that a second server started by mistake changes nothing.
 func (s server) run(ctx context.Context) error {
 	if s.ShutdownTimeout < 0 {

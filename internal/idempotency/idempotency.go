@@ -45,7 +45,7 @@
 // # Unknown outcomes
 //
 // These rows have no history, so an unknown commit outcome is resolved by repeating the command,
-// and each verb that writes recognises its repetition. Take: a holder's name is used for one call
+// and each verb that writes recognizes its repetition. Take: a holder's name is used for one call
 // only, so a row that it holds is the row that it wrote. Finish, Point, Answer: the epoch and the
 // values are already in the row. Repoint: the row points to the new operation, which belongs to one
 // caller. Free: an epoch is never reused, so there is nothing left to free. Only [Lease.Commit]
