@@ -87,7 +87,7 @@ func (c *call) token(l *named, claim *lifecycleengine.Claim) (wire.Claimed, erro
 	t := claimtoken.New()
 	err := claimtoken.Put(c.ctx(), c.api.engine, t, claimtoken.Claim{Lifecycle: l.Name(), Entity: claim.Entity.ID, Operation: o.ID, Epoch: o.Epoch, Requester: o.Requester})
 	if err != nil {
-		_, _ = claim.End(context.WithoutCancel(c.ctx()), lifecycleengine.Failure, "its token could not be stored") // if this fails, the janitor releases it
+		_, _ = claim.End(context.WithoutCancel(c.ctx()), lifecycleengine.Failure, "failed to store its token") // if this fails, the janitor releases it
 		return wire.Claimed{}, err
 	}
 	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: wire.At(o.Until)}, Entity: shapes.Entity(l.Name(), claim.Entity)}, nil

@@ -90,5 +90,5 @@ func (f *Flight) Replay(q Request) error {
 // in whole seconds, at least 1.
 func UnderWay(left time.Duration) *fault.Error {
 	after := max(1, int((left+time.Second-1)/time.Second))
-	return fault.New(fault.KeyInFlight, "the request with this idempotency key is in progress: send it again later").With("retryAfter", after)
+	return fault.New(fault.KeyInFlight, "the request with this idempotency key is in progress: try again later").With("retryAfter", after)
 }

@@ -193,7 +193,7 @@ func create(ctx context.Context, d store.Doer, a makeArgs) (Key, error) {
 	a.lifetime = lifetime(a.Lifetime)
 	r, err := createVerb.Do(ctx, d, a)
 	if err == nil && !r.applied { // unlikely, because ids are random
-		err = fault.New(fault.Conflict, "an API key with the id %q already exists: try again", a.id).Repeatable()
+		err = fault.New(fault.Conflict, "API key %q already exists: try again", a.id).Repeatable()
 	}
 	return in(ctx, r.key), err
 }

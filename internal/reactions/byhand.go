@@ -226,7 +226,7 @@ func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, er
 // it is determined.
 func (p Position) refusal(l *Lease, version int64) *fault.Error {
 	if p.Epoch == l.Epoch && p.Held && version > p.Delivered {
-		return fault.New(fault.NotDelivered, "stream %q was delivered up to version %d only: acknowledge that version, then claim again", l.Stream, p.Delivered).
+		return fault.New(fault.NotDelivered, "stream %q was delivered only up to version %d: acknowledge that version, then claim again", l.Stream, p.Delivered).
 			With("delivered", p.Delivered)
 	}
 	return lease.Lost("stream "+l.Stream+" for "+l.Reaction, l.Epoch)

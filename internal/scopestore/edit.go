@@ -163,7 +163,7 @@ func smaller(next, state []byte) bool {
 }
 
 func tooLarge() *fault.Error {
-	return fault.New(fault.PayloadTooLarge, "the state would be larger than %d bytes: store less in one scope", strictjson.MaxBytes)
+	return fault.New(fault.PayloadTooLarge, "the state would exceed %d bytes: store less in one scope", strictjson.MaxBytes)
 }
 
 // edit applies the edit to the fields of a state.
