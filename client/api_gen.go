@@ -216,7 +216,7 @@ func (c *Client) SettleClaim(ctx context.Context, token string, in wire.Settle, 
 	return do[wire.Settled](ctx, c, newRequest(http.MethodPost, in, "claims", token, "settle"), o)
 }
 
-// ReleaseClaim releases a claim.
+// ReleaseClaim releases a claim. It ends the claim with the outcome failure.
 func (c *Client) ReleaseClaim(ctx context.Context, token string, in wire.Release, o ...Option) (wire.Settled, error) {
 	return do[wire.Settled](ctx, c, newRequest(http.MethodPost, in, "claims", token, "release"), o)
 }

@@ -75,7 +75,7 @@ func (r *request) url(base string) (string, error) {
 	b.WriteString(base)
 	for _, p := range r.path {
 		if p == "" {
-			return "", fault.New(fault.Validation, "the path of %s has an empty name or id", strings.Join(r.path, "/"))
+			return "", fault.New(fault.Validation, "a name or id in the path %q is empty", strings.Join(r.path, "/"))
 		}
 		if p = url.PathEscape(p); p == "." || p == ".." {
 			p = strings.ReplaceAll(p, ".", "%2E")
@@ -156,7 +156,7 @@ func (c *Client) once(ctx context.Context, r *request, at string, text []byte) (
 		return nil, brokenOff(err)
 	}
 	if resp.StatusCode == http.StatusNotModified && r.header.Get("If-None-Match") != "" {
-		return nil, &failure{fault: fault.New(fault.PreconditionFailed, "the scope is still at that version").Wrap(ErrNotModified)}
+		return nil, &failure{fault: fault.New(fault.PreconditionFailed, "the scope has not changed: it is still at version %s", strings.Trim(r.header.Get("If-None-Match"), `"`)).Wrap(ErrNotModified)}
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, refusal(resp, body)
@@ -175,7 +175,7 @@ func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (
 	}
 	q, err := http.NewRequestWithContext(ctx, r.method, at, in)
 	if err != nil {
-		return nil, &failure{fault: fault.New(fault.Validation, "the request is invalid").Wrap(err)}
+		return nil, &failure{fault: fault.New(fault.Validation, "the request cannot be built: check names, ids and headers").Wrap(err)}
 	}
 	q.Header = r.header.Clone()
 	q.Header.Set("User-Agent", c.o.UserAgent)

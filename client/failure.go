@@ -47,11 +47,11 @@ func brokenOff(err error) *failure {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return &failure{fault: f}
 	}
-	return &failure{fault: fault.New(fault.Unavailable, "the response of the server broke off").Wrap(err), temporary: true}
+	return &failure{fault: fault.New(fault.Unavailable, "the connection was lost before the response was complete").Wrap(err), temporary: true}
 }
 
 func notHoldfast(what string, cause error) *fault.Error {
-	return fault.New(fault.Unavailable, "the URL returned %s: check that it is the URL of a Holdfast server", what).Wrap(cause)
+	return fault.New(fault.Unavailable, "the server responded with %s: check that the URL is that of a Holdfast server", what).Wrap(cause)
 }
 
 // foreignResponse returns the failure of a response that no Holdfast server sends, such as a proxy's page.
@@ -86,7 +86,7 @@ func isJSON(h http.Header, want string) bool {
 func read(from io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(from, maxAnswer+1))
 	if err == nil && len(body) > maxAnswer {
-		err = fault.New(fault.PayloadTooLarge, "the response exceeds %d MiB: request less at a time", maxAnswer>>20)
+		err = fault.New(fault.PayloadTooLarge, "the response exceeds %d MiB: request a smaller page", maxAnswer>>20)
 	}
 	return body, err
 }

@@ -7,7 +7,7 @@ import (
 
 // ErrNotModified is returned by [Client.GetScope] with [IfNoneMatch] if the scope still has that
 // version.
-var ErrNotModified = errors.New("the scope is not modified")
+var ErrNotModified = errors.New("the scope has not changed")
 
 // IfMatch makes a change of a scope conditional on its version. Otherwise the call returns
 // [fault.PreconditionFailed], with lastVersion.

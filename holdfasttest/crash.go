@@ -83,7 +83,7 @@ var crashers = map[string]func(testing.TB) holdfast.Database{
 func crashAll(t *testing.T, s Scenario) {
 	t.Helper()
 	if s.Do == nil || s.Check == nil {
-		t.Fatal("a scenario has a request to do and a check of what it leads to")
+		t.Fatal("a scenario requires Do and Check")
 	}
 	names := s.Databases
 	if len(names) == 0 {
@@ -92,7 +92,7 @@ func crashAll(t *testing.T, s Scenario) {
 	for _, name := range names {
 		open := crashers[name]
 		if open == nil {
-			t.Fatalf("there is no database called %q: write sqlite or postgres", name)
+			t.Fatalf("database %q does not exist: use sqlite or postgres", name)
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -123,10 +123,10 @@ func (d *crashDriver) count(w *crashWorker) []crash.Point {
 		first, again = again, first
 	}
 	if !slices.Equal(waitedOnce(first.points), waitedOnce(again.points)) {
-		d.t.Fatalf("the scenario does not meet the same points each time, so that they cannot be numbered:%s\nand then:%s", trace(first.points), trace(again.points))
+		d.t.Fatalf("the scenario does not pass the same points in every run, so they cannot be numbered:%s\nand then:%s", trace(first.points), trace(again.points))
 	}
 	if len(first.points) == 0 {
-		d.t.Fatal("the scenario does nothing with the engine")
+		d.t.Fatal("the scenario makes no call to the engine")
 	}
 	return first.points
 }

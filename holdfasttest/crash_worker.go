@@ -121,7 +121,7 @@ func (w *crashWorker) drive(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("it does not get through, %d times over: %w", crashTries, err)
+	return fmt.Errorf("the scenario still fails after %d recoveries: %w", crashTries, err)
 }
 
 // again reopens the engine and recovers, if the engine crashed.

@@ -61,11 +61,11 @@ func checkWhole(t testing.TB, hf *holdfast.Engine) {
 	report, err := hf.Check(context.Background())
 	switch {
 	case errors.Is(err, holdfast.ErrUnavailable):
-		t.Logf("what the test left was not checked: %v", err)
+		t.Logf("failed to check the database after the test: %v", err)
 	case err != nil:
 		t.Errorf("check: %v", err)
 	case !report.Clean():
-		t.Errorf("the test left a database that breaks its invariants:\n%s", report)
+		t.Errorf("the test left a database that violates invariants:\n%s", report)
 	}
 }
 

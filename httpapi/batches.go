@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
@@ -47,7 +48,7 @@ type listBatchesIn struct {
 func listBatches(c *call, in *listBatchesIn) (wire.List[wire.Batch], error) {
 	var none wire.List[wire.Batch]
 	if in.Status != "" && !slices.Contains(batchengine.Statuses, in.Status) {
-		return none, fault.New(fault.Validation, "status must be one of %q", batchengine.Statuses).With("field", "status")
+		return none, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(batchengine.Statuses, ", "), in.Status).With("field", "status")
 	}
 	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batchengine.Batch, error) {
 		return batchengine.List(ctx, c.doer(), after, in.Status, limit)
@@ -84,10 +85,10 @@ func (c *call) itemHandler(name string) (remotehandler.Handler, error) {
 		h, err = c.declareOne(name)
 	}
 	if fault.CodeOf(err) == fault.NotFound {
-		err = fault.New(fault.NotFound, "there is no handler %q: declare it first (PUT handlers/%s)", name, name).With("pointer", "/handler")
+		err = fault.New(fault.NotFound, "handler %q does not exist: declare it first with PUT handlers/%s", name, name).With("pointer", "/handler")
 	}
 	if err == nil && (h.Safety == "opaque" || h.Safety == "journaled") && h.OnUnknown != "retry" {
-		err = fault.New(fault.Validation, "the handler %q is %s: an item is repeated under the same idempotencyKey if its worker crashes, so its handler must be idempotent or have onUnknown retry", name, h.Safety).
+		err = fault.New(fault.Validation, "handler %q is %s: an item is retried under the same idempotencyKey if its worker crashes, so its handler must be idempotent or have onUnknown retry", name, h.Safety).
 			With("pointer", "/handler")
 	}
 	return h, err
@@ -131,7 +132,7 @@ type listItemsIn struct {
 func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 	var none wire.List[wire.BatchItem]
 	if in.State != "" && !slices.Contains(batchengine.States, in.State) {
-		return none, fault.New(fault.Validation, "state must be one of %q", batchengine.States).With("field", "state")
+		return none, fault.New(fault.Validation, "state must be one of %s, got %q", strings.Join(batchengine.States, ", "), in.State).With("field", "state")
 	}
 	b, err := batchengine.Get(c.ctx(), c.doer(), in.ID)
 	if err != nil {

@@ -64,6 +64,9 @@ func (c *call) readBody() error {
 	if c.route.Merges {
 		return fault.New(fault.UnsupportedMediaType, "Content-Type must be %s or application/json", table.MergePatch)
 	}
+	if c.route.In.YAML() {
+		return fault.New(fault.UnsupportedMediaType, "Content-Type must be application/json or application/yaml")
+	}
 	return fault.New(fault.UnsupportedMediaType, "Content-Type must be application/json")
 }
 

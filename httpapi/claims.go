@@ -33,7 +33,7 @@ func (a *API) claimRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Renew a claim.", Roles: by, Idempotency: table.UnderLease}, renewClaim)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/settle", ID: "settleClaim", Tag: "claims", Summary: "Settle a claim with an outcome.", Roles: by, Idempotency: table.UnderLease,
 		More: "Settling it again with the same outcome returns the same result."}, settleClaim)
-	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Release a claim.", Roles: by, Idempotency: table.UnderLease}, releaseClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Release a claim.", Roles: by, Idempotency: table.UnderLease, More: "It ends the claim with the outcome failure."}, releaseClaim)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/effects", ID: "journalEffect", Tag: "claims", Summary: "Journal an effect under a claim.", Roles: by, Idempotency: table.UnderLease,
 		More: "It records the intent or the outcome."}, journalEffect)
 	add(a, route{Method: http.MethodGet, Path: "operations", ID: "listOperations", Tag: "operations", Summary: "List operations that have not ended or have contradictions.", Roles: readers, Filter: "OperationFilter"}, listOperations)
@@ -87,7 +87,7 @@ func (c *call) token(l *named, claim *lifecycleengine.Claim) (wire.Claimed, erro
 	t := claimtoken.New()
 	err := claimtoken.Put(c.ctx(), c.api.engine, t, claimtoken.Claim{Lifecycle: l.Name(), Entity: claim.Entity.ID, Operation: o.ID, Epoch: o.Epoch, Requester: o.Requester})
 	if err != nil {
-		_, _ = claim.End(context.WithoutCancel(c.ctx()), lifecycleengine.Failure, "its token could not be stored") // if this fails, the janitor releases it
+		_, _ = claim.End(context.WithoutCancel(c.ctx()), lifecycleengine.Failure, "failed to store its token") // if this fails, the janitor releases it
 		return wire.Claimed{}, err
 	}
 	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: wire.At(o.Until)}, Entity: shapes.Entity(l.Name(), claim.Entity)}, nil
@@ -120,7 +120,7 @@ func (c *call) held(token string) (*named, *lifecycleengine.Claim, error) {
 		return nil, nil, err
 	}
 	if !c.key.Speaks(t.Requester) {
-		return nil, nil, fault.New(fault.NotFound, "there is no claim with this token")
+		return nil, nil, fault.New(fault.NotFound, "no claim has this token")
 	}
 	l, err := c.lifecycle(t.Lifecycle)
 	if err != nil {
@@ -375,7 +375,7 @@ type withdrawIn struct {
 
 func withdrawOperation(c *call, in *withdrawIn) (wire.Resolved, error) {
 	if _, ok := runengine.OperationOf(in.ID); ok {
-		return wire.Resolved{}, fault.New(fault.Conflict, "the operation %s is a step of a run: cancel the run instead", in.ID)
+		return wire.Resolved{}, fault.New(fault.Conflict, "operation %s is a step of a run: cancel the run instead", in.ID)
 	}
 	if _, err := lifecycleengine.Withdraw(c.ctx(), c.api.engine, in.ID, in.Body.Reason, c.actor()); err != nil {
 		return wire.Resolved{}, err

@@ -131,7 +131,7 @@ func checkUnused(ctx context.Context, tx *store.Tx, name string) error {
 	}
 	for _, x := range all {
 		if x.Options.Handler == name && !reactions.Reserved(x.Name) {
-			return fault.New(fault.Conflict, "the reaction %q uses the handler %q: change its handler or delete the reaction first", x.Name, name).With("reaction", x.Name)
+			return fault.New(fault.Conflict, "reaction %q uses handler %q: change its handler or delete the reaction first", x.Name, name).With("reaction", x.Name)
 		}
 	}
 	names, err := lifecycleengine.PutNames(ctx, tx)
@@ -140,7 +140,7 @@ func checkUnused(ctx context.Context, tx *store.Tx, name string) error {
 	}
 	for workflow, used := range names {
 		if slices.Contains(used, name) {
-			return fault.New(fault.Conflict, "the lifecycle %q uses the handler %q: change its config first", workflow, name).With("lifecycle", workflow)
+			return fault.New(fault.Conflict, "lifecycle %q uses handler %q: change its config first", workflow, name).With("lifecycle", workflow)
 		}
 	}
 	return nil
@@ -183,7 +183,7 @@ func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
 		}
 		gone, err := remotehandler.Delete(ctx, tx, in.Name)
 		if err == nil && !gone {
-			err = fault.New(fault.NotFound, "there is no handler %q", in.Name)
+			err = fault.New(fault.NotFound, "handler %q does not exist", in.Name)
 		}
 		return err
 	})
@@ -226,7 +226,7 @@ func (c *call) declareWorkers(ctx context.Context, tx *store.Tx, name string) (r
 	h := remotehandler.Handler{Name: name, Kind: "worker", OnUnknown: "hold"}
 	_, err := remotehandler.Put(ctx, tx, h)
 	if err == nil {
-		c.api.log.Warn("undeclared handler is treated as a worker handler with unknown safety: declare it with PUT handlers/"+name, "workspace", c.key.Workspace, "handler", name)
+		c.api.log.Warn("handler is not declared: assuming a worker handler with unknown safety. Declare it with PUT handlers/"+name, "workspace", c.key.Workspace, "handler", name)
 	}
 	return h, err
 }
@@ -248,7 +248,7 @@ func putLifecycle(c *call, in *putLifecycleIn) (wire.PutLifecycle, error) {
 	}
 	out := wire.PutLifecycle{Name: in.Name, Revision: put.Revision, Warnings: []fault.Violation{}}
 	for _, name := range declared {
-		out.Warnings = append(out.Warnings, fault.Violation{Rule: "undeclared", Path: "/steps", Message: "the handler \"" + name + "\" is not declared and is treated as a worker handler"})
+		out.Warnings = append(out.Warnings, fault.Violation{Rule: "undeclared", Path: "/steps", Message: "handler \"" + name + "\" is not declared and is treated as a worker handler"})
 	}
 	for _, w := range put.Warnings {
 		out.Warnings = append(out.Warnings, fault.Violation{Rule: w.Rule, Path: w.Path, Line: w.Line, Message: w.Message})

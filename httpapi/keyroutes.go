@@ -46,7 +46,7 @@ type createKeyIn struct{ Body wire.NewKey }
 func createKey(c *call, in *createKeyIn) (wire.CreatedKey, error) {
 	b := in.Body
 	if !keys.Role(b.Role).Valid() {
-		return wire.CreatedKey{}, fault.New(fault.Validation, "role must be %s, %s, %s or %s", keys.Read, keys.Operate, keys.Worker, keys.Admin).With("pointer", "/role")
+		return wire.CreatedKey{}, fault.New(fault.Validation, "role must be %s, %s, %s or %s, got %q", keys.Read, keys.Operate, keys.Worker, keys.Admin, b.Role).With("pointer", "/role")
 	}
 	if b.Name == "" {
 		b.Name = b.Role
@@ -63,7 +63,7 @@ func createKey(c *call, in *createKeyIn) (wire.CreatedKey, error) {
 func (c *call) mayGrant(requesters []string) error {
 	for _, name := range requesters {
 		if !c.key.Speaks(name) {
-			return fault.New(fault.Forbidden, "the API key may not act for the requester %q, so it cannot grant that to another key", name).With("pointer", "/requesters")
+			return fault.New(fault.Forbidden, "the API key may not act for requester %q, so it cannot grant that to another key", name).With("pointer", "/requesters")
 		}
 	}
 	return nil

@@ -310,7 +310,7 @@ func TestTokensAreNotTold(t *testing.T) {
 	d.do(503, "POST", "/api/v1/claims/"+token+"/renew", `{"leaseMs":60000}`)
 	secret := token[len("clm_"):]
 	log := d.log.String()
-	for _, want := range []string{"request failed", "msg=panic", "path=/api/v1/claims/***/renew", "path=/api/v1/keys/***"} {
+	for _, want := range []string{"request failed", `msg="request handler panicked"`, "path=/api/v1/claims/***/renew", "path=/api/v1/keys/***"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %q:\n%s", want, log)
 		}

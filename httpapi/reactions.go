@@ -105,7 +105,7 @@ func putReaction(c *call, in *putReactionIn) (wire.Reaction, error) {
 			return wire.Reaction{}, err
 		}
 		if len(unknown) > 0 {
-			return wire.Reaction{}, fault.New(fault.Validation, "there is no handler %q: declare it first with PUT handlers/%s", h, h).With("pointer", "/handler")
+			return wire.Reaction{}, fault.New(fault.Validation, "handler %q does not exist: declare it first with PUT handlers/%s", h, h).With("pointer", "/handler")
 		}
 	}
 	created, err := reactions.Register(c.ctx(), c.api.engine, d)
@@ -124,20 +124,20 @@ func putReaction(c *call, in *putReactionIn) (wire.Reaction, error) {
 func definition(name string, b wire.PutReaction) (reactions.Definition, error) {
 	d := reactions.Definition{Name: name, Events: b.Events, Streams: b.Streams, FromNow: b.Start == "now", Options: reactions.DefaultOptions()}
 	if reactions.Reserved(name) {
-		return d, fault.New(fault.Validation, "the name %q is reserved: choose another one", name)
+		return d, fault.New(fault.Validation, "reaction name %q is reserved: choose a name that does not begin with $", name)
 	}
 	if b.Start != "" && b.Start != "now" && b.Start != "beginning" {
-		return d, fault.New(fault.Validation, "start must be beginning or now").With("pointer", "/start")
+		return d, fault.New(fault.Validation, "start must be beginning or now, got %q", b.Start).With("pointer", "/start")
 	}
 	switch {
 	case b.Source == "history" && b.Streams == "":
 		d.Streams = `^\$`
 	case b.Source == "history" && !strings.HasPrefix(b.Streams, `^\$`):
-		return d, fault.New(fault.Validation, `a pattern for histories must begin with ^\$`).With("pointer", "/streams")
+		return d, fault.New(fault.Validation, `a pattern for histories must begin with ^\$, got %q`, b.Streams).With("pointer", "/streams")
 	case b.Source == "event" && strings.HasPrefix(b.Streams, `^\$`):
 		return d, fault.New(fault.Validation, "a pattern that begins with ^\\$ matches histories: set source to history").With("pointer", "/streams")
 	case b.Source != "" && b.Source != "event" && b.Source != "history":
-		return d, fault.New(fault.Validation, "source must be event or history").With("pointer", "/source")
+		return d, fault.New(fault.Validation, "source must be event or history, got %q", b.Source).With("pointer", "/source")
 	}
 	o := &d.Options
 	if b.MaxRetries != nil {
@@ -170,11 +170,11 @@ func getReaction(c *call, in *reactionIn) (wire.Reaction, error) {
 
 func deleteReaction(c *call, in *reactionIn) (*struct{}, error) {
 	if reactions.Reserved(in.Name) {
-		return nil, fault.New(fault.NotFound, "there is no reaction %q", in.Name)
+		return nil, fault.New(fault.NotFound, "reaction %q does not exist", in.Name)
 	}
 	gone, err := reactions.Remove(c.ctx(), c.api.engine, in.Name)
 	if err == nil && !gone {
-		err = fault.New(fault.NotFound, "there is no reaction %q", in.Name)
+		err = fault.New(fault.NotFound, "reaction %q does not exist", in.Name)
 	}
 	return nil, err
 }
@@ -233,7 +233,7 @@ type claimLeasesIn struct {
 func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 	b := in.Body
 	if b.By == "" {
-		return wire.Leases{}, fault.New(fault.Validation, "by is required: set it to the name of the claimant").With("pointer", "/by")
+		return wire.Leases{}, fault.New(fault.Validation, "by is required: set it to the name of the worker").With("pointer", "/by")
 	}
 	if b.Limit == 0 {
 		b.Limit = 10
@@ -250,7 +250,7 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 		lease = span(b.LeaseMs)
 	}
 	if lease < time.Millisecond || lease > 24*time.Hour {
-		return wire.Leases{}, fault.New(fault.Validation, "leaseMs must be between one millisecond and one day").With("pointer", "/leaseMs")
+		return wire.Leases{}, fault.New(fault.Validation, "leaseMs must be between 1 and 86400000 (a day), got %d", lease.Milliseconds()).With("pointer", "/leaseMs")
 	}
 	signer, err := c.api.signers.Signer(c.ctx(), c.api.engine)
 	if err != nil {
@@ -295,10 +295,10 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 func (c *call) byHand(name string) (reactions.Info, error) {
 	x, err := c.claimed(name)
 	if err == nil && x.Options.Handler != "" {
-		err = fault.New(fault.Conflict, "the reaction %q is served by the handler %q and cannot be claimed by hand: put it without a handler first", name, x.Options.Handler)
+		err = fault.New(fault.Conflict, "reaction %q is served by handler %q and cannot be claimed by hand: put it without a handler first", name, x.Options.Handler)
 	}
 	if err == nil && (x.Options.Program || c.api.engine.Reactions().Follows(&x.Definition)) {
-		err = fault.New(fault.Conflict, "the reaction %q is served by a Go program and cannot be claimed by hand: use your own reaction or, if the program no longer exists, put this one with other events and then as it was", name)
+		err = fault.New(fault.Conflict, "reaction %q is served by a Go program and cannot be claimed by hand: use a reaction of your own or, if the program no longer exists, put this one with other events and then again as it was, which keeps its positions", name)
 	}
 	return x, err
 }
@@ -311,7 +311,7 @@ func (c *call) claimed(name string) (reactions.Info, error) {
 	}
 	x, err := reactions.Get(c.ctx(), c.doer(), name)
 	if err == nil && reactions.Reserved(name) {
-		err = fault.New(fault.NotFound, "there is no reaction %q", name)
+		err = fault.New(fault.NotFound, "reaction %q does not exist", name)
 	}
 	return x, err
 }
@@ -366,7 +366,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 	out := wire.Acked{Results: make([]wire.AckResult, len(in.Body.Acks))}
 	for i, a := range in.Body.Acks {
 		if slices.ContainsFunc(in.Body.Acks[:i], func(o wire.Ack) bool { return o.Stream == a.Stream }) {
-			return wire.Acked{}, fault.New(fault.Validation, "the stream %q is named twice: acknowledge it once, with its last version", a.Stream)
+			return wire.Acked{}, fault.New(fault.Validation, "stream %q is named twice: acknowledge it once, with its last version", a.Stream)
 		}
 		if err := checkEpoch(a.Epoch); err != nil {
 			return wire.Acked{}, strictjson.Within(err, "/acks/"+strconv.Itoa(i))
@@ -460,7 +460,7 @@ func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
 		lease = span(in.Body.LeaseMs)
 	}
 	if lease < time.Millisecond || lease > 24*time.Hour {
-		return wire.Renewed{}, fault.New(fault.Validation, "leaseMs must be between one millisecond and one day").With("pointer", "/leaseMs")
+		return wire.Renewed{}, fault.New(fault.Validation, "leaseMs must be between 1 and 86400000 (a day), got %d", lease.Milliseconds()).With("pointer", "/leaseMs")
 	}
 	if err := c.checkLeaseToken(in.Name, in.Body.Stream, in.Body.Epoch, in.Body.Token); err != nil {
 		return wire.Renewed{}, err

@@ -109,7 +109,7 @@ func (c *call) checkIfMatch(s snapshot) error {
 	if len(match) == 0 || c.matchesTag("If-Match", func(one string) bool { return one == tagOf(s.Version) }) {
 		return nil
 	}
-	f := fault.New(fault.PreconditionFailed, "%s scope %s is at version %d, which If-Match does not name: load it again and decide anew", s.Kind, s.ID, s.Version)
+	f := fault.New(fault.PreconditionFailed, "%s scope %q is at version %d, which If-Match does not list: read it again and retry", s.Kind, s.ID, s.Version)
 	if version, err := versionIn(strings.Join(match, ",")); err == nil {
 		f = f.With("expectedVersion", version)
 	}
@@ -137,11 +137,11 @@ func conditionsOf(match, none []string) ([]scope.Option, error) {
 	case len(match)+len(none) == 0:
 		return nil, nil
 	case len(match)+len(none) > 1:
-		return nil, fault.New(fault.Validation, "a change can have one condition: send If-Match or If-None-Match, once")
+		return nil, fault.New(fault.Validation, "a change can have only one condition: send either If-Match or If-None-Match, once")
 	case len(none) == 1 && none[0] == "*":
 		return []scope.Option{scope.Absent()}, nil
 	case len(none) == 1:
-		return nil, fault.New(fault.Validation, "If-None-Match of a change must be *, which requires that the scope does not exist: use If-Match to name a version")
+		return nil, fault.New(fault.Validation, "If-None-Match of a change must be * (the scope must not exist), got %.80q: use If-Match to name a version", none[0])
 	case match[0] == "*":
 		return []scope.Option{scope.Present()}, nil
 	}
@@ -159,7 +159,7 @@ func versionIn(tag string) (int64, error) {
 	}
 	version, err := strconv.ParseInt(strings.Trim(tag, `"`), 10, 64)
 	if err != nil || version < 0 || tagOf(version) != tag {
-		return 0, fault.New(fault.Validation, "If-Match must be a version in quotes, such as \"5\", or * for any")
+		return 0, fault.New(fault.Validation, "If-Match must be a version in quotes, such as \"5\", or * for any, got %.80q", tag)
 	}
 	return version, nil
 }
@@ -325,7 +325,7 @@ func (c *call) lastSeen() (seen bool, version int64, err error) {
 	}
 	version, err = strconv.ParseInt(text, 10, 64)
 	if err != nil || version < -1 {
-		return false, 0, fault.New(fault.Validation, "Last-Event-ID must be the version of a scope")
+		return false, 0, fault.New(fault.Validation, "Last-Event-ID must be the version of a scope, got %.80q", text)
 	}
 	return true, version, nil
 }

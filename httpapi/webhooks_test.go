@@ -386,8 +386,8 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 		w := d.hook(wire.NewWebhook{URL: "https://receiver.example/"})
 		d.emit("s", "a")
 		p := d.awaitPosition(w, "s", "is blocked", func(p wire.Position) bool { return p.Blocked })
-		if !strings.Contains(p.Error, "not public") || len(r.got) > 0 {
-			t.Errorf("got position %+v, want error \"not public\"", p)
+		if !strings.Contains(p.Error, "only public addresses") || len(r.got) > 0 {
+			t.Errorf("got position %+v, want an error about public addresses", p)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func createWorkspace(c *call, in *createWorkspaceIn) (wire.Workspace, error) {
 	}
 	now, err := c.workspace(in.Body.Name)
 	if err == nil && len(now) == 0 {
-		err = fault.New(fault.Unavailable, "the workspace is not visible yet: try again").AsRetryable()
+		err = fault.New(fault.Unavailable, "the workspace was created but cannot be read yet: try again").AsRetryable()
 	}
 	if err != nil {
 		return wire.Workspace{}, err

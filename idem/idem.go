@@ -105,7 +105,7 @@ type Options struct {
 func (o Options) orDefaults() Options {
 	o.Lease, o.TTL, o.Header = cmp.Or(o.Lease, lease.DefaultDuration), cmp.Or(o.TTL, idempotency.TTL), cmp.Or(o.Header, idempotency.KeyHeader)
 	if o.Lease < time.Millisecond || o.Lease > 24*time.Hour {
-		panic(fmt.Sprintf("idem: Options.Lease is %s: it is a millisecond to a day", o.Lease))
+		panic(fmt.Sprintf("idem: Options.Lease must be between 1ms and 24h, got %s", o.Lease))
 	}
 	if o.MaxBody <= 0 {
 		o.MaxBody = 1 << 20
@@ -114,10 +114,10 @@ func (o Options) orDefaults() Options {
 		o.MaxResponse = 1 << 20
 	}
 	if o.Scope == nil && !o.SharedKeys {
-		panic("idem: Options.Scope is nil: set it to a function that returns the user's id, or set SharedKeys if all clients may see each other's answers")
+		panic("idem: Options.Scope is nil: set it to a function that returns the user's id, or set SharedKeys if all clients may see each other's responses")
 	}
 	if o.Scope != nil && o.SharedKeys {
-		panic("idem: Options.Scope and Options.SharedKeys are both set: leave one out")
+		panic("idem: Options.Scope and Options.SharedKeys are both set: keep one of them")
 	}
 	if o.TTL < time.Second || o.TTL > 366*24*time.Hour {
 		panic(fmt.Sprintf("idem: Options.TTL must be between 1 second and 1 year, got %s", o.TTL))

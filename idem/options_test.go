@@ -29,8 +29,8 @@ func TestWiring(t *testing.T) {
 		"both set":     {Scope: user, SharedKeys: true},
 		"got 1ms":      {Scope: user, TTL: time.Millisecond},
 		"TTL must be between 1 second and 1 year, got -1h0m0s": {Scope: user, TTL: -time.Hour},
-		"got 17520h0m0s":           {Scope: user, TTL: 2 * 365 * 24 * time.Hour},
-		"Lease is 25h0m0s: it is ": {Scope: user, Lease: 25 * time.Hour},
+		"got 17520h0m0s": {Scope: user, TTL: 2 * 365 * 24 * time.Hour},
+		"Lease must be between 1ms and 24h, got 25h0m0s": {Scope: user, Lease: 25 * time.Hour},
 	} {
 		func() {
 			defer func() {

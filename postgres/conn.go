@@ -146,7 +146,7 @@ func (s *adapter) runAll(ctx context.Context, q querier, v verb, members []store
 		return err
 	}
 	if retry, err = scanMembers(rows, retry); err == nil && len(retry) > 0 {
-		err = fault.New(fault.Unavailable, "%s lost its row twice to concurrent callers that rolled back: retry the call", retry[0].Decl().Name).AsRetryable()
+		err = fault.New(fault.Unavailable, "%s lost its row twice to concurrent callers that rolled back: try again", retry[0].Decl().Name).AsRetryable()
 	}
 	return err
 }

@@ -155,7 +155,7 @@ func TestADatabaseThatIsNotOursToTouchIsRefusedAndNotChanged(t *testing.T) {
 		{"another text of a migration", `UPDATE holdfast.migration SET sum = 'other' WHERE number = 1`,
 			fault.DatabaseForeign, []string{"migration 1"}},
 		{"a missing record", `INSERT INTO holdfast.migration SELECT max(number) + 2, 'future', 1, '', now() FROM holdfast.migration`,
-			fault.DatabaseDamaged, []string{"no record of migration"}},
+			fault.DatabaseDamaged, []string{"migration", "is missing"}},
 		{"a dropped table", `DROP TABLE holdfast.event`, fault.DatabaseDamaged, []string{"event"}},
 		{"a dropped table of scopes", `DROP TABLE holdfast.scope`, fault.DatabaseDamaged, []string{"scope"}},
 		{"a dropped clock", `DROP TABLE holdfast.clock`, fault.DatabaseDamaged, []string{"clock"}},
@@ -237,7 +237,7 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	}
 	config, next := quiet, postgres.URL(url, later(t, add))
 	config.NoMigrate = true
-	testkit.WantCode(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("needs %d", now+1))
+	testkit.WantCode(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("requires %d", now+1))
 	if after := content(t, conn, "holdfast"); after != before {
 		t.Errorf("the schema was changed from\n%s\nto\n%s", before, after)
 	}

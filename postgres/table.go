@@ -236,7 +236,7 @@ func (t *table) Move(ctx context.Context, sc store.Conn, workspace, id, from, to
 		return 0, false, err
 	}
 	if !t.cols.status.fits(to) {
-		return 0, false, fault.New(fault.Validation, "the status %q cannot be stored: the column %s of %s has the type %s", to, t.cols.status.name, t.name, t.cols.status.declared)
+		return 0, false, fault.New(fault.Validation, "the status %q cannot be stored: column %s of %s has the type %s", to, t.cols.status.name, t.name, t.cols.status.declared)
 	}
 	workspace, ok := t.key(workspace, id)
 	if !ok || !t.cols.status.fits(from) {

@@ -174,7 +174,7 @@ func (t *table) check(want store.Table) error {
 	}
 	for _, c := range []*column{t.cols.id, t.cols.status, t.cols.workspace} {
 		if c != nil && c.kind == otherKind {
-			return fault.New(fault.Validation, "the column %q of %s has the type %s: an id, a status and a workspace must be an integer type, numeric, uuid, text, varchar, char, citext or an enum", c.name, t.name, c.declared)
+			return fault.New(fault.Validation, "column %q of %s has the type %s: an id, a status and a workspace must be an integer type, numeric, uuid, text, varchar, char, citext or an enum", c.name, t.name, c.declared)
 		}
 	}
 	if v := t.cols.version; v.kind != intKind {
@@ -182,7 +182,7 @@ func (t *table) check(want store.Table) error {
 	}
 	for _, c := range []*column{t.cols.status, t.cols.version} {
 		if c.fixed {
-			return fault.New(fault.Validation, "the column %q of %s is generated and cannot be written: name another column", c.name, t.name)
+			return fault.New(fault.Validation, "column %q of %s is generated and cannot be written: name another column", c.name, t.name)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// failed returns the error of an operation: the error of the context if it is canceled,
+// failed returns the error of an operation: the error of the context if it is cancelled,
 // [fs.ErrNotExist] if the object does not exist, [fault.Unavailable] if a retry may succeed,
 // and otherwise the error of the service.
 func failed(ctx context.Context, op, name string, err error) error {
@@ -27,7 +27,7 @@ func failed(ctx context.Context, op, name string, err error) error {
 	case missing(err):
 		return &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
 	case temporary(err):
-		return fault.New(fault.Unavailable, "%s %q: the object store is unavailable, try again", op, name).Wrap(err)
+		return fault.New(fault.Unavailable, "%s %q: the object store is unavailable: try again", op, name).Wrap(err)
 	}
 	return fmt.Errorf("%s %q: %w", op, name, err)
 }

@@ -57,7 +57,7 @@ func (s *store) putSmall(ctx context.Context, key string, b []byte) error {
 	return err
 }
 
-// source wraps the reader of an artifact. It fails when its context is canceled, and stores its
+// source wraps the reader of an artifact. It fails when its context is cancelled, and stores its
 // error, so that an error is never taken for the end: the library ends an object at an
 // [io.ErrUnexpectedEOF], and ignores an error that comes with the last byte of a part.
 type source struct {

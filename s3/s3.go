@@ -73,7 +73,7 @@ func New(c Config) (batch.ArtifactStore, error) {
 // contain a secret.
 func (c Config) check() (*url.URL, error) {
 	if c.Bucket == "" {
-		return nil, fault.New(fault.Validation, "the object store needs the name of a bucket")
+		return nil, fault.New(fault.Validation, "the object store requires a bucket")
 	}
 	if err := s3utils.CheckValidBucketName(c.Bucket); err != nil {
 		return nil, fault.New(fault.Validation, "invalid bucket of the object store: %v", err)
@@ -82,7 +82,7 @@ func (c Config) check() (*url.URL, error) {
 		return nil, fault.New(fault.Validation, "the folder of the object store is not a valid path")
 	}
 	if (c.AccessKey == "") != (c.SecretKey == "") {
-		return nil, fault.New(fault.Validation, "the object store needs both an access key and a secret key, or neither")
+		return nil, fault.New(fault.Validation, "the object store requires both an access key and a secret key, or neither")
 	}
 	return endpoint(c.Endpoint)
 }
@@ -92,7 +92,7 @@ func endpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
-		return nil, fault.New(fault.Validation, "the object store needs an endpoint, such as https://s3.eu-central-1.amazonaws.com")
+		return nil, fault.New(fault.Validation, "the object store requires an endpoint, such as https://s3.eu-central-1.amazonaws.com")
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, fault.New(fault.Validation, "the endpoint of the object store must be a URL such as https://s3.eu-central-1.amazonaws.com")
 	case u.User != nil:

@@ -477,9 +477,9 @@ func TestBadConfigs(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(*s3.Config){
-		"name of a bucket":      func(c *s3.Config) { c.Bucket = "" },
+		"requires a bucket":     func(c *s3.Config) { c.Bucket = "" },
 		"bucket of":             func(c *s3.Config) { c.Bucket = "a/b" },
-		"needs an":              func(c *s3.Config) { c.Endpoint = "" },
+		"requires an":           func(c *s3.Config) { c.Endpoint = "" },
 		"a URL such as":         func(c *s3.Config) { c.Endpoint = "s3.example.org" },
 		"must be a URL such":    func(c *s3.Config) { c.Endpoint = "ftp://s3.example.org" },
 		"must be a URL such as": func(c *s3.Config) { c.Endpoint = "https://" + secret + "%zz" },

@@ -57,7 +57,7 @@ func (s *store) keys(ctx context.Context, prefix string) (keys []string, err err
 		}
 		keys = append(keys, o.Key)
 	}
-	// The library returns no error if the context is canceled during a list.
+	// The library returns no error if the context is cancelled during a list.
 	return keys, ctx.Err()
 }
 
@@ -153,7 +153,7 @@ func (s *store) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return body{ctx, name, r}, nil
 }
 
-// body reads an object. Canceling the context of Open makes Read fail.
+// body reads an object. Cancelling the context of Open makes Read fail.
 type body struct {
 	ctx  context.Context
 	name string

@@ -365,7 +365,7 @@ func (s *adapter) writer(ctx context.Context) (link *sql.Conn, release func(), e
 	}
 	if err != nil && ctx.Err() == nil && wait.Err() != nil {
 		return nil, nil, fault.New(fault.Unavailable,
-			"%s: no writing connection within %s: a transaction stays open, perhaps one whose function calls the engine with a context from outside", s.name, longTurn)
+			"%s: no connection became free for writing within %s: a transaction is still open. A function passed to Update must use the context and the Tx that it gets", s.name, longTurn)
 	}
 	return link, release, s.fault(err)
 }

@@ -252,7 +252,7 @@ func (t *table) change(ctx context.Context, tx *sql.Tx, id, to string, args []an
 	case n > 1:
 		return 0, false, t.several(n, id)
 	case n == 1 && status != to:
-		return 0, false, fault.New(fault.Validation, "%s stores the status %q as %q: declare the column %s as TEXT", t.name, to, status, t.cols.status.name)
+		return 0, false, fault.New(fault.Validation, "%s stores the status %q as %q: declare column %s as TEXT", t.name, to, status, t.cols.status.name)
 	}
 	return version, n == 1, nil
 }

@@ -118,7 +118,7 @@ func (t *table) check(want store.Table, strict bool) error {
 	}
 	for _, c := range []*column{t.cols.id, t.cols.status, t.cols.workspace} {
 		if c != nil && !c.comparable(strict) {
-			return fault.New(fault.Validation, "the column %q of %s has the type %q, which cannot be compared with text: declare it as TEXT or INTEGER", c.name, t.name, c.declared)
+			return fault.New(fault.Validation, "column %q of %s has the type %q, which cannot be compared with text: declare it as TEXT or INTEGER", c.name, t.name, c.declared)
 		}
 	}
 	if v := t.cols.version; !strings.Contains(v.declared, "INT") {
@@ -126,7 +126,7 @@ func (t *table) check(want store.Table, strict bool) error {
 	}
 	for _, c := range []*column{t.cols.status, t.cols.version} {
 		if c.fixed {
-			return fault.New(fault.Validation, "the column %q of %s is generated and cannot be written: name another column", c.name, t.name)
+			return fault.New(fault.Validation, "column %q of %s is generated and cannot be written: name another column", c.name, t.name)
 		}
 	}
 	return nil

@@ -35,5 +35,5 @@ func ExampleAppend() {
 	// Output:
 	// 0 <nil>
 	// 1 <nil>
-	// true CONCURRENCY_ERROR: stream account-7 is at version 1, expected 0: reload it and retry
+	// true CONCURRENCY_ERROR: stream account-7 is at version 1, expected 0: read it again and retry
 }

@@ -71,7 +71,7 @@ func sign(key []byte, id string, at int64, body []byte) string {
 // each, so that receivers can rotate secrets.
 func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...string) error {
 	if id == "" || strings.ContainsAny(id, ". \t\r\n") {
-		return fault.New(fault.Validation, "the id of a message must not be empty and must not have dots or white space")
+		return fault.New(fault.Validation, "the id of a message must not be empty or contain dots or white space, got %q", id)
 	}
 	all := make([]string, len(secrets))
 	for i, s := range secrets {
@@ -82,7 +82,7 @@ func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...string
 		all[i] = sign(key, id, at.Unix(), body)
 	}
 	if len(all) == 0 {
-		return fault.New(fault.Validation, "signing a message needs at least one secret")
+		return fault.New(fault.Validation, "signing a message requires at least one secret")
 	}
 	h.Set(HeaderID, id)
 	h.Set(HeaderTimestamp, strconv.FormatInt(at.Unix(), 10))
@@ -111,7 +111,7 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 		v.keys = append(v.keys, key)
 	}
 	if len(v.keys) == 0 {
-		return nil, fault.New(fault.Validation, "a verifier needs at least one secret")
+		return nil, fault.New(fault.Validation, "a verifier requires at least one secret")
 	}
 	return v, nil
 }
@@ -144,7 +144,7 @@ func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {
 		v.next = now.Add(Tolerance)
 	}
 	if _, again := v.seen[id]; again {
-		return fault.New(fault.Conflict, "message %s was accepted already", id)
+		return fault.New(fault.Conflict, "message %s was already accepted", id)
 	}
 	v.seen[id] = at.Add(2 * Tolerance)
 	return nil
@@ -159,7 +159,7 @@ func (v *Verifier) verify(h http.Header, body []byte) (id string, at time.Time, 
 	}
 	at = time.Unix(seconds, 0)
 	if d := v.now().Sub(at); d > Tolerance || d < -Tolerance {
-		return "", at, fault.New(fault.Auth, "the time of the message differs too much from now: it is a replay, or a clock is wrong")
+		return "", at, fault.New(fault.Auth, "the timestamp of the message differs from now by more than %s: it is a replay, or a clock is wrong", Tolerance)
 	}
 	for _, one := range strings.Fields(h.Get(HeaderSignature)) {
 		for _, key := range v.keys {

@@ -306,9 +306,9 @@ func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 	case err != nil:
 		return Batch{}, err
 	case f.what == "missing":
-		return Batch{}, fault.New(fault.NotFound, "there is no wallet %q to pay the batch %q from", n.Wallet, n.ID).With("pointer", "/wallet")
+		return Batch{}, fault.New(fault.NotFound, "wallet %q, which is to pay for batch %q, does not exist", n.Wallet, n.ID).With("pointer", "/wallet")
 	case !f.applied:
-		return Batch{}, fault.New(fault.Conflict, "the batch %q exists already", n.ID).With("pointer", "/id")
+		return Batch{}, fault.New(fault.Conflict, "batch %q already exists", n.ID).With("pointer", "/id")
 	}
 	if !n.Open && len(n.Items) == 0 {
 		if err := Close(ctx, d, n.ID); err != nil {
@@ -346,7 +346,7 @@ func CheckID(id string) error {
 // page returns the JSON form of items for the SQL statements.
 func page(items []Work) (string, error) {
 	if len(items) > MaxPage {
-		return "", fault.New(fault.PayloadTooLarge, "%d items are too many for one call: create an open batch, add pages of at most %d items, then seal it", len(items), MaxPage)
+		return "", fault.New(fault.PayloadTooLarge, "a call may have at most %[2]d items, got %[1]d: create an open batch, add the items in pages, then seal it", len(items), MaxPage)
 	}
 	all := make([][3]any, len(items))
 	seen := make(map[string]int, len(items))
@@ -357,20 +357,20 @@ func page(items []Work) (string, error) {
 			return "", err
 		}
 		if j, twice := seen[w.Key]; twice {
-			return "", fault.New(fault.Validation, "items %d and %d have the same key %q", j, i, w.Key).With("pointer", at("key"))
+			return "", fault.New(fault.Validation, "items %d and %d have the same key %q: rename one of them", j, i, w.Key).With("pointer", at("key"))
 		}
 		seen[w.Key] = i
 		if w.Cost < 0 || w.Cost > MaxCost {
-			return "", fault.New(fault.Validation, "the cost of the item %q is %d: it must be between 0 and %d", w.Key, w.Cost, int64(MaxCost)).With("pointer", at("cost"))
+			return "", fault.New(fault.Validation, "the cost of item %q must be between 0 and %d, got %d", w.Key, int64(MaxCost), w.Cost).With("pointer", at("cost"))
 		}
 		if len(w.Input) == 0 {
 			w.Input = []byte("null")
 		}
 		if err := strictjson.Check(w.Input); err != nil {
-			return "", fmt.Errorf("the input of the item %q: %w", w.Key, err)
+			return "", fmt.Errorf("the input of item %q: %w", w.Key, err)
 		}
 		if size += len(w.Input) + len(w.Key); size > pageBytes {
-			return "", fault.New(fault.PayloadTooLarge, "the items are larger than %d bytes together: add them in smaller pages", pageBytes)
+			return "", fault.New(fault.PayloadTooLarge, "the items exceed %d bytes in total: add them in smaller pages", pageBytes)
 		}
 		all[i] = [3]any{w.Key, w.Cost, json.RawMessage(w.Input)}
 	}
@@ -398,9 +398,9 @@ func Add(ctx context.Context, d store.Doer, id string, items []Work) (int64, err
 		if b, err = Get(ctx, d, id); err != nil {
 			return 0, err
 		}
-		return 0, refused(b, "takes no more items")
+		return 0, refused(b, "accepts no more items")
 	case f.what == "other":
-		return 0, fault.New(fault.Conflict, "the batch %q already has an item %q with another cost or input: nothing was added", id, f.other).With("key", f.other)
+		return 0, fault.New(fault.Conflict, "batch %q already has an item %q with another cost or input: nothing was added", id, f.other).With("key", f.other)
 	case f.what == "missing":
 		return 0, missing(id)
 	}
@@ -408,17 +408,17 @@ func Add(ctx context.Context, d store.Doer, id string, items []Work) (int64, err
 }
 
 func refused(b Batch, what string) error {
-	how := b.Status
+	how := "it is " + b.Status
 	switch {
 	case b.CancelRequested && !b.Over():
-		how += ", cancel requested"
+		how = "a cancel was requested (status " + b.Status + ")"
 	case b.Sealed && !b.Over():
-		how += ", sealed"
+		how = "it is sealed (status " + b.Status + ")"
 	}
-	return fault.New(fault.InvalidTransition, "the batch %q %s: it is %s", b.ID, what, how).With("status", b.Status)
+	return fault.New(fault.InvalidTransition, "batch %q %s: %s", b.ID, what, how).With("status", b.Status)
 }
 
-func missing(id string) error { return fault.New(fault.NotFound, "there is no batch %q", id) }
+func missing(id string) error { return fault.New(fault.NotFound, "batch %q does not exist", id) }
 
 // Seal closes a batch to further items. Sealing it again does nothing.
 func Seal(ctx context.Context, d store.Doer, id string) (Batch, error) {
@@ -477,7 +477,7 @@ func Finalize(ctx context.Context, d store.Doer, id string, keys []string) (int6
 	case !f.exists:
 		return 0, missing(id)
 	case f.unknownKey != "":
-		return 0, fault.New(fault.NotFound, "the batch %q has no item %q: nothing was accepted", id, f.unknownKey).With("key", f.unknownKey)
+		return 0, fault.New(fault.NotFound, "batch %q has no item %q: nothing was accepted", id, f.unknownKey).With("key", f.unknownKey)
 	}
 	return 0, nil
 }

@@ -182,9 +182,9 @@ func giveUp(ctx context.Context, d store.Doer, t Taken, how, message string) (En
 		_, err := resume(ctx, d, t.partition(), "")
 		return e, err
 	case g.stuck && g.missing:
-		return e, fault.New(fault.NotFound, "the item %q of the batch %q cannot be given up: the wallet for its refund does not exist", t.Key, t.Batch)
+		return e, fault.New(fault.NotFound, "item %q of batch %q cannot be given up: the wallet for its refund does not exist", t.Key, t.Batch)
 	case g.stuck:
-		return e, fault.New(fault.Conflict, "the item %q of the batch %q cannot be given up: the refund would exceed the maximum balance of its wallet", t.Key, t.Batch)
+		return e, fault.New(fault.Conflict, "item %q of batch %q cannot be given up: the refund would exceed the maximum balance of its wallet", t.Key, t.Batch)
 	case g.state == "failed" && g.epoch == t.Epoch && how == "fail" && g.failures > t.Failures:
 		return e, nil // given up before, under this lease
 	}

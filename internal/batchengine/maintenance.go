@@ -129,9 +129,9 @@ func cancelItems(ctx context.Context, d store.Doer, at store.Partition, id strin
 		case err != nil:
 			return err
 		case f.found == "missing":
-			return fault.New(fault.NotFound, "the batch %q cannot be torn down: the wallet for its refund does not exist", id)
+			return fault.New(fault.NotFound, "batch %q cannot be torn down: the wallet for its refund does not exist", id)
 		case f.found == "full":
-			return fault.New(fault.Conflict, "the batch %q cannot be torn down: the refund would exceed the maximum balance of its wallet", id)
+			return fault.New(fault.Conflict, "batch %q cannot be torn down: the refund would exceed the maximum balance of its wallet", id)
 		case f.left <= 0 || f.found == "none":
 			_, err := resume(ctx, d, at, "") // the refund may pay for paused batches
 			return err

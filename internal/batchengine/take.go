@@ -58,7 +58,7 @@ func TaskOf(ctx context.Context, d store.Doer, id string, epoch int64) (Taken, e
 		ok = err == nil
 	}
 	if !ok {
-		return Taken{}, fault.New(fault.NotFound, "there is no task %q", id)
+		return Taken{}, fault.New(fault.NotFound, "task %q does not exist", id)
 	}
 	at, err := d.Partition(ctx, store.Read)
 	return Taken{Shard: at.Shard, Workspace: at.Workspace, Batch: parts[0], Key: parts[1], Handler: parts[2], Failures: failures, Lease: lease.Lease{Epoch: epoch}}, err
@@ -269,14 +269,14 @@ func takeSoon(ctx context.Context, d store.Doer, at store.Partition, a takeArgs)
 	defer cancel()
 	all, err := takeOf(soon, d, at, a)
 	if _, inTx := d.(*store.Tx); inTx && err != nil && soon.Err() != nil && ctx.Err() == nil { // nothing was committed
-		err = fault.New(fault.Unavailable, "the wallet of the batch %q is locked by another transaction: try again", a.id).AsRetryable().Wrap(err)
+		err = fault.New(fault.Unavailable, "the wallet of batch %q is locked by another transaction: try again", a.id).AsRetryable().Wrap(err)
 	}
 	return all, err
 }
 
 func (a Ask) check() error {
 	if len(a.Handlers) == 0 || a.Limit < 1 || a.Limit > 1000 {
-		return fault.New(fault.Validation, "a take needs at least one handler and a limit between 1 and 1000")
+		return fault.New(fault.Validation, "at least one handler and a limit between 1 and 1000 are required")
 	}
 	if a.Lease < time.Millisecond || a.Lease > 24*time.Hour {
 		return fault.New(fault.Validation, "lease must be between 1ms and 24h, got %s", a.Lease)

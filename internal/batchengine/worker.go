@@ -134,7 +134,7 @@ func (w *Worker) Serve(ctx context.Context, t Taken) {
 	defer cancel()
 	err = w.record(ctx, t, output, commits, err, stopping)
 	if err != nil && !(cancelled.Load() && fault.CodeOf(err) == fault.LeaseLost) {
-		w.Log.Warn("could not record the end of an item", "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "epoch", t.Epoch, "error", err)
+		w.Log.Warn("failed to record the end of an item", "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "epoch", t.Epoch, "error", err)
 	}
 }
 

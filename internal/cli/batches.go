@@ -17,7 +17,7 @@ import (
 type batchesCommand struct {
 	Create   batchesCreate   `cmd:"" help:"Create a batch from a file of items."`
 	Add      batchesAdd      `cmd:"" help:"Add a file of items to an open batch."`
-	Seal     batchesSeal     `cmd:"" help:"Seal a batch: it takes no more items."`
+	Seal     batchesSeal     `cmd:"" help:"Seal a batch, so that it accepts no more items."`
 	List     batchesList     `cmd:"" help:"List the batches of a workspace."`
 	Show     batchesShow     `cmd:"" help:"Show a batch."`
 	Items    batchesItems    `cmd:"" help:"List the items of a batch."`

@@ -84,7 +84,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 	for _, command := range []string{"migrate", "check", "serve --listen 127.0.0.1:0", "serve --listen 127.0.0.1:0 --no-migrate", "dev --listen 127.0.0.1:0"} {
 		var stdout, stderr bytes.Buffer
 		code := newProgram(nil, &stdout, &stderr).run(t.Context(), append(strings.Fields(command), "--db", "sqlite:"+path))
-		if code != 1 || stdout.Len() != 0 || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "made before the first release") ||
+		if code != 1 || stdout.Len() != 0 || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "created before the first release") ||
 			!strings.HasSuffix(stderr.String(), "(DATABASE_FOREIGN)\n") {
 			t.Errorf("%s: exit code is %d:\n%s%s", command, code, stdout.String(), stderr.String())
 		}

@@ -32,7 +32,7 @@ type claimCommand struct {
 	Take    claimTake    `cmd:"" help:"Claim a step and print the token of the claim."`
 	Renew   claimRenew   `cmd:"" help:"Renew the lease of a claim."`
 	Settle  claimSettle  `cmd:"" help:"Settle a claim with an outcome."`
-	Release claimRelease `cmd:"" help:"Release a claim without an outcome."`
+	Release claimRelease `cmd:"" help:"End a claim with the outcome failure."`
 }
 
 type claimTake struct {

@@ -58,7 +58,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return exitCode(err)
 }
 
-// untilSignal returns a context that is canceled by the first SIGINT or SIGTERM. The second
+// untilSignal returns a context that is cancelled by the first SIGINT or SIGTERM. The second
 // signal calls exit. The returned function stops the signal handling.
 func untilSignal(ctx context.Context, exit func(int)) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -21,14 +21,14 @@ func (c *completionCommand) Run(p *program, k *kong.Context) error {
 
 // completion lists the words that may follow a command path.
 type completion struct {
-	after    string // "keys create"; "" at the beginning
+	path     string // "keys create"; "" at the beginning
 	commands []*kong.Node
 	flags    []*kong.Flag
 	values   []string // enum values of positional arguments
 }
 
-func completions(n *kong.Node, after string) []completion {
-	c := completion{after: after}
+func completions(n *kong.Node, path string) []completion {
+	c := completion{path: path}
 	for _, group := range n.AllFlags(true) {
 		c.flags = append(c.flags, group...)
 	}
@@ -42,7 +42,7 @@ func completions(n *kong.Node, after string) []completion {
 			continue
 		}
 		c.commands = append(c.commands, child)
-		all = append(all, completions(child, strings.TrimSpace(after+" "+child.Name))...)
+		all = append(all, completions(child, strings.TrimSpace(path+" "+child.Name))...)
 	}
 	return append([]completion{c}, all...)
 }
@@ -102,7 +102,7 @@ func writeCases(w io.Writer, all []completion) {
 	}
 	fmt.Fprint(w, "  esac\n  case \"$path\" in\n")
 	for _, c := range all {
-		fmt.Fprintf(w, "    %q) words=%q;;\n", c.after, strings.Join(c.words(), " "))
+		fmt.Fprintf(w, "    %q) words=%q;;\n", c.path, strings.Join(c.words(), " "))
 	}
 	fmt.Fprint(w, "    *) words=\"\";;\n  esac\n")
 }
@@ -111,7 +111,7 @@ func writeCases(w io.Writer, all []completion) {
 func writePath(w io.Writer, all []completion) {
 	var known []string
 	for _, c := range all[1:] {
-		known = append(known, fmt.Sprintf("%q", c.after))
+		known = append(known, fmt.Sprintf("%q", c.path))
 	}
 	fmt.Fprintf(w, `  for word in "$@"; do
     case "${path:+$path }$word" in
@@ -141,7 +141,7 @@ func writeZsh(w io.Writer, all []completion) error {
 	var b strings.Builder
 	writePath(&b, all)
 	writeCases(&b, all)
-	// In zsh, path and words are special variables.
+	// The text is the one for bash, with its variables renamed: in zsh, path and words are special.
 	fmt.Fprint(w, strings.NewReplacer("${path:+$path }", "${at:+$at }", "path=\"", "at=\"", "\"$path\"", "\"$at\"", "words=\"", "choices=\"").Replace(b.String()))
 	_, err := fmt.Fprint(w, `}
 _holdfast() {
@@ -156,18 +156,18 @@ compdef _holdfast holdfast
 
 func writeFish(w io.Writer, all []completion) error {
 	fmt.Fprint(w, `# fish completion for holdfast
-function __holdfast_at
+function __holdfast_path_is
   set -l path
   for word in (commandline -opc)[2..]
     set -l next (string trim "$path $word")
     switch "$next"
 `)
 	for _, c := range all[1:] {
-		fmt.Fprintf(w, "      case %s\n        set path $next\n", fishQuote(c.after))
+		fmt.Fprintf(w, "      case %s\n        set path $next\n", fishQuote(c.path))
 	}
 	fmt.Fprint(w, "    end\n  end\n  test \"$path\" = \"$argv[1]\"\nend\n")
 	for _, c := range all {
-		when := "-n " + fishQuote("__holdfast_at "+fishQuote(c.after))
+		when := "-n " + fishQuote("__holdfast_path_is "+fishQuote(c.path))
 		for _, n := range c.commands {
 			fmt.Fprintf(w, "complete -c holdfast -f %s -a %s -d %s\n", when, n.Name, fishQuote(n.Help))
 		}

@@ -14,7 +14,7 @@ type keysCommand struct {
 	Create keysCreate `cmd:"" help:"Create an API key and print it once."`
 	List   keysList   `cmd:"" help:"List the API keys of a workspace."`
 	Show   keysShow   `cmd:"" help:"Show an API key, without its secret."`
-	Rotate keysRotate `cmd:"" help:"Replace an API key by a new one with the same permissions."`
+	Rotate keysRotate `cmd:"" help:"Replace an API key with a new one with the same permissions."`
 	Revoke keysRevoke `cmd:"" help:"Revoke an API key permanently."`
 }
 
@@ -44,7 +44,7 @@ func (d *connection) showSecret(made wire.CreatedKey, err error) error {
 		return d.show(nil, err)
 	}
 	if made.Secret == "" {
-		return fault.New(fault.Internal, "the server created the API key %s but did not return it: revoke it and create another", made.ID)
+		return fault.New(fault.Internal, "the server created API key %s but did not return it: revoke it and create another", made.ID)
 	}
 	if _, err := fmt.Fprintln(d.stdout, made.Secret); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (c *keysList) Run(ctx context.Context, d *connection) error {
 
 type keysShow struct {
 	targetFlags
-	ID string `arg:"" name:"id" help:"Id of the API key: the part after hf_."`
+	ID string `arg:"" name:"id" help:"Id of the API key: the part between hf_ and the next _."`
 }
 
 func (c *keysShow) Run(ctx context.Context, d *connection) error {
@@ -87,7 +87,7 @@ func keyFacts(x wire.Key) *table {
 
 type keysRotate struct {
 	targetFlags
-	ID      string        `arg:"" name:"id" help:"Id of the API key: the part after hf_."`
+	ID      string        `arg:"" name:"id" help:"Id of the API key: the part between hf_ and the next _."`
 	Overlap time.Duration `setting:"-" placeholder:"DURATION" help:"How long the old API key stays valid. Default: 0s."`
 }
 
@@ -102,7 +102,7 @@ func (c *keysRotate) Run(ctx context.Context, to *target) error {
 
 type keysRevoke struct {
 	targetFlags
-	ID string `arg:"" name:"id" help:"Id of the API key: the part after hf_."`
+	ID string `arg:"" name:"id" help:"Id of the API key: the part between hf_ and the next _."`
 }
 
 func (c *keysRevoke) Run(ctx context.Context, d *connection) error {

@@ -100,7 +100,7 @@ func (c *reactionsDelete) Run(ctx context.Context, d *connection) error {
 type reactionsStreams struct {
 	pageFlags
 	Name     string `arg:"" help:"Reaction name; * for all."`
-	Matching string `setting:"-" placeholder:"RE2" help:"List only streams whose names match."`
+	Matching string `setting:"-" placeholder:"RE2" help:"List only streams whose names match this regular expression (RE2)."`
 	Blocked  *bool  `setting:"-" negatable:"" help:"List only blocked streams, or only others."`
 }
 
@@ -118,7 +118,7 @@ type repairFlags struct {
 	idempotencyFlags
 	Name     string   `arg:"" help:"Reaction name; * for all."`
 	Stream   []string `arg:"" optional:"" help:"Stream names."`
-	Matching string   `setting:"-" placeholder:"RE2" help:"Select all streams whose names match."`
+	Matching string   `setting:"-" placeholder:"RE2" help:"Select all streams whose names match this regular expression (RE2)."`
 	Blocked  *bool    `setting:"-" negatable:"" help:"Select all blocked streams, or all others."`
 	All      bool     `setting:"-" help:"Select all streams."`
 }

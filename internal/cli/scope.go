@@ -191,7 +191,7 @@ type scopeWatch struct {
 	scopeArgs
 }
 
-// Run watches a scope until ctx is canceled, which is not an error.
+// Run watches a scope until ctx is cancelled, which is not an error.
 func (c *scopeWatch) Run(ctx context.Context, d *connection) error {
 	for x, err := range d.WatchScope(ctx, c.Kind, c.ID) {
 		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {

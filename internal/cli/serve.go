@@ -54,7 +54,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	if c.RateLimit < 0 {
-		return misuse("--rate-limit must not be negative")
+		return misuse("--rate-limit must not be negative, got %d", c.RateLimit)
 	}
 	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags, noMigrate: c.NoMigrate, api: httpapi.Options{Rate: c.RateLimit}}
 	if !loopback {
@@ -95,17 +95,17 @@ type server struct {
 	afterReady func(context.Context, *holdfast.Engine) error
 }
 
-// run serves until ctx is canceled. It listens on the address before it opens the database,
+// run serves until ctx is cancelled. It listens on the address before it opens the database,
 // so that a second server started by mistake changes nothing.
 func (s server) run(ctx context.Context) error {
 	if s.ShutdownTimeout < 0 {
-		return misuse("--shutdown-timeout must not be negative")
+		return misuse("--shutdown-timeout must not be negative, got %s", s.ShutdownTimeout)
 	}
 	if s.JanitorEvery < 0 || s.JanitorStuckAfter < 0 {
 		return misuse("--janitor-every and --janitor-stuck-after must not be negative")
 	}
 	if s.KeepRuns < 0 {
-		return misuse("--keep-runs must not be negative")
+		return misuse("--keep-runs must not be negative, got %s", s.KeepRuns)
 	}
 	if err := s.options(); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (s *server) flush(ctx context.Context, traces *telemetry.Traces) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := traces.Stop(ctx); err != nil {
-		s.log.Warn("cannot export the last spans", "error", err)
+		s.log.Warn("failed to export the last spans", "error", err)
 	}
 }
 

@@ -159,7 +159,7 @@ func document(flag, text string) (json.RawMessage, error) {
 // positive refuses a negative duration.
 func positive(flag string, d time.Duration) error {
 	if d < 0 {
-		return misuse("%s must not be negative", flag)
+		return misuse("%s must not be negative, got %s", flag, d)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (c *eventsCommand) Run(ctx context.Context, to *target) error {
 	return d.showList(t, l.Next, err)
 }
 
-// follow prints events as they arrive until ctx is canceled, which is not an error.
+// follow prints events as they arrive until ctx is cancelled, which is not an error.
 func (d *connection) follow(ctx context.Context, after string) error {
 	lines := json.NewEncoder(d.stdout)
 	lines.SetEscapeHTML(false)

@@ -273,7 +273,7 @@ func TestCompletionKnowsTheGrammar(t *testing.T) {
 	all := completions(k.Model.Node, "")
 	for _, leaf := range k.Model.Leaves(true) {
 		path := strings.TrimPrefix(pathOf(leaf), "holdfast ")
-		at := slices.IndexFunc(all, func(c completion) bool { return c.after == path })
+		at := slices.IndexFunc(all, func(c completion) bool { return c.path == path })
 		if at < 0 || !slices.Contains(all[at].words(), "--log-level") {
 			t.Errorf("%q has no completion", path)
 		}

@@ -14,7 +14,7 @@ import (
 type Document struct {
 	What  string // "config"
 	Needs string // the fields that it requires
-	Depth string // advice for a document that is too deep: "a config needs five"
+	Depth string // advice for a document that is too deep: "a config needs only five"
 	// Levels is the depth to which values are checked. Deeper values are refused as a whole when
 	// the fields are read.
 	Levels int

@@ -102,7 +102,7 @@ func (d *Demo) changeLate(ctx context.Context, budget time.Duration) (started bo
 	})
 	select {
 	case <-in:
-		<-done // the callback ends, because its context is canceled
+		<-done // the callback ends, because its context is cancelled
 		return true, err
 	default: // a callback that starts later ends at once
 		return false, err

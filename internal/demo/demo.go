@@ -2,7 +2,7 @@
 // concurrent calls and crashes.
 //
 // Callers close the same invoices at once. Processes are killed while they close an invoice,
-// and after they have charged a card. A batch is canceled halfway by several callers, a run is
+// and after they have charged a card. A batch is cancelled halfway by several callers, a run is
 // started by many callers at once, and a scope is changed by many callers at once. The demo
 // counts the results that the callers observed and the results that the database recorded, and
 // fails if the two differ.
@@ -59,7 +59,7 @@ func New(out io.Writer, c Callers) *Demo {
 // Parts returns the parts that the engine of the demo must be opened with.
 func (d *Demo) Parts() []holdfast.Part { return []holdfast.Part{d.shop, d.scans, d.chase} }
 
-// Tell runs the demo. It returns the error of ctx if ctx is canceled.
+// Tell runs the demo. It returns the error of ctx if ctx is cancelled.
 func (d *Demo) Tell(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(holdfast.InWorkspace(ctx, Workspace), timeout)
 	defer cancel()

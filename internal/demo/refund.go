@@ -18,7 +18,7 @@ const (
 )
 
 // scanKind returns the handler of the batch: the first scans succeed at once, and the others
-// block until they are canceled.
+// block until they are cancelled.
 func scanKind() *batch.Kind[int, string] {
 	return batch.Define("demo-scan", func(ctx context.Context, i *batch.Item[int]) (string, error) {
 		if i.Input < doneBefore {

@@ -230,7 +230,7 @@ func CheckName(name string) error {
 // CheckCall refuses an invalid name or ordinal of a call.
 func CheckCall(name string, ordinal int) error {
 	if ordinal < 0 || ordinal > math.MaxInt32 {
-		return fault.New(fault.Validation, "the ordinal of an effect must be between 0 and %d", math.MaxInt32).With("pointer", "/ordinal")
+		return fault.New(fault.Validation, "the ordinal of an effect must be between 0 and %d, got %d", math.MaxInt32, ordinal).With("pointer", "/ordinal")
 	}
 	return CheckName(name)
 }

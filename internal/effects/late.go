@@ -141,9 +141,9 @@ func Late(ctx context.Context, d store.Doer, at store.Partition, h Holder, calls
 	log = log.With("workspace", at.Workspace, "operation", h.Operation, "subject", h.Subject, "epoch", h.Epoch)
 	switch {
 	case err != nil:
-		log.Error("storing late calls failed", "calls", callsJSON(calls), "error", err)
+		log.Error("failed to record calls of an effect made after the lease was lost: record them by hand", "calls", callsJSON(calls), "error", err)
 	case n > 0:
-		log.Warn("effect called without a lease or recorded too late; see the contradictions of the operation", "calls", n)
+		log.Warn("effect called or recorded after its lease was lost: see \"holdfast operations list --state contradicted\"", "calls", n)
 	}
 }
 

@@ -301,7 +301,7 @@ func checkClaim(a ClaimArgs) error {
 		statuses = append(statuses, from, c.Into, c.Revert)
 	}
 	if len(statuses) == 0 {
-		return fault.New(fault.Validation, "a claim must name the status that it leaves")
+		return fault.New(fault.Validation, "a claim must name the status that it starts from")
 	}
 	if a.ExpectVersion != nil && *a.ExpectVersion < 0 {
 		return fault.New(fault.Validation, "the expected version must be 0 or more, got %d", *a.ExpectVersion)
@@ -333,7 +333,7 @@ func claimRefusal(a ClaimArgs, e Entity) error {
 	case offered && a.ExpectVersion != nil && *a.ExpectVersion != e.Version:
 		return events.Moved(a.Lifecycle+" "+a.ID, *a.ExpectVersion, e.Version)
 	}
-	return fault.New(fault.InvalidTransition, "%s %q has status %q, in which step %q is not allowed", a.Lifecycle, a.ID, e.Status, a.Step).
+	return fault.New(fault.InvalidTransition, "%s %q has status %q, in which step %q cannot be fired", a.Lifecycle, a.ID, e.Status, a.Step).
 		With("status", e.Status).With("version", e.Version)
 }
 

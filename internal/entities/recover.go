@@ -249,7 +249,7 @@ func Sync(ctx context.Context, d store.Doer, lifecycle, id, status string) (Enti
 			return named(r.entity, lifecycle, id), err
 		}
 	}
-	return Entity{}, fault.New(fault.Concurrency, "%s %q was created concurrently: retry", lifecycle, id)
+	return Entity{}, fault.New(fault.Concurrency, "%s %q was created concurrently: try again", lifecycle, id)
 }
 
 // TakeDue claims operations on a shard that are to be resumed.

@@ -126,7 +126,7 @@ func Closed(stream string, last int64) *fault.Error {
 
 // Moved returns the refusal of a write that expected another version.
 func Moved(what string, expected, last int64) *fault.Error {
-	f := fault.New(fault.Concurrency, "%s is at version %d, expected %d: reload it and retry", what, last, expected)
+	f := fault.New(fault.Concurrency, "%s is at version %d, expected %d: read it again and retry", what, last, expected)
 	switch {
 	case last == None:
 		f = fault.New(fault.Concurrency, "%s does not exist, expected version %d", what, expected)

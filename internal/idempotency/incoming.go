@@ -76,9 +76,9 @@ func (f *Flight) Replay(q Request) error {
 	switch {
 	case q.Fingerprint == f.Fingerprint:
 	case len(q.Fingerprint) == len(f.Fingerprint) && q.Fingerprint[at:] != f.Fingerprint[at:]:
-		return fault.New(fault.Conflict, "the idempotency key %q belongs to a request of another API key: use a new one", f.Name)
+		return fault.New(fault.Conflict, "idempotency key %q belongs to a request of another API key: use a new one", f.Name)
 	default:
-		return fault.New(fault.KeyMismatch, "the idempotency key %q belongs to another request: use a new one", f.Name)
+		return fault.New(fault.KeyMismatch, "idempotency key %q belongs to another request: use a new one", f.Name)
 	}
 	if q.State != Done || q.Answerless() && q.RetryAfter > 0 {
 		return UnderWay(q.RetryAfter)
@@ -90,5 +90,5 @@ func (f *Flight) Replay(q Request) error {
 // in whole seconds, at least 1.
 func UnderWay(left time.Duration) *fault.Error {
 	after := max(1, int((left+time.Second-1)/time.Second))
-	return fault.New(fault.KeyInFlight, "the request with this idempotency key is in progress: send it again later").With("retryAfter", after)
+	return fault.New(fault.KeyInFlight, "the request with this idempotency key is in progress: try again later").With("retryAfter", after)
 }

@@ -23,7 +23,7 @@ func (a CreateArgs) check() error {
 		return err
 	}
 	if !a.Role.Valid() {
-		return wrong("role", "role must be %s, %s, %s or %s", Read, Operate, Worker, Admin)
+		return wrong("role", "role must be %s, %s, %s or %s, got %q", Read, Operate, Worker, Admin, a.Role)
 	}
 	if err := checkNames("requester", a.Requesters, MaxRequesters); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (a CreateArgs) check() error {
 
 func checkNames(what string, all []string, most int) error {
 	if len(all) > most {
-		return wrong(what+"s", "there must be at most %d %ss, got %d", most, what, len(all))
+		return wrong(what+"s", "an API key may have at most %d %ss, got %d", most, what, len(all))
 	}
 	seen := make(map[string]bool, len(all))
 	for _, name := range all {
@@ -56,7 +56,7 @@ func checkNames(what string, all []string, most int) error {
 			return err
 		}
 		if seen[name] {
-			return wrong(what+"s", "the %s %q is repeated", what, name)
+			return wrong(what+"s", "%s %q is listed twice: keep one of them", what, name)
 		}
 		seen[name] = true
 	}

@@ -158,10 +158,10 @@ func scanWith(r *result, from store.Row, more ...any) error {
 	r.applied = from.Applied()
 	k.ExpiresAt, k.RevokedAt = store.Moment(expires), store.Moment(revoked)
 	if err := json.Unmarshal(requesters, &k.Requesters); err != nil {
-		return fmt.Errorf("cannot decode the requesters of the API key %s: %w", k.ID, err)
+		return fmt.Errorf("cannot decode the requesters of API key %s: %w", k.ID, err)
 	}
 	if err := json.Unmarshal(handlers, &k.Handlers); err != nil {
-		return fmt.Errorf("cannot decode the handlers of the API key %s: %w", k.ID, err)
+		return fmt.Errorf("cannot decode the handlers of API key %s: %w", k.ID, err)
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func create(ctx context.Context, d store.Doer, a makeArgs) (Key, error) {
 	a.lifetime = lifetime(a.Lifetime)
 	r, err := createVerb.Do(ctx, d, a)
 	if err == nil && !r.applied { // unlikely, because ids are random
-		err = fault.New(fault.Conflict, "an API key with the id %q already exists: try again", a.id).AsRetryable()
+		err = fault.New(fault.Conflict, "API key %q already exists: try again", a.id).AsRetryable()
 	}
 	return in(ctx, r.key), err
 }
@@ -239,7 +239,7 @@ func in(ctx context.Context, k Key) Key {
 
 func missing(id string) *fault.Error {
 	if !isID(id) { // do not repeat it: it may be a complete key
-		return fault.New(fault.NotFound, "there is no such API key: use its id, the part between hf_ and the next _")
+		return fault.New(fault.NotFound, "this API key does not exist: use its id, the part between hf_ and the next _")
 	}
-	return fault.New(fault.NotFound, "there is no API key %q", id)
+	return fault.New(fault.NotFound, "API key %q does not exist", id)
 }

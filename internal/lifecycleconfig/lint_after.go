@@ -13,7 +13,7 @@ func (l *linter) afterEffects() {
 	for _, name := range slices.Sorted(maps.Keys(l.c.AfterEffects)) {
 		path := configdoc.Child("/after_effects", name)
 		if !l.Partial() && !slices.ContainsFunc(l.c.Steps, func(s Step) bool { return s.AfterEffect.names(name) }) {
-			l.Refuse("R16", path, "no step has the success_after_effect %s: correct the name, or remove this", configdoc.Show(name))
+			l.Refuse("R16", path, "no step has the success_after_effect %s: correct the name, or remove this entry", configdoc.Show(name))
 		}
 		l.afterEffect(path, l.c.AfterEffects[name])
 	}

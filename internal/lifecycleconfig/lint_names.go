@@ -200,5 +200,5 @@ func (l *linter) requester(s *Step, path, requester string, all bool) {
 	if all || !l.name(path, "the requester", requester) || l.Partial() || s.Offers(requester) {
 		return
 	}
-	l.Refuse("R15", path, "the step has no successful_state for %s, so this value is never used: add one, or remove this", requesterText(requester))
+	l.Refuse("R15", path, "the step has no successful_state for %s, so this value is never used: add one, or remove the value", requesterText(requester))
 }

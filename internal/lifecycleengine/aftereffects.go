@@ -85,7 +85,7 @@ func (c *Lifecycle) checkDeliveries() error {
 		_, twice := c.config.AfterEffects[name]
 		switch a := h.after.Filled(); {
 		case h.Kind != "afterEffect":
-			return fault.New(fault.Validation, "handler %q is not an after-effect: Retry and SkipMissing are only for after-effects", name)
+			return fault.New(fault.Validation, "handler %q is not an after-effect: WithRetry and SkipMissing apply only to after-effects, remove them", name)
 		case twice:
 			return fault.New(fault.Validation, "the delivery of after-effect %q is set by both the program and the config (after_effects): remove one of them", name)
 		case a.MaxAttempts < 1 || a.MaxAttempts > lifecycleconfig.MaxAttempts:

@@ -55,7 +55,7 @@ func (s *bound) adoptOne(ctx context.Context, d store.Doer, at store.Partition, 
 		}
 		yes, err := entities.Adopt(ctx, d, at, s.config.Workflow, id, entities.Choice{Into: c.Into, Revert: c.Revert}, adoptedHolder, s.stuckAfter())
 		if yes {
-			s.engine.Log().Warn("entity in a claim status without a claim, will be reverted", "lifecycle", s.config.Workflow,
+			s.engine.Log().Warn("entity has a claim status without a claim: it will be reverted", "lifecycle", s.config.Workflow,
 				"entity", id, "status", status, "after", s.stuckAfter())
 		}
 		if fault.CodeOf(err) == fault.Concurrency {
@@ -75,6 +75,6 @@ func stepUnavailable(e entities.Entity, key string) error {
 	if e.Claim.Phase != entities.Free {
 		return entities.ClaimFailed(e)
 	}
-	return fault.New(fault.InvalidTransition, "%s %q has status %q, where step %q is not available", e.Lifecycle, e.ID, e.Status, key).
+	return fault.New(fault.InvalidTransition, "%s %q has status %q, in which step %q cannot be fired", e.Lifecycle, e.ID, e.Status, key).
 		With("status", e.Status).With("version", e.Version)
 }

@@ -126,7 +126,7 @@ type body func(context.Context, *work) error
 
 func (c *Lifecycle) add(kind, name string, b body, d Declared) {
 	if c.handlers[name] != nil || name == "" {
-		panic(fmt.Sprintf("lifecycle: the handler %q is registered twice or has an empty name", name))
+		panic(fmt.Sprintf("lifecycle: handler %q is registered twice or has an empty name", name))
 	}
 	c.handlers[name] = &handler{Handler: lifecycleconfig.Handler{Kind: kind, Safety: d.Safety, Timeout: d.Timeout}, name: name, body: b, after: d.After}
 }
@@ -178,7 +178,7 @@ func (c *Lifecycle) checkJanitors() error {
 		return nil
 	}
 	return fault.New(fault.Validation,
-		"workflow %q claims %s, but no janitor recovers these statuses after a crash: register a janitor in module %q (RecoveredBy) or request the standard one in the config (janitor: {})",
+		"lifecycle %q has the claim statuses %s, but no janitor recovers them after a crash: call RecoveredBy in module %q, or add janitor: {} to the config",
 		c.config.Workflow, strings.Join(uncovered, ", "), c.config.OwningModule).
 		With("workflow", c.config.Workflow).With("states", uncovered).With("module", c.config.OwningModule)
 }

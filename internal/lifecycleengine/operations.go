@@ -49,7 +49,7 @@ func Operations(ctx context.Context, d store.Doer, phase, behind string, limit i
 func Find(ctx context.Context, d store.Doer, operation string) (Pending, error) {
 	all, err := listPending(ctx, d, listArgs{operation: operation, limit: 1})
 	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "there is no open operation %q", operation)
+		err = fault.New(fault.NotFound, "operation %q does not exist or has ended", operation)
 	}
 	if err != nil {
 		return Pending{}, err
@@ -147,7 +147,7 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Re
 		}
 		switch {
 		case err == nil && !complete && o != "":
-			return fault.New(fault.Conflict, "operation %s cannot end with %s: it has effects with an unknown outcome, resolve them first", p.ID, o)
+			return fault.New(fault.Conflict, "operation %s cannot end with %s: some of its effects have an unknown outcome: resolve them first", p.ID, o)
 		case err != nil || !complete:
 			return err
 		case p.Manual && a.How == entities.Resume:

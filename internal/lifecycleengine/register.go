@@ -141,7 +141,7 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 			return err
 		}
 	}
-	return fault.New(fault.Concurrency, "the config of %q was changed concurrently in every attempt: retry", s.config.Workflow)
+	return fault.New(fault.Concurrency, "the config of %q was changed concurrently in every attempt: try again", s.config.Workflow)
 }
 
 // change replaces a config. If the change could strand entities, it is announced first. An
@@ -188,7 +188,7 @@ func (s *bound) put(ctx context.Context, at store.Partition, expected int64, c i
 	err = s.withNewRevision(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if revision, err = putConfigVerb.DoAt(ctx, tx, at, putArgs{s.config.Workflow, expected, c}); err == nil && revision == 0 {
-			err = fault.New(fault.Concurrency, "the config of %q was changed concurrently: retry", s.config.Workflow)
+			err = fault.New(fault.Concurrency, "the config of %q was changed concurrently: try again", s.config.Workflow)
 		}
 		return err
 	})
@@ -256,7 +256,7 @@ func (s *bound) waitForTransactions(ctx context.Context, at store.Partition) err
 	defer cancel()
 	for err == nil && len(all) > 0 {
 		if clock.Wait(wait, 20*time.Millisecond) != nil {
-			return fault.New(fault.Unavailable, "transactions in flight for %s may still follow the old config of %q: retry later", underway, s.config.Workflow).
+			return fault.New(fault.Unavailable, "transactions that began more than %s ago may still use the old config of %q: try again later", underway, s.config.Workflow).
 				AsRetryable()
 		}
 		all, err = listOpenTransactionsVerb.DoAt(ctx, s.engine, at, text(all))
@@ -290,7 +290,7 @@ func (s *bound) strands(ctx context.Context, at store.Partition, was string, nex
 			advice["move these entities first, or use another status for the claim"] = true
 		case slices.Contains(flipped, x.status):
 			parts = append(parts, fmt.Sprintf("%d in %q, which is no longer a claim status", x.count, x.status))
-			advice["run a node, which reverts these entities, and retry"] = true
+			advice["run a node, which reverts these entities, and try again"] = true
 		default:
 			parts = append(parts, fmt.Sprintf("%d in %q", x.count, x.status))
 			advice["move these entities first, or keep the status"] = true

@@ -205,7 +205,7 @@ func (r Remote) task(ctx context.Context, h remote.Lease) (*task, error) {
 }
 
 // errPassed means that a validation was completed before.
-var errPassed = errors.New("the stage has ended")
+var errPassed = errors.New("the validation has already ended")
 
 // orNoTask maps a missing lifecycle or entity to a missing task.
 func orNoTask(err error, h remote.Lease) error {

@@ -109,7 +109,7 @@ func (o *userTable) take(ctx context.Context, a entities.ClaimArgs, also func(co
 			return e, err
 		}
 	}
-	return e, fault.New(fault.Concurrency, "%s %q was changed concurrently in every attempt to claim it: retry", a.Lifecycle, a.ID)
+	return e, fault.New(fault.Concurrency, "%s %q was changed concurrently in every attempt to claim it: try again", a.Lifecycle, a.ID)
 }
 
 func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, err error) {
@@ -217,7 +217,7 @@ func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits
 		return e, err
 	}
 	if !slices.Contains(a.From, row.Status) {
-		return e, fault.New(fault.InvalidTransition, "%s %q has status %q: the step starts at %s", a.Lifecycle, a.ID, row.Status, strings.Join(a.From, " or ")).
+		return e, fault.New(fault.InvalidTransition, "%s %q has status %q; this transition requires %s", a.Lifecycle, a.ID, row.Status, strings.Join(a.From, " or ")).
 			With("status", row.Status).With("version", row.Version)
 	}
 	want := a.ExpectVersion

@@ -17,7 +17,7 @@ import (
 // of the same database through it. Every client becomes the user of targetURL. stop ends it, and
 // may be called twice; if this process crashes first, nothing is left behind.
 //
-// Canceling ctx ends the start, not a bouncer that was returned.
+// Cancelling ctx ends the start, not a bouncer that was returned.
 func Bouncer(ctx context.Context, targetURL string) (url string, stop func(), err error) {
 	target, err := pgx.ParseConfig(targetURL)
 	if err != nil {

@@ -34,7 +34,7 @@ type Cluster struct {
 // Start creates a cluster and returns when it responds. The caller calls [Cluster.Close]; if this
 // process crashes first, nothing is left behind either.
 //
-// Canceling ctx ends the start, not a cluster that was returned.
+// Cancelling ctx ends the start, not a cluster that was returned.
 func Start(ctx context.Context) (*Cluster, error) {
 	from, err := findServer(ctx)
 	if err != nil {

@@ -41,7 +41,7 @@ var sharedCluster = sync.OnceValues(func() (*Cluster, error) {
 // Shared returns the superuser's URL of the server that all tests of this process share, and starts
 // the server at the first call.
 //
-// Canceling ctx prevents a start; it does not end a start that other callers wait for too.
+// Cancelling ctx prevents a start; it does not end a start that other callers wait for too.
 func Shared(ctx context.Context) (string, error) {
 	if given := os.Getenv(EnvURL); given != "" {
 		return given, nil

@@ -209,7 +209,7 @@ func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, er
 	for i, e := range ends {
 		switch {
 		case done[i].Busy:
-			refused[i] = fault.New(fault.Unavailable, "the stream %q is being changed concurrently: try again", e.Lease.Stream).AsRetryable()
+			refused[i] = fault.New(fault.Unavailable, "stream %q is being changed concurrently: try again", e.Lease.Stream).AsRetryable()
 		case !done[i].Recorded:
 			p, err := Stands(ctx, d, e.Lease.Reaction, e.Lease.Stream)
 			if err != nil && fault.CodeOf(err) != fault.NotFound {
@@ -226,10 +226,10 @@ func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, er
 // it is determined.
 func (p Position) refusal(l *Lease, version int64) *fault.Error {
 	if p.Epoch == l.Epoch && p.Held && version > p.Delivered {
-		return fault.New(fault.NotDelivered, "the stream %q was delivered up to version %d only: acknowledge that version, then claim again", l.Stream, p.Delivered).
+		return fault.New(fault.NotDelivered, "stream %q was delivered only up to version %d: acknowledge that version, then claim again", l.Stream, p.Delivered).
 			With("delivered", p.Delivered)
 	}
-	return lease.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	return lease.Lost("stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 }
 
 type oneArgs struct {
@@ -244,7 +244,7 @@ var positionVerb = store.VerbOf[oneArgs](store.Decl{Name: "reactions.get_positio
 func Stands(ctx context.Context, d store.Doer, reaction, stream string) (Position, error) {
 	all, err := positionVerb.Do(ctx, d, oneArgs{reaction, stream})
 	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "the reaction %q has no position on the stream %q", reaction, stream)
+		err = fault.New(fault.NotFound, "reaction %q has no position on stream %q", reaction, stream)
 	}
 	if err != nil {
 		return Position{}, err
@@ -266,7 +266,7 @@ type Failed struct {
 // returns the same result.
 func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, message string, retryable bool) (Failed, error) {
 	message = lease.Plain(message)
-	lost := lease.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	lost := lease.Lost("stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 	p, err := Stands(ctx, d, l.Reaction, l.Stream)
 	switch {
 	case fault.CodeOf(err) == fault.NotFound:
@@ -319,7 +319,7 @@ func ByHand(at store.Partition, reaction, stream string, epoch int64) *Lease {
 func RenewOne(ctx context.Context, d store.Doer, l *Lease, leaseTime, longest time.Duration) (Renewal, error) {
 	all, err := renewWithin(ctx, d, []*Lease{l}, func(*Lease) time.Duration { return leaseTime }, longest)
 	if err == nil && all[0].Until.IsZero() {
-		err = lease.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+		err = lease.Lost("stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 	}
 	if err != nil {
 		return Renewal{}, err

@@ -141,7 +141,7 @@ func Kind(name string) string {
 // CheckName returns [fault.Forbidden] for a reserved name.
 func CheckName(name string) error {
 	if Reserved(name) {
-		return fault.New(fault.Forbidden, "the reaction name %q is reserved: choose a name that does not begin with $", name)
+		return fault.New(fault.Forbidden, "reaction name %q is reserved: choose a name that does not begin with $", name)
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (d *Definition) Check() error {
 		}
 	}
 	if _, err := regexp.Compile(d.Streams); err != nil {
-		return fault.New(fault.Validation, "the stream pattern %q is not a valid regular expression (RE2): %s", d.Streams, err)
+		return fault.New(fault.Validation, "stream pattern %q is not a valid regular expression (RE2): %s", d.Streams, err)
 	}
 	return d.Options.check()
 }
@@ -355,7 +355,7 @@ func Get(ctx context.Context, d store.Doer, name string) (Info, error) {
 		return Info{}, err
 	}
 	if len(all) == 0 || name == "" {
-		return Info{}, fault.New(fault.NotFound, "there is no reaction %q", name)
+		return Info{}, fault.New(fault.NotFound, "reaction %q does not exist", name)
 	}
 	return all[0], nil
 }

@@ -73,7 +73,7 @@ func register(ctx context.Context, e Engine, d Definition) (created bool, err er
 		return false, updateOptions(ctx, e, old[0], d)
 	case len(old) == 1 && old[0].Source() != d.Source():
 		return false, fault.New(fault.Conflict,
-			"the reaction %q cannot switch between user streams and histories: remove it first, or choose another name", d.Name)
+			"reaction %q cannot switch between user streams and histories: remove it first, or choose another name", d.Name)
 	}
 	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		created, err = put(ctx, tx, d)
@@ -263,7 +263,7 @@ func Finish(ctx context.Context, d store.Doer, at store.Partition, name string) 
 
 // errNoReaction rolls back the removal of a missing reaction, so that the
 // registry's revision stays.
-var errNoReaction = errors.New("there is no such reaction")
+var errNoReaction = errors.New("the reaction does not exist")
 
 // Remove removes a reaction and its positions, and reports whether it existed. A
 // worker that holds a lease for it can record nothing more.

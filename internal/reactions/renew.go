@@ -19,11 +19,11 @@ func (w *Worker) end(l *Lease, e End) {
 		o := <-answer
 		switch {
 		case (o.err != nil || o.Busy) && pause < 5*time.Second:
-			w.Log.Debug("could not record the end of a lease; retrying", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
+			w.Log.Debug("failed to record the end of a lease; retrying", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
 			_ = clock.Wait(context.Background(), pause)
 			continue
 		case o.err != nil || o.Busy:
-			w.Log.Warn("could not record the end of a lease; it will expire", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
+			w.Log.Warn("failed to record the end of a lease; it will expire", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
 			w.trace("lost", l, e.Done, o.err)
 		case !o.Recorded:
 			w.Log.Warn("lease lost before its end was recorded", "reaction", l.Reaction, "stream", l.Stream)

@@ -139,7 +139,7 @@ func (f *Filter) pattern() (*regexp.Regexp, error) {
 	}
 	pattern, err := regexp.Compile(f.Pattern)
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the stream pattern %q is not a valid regular expression (RE2): %s", f.Pattern, err)
+		return nil, fault.New(fault.Validation, "stream pattern %q is not a valid regular expression (RE2): %s", f.Pattern, err)
 	}
 	return pattern, nil
 }

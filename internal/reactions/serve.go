@@ -175,7 +175,7 @@ func (w *Worker) count(h *Handler, l *Lease, d *Delivery, done int64, failures i
 		what = "skipped"
 	}
 	if stop != nil {
-		w.Log.Warn("reaction failed permanently, but recording it failed; retrying", "reaction", h.Name,
+		w.Log.Warn("failed to record that a reaction failed permanently; retrying", "reaction", h.Name,
 			"stream", l.Stream, "version", version, "error", errors.Join(err, stop))
 		return
 	}

@@ -279,14 +279,14 @@ var Turns = lease.NewTurns("reactions.list_turns")
 // Take leases streams that have due events.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 	if len(a.Reactions) == 0 || a.Limit < 1 || a.Limit > 1000 || a.Crashed < 0 {
-		return nil, fault.New(fault.Validation, "a take needs at least one reaction, a limit between 1 and 1000 and no negative limit of crashed streams")
+		return nil, fault.New(fault.Validation, "at least one reaction, a limit between 1 and 1000 and a limit of crashed streams of 0 or more are required")
 	}
 	for _, w := range a.Reactions {
 		if err := strictjson.Text("reaction", w.Name, events.MaxName); err != nil {
 			return nil, err
 		}
 		if a.All && w.Workspace == "" {
-			return nil, fault.New(fault.Internal, "a take in all workspaces needs the workspace of each reaction")
+			return nil, fault.New(fault.Internal, "claiming in all workspaces requires the workspace of each reaction")
 		}
 	}
 	if err := strictjson.Text("holder", a.Holder, events.MaxName); err != nil {
@@ -399,7 +399,7 @@ func AckOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
 		return Ended{}, err
 	}
 	if !all[0].Recorded {
-		return Ended{}, lease.Lost("the stream "+e.Lease.Stream+" for "+e.Lease.Reaction, e.Lease.Epoch)
+		return Ended{}, lease.Lost("stream "+e.Lease.Stream+" for "+e.Lease.Reaction, e.Lease.Epoch)
 	}
 	return all[0], nil
 }
@@ -424,7 +424,7 @@ func Block(ctx context.Context, d store.Doer, l *Lease, done, failing int64, mes
 		}
 		return err
 	}
-	return lease.Lost("the stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	return lease.Lost("stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 }
 
 // errReset cancels the context of a body whose stream has to be reset.

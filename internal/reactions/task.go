@@ -55,7 +55,7 @@ type task struct {
 }
 
 func taskOf(ctx context.Context, d store.Doer, id string, epoch int64) (t task, err error) {
-	notFound := fault.New(fault.NotFound, "there is no task %q", id)
+	notFound := fault.New(fault.NotFound, "task %q does not exist", id)
 	parts, ok := lease.Parts(taskPrefix, id, 4)
 	if !ok {
 		return t, notFound

@@ -167,7 +167,7 @@ func (w *Worker) Add(h *Handler) error {
 	if h.Streams != "" {
 		pattern, err := regexp.Compile(h.Streams)
 		if err != nil {
-			return fault.New(fault.Validation, "the stream pattern %q is not a valid regular expression (RE2): %s", h.Streams, err)
+			return fault.New(fault.Validation, "stream pattern %q is not a valid regular expression (RE2): %s", h.Streams, err)
 		}
 		h.pattern = pattern
 	}
@@ -175,7 +175,7 @@ func (w *Worker) Add(h *Handler) error {
 	key := served{h.Workspace, h.Name}
 	if w.handlers[key] != nil {
 		w.mu.Unlock()
-		return fault.New(fault.Conflict, "the reaction %q is served already: choose another name", h.Name)
+		return fault.New(fault.Conflict, "reaction %q is already served by this engine: choose another name", h.Name)
 	}
 	if w.handlers == nil {
 		w.handlers = make(map[served]*Handler)
@@ -552,7 +552,7 @@ func (w *Worker) release(leases []*Lease) {
 		_, err := ackBy(ctx, w.Engine, ackVerb, ends) // waits for row locks
 		cancel()
 		if err != nil {
-			w.Log.Warn("could not release leases; they will expire", "streams", len(ends), "error", err)
+			w.Log.Warn("failed to release leases; they will expire", "streams", len(ends), "error", err)
 		}
 	}
 	for _, l := range leases {

@@ -115,7 +115,7 @@ func (r Result) Stateless() error {
 	if len(r.State) == 0 {
 		return nil
 	}
-	return fault.New(fault.Validation, "only an action may return a state: remove it").With("pointer", "/state")
+	return fault.New(fault.Validation, "an event or a batch item has no state: remove it").With("pointer", "/state")
 }
 
 // Failure is the reason why a task failed.
@@ -130,7 +130,7 @@ func (f Failure) Said() error {
 	if f.Message != "" {
 		return nil
 	}
-	return fault.New(fault.Validation, "message must say what went wrong").With("pointer", "/message")
+	return fault.New(fault.Validation, "message is required: describe what went wrong").With("pointer", "/message")
 }
 
 // Ended is the state of a task after its lease ended.
@@ -184,14 +184,14 @@ func (x Effect) Journal(ctx context.Context, b effects.Book, p effects.Policy) (
 	switch {
 	case err != nil:
 	case state == "":
-		err = fault.New(fault.NotFound, "the effect %q, ordinal %d, was not begun", x.Name, x.Ordinal)
+		err = fault.New(fault.NotFound, "effect %q, ordinal %d, was not begun", x.Name, x.Ordinal)
 	case x.NotDone && state == effects.Begun: // says nothing about the call of the earlier attempt
 		unknown = true
 	case state != to:
-		err = fault.New(fault.Conflict, "the effect %q, ordinal %d, is recorded as %s already", x.Name, x.Ordinal, state)
+		err = fault.New(fault.Conflict, "effect %q, ordinal %d, is already recorded as %s", x.Name, x.Ordinal, state)
 	case !x.NotDone && !strictjson.Equal(OrNull(result), OrNull(x.Result)):
 		s.Result = result
-		err = fault.New(fault.Conflict, "the effect %q, ordinal %d, is recorded with another result already", x.Name, x.Ordinal)
+		err = fault.New(fault.Conflict, "effect %q, ordinal %d, is already recorded with a different result", x.Name, x.Ordinal)
 	}
 	return s, unknown, err
 }

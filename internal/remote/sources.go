@@ -26,7 +26,7 @@ func (s *Sources) Of(id string) (Source, error) {
 			return x, nil
 		}
 	}
-	return nil, fault.New(fault.NotFound, "there is no task %q", id)
+	return nil, fault.New(fault.NotFound, "task %q does not exist", id)
 }
 
 // Offers returns the offers of all sources for a claim.

@@ -63,22 +63,22 @@ func (h Handler) Check() error {
 	}
 	switch {
 	case h.Kind != "http" && h.Kind != "worker":
-		return fault.New(fault.Validation, "kind must be http or worker").With("pointer", "/kind")
+		return fault.New(fault.Validation, "kind must be http or worker, got %q", h.Kind).With("pointer", "/kind")
 	case h.Kind == "worker" && h.URL != "":
 		return fault.New(fault.Validation, "a worker must not have a URL, because it claims its tasks: remove the URL, or use kind http").With("pointer", "/url")
 	case h.Timeout < 0 || h.Timeout > Longest:
-		return fault.New(fault.Validation, "timeoutMs must be between 0 and 86400000 (a day)").With("pointer", "/timeoutMs")
+		return fault.New(fault.Validation, "timeoutMs must be between 0 and 86400000 (a day), got %d", h.Timeout.Milliseconds()).With("pointer", "/timeoutMs")
 	}
 	switch h.Safety {
 	case "", "idempotent", "transactional", "journaled", "opaque":
 	default:
-		return fault.New(fault.Validation, "safety must be idempotent, transactional, journaled or opaque").With("pointer", "/safety")
+		return fault.New(fault.Validation, "safety must be idempotent, transactional, journaled or opaque, got %q", h.Safety).With("pointer", "/safety")
 	}
 	switch h.OnUnknown {
 	case "hold", "retry", "probe":
 		return nil
 	}
-	return fault.New(fault.Validation, "onUnknown must be hold, retry or probe").With("pointer", "/onUnknown")
+	return fault.New(fault.Validation, "onUnknown must be hold, retry or probe, got %q", h.OnUnknown).With("pointer", "/onUnknown")
 }
 
 // Put creates or replaces a handler in the context's workspace, and reports
@@ -106,7 +106,7 @@ func Delete(ctx context.Context, tx *store.Tx, name string) (bool, error) {
 // Get returns a handler, or [fault.NotFound].
 func Get(ctx context.Context, d store.Doer, name string) (Handler, error) {
 	all, err := listVerb.Do(ctx, d, listArgs{name: name, limit: 1})
-	return store.First(all, err, func() error { return fault.New(fault.NotFound, "there is no handler %q", name) })
+	return store.First(all, err, func() error { return fault.New(fault.NotFound, "handler %q does not exist", name) })
 }
 
 // List returns handlers ordered by name, after the given name.

@@ -33,7 +33,7 @@ func watch(ctx context.Context, e Engine) {
 	for clock.Wait(ctx, watchEvery) == nil {
 		now, err := store.Declared(ctx, e)
 		if err != nil && ctx.Err() == nil {
-			e.Log().Warn("could not check for changed declarations", "error", err)
+			e.Log().Warn("failed to check for changed declarations", "error", err)
 		}
 		if err == nil && now != known {
 			known = now

@@ -270,7 +270,7 @@ func differs(was, wanted Run) error {
 	if len(what) == 0 {
 		return nil
 	}
-	return fault.New(fault.KeyMismatch, "key %q was already used for run %s with a different %s: use a new key or the same content", was.Key, was.ID, strings.Join(what, " and a different ")).
+	return fault.New(fault.KeyMismatch, "key %q was already used for run %s with different %s: use a new key, or repeat the same request", was.Key, was.ID, strings.Join(what, " and ")).
 		With("differs", what).With("runId", was.ID)
 }
 
@@ -361,7 +361,7 @@ func (k *Executor) holding(ctx context.Context, d store.Doer, l *ClaimedStep, by
 		}
 		l = &now
 	}
-	return *l, fault.New(fault.Unavailable, "run %q changed concurrently in every attempt: retry", l.Run.ID).AsRetryable()
+	return *l, fault.New(fault.Unavailable, "run %q changed concurrently in every attempt: try again", l.Run.ID).AsRetryable()
 }
 
 // end ends a step under its lease. Ending it again returns the same result if it ended the same way under its epoch.

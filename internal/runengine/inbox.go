@@ -162,7 +162,7 @@ func Send(ctx context.Context, d store.Doer, s Signal) (fresh bool, err error) {
 			return false, fault.New(fault.InvalidTransition, "run %q is %s and no longer accepts signals", s.Run, got.status).With("status", got.status)
 		}
 	}
-	return false, fault.New(fault.Unavailable, "run %q changed concurrently in every attempt: retry", s.Run).AsRetryable()
+	return false, fault.New(fault.Unavailable, "run %q changed concurrently in every attempt: try again", s.Run).AsRetryable()
 }
 
 func (s Signal) check() error {
@@ -266,7 +266,7 @@ func Decide(ctx context.Context, d store.Doer, id string, v Decision) (Approval,
 	if err == nil && !got.applied {
 		err = fault.New(fault.Conflict, "approval %q is already %s", id, now.Status).With("status", now.Status).With("by", now.Actor)
 		if now.Status == "pending" {
-			err = fault.New(fault.Conflict, "approval %q is no longer requested", id)
+			err = fault.New(fault.Conflict, "approval %q is no longer needed: its run has moved on", id)
 		}
 	}
 	return now, err

@@ -203,11 +203,15 @@ const (
 
 // command applies a command, or returns why it is not allowed.
 func (c *planner) command(name string, open bool) error {
-	into := map[string]string{Pause: Paused, Resume: Running, Cancel: Cancelled, Retry: Running}[name]
 	from := map[string]bool{Pause: c.run.Status == Running, Resume: c.run.Status == Paused, Retry: c.run.Status == Failed,
 		Cancel: c.run.Status == Pending || c.run.Status == Running || c.run.Status == Waiting || c.run.Status == Paused}[name]
 	if !from || name == Pause && c.run.CancelRequested {
-		return fault.New(fault.InvalidTransition, "run %q is %s: %s would make it %s, which is not allowed", c.run.ID, c.run.Status, name, into).
+		why := ""
+		if from {
+			why = ", and its cancellation was requested"
+		}
+		done := map[string]string{Pause: "paused", Resume: "resumed", Cancel: "cancelled", Retry: "retried"}[name]
+		return fault.New(fault.InvalidTransition, "run %q is %s%s: it cannot be %s", c.run.ID, c.run.Status, why, done).
 			With("status", c.run.Status).With("version", c.run.Version).With("command", name)
 	}
 	switch name {

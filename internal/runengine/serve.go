@@ -206,7 +206,7 @@ func restOf(j *effects.Journal) (results []Result, open, doubt bool) {
 func runCommit(ctx context.Context, tx *store.Tx, f Commit) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("commit panicked: %v", p)
+			err = fmt.Errorf("a WriteTx function panicked: %v", p)
 		}
 	}()
 	return f(ctx, tx)

@@ -208,7 +208,7 @@ func (k *Executor) Command(ctx context.Context, d store.Doer, id, name string, v
 		}
 		return next.Run, err
 	}
-	return Run{}, fault.New(fault.Unavailable, "run %q changed concurrently in every attempt: retry", id).AsRetryable()
+	return Run{}, fault.New(fault.Unavailable, "run %q changed concurrently in every attempt: try again", id).AsRetryable()
 }
 
 // Known is an operator's knowledge of an effect.
@@ -278,7 +278,7 @@ func (k *Executor) settle(ctx context.Context, tx *store.Tx, l *ClaimedStep, out
 		return nil
 	})
 	if errors.Is(err, errChanged) {
-		err = fault.New(fault.Concurrency, "run %q changed concurrently: retry", l.Run.ID)
+		err = fault.New(fault.Concurrency, "run %q changed concurrently: try again", l.Run.ID)
 	}
 	return next, err
 }

@@ -163,7 +163,7 @@ func smaller(next, state []byte) bool {
 }
 
 func tooLarge() *fault.Error {
-	return fault.New(fault.PayloadTooLarge, "the state would be larger than %d bytes: store less in one scope", strictjson.MaxBytes)
+	return fault.New(fault.PayloadTooLarge, "the state would exceed %d bytes: store less in one scope", strictjson.MaxBytes)
 }
 
 // edit applies the edit to the fields of a state.
@@ -183,20 +183,20 @@ func (o Op) edit(fields map[string]any) (map[string]any, error) {
 	case opInc:
 		sum, ok := add(old, has, value)
 		if !ok {
-			return nil, o.refuse(old, "inc needs a 64-bit integer, and the sum must fit into 64 bits")
+			return nil, o.refuse(old, "inc requires a 64-bit integer, and the sum must fit into 64 bits")
 		}
 		fields[o.field] = sum
 	case opPush:
 		list, ok := old.([]any)
 		if has && !ok {
-			return nil, o.refuse(old, "push needs a list")
+			return nil, o.refuse(old, "push requires a list")
 		}
 		fields[o.field] = append(list, value)
 	default:
 		records, ok := old.(map[string]any)
 		switch {
 		case has && !ok:
-			return nil, o.refuse(old, "set and unset need an object")
+			return nil, o.refuse(old, "set and unset require an object")
 		case o.name == opUnset && !has:
 		case o.name == opSet && !has:
 			fields[o.field] = map[string]any{o.key: value}

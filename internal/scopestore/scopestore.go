@@ -184,7 +184,7 @@ func Met(want *int64, version int64) bool {
 // Moved returns the error for a scope that is not at the expected version.
 func Moved(kind, id string, want, last int64) *fault.Error {
 	if want == Some {
-		return fault.New(fault.Concurrency, "the %s scope %q does not exist, but it must: create it first, or drop the expected version", kind, id).With("lastVersion", last)
+		return fault.New(fault.Concurrency, "%s scope %q does not exist, but the change requires an existing scope: create it first, or omit the condition", kind, id).With("lastVersion", last)
 	}
 	return events.Moved(kind+" scope "+id, want, last)
 }

@@ -219,7 +219,7 @@ func noPartition(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return fault.New(fault.Unavailable, "the workspace could not be looked up; nothing was written").Wrap(err).AsRetryable()
+	return fault.New(fault.Unavailable, "failed to look up the workspace; nothing was written").Wrap(err).AsRetryable()
 }
 
 func (p *Directory) propose(name string) int16 {

@@ -84,7 +84,7 @@ func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 	for i, a := range applied {
 		if a.Number != i+1 {
 			return nil, fault.New(fault.DatabaseDamaged,
-				"the database has no record of migration %d, but of a later one: restore it from a backup", i+1)
+				"migration %d is missing from the database although a later one is recorded: restore it from a backup", i+1)
 		}
 		if a.Number <= len(known) {
 			if a.Sum != known[i].Sum {
@@ -92,7 +92,7 @@ func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 			}
 		} else if a.MinReader > len(known) {
 			return nil, fault.New(fault.DatabaseTooNew,
-				"the database is at schema %d, which needs a program of schema %d or later, and this one is of schema %d: run a newer version",
+				"the database has schema %d, which requires a program with schema %d or later; this program has schema %d: use a newer version",
 				len(applied), a.MinReader, len(known))
 		}
 	}
@@ -108,15 +108,15 @@ func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 func otherText(known Migration, a Applied) error {
 	if a.Number == 1 && a.Name != known.Name {
 		return fault.New(fault.DatabaseForeign,
-			"the database was made before the first release, by a program with other migrations, and cannot be migrated: use a new database or schema, or drop this one; nothing was changed")
+			"the database was created before the first release, with other migrations, and cannot be migrated: use a new database or schema, or drop this one. Nothing was changed")
 	}
 	return fault.New(fault.DatabaseForeign,
-		"migration %d of the database was made from another text than this program's: it was written by a different build", a.Number)
+		"migration %d was applied by a different build of Holdfast: use that build, or restore the database from a backup", a.Number)
 }
 
 // Behind returns the refusal of a database with pending migrations that this program is configured not to
 // apply, or not privileged to apply.
 func Behind(have, want int) *fault.Error {
 	return fault.New(fault.DatabaseTooOld,
-		"the database is at schema %d and this program needs %d: run \"holdfast migrate\" with a role that may change the schema", have, want)
+		"the database has schema %d, but this program requires %d: run \"holdfast migrate\" with a role that may change the schema", have, want)
 }

@@ -162,7 +162,7 @@ func (g *Registry) allows(m Move) error {
 	}
 	for _, s := range slices.Concat(m.Into, m.To) {
 		if s != "" && !slices.Contains(have, s) {
-			return changed(m.Lifecycle, s, "lifecycle %q has no status %q (any more)")
+			return changed(m.Lifecycle, s, "lifecycle %q does not have status %q")
 		}
 	}
 	claims := g.Claims[m.Lifecycle] // nil: the config was stored by a version that does not store claim statuses

@@ -219,7 +219,7 @@ func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Partition, a A) (R, er
 		}
 		if attempt == maxReloads {
 			var none R
-			return none, fault.New(fault.Unavailable, "%s: reactions were registered during every attempt; retry", v.decl.Name).AsRetryable()
+			return none, fault.New(fault.Unavailable, "%s: reactions were registered during every attempt: try again", v.decl.Name).AsRetryable()
 		}
 	}
 }

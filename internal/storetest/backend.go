@@ -22,8 +22,8 @@ func SQLite() Backend {
 	}}
 }
 
-// SQLitePool returns a backend with a pool that the program has opened, of several connections with
-// deferred transactions.
+// SQLitePool returns a backend on a pool that the program opens: several connections with deferred
+// transactions.
 func SQLitePool() Backend {
 	return Backend{Name: "sqlite-pool", New: func(t testing.TB) Database {
 		path := holdfasttest.SQLite(t)
@@ -52,12 +52,12 @@ func openSQLite(t testing.TB, path, params string) *sql.DB {
 }
 
 func sqliteDatabase(t testing.TB, db *sqlite.Database, path string) Database {
-	user := openSQLite(t, path, "_pragma=busy_timeout(10000)&_txlock=immediate")
+	pool := openSQLite(t, path, "_pragma=busy_timeout(10000)&_txlock=immediate")
 	return Database{
 		Database: db,
 		Begin: func(t testing.TB, hf *holdfast.Engine) UserTx {
 			t.Helper()
-			tx, err := user.Begin()
+			tx, err := pool.Begin()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,16 +90,16 @@ func (u *sqliteTx) Count(from string) (n int, err error) {
 }
 
 func postgresDatabase(t testing.TB, db *postgres.Database, url string) Database {
-	user, err := pgxpool.New(context.Background(), url)
+	pool, err := pgxpool.New(context.Background(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(user.Close)
+	t.Cleanup(pool.Close)
 	return Database{
 		Database: db,
 		Begin: func(t testing.TB, hf *holdfast.Engine) UserTx {
 			t.Helper()
-			tx, err := user.Begin(context.Background())
+			tx, err := pool.Begin(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -136,7 +136,7 @@ func (c *closer) export(ctx context.Context, g guarded) error {
 	k := lease.Renewer{Lease: c.Lease, Timeout: c.Timeout, Renew: func(ctx context.Context) error {
 		until, err := renewVerb.DoAt(ctx, c.engine, c.at, renewArgs{c.Stream, g.Epoch, c.Lease})
 		if err == nil && len(until) == 0 {
-			err = lease.Lost("the stream "+c.Stream, g.Epoch)
+			err = lease.Lost("stream "+c.Stream, g.Epoch)
 		}
 		return err
 	}}
@@ -164,7 +164,7 @@ func (c *closer) finish(ctx context.Context, tx *store.Tx, epoch int64) (Closed,
 		}
 	}
 	if s.state != "closing" || s.epoch != epoch || !s.live {
-		return Closed{}, lease.Lost("the stream "+c.Stream, epoch)
+		return Closed{}, lease.Lost("stream "+c.Stream, epoch)
 	}
 	return c.end(ctx, tx, s, &epoch)
 }
@@ -189,7 +189,7 @@ func (c *closer) admit(ctx context.Context, tx *store.Tx) (s headRow, done bool,
 	}
 	switch {
 	case s.state == "closed":
-		return s, false, fault.New(fault.Conflict, "the stream %s is closed already, by %s at version %d", c.Stream, s.closed, s.covered()).
+		return s, false, fault.New(fault.Conflict, "stream %s is already closed (%s) at version %d", c.Stream, s.closed, s.covered()).
 			With("mode", string(s.closed)).With("lastVersion", s.head)
 	case s.live:
 		return s, false, s.busyError(c.Stream)
@@ -223,7 +223,7 @@ func (c *closer) outdatedError(s headRow) *fault.Error {
 	if c.Mode == Restart {
 		todo += ", make a new snapshot"
 	}
-	return fault.New(fault.Concurrency, "the stream %s is at version %d, but this close covers version %d: %s and close it at the last version read", c.Stream, s.head, *c.ExpectVersion, todo).
+	return fault.New(fault.Concurrency, "stream %s is at version %d, but this close covers version %d: %s and close it at the last version read", c.Stream, s.head, *c.ExpectVersion, todo).
 		With("expectedVersion", *c.ExpectVersion).With("lastVersion", s.head)
 }
 
@@ -268,7 +268,7 @@ func (c *closer) write(ctx context.Context, tx *store.Tx, s headRow, epoch *int6
 		applied, s.first, s.head = r.applied, r.head, r.head
 	}
 	if !applied { // the lease expired after the row was locked
-		return s, lease.Lost("the stream "+c.Stream, s.epoch)
+		return s, lease.Lost("stream "+c.Stream, s.epoch)
 	}
 	return s, nil
 }

@@ -59,16 +59,16 @@ func TestModes(t *testing.T) {
 			for _, other := range []int64{1, 3} {
 				a.ExpectVersion = &other
 				_, err := streamclose.Close(ctx, engine.Of(hf), a)
-				refused(t, err, fault.Conflict, "closed already, by "+name+" at version 2")
+				refused(t, err, fault.Conflict, "already closed ("+name+") at version 2")
 			}
 			_, err := restart(hf, name, 2, `{}`)
-			refused(t, err, fault.Conflict, "closed already")
+			refused(t, err, fault.Conflict, "already closed")
 			_, err = stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "late"})
 			refused(t, err, fault.StreamClosed)
 			for _, other := range modes {
 				if other != c.mode && other != streamclose.Restart {
 					_, err := closeAt(hf, name, other, nil)
-					refused(t, err, fault.Conflict, "closed already, by "+name)
+					refused(t, err, fault.Conflict, "already closed ("+name+")")
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 func lock(ctx context.Context, tx *store.Tx, at store.Partition, stream string) (headRow, error) {
 	found, err := lockVerb.DoAt(ctx, tx, at, stream)
 	if err == nil && len(found) == 0 {
-		err = fault.New(fault.NotFound, "there is no stream %q", stream)
+		err = fault.New(fault.NotFound, "stream %q does not exist", stream)
 	}
 	if err != nil {
 		return headRow{}, err
@@ -33,7 +33,7 @@ func (s headRow) covered() int64 {
 
 // busyError returns the error for a stream that another caller is closing.
 func (s headRow) busyError(stream string) *fault.Error {
-	return fault.New(fault.Conflict, "the stream %s is being closed by %s", stream, s.holder).
+	return fault.New(fault.Conflict, "stream %s is being closed by %s", stream, s.holder).
 		With("holder", s.holder).With("until", s.until)
 }
 
@@ -83,5 +83,5 @@ func neededError(stream string, all []Behind) *fault.Error {
 	for _, b := range all {
 		by = append(by, fmt.Sprintf("%s (%s)", b.Reaction, b.Why))
 	}
-	return fault.New(fault.Conflict, "the stream %s is still needed by %s", stream, strings.Join(by, ", ")).With("reactions", all)
+	return fault.New(fault.Conflict, "stream %s is still needed by %s", stream, strings.Join(by, ", ")).With("reactions", all)
 }

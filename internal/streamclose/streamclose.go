@@ -252,9 +252,9 @@ func check(a *Args) error {
 	case a.Mode != Archive && a.Mode != Tombstone && a.Mode != Restart:
 		return fault.New(fault.Validation, "mode must be archive, tombstone or restart, got %q", a.Mode)
 	case a.Mode == Restart && a.Snapshot == nil:
-		return fault.New(fault.Validation, "a restart needs a snapshot")
+		return fault.New(fault.Validation, "a restart requires a snapshot")
 	case a.Mode == Restart && a.ExpectVersion == nil:
-		return fault.New(fault.Validation, "a restart needs the version that its snapshot covers: set it to the version of the last event in the snapshot").
+		return fault.New(fault.Validation, "a restart requires the version that its snapshot covers: set it to the version of the last event in the snapshot").
 			With("pointer", "/expectedVersion")
 	case a.ExpectVersion != nil && *a.ExpectVersion < 0:
 		return fault.New(fault.Validation, "the version that a close covers must be at least 0, got %d", *a.ExpectVersion).With("pointer", "/expectedVersion")
@@ -273,7 +273,7 @@ func checkStream(name string) error {
 		return err
 	}
 	if strings.HasPrefix(name, "$") {
-		return fault.New(fault.Forbidden, "the stream %q is a history of Holdfast: only user streams can be closed or truncated", name)
+		return fault.New(fault.Forbidden, "stream %q is a history of Holdfast: only user streams can be closed or truncated", name)
 	}
 	return nil
 }

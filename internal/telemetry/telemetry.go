@@ -54,7 +54,7 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, erro
 	if err != nil {
 		return nil, fault.New(fault.Validation, "the span exporter cannot be set up: check OTEL_EXPORTER_OTLP_ENDPOINT").Wrap(err)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("exporting spans failed", "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("failed to export spans", "error", err) }))
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
 	return &Traces{Provider: provider, Endpoint: endpoint, stop: provider.Shutdown}, nil
 }

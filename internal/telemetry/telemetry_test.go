@@ -101,8 +101,8 @@ func TestLostSpansAreLogged(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_ = traces.Stop(ctx)
-	if !strings.Contains(text.String(), "exporting spans failed") {
-		t.Errorf("got log %q", text.String())
+	if !strings.Contains(text.String(), "failed to export spans") {
+		t.Errorf("the log is %q", text.String())
 	}
 }
 

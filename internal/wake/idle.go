@@ -88,7 +88,7 @@ func (p *IdlePoller) hasWork(ctx context.Context) (next time.Duration) {
 		due, next, err = hasWork(ctx, p.Doer, shards, needs)
 	}
 	if err != nil { // unpark all: the pollers report the error
-		p.Log.Debug("polling for work failed", "error", err)
+		p.Log.Debug("failed to poll for work", "error", err)
 		due = known
 	}
 	if err == nil && p.Expire != nil && p.expiring.TryLock() { // in its own goroutine: it runs user code, which may hang

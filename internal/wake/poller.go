@@ -44,7 +44,7 @@ func (p *Poller) Run(ctx context.Context) {
 		found, err := p.Poll(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			p.Log.Warn("polling for work failed", "topics", p.Topics, "error", err)
+			p.Log.Warn("failed to poll for work", "topics", p.Topics, "error", err)
 			pause = idle
 		case found:
 			pause = eager

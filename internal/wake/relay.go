@@ -76,7 +76,7 @@ func (r *Relay) send(ctx context.Context) {
 		clear(r.topics)
 		r.mu.Unlock()
 		if err := r.Signals.Signal(ctx, topics); err != nil && ctx.Err() == nil {
-			r.Log.Debug("wake-up not sent", "error", err)
+			r.Log.Debug("failed to send a wake-up", "error", err)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func (r *Relay) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		r.Log.Debug("listening for wake-ups interrupted", "error", err)
+		r.Log.Debug("connection for wake-ups lost; reconnecting", "error", err)
 		if clock.Wait(ctx, clock.Jitter(pause)) != nil {
 			return
 		}

@@ -108,7 +108,7 @@ func Get(ctx context.Context, d store.Doer, id string) (Wallet, error) {
 	return store.First(all, err, func() error { return missing(id) })
 }
 
-func missing(id string) error { return fault.New(fault.NotFound, "there is no wallet %q", id) }
+func missing(id string) error { return fault.New(fault.NotFound, "wallet %q does not exist", id) }
 
 // List returns wallets ordered by id, after the given id.
 func List(ctx context.Context, d store.Doer, after string, limit int) ([]Wallet, error) {
@@ -134,7 +134,7 @@ func Post(ctx context.Context, d store.Doer, a PostArgs) (Wallet, error) {
 		return Wallet{}, fault.New(fault.Validation, "references that begin with $ are reserved for batches, got %q", a.Reference).With("field", "reference")
 	}
 	if a.Delta == 0 {
-		return Wallet{}, fault.New(fault.Validation, "points must not be 0 in a post to the wallet %q", a.Wallet).With("field", "points")
+		return Wallet{}, fault.New(fault.Validation, "points must not be 0").With("field", "points")
 	}
 	p, err := postVerb.Do(ctx, d, a)
 	w := Wallet{ID: a.Wallet, Balance: p.balance, AllowNegative: p.negative, Version: p.version}
@@ -146,12 +146,12 @@ func Post(ctx context.Context, d store.Doer, a PostArgs) (Wallet, error) {
 	case p.found == "known" && p.delta == a.Delta:
 		return w, nil
 	case p.found == "known":
-		return w, fault.New(fault.Conflict, "the reference %q of the wallet %q has already posted %d, not %d: use a new reference for another post", a.Reference, a.Wallet, p.delta, a.Delta).
+		return w, fault.New(fault.Conflict, "the reference %q of wallet %q has already posted %d, not %d: use a new reference for another post", a.Reference, a.Wallet, p.delta, a.Delta).
 			With("posted", p.delta)
 	case a.Delta > 0:
-		return w, fault.New(fault.Validation, "the wallet %q has a balance of %d: adding %d would exceed a 64-bit integer", a.Wallet, p.balance, a.Delta)
+		return w, fault.New(fault.Validation, "wallet %q has a balance of %d: adding %d would exceed a 64-bit integer", a.Wallet, p.balance, a.Delta)
 	}
-	return w, fault.New(fault.InsufficientFunds, "the wallet %q has a balance of %d, but the post takes %d", a.Wallet, p.balance, -a.Delta).
+	return w, fault.New(fault.InsufficientFunds, "wallet %q has a balance of %d, but the post takes %d", a.Wallet, p.balance, -a.Delta).
 		With("balance", p.balance).With("wanted", -a.Delta)
 }
 

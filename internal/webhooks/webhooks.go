@@ -92,7 +92,7 @@ func (a *CreateArgs) check() error {
 		}
 	}
 	if len(a.Events) > MaxEvents {
-		return fault.New(fault.Validation, "%d event names are too many: at most %d are allowed", len(a.Events), MaxEvents).With("field", "events")
+		return fault.New(fault.Validation, "a webhook may have at most %[2]d event names, got %[1]d", len(a.Events), MaxEvents).With("field", "events")
 	}
 	d := Definition("new", a.Events, a.Streams)
 	if err := d.Check(); err != nil {
@@ -184,7 +184,7 @@ func scan(r *result, from store.Row) error {
 	r.applied = from.Applied()
 	w.RotatedAt, w.OverlapUntil = store.Moment(rotated), store.Moment(until)
 	if err := json.Unmarshal(names, &w.Events); err != nil {
-		return fmt.Errorf("the events of the webhook %s: %w", w.ID, err)
+		return fmt.Errorf("the events of webhook %s: %w", w.ID, err)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func Create(ctx context.Context, d store.Doer, box *seal.Box, a CreateArgs) (Web
 	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
 		r, err := createVerb.Do(ctx, tx, made)
 		if err == nil && !r.applied { // practically impossible, because ids are random
-			err = fault.New(fault.Conflict, "the webhook id %q exists already: try again", id).AsRetryable()
+			err = fault.New(fault.Conflict, "webhook id %q already exists: try again", id).AsRetryable()
 		}
 		if err != nil {
 			return err
@@ -237,7 +237,7 @@ func Rotate(ctx context.Context, d store.Doer, box *seal.Box, id, secret string,
 	case r.hook.ID == "":
 		return Webhook{}, missing(id)
 	case !r.applied:
-		return Webhook{}, fault.New(fault.Conflict, "the webhook %q was changed concurrently: read it and try again", id)
+		return Webhook{}, fault.New(fault.Conflict, "webhook %q was changed concurrently: read it and try again", id)
 	case r.hook.CreatedAt.IsZero(): // recovered from its event, which is incomplete
 		return Get(ctx, d, id)
 	}
@@ -284,4 +284,6 @@ func List(ctx context.Context, d store.Doer, after string, limit int) ([]Webhook
 	return listVerb.Do(ctx, d, listArgs{after, min(max(limit, 1), maxListed)})
 }
 
-func missing(id string) *fault.Error { return fault.New(fault.NotFound, "there is no webhook %q", id) }
+func missing(id string) *fault.Error {
+	return fault.New(fault.NotFound, "webhook %q does not exist", id)
+}

@@ -40,7 +40,7 @@ func (l *linter) durations(i int, s *Step) {
 	path := stepPath(i, "timeoutMs")
 	l.duration(path, s.Timeout)
 	if attempted := s.Type == Task || s.Type == HTTP || s.Type == Transition; attempted && s.Timeout > MaxAttempt {
-		l.Refuse("D7", path, "timeoutMs of %s must be at most 24 hours (%d ms): shorten it, or use a wait", shapes[s.Type].what, MaxAttempt.Milliseconds())
+		l.Refuse("D7", path, "timeoutMs of %s must be at most %d (24 hours), got %d: shorten it, or use a wait", shapes[s.Type].what, MaxAttempt.Milliseconds(), s.Timeout.Milliseconds())
 	}
 }
 

@@ -79,7 +79,7 @@ func (s *urlDispatcher) poll(ctx context.Context) error {
 			s.worker.Drop(key.workspace, key.reaction)
 		}
 		if err := s.worker.Add(s.handler(x)); err != nil {
-			s.engine.Log().Warn("cannot serve a reaction", "workspace", x.Workspace, "reaction", x.Name, "error", err)
+			s.engine.Log().Warn("failed to start a reaction", "workspace", x.Workspace, "reaction", x.Name, "error", err)
 			delete(s.served, key)
 			continue
 		}

@@ -160,10 +160,10 @@ func (p *stepper) probe(ctx context.Context, h remotehandler.Handler, l *runengi
 	call.Kind = "probe"
 	a, err := p.callURL(ctx, h, l, call)
 	if err == nil && !a.Reported {
-		err = errors.New("the response does not say whether it has acted (happened)")
+		err = errors.New("the response has no \"happened\" field")
 	}
 	if err != nil {
-		err = runengine.MayHaveActed(fault.New(fault.Unavailable, "probing the handler %q failed: %s", h.Name, err))
+		err = runengine.MayHaveActed(fault.New(fault.Unavailable, "probe of handler %q failed: %s", h.Name, err))
 	}
 	return a, err
 }

@@ -42,7 +42,7 @@ const (
 // CheckURL refuses a URL that may not be called, before its host is resolved.
 func (p Policy) CheckURL(text string) (*url.URL, error) {
 	if len(text) > maxURL {
-		return nil, refuse("the URL must have at most %d characters", maxURL)
+		return nil, refuse("the URL must have at most %d characters, got %d", maxURL, len(text))
 	}
 	u, err := url.Parse(text)
 	if err != nil {
@@ -63,7 +63,7 @@ func (p Policy) check(u *url.URL) error {
 	case u.Port() == "0":
 		return refuse("the port of the URL must not be 0")
 	case strings.ContainsAny(host, "%"):
-		return refuse("the host of the URL must not have a zone")
+		return refuse("the host of the URL must not have an IPv6 zone")
 	}
 	addr, err := netip.ParseAddr(host)
 	switch {
@@ -76,7 +76,7 @@ func (p Policy) check(u *url.URL) error {
 	case u.Scheme == "http":
 		return refuse("the URL must begin with https://")
 	case isLocalName(host):
-		return refuse("the host %s is this machine", host)
+		return refuse("the host %s is the server itself: only public hosts may be called, unless --allow-private names their network", host)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (p Policy) checkAddr(scheme string, addr netip.Addr) error {
 		return nil
 	}
 	if !Public(addr) {
-		return refuse("the address %s is not public", addr)
+		return refuse("the address %s is not public: only public hosts may be called, unless --allow-private names their network", addr)
 	}
 	if scheme == "http" {
 		return refuse("the URL must begin with https://")
@@ -202,7 +202,7 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		if resp, err = g.next.RoundTrip(r); !errors.Is(err, errRefused) {
 			return resp, err
 		}
-		err = refuse("the host of the URL resolves to an address that may not be called: it is not public, or it is public and the URL does not begin with https://").Wrap(err)
+		err = refuse("the host resolves to an address that may not be called: only public addresses over https, and the networks in --allow-private, are allowed").Wrap(err)
 	}
 	if r.Body != nil {
 		_ = r.Body.Close()
@@ -224,19 +224,19 @@ func Do(c *http.Client, r *http.Request, limit int64) (Answer, error) {
 	resp, err := c.Do(r)
 	if err != nil {
 		if errors.Is(err, errRefused) {
-			return Answer{}, refuse("the host of the URL resolves to an address that may not be called: it is not public, or it is public and the URL does not begin with https://").Wrap(err)
+			return Answer{}, refuse("the host resolves to an address that may not be called: only public addresses over https, and the networks in --allow-private, are allowed").Wrap(err)
 		}
 		if f, ok := errors.AsType[*fault.Error](err); ok {
 			return Answer{}, f
 		}
-		return Answer{}, fault.New(fault.Unavailable, "the call to %s failed", r.URL.Redacted()).Wrap(err)
+		return Answer{}, fault.New(fault.Unavailable, "no response from %s: check that it is reachable from the server", r.URL.Redacted()).Wrap(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	a := Answer{resp.StatusCode, resp.Header, body}
 	switch {
 	case err != nil:
-		return a, fault.New(fault.Unavailable, "the response of %s broke off", r.URL.Redacted()).Wrap(err)
+		return a, fault.New(fault.Unavailable, "the connection to %s was lost before the response was complete", r.URL.Redacted()).Wrap(err)
 	case int64(len(body)) > limit:
 		a.Body = body[:limit]
 		return a, fault.New(fault.PayloadTooLarge, "the response of %s exceeds %d bytes", r.URL.Redacted(), limit)

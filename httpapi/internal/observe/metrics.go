@@ -56,7 +56,7 @@ func (m *Metrics) Also(r prometheus.Registerer, log *slog.Logger) {
 	}
 	for _, c := range m.own {
 		if err := r.Register(c); err != nil {
-			log.Warn("failed to register a metric with the program's registerer", "error", err)
+			log.Warn("failed to register a metric with Options.Metrics", "error", err)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (s *Share) Wait(ctx context.Context, n int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return fault.New(fault.Unavailable, "too many large requests at once: try again, or request less").AsRetryable().With("retryAfter", 1)
+		return fault.New(fault.Unavailable, "the server is busy with large requests: try again, or request a smaller page").AsRetryable().With("retryAfter", 1)
 	}
 }
 

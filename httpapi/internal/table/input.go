@@ -69,7 +69,7 @@ func (in *Input) Bind(v reflect.Value, r Request) error {
 		case !known:
 			return fault.New(fault.Validation, "unknown query parameter %q", name)
 		case len(values) > 1:
-			return fault.New(fault.Validation, "the query parameter %q is repeated", name)
+			return fault.New(fault.Validation, "query parameter %q is given more than once", name)
 		}
 		if err := set(v.FieldByIndex(at), values[0], "query parameter "+name); err != nil {
 			return err
@@ -101,7 +101,7 @@ type Document struct{ Text []byte }
 // empty refuses a non-empty body. A POST may send {}.
 func (r Request) empty() error {
 	if len(r.Body) > 0 && (r.Method != http.MethodPost || string(bytes.Join(bytes.Fields(r.Body), nil)) != "{}") {
-		return fault.New(fault.Validation, "this request takes no body")
+		return fault.New(fault.Validation, "this request must not have a body")
 	}
 	return nil
 }
@@ -121,14 +121,14 @@ func set(f reflect.Value, text, what string) error {
 		return nil
 	case reflect.Bool:
 		if text != "true" && text != "false" {
-			return fault.New(fault.Validation, "the %s must be true or false", what)
+			return fault.New(fault.Validation, "the %s must be true or false, got %.80q", what, text)
 		}
 		f.SetBool(text == "true")
 		return nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return fault.New(fault.Validation, "the %s must be an integer", what)
+		return fault.New(fault.Validation, "the %s must be an integer, got %.80q", what, text)
 	}
 	f.SetInt(n)
 	return nil

@@ -19,7 +19,7 @@ import (
 const Base = "/api/v1/"
 
 // Route is one route: its roles, its input and output, and how repetitions of a request are
-// recognised. C is the type of a request being served.
+// recognized. C is the type of a request being served.
 type Route[C any] struct {
 	Method, Path string // "lifecycles/{name}/entities"
 	// ID is the operation id in the OpenAPI document and the name of the client's method.

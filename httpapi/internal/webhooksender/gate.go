@@ -15,7 +15,7 @@ const (
 	// A webhook that does not respond is paused, for an increasing time.
 	minPause = time.Second
 	maxPause = time.Minute
-	// maxRetryAfter is the maximum Retry-After that is honoured.
+	// maxRetryAfter is the maximum Retry-After that is honored.
 	maxRetryAfter = time.Hour
 )
 

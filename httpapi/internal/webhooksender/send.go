@@ -45,7 +45,7 @@ func (s *Service) deliver(ctx context.Context, g *gate, id string, d *reactions.
 	switch fault.CodeOf(err) {
 	case "":
 	case fault.NotFound: // its reaction is removed too, so nothing can be recorded
-		return fault.New(fault.LeaseLost, "the webhook %q was deleted", id).Wrap(err)
+		return fault.New(fault.LeaseLost, "webhook %q was deleted", id).Wrap(err)
 	case fault.DatabaseDamaged:
 		return fault.NonRetryable(errors.New("the webhook's secret cannot be decrypted: rotate it, and unblock the stream"))
 	default:

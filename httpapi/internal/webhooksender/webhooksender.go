@@ -89,7 +89,7 @@ func (s *Service) learn(ctx context.Context) error {
 			continue
 		}
 		if err := s.worker.Add(s.handler(x)); err != nil {
-			s.log.Warn("cannot serve a webhook", "workspace", x.Workspace, "webhook", x.ID, "error", err)
+			s.log.Warn("failed to start a webhook", "workspace", x.Workspace, "webhook", x.ID, "error", err)
 			continue
 		}
 		s.served[name] = x.Workspace

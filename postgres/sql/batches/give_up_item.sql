@@ -32,7 +32,7 @@ WITH {members}, w AS MATERIALIZED (
     UPDATE {schema}.item i
        SET state = 'failed', failures = ok.failures + CASE WHEN ok.how = 'fail' THEN 1 ELSE 0 END,
            deaths = ok.deaths + CASE WHEN ok.how = 'died' THEN 1 ELSE 0 END,
-           error = CASE WHEN ok.how = 'died' THEN 'the holder ' || ok.holder || ' did not come back' ELSE ok.says END,
+           error = CASE WHEN ok.how = 'died' THEN 'the lease of holder ' || ok.holder || ' expired' ELSE ok.says END,
            holder = NULL, until = NULL, dirty = true, sweep_at = t.now, updated_at = t.now
       FROM t, ok
      WHERE i.shard = ANY (ARRAY[ok.shard]) AND i.workspace = ok.workspace AND i.batch = ok.batch AND i.key = ok.key AND ok.fits

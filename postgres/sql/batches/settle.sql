@@ -38,7 +38,7 @@ WITH {members}, k AS (
        SET state = CASE WHEN ok.how = 'done' THEN 'succeeded' ELSE 'waiting' END, output = ok.gives::json,
            failures = ok.failures + CASE WHEN ok.how = 'fail' THEN 1 ELSE 0 END, deaths = ok.deaths + CASE WHEN ok.how = 'died' AND NOT ok.unheard THEN 1 ELSE 0 END,
            quiet = false, lost = CASE WHEN ok.unheard THEN ok.lost + 1 ELSE 0 END,
-           error = CASE WHEN ok.unheard THEN 'it was handed out to ' || ok.holder || ', who was not heard of' WHEN ok.how = 'died' THEN 'the holder ' || ok.holder || ' did not come back' ELSE ok.says END,
+           error = CASE WHEN ok.unheard THEN 'handed out to ' || ok.holder || ', but no response arrived' WHEN ok.how = 'died' THEN 'the lease of holder ' || ok.holder || ' expired' ELSE ok.says END,
            due_at = CASE WHEN ok.how <> 'done' THEN t.now + ok.delay::float8 * interval '1 ms' END, holder = NULL, until = NULL, updated_at = t.now
       FROM t, ok
      WHERE i.shard = ANY (ARRAY[ok.shard]) AND i.workspace = ok.workspace AND i.batch = ok.id AND i.key = ok.key

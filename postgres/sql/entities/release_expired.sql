@@ -16,7 +16,7 @@ WITH {members}, cur AS (
        SET phase = CASE cur.fate WHEN 'recovered' THEN 'free' WHEN 'parked' THEN 'uncertain' ELSE 'due' END,
            status = CASE WHEN cur.fate = 'recovered' AND cur.status = cur.a_claim THEN cur.revert ELSE cur.status END,
            outcome = CASE WHEN cur.fate = 'recovered' THEN 'recovered' END,
-           error = CASE WHEN cur.quiet THEN 'it was handed out to ' || cur.holder || ', who was not heard of' ELSE 'the holder ' || cur.holder || ' did not come back' END,
+           error = CASE WHEN cur.quiet THEN 'handed out to ' || cur.holder || ', but no response arrived' ELSE 'the lease of holder ' || cur.holder || ' expired' END,
            deaths = cur.deaths + CASE WHEN cur.quiet THEN 0 ELSE 1 END, version = cur.version + 1, quiet = false,
            lost = CASE WHEN cur.fate = 'lost' THEN cur.lost + 1 ELSE 0 END, holder = NULL, until = NULL,
            due_at = {now} + CASE WHEN cur.fate = 'lost' THEN cur.a_pause ELSE 0 END::float8 * interval '1 ms',

@@ -32,8 +32,8 @@ INSERT INTO {schema}.follow AS f
     (shard, workspace, reaction, stream, watermark, due, due_at, rank, error, epoch, deaths, crash_group, lost, generation, updated_at)
 SELECT cur.shard, cur.workspace, cur.reaction, cur.stream, CASE WHEN cur.reset_requested THEN -1 ELSE cur.watermark END, cur.due,
        {now} + cur.pause, {now} + cur.pause - (cur.due_at - cur.rank),
-       CASE WHEN cur.reset_requested THEN NULL WHEN cur.quiet THEN 'it was handed out to ' || cur.holder || ', who was not heard of'
-            ELSE 'the holder ' || cur.holder || ' did not come back' END, cur.epoch + 1,
+       CASE WHEN cur.reset_requested THEN NULL WHEN cur.quiet THEN 'handed out to ' || cur.holder || ', but no response arrived'
+            ELSE 'the lease of holder ' || cur.holder || ' expired' END, cur.epoch + 1,
        CASE WHEN cur.reset_requested THEN 0 WHEN cur.quiet THEN cur.deaths
             WHEN cur.crash_group = 1 OR cur.crash_group = 0 AND coalesce(held.n, 1) = 1 THEN cur.deaths + 1 ELSE cur.deaths END,
        CASE WHEN cur.reset_requested THEN 0 WHEN cur.quiet THEN cur.crash_group

@@ -3,7 +3,7 @@
 -- do
 UPDATE holdfast_item AS i
    SET state = 'failed', failures = i.failures + (:how = 'fail'), deaths = i.deaths + (:how = 'died'),
-       error = CASE WHEN :how = 'died' THEN 'the holder ' || i.holder || ' did not come back' ELSE :error END,
+       error = CASE WHEN :how = 'died' THEN 'the lease of holder ' || i.holder || ' expired' ELSE :error END,
        holder = NULL, until = NULL, dirty = 1, sweep_at = {now}, updated_at = {now}
  WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key = :key
    AND i.state = 'running' AND i.epoch = :epoch AND (i.until <= {now}) = (:how = 'died')

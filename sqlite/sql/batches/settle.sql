@@ -7,7 +7,7 @@
 UPDATE holdfast_item AS i
    SET state = CASE WHEN :how = 'done' THEN 'succeeded' ELSE 'waiting' END, output = :output, failures = i.failures + (:how = 'fail'),
        deaths = i.deaths + (:how = 'died' AND NOT i.quiet), quiet = 0, lost = CASE WHEN :how = 'died' AND i.quiet THEN i.lost + 1 ELSE 0 END,
-       error = CASE WHEN :how = 'died' AND i.quiet THEN 'it was handed out to ' || i.holder || ', who was not heard of' WHEN :how = 'died' THEN 'the holder ' || i.holder || ' did not come back' ELSE :error END,
+       error = CASE WHEN :how = 'died' AND i.quiet THEN 'handed out to ' || i.holder || ', but no response arrived' WHEN :how = 'died' THEN 'the lease of holder ' || i.holder || ' expired' ELSE :error END,
        due_at = CASE WHEN :how <> 'done' THEN {now} + :delay END, holder = NULL, until = NULL, updated_at = {now}
  WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key = :key
    AND i.state = 'running' AND i.epoch = :epoch AND (i.until <= {now}) = (:how = 'died')

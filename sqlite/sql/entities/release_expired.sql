@@ -8,7 +8,7 @@ SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :enti
             WHEN e.begun > 0 AND (e.manual OR :resume = 0 OR NOT e.quiet AND e.deaths + 1 >= :allowed) THEN 'parked' WHEN e.quiet THEN 'lost' ELSE 'interrupted' END,
        json_object('from', e.status, 'to', CASE WHEN e.begun = 0 AND NOT e.quiet AND e.status = :claim THEN e.revert ELSE e.status END, 'step', e.step, 'requester', e.requester,
                    'operation', e.operation, 'epoch', e.epoch, 'effects', e.begun, 'deaths', e.deaths + (NOT e.quiet), 'lost', CASE WHEN e.quiet THEN e.lost + 1 ELSE 0 END,
-                   'message', CASE WHEN e.quiet THEN 'it was handed out to ' || e.holder || ', who was not heard of' ELSE 'the holder ' || e.holder || ' did not come back' END, 'note', json(:note)), NULL, NULL, NULL, {now}
+                   'message', CASE WHEN e.quiet THEN 'handed out to ' || e.holder || ', but no response arrived' ELSE 'the lease of holder ' || e.holder || ' expired' END, 'note', json(:note)), NULL, NULL, NULL, {now}
   {include entities/by_id}
    AND e.epoch = :epoch AND e.phase = 'held' AND e.until <= {now}
 -- then

@@ -16,8 +16,8 @@ UPDATE holdfast_follow AS f
        crash_group = CASE WHEN q.reset THEN 0 WHEN f.quiet THEN f.crash_group
                           WHEN f.crash_group = 0 THEN held.n - held.crashed ELSE (min(f.crash_group, held.crashed) + 1) / 2 END,
        quiet = 0, lost = CASE WHEN f.quiet AND NOT q.reset THEN f.lost + 1 ELSE 0 END,
-       error = CASE WHEN q.reset THEN NULL WHEN f.quiet THEN 'it was handed out to ' || f.holder || ', who was not heard of'
-                    ELSE 'the holder ' || f.holder || ' did not come back' END, holder = NULL, until = NULL,
+       error = CASE WHEN q.reset THEN NULL WHEN f.quiet THEN 'handed out to ' || f.holder || ', but no response arrived'
+                    ELSE 'the lease of holder ' || f.holder || ' expired' END, holder = NULL, until = NULL,
        watermark = CASE WHEN q.reset THEN -1 ELSE f.watermark END, generation = f.generation + q.reset, reset_requested = 0,
        failures = CASE WHEN q.reset THEN 0 ELSE f.failures END, failing = CASE WHEN NOT q.reset THEN f.failing END,
        due_at = q.now + q.pause, rank = q.now + q.pause - (f.due_at - f.rank), updated_at = q.now
