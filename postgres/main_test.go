@@ -244,3 +244,15 @@ func wantMoved(t *testing.T, err error, last int64) {
 		t.Errorf("losing caller got lastVersion %v, want %d", f.Fields["lastVersion"], last)
 	}
 }
+
+// exampleDatabase makes a database, sets DATABASE_URL to it, and returns a function that drops it.
+func exampleDatabase() (drop func()) {
+	url, drop, err := pgtest.Database(context.Background(), pgtest.Options{})
+	if err == nil {
+		err = os.Setenv("DATABASE_URL", url)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return drop
+}
