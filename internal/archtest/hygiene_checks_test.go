@@ -9,6 +9,7 @@ import (
 	"go/scanner"
 	"go/token"
 	"io/fs"
+	"path"
 	"regexp"
 	"strings"
 )
@@ -21,11 +22,11 @@ func MachinePaths(fsys fs.FS, files []string, parent string) ([]Violation, error
 		return nil, nil
 	}
 	// The preceding character must not make it a part of another path or a URL.
-	path := regexp.MustCompile(`(^|[^\w/.:~}>-])` + regexp.QuoteMeta(parent) + `[/\\]`)
+	below := regexp.MustCompile(`(^|[^\w/.:~}>-])` + regexp.QuoteMeta(parent) + `[/\\]`)
 	return eachText(fsys, files, func(name string, src []byte) []Violation {
 		var found []Violation
 		for i, line := range bytes.Split(src, []byte("\n")) {
-			if path.Match(line) {
+			if below.Match(line) {
 				found = append(found, Violation{File: name, Line: i + 1, What: "contains a path of this machine: write it relative to the module root"})
 			}
 		}
@@ -161,4 +162,44 @@ func requirement(line string) (module string, direct bool) {
 
 func named(doc, module string) bool {
 	return regexp.MustCompile(`(^|[^\w./-])` + regexp.QuoteMeta(module) + `($|[^\w/-])`).MatchString(doc)
+}
+
+// PackageExamples reports public packages without an example that is run, and examples that no document links to.
+func PackageExamples(fsys fs.FS, files []string) ([]Violation, error) {
+	var docs strings.Builder
+	shown, public := make(map[string]bool), make(map[string]string) // by folder
+	var found []Violation
+	for _, name := range files {
+		folder := path.Dir(name)
+		isGo := strings.HasSuffix(name, ".go")
+		switch {
+		case strings.Contains("/"+folder+"/", "/internal/") || strings.Contains(name, "testdata/") || strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, "bench/") || strings.HasPrefix(name, "cmd/"):
+			continue
+		case !isGo && name != "README.md" && !(folder == "docs" && strings.HasSuffix(name, ".md")):
+			continue
+		}
+		src, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case !isGo:
+			docs.Write(src)
+		case !strings.HasSuffix(name, "_test.go"):
+			public[folder] = name
+		case bytes.Contains(src, []byte("\nfunc Example")):
+			shown[folder] = shown[folder] || bytes.Contains(src, []byte("// Output:"))
+			public["link "+name] = name
+		}
+	}
+	for folder, name := range public {
+		if link, ok := strings.CutPrefix(folder, "link "); ok {
+			if !strings.Contains(docs.String(), "]("+link+")") && !strings.Contains(docs.String(), "](../"+link+")") {
+				found = append(found, Violation{File: name, What: "no document links to this example"})
+			}
+		} else if !shown[folder] {
+			found = append(found, Violation{File: name, What: "the package has no example with // Output:"})
+		}
+	}
+	return found, nil
 }

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,6 +98,44 @@ func TestDependenciesAreExplained(t *testing.T) {
 	}
 	gomod, err := fs.ReadFile(dir, "go.mod")
 	report(t, Dependencies(gomod, doc), err)
+}
+
+// Verifies that every public package has an example that is run, and that a document links to each example.
+func TestEveryPackageHasAnExample(t *testing.T) {
+	dir := moduleRoot(t)
+	found, err := PackageExamples(os.DirFS(dir), projectFiles(t, dir))
+	report(t, found, err)
+}
+
+func TestPlantedExamples(t *testing.T) {
+	text := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	fsys := fstest.MapFS{
+		"README.md":           text("[a](a/example_test.go)"),
+		"docs/b.md":           text("[b](../b/example_test.go)"),
+		"a/a.go":              text("package a"),
+		"a/example_test.go":   text("package a\n\nfunc ExampleA() {\n// Output: 1\n}"),
+		"b/b.go":              text("package b"),
+		"b/example_test.go":   text("package b\n\nfunc ExampleB() {}"),
+		"c/c.go":              text("package c"),
+		"d/d.go":              text("package d"),
+		"d/example_test.go":   text("package d\n\nfunc ExampleD() {\n// Output: 1\n}"),
+		"d/internal/e/e.go":   text("package e"),
+		"examples/x/main.go":  text("package main"),
+		"bench/baseline/b.go": text("package baseline"),
+	}
+	found, err := PackageExamples(fsys, slices.Collect(maps.Keys(fsys)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, v := range found {
+		got = append(got, v.File+": "+v.What)
+	}
+	slices.Sort(got)
+	want := []string{"b/b.go: the package has no example with // Output:", "c/c.go: the package has no example with // Output:", "d/example_test.go: no document links to this example"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 func TestPlantedPaths(t *testing.T) {
