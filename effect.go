@@ -69,7 +69,7 @@ func OnUnknownProbe[R any](ask func(ctx context.Context, key string) (r R, happe
 func RecordNow() EffectOption { return EffectOption{func(c *effects.Call) { c.Now = true }} }
 
 // NotDone marks an error of an effect's call: the effect is known not to have happened, for example because the card
-// was declined.
+// was declined. NotDone of nil is also an error.
 func NotDone(err error) error { return effects.NotHappened(err) }
 
 // Invalid returns an error with which a validation or an action refuses a request: [ErrActionInvalid], with the
@@ -131,7 +131,7 @@ func contradiction(c effects.Contradiction) Contradiction {
 	return x
 }
 
-// Acknowledge records that a person, by, has seen contradictions of an operation, given by their ids. They stay stored
+// AcknowledgeContradictions records that the person by has seen contradictions of an operation, given by their ids. They stay stored
 // but are no longer listed. Acknowledging again changes nothing. If the operation has no contradiction with one of
 // the ids, the error is [ErrNotFound].
 func (e *Engine) AcknowledgeContradictions(ctx context.Context, operation, by string, ids ...string) error {

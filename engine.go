@@ -22,7 +22,9 @@ type (
 // implementations.
 type Database interface{ publicDatabase }
 
-// Doer executes verbs. It is either an [*Engine] or a [Tx]; there are no other implementations.
+// Doer is an [*Engine] or a [Tx]; there are no other implementations. With an engine, a call commits by itself; with a
+// transaction, it commits with the transaction. A function that takes an *Engine instead uses several transactions or
+// waits, so it cannot be part of one.
 type Doer interface{ publicDoer }
 
 // Tx is an open transaction. It must not be used after the transaction has ended, nor by two goroutines at once.
@@ -55,7 +57,8 @@ type Config struct {
 }
 
 // Part is a capability, or a component of the program, that belongs to an engine: a lifecycle, a workflow definition,
-// a kind of batch items, a reaction. Pass parts to [Open].
+// a kind of batch items, a reaction, kinds of scopes (scope.Kinds), the feed (stream.Feed), or settings of runs
+// (run.Lease, run.Retention, run.Calls). Pass parts to [Open].
 type Part interface {
 	// Register is called once by [Open], after the database is ready. If it returns an error, Open closes the engine
 	// and returns that error.

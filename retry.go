@@ -4,7 +4,7 @@ import "time"
 
 // RetryPolicy sets how often a failed operation is attempted and how long to wait between attempts. It has the same
 // meaning for the events of a reaction, the steps of a run, the items of a batch and the after-effects of a
-// lifecycle. A zero field takes the default; the default of MaxAttempts is documented by the option that takes the
+// lifecycle, except that reactions and after-effects restrict Multiplier. A zero field takes the default; the default of MaxAttempts is documented by the option that takes the
 // policy.
 //
 // The pause after the n-th consecutive failure is Backoff × Multiplier^(n−1), at most MaxBackoff, with jitter: a

@@ -23,7 +23,7 @@ type ArtifactStore interface {
 	Delete(ctx context.Context, prefix string) error
 	// Put stores an artifact, and replaces one of the same name.
 	Put(ctx context.Context, name string, r io.Reader) error
-	// LeaveOpen opens an artifact for reading, or returns [fs.ErrNotExist].
+	// Open opens an artifact for reading, or returns [fs.ErrNotExist].
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
 	// List returns the names that begin with a prefix, sorted.
 	List(ctx context.Context, prefix string) ([]string, error)
@@ -31,12 +31,12 @@ type ArtifactStore interface {
 
 // Artifacts lets an engine give a prefix to each item of the batches that are created there, and
 // delete the artifacts under it. All engines on a database must use the same store. An engine has
-// one store: a second one, or nil, makes [holdfast.LeaveOpen] return [holdfast.ErrValidation].
+// one store: a second one, or nil, makes [holdfast.Open] return [holdfast.ErrValidation].
 func Artifacts(s ArtifactStore) holdfast.Part { return artifactsPart{s} }
 
 type artifactsPart struct{ store ArtifactStore }
 
-// Register is called by [holdfast.LeaveOpen].
+// Register is called by [holdfast.Open].
 func (p artifactsPart) Register(_ context.Context, e *holdfast.Engine) error {
 	k := maintenanceOf(e)
 	if k.artifacts != nil || p.store == nil {

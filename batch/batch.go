@@ -29,12 +29,12 @@ type Status string
 
 // The statuses of a batch. Cancelled and Completed are final.
 const (
-	Pending    Status = batchengine.Pending // no item was ever started
-	Running    Status = batchengine.Running
-	Paused     Status = batchengine.Paused     // the wallet cannot pay for the next item
-	Cancelling Status = batchengine.Cancelling // items in flight are being cleaned up
-	Cancelled  Status = batchengine.Cancelled
-	Completed  Status = batchengine.Completed
+	Pending    Status = "PENDING" // no item was ever started
+	Running    Status = "RUNNING"
+	Paused     Status = "PAUSED"     // the wallet cannot pay for the next item
+	Cancelling Status = "CANCELLING" // items in flight are being cleaned up
+	Cancelled  Status = "CANCELLED"
+	Completed  Status = "COMPLETED"
 )
 
 // Batch is a batch as it was when it was read.
@@ -46,7 +46,7 @@ type Batch struct {
 	// items that were given up or cancelled.
 	Charged, Refunded int64
 	MaxConcurrency    int
-	// LeaveOpen reports whether items may be added.
+	// Open reports whether items may be added.
 	Open            bool
 	CancelRequested bool
 	// Error is the reason why the teardown or the cleanup makes no progress.

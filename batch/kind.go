@@ -37,7 +37,7 @@ type Options struct {
 	Lease time.Duration
 }
 
-// Kind defines how the items of a batch are processed. Pass it to [holdfast.LeaveOpen].
+// Kind defines how the items of a batch are processed. Pass it to [holdfast.Open].
 type Kind[I, O any] struct {
 	name string
 	body func(context.Context, *Item[I]) (O, error)
@@ -82,8 +82,8 @@ type Item[I any] struct {
 	commits []batchengine.Commit
 }
 
-// WriteTx adds f to the transaction that settles the item: its writes are committed together with
-// the item's result, or not at all. f may run again.
+// WriteTx adds f to the transaction that settles the item: both are committed, or neither. f may
+// run more than once.
 func (i *Item[I]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	i.commits = append(i.commits, store.TxFunc(f))
 }
@@ -102,8 +102,8 @@ type Undone[I, O any] struct {
 	commits []batchengine.Commit
 }
 
-// WriteTx adds f to the transaction that records the undo: its writes are committed once. f may
-// run again.
+// WriteTx adds f to the transaction that records the undo: both are committed, or neither. f may
+// run more than once.
 func (u *Undone[I, O]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	u.commits = append(u.commits, store.TxFunc(f))
 }
@@ -304,7 +304,7 @@ func (k *Kind[I, O]) hasArtifacts() bool {
 	return slices.ContainsFunc(k.maintenances, func(kp *maintenance) bool { return kp.artifacts != nil })
 }
 
-// Register is called by [holdfast.LeaveOpen].
+// Register is called by [holdfast.Open].
 func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	if err := strictjson.Text("kind", k.name, events.MaxName); err != nil {
 		return err

@@ -59,12 +59,12 @@ func maintenanceOf(hf *holdfast.Engine) *maintenance {
 }
 
 // Maintenance returns a part that maintains batches on an engine without kinds of its own. Pass
-// it to [holdfast.LeaveOpen].
+// it to [holdfast.Open].
 func Maintenance() holdfast.Part { return maintenancePart{} }
 
 type maintenancePart struct{}
 
-// Register is called by [holdfast.LeaveOpen].
+// Register is called by [holdfast.Open].
 func (maintenancePart) Register(_ context.Context, e *holdfast.Engine) error {
 	maintenanceOf(e)
 	return nil
@@ -173,9 +173,9 @@ func (k *maintenance) cleanOne(ctx context.Context, s batchengine.Swept) {
 	if err == nil || fault.CodeOf(err) == fault.LeaseLost || ctx.Err() != nil {
 		return // another node has the lease, or one retries after it expires
 	}
-	k.engine.Log().Warn("an item could not be cleaned up after", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
+	k.engine.Log().Warn("failed to clean up an item", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
 	if err := batchengine.Unclean(ctx, k.engine, s, fmt.Errorf("clean up item %q: %w", s.Key, err)); err != nil {
-		k.engine.Log().Warn("why an item could not be cleaned up after was not noted", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
+		k.engine.Log().Warn("failed to record why the cleanup of an item failed", "workspace", s.Workspace, "batch", s.Batch, "item", s.Key, "error", err)
 	}
 }
 

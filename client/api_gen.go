@@ -553,8 +553,8 @@ func (c *Client) GetDefinition(ctx context.Context, id string, o ...Option) (wir
 	return do[wire.Definition](ctx, c, newRequest(http.MethodGet, nil, "workflow-definitions", id), o)
 }
 
-// StartRun starts a run, or finds the one that was started with the same key. The key is its
-// idempotencyKey.
+// StartRun starts a run, or finds the one that was started with the same key. The key is the
+// idempotencyKey of the request body.
 func (c *Client) StartRun(ctx context.Context, in wire.StartRun, o ...Option) (wire.StartedRun, error) {
 	return do[wire.StartedRun](ctx, c, newRequest(http.MethodPost, in, "workflow-runs"), o)
 }

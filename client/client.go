@@ -42,7 +42,7 @@ type Options struct {
 	// something must not be sent twice. Its Timeout also applies to [Client.Follow]. The default
 	// waits 90 seconds for the response headers.
 	HTTP *http.Client
-	// Attempts is the maximum number of attempts of a request that may be retried. The default is
+	// MaxAttempts is the maximum number of attempts of a request that may be retried. The default is
 	// 6, over about 3 seconds.
 	MaxAttempts int
 	// UserAgent is the User-Agent header. The default is "holdfast-client".

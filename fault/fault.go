@@ -128,7 +128,7 @@ type Error struct {
 	Fields map[string]any
 	// Violations lists every violated rule of a refused document.
 	Violations []Violation
-	// Safe reports that nothing was written and that the same call may be retried, immediately or a little later.
+	// Retryable reports that nothing was written and that the same call may be retried, immediately or a little later.
 	Retryable bool
 
 	cause error
@@ -161,7 +161,7 @@ func (e *Error) Wrap(cause error) *Error {
 	return &c
 }
 
-// Repeatable returns a copy of the error with Safe set: nothing was written, and the same call may be retried.
+// AsRetryable returns a copy of the error with Retryable set: nothing was written, and the same call may be retried.
 func (e *Error) AsRetryable() *Error {
 	c := *e
 	c.Retryable = true

@@ -200,7 +200,7 @@ func finalizeBatch(c *call, in *finalizeIn) (wire.Finalized, error) {
 // readBatchEvents reads the history of a batch, as a page, or as an event stream from its first
 // event to its end.
 func readBatchEvents(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
-	return c.history(in, batchengine.Stream(in.ID), batchengine.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
+	return c.history(in, batchengine.Stream(in.ID), batchengine.ProgressTopic(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
 		b, err := batchengine.Get(ctx, d, in.ID)
 		return b.Over(), err
 	})

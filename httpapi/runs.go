@@ -21,7 +21,7 @@ func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
 	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run, or find the one that was started with the same key.",
 		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx,
-		More: "The key is its idempotencyKey."}, startRun)
+		More: "The key is the idempotencyKey of the request body."}, startRun)
 	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the runs of the workspace, newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
 	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List the step visits of a run, in order.", Roles: readers}, listSteps)
@@ -186,7 +186,7 @@ func signalRun(c *call, in *signalIn) (wire.Signalled, error) {
 // readRunEvents reads the history of a run, as a page, or as an event stream from its first event
 // to its end.
 func readRunEvents(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
-	return c.history(in, runengine.Stream(in.ID), runengine.Progress(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
+	return c.history(in, runengine.Stream(in.ID), runengine.ProgressTopic(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
 		r, err := runengine.Get(ctx, d, in.ID)
 		return runengine.Over(r.Status), err
 	})

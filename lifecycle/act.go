@@ -27,8 +27,7 @@ type Act[E any] struct {
 	inner *lifecycleengine.Act
 }
 
-// WriteTx adds f to the transaction that settles the step: its writes are committed together with the new status, or
-// not at all. f may run more than once. In an after-effect it runs in the transaction of the acknowledgement.
+// WriteTx adds f to the transaction that settles the step: both are committed, or neither. f may run more than once. In an after-effect it runs in the transaction of the acknowledgement.
 func (a *Act[E]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	a.inner.Commit(store.TxFunc(f))
 }
@@ -47,10 +46,10 @@ func (a *Act[E]) Set(data E) error {
 // [holdfast.ErrActionInvalid].
 func (a *Act[E]) Decode(v any) error {
 	if a.Input == nil {
-		return holdfast.Invalid("there is no input")
+		return holdfast.Invalid("the step requires an input, and none was given")
 	}
 	if err := json.Unmarshal(a.Input, v); err != nil {
-		return holdfast.Invalid("the input is not what it should be: " + err.Error())
+		return holdfast.Invalid("the input does not fit the expected type: " + err.Error())
 	}
 	return nil
 }

@@ -25,9 +25,9 @@ type Outcome string
 
 // The outcomes of a claim.
 const (
-	Success  = Outcome(lifecycleengine.Success)
-	Failure  = Outcome(lifecycleengine.Failure)
-	Rejected = Outcome(lifecycleengine.Rejected)
+	Success  Outcome = "success" // the step is done
+	Failure  Outcome = "failure" // the work failed
+	Rejected Outcome = "invalid" // the request was refused, as with [holdfast.Invalid]
 )
 
 // Claim takes the claim of a step and leaves the body to the caller, who ends it with [Claim.Settle] or

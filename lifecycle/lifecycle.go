@@ -91,8 +91,8 @@ func (l *Lifecycle[E]) RecoveredBy(by ...Janitor) *Lifecycle[E] {
 	return l
 }
 
-// In restricts the lifecycle to the given workspaces: it is registered there when the engine opens, and refused in
-// others. Without In, it is registered in "default" when the engine opens, and in any other workspace when it is
+// InWorkspaces restricts the lifecycle to the given workspaces: it is registered there when the engine opens, and refused in
+// others. Without it, the lifecycle is registered in "default" when the engine opens, and in any other workspace when it is
 // first used there.
 func (l *Lifecycle[E]) InWorkspaces(workspaces ...string) *Lifecycle[E] {
 	l.inner.In(workspaces...)

@@ -21,14 +21,14 @@ type Status string
 
 // The statuses of runs. A step is never PAUSED, and may be SKIPPED.
 const (
-	Pending   Status = runengine.Pending
-	Running   Status = runengine.Running
-	Waiting   Status = runengine.Waiting
-	Paused    Status = runengine.Paused
-	Completed Status = runengine.Completed
-	Failed    Status = runengine.Failed
-	Cancelled Status = runengine.Cancelled
-	Skipped   Status = runengine.Skipped
+	Pending   Status = "PENDING"   // not begun
+	Running   Status = "RUNNING"   // a step is in flight or due
+	Waiting   Status = "WAITING"   // for a time, a signal, a decision or a retry
+	Paused    Status = "PAUSED"    // by [Pause]
+	Completed Status = "COMPLETED" // final
+	Failed    Status = "FAILED"    // final, unless [Retry] continues it
+	Cancelled Status = "CANCELLED" // final
+	Skipped   Status = "SKIPPED"   // a step whose branch was not taken
 )
 
 // Run is a run as it was when it was read.
@@ -146,7 +146,7 @@ func Steps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, err
 // Await waits until a run is over and returns it. If ctx ends first, it returns the run as last
 // read, and the error of ctx.
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
-	woken, end := engine.Of(e).Hub().Wait(runengine.Progress(id))
+	woken, end := engine.Of(e).Hub().Wait(runengine.ProgressTopic(id))
 	defer end()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		r, err := Get(ctx, e, id)
@@ -187,8 +187,8 @@ const (
 	AwaitingDecision ApprovalStatus = "pending"
 	Approved         ApprovalStatus = "approved"
 	Rejected         ApprovalStatus = "rejected"
-	Edited           ApprovalStatus = "edited" // approved with other content
-	Expired          ApprovalStatus = "expired"
+	Edited           ApprovalStatus = "edited"  // approved with other content
+	Expired          ApprovalStatus = "expired" // nobody decided in time
 )
 
 // ApprovalRequest is the question that an approval step asks.
@@ -221,10 +221,10 @@ func ApprovalRequests(ctx context.Context, d holdfast.Doer, f ApprovalFilter) it
 
 // Decision is the answer to an approval request.
 type Decision struct {
-	Status  ApprovalStatus // [Approved], [Rejected] or [Edited]
-	By      string         // actor that decides
-	As      string         // requester on whose behalf it is decided
-	Content any
+	Status    ApprovalStatus // [Approved], [Rejected] or [Edited]
+	By        string         // actor that decides
+	Requester string         // requester on whose behalf it is decided
+	Content   any
 }
 
 // Decide decides an approval request. The first decision counts: a different or late one returns
@@ -232,10 +232,10 @@ type Decision struct {
 // [holdfast.ErrForbidden].
 func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision) (ApprovalRequest, error) {
 	x := runengine.Decision{Decision: string(v.Status), Actor: v.By, May: func(requesters []string) error {
-		if len(requesters) == 0 || slices.Contains(requesters, v.As) {
+		if len(requesters) == 0 || slices.Contains(requesters, v.Requester) {
 			return nil
 		}
-		return fault.New(fault.Forbidden, "requester %q may not decide approval %q; allowed: %s", v.As, approval, strings.Join(requesters, ", ")).With("requesters", requesters)
+		return fault.New(fault.Forbidden, "requester %q may not decide approval %q; allowed: %s", v.Requester, approval, strings.Join(requesters, ", ")).With("requesters", requesters)
 	}}
 	if v.Content != nil {
 		var err error
@@ -348,8 +348,8 @@ func both(first, second []byte) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// WriteTx adds f to the transaction that completes the step: its writes are committed exactly if
-// the step is completed. f may run again. Outside a task it returns [holdfast.ErrValidation].
+// WriteTx adds f to the transaction that completes the step: both are committed, or neither. f may
+// run more than once. Outside a task it returns [holdfast.ErrValidation].
 func WriteTx(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	w := workOf(ctx)
 	if w == nil {

@@ -67,10 +67,10 @@ func TestARunFromStartToEnd(t *testing.T) {
 		if err != nil || asked[0].Prompt != "Close o1?" {
 			t.Fatalf("got approvals %+v, %v", asked, err)
 		}
-		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "eve", As: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
+		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "eve", Requester: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
 			t.Errorf("decision by a clerk: got %v, want ErrForbidden", err)
 		}
-		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "ann", As: "manager"}); err != nil {
+		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "ann", Requester: "manager"}); err != nil {
 			t.Fatal(err)
 		}
 		end := awaitStatus(t, hf, r.ID, "COMPLETED")

@@ -16,12 +16,12 @@ type CloseMode string
 
 const (
 	// Archive ends a stream: it accepts no more events, and its events can still be read.
-	Archive CloseMode = CloseMode(streamclose.Archive)
+	Archive CloseMode = "archive"
 	// Tombstone ends a stream and removes its events, except a last one named "$tombstone".
-	Tombstone CloseMode = CloseMode(streamclose.Tombstone)
+	Tombstone CloseMode = "tombstone"
 	// Restart replaces the events of a stream by one event named "$snapshot". The stream
 	// continues after it, and so do its versions.
-	Restart CloseMode = CloseMode(streamclose.Restart)
+	Restart CloseMode = "restart"
 )
 
 // CloseOptions are the options of [Close].

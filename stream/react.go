@@ -62,8 +62,8 @@ type Delivery struct {
 	inner *reactions.Delivery
 }
 
-// WriteTx adds f to the transaction that acknowledges the event: both are committed, or neither.
-// f runs after the body has returned nil, and may run again, as in [holdfast.Engine.Update].
+// WriteTx adds f to the transaction that acknowledges the event: both are committed, or neither. f
+// runs after the body has returned nil, and may run more than once.
 func (d *Delivery) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	d.inner.Commit(store.TxFunc(f))
 }

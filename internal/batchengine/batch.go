@@ -151,8 +151,8 @@ const Made = "batch-made"
 // Maintenance is the topic that wakes teardown and cleanup.
 const Maintenance = "batch-keeping"
 
-// Progress returns the topic that wakes the watchers of a batch.
-func Progress(id string) string { return "batch-progress/" + id }
+// ProgressTopic returns the topic that wakes the watchers of a batch.
+func ProgressTopic(id string) string { return "batch-progress/" + id }
 
 // CancelTopic returns the topic that is woken when a cancel of a batch is requested.
 func CancelTopic(id string) string { return "batch-cancelled/" + id }
@@ -222,12 +222,12 @@ var (
 			_ = json.Unmarshal(m.Data, &data) // written by Holdfast
 			return added{applied: true, added: data.Added}
 		}).
-		Wakes(func(a addArgs) []string { return []string{Topic(a.handler), Made, Progress(a.id)} }).
+		Wakes(func(a addArgs) []string { return []string{Topic(a.handler), Made, ProgressTopic(a.id)} }).
 		Emits(func(a addArgs) store.Emission { return emits(a.id, "itemsAdded") })
 	sealVerb   = moveVerb("batches.seal", "sealed")
 	cancelVerb = moveVerb("batches.cancel", "cancelled", "cancelRequested").
-			Wakes(func(a moveArgs) []string { return []string{Maintenance, Progress(a.id), CancelTopic(a.id)} })
-	closeVerb    = moveVerb("batches.close", "completed", "cancelled")
+			Wakes(func(a moveArgs) []string { return []string{Maintenance, ProgressTopic(a.id), CancelTopic(a.id)} })
+	finishVerb    = moveVerb("batches.close", "completed", "cancelled")
 	pauseVerb    = moveVerb("batches.pause", "paused")
 	resumeVerb   = moveVerb("batches.resume", "resumed")
 	finalizeVerb = store.VerbOf[finalizeArgs](store.Decl{Name: "batches.finalize", Events: store.HistoryEvents},
@@ -238,7 +238,7 @@ var (
 			_ = json.Unmarshal(m.Data, &data) // written by Holdfast
 			return finalized{applied: true, exists: true, taken: data.Taken}
 		}).
-		Wakes(func(a finalizeArgs) []string { return []string{Progress(a.id)} }).
+		Wakes(func(a finalizeArgs) []string { return []string{ProgressTopic(a.id)} }).
 		Emits(func(a finalizeArgs) store.Emission { return emits(a.id, "itemsAccepted") })
 	getVerb   = store.NewVerb(store.Decl{Name: "batches.get", Lane: store.Read}, nil, store.TextArg("batch"), scanBatch)
 	listVerb  = store.VerbOf[listArgs](store.Decl{Name: "batches.list", Lane: store.Read}, nil, scanBatch)
@@ -261,9 +261,9 @@ func moveVerb(name string, names ...string) *store.Verb[moveArgs, bool] {
 		store.ScanApplied).RecoverWith(func(moveArgs, store.CommitProof) bool { return true }).
 		Wakes(func(a moveArgs) []string {
 			if a.handler != "" {
-				return []string{Topic(a.handler), Made, Progress(a.id)}
+				return []string{Topic(a.handler), Made, ProgressTopic(a.id)}
 			}
-			return []string{Maintenance, Progress(a.id)}
+			return []string{Maintenance, ProgressTopic(a.id)}
 		}).
 		Emits(func(a moveArgs) store.Emission { return emits(a.id, names...) })
 }
@@ -500,6 +500,6 @@ func Cancel(ctx context.Context, d store.Doer, id string) (b Batch, accepted boo
 
 // Close ends a batch that has nothing left to do, and otherwise does nothing.
 func Close(ctx context.Context, d store.Doer, id string) error {
-	_, err := closeVerb.Do(ctx, d, moveArgs{id: id})
+	_, err := finishVerb.Do(ctx, d, moveArgs{id: id})
 	return err
 }

@@ -31,7 +31,7 @@ type Ended struct {
 	Failures, Crashes int64
 	output            []byte
 	over              bool // the batch may have ended
-	last              bool // no further failure or crash is allowed
+	last              bool // not applied: this would be the last allowed failure or crash, so the item must be given up
 }
 
 type giveUpArgs struct {
@@ -90,7 +90,7 @@ var (
 		e.State, e.Failures, e.Crashes, e.over = data.State, data.Failures, data.Deaths, data.Over
 		return e
 	}).
-		Wakes(func(a endArgs) []string { return []string{Topic(a.handler), Progress(a.id)} }).
+		Wakes(func(a endArgs) []string { return []string{Topic(a.handler), ProgressTopic(a.id)} }).
 		Emits(func(a endArgs) store.Emission { return emits(a.id, endNames[a.how]...) })
 	giveUpVerb = store.VerbOf[giveUpArgs](store.Decl{Name: "batches.give_up_item", Events: store.HistoryEvents},
 		func(a giveUpArgs) []string { return []string{row(a.id)} },
@@ -103,7 +103,7 @@ var (
 		g.failures, g.crashes = data.Failures, data.Deaths
 		return g
 	}).
-		Wakes(func(a giveUpArgs) []string { return []string{Topic(a.handler), Maintenance, Progress(a.id)} }).
+		Wakes(func(a giveUpArgs) []string { return []string{Topic(a.handler), Maintenance, ProgressTopic(a.id)} }).
 		Emits(func(a giveUpArgs) store.Emission { return emits(a.id, "itemGivenUp") })
 	renewVerb = store.VerbOf[renewArgs](store.Decl{Name: "batches.renew", Lane: store.Vital}, nil,
 		store.Each(func(x *Renewed) []any { return []any{&x.Until, &x.CancelRequested} }))
@@ -131,7 +131,7 @@ func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, e
 	case err != nil:
 		return e, err
 	case e.applied:
-		return e, closeAt(ctx, d, t.partition(), t.Batch, e.over)
+		return e, finishIfOver(ctx, d, t.partition(), t.Batch, e.over)
 	case e.State == "succeeded" && e.epoch == t.Epoch && strictjson.Equal(e.output, output):
 		return e, nil
 	}
@@ -142,7 +142,7 @@ func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, e
 // cancelled meanwhile, it records that the holder has finished, so that the teardown
 // no longer waits for it.
 func lateError(ctx context.Context, d store.Doer, t Taken, e Ended) error {
-	if e.State == "cancelled" && e.epoch == t.Epoch+1 {
+	if e.State == "cancelled" && e.epoch == t.Epoch+1 { // the cancel incremented the epoch
 		if _, err := markStoppedVerb.DoAt(ctx, d, t.partition(), leasedArgs{t.Batch, t.Key, t.Epoch}); err != nil {
 			return err
 		}
@@ -207,11 +207,11 @@ func Renew(ctx context.Context, d store.Doer, t Taken, lease time.Duration) (Ren
 	return store.First(all, err, func() error { return lost(t) })
 }
 
-func closeAt(ctx context.Context, d store.Doer, at store.Partition, id string, over bool) error {
+func finishIfOver(ctx context.Context, d store.Doer, at store.Partition, id string, over bool) error {
 	if !over {
 		return nil
 	}
-	_, err := closeVerb.DoAt(ctx, d, at, moveArgs{id: id})
+	_, err := finishVerb.DoAt(ctx, d, at, moveArgs{id: id})
 	return err
 }
 

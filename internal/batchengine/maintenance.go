@@ -96,7 +96,7 @@ var (
 		RecoverWith(func(cancelItemsArgs, store.CommitProof) cancelledItems {
 			return cancelledItems{applied: true, found: "fine", left: 1}
 		}).
-		Wakes(func(a cancelItemsArgs) []string { return []string{Maintenance, Progress(a.id)} }).
+		Wakes(func(a cancelItemsArgs) []string { return []string{Maintenance, ProgressTopic(a.id)} }).
 		Emits(func(a cancelItemsArgs) store.Emission { return emits(a.id, "itemsCancelled") })
 	scheduleCheckVerb = store.VerbOf[scheduleCheckArgs](store.Decl{Name: "batches.schedule_check", Idempotent: true},
 		func(a scheduleCheckArgs) []string { return []string{row(a.id)} }, store.ScanApplied)
@@ -110,7 +110,7 @@ var (
 	markCleanedVerb  = store.VerbOf[markCleanedArgs](store.Decl{Name: "batches.mark_cleaned", Idempotent: true},
 		func(a markCleanedArgs) []string { return []string{row(a.id)} },
 		func(c *cleaned, r store.Row) error { return r.Scan(&c.n, &c.over) }).
-		Wakes(func(a markCleanedArgs) []string { return []string{Progress(a.id)} })
+		Wakes(func(a markCleanedArgs) []string { return []string{ProgressTopic(a.id)} })
 	lockWalletVerb = store.NewVerb(store.Decl{Name: "batches.lock_wallet", Idempotent: true},
 		func(id string) []string { return []string{row(id)} },
 		store.TextArg("batch"), store.ScanApplied)
@@ -166,7 +166,7 @@ func advance(ctx context.Context, d store.Doer, at store.Partition, x due) error
 	}
 	closed := false
 	if err == nil {
-		closed, err = closeVerb.DoAt(ctx, d, at, moveArgs{id: x.id})
+		closed, err = finishVerb.DoAt(ctx, d, at, moveArgs{id: x.id})
 	}
 	if err == nil && closed {
 		return nil
@@ -222,7 +222,7 @@ func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
 	}
 	c, err := markCleanedVerb.DoAt(ctx, d, all[0].partition(), markCleanedArgs{all[0].Batch, list})
 	if err == nil {
-		err = closeAt(ctx, d, all[0].partition(), all[0].Batch, c.over)
+		err = finishIfOver(ctx, d, all[0].partition(), all[0].Batch, c.over)
 	}
 	if err == nil && c.n < int64(len(all)) {
 		err = lease.Lost("the cleanup of the batch "+all[0].Batch, all[0].Sweeps)

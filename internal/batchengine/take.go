@@ -144,7 +144,7 @@ var (
 		}).
 		// Items of a take whose response was lost expire, and are taken again.
 		RecoverWith(func(takeArgs, store.CommitProof) taking { return taking{items: "[]"} }).
-		Wakes(func(a takeArgs) []string { return []string{Progress(a.id)} }).
+		Wakes(func(a takeArgs) []string { return []string{ProgressTopic(a.id)} }).
 		Emits(func(a takeArgs) store.Emission { return emits(a.id, "itemsTaken") })
 	listPayableVerb = store.NewVerb(store.Decl{Name: "batches.list_payable", Lane: store.Read}, nil,
 		func(a listPayableArgs, args *store.Args) {

@@ -44,7 +44,7 @@ func newShop() *shop {
 	return s
 }
 
-// Start starts the lifecycle. [holdfast.Open] calls it.
+// Register registers the lifecycle. [holdfast.Open] calls it.
 func (s *shop) Register(ctx context.Context, e *holdfast.Engine) error {
 	s.engine = e
 	return s.invoices.Register(ctx, e)

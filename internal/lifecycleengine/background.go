@@ -34,7 +34,7 @@ func (b *registry) resume(ctx context.Context) {
 	for _, name := range b.names() {
 		topics = append(topics, entities.Topic(name))
 	}
-	p := wake.Poller{Hub: b.engine.Hub(), Topics: topics, Log: b.engine.Log(), WorkKinds: b.needs, Poll: func(ctx context.Context) (bool, error) {
+	p := wake.Poller{Hub: b.engine.Hub(), Topics: topics, Log: b.engine.Log(), WorkKinds: b.workKinds, Poll: func(ctx context.Context) (bool, error) {
 		return b.poll(ctx, r)
 	}}
 	p.Run(ctx)
@@ -99,7 +99,8 @@ func (b *registry) takeFrom(ctx context.Context, shard int16, r *resuming, s lea
 	return len(some) > 0, err
 }
 
-// leases returns the queues that this node polls, with their lease durations.
+// leases returns the lifecycles whose due operations this node takes, by the names of their queues, with their lease
+// durations.
 func (b *registry) leases() map[string]time.Duration {
 	leases := make(map[string]time.Duration)
 	for _, name := range b.names() {
@@ -111,7 +112,7 @@ func (b *registry) leases() map[string]time.Duration {
 	return leases
 }
 
-func (b *registry) needs() []wake.WorkKind {
+func (b *registry) workKinds() []wake.WorkKind {
 	return wake.WorkKinds(wake.Operation, slices.Collect(maps.Keys(b.leases()))...)
 }
 
@@ -147,7 +148,8 @@ func (b *registry) take(ctx context.Context, shard int16, r entities.Resumed, si
 		err = s.ready(ctx)
 	}
 	if err == nil && t.opaque && s.worker(t.step.Action, r.Claim.Requester) == nil && (r.Claim.Stage == stageAction || !s.usesWorkers(t.step, r.Claim.Requester)) {
-		// After a worker's validation, or after an operator reported that the body did not act.
+		// An opaque body counts as an effect. Its beginning is recorded here if the claim did not record it: after a
+		// worker's validation, or after an operator reported that the body did not act.
 		_, err = effects.Begin(ctx, b.engine, at, r.Ticket(), effects.Body, 0, s.unknown(t.step, r.Claim.Requester), nil)
 	}
 	if err == nil {
@@ -241,7 +243,7 @@ func (s *bound) release(ctx context.Context, l entities.Lapsed) (bool, error) {
 			})
 		}
 	}
-	if l.Begun > 0 { // the policy at the begin of the body counts, not the current declaration
+	if l.Begun > 0 { // the policy recorded when the body began counts, not the current declaration
 		journal, err := effects.List(ctx, s.engine, l.Partition, l.Operation)
 		if err != nil {
 			return false, err
@@ -296,7 +298,7 @@ func (b *registry) strays(ctx context.Context, shard int16) error {
 		return nil
 	}
 	b.mu.Lock()
-	from := b.behind[shard]
+	from := b.strayCursor[shard]
 	b.mu.Unlock()
 	found, next, err := entities.Strays(ctx, b.engine, shard, claims, from)
 	if err == nil && next == ([3]string{}) && from != next { // at the end: start over
@@ -306,7 +308,7 @@ func (b *registry) strays(ctx context.Context, shard int16) error {
 		return err
 	}
 	b.mu.Lock()
-	b.behind[shard] = next
+	b.strayCursor[shard] = next
 	b.mu.Unlock()
 	for _, f := range found {
 		ctx := store.InWorkspace(ctx, f.Workspace)
@@ -347,15 +349,15 @@ func (b *registry) overdue(ctx context.Context, shards []int16) (ended int, err 
 
 // withdrawOverdue withdraws an operation that no worker took in time.
 func (s *bound) withdrawOverdue(ctx context.Context, l entities.Lapsed) (bool, error) {
-	bound := lease.Timeout
+	limit := lease.Timeout
 	if l.Plan != nil {
-		bound = time.Duration(l.Plan.Timeout) * time.Millisecond
+		limit = time.Duration(l.Plan.Timeout) * time.Millisecond
 	}
 	e, done, err := s.store.withdraw(store.InWorkspace(ctx, l.Workspace), l.Partition, entities.WithdrawArgs{Ticket: l.Ticket, Outcome: "timeout",
-		Message: "no worker took the operation within " + bound.String(), Claim: s.heldIn(l)})
+		Message: "no worker took the operation within " + limit.String(), Claim: s.heldIn(l)})
 	if done {
 		s.engine.Log().Warn("no worker took the operation in time", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "operation", l.Operation,
-			"after", bound, "phase", e.Claim.Phase, "status", e.Status)
+			"after", limit, "phase", e.Claim.Phase, "status", e.Status)
 	}
 	return done, err
 }

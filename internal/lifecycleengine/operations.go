@@ -209,7 +209,7 @@ func (s *bound) resolution(ctx context.Context, p Pending, o Outcome, by string)
 	case err != nil:
 		return a, err
 	case step == nil && o == Success:
-		return a, fault.New(fault.Conflict, "the config no longer has a step %q claimed in %q: the operation cannot end with success", p.Step, p.Status)
+		return a, fault.New(fault.Conflict, "the config no longer has a step %q claimed in %q, so the operation cannot end with success: end it with failure or invalid", p.Step, p.Status)
 	case step == nil:
 		return a, nil
 	}

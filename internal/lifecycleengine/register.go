@@ -48,7 +48,7 @@ func (s *bound) ready(ctx context.Context) error {
 		return nil // the table has no rows in this workspace
 	}
 	if len(s.workspaces) > 0 && !slices.Contains(s.workspaces, space) {
-		return fault.New(fault.Validation, "lifecycle %q is not available in workspace %q: add the workspace with In", s.config.Workflow, space)
+		return fault.New(fault.Validation, "lifecycle %q is not available in workspace %q: add the workspace with Lifecycle.InWorkspaces", s.config.Workflow, space)
 	}
 	return s.enlist(ctx, false)
 }

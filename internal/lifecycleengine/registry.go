@@ -21,10 +21,10 @@ type registry struct {
 	log     *refusals.Log
 	refusal atomic.Int64
 
-	mu     sync.Mutex
-	bound  map[string]*bound
-	behind map[int16][3]string  // the position of the scan for strays in each shard
-	swept  map[string]time.Time // the last sweep of a lifecycle, by its own interval
+	mu          sync.Mutex
+	bound       map[string]*bound
+	strayCursor map[int16][3]string  // the position of the scan for strays in each shard
+	swept       map[string]time.Time // the last sweep of a lifecycle, by its own interval
 
 	published *publishedSet // nil, or set before the engine runs
 	once      sync.Once
@@ -34,7 +34,7 @@ type registryKey struct{}
 
 func registryOf(e *engine.Engine) *registry {
 	return e.Shared(registryKey{}, func() any {
-		return &registry{engine: e, log: refusals.NewLog(e), bound: make(map[string]*bound), behind: make(map[int16][3]string), swept: make(map[string]time.Time)}
+		return &registry{engine: e, log: refusals.NewLog(e), bound: make(map[string]*bound), strayCursor: make(map[int16][3]string), swept: make(map[string]time.Time)}
 	}).(*registry)
 }
 

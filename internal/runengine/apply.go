@@ -65,7 +65,7 @@ var (
 		}).RecoverWith(func(a applyPlanArgs, k store.CommitProof) moved {
 		return moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}
 	}).
-		Wakes(func(a applyPlanArgs) []string { return append(a.wakes, Progress(a.run)) }).
+		Wakes(func(a applyPlanArgs) []string { return append(a.wakes, ProgressTopic(a.run)) }).
 		Emits(func(a applyPlanArgs) store.Emission { return emits(a.run, a.names) })
 	startVerb = store.NewVerb(store.Decl{Name: "runs.start", Group: true, Events: store.HistoryEvents},
 		func(a startArgs) []string {
@@ -89,7 +89,7 @@ var (
 		}).RecoverWith(func(a startArgs, k store.CommitProof) started {
 		return started{true, a.run, moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}}
 	}).
-		Wakes(func(a startArgs) []string { return append(a.wakes, Progress(a.run)) }).
+		Wakes(func(a startArgs) []string { return append(a.wakes, ProgressTopic(a.run)) }).
 		Emits(func(a startArgs) store.Emission { return emits(a.run, a.names) })
 )
 

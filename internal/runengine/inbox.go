@@ -85,7 +85,7 @@ var (
 			s.applied = r.Applied()
 			return r.Scan(&s.status, &s.kind, &s.payload, &s.version)
 		}).RecoverWith(func(_ Signal, m store.CommitProof) signalled { return signalled{applied: true, version: m.Version} }).
-		Wakes(func(a Signal) []string { return []string{Topic(""), Progress(a.Run)} }).
+		Wakes(func(a Signal) []string { return []string{Topic(""), ProgressTopic(a.Run)} }).
 		Emits(func(a Signal) store.Emission { return emits(a.Run, []string{"signalled"}) })
 	decideVerb = store.NewVerb(store.Decl{Name: "runs.decide_approval", Events: store.HistoryEvents},
 		func(a decideArgs) []string { return []string{row(a.run)} },
@@ -101,7 +101,7 @@ var (
 			d.applied = r.Applied()
 			return r.Scan(&d.status, &d.version)
 		}).RecoverWith(func(a decideArgs, m store.CommitProof) decided { return decided{true, a.decision, m.Version} }).
-		Wakes(func(a decideArgs) []string { return []string{Topic(""), Progress(a.run)} }).
+		Wakes(func(a decideArgs) []string { return []string{Topic(""), ProgressTopic(a.run)} }).
 		Emits(func(a decideArgs) store.Emission { return emits(a.run, []string{"approvalDecided"}) })
 	approvalVerb = store.NewVerb(store.Decl{Name: "runs.get_approval", Lane: store.Read}, nil,
 		bindVisited, scanApproval)

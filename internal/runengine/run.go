@@ -176,8 +176,8 @@ func Topic(handler string) string { return "run/" + handler }
 // Made is the topic that wakes workers that serve any handler.
 const Made = "run-made"
 
-// Progress returns the topic that wakes readers that follow a run.
-func Progress(id string) string { return "run-progress/" + id }
+// ProgressTopic returns the topic that wakes readers that follow a run.
+func ProgressTopic(id string) string { return "run-progress/" + id }
 
 // CancelTopic returns the topic that is woken when the cancellation of a run is requested.
 func CancelTopic(id string) string { return "run-cancelled/" + id }

@@ -146,7 +146,7 @@ func Post(ctx context.Context, d store.Doer, a PostArgs) (Wallet, error) {
 	case p.found == "known" && p.delta == a.Delta:
 		return w, nil
 	case p.found == "known":
-		return w, fault.New(fault.Conflict, "the reference %q of wallet %q has already posted %d, not %d: use a new reference for another post", a.Reference, a.Wallet, p.delta, a.Delta).
+		return w, fault.New(fault.Conflict, "reference %q was already used on wallet %q for %d points, not %d: use a new reference", a.Reference, a.Wallet, p.delta, a.Delta).
 			With("posted", p.delta)
 	case a.Delta > 0:
 		return w, fault.New(fault.Validation, "wallet %q has a balance of %d: adding %d would exceed a 64-bit integer", a.Wallet, p.balance, a.Delta)
