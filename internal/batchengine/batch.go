@@ -227,7 +227,7 @@ var (
 	sealVerb   = moveVerb("batches.seal", "sealed")
 	cancelVerb = moveVerb("batches.cancel", "cancelled", "cancelRequested").
 			Wakes(func(a moveArgs) []string { return []string{Maintenance, ProgressTopic(a.id), CancelTopic(a.id)} })
-	finishVerb    = moveVerb("batches.close", "completed", "cancelled")
+	finishVerb   = moveVerb("batches.close", "completed", "cancelled")
 	pauseVerb    = moveVerb("batches.pause", "paused")
 	resumeVerb   = moveVerb("batches.resume", "resumed")
 	finalizeVerb = store.VerbOf[finalizeArgs](store.Decl{Name: "batches.finalize", Events: store.HistoryEvents},
