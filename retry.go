@@ -2,7 +2,7 @@ package holdfast
 
 import "time"
 
-// RetryPolicy sets how often a failed operation is attempted and how long to wait between attempts. It has the same
+// RetryPolicy sets how many times work is attempted and how long to wait between attempts. It has the same
 // meaning for the events of a reaction, the steps of a run, the items of a batch and the after-effects of a
 // lifecycle, except that reactions and after-effects restrict Multiplier. A zero field takes the default; the default of MaxAttempts is documented by the option that takes the
 // policy.

@@ -192,6 +192,6 @@ func Round(ctx context.Context, hf *holdfast.Engine) { engine.Of(hf).Round(ctx) 
 func Advance(t testing.TB, hf *holdfast.Engine, by time.Duration) {
 	t.Helper()
 	if err := store.Shift(context.Background(), engine.Of(hf), by); err != nil {
-		t.Fatalf("advance: %v", err)
+		t.Fatalf("advance: %v (%v)", err, errors.Unwrap(err))
 	}
 }

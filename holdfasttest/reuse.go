@@ -145,9 +145,9 @@ func (m main) Run() int {
 // is reset, and the secret. It is a function because functions cache their plans.
 const prepareWipe = `SET lock_timeout = '2s';
 DO $$ BEGIN
-    EXECUTE (SELECT 'CREATE FUNCTION pg_temp.wipe() RETURNS void LANGUAGE plpgsql AS $body$ DECLARE own text; BEGIN
+    EXECUTE (SELECT 'CREATE FUNCTION pg_temp.wipe() RETURNS bigint LANGUAGE plpgsql AS $body$ DECLARE own text; ended bigint; BEGIN
         -- A session that is in the middle of something, such as a process that was killed, is sent away.
-        PERFORM pg_terminate_backend(a.pid, 2000) FROM pg_stat_activity a
+        SELECT count(pg_terminate_backend(a.pid, 2000)) INTO ended FROM pg_stat_activity a
           WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND a.state <> ''idle'';
         UPDATE holdfast.clock SET shift = interval ''0'', movable = true;'
         || string_agg(format('DELETE FROM holdfast.%I;', c.relname), ' ')
@@ -161,6 +161,7 @@ DO $$ BEGIN
         IF own IS NOT NULL THEN
             EXECUTE own;
         END IF;
+        RETURN ended;
     END $body$'
     FROM pg_class c
     WHERE c.relnamespace = 'holdfast'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('migration', 'clock', 'secret'));

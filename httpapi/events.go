@@ -18,7 +18,7 @@ import (
 
 type readEventsIn struct {
 	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor" doc:"Position of an event, or next of a page."`
+	Cursor string `query:"cursor" doc:"Position of an event, or the value of next in the previous page."`
 }
 
 // readEvents reads the feed, as a page or as an event stream.

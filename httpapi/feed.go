@@ -51,7 +51,7 @@ func (c *call) parseFeedCursor(after string) (feedCursor, error) {
 
 type readFeedIn struct {
 	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor" doc:"next of a page, or the id of a message."`
+	Cursor string `query:"cursor" doc:"value of next in the previous page, or the id of the last message of an event stream."`
 }
 
 // readFeed reads the workspace feed, as a page from the oldest event, or as an event stream from

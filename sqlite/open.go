@@ -193,9 +193,12 @@ func (d *Database) inspectInside(ctx context.Context, migrate bool) error {
 // inspectFile checks the file without opening it: closing a second descriptor of a database would
 // drop the locks that this process has on it.
 func (d *Database) inspectFile() (fresh bool, err error) {
-	if d.path == "" || d.path == ":memory:" || strings.HasPrefix(d.path, "file:") {
+	switch {
+	case d.path == "" || d.path == ":memory:":
 		return false, fault.New(fault.Validation,
-			"%q is not the path of a file: an in-memory database is not supported, because it would lose acknowledged writes; name a file, in a temporary folder if you do not need it later", d.path)
+			"%q is not the path of a file: an in-memory database is not supported, because it would lose acknowledged writes; name a file, for example in a temporary folder", d.path)
+	case strings.HasPrefix(d.path, "file:"):
+		return false, fault.New(fault.Validation, "%q is not the path of a file but a URI: give the path without file:", d.path)
 	}
 	info, err := os.Stat(d.path)
 	if errors.Is(err, fs.ErrNotExist) {

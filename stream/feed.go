@@ -20,7 +20,8 @@ import (
 // FeedOptions are the options of [Feed]. The zero value is ready to use.
 type FeedOptions struct {
 	// Workspaces are the workspaces in which the feed is switched on; none means the default
-	// workspace. Once on, it stays on, and every node that has the part numbers it.
+	// workspace. Once switched on, it stays on. Every node that was opened with
+	// [Feed] assigns positions.
 	Workspaces []string
 }
 

@@ -45,8 +45,8 @@ type HandlerCall struct {
 	Visit          int64           `json:"visit,omitempty" doc:"Visit number of this step, starting at 1."`
 	State          json.RawMessage `json:"state,omitempty" doc:"State of the run."`
 	RunInput       json.RawMessage `json:"runInput,omitempty" doc:"Input of the run."`
-	Task           string          `json:"task,omitempty" doc:"Set for a journaled step of a run: journal effects at tasks/{task}/effects, under the epoch."`
-	Epoch          int64           `json:"epoch,omitempty"`
+	Task           string          `json:"task,omitempty" doc:"Set for a journaled step of a run: journal its effects at tasks/{task}/effects, and send epoch with each."`
+	Epoch          int64           `json:"epoch,omitempty" doc:"Epoch of the lease; required when you journal effects of a step."`
 	Token          string          `json:"token,omitempty" doc:"Set for a journaled action: journal effects at claims/{token}/effects."`
 }
 

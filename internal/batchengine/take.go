@@ -79,8 +79,8 @@ type Ask struct {
 	// program are not declared.
 	Kind   string
 	Holder string
-	// Elsewhere is set for a holder outside of this process. Such a holder counts
-	// as quiet until its first call.
+	// Elsewhere is set for a holder outside of this process. If its lease expires before
+	// its first call, the hand-out is lost, which is not a crash.
 	Elsewhere bool
 	// Busy are batches to leave out. A take in a transaction adds the batches whose
 	// wallets it could not lock.
@@ -89,8 +89,8 @@ type Ask struct {
 	Limit int
 	All   bool
 	Shard int16
-	// Room, if set, is the capacity to take from for each item, within the share of
-	// its workspace and handler.
+	// Room, if set, limits the take: each item uses capacity of its workspace and
+	// handler.
 	Room *lease.Capacity
 }
 
@@ -225,7 +225,7 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 func (a Ask) ready(ctx context.Context, d store.Doer, at store.Partition, handlers string) ([]Ready, error) {
 	r := readyArgs{handlers, a.Kind, readyLimit, "[]"}
 	if a.Room != nil {
-		shut := [][2]string{}
+		shut := [][2]string{} // workspaces and handlers whose share is used up
 		for _, s := range a.Room.Shut() {
 			shut = append(shut, [2]string{s.Workspace, s.Handler})
 		}
@@ -327,7 +327,7 @@ func Resume(ctx context.Context, d store.Doer, wallet string) error {
 }
 
 func resume(ctx context.Context, d store.Doer, at store.Partition, wallet string) (n int, err error) {
-	const few = 500
+	const few = 500 // the sweep resumes the rest
 	all, err := listPayableVerb.DoAt(ctx, d, at, listPayableArgs{wallet, few})
 	for _, b := range all {
 		at.Workspace = b.Workspace

@@ -164,8 +164,8 @@ func (c *operationsWithdraw) Run(ctx context.Context, d *connection) error {
 type operationsResolve struct {
 	idempotencyFlags
 	ID          string   `arg:"" name:"id" help:"Operation id."`
-	Happened    []string `setting:"-" sep:"none" placeholder:"EFFECT[=JSON]" help:"Effect that happened, with its result; charge#1 is the second charge. Repeat the flag for each effect."`
-	NotHappened []string `setting:"-" sep:"none" placeholder:"EFFECT" help:"Effect that did not happen. Repeat the flag for each effect."`
+	Happened    []string `setting:"-" sep:"none" placeholder:"EFFECT[=JSON]" help:"Effect that happened, with its result. To name the second call of an effect, add #1: charge#1. Repeat the flag for each effect."`
+	NotHappened []string `setting:"-" sep:"none" placeholder:"EFFECT" help:"Effect that did not happen, such as charge or charge#1. Repeat the flag for each effect."`
 	Outcome     string   `setting:"-" enum:",success,failure,invalid" default:"" placeholder:"OUTCOME" help:"Outcome that ends the operation: success, failure or invalid. Without one the operation resumes."`
 }
 

@@ -56,7 +56,7 @@ func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result
 	args.After = afterOf(t.step, w.requester)
 	args.Note = settledNote(args.After, w.output)
 	e, err = retryUnavailable(ctx, func() (entities.Entity, error) { return t.store.end(ctx, t.at, args, t.claim, w.commits) })
-	t.lost = t.lost || e.Claim.Repeated
+	t.lost = t.lost || e.Claim.Repeated // the end was already recorded, so this holder has no lease any more
 	if err == nil && t.output != nil {
 		*t.output = w.output
 	}
@@ -83,6 +83,7 @@ func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, 
 	e, ended := t.end(ctx, args, t.opaque && u.reported, u.probed)
 	t.lost, t.gaveBack = t.lost || fault.CodeOf(ended) == fault.LeaseLost, ended == nil
 	if ended != nil {
+		// The claim stays until its lease expires.
 		return t.entity, errors.Join(t.outcome(u.err, "unreleased", t.entity), ended)
 	}
 	switch e.Claim.Phase {
@@ -96,11 +97,11 @@ func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, 
 	return e, t.outcome(u.err, "released", e)
 }
 
-// end records the end of an attempt. With nothing, it first records that an opaque body did not
-// act.
-func (t *attempt) end(ctx context.Context, args entities.EndArgs, nothing, probed bool) (e entities.Entity, err error) {
+// end records the end of an attempt. If bodyDidNotAct is set, it first records that an opaque body
+// did not act.
+func (t *attempt) end(ctx context.Context, args entities.EndArgs, bodyDidNotAct, probed bool) (e entities.Entity, err error) {
 	return retryUnavailable(ctx, func() (entities.Entity, error) {
-		if nothing {
+		if bodyDidNotAct {
 			if _, err := effects.End(ctx, t.engine, t.at, args.Ticket, effects.Body, 0, effects.NotDone, nil, probed); err != nil && fault.CodeOf(err) != fault.LeaseLost {
 				return e, err // a lost lease is detected below, and ending again returns the same result
 			}
@@ -109,7 +110,8 @@ func (t *attempt) end(ctx context.Context, args entities.EndArgs, nothing, probe
 	})
 }
 
-// retryUnavailable retries f for a while if the database is unavailable.
+// retryUnavailable retries f for a while if the database is unavailable. An error of the function that the caller passed to
+// WriteTx is not retried.
 func retryUnavailable(ctx context.Context, f func() (entities.Entity, error)) (entities.Entity, error) {
 	begun := clock.Now()
 	for pause := 20 * time.Millisecond; ; pause *= 2 {
@@ -122,7 +124,7 @@ func retryUnavailable(ctx context.Context, f func() (entities.Entity, error)) (e
 }
 
 // decide returns the outcome of a body that did not succeed, and whether the body reported
-// it itself.
+// it itself. "unheard" means that a remote handler did not respond.
 func (t *attempt) decide(err, cause error) (outcome string, reported bool) {
 	var p *panicked
 	switch {

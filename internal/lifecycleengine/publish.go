@@ -147,7 +147,7 @@ func (d *publishedSet) serve(workflow, name string, def reactions.Definition) er
 			}
 			ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, lease.Timeout))
 			defer cancel()
-			return Counted(s.after(ctx, h, x))
+			return CountNoResponse(s.after(ctx, h, x))
 		}}
 	if err := d.worker.Add(h); err != nil {
 		d.mu.Lock()

@@ -238,9 +238,9 @@ func (d *publishedSet) probe(ctx context.Context, call RemoteCall) (RemoteAnswer
 	return a, err
 }
 
-// Counted turns a missing response into a failure: the call is known to have been attempted,
+// CountNoResponse turns a missing response into a failure: the call is known to have been attempted,
 // so the attempt counts.
-func Counted(err error) error {
+func CountNoResponse(err error) error {
 	if errors.Is(err, ErrNoResponse) {
 		return fault.New(fault.ActionFailed, "%s", err)
 	}

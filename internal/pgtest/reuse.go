@@ -17,7 +17,7 @@ type Reuse struct {
 	Options
 	// PrepareWipe runs once, on the connection that runs Wipe.
 	PrepareWipe string
-	// Wipe removes what a test has left.
+	// Wipe removes what a test has left, and returns how many sessions it had to end for that.
 	Wipe string
 	// Shape is a query that returns one text, which no test may change. A database whose text
 	// differs afterwards is dropped.
@@ -28,7 +28,7 @@ type Reuse struct {
 type Reusable struct {
 	URL string
 	// Resource is for the user, who stores open resources here. It is closed before the database is
-	// dropped.
+	// dropped, and if a session was ended: it may belong to the resource, whose next use would fail.
 	Resource interface{ Close() error }
 
 	how   *Reuse
@@ -93,8 +93,14 @@ func (r *Reusable) Return() {
 func (r *Reusable) wipe() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if _, err := r.conn.Exec(ctx, r.how.Wipe, pgx.QueryExecModeCacheStatement); err != nil {
+	var ended int
+	if err := r.conn.QueryRow(ctx, r.how.Wipe, pgx.QueryExecModeCacheStatement).Scan(&ended); err != nil {
 		return err
+	}
+	if ended > 0 && r.Resource != nil {
+		if err := r.Resource.Close(); err != nil {
+			return err
+		}
 	}
 	var shape string
 	if err := r.conn.QueryRow(ctx, r.how.Shape).Scan(&shape); err != nil {

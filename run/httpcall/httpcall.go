@@ -45,7 +45,7 @@ func (c caller) Call(ctx context.Context, o run.CallRequest) (run.CallResponse, 
 		err = errors.New("the response is larger than 1 MiB")
 	}
 	if err != nil {
-		return run.CallResponse{}, fmt.Errorf("the response of %s %s could not be read: %w", r.Method, r.URL.Redacted(), err)
+		return run.CallResponse{}, fmt.Errorf("the response to %s %s could not be read: %w", r.Method, r.URL.Redacted(), err)
 	}
 	return run.CallResponse{Status: answer.StatusCode, Headers: some(answer.Header), Body: bodyOrText(body)}, nil
 }

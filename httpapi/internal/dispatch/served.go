@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 )
 
-// urlDispatcher serves the reactions whose handlers are URLs, in all workspaces.
+// urlDispatcher serves the reactions and batch items whose handlers are URLs, in all workspaces.
 type urlDispatcher struct {
 	*caller
 	worker *reactions.Worker
@@ -95,6 +95,7 @@ func (s *urlDispatcher) poll(ctx context.Context) error {
 }
 
 func (s *urlDispatcher) handler(x reactions.Handled) *reactions.Handler {
+	// deliver applies the timeout of the handler, which may change meanwhile. This one only has to be longer than any.
 	return &reactions.Handler{Definition: x.Definition, Workspace: x.Workspace, Kind: "http", Timeout: 2 * remotehandler.Longest,
 		Body: func(ctx context.Context, d *reactions.Delivery) error { return s.deliver(ctx, x.Options.Handler, d) }}
 }
@@ -112,7 +113,7 @@ func (s *urlDispatcher) deliver(ctx context.Context, name string, d *reactions.D
 	defer cancel()
 	_, err = s.send(ctx, h, callOf(remote.Task{Kind: "reaction", Attempt: d.Attempt, Operation: d.Lease.Operation(d.Event.Version), Input: d.Event.Data,
 		Reaction: d.Lease.Reaction, Event: &d.Event}))
-	return lifecycleengine.Counted(err)
+	return lifecycleengine.CountNoResponse(err)
 }
 
 // urls returns the names of URL handlers in all workspaces.
@@ -132,13 +133,13 @@ func (s *urlDispatcher) item(ctx context.Context, t batchengine.Taken) ([]byte, 
 	if h.Kind != "http" { // changed since the item was taken
 		return nil, nil, fault.New(fault.Unavailable, "handler %q is no longer an http handler", h.Name)
 	}
-	body := ctx
+	itemCtx := ctx
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, lease.Timeout))
 	defer cancel()
 	a, err := s.send(ctx, h, callOf(t.Remote()))
 	switch {
-	case err != nil && body.Err() != nil: // this node is stopping, or the item was cancelled
-		err = body.Err()
+	case err != nil && itemCtx.Err() != nil: // this node is stopping, or the item was cancelled
+		err = itemCtx.Err()
 	case fault.CodeOf(err) == fault.ActionInvalid: // the handler refuses the item, and would refuse it again
 		err = holdfast.NonRetryable(err)
 	}

@@ -239,7 +239,7 @@ func Do(c *http.Client, r *http.Request, limit int64) (Answer, error) {
 		return a, fault.New(fault.Unavailable, "the connection to %s was lost before the response was complete", r.URL.Redacted()).Wrap(err)
 	case int64(len(body)) > limit:
 		a.Body = body[:limit]
-		return a, fault.New(fault.PayloadTooLarge, "the response of %s exceeds %d bytes", r.URL.Redacted(), limit)
+		return a, fault.New(fault.PayloadTooLarge, "the response from %s exceeds %d bytes", r.URL.Redacted(), limit)
 	}
 	return a, nil
 }
