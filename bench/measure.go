@@ -139,6 +139,11 @@ func measureWorkload(ctx context.Context, c config, p *place, w workload) (all [
 	if err := p.settled(ctx); err != nil {
 		return nil, err
 	}
+	for _, s := range systems {
+		if b, ok := s.system.(interface{ background(context.Context) func() }); ok && w.background {
+			defer b.background(ctx)()
+		}
+	}
 	for _, clients := range clientCounts {
 		if !c.run.MatchString(cellName(p.store, w.name, clients)) {
 			continue
@@ -197,11 +202,53 @@ func (c *cell) measure(ctx context.Context) error {
 				return fmt.Errorf("%s, %d clients: %w", c.systems[at].name, c.clients, err)
 			}
 		}
+		if round == 0 { // the rows of the warm-up have statistics: a plan without is a guess
+			if err := c.place.settled(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.decayed(); err != nil {
+		return err
 	}
 	if c.place.account == nil {
 		return nil
 	}
 	return c.account(ctx)
+}
+
+// decayed returns an error if a system by hand became slower while it was measured, and Holdfast did not: then
+// its statements walk over rows that the measurement adds, and the ratio flatters Holdfast. A machine that becomes
+// slower meets both alike.
+func (c *cell) decayed() error {
+	at := slices.IndexFunc(c.systems, func(s named) bool { return s.name == ours })
+	if at < 0 {
+		return nil
+	}
+	own, ok := c.runs[at].trend()
+	if !ok {
+		return nil
+	}
+	for i, s := range c.systems {
+		if trend, ok := c.runs[i].trend(); ok && i != at && trend < 0.6*min(own, 1) {
+			return fmt.Errorf("%s fell to %.0f%% of its rate while it was measured (%s: %.0f%%): look at its plans", s.name, 100*trend, ours, 100*own)
+		}
+	}
+	return nil
+}
+
+// trend returns the rate of the last third of a system's slices as a part of the first third's.
+func (t *tally) trend() (float64, bool) {
+	third := len(t.quiet) / 3
+	if third < 2 {
+		return 0, false
+	}
+	rates := make([]float64, len(t.quiet))
+	for i, s := range t.quiet {
+		rates[i] = float64(len(s.latencies)) / s.took.Seconds()
+	}
+	first := median(rates[:third])
+	return median(rates[len(rates)-third:]) / first, first > 0
 }
 
 func (c *cell) lacks() bool {

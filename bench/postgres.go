@@ -66,7 +66,7 @@ func (p *place) byHand(ctx context.Context, c config, url, schema string) (*base
 }
 
 func (p *place) openPostgres(ctx context.Context, c config, url string) error {
-	hf, err := holdfast.Open(ctx, postgres.URL(url), holdfast.Config{})
+	hf, err := holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, threeSteps)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (p *place) inFileBest(ctx context.Context, file string) (*baseline.SQLiteCo
 
 func (p *place) openSQLite(ctx context.Context, dir string) error {
 	file := func(name string) string { return filepath.Join(dir, name+".db") }
-	hf, err := holdfast.Open(ctx, sqlite.File(file(ours)), holdfast.Config{})
+	hf, err := holdfast.Open(ctx, sqlite.File(file(ours)), holdfast.Config{}, threeSteps)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,8 @@ type system interface {
 	swap(ctx context.Context, id string) error
 	// takeRun starts a run of five plain steps under a key, and takes it to its end.
 	takeRun(ctx context.Context, key string) error
+	// awaitRun starts a run of three plain steps under a key, and waits for its end.
+	awaitRun(ctx context.Context, key string) error
 	batcher
 }
 

@@ -22,6 +22,8 @@ type workload struct {
 	// sharing is what the workload is about.
 	// A system that has no such call has no unit.
 	start func(system) unit
+	// background has the systems that can run in the background do so.
+	background bool
 }
 
 // unit returns how many units it has done, which for most is one.
@@ -60,6 +62,9 @@ var workloads = []workload{
 	// A run of five plain steps, started under a key of its own and taken to its end: six
 	// transactions, each with two events or more.
 	{name: "run-steps", start: startRuns},
+	// A run of three plain steps, as a user has it: started under a key of its own and waited
+	// for, while the engine runs in the background. By hand, the caller does the steps itself.
+	{name: "run-3", start: startAwaited, background: true},
 }
 
 // seedAll calls f for every row, from many goroutines.

@@ -7,13 +7,13 @@ WITH t AS MATERIALIZED (
        SET status = 'COMPLETED', output = $7::json, holder = NULL, until = NULL, finished_at = t.now
       FROM t
      WHERE s.shard = $1::smallint AND s.workspace = $2::text AND s.run = $5::text AND s.name = $6::text AND s.visit = 1 AND s.epoch = 1 AND s.until > t.now
-    RETURNING s.run, s.n
+    RETURNING s.n
 ), moved AS (
     UPDATE {schema}.run r
        SET status = CASE WHEN $8::text = '' THEN 'COMPLETED' ELSE 'RUNNING' END, step = CASE WHEN $8 = '' THEN r.step ELSE $8 END, version = r.version + 2,
            output = $7::json, finished_at = CASE WHEN $8 = '' THEN t.now END, updated_at = t.now
       FROM t, done
-     WHERE r.shard = $1 AND r.workspace = $2 AND r.id = done.run
+     WHERE r.shard = $1 AND r.workspace = $2 AND r.id = $5 -- not done.run: joined, the planner may walk all runs
     RETURNING r.id, r.version, done.n
 ), added AS (
     INSERT INTO {schema}.step (shard, workspace, run, name, visit, n, type, handler, status, input, attempts, failures, holder, epoch, until, deaths, timeout, taken_at,
