@@ -146,8 +146,9 @@ func Steps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, err
 // Await waits until a run is over and returns it. If ctx ends first, it returns the run as last
 // read, and the error of ctx.
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
-	woken, end := engine.Of(e).Hub().Wait(runengine.ProgressTopic(id))
+	woken, end := engine.Of(e).Hub().Wait(runengine.EndTopic(id))
 	defer end()
+	// A run that ends on another node, or whose wake-up is lost, is found by polling.
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		r, err := Get(ctx, e, id)
 		if err != nil || r.Over() {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -89,6 +91,49 @@ func TestARunFromStartToEnd(t *testing.T) {
 			t.Errorf("another input under the same key: got %v, want ErrKeyMismatch", err)
 		}
 	}, def)
+}
+
+// Verifies that the topic that Await waits for is woken by the end of a run, however it ends, and by no step before:
+// a caller that waits reads the run twice, not at each step.
+func TestOnlyTheEndWakesAwait(t *testing.T) {
+	def := run.Define("waited", "1", run.Remote("first", "w", run.Idempotent()), run.Remote("second", "w", run.Idempotent()))
+	instant := run.Define("instant", "1", run.If("only", "true", "end", "end"))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for name, finish := range map[string]func(b *bench){
+			"completed": func(b *bench) { b.complete(b.take()) },
+			"cancelled": func(b *bench) { b.ok(b.do(runengine.Cancel)) },
+			"failed": func(b *bench) {
+				_, err := b.executor().Fail(b.ctx, engine.Of(e), b.take(), runengine.Failure{Message: "no", Final: true})
+				b.ok(err)
+			},
+		} {
+			b := newBench(t, e, def)
+			woken, end := engine.Of(e).Hub().Wait(runengine.EndTopic(b.id))
+			b.complete(b.take())
+			select {
+			case <-woken:
+				t.Errorf("%s: the first step woke the callers that wait for the end", name)
+			default:
+			}
+			finish(b)
+			select {
+			case <-woken:
+			default:
+				t.Errorf("%s: the end woke nobody", name)
+			}
+			end()
+			if r, err := run.Await(b.ctx, e, b.id); err != nil || !r.Over() {
+				t.Errorf("%s: await returned %+v, %v", name, r, err)
+			}
+		}
+		r, _, err := instant.Start(t.Context(), e, nil)
+		if err == nil {
+			r, err = run.Await(t.Context(), e, r.ID)
+		}
+		if err != nil || r.Status != run.Completed {
+			t.Errorf("a run that ends at once: %+v, %v", r, err)
+		}
+	}, def, instant)
 }
 
 // parts returns definitions as the parts of an engine.

@@ -19,6 +19,7 @@ type applyPlanArgs struct {
 	plan         string
 
 	names, wakes []string
+	over         bool          // the run ends
 	held         time.Duration // the lease duration of the step that it takes
 }
 
@@ -36,6 +37,7 @@ type startArgs struct {
 	plan                        string
 
 	names, wakes []string
+	over         bool
 	held         time.Duration
 }
 
@@ -65,7 +67,7 @@ var (
 		}).RecoverWith(func(a applyPlanArgs, k store.CommitProof) moved {
 		return moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}
 	}).
-		Wakes(func(a applyPlanArgs) []string { return append(a.wakes, ProgressTopic(a.run)) }).
+		Wakes(func(a applyPlanArgs) []string { return woken(a.run, a.wakes, a.over) }).
 		Emits(func(a applyPlanArgs) store.Emission { return emits(a.run, a.names) })
 	startVerb = store.NewVerb(store.Decl{Name: "runs.start", Group: true, Events: store.HistoryEvents},
 		func(a startArgs) []string {
@@ -89,9 +91,18 @@ var (
 		}).RecoverWith(func(a startArgs, k store.CommitProof) started {
 		return started{true, a.run, moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}}
 	}).
-		Wakes(func(a startArgs) []string { return append(a.wakes, ProgressTopic(a.run)) }).
+		Wakes(func(a startArgs) []string { return woken(a.run, a.wakes, a.over) }).
 		Emits(func(a startArgs) store.Emission { return emits(a.run, a.names) })
 )
+
+// woken returns the topics that a move of a run wakes.
+func woken(run string, more []string, over bool) []string {
+	topics := append(more, ProgressTopic(run))
+	if over {
+		topics = append(topics, EndTopic(run))
+	}
+	return topics
+}
 
 func emits(run string, names []string) store.Emission {
 	return store.Emission{Stream: Stream(run), Names: names}
@@ -109,7 +120,7 @@ func apply(ctx context.Context, d store.Doer, l *ClaimedStep, c *planner, by Tak
 	}
 	since := clock.OfMachine()
 	m, err := applyPlanVerb.DoAt(ctx, d, l.partition(), applyPlanArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
-		holder: by.Holder, lease: by.Lease, plan: text, names: c.names(), wakes: c.wakes, held: held})
+		holder: by.Holder, lease: by.Lease, plan: text, names: c.names(), wakes: c.wakes, over: c.plan.Run.Over, held: held})
 	m.since = since
 	return m, err
 }

@@ -232,7 +232,7 @@ func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedSt
 	if err != nil {
 		return l, false, err
 	}
-	a := startArgs{run: l.Run.ID, definition: l.Run.Definition, key: s.Key, input: string(s.Input), holder: s.Holder, lease: s.Lease, plan: text, names: c.names(), wakes: c.wakes, held: s.Lease}
+	a := startArgs{run: l.Run.ID, definition: l.Run.Definition, key: s.Key, input: string(s.Input), holder: s.Holder, lease: s.Lease, plan: text, names: c.names(), wakes: c.wakes, over: c.plan.Run.Over, held: s.Lease}
 	for {
 		since := clock.OfMachine()
 		got, err := startVerb.DoAt(ctx, d, l.partition(), a)

@@ -179,6 +179,9 @@ const Made = "run-made"
 // ProgressTopic returns the topic that wakes readers that follow a run.
 func ProgressTopic(id string) string { return "run-progress/" + id }
 
+// EndTopic returns the topic that is woken when a run ends.
+func EndTopic(id string) string { return "run-ended/" + id }
+
 // CancelTopic returns the topic that is woken when the cancellation of a run is requested.
 func CancelTopic(id string) string { return "run-cancelled/" + id }
 
