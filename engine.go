@@ -89,7 +89,7 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 func (e *Engine) Close() error { return engine.Of(e).Close() }
 
 // Run runs the background work: it releases the leases that crashes left behind, handles events of reactions, and
-// relays wake-ups between nodes. It returns after ctx ends and all background loops have stopped. Any number of nodes
+// listens for wake-ups of other nodes. It returns after ctx ends and all background loops have stopped. Any number of nodes
 // may run at once. A program that only calls verbs need not call Run, as long as some node does. If the engine is
 // already running, the error is [ErrConflict].
 func (e *Engine) Run(ctx context.Context) error { return engine.Of(e).Run(ctx) }

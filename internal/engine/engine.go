@@ -34,6 +34,7 @@ type Engine struct {
 	log        *slog.Logger
 	runner     *store.Runner
 	hub        *wake.Hub
+	sender     *wake.Sender // nil if the database cannot signal
 	janitor    *lease.Janitor
 	follow     *reactions.Worker
 	stuckAfter time.Duration
@@ -66,6 +67,9 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	e.doer = store.HandleDoer(e)
 	e.janitor = e.newJanitor(c.SweepEvery, c.HistoryRetention)
 	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), MaxConcurrency: c.MaxConcurrency}
+	if signals, ok := e.runner.Base().(store.Signals); ok {
+		e.sender = wake.NewSender(e.hub, signals, c.Log)
+	}
 	e.runner.Wake = func(topics []string) {
 		if topics = e.follow.Notice(topics); len(topics) > 0 {
 			e.hub.Wake(topics)
@@ -77,7 +81,12 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 const maxShards = 1024
 
 // Close waits for calls in flight and closes the database connections.
-func (e *Engine) Close() error { return e.runner.Close() }
+func (e *Engine) Close() error {
+	if e.sender != nil {
+		e.sender.Stop()
+	}
+	return e.runner.Close()
+}
 
 // Do runs one command and commits it.
 func (e *Engine) Do(ctx context.Context, c store.Command) error {

@@ -22,7 +22,7 @@ import (
 // sweepEvery is the default interval of the janitor.
 const sweepEvery = 10 * time.Second
 
-// Run runs the background work: it releases what crashes left behind and relays wake-ups between nodes. It
+// Run runs the background work: it releases what crashes left behind and listens for wake-ups of other nodes. It
 // returns after ctx ends and every loop has stopped. Any number of nodes may run at once. A program that only
 // calls verbs need not run it, as long as some node does.
 func (e *Engine) Run(ctx context.Context) error {
@@ -33,14 +33,12 @@ func (e *Engine) Run(ctx context.Context) error {
 		return fault.New(fault.Conflict, "the engine is already running")
 	}
 	defer e.running.Store(false)
+	var loops sync.WaitGroup
 	if signals, ok := e.runner.Base().(store.Signals); ok {
-		relay := &wake.Relay{Hub: e.hub, Signals: signals, Log: e.log}
-		relay.Start(ctx)
-		defer relay.Stop()
+		loops.Go(func() { wake.Listen(ctx, e.hub, signals, e.log) })
 	}
 	e.janitor.Start(ctx)
 	defer e.janitor.Stop()
-	var loops sync.WaitGroup
 	poller := &wake.IdlePoller{Hub: e.hub, Doer: e, Shards: e.Shards, Log: e.log, Leases: e.janitor.Leases(), Expire: e.janitor.Expire}
 	loops.Go(func() { poller.Run(ctx) })
 	for _, f := range e.loops {

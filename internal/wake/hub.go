@@ -2,7 +2,7 @@
 //
 // A wake-up is a hint. The tables are authoritative, and a waiting worker polls them periodically in any case
 // ([Poller]), so a lost hint only costs time. Within the process a wake-up is a channel and immediate. A
-// [Relay] forwards it to other nodes, over its own connection and in batches: NOTIFY inside the writing
+// [Sender] forwards it to other nodes, over its own connection and in batches: NOTIFY inside the writing
 // transactions takes a server-wide lock at each commit, and cost up to 95 percent of their rate.
 package wake
 
@@ -31,6 +31,13 @@ func (h *Hub) Wake(topics []string) {
 	if relay != nil {
 		relay(topics)
 	}
+}
+
+// forward sets the function that forwards wake-ups to other nodes; nil forwards none.
+func (h *Hub) forward(relay func(topics []string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.relay = relay
 }
 
 // WakeHere wakes the waiters of the topics in this process only.

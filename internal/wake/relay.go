@@ -12,89 +12,99 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// debounce is how long topics are collected before they are sent.
-const debounce = 10 * time.Millisecond
+const (
+	// debounce is how long topics are collected before they are sent.
+	debounce = 10 * time.Millisecond
+	// lastSend is how long [Sender.Stop] waits for the last topics to be sent.
+	lastSend = time.Second
+)
 
-// Relay forwards wake-ups between nodes. A wake-up that cannot be sent is dropped: the other nodes poll soon
-// enough.
-type Relay struct {
-	Hub     *Hub
-	Signals store.Signals
-	Log     *slog.Logger
+// Sender forwards the wake-ups of a node to other nodes. It is for every node that writes, also one that does not
+// run: it has a goroutine only while there is something to send. A wake-up that cannot be sent is dropped: the
+// other nodes poll soon enough.
+type Sender struct {
+	signals store.Signals
+	log     *slog.Logger
+	hub     *Hub
 
-	mu     sync.Mutex
-	topics map[string]bool
-	dirty  chan struct{}
-	stop   context.CancelFunc
-	done   sync.WaitGroup
+	mu      sync.Mutex
+	topics  map[string]bool
+	sending bool // a goroutine sends
+	done    sync.WaitGroup
+	stop    context.CancelFunc // ends the wait for more topics
+	stopped context.Context
+	abort   context.CancelFunc // ends a send
+	aborted context.Context
 }
 
-// Start starts sending and listening. Stop must be called.
-func (r *Relay) Start(ctx context.Context) {
-	ctx, r.stop = context.WithCancel(ctx)
-	r.topics, r.dirty = make(map[string]bool), make(chan struct{}, 1)
-	r.Hub.mu.Lock()
-	r.Hub.relay = r.add
-	r.Hub.mu.Unlock()
-	r.done.Go(func() { r.send(ctx) })
-	r.done.Go(func() { r.listen(ctx) })
+// NewSender returns a sender of a hub's wake-ups. Stop must be called.
+func NewSender(hub *Hub, signals store.Signals, log *slog.Logger) *Sender {
+	s := &Sender{signals: signals, log: log, hub: hub, topics: make(map[string]bool)}
+	s.stopped, s.stop = context.WithCancel(context.Background())
+	s.aborted, s.abort = context.WithCancel(context.Background())
+	hub.forward(s.add)
+	return s
 }
 
-// Stop stops the relay and waits for it. Calling it twice is harmless.
-func (r *Relay) Stop() {
-	r.Hub.mu.Lock()
-	r.Hub.relay = nil
-	r.Hub.mu.Unlock()
-	r.stop()
-	r.done.Wait()
+// Stop sends what was woken before, and ends. Calling it twice is harmless.
+func (s *Sender) Stop() {
+	s.hub.forward(nil)
+	s.mu.Lock()
+	s.stop()
+	s.mu.Unlock()
+	timer := time.AfterFunc(lastSend, s.abort)
+	s.done.Wait()
+	timer.Stop()
+	s.abort()
 }
 
-func (r *Relay) add(topics []string) {
-	r.mu.Lock()
+func (s *Sender) add(topics []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped.Err() != nil {
+		return
+	}
 	for _, t := range topics {
-		r.topics[t] = true
+		s.topics[t] = true
 	}
-	r.mu.Unlock()
-	select {
-	case r.dirty <- struct{}{}:
-	default:
+	if !s.sending && len(s.topics) > 0 {
+		s.sending = true
+		s.done.Go(s.send)
 	}
 }
 
-func (r *Relay) send(ctx context.Context) {
+func (s *Sender) send() {
 	for {
-		select {
-		case <-ctx.Done():
+		_ = clock.Wait(s.stopped, debounce)
+		s.mu.Lock()
+		topics := slices.Sorted(maps.Keys(s.topics))
+		clear(s.topics)
+		s.sending = len(topics) > 0
+		s.mu.Unlock()
+		if len(topics) == 0 {
 			return
-		case <-r.dirty:
 		}
-		if clock.Wait(ctx, debounce) != nil {
-			return
-		}
-		r.mu.Lock()
-		topics := slices.Sorted(maps.Keys(r.topics))
-		clear(r.topics)
-		r.mu.Unlock()
-		if err := r.Signals.Signal(ctx, topics); err != nil && ctx.Err() == nil {
-			r.Log.Debug("failed to send a wake-up", "error", err)
+		if err := s.signals.Signal(s.aborted, topics); err != nil {
+			s.log.Debug("failed to send a wake-up", "error", err)
 		}
 	}
 }
 
-// listen listens, and after an interruption wakes every waiter, because signals may have been missed.
-func (r *Relay) listen(ctx context.Context) {
+// Listen wakes the waiters of a hub when another node signals, until ctx ends. After an interruption it wakes every
+// waiter, because signals may have been missed.
+func Listen(ctx context.Context, hub *Hub, signals store.Signals, log *slog.Logger) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		err := r.Signals.Listen(ctx, func(topics []string) {
+		err := signals.Listen(ctx, func(topics []string) {
 			pause = 100 * time.Millisecond
-			r.Hub.local(topics)
+			hub.local(topics)
 		})
 		if ctx.Err() != nil {
 			return
 		}
-		r.Log.Debug("connection for wake-ups lost; reconnecting", "error", err)
+		log.Debug("connection for wake-ups lost; reconnecting", "error", err)
 		if clock.Wait(ctx, clock.Jitter(pause)) != nil {
 			return
 		}
-		r.Hub.all()
+		hub.all()
 	}
 }
