@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/streamclose"
+	"github.com/holdfast-go/holdfast/internal/subjectkey"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -46,31 +49,29 @@ func appendEvents(c *call, in *appendIn) (wire.Appended, error) {
 	if len(in.Body.Events) == 0 {
 		return wire.Appended{}, fault.New(fault.Validation, "events is empty: append at least one event").With("pointer", "/events")
 	}
-	want := stream.Any
-	if v := in.Body.ExpectedVersion; v != nil {
-		if *v < -1 {
-			return wire.Appended{}, fault.New(fault.Validation, "expectedVersion must be -1 or more, got %d", *v).With("pointer", "/expectedVersion")
-		}
-		want = stream.Version(*v)
+	if v := in.Body.ExpectedVersion; v != nil && *v < -1 {
+		return wire.Appended{}, fault.New(fault.Validation, "expectedVersion must be -1 or more, got %d", *v).With("pointer", "/expectedVersion")
 	}
-	all := make([]stream.Event, len(in.Body.Events))
+	a := events.AppendArgs{Stream: in.Stream, ExpectVersion: in.Body.ExpectedVersion, Events: make([]events.Event, len(in.Body.Events))}
 	for i, e := range in.Body.Events {
-		all[i] = stream.Event{Name: e.Name, Data: orEmpty(e.Data), Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor}
-		if e.Actor == "" {
-			all[i].Actor = c.actor()
+		data := orEmpty(e.Data)
+		if err := subjectkey.CheckEvent(e.Name, "", data); err != nil {
+			return wire.Appended{}, fmt.Errorf("event %d: %w", i, err)
 		}
+		a.Events[i] = events.Event{Name: e.Name, Data: data, Meta: events.Meta{Correlation: e.Correlation, Causation: e.Causation, Actor: cmp.Or(e.Actor, c.actor())}}
 	}
-	last, err := stream.Append(c.ctx(), c.doer(), in.Stream, want, all...)
+	last, at, err := events.AppendAt(c.ctx(), c.doer(), a)
 	if err != nil {
 		return wire.Appended{}, err
 	}
-	first := int64(last) - int64(len(all)) + 1
-	written, err := events.Read(c.ctx(), c.doer(), events.ReadArgs{Stream: in.Stream, From: first, Limit: len(all)})
-	if err != nil {
-		return wire.Appended{}, err
+	// The response is made from what was written: it is stored byte for byte, and need not be read.
+	all := make([]wire.Event, len(a.Events))
+	for i, e := range a.Events {
+		e.Stream, e.Version, e.At = a.Stream, last-int64(len(all))+1+int64(i), at
+		all[i] = wireEvent(e)
 	}
 	c.w.Header().Set("Location", table.Base+"streams/"+url.PathEscape(in.Stream)+"/events")
-	return wire.Appended{Stream: in.Stream, LastVersion: int64(last), Events: eventsOf(written)}, nil
+	return wire.Appended{Stream: in.Stream, LastVersion: last, Events: all}, nil
 }
 
 func orEmpty(data json.RawMessage) []byte {
@@ -88,14 +89,6 @@ func eventOf(e stream.Event, position *string) wire.Event {
 func wireEvent(e events.Event) wire.Event {
 	return wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name, Data: e.Data, Correlation: e.Correlation, Causation: e.Causation,
 		Actor: e.Actor, At: wire.At(e.At)}
-}
-
-func eventsOf(all []events.Event) []wire.Event {
-	out := make([]wire.Event, len(all))
-	for i, e := range all {
-		out[i] = wireEvent(e)
-	}
-	return out
 }
 
 type readStreamIn struct {

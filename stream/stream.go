@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/subjectkey"
 )
 
 // Version is the version of an event in its stream, counted from 0. As an expected version it may
@@ -62,7 +63,7 @@ func Append(ctx context.Context, d holdfast.Doer, stream string, expected Versio
 		a.ExpectVersion = &v
 	}
 	for i, e := range all {
-		if err := checkSealed(e); err != nil {
+		if err := subjectkey.CheckEvent(e.Name, e.Subject, e.Data); err != nil {
 			return 0, fmt.Errorf("event %d: %w", i, err)
 		}
 		a.Events = append(a.Events, events.Event{Name: e.Name, Data: e.Data, Subject: e.Subject,

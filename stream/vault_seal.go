@@ -28,8 +28,8 @@ const (
 	masterIDSize = 8
 	wrapHead     = 1 + masterIDSize
 
-	sealedHead = `{"$sealed":"`
-	sealedTail = `"}`
+	sealedHead = subjectkey.SealedHead
+	sealedTail = subjectkey.SealedTail
 )
 
 func newKey() []byte {
@@ -114,7 +114,7 @@ func seal(key cipher.AEAD, e *Event) []byte {
 // unseal decrypts an event's data.
 func unseal(e *Event, keys map[string]cipher.AEAD) error {
 	if e.Subject == "" {
-		if isSealed(e.Data) {
+		if subjectkey.IsSealed(e.Data) {
 			return damagedEvent(e, "its data is encrypted, and it has no subject")
 		}
 		return nil
@@ -126,7 +126,7 @@ func unseal(e *Event, keys map[string]cipher.AEAD) error {
 	if !known {
 		return damagedEvent(e, "its subject has no key, and was not forgotten either")
 	}
-	if !isSealed(e.Data) {
+	if !subjectkey.IsSealed(e.Data) {
 		return damagedEvent(e, "its data is not encrypted, or was decrypted before")
 	}
 	if key == nil {
@@ -150,11 +150,6 @@ func damagedEvent(e *Event, why string) error {
 		With("stream", e.Stream).With("version", int64(e.Version)).With("subject", e.Subject)
 }
 
-func isSealed(data []byte) bool {
-	return len(data) >= len(sealedHead)+len(sealedTail) &&
-		bytes.HasPrefix(data, []byte(sealedHead)) && bytes.HasSuffix(data, []byte(sealedTail))
-}
-
 // sealedSize returns the size of data after encryption.
 func sealedSize(plain int) int {
 	const nonceAndTag = 12 + 16
@@ -170,7 +165,7 @@ func checkPlain(e *Event) error {
 	if err := subjectkey.Check(e.Subject); err != nil {
 		return err
 	}
-	if isSealed(e.Data) {
+	if subjectkey.IsSealed(e.Data) {
 		return fault.New(fault.Validation, "the data is already encrypted: append the plain data")
 	}
 	if size := sealedSize(len(e.Data)); size > strictjson.MaxBytes {
@@ -180,19 +175,4 @@ func checkPlain(e *Event) error {
 		return nil
 	}
 	return strictjson.Check(e.Data)
-}
-
-// checkSealed rejects an event that has a subject but unencrypted data, and an event with
-// encrypted data but without a subject.
-func checkSealed(e Event) error {
-	switch sealed := isSealed(e.Data); {
-	case e.Subject != "" && !sealed:
-		return fault.New(fault.Validation, "event %s has subject %q, whose data is stored encrypted: append it through a Vault", e.Name, e.Subject).
-			With("field", "subject")
-	case e.Subject == "" && sealed:
-		return fault.New(fault.Validation, `the data of the event %s is {"$sealed": …}, which is the form of encrypted data: use another form, or append it through a Vault with its subject`, e.Name)
-	case e.Subject != "":
-		return subjectkey.Check(e.Subject)
-	}
-	return nil
 }

@@ -66,6 +66,7 @@ type AppendResult struct {
 	Applied bool
 	Last    int64
 	Closed  bool // refused because the stream is closed
+	At      time.Time
 }
 
 var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Events: store.StreamEvents},
@@ -82,8 +83,8 @@ var appendVerb = store.NewVerb(store.Decl{Name: "events.append", Group: true, Ev
 			BindMeta(row, e.Meta)
 		})
 	},
-	store.Outcome(func(r *AppendResult) (*bool, []any) { return &r.Applied, []any{&r.Last, &r.Closed} })).RecoverWith(func(_ AppendArgs, m store.CommitProof) AppendResult {
-	return AppendResult{Applied: true, Last: m.Version}
+	store.Outcome(func(r *AppendResult) (*bool, []any) { return &r.Applied, []any{&r.Last, &r.Closed, &r.At} })).RecoverWith(func(_ AppendArgs, m store.CommitProof) AppendResult {
+	return AppendResult{Applied: true, Last: m.Version, At: m.At}
 }).Emits(func(a AppendArgs) store.Emission {
 	e := store.Emission{Stream: a.Stream}
 	for i := range a.Events {
@@ -102,20 +103,25 @@ func BindMeta(a *store.Args, m Meta) {
 // Append adds events to a stream and returns its last version. If the stream is not at the expected version,
 // nothing is written and the error is a [fault.Concurrency] with expectedVersion and lastVersion.
 func Append(ctx context.Context, d store.Doer, a AppendArgs) (int64, error) {
+	last, _, err := AppendAt(ctx, d, a)
+	return last, err
+}
+
+// AppendAt is like [Append], and also returns the time of the events.
+func AppendAt(ctx context.Context, d store.Doer, a AppendArgs) (last int64, at time.Time, err error) {
 	if err := checkAppend(&a); err != nil {
-		return 0, err
+		return 0, at, err
 	}
 	r, err := appendVerb.Do(ctx, d, a)
-	if err != nil {
-		return 0, err
+	switch {
+	case err != nil:
+		return 0, at, err
+	case r.Closed:
+		err = Closed(a.Stream, r.Last)
+	case !r.Applied:
+		err = Moved("stream "+a.Stream, *a.ExpectVersion, r.Last)
 	}
-	if r.Closed {
-		return r.Last, Closed(a.Stream, r.Last)
-	}
-	if !r.Applied {
-		return r.Last, Moved("stream "+a.Stream, *a.ExpectVersion, r.Last)
-	}
-	return r.Last, nil
+	return r.Last, r.At.UTC(), err
 }
 
 // Closed returns the refusal of an append to a stream that is closed or being closed.

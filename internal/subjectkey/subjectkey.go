@@ -5,9 +5,11 @@
 package subjectkey
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
@@ -46,6 +48,33 @@ var (
 
 // Check validates the name of a subject.
 func Check(subject string) error { return strictjson.Text("subject", subject, events.MaxName) }
+
+// Encrypted data begins with SealedHead and ends with SealedTail.
+const (
+	SealedHead = `{"$sealed":"`
+	SealedTail = `"}`
+)
+
+// IsSealed reports whether data is encrypted.
+func IsSealed(data []byte) bool {
+	return len(data) >= len(SealedHead)+len(SealedTail) &&
+		bytes.HasPrefix(data, []byte(SealedHead)) && bytes.HasSuffix(data, []byte(SealedTail))
+}
+
+// CheckEvent rejects an event that has a subject but unencrypted data, and an event with
+// encrypted data but without a subject.
+func CheckEvent(name, subject string, data []byte) error {
+	switch sealed := IsSealed(data); {
+	case subject != "" && !sealed:
+		return fault.New(fault.Validation, "event %s has subject %q, whose data is stored encrypted: append it through a Vault", name, subject).
+			With("field", "subject")
+	case subject == "" && sealed:
+		return fault.New(fault.Validation, `the data of the event %s is {"$sealed": …}, which is the form of encrypted data: use another form, or append it through a Vault with its subject`, name)
+	case subject != "":
+		return Check(subject)
+	}
+	return nil
+}
 
 // Find returns the keys of the subjects that exist.
 func Find(ctx context.Context, d store.Doer, subjects []string) (map[string]Key, error) {

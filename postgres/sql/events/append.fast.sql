@@ -14,4 +14,4 @@ WITH moved AS (
            c.name, c.data::json, c.subject, c.correlation, c.causation, c.actor, moved.at
       FROM moved, {children}
 )
-SELECT moved.head, false FROM moved
+SELECT moved.head, false, moved.at FROM moved

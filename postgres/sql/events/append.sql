@@ -52,6 +52,6 @@ SELECT m.member,
             WHEN m.want >= 0 THEN 0
             ELSE 2 END,
        coalesce(won.head, cur.head, -1),
-       won.member IS NULL AND (coalesce(cur.state, 'open') = 'closed' OR (coalesce(cur.state, 'open') = 'closing' AND cur.until > {now}))
+       won.member IS NULL AND (coalesce(cur.state, 'open') = 'closed' OR (coalesce(cur.state, 'open') = 'closing' AND cur.until > {now})), coalesce(won.at, 'epoch')
   FROM m LEFT JOIN won ON won.member = m.member
   LEFT JOIN cur ON cur.member = m.member

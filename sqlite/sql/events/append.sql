@@ -10,14 +10,14 @@ SELECT :shard, :workspace, :stream, :size - 1
 ON CONFLICT (shard, workspace, name) DO UPDATE SET head = s.head + :size, state = 'open', holder = NULL, until = NULL
  WHERE (:want IS NULL OR s.head = :want)
    AND (s.state = 'open' OR (s.state = 'closing' AND s.until <= {now}))
-RETURNING head, 0
+RETURNING head, 0, {now}
 -- each
 INSERT INTO holdfast_event
     (shard, id, n, workspace, stream, version, name, data, subject, correlation, causation, actor, at)
-SELECT :shard, :command, :n, :workspace, :stream, s.head - :size + 1 + :n, :name, :data, :subject, :correlation, :causation, :actor, {now}
+SELECT :shard, :command, :n, :workspace, :stream, s.head - :size + 1 + :n, :name, :data, :subject, :correlation, :causation, :actor, :did3
   FROM holdfast_stream AS s
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream
 -- else
-SELECT coalesce(s.head, -1), coalesce(s.state = 'closed' OR (s.state = 'closing' AND s.until > {now}), 0)
+SELECT coalesce(s.head, -1), coalesce(s.state = 'closed' OR (s.state = 'closing' AND s.until > {now}), 0), 0
   FROM (SELECT 1) LEFT JOIN holdfast_stream AS s
     ON s.shard = :shard AND s.workspace = :workspace AND s.name = :stream
