@@ -34,7 +34,7 @@ race: c-compiler
 # What does more at level check than "make test" did. Without the race detector: most of
 # it is one goroutine that crashes, or processes.
 long:
-	$(TESTRUN) check -more $(PKGS)
+	$(TESTRUN) check -more -timeout 20m $(PKGS)
 
 crash: ## every crash at every point, pairs of faults, long races: hours
 	$(TESTRUN) crash -timeout 12h $(PKGS)
