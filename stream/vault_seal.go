@@ -94,7 +94,7 @@ func (v *Vault) unwrap(workspace, subject string, wrapped []byte) (cipher.AEAD, 
 
 func damagedKey(subject string) error {
 	return fault.New(fault.DatabaseDamaged,
-		"the key of the subject %q is not what was stored: it was changed, or comes from another subject or workspace; restore it from a backup", subject).
+		"the stored key of subject %q is damaged, or belongs to another subject or workspace: restore it from a backup", subject).
 		With("subject", subject)
 }
 
@@ -174,7 +174,7 @@ func checkPlain(e *Event) error {
 		return fault.New(fault.Validation, "the data is already encrypted: append the plain data")
 	}
 	if size := sealedSize(len(e.Data)); size > strictjson.MaxBytes {
-		return fault.New(fault.PayloadTooLarge, "the data has %d bytes, %d when encrypted; at most %d are allowed", len(e.Data), size, strictjson.MaxBytes)
+		return fault.New(fault.PayloadTooLarge, "the data has %d bytes (%d when encrypted), but at most %d are allowed", len(e.Data), size, strictjson.MaxBytes)
 	}
 	if e.Data == nil {
 		return nil

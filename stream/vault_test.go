@@ -299,8 +299,8 @@ func TestTamperedDataIsAnError(t *testing.T) {
 			{"it is another stream's", "not what was appended", `UPDATE @event SET data = (SELECT x.data FROM @event AS x WHERE x.stream = 'copied') WHERE stream = $1 AND name = 'a'`},
 			{"the key is gone", "has no key", `DELETE FROM @subject WHERE name = 'ann' || substr($1, 2)`},
 			{"the key is another's", "another subject", `UPDATE @subject SET key = (SELECT x.key FROM @subject AS x WHERE x.name = 'bob' || substr($1, 2)) WHERE name = 'ann' || substr($1, 2)`},
-			{"the key was cut off", "not what was stored", `UPDATE @subject SET key = substr(key, 1, 20) WHERE name = 'ann' || substr($1, 2)`},
-			{"the key is a stub", "not what was stored", `UPDATE @subject SET key = substr(key, 1, 1) WHERE name = 'ann' || substr($1, 2)`},
+			{"the key was cut off", "is damaged, or belongs", `UPDATE @subject SET key = substr(key, 1, 20) WHERE name = 'ann' || substr($1, 2)`},
+			{"the key is a stub", "is damaged, or belongs", `UPDATE @subject SET key = substr(key, 1, 1) WHERE name = 'ann' || substr($1, 2)`},
 		} {
 			name, id := fmt.Sprint("s", i), fmt.Sprint(i)
 			mustSeal(t, v, hf, name, about("ann"+id, "a", `{"a":1}`), about("bob"+id, "b", `{"b":1}`))
