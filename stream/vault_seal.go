@@ -115,7 +115,7 @@ func seal(key cipher.AEAD, e *Event) []byte {
 func unseal(e *Event, keys map[string]cipher.AEAD) error {
 	if e.Subject == "" {
 		if isSealed(e.Data) {
-			return damagedEvent(e, "its data is encrypted, and it has no subject")
+			return damagedEvent(e, "its data is encrypted, but it has no subject")
 		}
 		return nil
 	}
@@ -124,10 +124,10 @@ func unseal(e *Event, keys map[string]cipher.AEAD) error {
 	}
 	key, known := keys[e.Subject]
 	if !known {
-		return damagedEvent(e, "its subject has no key, and was not forgotten either")
+		return damagedEvent(e, "its subject has no key, although the subject was not forgotten")
 	}
 	if !isSealed(e.Data) {
-		return damagedEvent(e, "its data is not encrypted, or was decrypted before")
+		return damagedEvent(e, "its data is not encrypted, or was already decrypted")
 	}
 	if key == nil {
 		e.Data, e.Forgotten = []byte("null"), true
@@ -138,7 +138,7 @@ func unseal(e *Event, keys map[string]cipher.AEAD) error {
 		e.Data, err = key.Open(nil, nil, secret, eventBound(e))
 	}
 	if err != nil {
-		return damagedEvent(e, "its data is not what was appended here")
+		return damagedEvent(e, "its data, name, subject or stream was changed after it was appended")
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func checkSealed(e Event) error {
 		return fault.New(fault.Validation, "event %s has subject %q, whose data is stored encrypted: append it through a Vault", e.Name, e.Subject).
 			With("field", "subject")
 	case e.Subject == "" && sealed:
-		return fault.New(fault.Validation, `the data of the event %s is {"$sealed": …}, which is the form of encrypted data: use another form, or append it through a Vault with its subject`, e.Name)
+		return fault.New(fault.Validation, `the data of event %s has the form {"$sealed": …}, which is reserved for encrypted data: use another form, or append the event through a Vault with its subject`, e.Name)
 	case e.Subject != "":
 		return subjectkey.Check(e.Subject)
 	}
