@@ -383,7 +383,7 @@ func TestWhatAVaultRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		testkit.WantCode(t, v.Open(t.Context(), hf, all), fault.DatabaseDamaged, "decrypted before")
+		testkit.WantCode(t, v.Open(t.Context(), hf, all), fault.DatabaseDamaged, "already decrypted")
 	})
 }
 
