@@ -40,7 +40,7 @@ type artifactsPart struct{ store ArtifactStore }
 func (p artifactsPart) Register(_ context.Context, e *holdfast.Engine) error {
 	k := maintenanceOf(e)
 	if k.artifacts != nil || p.store == nil {
-		return fault.New(fault.Validation, "an engine can have only one artifact store")
+		return fault.New(fault.Validation, "an engine must have exactly one artifact store, which must not be nil")
 	}
 	k.artifacts, k.kinds.Artifacts = p.store, true
 	return nil
@@ -66,7 +66,7 @@ type files struct{ root string }
 func (f files) path(name string) (string, error) {
 	plain := strings.TrimSuffix(name, "/")
 	if !fs.ValidPath(plain) || plain == "." || strings.ContainsAny(name, "\\\x00") {
-		return "", fault.New(fault.Validation, "%q is not a valid artifact name", name)
+		return "", fault.New(fault.Validation, "invalid artifact name %q: use a relative path without empty, . or .. elements, backslashes or NUL", name)
 	}
 	return filepath.Join(f.root, filepath.FromSlash(plain)), nil
 }

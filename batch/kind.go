@@ -246,7 +246,7 @@ func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after
 	}
 	for i, x := range has {
 		if w := some[i]; x.Key != w.Key || x.Cost != w.Cost || !strictjson.Equal(x.Input, w.Input) {
-			return i, fault.New(fault.Conflict, "batch %q already exists with other items: they differ at %q", id, w.Key).With("key", w.Key)
+			return i, fault.New(fault.Conflict, "batch %q already exists with different items: the first difference is at item %q", id, w.Key).With("key", w.Key)
 		}
 	}
 	return len(has), nil
@@ -285,7 +285,7 @@ func page[I any](next func() (NewItem[I], bool)) (some []batchengine.Work, more 
 		}
 		input, err := json.Marshal(w.Input)
 		if err != nil {
-			return nil, false, fault.New(fault.Validation, "the input of the item %q cannot be encoded as JSON: %v", w.Key, err)
+			return nil, false, fault.New(fault.Validation, "the input of item %q cannot be encoded as JSON: %v", w.Key, err)
 		}
 		some = append(some, batchengine.Work{Key: w.Key, Cost: w.Cost, Input: input})
 	}
@@ -311,7 +311,7 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	}
 	kp := maintenanceOf(e)
 	if !kp.kinds.Add(k.name, k.template()) {
-		return fault.New(fault.Conflict, "kind %q is registered twice", k.name)
+		return fault.New(fault.Conflict, "batch kind %q is registered twice: register it once", k.name)
 	}
 	if k.undo != nil {
 		kp.undoes[k.name] = k.undone
@@ -324,7 +324,7 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 		Topics: []string{batchengine.Topic(k.name)}, MaxConcurrency: bodies, Lease: k.o.Lease, Body: k.do}
 	p := k.o.Retry
 	if p.Backoff < 0 || p.MaxBackoff < 0 || p.Multiplier < 0 || p.Multiplier > 0 && p.Multiplier < 1 {
-		return fault.New(fault.Validation, "kind %q: Backoff and MaxBackoff must not be negative, and Multiplier must be at least 1", k.name)
+		return fault.New(fault.Validation, "batch kind %q: Backoff (%s) and MaxBackoff (%s) must not be negative, and Multiplier (%g) must be at least 1, or 0 for the default", k.name, p.Backoff, p.MaxBackoff, p.Multiplier)
 	}
 	w.Backoff = func(n int64) time.Duration { return clock.Backoff(p.Backoff, p.Multiplier, p.MaxBackoff, n) }
 	e.Background(w.Run)
@@ -341,7 +341,7 @@ func (k *Kind[I, O]) do(ctx context.Context, t batchengine.Taken) ([]byte, []bat
 		i.Prefix = Prefix(t.Workspace, t.Batch, t.Key)
 	}
 	if err := json.Unmarshal(t.Input, &i.Input); err != nil {
-		return nil, nil, fault.NonRetryable(fmt.Errorf("the input does not fit kind %q: %w", k.name, err))
+		return nil, nil, fault.NonRetryable(fmt.Errorf("the input does not match the input type of batch kind %q: %w", k.name, err))
 	}
 	out, err := k.body(ctx, i)
 	if err != nil {
@@ -363,7 +363,7 @@ func (k *Kind[I, O]) undone(ctx context.Context, s batchengine.Swept) ([]batchen
 	if len(s.Output) > 0 {
 		u.Output = new(O)
 		if err := json.Unmarshal(s.Output, u.Output); err != nil {
-			return nil, fmt.Errorf("the output does not fit kind %q: %w", k.name, err)
+			return nil, fmt.Errorf("the output does not match the output type of batch kind %q: %w", k.name, err)
 		}
 	}
 	err := k.undo(ctx, u)

@@ -75,7 +75,7 @@ func (r *request) url(base string) (string, error) {
 	b.WriteString(base)
 	for _, p := range r.path {
 		if p == "" {
-			return "", fault.New(fault.Validation, "a name or id in the path %q is empty", strings.Join(r.path, "/"))
+			return "", fault.New(fault.Validation, "names and ids must not be empty, got the path %q", strings.Join(r.path, "/"))
 		}
 		if p = url.PathEscape(p); p == "." || p == ".." {
 			p = strings.ReplaceAll(p, ".", "%2E")
@@ -175,7 +175,7 @@ func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (
 	}
 	q, err := http.NewRequestWithContext(ctx, r.method, at, in)
 	if err != nil {
-		return nil, &failure{fault: fault.New(fault.Validation, "the request cannot be built: check names, ids and headers").Wrap(err)}
+		return nil, &failure{fault: fault.New(fault.Validation, "the request cannot be built: check the names, ids and headers").Wrap(err)}
 	}
 	q.Header = r.header.Clone()
 	q.Header.Set("User-Agent", c.o.UserAgent)

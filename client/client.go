@@ -81,13 +81,13 @@ type Client struct {
 func New(base string, o Options) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, fault.New(fault.Validation, "the server URL must have the form http://127.0.0.1:7070, without a user, query or fragment")
+		return nil, fault.New(fault.Validation, "the server URL must be an http or https URL such as http://127.0.0.1:7070, without a user, query or fragment")
 	}
 	if strings.ContainsAny(o.Key+o.Workspace+o.UserAgent, "\r\n\x00") {
-		return nil, fault.New(fault.Validation, "key, workspace and user agent must not contain line breaks or NUL")
+		return nil, fault.New(fault.Validation, "Key, Workspace and UserAgent must not contain line breaks or NUL")
 	}
 	if o.MaxAttempts < 0 {
-		return nil, fault.New(fault.Validation, "Attempts must be 1 or more, or 0 for the default, got %d", o.MaxAttempts)
+		return nil, fault.New(fault.Validation, "MaxAttempts must be 1 or more, or 0 for the default, got %d", o.MaxAttempts)
 	}
 	if o.MaxAttempts == 0 {
 		o.MaxAttempts = defaultAttempts

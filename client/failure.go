@@ -39,7 +39,7 @@ func (f *failure) publicError(ctx context.Context) error {
 
 // unreached returns the failure of a request without a response.
 func unreached(err error) *failure {
-	return &failure{fault: fault.New(fault.Unavailable, "the server cannot be reached, or closed the connection before it responded").Wrap(err), temporary: true}
+	return &failure{fault: fault.New(fault.Unavailable, "the server cannot be reached, or it closed the connection before it responded").Wrap(err), temporary: true}
 }
 
 // brokenOff returns the failure of an incomplete response.
@@ -51,7 +51,7 @@ func brokenOff(err error) *failure {
 }
 
 func notHoldfast(what string, cause error) *fault.Error {
-	return fault.New(fault.Unavailable, "the server responded with %s: check that the URL is that of a Holdfast server", what).Wrap(cause)
+	return fault.New(fault.Unavailable, "the server responded with %s: check that the URL belongs to a Holdfast server", what).Wrap(cause)
 }
 
 // foreignResponse returns the failure of a response that no Holdfast server sends, such as a proxy's page.

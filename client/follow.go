@@ -98,7 +98,7 @@ func (f following[T]) all(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// errEnough marks that the loop was left.
+// errEnough marks that the caller left the loop.
 var errEnough = errors.New("enough")
 
 func (f *following[T]) run(ctx context.Context) error {
@@ -196,7 +196,7 @@ func (f *following[T]) deliver(id, data string) *failure {
 	}
 	f.after, f.given, f.b = id, e, f.c.backoff()
 	if !f.yield(e, nil) || f.last != nil && f.last(e) {
-		return &failure{fault: fault.New(fault.Unavailable, "the loop was left").Wrap(errEnough)}
+		return &failure{fault: fault.New(fault.Unavailable, "the caller left the loop").Wrap(errEnough)}
 	}
 	return nil
 }

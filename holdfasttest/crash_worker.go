@@ -83,7 +83,7 @@ func (w *crashWorker) run(strikes []crash.Strike) crashResult {
 	}
 	points, left := w.plan.Disarm()
 	if err == nil && left > 0 {
-		err = fmt.Errorf("its last %d faults were never reached", left)
+		err = fmt.Errorf("the scenario ended before it reached all faults: %d left", left)
 	}
 	if err == nil {
 		err = w.judge(ctx)

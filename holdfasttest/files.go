@@ -106,7 +106,7 @@ func (f *file) empty() error {
 		return err
 	}
 	if !os.SameFile(info, f.info) || info.Mode() != f.info.Mode() {
-		return errors.New("a test has replaced the file")
+		return errors.New("a test has replaced the file or changed its mode")
 	}
 	if _, err := f.db.ExecContext(ctx, f.wipe); err != nil {
 		return err

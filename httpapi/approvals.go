@@ -74,7 +74,7 @@ func decideApproval(c *call, in *decideIn) (wire.Approval, error) {
 		if len(requesters) == 0 || slices.ContainsFunc(requesters, c.key.Speaks) {
 			return nil
 		}
-		return fault.New(fault.Forbidden, "the API key may not act for any of the requesters that may decide this approval: %q", requesters).With("requesters", requesters)
+		return fault.New(fault.Forbidden, "this approval requires one of the requesters %q, but the API key may not act for any of them: use another key", requesters).With("requesters", requesters)
 	}}
 	if c.api.noKeys && b.By != "" {
 		d.Actor, d.Label = b.By, ""

@@ -22,7 +22,7 @@ func (c *call) authenticate() error {
 		return err
 	}
 	if space := c.r.Header.Get(workspaceHeader); space != "" && space != key.Workspace {
-		return fault.New(fault.Forbidden, "the API key does not belong to the workspace that %s names", workspaceHeader)
+		return fault.New(fault.Forbidden, "the API key does not belong to the workspace in the header %s: correct or omit the header", workspaceHeader)
 	}
 	c.key = key
 	c.r = c.r.WithContext(holdfast.InWorkspace(c.r.Context(), key.Workspace))

@@ -32,7 +32,7 @@ const (
 func (c *call) readBody() error {
 	r := c.r
 	if r.Header.Get("Content-Encoding") != "" {
-		return fault.New(fault.UnsupportedMediaType, "Content-Encoding is not supported: send the body unencoded")
+		return fault.New(fault.UnsupportedMediaType, "Content-Encoding %.80q is not supported: send the body unencoded", r.Header.Get("Content-Encoding"))
 	}
 	if r.ContentLength > maxBody {
 		return tooLarge()
@@ -45,7 +45,7 @@ func (c *call) readBody() error {
 		if _, over := err.(*http.MaxBytesError); over {
 			return tooLarge()
 		}
-		return fault.New(fault.Validation, "the body could not be read completely").Wrap(err)
+		return fault.New(fault.Validation, "the body could not be read completely: send the request again").Wrap(err)
 	}
 	c.body = body
 	if len(body) == 0 {
@@ -62,12 +62,12 @@ func (c *call) readBody() error {
 		return nil
 	}
 	if c.route.Merges {
-		return fault.New(fault.UnsupportedMediaType, "Content-Type must be %s or application/json", table.MergePatch)
+		return fault.New(fault.UnsupportedMediaType, "Content-Type must be %s or application/json, got %.80q", table.MergePatch, r.Header.Get("Content-Type"))
 	}
 	if c.route.In.YAML() {
-		return fault.New(fault.UnsupportedMediaType, "Content-Type must be application/json or application/yaml")
+		return fault.New(fault.UnsupportedMediaType, "Content-Type must be application/json or application/yaml, got %.80q", r.Header.Get("Content-Type"))
 	}
-	return fault.New(fault.UnsupportedMediaType, "Content-Type must be application/json")
+	return fault.New(fault.UnsupportedMediaType, "Content-Type must be application/json, got %.80q", r.Header.Get("Content-Type"))
 }
 
 // bytes reads a body. A large one waits for room for itself and for the memory of parsing it.

@@ -101,7 +101,7 @@ func claimedAs(c *call, l *named, id, operation string, f lifecycleengine.Operat
 		return nil, err
 	}
 	if !f.Running || e.Claimed == nil || e.Claimed.ID != operation {
-		return nil, fault.New(fault.Conflict, "the claim that was taken with this idempotency key has ended: %s", f.Outcome).With("outcome", f.Outcome)
+		return nil, fault.New(fault.Conflict, "the claim that was taken with this idempotency key has ended (outcome %q): use a new key to claim again", f.Outcome).With("outcome", f.Outcome)
 	}
 	claim, err := l.Held(c.ctx(), c.api.engine, id, operation, e.Claimed.Epoch)
 	if err != nil {
@@ -223,7 +223,7 @@ func settle(c *call, name string, claim *lifecycleengine.Claim, b wire.Settle) (
 	o := lifecycleengine.Outcome(b.Outcome)
 	if o != lifecycleengine.Success {
 		if len(b.Data) > 0 || len(b.Events) > 0 {
-			return claim.Entity, fault.New(fault.Validation, "data and events require the outcome success")
+			return claim.Entity, fault.New(fault.Validation, "data and events require the outcome success, got %.80q", b.Outcome)
 		}
 		return claim.End(c.ctx(), o, b.Message)
 	}

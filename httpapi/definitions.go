@@ -87,7 +87,7 @@ func (c *call) validateDefinition(text []byte, dryRun bool) (*workflow.Definitio
 	}
 	warnings := []fault.Violation{}
 	for _, name := range undeclared {
-		warnings = append(warnings, fault.Violation{Rule: "undeclared", Path: "/steps", Message: "handler \"" + name + "\" is not declared and is treated as a worker handler"})
+		warnings = append(warnings, fault.Violation{Rule: "undeclared", Path: "/steps", Message: undeclaredWarning(name)})
 	}
 	return def, append(warnings, violationsOf(found)...), nil
 }

@@ -46,7 +46,7 @@ func (a *API) ready(ctx context.Context) (holdfast.Status, error) {
 // not stopping. Every failure is a 503.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
 	if a.stopping.Load() {
-		writeProblem(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "this node is stopping: use another one"))
+		writeProblem(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "this node is stopping: use another node"))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyWithin)

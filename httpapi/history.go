@@ -103,4 +103,4 @@ func (c *call) streamHistory(ctx context.Context, stream, topic string, over isO
 }
 
 // errOver ends a stream whose subject has ended.
-var errOver = fault.New(fault.NotFound, "it is over")
+var errOver = fault.New(fault.NotFound, "the subject of the stream has ended")

@@ -210,7 +210,7 @@ func firstEnd(a time.Time, b *wire.Time) time.Time {
 }
 
 // errTwin rolls back a hand-out if a concurrent request with the same key was faster.
-var errTwin = errors.New("a concurrent request with the same idempotency key has handed out leases")
+var errTwin = errors.New("a concurrent request with the same idempotency key has already handed out leases")
 
 // replayed returns the response of an earlier call.
 func replayed[T any](c *call, q idempotency.Request) (answer T, err error) {

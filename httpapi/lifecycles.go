@@ -135,7 +135,7 @@ func drawLifecycle(c *call, in *drawLifecycleIn) (wire.Diagram, error) {
 	}
 	config, violations := lifecycleconfig.Parse(l.Source())
 	if len(violations) > 0 {
-		return d, fault.New(fault.Conflict, "the config cannot be drawn: %s", violations[0].Message)
+		return d, fault.New(fault.Conflict, "the lifecycle cannot be drawn, because its config is invalid: %s", violations[0].Message)
 	}
 	if d.Format == "mermaid" {
 		d.Diagram = config.Mermaid()

@@ -49,7 +49,7 @@ func (c *call) page(from paged) (page, error) {
 }
 
 func noCursor() error {
-	return fault.New(fault.Validation, "the cursor is invalid: use the next of a page of the same list")
+	return fault.New(fault.Validation, "invalid cursor: use the value of next from an earlier page of the same list")
 }
 
 // versionOf parses the cursor of a list that is ordered by version. The checksum of a cursor is not

@@ -295,10 +295,10 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 func (c *call) byHand(name string) (reactions.Info, error) {
 	x, err := c.claimed(name)
 	if err == nil && x.Options.Handler != "" {
-		err = fault.New(fault.Conflict, "reaction %q is served by handler %q and cannot be claimed by hand: put it without a handler first", name, x.Options.Handler)
+		err = fault.New(fault.Conflict, "reaction %q is served by handler %q, so it cannot be claimed: put the reaction without a handler first", name, x.Options.Handler)
 	}
 	if err == nil && (x.Options.Program || c.api.engine.Reactions().Follows(&x.Definition)) {
-		err = fault.New(fault.Conflict, "reaction %q is served by a Go program and cannot be claimed by hand: use a reaction of your own or, if the program no longer exists, put this one with other events and then again as it was, which keeps its positions", name)
+		err = fault.New(fault.Conflict, "reaction %q is served by a Go program, so it cannot be claimed: use a reaction of your own. If the program no longer exists, put this reaction with other events and then again with its own; its positions are kept", name)
 	}
 	return x, err
 }
@@ -366,7 +366,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 	out := wire.Acked{Results: make([]wire.AckResult, len(in.Body.Acks))}
 	for i, a := range in.Body.Acks {
 		if slices.ContainsFunc(in.Body.Acks[:i], func(o wire.Ack) bool { return o.Stream == a.Stream }) {
-			return wire.Acked{}, fault.New(fault.Validation, "stream %q is named twice: acknowledge it once, with its last version", a.Stream)
+			return wire.Acked{}, fault.New(fault.Validation, "stream %q is named twice: acknowledge it once, with the version of its last handled event", a.Stream)
 		}
 		if err := checkEpoch(a.Epoch); err != nil {
 			return wire.Acked{}, strictjson.Within(err, "/acks/"+strconv.Itoa(i))
@@ -375,7 +375,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 			return wire.Acked{}, strictjson.Within(err, "/acks/"+strconv.Itoa(i)+"/stream")
 		}
 		if a.Version < 0 {
-			err := fault.New(fault.Validation, "version must be that of the last handled event, got %d", a.Version)
+			err := fault.New(fault.Validation, "version must be 0 or more, got %d: use the version of the last handled event", a.Version)
 			return wire.Acked{}, strictjson.Within(err, "/acks/"+strconv.Itoa(i)+"/version")
 		}
 		out.Results[i] = wire.AckResult{Stream: a.Stream, Status: "acked"}
@@ -477,7 +477,7 @@ type repairIn struct {
 func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 	f := stream.PositionFilter{Streams: in.Body.Streams}
 	if f.Streams != nil && len(f.Streams) == 0 { // an empty list must not select all streams
-		return wire.Repaired{}, fault.New(fault.Validation, "streams is empty: omit it to select all streams").With("pointer", "/streams")
+		return wire.Repaired{}, fault.New(fault.Validation, "streams must not be empty: omit it to select all streams").With("pointer", "/streams")
 	}
 	if in.Name != every {
 		f.Reaction = in.Name

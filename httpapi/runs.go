@@ -69,7 +69,7 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 	b := in.Body
 	s := runengine.Start{Definition: b.DefinitionID, Input: b.Input}
 	if b.DefinitionID == "" {
-		return wire.StartedRun{}, fault.New(fault.Validation, "definitionId is required: name the definition to run").With("pointer", "/definitionId")
+		return wire.StartedRun{}, fault.New(fault.Validation, "definitionId is required: set it to the id of the definition to run").With("pointer", "/definitionId")
 	}
 	if len(b.Input) > 0 {
 		if err := strictjson.Object(b.Input); err != nil {

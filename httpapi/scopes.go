@@ -109,7 +109,7 @@ func (c *call) checkIfMatch(s snapshot) error {
 	if len(match) == 0 || c.matchesTag("If-Match", func(one string) bool { return one == tagOf(s.Version) }) {
 		return nil
 	}
-	f := fault.New(fault.PreconditionFailed, "%s scope %q is at version %d, which If-Match does not list: read it again and retry", s.Kind, s.ID, s.Version)
+	f := fault.New(fault.PreconditionFailed, "%s scope %q is at version %d, which If-Match does not list: read the scope again and retry", s.Kind, s.ID, s.Version)
 	if version, err := versionIn(strings.Join(match, ",")); err == nil {
 		f = f.With("expectedVersion", version)
 	}
@@ -153,9 +153,9 @@ func conditionsOf(match, none []string) ([]scope.Option, error) {
 func versionIn(tag string) (int64, error) {
 	switch {
 	case strings.Contains(tag, ","):
-		return 0, fault.New(fault.Validation, "If-Match has a list: name one version, such as \"5\"")
+		return 0, fault.New(fault.Validation, "If-Match must not be a list: name one version, such as \"5\"")
 	case strings.HasPrefix(tag, "W/"):
-		return 0, fault.New(fault.Validation, "If-Match has a weak tag: send it without W/, such as \"5\"")
+		return 0, fault.New(fault.Validation, "If-Match must not be a weak tag: send it without W/, such as \"5\"")
 	}
 	version, err := strconv.ParseInt(strings.Trim(tag, `"`), 10, 64)
 	if err != nil || version < 0 || tagOf(version) != tag {
@@ -227,7 +227,7 @@ func pushScope(c *call, in *pushScopeIn) (out wire.ChangedScope, err error) {
 		return out, err
 	}
 	if in.Body.Value == nil {
-		return out, fault.New(fault.Validation, "value is required: it is the item to append, and may be null").With("pointer", "/value")
+		return out, fault.New(fault.Validation, "value is required: set it to the item to append, which may be null").With("pointer", "/value")
 	}
 	return c.changed(s.Push(c.ctx(), in.Body.Field, in.Body.Value))
 }
@@ -325,7 +325,7 @@ func (c *call) lastSeen() (seen bool, version int64, err error) {
 	}
 	version, err = strconv.ParseInt(text, 10, 64)
 	if err != nil || version < -1 {
-		return false, 0, fault.New(fault.Validation, "Last-Event-ID must be the version of a scope, got %.80q", text)
+		return false, 0, fault.New(fault.Validation, "Last-Event-ID must be a version of the scope or -1, got %.80q: omit it to start with the current state", text)
 	}
 	return true, version, nil
 }

@@ -40,7 +40,7 @@ func (a *API) Serve(ctx context.Context, ln net.Listener, drain time.Duration) e
 	select {
 	case err := <-served:
 		_ = srv.Close()
-		return fault.New(fault.Unavailable, "listening on %s failed", ln.Addr()).Wrap(err)
+		return fault.New(fault.Unavailable, "accepting connections on %s failed", ln.Addr()).Wrap(err)
 	case <-ctx.Done():
 	}
 	a.Stop()

@@ -47,7 +47,7 @@ type appendIn struct {
 
 func appendEvents(c *call, in *appendIn) (wire.Appended, error) {
 	if len(in.Body.Events) == 0 {
-		return wire.Appended{}, fault.New(fault.Validation, "events is empty: append at least one event").With("pointer", "/events")
+		return wire.Appended{}, fault.New(fault.Validation, "events must not be empty: append at least one event").With("pointer", "/events")
 	}
 	if v := in.Body.ExpectedVersion; v != nil && *v < -1 {
 		return wire.Appended{}, fault.New(fault.Validation, "expectedVersion must be -1 or more, got %d", *v).With("pointer", "/expectedVersion")

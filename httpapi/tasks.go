@@ -127,7 +127,7 @@ func (c *call) serves(handler string) error {
 	if c.key.Serves(handler) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "the API key is restricted to the handlers %q", c.key.Handlers)
+	return fault.New(fault.Forbidden, "the API key may not serve handler %q: it is restricted to %q", handler, c.key.Handlers)
 }
 
 // unrestricted refuses claims by hand to a key that is restricted to handlers.
@@ -177,7 +177,7 @@ func checkEpoch(epoch int64) error {
 	if epoch > 0 {
 		return nil
 	}
-	return fault.New(fault.Validation, "epoch must be that of the lease, 1 or more, got %d", epoch).With("pointer", "/epoch")
+	return fault.New(fault.Validation, "epoch must be 1 or more, got %d: use the epoch of the lease", epoch).With("pointer", "/epoch")
 }
 
 // task returns a task that was handed out, and its source.

@@ -70,7 +70,7 @@ func webhookOf(w webhooks.Webhook) wire.Webhook {
 // sealing returns the box that encrypts secrets.
 func (a *API) sealing() (*seal.Box, error) {
 	if a.box == nil {
-		return nil, fault.New(fault.Unavailable, "this server has no key to encrypt webhook secrets: set HOLDFAST_SECRET_KEY")
+		return nil, fault.New(fault.Unavailable, "webhook secrets cannot be stored: start the server with an encryption key (HOLDFAST_SECRET_KEY)")
 	}
 	return a.box, nil
 }

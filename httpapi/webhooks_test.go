@@ -386,7 +386,7 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 		w := d.hook(wire.NewWebhook{URL: "https://receiver.example/"})
 		d.emit("s", "a")
 		p := d.awaitPosition(w, "s", "is blocked", func(p wire.Position) bool { return p.Blocked })
-		if !strings.Contains(p.Error, "only public addresses") || len(r.got) > 0 {
+		if !strings.Contains(p.Error, "use a public address") || len(r.got) > 0 {
 			t.Errorf("got position %+v, want an error about public addresses", p)
 		}
 	})

@@ -12,8 +12,8 @@
 //     a JSON body may be in another order.
 //   - While the first request is in flight, others get 409, KEY_IN_FLIGHT, with Retry-After.
 //   - A response with a status of 400 or more is not stored, and the key is released: a refused request is assumed to
-//     have changed nothing. If an operation stands that the handler fired, the key stays with this request, which may
-//     be sent again.
+//     have changed nothing. If an operation that the handler fired is in progress or has taken effect, the key stays
+//     with this request, which may be sent again.
 //   - Responses are stored for [Options].TTL, 24 hours by default, with the headers that the handler set, except
 //     Set-Cookie and the headers of the connection (Connection and the headers it names, Content-Length, Date,
 //     Keep-Alive, Trailer, Transfer-Encoding, Upgrade …). Headers that were set before the handler ran, such as a
@@ -185,7 +185,7 @@ func (g *guard) begin(w http.ResponseWriter, r *http.Request) (*idempotency.Flig
 	scope := ""
 	if !g.SharedKeys {
 		if scope = g.Scope(r); scope == "" {
-			return nil, fault.New(fault.Auth, "the request has an %s but no authenticated caller: sign in, or send it without the header", g.Header)
+			return nil, fault.New(fault.Auth, "the request has the header %s but no authenticated caller: authenticate, or send the request without the header", g.Header)
 		}
 	}
 	f.Name, f.Key, f.TTL = key, idempotency.Stored("idem", scope, key), g.TTL
@@ -245,7 +245,7 @@ func within(ctx context.Context, f *idempotency.Flight) context.Context {
 func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	q, ok := ctx.Value(flightKey{}).(*idempotency.Flight)
 	if !ok {
-		return fault.New(fault.Internal, "call idem.Commit inside a handler of idem.Middleware")
+		return fault.New(fault.Internal, "idem.Commit was called outside a handler of idem.Middleware: call it inside one, with the context of the request")
 	}
 	return q.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
 }

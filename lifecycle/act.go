@@ -46,7 +46,7 @@ func (a *Act[E]) Set(data E) error {
 // [holdfast.ErrActionInvalid].
 func (a *Act[E]) Decode(v any) error {
 	if a.Input == nil {
-		return holdfast.Invalid("the step requires an input, and none was given")
+		return holdfast.Invalid("the step requires an input, but none was given")
 	}
 	if err := json.Unmarshal(a.Input, v); err != nil {
 		return holdfast.Invalid("the input does not fit the expected type: " + err.Error())

@@ -85,7 +85,7 @@ func shown[E any](e lifecycleengine.Entity, err error) (Entity[E], error) {
 func encoded[E any](id string, data E) (json.RawMessage, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the data of %q cannot be encoded as JSON: %s", id, err)
+		return nil, fault.New(fault.Validation, "the data of entity %q cannot be encoded as JSON: %s", id, err)
 	}
 	return raw, nil
 }

@@ -72,7 +72,7 @@ func WithRetry(p holdfast.RetryPolicy) HandlerOption {
 		a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff
 	})
 	if p.Multiplier != 0 && p.Multiplier != 2 {
-		o.err = fault.New(fault.Validation, "an after-effect's Multiplier must be 2, got %g", p.Multiplier)
+		o.err = fault.New(fault.Validation, "an after-effect's Multiplier must be 2, or 0 for the default, got %g", p.Multiplier)
 	}
 	return o
 }

@@ -94,7 +94,7 @@ func (c *conn) Exposed() bool { return c.exposed }
 func (s *adapter) run(ctx context.Context, q querier, c store.Command) error {
 	v, ok := s.verbs[c.Decl().Name]
 	if !ok {
-		return fault.New(fault.Internal, "no SQL for the verb %s", c.Decl().Name)
+		return fault.New(fault.Internal, "verb %s has no SQL", c.Decl().Name)
 	}
 	c.Reset()
 	var args store.Args

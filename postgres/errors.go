@@ -41,7 +41,7 @@ func mapError(err error) error {
 		return err
 	}
 	if isNetwork(err) {
-		return fault.New(fault.Unavailable, "the database cannot be reached").AsRetryable().Wrap(err)
+		return fault.New(fault.Unavailable, "the database cannot be reached, or the connection to it was lost").AsRetryable().Wrap(err)
 	}
 	return fault.New(fault.Internal, "unexpected database driver error").Wrap(err)
 }
@@ -59,7 +59,7 @@ func isNetwork(err error) bool {
 func mapConnect(pg *pgconn.PgError, err error) error {
 	switch pg.Code {
 	case "08P01":
-		return fault.New(fault.Validation, "the connection was refused (%s): behind PgBouncer in transaction mode use postgres.Pooled(), or add default_query_exec_mode=cache_describe to the URL", pg.Message).Wrap(err)
+		return fault.New(fault.Validation, "the connection was refused (%s): behind PgBouncer in transaction mode, use postgres.Pooled(), or add default_query_exec_mode=cache_describe to the URL", pg.Message).Wrap(err)
 	case "42704", "22023":
 		return fault.New(fault.Validation, "the server refused a parameter of the URL (%s): correct or remove it", pg.Message).Wrap(err)
 	}
@@ -69,15 +69,15 @@ func mapConnect(pg *pgconn.PgError, err error) error {
 func mapState(pg *pgconn.PgError, err error) error {
 	switch pg.Code {
 	case "40001", "40P01", "55P03", "57014":
-		return fault.New(fault.Unavailable, "the database is busy: the statement lost to a concurrent one").AsRetryable().Wrap(err)
+		return fault.New(fault.Unavailable, "the database aborted the statement because of a conflict, a timeout or a cancel request: try again").AsRetryable().Wrap(err)
 	case "53300", "57P01", "57P02", "57P03", "57P05", "25P03":
-		return fault.New(fault.Unavailable, "the database is starting, stopping or out of connections").AsRetryable().Wrap(err)
+		return fault.New(fault.Unavailable, "the database refused or ended the connection (%s): try again", pg.Message).AsRetryable().Wrap(err)
 	case "53100":
 		return fault.New(fault.StorageFull, "the database server has no space left: free some and retry the call. Acknowledged writes are intact").Wrap(err)
 	case "25006":
 		return fault.New(fault.DatabaseReadOnly, "the database is read-only: connect to the primary, or turn default_transaction_read_only off. Nothing was changed").Wrap(err)
 	case "25P02":
-		return fault.New(fault.Unavailable, "an earlier statement of this transaction failed: the transaction can only be rolled back").Wrap(err)
+		return fault.New(fault.Unavailable, "an earlier statement of this transaction failed: roll the transaction back").Wrap(err)
 	case "42501":
 		return fault.New(fault.DatabaseDenied, "the role lacks a privilege (%s): grant it with \"holdfast migrate --runtime-role\"", pg.Message).Wrap(err)
 	case "3D000":
@@ -85,11 +85,11 @@ func mapState(pg *pgconn.PgError, err error) error {
 	case "42P01", "42703", "3F000", "42704", "42883", "XX001", "XX002":
 		return fault.New(fault.DatabaseDamaged, "the schema is damaged (%s): restore it from a backup. Nothing was changed", pg.Message).Wrap(err)
 	case "22021":
-		return fault.New(fault.Validation, "a text contains a NUL character: remove it").Wrap(err)
+		return fault.New(fault.Validation, "a text contains NUL or invalid UTF-8: remove it").Wrap(err)
 	case "22003":
-		return fault.New(fault.Validation, "a number is out of range").Wrap(err)
+		return fault.New(fault.Validation, "a number is out of range (%s)", pg.Message).Wrap(err)
 	case "26000", "42P05":
-		return fault.New(fault.Unavailable, "a prepared statement was not found: behind PgBouncer in transaction mode add default_query_exec_mode=cache_describe to the URL").Wrap(err)
+		return fault.New(fault.Unavailable, "a prepared statement is missing or already exists: behind PgBouncer in transaction mode, add default_query_exec_mode=cache_describe to the URL").Wrap(err)
 	}
 	return mapClass(pg, err)
 }
@@ -99,7 +99,7 @@ func mapClass(pg *pgconn.PgError, err error) error {
 	case "08":
 		return fault.New(fault.Unavailable, "the connection to the database failed").AsRetryable().Wrap(err)
 	case "28":
-		return fault.New(fault.DatabaseDenied, "the database refused the login: check user and password in the URL").Wrap(err)
+		return fault.New(fault.DatabaseDenied, "the database refused the login: check the user and the password in the URL").Wrap(err)
 	case "53":
 		return fault.New(fault.Unavailable, "the database server is out of a resource (%s)", pg.Message).Wrap(err)
 	case "58":

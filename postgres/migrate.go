@@ -283,7 +283,7 @@ func (s *adapter) applied(ctx context.Context, tx pgx.Tx) ([]store.Applied, erro
 	}
 	if records == 0 || columns != 4 {
 		return nil, fault.New(fault.DatabaseForeign,
-			"the schema %q has tables, but no record of Holdfast's migrations, so it belongs to another program: name another schema. Nothing was changed", s.schema)
+			"schema %q has tables but no valid record of Holdfast's migrations, so it belongs to another program: name another schema. Nothing was changed", s.schema)
 	}
 	rows, err := tx.Query(ctx, fill(`SELECT number, name, min_reader, sum FROM {schema}.migration ORDER BY number`, s.schema, ""))
 	if err != nil {

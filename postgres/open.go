@@ -68,7 +68,7 @@ func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*ad
 		_ = s.Close()
 		var known *fault.Error
 		if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) { // during the first attempt
-			err = fault.New(fault.Unavailable, "the database cannot be reached before the context's deadline").AsRetryable().Wrap(err)
+			err = fault.New(fault.Unavailable, "the database could not be reached before the context's deadline").AsRetryable().Wrap(err)
 		}
 		return nil, done, err
 	}

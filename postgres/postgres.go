@@ -89,7 +89,7 @@ func Join(e *holdfast.Engine, tx pgx.Tx) (holdfast.Tx, error) {
 	port := engine.Of(e).Runner()
 	s, ok := port.Base().(*adapter)
 	if !ok {
-		return nil, fault.New(fault.Validation, "the engine does not use PostgreSQL: call Join of the package of its database")
+		return nil, fault.New(fault.Validation, "the engine does not use PostgreSQL: call Join from the package of its database")
 	}
 	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Directory), nil
 }
@@ -132,5 +132,5 @@ func (d *Database) checkSchema() error {
 		return nil
 	}
 	return fault.New(fault.Validation,
-		"invalid schema name %q: use lower-case letters, digits and underscores, at most 63 characters, and not public", d.schema)
+		"invalid schema name %q: use at most 63 lowercase letters, digits and underscores, do not begin with a digit, and do not use the name public", d.schema)
 }

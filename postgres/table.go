@@ -236,7 +236,7 @@ func (t *table) Move(ctx context.Context, sc store.Conn, workspace, id, from, to
 		return 0, false, err
 	}
 	if !t.cols.status.fits(to) {
-		return 0, false, fault.New(fault.Validation, "the status %q cannot be stored: column %s of %s has the type %s", to, t.cols.status.name, t.name, t.cols.status.declared)
+		return 0, false, fault.New(fault.Validation, "status %q cannot be stored: column %s of %s has the type %s", to, t.cols.status.name, t.name, t.cols.status.declared)
 	}
 	workspace, ok := t.key(workspace, id)
 	if !ok || !t.cols.status.fits(from) {
@@ -254,7 +254,7 @@ func (t *table) Move(ctx context.Context, sc store.Conn, workspace, id, from, to
 	case err == nil && n > 1:
 		err = t.several(n, id)
 	case err == nil && status != to:
-		err = fault.New(fault.Validation, "%s stores the status %q as %q: check its triggers and the type of %s, which is %s", t.name, to, status, t.cols.status.name, t.cols.status.declared)
+		err = fault.New(fault.Validation, "%s stores status %q as %q: check its triggers and the type of %s, which is %s", t.name, to, status, t.cols.status.name, t.cols.status.declared)
 	}
 	if err != nil {
 		_ = c.call(ctx, func(ctx context.Context) error { return undo(ctx, c.tx) })
@@ -321,7 +321,7 @@ func (t *table) conn(ctx context.Context, sc store.Conn) (*conn, error) {
 }
 
 func (t *table) several(n int, id string) error {
-	return fault.New(fault.Internal, "%d rows of %s have the id %q, which was unique when the table was opened", n, t.name, id)
+	return fault.New(fault.Internal, "%d rows of %s have the id %q, although ids were unique when the table was opened", n, t.name, id)
 }
 
 // fault is mapError for a statement on the user's table, where some codes have another meaning.
@@ -344,5 +344,5 @@ func (t *table) fault(err error) error {
 }
 
 func (t *table) denied(grant, why string) *fault.Error {
-	return fault.New(fault.DatabaseDenied, "the role %s lacks a privilege (%s): GRANT %s TO %s", t.role, why, grant, pgx.Identifier{t.role}.Sanitize())
+	return fault.New(fault.DatabaseDenied, "role %s lacks a privilege (%s): GRANT %s TO %s", t.role, why, grant, pgx.Identifier{t.role}.Sanitize())
 }

@@ -97,7 +97,7 @@ func (s *adapter) relation(ctx context.Context, schema, name string) (r relation
 		return r, fault.New(fault.Validation, "table %q does not exist in the search_path (%s): create it, name its schema, or GRANT USAGE ON its SCHEMA TO %s", name, r.searchPath, pgx.Identifier{r.role}.Sanitize())
 	}
 	if r.oid == 0 {
-		return r, fault.New(fault.Validation, "table %q does not exist in the schema %q: create it, or correct the name (it is case-sensitive)", name, schema)
+		return r, fault.New(fault.Validation, "table %q does not exist in schema %q: create it, or correct the name (it is case-sensitive)", name, schema)
 	}
 	return r, nil
 }
@@ -105,11 +105,11 @@ func (s *adapter) relation(ctx context.Context, schema, name string) (r relation
 func (r relation) check(t *table, ours string) error {
 	switch {
 	case r.schema == ours || r.schema == "pg_catalog" || r.schema == "information_schema":
-		return fault.New(fault.Validation, "%s is not one of the program's own tables", t.name)
+		return fault.New(fault.Validation, "%s belongs to Holdfast or PostgreSQL: name a table of your program", t.name)
 	case r.kind == "v" || r.kind == "m":
 		return fault.New(fault.Validation, "%s is a view: name its table", t.name)
 	case r.kind != "r" && r.kind != "p":
-		return fault.New(fault.Validation, "%s is not a table of this database", t.name)
+		return fault.New(fault.Validation, "%s is not an ordinary or partitioned table: name such a table", t.name)
 	case r.temporary:
 		return fault.New(fault.Validation, "%s is a temporary table, which only one connection can see: use a permanent table", t.name)
 	case !r.usage:
@@ -170,7 +170,7 @@ func (t *table) check(want store.Table) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fault.New(fault.Validation, "%s has no column %s: add it, or correct the name (it is case-sensitive)", t.name, strings.Join(missing, ", "))
+		return fault.New(fault.Validation, "%s has no column %s: add it, or correct the name (it is case-sensitive)", t.name, strings.Join(missing, " or "))
 	}
 	for _, c := range []*column{t.cols.id, t.cols.status, t.cols.workspace} {
 		if c != nil && c.kind == otherKind {

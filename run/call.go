@@ -86,7 +86,7 @@ func heard(c runengine.Call, a CallResponse) (runengine.Done, error) {
 	switch {
 	case a.Status < 300:
 		if len(a.Body) > 0 && strictjson.Check(a.Body) != nil {
-			return runengine.Done{}, runengine.MayHaveActed(fmt.Errorf("%s %s returned a response that cannot be stored", c.Method, c.URL))
+			return runengine.Done{}, runengine.MayHaveActed(fmt.Errorf("%s %s returned a body that is not valid JSON or is too large to store", c.Method, c.URL))
 		}
 		out, err := json.Marshal(a)
 		return runengine.Done{Output: out}, err

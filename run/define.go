@@ -115,7 +115,7 @@ func refused(violations []workflow.Violation) error {
 	for _, v := range violations {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", v.Rule, v.Path, v.Message))
 	}
-	return fault.New(fault.Validation, "the definition breaks %d rules:\n%s", len(violations), strings.Join(lines, "\n")).With("violations", violations)
+	return fault.New(fault.Validation, "the definition is invalid:\n%s", strings.Join(lines, "\n")).With("violations", violations)
 }
 
 // ID returns the identifier of the definition: name@version.
@@ -255,7 +255,7 @@ func Body(v any) StepOption {
 func (s *Step) kept(what string, v any) workflow.Value {
 	data, err := json.Marshal(v)
 	if err != nil {
-		s.bad = fault.New(fault.Validation, "its %s cannot be encoded as JSON: %v", what, err)
+		s.bad = fault.New(fault.Validation, "the %s cannot be encoded as JSON: %v", what, err)
 	}
 	return data
 }

@@ -236,7 +236,7 @@ func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision) (
 		if len(requesters) == 0 || slices.Contains(requesters, v.Requester) {
 			return nil
 		}
-		return fault.New(fault.Forbidden, "requester %q may not decide approval %q; allowed: %s", v.Requester, approval, strings.Join(requesters, ", ")).With("requesters", requesters)
+		return fault.New(fault.Forbidden, "requester %q may not decide approval %q; allowed requesters: %s", v.Requester, approval, strings.Join(requesters, ", ")).With("requesters", requesters)
 	}}
 	if v.Content != nil {
 		var err error
@@ -361,7 +361,7 @@ func WriteTx(ctx context.Context, f func(context.Context, holdfast.Tx) error) er
 }
 
 func outside(what string) error {
-	return fault.New(fault.Validation, "call %s inside a task, with the context of the task", what)
+	return fault.New(fault.Validation, "%s was called outside a task: call it inside a task, with the context of the task", what)
 }
 
 // bodyOf makes a step's body from a function.
@@ -369,7 +369,7 @@ func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
 	return func(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 		var input I
 		if err := json.Unmarshal(l.Step.Input, &input); err != nil {
-			return runengine.Done{}, holdfast.NonRetryable(fault.New(fault.Validation, "the input of step %q does not fit its task: %v", l.Step.Name, err))
+			return runengine.Done{}, holdfast.NonRetryable(fault.New(fault.Validation, "the input of step %q does not match the input type of its task: %v", l.Step.Name, err))
 		}
 		w := &work{live: l}
 		output, err := f(context.WithValue(ctx, workKey{}, w), input)

@@ -64,7 +64,7 @@ func New(c Config) (batch.ArtifactStore, error) {
 		MaxRetries:   maxAttempts,
 	})
 	if err != nil {
-		return nil, fault.New(fault.Validation, "invalid endpoint of the object store: %v", err)
+		return nil, fault.New(fault.Validation, "invalid object store endpoint: %v", err)
 	}
 	return &store{client: client, bucket: c.Bucket, folder: c.folder()}, nil
 }
@@ -73,16 +73,16 @@ func New(c Config) (batch.ArtifactStore, error) {
 // contain a secret.
 func (c Config) check() (*url.URL, error) {
 	if c.Bucket == "" {
-		return nil, fault.New(fault.Validation, "the object store requires a bucket")
+		return nil, fault.New(fault.Validation, "the object store requires a bucket: name one")
 	}
 	if err := s3utils.CheckValidBucketName(c.Bucket); err != nil {
-		return nil, fault.New(fault.Validation, "invalid bucket of the object store: %v", err)
+		return nil, fault.New(fault.Validation, "invalid object store bucket: %v", err)
 	}
 	if folder := strings.Trim(c.Folder, "/"); folder != "" && !valid(folder) {
-		return nil, fault.New(fault.Validation, "the folder of the object store is not a valid path")
+		return nil, fault.New(fault.Validation, "invalid object store folder: use a relative path without .. elements, backslashes or NUL")
 	}
 	if (c.AccessKey == "") != (c.SecretKey == "") {
-		return nil, fault.New(fault.Validation, "the object store requires both an access key and a secret key, or neither")
+		return nil, fault.New(fault.Validation, "the access key and the secret key of the object store must be set together: set both or neither")
 	}
 	return endpoint(c.Endpoint)
 }
@@ -100,7 +100,7 @@ func endpoint(text string) (*url.URL, error) {
 	case strings.Trim(u.Path, "/") != "":
 		return nil, fault.New(fault.Validation, "the endpoint of the object store must not have a path: set the bucket and the folder separately")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, fault.New(fault.Validation, "the endpoint of the object store must not have a query or a fragment")
+		return nil, fault.New(fault.Validation, "the endpoint of the object store must not have a query or a fragment: remove them")
 	}
 	return u, nil
 }

@@ -36,7 +36,7 @@ func valid(name string) bool {
 // key returns the object name in the bucket. A slash at the end of a prefix stays.
 func (s *store) key(name string) (string, error) {
 	if !valid(name) {
-		return "", fault.New(fault.Validation, "%q is not a valid artifact name", name)
+		return "", fault.New(fault.Validation, "invalid artifact name %q: use a relative path without .. elements, backslashes or NUL", name)
 	}
 	key := s.folder + path.Clean(name)
 	if strings.HasSuffix(name, "/") {
@@ -53,7 +53,7 @@ func (s *store) keys(ctx context.Context, prefix string) (keys []string, err err
 		}
 		// Listed objects are deleted, so a service that ignores the prefix must not be trusted.
 		if !strings.HasPrefix(o.Key, prefix) {
-			return nil, fmt.Errorf("the service listed %q, which does not have the prefix", o.Key)
+			return nil, fmt.Errorf("the service listed %q, which does not have the prefix %q", o.Key, prefix)
 		}
 		keys = append(keys, o.Key)
 	}

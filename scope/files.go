@@ -281,7 +281,7 @@ func (f *fileBackend) read(at container) (c cell, there bool, err error) {
 	}
 	var d fileDoc
 	if err := json.Unmarshal(doc, &d); err != nil || d.Workspace != at.workspace || d.Kind != at.kind || d.ID != at.id || len(d.State) == 0 {
-		return cell{}, false, fault.New(fault.DatabaseDamaged, "file %s does not contain the %s scope %q", f.file(at), at.kind, at.id).Wrap(err)
+		return cell{}, false, fault.New(fault.DatabaseDamaged, "file %s does not contain %s scope %q: restore it from a backup", f.file(at), at.kind, at.id).Wrap(err)
 	}
 	return cell{d.Version, d.State, d.EndsAt}, true, nil
 }
@@ -299,7 +299,7 @@ func (f *fileBackend) floor(at container) (int64, error) {
 	}
 	n, err := strconv.ParseInt(string(doc), 10, 64)
 	if err != nil {
-		return 0, fault.New(fault.DatabaseDamaged, "file %s does not contain a version", f.floorFile(at)).Wrap(err)
+		return 0, fault.New(fault.DatabaseDamaged, "file %s does not contain a version: restore it from a backup", f.floorFile(at)).Wrap(err)
 	}
 	return n, nil
 }

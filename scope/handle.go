@@ -106,7 +106,7 @@ func (h *handle) publicError(ctx context.Context, s settings, err error) error {
 		}
 		return p
 	case context.Cause(ctx) == errBudget && (ofContext(err) || code == fault.Unavailable && !own): //nolint:errorlint // it is our own, as it is
-		return fault.New(fault.MutationTimeout, "%s scope %q was not changed within %s: the change is abandoned and may be retried",
+		return fault.New(fault.MutationTimeout, "%s scope %q was not changed within %s: the change was abandoned, and you may retry it",
 			h.kind, h.id, s.Budget).With("budgetMs", s.Budget.Milliseconds())
 	}
 	return err

@@ -144,7 +144,7 @@ func (s Scope[T]) fits(op scopestore.Op, invalid error) error {
 	}
 	var t T
 	if err := json.Unmarshal(alone, &t); err != nil {
-		return fault.New(fault.Validation, "the value does not fit %T: %v", t, err).Wrap(err)
+		return fault.New(fault.Validation, "the value does not match %T: %v", t, err).Wrap(err)
 	}
 	return nil
 }
@@ -182,9 +182,9 @@ func typed[T any](f found, err error) (Snapshot[T], error) {
 // misfit returns the error for a stored state that is not a T. It says whether the call changed
 // the scope all the same.
 func misfit[T any](s Snapshot[T], err error) error {
-	f := fault.New(fault.Validation, "the state of the %s scope %q is not a valid %T: %v", s.Kind, s.ID, s.State, err).Wrap(err)
+	f := fault.New(fault.Validation, "the state of %s scope %q is not a valid %T: %v", s.Kind, s.ID, s.State, err).Wrap(err)
 	if s.Changed {
-		f = fault.New(fault.Validation, "the %s scope %q was changed to version %d, but its state is not a valid %T: %v", s.Kind, s.ID, s.Version, s.State, err).
+		f = fault.New(fault.Validation, "%s scope %q was changed to version %d, but its state is not a valid %T: %v", s.Kind, s.ID, s.Version, s.State, err).
 			With("changed", true).With("version", s.Version).Wrap(err)
 	}
 	return f

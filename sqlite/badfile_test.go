@@ -285,7 +285,7 @@ func TestAloneRefusesAnotherProgramsDatabase(t *testing.T) {
 	path := dbPath(t)
 	others(t, path)
 	before := snapshot(t, filepath.Dir(path))
-	testkit.WantCode(t, openError(t, sqlite.File(path, sqlite.Alone()), quiet), fault.DatabaseForeign, path, "1 table")
+	testkit.WantCode(t, openError(t, sqlite.File(path, sqlite.Alone()), quiet), fault.DatabaseForeign, path, "(1)")
 	wantSame(t, filepath.Dir(path), before)
 
 	ours := dbPath(t)

@@ -128,7 +128,7 @@ func (c *conn) guarded(ctx context.Context, cmd store.Command) (err error, lost 
 func (c *conn) run(ctx context.Context, cmd store.Command) error {
 	sc := c.store.scripts[cmd.Decl().Name]
 	if sc == nil {
-		return fault.New(fault.Internal, "no SQL for the verb %s", cmd.Decl().Name)
+		return fault.New(fault.Internal, "verb %s has no SQL", cmd.Decl().Name)
 	}
 	ctx = context.WithoutCancel(ctx)
 	cmd.Reset()
@@ -178,7 +178,7 @@ func (c *conn) won(ctx context.Context, sc *script, values []any, children [][]a
 			all := append(values[:len(values):len(values)], native(child)...)
 			n, err := c.change(ctx, st, all, onlyIf(cmd, sc.answer == st))
 			if err == nil && n != 1 && !st.any {
-				err = fault.New(fault.Internal, "%s must change one row, and changed %d", sc.name, n)
+				err = fault.New(fault.Internal, "%s must change exactly one row, but changed %d", sc.name, n)
 			}
 			if err != nil {
 				return err
@@ -192,7 +192,7 @@ func (c *conn) lost(ctx context.Context, sc *script, values []any, cmd store.Com
 	for i := range sc.lost {
 		n, err := c.query(ctx, &sc.lost[i], values, cmd, false)
 		if err == nil && n != 1 {
-			err = fault.New(fault.Internal, "%s: section \"else\" must return one row, and returned %d", sc.name, n)
+			err = fault.New(fault.Internal, "%s: section \"else\" must return exactly one row, but returned %d", sc.name, n)
 		}
 		if err != nil {
 			return err

@@ -58,7 +58,7 @@ func mapOther(err error, name string) error {
 func mapCode(code int, name string, err error) error {
 	switch code & 0xff {
 	case codeBusy, codeLocked, codeProtocol:
-		return fault.New(fault.Unavailable, "%s is busy: another process holds its lock", name).AsRetryable().Wrap(err)
+		return fault.New(fault.Unavailable, "%s is busy: another connection or process holds its lock", name).AsRetryable().Wrap(err)
 	case codeInterrupt:
 		return errors.Join(context.Canceled, err)
 	case codeReadOnly, codePerm, codeAuth:
@@ -70,9 +70,9 @@ func mapCode(code int, name string, err error) error {
 	case codeNotADB:
 		return fault.New(fault.DatabaseForeign, "%s is not a SQLite database, or its header is destroyed: name another file, or restore it from a backup. Nothing was changed", name).Wrap(err)
 	case codeCantOpen:
-		return fault.New(fault.Unavailable, "%s cannot be opened: the file, or those beside it, cannot be created or read", name).Wrap(err)
+		return fault.New(fault.Unavailable, "%s cannot be opened: the file, or a file beside it, cannot be created or read: check the permissions of its folder", name).Wrap(err)
 	case codeIO:
-		return fault.New(fault.Unavailable, "%s: the disk reported an error", name).Wrap(err)
+		return fault.New(fault.Unavailable, "%s: the disk reported an error: check the disk", name).Wrap(err)
 	default:
 		return fault.New(fault.Internal, "%s: a statement failed (SQLite code %d)", name, code).Wrap(err)
 	}
@@ -96,9 +96,9 @@ func joinFault(err error) error {
 	switch {
 	case errors.As(err, &c) && c.Code() == codeBusySnapshot:
 		return fault.New(fault.Validation,
-			"the transaction has read data that was changed since, so it cannot take SQLite's write lock: begin it immediate (_txlock=immediate), or join it before it reads").Wrap(err)
+			"the transaction has read data that has since changed, so it cannot take SQLite's write lock: begin it with BEGIN IMMEDIATE (_txlock=immediate), or join it before it reads").Wrap(err)
 	case errors.As(err, &c) && c.Code() == codeGeneric:
-		return fault.New(fault.Validation, "the transaction is not on the engine's database: it does not see Holdfast's tables").Wrap(err)
+		return fault.New(fault.Validation, "the transaction is not on the engine's database, because it does not see Holdfast's tables: begin it on that database").Wrap(err)
 	}
 	return mapError(err, "the joined transaction's database")
 }

@@ -109,7 +109,7 @@ func (s *adapter) checkLibrary(ctx context.Context) error {
 	s.version = "SQLite " + version
 	if older(version, oldest) {
 		return fault.New(fault.DatabaseTooOld,
-			"the SQLite library has version %s, and versions before %d.%d.%d can corrupt a database in WAL mode: build with a newer driver",
+			"the SQLite library has version %s, but versions before %d.%d.%d can corrupt a database in WAL mode: build with a newer driver",
 			version, oldest[0], oldest[1], oldest[2])
 	}
 	return nil
@@ -196,7 +196,7 @@ func (d *Database) inspectFile() (fresh bool, err error) {
 	switch {
 	case d.path == "" || d.path == ":memory:":
 		return false, fault.New(fault.Validation,
-			"%q is not the path of a file: an in-memory database is not supported, because it would lose acknowledged writes; name a file, for example in a temporary folder", d.path)
+			"%q is not the path of a file: name a file, for example in a temporary folder. In-memory databases are not supported, because they would lose acknowledged writes", d.path)
 	case strings.HasPrefix(d.path, "file:"):
 		return false, fault.New(fault.Validation, "%q is not the path of a file but a URI: give the path without file:", d.path)
 	}
@@ -208,7 +208,7 @@ func (d *Database) inspectFile() (fresh bool, err error) {
 		return false, fault.New(fault.Unavailable, "cannot read the attributes of %s: %v", d.path, err).Wrap(err)
 	}
 	if !info.Mode().IsRegular() {
-		return false, fault.New(fault.DatabaseForeign, "%s is not a regular file", d.path)
+		return false, fault.New(fault.DatabaseForeign, "%s is not a regular file: name another file", d.path)
 	}
 	// SQLite takes an empty file for a new database and deletes the log beside it. A log shows that
 	// the file was not new, but was truncated.
@@ -222,7 +222,7 @@ func (d *Database) inspectFile() (fresh bool, err error) {
 func (d *Database) inspectFolder() error {
 	folder := filepath.Dir(d.path)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return fault.New(fault.NotFound, "the folder %s for the database does not exist: create it first", folder)
+		return fault.New(fault.NotFound, "database folder %s does not exist or cannot be accessed: create it, or correct the path", folder)
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func (d *Database) inspectTables(ctx context.Context, db *sql.DB, migrate bool) 
 	}
 	if d.alone && ours == 0 && others > 0 {
 		return fault.New(fault.DatabaseForeign,
-			"%s has %d tables of another program and none of Holdfast's: name another file. Nothing was changed", d.path, others)
+			"%s has tables of another program (%d) and none of Holdfast's: name another file. Nothing was changed", d.path, others)
 	}
 	if err := d.inspectPages(ctx, db); err != nil {
 		return err

@@ -234,7 +234,7 @@ func (s *adapter) damaged(verb string, err error) error {
 	if fault.CodeOf(mapped) != fault.Internal {
 		return mapped
 	}
-	return fault.New(fault.DatabaseDamaged, "%s lacks a table or a column that the verb %s needs: restore it from a backup. Nothing was changed", s.name, verb).Wrap(err)
+	return fault.New(fault.DatabaseDamaged, "%s lacks a table or a column that verb %s needs: restore it from a backup. Nothing was changed", s.name, verb).Wrap(err)
 }
 
 // Do runs a command and commits it. The context is honored while the command waits for its turn;
@@ -365,7 +365,7 @@ func (s *adapter) writer(ctx context.Context) (link *sql.Conn, release func(), e
 	}
 	if err != nil && ctx.Err() == nil && wait.Err() != nil {
 		return nil, nil, fault.New(fault.Unavailable,
-			"%s: no connection became free for writing within %s: a transaction is still open. A function passed to Update must use the context and the Tx that it gets", s.name, longTurn)
+			"%s: no connection became free for writing within %s, because a transaction is still open. A function passed to Update must use the context and the Tx that it gets", s.name, longTurn)
 	}
 	return link, release, s.fault(err)
 }

@@ -217,7 +217,7 @@ func (t *table) Move(ctx context.Context, sc store.Conn, workspace, id, from, to
 		return 0, false, err
 	}
 	if !utf8.ValidString(to) || strings.ContainsRune(to, 0) {
-		return 0, false, fault.New(fault.Validation, "invalid status %q", to)
+		return 0, false, fault.New(fault.Validation, "invalid status %q: use valid UTF-8 without NUL", to)
 	}
 	args := []any{t.key(workspace), id, from, to, nil}
 	if want != nil {
@@ -252,7 +252,7 @@ func (t *table) change(ctx context.Context, tx *sql.Tx, id, to string, args []an
 	case n > 1:
 		return 0, false, t.several(n, id)
 	case n == 1 && status != to:
-		return 0, false, fault.New(fault.Validation, "%s stores the status %q as %q: declare column %s as TEXT", t.name, to, status, t.cols.status.name)
+		return 0, false, fault.New(fault.Validation, "%s stores status %q as %q: declare column %s as TEXT", t.name, to, status, t.cols.status.name)
 	}
 	return version, n == 1, nil
 }
@@ -316,7 +316,7 @@ func (t *table) conn(ctx context.Context, sc store.Conn) (*conn, error) {
 }
 
 func (t *table) several(n int, id string) error {
-	return fault.New(fault.Internal, "%d rows of %s have the id %q, which was unique when the table was opened", n, t.name, id)
+	return fault.New(fault.Internal, "%d rows of %s have the id %q, although ids were unique when the table was opened", n, t.name, id)
 }
 
 const (

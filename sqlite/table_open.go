@@ -53,7 +53,7 @@ func checkTable(want store.Table) (name string, err error) {
 		schema, name = "main", want.Name
 	}
 	if !strings.EqualFold(schema, "main") || strings.Contains(name, ".") {
-		return "", fault.New(fault.Validation, "invalid table name %q: it must be name or main.name, in the file of the engine", want.Name)
+		return "", fault.New(fault.Validation, "invalid table name %q: it must be name or main.name, for a table in the database file of the engine", want.Name)
 	}
 	return name, want.Check(longName, strings.EqualFold, name)
 }
@@ -69,9 +69,9 @@ func (s *adapter) relation(ctx context.Context, name string) (found string, stri
 	case err != nil:
 		return "", false, err
 	case strings.HasPrefix(lower, "holdfast_") || strings.HasPrefix(lower, "sqlite_"):
-		return "", false, fault.New(fault.Validation, "%q is not one of the program's own tables", found)
+		return "", false, fault.New(fault.Validation, "%q belongs to Holdfast or SQLite: name a table of your program", found)
 	case kind != "table":
-		return "", false, fault.New(fault.Validation, "%q is a %s: name a table", found, kind)
+		return "", false, fault.New(fault.Validation, "%q is not an ordinary table (its type is %s): name an ordinary table", found, kind)
 	}
 	return found, strict, nil
 }
@@ -114,7 +114,7 @@ func (t *table) check(want store.Table, strict bool) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fault.New(fault.Validation, "%s has no column %s: add it, or correct the name", t.name, strings.Join(missing, ", "))
+		return fault.New(fault.Validation, "%s has no column %s: add it, or correct the name", t.name, strings.Join(missing, " or "))
 	}
 	for _, c := range []*column{t.cols.id, t.cols.status, t.cols.workspace} {
 		if c != nil && !c.comparable(strict) {

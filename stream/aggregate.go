@@ -151,7 +151,7 @@ func (a *Aggregate[S]) foldNew(s folded[S], all []Event) (folded[S], error) {
 	at := clock.Now().UTC().Truncate(time.Millisecond)
 	for _, e := range all {
 		if e.Name == snapshotEvent || e.Name == tombstoneEvent {
-			return s, fault.New(fault.Validation, "the event name %s is reserved: use another name", e.Name)
+			return s, fault.New(fault.Validation, "event name %s is reserved: use another name", e.Name)
 		}
 		e.Stream, e.Version, e.At = s.stream, s.version+1, at
 		if e.Data == nil {
@@ -173,7 +173,7 @@ func (a *Aggregate[S]) add(s *folded[S], e Event) (err error) {
 		return events.Closed(e.Stream, int64(e.Version))
 	case e.Version != s.version+1:
 		return fault.New(fault.DatabaseDamaged,
-			"stream %s has no events between versions %d and %d and no snapshot to replace them: the aggregate cannot be loaded", e.Stream, s.version, e.Version)
+			"stream %s has no events between versions %d and %d and no snapshot that replaces them, so the aggregate cannot be loaded: restore the stream from a backup", e.Stream, s.version, e.Version)
 	default:
 		s.state, err = a.f(s.state, e)
 	}

@@ -60,7 +60,7 @@ func SnapshotEvery(n int, codec string) FoldOption {
 func WithVault(v *Vault) FoldOption {
 	return func(o *foldOptions) {
 		if v == nil {
-			o.fail(fault.New(fault.Validation, "Sealed needs a vault"))
+			o.fail(fault.New(fault.Validation, "WithVault requires a vault, got nil"))
 		}
 		o.vault = v
 	}
@@ -76,7 +76,7 @@ func (o *foldOptions) fail(err error) {
 // check returns the first error of an option or of their combination.
 func (o *foldOptions) check() error {
 	if o.err == nil && o.every > 0 && o.vault != nil {
-		return fault.New(fault.Validation, "SnapshotEvery and Sealed exclude each other: a snapshot would store sealed data unencrypted")
+		return fault.New(fault.Validation, "SnapshotEvery and WithVault exclude each other, because a snapshot would store encrypted data in plain text: use one of them")
 	}
 	return o.err
 }

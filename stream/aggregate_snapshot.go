@@ -87,10 +87,10 @@ func carried(t reflect.Type, seen map[reflect.Type]bool) error {
 		return carriedFields(t, seen)
 	case reflect.Interface:
 		if t.NumMethod() > 0 {
-			return fault.New(fault.Validation, "a snapshot cannot restore %s: JSON does not record its concrete type", t)
+			return fault.New(fault.Validation, "a snapshot cannot restore %s, because JSON does not record its concrete type: use a concrete type, or give the enclosing type MarshalJSON and UnmarshalJSON", t)
 		}
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Complex64, reflect.Complex128, reflect.Uintptr:
-		return fault.New(fault.Validation, "a snapshot cannot store %s: JSON cannot represent it", t)
+		return fault.New(fault.Validation, "a snapshot cannot store %s, because JSON cannot represent it: remove it, or give the type MarshalJSON and UnmarshalJSON", t)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func carriedFields(t reflect.Type, seen map[reflect.Type]bool) error {
 	for f := range t.Fields() {
 		embedded := f.Anonymous && f.Type.Kind() == reflect.Struct
 		if f.Tag.Get("json") == "-" || !f.IsExported() && !embedded {
-			return fault.New(fault.Validation, "a snapshot would lose the field %s of %s, which JSON omits: export it, or give the type MarshalJSON and UnmarshalJSON", f.Name, t)
+			return fault.New(fault.Validation, "a snapshot would lose field %s of %s, which JSON omits: export it, or give the type MarshalJSON and UnmarshalJSON", f.Name, t)
 		}
 		if err := carried(f.Type, seen); err != nil {
 			return err

@@ -122,9 +122,9 @@ func (r *reaction) checkRetry() error {
 	p := r.o.Retry
 	switch {
 	case p.MaxAttempts < 0 || p.Backoff < 0 || p.MaxBackoff < 0:
-		return fault.New(fault.Validation, "reaction %q: MaxAttempts, Backoff and MaxBackoff must not be negative", r.name)
+		return fault.New(fault.Validation, "reaction %q: MaxAttempts (%d), Backoff (%s) and MaxBackoff (%s) must not be negative", r.name, p.MaxAttempts, p.Backoff, p.MaxBackoff)
 	case p.Multiplier != 0 && p.Multiplier != 1 && p.Multiplier != 2:
-		return fault.New(fault.Validation, "reaction %q: Multiplier must be 1 or 2, got %g", r.name, p.Multiplier)
+		return fault.New(fault.Validation, "reaction %q: Multiplier must be 1 or 2, or 0 for the default, got %g", r.name, p.Multiplier)
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func (v *Vault) unwrap(workspace, subject string, wrapped []byte) (cipher.AEAD, 
 
 func damagedKey(subject string) error {
 	return fault.New(fault.DatabaseDamaged,
-		"the key of the subject %q is not what was stored: it was changed, or comes from another subject or workspace; restore it from a backup", subject).
+		"the stored key of subject %q is damaged, or belongs to another subject or workspace: restore it from a backup", subject).
 		With("subject", subject)
 }
 
@@ -115,7 +115,7 @@ func seal(key cipher.AEAD, e *Event) []byte {
 func unseal(e *Event, keys map[string]cipher.AEAD) error {
 	if e.Subject == "" {
 		if subjectkey.IsSealed(e.Data) {
-			return damagedEvent(e, "its data is encrypted, and it has no subject")
+			return damagedEvent(e, "its data is encrypted, but it has no subject")
 		}
 		return nil
 	}
@@ -124,10 +124,10 @@ func unseal(e *Event, keys map[string]cipher.AEAD) error {
 	}
 	key, known := keys[e.Subject]
 	if !known {
-		return damagedEvent(e, "its subject has no key, and was not forgotten either")
+		return damagedEvent(e, "its subject has no key, although the subject was not forgotten")
 	}
 	if !subjectkey.IsSealed(e.Data) {
-		return damagedEvent(e, "its data is not encrypted, or was decrypted before")
+		return damagedEvent(e, "its data is not encrypted, or was already decrypted")
 	}
 	if key == nil {
 		e.Data, e.Forgotten = []byte("null"), true
@@ -138,7 +138,7 @@ func unseal(e *Event, keys map[string]cipher.AEAD) error {
 		e.Data, err = key.Open(nil, nil, secret, eventBound(e))
 	}
 	if err != nil {
-		return damagedEvent(e, "its data is not what was appended here")
+		return damagedEvent(e, "its data, name, subject or stream was changed after it was appended")
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func checkPlain(e *Event) error {
 		return fault.New(fault.Validation, "the data is already encrypted: append the plain data")
 	}
 	if size := sealedSize(len(e.Data)); size > strictjson.MaxBytes {
-		return fault.New(fault.PayloadTooLarge, "the data has %d bytes, %d when encrypted; at most %d are allowed", len(e.Data), size, strictjson.MaxBytes)
+		return fault.New(fault.PayloadTooLarge, "the data has %d bytes (%d when encrypted), but at most %d are allowed", len(e.Data), size, strictjson.MaxBytes)
 	}
 	if e.Data == nil {
 		return nil

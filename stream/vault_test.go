@@ -288,19 +288,19 @@ func TestTamperedDataIsAnError(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		v := newVault(t, "m")
 		for i, c := range []struct{ what, says, statement string }{
-			{"a letter was changed", "not what was appended", `UPDATE @event SET data = (substr(data::text, 1, 39) || CASE substr(data::text, 40, 1) WHEN 'A' THEN 'B' ELSE 'A' END || substr(data::text, 41))::json WHERE stream = $1`},
-			{"it was cut off", "not what was appended", `UPDATE @event SET data = '{"$sealed":"AAAA"}' WHERE stream = $1`},
-			{"it is no base64", "not what was appended", `UPDATE @event SET data = '{"$sealed":"-"}' WHERE stream = $1`},
+			{"a letter was changed", "was changed after it was appended", `UPDATE @event SET data = (substr(data::text, 1, 39) || CASE substr(data::text, 40, 1) WHEN 'A' THEN 'B' ELSE 'A' END || substr(data::text, 41))::json WHERE stream = $1`},
+			{"it was cut off", "was changed after it was appended", `UPDATE @event SET data = '{"$sealed":"AAAA"}' WHERE stream = $1`},
+			{"it is no base64", "was changed after it was appended", `UPDATE @event SET data = '{"$sealed":"-"}' WHERE stream = $1`},
 			{"it is in the open", "not encrypted", `UPDATE @event SET data = '{"a":2}' WHERE stream = $1`},
-			{"the name is another", "not what was appended", `UPDATE @event SET name = 'c' WHERE stream = $1 AND name = 'a'`},
-			{"the subject is another", "not what was appended", `UPDATE @event SET subject = 'bob' || substr(subject, 4) WHERE stream = $1 AND name = 'a'`},
+			{"the name is another", "was changed after it was appended", `UPDATE @event SET name = 'c' WHERE stream = $1 AND name = 'a'`},
+			{"the subject is another", "was changed after it was appended", `UPDATE @event SET subject = 'bob' || substr(subject, 4) WHERE stream = $1 AND name = 'a'`},
 			{"the subject has no key", "has no key", `UPDATE @event SET subject = 'eve' WHERE stream = $1`},
 			{"the subject is gone", "has no subject", `UPDATE @event SET subject = NULL WHERE stream = $1`},
-			{"it is another stream's", "not what was appended", `UPDATE @event SET data = (SELECT x.data FROM @event AS x WHERE x.stream = 'copied') WHERE stream = $1 AND name = 'a'`},
+			{"it is another stream's", "was changed after it was appended", `UPDATE @event SET data = (SELECT x.data FROM @event AS x WHERE x.stream = 'copied') WHERE stream = $1 AND name = 'a'`},
 			{"the key is gone", "has no key", `DELETE FROM @subject WHERE name = 'ann' || substr($1, 2)`},
 			{"the key is another's", "another subject", `UPDATE @subject SET key = (SELECT x.key FROM @subject AS x WHERE x.name = 'bob' || substr($1, 2)) WHERE name = 'ann' || substr($1, 2)`},
-			{"the key was cut off", "not what was stored", `UPDATE @subject SET key = substr(key, 1, 20) WHERE name = 'ann' || substr($1, 2)`},
-			{"the key is a stub", "not what was stored", `UPDATE @subject SET key = substr(key, 1, 1) WHERE name = 'ann' || substr($1, 2)`},
+			{"the key was cut off", "is damaged, or belongs", `UPDATE @subject SET key = substr(key, 1, 20) WHERE name = 'ann' || substr($1, 2)`},
+			{"the key is a stub", "is damaged, or belongs", `UPDATE @subject SET key = substr(key, 1, 1) WHERE name = 'ann' || substr($1, 2)`},
 		} {
 			name, id := fmt.Sprint("s", i), fmt.Sprint(i)
 			mustSeal(t, v, hf, name, about("ann"+id, "a", `{"a":1}`), about("bob"+id, "b", `{"b":1}`))
@@ -383,7 +383,7 @@ func TestWhatAVaultRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		testkit.WantCode(t, v.Open(t.Context(), hf, all), fault.DatabaseDamaged, "decrypted before")
+		testkit.WantCode(t, v.Open(t.Context(), hf, all), fault.DatabaseDamaged, "already decrypted")
 	})
 }
 

@@ -71,7 +71,7 @@ func sign(key []byte, id string, at int64, body []byte) string {
 // each, so that receivers can rotate secrets.
 func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...string) error {
 	if id == "" || strings.ContainsAny(id, ". \t\r\n") {
-		return fault.New(fault.Validation, "the id of a message must not be empty or contain dots or white space, got %q", id)
+		return fault.New(fault.Validation, "the id of a message must not be empty or contain dots or whitespace, got %q", id)
 	}
 	all := make([]string, len(secrets))
 	for i, s := range secrets {
@@ -144,7 +144,7 @@ func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {
 		v.next = now.Add(Tolerance)
 	}
 	if _, again := v.seen[id]; again {
-		return fault.New(fault.Conflict, "message %s was already accepted", id)
+		return fault.New(fault.Conflict, "message %q was already accepted", id)
 	}
 	v.seen[id] = at.Add(2 * Tolerance)
 	return nil

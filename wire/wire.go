@@ -33,7 +33,7 @@ func (t Time) MarshalText() ([]byte, error) { return []byte(t.UTC().Format(layou
 func (t *Time) UnmarshalText(text []byte) error {
 	at, err := time.Parse(time.RFC3339Nano, string(text))
 	if err != nil {
-		return fault.New(fault.Validation, "%q is not a valid RFC 3339 time", text)
+		return fault.New(fault.Validation, "%q is not a valid RFC 3339 time: use a form such as 2026-01-31T08:30:00Z", text)
 	}
 	t.Time = at.UTC()
 	return nil
@@ -49,7 +49,7 @@ func (t *Time) UnmarshalJSON(raw []byte) error {
 	}
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
-		return fault.New(fault.Validation, "a time must be a JSON string")
+		return fault.New(fault.Validation, "a time must be a JSON string such as \"2026-01-31T08:30:00Z\"")
 	}
 	return t.UnmarshalText([]byte(text))
 }

@@ -171,7 +171,7 @@ type batchesAdd struct {
 
 func (c *batchesAdd) Run(ctx context.Context, to *target) error {
 	if c.File == "" {
-		return misuse("name a file of items, or - for stdin")
+		return misuse("no items are given: name a file of items, or - for stdin")
 	}
 	d, err := to.open(ctx)
 	if err != nil {

@@ -29,8 +29,8 @@ func (c *checkCommand) Run(ctx context.Context, p *program) error {
 		err = p.showReport(report)
 	}
 	if err == nil && !report.Clean() {
-		err = fmt.Errorf("%d violations: copy the database before you repair or restore it",
-			int64(len(report.Violations))+report.Unlisted)
+		err = fmt.Errorf("%s found: copy the database before you repair or restore it",
+			plural(len(report.Violations)+int(report.Unlisted), "violation"))
 	}
 	return err
 }
@@ -38,7 +38,7 @@ func (c *checkCommand) Run(ctx context.Context, p *program) error {
 // check opens the database without migrating it: a check must not change the schema.
 func (c *checkCommand) check(ctx context.Context, p *program) (r holdfast.Report, err error) {
 	if path, ok := c.sqlitePath(); ok && isMissing(path) {
-		return r, fault.New(fault.NotFound, "database %s does not exist", path)
+		return r, fault.New(fault.NotFound, "database %s does not exist: name another one with --db", path)
 	}
 	db, err := c.open()
 	if err != nil {

@@ -36,7 +36,7 @@ func TestCheckListsViolations(t *testing.T) {
 			t.Errorf("want %q in output\n%s", want, out)
 		}
 	}
-	if !strings.HasPrefix(complaint, "holdfast: 1 violations: ") || strings.Count(complaint, "\n") != 1 {
+	if !strings.HasPrefix(complaint, "holdfast: 1 violation found: ") || strings.Count(complaint, "\n") != 1 {
 		t.Errorf("got stderr %q", complaint)
 	}
 	out, _ = run("json")

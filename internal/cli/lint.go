@@ -125,7 +125,7 @@ func firstOf(file string, violations []lifecycleconfig.Violation) error {
 	if len(violations) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s (%s in total, see \"holdfast lint\")", lintLine(file, "", violations[0]), plural(len(violations), "violation"))
+	return fmt.Errorf("%s (%s in total; see \"holdfast lint\")", lintLine(file, "", violations[0]), plural(len(violations), "violation"))
 }
 
 // plural formats a count with its noun.

@@ -48,7 +48,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	err = errors.Join(errNoAddress, err)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fault.New(fault.Unavailable, "address %s is in use by another program: stop it, or choose another address with --listen", address).Wrap(err)
+		return nil, fault.New(fault.Unavailable, "address %s is in use by another program: stop that program, or choose another address with --listen", address).Wrap(err)
 	case errors.Is(err, syscall.EACCES):
 		return nil, fault.New(fault.Unavailable, "no permission to listen on %s: choose a port above 1023 with --listen", address).Wrap(err)
 	default:

@@ -67,7 +67,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 }
 
 func (s server) noValidKey() error {
-	return misuse("--listen %s may be reachable from other machines, and there is no valid API key: create one first with \"holdfast keys create --role admin\", or listen on 127.0.0.1", s.Listen)
+	return misuse("--listen %s may be reachable from other machines, but no valid API key exists: create one first with \"holdfast keys create --role admin\", or listen on 127.0.0.1", s.Listen)
 }
 
 // requireValidKey refuses to listen on a public address while no valid API key exists,
@@ -102,7 +102,7 @@ func (s server) run(ctx context.Context) error {
 		return misuse("--shutdown-timeout must not be negative, got %s", s.ShutdownTimeout)
 	}
 	if s.JanitorEvery < 0 || s.JanitorStuckAfter < 0 {
-		return misuse("--janitor-every and --janitor-stuck-after must not be negative")
+		return misuse("--janitor-every and --janitor-stuck-after must not be negative, got %s and %s", s.JanitorEvery, s.JanitorStuckAfter)
 	}
 	if s.KeepRuns < 0 {
 		return misuse("--keep-runs must not be negative, got %s", s.KeepRuns)
@@ -173,7 +173,7 @@ func (s *server) options() (err error) {
 	for _, text := range fields(s.AllowPrivate) {
 		n, err := netip.ParsePrefix(text)
 		if err != nil {
-			return misuse("--allow-private must have networks such as 10.1.0.0/16, got %q", text)
+			return misuse("--allow-private must name networks such as 10.1.0.0/16, got %q", text)
 		}
 		s.api.AllowPrivate = append(s.api.AllowPrivate, n)
 	}

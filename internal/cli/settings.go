@@ -85,7 +85,7 @@ func parseSetting(flag *kong.Flag, text string) (any, error) {
 		return parseBool(text)
 	case time.Duration:
 		if d, err := time.ParseDuration(text); err != nil || d < 0 {
-			return nil, fmt.Errorf("must be a duration such as 30s or 2m, got %q", text)
+			return nil, fmt.Errorf("must be a duration of 0 or more, such as 30s or 2m, got %q", text)
 		}
 	case int:
 		if n, err := strconv.Atoi(text); err != nil || n < 0 {

@@ -31,10 +31,10 @@ func readSettings(path string, named bool, known map[string]*kong.Flag) (map[str
 		return make(map[string]any), nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("config file %s does not exist", path)
+		return nil, fmt.Errorf("settings file %s does not exist: create it, or correct --config", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("config file %s %w", path, err)
+		return nil, fmt.Errorf("settings file %s %w", path, err)
 	}
 	f := settingsFile{path: path, known: known}
 	return f.parse(text)
@@ -51,9 +51,9 @@ func readFile(path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	case len(text) > maxFile:
-		return nil, fmt.Errorf("is larger than %d KiB: it must have settings only", maxFile>>10)
+		return nil, fmt.Errorf("is larger than %d KiB: it must contain only settings", maxFile>>10)
 	case !utf8.Valid(text):
-		return nil, errors.New("is not UTF-8")
+		return nil, errors.New("is not valid UTF-8")
 	}
 	return bytes.TrimPrefix(text, []byte("\uFEFF")), nil
 }
@@ -97,7 +97,7 @@ func (f settingsFile) parse(text []byte) (map[string]any, error) {
 func (f settingsFile) syntax(err error) error {
 	syntax, ok := errors.AsType[*yaml.SyntaxError](err)
 	if !ok || syntax.Token == nil {
-		return fmt.Errorf("%s is not YAML", f.path)
+		return fmt.Errorf("settings file %s is not valid YAML", f.path)
 	}
 	return f.at(syntax.Token.Position.Line, "%s", syntax.Message)
 }
@@ -140,10 +140,10 @@ func (f settingsFile) value(flag *kong.Flag, node ast.Node) (any, error) {
 	}
 	s, ok := node.(*ast.StringNode)
 	if _, duration := flag.Target.Interface().(time.Duration); !ok && duration {
-		return nil, fmt.Errorf("must be a duration such as 30s or 2m, got %s", describeNode(node))
+		return nil, fmt.Errorf("must be a duration of 0 or more, such as 30s or 2m, got %s", describeNode(node))
 	}
 	if !ok {
-		return nil, fmt.Errorf("must be a string on one line, got %s: put a value in quotes to make it a string", describeNode(node))
+		return nil, fmt.Errorf("must be a string on one line, got %s: put the value in quotes to make it a string", describeNode(node))
 	}
 	return parseSetting(flag, s.Value)
 }

@@ -94,7 +94,7 @@ func (t *target) open(ctx context.Context) (*connection, error) {
 	url, db := t.given("url"), t.given("db")
 	switch {
 	case url && db:
-		return nil, misuse("--url and --db cannot be combined: --url calls a server, --db opens a database")
+		return nil, misuse("--url and --db cannot be combined: use --url to call a server, or --db to open a database")
 	case t.URL != "" && !db:
 		return t.remote()
 	case t.given("key"):

@@ -103,7 +103,7 @@ func (c *walletAudit) Run(ctx context.Context, d *connection) error {
 		return err
 	}
 	if n := len(x.Wrong); n > 0 {
-		return fault.New(fault.Conflict, "%s not match the ledger", map[bool]string{true: "a wallet does", false: plural(n, "wallet") + " do"}[n == 1])
+		return fault.New(fault.Conflict, "%s not match the ledger", map[bool]string{true: "1 wallet does", false: plural(n, "wallet") + " do"}[n == 1])
 	}
 	return nil
 }

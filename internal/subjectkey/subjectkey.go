@@ -69,7 +69,7 @@ func CheckEvent(name, subject string, data []byte) error {
 		return fault.New(fault.Validation, "event %s has subject %q, whose data is stored encrypted: append it through a Vault", name, subject).
 			With("field", "subject")
 	case subject == "" && sealed:
-		return fault.New(fault.Validation, `the data of the event %s is {"$sealed": …}, which is the form of encrypted data: use another form, or append it through a Vault with its subject`, name)
+		return fault.New(fault.Validation, `the data of event %s has the form {"$sealed": …}, which is reserved for encrypted data: use another form, or append the event through a Vault with its subject`, name)
 	case subject != "":
 		return Check(subject)
 	}

@@ -42,7 +42,7 @@ func (c caller) Call(ctx context.Context, o run.CallRequest) (run.CallResponse, 
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer+1))
 	if err == nil && len(body) > mostAnswer {
-		err = errors.New("the response is larger than 1 MiB")
+		err = errors.New("it exceeds 1 MiB")
 	}
 	if err != nil {
 		return run.CallResponse{}, fmt.Errorf("the response to %s %s could not be read: %w", r.Method, r.URL.Redacted(), err)

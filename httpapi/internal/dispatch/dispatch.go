@@ -131,7 +131,7 @@ func readAnswer(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
 	var body wire.HandlerAnswer
 	if len(bytes.TrimSpace(a.Body)) > 0 {
 		if err := json.Unmarshal(a.Body, &body); err != nil && a.Status < 300 {
-			return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler's response is not JSON"))
+			return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the body of the handler's response is invalid: %s", err))
 		}
 	}
 	if body.Message == "" {

@@ -40,7 +40,7 @@ func (s *urlDispatcher) learn(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := s.poll(ctx); err != nil && ctx.Err() == nil {
-			s.engine.Log().Warn("failed to refresh reactions of URL handlers", "error", err)
+			s.engine.Log().Warn("failed to refresh the reactions of http handlers", "error", err)
 		}
 		select {
 		case <-woken:

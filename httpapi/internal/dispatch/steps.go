@@ -200,7 +200,7 @@ func checkAnswer(a lifecycleengine.RemoteAnswer) error {
 		err = strictjson.Object(a.State)
 	}
 	if err != nil {
-		err = holdfast.NonRetryable(fmt.Errorf("the handler's response cannot be used: %w", err))
+		err = holdfast.NonRetryable(fmt.Errorf("the handler's response is invalid: %w", err))
 	}
 	return err
 }

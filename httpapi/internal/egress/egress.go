@@ -76,7 +76,7 @@ func (p Policy) check(u *url.URL) error {
 	case u.Scheme == "http":
 		return refuse("the URL must begin with https://")
 	case isLocalName(host):
-		return refuse("the host %s is the server itself: only public hosts may be called, unless --allow-private names their network", host)
+		return refuse("host %s is the server itself; use a public host, or add its network to --allow-private", host)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (p Policy) checkAddr(scheme string, addr netip.Addr) error {
 		return nil
 	}
 	if !Public(addr) {
-		return refuse("the address %s is not public: only public hosts may be called, unless --allow-private names their network", addr)
+		return refuse("address %s is not public; use a public host, or add its network to --allow-private", addr)
 	}
 	if scheme == "http" {
 		return refuse("the URL must begin with https://")
@@ -202,7 +202,7 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		if resp, err = g.next.RoundTrip(r); !errors.Is(err, errRefused) {
 			return resp, err
 		}
-		err = refuse("the host resolves to an address that may not be called: only public addresses over https, and the networks in --allow-private, are allowed").Wrap(err)
+		err = refuse("the host resolves to an address that may not be called; use a public address over https, or add its network to --allow-private").Wrap(err)
 	}
 	if r.Body != nil {
 		_ = r.Body.Close()
@@ -224,7 +224,7 @@ func Do(c *http.Client, r *http.Request, limit int64) (Answer, error) {
 	resp, err := c.Do(r)
 	if err != nil {
 		if errors.Is(err, errRefused) {
-			return Answer{}, refuse("the host resolves to an address that may not be called: only public addresses over https, and the networks in --allow-private, are allowed").Wrap(err)
+			return Answer{}, refuse("the host resolves to an address that may not be called; use a public address over https, or add its network to --allow-private").Wrap(err)
 		}
 		if f, ok := errors.AsType[*fault.Error](err); ok {
 			return Answer{}, f

@@ -90,7 +90,7 @@ func (in *Input) Bind(v reflect.Value, r Request) error {
 	}
 	_, whole := v.Field(in.Body).Addr().Interface().(*json.RawMessage)
 	if string(bytes.TrimSpace(r.Body)) == "null" && !whole { // null would decode to an empty document
-		return fault.New(fault.Validation, "the body must be an object, got null").With("pointer", "")
+		return fault.New(fault.Validation, "the body must be a JSON object, got null").With("pointer", "")
 	}
 	return strictjson.Decode(r.Body, v.Field(in.Body).Addr().Interface())
 }
@@ -101,7 +101,7 @@ type Document struct{ Text []byte }
 // empty refuses a non-empty body. A POST may send {}.
 func (r Request) empty() error {
 	if len(r.Body) > 0 && (r.Method != http.MethodPost || string(bytes.Join(bytes.Fields(r.Body), nil)) != "{}") {
-		return fault.New(fault.Validation, "this request must not have a body")
+		return fault.New(fault.Validation, "this request must not have a body: send it without one")
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (s *Service) deliver(ctx context.Context, g *gate, id string, d *reactions.
 	case fault.NotFound: // its reaction is removed too, so nothing can be recorded
 		return fault.New(fault.LeaseLost, "webhook %q was deleted", id).Wrap(err)
 	case fault.DatabaseDamaged:
-		return fault.NonRetryable(errors.New("the webhook's secret cannot be decrypted: rotate it, and unblock the stream"))
+		return fault.NonRetryable(errors.New("the webhook's secret cannot be decrypted: rotate the secret, then unblock the stream"))
 	default:
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *Service) message(ctx context.Context, to webhooks.Target, id string, d 
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(body))
 	if err != nil {
-		return nil, fault.NonRetryable(errors.New("the URL is malformed"))
+		return nil, fault.NonRetryable(errors.New("the URL of the webhook is malformed"))
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Holdfast-Webhooks/1")
@@ -110,7 +110,7 @@ func outcomeOf(status int) error {
 	case status >= 200 && status < 300:
 		return nil
 	case status == http.StatusGone:
-		return fault.NonRetryable(errors.New("the receiver responded with 410: it is gone permanently"))
+		return fault.NonRetryable(errors.New("the receiver responded with 410 Gone, so the message is not sent again"))
 	}
 	return fmt.Errorf("the receiver responded with %d", status)
 }
