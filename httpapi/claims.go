@@ -120,7 +120,7 @@ func (c *call) held(token string) (*named, *lifecycleengine.Claim, error) {
 		return nil, nil, err
 	}
 	if !c.key.Speaks(t.Requester) {
-		return nil, nil, fault.New(fault.NotFound, "no claim has this token")
+		return nil, nil, fault.New(fault.NotFound, "no claim has this token: use the token that the claim returned")
 	}
 	l, err := c.lifecycle(t.Lifecycle)
 	if err != nil {

@@ -234,7 +234,7 @@ func TestARetryPolicy(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		fxEach(t, func(w *fxWorld) {
 			for why, p := range map[string]*fxPost{
-				"remove one":   newFxPostOf(w, strings.Replace(fxAfterConfig, `"steps"`, config, 1), lifecycle.WithRetry(policy)),
+				"only one":     newFxPostOf(w, strings.Replace(fxAfterConfig, `"steps"`, config, 1), lifecycle.WithRetry(policy)),
 				"MaxAttempts":  newFxPost(w, lifecycle.WithRetry(holdfast.RetryPolicy{MaxAttempts: -1})),
 				"backoff":      newFxPost(w, lifecycle.WithRetry(holdfast.RetryPolicy{Backoff: time.Hour, MaxBackoff: time.Second})),
 				"after-effect": {l: lifecycle.MustParse[bill]([]byte(invoices)).RecoveredBy().Action("Act", nil).Action("Brief", nil).Validation("May", nil, lifecycle.SkipMissing())},

@@ -306,9 +306,9 @@ func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 	case err != nil:
 		return Batch{}, err
 	case f.what == "missing":
-		return Batch{}, fault.New(fault.NotFound, "wallet %q, which is to pay for batch %q, does not exist", n.Wallet, n.ID).With("pointer", "/wallet")
+		return Batch{}, fault.New(fault.NotFound, "wallet %q of batch %q does not exist: create the wallet first", n.Wallet, n.ID).With("pointer", "/wallet")
 	case !f.applied:
-		return Batch{}, fault.New(fault.Conflict, "batch %q already exists", n.ID).With("pointer", "/id")
+		return Batch{}, fault.New(fault.Conflict, "batch %q already exists: choose another id", n.ID).With("pointer", "/id")
 	}
 	if !n.Open && len(n.Items) == 0 {
 		if err := Close(ctx, d, n.ID); err != nil {
@@ -346,7 +346,7 @@ func CheckID(id string) error {
 // page returns the JSON form of items for the SQL statements.
 func page(items []Work) (string, error) {
 	if len(items) > MaxPage {
-		return "", fault.New(fault.PayloadTooLarge, "a call may have at most %[2]d items, got %[1]d: create an open batch, add the items in pages, then seal it", len(items), MaxPage)
+		return "", fault.New(fault.PayloadTooLarge, "a call can add at most %[2]d items, got %[1]d: add the items to an open batch in several calls, then seal the batch", len(items), MaxPage)
 	}
 	all := make([][3]any, len(items))
 	seen := make(map[string]int, len(items))
@@ -357,7 +357,7 @@ func page(items []Work) (string, error) {
 			return "", err
 		}
 		if j, twice := seen[w.Key]; twice {
-			return "", fault.New(fault.Validation, "items %d and %d have the same key %q: rename one of them", j, i, w.Key).With("pointer", at("key"))
+			return "", fault.New(fault.Validation, "items %d and %d have the same key %q: give each item its own key", j, i, w.Key).With("pointer", at("key"))
 		}
 		seen[w.Key] = i
 		if w.Cost < 0 || w.Cost > MaxCost {
@@ -367,10 +367,10 @@ func page(items []Work) (string, error) {
 			w.Input = []byte("null")
 		}
 		if err := strictjson.Check(w.Input); err != nil {
-			return "", fmt.Errorf("the input of item %q: %w", w.Key, err)
+			return "", fmt.Errorf("the input of item %q is invalid: %w", w.Key, err)
 		}
 		if size += len(w.Input) + len(w.Key); size > pageBytes {
-			return "", fault.New(fault.PayloadTooLarge, "the items exceed %d bytes in total: add them in smaller pages", pageBytes)
+			return "", fault.New(fault.PayloadTooLarge, "the items exceed %d bytes in total: add fewer items per call", pageBytes)
 		}
 		all[i] = [3]any{w.Key, w.Cost, json.RawMessage(w.Input)}
 	}
@@ -400,7 +400,7 @@ func Add(ctx context.Context, d store.Doer, id string, items []Work) (int64, err
 		}
 		return 0, refused(b, "accepts no more items")
 	case f.what == "other":
-		return 0, fault.New(fault.Conflict, "batch %q already has an item %q with another cost or input: nothing was added", id, f.other).With("key", f.other)
+		return 0, fault.New(fault.Conflict, "batch %q already has an item %q with a different cost or input; nothing was added: use another key", id, f.other).With("key", f.other)
 	case f.what == "missing":
 		return 0, missing(id)
 	}
@@ -411,7 +411,7 @@ func refused(b Batch, what string) error {
 	how := "it is " + b.Status
 	switch {
 	case b.CancelRequested && !b.Over():
-		how = "a cancel was requested (status " + b.Status + ")"
+		how = "its cancellation was requested (status " + b.Status + ")"
 	case b.Sealed && !b.Over():
 		how = "it is sealed (status " + b.Status + ")"
 	}
@@ -477,7 +477,7 @@ func Finalize(ctx context.Context, d store.Doer, id string, keys []string) (int6
 	case !f.exists:
 		return 0, missing(id)
 	case f.unknownKey != "":
-		return 0, fault.New(fault.NotFound, "batch %q has no item %q: nothing was accepted", id, f.unknownKey).With("key", f.unknownKey)
+		return 0, fault.New(fault.NotFound, "batch %q has no item %q; nothing was accepted: check the key", id, f.unknownKey).With("key", f.unknownKey)
 	}
 	return 0, nil
 }

@@ -150,7 +150,7 @@ func lateError(ctx context.Context, d store.Doer, t Taken, e Ended) error {
 	return lost(t)
 }
 
-func lost(t Taken) error { return lease.Lost("the item "+t.Key+" of the batch "+t.Batch, t.Epoch) }
+func lost(t Taken) error { return lease.Lost("item "+t.Key+" of batch "+t.Batch, t.Epoch) }
 
 // Fail ends an attempt with a failure that its worker reported. The item is due
 // again after the delay. If no attempt is left, or final is set, the item is given
@@ -182,9 +182,9 @@ func giveUp(ctx context.Context, d store.Doer, t Taken, how, message string) (En
 		_, err := resume(ctx, d, t.partition(), "")
 		return e, err
 	case g.stuck && g.missing:
-		return e, fault.New(fault.NotFound, "item %q of batch %q cannot be given up: the wallet for its refund does not exist", t.Key, t.Batch)
+		return e, fault.New(fault.NotFound, "item %q of batch %q cannot be given up, because the wallet for its refund does not exist: restore the wallet", t.Key, t.Batch)
 	case g.stuck:
-		return e, fault.New(fault.Conflict, "item %q of batch %q cannot be given up: the refund would exceed the maximum balance of its wallet", t.Key, t.Batch)
+		return e, fault.New(fault.Conflict, "item %q of batch %q cannot be given up, because the refund would exceed the maximum balance of the wallet: reduce the balance", t.Key, t.Batch)
 	case g.state == "failed" && g.epoch == t.Epoch && how == "fail" && g.failures > t.Failures:
 		return e, nil // given up before, under this lease
 	}

@@ -129,9 +129,9 @@ func cancelItems(ctx context.Context, d store.Doer, at store.Partition, id strin
 		case err != nil:
 			return err
 		case f.found == "missing":
-			return fault.New(fault.NotFound, "batch %q cannot be torn down: the wallet for its refund does not exist", id)
+			return fault.New(fault.NotFound, "batch %q cannot be torn down, because the wallet for its refund does not exist: restore the wallet", id)
 		case f.found == "full":
-			return fault.New(fault.Conflict, "batch %q cannot be torn down: the refund would exceed the maximum balance of its wallet", id)
+			return fault.New(fault.Conflict, "batch %q cannot be torn down, because the refund would exceed the maximum balance of the wallet: reduce the balance", id)
 		case f.left <= 0 || f.found == "none":
 			_, err := resume(ctx, d, at, "") // the refund may pay for paused batches
 			return err
@@ -208,7 +208,7 @@ func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
 func RenewCleanup(ctx context.Context, d store.Doer, s Swept, leaseTime time.Duration) error {
 	all, err := renewCleanupVerb.DoAt(ctx, d, s.partition(), renewCleanupArgs{s.Batch, s.Key, s.Sweeps, leaseTime})
 	if err == nil && len(all) == 0 {
-		err = lease.Lost("the cleanup of the item "+s.Key, s.Sweeps)
+		err = lease.Lost("the cleanup of item "+s.Key, s.Sweeps)
 	}
 	return err
 }
@@ -225,7 +225,7 @@ func Cleaned(ctx context.Context, d store.Doer, all ...Swept) error {
 		err = finishIfOver(ctx, d, all[0].partition(), all[0].Batch, c.over)
 	}
 	if err == nil && c.n < int64(len(all)) {
-		err = lease.Lost("the cleanup of the batch "+all[0].Batch, all[0].Sweeps)
+		err = lease.Lost("the cleanup of batch "+all[0].Batch, all[0].Sweeps)
 	}
 	return err
 }

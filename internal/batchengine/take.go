@@ -269,14 +269,14 @@ func takeSoon(ctx context.Context, d store.Doer, at store.Partition, a takeArgs)
 	defer cancel()
 	all, err := takeOf(soon, d, at, a)
 	if _, inTx := d.(*store.Tx); inTx && err != nil && soon.Err() != nil && ctx.Err() == nil { // nothing was committed
-		err = fault.New(fault.Unavailable, "the wallet of batch %q is locked by another transaction: try again", a.id).AsRetryable().Wrap(err)
+		err = fault.New(fault.Unavailable, "the items of batch %q could not be claimed in time; none was claimed: try again", a.id).AsRetryable().Wrap(err)
 	}
 	return all, err
 }
 
 func (a Ask) check() error {
 	if len(a.Handlers) == 0 || a.Limit < 1 || a.Limit > 1000 {
-		return fault.New(fault.Validation, "at least one handler and a limit between 1 and 1000 are required")
+		return fault.New(fault.Validation, "at least one handler and a limit between 1 and 1000 are required (handlers: %d, limit: %d)", len(a.Handlers), a.Limit)
 	}
 	if a.Lease < time.Millisecond || a.Lease > 24*time.Hour {
 		return fault.New(fault.Validation, "lease must be between 1ms and 24h, got %s", a.Lease)
@@ -296,7 +296,7 @@ func takeOf(ctx context.Context, d store.Doer, at store.Partition, a takeArgs) (
 	}
 	var rows [][5]json.RawMessage
 	if err := json.Unmarshal([]byte(t.items), &rows); err != nil {
-		return nil, fault.New(fault.Internal, "batches.take returned %q: %v", t.items, err)
+		return nil, fault.New(fault.Internal, "batches.take returned items that cannot be decoded, %q: %v", t.items, err)
 	}
 	all := make([]Taken, len(rows))
 	for i, r := range rows {
@@ -308,7 +308,7 @@ func takeOf(ctx context.Context, d store.Doer, at store.Partition, a takeArgs) (
 				continue
 			}
 			if err := json.Unmarshal(r[j], into); err != nil {
-				return nil, fault.New(fault.Internal, "batches.take returned %q: %v", t.items, err)
+				return nil, fault.New(fault.Internal, "batches.take returned items that cannot be decoded, %q: %v", t.items, err)
 			}
 		}
 	}

@@ -208,7 +208,7 @@ func with(ctx context.Context, e Engine, at store.Partition, batch string, commi
 func (w *Worker) body(ctx context.Context, t Taken) (output []byte, commits []Commit, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the body panicked: %v", p)
+			err = fmt.Errorf("the handler panicked: %v", p)
 		}
 	}()
 	return w.Body(ctx, t)

@@ -66,7 +66,9 @@ func Put(ctx context.Context, d store.Doer, token string, c Claim) error {
 // Find returns the claim of a token of the context's workspace.
 func Find(ctx context.Context, d store.Doer, token string) (Claim, error) {
 	all, err := findVerb.Do(ctx, d, hash(token))
-	return store.First(all, err, func() error { return fault.New(fault.NotFound, "no claim has this token") })
+	return store.First(all, err, func() error {
+		return fault.New(fault.NotFound, "no claim has this token: use the token that the claim returned")
+	})
 }
 
 const pruneLimit = 1000

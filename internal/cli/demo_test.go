@@ -70,7 +70,7 @@ func TestDemoCallerFails(t *testing.T) {
 	}
 	c := demoCallers(nil, databaseFlags{DB: "sqlite:" + t.TempDir() + "/none.db", Schema: "holdfast"}, self)
 	err = c.Killed(t.Context(), "close", "1", "admin 1")
-	if err == nil || !strings.Contains(err.Error(), "exited before it executed the action") || !strings.Contains(err.Error(), "DATABASE_TOO_OLD") {
+	if err == nil || !strings.Contains(err.Error(), "was not killed during the action") || !strings.Contains(err.Error(), "DATABASE_TOO_OLD") {
 		t.Errorf("got error %v", err)
 	}
 	stopped, stop := context.WithCancel(t.Context())

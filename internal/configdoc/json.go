@@ -127,7 +127,7 @@ func (j *jsonReader) object(n *Node) error {
 		}
 		name, ok := key.(string)
 		if !ok {
-			return fmt.Errorf("expected a name, got %v", key)
+			return fmt.Errorf("expected a field name, got %v", key)
 		}
 		m := Member{Name: name, At: j.last}
 		if m.Value, err = j.value(); err != nil {

@@ -190,7 +190,7 @@ func Resolve(ctx context.Context, d store.Doer, at store.Partition, t entities.T
 	state, _, err := end(ctx, d, at, endArgs{t, name, ordinal, s, result, ByPerson})
 	switch {
 	case fault.CodeOf(err) == fault.LeaseLost:
-		return "", fault.New(fault.Conflict, "operation %s is not uncertain", t.Operation)
+		return "", fault.New(fault.Conflict, "operation %s is not uncertain: only an uncertain operation can be resolved", t.Operation)
 	case err == nil && state == "":
 		return "", fault.New(fault.NotFound, "operation %s has no effect %q with ordinal %d", t.Operation, name, ordinal)
 	case err == nil && state != s:
@@ -216,7 +216,7 @@ func lost(t entities.Ticket) error { return lease.Lost(t.Lifecycle+" "+t.ID, t.E
 
 // BegunBefore returns the error of an effect that an earlier attempt began and whose outcome is unknown.
 func BegunBefore(name string, ordinal int) *fault.Error {
-	return fault.New(fault.Conflict, "effect %q with ordinal %d was begun by an earlier attempt and its outcome is unknown: the operation waits for manual resolution", name, ordinal)
+	return fault.New(fault.Conflict, "effect %q with ordinal %d was begun by an earlier attempt, and its outcome is unknown: the operation waits for manual resolution", name, ordinal)
 }
 
 // CheckName refuses invalid effect names.

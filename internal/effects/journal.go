@@ -61,7 +61,7 @@ func From(ctx context.Context) *Journal {
 
 // ErrUnknown is returned by an effect that was begun before, whose outcome is unknown, and which only a person
 // can resolve.
-var ErrUnknown = errors.New("the effect was begun before and its outcome is unknown: the operation waits for manual resolution")
+var ErrUnknown = errors.New("the effect was begun before, and its outcome is unknown: the operation waits for manual resolution")
 
 // ErrOpen is the error of a handler that succeeded although the outcome of an effect is unknown.
 var ErrOpen = errors.New("the action succeeded, but the outcome of an effect is unknown")
@@ -368,7 +368,7 @@ func (j *Journal) doubted(c Call, ordinal int, reason error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.doubt(c.Name, ordinal)
-	return fmt.Errorf("%w (an earlier call of effect %q may have happened: it needs manual resolution)", reason, c.Name)
+	return fmt.Errorf("%w (an earlier call of effect %q may have happened; the effect waits for manual resolution)", reason, c.Name)
 }
 
 // doubt records that only a person can resolve an effect. REQUIRES: mu
@@ -403,5 +403,5 @@ func (j *Journal) Rest() (results []entities.Result, open, doubt bool) {
 
 // Missing returns the error of an effect outside an operation.
 func Missing(name string) error {
-	return fault.New(fault.Validation, "effect %q is not part of an operation: call it in the action of a claimed step, with the context passed to the action", name)
+	return fault.New(fault.Validation, "effect %q was called outside an operation: call it in the action of a claimed step or in the handler of a run step, with the context passed to that function", name)
 }

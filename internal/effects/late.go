@@ -141,9 +141,9 @@ func Late(ctx context.Context, d store.Doer, at store.Partition, h Holder, calls
 	log = log.With("workspace", at.Workspace, "operation", h.Operation, "subject", h.Subject, "epoch", h.Epoch)
 	switch {
 	case err != nil:
-		log.Error("failed to record calls of an effect made after the lease was lost: record them by hand", "calls", callsJSON(calls), "error", err)
+		log.Error("failed to record effect calls made after the lease was lost; record them manually", "calls", callsJSON(calls), "error", err)
 	case n > 0:
-		log.Warn("effect called or recorded after its lease was lost: see \"holdfast operations list --state contradicted\"", "calls", n)
+		log.Warn("effect called or recorded after its lease was lost; see \"holdfast operations list --state contradicted\"", "calls", n)
 	}
 }
 
@@ -196,7 +196,7 @@ func Contradictions(ctx context.Context, d store.Doer, operation, after string, 
 // nothing.
 func Acknowledge(ctx context.Context, d store.Doer, at store.Partition, operation, by string, ids []string) error {
 	if len(ids) == 0 {
-		return fault.New(fault.Validation, "list the ids of the contradictions to acknowledge").With("pointer", "/contradictions")
+		return fault.New(fault.Validation, "contradictions must not be empty: list the ids to acknowledge").With("pointer", "/contradictions")
 	}
 	for _, id := range ids {
 		if err := strictjson.Text("contradiction", id, 64); err != nil {
@@ -206,7 +206,7 @@ func Acknowledge(ctx context.Context, d store.Doer, at store.Partition, operatio
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	n, err := acknowledgeVerb.DoAt(ctx, d, at, acknowledgeArgs{operation, by, ids})
 	if err == nil && n < len(ids) {
-		err = fault.New(fault.NotFound, "operation %q does not have all of these contradictions; none was acknowledged", operation)
+		err = fault.New(fault.NotFound, "operation %q does not have all of these contradictions; none was acknowledged: check the ids", operation)
 	}
 	return err
 }

@@ -30,7 +30,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return err
 	}
 	if !e.running.CompareAndSwap(false, true) {
-		return fault.New(fault.Conflict, "the engine is already running")
+		return fault.New(fault.Conflict, "the engine is already running: call Run only once")
 	}
 	defer e.running.Store(false)
 	var loops sync.WaitGroup
@@ -165,7 +165,7 @@ func (e *Engine) stalled() error {
 		return nil
 	}
 	if ago, yes := e.janitor.Stalled(); yes {
-		return fault.New(fault.Unavailable, "the janitor has stalled for %s: expired leases are not released", ago.Round(time.Second))
+		return fault.New(fault.Unavailable, "the janitor has been stalled for %s, so expired leases are not released: check the log for failed sweeps", ago.Round(time.Second))
 	}
 	return nil
 }

@@ -301,7 +301,7 @@ func checkClaim(a ClaimArgs) error {
 		statuses = append(statuses, from, c.Into, c.Revert)
 	}
 	if len(statuses) == 0 {
-		return fault.New(fault.Validation, "a claim must name the status that it starts from")
+		return fault.New(fault.Validation, "a claim must name at least one status that it starts from")
 	}
 	if a.ExpectVersion != nil && *a.ExpectVersion < 0 {
 		return fault.New(fault.Validation, "the expected version must be 0 or more, got %d", *a.ExpectVersion)
@@ -412,7 +412,7 @@ func End(ctx context.Context, d store.Doer, at store.Partition, a EndArgs) (e En
 		return e, true, nil
 	}
 	if c := e.Claim; c.Operation == a.Operation && c.Epoch == a.Epoch && c.Phase == Held && e.Status != a.Claim {
-		return e, false, fault.New(fault.Concurrency, "%s %q was moved out of claim status %q while it was claimed: the result of the operation is not recorded", a.Lifecycle, a.ID, a.Claim)
+		return e, false, fault.New(fault.Concurrency, "%s %q was moved out of claim status %q while it was claimed, so the result of the operation was not recorded: read the entity again", a.Lifecycle, a.ID, a.Claim)
 	}
 	return e, false, lost(a.Ticket)
 }

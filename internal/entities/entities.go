@@ -124,7 +124,7 @@ func Create(ctx context.Context, d store.Doer, a CreateArgs) (Entity, error) {
 	r, err := createVerb.Do(ctx, d, a)
 	e := named(r.entity, a.Lifecycle, a.ID)
 	if err == nil && !r.applied {
-		err = fault.New(fault.Conflict, "%s %q already exists with status %q at version %d", a.Lifecycle, a.ID, e.Status, e.Version).
+		err = fault.New(fault.Conflict, "%s %q already exists with status %q at version %d: choose another id", a.Lifecycle, a.ID, e.Status, e.Version).
 			With("status", e.Status).With("version", e.Version)
 	}
 	return e, err
@@ -187,9 +187,9 @@ func refusal(a TransitionArgs, e Entity) error {
 	case offered && a.ExpectVersion != nil && *a.ExpectVersion != e.Version:
 		return events.Moved(a.Lifecycle+" "+a.ID, *a.ExpectVersion, e.Version)
 	case offered: // a claim is the only remaining reason
-		return fault.New(fault.ClaimFailed, "another operation is already in progress on %s %q", a.Lifecycle, a.ID).With("status", e.Status)
+		return fault.New(fault.ClaimFailed, "another operation is already in progress on %s %q: try again later", a.Lifecycle, a.ID).With("status", e.Status)
 	}
-	return fault.New(fault.InvalidTransition, "%s %q has status %q; this transition requires %s", a.Lifecycle, a.ID, e.Status, strings.Join(a.From, " or ")).
+	return fault.New(fault.InvalidTransition, "%s %q has status %q, but this transition requires %s", a.Lifecycle, a.ID, e.Status, strings.Join(a.From, " or ")).
 		With("status", e.Status).With("version", e.Version)
 }
 

@@ -232,7 +232,11 @@ func Unpark(ctx context.Context, d store.Doer, at store.Partition, a UnparkArgs)
 	r, err := unparkVerb.DoAt(ctx, d, at, a)
 	e := named(r.entity, a.Lifecycle, a.ID)
 	if err == nil && !r.applied {
-		err = fault.New(fault.Conflict, "operation %s has phase %s or effects whose outcome is unknown: resolve them first", a.Operation, e.Claim.Phase).
+		text := "operation %s was resolved or changed concurrently: read it again"
+		if e.Claim.Operation == a.Operation && e.Claim.Phase == Uncertain {
+			text = "operation %s has effects whose outcome is unknown: resolve these effects first"
+		}
+		err = fault.New(fault.Conflict, text, a.Operation).
 			With("operation", a.Operation).With("phase", string(e.Claim.Phase))
 	}
 	return e, err

@@ -126,7 +126,7 @@ func AppendAt(ctx context.Context, d store.Doer, a AppendArgs) (last int64, at t
 
 // Closed returns the refusal of an append to a stream that is closed or being closed.
 func Closed(stream string, last int64) *fault.Error {
-	return fault.New(fault.StreamClosed, "stream %s is closed at version %d and accepts no more events", stream, last).
+	return fault.New(fault.StreamClosed, "stream %q is closed or being closed at version %d and accepts no events: append to another stream", stream, last).
 		With("lastVersion", last)
 }
 
@@ -135,9 +135,9 @@ func Moved(what string, expected, last int64) *fault.Error {
 	f := fault.New(fault.Concurrency, "%s is at version %d, expected %d: read it again and retry", what, last, expected)
 	switch {
 	case last == None:
-		f = fault.New(fault.Concurrency, "%s does not exist, expected version %d", what, expected)
+		f = fault.New(fault.Concurrency, "%s does not exist, but version %d was expected: read it again and retry", what, expected)
 	case expected == None:
-		f = fault.New(fault.Concurrency, "%s already exists at version %d", what, last)
+		f = fault.New(fault.Concurrency, "%s already exists at version %d, but was expected not to exist: read it again and retry", what, last)
 	}
 	return f.With("expectedVersion", expected).With("lastVersion", last)
 }
@@ -150,7 +150,7 @@ func checkAppend(a *AppendArgs) error {
 		return fault.New(fault.Forbidden, "stream %q is an internal history of Holdfast: append to a stream whose name does not begin with $", a.Stream)
 	}
 	if a.ExpectVersion != nil && *a.ExpectVersion < None {
-		return fault.New(fault.Validation, "the expected version must be -1 (the stream must not exist) or more, got %d", *a.ExpectVersion)
+		return fault.New(fault.Validation, "the expected version must be at least -1 (the stream must not exist), got %d", *a.ExpectVersion)
 	}
 	if n := len(a.Events); n == 0 || n > MaxBatch {
 		return fault.New(fault.Validation, "an append must have 1 to %d events, got %d", MaxBatch, n)
@@ -163,7 +163,7 @@ func checkAppend(a *AppendArgs) error {
 		total += len(a.Events[i].Data)
 	}
 	if total > MaxBytes {
-		return fault.New(fault.PayloadTooLarge, "the events of this append have %d bytes of data, the limit is %d: split the append", total, MaxBytes)
+		return fault.New(fault.PayloadTooLarge, "the events of this append have %d bytes of data, but at most %d are allowed: split the append", total, MaxBytes)
 	}
 	return nil
 }

@@ -106,12 +106,12 @@ func flush(dir string) error {
 }
 
 func unsure(err error) error {
-	return fault.New(fault.OutcomeUnknown, "the file was written but may not survive a crash of the machine").Wrap(err)
+	return fault.New(fault.OutcomeUnknown, "the change of the file may not survive a crash of the machine: try again").Wrap(err)
 }
 
 func broken(err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
-		return fault.New(fault.StorageFull, "no space left on the device for the file").Wrap(err)
+		return fault.New(fault.StorageFull, "no disk space is left for the file: free some space and try again").Wrap(err)
 	}
 	return fault.New(fault.Unavailable, "the file cannot be read or written: %v", err).Wrap(err)
 }

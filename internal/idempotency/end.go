@@ -55,7 +55,7 @@ func (h Lease) Commit(ctx context.Context, tx *store.Tx) error {
 	case err != nil || e.applied:
 		return err
 	case e.State == Done && e.Epoch == h.Epoch:
-		return fault.New(fault.Conflict, "the request is already done under this epoch: do all of its work in one transaction").With("epoch", h.Epoch)
+		return fault.New(fault.Conflict, "the request has already been completed: do all of its work in one transaction").With("epoch", h.Epoch)
 	}
 	return lease.Lost("the request", h.Epoch)
 }

@@ -23,32 +23,33 @@ type Engine interface {
 	Update(context.Context, func(context.Context, *store.Tx) error) error
 }
 
-// Flight is a request that is carried out under its key, by the HTTP API or by a program's own
-// handler (package idem). It is made for one attempt and taken once.
+// Flight is one attempt to execute a request under its idempotency key, by the HTTP API or by a
+// program's own handler (package idem). A flight calls Take once.
 //
-// The operations that a program's handler begins belong to the key: each has its own row, a [Slot],
-// which points to it from the transaction on that begins it. The key's own row cannot do that: a
-// handler begins any number of operations, and a refusal frees the key.
+// Each operation that a program's handler begins is stored in a row of its own, a [Slot]. The
+// transaction that begins the operation also writes its slot. The row of the key cannot store the
+// operations, because a handler may begin several of them, and because a refusal deletes that row.
 //
-// Between Renewing and its end a Flight is safe for concurrent use.
+// A Flight is safe for concurrent use from the call of Renewing until the call of its end function.
 type Flight struct {
 	Lease                     // also applies to its slots
 	Name        string        // the key as the caller sent it
 	Fingerprint string        // see [Incoming]
-	LeaseTime   time.Duration // of the key
+	LeaseTime   time.Duration // duration of the lease on the key
 	Timeout     time.Duration // maximum time that the key is renewed; default [lease.Timeout]
 	Engine      Engine
 	Log         *slog.Logger
 
-	workspace string     // of the key
+	workspace string     // workspace of the key
 	updating  sync.Mutex // held during an Update
-	over      bool       // no Update may start any more
+	over      bool       // the request has ended: no further Update may start
 
-	committing, committed atomic.Bool
+	committing atomic.Bool // an Update is in progress
+	committed  atomic.Bool // an Update has completed the request
 
 	mu    sync.Mutex
-	ended map[string]int  // number of ended operations by kind
-	stand map[string]bool // slots whose operation may have changed something
+	ended map[string]int  // number of ended operations by kind: lifecycle, entity, step and requester
+	stand map[string]bool // keys of the slots whose operation is in progress or has changed something
 }
 
 type flightKey struct{}
@@ -74,8 +75,9 @@ func (f *Flight) Take(ctx context.Context, d store.Doer) (q Request, mine bool, 
 	return q, mine, err
 }
 
-// Renewing renews the key until end is called. The context ends when the key is lost. end frees the key
-// of a refused request, unless it was committed, because a refused request has changed nothing.
+// Renewing renews the lease on the key until end is called. The context ends when the lease is lost.
+// For a refused request, end releases the key, because such a request has changed nothing. A
+// committed request keeps its key.
 func (f *Flight) Renewing(ctx context.Context) (held context.Context, end func(refused bool)) {
 	k := &lease.Renewer{Lease: f.LeaseTime, Timeout: f.Timeout, Renew: f.renew}
 	return k.Start(ctx), func(refused bool) {
@@ -89,8 +91,8 @@ func (f *Flight) Renewing(ctx context.Context) (held context.Context, end func(r
 	}
 }
 
-// renew extends the lease of a request in flight. A lease that the request itself has ended is not
-// lost: the request is marked as done, or points to its operation.
+// renew extends the lease of a request in flight. If the request has ended its own lease, because it
+// is complete or points to its operation, the lease is not lost and renew returns nil.
 func (f *Flight) renew(ctx context.Context) error {
 	err := f.extend(ctx, f.Engine)
 	if fault.CodeOf(err) != fault.LeaseLost {
@@ -102,8 +104,8 @@ func (f *Flight) renew(ctx context.Context) error {
 	return err
 }
 
-// extend extends the lease. A lease that an Update has ended, or is about to end, is not lost: the
-// renewal waits for that transaction, and then finds no lease.
+// extend extends the lease. An Update ends the lease in its transaction. A renewal waits for that
+// transaction and then finds no lease, which is not an error.
 func (f *Flight) extend(ctx context.Context, d store.Doer) error {
 	if f.Committed() {
 		return nil
@@ -115,9 +117,9 @@ func (f *Flight) extend(ctx context.Context, d store.Doer) error {
 	return err
 }
 
-// free releases the key. If an operation of the handler stands, the key stays with this request,
-// which may be repeated immediately, while other requests are refused under it. If releasing fails,
-// the lease expires.
+// free releases the key. If an operation of the handler is in progress or has changed something, the
+// key remains bound to this request, and free only shortens the lease: the same request may be
+// retried immediately, and other requests with the key are refused. If free fails, the lease expires.
 func (f *Flight) free(ctx context.Context) {
 	ctx, cancel := ending(ctx)
 	defer cancel()
@@ -127,14 +129,14 @@ func (f *Flight) free(ctx context.Context) {
 	} else {
 		err = f.Free(ctx, f.Engine)
 	}
-	if err != nil && fault.CodeOf(err) != fault.LeaseLost { // it has already expired
-		f.Log.Warn("failed to release the key of a refused request; its lease will expire", "key", f.Key, "error", err)
+	if err != nil && fault.CodeOf(err) != fault.LeaseLost { // a lost lease needs no release
+		f.Log.Warn("failed to release the idempotency key of a refused request; its lease will expire", "key", f.Key, "error", err)
 	}
 }
 
-// Record stores the response: as the end of the request or, if it was committed, over the mark. If
-// that fails because another holder has stored a response to the same request meanwhile, it returns
-// that, too.
+// Record stores the response. For a request that is not yet committed, this also completes the
+// request; for a committed one, it adds the response to the completed request. If Record fails
+// because another holder has completed the same request, it also returns that holder's request.
 func (f *Flight) Record(ctx context.Context, status int, answer []byte) (other *Request, err error) {
 	ctx, cancel := ending(ctx)
 	defer cancel()
@@ -146,21 +148,21 @@ func (f *Flight) Record(ctx context.Context, status int, answer []byte) (other *
 	if err == nil {
 		return nil, nil
 	}
-	f.Log.Warn("failed to store the response of a request with a key", "key", f.Key, "error", err)
+	f.Log.Warn("failed to store the response of a request with an idempotency key", "key", f.Key, "error", err)
 	if q, failed := Get(ctx, f.Engine, f.Key); failed == nil && q.State == Done && q.Epoch != f.Epoch && q.Fingerprint == f.Fingerprint {
 		other = &q
 	}
 	return other, err
 }
 
-// ending returns the context for writes after a request has been carried out, independent of its
-// caller.
+// ending returns a context for the writes at the end of a request. A cancellation by the caller does
+// not affect it.
 func ending(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 }
 
-// Update runs u in a transaction that also marks the request as done. A flight without a key has
-// nothing to mark.
+// Update runs u in a transaction that also completes the request. For a flight without a key it only
+// runs u.
 func (f *Flight) Update(ctx context.Context, u func(context.Context, *store.Tx) error) error {
 	if f.Key == "" {
 		return f.Engine.Update(ctx, u)
@@ -184,14 +186,14 @@ func (f *Flight) Update(ctx context.Context, u func(context.Context, *store.Tx) 
 	return err
 }
 
-// Committed reports whether the request is marked as done.
+// Committed reports whether an Update has completed the request.
 func (f *Flight) Committed() bool { return f.committed.Load() }
 
 // fence refuses to begin an operation for a request whose lease may be lost. In a transaction of
 // another engine the lease cannot be checked.
 func (f *Flight) fence(ctx context.Context, tx *store.Tx) error {
 	if f.Committed() { // a retry would get the stored response instead of running the handler
-		return fault.New(fault.Conflict, "a step must be fired before idem.Commit, which marks the request as done: no retry would run the step after a crash")
+		return fault.New(fault.Conflict, "a step must be fired before idem.Commit, because idem.Commit completes the request: after a crash no retry would run the step")
 	}
 	if tx.Directory() != f.Engine.Runner().Directory {
 		return nil
@@ -199,9 +201,10 @@ func (f *Flight) fence(ctx context.Context, tx *store.Tx) error {
 	return f.extend(store.InWorkspace(ctx, f.workspace), tx)
 }
 
-// Begin points a key, the flight's own or that of a slot, to an operation, in the transaction that
-// begins it. was is the operation that it pointed to, which was released without effect, or "". If
-// another caller was faster, it returns [fault.KeyInFlight].
+// Begin stores an operation under a key, in the transaction that begins the operation. The key is the
+// one of the flight or the one of a slot. was is the operation that the key pointed to before and
+// that was released without an effect; it is "" if the key is new. If another caller has taken the
+// key meanwhile, Begin returns [fault.KeyInFlight].
 func (f *Flight) Begin(ctx context.Context, tx *store.Tx, key, was, operation, subject string) (err error) {
 	var mine bool
 	if was == "" {
@@ -219,16 +222,17 @@ func (f *Flight) Begin(ctx context.Context, tx *store.Tx, key, was, operation, s
 	return err
 }
 
-// Stands reports whether an operation of this flight is in flight, or has ended with an effect:
-// then the key stays with this request.
+// Stands reports whether an operation of this flight is in progress or has changed something. If so,
+// the key remains bound to this request after a refusal.
 func (f *Flight) Stands() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.stand) > 0
 }
 
-// Slot returns the slot of the next operation of a kind. A handler that runs again gets the same
-// slot, if it begins operations of one kind in the same order.
+// Slot returns the slot of the handler's next operation of one kind. The kind consists of the
+// lifecycle, the entity, the step and the requester. A retry of the handler gets the same slots if
+// it begins the operations of each kind in the same order.
 func (f *Flight) Slot(what ...string) *Slot {
 	kind, _ := json.Marshal(what) // cannot fail for strings
 	f.mu.Lock()
@@ -249,13 +253,13 @@ func (s *Slot) Operation(ctx context.Context, d store.Doer) (string, error) {
 	return q.Operation, err
 }
 
-// Extend extends the slot to the TTL of its key, which a retry has taken again.
+// Extend extends the slot to the TTL of the flight's key, after a retry has taken the key again.
 func (s *Slot) Extend(ctx context.Context, d store.Doer, operation string) error {
 	_, err := Repoint(ctx, d, RepointArgs{s.key, s.flight.Fingerprint, operation, operation, s.kind, s.flight.TTL})
 	return err
 }
 
-// Point points the slot to an operation, as [Flight.Begin] does, if the key is not lost.
+// Point stores an operation in the slot, as [Flight.Begin] does, unless the lease on the key is lost.
 func (s *Slot) Point(ctx context.Context, tx *store.Tx, was, operation string) error {
 	if err := s.flight.fence(ctx, tx); err != nil {
 		return err
@@ -264,7 +268,7 @@ func (s *Slot) Point(ctx context.Context, tx *store.Tx, was, operation string) e
 	return s.flight.Begin(ctx, tx, s.key, was, operation, s.kind)
 }
 
-// Stands sets whether the slot's operation is in flight, or has ended with an effect.
+// Stands records whether the slot's operation is in progress or has changed something.
 func (s *Slot) Stands(yes bool) {
 	f := s.flight
 	f.mu.Lock()
@@ -276,8 +280,8 @@ func (s *Slot) Stands(yes bool) {
 	}
 }
 
-// End records that the handler knows the outcome of the operation: the next one of the same kind
-// gets a new slot.
+// End records that the handler knows the outcome of the operation. The next operation of the same
+// kind gets a new slot.
 func (s *Slot) End() {
 	s.Stands(true)
 	f := s.flight

@@ -20,7 +20,7 @@ func CheckKey(key string) error {
 	if good {
 		return nil
 	}
-	return fault.New(fault.Validation, "the idempotency key must be 1 to %d printable ASCII characters, without a space at either end", MaxKey).
+	return fault.New(fault.Validation, "the idempotency key must be 1 to %d printable ASCII characters without a space at either end, got %.80q", MaxKey, key).
 		With("field", "key")
 }
 
@@ -32,7 +32,7 @@ func KeyOf(values []string) (string, error) {
 	case 1:
 		return values[0], CheckKey(values[0])
 	}
-	return "", fault.New(fault.Validation, "a request must have one idempotency key, got %d", len(values))
+	return "", fault.New(fault.Validation, "a request may have at most one idempotency key, got %d", len(values))
 }
 
 // Stored returns the key under which a caller's key is stored. Keys of different spaces never
@@ -76,9 +76,9 @@ func (f *Flight) Replay(q Request) error {
 	switch {
 	case q.Fingerprint == f.Fingerprint:
 	case len(q.Fingerprint) == len(f.Fingerprint) && q.Fingerprint[at:] != f.Fingerprint[at:]:
-		return fault.New(fault.Conflict, "idempotency key %q belongs to a request of another API key: use a new one", f.Name)
+		return fault.New(fault.Conflict, "idempotency key %q was already used with another API key: use a new idempotency key", f.Name)
 	default:
-		return fault.New(fault.KeyMismatch, "idempotency key %q belongs to another request: use a new one", f.Name)
+		return fault.New(fault.KeyMismatch, "idempotency key %q was already used for a different request: use a new idempotency key", f.Name)
 	}
 	if q.State != Done || q.Answerless() && q.RetryAfter > 0 {
 		return UnderWay(q.RetryAfter)
@@ -90,5 +90,5 @@ func (f *Flight) Replay(q Request) error {
 // in whole seconds, at least 1.
 func UnderWay(left time.Duration) *fault.Error {
 	after := max(1, int((left+time.Second-1)/time.Second))
-	return fault.New(fault.KeyInFlight, "the request with this idempotency key is in progress: try again later").With("retryAfter", after)
+	return fault.New(fault.KeyInFlight, "another request with this idempotency key is in progress: try again later").With("retryAfter", after)
 }

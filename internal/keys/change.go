@@ -119,9 +119,9 @@ func unrotatable(id string, r result) error {
 	case r.key.ID == "":
 		return missing(id)
 	case r.key.RevokedAt != nil:
-		return fault.New(fault.Conflict, "API key %q is revoked: create a new one", id)
+		return fault.New(fault.Conflict, "API key %q is revoked: create a new key", id)
 	case r.successor != "":
-		return fault.New(fault.Conflict, "API key %q was already rotated: its successor is %q", id, r.successor).With("successor", r.successor)
+		return fault.New(fault.Conflict, "API key %q was already rotated: use its successor %q", id, r.successor).With("successor", r.successor)
 	}
-	return fault.New(fault.Conflict, "API key %q has expired: create a new one", id)
+	return fault.New(fault.Conflict, "API key %q has expired: create a new key", id)
 }

@@ -193,7 +193,7 @@ func create(ctx context.Context, d store.Doer, a makeArgs) (Key, error) {
 	a.lifetime = lifetime(a.Lifetime)
 	r, err := createVerb.Do(ctx, d, a)
 	if err == nil && !r.applied { // unlikely, because ids are random
-		err = fault.New(fault.Conflict, "API key %q already exists: try again", a.id).AsRetryable()
+		err = fault.New(fault.Conflict, "API key id %q already exists: try again", a.id).AsRetryable()
 	}
 	return in(ctx, r.key), err
 }
@@ -217,7 +217,7 @@ const maxListed = 1000
 // including revoked and expired ones. A limit below 1 means 100.
 func List(ctx context.Context, d store.Doer, after string, limit int) ([]Key, error) {
 	if after != "" && !isID(after) {
-		return nil, fault.New(fault.Validation, "after must be the id of an API key: use the last one of the previous page").With("field", "after")
+		return nil, fault.New(fault.Validation, "after must be the id of an API key: use the last id of the previous page").With("field", "after")
 	}
 	if limit < 1 {
 		limit = 100

@@ -92,10 +92,10 @@ func (j *Janitor) sweep(ctx context.Context, s Sweep, onDemand bool) (freed int,
 	freed, err := s.Run(ctx, onDemand)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		j.Log.Warn("failed to sweep", "sweep", s.Name, "error", err)
+		j.Log.Warn("failed to run a sweep", "sweep", s.Name, "error", err)
 		return freed, false
 	case freed > 0:
-		j.Log.Info("sweep released or removed expired items", "sweep", s.Name, "freed", freed)
+		j.Log.Info("sweep released or deleted expired rows", "sweep", s.Name, "freed", freed)
 	}
 	return freed, true
 }

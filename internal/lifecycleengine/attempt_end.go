@@ -90,7 +90,7 @@ func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, 
 	case entities.Due:
 		return e, t.outcome(u.err, "pending", e)
 	case entities.Uncertain:
-		t.engine.Log().Warn("operation is uncertain, waiting for manual resolution", "lifecycle", e.Lifecycle, "entity", e.ID,
+		t.engine.Log().Warn("operation is uncertain and waits for manual resolution", "lifecycle", e.Lifecycle, "entity", e.ID,
 			"operation", e.Claim.Operation, "step", e.Claim.Step, "error", u.err)
 		return e, t.outcome(u.err, "uncertain", e)
 	}

@@ -139,7 +139,7 @@ func (b *registry) take(ctx context.Context, shard int16, r entities.Resumed, si
 	}
 	if step == nil {
 		_, err := s.store.end(ctx, at, entities.EndArgs{Ticket: r.Ticket(), How: entities.Park, Event: "released", Outcome: "failed", Message: why}, r.Status, nil)
-		log.Error("operation cannot be resumed: "+why, "error", err)
+		log.Error("operation cannot be resumed", "reason", why, "error", err)
 		return
 	}
 	t := &attempt{bound: s, at: at, entity: r.Entity, claim: r.Status, step: step, opaque: s.opaque(step, r.Claim.Requester), lease: s.lease(0), since: since, resumed: true}

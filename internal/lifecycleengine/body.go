@@ -55,7 +55,7 @@ func (a *Act) Commit(f func(context.Context, *store.Tx) error) {
 // Set replaces the entity's data when the step is settled.
 func (a *Act) Set(data json.RawMessage) error {
 	if a.w.own {
-		return fault.New(fault.Validation, "the data of %q is its row in your own table: change it in WriteTx", a.Entity.ID)
+		return fault.New(fault.Validation, "the data of entity %q is its row in the table of the program: change the row in WriteTx", a.Entity.ID)
 	}
 	a.w.data = data
 	return nil
@@ -106,7 +106,7 @@ func (h *handler) call(ctx context.Context, w *work) error {
 		defer cancel()
 	}
 	if h.body == nil {
-		return fault.New(fault.Validation, "handler %q is served by workers and cannot be called here", h.name)
+		return fault.New(fault.Validation, "handler %q is served by workers and cannot be called in this process", h.name)
 	}
 	err := h.body(ctx, w)
 	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {

@@ -79,7 +79,7 @@ func publicEntity(e entities.Entity, err error) (Entity, error) { return Public(
 // Create creates an entity in the config's initial status.
 func (l *Lifecycle) Create(ctx context.Context, d store.Doer, id string, data json.RawMessage) (Entity, error) {
 	if l.config.Table != nil {
-		return Entity{}, fault.New(fault.Validation, "the entities of %s are the rows of table %s: insert a row there", l.Name(), l.config.Table.Name)
+		return Entity{}, fault.New(fault.Validation, "the entities of lifecycle %q are the rows of table %q: insert a row into the table", l.Name(), l.config.Table.Name)
 	}
 	return publicEntity(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: l.config.InitialStatus, Data: data}))
 }
@@ -95,13 +95,13 @@ func (l *Lifecycle) CreateAt(ctx context.Context, d store.Doer, id, status strin
 	}
 	claimed := slices.ContainsFunc(l.config.Claims(), func(c lifecycleconfig.ClaimState) bool { return c.Into == status })
 	if !slices.Contains(l.config.StatusTypes, status) || claimed {
-		return Entity{}, fault.New(fault.Validation, "an entity of %q cannot start in status %q: use a status of the config that is not a claim status", l.Name(), status).With("pointer", "/status")
+		return Entity{}, fault.New(fault.Validation, "an entity of lifecycle %q cannot start in status %q: use a status of the config that is not a claim status", l.Name(), status).With("pointer", "/status")
 	}
 	return publicEntity(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: status, Data: data, Meta: events.Meta{Actor: by}}))
 }
 
 func (l *Lifecycle) rowsOf() error {
-	return fault.New(fault.Validation, "the entities of %s are the rows of table %s: use the program's own table", l.Name(), l.config.Table.Name)
+	return fault.New(fault.Validation, "the entities of lifecycle %q are the rows of table %q: use the table directly", l.Name(), l.config.Table.Name)
 }
 
 // List returns entities after the given id, in the order of their ids. A status selects

@@ -181,7 +181,7 @@ func (s *bound) outcomeOf(ctx context.Context, id, operation string) (OperationO
 		return OperationOutcome{}, err
 	}
 	if operation == "" {
-		return OperationOutcome{}, fault.New(fault.NotFound, "the operation id is empty")
+		return OperationOutcome{}, fault.New(fault.NotFound, "the operation id must not be empty")
 	}
 	if c := now.Claim; err == nil && c.Operation == operation && c.Phase != entities.Free {
 		queue, _, err := entities.Queued(ctx, s.engine, s.config.Workflow, id)
@@ -222,7 +222,7 @@ func outcomeIn(ctx context.Context, d store.Doer, stream, operation string) (Ope
 		}
 		return f, nil
 	}
-	return OperationOutcome{}, fault.New(fault.NotFound, "operation %s is unknown, or its history has been deleted", operation)
+	return OperationOutcome{}, fault.New(fault.NotFound, "operation %q does not exist, or its history has been deleted", operation)
 }
 
 // outcomeBy returns the outcome for the name of an operation's last event.

@@ -118,7 +118,7 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Re
 		return nil, err
 	}
 	if p.Phase != string(entities.Uncertain) {
-		return nil, fault.New(fault.Conflict, "operation %s is %s, not uncertain: only an uncertain operation can be resolved", p.ID, p.Phase).With("phase", p.Phase)
+		return nil, fault.New(fault.Conflict, "operation %s has phase %s: only an uncertain operation can be resolved", p.ID, p.Phase).With("phase", p.Phase)
 	}
 	a, err := s.resolution(ctx, p, o, by)
 	if err != nil {
@@ -147,7 +147,7 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Re
 		}
 		switch {
 		case err == nil && !complete && o != "":
-			return fault.New(fault.Conflict, "operation %s cannot end with %s: some of its effects have an unknown outcome: resolve them first", p.ID, o)
+			return fault.New(fault.Conflict, "operation %s cannot end with %s, because the outcome of some of its effects is unknown: resolve these effects first", p.ID, o)
 		case err != nil || !complete:
 			return err
 		case p.Manual && a.How == entities.Resume:
@@ -166,7 +166,7 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Re
 func (o *Operation) bound(ctx context.Context, e *engine.Engine) (*bound, store.Partition, error) {
 	s, err := registryOf(e).find(ctx, o.Lifecycle)
 	if fault.CodeOf(err) == fault.NotFound {
-		err = fault.New(fault.Validation, "lifecycle %q is not part of this engine", o.Lifecycle)
+		err = fault.New(fault.Validation, "lifecycle %q is not part of this engine: use an engine that serves the lifecycle", o.Lifecycle)
 	}
 	if err != nil {
 		return nil, store.Partition{}, err
@@ -183,7 +183,7 @@ func agrees(journal []effects.Entry, known []Resolution) error {
 	for _, k := range known {
 		for _, x := range journal {
 			if x.Name == k.Name && x.Ordinal == k.Ordinal && x.State == effects.Done && !strictjson.Equal(remote.OrNull(x.Result), remote.OrNull(k.Result)) {
-				return fault.New(fault.Conflict, "effect %q, ordinal %d, already has a different result", k.Name, k.Ordinal)
+				return fault.New(fault.Conflict, "effect %q with ordinal %d already has a different result: omit the effect, or specify the recorded result", k.Name, k.Ordinal)
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func (s *bound) resolution(ctx context.Context, p Pending, o Outcome, by string)
 	case err != nil:
 		return a, err
 	case step == nil && o == Success:
-		return a, fault.New(fault.Conflict, "the config no longer has a step %q claimed in %q, so the operation cannot end with success: end it with failure or invalid", p.Step, p.Status)
+		return a, fault.New(fault.Conflict, "the config no longer has a step %q claimed in status %q, so the operation cannot end with success: use the outcome failure or invalid", p.Step, p.Status)
 	case step == nil:
 		return a, nil
 	}

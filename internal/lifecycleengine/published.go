@@ -29,7 +29,7 @@ import (
 
 // ErrNoResponse is the error for a remote handler whose response did not arrive. The handler
 // may have acted.
-var ErrNoResponse = errors.New("no response from the handler")
+var ErrNoResponse = errors.New("no valid response from the handler")
 
 // Caller calls a remote handler.
 type Caller func(context.Context, RemoteCall) (RemoteAnswer, error)
@@ -177,7 +177,7 @@ func handlerNames(c *lifecycleconfig.Config) map[string][]string {
 // needs it is refused.
 func undeclared(kind, name string) *handler {
 	return &handler{Handler: lifecycleconfig.Handler{Kind: kind}, name: name, missing: true, body: func(context.Context, *work) error {
-		return fault.NonRetryable(fault.New(fault.Unavailable, "handler %q is not declared: declare it in this workspace", name))
+		return fault.NonRetryable(fault.New(fault.Unavailable, "handler %q is not declared in this workspace: declare it first", name))
 	}}
 }
 

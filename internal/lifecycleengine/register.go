@@ -127,7 +127,7 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 			return err
 		}
 		if now.revision > 0 && now.origin != s.origin() {
-			return fault.New(fault.Conflict, "lifecycle %q already exists and %s", s.config.Workflow, originText[now.origin])
+			return fault.New(fault.Conflict, "lifecycle %q already exists and %s: choose another name", s.config.Workflow, originText[now.origin])
 		}
 		if now.config == s.text && now.wanted == "" {
 			return nil
@@ -141,7 +141,7 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 			return err
 		}
 	}
-	return fault.New(fault.Concurrency, "the config of %q was changed concurrently in every attempt: try again", s.config.Workflow)
+	return fault.New(fault.Concurrency, "the config of lifecycle %q was changed concurrently in every attempt: try again", s.config.Workflow)
 }
 
 // change replaces a config. If the change could strand entities, it is announced first. An
@@ -188,7 +188,7 @@ func (s *bound) put(ctx context.Context, at store.Partition, expected int64, c i
 	err = s.withNewRevision(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if revision, err = putConfigVerb.DoAt(ctx, tx, at, putArgs{s.config.Workflow, expected, c}); err == nil && revision == 0 {
-			err = fault.New(fault.Concurrency, "the config of %q was changed concurrently: try again", s.config.Workflow)
+			err = fault.New(fault.Concurrency, "the config of lifecycle %q was changed concurrently: try again", s.config.Workflow)
 		}
 		return err
 	})
@@ -256,7 +256,7 @@ func (s *bound) waitForTransactions(ctx context.Context, at store.Partition) err
 	defer cancel()
 	for err == nil && len(all) > 0 {
 		if clock.Wait(wait, 20*time.Millisecond) != nil {
-			return fault.New(fault.Unavailable, "transactions that began more than %s ago may still use the old config of %q: try again later", underway, s.config.Workflow).
+			return fault.New(fault.Unavailable, "transactions that began more than %s ago may still use the old config of lifecycle %q: try again later", underway, s.config.Workflow).
 				AsRetryable()
 		}
 		all, err = listOpenTransactionsVerb.DoAt(ctx, s.engine, at, text(all))
@@ -296,7 +296,7 @@ func (s *bound) strands(ctx context.Context, at store.Partition, was string, nex
 			advice["move these entities first, or keep the status"] = true
 		}
 	}
-	f := fault.New(fault.Validation, "the config of %q would strand %d entities: %s; %s", s.config.Workflow, total,
+	f := fault.New(fault.Validation, "the config of lifecycle %q does not fit %d of the existing entities (%s): %s", s.config.Workflow, total,
 		strings.Join(parts, ", "), strings.Join(slices.Sorted(maps.Keys(advice)), "; ")).With("count", total).With("workflow", s.config.Workflow)
 	f.Violations = []fault.Violation{{Rule: "strand", Path: "/status_types", Message: f.Message}}
 	return f

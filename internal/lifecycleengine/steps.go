@@ -29,7 +29,7 @@ func (c *Lifecycle) offered(key, requester string) ([]*lifecycleconfig.Step, err
 	case !known:
 		return nil, fault.New(fault.NotFound, "lifecycle %q has no step %q", c.config.Workflow, key)
 	case len(steps) == 0:
-		return nil, fault.New(fault.Forbidden, "step %q of %q is not available to requester %q", key, c.config.Workflow, requester)
+		return nil, fault.New(fault.Forbidden, "step %q of lifecycle %q is not available to requester %q", key, c.config.Workflow, requester)
 	}
 	return steps, nil
 }

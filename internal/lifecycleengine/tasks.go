@@ -215,7 +215,7 @@ func orNoTask(err error, h remote.Lease) error {
 	return err
 }
 
-func lostTask(h remote.Lease) *fault.Error { return lease.Lost("the task "+h.ID, h.Epoch) }
+func lostTask(h remote.Lease) *fault.Error { return lease.Lost("task "+h.ID, h.Epoch) }
 
 // Complete ends a step that is done. State is a merge patch for the entity's data; output is
 // returned to the caller that fired the step.
@@ -318,7 +318,7 @@ func (t *task) notHappened(ctx context.Context) (e entities.Entity, err error) {
 	err = t.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		state, err := effects.End(ctx, tx, t.at, t.entity.Ticket(), effects.Body, 0, effects.NotDone, nil, true)
 		if err == nil && state != effects.NotDone {
-			err = fault.New(fault.Conflict, "the body of operation %s is already recorded as %s", t.entity.Claim.Operation, state)
+			err = fault.New(fault.Conflict, "the action of operation %s is already recorded as %s", t.entity.Claim.Operation, state)
 		}
 		if err != nil {
 			return err
@@ -405,7 +405,7 @@ func (r Remote) Effect(ctx context.Context, h remote.Lease, x remote.Effect) (re
 		return remote.EffectState{}, err
 	}
 	if t.ref.stage != stageAction {
-		return remote.EffectState{}, fault.New(fault.Validation, "only an action can journal effects")
+		return remote.EffectState{}, fault.New(fault.Validation, "only an action can journal effects, but this task is a %s", t.ref.stage)
 	}
 	return t.effect(ctx, t.worker(stageAction).unknown, x)
 }

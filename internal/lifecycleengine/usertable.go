@@ -181,7 +181,7 @@ func (o *userTable) end(ctx context.Context, at store.Partition, a entities.EndA
 		return o.follow(ctx, tx, &e, claim, a.How == entities.Success)
 	})
 	if errors.Is(err, errMoved) {
-		err = fault.New(fault.Concurrency, "%s %q was moved out of %q while it was claimed: the result is not recorded", a.Lifecycle, a.ID, claim)
+		err = fault.New(fault.Concurrency, "%s %q was moved out of claim status %q while it was claimed, so the result of the operation was not recorded: read the entity again", a.Lifecycle, a.ID, claim)
 	}
 	return e, err
 }
@@ -217,7 +217,7 @@ func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits
 		return e, err
 	}
 	if !slices.Contains(a.From, row.Status) {
-		return e, fault.New(fault.InvalidTransition, "%s %q has status %q; this transition requires %s", a.Lifecycle, a.ID, row.Status, strings.Join(a.From, " or ")).
+		return e, fault.New(fault.InvalidTransition, "%s %q has status %q, but this transition requires %s", a.Lifecycle, a.ID, row.Status, strings.Join(a.From, " or ")).
 			With("status", row.Status).With("version", row.Version)
 	}
 	want := a.ExpectVersion
@@ -286,7 +286,7 @@ func (o *userTable) unpark(ctx context.Context, tx *store.Tx, at store.Partition
 	}
 	err = o.follow(ctx, tx, &e, claim, a.How == entities.Success)
 	if errors.Is(err, errMoved) {
-		err = fault.New(fault.Concurrency, "%s %q was moved out of %q while it was claimed: read it again", a.Lifecycle, a.ID, claim)
+		err = fault.New(fault.Concurrency, "%s %q was moved out of claim status %q while it was claimed: read the entity again", a.Lifecycle, a.ID, claim)
 	}
 	return e, err
 }

@@ -47,7 +47,7 @@ func (w *Worker) Notice(topics []string) []string {
 		count.(*atomic.Int64).Add(1)
 		switch {
 		case n.What == "blocked":
-			w.Log.Error("reaction blocked on a stream: unblock it, skip the event or reset it", "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
+			w.Log.Error("reaction blocked on a stream; unblock or reset the stream, or skip the event", "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
 		case n.Error != "":
 			w.Log.Error("reaction skipped a permanently failed event", "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
 		default:

@@ -47,7 +47,7 @@ func TestBlocksAndReleasesAreNoticed(t *testing.T) {
 		repair(t, hf, "unblock", reactions.Filter{Reaction: name})
 		repair(t, hf, "reset", reactions.Filter{Reaction: name})
 		for _, line := range []string{
-			`level=ERROR msg="reaction blocked on a stream: unblock it, skip the event or reset it" reaction=$after:bill:Mail stream=s version=1 error=no`,
+			`level=ERROR msg="reaction blocked on a stream; unblock or reset the stream, or skip the event" reaction=$after:bill:Mail stream=s version=1 error=no`,
 			`level=INFO msg="reaction continues" how=unblocked reaction=$after:bill:Mail stream=s`,
 			`level=INFO msg="reaction continues" how=reset reaction=$after:bill:Mail stream=s`,
 		} {

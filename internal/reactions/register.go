@@ -122,7 +122,12 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 			return false, err
 		}
 	}
-	if _, err := putVerb.Do(ctx, tx, putArgs{d, revision << 32}); err != nil {
+	// The epochs of new positions start at the base, which the reaction's row
+	// stores. The registry's revision grows with every registration; shifted by 32
+	// bits, it leaves room for 2^32 epochs between two bases. A position that is
+	// created again therefore starts above all epochs that were handed out before.
+	base := revision << 32
+	if _, err := putVerb.Do(ctx, tx, putArgs{d, base}); err != nil {
 		return false, err
 	}
 	if !created {
@@ -224,6 +229,13 @@ func await(ctx context.Context, d store.Doer, at store.Partition, name string) e
 	}
 }
 
+// waitsForPrepared begins the list of awaited transactions in the second phase of
+// the wait. The first phase waits for the transactions that were open at the
+// registration. One of them may have been prepared (PREPARE TRANSACTION), which
+// removes it from the open transactions before it commits. The second phase
+// therefore waits for all prepared transactions.
+const waitsForPrepared = `["prepared"`
+
 // Finish finishes a registration with its second scan, or deletes a removed
 // reaction, if the transactions that it waits for have ended. It reports whether
 // nothing is left to do.
@@ -240,10 +252,10 @@ func Finish(ctx context.Context, d store.Doer, at store.Partition, name string) 
 	if err != nil || len(infos) == 0 || infos[0].state == "live" {
 		return err == nil, err
 	}
-	if w.waits == "" { // it was changed meanwhile, and waits again
+	if w.waits == "" { // the reaction was changed meanwhile and waits again
 		return false, nil
 	}
-	if !strings.HasPrefix(w.waits, `["prepared"`) {
+	if !strings.HasPrefix(w.waits, waitsForPrepared) {
 		_, err := recordPreparedTransactionsVerb.DoAt(ctx, d, at, awaited{name, w.waits})
 		return false, err
 	}

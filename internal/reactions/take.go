@@ -279,7 +279,8 @@ var Turns = lease.NewTurns("reactions.list_turns")
 // Take leases streams that have due events.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 	if len(a.Reactions) == 0 || a.Limit < 1 || a.Limit > 1000 || a.Crashed < 0 {
-		return nil, fault.New(fault.Validation, "at least one reaction, a limit between 1 and 1000 and a limit of crashed streams of 0 or more are required")
+		return nil, fault.New(fault.Validation, "at least one reaction, a limit between 1 and 1000, and a limit of crashed streams of at least 0 are required (reactions: %d, limit: %d, limit of crashed streams: %d)",
+			len(a.Reactions), a.Limit, a.Crashed)
 	}
 	for _, w := range a.Reactions {
 		if err := strictjson.Text("reaction", w.Name, events.MaxName); err != nil {
@@ -428,7 +429,7 @@ func Block(ctx context.Context, d store.Doer, l *Lease, done, failing int64, mes
 }
 
 // errReset cancels the context of a body whose stream has to be reset.
-var errReset = errors.New("the stream is reset")
+var errReset = errors.New("the stream is being reset")
 
 // Renew extends leases on one shard and returns the state of each.
 func Renew(ctx context.Context, d store.Doer, leases []*Lease, lease func(*Lease) time.Duration) ([]Renewal, error) {

@@ -81,7 +81,7 @@ func taskOf(ctx context.Context, d store.Doer, id string, epoch int64) (t task, 
 	case err != nil:
 		return t, err
 	case p.Generation != generation || t.version > p.Due: // the stream was reset, or the version is not due
-		return t, lease.Lost("the task "+id, epoch)
+		return t, lease.Lost("task "+id, epoch)
 	}
 	at, err := d.Partition(ctx, store.Write)
 	t.lease = ByHand(at, parts[0], parts[1], epoch)

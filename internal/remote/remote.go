@@ -115,7 +115,7 @@ func (r Result) Stateless() error {
 	if len(r.State) == 0 {
 		return nil
 	}
-	return fault.New(fault.Validation, "an event or a batch item has no state: remove it").With("pointer", "/state")
+	return fault.New(fault.Validation, "the result of an event or a batch item must not have a state: remove the field").With("pointer", "/state")
 }
 
 // Failure is the reason why a task failed.
@@ -184,14 +184,14 @@ func (x Effect) Journal(ctx context.Context, b effects.Book, p effects.Policy) (
 	switch {
 	case err != nil:
 	case state == "":
-		err = fault.New(fault.NotFound, "effect %q, ordinal %d, was not begun", x.Name, x.Ordinal)
+		err = fault.New(fault.NotFound, "effect %q with ordinal %d was not begun: begin it first", x.Name, x.Ordinal)
 	case x.NotDone && state == effects.Begun: // says nothing about the call of the earlier attempt
 		unknown = true
 	case state != to:
-		err = fault.New(fault.Conflict, "effect %q, ordinal %d, is already recorded as %s", x.Name, x.Ordinal, state)
+		err = fault.New(fault.Conflict, "effect %q with ordinal %d is already recorded as %s", x.Name, x.Ordinal, state)
 	case !x.NotDone && !strictjson.Equal(OrNull(result), OrNull(x.Result)):
 		s.Result = result
-		err = fault.New(fault.Conflict, "effect %q, ordinal %d, is already recorded with a different result", x.Name, x.Ordinal)
+		err = fault.New(fault.Conflict, "effect %q with ordinal %d is already recorded with a different result", x.Name, x.Ordinal)
 	}
 	return s, unknown, err
 }
@@ -209,7 +209,7 @@ type NoEffects struct{}
 
 // Effect returns [fault.Validation].
 func (NoEffects) Effect(context.Context, Lease, Effect) (EffectState, error) {
-	return EffectState{}, fault.New(fault.Validation, "only actions and run steps have effects: events and batch items are retried under the same idempotencyKey until they are done")
+	return EffectState{}, fault.New(fault.Validation, "only actions and run steps have effects; an event or a batch item is retried under the same idempotencyKey until it is done")
 }
 
 // Probed parses the output of a probe: whether the effect happened, and its result.

@@ -67,7 +67,7 @@ type Ask struct {
 
 func (a Ask) check() error {
 	if len(a.Handlers) == 0 || a.Limit < 1 || a.Limit > 1000 {
-		return fault.New(fault.Validation, "at least one handler and a limit between 1 and 1000 are required")
+		return fault.New(fault.Validation, "at least one handler and a limit between 1 and 1000 are required (handlers: %d, limit: %d)", len(a.Handlers), a.Limit)
 	}
 	if a.Lease < time.Millisecond || a.Lease > 24*time.Hour {
 		return fault.New(fault.Validation, "lease must be between 1ms and 24h, got %s", a.Lease)

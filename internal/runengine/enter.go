@@ -206,7 +206,7 @@ func timeOf(v json.RawMessage) (time.Time, error) {
 	if json.Unmarshal(v, &text) == nil {
 		at, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil || at.Year() < 1970 || at.Year() > 9000 {
-			return at, fault.New(fault.Validation, "until must be a time such as 2027-01-31T08:00:00Z, got %q", text)
+			return at, fault.New(fault.Validation, "until must be a time between the years 1970 and 9000, such as 2027-01-31T08:00:00Z, got %q", text)
 		}
 		return at, nil
 	}

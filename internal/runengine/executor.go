@@ -93,7 +93,7 @@ func Define(ctx context.Context, d store.Doer, def *workflow.Definition) (fresh 
 		case got.body == "": // stored concurrently
 			continue
 		case !strictjson.Equal([]byte(got.body), body):
-			return false, fault.New(fault.Conflict, "definition %s already exists with different content: definitions cannot be changed, use a new version", def.ID()).
+			return false, fault.New(fault.Conflict, "definition %q already exists with different content and cannot be changed: use a new version", def.ID()).
 				With("name", def.Name).With("version", def.Version)
 		}
 		return false, nil
@@ -270,7 +270,7 @@ func differs(was, wanted Run) error {
 	if len(what) == 0 {
 		return nil
 	}
-	return fault.New(fault.KeyMismatch, "key %q was already used for run %s with different %s: use a new key, or repeat the same request", was.Key, was.ID, strings.Join(what, " and ")).
+	return fault.New(fault.KeyMismatch, "key %q was already used for run %q with a different %s: use a new key, or repeat the same request", was.Key, was.ID, strings.Join(what, " and ")).
 		With("differs", what).With("runId", was.ID)
 }
 

@@ -213,7 +213,7 @@ func Approvals(ctx context.Context, d store.Doer, status, run, behind string, li
 	if behind != "" {
 		var ok bool
 		if a.visited, ok = cutID(approvalPrefix, behind); !ok {
-			return nil, fault.New(fault.Validation, "the cursor does not belong to this list")
+			return nil, fault.New(fault.Validation, "the cursor %q does not belong to this list: use the cursor of the previous page", behind)
 		}
 	}
 	verb := approvalsVerb

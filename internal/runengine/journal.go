@@ -117,7 +117,7 @@ func (h leasedStep) bind(args *store.Args) {
 }
 
 func lostStep(l *ClaimedStep) error {
-	return lease.Lost("the step "+l.Step.Name+" of the run "+l.Run.ID, l.Step.Epoch)
+	return lease.Lost("step "+l.Step.Name+" of run "+l.Run.ID, l.Step.Epoch)
 }
 
 // Renew extends a lease, at most until the step's timeout, or returns [fault.LeaseLost].

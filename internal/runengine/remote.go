@@ -156,7 +156,7 @@ func (r *Remote) heldTask(ctx context.Context, h remote.Lease) (t *task, err err
 func (t *task) ended(ctx context.Context, same func(Step) bool) error {
 	now, err := t.Now(ctx, t.r.Engine)
 	if err == nil && (now.Step.Epoch != t.epoch || now.Step.Holder != "" || !same(now.Step)) {
-		err = lease.Lost("the step "+t.Step.Name+" of the run "+t.Run.ID, t.epoch)
+		err = lease.Lost("step "+t.Step.Name+" of run "+t.Run.ID, t.epoch)
 	}
 	return err
 }

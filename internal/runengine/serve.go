@@ -128,7 +128,7 @@ func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, mo
 func (w *Worker) body(ctx context.Context, l *ClaimedStep) (done Done, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &mayHaveActed{fmt.Errorf("the body panicked: %v", p)}
+			err = &mayHaveActed{fmt.Errorf("the handler panicked: %v", p)}
 		}
 	}()
 	return w.Body(ctx, l)

@@ -187,7 +187,7 @@ func (k *Executor) Command(ctx context.Context, d store.Doer, id, name string, v
 			return l.Run, err
 		}
 		if version != nil && *version != l.Run.Version {
-			return l.Run, fault.New(fault.Concurrency, "run %q has version %d, expected %d: read it again", id, l.Run.Version, *version).
+			return l.Run, fault.New(fault.Concurrency, "run %q is at version %d, expected %d: read it again and retry", id, l.Run.Version, *version).
 				With("expectedVersion", *version).With("lastVersion", l.Run.Version)
 		}
 		if name == Cancel && l.Run.CancelRequested && !Over(l.Run.Status) {
@@ -238,7 +238,7 @@ func (k *Executor) Resolve(ctx context.Context, e Engine, operation string, all 
 			return err
 		}
 		if !now.Step.Uncertain {
-			return fault.New(fault.Conflict, "operation %s is not uncertain", operation)
+			return fault.New(fault.Conflict, "operation %s is not uncertain: only an uncertain operation can be resolved", operation)
 		}
 		l, err = k.resolve(ctx, tx, &now, all, outcome, by)
 		return err
@@ -263,7 +263,7 @@ func (k *Executor) resolve(ctx context.Context, tx *store.Tx, l *ClaimedStep, al
 	var output json.RawMessage
 	for _, x := range journal {
 		if x.State == effects.Begun && x.Policy == effects.Hold && outcome == "" {
-			return now, fault.New(fault.Conflict, "the outcome of effect %q, ordinal %d, is unknown: specify whether it happened", x.Name, x.Ordinal)
+			return now, fault.New(fault.Conflict, "the outcome of effect %q with ordinal %d is unknown: specify whether it happened", x.Name, x.Ordinal)
 		}
 		if x.Name == effects.Body && x.State == effects.Done && outcome == "" {
 			outcome, output = "success", x.Result
@@ -299,11 +299,11 @@ func (l *ClaimedStep) close(ctx context.Context, tx *store.Tx, x Known) error {
 	case err != nil:
 		return err
 	case !n.held:
-		return fault.New(fault.Conflict, "operation %s is not uncertain", l.Operation())
+		return fault.New(fault.Conflict, "operation %s is not uncertain: only an uncertain operation can be resolved", l.Operation())
 	case n.State == "":
-		return fault.New(fault.NotFound, "operation %s has no effect %q, ordinal %d", l.Operation(), x.Name, x.Ordinal)
+		return fault.New(fault.NotFound, "operation %s has no effect %q with ordinal %d", l.Operation(), x.Name, x.Ordinal)
 	case n.State != state:
-		return fault.New(fault.Conflict, "effect %q, ordinal %d, is already recorded as %s", x.Name, x.Ordinal, n.State)
+		return fault.New(fault.Conflict, "effect %q with ordinal %d is already recorded as %s", x.Name, x.Ordinal, n.State)
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (o Op) Apply(state []byte) (next []byte, changed bool, err error) {
 			return nil, false, err
 		}
 		if fields, changed = v.(map[string]any); !changed {
-			return nil, false, fault.New(fault.Internal, "the state of a scope is not an object")
+			return nil, false, fault.New(fault.Internal, "the stored state of the scope is not an object")
 		}
 	}
 	fields, err = o.edit(fields)
@@ -163,7 +163,7 @@ func smaller(next, state []byte) bool {
 }
 
 func tooLarge() *fault.Error {
-	return fault.New(fault.PayloadTooLarge, "the state would exceed %d bytes: store less in one scope", strictjson.MaxBytes)
+	return fault.New(fault.PayloadTooLarge, "the state would exceed %d bytes: store less data in one scope", strictjson.MaxBytes)
 }
 
 // edit applies the edit to the fields of a state.

@@ -36,12 +36,12 @@ type Box struct {
 // New returns a box. The first key seals; the others open secrets that were sealed before it.
 func New(keys ...[]byte) (*Box, error) {
 	if len(keys) == 0 {
-		return nil, fault.New(fault.Validation, "no key for encrypting secrets is configured")
+		return nil, fault.New(fault.Validation, "no key for encrypting secrets is configured: set SecretKeys in Go or --secret-key on the command line")
 	}
 	b := &Box{first: nameOf(keys[0]), keys: make(map[string]cipher.AEAD)}
 	for i, key := range keys {
 		if len(key) != KeySize {
-			return nil, fault.New(fault.Validation, "a key for encrypting secrets must have %d bytes, key %d has %d", KeySize, i+1, len(key))
+			return nil, fault.New(fault.Validation, "key %[2]d for encrypting secrets must have %[1]d bytes, got %[3]d", KeySize, i+1, len(key))
 		}
 		block, err := aes.NewCipher(key)
 		if err != nil {
@@ -77,7 +77,7 @@ func (b *Box) Open(sealed string, belongs ...string) (string, error) {
 	}
 	key := b.keys[name]
 	if key == nil {
-		return "", fault.New(fault.Unavailable, "a secret was encrypted with key %.16s, which this node does not have: add it to the configured keys", name)
+		return "", fault.New(fault.Unavailable, "a secret was encrypted with key %.16s, which this node does not have: add that key to the configured keys", name)
 	}
 	secret, err := key.Open(nil, nil, raw, bound(belongs))
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *Box) Open(sealed string, belongs ...string) (string, error) {
 }
 
 func damaged() error {
-	return fault.New(fault.DatabaseDamaged, "an encrypted secret cannot be decrypted: it was modified or copied from another row")
+	return fault.New(fault.DatabaseDamaged, "an encrypted secret was modified or copied from another row and cannot be decrypted: restore the row from a backup, or rotate the secret")
 }
 
 // bound encodes several texts as additional data, each with its length, so that the encoding is unambiguous.

@@ -102,7 +102,7 @@ func (b *Budget) Rows(most int) int {
 
 // ErrEnough is returned by [Command.Scan] when no further row is wanted. The adapter stops reading; it is not a
 // failure.
-var ErrEnough = errors.New("no further row is wanted")
+var ErrEnough = errors.New("no further rows are needed")
 
 // meter counts the bytes of rows for a command.
 type meter struct {

@@ -219,7 +219,7 @@ func noPartition(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return fault.New(fault.Unavailable, "failed to look up the workspace; nothing was written").Wrap(err).AsRetryable()
+	return fault.New(fault.Unavailable, "failed to look up the workspace; nothing was written: try again").Wrap(err).AsRetryable()
 }
 
 func (p *Directory) propose(name string) int16 {
@@ -233,7 +233,7 @@ func CheckWorkspace(name string) error {
 	if workspaceName.MatchString(name) {
 		return nil
 	}
-	return fault.New(fault.Validation, "a workspace name has 1 to 63 letters, digits, dots, dashes or underscores and begins with a letter or digit, got %q", name)
+	return fault.New(fault.Validation, "a workspace name must have 1 to 63 letters, digits, dots, dashes or underscores and begin with a letter or digit, got %q", name)
 }
 
 var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)

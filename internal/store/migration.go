@@ -84,7 +84,7 @@ func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 	for i, a := range applied {
 		if a.Number != i+1 {
 			return nil, fault.New(fault.DatabaseDamaged,
-				"migration %d is missing from the database although a later one is recorded: restore it from a backup", i+1)
+				"migration %d is missing from the database although a later one is recorded: restore the database from a backup", i+1)
 		}
 		if a.Number <= len(known) {
 			if a.Sum != known[i].Sum {
@@ -92,7 +92,7 @@ func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 			}
 		} else if a.MinReader > len(known) {
 			return nil, fault.New(fault.DatabaseTooNew,
-				"the database has schema %d, which requires a program with schema %d or later; this program has schema %d: use a newer version",
+				"the database has schema %d, which requires a program with schema %d or later, but this program has schema %d: use a newer version of Holdfast",
 				len(applied), a.MinReader, len(known))
 		}
 	}
@@ -118,5 +118,5 @@ func otherText(known Migration, a Applied) error {
 // apply, or not privileged to apply.
 func Behind(have, want int) *fault.Error {
 	return fault.New(fault.DatabaseTooOld,
-		"the database has schema %d, but this program requires %d: run \"holdfast migrate\" with a role that may change the schema", have, want)
+		"the database has schema %d, but this program requires schema %d: run \"holdfast migrate\" with a role that may change the schema", have, want)
 }

@@ -133,17 +133,17 @@ var registryVerb = VerbOf[struct{}](Decl{Name: "registry.get", Lane: Read}, nil,
 func (g *Registry) addLifecycle(name, statuses, wanted, claims string) error {
 	var have, want, claimed []string
 	if err := json.Unmarshal([]byte(statuses), &have); err != nil {
-		return fmt.Errorf("read statuses of lifecycle %s: %w", name, err)
+		return fmt.Errorf("cannot decode the statuses of lifecycle %s: %w", name, err)
 	}
 	if wanted != "" {
 		if err := json.Unmarshal([]byte(wanted), &want); err != nil {
-			return fmt.Errorf("read pending statuses of lifecycle %s: %w", name, err)
+			return fmt.Errorf("cannot decode the pending statuses of lifecycle %s: %w", name, err)
 		}
 		have = slices.DeleteFunc(have, func(s string) bool { return !slices.Contains(want, s) })
 	}
 	if claims != "" {
 		if err := json.Unmarshal([]byte(claims), &claimed); err != nil {
-			return fmt.Errorf("read claim statuses of lifecycle %s: %w", name, err)
+			return fmt.Errorf("cannot decode the claim statuses of lifecycle %s: %w", name, err)
 		}
 	}
 	if g.Statuses == nil {
@@ -167,18 +167,18 @@ func (g *Registry) allows(m Move) error {
 	}
 	claims := g.Claims[m.Lifecycle] // nil: the config was stored by a version that does not store claim statuses
 	if m.Stray != "" && claims != nil && !slices.Contains(claims, m.Stray) {
-		return changed(m.Lifecycle, m.Stray, "lifecycle %q: %q is no longer a claim status")
+		return changed(m.Lifecycle, m.Stray, "lifecycle %q no longer has the claim status %q")
 	}
 	for _, s := range m.To {
 		if slices.Contains(claims, s) {
-			return changed(m.Lifecycle, s, "lifecycle %q: %q is now a claim status, which only a claim can enter")
+			return changed(m.Lifecycle, s, "lifecycle %q allows only claims to enter status %q")
 		}
 	}
 	return nil
 }
 
 func changed(lifecycle, status, why string) error {
-	return fault.New(fault.Concurrency, why+": its config was changed or is being changed", lifecycle, status).With("lifecycle", lifecycle).With("status", status)
+	return fault.New(fault.Concurrency, why+", because its config was changed or is being changed: try again with the current config", lifecycle, status).With("lifecycle", lifecycle).With("status", status)
 }
 
 // ParseReaction parses the stored form of a reaction: a JSON list of event names, in which "*" matches any, and
@@ -186,7 +186,7 @@ func changed(lifecycle, status, why string) error {
 func ParseReaction(name, source, events, streams string) (r Reaction, err error) {
 	r = Reaction{Name: name, Source: EventTable(source)}
 	if err := json.Unmarshal([]byte(events), &r.Events); err != nil {
-		return r, fmt.Errorf("read events of reaction %s: %w", name, err)
+		return r, fmt.Errorf("cannot decode the events of reaction %s: %w", name, err)
 	}
 	if slices.Contains(r.Events, "*") {
 		r.Events = nil

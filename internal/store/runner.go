@@ -178,7 +178,7 @@ func (p *Runner) Update(ctx context.Context, f func(context.Context, Conn) error
 // cut returns the error of a write that is known not to be applied because the connection broke on every
 // attempt.
 func cut(err error) error {
-	return fault.New(fault.Unavailable, "the connection to the database broke on every attempt; the write was not applied").
+	return fault.New(fault.Unavailable, "the connection to the database broke on every attempt; the write was not applied: try again").
 		AsRetryable().Wrap(errors.New(err.Error())) // only the text: the code would say that the outcome is unknown
 }
 

@@ -77,7 +77,7 @@ func (f SQLFiles) Texts(decls []Decl, fill func(d Decl, cols Columns, fast bool)
 		}
 		for _, c := range slices.Concat(cols.Members, cols.Children) {
 			if !used[c.Name] && !Common(c.Name) {
-				wrong = append(wrong, fmt.Errorf("%s.sql does not use :%s: remove it from the binder, or add -- unused: %s", d.Name, c.Name, c.Name))
+				wrong = append(wrong, fmt.Errorf("%s.sql does not use :%s: remove the argument from the binder, or add -- unused: %s", d.Name, c.Name, c.Name))
 			}
 		}
 	}

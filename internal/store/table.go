@@ -37,7 +37,7 @@ func (t Table) Check(longest int, same func(a, b string) bool, names ...string) 
 	}
 	for _, n := range slices.Concat(columns, names) {
 		if len(n) > longest || !utf8.ValidString(n) || strings.ContainsRune(n, 0) {
-			return fault.New(fault.Validation, "%.80q is not a valid name: use at most %d bytes of UTF-8 without NUL", n, longest)
+			return fault.New(fault.Validation, "%.80q is not a valid table or column name: use at most %d bytes of UTF-8 without NUL", n, longest)
 		}
 	}
 	for i, n := range columns {

@@ -189,7 +189,7 @@ func (c *closer) admit(ctx context.Context, tx *store.Tx) (s headRow, done bool,
 	}
 	switch {
 	case s.state == "closed":
-		return s, false, fault.New(fault.Conflict, "stream %s is already closed (%s) at version %d", c.Stream, s.closed, s.covered()).
+		return s, false, fault.New(fault.Conflict, "stream %q is already closed (%s) at version %d", c.Stream, s.closed, s.covered()).
 			With("mode", string(s.closed)).With("lastVersion", s.head)
 	case s.live:
 		return s, false, s.busyError(c.Stream)
@@ -223,7 +223,7 @@ func (c *closer) outdatedError(s headRow) *fault.Error {
 	if c.Mode == Restart {
 		todo += ", make a new snapshot"
 	}
-	return fault.New(fault.Concurrency, "stream %s is at version %d, but this close covers version %d: %s and close it at the last version read", c.Stream, s.head, *c.ExpectVersion, todo).
+	return fault.New(fault.Concurrency, "stream %q is at version %d, but this close covers version %d: %s and close it at the last version read", c.Stream, s.head, *c.ExpectVersion, todo).
 		With("expectedVersion", *c.ExpectVersion).With("lastVersion", s.head)
 }
 

@@ -33,7 +33,7 @@ func (s headRow) covered() int64 {
 
 // busyError returns the error for a stream that another caller is closing.
 func (s headRow) busyError(stream string) *fault.Error {
-	return fault.New(fault.Conflict, "stream %s is being closed by %s", stream, s.holder).
+	return fault.New(fault.Conflict, "stream %q is being closed by %s: try again later", stream, s.holder).
 		With("holder", s.holder).With("until", s.until)
 }
 
@@ -83,5 +83,5 @@ func neededError(stream string, all []Behind) *fault.Error {
 	for _, b := range all {
 		by = append(by, fmt.Sprintf("%s (%s)", b.Reaction, b.Why))
 	}
-	return fault.New(fault.Conflict, "stream %s is still needed by %s", stream, strings.Join(by, ", ")).With("reactions", all)
+	return fault.New(fault.Conflict, "stream %q is still needed by %s: wait until these reactions have handled its events, or unblock or remove them", stream, strings.Join(by, ", ")).With("reactions", all)
 }

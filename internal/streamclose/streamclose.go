@@ -252,14 +252,14 @@ func check(a *Args) error {
 	case a.Mode != Archive && a.Mode != Tombstone && a.Mode != Restart:
 		return fault.New(fault.Validation, "mode must be archive, tombstone or restart, got %q", a.Mode)
 	case a.Mode == Restart && a.Snapshot == nil:
-		return fault.New(fault.Validation, "a restart requires a snapshot")
+		return fault.New(fault.Validation, "a restart requires a snapshot: add one, or use another mode")
 	case a.Mode == Restart && a.ExpectVersion == nil:
 		return fault.New(fault.Validation, "a restart requires the version that its snapshot covers: set it to the version of the last event in the snapshot").
 			With("pointer", "/expectedVersion")
 	case a.ExpectVersion != nil && *a.ExpectVersion < 0:
 		return fault.New(fault.Validation, "the version that a close covers must be at least 0, got %d", *a.ExpectVersion).With("pointer", "/expectedVersion")
 	case a.Mode != Restart && a.Snapshot != nil:
-		return fault.New(fault.Validation, "only a restart takes a snapshot: remove it, or use mode restart instead of %s", a.Mode)
+		return fault.New(fault.Validation, "only a restart takes a snapshot: remove the snapshot, or use mode restart instead of %s", a.Mode)
 	case a.Lease < time.Millisecond || a.Lease > 24*time.Hour:
 		return fault.New(fault.Validation, "lease must be between 1ms and 24h, got %s", a.Lease)
 	case a.Snapshot != nil:

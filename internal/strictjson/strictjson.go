@@ -79,7 +79,7 @@ func scan(doc []byte, sh *shape) error {
 func (s *scanner) document(sh *shape) error {
 	if len(s.doc) > MaxBytes {
 		return fault.New(fault.PayloadTooLarge,
-			"the document has %d bytes, at most %d are allowed", len(s.doc), MaxBytes).With("pointer", "")
+			"the document has %d bytes, but at most %d are allowed", len(s.doc), MaxBytes).With("pointer", "")
 	}
 	if err := s.opening(); err != nil {
 		return err

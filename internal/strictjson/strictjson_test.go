@@ -159,7 +159,7 @@ func TestCheckSize(t *testing.T) {
 		t.Errorf("a document of MaxBytes: %v", err)
 	}
 	expect(t, Check(append(doc, ' ')), fault.PayloadTooLarge, "",
-		"the document has 1048577 bytes, at most 1048576 are allowed")
+		"the document has 1048577 bytes, but at most 1048576 are allowed")
 }
 
 func TestObject(t *testing.T) {

@@ -42,17 +42,17 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, erro
 		return none, nil
 	}
 	if p := firstOf("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); p != "" && p != "http/protobuf" {
-		return nil, fault.New(fault.Validation, "OTEL_EXPORTER_OTLP_PROTOCOL is %q, but only http/protobuf is supported: unset it and use the collector's HTTP port (4318)", p)
+		return nil, fault.New(fault.Validation, "OTLP protocol %q is not supported: set OTEL_EXPORTER_OTLP_PROTOCOL (or OTEL_EXPORTER_OTLP_TRACES_PROTOCOL) to http/protobuf and use the collector's HTTP port (4318)", p)
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "holdfast"), attribute.String("service.version", version)),
 		resource.WithFromEnv())
 	if err != nil {
-		return nil, fault.New(fault.Validation, "OTEL_RESOURCE_ATTRIBUTES is invalid").Wrap(err)
+		return nil, fault.New(fault.Validation, "OTEL_RESOURCE_ATTRIBUTES is invalid: use key=value pairs separated by commas").Wrap(err)
 	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the span exporter cannot be set up: check OTEL_EXPORTER_OTLP_ENDPOINT").Wrap(err)
+		return nil, fault.New(fault.Validation, "the span exporter cannot be set up: check the OTEL_EXPORTER_OTLP_* variables").Wrap(err)
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("failed to export spans", "error", err) }))
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))

@@ -131,7 +131,7 @@ func Post(ctx context.Context, d store.Doer, a PostArgs) (Wallet, error) {
 		}
 	}
 	if strings.HasPrefix(a.Reference, "$") {
-		return Wallet{}, fault.New(fault.Validation, "references that begin with $ are reserved for batches, got %q", a.Reference).With("field", "reference")
+		return Wallet{}, fault.New(fault.Validation, "a reference must not begin with $, which is reserved for batches, got %q", a.Reference).With("field", "reference")
 	}
 	if a.Delta == 0 {
 		return Wallet{}, fault.New(fault.Validation, "points must not be 0").With("field", "points")
@@ -146,12 +146,12 @@ func Post(ctx context.Context, d store.Doer, a PostArgs) (Wallet, error) {
 	case p.found == "known" && p.delta == a.Delta:
 		return w, nil
 	case p.found == "known":
-		return w, fault.New(fault.Conflict, "reference %q was already used on wallet %q for %d points, not %d: use a new reference", a.Reference, a.Wallet, p.delta, a.Delta).
+		return w, fault.New(fault.Conflict, "reference %q was already used on wallet %q with an amount of %d, not %d: use a new reference", a.Reference, a.Wallet, p.delta, a.Delta).
 			With("posted", p.delta)
 	case a.Delta > 0:
-		return w, fault.New(fault.Validation, "wallet %q has a balance of %d: adding %d would exceed a 64-bit integer", a.Wallet, p.balance, a.Delta)
+		return w, fault.New(fault.Validation, "wallet %q has a balance of %d, and adding %d would exceed the maximum balance", a.Wallet, p.balance, a.Delta)
 	}
-	return w, fault.New(fault.InsufficientFunds, "wallet %q has a balance of %d, but the post takes %d", a.Wallet, p.balance, -a.Delta).
+	return w, fault.New(fault.InsufficientFunds, "wallet %q has a balance of %d, but this posting requires %d: add points first", a.Wallet, p.balance, -a.Delta).
 		With("balance", p.balance).With("wanted", -a.Delta)
 }
 

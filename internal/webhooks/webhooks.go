@@ -184,7 +184,7 @@ func scan(r *result, from store.Row) error {
 	r.applied = from.Applied()
 	w.RotatedAt, w.OverlapUntil = store.Moment(rotated), store.Moment(until)
 	if err := json.Unmarshal(names, &w.Events); err != nil {
-		return fmt.Errorf("the events of webhook %s: %w", w.ID, err)
+		return fmt.Errorf("cannot decode the events of webhook %s: %w", w.ID, err)
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func Rotate(ctx context.Context, d store.Doer, box *seal.Box, id, secret string,
 	case r.hook.ID == "":
 		return Webhook{}, missing(id)
 	case !r.applied:
-		return Webhook{}, fault.New(fault.Conflict, "webhook %q was changed concurrently: read it and try again", id)
+		return Webhook{}, fault.New(fault.Conflict, "webhook %q was changed concurrently: read it again and retry", id)
 	case r.hook.CreatedAt.IsZero(): // recovered from its event, which is incomplete
 		return Get(ctx, d, id)
 	}
