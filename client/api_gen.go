@@ -178,7 +178,8 @@ func (c *Client) GetHistoryPage(ctx context.Context, lifecycle, id string, p Pag
 	return do[wire.List[wire.Event]](ctx, c, list(p, "lifecycles", lifecycle, "entities", id, "history"), o)
 }
 
-// GetAttempts lists the refused attempts on an entity, newest first. It is a single page.
+// GetAttempts lists the refused attempts on an entity, newest first. The list is returned as a
+// single page.
 func (c *Client) GetAttempts(ctx context.Context, lifecycle, id string, o ...Option) (wire.List[wire.Attempt], error) {
 	return do[wire.List[wire.Attempt]](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "entities", id, "attempts"), o)
 }
@@ -377,18 +378,20 @@ func (c *Client) JournalTaskEffect(ctx context.Context, id string, in wire.Effec
 	return do[wire.EffectState](ctx, c, newRequest(http.MethodPost, in, "tasks", id, "effects"), o)
 }
 
-// ListWorkspaces lists the workspaces: that of the key or, without keys, all.
+// ListWorkspaces lists the workspace of the API key or, on a server without API keys, all
+// workspaces.
 func (c *Client) ListWorkspaces(ctx context.Context) iter.Seq2[wire.Workspace, error] {
 	return pages(func(p Page) (wire.List[wire.Workspace], error) { return c.ListWorkspacesPage(ctx, p) })
 }
 
-// ListWorkspacesPage lists a page of the workspaces: that of the key or, without keys, all.
+// ListWorkspacesPage lists a page of the workspace of the API key or, on a server without API
+// keys, all workspaces.
 func (c *Client) ListWorkspacesPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Workspace], error) {
 	return do[wire.List[wire.Workspace]](ctx, c, list(p, "workspaces"), o)
 }
 
-// CreateWorkspace creates a workspace on a server without API keys. Otherwise its first key
-// creates it.
+// CreateWorkspace creates a workspace, on a server without API keys. On any other server,
+// creating the first API key of a workspace creates it.
 func (c *Client) CreateWorkspace(ctx context.Context, in wire.NewWorkspace, o ...Option) (wire.Workspace, error) {
 	return do[wire.Workspace](ctx, c, newRequest(http.MethodPost, in, "workspaces"), o)
 }

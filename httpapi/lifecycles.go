@@ -43,7 +43,7 @@ func (a *API) lifecycleRoutes() {
 	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "getHistory", Tag: "lifecycles", Summary: "Read the history of an entity.", Roles: readers,
 		More: "Events are in order, oldest first."}, getHistory)
 	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "getAttempts", Tag: "lifecycles", Summary: "List the refused attempts on an entity, newest first.", Roles: readers,
-		More: "It is a single page."}, getAttempts)
+		More: "The list is returned as a single page."}, getAttempts)
 	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step of an entity.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.AsOperation,
 		More: "The outcome may be pending or uncertain: the step then continues in the background, and the same call with the same [Key] returns its outcome later."}, fireStep)

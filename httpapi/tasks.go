@@ -131,7 +131,12 @@ func (c *call) serves(handler string) error {
 }
 
 // unrestricted refuses claims by hand to a key that is restricted to handlers.
-func (c *call) unrestricted() error { return c.serves("") }
+func (c *call) unrestricted() error {
+	if c.key.Serves("") {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "this API key is restricted to the handlers %q and cannot claim entities or streams directly: use a key without handlers", c.key.Handlers)
+}
 
 // handedOut returns the id of a task that was handed out for a handler that the API key serves.
 func (c *call) handedOut(signed string, epoch int64) (id string, err error) {

@@ -12,8 +12,8 @@ import (
 )
 
 func (a *API) workspaceRoutes() {
-	add(a, route{Method: http.MethodGet, Path: "workspaces", ID: "listWorkspaces", Tag: "workspaces", Summary: "List the workspaces: that of the key or, without keys, all.", Roles: readers}, listWorkspaces)
-	add(a, route{Method: http.MethodPost, Path: "workspaces", ID: "createWorkspace", Tag: "workspaces", Summary: "Create a workspace on a server without API keys. Otherwise its first key creates it.",
+	add(a, route{Method: http.MethodGet, Path: "workspaces", ID: "listWorkspaces", Tag: "workspaces", Summary: "List the workspace of the API key or, on a server without API keys, all workspaces.", Roles: readers}, listWorkspaces)
+	add(a, route{Method: http.MethodPost, Path: "workspaces", ID: "createWorkspace", Tag: "workspaces", Summary: "Create a workspace, on a server without API keys. On any other server, creating the first API key of a workspace creates it.",
 		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.UnderLease}, createWorkspace)
 }
 

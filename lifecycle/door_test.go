@@ -253,7 +253,7 @@ func TestAChangeOfWhatWasPutCountsEverywhere(t *testing.T) {
 		}
 		_, err := lifecycleengine.PutConfig(ctx, engine.Of(e), "parcel", []byte(strings.NewReplacer(`, "sent", "lost"]`, `, "gone"]`, `"successful_state": "sent"`, `"successful_state": "gone"`,
 			`{"step_id": 2, "step_key": "lose", "status": "sent", "successful_state": "lost"}`, `{"step_id": 2, "step_key": "lose", "status": "packed", "successful_state": "gone"}`).Replace(parcels)), false)
-		if fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), "strand") {
+		if fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), "does not fit") {
 			t.Errorf("config that strands entities: got %v, want a validation error", err)
 		}
 	})

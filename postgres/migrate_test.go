@@ -237,7 +237,7 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	}
 	config, next := quiet, postgres.URL(url, later(t, add))
 	config.NoMigrate = true
-	testkit.WantCode(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("requires %d", now+1))
+	testkit.WantCode(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("requires schema %d", now+1))
 	if after := content(t, conn, "holdfast"); after != before {
 		t.Errorf("the schema was changed from\n%s\nto\n%s", before, after)
 	}

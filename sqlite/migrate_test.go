@@ -174,7 +174,7 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	}
 	config, next := quiet, sqlite.File(path, later(t, add))
 	config.NoMigrate = true
-	testkit.WantCode(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("requires %d", now+1))
+	testkit.WantCode(t, openError(t, next, config), fault.DatabaseTooOld, "holdfast migrate", fmt.Sprintf("schema %d", now), fmt.Sprintf("requires schema %d", now+1))
 	db := openSQL(t, path)
 	if n := queryInt(t, db, `SELECT count(*) FROM pragma_table_info('holdfast_token') WHERE name = 'later'`); n != 0 {
 		t.Error("the schema was changed")

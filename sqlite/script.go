@@ -10,8 +10,8 @@ import (
 )
 
 // script is the SQL of a verb. SQLite has no CTE that writes, so a verb is a short script. "do"
-// decides: if it returns a row, or changes one if it returns none, the command won, and the
-// following statements run: "each" (once per child row) and "then", which change one row each, and
+// decides. The command won if "do" returns a row or, for a statement without RETURNING, if it changes one. Then the
+// following statements run: "each" (once per child row, such as each event of an append) and "then", which change one row each, and
 // "also", which change any number. Otherwise the command lost, and "else" returns what was found
 // instead. The result is the last row that a branch returns. A "look" before all that is a read: if
 // it finds nothing there is nothing to do, and a command that runs alone does not take the write
@@ -30,7 +30,7 @@ type script struct {
 	reads  bool
 	look   *statement
 	do     statement
-	won    []statement // "each" and "then", in order
+	won    []statement // "each", "then" and "also", in order
 	lost   []statement // "else"
 	answer *statement  // the statement of a won command that returns the result
 	did    bool        // a statement uses the row that "do" returned
@@ -209,7 +209,7 @@ func writes(text string) bool {
 	return false
 }
 
-// all returns every statement of the script, to prepare them.
+// all returns the statements that run on the writing connection, to prepare them: all except look.
 func (sc *script) all() []*statement {
 	all := []*statement{&sc.do}
 	for i := range sc.won {

@@ -102,7 +102,7 @@ func (e *Engine) Shards(ctx context.Context) ([]int16, error) {
 	return known, err
 }
 
-// Alone reports, for the loops of this module, whether there was only one workspace when the shards were last
+// Alone reports whether there was only one workspace when the shards were last
 // read and no other has been used here since.
 func (e *Engine) Alone() bool {
 	return e.alone.Load() && !e.runner.Directory.Several()

@@ -239,7 +239,7 @@ func in(ctx context.Context, k Key) Key {
 
 func missing(id string) *fault.Error {
 	if !isID(id) { // do not repeat it: it may be a complete key
-		return fault.New(fault.NotFound, "this API key does not exist: use its id, the part between hf_ and the next _")
+		return fault.New(fault.NotFound, "this is not the id of an API key: use the part of the key between hf_ and the next _")
 	}
 	return fault.New(fault.NotFound, "API key %q does not exist", id)
 }

@@ -209,7 +209,7 @@ type NoEffects struct{}
 
 // Effect returns [fault.Validation].
 func (NoEffects) Effect(context.Context, Lease, Effect) (EffectState, error) {
-	return EffectState{}, fault.New(fault.Validation, "only actions and run steps have effects; an event or a batch item is retried under the same idempotencyKey until it is done")
+	return EffectState{}, fault.New(fault.Validation, "this task cannot journal effects, only actions and run steps can: pass its idempotencyKey to the other system, because the task may be repeated")
 }
 
 // Probed parses the output of a probe: whether the effect happened, and its result.
