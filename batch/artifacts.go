@@ -29,8 +29,8 @@ type ArtifactStore interface {
 	List(ctx context.Context, prefix string) ([]string, error)
 }
 
-// Artifacts lets an engine give a prefix to each item of the batches that are created there, and
-// delete the artifacts under it. All engines on a database must use the same store. An engine has
+// Artifacts gives an engine an artifact store: the engine assigns a prefix to each item of the
+// batches that it creates, and deletes the artifacts under that prefix. All engines on a database must use the same store. An engine has
 // one store: a second one, or nil, makes [holdfast.Open] return [holdfast.ErrValidation].
 func Artifacts(s ArtifactStore) holdfast.Part { return artifactsPart{s} }
 

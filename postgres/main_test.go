@@ -38,7 +38,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envURL) == "" {
-		goleak.VerifyTestMain(m)
+		goleak.VerifyTestMain(pgtest.Closing(m))
 		return
 	}
 	begin := func() error {

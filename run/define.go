@@ -214,8 +214,8 @@ func text(s string) workflow.Value {
 	return v
 }
 
-// Next sets the step that comes after this one, if it is not the following one; "end" ends the
-// run.
+// Next sets the step to run after this one, if it is not the next one in the definition; "end" ends
+// the run.
 func Next(step string) StepOption { return func(s *Step) { s.spec.Next = step } }
 
 // OnFailure sets the step at which the run continues if this step fails for good. Without it, the

@@ -208,7 +208,7 @@ func (d *Database) inspectFile() (fresh bool, err error) {
 		return false, fault.New(fault.Unavailable, "cannot read the attributes of %s: %v", d.path, err).Wrap(err)
 	}
 	if !info.Mode().IsRegular() {
-		return false, fault.New(fault.DatabaseForeign, "%s is not a regular file: name another file", d.path)
+		return false, fault.New(fault.DatabaseForeign, "%s is not a regular file: specify a different file", d.path)
 	}
 	// SQLite takes an empty file for a new database and deletes the log beside it. A log shows that
 	// the file was not new, but was truncated.

@@ -139,7 +139,7 @@ type Lifecycle struct {
 	Source   string          `json:"source,omitempty" doc:"The config as it was sent, if it was YAML."`
 }
 
-// PutLifecycle is the response to a config that was put.
+// PutLifecycle is the response to a request that publishes or validates a lifecycle config.
 type PutLifecycle struct {
 	Name     string            `json:"name"`
 	Revision int64             `json:"revision"`

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -24,7 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Closing(m)) }
 
 // scene is an engine, and a way to damage its data.
 type scene struct {

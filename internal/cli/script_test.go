@@ -36,6 +36,7 @@ type leakFree struct{ m *testing.M }
 
 func (l leakFree) Run() int {
 	code := l.m.Run()
+	pgtest.CloseIdle()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

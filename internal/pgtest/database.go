@@ -91,6 +91,31 @@ func (s *server) release(ctx context.Context) {
 	s.conn.Close(ctx)
 }
 
+// CloseIdle closes the connections that wait for their next use. A test program calls it after its tests: a connection
+// whose last write was slow has a goroutine.
+func CloseIdle() {
+	for {
+		select {
+		case s := <-idle:
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			s.conn.Close(ctx)
+			cancel()
+		default:
+			return
+		}
+	}
+}
+
+// Closing returns a test program that calls [CloseIdle] after its tests.
+func Closing(m interface{ Run() int }) interface{ Run() int } { return closing{m} }
+
+type closing struct{ m interface{ Run() int } }
+
+func (c closing) Run() int {
+	defer CloseIdle()
+	return c.m.Run()
+}
+
 // exec runs a statement that names one or more databases.
 func (s *server) exec(ctx context.Context, format string, names ...string) error {
 	quoted := make([]any, len(names))

@@ -125,6 +125,7 @@ func (r *Reusable) drop() {
 // DropReusable drops the databases that wait for their next test. A test program calls it after its
 // tests.
 func DropReusable() {
+	defer CloseIdle()
 	reusable.mu.Lock()
 	all := reusable.free
 	reusable.free = nil
