@@ -98,6 +98,13 @@ func (s *adapter) terminate(pid uint32, age time.Duration) {
 	}
 }
 
+// The pause after the first failed termination, and how long it is tried again: then the server has ended the
+// transaction of an orphan itself (idle_in_transaction_session_timeout).
+const (
+	firstPause  = 50 * time.Millisecond
+	orphanLimit = time.Minute
+)
+
 // orphan is a server session whose client is gone.
 type orphan struct {
 	pid   int32
@@ -107,12 +114,13 @@ type orphan struct {
 // terminateAll ends all orphans through a connection of its own, because those of the pools may be
 // dead too.
 func (s *adapter) terminateAll() {
-	for tries := 1; ; tries++ {
+	for pause := firstPause; ; {
 		s.orphans.Lock()
 		all := slices.Clone(s.orphans.all)
 		s.orphans.Unlock()
 		err := s.bounded(context.Background(), s.callTimeout, func(ctx context.Context) error { return s.terminateThrough(ctx, all) })
-		if err != nil && tries < 3 {
+		if err != nil && clock.Since(all[0].since) < orphanLimit && clock.Wait(s.closing, pause) == nil {
+			pause = min(2*pause, time.Second) // a server that is busy with new connections may take a while
 			continue
 		}
 		if err != nil {
@@ -125,7 +133,7 @@ func (s *adapter) terminateAll() {
 		if done {
 			return
 		}
-		tries = 0
+		pause = firstPause
 	}
 }
 

@@ -50,6 +50,9 @@ type adapter struct {
 		all []orphan
 	}
 	endings sync.WaitGroup // terminations of orphans
+	// closing ends the repetition of terminations.
+	closing     context.Context
+	stopEndings context.CancelFunc
 	// vital serves calls that must not wait behind others: a lease that cannot be renewed because
 	// the pool is busy is lost.
 	vital *pgxpool.Pool
@@ -370,6 +373,7 @@ func (s *adapter) Version() string { return s.version }
 
 // Close waits for calls in flight and closes every connection. A pool of the program stays open.
 func (s *adapter) Close() error {
+	s.stopEndings()
 	s.endings.Wait()
 	for _, p := range []*pgxpool.Pool{s.vital, s.quick} {
 		if p != nil {
