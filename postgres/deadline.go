@@ -92,7 +92,7 @@ func (s *adapter) terminate(pid uint32, age time.Duration) {
 	}
 	s.orphans.Lock()
 	defer s.orphans.Unlock()
-	s.orphans.all = append(s.orphans.all, orphan{int32(pid), clock.Now().Add(-age)})
+	s.orphans.all = append(s.orphans.all, orphan{int32(pid), clock.Now().Add(-age), clock.Now()})
 	if len(s.orphans.all) == 1 {
 		s.endings.Go(s.terminateAll)
 	}
@@ -109,6 +109,7 @@ const (
 type orphan struct {
 	pid   int32
 	since time.Time // the session existed at this time
+	at    time.Time // when its connection was dropped
 }
 
 // terminateAll ends all orphans through a connection of its own, because those of the pools may be
@@ -119,7 +120,7 @@ func (s *adapter) terminateAll() {
 		all := slices.Clone(s.orphans.all)
 		s.orphans.Unlock()
 		err := s.bounded(context.Background(), s.callTimeout, func(ctx context.Context) error { return s.terminateThrough(ctx, all) })
-		if err != nil && clock.Since(all[0].since) < orphanLimit && clock.Wait(s.closing, pause) == nil {
+		if err != nil && clock.Since(all[0].at) < orphanLimit && clock.Wait(s.closing, pause) == nil {
 			pause = min(2*pause, time.Second) // a server that is busy with new connections may take a while
 			continue
 		}
