@@ -207,7 +207,7 @@ func (r *runStage) calls() map[string]call {
 			return fresh, err
 		},
 		"define": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			_, fresh, err := run.Define("two", "1", run.Remote("first", "w", run.Idempotent())).Start(ctx, e, 1, run.Key("k3"))
+			_, fresh, err := run.Define("two", "1", run.Signal("first", "news", time.Hour)).Start(ctx, e, 1, run.Key("k3"))
 			return fresh, err
 		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {

@@ -58,6 +58,8 @@ var planned = []struct{ name, args string }{
 	{"runs.list_prunable", `0, '', 100`},
 	{"runs.delete", one + `, '{run_7}'`},
 	{"runs.start", one + `, '{run_new}', '{d@1}', '{fresh}', '{1}', '{me}', '{30000}', ARRAY['` + aStart + `'], '{0}', '{NULL}'`},
+	{"runs.start_at_step", one + `, '{run_new}', '{me}', '{30000}', '{RUNNING}', '{"{}"}', '{"{}"}', '{n}', '{1}', '{1}', '{task}', '{h}', '{1}', '{1000}', '{""}', '{hold}', '{1}', '{created}', '{"{}"}', '{stepStarted}', '{"{}"}', '{d@1}', '{fresh}', '{1}', '{0}', '{NULL}'`},
+	{"runs.finish_step", one + `, '{run_10050}', '{me}', '{30000}', '{RUNNING}', '{NULL}', '{"{}"}', '{n}', '{1}', '{2}', '{task}', '{h}', '{1}', '{1000}', '{""}', '{hold}', '{1}', '{stepCompleted}', '{"{}"}', '{stepStarted}', '{"{}"}', '{1}', '{s}', '{1}', '{1}', '{1}', '{n}', '{NULL}', '{0}', '{NULL}', '{0}', '{NULL}'`},
 	{"runs.apply_plan", one + `, '{run_10050}', '{1}', '{held}', '{s}', '{1}', '{1}', '{me}', '{30000}', ARRAY['` + aMove + `'], '{0}', '{NULL}'`},
 	{"runs.add_signal", one + `, '{run_10051}', '{new}', '{t}', '{1}', '{0}', '{NULL}'`},
 	{"runs.list_untaken_signals", `0, '', '', '', '', 0, 100`},

@@ -71,6 +71,8 @@ var scenes = map[string]scene{
 	"scopes.put":          putScene,
 	"scopes.edit":         editScene,
 	"runs.apply_plan":     moveScene,
+	"runs.finish_step":    plainScene(false),
+	"runs.start_at_step":  plainScene(false),
 }
 
 // TestFastFormsDoWhatTheGeneralOnesDo verifies of every fast form of both databases that the same
