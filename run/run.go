@@ -49,8 +49,16 @@ type Run struct {
 func (r Run) Over() bool { return runengine.Over(string(r.Status)) }
 
 func public(r runengine.Run) Run {
-	return Run{ID: r.ID, Definition: r.Definition, Key: r.Key, Status: Status(r.Status), Version: r.Version, Input: r.Input, State: r.State, Output: r.Output, Error: r.Error,
+	return Run{ID: r.ID, Definition: r.Definition, Key: r.Key, Status: Status(r.Status), Version: r.Version, Input: r.Input, State: r.State, Output: raw(r.Output), Error: r.Error,
 		Step: r.Step, CancelRequested: r.CancelRequested, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}
+}
+
+// raw returns stored JSON, or nil for none: an empty value cannot be encoded.
+func raw(text []byte) json.RawMessage {
+	if len(text) == 0 {
+		return nil
+	}
+	return text
 }
 
 // StartOption sets an option of [Definition.Start].
@@ -139,13 +147,16 @@ func Steps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, err
 	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
 		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
 	}, func(s runengine.Step) Visit {
-		return Visit{s.Name, s.Visit, StepType(s.Type), Status(s.Status), s.Attempts, s.Uncertain, s.Input, s.Output, s.Error, s.StartedAt, s.FinishedAt}
+		return Visit{s.Name, s.Visit, StepType(s.Type), Status(s.Status), s.Attempts, s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
 	})
 }
 
 // Await waits until a run is over and returns it. If ctx ends first, it returns the run as last
 // read, and the error of ctx.
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
+	if r, ok, err := awaitServed(ctx, e, id); ok {
+		return r, err
+	}
 	woken, end := engine.Of(e).Hub().Wait(runengine.EndTopic(id))
 	defer end()
 	// A run that ends on another node, or whose wake-up is lost, is found by polling.
@@ -164,6 +175,35 @@ func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 			return r, ctx.Err()
 		}
 		timer.Stop()
+	}
+}
+
+// awaitServed waits for the end of a run that this process serves now, without reading it. It returns
+// false in ok if the run must be read: it is served elsewhere, has more to wait for, or takes long and may have
+// ended elsewhere meanwhile.
+func awaitServed(ctx context.Context, e *holdfast.Engine, id string) (r Run, ok bool, err error) {
+	w := localOf(engine.Of(e)).Worker
+	if w == nil {
+		return r, false, nil
+	}
+	s := w.Served(store.WorkspaceOf(ctx), id)
+	if s == nil {
+		return r, false, nil
+	}
+	timer := time.NewTimer(clock.Jitter(time.Second))
+	defer timer.Stop()
+	select {
+	case <-s.Done:
+		r = public(s.Run())
+		r.Input, r.State, r.Output = slices.Clone(r.Input), slices.Clone(r.State), slices.Clone(r.Output) // others may wait for the run too
+		return r, r.Over(), nil
+	case <-timer.C:
+		return r, false, nil
+	case <-ctx.Done():
+		if r, err = Get(context.WithoutCancel(ctx), e, id); err == nil && !r.Over() {
+			err = ctx.Err()
+		}
+		return r, true, err
 	}
 }
 
@@ -204,7 +244,7 @@ type ApprovalRequest struct {
 }
 
 func approvalRequest(a runengine.Approval) ApprovalRequest {
-	return ApprovalRequest{a.ID, a.Run, a.Step, a.Prompt, a.Requesters, ApprovalStatus(a.Status), a.Actor, a.Content, a.CreatedAt, a.DecidedAt}
+	return ApprovalRequest{a.ID, a.Run, a.Step, a.Prompt, a.Requesters, ApprovalStatus(a.Status), a.Actor, raw(a.Content), a.CreatedAt, a.DecidedAt}
 }
 
 // ApprovalFilter selects approval requests. The zero value selects all.

@@ -147,6 +147,12 @@ func (c *planner) after(l *ClaimedStep, m moved) ClaimedStep {
 	next.Run.Version = m.version
 	next.Run.memo = c.plan.Run.Memo
 	next.since = m.since
+	if next.Run.StartedAt.IsZero() && c.run.Status != Pending && c.run.Status != Cancelled {
+		next.Run.StartedAt = m.now
+	}
+	if next.Run.FinishedAt = (time.Time{}); Over(c.run.Status) {
+		next.Run.FinishedAt = m.now
+	}
 	switch {
 	case c.added != nil:
 		a := c.added

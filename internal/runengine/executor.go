@@ -247,6 +247,7 @@ func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedSt
 		case got.applied:
 			k.soon(c)
 			got.moved.applied = true
+			c.run.CreatedAt = got.now
 			return c.after(&l, got.moved), true, nil
 		case got.run != "":
 			was, err := load(ctx, d, l.partition(), visited{run: got.run})

@@ -40,8 +40,9 @@ type Worker struct {
 	ticker Finder
 	bodies sync.WaitGroup
 
-	mu   sync.Mutex
-	stop context.Context // ends when it must stop; nil if it is not running
+	mu      sync.Mutex
+	stop    context.Context // ends when it must stop; nil if it is not running
+	serving map[runKey]*ServedRun
 }
 
 func (w *Worker) init() {
@@ -206,11 +207,11 @@ func (w *Worker) Eager(workspace string) (mine LocalHandlers, serve func(*Claime
 		}
 	}
 	serve = func(l *ClaimedStep) {
-		ctx, step := stop, *l
+		ctx, step, s := stop, *l, w.serves(l)
 		stop = nil
 		go func() {
 			defer done()
-			w.Serve(ctx, step)
+			w.serveRun(ctx, step, s)
 		}()
 	}
 	return mine, serve, free
