@@ -113,6 +113,23 @@ func (e kernel) takeItems(ctx context.Context, id string) ([]ack, error) {
 	}), err
 }
 
+// doItems settles items as a worker does that finished them at the same time.
+func (e kernel) doItems(ctx context.Context, id string, limit int) (int, error) {
+	all, err := batchengine.Take(ctx, engine.Of(e.hf), batchengine.Ask{Handlers: []string{id}, Holder: holder, Lease: itemLease, Limit: limit})
+	if err != nil || len(all) == 0 {
+		return 0, err
+	}
+	finished := make([]batchengine.Finished, len(all))
+	for i, t := range all {
+		finished[i] = batchengine.Finished{Taken: t, Output: []byte(output)}
+	}
+	settled, err := batchengine.SettleAll(ctx, engine.Of(e.hf), finished)
+	if err == nil && !settled {
+		err = fmt.Errorf("%d items were not settled", len(all))
+	}
+	return len(all), err
+}
+
 func (h hand) batch(ctx context.Context, id string) (items, taken int, err error) {
 	err = h.CreateBatch(ctx, baseline.Batch{ID: id, Wallet: id, Handler: id, Parallel: batchengine.MaxConcurrency})
 	if err == nil {

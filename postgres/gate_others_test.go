@@ -194,6 +194,9 @@ func (s *batchStage) calls() map[string]call {
 		all["settle"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return batchengine.Settle(ctx, engine.Of(e), one, []byte(`1`))
 		}
+		all["settle all"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return batchengine.SettleAll(ctx, engine.Of(e), []batchengine.Finished{{Taken: other, Output: []byte(`2`)}, {Taken: one, Output: []byte(`1`)}})
+		}
 		all["fail"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return batchengine.Fail(ctx, engine.Of(e), one, "no", time.Second, false)
 		}

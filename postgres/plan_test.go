@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,6 +35,8 @@ var planned = []struct{ name, args string }{
 	{"batches.list_ready", `0, '', '["h"]', 16, '', '[]'`},
 	{"batches.take", one + `, '{b}', '{me}', '{30000}', '{100}', '{1}', '{0}', '{NULL}'`},
 	{"handlers.list_lost_deliveries", `0, 'w', '', 100`},
+	{"batches.settle_items", one + `, '{b}', '{100}', '{0}', '{NULL}', ` + hundred(`1`) + `, ` + hundred(`k%d`) + `, ` + hundred(`1`) + `, ` + hundred(`1`)},
+	{"batches.settle_items.fast", `0, 'w', '00000000-0000-7000-8000-000000000001', 'b', 100, 0, NULL, ` + hundred(`k%d`) + `, ` + hundred(`1`) + `, ` + hundred(`1`)},
 	{"batches.settle", one + `, '{b}', '{k10101}', '{done}', '{1}', '{1}', '{NULL}', '{0}', '{0}', '{NULL}'`},
 	{"batches.give_up_item", one + `, '{b}', '{k10101}', '{fail}', '{1}', '{no}', '{0}', '{NULL}'`},
 	{"batches.add_items", one + `, '{o}', ARRAY['` + list(`["k%d", 1, {}]`) + `'], '{0}', '{NULL}'`},
@@ -155,6 +158,15 @@ const aStart = `{"run": {"status": "PENDING", "step": "s", "visit": 1, "state": 
 
 // one begins the arguments of a command.
 const one = `'{0}', '{w}', '{00000000-0000-7000-8000-000000000001}'`
+
+// hundred returns an array of a hundred texts of one format, with the numbers from 10101.
+func hundred(format string) string {
+	all := make([]string, 100)
+	for i := range all {
+		all[i] = strings.ReplaceAll(format, "%d", strconv.Itoa(10101+i))
+	}
+	return "'{" + strings.Join(all, ",") + "}'"
+}
 
 // list returns a JSON list of a hundred entries of one format, with the numbers from 101.
 func list(format string) string {

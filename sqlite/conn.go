@@ -134,7 +134,10 @@ func (c *conn) run(ctx context.Context, cmd store.Command) error {
 	cmd.Reset()
 	var args store.Args
 	cmd.Bind(&args)
-	values := native(args.Values(0))
+	values, children := native(args.Values(0)), args.Children(0)
+	if children != nil {
+		values = append(values, &childList{rows: children})
+	}
 	if err := c.known(ctx, cmd); err != nil {
 		return err
 	}
@@ -143,11 +146,11 @@ func (c *conn) run(ctx context.Context, cmd store.Command) error {
 		return err
 	}
 	if sc.fast != nil && !c.store.plain {
-		if won, err := c.decide(ctx, sc.fast, values, args.Children(0), cmd); won || err != nil {
+		if won, err := c.decide(ctx, sc.fast, values, children, cmd); won || err != nil {
 			return err
 		}
 	}
-	if won, err := c.decide(ctx, sc, values, args.Children(0), cmd); won || err != nil {
+	if won, err := c.decide(ctx, sc, values, children, cmd); won || err != nil {
 		return err
 	}
 	return c.lost(ctx, sc, values, cmd)

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"database/sql/driver"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -231,4 +233,22 @@ func native(values []any) []any {
 		out[i] = v
 	}
 	return out
+}
+
+// childList is the argument for all child rows of a command: a JSON list, made if a statement uses it.
+type childList struct {
+	rows [][]any
+	text string
+}
+
+// Value implements [driver.Valuer].
+func (l *childList) Value() (driver.Value, error) {
+	if l.text == "" {
+		text, err := json.Marshal(l.rows)
+		if err != nil {
+			return nil, err
+		}
+		l.text = string(text)
+	}
+	return l.text, nil
 }

@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -126,11 +126,21 @@ func texts() (store.Texts, error) {
 	return texts, nil
 }
 
-// arguments numbers the arguments of a verb: the command's, then those of a child row.
+// arguments numbers the arguments of a verb: the command's, then, if it has child rows, all of
+// them as a list, and those of one child row.
 func arguments(_ store.Decl, cols store.Columns, _ bool) store.Filling {
 	f := store.Filling{Arguments: make(map[string]string)}
-	for i, c := range slices.Concat(cols.Members, cols.Children) {
+	for i, c := range cols.Members {
 		f.Arguments[c.Name] = "?" + strconv.Itoa(i+1)
+	}
+	list := len(cols.Members) + 1
+	columns := make([]string, len(cols.Children))
+	for i, c := range cols.Children {
+		f.Arguments[c.Name] = "?" + strconv.Itoa(list+i+1)
+		columns[i] = fmt.Sprintf("x.value ->> %d AS %s", i, c.Name)
+	}
+	if len(columns) > 0 {
+		f.Tokens = map[string]string{"{children}": fmt.Sprintf("(SELECT %s FROM json_each(?%d) AS x) AS c", strings.Join(columns, ", "), list)}
 	}
 	return f
 }

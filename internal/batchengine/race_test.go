@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
-// TestManyWorkAtOnce verifies that many concurrent takes and settles do each item once,
-// and that the counts are right.
+// TestManyWorkAtOnce verifies that many concurrent takes and settles, of single items and of
+// several, some of them twice, do each item once, and that the counts are right.
 func TestManyWorkAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, s fixture) {
 		const items, workers = 300, 8
@@ -28,13 +28,25 @@ func TestManyWorkAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		done := make(map[string]int)
-		for range workers {
+		for n := range workers {
 			all.Go(func() {
 				for {
 					some, err := batchengine.Take(t.Context(), engine.Of(s.e), batchengine.Ask{Handlers: []string{"h"}, Holder: "me", Limit: 2})
 					if err != nil {
 						t.Error(err)
 						return
+					}
+					if len(some) > 1 && n%2 == 0 { // one of them twice
+						finished := []batchengine.Finished{{Taken: some[1]}, {Taken: some[0]}}
+						other := make(chan bool, 1)
+						go func() {
+							settled, _ := batchengine.SettleAll(t.Context(), engine.Of(s.e), finished[:1])
+							other <- settled
+						}()
+						settled, err := batchengine.SettleAll(t.Context(), engine.Of(s.e), finished)
+						if err != nil || settled == <-other {
+							t.Error("both callers have settled an item, or none has: ", err)
+						}
 					}
 					for _, x := range some {
 						if _, err := batchengine.Settle(t.Context(), engine.Of(s.e), x, nil); err != nil {
@@ -71,7 +83,7 @@ func TestTeardownsAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, s fixture) {
 		ctx := t.Context()
 		s.wallet(10_000)
-		const runs, items = 25, 6
+		const runs, items = 25, 7
 		spent := int64(0)
 		for i := range runs {
 			id := fmt.Sprint("b", i)
@@ -93,6 +105,10 @@ func TestTeardownsAtOnce(t *testing.T) {
 			for range 2 {
 				try(func() error { _, _, err := batchengine.Cancel(ctx, engine.Of(s.e), id); return err })
 				try(func() error { _, err := batchengine.Settle(ctx, engine.Of(s.e), taken[4], nil); return err })
+				try(func() error {
+					_, err := batchengine.SettleAll(ctx, engine.Of(s.e), []batchengine.Finished{{Taken: taken[5]}, {Taken: taken[4]}})
+					return err
+				})
 				try(func() error { _, err := batchengine.Advance(ctx, engine.Of(s.e), store.Partition{}); return err })
 				try(func() error {
 					_, err := batchengine.Finalize(ctx, engine.Of(s.e), id, []string{"k001", "k002"})

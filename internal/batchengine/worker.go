@@ -47,6 +47,8 @@ type Worker struct {
 	Lease          time.Duration // [lease.DefaultDuration] if not set
 	// Backoff is the pause after the n-th failure; the default is that of [clock.Backoff].
 	Backoff func(failures int64) time.Duration
+
+	settler settler
 }
 
 // Run works until ctx ends, and then waits for the running bodies.
@@ -146,9 +148,9 @@ const settlePause = 250 * time.Millisecond
 // has not failed; an output that cannot be stored is a failure.
 func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []Commit, failure error, stopping bool) error {
 	if failure == nil {
-		err := SettleWith(ctx, w.Engine, t, output, commits)
+		err := w.settle(ctx, t, output, commits)
 		for fault.CodeOf(err) == fault.Unavailable && clock.Wait(ctx, settlePause) == nil { // retry: the work is paid for
-			err = SettleWith(ctx, w.Engine, t, output, commits)
+			err = w.settle(ctx, t, output, commits)
 		}
 		if code := fault.CodeOf(err); err == nil || code == fault.LeaseLost || code == fault.Unavailable || code == fault.OutcomeUnknown {
 			return err
@@ -166,13 +168,16 @@ func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []C
 	return err
 }
 
+func (w *Worker) settle(ctx context.Context, t Taken, output []byte, commits []Commit) error {
+	if len(commits) == 0 {
+		return w.settler.settle(ctx, w.Engine, Finished{t, output})
+	}
+	return SettleWith(ctx, w.Engine, t, output, commits)
+}
+
 // SettleWith settles an item and runs commits in the same transaction. The commits
 // take effect once, even if it is called again.
 func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits []Commit) error {
-	if len(commits) == 0 {
-		_, err := Settle(ctx, e, t, output)
-		return err
-	}
 	err := with(ctx, e, t.partition(), t.Batch, commits, func(ctx context.Context, tx *store.Tx) error {
 		ended, err := Settle(ctx, tx, t, output)
 		if err == nil && !ended.applied { // settled before

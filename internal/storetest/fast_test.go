@@ -66,13 +66,14 @@ func (p play) declared(t *testing.T) {
 var table = regexp.MustCompile(`\{(\w+)\}`)
 
 var scenes = map[string]scene{
-	"events.append":       appendScene,
-	"entities.transition": transitionScene,
-	"scopes.put":          putScene,
-	"scopes.edit":         editScene,
-	"runs.apply_plan":     moveScene,
-	"runs.finish_step":    plainScene(false),
-	"runs.start_at_step":  plainScene(false),
+	"events.append":        appendScene,
+	"entities.transition":  transitionScene,
+	"scopes.put":           putScene,
+	"scopes.edit":          editScene,
+	"runs.apply_plan":      moveScene,
+	"runs.finish_step":     plainScene(false),
+	"runs.start_at_step":   plainScene(false),
+	"batches.settle_items": itemsScene,
 }
 
 // TestFastFormsDoWhatTheGeneralOnesDo verifies of every fast form of both databases that the same
@@ -136,7 +137,7 @@ func playScene(t *testing.T, name string, plain bool, scene scene) []string {
 		t.Cleanup(func() { _ = rows.Close() })
 	}
 	results, skip := scene(t, play{holdfasttest.OpenOn(t, db, moves), rows, prefix})
-	for _, table := range []string{"stream", "event", "history", "entity", "scope", "run", "step", "effect"} {
+	for _, table := range []string{"stream", "event", "history", "entity", "scope", "run", "step", "effect", "batch", "item", "wallet", "ledger"} {
 		results = append(results, rowsOf(t, rows, prefix+table, skip)...)
 	}
 	return results
