@@ -34,6 +34,7 @@ var planned = []struct{ name, args string }{
 	{"feed.assign_positions", `0, 'w', 100, 200`},
 	{"batches.list_ready", `0, '', '["h"]', 16, '', '[]'`},
 	{"batches.take", one + `, '{b}', '{me}', '{30000}', '{100}', '{1}', '{0}', '{NULL}'`},
+	{"batches.take.fast", `0, 'w', '00000000-0000-7000-8000-000000000001', 'b', 'me', 30000, 100, 1, 0, NULL`},
 	{"handlers.list_lost_deliveries", `0, 'w', '', 100`},
 	{"batches.settle_items", one + `, '{b}', '{100}', '{0}', '{NULL}', ` + hundred(`1`) + `, ` + hundred(`k%d`) + `, ` + hundred(`1`) + `, ` + hundred(`1`)},
 	{"batches.settle_items.fast", `0, 'w', '00000000-0000-7000-8000-000000000001', 'b', 100, 0, NULL, ` + hundred(`k%d`) + `, ` + hundred(`1`) + `, ` + hundred(`1`)},

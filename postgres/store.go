@@ -258,7 +258,7 @@ const shapeSQL = `SELECT pg_catalog.md5(coalesce(pg_catalog.string_agg(o.part, '
 // Do runs a command and commits it: a write is one statement in one round trip, which is its own
 // transaction and may serve other callers too.
 func (s *adapter) Do(ctx context.Context, c store.Command) error {
-	if s.grouper != nil && c.Decl().Group {
+	if d := c.Decl(); s.grouper != nil && (d.Group || d.Serial) {
 		return s.grouper.Do(ctx, c)
 	}
 	return s.alone(ctx, c)

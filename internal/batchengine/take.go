@@ -129,7 +129,7 @@ var (
 			args.Text("kind", a.kind)
 			args.Text("except", a.except)
 		}, scanReady)
-	takeVerb = store.NewVerb(store.Decl{Name: "batches.take", Events: store.HistoryEvents},
+	takeVerb = store.NewVerb(store.Decl{Name: "batches.take", Serial: true, Events: store.HistoryEvents},
 		func(a takeArgs) []string { return []string{row(a.id)} },
 		func(a takeArgs, args *store.Args) {
 			args.Text("batch", a.id)

@@ -306,12 +306,18 @@ func (g *Grouper) timed(f func() error) error {
 	return err
 }
 
-// Apart begins a round in which no two members share a row, unless their verb is commutative.
+// Apart begins a round in which no two members share a row, unless their verb is commutative. A serial command is
+// the only member of its round.
 func Apart() func(Command) bool {
 	taken := make(map[Key]bool)
+	first := true
 	return func(c Command) bool {
 		if c.Decl().Commutative {
 			return true
+		}
+		if c.Decl().Serial {
+			defer func() { first = false }()
+			return first
 		}
 		keys := c.Keys()
 		for _, k := range keys {

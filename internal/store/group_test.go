@@ -16,11 +16,20 @@ var testVerb = NewVerb(Decl{Name: "test.verb", Group: true},
 	func(row int, a *Args) { a.Int("row", int64(row)) },
 	func(*int, Row) error { return nil })
 
+var serialVerb = NewVerb(Decl{Name: "test.serial", Serial: true},
+	func(row int) []string { return []string{strconv.Itoa(row)} },
+	func(row int, a *Args) { a.Int("row", int64(row)) },
+	func(*int, Row) error { return nil })
+
+func serialCommand(row int) Command {
+	return &command[int, int]{verb: serialVerb, at: Partition{Workspace: "w"}, id: NewID(), args: row}
+}
+
 func testCommand(row int) Command {
 	return &command[int, int]{verb: testVerb, at: Partition{Workspace: "w"}, id: NewID(), args: row}
 }
 
-// rowsInFlight fails the test if two commands in flight share a row.
+// rowsInFlight fails the test if two commands in flight share a row, or if a serial command shares a round.
 type rowsInFlight struct {
 	*testing.T
 	mu   sync.Mutex
@@ -29,6 +38,9 @@ type rowsInFlight struct {
 }
 
 func (u *rowsInFlight) run(members ...Command) {
+	if members[0].Decl().Serial && len(members) > 1 {
+		u.Errorf("%d serial commands share a round", len(members))
+	}
 	u.mu.Lock()
 	for _, c := range members {
 		for _, k := range c.Keys() {
@@ -51,7 +63,7 @@ func (u *rowsInFlight) run(members ...Command) {
 
 func (u *rowsInFlight) rounds(slots int) Rounds {
 	return Rounds{
-		Queue: func(Command) string { return "q" }, Fits: Apart, Exclusive: true, Most: 8,
+		Queue: func(c Command) string { return c.Decl().Name }, Fits: Apart, Exclusive: true, Most: 8,
 		Slots:   func(time.Duration) int { return slots },
 		Acquire: func() (any, func(), error) { return nil, func() {}, nil },
 		Lone:    func(_ context.Context, c Command) error { u.run(c); return nil },
@@ -64,8 +76,8 @@ func (u *rowsInFlight) rounds(slots int) Rounds {
 }
 
 // TestGrouperServesEverybodyOnce verifies that many callers on few rows, some of which withdraw, are each
-// served once or get an error that they withdrew; that no two rounds in flight share a row; and that no slot,
-// queue or row is left behind.
+// served once or get an error that they withdrew; that no two rounds in flight share a row, and no serial command
+// shares a round; and that no slot, queue or row is left behind.
 func TestGrouperServesEverybodyOnce(t *testing.T) {
 	for slots := 1; slots <= 4; slots++ {
 		u := &rowsInFlight{T: t, rows: map[Key]bool{}}
@@ -79,7 +91,11 @@ func TestGrouperServesEverybodyOnce(t *testing.T) {
 					if rand.IntN(5) == 0 {
 						go cancel()
 					}
-					switch err := g.Do(ctx, testCommand(rand.IntN(6))); {
+					c := testCommand(rand.IntN(6))
+					if rand.IntN(3) == 0 {
+						c = serialCommand(rand.IntN(6))
+					}
+					switch err := g.Do(ctx, c); {
 					case err == nil:
 						served.Add(1)
 					case errors.Is(err, context.Canceled):

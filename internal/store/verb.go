@@ -48,6 +48,9 @@ type Decl struct {
 	Group bool
 	// Commutative allows members of a group to share a row.
 	Commutative bool
+	// Serial makes the commands on one row wait for their turn in the process, each with a statement of its own, where
+	// they would only wait for each other's locks in the database.
+	Serial bool
 	// Events is the table of the event that an applied command writes under its id. An unknown outcome is resolved
 	// through it.
 	Events EventTable

@@ -73,6 +73,7 @@ var scenes = map[string]scene{
 	"runs.apply_plan":      moveScene,
 	"runs.finish_step":     plainScene(false),
 	"runs.start_at_step":   plainScene(false),
+	"batches.take":         itemsScene,
 	"batches.settle_items": itemsScene,
 }
 

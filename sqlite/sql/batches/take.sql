@@ -1,6 +1,7 @@
 -- Takes items of a batch, up to its concurrency, and charges the wallet for items that were
 -- never taken before: in their order, as far as the balance allows. Takes nothing of a
--- batch that is being cancelled.
+-- batch that is being cancelled. The items of this take are found again by the end of their
+-- lease: the other items that are held need not be read.
 -- do
 UPDATE holdfast_item AS i
    SET state = 'running', charged = i.cost, holder = :holder, epoch = i.epoch + 1, quiet = :quiet,
@@ -27,23 +28,24 @@ UPDATE holdfast_item AS i
        UNION ALL
        SELECT first.key FROM first JOIN b
         WHERE first.sum = 0 OR first.sum <= b.balance OR b.negative AND typeof(b.balance - first.sum) = 'integer')
+RETURNING until
 -- also
 INSERT INTO holdfast_ledger (shard, workspace, wallet, n, delta, balance, reason, reference, at)
 SELECT w.shard, w.workspace, w.id, w.version + row_number() OVER (ORDER BY i.n), -i.cost, w.balance - sum(i.cost) OVER (ORDER BY i.n), 'charge',
        '$batch/' || :batch || '/charge/' || i.key, i.taken_at
   FROM holdfast_batch AS b
   JOIN holdfast_wallet AS w ON w.shard = b.shard AND w.workspace = b.workspace AND w.id = b.wallet
-  JOIN holdfast_item AS i INDEXED BY holdfast_item_held ON i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.holder IS NOT NULL
+  JOIN holdfast_item AS i INDEXED BY holdfast_item_held ON i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.holder IS NOT NULL AND i.until = :did1
  WHERE b.shard = :shard AND b.workspace = :workspace AND b.id = :batch AND i.taking = :command AND i.n > b.next AND i.cost > 0
 -- also
 UPDATE holdfast_wallet AS w
-   SET balance = w.balance - s.cost, version = w.version + s.paid, updated_at = {now}
-  FROM (SELECT b.wallet, sum(i.cost) AS cost, count(*) AS paid
-          FROM holdfast_batch AS b
-          JOIN holdfast_item AS i INDEXED BY holdfast_item_held ON i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.holder IS NOT NULL
-         WHERE b.shard = :shard AND b.workspace = :workspace AND b.id = :batch AND i.taking = :command AND i.n > b.next AND i.cost > 0
-         GROUP BY b.wallet) AS s
- WHERE w.shard = :shard AND w.workspace = :workspace AND w.id = s.wallet
+   SET balance = l.balance, version = l.n, updated_at = {now}
+  FROM (SELECT l.n, l.balance
+          FROM holdfast_batch AS b JOIN holdfast_ledger AS l ON l.shard = b.shard AND l.workspace = b.workspace AND l.wallet = b.wallet
+         WHERE b.shard = :shard AND b.workspace = :workspace AND b.id = :batch
+         ORDER BY l.n DESC
+         LIMIT 1) AS l
+ WHERE w.shard = :shard AND w.workspace = :workspace AND w.id = (SELECT b.wallet {include batches/by_id}) AND w.version < l.n
 -- then
 UPDATE holdfast_batch AS b
    SET status = 'RUNNING', next = b.next + s.first, waiting = b.waiting - s.again, running = b.running + s.first + s.again,
@@ -51,7 +53,7 @@ UPDATE holdfast_batch AS b
   FROM (SELECT count(*) FILTER (WHERE i.n > c.next) AS first, count(*) FILTER (WHERE i.n <= c.next) AS again,
                coalesce(sum(i.cost) FILTER (WHERE i.n > c.next), 0) AS cost
           FROM holdfast_batch AS c
-          JOIN holdfast_item AS i INDEXED BY holdfast_item_held ON i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.holder IS NOT NULL
+          JOIN holdfast_item AS i INDEXED BY holdfast_item_held ON i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.holder IS NOT NULL AND i.until = :did1
          WHERE c.shard = :shard AND c.workspace = :workspace AND c.id = :batch AND i.taking = :command) AS s
  WHERE b.shard = :shard AND b.workspace = :workspace AND b.id = :batch
 -- then
@@ -59,18 +61,15 @@ UPDATE holdfast_batch AS b
 SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, 'itemsTaken',
        (SELECT json_object('keys', json_group_array(i.key), 'charged', coalesce(sum(i.cost) FILTER (WHERE i.epoch = 1), 0))
           FROM holdfast_item AS i INDEXED BY holdfast_item_held
-         WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.holder IS NOT NULL AND i.taking = :command), NULL, NULL, NULL, b.updated_at
+         WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.holder IS NOT NULL AND i.until = :did1 AND i.taking = :command), NULL, NULL, NULL, b.updated_at
   {include batches/by_id}
 -- then
 SELECT (SELECT json_group_array(json_array(i.key, i.epoch, json(i.input), i.failures, i.deaths))
           FROM (SELECT i.key, i.epoch, i.input, i.failures, i.deaths
                   FROM holdfast_item AS i INDEXED BY holdfast_item_held
-                 WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.holder IS NOT NULL AND i.taking = :command
+                 WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.holder IS NOT NULL AND i.until = :did1 AND i.taking = :command
                  ORDER BY i.n) AS i),
-       (SELECT max(i.until)
-          FROM holdfast_item AS i INDEXED BY holdfast_item_held
-         WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.holder IS NOT NULL AND i.taking = :command),
-       b.timeout, b.artifacts, 0
+       :did1, b.timeout, b.artifacts, 0
   {include batches/by_id}
 -- else
 SELECT '[]', {now} + :lease, coalesce(b.timeout, 0), coalesce(b.artifacts, 0),
