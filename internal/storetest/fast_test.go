@@ -67,6 +67,7 @@ var table = regexp.MustCompile(`\{(\w+)\}`)
 
 var scenes = map[string]scene{
 	"events.append":       appendScene,
+	"entities.create":     createScene,
 	"entities.transition": transitionScene,
 	"scopes.put":          putScene,
 	"scopes.edit":         editScene,
@@ -236,6 +237,22 @@ func appendScene(t *testing.T, p play) (results []string, _ string) {
 	p.change(t, "UPDATE {stream} SET state = 'closed' WHERE name = 'b'")
 	add("b", nil, "late")
 	add("b", version(4), "late")
+	return results, ""
+}
+
+func createScene(t *testing.T, p play) (results []string, _ string) {
+	create := func(a entities.CreateArgs) {
+		a.Lifecycle, a.ID = "door", cmp.Or(a.ID, "1")
+		e, err := entities.Create(t.Context(), engine.Of(p.hf), a)
+		results = append(results, formatResult(e, err))
+	}
+	create(entities.CreateArgs{Status: "open", Data: []byte(`{"a": 1}`)})
+	create(entities.CreateArgs{Status: "shut", Data: []byte(`{"a":2}`)})
+	create(entities.CreateArgs{ID: "2", Status: "shut", Data: []byte(`{}`), Meta: events.Meta{Correlation: "c", Causation: "x", Actor: "me"}})
+	create(entities.CreateArgs{ID: "2", Status: "shut", Data: []byte(`{}`)})
+	p.declared(t)
+	create(entities.CreateArgs{ID: "3", Status: "open", Data: []byte(`{"b":[1,2]}`)})
+	create(entities.CreateArgs{ID: "4", Status: "open", Data: []byte(`{}`)})
 	return results, ""
 }
 

@@ -9,8 +9,8 @@ WITH ok AS (
            (started_at, finished_at, prune_at, updated_at) = (
                SELECT coalesce(r.started_at, t.now), CASE :ended WHEN 1 THEN t.now END, CASE :ended WHEN 1 THEN t.now + :keep::float8 * interval '1 ms' END, t.now
                  FROM (SELECT {now} AS now) AS t)
-     WHERE r.shard = :shard AND r.workspace = :workspace AND r.id = :run AND r.version = :version AND :marks IS NULL
-       AND :revision = coalesce((SELECT g.revision FROM {schema}.registry g WHERE g.shard = :shard AND g.workspace = :workspace), 0)
+     WHERE r.shard = :shard AND r.workspace = :workspace AND r.id = :run AND r.version = :version
+       AND {include registry/is_current}
        AND EXISTS (SELECT 1 FROM {schema}.step s
                     WHERE s.shard = :shard AND s.workspace = :workspace AND s.run = :run AND s.name = :step AND s.visit = :visit AND s.epoch = :epoch AND s.until > {now})
     RETURNING r.version, r.updated_at AS now

@@ -6,8 +6,7 @@ WITH ok AS (
     SELECT :shard, :workspace, :run, :definition, :key, :status, CASE WHEN :then_event IS NULL THEN 0 ELSE 1 END, :input::json, :state::json, :memo::json,
            :begin, :begin_visit, false, t.now, CASE WHEN :status <> 'PENDING' THEN t.now END, t.now
       FROM (SELECT {now} AS now) AS t
-     WHERE :marks IS NULL
-       AND :revision = coalesce((SELECT g.revision FROM {schema}.registry g WHERE g.shard = :shard AND g.workspace = :workspace), 0)
+     WHERE {include registry/is_current}
        AND (:key IS NULL OR pg_catalog.pg_advisory_xact_lock({include runs/key_lock :})::text IS NOT NULL)
     ON CONFLICT (shard, workspace, key) WHERE key IS NOT NULL DO NOTHING
     RETURNING version, created_at AS now
