@@ -183,7 +183,11 @@ func (k *Executor) Ensure(ctx context.Context, d store.Doer, def *workflow.Defin
 // planner returns a planner for the state of a run.
 func (k *Executor) planner(l *ClaimedStep, def *compiled) *planner {
 	c := &planner{def: def, run: l.Run, step: l.Step, retention: cmp.Or(def.Retention, k.Retention)}
-	_ = json.Unmarshal(l.Run.memo, &c.memo) // cannot fail: written by this package
+	if l.memo != nil {
+		c.memo = l.memo.clone() // a plan may be made twice
+	} else {
+		_ = json.Unmarshal(l.Run.memo, &c.memo) // cannot fail: written by this package
+	}
 	return c
 }
 
