@@ -122,7 +122,11 @@ func (k *Executor) apply(ctx context.Context, d store.Doer, l *ClaimedStep, c *p
 	}
 	since := clock.OfMachine()
 	if a, plain := c.finishesStep(l, by); plain && !k.PlansOnly {
-		m, err = finishStepVerb.DoAt(ctx, d, l.partition(), a)
+		if a.acted || a.policy != "" {
+			m, err = finishOpaqueStepVerb.DoAt(ctx, d, l.partition(), a)
+		} else {
+			m, err = finishStepVerb.DoAt(ctx, d, l.partition(), a.finishStepArgs)
+		}
 		m.since = since
 		return m, err
 	}

@@ -270,7 +270,11 @@ func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedSt
 // starter returns the function that starts the run.
 func (k *Executor) starter(d store.Doer, s Start, l *ClaimedStep, c *planner) (func(context.Context) (started, error), error) {
 	if a, plain := c.startsAtStep(s); plain && !k.PlansOnly {
-		return func(ctx context.Context) (started, error) { return startAtStepVerb.DoAt(ctx, d, l.partition(), a) }, nil
+		verb := startAtStepVerb
+		if a.policy != "" {
+			verb = startAtOpaqueStepVerb
+		}
+		return func(ctx context.Context) (started, error) { return verb.DoAt(ctx, d, l.partition(), a) }, nil
 	}
 	text, err := c.encoded()
 	a := startArgs{run: l.Run.ID, definition: l.Run.Definition, key: s.Key, input: string(s.Input), holder: s.Holder, lease: s.Lease, plan: text, names: c.names(), wakes: c.wakes, over: c.plan.Run.Over, held: s.Lease}

@@ -66,14 +66,16 @@ func (p play) declared(t *testing.T) {
 var table = regexp.MustCompile(`\{(\w+)\}`)
 
 var scenes = map[string]scene{
-	"events.append":       appendScene,
-	"entities.create":     createScene,
-	"entities.transition": transitionScene,
-	"scopes.put":          putScene,
-	"scopes.edit":         editScene,
-	"runs.apply_plan":     moveScene,
-	"runs.finish_step":    plainScene(false),
-	"runs.start_at_step":  plainScene(false),
+	"events.append":             appendScene,
+	"entities.create":           createScene,
+	"entities.transition":       transitionScene,
+	"scopes.put":                putScene,
+	"scopes.edit":               editScene,
+	"runs.apply_plan":           moveScene,
+	"runs.finish_step":          plainScene(false),
+	"runs.start_at_step":        plainScene(false),
+	"runs.finish_opaque_step":   plainScene(false),
+	"runs.start_at_opaque_step": plainScene(false),
 }
 
 // TestFastFormsDoWhatTheGeneralOnesDo verifies of every fast form of both databases that the same

@@ -61,6 +61,7 @@ func plainScene(plansOnly bool) scene {
 		}
 		three := define("three", task("a", "idempotent"), task("b", "idempotent"), task("c", "idempotent"))
 		opaque := define("opaque", task("a", "opaque"), task("b", "opaque"))
+		both := define("both", task("a", "opaque"), task("b", "idempotent"), task("c", "opaque"))
 		mixed := define("mixed", task("a", "idempotent"), workflow.Step{Name: "if", Type: workflow.Condition, If: "state.n > 1", Then: "b", Else: "w"},
 			task("b", "idempotent"), workflow.Step{Name: "w", Type: workflow.Wait, Duration: time.Hour}, task("c", "idempotent"))
 		note := func(l runengine.ClaimedStep, more any, err error) {
@@ -111,9 +112,19 @@ func plainScene(plansOnly bool) scene {
 			a = start(mixed, "", `{}`, here)
 			end(a, `[1]`, `{"n":`+string(rune('0'+n))+`}`, here)
 		}
-		a = start(opaque, "", `{}`, local("opaque"))
+		// opaque steps
+		a = start(opaque, "k3", `{}`, local("opaque"))
+		start(opaque, "k3", `{}`, local("opaque"))
 		b = end(a, `1`, "", local("opaque"))
-		end(b, `2`, "", local(""))
+		end(a, `1`, "", local("opaque"))
+		end(b, `{"x":2}`, `{"y":3}`, local(""))
+		start(opaque, "", `{}`, local(""))
+		a = start(both, "", `{}`, local("opaque"))
+		b = end(a, `null`, "", here)
+		end(b, `2`, "", local("opaque"))
+		a = start(opaque, "", `{}`, local("opaque"))
+		p.change(t, "UPDATE {step} SET until = created_at WHERE run = '"+a.Run.ID+"'")
+		end(a, `1`, "", here)
 		for _, name := range []string{"pause", "cancel"} {
 			a = start(three, "", `{}`, here)
 			command(a, name)
