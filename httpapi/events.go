@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/httpapi/internal/sse"
+	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
@@ -28,7 +29,7 @@ func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
-	if err := stream.OpenFeed(c.ctx(), c.api.hf); err != nil {
+	if err := feed.OpenIfEnabled(c.ctx(), c.api.engine); err != nil {
 		return none, err
 	}
 	if c.wantsStream() {

@@ -62,7 +62,7 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
-	if err := stream.OpenFeed(c.ctx(), c.api.hf); err != nil {
+	if err := feed.OpenIfEnabled(c.ctx(), c.api.engine); err != nil {
 		return none, err
 	}
 	from := feedCursor{id: retention.First}
@@ -192,7 +192,7 @@ func (w *watcher) watch(ctx context.Context, emit func(message) error) error {
 			}
 			return ctx.Err() == nil
 		}
-		if err := stream.OpenFeed(ctx, w.api.hf); err != nil { // the workspace may have been created since
+		if err := feed.OpenIfEnabled(ctx, w.api.engine); err != nil { // the workspace may have been created since
 			return false, err
 		}
 		if err := w.histories(ctx, func(t retention.HistoryEvent) bool { return send(shapes.Event(t.Event)) }); err != nil {

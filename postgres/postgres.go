@@ -30,7 +30,6 @@ type Database struct {
 	pool   *pgxpool.Pool
 	schema string
 	pooled bool
-	plain  bool
 
 	callTimeout time.Duration
 	migrations  fs.FS // tests replace it
@@ -53,10 +52,6 @@ func Schema(name string) Option { return func(d *Database) { d.schema = name } }
 // client from holding locks (see docs/postgresql.md). A URL with default_query_exec_mode has the
 // same effect.
 func Pooled() Option { return func(d *Database) { d.pooled = true } }
-
-// Plain runs every verb by its general statement, never by the fast form for a single caller. It is
-// for tests that compare the two.
-func Plain() Option { return func(d *Database) { d.plain = true } }
 
 // CallTimeout sets the time limit of a database call, 8 seconds by default. A connection that does
 // not respond in time is dropped. A transaction may take longer: each of its statements is a call.

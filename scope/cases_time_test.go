@@ -33,7 +33,7 @@ var timedCases = []testCase{
 	{"each kind has its time to live, and each handle its own", func(e *env) {
 		e.wantLifetime("brief", nil, time.Minute)
 		e.wantLifetime(scope.User, nil, 2*time.Hour)
-		e.wantLifetime(scope.Session, nil, scope.DefaultSessionTTL)
+		e.wantLifetime(scope.Session, nil, 24*time.Hour)
 		e.wantLifetime(scope.Session, []scope.Option{scope.TTL(time.Minute)}, time.Minute)
 		e.wantLifetime("other", []scope.Option{scope.TTL(time.Hour)}, time.Hour)
 		for kind, o := range map[string][]scope.Option{"other": nil, scope.Org: nil, scope.Request: nil, "brief": {scope.TTL(-1)}} {

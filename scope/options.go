@@ -17,10 +17,10 @@ import (
 
 // Defaults of kinds and handles.
 const (
-	DefaultBudget      = 30 * time.Second
-	DefaultMaxAttempts = 4
-	DefaultRequestTTL  = time.Hour
-	DefaultSessionTTL  = 24 * time.Hour
+	defaultBudget      = 30 * time.Second
+	defaultMaxAttempts = 4
+	defaultRequestTTL  = time.Hour
+	defaultSessionTTL  = 24 * time.Hour
 )
 
 // Names of predeclared kinds. Any other name is a valid kind too.
@@ -125,14 +125,14 @@ func (h *state) settle(kind string, s settings) settings {
 	h.mu.Lock()
 	k := h.kinds[kind]
 	h.mu.Unlock()
-	s.Budget = cmp.Or(s.Budget, k.Budget, DefaultBudget)
-	s.MaxAttempts = cmp.Or(s.MaxAttempts, k.MaxAttempts, DefaultMaxAttempts)
+	s.Budget = cmp.Or(s.Budget, k.Budget, defaultBudget)
+	s.MaxAttempts = cmp.Or(s.MaxAttempts, k.MaxAttempts, defaultMaxAttempts)
 	ttl := time.Duration(-1)
 	switch kind {
 	case Request:
-		ttl = DefaultRequestTTL
+		ttl = defaultRequestTTL
 	case Session:
-		ttl = DefaultSessionTTL
+		ttl = defaultSessionTTL
 	}
 	s.TTL = max(cmp.Or(s.TTL, k.TTL, ttl), 0)
 	return s

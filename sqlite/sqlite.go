@@ -28,7 +28,6 @@ type Database struct {
 	db      *sql.DB
 	alone   bool
 	readers int
-	plain   bool
 	wrong   func() time.Duration // the clock offset that tests set
 
 	migrations fs.FS // tests replace it
@@ -49,10 +48,6 @@ func Alone() Option { return func(d *Database) { d.alone = true } }
 // Readers sets the number of reading connections; the default is 4. There is always one connection
 // that writes.
 func Readers(n int) Option { return func(d *Database) { d.readers = max(n, 1) } }
-
-// Plain runs every verb by its general script, never by the fast one. It is for tests that compare
-// the two.
-func Plain() Option { return func(d *Database) { d.plain = true } }
 
 // File returns the database in a file, which is created if it does not exist.
 func File(path string, options ...Option) *Database {

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
-	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
-	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -48,42 +45,10 @@ func (p *feedPart) Register(ctx context.Context, e *holdfast.Engine) error {
 			return err
 		}
 	}
-	feedsOf(e).on.Store(true)
+	feed.Enable(engine.Of(e))
 	s := &feed.Sequencer{Doer: engine.Of(e), Hub: engine.Of(e).Hub(), Log: engine.Of(e).Reactions().Log}
 	e.Background(s.Run)
 	return nil
-}
-
-// feeds is the state of an engine that concerns feeds.
-type feeds struct {
-	on   atomic.Bool // the engine assigns positions
-	open sync.Map    // workspaces whose feed is known to be on
-}
-
-type feedsKey struct{}
-
-func feedsOf(e *holdfast.Engine) *feeds {
-	return engine.Of(e).Shared(feedsKey{}, func() any { return new(feeds) }).(*feeds)
-}
-
-// OpenFeed switches the feed on in the context's workspace, if the engine has the part [Feed] and
-// the workspace exists. A workspace is created by the first write to it.
-func OpenFeed(ctx context.Context, e *holdfast.Engine) error {
-	f, space := feedsOf(e), store.WorkspaceOf(ctx)
-	if _, known := f.open.Load(space); known || !f.on.Load() {
-		return nil
-	}
-	if there, err := store.WorkspaceNamed(ctx, engine.Of(e), space); err != nil || there == nil {
-		return err
-	}
-	_, err := reactions.Get(ctx, engine.Of(e), feed.Reaction)
-	if fault.CodeOf(err) == fault.NotFound {
-		err = feed.Open(ctx, engine.Of(e))
-	}
-	if err == nil {
-		f.open.Store(space, true)
-	}
-	return err
 }
 
 // Cursor is a position in the feed of a workspace. It may be stored and used at any later time.
@@ -163,7 +128,7 @@ func Follow(ctx context.Context, e *holdfast.Engine, after Cursor, f func(FeedEv
 	read := store.NewBudget(followBytes)
 	p := wake.Poller{Hub: engine.Of(e).Hub(), Topics: []string{feed.Topic(store.WorkspaceOf(ctx))}, Log: engine.Of(e).Reactions().Log,
 		Poll: func(ctx context.Context) (bool, error) {
-			if err := OpenFeed(ctx, e); err != nil { // the workspace may be created later
+			if err := feed.OpenIfEnabled(ctx, engine.Of(e)); err != nil { // the workspace may be created later
 				return false, err
 			}
 			read.Refill()
