@@ -124,7 +124,7 @@ func (p *drainPlace) ours(ctx context.Context, c config, round int) (rate float6
 	var handled atomic.Int64
 	all := make(chan struct{})
 	name := fmt.Sprintf("drain-%d", round)
-	part := stream.React(name, stream.Select{Streams: fmt.Sprintf("^r%d-", round)}, func(context.Context, *stream.Delivery) error {
+	part := stream.React(name, stream.Select{Pattern: fmt.Sprintf("^r%d-", round)}, func(context.Context, *stream.Delivery) error {
 		if handled.Add(1) == int64(c.drainEvents) {
 			close(all)
 		}

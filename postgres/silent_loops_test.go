@@ -77,7 +77,7 @@ func (n *silentNode) Register(_ context.Context, e *holdfast.Engine) error {
 func newSilentNode(t *testing.T, url string, watcher *pgx.Conn) *silentNode {
 	t.Helper()
 	n := &silentNode{watcher: watcher}
-	copies := stream.React("copy", stream.Select{Streams: "^writer-[0-9]$"}, func(_ context.Context, d *stream.Delivery) error {
+	copies := stream.React("copy", stream.Select{Pattern: "^writer-[0-9]$"}, func(_ context.Context, d *stream.Delivery) error {
 		d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := stream.Append(ctx, tx, "copy-"+d.Stream, stream.Any, event(d.Name))
 			return err

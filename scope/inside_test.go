@@ -84,7 +84,7 @@ func newProgram() *program {
 		})
 		return i.Input, nil
 	}, batch.Options{Retry: holdfast.RetryPolicy{Backoff: time.Millisecond}})
-	p.mails = stream.React("mails", stream.Select{Streams: "^letters$"}, func(_ context.Context, d *stream.Delivery) error {
+	p.mails = stream.React("mails", stream.Select{Pattern: "^letters$"}, func(_ context.Context, d *stream.Delivery) error {
 		d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := tallyIn(tx).Push(ctx, "events", d.Event.Name)
 			return p.once("event", err)

@@ -80,7 +80,7 @@ func reactInChild(db string, lease time.Duration) error {
 	return hf.Run(context.Background())
 }
 
-var following = stream.Select{Streams: "^[cps]"}
+var following = stream.Select{Pattern: "^[cps]"}
 
 // startChild starts a node in another process.
 func startChild(t *testing.T, db string, lease time.Duration) *testkit.Child {
@@ -185,7 +185,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		const streams, lease = 36, 5 * time.Minute
 		hf := startNode(t, databaseAt(db), briskly) // runs only a janitor
-		def := reactions.Definition{Name: "r", Streams: following.Streams, Options: reactions.DefaultOptions()}
+		def := reactions.Definition{Name: "r", Streams: following.Pattern, Options: reactions.DefaultOptions()}
 		def.MaxCrashes = maxDeaths
 		if _, err := reactions.Register(context.Background(), engine.Of(hf), def); err != nil {
 			t.Fatal(err)
@@ -262,7 +262,7 @@ func discardOutput(c *testkit.Child) (dead chan struct{}) {
 func TestAPanicInACommitIsAFailure(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		hf := openNode(t, databaseAt(db), briskly)
-		def := reactions.Definition{Name: "r", Streams: following.Streams, Options: reactions.DefaultOptions()}
+		def := reactions.Definition{Name: "r", Streams: following.Pattern, Options: reactions.DefaultOptions()}
 		if _, err := reactions.Register(context.Background(), engine.Of(hf), def); err != nil {
 			t.Fatal(err)
 		}
