@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -167,12 +168,24 @@ func versionIn(tag string) (int64, error) {
 // changed returns the response to a change.
 func (c *call) changed(s snapshot, err error) (wire.ChangedScope, error) {
 	if err != nil {
-		return wire.ChangedScope{}, err
+		return wire.ChangedScope{}, c.conditionError(err)
 	}
 	if s.Exists {
 		c.etag = tagOf(s.Version)
 	}
 	return wire.ChangedScope{Version: s.Version, State: stateOf(s), Changed: s.Changed}, nil
+}
+
+// conditionError converts the error of an expected version that does not match to the one of a
+// header that does not match.
+func (c *call) conditionError(err error) error {
+	f, _ := errors.AsType[*fault.Error](err)
+	if f == nil || f.Code != fault.Concurrency || len(c.r.Header.Values("If-Match"))+len(c.r.Header.Values("If-None-Match")) == 0 {
+		return err
+	}
+	p := fault.New(fault.PreconditionFailed, "%s", f.Message).Wrap(err)
+	p.Fields = f.Fields
+	return p
 }
 
 type patchScopeIn struct {

@@ -61,15 +61,15 @@ func MaxAttempts(n int) Option { return func(s *settings) { s.MaxAttempts = n } 
 func TTL(d time.Duration) Option { return func(s *settings) { s.TTL = d } }
 
 // ExpectVersion makes changes only while the scope is at this version; otherwise they return
-// [ErrPrecondition].
+// [holdfast.ErrConcurrency] with the field lastVersion, which is -1 if the scope does not exist.
 func ExpectVersion(version int64) Option { return func(s *settings) { s.expected = &version } }
 
 // Absent makes changes only while the scope does not exist; otherwise they return
-// [ErrPrecondition].
+// [holdfast.ErrConcurrency].
 func Absent() Option { return ExpectVersion(events.None) }
 
 // Present makes changes only while the scope exists, at any version; otherwise they return
-// [ErrPrecondition].
+// [holdfast.ErrConcurrency].
 func Present() Option { return ExpectVersion(scopestore.Some) }
 
 // By sets the actor of the changes, for the history.
