@@ -14,7 +14,7 @@ func Inner[E any](l *Lifecycle[E]) *lifecycleengine.Lifecycle { return l.inner }
 
 // Beginning is an option that the HTTP API has.
 func Beginning(f func(context.Context, *store.Tx, string) error) FireOption {
-	return FireOption{func(o *lifecycleengine.FireOptions) { o.Begin = f }}
+	return fireOption(func(o *lifecycleengine.FireOptions) { o.Begin = f })
 }
 
 // Door has an engine serve lifecycles that are put, as the HTTP API does.

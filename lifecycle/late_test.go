@@ -143,7 +143,7 @@ func TestALateCallIsReported(t *testing.T) {
 func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
 	l.Helper()
 	operation := l.get("b").Claimed.ID
-	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []lifecycle.Resolution{{Name: name, Happened: happened}}, o, "someone"); err != nil {
+	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []lifecycle.Resolution{{Name: name, Happened: happened}}, o, lifecycle.By("someone")); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -163,11 +163,11 @@ func (l *late) reported(operation string, n int, happened bool) {
 	if x.Operation != operation || x.Subject != "fx/b" || x.Epoch != 1 || x.Happened != happened || x.Key != key || x.At.IsZero() || x.Node == "" {
 		l.Errorf("got contradiction %+v", x)
 	}
-	if err := l.e.AcknowledgeContradictions(l.Context(), operation, "someone", "another"); !errors.Is(err, holdfast.ErrNotFound) {
+	if err := l.e.AcknowledgeContradictions(l.Context(), operation, []string{"another"}, holdfast.By("someone")); !errors.Is(err, holdfast.ErrNotFound) {
 		l.Errorf("acknowledge of an unknown id: got %v, want ErrNotFound", err)
 	}
 	for range 2 {
-		if err := l.e.AcknowledgeContradictions(l.Context(), operation, "someone", x.ID); err != nil {
+		if err := l.e.AcknowledgeContradictions(l.Context(), operation, []string{x.ID}, holdfast.By("someone")); err != nil {
 			l.Fatal(err)
 		}
 	}

@@ -94,13 +94,13 @@ type Resolution struct {
 }
 
 // Resolve records what a person knows about the effects of an uncertain operation. It may resolve only some of them.
-// Once no effect is unknown, the operation is resumed by its handler, which then gets the results; or, if o is set,
+// Once no effect is unknown, the operation is resumed by its handler, which then gets the results; or, if ending is set,
 // it ends with that outcome. A manual claim and a body without a journal cannot be resumed, only ended. If the
 // operation is not uncertain, or a resolution contradicts a known result, the error is [holdfast.ErrConflict].
 // Resolve returns the operation, or nil if it has ended.
-func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, o Outcome, by string) (*Operation, error) {
+func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, ending Outcome, o ...ActorOption) (*Operation, error) {
 	all := mapped(known, func(r Resolution) lifecycleengine.Resolution { return lifecycleengine.Resolution(r) })
-	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(o), by)
+	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(ending), actorOf(o))
 	return operation(p), err
 }
 
@@ -109,7 +109,7 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolut
 // operation becomes uncertain, and a person ends it with [Resolve], because outcomes are never guessed. For an
 // operation that is held or uncertain the error is [holdfast.ErrConflict]. Withdraw returns the operation, or nil if
 // it has ended.
-func Withdraw(ctx context.Context, e *holdfast.Engine, id, reason, by string) (*Operation, error) {
-	p, err := lifecycleengine.Withdraw(ctx, engine.Of(e), id, reason, by)
+func Withdraw(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ActorOption) (*Operation, error) {
+	p, err := lifecycleengine.Withdraw(ctx, engine.Of(e), id, reason, actorOf(o))
 	return operation(p), err
 }

@@ -135,7 +135,7 @@ func (h driver) nudge(l *runengine.ClaimedStep) error {
 	case l.Step.Status == runengine.Waiting && l.Step.Name == "paid":
 		return run.Send(h.ctx, h.e, l.Run.ID, "payment", "s1", map[string]int{"cents": 700})
 	case l.Step.Status == runengine.Waiting && l.Step.Name == "ask":
-		_, err := run.Decide(h.ctx, h.e, runengine.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Decision{Status: run.Approved, By: "ann", Requester: "manager"})
+		_, err := run.Decide(h.ctx, h.e, runengine.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Decision{Status: run.Approved, Requester: "manager"}, run.By("ann"))
 		if errors.Is(err, holdfast.ErrConflict) { // it was, and the answer was lost
 			err = nil
 		}

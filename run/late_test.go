@@ -44,7 +44,7 @@ func TestALateStepIsReported(t *testing.T) {
 			if len(all) != 1 || all[0].Effect != name || all[0].Operation != runengine.Operation(b.id, "a", 1) || all[0].Epoch != 1 || !all[0].Happened || string(all[0].Result) != `"ref"` {
 				t.Fatalf("%s: got contradictions %+v", name, all)
 			}
-			b.ok(e.AcknowledgeContradictions(b.ctx, all[0].Operation, "ann", all[0].ID))
+			b.ok(e.AcknowledgeContradictions(b.ctx, all[0].Operation, []string{all[0].ID}, holdfast.By("ann")))
 		}
 		run.WorkerOf(e).Lease = 2 * time.Second // its renewal tells the body, after a third
 		b := newBench(t, e, stopped)
@@ -55,7 +55,7 @@ func TestALateStepIsReported(t *testing.T) {
 		if len(all) != 1 || all[0].Effect != effects.Body || all[0].Happened {
 			t.Fatalf("body that was stopped: got contradictions %+v", all)
 		}
-		b.ok(e.AcknowledgeContradictions(b.ctx, all[0].Operation, "ann", all[0].ID))
+		b.ok(e.AcknowledgeContradictions(b.ctx, all[0].Operation, []string{all[0].ID}, holdfast.By("ann")))
 		if all, err := holdfast.Collect(e.Contradictions(t.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
 			t.Errorf("got contradictions %+v after the acknowledgement (%v), want none", all, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
@@ -69,11 +70,11 @@ func TestARunFromStartToEnd(t *testing.T) {
 		if err != nil || asked[0].Prompt != "Close o1?" {
 			t.Fatalf("got approvals %+v, %v", asked, err)
 		}
-		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "eve", Requester: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
+		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, Requester: "clerk"}, run.By("eve")); !errors.Is(err, holdfast.ErrForbidden) {
 			t.Errorf("decision by a clerk: got %v, want ErrForbidden", err)
 		}
-		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "ann", Requester: "manager"}); err != nil {
-			t.Fatal(err)
+		if a, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, Requester: "manager"}, run.By("ann")); err != nil || a.Actor != "ann" {
+			t.Fatalf("got %+v, %v", a, err)
 		}
 		end := awaitStatus(t, hf, r.ID, "COMPLETED")
 		var output string
@@ -91,6 +92,32 @@ func TestARunFromStartToEnd(t *testing.T) {
 			t.Errorf("another input under the same key: got %v, want ErrKeyMismatch", err)
 		}
 	}, def)
+}
+
+// Verifies that a command with ExpectVersion applies only at that version.
+func TestACommandAtAnExpectedVersion(t *testing.T) {
+	def := run.Define("waits", "1", run.Signal("paid", "payment", 0))
+	type command = func(context.Context, holdfast.Doer, string, ...run.CommandOption) (run.Run, error)
+	for name, do := range map[string]command{"Cancel": run.Cancel, "Pause": run.Pause, "Resume": run.Resume, "Retry": run.Retry} {
+		t.Run(name, func(t *testing.T) {
+			holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+				r, _, err := def.Start(t.Context(), hf, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = do(t.Context(), hf, r.ID, run.ExpectVersion(r.Version+1))
+				if f, _ := errors.AsType[*fault.Error](err); f == nil || !errors.Is(err, holdfast.ErrConcurrency) || f.Fields["lastVersion"] != r.Version {
+					t.Errorf("at another version: got %v, want ErrConcurrency with lastVersion %d", err, r.Version)
+				}
+				if now, err := run.Get(t.Context(), hf, r.ID); err != nil || now.Version != r.Version {
+					t.Errorf("the refused command left version %d, %v; want %d", now.Version, err, r.Version)
+				}
+				if _, err := do(t.Context(), hf, r.ID, run.ExpectVersion(r.Version)); errors.Is(err, holdfast.ErrConcurrency) {
+					t.Errorf("at the expected version: got %v", err)
+				}
+			})
+		})
+	}
 }
 
 // Verifies that the topic that Await waits for is woken by the end of a run, however it ends, and by no step before:

@@ -105,7 +105,7 @@ func (d *Demo) startTogether(ctx context.Context, id string) (string, error) {
 // decideTogether decides an approval from several managers at once.
 func (d *Demo) decideTogether(ctx context.Context, approval string) error {
 	for _, err := range atOnce(deciders, func(i int) error {
-		_, err := run.Decide(ctx, d.engine, approval, run.Decision{Status: run.Approved, By: fmt.Sprint("manager-", i+1), Requester: "manager"})
+		_, err := run.Decide(ctx, d.engine, approval, run.Decision{Status: run.Approved, Requester: "manager"}, run.By(fmt.Sprint("manager-", i+1)))
 		return err
 	}) {
 		switch {
