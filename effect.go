@@ -99,8 +99,8 @@ type ContradictionFilter struct {
 	Operation string
 }
 
-// Contradictions iterates over the unacknowledged contradictions in the context's workspace, ordered by operation.
-func (e *Engine) Contradictions(ctx context.Context, f ContradictionFilter) iter.Seq2[Contradiction, error] {
+// ListContradictions iterates over the unacknowledged contradictions in the context's workspace, ordered by operation.
+func (e *Engine) ListContradictions(ctx context.Context, f ContradictionFilter) iter.Seq2[Contradiction, error] {
 	return func(yield func(Contradiction, error) bool) {
 		const page = 100 // operations
 		for after := ""; ; {

@@ -39,7 +39,7 @@ type Options struct {
 	// it. The default is that of the server.
 	Workspace string
 	// HTTP sends the requests. Redirects are never followed, because a request that changes
-	// something must not be sent twice. Its Timeout also applies to [Client.Follow]. The default
+	// something must not be sent twice. Its Timeout also applies to [Client.FollowFeed]. The default
 	// waits 90 seconds for the response headers.
 	HTTP *http.Client
 	// MaxAttempts is the maximum number of attempts of a request that may be retried. The default is

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/wire"
@@ -46,7 +47,7 @@ func TestAnEntityFromAfar(t *testing.T) {
 		t.Errorf("settled %+v, %v", done, err)
 	}
 	var names []string
-	for x, err := range c.GetHistory(ctx, "invoice", id) {
+	for x, err := range c.ReadHistory(ctx, "invoice", id) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,9 +56,9 @@ func TestAnEntityFromAfar(t *testing.T) {
 	if len(names) != 3 {
 		t.Errorf("got history %q, want 3 events", names)
 	}
-	tried, err := c.GetAttempts(ctx, "invoice", id)
-	if err != nil || len(tried.Items) != 1 || tried.Items[0].Code != fault.ClaimFailed {
-		t.Errorf("got refusals %+v, %v, want one CLAIM_FAILED", tried, err)
+	refused, err := holdfast.Collect(c.ListRefusals(ctx, "invoice", id))
+	if err != nil || len(refused) != 1 || refused[0].Code != fault.ClaimFailed {
+		t.Errorf("got refusals %+v, %v, want one CLAIM_FAILED", refused, err)
 	}
 }
 

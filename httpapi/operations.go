@@ -230,7 +230,7 @@ func (c *call) contradictionsOf(ctx context.Context, id string) ([]wire.Contradi
 		id = operation
 	}
 	var all []wire.Contradiction
-	for x, err := range c.api.hf.Contradictions(ctx, holdfast.ContradictionFilter{Operation: id}) {
+	for x, err := range c.api.hf.ListContradictions(ctx, holdfast.ContradictionFilter{Operation: id}) {
 		if err != nil {
 			return nil, err
 		}

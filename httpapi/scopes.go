@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -288,16 +287,17 @@ func (c *call) watchScope(in *scopeIn) error {
 		return err
 	}
 	return c.send(func(ctx context.Context, emit func(message) error) error {
-		changes, err := scope.In[ignoredState](c.api.hf, in.Kind, in.ID).Watch(store.Gated(ctx, nil))
-		if err != nil {
-			return err
-		}
-		for change := range changes {
-			if change.Err == nil && seen && change.Version == last {
+		for change, err := range scope.In[ignoredState](c.api.hf, in.Kind, in.ID).Watch(store.Gated(ctx, nil)) {
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return err
+			case seen && change.Version == last:
 				continue
 			}
-			now, err := s.Get(ctx)                                               // waits for room
-			for err = cmp.Or(change.Err, err); err != nil && ctx.Err() == nil; { // the last message must be the current state
+			now, err := s.Get(ctx)               // waits for room
+			for err != nil && ctx.Err() == nil { // the last message must be the current state
 				c.api.log.Warn("failed to read a watched scope", "error", err)
 				if clock.Wait(ctx, time.Second) == nil {
 					now, err = s.Get(ctx)

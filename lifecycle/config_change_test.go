@@ -434,7 +434,7 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 			return err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain"
 		})
 		stop()
-		all, err := holdfast.Collect(lifecycle.Operations(ctx, two, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
+		all, err := holdfast.Collect(lifecycle.ListOperations(ctx, two, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
 		if err != nil || len(all) != 1 || all[0].Error != `handler "Pack" no longer exists` {
 			t.Fatalf("got uncertain operations %+v, %v", all, err)
 		}

@@ -356,7 +356,7 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 		}
 		o := w.is("b", "charging", "uncertain")
 		w.wantUnchanged("b")
-		all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
+		all, err := holdfast.Collect(lifecycle.ListOperations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
 		if err != nil || len(all) != 1 || all[0].ID != o.ID || all[0].Step != "charge" || all[0].Entity != "b" || all[0].Requester != "admin" {
 			w.Fatalf("listed operations %+v, %v", all, err)
 		}
@@ -365,7 +365,7 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 			w.Errorf("got effects %+v", x)
 		}
 		for _, phase := range []string{"held", "due"} {
-			if all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Phase(phase)})); err != nil || len(all) != 0 {
+			if all, err := holdfast.Collect(lifecycle.ListOperations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Phase(phase)})); err != nil || len(all) != 0 {
 				w.Errorf("listed operations in phase %s: %+v, %v, want none", phase, all, err)
 			}
 		}

@@ -151,7 +151,7 @@ func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
 // reported checks the contradictions of an operation, and acknowledges them.
 func (l *late) reported(operation string, n int, happened bool) {
 	l.Helper()
-	all, err := holdfast.Collect(l.e.Contradictions(l.Context(), holdfast.ContradictionFilter{}))
+	all, err := holdfast.Collect(l.e.ListContradictions(l.Context(), holdfast.ContradictionFilter{}))
 	if err != nil || len(all) != n {
 		l.Fatalf("got contradictions %+v (%v), want %d", all, err, n)
 	}
@@ -171,7 +171,7 @@ func (l *late) reported(operation string, n int, happened bool) {
 			l.Fatal(err)
 		}
 	}
-	if all, err = holdfast.Collect(l.e.Contradictions(l.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
+	if all, err = holdfast.Collect(l.e.ListContradictions(l.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
 		l.Errorf("got contradictions %+v after the acknowledgement (%v), want none", all, err)
 	}
 }
@@ -221,7 +221,7 @@ func TestALateCallThatIsConfirmedIsNoContradiction(t *testing.T) {
 		if err := <-fired; !errors.Is(err, holdfast.ErrLeaseLost) {
 			w.Errorf("the late holder got %v, want ErrLeaseLost", err)
 		}
-		if all, err := holdfast.Collect(w.e.Contradictions(w.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 1 {
+		if all, err := holdfast.Collect(w.e.ListContradictions(w.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 1 {
 			w.Errorf("got contradictions %+v before the next attempt (%v), want one", all, err)
 		}
 		engine.Of(w.e).Round(w.Context())

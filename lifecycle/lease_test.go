@@ -285,7 +285,7 @@ func TestAnEffectUnderALease(t *testing.T) {
 			}
 			testkit.WantCode(t, w.fireAs("admin", id, "pay"), fault.ClaimFailed)
 			testkit.WantCode(t, w.fireAs("admin", id, "skip"), fault.ClaimFailed)
-			all, err := holdfast.Collect(lifecycle.Operations(ctx, w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
+			all, err := holdfast.Collect(lifecycle.ListOperations(ctx, w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
 			if err != nil || len(all) != 1 || all[0].Status != "open" {
 				t.Fatalf("%+v, %v", all, err)
 			}

@@ -72,8 +72,8 @@ type OperationFilter struct {
 	Phase Phase
 }
 
-// Operations iterates over the unfinished operations in the context's workspace, ordered by id.
-func Operations(ctx context.Context, d holdfast.Doer, f OperationFilter) iter.Seq2[PendingOperation, error] {
+// ListOperations iterates over the unfinished operations in the context's workspace, ordered by id.
+func ListOperations(ctx context.Context, d holdfast.Doer, f OperationFilter) iter.Seq2[PendingOperation, error] {
 	return store.Seq(func(after lifecycleengine.Pending, limit int) ([]lifecycleengine.Pending, error) {
 		return lifecycleengine.Operations(ctx, store.DoerOf(d), string(f.Phase), after.ID, limit)
 	}, pending)

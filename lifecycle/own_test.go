@@ -416,7 +416,7 @@ func TestWorkspacesInOneTable(t *testing.T) {
 			t.Error(got)
 		}
 		for _, ctx := range []context.Context{a, b} {
-			all, err := holdfast.Collect(w.l.Refusals(ctx, w.e, "1"))
+			all, err := holdfast.Collect(w.l.ListRefusals(ctx, w.e, "1"))
 			if err != nil || len(all) != 0 {
 				t.Errorf("%+v, %v", all, err)
 			}

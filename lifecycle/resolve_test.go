@@ -77,7 +77,7 @@ func fxDidNot(i int) lifecycle.Resolution { return lifecycle.Resolution{Name: fm
 // last returns the name and the actor of an entity's last event.
 func (w *fxWorld) last(id string) string {
 	w.Helper()
-	all, err := holdfast.Collect(w.History(context.Background(), w.e, id, 0))
+	all, err := holdfast.Collect(w.ReadHistory(context.Background(), w.e, id, 0))
 	if err != nil || len(all) == 0 {
 		w.Fatal(all, err)
 	}

@@ -6,8 +6,9 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 const (

@@ -211,7 +211,7 @@ func (w *world) check(ctx context.Context, e *holdfast.Engine, def *run.Definiti
 	if err != nil || created || r.Status != "COMPLETED" {
 		return fmt.Errorf("got run %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
 	}
-	steps, err := holdfast.Collect(run.Steps(ctx, e, r.ID))
+	steps, err := holdfast.Collect(run.ListSteps(ctx, e, r.ID))
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 		b.complete(b.take())
 		b.tick()
 		b.is("WAITING", "c", "WAITING")
-		steps, err := holdfast.Collect(run.Steps(b.ctx, e, b.id))
+		steps, err := holdfast.Collect(run.ListSteps(b.ctx, e, b.id))
 		b.ok(err)
 		if string(steps[1].Output) != `"n1"` || string(steps[2].Output) != `"n2"` {
 			t.Errorf("the waits took %s and %s", steps[1].Output, steps[2].Output)
@@ -84,7 +84,7 @@ func TestASignalRacesTheTimeout(t *testing.T) {
 				b.tick()
 			}
 			b.ok(sent)
-			steps, err := holdfast.Collect(run.Steps(b.ctx, e, b.id))
+			steps, err := holdfast.Collect(run.ListSteps(b.ctx, e, b.id))
 			b.ok(err)
 			in, late := steps[0].Status == "COMPLETED" && string(steps[0].Output) == "7" && steps[1].Name == "y", steps[0].Status == "FAILED" && steps[1].Name == "z"
 			if in == late || i%3 == 0 && in || i%3 == 1 && late {
@@ -121,7 +121,7 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 			if won != 1 || !errors.Is(lost[0], holdfast.ErrConflict) {
 				t.Fatalf("%d decisions won, want 1; errors %v", won, lost)
 			}
-			asked, err := holdfast.Collect(run.ApprovalRequests(b.ctx, e, run.ApprovalFilter{Run: b.id}))
+			asked, err := holdfast.Collect(run.ListApprovals(b.ctx, e, run.ApprovalFilter{Run: b.id}))
 			b.ok(err)
 			b.tick()
 			l := b.live()
@@ -145,7 +145,7 @@ func TestAnApprovalExpires(t *testing.T) {
 			if _, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved, Requester: "manager"}, run.By("ann")); !errors.Is(err, holdfast.ErrConflict) {
 				t.Errorf("late decision (polled before: %v): got %v, want ErrConflict", looked, err)
 			}
-			asked, err := holdfast.Collect(run.ApprovalRequests(b.ctx, e, run.ApprovalFilter{Run: b.id}))
+			asked, err := holdfast.Collect(run.ListApprovals(b.ctx, e, run.ApprovalFilter{Run: b.id}))
 			b.ok(err)
 			if len(asked) != 1 || asked[0].Status != "expired" {
 				t.Errorf("got approvals %+v, want one expired", asked)

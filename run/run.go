@@ -134,8 +134,8 @@ type Visit struct {
 	StartedAt, FinishedAt time.Time
 }
 
-// Steps iterates over the visits of a run's steps, in the order in which they were visited.
-func Steps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, error] {
+// ListSteps iterates over the visits of a run's steps, in the order in which they were visited.
+func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, error] {
 	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
 		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
 	}, func(s runengine.Step) Visit {
@@ -213,8 +213,8 @@ type ApprovalFilter struct {
 	Status ApprovalStatus
 }
 
-// ApprovalRequests iterates over approval requests, ordered by id.
-func ApprovalRequests(ctx context.Context, d holdfast.Doer, f ApprovalFilter) iter.Seq2[ApprovalRequest, error] {
+// ListApprovals iterates over approval requests, ordered by id.
+func ListApprovals(ctx context.Context, d holdfast.Doer, f ApprovalFilter) iter.Seq2[ApprovalRequest, error] {
 	return store.Seq(func(after runengine.Approval, limit int) ([]runengine.Approval, error) {
 		return runengine.Approvals(ctx, store.DoerOf(d), string(f.Status), f.Run, after.ID, limit)
 	}, approvalRequest)

@@ -28,7 +28,7 @@ func awaitStatus(t *testing.T, hf *holdfast.Engine, id, status string) run.Run {
 	defer cancel()
 	r, err := run.Await(ctx, hf, id)
 	if err != nil || string(r.Status) != status {
-		steps, _ := holdfast.Collect(run.Steps(t.Context(), hf, id))
+		steps, _ := holdfast.Collect(run.ListSteps(t.Context(), hf, id))
 		t.Fatalf("got run %s (%s), want %s: %v\n%+v", r.Status, r.Error, status, err, steps)
 	}
 	return r
@@ -64,7 +64,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 		}
 		var asked []run.ApprovalRequest
 		testkit.Eventually(t, "the approval is pending", func() bool {
-			asked, err = holdfast.Collect(run.ApprovalRequests(ctx, hf, run.ApprovalFilter{Run: r.ID}))
+			asked, err = holdfast.Collect(run.ListApprovals(ctx, hf, run.ApprovalFilter{Run: r.ID}))
 			return err != nil || len(asked) == 1
 		})
 		if err != nil || asked[0].Prompt != "Close o1?" {
@@ -81,7 +81,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 		if err := json.Unmarshal(end.Output, &output); err != nil || output != "closed with 700" {
 			t.Errorf("got output %s, %v", end.Output, err)
 		}
-		if steps, err := holdfast.Collect(run.Steps(ctx, hf, r.ID)); err != nil || steps[2].Name != "remind" || steps[2].Visit != 2 || steps[4].Name != "pause" {
+		if steps, err := holdfast.Collect(run.ListSteps(ctx, hf, r.ID)); err != nil || steps[2].Name != "remind" || steps[2].Visit != 2 || steps[4].Name != "pause" {
 			t.Errorf("got steps %+v, %v", steps, err)
 		}
 		again, created, err := def.Start(ctx, hf, order{"o1", 500}, run.Key("k"))

@@ -109,13 +109,9 @@ func TestInsideOtherHandlers(t *testing.T) {
 			testkit.Run(t, hf)
 			p.everything(t, hf)
 			want := tallied{Closed: 1, Steps: 1, Items: map[string]int64{"a": 1, "b": 2}, Events: []string{"one", "two"}}
-			changes, err := tallyIn(hf).Watch(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for c := range changes {
-				if c.Err != nil {
-					t.Fatal(c.Err)
+			for c, err := range tallyIn(hf).Watch(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
 				}
 				if s := c.State; s.Closed == want.Closed && s.Steps == want.Steps && len(s.Items) == 2 && slices.Equal(s.Events, want.Events) {
 					break

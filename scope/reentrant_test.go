@@ -96,7 +96,7 @@ func TestNestedThroughATransaction(t *testing.T) {
 			if _, err := e.raw("u").Get(ctx); !errors.Is(err, holdfast.ErrReentrant) {
 				e.Errorf("get inside: got %v, want ErrReentrant", err)
 			}
-			if _, err := e.raw("u").Watch(ctx); !errors.Is(err, holdfast.ErrReentrant) {
+			if err := firstError(ctx, e.raw("u")); !errors.Is(err, holdfast.ErrReentrant) {
 				e.Errorf("watch inside: got %v, want ErrReentrant", err)
 			}
 			inside := scope.In[json.RawMessage](tx, "thing", "u")

@@ -153,9 +153,9 @@ func public(e events.Event) Event {
 		Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: e.At}
 }
 
-// RemoveReaction removes a reaction and all its positions from the context's workspace, and reports
+// DeleteReaction deletes a reaction and all its positions from the context's workspace, and reports
 // whether it existed.
-func RemoveReaction(ctx context.Context, e *holdfast.Engine, name string) (bool, error) {
+func DeleteReaction(ctx context.Context, e *holdfast.Engine, name string) (bool, error) {
 	if err := reactions.CheckName(name); err != nil {
 		return false, err
 	}

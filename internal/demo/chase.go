@@ -65,7 +65,7 @@ func (d *Demo) chases(ctx context.Context) error {
 	}
 	var requests []run.ApprovalRequest
 	err = await(ctx, func() (bool, error) {
-		requests, err = holdfast.Collect(run.ApprovalRequests(ctx, d.engine, run.ApprovalFilter{Run: r}))
+		requests, err = holdfast.Collect(run.ListApprovals(ctx, d.engine, run.ApprovalFilter{Run: r}))
 		return len(requests) == 1, err
 	})
 	if err == nil {
@@ -122,7 +122,7 @@ func (d *Demo) decideTogether(ctx context.Context, approval string) error {
 func (d *Demo) auditChase(ctx context.Context, id string, end run.Run) error {
 	d.total.recorded.runs++
 	d.total.observed.reminders += enoughReminders
-	steps, err := holdfast.Collect(run.Steps(ctx, d.engine, end.ID))
+	steps, err := holdfast.Collect(run.ListSteps(ctx, d.engine, end.ID))
 	if err != nil {
 		return err
 	}

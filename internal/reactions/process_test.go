@@ -160,14 +160,14 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 			waitForPosition(t, next, "r", name, "is done", handled(1))
 		}
 		next.stop() // the epochs are those of the successor, and no lease is left
-		before, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{}))
+		before, err := holdfast.Collect(stream.ListPositions(context.Background(), hf, stream.PositionFilter{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Signal(syscall.SIGCONT)
 		c.Send("go on")
 		expectLines(c, "lost c", "lost p")
-		after, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{}))
+		after, err := holdfast.Collect(stream.ListPositions(context.Background(), hf, stream.PositionFilter{}))
 		if err != nil || !slices.Equal(before, after) {
 			t.Errorf("the late process changed a position: got %+v, error %v, want %+v", after, err, before)
 		}
@@ -212,7 +212,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 			default:
 			}
 			_ = clock.Wait(context.Background(), 50*time.Millisecond) // leave the CPU to the child
-			all, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{Reaction: "r"}))
+			all, err := holdfast.Collect(stream.ListPositions(context.Background(), hf, stream.PositionFilter{Reaction: "r"}))
 			if err != nil {
 				t.Fatal(err)
 			}

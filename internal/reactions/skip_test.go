@@ -319,7 +319,7 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 		}
 		no := false
 		waitUntilNone(t, "streams have events left", func() int {
-			all, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{Blocked: &no}))
+			all, err := holdfast.Collect(stream.ListPositions(context.Background(), hf, stream.PositionFilter{Blocked: &no}))
 			if err != nil {
 				t.Fatal(err)
 			}

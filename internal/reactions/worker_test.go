@@ -95,7 +95,7 @@ func emit(t testing.TB, d holdfast.Doer, name string, events ...string) {
 // positionOf returns the position of a reaction on a stream, or nil.
 func positionOf(t testing.TB, d holdfast.Doer, reaction, name string) *stream.Position {
 	t.Helper()
-	all, err := holdfast.Collect(stream.Positions(context.Background(), d, stream.PositionFilter{Reaction: reaction, Streams: []string{name}}))
+	all, err := holdfast.Collect(stream.ListPositions(context.Background(), d, stream.PositionFilter{Reaction: reaction, Streams: []string{name}}))
 	if err != nil {
 		t.Fatalf("query: %v", err)
 	}
