@@ -24,7 +24,7 @@ func Absent() Option { return header("If-None-Match", "*") }
 func IfNoneMatch(version int64) Option { return header("If-None-Match", tagOf(version)) }
 
 func header(name, value string) Option {
-	return func(r *request) { r.header.Set(name, value) }
+	return Option{func(r *request) { r.header.Set(name, value) }}
 }
 
 // tagOf returns the entity tag of a version.

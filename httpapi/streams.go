@@ -184,12 +184,12 @@ func onlyFeed(err error) bool {
 }
 
 func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
-	var done stream.Closed
+	var done streamclose.Closed
 	var late error
 	// The feed lags behind recent appends by a moment, so the close waits for it.
 	err := c.await(feedWait, nil, func() (over bool, err error) {
-		done, err = stream.Close(c.ctx(), c.api.hf, in.Stream,
-			stream.CloseOptions{Mode: stream.CloseMode(in.Body.Mode), ExpectVersion: (*stream.Version)(in.Body.ExpectedVersion), Snapshot: in.Body.Snapshot})
+		done, err = streamclose.Close(c.ctx(), c.api.engine,
+			streamclose.Args{Stream: in.Stream, Mode: streamclose.Mode(in.Body.Mode), ExpectVersion: in.Body.ExpectedVersion, Snapshot: in.Body.Snapshot})
 		if onlyFeed(err) {
 			late = err
 			return false, nil
@@ -203,5 +203,5 @@ func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
 	if err != nil {
 		return wire.ClosedStream{}, err
 	}
-	return wire.ClosedStream{Stream: done.Stream, Mode: string(done.Mode), LastVersion: int64(done.Last)}, nil
+	return wire.ClosedStream{Stream: done.Stream, Mode: string(done.Mode), LastVersion: done.Last}, nil
 }

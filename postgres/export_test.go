@@ -17,7 +17,7 @@ const (
 )
 
 // Migrations replaces the migrations of a program.
-func Migrations(files fs.FS) Option { return func(d *Database) { d.migrations = files } }
+func Migrations(files fs.FS) Option { return Option{func(d *Database) { d.migrations = files }} }
 
 // Pools returns the pools of a store by their names.
 func Pools(s store.Store) map[string]*pgxpool.Pool {

@@ -53,7 +53,7 @@ func public(r runengine.Run) Run {
 		Step: r.Step, CancelRequested: r.CancelRequested, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}
 }
 
-// StartOption sets an option of [Definition.Start].
+// StartOption is an option of [Definition.Start].
 type StartOption struct{ set func(*runengine.Start) }
 
 // Key makes a start idempotent: every later start under the same key, by any caller, returns the

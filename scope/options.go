@@ -45,24 +45,24 @@ type Kind struct {
 	TTL time.Duration
 }
 
-// Option sets an option of one handle. It takes precedence over the settings of the kind.
-type Option func(*settings)
+// Option is an option of one handle. It takes precedence over the settings of the kind.
+type Option struct{ set func(*settings) }
 
 // Budget limits the duration of a change, waiting included. 0 takes the kind's value; a negative
 // value means no limit.
-func Budget(d time.Duration) Option { return func(s *settings) { s.Budget = d } }
+func Budget(d time.Duration) Option { return Option{func(s *settings) { s.Budget = d }} }
 
 // MaxAttempts sets the number of attempts of Atomic while other writers are faster, the first
 // included. 0 takes the kind's value; a negative number means no limit but the budget.
-func MaxAttempts(n int) Option { return func(s *settings) { s.MaxAttempts = n } }
+func MaxAttempts(n int) Option { return Option{func(s *settings) { s.MaxAttempts = n }} }
 
 // TTL sets how long the scope lives after a change made with this handle, at most 100 years. 0
 // takes the kind's value; a negative value means forever.
-func TTL(d time.Duration) Option { return func(s *settings) { s.TTL = d } }
+func TTL(d time.Duration) Option { return Option{func(s *settings) { s.TTL = d }} }
 
 // ExpectVersion makes changes only while the scope is at this version; otherwise they return
 // [holdfast.ErrConcurrency] with the field lastVersion, which is -1 if the scope does not exist.
-func ExpectVersion(version int64) Option { return func(s *settings) { s.expected = &version } }
+func ExpectVersion(version int64) Option { return Option{func(s *settings) { s.expected = &version }} }
 
 // Absent makes changes only while the scope does not exist; otherwise they return
 // [holdfast.ErrConcurrency].
@@ -73,7 +73,7 @@ func Absent() Option { return ExpectVersion(events.None) }
 func Present() Option { return ExpectVersion(scopestore.Some) }
 
 // By sets the actor of the changes, for the history.
-func By(actor string) Option { return func(s *settings) { s.meta.Actor = actor } }
+func By(actor string) Option { return Option{func(s *settings) { s.meta.Actor = actor }} }
 
 // settings are the settings of a kind, overridden by the options of one handle.
 type settings struct {

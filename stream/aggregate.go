@@ -46,7 +46,7 @@ type Aggregate[S any] struct {
 func Fold[S any](prefix string, f func(S, Event) (S, error), o ...FoldOption) *Aggregate[S] {
 	a := &Aggregate[S]{prefix: prefix, f: f, foldOptions: foldOptions{attempts: defaultAttempts}}
 	for _, option := range o {
-		option(&a.foldOptions)
+		option.set(&a.foldOptions)
 	}
 	if prefix != "" {
 		panicOn(strictjson.Text("prefix", prefix, events.MaxName))
