@@ -185,8 +185,8 @@ func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (
 	if q.Header.Get("Accept") == "" {
 		q.Header.Set("Accept", "application/json, "+wire.ProblemType)
 	}
-	if c.o.Key != "" {
-		q.Header.Set("Authorization", "Bearer "+c.o.Key)
+	if c.o.APIKey != "" {
+		q.Header.Set("Authorization", "Bearer "+c.o.APIKey)
 	}
 	if c.o.Workspace != "" {
 		q.Header.Set("X-Holdfast-Workspace", c.o.Workspace)

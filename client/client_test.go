@@ -116,7 +116,7 @@ func TestKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := dial(t, s.url, Options{Key: reader.Secret})
+	c := dial(t, s.url, Options{APIKey: reader.Secret})
 	if _, err := c.GetEntity(t.Context(), "invoice", "i1"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("reader got %v, want NOT_FOUND", err)
 	}
@@ -147,7 +147,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%q: %v", url, err)
 		}
 	}
-	if _, err := New("http://a", Options{Key: "a\r\nb"}); fault.CodeOf(err) != fault.Validation {
+	if _, err := New("http://a", Options{APIKey: "a\r\nb"}); fault.CodeOf(err) != fault.Validation {
 		t.Error("a key with a line break is accepted")
 	}
 	c := dial(t, "http://127.0.0.1:1/below/", Options{MaxAttempts: 1})

@@ -12,6 +12,9 @@ import (
 // Inner is the lifecycle behind a public one.
 func Inner[E any](l *Lifecycle[E]) *lifecycleengine.Lifecycle { return l.inner }
 
+// Inner is the claim behind a public one.
+func (c *Claim[E]) Inner() *lifecycleengine.Claim { return c.inner }
+
 // Beginning is an option that the HTTP API has.
 func Beginning(f func(context.Context, *store.Tx, string) error) FireOption {
 	return fireOption(func(o *lifecycleengine.FireOptions) { o.Begin = f })

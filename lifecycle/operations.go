@@ -80,8 +80,8 @@ func ListOperations(ctx context.Context, d holdfast.Doer, f OperationFilter) ite
 }
 
 // GetOperation returns an unfinished operation. If there is none with that id, the error is [holdfast.ErrNotFound].
-func GetOperation(ctx context.Context, d holdfast.Doer, operation string) (PendingOperation, error) {
-	p, err := lifecycleengine.Find(ctx, store.DoerOf(d), operation)
+func GetOperation(ctx context.Context, d holdfast.Doer, id string) (PendingOperation, error) {
+	p, err := lifecycleengine.Find(ctx, store.DoerOf(d), id)
 	return pending(p), err
 }
 
@@ -94,13 +94,17 @@ type Resolution struct {
 }
 
 // Resolve records what a person knows about the effects of an uncertain operation. It may resolve only some of them.
-// Once no effect is unknown, the operation is resumed by its handler, which then gets the results; or, if ending is set,
-// it ends with that outcome. A manual claim and a body without a journal cannot be resumed, only ended. If the
-// operation is not uncertain, or a resolution contradicts a known result, the error is [holdfast.ErrConflict].
-// Resolve returns the operation, or nil if it has ended.
-func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, ending Outcome, o ...ActorOption) (*Operation, error) {
+// Once no effect is unknown, the operation is resumed by its handler, which then gets the results; or it ends, with
+// [EndWith]. A manual claim and a body without a journal cannot be resumed, only ended. If the operation is not
+// uncertain, or a resolution contradicts a known result, the error is [holdfast.ErrConflict]. Resolve returns the
+// operation, or nil if it has ended.
+func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, o ...ResolveOption) (*Operation, error) {
+	var with resolveOptions
+	for _, option := range o {
+		option.resolve(&with)
+	}
 	all := mapped(known, func(r Resolution) lifecycleengine.Resolution { return lifecycleengine.Resolution(r) })
-	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(ending), actorOf(o))
+	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(with.ending), with.actor)
 	return operation(p), err
 }
 
@@ -110,6 +114,10 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolut
 // operation that is held or uncertain the error is [holdfast.ErrConflict]. Withdraw returns the operation, or nil if
 // it has ended.
 func Withdraw(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ActorOption) (*Operation, error) {
-	p, err := lifecycleengine.Withdraw(ctx, engine.Of(e), id, reason, actorOf(o))
+	var with resolveOptions
+	for _, option := range o {
+		option.resolve(&with)
+	}
+	p, err := lifecycleengine.Withdraw(ctx, engine.Of(e), id, reason, with.actor)
 	return operation(p), err
 }

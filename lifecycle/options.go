@@ -99,22 +99,33 @@ func fireOptions(all []FireOption) (o lifecycleengine.FireOptions) {
 	return o
 }
 
-// ActorOption is the option [By]: of [Resolve] and [Withdraw] and, as a [FireOption], of [Lifecycle.Fire] and
-// [Lifecycle.Claim].
+// ResolveOption is an option of [Resolve].
+type ResolveOption interface {
+	resolve(*resolveOptions)
+}
+
+type resolveOptions struct {
+	ending Outcome
+	actor  string
+}
+
+type resolveOption func(*resolveOptions)
+
+func (f resolveOption) resolve(o *resolveOptions) { f(o) }
+
+// EndWith ends the operation with an outcome, instead of resuming it, once no effect is unknown.
+func EndWith(outcome Outcome) ResolveOption {
+	return resolveOption(func(o *resolveOptions) { o.ending = outcome })
+}
+
+// ActorOption is the option [By] of [Withdraw]. It is also a [FireOption] and a [ResolveOption].
 type ActorOption struct{ actor string }
 
 // By sets the actor that the history records.
 func By(actor string) ActorOption { return ActorOption{actor} }
 
 func (a ActorOption) fire(o *lifecycleengine.FireOptions) { o.Meta.Actor = a.actor }
-
-// actorOf returns the actor that the options set.
-func actorOf(all []ActorOption) (actor string) {
-	for _, a := range all {
-		actor = a.actor
-	}
-	return actor
-}
+func (a ActorOption) resolve(o *resolveOptions)           { o.actor = a.actor }
 
 // Input sets the input of the body. It is stored as JSON.
 func Input(v any) FireOption {

@@ -54,7 +54,7 @@ func TestNoWorkerComes(t *testing.T) {
 			y.t.Errorf("claimed %+v, want nothing", all)
 		}
 		known := []lifecycle.Resolution{{Name: "charge", Happened: true, Result: []byte(`1`)}}
-		if _, err := lifecycle.Resolve(y.ctx, y.e, op, known, lifecycle.Success, lifecycle.By("mia")); err != nil {
+		if _, err := lifecycle.Resolve(y.ctx, y.e, op, known, lifecycle.EndWith(lifecycle.Success), lifecycle.By("mia")); err != nil {
 			y.t.Error(err)
 		}
 		y.is("done")
@@ -99,7 +99,7 @@ func TestWithdraw(t *testing.T) {
 		if _, err := workers(y.e).Complete(y.ctx, leaseOf(x), remote.Result{}); fault.CodeOf(err) != fault.LeaseLost {
 			y.t.Errorf("the late worker got %v, want LEASE_LOST", err)
 		}
-		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "charge"}}, lifecycle.Failure, lifecycle.By("mia")); err != nil {
+		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "charge"}}, lifecycle.EndWith(lifecycle.Failure), lifecycle.By("mia")); err != nil {
 			y.t.Error(err)
 		}
 		y.is("new")

@@ -63,7 +63,7 @@ func (w *world) everyStepType() *run.Definition {
 			if err := run.Patch(ctx, map[string]any{"reminded": info.Visit}); err != nil {
 				return 0, err
 			}
-			return int(info.Visit), writeAtEnd(ctx, "remind")
+			return info.Visit, writeAtEnd(ctx, "remind")
 		}, run.Transactional()),
 		run.If("enough", "state.reminded >= 2", "nap", "remind"),
 		run.Wait("nap", time.Minute),
@@ -242,7 +242,7 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 		does []string // what happens once
 	}{
 		"loop": {def: run.Define("loop", "1",
-			run.Task("turn", func(ctx context.Context, _ any) (int64, error) {
+			run.Task("turn", func(ctx context.Context, _ any) (int, error) {
 				info, _ := run.Of(ctx)
 				return info.Visit, writeAtEnd(ctx, "turn")
 			}, run.Transactional()),

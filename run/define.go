@@ -122,7 +122,7 @@ func refused(violations []workflow.Violation) error {
 func (d *Definition) ID() string { return d.def.ID() }
 
 // JSON returns the definition as JSON.
-func (d *Definition) JSON() []byte { return d.def.JSON() }
+func (d *Definition) JSON() json.RawMessage { return d.def.JSON() }
 
 // Handle returns a copy of the definition in which f runs the handler that the tasks refer to by
 // name. If no task does, [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation].

@@ -124,10 +124,10 @@ const (
 // Visit is one visit of a step. A loop visits a step several times.
 type Visit struct {
 	Name                  string
-	Visit                 int64
+	Visit                 int
 	Type                  StepType
 	Status                Status
-	Attempts              int64
+	Attempts              int
 	Uncertain             bool
 	Input, Output         json.RawMessage
 	Error                 string
@@ -139,7 +139,7 @@ func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit,
 	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
 		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
 	}, func(s runengine.Step) Visit {
-		return Visit{s.Name, s.Visit, StepType(s.Type), Status(s.Status), s.Attempts, s.Uncertain, s.Input, s.Output, s.Error, s.StartedAt, s.FinishedAt}
+		return Visit{s.Name, int(s.Visit), StepType(s.Type), Status(s.Status), int(s.Attempts), s.Uncertain, s.Input, s.Output, s.Error, s.StartedAt, s.FinishedAt}
 	})
 }
 
@@ -306,8 +306,8 @@ func command(ctx context.Context, d holdfast.Doer, id, name string, all []Comman
 type Info struct {
 	Run, Key string
 	Step     string
-	Visit    int64
-	Attempt  int64
+	Visit    int
+	Attempt  int
 	// Operation is a key for other systems. It is the same for every attempt of this visit.
 	Operation    string
 	Input, State json.RawMessage
@@ -334,7 +334,7 @@ func Of(ctx context.Context) (Info, bool) {
 		return Info{}, false
 	}
 	l := w.live
-	return Info{Run: l.Run.ID, Key: l.Run.Key, Step: l.Step.Name, Visit: l.Step.Visit, Attempt: l.Step.Attempts, Operation: l.Operation(), Input: l.Run.Input, State: l.Run.State}, true
+	return Info{Run: l.Run.ID, Key: l.Run.Key, Step: l.Step.Name, Visit: int(l.Step.Visit), Attempt: int(l.Step.Attempts), Operation: l.Operation(), Input: l.Run.Input, State: l.Run.State}, true
 }
 
 // Patch changes the run's state when the task completes, by a merge patch (RFC 7396). A second

@@ -38,9 +38,9 @@ func awaitStatus(t *testing.T, hf *holdfast.Engine, id, status string) run.Run {
 // signal and an approval, and that what each brought is there for the next.
 func TestARunFromStartToEnd(t *testing.T) {
 	def := run.Define("chase", "1",
-		run.Task("remind", func(ctx context.Context, o order) (map[string]int64, error) {
+		run.Task("remind", func(ctx context.Context, o order) (map[string]int, error) {
 			info, _ := run.Of(ctx)
-			return map[string]int64{"n": info.Visit}, run.Patch(ctx, map[string]any{"reminded": info.Visit})
+			return map[string]int{"n": info.Visit}, run.Patch(ctx, map[string]any{"reminded": info.Visit})
 		}, run.Idempotent()),
 		run.If("enough", "state.reminded >= 2", "pause", "remind"),
 		run.Wait("pause", 10*time.Millisecond),

@@ -74,7 +74,7 @@ type Closed struct {
 }
 
 // Close closes a stream. Every append that was acknowledged before is part of the archived or
-// exported stream, and every later append returns [fault.StreamClosed].
+// exported stream, and every later append returns [ErrClosed].
 //
 // Every reaction that follows the stream must have handled all events that concern it, and must
 // hold no lease on it. Otherwise the error is [holdfast.ErrConflict], whose field "reactions"

@@ -28,9 +28,9 @@ func reminders(id string) string { return "reminders-" + id }
 // manager for approval, and closes the invoice.
 func chase() *run.Definition {
 	return run.Define("demo-chase", "1",
-		run.Task("remind", func(ctx context.Context, c chased) (int64, error) {
+		run.Task("remind", func(ctx context.Context, c chased) (int, error) {
 			info, _ := run.Of(ctx)
-			if err := run.Patch(ctx, map[string]int64{"reminded": info.Visit}); err != nil {
+			if err := run.Patch(ctx, map[string]int{"reminded": info.Visit}); err != nil {
 				return 0, err
 			}
 			return info.Visit, run.WriteTx(ctx, func(ctx context.Context, tx holdfast.Tx) error {
