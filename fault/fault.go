@@ -179,10 +179,11 @@ func (e *Error) Error() string {
 // Unwrap returns the wrapped cause, or nil. It is meant for the log.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is reports whether the target is an [*Error] with the same code.
+// Is reports whether the target is an [*Error] with the same code. A [PreconditionFailed] is also a [Concurrency]: it
+// is what the HTTP API calls an expected version that does not match, if the version was sent in a header.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
-	return ok && t.Code == e.Code
+	return ok && (t.Code == e.Code || t.Code == Concurrency && e.Code == PreconditionFailed)
 }
 
 // CodeOf returns the code of an error: [Internal] for an error without a code, "" for nil.

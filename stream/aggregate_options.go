@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// FoldOption sets an option of an aggregate.
-type FoldOption func(*foldOptions)
+// FoldOption is an option of an aggregate.
+type FoldOption struct{ set func(*foldOptions) }
 
 type foldOptions struct {
 	attempts int
@@ -24,12 +24,12 @@ const defaultAttempts = 10
 // MaxAttempts sets the number of attempts of [Aggregate.Do] while other writers are faster, the
 // first included. It must be at least 1; the default is 10.
 func MaxAttempts(n int) FoldOption {
-	return func(o *foldOptions) {
+	return FoldOption{func(o *foldOptions) {
 		if n < 1 {
 			o.fail(fault.New(fault.Validation, "MaxAttempts must be at least 1, got %d", n))
 		}
 		o.attempts = n
-	}
+	}}
 }
 
 // SnapshotEvery lets [Aggregate.Do] store the state, as JSON, after every n appended events, so
@@ -41,7 +41,7 @@ func MaxAttempts(n int) FoldOption {
 // change with either. It must not contain a slash. Aggregates with the same prefix must not share
 // a codec. JSON must preserve all of S: no field may be unexported or excluded.
 func SnapshotEvery(n int, codec string) FoldOption {
-	return func(o *foldOptions) {
+	return FoldOption{func(o *foldOptions) {
 		if n < 1 {
 			o.fail(fault.New(fault.Validation, "SnapshotEvery must be at least 1, got %d", n))
 		}
@@ -50,7 +50,7 @@ func SnapshotEvery(n int, codec string) FoldOption {
 		}
 		o.fail(strictjson.Text("codec", codec, events.MaxName))
 		o.every, o.codec = n, codec
-	}
+	}}
 }
 
 // WithVault lets the aggregate append and read through a vault: f and decide get the decrypted data
@@ -58,12 +58,12 @@ func SnapshotEvery(n int, codec string) FoldOption {
 // would store the protected data unencrypted, and beyond the time of its subject. An aggregate
 // without WithVault gets the data of subjects encrypted.
 func WithVault(v *Vault) FoldOption {
-	return func(o *foldOptions) {
+	return FoldOption{func(o *foldOptions) {
 		if v == nil {
 			o.fail(fault.New(fault.Validation, "WithVault requires a vault, got nil"))
 		}
 		o.vault = v
-	}
+	}}
 }
 
 // fail records the first error.

@@ -29,7 +29,7 @@ func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, E
 }
 
 // Rebuild clears the projection and applies every stored event again, in the context's workspace.
-// It returns when the rebuild has begun; [Projection.Progress] returns how far it is. An event in
+// It returns when the rebuild has begun; [Projection.GetProgress] returns how far it is. An event in
 // flight at that moment is either cleared or rejected.
 func (p *Projection) Rebuild(ctx context.Context, e *holdfast.Engine) error {
 	_, err := reactions.Rebuild(ctx, engine.Of(e), p.name, store.TxFunc(p.clear))
@@ -49,13 +49,13 @@ type Progress struct {
 	Handled, Events int64
 }
 
-// Progress returns how far the projection is, in the context's workspace.
-func (p *Projection) Progress(ctx context.Context, d holdfast.Doer) (Progress, error) {
-	return ProgressOf(ctx, d, p.name)
+// GetProgress returns how far the projection is, in the context's workspace.
+func (p *Projection) GetProgress(ctx context.Context, d holdfast.Doer) (Progress, error) {
+	return GetProgress(ctx, d, p.name)
 }
 
-// ProgressOf returns how far a reaction is, in the context's workspace.
-func ProgressOf(ctx context.Context, d holdfast.Doer, reaction string) (Progress, error) {
+// GetProgress returns how far a reaction is, in the context's workspace.
+func GetProgress(ctx context.Context, d holdfast.Doer, reaction string) (Progress, error) {
 	p, err := reactions.ProgressOf(ctx, store.DoerOf(d), reaction)
 	return Progress(p), err
 }

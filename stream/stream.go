@@ -12,11 +12,13 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/subjectkey"
@@ -33,13 +35,17 @@ const (
 	None Version = -1
 )
 
+// ErrClosed is returned by an append to a stream that is being closed, or that was closed for good.
+// Compare with [errors.Is].
+var ErrClosed = fault.Of(fault.StreamClosed)
+
 // Event is one event of a stream. To append one, set its Name, its Data as JSON (nil means {}),
 // and what is known of its origin. The other fields are set when it is read.
 type Event struct {
 	Stream  string
 	Version Version
 	Name    string
-	Data    []byte
+	Data    json.RawMessage
 	// Correlation, Causation and Actor describe the origin of the event. They are passed on, and
 	// never used to recognize a repeated request.
 	Correlation string

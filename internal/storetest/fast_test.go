@@ -120,23 +120,18 @@ func playScene(t *testing.T, name string, plain bool, scene scene) []string {
 	prefix := "holdfast_"
 	if name == "sqlite" {
 		path := holdfasttest.SQLite(t)
-		var options []sqlite.Option
-		if plain {
-			options = append(options, sqlite.Plain())
-		}
-		db, rows = sqlite.File(path, options...), openSQLite(t, path, "_pragma=busy_timeout(10000)")
+		db, rows = sqlite.File(path), openSQLite(t, path, "_pragma=busy_timeout(10000)")
 	} else {
 		url := holdfasttest.PostgreSQL(t)
-		var options []postgres.Option
-		if plain {
-			options = append(options, postgres.Plain())
-		}
 		config, err := pgx.ParseConfig(url)
 		if err != nil {
 			t.Fatal(err)
 		}
-		db, rows, prefix = postgres.URL(url, options...), stdlib.OpenDB(*config), "holdfast."
+		db, rows, prefix = postgres.URL(url), stdlib.OpenDB(*config), "holdfast."
 		t.Cleanup(func() { _ = rows.Close() })
+	}
+	if plain {
+		db = store.Plain(db)
 	}
 	results, skip := scene(t, play{holdfasttest.OpenOn(t, db, moves), rows, prefix})
 	for _, table := range []string{"stream", "event", "history", "entity", "scope", "run", "step", "effect"} {
