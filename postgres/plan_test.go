@@ -71,6 +71,7 @@ var planned = []struct{ name, args string }{
 	{"scopes.get", `0, 'w', 'user', 'u10050'`},
 	{"scopes.edit", one + `, '{user}', '{u10050}', '{inc}', '{n}', '{NULL}', '{1}', '{3}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{0}', '{NULL}'`},
 	{"scopes.edit", one + `, '{user}', '{new}', '{unset}', '{n}', '{k}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{0}', '{NULL}'`},
+	{"scopes.increment", one + `, '{user}', '{u10050}', '{n}', '{3}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{0}', '{NULL}'`},
 	{"scopes.put", one + `, '{user}', '{u10050}', '{3}', '{"{}"}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{0}', '{NULL}'`},
 	{"scopes.delete", one + `, '{user}', '{u10050}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{0}', '{NULL}'`},
 	{"scopes.list_expired", `0, '', 100`},

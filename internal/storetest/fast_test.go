@@ -71,6 +71,7 @@ var scenes = map[string]scene{
 	"entities.transition":       transitionScene,
 	"scopes.put":                putScene,
 	"scopes.edit":               editScene,
+	"scopes.increment":          editScene,
 	"runs.apply_plan":           moveScene,
 	"runs.finish_step":          plainScene(false),
 	"runs.start_at_step":        plainScene(false),
