@@ -2,7 +2,7 @@
 // on the same databases, in the same run. It prints the goals that Holdfast has,
 // and what was measured.
 //
-//	make bench                                  # all, into bench/results.json
+//	make bench                                  # all, into bench/results.json and bench/results.svg
 //	go run . -run 'postgres/transition' -quick  # in bench/, a part of it
 //
 // Each measurement is a workload on a store with a number of clients. Its
@@ -27,6 +27,7 @@ import (
 // config is what the flags say.
 type config struct {
 	json     string
+	svg      string
 	run      *regexp.Regexp
 	systems  *regexp.Regexp
 	rounds   int
@@ -61,6 +62,7 @@ func parse(args []string) (c config, err error) {
 	var run, systems string
 	var quick bool
 	flags.StringVar(&c.json, "json", "", "write the results to this file, as JSON")
+	flags.StringVar(&c.svg, "svg", "", "draw the goals into this file, as SVG")
 	flags.StringVar(&run, "run", "", "measure only what matches this regexp: store/workload/clients")
 	flags.StringVar(&systems, "systems", "", "measure only the systems that match this regexp")
 	flags.IntVar(&c.rounds, "rounds", 25, "rounds of a measurement; the first is thrown away")
@@ -127,6 +129,9 @@ func bench(ctx context.Context, c config) error {
 	goalTable(os.Stdout, r.Goals)
 	if err == nil && c.json != "" {
 		err = writeJSON(c.json, r)
+	}
+	if err == nil && c.svg != "" {
+		err = writeSVG(c.svg, r.Goals)
 	}
 	return err
 }
