@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/google/uuid v1.6.0
 	github.com/holdfast-go/holdfast v0.0.0
+	github.com/holdfast-go/holdfast/bench/peers/peer v0.0.0
 	github.com/jackc/pgx/v5 v5.11.0
 	golang.org/x/sync v0.24.0
 	modernc.org/sqlite v1.60.1
@@ -44,4 +45,7 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace github.com/holdfast-go/holdfast => ../
+replace (
+	github.com/holdfast-go/holdfast => ../
+	github.com/holdfast-go/holdfast/bench/peers/peer => ./peers/peer
+)

@@ -1,5 +1,5 @@
-// Command bench measures Holdfast, by its public API, against SQL written by hand for the same job,
-// on the same databases, in the same run. It prints the goals that Holdfast has,
+// Command bench measures Holdfast, by its public API, against SQL written by hand for the same job and
+// against other products, on the same databases, in the same run. It prints the goals that Holdfast has,
 // and what was measured.
 //
 //	make bench                                  # all, into bench/results.json and bench/results.svg
@@ -20,7 +20,9 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime"
 	"runtime/pprof"
+	"strconv"
 	"time"
 )
 
@@ -38,6 +40,7 @@ type config struct {
 	writers  int
 	dir      string
 	pgdir    string
+	peers    string
 	profile  string
 
 	drainEvents, drainStreams int
@@ -71,6 +74,7 @@ func parse(args []string) (c config, err error) {
 	flags.BoolVar(&quick, "quick", false, "fewer and shorter rounds")
 	flags.StringVar(&c.postgres, "pg", "", "measure this PostgreSQL server (a superuser's URL) instead of a throwaway one with the default durability")
 	flags.StringVar(&c.pgdir, "pgdir", "/tmp", "where to put the data of the throwaway server: a disk, and open to all users if this process is root's")
+	flags.StringVar(&c.peers, "peers", "peers", "where the programs of other products are; empty measures none of them")
 	flags.IntVar(&c.conns, "conns", 16, "connections of a system by hand on PostgreSQL")
 	flags.IntVar(&c.writers, "writers", 2, "writers of sql-best on PostgreSQL, for each kind of call")
 	flags.StringVar(&c.dir, "dir", ".", "where to put the SQLite files: a disk, not a memory file system")
@@ -124,6 +128,7 @@ func bench(ctx context.Context, c config) error {
 		_, err := drain(ctx, c)
 		return err
 	}
+	env["cpus"], env["go"] = strconv.Itoa(runtime.NumCPU()), runtime.Version()
 	all, err := measureAll(ctx, c)
 	r := report{Environment: env, Results: all, Goals: judge(all)}
 	goalTable(os.Stdout, r.Goals)

@@ -44,6 +44,7 @@ func (p *place) finally(f func()) {
 	p.close = func() { f(); before() }
 }
 
+// named is a system, or a peer: another product, in a process of its own.
 type named struct {
 	name string
 	system
@@ -51,6 +52,7 @@ type named struct {
 	seeder system
 	file   string
 	only   string // the one workload that it is for, if there is one
+	peer   *product
 }
 
 // open prepares a system for a workload.
@@ -58,11 +60,14 @@ func (s named) open(ctx context.Context, w workload) (turner, func(), error) {
 	if s.only != "" && s.only != w.name {
 		return nil, nil, nil
 	}
+	if s.peer != nil {
+		return s.peer.open(w.name), nil, nil
+	}
 	return w.open(ctx, s.system)
 }
 
 func (s named) seed(ctx context.Context, w workload) error {
-	if w.seed == nil {
+	if s.peer != nil || w.seed == nil {
 		return nil
 	}
 	return w.seed(ctx, s.seeder)
@@ -223,7 +228,7 @@ func (c *cell) measure(ctx context.Context) error {
 
 // decayed returns an error if a system by hand became slower while it was measured, and Holdfast did not: then
 // its statements walk over rows that the measurement adds, and the ratio flatters Holdfast. A machine that becomes
-// slower meets both alike.
+// slower meets both alike. A peer is what it is: that it became slower is only said.
 func (c *cell) decayed() error {
 	at := slices.IndexFunc(c.systems, func(s named) bool { return s.name == ours })
 	if at < 0 {
@@ -238,7 +243,11 @@ func (c *cell) decayed() error {
 		if !ok || i == at || trend >= 0.6*min(own, 1) {
 			continue
 		}
-		return fmt.Errorf("%s fell to %.0f%% of its rate while it was measured (%s: %.0f%%): look at its plans", s.name, 100*trend, ours, 100*own)
+		slower := fmt.Sprintf("%s fell to %.0f%% of its rate while it was measured (%s: %.0f%%)", s.name, 100*trend, ours, 100*own)
+		if s.peer == nil {
+			return fmt.Errorf("%s: look at its plans", slower)
+		}
+		fmt.Fprintln(os.Stderr, "bench:", cellName(c.place.store, c.workload, c.clients)+":", slower)
 	}
 	return nil
 }
@@ -307,7 +316,7 @@ func (c *cell) turn(ctx context.Context, at, round int) error {
 		return err
 	}
 	done.round, done.counted = round, after.minus(before)
-	done.cpu += cpu
+	done.cpu += cpu // a peer has its own
 	others := machine - done.cpu - done.counted.server
 	if t := &c.runs[at]; others > time.Duration(float64(done.took)*float64(runtime.NumCPU())*disturbing) {
 		t.disturbed = append(t.disturbed, done)
@@ -379,6 +388,9 @@ func (c *cell) results() []result {
 		kept := c.kept(&c.runs[i])
 		r := c.runs[i].result(kept)
 		r.Workload, r.Store, r.Clients, r.System, r.samples = c.workload, c.place.store, c.clients, s.name, kept
+		if s.peer != nil {
+			r.Version = s.peer.hello.Version
+		}
 		all = append(all, r)
 	}
 	return all

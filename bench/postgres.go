@@ -136,6 +136,7 @@ func (p *place) openPostgres(ctx context.Context, c config, url string) error {
 		{name: sqlLocked, system: hand{baseline.PostgresLocked{Postgres: three}}, seeder: hand{lockedSeeder}, only: "append"},
 		{name: oursLocked, system: locked{mine}, seeder: locked{mine}, only: "append"},
 	}
+	p.addPeers(ctx, c, url, peerDBOS, peerRiver)
 	return p.openProbe(ctx, url)
 }
 

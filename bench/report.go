@@ -23,6 +23,7 @@ type result struct {
 	Store               string  `json:"store"`
 	Clients             int     `json:"clients"`
 	System              string  `json:"system"`
+	Version             string  `json:"version,omitempty"` // of another product
 	UnitsPerSecond      float64 `json:"unitsPerSecond"`
 	P50Ms               float64 `json:"p50Ms,omitempty"`
 	P99Ms               float64 `json:"p99Ms,omitempty"`
