@@ -74,7 +74,7 @@ func (k *copier) measure(ctx context.Context, runs int) (r result, err error) {
 
 // checked copies the model until there are so many runs, and returns how many seconds a check takes.
 func (k *copier) checked(ctx context.Context, model string, from, to int) (float64, error) {
-	const page = 50_000
+	const page = 10_000
 	for ; from < to; from += page {
 		if err := k.copy(ctx, model, from, min(from+page, to)); err != nil {
 			return 0, err

@@ -145,11 +145,15 @@ func (k *kinds) turn(ctx context.Context, t turn) (slice, error) {
 }
 
 func (k *kinds) untilOver(ctx context.Context, id string) error {
-	b, err := batch.Get(ctx, k.hf, id)
-	for ; err == nil && !b.Over(); b, err = batch.Get(ctx, k.hf, id) {
-		err = clock.Wait(ctx, 2*time.Millisecond)
+	for {
+		b, err := batch.Get(ctx, k.hf, id)
+		if err != nil || b.Over() {
+			return err
+		}
+		if err := clock.Wait(ctx, 2*time.Millisecond); err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 func (k *kinds) checkBatch(ctx context.Context, id string, total int64) error {
