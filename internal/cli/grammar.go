@@ -32,6 +32,7 @@ type grammar struct {
 	Serve   serveCommand   `cmd:"" help:"Run a server that requires API keys."`
 	Migrate migrateCommand `cmd:"" help:"Migrate the database schema to the version of this program."`
 	Check   checkCommand   `cmd:"" help:"Check the database against Holdfast's invariants."`
+	Bench   benchCommand   `cmd:"" help:"Measure Holdfast on your database."`
 	Lint    lintCommand    `cmd:"" help:"Validate lifecycle configs and workflow definitions."`
 	Diagram diagramCommand `cmd:"" help:"Draw a lifecycle config."`
 
