@@ -59,7 +59,7 @@ func (e kernel) serve(ctx context.Context) (c *client.Client, end func(), err er
 		_ = hf.Close()
 		return nil, nil, err
 	}
-	if c, err = client.New(url, client.Options{Key: key}); err != nil {
+	if c, err = client.New(url, client.Options{APIKey: key}); err != nil {
 		stop()
 		_ = hf.Close()
 		return nil, nil, err

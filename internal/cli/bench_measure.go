@@ -172,7 +172,7 @@ func (u *benchUnits) serve(ctx context.Context, p *program) (stop func(), err er
 	if err != nil {
 		return nil, err
 	}
-	if u.client, err = client.New("http://"+ln.Addr().String(), client.Options{Key: key.Secret}); err != nil {
+	if u.client, err = client.New("http://"+ln.Addr().String(), client.Options{APIKey: key.Secret}); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
 	api := httpapi.New(u.engine, httpapi.Options{Log: p.log})
