@@ -1,8 +1,7 @@
 -- Finds histories of an entity, a scope or a batch that does not exist, one page of histories
 -- at a time, and returns the last history of the page too. A deleted scope stays for a day as
 -- a tombstone; after that its history may be all that is left. The name of a history is a
--- kind, a name without a slash, and the rest. shard = ANY keeps the planner from reading a whole
--- table of heads into a hash table for each page.
+-- kind, a name without a slash, and the rest.
 {include check/headless history; IN ('$entity', '$scope', '$batch');
     CASE c.prefix WHEN '$entity' THEN NOT EXISTS (
         SELECT 1 FROM {schema}.entity x
