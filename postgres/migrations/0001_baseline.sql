@@ -234,8 +234,9 @@ CREATE INDEX follow_blocked ON {schema}.follow (shard, workspace, reaction, stre
 CREATE INDEX follow_suspect ON {schema}.follow (shard, holder) WHERE holder IS NOT NULL AND crash_group > 0;
 CREATE INDEX follow_held ON {schema}.follow ((shard + 0), until) WHERE holder IS NOT NULL;
 CREATE INDEX follow_lost ON {schema}.follow ((shard + 0), workspace) WHERE lost > 0;
--- Work is found for each workspace by itself, so that workspaces are served in turn; crashed groups come first.
-CREATE INDEX follow_ready ON {schema}.follow (shard, reaction, workspace, crash_group DESC, rank)
+-- Work is found for each workspace by itself, so that workspaces are served in turn; crashed groups come first. Within a
+-- reaction, streams come in the order of due_at, which leaves out those that wait for a retry; rank only orders reactions.
+CREATE INDEX follow_ready ON {schema}.follow (shard, reaction, workspace, crash_group DESC, due_at)
     WHERE holder IS NULL AND NOT blocked AND due > watermark;
 
 ------------------------------------------------------------------------------------------------------------------------
@@ -305,8 +306,9 @@ CREATE INDEX entity_held ON {schema}.entity ((shard + 0), until) WHERE holder IS
 CREATE INDEX entity_due ON {schema}.entity ((shard + 0), (coalesce(queue, 'l:' || lifecycle)), due_at) WHERE phase = 'due';
 CREATE UNIQUE INDEX entity_open ON {schema}.entity ((shard + 0), workspace, operation) WHERE phase <> 'free';
 CREATE INDEX entity_lost ON {schema}.entity ((shard + 0), workspace) WHERE lost > 0;
--- As entity_due, for each workspace by itself, so that workspaces are served in turn.
-CREATE INDEX entity_turn ON {schema}.entity ((shard + 0), (coalesce(queue, 'l:' || lifecycle)), workspace, due_at) WHERE phase = 'due';
+-- As entity_due, for each workspace by itself, so that workspaces are served in turn. It begins with another expression, so
+-- that a statement cannot use entity_due for it, and read what is due in all workspaces.
+CREATE INDEX entity_turn ON {schema}.entity ((0 + shard), (coalesce(queue, 'l:' || lifecycle)), workspace, due_at) WHERE phase = 'due';
 
 -- The effects of an operation or a step. ordinal counts those of one name. epoch is that of the attempt that began it last.
 CREATE TABLE {schema}.effect (

@@ -222,8 +222,9 @@ CREATE INDEX holdfast_follow_held ON holdfast_follow (shard, until) WHERE holder
 CREATE INDEX holdfast_follow_blocked ON holdfast_follow (shard, workspace, reaction, stream) WHERE blocked = 1;
 CREATE INDEX holdfast_follow_suspect ON holdfast_follow (shard, holder) WHERE holder IS NOT NULL AND crash_group > 0;
 CREATE INDEX holdfast_follow_lost ON holdfast_follow (shard, workspace) WHERE lost > 0;
--- Work is found for each workspace by itself, so that workspaces are served in turn.
-CREATE INDEX holdfast_follow_ready ON holdfast_follow (shard, reaction, workspace, crash_group, rank)
+-- Work is found for each workspace by itself, so that workspaces are served in turn. Within a reaction, streams come in
+-- the order of due_at, which leaves out those that wait for a retry; rank only orders reactions.
+CREATE INDEX holdfast_follow_ready ON holdfast_follow (shard, reaction, workspace, crash_group, due_at)
     WHERE holder IS NULL AND blocked = 0 AND due > watermark;
 
 ------------------------------------------------------------------------------------------------------------------------
