@@ -52,8 +52,8 @@ func (r Report) String() string {
 
 // Check checks the database against the invariants that are visible in its rows: every stream, entity and scope is at
 // the version of its last event, no version is missing, and every event belongs to an existing object. It reads all
-// workspaces, changes nothing, and may run during writes. Violations are in the report; the error is that of the
-// check itself.
+// workspaces, changes nothing, and may run during writes: it pauses between pages. Violations are in the report; the
+// error is that of the check itself.
 func (e *Engine) Check(ctx context.Context) (Report, error) {
 	found, err := check.Run(ctx, engine.Of(e))
 	r := Report{Checked: found.Checked, Violations: make([]Violation, len(found.Violations)), Unlisted: found.Unlisted, OverdueLeases: found.OverdueLeases}
