@@ -18,8 +18,8 @@ import (
 // ArtifactStore stores the artifacts of items: files whose names begin with the item's prefix. The
 // artifacts of an item that was given up or cancelled are deleted.
 type ArtifactStore interface {
-	// Delete deletes every artifact whose name begins with a prefix, which ends with a slash. An
-	// empty prefix is not an error: Delete is called repeatedly.
+	// Delete deletes every artifact whose name begins with a prefix, which ends with a slash. If there are no such
+	// artifacts, Delete returns nil: it is called repeatedly.
 	Delete(ctx context.Context, prefix string) error
 	// Put stores an artifact, and replaces one of the same name.
 	Put(ctx context.Context, name string, r io.Reader) error
@@ -29,9 +29,10 @@ type ArtifactStore interface {
 	List(ctx context.Context, prefix string) ([]string, error)
 }
 
-// Artifacts gives an engine an artifact store: the engine assigns a prefix to each item of the
-// batches that it creates, and deletes the artifacts under that prefix. All engines on a database must use the same store. An engine has
-// one store: a second one, or nil, makes [holdfast.Open] return [holdfast.ErrValidation].
+// Artifacts returns a part that gives an engine an artifact store. The engine assigns a prefix to each item of the
+// batches that it creates. If an item is given up or cancelled, the engine deletes the artifacts under its prefix. All
+// engines on a database must use the same store. An engine can have only one store. If there is a second one, or if the
+// store is nil, [holdfast.Open] returns [holdfast.ErrValidation].
 func Artifacts(s ArtifactStore) holdfast.Part { return artifactsPart{s} }
 
 type artifactsPart struct{ store ArtifactStore }

@@ -9,14 +9,14 @@ import (
 // version.
 var ErrNotModified = errors.New("the scope has not changed")
 
-// IfMatch makes a change of a scope conditional on its version. Otherwise the call returns
+// IfMatch makes a change of a scope require that the scope is at a version. Otherwise the call returns
 // [fault.PreconditionFailed], with lastVersion.
 func IfMatch(version int64) Option { return header("If-Match", tagOf(version)) }
 
-// IfPresent makes a change of a scope conditional on its existence, at any version.
+// IfPresent makes a change of a scope require that the scope exists, at any version.
 func IfPresent() Option { return header("If-Match", "*") }
 
-// IfAbsent makes a change of a scope conditional on its absence.
+// IfAbsent makes a change of a scope require that the scope does not exist.
 func IfAbsent() Option { return header("If-None-Match", "*") }
 
 // IfNoneMatch reads a scope only if it has another version. Otherwise the call returns

@@ -90,8 +90,8 @@ func encoded[E any](id string, data E) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// Create creates an entity in the config's initial status. If it exists, the error is [holdfast.ErrConflict], and the
-// entity is unchanged. Rows of a user-owned table are created by the user, not by Create.
+// Create creates an entity in the config's initial status. If the entity exists, the error is [holdfast.ErrConflict],
+// and the entity is unchanged. For a user-owned table, insert the row with SQL instead: Create returns an error.
 func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, data E) (Entity[E], error) {
 	raw, err := encoded(id, data)
 	if err != nil {
@@ -146,7 +146,7 @@ func (l *Lifecycle[E]) History(ctx context.Context, d holdfast.Doer, id string, 
 	}, func(x events.Event) Event { return Event{x.Version, x.Name, x.Data, x.Actor, x.At} })
 }
 
-// Refusal records that a step was refused to a requester.
+// Refusal records that a requester could not fire a step.
 type Refusal struct {
 	Step, Requester string
 	Code            fault.Code

@@ -66,10 +66,10 @@ func Key(key string) StartOption {
 	}}
 }
 
-// Start starts a run and reports in created whether it is new. Under a [Key] that was used
-// before, it returns the run that was started then, or [holdfast.ErrKeyMismatch] if the content
-// differs. If the definition is invalid, or the input cannot be encoded as JSON, it returns
-// [holdfast.ErrValidation]. In a transaction, the run starts if the transaction commits.
+// Start starts a run; created reports whether the run is new. Under a [Key] that was used before, it
+// returns the run that was started then, or [holdfast.ErrKeyMismatch] if the content differs. If the
+// definition is invalid, or the input cannot be encoded as JSON, it returns [holdfast.ErrValidation]. In a
+// transaction, the run starts if the transaction commits.
 func (d *Definition) Start(ctx context.Context, doer holdfast.Doer, input any, o ...StartOption) (r Run, created bool, err error) {
 	if d.bad != nil {
 		return Run{}, false, d.bad
@@ -143,8 +143,8 @@ func Steps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, err
 	})
 }
 
-// Await waits until a run is over and returns it. If ctx ends first, it returns the run as last
-// read, and the error of ctx.
+// Await waits until a run has ended and returns it. If ctx ends first, it returns the run as last read, and
+// the error of ctx.
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 	woken, end := engine.Of(e).Hub().Wait(runengine.EndTopic(id))
 	defer end()
@@ -228,9 +228,8 @@ type Decision struct {
 	Content   any
 }
 
-// Decide decides an approval request. The first decision counts: a different or late one returns
-// [holdfast.ErrConflict], and a requester that the request does not name gets
-// [holdfast.ErrForbidden].
+// Decide decides an approval request. Only the first decision counts. A different or late decision returns
+// [holdfast.ErrConflict]. A requester that the approval request does not name gets [holdfast.ErrForbidden].
 func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision) (ApprovalRequest, error) {
 	x := runengine.Decision{Decision: string(v.Status), Actor: v.By, May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.Contains(requesters, v.Requester) {
@@ -283,7 +282,7 @@ type Info struct {
 	Step     string
 	Visit    int64
 	Attempt  int64
-	// Operation is a key for other systems. It is the same for every attempt of this visit.
+	// Operation is an idempotency key for other systems. It is the same for every attempt of this visit.
 	Operation    string
 	Input, State json.RawMessage
 }

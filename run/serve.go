@@ -48,9 +48,9 @@ func maintenanceOf(e *engine.Engine) *maintenance {
 	}).(*maintenance)
 }
 
-// Lease sets how long an engine holds a step of a run without a renewal, which is also how long
-// it takes to notice a crash. The lease is renewed after a third of that time. It must be between
-// 100ms and 24h; the default is 30 seconds. Pass it to [holdfast.Open].
+// Lease sets the duration of the lease on a step of a run. A crash is noticed when the lease expires. While the step
+// runs, the lease is renewed each time a third of it has passed. The duration must be between 100ms and 24h; the
+// default is 30 seconds. Pass it to [holdfast.Open].
 func Lease(d time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if d < shortestLease || d > 24*time.Hour {
@@ -192,9 +192,9 @@ func (k *maintenance) body(ctx context.Context, l *runengine.ClaimedStep) (runen
 	return h.body(ctx, l)
 }
 
-// Register is called by [holdfast.Open]. The engine then runs the steps of the definition, and
-// everything else that runs need: waits, signals and decisions. An invalid definition is refused,
-// and so is a second handler of the same name ([holdfast.ErrConflict]).
+// Register is called by [holdfast.Open]. The engine then runs the steps of the definition, and also handles waits,
+// signals and decisions. Register returns an error if the definition is invalid, or if a handler of the same name
+// already exists ([holdfast.ErrConflict]).
 func (d *Definition) Register(_ context.Context, e *holdfast.Engine) error {
 	if d.bad != nil {
 		return fmt.Errorf("definition %s: %w", d.ID(), d.bad)
@@ -228,8 +228,8 @@ func (k *maintenance) transition(ctx context.Context, l *runengine.ClaimedStep) 
 	return runengine.Transit(ctx, transition.On(k.engine), l, f)
 }
 
-// Retention sets how long finished runs are retained whose definition sets no retention. It must
-// be positive. Without it, such runs are retained forever. Pass it to [holdfast.Open].
+// Retention sets the retention of finished runs whose definition does not set one. It must be positive. Without it,
+// such runs are retained forever. Pass it to [holdfast.Open].
 func Retention(retention time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if retention <= 0 {

@@ -15,11 +15,10 @@ type Change[T any] struct {
 	Err error
 }
 
-// Watch sends the current scope, and sends it again whenever it has changed, until the context
-// ends; then it closes the channel. A slow receiver gets the last change, not each one: versions
-// only grow, and the last one always arrives. If the scope cannot be read, Watch sends the error
-// once, and the scope when it can be read again. A change by another process may arrive up to a
-// few seconds late. A scope in a transaction cannot be watched ([holdfast.ErrValidation]).
+// Watch sends the current scope, and sends it again whenever it has changed, until the context ends. Then it closes the
+// channel. A slow receiver may miss intermediate changes, but always gets the last one, and versions only grow. If the
+// scope cannot be read, Watch sends the error once, and the scope when it can be read again. A change by another
+// process may arrive up to a few seconds late. A scope in a transaction cannot be watched ([holdfast.ErrValidation]).
 func (s Scope[T]) Watch(ctx context.Context) (<-chan Change[T], error) {
 	h := s.handle
 	if err := checkNames(h.kind, h.id); err != nil {

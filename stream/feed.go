@@ -25,14 +25,13 @@ type FeedOptions struct {
 	Workspaces []string
 }
 
-// Feed makes the feed over all streams of a workspace: every event in one order, including events
-// from before it was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs,
-// on any number of nodes, each committed event gets one position in the feed. [ReadFeed] and
-// [Follow] read it.
+// Feed returns the part that provides the feed of a workspace: all events of all streams in one order, including events
+// from before the feed was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs, on any number of
+// nodes, each committed event gets one position in the feed. [ReadFeed] and [Follow] read it.
 //
-// The feed preserves the order of each stream. Between streams the order is approximately that of
-// time: a transaction that commits late comes late. A reader at a position has read everything
-// before it, and nothing is inserted there any more.
+// The feed preserves the order of each stream. Between streams, the order is approximately that of the commits. No
+// event is ever inserted before a position that has been assigned, so a reader at a position has read everything before
+// it.
 func Feed(o FeedOptions) holdfast.Part { return &feedPart{o} }
 
 type feedPart struct{ o FeedOptions }
@@ -86,8 +85,8 @@ func OpenFeed(ctx context.Context, e *holdfast.Engine) error {
 	return err
 }
 
-// Cursor is a position in the feed of a workspace. It may be stored and used at any later time.
-// Its form is opaque, except that "" is the beginning.
+// Cursor is a position in the feed of a workspace. It may be stored and used at any later time. Its format is opaque,
+// except that "" is the beginning of the feed.
 type Cursor string
 
 // FeedEvent is an event of the feed. Its Position is a cursor: a read after it continues with the
@@ -97,17 +96,16 @@ type FeedEvent struct {
 	Position Cursor
 }
 
-// FeedPage is a page of the feed. Next is the cursor to continue from. A page without events is
-// the end of the feed for now.
+// FeedPage is a page of the feed. Next is the cursor to continue from. A page without events means that the reader has
+// reached the current end of the feed.
 type FeedPage struct {
 	Events []FeedEvent
 	Next   Cursor
 }
 
-// ReadFeed returns up to limit events of the feed after a cursor, in order. The maximum is 1,000
-// events, which is also the meaning of limit 0. A reader that continues from Next sees each event
-// once and misses none. Events that their streams have removed are skipped. For a cursor that
-// the feed never returned, ReadFeed returns [holdfast.ErrValidation].
+// ReadFeed returns up to limit events of the feed after a cursor, in order. The maximum is 1,000 events; a limit of 0
+// means the maximum. A reader that continues from Next sees each event once and misses none. Events that were removed
+// from their streams are skipped. If the feed never returned the cursor, ReadFeed returns [holdfast.ErrValidation].
 func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor, limit int) (FeedPage, error) {
 	position, err := after.position()
 	if err != nil {
@@ -140,8 +138,8 @@ func FeedPosition(ctx context.Context, d holdfast.Doer, stream string, version V
 	return cursor(position), position > 0, err
 }
 
-// FeedPositions returns the positions in the feed of the events of a stream from first to last, by
-// version. Events that have no position yet are missing.
+// FeedPositions returns the positions in the feed of the events of a stream from first to last, by version. The map
+// does not contain events that have no position yet.
 func FeedPositions(ctx context.Context, d holdfast.Doer, stream string, first, last Version) (map[Version]Cursor, error) {
 	found, err := feed.PositionsOf(ctx, store.DoerOf(d), stream, int64(first), int64(last))
 	all := make(map[Version]Cursor, len(found))
@@ -151,12 +149,11 @@ func FeedPositions(ctx context.Context, d holdfast.Doer, stream string, first, l
 	return all, err
 }
 
-// Follow calls f with every event of the feed after a cursor, and then with each new one, until
-// ctx ends or f returns an error, which Follow returns. To continue later, store the Position of
-// the last event that was handled.
+// Follow calls f with every event of the feed after a cursor, and then with each new one, until ctx ends or f returns
+// an error. Follow returns that error. To continue later, store the Position of the last event that was handled.
 //
-// Follow wakes at commits of this engine and, while the engine runs, of other nodes; it also
-// polls every second or two. It keeps retrying while the database is unreachable.
+// Follow wakes at commits of this engine and, while the engine runs, of other nodes; it also polls every second or two.
+// While the database is unreachable, Follow keeps retrying.
 func Follow(ctx context.Context, e *holdfast.Engine, after Cursor, f func(FeedEvent) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -116,17 +116,17 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 	return v, nil
 }
 
-// Verify returns an error if the message has no signature by one of the secrets, or if its time
-// differs from now by more than [Tolerance], because it may be a replay.
+// Verify returns an error if the message was not signed with one of the secrets, or if its time differs from now by
+// more than [Tolerance], because it may be a replay.
 func (v *Verifier) Verify(h http.Header, body []byte) error {
 	_, _, err := v.verify(h, body)
 	return err
 }
 
-// VerifyOnce is like [Verifier.Verify], and also returns [fault.Conflict] for a message that
-// this verifier has accepted before, within the time in which it could be replayed. A sender
-// that gets no response sends the message again with the same id. The receiver should respond
-// to such a repetition with success, without handling it again.
+// VerifyOnce is like [Verifier.Verify], but also returns [fault.Conflict] for a message that this verifier has already
+// accepted. The verifier remembers a message for as long as it could be replayed. If a sender gets no response, it
+// sends the message again with the same id. The receiver should respond to such a duplicate with success, without
+// handling it again.
 func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {
 	id, at, err := v.verify(h, body)
 	if err != nil {
