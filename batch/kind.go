@@ -180,7 +180,7 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.N
 		return Batch{}, err
 	}
 	other := func(what string) (Batch, error) {
-		return publicBatch(b), fault.New(fault.Conflict, "batch %q already exists with %s", n.ID, what)
+		return publicBatch(b), fault.New(fault.Conflict, "batch %q already exists with %s: use another id", n.ID, what)
 	}
 	if b.Wallet != n.Wallet || b.Handler != n.Handler {
 		return other("another wallet or kind")

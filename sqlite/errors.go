@@ -52,13 +52,13 @@ func mapOther(err error, name string) error {
 	if errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return fault.New(fault.Internal, "%s: unexpected database driver error", name).Wrap(err)
+	return fault.New(fault.Internal, "%s: the database driver returned an unexpected error: see the log for the cause", name).Wrap(err)
 }
 
 func mapCode(code int, name string, err error) error {
 	switch code & 0xff {
 	case codeBusy, codeLocked, codeProtocol:
-		return fault.New(fault.Unavailable, "%s is busy: another connection or process holds its lock", name).AsRetryable().Wrap(err)
+		return fault.New(fault.Unavailable, "%s is busy: another connection or process holds its lock: try again", name).AsRetryable().Wrap(err)
 	case codeInterrupt:
 		return errors.Join(context.Canceled, err)
 	case codeReadOnly, codePerm, codeAuth:

@@ -142,7 +142,7 @@ func exhausted(err error, stream string, attempts int) error {
 		return err
 	}
 	f = f.With("attempts", attempts)
-	f.Message = fmt.Sprintf("others appended to the stream %s in each of %d attempts: try again later, or allow more attempts", stream, attempts)
+	f.Message = fmt.Sprintf("other writers appended to stream %s in each of %d attempts: try again later, or allow more attempts", stream, attempts)
 	return f
 }
 

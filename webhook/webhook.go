@@ -144,14 +144,14 @@ func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {
 		v.next = now.Add(Tolerance)
 	}
 	if _, again := v.seen[id]; again {
-		return fault.New(fault.Conflict, "message %q was already accepted", id)
+		return fault.New(fault.Conflict, "message %q was already accepted: respond with success, and do not handle it again", id)
 	}
 	v.seen[id] = at.Add(2 * Tolerance)
 	return nil
 }
 
 func (v *Verifier) verify(h http.Header, body []byte) (id string, at time.Time, err error) {
-	refused := fault.New(fault.Auth, "the message has no valid signature")
+	refused := fault.New(fault.Auth, "the message has no valid signature: check the secret of the receiver")
 	id = h.Get(HeaderID)
 	seconds, bad := strconv.ParseInt(h.Get(HeaderTimestamp), 10, 64)
 	if id == "" || bad != nil || len(h.Values(HeaderID)) != 1 || len(h.Values(HeaderTimestamp)) != 1 {
