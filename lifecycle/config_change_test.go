@@ -42,7 +42,7 @@ type depot struct {
 func eachDepot(t *testing.T, f func(*depot)) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) {
-		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newRemoteHandlers().call))
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(newRemoteHandlers().call))
 		d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "acme"), e: e}}
 		d.workers("journaled", "Do")
 		d.workers("transactional", "Tell")
@@ -268,7 +268,7 @@ func TestATargetIsTakenAway(t *testing.T) {
 // config of its own workspace.
 func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newRemoteHandlers().call))
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(newRemoteHandlers().call))
 		for _, space := range []string{"acme", "other"} {
 			d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), space), e: e}}
 			d.workers("journaled", "Do")

@@ -41,7 +41,7 @@ type yard struct {
 func eachYard(t *testing.T, safety, unknown string, f func(*yard)) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) {
-		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newRemoteHandlers().call))
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(newRemoteHandlers().call))
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
 		y := &yard{t: t, ctx: ctx, e: e}
 		y.declare(unknown, safety, "Do")

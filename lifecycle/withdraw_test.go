@@ -141,7 +141,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 func TestCrashOfAWithdrawal(t *testing.T) {
 	far := newRemoteHandlers()
 	holdfasttest.Crash(t, holdfasttest.Scenario{
-		Parts: func() []holdfast.Part { return []holdfast.Part{lifecycle.Door(far.call)} },
+		Parts: func() []holdfast.Part { return []holdfast.Part{lifecycle.Published(far.call)} },
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
 			l, err := lifecycleengine.Named(ctx, engine.Of(hf), "job")
 			if fault.CodeOf(err) == fault.NotFound {

@@ -93,7 +93,7 @@ func eachPublished(t *testing.T, f func(t *testing.T, e *holdfast.Engine, far *r
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) {
 		there := newRemoteHandlers()
-		open := func() *holdfast.Engine { return holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(there.call)) }
+		open := func() *holdfast.Engine { return holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(there.call)) }
 		f(t, open(), there, open)
 	})
 }
@@ -295,15 +295,15 @@ func TestAnAnswerThatIsNotHeard(t *testing.T) {
 }
 
 // Verifies that a program and the API do not use each other's lifecycles.
-func TestAProgramAndTheDoorKeepApart(t *testing.T) {
+func TestAProgramAndTheAPIKeepApart(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		there := newRemoteHandlers()
 		own := lifecycle.MustParse[json.RawMessage]([]byte(parcels)).
 			Action("Send", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }, lifecycle.Transactional()).
 			Validation("MaySend", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }).
 			AfterEffect("Tell", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil })
-		program := holdfasttest.OpenOn(t, databaseAt(db), own, lifecycle.Door(there.call))
-		server := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(there.call))
+		program := holdfasttest.OpenOn(t, databaseAt(db), own, lifecycle.Published(there.call))
+		server := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(there.call))
 		for _, e := range []*holdfast.Engine{program, server} {
 			declare(t, t.Context(), e, "transactional", "Send", "MaySend", "Tell")
 			_, err := lifecycleengine.PutConfig(t.Context(), engine.Of(e), "parcel", []byte(parcels), false)
