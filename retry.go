@@ -4,8 +4,8 @@ import "time"
 
 // RetryPolicy sets how many times work is attempted and how long to wait between attempts. It has the same meaning for
 // the events of a reaction, the steps of a run, the items of a batch and the after-effects of a lifecycle, except that
-// reactions and after-effects restrict Multiplier. A field that is zero has its default. Each option that takes a
-// policy documents its default for MaxAttempts.
+// reactions and after-effects restrict Multiplier. A zero field means the default. Each option that takes a policy
+// documents its default for MaxAttempts.
 //
 // The pause after the n-th consecutive failure is Backoff × Multiplier^(n−1), at most MaxBackoff, with jitter: the
 // actual pause is a random duration between half of that value and the full value. An error that is [NonRetryable] ends

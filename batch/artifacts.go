@@ -47,14 +47,14 @@ func (p artifactsPart) Register(_ context.Context, e *holdfast.Engine) error {
 	return nil
 }
 
-// Prefix returns the prefix under which an item may store artifacts. It contains only characters
-// that file and object names may have, whatever the item's key is, and ends with a slash.
+// Prefix returns the prefix under which an item may store artifacts. For every item key, the prefix contains only
+// characters that are valid in file and object names, and ends with a slash.
 func Prefix(workspace, batch, key string) string {
 	return batchengine.Prefix(workspace, batch, key)
 }
 
-// FileStore returns a store in a folder of this machine, or in one that all nodes share. The folder
-// is created with the first artifact.
+// FileStore returns a store in a folder. If several nodes use the store, they must share the folder. The folder is
+// created with the first artifact.
 func FileStore(root string) (ArtifactStore, error) {
 	root, err := filepath.Abs(root)
 	return files{root}, err

@@ -236,7 +236,7 @@ func within(ctx context.Context, f *idempotency.Flight) context.Context {
 
 // Commit runs f in a transaction that also records that the context's request is done. The writes of f through the
 // transaction are applied once, however often the request is sent and whenever a process crashes. The handler's
-// response is recorded when the handler returns, whatever its status is then.
+// response is recorded when the handler returns, even if its status is 400 or more.
 //
 // A request can commit only once. If f or the transaction fails, nothing is written, and the handler may call Commit
 // again or refuse the request. If the lease on the key has expired, the error is [fault.LeaseLost]: another execution

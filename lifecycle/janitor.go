@@ -18,7 +18,7 @@ type Janitor interface {
 	Recover(context.Context, holdfast.Tx, []Stuck) error
 }
 
-// Coverer is implemented by a [Janitor] that covers only some claim statuses. A janitor that does not implement it
+// Coverer is implemented by a [Janitor] that covers only some claim statuses. A Janitor that does not implement Coverer
 // covers all claim statuses of its lifecycle.
 type Coverer interface{ Covers() []string }
 

@@ -93,7 +93,9 @@ func eachPublished(t *testing.T, f func(t *testing.T, e *holdfast.Engine, far *r
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) {
 		there := newRemoteHandlers()
-		open := func() *holdfast.Engine { return holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(there.call)) }
+		open := func() *holdfast.Engine {
+			return holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(there.call))
+		}
 		f(t, open(), there, open)
 	})
 }

@@ -32,10 +32,9 @@ func MaxAttempts(n int) FoldOption {
 	}
 }
 
-// SnapshotEvery lets [Aggregate.Do] store the state, as JSON, after every n appended events, so
-// that Load folds only the events after the snapshot. Snapshots are only an optimization: a
-// snapshot that cannot be stored is skipped, and one that cannot be decoded or does not fit its
-// stream is ignored.
+// SnapshotEvery lets [Aggregate.Do] store the state, as JSON, after every n appended events, so that Load folds only
+// the events after the snapshot. Snapshots are only an optimization: a snapshot that cannot be stored is skipped, and a
+// snapshot that cannot be decoded or does not fit its stream is ignored.
 //
 // The codec, such as "account 2", identifies the format of the state and the way it is computed. Change the codec
 // whenever one of them changes. It must not contain a slash. Aggregates with the same prefix must not share a codec.

@@ -59,10 +59,9 @@ type Closed struct {
 // stream. Otherwise the error is [holdfast.ErrConflict], whose field "reactions" lists the reactions that need the
 // stream, and the stream stays open. It also stays open if Export fails.
 //
-// Repeating the same close changes nothing and returns the same result, also after a crash. A
-// restart (with the same ExpectVersion and Snapshot) can also be repeated after events were
-// appended behind its snapshot, but not if the stream was closed again since or truncated beyond
-// the snapshot.
+// Repeating the same close changes nothing and returns the same result, even after a crash. A restart (with the same
+// ExpectVersion and Snapshot) can also be repeated after events were appended behind its snapshot, but not if the
+// stream was closed again since or truncated beyond the snapshot.
 func Close(ctx context.Context, e *holdfast.Engine, stream string, o CloseOptions) (Closed, error) {
 	a := streamclose.Args{Stream: stream, Mode: streamclose.Mode(o.Mode), ExpectVersion: (*int64)(o.ExpectVersion), Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
 	if o.Export != nil {

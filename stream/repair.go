@@ -18,7 +18,7 @@ type PositionFilter struct {
 	Streams  []string // only these streams; empty for every stream
 	Pattern  string   // RE2 pattern for stream names, "" for every stream
 	Source   Source   // "" for every source
-	// Blocked selects only blocked positions, or only those that are not blocked; nil selects both.
+	// Blocked selects only blocked positions if true, and only unblocked positions if false; nil selects both.
 	Blocked *bool
 }
 
@@ -55,7 +55,7 @@ type Position struct {
 }
 
 // RepairResult is the result of a repair. Leased has the positions that were skipped because they are leased. Pending
-// has those that are reset when their lease ends.
+// has the positions that are reset when their lease ends.
 type RepairResult struct {
 	Repaired []Position
 	Leased   []Position

@@ -6,7 +6,7 @@ import "encoding/json"
 type PutHandler struct {
 	Kind      string `json:"kind" enum:"http,worker"`
 	URL       string `json:"url,omitempty"`
-	Safety    string `json:"safety,omitempty" enum:"idempotent,transactional,journaled,opaque" doc:"What the handler declares about its side effects, which decides whether it may run again; omit if undeclared."`
+	Safety    string `json:"safety,omitempty" enum:"idempotent,transactional,journaled,opaque" doc:"Safety that the handler declares, which decides whether it may run again. Omit it if undeclared."`
 	OnUnknown string `json:"onUnknown,omitempty" enum:"hold,retry,probe"`
 	TimeoutMs Millis `json:"timeoutMs,omitempty"`
 	Secret    string `json:"secret,omitempty" doc:"Signing secret (whsec_…). Generated for a new http handler if empty."`

@@ -16,7 +16,7 @@ type Tasks struct {
 	Tasks []Task `json:"tasks"`
 }
 
-// Task is a unit of work for a worker. Every later call about it must state its epoch.
+// Task is a unit of work for a worker. Every later call for the task must state its epoch.
 type Task struct {
 	ID             string          `json:"id"`
 	Epoch          int64           `json:"epoch"`
