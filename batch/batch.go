@@ -137,7 +137,7 @@ func Cancel(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 	return publicBatch(b), err
 }
 
-// Accept accepts the succeeded items among those with the keys, and returns how many it accepted. The cost of an
+// Accept accepts the items with the given keys that have succeeded, and returns how many it accepted. The cost of an
 // accepted item is no longer refunded. No item is accepted once a cancel is requested or the batch is over. If the
 // batch has no item with one of the keys, Accept returns [holdfast.ErrNotFound] and accepts none.
 func Accept(ctx context.Context, d holdfast.Doer, id string, keys ...string) (int, error) {

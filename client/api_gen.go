@@ -393,8 +393,8 @@ func (c *Client) ListWorkspacesPage(ctx context.Context, p Page, o ...Option) (w
 	return do[wire.List[wire.Workspace]](ctx, c, list(p, "workspaces"), o)
 }
 
-// CreateWorkspace creates a workspace, on a server without API keys. On any other server,
-// creating the first API key of a workspace creates it.
+// CreateWorkspace creates a workspace, on a server without API keys. On any other server, a
+// workspace is created together with its first API key.
 func (c *Client) CreateWorkspace(ctx context.Context, in wire.NewWorkspace, o ...Option) (wire.Workspace, error) {
 	return do[wire.Workspace](ctx, c, newRequest(http.MethodPost, in, "workspaces"), o)
 }

@@ -127,7 +127,7 @@ func (c *call) serves(handler string) error {
 	if c.key.Serves(handler) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "the API key may not serve handler %q: it is restricted to %q", handler, c.key.Handlers)
+	return fault.New(fault.Forbidden, "the API key may not serve handler %q, because it is restricted to %q: use another key", handler, c.key.Handlers)
 }
 
 // unrestricted refuses claims by hand to a key that is restricted to handlers.

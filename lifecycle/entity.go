@@ -100,7 +100,7 @@ func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, d
 	return shown[E](l.inner.Create(ctx, store.DoerOf(d), id, raw))
 }
 
-// Get returns an entity, or [holdfast.ErrNotFound]. In a transaction, a row of a user-owned table is read with SQL
+// Get returns an entity, or [holdfast.ErrNotFound]. In a transaction, read the row of a user-owned table with SQL
 // instead: Get returns [holdfast.ErrValidation].
 func (l *Lifecycle[E]) Get(ctx context.Context, d holdfast.Doer, id string) (Entity[E], error) {
 	return shown[E](l.inner.Get(ctx, store.DoerOf(d), id))
@@ -111,7 +111,7 @@ type Filter struct {
 	Status string
 }
 
-// List iterates over entities, ordered by id. Rows of a user-owned table are listed with SQL instead: List returns
+// List iterates over entities, ordered by id. List the rows of a user-owned table with SQL instead: List returns
 // [holdfast.ErrValidation].
 func (l *Lifecycle[E]) List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Entity[E], error] {
 	list := store.Seq(func(after lifecycleengine.Entity, limit int) ([]lifecycleengine.Entity, error) {

@@ -105,8 +105,8 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolut
 	return operation(p), err
 }
 
-// Withdraw ends an operation that is due, which means that it waits for a worker or to be resumed and has no holder. If
-// none of its effects can have happened, the entity returns to the status that the step started from. Otherwise the
+// Withdraw ends an operation that is due: it has no holder, and waits for a worker or for a node to resume it. If none
+// of its effects can have happened, the entity returns to the status that the step started from. Otherwise the
 // operation becomes uncertain, and a person must end it with [Resolve]. If the operation is held or uncertain, the
 // error is [holdfast.ErrConflict]. Withdraw returns the operation, or nil if it has ended.
 func Withdraw(ctx context.Context, e *holdfast.Engine, id, reason, by string) (*Operation, error) {

@@ -45,7 +45,7 @@ type Option func(*Database)
 // a mistyped path does not add tables to another program's database.
 func Alone() Option { return func(d *Database) { d.alone = true } }
 
-// Readers sets the number of reading connections; the default is 4. One further connection writes.
+// Readers sets the number of reading connections; the default is 4. Writes use one additional connection.
 func Readers(n int) Option { return func(d *Database) { d.readers = max(n, 1) } }
 
 // Plain makes every verb run its general script, and never the fast one. Use it in tests that compare the two.

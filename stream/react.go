@@ -68,8 +68,8 @@ func (d *Delivery) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	d.inner.Commit(store.TxFunc(f))
 }
 
-// Snooze returns an error that makes a reaction deliver the event again after the given time. The function of the
-// reaction returns it. A snooze does not count as a failure.
+// Snooze returns an error for the function of a reaction to return. The event is then delivered again after the given
+// time, and no failure is counted.
 func Snooze(after time.Duration) error { return &reactions.Snoozed{After: after} }
 
 // React returns a reaction, which calls f for every event that sel selects, in the order of each stream. A reaction

@@ -115,7 +115,7 @@ type Lease struct {
 	Events  []Event `json:"events"`
 }
 
-// Acks acknowledges the events of leases.
+// Acks is the request to acknowledge events of several leases.
 type Acks struct {
 	Acks []Ack `json:"acks"`
 }
