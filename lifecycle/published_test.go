@@ -118,9 +118,8 @@ func parcelsOf(t *testing.T, ctx context.Context, e *holdfast.Engine) *lifecycle
 	return l
 }
 
-// Verifies that a lifecycle that is put is fired as one of a program is: the handlers
-// elsewhere are called, what the action answers is merged into the data, and the
-// after-effect follows, on whichever node.
+// Verifies that a published lifecycle works like one of a program: the remote handlers are called, the result
+// of the action is merged into the data, and the after-effect is delivered, on any node.
 func TestALifecycleThatIsPut(t *testing.T) {
 	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, other func() *holdfast.Engine) {
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
@@ -189,8 +188,7 @@ func TestALifecycleThatIsPutIsOfItsWorkspace(t *testing.T) {
 	})
 }
 
-// Verifies that what is put is held to the rules, all of them at once, and that a
-// config which is only judged changes nothing.
+// Verifies that a published config is checked against all rules at once, and that a dry run changes nothing.
 func TestWhatIsPutIsJudged(t *testing.T) {
 	eachPublished(t, func(t *testing.T, e *holdfast.Engine, _ *remoteHandlers, _ func() *holdfast.Engine) {
 		ctx := t.Context()
