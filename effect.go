@@ -99,8 +99,8 @@ type ContradictionFilter struct {
 	Operation string
 }
 
-// Contradictions iterates over the unacknowledged contradictions in the context's workspace, ordered by operation.
-func (e *Engine) Contradictions(ctx context.Context, f ContradictionFilter) iter.Seq2[Contradiction, error] {
+// ListContradictions iterates over the unacknowledged contradictions in the context's workspace, ordered by operation.
+func (e *Engine) ListContradictions(ctx context.Context, f ContradictionFilter) iter.Seq2[Contradiction, error] {
 	return func(yield func(Contradiction, error) bool) {
 		const page = 100 // operations
 		for after := ""; ; {
@@ -131,10 +131,20 @@ func contradiction(c effects.Contradiction) Contradiction {
 	return x
 }
 
-// AcknowledgeContradictions records that the person by has seen the contradictions of an operation with the given ids.
-// They stay stored but are no longer listed. Acknowledging again changes nothing. If the operation has no contradiction
-// with one of the ids, the error is [ErrNotFound].
-func (e *Engine) AcknowledgeContradictions(ctx context.Context, operation, by string, ids ...string) error {
+// AcknowledgeOption is an option of [Engine.AcknowledgeContradictions].
+type AcknowledgeOption struct{ actor string }
+
+// By sets the actor that is recorded.
+func By(actor string) AcknowledgeOption { return AcknowledgeOption{actor} }
+
+// AcknowledgeContradictions records that a person has seen the contradictions of an operation with the given ids. They
+// stay stored but are no longer listed. Acknowledging again changes nothing. If the operation has no contradiction with
+// one of the ids, the error is [ErrNotFound].
+func (e *Engine) AcknowledgeContradictions(ctx context.Context, operation string, ids []string, o ...AcknowledgeOption) error {
+	var by string
+	for _, option := range o {
+		by = option.actor
+	}
 	at, err := engine.Of(e).Partition(ctx, store.Write)
 	if err != nil {
 		return err

@@ -51,9 +51,9 @@ type Config struct {
 	HistoryRetention time.Duration
 	// Node is the name of this node as the holder of leases; the default is the host name with a random part.
 	Node string
-	// MaxConcurrency is the number of reaction events that are handled at once; the default is 16. If there are
-	// several workspaces, one workspace uses at most two thirds of it.
-	MaxConcurrency int
+	// MaxWorkers limits the reaction events that this node handles at once; the default is 16. If there are several
+	// workspaces, one workspace gets at most two thirds of it.
+	MaxWorkers int
 }
 
 // Part is a capability, or a component of the program, that belongs to an engine: a lifecycle, a workflow definition,

@@ -119,8 +119,8 @@ type ItemFilter struct {
 	Status ItemStatus
 }
 
-// Items iterates over the items of a batch, in order.
-func Items(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) iter.Seq2[ItemInfo, error] {
+// ListItems iterates over the items of a batch, in order.
+func ListItems(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) iter.Seq2[ItemInfo, error] {
 	return store.Seq(func(after batchengine.Item, limit int) ([]batchengine.Item, error) {
 		return batchengine.Items(ctx, store.DoerOf(d), id, after.N, string(f.Status), limit)
 	}, func(i batchengine.Item) ItemInfo {

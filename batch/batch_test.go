@@ -128,7 +128,7 @@ func TestAKindDoesItsItems(t *testing.T) {
 			t.Errorf("got %d calls, at most %d at once, want 33 and 3", calls.Load(), most.Load())
 		}
 		n := 0
-		for s, err := range batch.Items(t.Context(), e, "b", batch.ItemFilter{}) {
+		for s, err := range batch.ListItems(t.Context(), e, "b", batch.ItemFilter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -450,7 +450,7 @@ func TestABatchIsMadeAgain(t *testing.T) {
 
 func itemsOf(t *testing.T, e *holdfast.Engine, id string) (keys []string) {
 	t.Helper()
-	for s, err := range batch.Items(t.Context(), e, id, batch.ItemFilter{}) {
+	for s, err := range batch.ListItems(t.Context(), e, id, batch.ItemFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

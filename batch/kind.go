@@ -115,7 +115,7 @@ type NewItem[I any] struct {
 	Input I
 }
 
-// CreateOption sets an option of [Kind.Create].
+// CreateOption is an option of [Kind.Create].
 type CreateOption struct{ set func(*batchengine.New) }
 
 // ID sets the id of the batch; without it, the batch gets a new unique id. If a batch with this

@@ -124,7 +124,7 @@ func (p *drainPlace) ours(ctx context.Context, c config, round int) (rate float6
 	var handled atomic.Int64
 	all := make(chan struct{})
 	name := fmt.Sprintf("drain-%d", round)
-	part := stream.React(name, stream.Select{Streams: fmt.Sprintf("^r%d-", round)}, func(context.Context, *stream.Delivery) error {
+	part := stream.React(name, stream.Select{Pattern: fmt.Sprintf("^r%d-", round)}, func(context.Context, *stream.Delivery) error {
 		if handled.Add(1) == int64(c.drainEvents) {
 			close(all)
 		}
@@ -152,11 +152,11 @@ func (p *drainPlace) ours(ctx context.Context, c config, round int) (rate float6
 		return 0, err
 	}
 	rate = float64(c.drainEvents) / clock.Since(begun).Seconds()
-	progress, err := stream.ProgressOf(ctx, hf, name)
+	progress, err := stream.GetProgress(ctx, hf, name)
 	if err == nil && (progress.Behind > 0 || progress.Events != int64(c.drainEvents)) {
 		err = fmt.Errorf("after the drain: %+v", progress)
 	}
-	if _, removed := stream.RemoveReaction(ctx, hf, name); removed != nil {
+	if _, removed := stream.DeleteReaction(ctx, hf, name); removed != nil {
 		err = errors.Join(err, removed)
 	}
 	return rate, err

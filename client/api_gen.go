@@ -32,21 +32,21 @@ func (c *Client) CloseStream(ctx context.Context, stream string, in wire.CloseSt
 	return do[wire.ClosedStream](ctx, c, newRequest(http.MethodPost, in, "streams", stream, "close"), o)
 }
 
-// ReadEventsPage reads a page of the feed of all streams. A cursor can also be the position of
+// ReadFeedPage reads a page of the feed of all streams. A cursor can also be the position of
 // an event.
-func (c *Client) ReadEventsPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {
+func (c *Client) ReadFeedPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "events"), o)
 }
 
-// ReadFeed reads the histories and events of the workspace. Entries are in order, oldest
+// ReadActivity reads the histories and events of the workspace. Entries are in order, oldest
 // first.
-func (c *Client) ReadFeed(ctx context.Context) iter.Seq2[wire.Event, error] {
-	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadFeedPage(ctx, p) })
+func (c *Client) ReadActivity(ctx context.Context) iter.Seq2[wire.Event, error] {
+	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadActivityPage(ctx, p) })
 }
 
-// ReadFeedPage reads a page of the histories and events of the workspace. Entries are in
+// ReadActivityPage reads a page of the histories and events of the workspace. Entries are in
 // order, oldest first.
-func (c *Client) ReadFeedPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {
+func (c *Client) ReadActivityPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "feed"), o)
 }
 
@@ -84,7 +84,7 @@ func (c *Client) ListPositions(ctx context.Context, reaction string, f PositionF
 
 // ListPositionsPage lists a page of the positions of a reaction (* for all) on its streams.
 func (c *Client) ListPositionsPage(ctx context.Context, reaction string, f PositionFilter, p Page, o ...Option) (wire.List[wire.Position], error) {
-	return do[wire.List[wire.Position]](ctx, c, list(p, "reactions", reaction, "streams").set("stream", f.Stream).set("blocked", f.Blocked), o)
+	return do[wire.List[wire.Position]](ctx, c, list(p, "reactions", reaction, "streams").set("stream", f.Pattern).set("blocked", f.Blocked), o)
 }
 
 // ClaimLeases claims streams of a reaction manually. Without a [Key] the client generates one,
@@ -168,20 +168,21 @@ func (c *Client) GetEntity(ctx context.Context, lifecycle, id string, o ...Optio
 	return do[wire.Entity](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "entities", id), o)
 }
 
-// GetHistory reads the history of an entity. Events are in order, oldest first.
-func (c *Client) GetHistory(ctx context.Context, lifecycle, id string) iter.Seq2[wire.Event, error] {
-	return pages(func(p Page) (wire.List[wire.Event], error) { return c.GetHistoryPage(ctx, lifecycle, id, p) })
+// ReadHistory reads the history of an entity. Events are in order, oldest first.
+func (c *Client) ReadHistory(ctx context.Context, lifecycle, id string) iter.Seq2[wire.Event, error] {
+	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadHistoryPage(ctx, lifecycle, id, p) })
 }
 
-// GetHistoryPage reads a page of the history of an entity. Events are in order, oldest first.
-func (c *Client) GetHistoryPage(ctx context.Context, lifecycle, id string, p Page, o ...Option) (wire.List[wire.Event], error) {
+// ReadHistoryPage reads a page of the history of an entity. Events are in order, oldest first.
+func (c *Client) ReadHistoryPage(ctx context.Context, lifecycle, id string, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "lifecycles", lifecycle, "entities", id, "history"), o)
 }
 
-// GetAttempts lists the refused attempts on an entity, newest first. The response contains all
-// of them in a single page.
-func (c *Client) GetAttempts(ctx context.Context, lifecycle, id string, o ...Option) (wire.List[wire.Attempt], error) {
-	return do[wire.List[wire.Attempt]](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "entities", id, "attempts"), o)
+// ListRefusals lists the refused attempts on an entity, newest first.
+func (c *Client) ListRefusals(ctx context.Context, lifecycle, id string) iter.Seq2[wire.Attempt, error] {
+	return pages(func(Page) (wire.List[wire.Attempt], error) {
+		return do[wire.List[wire.Attempt]](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "entities", id, "attempts"), nil)
+	})
 }
 
 // FireStep fires a step of an entity. The outcome may be pending or uncertain: the step then
@@ -476,15 +477,14 @@ func (c *Client) DeleteScopeRecord(ctx context.Context, kind, id, field, key str
 	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodDelete, nil, "scopes", kind, id, "records", field, key), o)
 }
 
-// ListBatches lists the batches of the workspace. An empty status lists all batches.
-func (c *Client) ListBatches(ctx context.Context, status string) iter.Seq2[wire.Batch, error] {
-	return pages(func(p Page) (wire.List[wire.Batch], error) { return c.ListBatchesPage(ctx, status, p) })
+// ListBatches lists the batches of the workspace.
+func (c *Client) ListBatches(ctx context.Context, f BatchFilter) iter.Seq2[wire.Batch, error] {
+	return pages(func(p Page) (wire.List[wire.Batch], error) { return c.ListBatchesPage(ctx, f, p) })
 }
 
-// ListBatchesPage lists a page of the batches of the workspace. An empty status lists all
-// batches.
-func (c *Client) ListBatchesPage(ctx context.Context, status string, p Page, o ...Option) (wire.List[wire.Batch], error) {
-	return do[wire.List[wire.Batch]](ctx, c, list(p, "batches").set("status", status), o)
+// ListBatchesPage lists a page of the batches of the workspace.
+func (c *Client) ListBatchesPage(ctx context.Context, f BatchFilter, p Page, o ...Option) (wire.List[wire.Batch], error) {
+	return do[wire.List[wire.Batch]](ctx, c, list(p, "batches").set("status", f.Status), o)
 }
 
 // CreateBatch creates a batch of items paid from a wallet.
@@ -497,14 +497,14 @@ func (c *Client) GetBatch(ctx context.Context, id string, o ...Option) (wire.Bat
 	return do[wire.Batch](ctx, c, newRequest(http.MethodGet, nil, "batches", id), o)
 }
 
-// ListItems lists the items of a batch. An empty state lists all items.
-func (c *Client) ListItems(ctx context.Context, id, state string) iter.Seq2[wire.BatchItem, error] {
-	return pages(func(p Page) (wire.List[wire.BatchItem], error) { return c.ListItemsPage(ctx, id, state, p) })
+// ListItems lists the items of a batch.
+func (c *Client) ListItems(ctx context.Context, id string, f ItemFilter) iter.Seq2[wire.BatchItem, error] {
+	return pages(func(p Page) (wire.List[wire.BatchItem], error) { return c.ListItemsPage(ctx, id, f, p) })
 }
 
-// ListItemsPage lists a page of the items of a batch. An empty state lists all items.
-func (c *Client) ListItemsPage(ctx context.Context, id, state string, p Page, o ...Option) (wire.List[wire.BatchItem], error) {
-	return do[wire.List[wire.BatchItem]](ctx, c, list(p, "batches", id, "items").set("state", state), o)
+// ListItemsPage lists a page of the items of a batch.
+func (c *Client) ListItemsPage(ctx context.Context, id string, f ItemFilter, p Page, o ...Option) (wire.List[wire.BatchItem], error) {
+	return do[wire.List[wire.BatchItem]](ctx, c, list(p, "batches", id, "items").set("state", f.State), o)
 }
 
 // AddItems adds items to an open batch. Items that were added before are not added again.

@@ -16,19 +16,19 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Option modifies a call.
-type Option func(*request)
+// Option is an option of a call.
+type Option struct{ set func(*request) }
 
 // Key sets the idempotency key of a call: the server carries out a call once per key, however often the call is sent,
 // and returns the same response for a day. With a key, a call that changes something is retried if its outcome is
 // unknown. Use a new key for each call: a different call with the same key returns [fault.KeyMismatch].
 func Key(key string) Option {
-	return func(r *request) {
+	return Option{func(r *request) {
 		if r.method != http.MethodGet {
 			r.header.Set("Idempotency-Key", key)
 			r.keyed = key != ""
 		}
-	}
+	}}
 }
 
 // ownKey adds a generated key, unless the options set one.
@@ -36,11 +36,11 @@ func ownKey(o []Option) []Option { return append([]Option{Key(rand.Text())}, o..
 
 // Wait sets how long [Client.FireStep] waits for a worker. The default is 30 seconds.
 func Wait(d time.Duration) Option {
-	return func(r *request) { r.query.Set("waitMs", strconv.FormatInt(d.Milliseconds(), 10)) }
+	return Option{func(r *request) { r.query.Set("waitMs", strconv.FormatInt(d.Milliseconds(), 10)) }}
 }
 
 // Raw stores the undecoded response in into.
-func Raw(into *json.RawMessage) Option { return func(r *request) { r.raw = into } }
+func Raw(into *json.RawMessage) Option { return Option{func(r *request) { r.raw = into }} }
 
 // request is a call to be sent.
 type request struct {
@@ -59,7 +59,7 @@ func newRequest(method string, body any, path ...string) *request {
 
 func (r *request) with(all []Option) *request {
 	for _, o := range all {
-		o(r)
+		o.set(r)
 	}
 	return r
 }
@@ -184,8 +184,8 @@ func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (
 	if q.Header.Get("Accept") == "" {
 		q.Header.Set("Accept", "application/json, "+wire.ProblemType)
 	}
-	if c.o.Key != "" {
-		q.Header.Set("Authorization", "Bearer "+c.o.Key)
+	if c.o.APIKey != "" {
+		q.Header.Set("Authorization", "Bearer "+c.o.APIKey)
 	}
 	if c.o.Workspace != "" {
 		q.Header.Set("X-Holdfast-Workspace", c.o.Workspace)

@@ -1,6 +1,6 @@
 // Package client is a client for the HTTP API of a Holdfast server.
 //
-//	c, err := client.New("https://holdfast.example.org", client.Options{Key: os.Getenv("HOLDFAST_KEY")})
+//	c, err := client.New("https://holdfast.example.org", client.Options{APIKey: os.Getenv("HOLDFAST_KEY")})
 //	done, err := c.FireStep(ctx, "invoice", "i1", "close", wire.Fire{Requester: "admin"}, client.Key(requestID))
 //	if errors.Is(err, fault.Of(fault.ClaimFailed)) { … } // another request is closing it
 //
@@ -33,13 +33,13 @@ import (
 
 // Options configures a client. The zero value is ready to use with a server without API keys.
 type Options struct {
-	// Key is the API key, hf_…. The default is none.
-	Key string
+	// APIKey is sent with every request, hf_…. The default is none.
+	APIKey string
 	// Workspace selects the workspace on a server without API keys. With a key, the key determines the workspace. The
 	// default is that of the server.
 	Workspace string
 	// HTTP sends the requests. Redirects are never followed, because a request that changes
-	// something must not be sent twice. Its Timeout also applies to [Client.Follow]. The default
+	// something must not be sent twice. Its Timeout also applies to [Client.FollowFeed]. The default
 	// waits 90 seconds for the response headers.
 	HTTP *http.Client
 	// MaxAttempts is the maximum number of attempts of a request that may be retried. The default is
@@ -82,8 +82,8 @@ func New(base string, o Options) (*Client, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return nil, fault.New(fault.Validation, "the server URL must be an http or https URL such as http://127.0.0.1:7070, without a user, query or fragment")
 	}
-	if strings.ContainsAny(o.Key+o.Workspace+o.UserAgent, "\r\n\x00") {
-		return nil, fault.New(fault.Validation, "Key, Workspace and UserAgent must not contain line breaks or NUL")
+	if strings.ContainsAny(o.APIKey+o.Workspace+o.UserAgent, "\r\n\x00") {
+		return nil, fault.New(fault.Validation, "APIKey, Workspace and UserAgent must not contain line breaks or NUL")
 	}
 	if o.MaxAttempts < 0 {
 		return nil, fault.New(fault.Validation, "MaxAttempts must be 1 or more, or 0 for the default, got %d", o.MaxAttempts)

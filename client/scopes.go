@@ -9,22 +9,22 @@ import (
 // version.
 var ErrNotModified = errors.New("the scope has not changed")
 
-// IfMatch makes a change of a scope require that the scope is at a version. Otherwise the call returns
-// [fault.PreconditionFailed], with lastVersion.
-func IfMatch(version int64) Option { return header("If-Match", tagOf(version)) }
+// ExpectVersion makes a change of a scope require that the scope is at this version. Otherwise the call returns
+// [fault.PreconditionFailed], which is also a [fault.Concurrency], with the field lastVersion.
+func ExpectVersion(version int64) Option { return header("If-Match", tagOf(version)) }
 
-// IfPresent makes a change of a scope require that the scope exists, at any version.
-func IfPresent() Option { return header("If-Match", "*") }
+// Present makes a change of a scope require that the scope exists, at any version.
+func Present() Option { return header("If-Match", "*") }
 
-// IfAbsent makes a change of a scope require that the scope does not exist.
-func IfAbsent() Option { return header("If-None-Match", "*") }
+// Absent makes a change of a scope require that the scope does not exist.
+func Absent() Option { return header("If-None-Match", "*") }
 
 // IfNoneMatch reads a scope only if it has another version. Otherwise the call returns
 // [ErrNotModified].
 func IfNoneMatch(version int64) Option { return header("If-None-Match", tagOf(version)) }
 
 func header(name, value string) Option {
-	return func(r *request) { r.header.Set(name, value) }
+	return Option{func(r *request) { r.header.Set(name, value) }}
 }
 
 // tagOf returns the entity tag of a version.

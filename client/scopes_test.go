@@ -30,22 +30,22 @@ func TestAScopeFromAfar(t *testing.T) {
 	if !errors.Is(err, fault.Of(fault.NotFound)) {
 		t.Errorf("get of a missing scope: got %v, want NOT_FOUND", err)
 	}
-	x, err := c.PatchScope(ctx, kind, id, []byte(`{"n":9007199254740993}`), IfAbsent())
+	x, err := c.PatchScope(ctx, kind, id, []byte(`{"n":9007199254740993}`), Absent())
 	is(x, err, 0, true, `{"n":9007199254740993}`)
-	_, err = c.PatchScope(ctx, kind, id, []byte(`{}`), IfAbsent())
+	_, err = c.PatchScope(ctx, kind, id, []byte(`{}`), Absent())
 	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.PreconditionFailed || f.Fields["lastVersion"] != 0.0 {
 		t.Errorf("second create: got %v, want PRECONDITION_FAILED with lastVersion 0", err)
 	}
-	x, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n"}, IfMatch(0))
+	x, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n"}, ExpectVersion(0))
 	is(x, err, 1, true, `{"n":9007199254740994}`)
-	if _, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n"}, IfMatch(0)); !errors.Is(err, fault.Of(fault.PreconditionFailed)) {
-		t.Errorf("change of an old version: got %v, want PRECONDITION_FAILED", err)
+	if _, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n"}, ExpectVersion(0)); !errors.Is(err, fault.Of(fault.PreconditionFailed)) || !errors.Is(err, fault.Of(fault.Concurrency)) {
+		t.Errorf("change of an old version: got %v, want PRECONDITION_FAILED, which is also a CONCURRENCY_ERROR", err)
 	}
 	by := int64(-9007199254740994)
-	x, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n", By: &by}, IfPresent())
+	x, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n", By: &by}, Present())
 	is(x, err, 2, true, `{"n":0}`)
-	if _, err = c.IncScope(ctx, kind, "none", wire.IncScope{Field: "n"}, IfPresent()); !errors.Is(err, fault.Of(fault.PreconditionFailed)) {
-		t.Errorf("change of a missing scope: got %v, want PRECONDITION_FAILED", err)
+	if _, err = c.IncScope(ctx, kind, "none", wire.IncScope{Field: "n"}, Present()); !errors.Is(err, fault.Of(fault.PreconditionFailed)) {
+		t.Errorf("change of a missing scope: got %v, want PRECONDITION_FAILED, which is also a CONCURRENCY_ERROR", err)
 	}
 	x, err = c.PatchScope(ctx, kind, id, []byte(`{"n":null}`))
 	is(x, err, 3, true, `{}`)
@@ -67,7 +67,7 @@ func TestAScopeFromAfar(t *testing.T) {
 	if _, err = c.GetScope(ctx, kind, id, IfNoneMatch(6)); !errors.Is(err, ErrNotModified) || s.requests.Load() != before+1 {
 		t.Errorf("get of an unmodified scope: got %v after %d requests, want ErrNotModified after 1", err, s.requests.Load()-before)
 	}
-	x, err = c.DeleteScope(ctx, kind, id, IfMatch(6))
+	x, err = c.DeleteScope(ctx, kind, id, ExpectVersion(6))
 	is(x, err, 7, true, "null")
 	x, err = c.DeleteScope(ctx, kind, id)
 	is(x, err, -1, false, "null")

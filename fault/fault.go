@@ -179,10 +179,11 @@ func (e *Error) Error() string {
 // Unwrap returns the wrapped cause, or nil. It is meant for the log.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is reports whether the target is an [*Error] with the same code.
+// Is reports whether the target is an [*Error] with the same code. A [PreconditionFailed] is also a [Concurrency]: the
+// HTTP API returns it if an expected version that was sent in a header does not match.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
-	return ok && t.Code == e.Code
+	return ok && (t.Code == e.Code || t.Code == Concurrency && e.Code == PreconditionFailed)
 }
 
 // CodeOf returns the code of an error. For an error without a code it returns [Internal], and for nil it returns "".

@@ -37,9 +37,9 @@ type Scenario struct {
 	Databases []string
 }
 
-// CaseVar is the name of the environment variable that makes [Crash] run a single case, such as "7:after" or
+// caseVar is the name of the environment variable that makes [Crash] run a single case, such as "7:after" or
 // "7:after,2:before". A failure prints the value.
-const CaseVar = "HOLDFAST_CRASH_CASE"
+const caseVar = "HOLDFAST_CRASH_CASE"
 
 // Crash runs a scenario once for every point at which the engine accesses its database and every fault that can occur
 // there: the process crashes before or after the point, the point is executed or not and the response is lost, or the
@@ -97,7 +97,7 @@ func crashAll(t *testing.T, s Scenario) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := &crashDriver{t: t, s: s, open: open, pairs: s.Pairs && name == "sqlite", slow: name == "postgres"}
-			if only := os.Getenv(CaseVar); only != "" {
+			if only := os.Getenv(caseVar); only != "" {
 				d.replay(only)
 				return
 			}

@@ -91,7 +91,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 			b.Secret = made
 		}
 	} else if b.Secret != "" {
-		if err := webhook.CheckSecret(b.Secret); err != nil {
+		if _, err := webhook.NewVerifier(b.Secret); err != nil {
 			return out, err
 		}
 	}

@@ -40,10 +40,9 @@ func (a *API) lifecycleRoutes() {
 		More: "Without an id and without a key, each call creates a new entity."}, createEntity)
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List the entities of a lifecycle.", Roles: readers, Filter: "EntityFilter"}, listEntities)
 	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)
-	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "getHistory", Tag: "lifecycles", Summary: "Read the history of an entity.", Roles: readers,
-		More: "Events are in order, oldest first."}, getHistory)
-	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "getAttempts", Tag: "lifecycles", Summary: "List the refused attempts on an entity, newest first.", Roles: readers,
-		More: "The response contains all of them in a single page."}, getAttempts)
+	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "readHistory", Tag: "lifecycles", Summary: "Read the history of an entity.", Roles: readers,
+		More: "Events are in order, oldest first."}, readHistory)
+	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "listRefusals", Tag: "lifecycles", Summary: "List the refused attempts on an entity, newest first.", Roles: readers}, listRefusals)
 	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step of an entity.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.AsOperation,
 		More: "The outcome may be pending or uncertain: the step then continues in the background, and the same call with the same [Key] returns its outcome later."}, fireStep)
@@ -219,7 +218,7 @@ type historyIn struct {
 	paged
 }
 
-func getHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
+func readHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
 	l, err := c.lifecycle(in.Name)
 	if err != nil {
@@ -241,7 +240,7 @@ func getHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 	}, func(e events.Event) string { return nextVersion(e.Version, false) })
 }
 
-func getAttempts(c *call, in *entityIn) (wire.List[wire.Attempt], error) {
+func listRefusals(c *call, in *entityIn) (wire.List[wire.Attempt], error) {
 	var none wire.List[wire.Attempt]
 	l, err := c.lifecycle(in.Name)
 	if err != nil {

@@ -1,9 +1,9 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -167,12 +167,24 @@ func versionIn(tag string) (int64, error) {
 // changed returns the response to a change.
 func (c *call) changed(s snapshot, err error) (wire.ChangedScope, error) {
 	if err != nil {
-		return wire.ChangedScope{}, err
+		return wire.ChangedScope{}, c.conditionError(err)
 	}
 	if s.Exists {
 		c.etag = tagOf(s.Version)
 	}
 	return wire.ChangedScope{Version: s.Version, State: stateOf(s), Changed: s.Changed}, nil
+}
+
+// conditionError converts the error for an expected version that does not match to the error for a condition in a
+// header that does not match.
+func (c *call) conditionError(err error) error {
+	f, _ := errors.AsType[*fault.Error](err)
+	if f == nil || f.Code != fault.Concurrency || len(c.r.Header.Values("If-Match"))+len(c.r.Header.Values("If-None-Match")) == 0 {
+		return err
+	}
+	p := fault.New(fault.PreconditionFailed, "%s", f.Message).Wrap(err)
+	p.Fields = f.Fields
+	return p
 }
 
 type patchScopeIn struct {
@@ -275,16 +287,17 @@ func (c *call) watchScope(in *scopeIn) error {
 		return err
 	}
 	return c.send(func(ctx context.Context, emit func(message) error) error {
-		changes, err := scope.In[ignoredState](c.api.hf, in.Kind, in.ID).Watch(store.Gated(ctx, nil))
-		if err != nil {
-			return err
-		}
-		for change := range changes {
-			if change.Err == nil && seen && change.Version == last {
+		for change, err := range scope.In[ignoredState](c.api.hf, in.Kind, in.ID).Watch(store.Gated(ctx, nil)) {
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return err
+			case seen && change.Version == last:
 				continue
 			}
-			now, err := s.Get(ctx)                                               // waits for room
-			for err = cmp.Or(change.Err, err); err != nil && ctx.Err() == nil; { // the last message must be the current state
+			now, err := s.Get(ctx)               // waits for room
+			for err != nil && ctx.Err() == nil { // the last message must be the current state
 				c.api.log.Warn("failed to read a watched scope", "error", err)
 				if clock.Wait(ctx, time.Second) == nil {
 					now, err = s.Get(ctx)

@@ -83,7 +83,8 @@ func secretOf(given string) (string, error) {
 	if !strings.HasPrefix(given, "whsec_") {
 		return "", fault.New(fault.Validation, "a webhook secret must begin with whsec_").With("pointer", "/secret")
 	}
-	return given, webhook.CheckSecret(given)
+	_, err := webhook.NewVerifier(given)
+	return given, err
 }
 
 type createWebhookIn struct{ Body wire.NewWebhook }

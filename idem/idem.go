@@ -239,9 +239,9 @@ func within(ctx context.Context, f *idempotency.Flight) context.Context {
 // response is recorded when the handler returns, even if its status is 400 or more.
 //
 // A request can commit only once. If f or the transaction fails, nothing is written, and the handler may call Commit
-// again or refuse the request. If the lease on the key has expired, the error is [fault.LeaseLost]: another execution
-// may have the request now. f may run more than once, as in [holdfast.Engine.Update]. For a request without a key,
-// Commit is the same as Update. Outside of a handler of [Middleware], the error is [fault.Internal].
+// again or refuse the request. If the lease on the key has expired, the error is [holdfast.ErrLeaseLost]: another
+// execution may have the request now. f may run more than once, as in [holdfast.Engine.Update]. For a request without a
+// key, Commit is the same as Update. Outside of a handler of [Middleware], the error is [fault.Internal].
 func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	q, ok := ctx.Value(flightKey{}).(*idempotency.Flight)
 	if !ok {

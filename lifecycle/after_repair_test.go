@@ -25,7 +25,7 @@ const mailOfPost = "$after:after:Mail"
 // positions are where the after-effect Mail stands.
 func (p *fxPost) positions() []stream.Position {
 	p.Helper()
-	all, err := holdfast.Collect(stream.Positions(context.Background(), p.e, stream.PositionFilter{Reaction: mailOfPost}))
+	all, err := holdfast.Collect(stream.ListPositions(context.Background(), p.e, stream.PositionFilter{Reaction: mailOfPost}))
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 			return at.Blocked || at.Stream == history("done") && at.Watermark == at.Due
 		})
 		yes := true
-		blocked, err := holdfast.Collect(stream.Positions(p.Context(), p.e, stream.PositionFilter{Blocked: &yes}))
+		blocked, err := holdfast.Collect(stream.ListPositions(p.Context(), p.e, stream.PositionFilter{Blocked: &yes}))
 		if err != nil || len(blocked) != len(all) || blocked[0].Reaction != mailOfPost || !strings.Contains(blocked[0].Error, errFx.Error()) {
 			p.Fatalf("got blocked positions %+v, %v", blocked, err)
 		}
@@ -269,7 +269,7 @@ func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 		t.Helper()
 		var at stream.Position
 		testkit.Eventually(t, id+" "+what, func() bool {
-			all, err := holdfast.Collect(stream.Positions(context.Background(), w.e, stream.PositionFilter{Reaction: "$after:invoice:Mail", Streams: []string{entities.Stream("invoice", id)}}))
+			all, err := holdfast.Collect(stream.ListPositions(context.Background(), w.e, stream.PositionFilter{Reaction: "$after:invoice:Mail", Streams: []string{entities.Stream("invoice", id)}}))
 			if err != nil || len(all) != 1 || all[0].Holder != "" || !so(all[0]) {
 				return false
 			}

@@ -134,7 +134,7 @@ func (p *fxPost) create(ids ...string) {
 // operation of the last event of an entity.
 func (p *fxPost) operation(id string) string {
 	p.Helper()
-	all, err := holdfast.Collect(p.l.History(context.Background(), p.e, id, 0))
+	all, err := holdfast.Collect(p.l.ReadHistory(context.Background(), p.e, id, 0))
 	if err != nil || len(all) == 0 {
 		p.Fatal(all, err)
 	}

@@ -30,9 +30,10 @@ const (
 	Rejected Outcome = "invalid" // the request was refused, as with [holdfast.Invalid]
 )
 
-// Claim takes the claim of a step for a caller that runs the body itself and then calls [Claim.Settle] or [Claim.Fail].
-// If the caller does not end the claim, the janitor recovers it after its lease has expired. Claim runs the validation
-// of the step, but not its action. Its errors are those of [Lifecycle.Fire], except [holdfast.ErrActionFailed].
+// Claim takes the claim of a step for a caller that runs the body itself and then calls [Claim.Settle], [Claim.Fail] or
+// [Claim.Reject]. If the caller does not end the claim, the janitor recovers it after its lease has expired. Claim runs
+// the validation of the step, but not its action. Its errors are those of [Lifecycle.Fire], except
+// [holdfast.ErrActionFailed].
 //
 // In a handler of idem.Middleware the claim belongs to the key of the request, as in [Lifecycle.Fire]. If the
 // operation of the key has already succeeded, the error is [holdfast.ErrConflict], with the outcome.
@@ -60,31 +61,30 @@ func (c *Claim[E]) Renew(ctx context.Context, lease time.Duration) (until time.T
 	return c.inner.Renew(ctx, lease)
 }
 
-// Settle ends the claim. With [Success] it moves the entity to its next status, replaces its data if data is not nil,
-// and runs f if it is not nil, all in one transaction. For a user-owned table data must be nil; otherwise the error
-// is [holdfast.ErrValidation]. With any other outcome it ignores data and f, and ends the claim as [Claim.End] does.
-// If the lease is lost, the error is [holdfast.ErrLeaseLost], and nothing is changed. Settling again with the same
-// outcome returns the same result.
-func (c *Claim[E]) Settle(ctx context.Context, o Outcome, data *E, f func(context.Context, holdfast.Tx) error) (Entity[E], error) {
+// Settle ends the claim with [Success]: it moves the entity to its next status, replaces its data if data is not nil,
+// and runs f if it is not nil, all in one transaction. For a user-owned table data must be nil; otherwise the error is
+// [holdfast.ErrValidation]. If the lease is lost, the error is [holdfast.ErrLeaseLost], and nothing is changed. Settling
+// again returns the same result.
+func (c *Claim[E]) Settle(ctx context.Context, data *E, f func(context.Context, holdfast.Tx) error) (Entity[E], error) {
 	var raw json.RawMessage
-	if data != nil && o == Success {
+	if data != nil {
 		var err error
 		if raw, err = encoded(c.Entity.ID, *data); err != nil {
 			return c.Entity, err
 		}
 	}
-	return shown[E](c.inner.Settle(ctx, lifecycleengine.Outcome(o), raw, store.TxFunc(f)))
+	return shown[E](c.inner.Settle(ctx, lifecycleengine.Success, raw, store.TxFunc(f)))
 }
 
-// Fail ends the claim with [Failure] and a reason.
+// Fail ends the claim with [Failure] and a reason. The entity moves to the step's failure status if the config sets one;
+// otherwise it returns to the status that the claim started from.
 func (c *Claim[E]) Fail(ctx context.Context, reason string) (Entity[E], error) {
-	return c.End(ctx, Failure, reason)
+	return shown[E](c.inner.End(ctx, lifecycleengine.Failure, reason))
 }
 
-// End ends the claim with a reason and an outcome other than [Success]. The entity returns to the status that the claim
-// started from, or moves to the step's failure status if the outcome is [Failure] and the config sets one.
-func (c *Claim[E]) End(ctx context.Context, o Outcome, reason string) (Entity[E], error) {
-	return shown[E](c.inner.End(ctx, lifecycleengine.Outcome(o), reason))
+// Reject ends the claim with [Rejected] and a reason. The entity returns to the status that the claim started from.
+func (c *Claim[E]) Reject(ctx context.Context, reason string) (Entity[E], error) {
+	return shown[E](c.inner.End(ctx, lifecycleengine.Rejected, reason))
 }
 
 // Effect journals an effect of a body that runs elsewhere. With neither a result nor notDone, it records the intent to

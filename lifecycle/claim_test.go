@@ -44,7 +44,7 @@ func TestAClaimByHand(t *testing.T) {
 		if f := factsOf(err); f["holder"] == nil || f["since"] == nil || f["until"] == nil {
 			t.Errorf("got error fields %v, want holder, since and until", f)
 		}
-		settled, err := c.Settle(ctx, lifecycle.Success, &bill{5}, w.writes("i", "me"))
+		settled, err := c.Settle(ctx, &bill{5}, w.writes("i", "me"))
 		if err != nil || settled.Status != "closed" || settled.Version != 2 || settled.Data.Cents != 5 || settled.Claimed != nil {
 			t.Errorf("%+v, %v", settled, err)
 		}
@@ -65,19 +65,17 @@ func TestSettlingAgain(t *testing.T) {
 		w.makeOut()
 		w.create("i", "j", "k")
 		c := w.claim("i", "close")
-		first, err := c.Settle(ctx, lifecycle.Success, nil, w.writes("i", "me"))
+		first, err := c.Settle(ctx, nil, w.writes("i", "me"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := c.Settle(ctx, lifecycle.Success, nil, w.writes("i", "me"))
+		again, err := c.Settle(ctx, nil, w.writes("i", "me"))
 		if err != nil || again != first {
 			t.Errorf("first settle returned %+v, second %+v, %v, want the same", first, again, err)
 		}
 		w.written("i", "me")
-		for _, o := range []lifecycle.Outcome{lifecycle.Failure, lifecycle.Rejected} {
-			if _, err := c.Settle(ctx, o, nil, nil); !errors.Is(err, holdfast.ErrLeaseLost) {
-				t.Errorf("%s after a success: got %v, want ErrLeaseLost", o, err)
-			}
+		if _, err := c.Reject(ctx, "no"); !errors.Is(err, holdfast.ErrLeaseLost) {
+			t.Errorf("%v", err)
 		}
 		if _, err := c.Fail(ctx, "no"); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("%v", err)
@@ -94,24 +92,24 @@ func TestSettlingAgain(t *testing.T) {
 		if got, err := d.Fail(ctx, "the printer is on fire"); err != nil || got.Status != "open" {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if _, err := d.Settle(ctx, lifecycle.Success, nil, w.writes("j", "late")); !errors.Is(err, holdfast.ErrLeaseLost) {
+		if _, err := d.Settle(ctx, nil, w.writes("j", "late")); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("%v", err)
 		}
 		next := w.claim("j", "try")
 		if _, err := d.Fail(ctx, "again"); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("release of an earlier claim: got %v, want ErrLeaseLost", err)
 		}
-		if got, err := next.Settle(ctx, lifecycle.Failure, nil, nil); err != nil || got.Status != "failed" {
+		if got, err := next.Fail(ctx, ""); err != nil || got.Status != "failed" {
 			t.Errorf("%+v, %v", got, err)
 		}
 		w.happened("j", "failed", "created", "claimed", "released", "claimed", "failed/try")
 		w.written("j")
 
 		r := w.claim("k", "try")
-		if got, err := r.Settle(ctx, lifecycle.Rejected, nil, nil); err != nil || got.Status != "open" {
+		if got, err := r.Reject(ctx, ""); err != nil || got.Status != "open" {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if _, err := w.claim("k", "try").Settle(ctx, "perhaps", nil, nil); fault.CodeOf(err) != fault.Validation {
+		if _, err := w.claim("k", "try").Inner().Settle(ctx, "perhaps", nil, nil); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("%v", err)
 		}
 		w.advance(time.Hour)
@@ -131,7 +129,7 @@ func TestASettleByHandWhoseCommitFails(t *testing.T) {
 		failing := func(ctx context.Context, tx holdfast.Tx) error {
 			return errors.Join(w.writes("i", "x")(ctx, tx), errOwn)
 		}
-		if _, err := c.Settle(ctx, lifecycle.Success, nil, failing); !errors.Is(err, errOwn) {
+		if _, err := c.Settle(ctx, nil, failing); !errors.Is(err, errOwn) {
 			t.Errorf("%v", err)
 		}
 		func() {
@@ -140,13 +138,13 @@ func TestASettleByHandWhoseCommitFails(t *testing.T) {
 					t.Errorf("panicked with %v, want ouch", p)
 				}
 			}()
-			_, _ = c.Settle(ctx, lifecycle.Success, nil, func(context.Context, holdfast.Tx) error { panic("ouch") })
+			_, _ = c.Settle(ctx, nil, func(context.Context, holdfast.Tx) error { panic("ouch") })
 		}()
 		w.written("i")
 		if got := w.get("i"); got.Status != "closing" || got.Version != 1 {
 			t.Errorf("%+v", got)
 		}
-		if _, err := c.Settle(ctx, lifecycle.Success, nil, w.writes("i", "me")); err != nil {
+		if _, err := c.Settle(ctx, nil, w.writes("i", "me")); err != nil {
 			t.Error(err)
 		}
 		w.written("i", "me")
@@ -184,10 +182,11 @@ func TestAClaimByHandRunsOut(t *testing.T) {
 			if _, err := c.Renew(ctx, time.Minute); !errors.Is(err, holdfast.ErrLeaseLost) {
 				t.Errorf("%s, renew: got %v, want ErrLeaseLost", when, err)
 			}
-			for _, o := range []lifecycle.Outcome{lifecycle.Success, lifecycle.Failure, lifecycle.Rejected} {
-				if _, err := c.Settle(ctx, o, data, w.writes("i", "late")); !errors.Is(err, holdfast.ErrLeaseLost) {
-					t.Errorf("%s, settle %s: got %v, want ErrLeaseLost", when, o, err)
-				}
+			if _, err := c.Settle(ctx, data, w.writes("i", "late")); !errors.Is(err, holdfast.ErrLeaseLost) {
+				t.Errorf("%s, settle: got %v, want ErrLeaseLost", when, err)
+			}
+			if _, err := c.Reject(ctx, "late"); !errors.Is(err, holdfast.ErrLeaseLost) {
+				t.Errorf("%s, reject: got %v, want ErrLeaseLost", when, err)
 			}
 			if _, err := c.Fail(ctx, "late"); !errors.Is(err, holdfast.ErrLeaseLost) {
 				t.Errorf("%s, release: got %v, want ErrLeaseLost", when, err)
@@ -204,7 +203,7 @@ func TestAClaimByHandRunsOut(t *testing.T) {
 		refused("after the sweep")
 		next := w.claim("i", "close")
 		refused("in another's claim")
-		if _, err := next.Settle(ctx, lifecycle.Success, nil, nil); err != nil {
+		if _, err := next.Settle(ctx, nil, nil); err != nil {
 			t.Error(err)
 		}
 		w.happened("i", "closed", "created", "claimed", "recovered", "claimed", "settled/close")
@@ -250,11 +249,11 @@ func TestEndsOfOneClaimRace(t *testing.T) {
 			won, lost := holdfasttest.Race(t, 3, func(i int) (err error) {
 				switch i {
 				case 0:
-					ended[i], err = c.Settle(ctx, lifecycle.Success, nil, w.writes(id, "me"))
+					ended[i], err = c.Settle(ctx, nil, w.writes(id, "me"))
 				case 1:
 					ended[i], err = c.Fail(ctx, "no")
 				case 2:
-					ended[i], err = c.Settle(ctx, lifecycle.Rejected, nil, nil)
+					ended[i], err = c.Reject(ctx, "")
 				}
 				return err
 			})

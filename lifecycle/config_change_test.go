@@ -204,7 +204,7 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 		if _, err := workers(d.e).Fail(d.ctx, leaseOf(died), remote.Failure{Message: "no", Final: true}); err != nil {
 			d.t.Fatal(err)
 		}
-		if _, err := lifecycle.Resolve(d.ctx, d.e, died.Operation, nil, lifecycle.Success, "mia"); err != nil {
+		if _, err := lifecycle.Resolve(d.ctx, d.e, died.Operation, nil, lifecycle.EndWith(lifecycle.Success), lifecycle.By("mia")); err != nil {
 			d.t.Errorf("resolve: %v", err)
 		}
 		d.at("died", "there")
@@ -432,11 +432,11 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 			return err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain"
 		})
 		stop()
-		all, err := holdfast.Collect(lifecycle.Operations(ctx, two, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
+		all, err := holdfast.Collect(lifecycle.ListOperations(ctx, two, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
 		if err != nil || len(all) != 1 || all[0].Error != `handler "Pack" no longer exists` {
 			t.Fatalf("got uncertain operations %+v, %v", all, err)
 		}
-		if _, err := lifecycle.Resolve(ctx, two, all[0].ID, nil, lifecycle.Success, "mia"); err != nil {
+		if _, err := lifecycle.Resolve(ctx, two, all[0].ID, nil, lifecycle.EndWith(lifecycle.Success), lifecycle.By("mia")); err != nil {
 			t.Error(err)
 		}
 		at("charged", "sent")

@@ -355,7 +355,7 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 		}
 		o := w.is("b", "charging", "uncertain")
 		w.wantUnchanged("b")
-		all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
+		all, err := holdfast.Collect(lifecycle.ListOperations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
 		if err != nil || len(all) != 1 || all[0].ID != o.ID || all[0].Step != "charge" || all[0].Entity != "b" || all[0].Requester != "admin" {
 			w.Fatalf("listed operations %+v, %v", all, err)
 		}
@@ -364,7 +364,7 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 			w.Errorf("got effects %+v", x)
 		}
 		for _, phase := range []string{"held", "due"} {
-			if all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Phase(phase)})); err != nil || len(all) != 0 {
+			if all, err := holdfast.Collect(lifecycle.ListOperations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Phase(phase)})); err != nil || len(all) != 0 {
 				w.Errorf("listed operations in phase %s: %+v, %v, want none", phase, all, err)
 			}
 		}
@@ -623,7 +623,7 @@ func TestEndsWithAnEffectBegun(t *testing.T) {
 				o := w.is("b", "charging", lifecycle.Phase(c.phase))
 				if c.phase == "uncertain" {
 					w.wantUnchanged("b")
-					if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, nil, "", "me"); err != nil {
+					if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, nil, lifecycle.By("me")); err != nil {
 						w.Fatal(err)
 					}
 				}
@@ -1066,11 +1066,11 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 		for name, end := range map[string]func(*lifecycle.Claim[bill]) error{
 			"release": func(c *lifecycle.Claim[bill]) error { _, err := c.Fail(w.Context(), "no"); return err },
 			"failure": func(c *lifecycle.Claim[bill]) error {
-				_, err := c.Settle(w.Context(), lifecycle.Failure, nil, nil)
+				_, err := c.Fail(w.Context(), "")
 				return err
 			},
 			"invalid": func(c *lifecycle.Claim[bill]) error {
-				_, err := c.Settle(w.Context(), lifecycle.Rejected, nil, nil)
+				_, err := c.Reject(w.Context(), "")
 				return err
 			},
 			"death": func(*lifecycle.Claim[bill]) error {
@@ -1093,13 +1093,13 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 			o := w.is(name, "trying", "uncertain")
 			w.wantUnchanged(name)
 			known := []lifecycle.Resolution{{Name: "card", Happened: true}}
-			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, "", "me"); !errors.Is(err, holdfast.ErrValidation) {
+			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, lifecycle.By("me")); !errors.Is(err, holdfast.ErrValidation) {
 				w.Errorf("%s: resolve without an outcome: got %v, want ErrValidation", name, err)
 			}
 			if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"card/0 begun"}) {
 				w.Errorf("%s: effects after the refused resolve are %q", name, got)
 			}
-			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, lifecycle.Success, "me"); err != nil {
+			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, lifecycle.EndWith(lifecycle.Success), lifecycle.By("me")); err != nil {
 				w.Errorf("%s: %v", name, err)
 			}
 			w.is(name, "tried", "")

@@ -135,8 +135,8 @@ type Event struct {
 	At      time.Time
 }
 
-// History iterates over the events of an entity, starting at version from.
-func (l *Lifecycle[E]) History(ctx context.Context, d holdfast.Doer, id string, from int64) iter.Seq2[Event, error] {
+// ReadHistory iterates over the events of an entity, starting at version from.
+func (l *Lifecycle[E]) ReadHistory(ctx context.Context, d holdfast.Doer, id string, from int64) iter.Seq2[Event, error] {
 	return store.Seq(func(after events.Event, limit int) ([]events.Event, error) {
 		start := from
 		if after.Name != "" {
@@ -154,9 +154,9 @@ type Refusal struct {
 	At              time.Time
 }
 
-// Refusals iterates over the refusals on an entity, the latest first. The log is best effort: it is written outside
+// ListRefusals iterates over the refusals on an entity, the latest first. The log is best effort: it is written outside
 // of transactions and retained for a week, and entries may be missing after a crash or under load.
-func (l *Lifecycle[E]) Refusals(ctx context.Context, e *holdfast.Engine, id string) iter.Seq2[Refusal, error] {
+func (l *Lifecycle[E]) ListRefusals(ctx context.Context, e *holdfast.Engine, id string) iter.Seq2[Refusal, error] {
 	return func(yield func(Refusal, error) bool) {
 		all, err := l.inner.Attempts(ctx, engine.Of(e), id)
 		if err != nil {

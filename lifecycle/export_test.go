@@ -12,9 +12,12 @@ import (
 // Inner is the lifecycle behind a public one.
 func Inner[E any](l *Lifecycle[E]) *lifecycleengine.Lifecycle { return l.inner }
 
+// Inner is the claim behind a public one.
+func (c *Claim[E]) Inner() *lifecycleengine.Claim { return c.inner }
+
 // Beginning is an option that the HTTP API has.
 func Beginning(f func(context.Context, *store.Tx, string) error) FireOption {
-	return FireOption{func(o *lifecycleengine.FireOptions) { o.Begin = f }}
+	return fireOption(func(o *lifecycleengine.FireOptions) { o.Begin = f })
 }
 
 // Published makes an engine serve published lifecycles, as the HTTP API does.

@@ -163,7 +163,7 @@ func wantFailure(t *testing.T, w *world, f failing, id, step string) {
 	if got := w.get(id); got.Version != 2 || got.Data.Cents != 0 {
 		t.Errorf("got %+v", got)
 	}
-	all, _ := holdfast.Collect(w.l.History(context.Background(), w.e, id, 2))
+	all, _ := holdfast.Collect(w.l.ReadHistory(context.Background(), w.e, id, 2))
 	if len(all) == 1 && !strings.Contains(strings.ReplaceAll(string(all[0].Data), " ", ""), `"outcome":"`+f.outcome+`"`) {
 		t.Errorf("got event data %s, want outcome %q", all[0].Data, f.outcome)
 	}
@@ -278,7 +278,7 @@ func TestASettleWritesAllOrNothing(t *testing.T) {
 				t.Errorf("%s: %+v, %v", step, got, err)
 			}
 			w.written(id, "one", "two")
-			all, err := holdfast.Collect(w.l.History(context.Background(), w.e, id, 1))
+			all, err := holdfast.Collect(w.l.ReadHistory(context.Background(), w.e, id, 1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -394,7 +394,7 @@ func TestRequesters(t *testing.T) {
 		}
 		w.happened("j", "closed", "created", "claimed", "settled/pay")
 
-		all, err := holdfast.Collect(w.l.Refusals(ctx, w.e, "i"))
+		all, err := holdfast.Collect(w.l.ListRefusals(ctx, w.e, "i"))
 		if err != nil || len(all) != 3 {
 			t.Fatalf("%+v, %v", all, err)
 		}
@@ -426,7 +426,7 @@ func TestAttemptsAreReadWhileOthersAreRefused(t *testing.T) {
 					if fault.CodeOf(err) != fault.ClaimFailed {
 						return fmt.Errorf("%v", err)
 					}
-				} else if _, err := holdfast.Collect(w.l.Refusals(context.Background(), w.e, "i")); err != nil {
+				} else if _, err := holdfast.Collect(w.l.ListRefusals(context.Background(), w.e, "i")); err != nil {
 					return err
 				}
 			}
@@ -435,7 +435,7 @@ func TestAttemptsAreReadWhileOthersAreRefused(t *testing.T) {
 		if len(errs) > 0 {
 			t.Error(errs)
 		}
-		all, err := holdfast.Collect(w.l.Refusals(context.Background(), w.e, "i"))
+		all, err := holdfast.Collect(w.l.ListRefusals(context.Background(), w.e, "i"))
 		if err != nil || len(all) != 80 {
 			t.Errorf("got %d refusals, want 80: %v", len(all), err)
 		}

@@ -242,7 +242,7 @@ func (w *world) get(id string) lifecycle.Entity[bill] {
 // history is the names of what happened to an entity.
 func (w *world) history(id string) string {
 	w.t.Helper()
-	all, err := holdfast.Collect(w.l.History(context.Background(), w.e, id, 0))
+	all, err := holdfast.Collect(w.l.ReadHistory(context.Background(), w.e, id, 0))
 	if err != nil {
 		w.t.Fatalf("history of %s: %v", id, err)
 	}

@@ -449,7 +449,7 @@ func TestAClaimUnderAKey(t *testing.T) {
 			if dies == "held" {
 				s.die()
 			}
-			if _, err := c.Settle(r.Context(), lifecycle.Success, nil, nil); err != nil {
+			if _, err := c.Settle(r.Context(), nil, nil); err != nil {
 				t.Error(err)
 			}
 			if dies == "settled" {

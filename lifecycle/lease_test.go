@@ -283,7 +283,7 @@ func TestAnEffectUnderALease(t *testing.T) {
 			}
 			testkit.WantCode(t, w.fireAs("admin", id, "pay"), fault.ClaimFailed)
 			testkit.WantCode(t, w.fireAs("admin", id, "skip"), fault.ClaimFailed)
-			all, err := holdfast.Collect(lifecycle.Operations(ctx, w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
+			all, err := holdfast.Collect(lifecycle.ListOperations(ctx, w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
 			if err != nil || len(all) != 1 || all[0].Status != "open" {
 				t.Fatalf("%+v, %v", all, err)
 			}
@@ -295,7 +295,7 @@ func TestAnEffectUnderALease(t *testing.T) {
 			if end == lifecycle.Failure {
 				known[0].Result = nil
 			}
-			if _, err := lifecycle.Resolve(ctx, w.e, all[0].ID, known, end, "mia"); err != nil {
+			if _, err := lifecycle.Resolve(ctx, w.e, all[0].ID, known, lifecycle.EndWith(end), lifecycle.By("mia")); err != nil {
 				t.Fatal(err)
 			}
 			status := map[lifecycle.Outcome]string{"": "closed", lifecycle.Success: "closed", lifecycle.Failure: "open"}[end]

@@ -158,7 +158,7 @@ func TestTheUserEditsAClaimedRow(t *testing.T) {
 				c := w.claim(id, "close")
 				edit()
 				if how == "by hand" {
-					if _, err := c.Settle(context.Background(), lifecycle.Success, nil, w.writes(id, "me")); !errors.Is(err, holdfast.ErrConcurrency) {
+					if _, err := c.Settle(context.Background(), nil, w.writes(id, "me")); !errors.Is(err, holdfast.ErrConcurrency) {
 						t.Errorf("settle of a claim: got %v, want ErrConcurrency", err)
 					}
 				}
@@ -356,7 +356,7 @@ func adoptedLate(t *testing.T, w *world) {
 		err := tx.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
 		return err == nil && n > 0
 	})
-	if _, err := b.Settle(ctx, lifecycle.Success, nil, nil); err != nil {
+	if _, err := b.Settle(ctx, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Rollback(ctx); err != nil {
@@ -415,12 +415,12 @@ func TestWorkspacesInOneTable(t *testing.T) {
 			t.Error(got)
 		}
 		for _, ctx := range []context.Context{a, b} {
-			all, err := holdfast.Collect(w.l.Refusals(ctx, w.e, "1"))
+			all, err := holdfast.Collect(w.l.ListRefusals(ctx, w.e, "1"))
 			if err != nil || len(all) != 0 {
 				t.Errorf("%+v, %v", all, err)
 			}
 		}
-		if _, err := inA.Settle(a, lifecycle.Success, nil, nil); !errors.Is(err, holdfast.ErrLeaseLost) {
+		if _, err := inA.Settle(a, nil, nil); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -167,7 +167,7 @@ func TestAStatusEditedUnderAClaimIsNotOverwritten(t *testing.T) {
 		w.create("i")
 		c := w.claim("i", "close")
 		w.exec(`UPDATE holdfast_entity SET status = 'noted' WHERE id = 'i'`)
-		if got, err := c.Settle(context.Background(), lifecycle.Success, nil, w.writes("i", "me")); err == nil {
+		if got, err := c.Settle(context.Background(), nil, w.writes("i", "me")); err == nil {
 			t.Errorf("settle succeeded: %+v", got)
 		}
 		if got := w.get("i"); got.Status != "noted" {

@@ -14,7 +14,7 @@ import (
 
 // fxResolve resolves an operation as "me".
 func (w *fxWorld) resolve(operation string, o lifecycle.Outcome, known ...lifecycle.Resolution) (*lifecycle.Operation, error) {
-	return lifecycle.Resolve(context.Background(), w.e, operation, known, o, "me")
+	return lifecycle.Resolve(context.Background(), w.e, operation, known, lifecycle.EndWith(o), lifecycle.By("me"))
 }
 
 // uncertain creates an entity whose operation has n effects with an unknown outcome,
@@ -77,7 +77,7 @@ func fxDidNot(i int) lifecycle.Resolution { return lifecycle.Resolution{Name: fm
 // last returns the name and the actor of an entity's last event.
 func (w *fxWorld) last(id string) string {
 	w.Helper()
-	all, err := holdfast.Collect(w.History(context.Background(), w.e, id, 0))
+	all, err := holdfast.Collect(w.ReadHistory(context.Background(), w.e, id, 0))
 	if err != nil || len(all) == 0 {
 		w.Fatal(all, err)
 	}
@@ -301,7 +301,7 @@ func TestWhatCannotBeResolved(t *testing.T) {
 			}
 		}
 		other := holdfast.InWorkspace(w.Context(), "other")
-		if _, err := lifecycle.Resolve(other, w.e, o.ID, []lifecycle.Resolution{fxDidNot(0)}, "", "me"); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := lifecycle.Resolve(other, w.e, o.ID, []lifecycle.Resolution{fxDidNot(0)}, lifecycle.By("me")); !errors.Is(err, holdfast.ErrNotFound) {
 			w.Errorf("from another workspace: got %v, want ErrNotFound", err)
 		}
 	})

@@ -46,7 +46,7 @@ func TestWhatWasDoneWhileACallWaitedCounts(t *testing.T) {
 				}
 			}
 			done := effect("charge", json.RawMessage(`1`))
-			settle := func() error { _, err := c.Settle(t.Context(), lifecycle.Success, nil, nil); return err }
+			settle := func() error { _, err := c.Settle(t.Context(), nil, nil); return err }
 			calls := map[string][]func() error{
 				"done":        {done, done},
 				"settle":      {done, settle},

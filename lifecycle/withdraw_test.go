@@ -53,7 +53,7 @@ func TestNoWorkerComes(t *testing.T) {
 			y.t.Errorf("claimed %+v, want nothing", all)
 		}
 		known := []lifecycle.Resolution{{Name: "charge", Happened: true, Result: []byte(`1`)}}
-		if _, err := lifecycle.Resolve(y.ctx, y.e, op, known, lifecycle.Success, "mia"); err != nil {
+		if _, err := lifecycle.Resolve(y.ctx, y.e, op, known, lifecycle.EndWith(lifecycle.Success), lifecycle.By("mia")); err != nil {
 			y.t.Error(err)
 		}
 		y.is("done")
@@ -66,14 +66,14 @@ func TestNoWorkerComes(t *testing.T) {
 func TestWithdraw(t *testing.T) {
 	eachYard(t, "journaled", "hold", func(y *yard) {
 		op := y.fire("do")
-		if o, err := lifecycle.Withdraw(y.ctx, y.e, op, "no such worker", "mia"); err != nil || o != nil {
+		if o, err := lifecycle.Withdraw(y.ctx, y.e, op, "no such worker", lifecycle.By("mia")); err != nil || o != nil {
 			y.t.Fatalf("withdraw returned %+v, %v, want no operation", o, err)
 		}
 		y.is("new")
 		if f, err := y.l.OutcomeOf(y.ctx, engine.Of(y.e), "j", op); err != nil || f.Outcome != "released" || f.Message != "no such worker" {
 			y.t.Errorf("got outcome %+v, %v, want released", f, err)
 		}
-		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.NotFound {
+		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", lifecycle.By("mia")); fault.CodeOf(err) != fault.NotFound {
 			y.t.Errorf("second withdraw: got %v, want NOT_FOUND", err)
 		}
 		if all := y.take("Do"); len(all) != 0 {
@@ -82,23 +82,23 @@ func TestWithdraw(t *testing.T) {
 
 		op = y.fire("do")
 		x := y.one("Do")
-		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.Conflict {
+		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", lifecycle.By("mia")); fault.CodeOf(err) != fault.Conflict {
 			y.t.Errorf("withdraw of a held operation: got %v, want CONFLICT", err)
 		}
 		y.begin(x)
 		y.pass(2 * time.Minute)
 		y.is("doing due")
-		o, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia")
+		o, err := lifecycle.Withdraw(y.ctx, y.e, op, "", lifecycle.By("mia"))
 		if err != nil || o == nil || o.Phase != "uncertain" {
 			y.t.Fatalf("withdraw after a begun effect returned %+v, %v, want an uncertain operation", o, err)
 		}
-		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.Conflict {
+		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", lifecycle.By("mia")); fault.CodeOf(err) != fault.Conflict {
 			y.t.Errorf("withdraw of an uncertain operation: got %v, want CONFLICT", err)
 		}
 		if _, err := workers(y.e).Complete(y.ctx, leaseOf(x), remote.Result{}); fault.CodeOf(err) != fault.LeaseLost {
 			y.t.Errorf("the late worker got %v, want LEASE_LOST", err)
 		}
-		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "charge"}}, lifecycle.Failure, "mia"); err != nil {
+		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "charge"}}, lifecycle.EndWith(lifecycle.Failure), lifecycle.By("mia")); err != nil {
 			y.t.Error(err)
 		}
 		y.is("new")
@@ -117,7 +117,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 					taken, err = takeTasks(y.ctx, y.e, remote.Claim{Worker: "w1", Handlers: []string{"Do"}, Lease: time.Minute}, 1)
 					return err
 				}
-				_, err = lifecycle.Withdraw(y.ctx, y.e, op, "", "mia")
+				_, err = lifecycle.Withdraw(y.ctx, y.e, op, "", lifecycle.By("mia"))
 				return err
 			})
 			if (len(taken) == 1) != (len(lost) == 1) || len(lost) == 1 && fault.CodeOf(lost[0]) != fault.Conflict {
@@ -177,7 +177,7 @@ func TestCrashOfAWithdrawal(t *testing.T) {
 				}
 				return errors.New("claim was released, read again")
 			}
-			_, err = lifecycle.Withdraw(ctx, hf, e.Claimed.ID, "", "mia")
+			_, err = lifecycle.Withdraw(ctx, hf, e.Claimed.ID, "", lifecycle.By("mia"))
 			return err
 		},
 		Accepts: []error{holdfast.ErrNotFound},

@@ -30,7 +30,6 @@ type Database struct {
 	pool   *pgxpool.Pool
 	schema string
 	pooled bool
-	plain  bool
 
 	callTimeout time.Duration
 	migrations  fs.FS // tests replace it
@@ -41,27 +40,23 @@ type handle = store.DatabaseHandle
 // opener opens a Database for an engine.
 type opener struct{ *Database }
 
-// Option changes how a database is opened.
-type Option func(*Database)
+// Option is an option of a database.
+type Option struct{ set func(*Database) }
 
 // Schema sets the schema that holds Holdfast's tables; the default is "holdfast". Two engines with different schemas
 // share no data.
-func Schema(name string) Option { return func(d *Database) { d.schema = name } }
+func Schema(name string) Option { return Option{func(d *Database) { d.schema = name }} }
 
 // Pooled declares that connections go through PgBouncer or a similar pooler in transaction mode.
 // Statements are then not prepared, and the role needs the session settings that keep a stuck
 // client from holding locks (see docs/postgresql.md). A URL with default_query_exec_mode has the
 // same effect.
-func Pooled() Option { return func(d *Database) { d.pooled = true } }
-
-// Plain makes every verb run its general statement, and never the fast form for a single caller. Use it in tests that
-// compare the two.
-func Plain() Option { return func(d *Database) { d.plain = true } }
+func Pooled() Option { return Option{func(d *Database) { d.pooled = true }} }
 
 // CallTimeout sets the time limit of a database call, 8 seconds by default. A connection that does
 // not respond in time is dropped. A transaction may take longer: each of its statements is a call.
 // The URL parameter call_timeout sets the same limit and takes precedence.
-func CallTimeout(t time.Duration) Option { return func(d *Database) { d.callTimeout = t } }
+func CallTimeout(t time.Duration) Option { return Option{func(d *Database) { d.callTimeout = t }} }
 
 // URL returns the database at a connection string, in any format that pgx accepts.
 func URL(url string, options ...Option) *Database {
@@ -77,7 +72,7 @@ func Pool(pool *pgxpool.Pool, options ...Option) *Database {
 func with(d *Database, options []Option) *Database {
 	d.handle, d.schema, d.callTimeout, d.migrations = store.HandleDatabase(opener{d}), "holdfast", callTimeout, files
 	for _, o := range options {
-		o(d)
+		o.set(d)
 	}
 	return d
 }

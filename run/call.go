@@ -40,20 +40,12 @@ type CallResponse struct {
 
 // Calls makes c perform the HTTP requests of the engine's [Call] steps. Pass it to
 // [holdfast.Open], next to the definitions. A nil Caller makes Open return [holdfast.ErrValidation].
-func Calls(c Caller) holdfast.Part { return calling(c, "run.Calls", (*maintenance).replace) }
-
-// DefaultCalls is like [Calls], but has no effect if the engine already has a Caller.
-func DefaultCalls(c Caller) holdfast.Part {
-	return calling(c, "run.DefaultCalls", (*maintenance).addDefault)
-}
-
-// calling returns a part that registers the handler of calls through known.
-func calling(c Caller, where string, known func(k *maintenance, name string, h *handler)) holdfast.Part {
+func Calls(c Caller) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if c == nil {
-			return fault.New(fault.Validation, "%s needs a Caller, got nil", where)
+			return fault.New(fault.Validation, "run.Calls needs a Caller, got nil")
 		}
-		known(maintenanceOf(engine.Of(e)), runengine.CallHandler, &handler{body: callBody{c}.call})
+		maintenanceOf(engine.Of(e)).replace(runengine.CallHandler, &handler{body: callBody{c}.call})
 		maintenanceOf(engine.Of(e)).start()
 		return nil
 	})

@@ -37,8 +37,8 @@ type Step struct {
 	bad  error
 }
 
-// StepOption sets an option of a step.
-type StepOption func(*Step)
+// StepOption is an option of a step.
+type StepOption struct{ set func(*Step) }
 
 // Define makes a definition from steps, which run in this order unless an option such as [Next] sets another. Define
 // does not return an error: if the definition is invalid, [holdfast.Open] and [Definition.Start] return the error.
@@ -121,14 +121,14 @@ func refused(violations []workflow.Violation) error {
 func (d *Definition) ID() string { return d.def.ID() }
 
 // JSON returns the definition as JSON.
-func (d *Definition) JSON() []byte { return d.def.JSON() }
+func (d *Definition) JSON() json.RawMessage { return d.def.JSON() }
 
 // Handle returns a copy of the definition in which f runs the handler that the tasks refer to by
 // name. If no task does, [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation].
 func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O, error), o ...StepOption) *Definition {
 	s := Step{own: &handler{body: bodyOf(f)}}
-	for _, set := range o {
-		set(&s)
+	for _, option := range o {
+		option.set(&s)
 	}
 	s.own.Safety, s.own.Unknown, s.own.Timeout = s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout
 	all := maps.Clone(d.handlers)
@@ -199,8 +199,8 @@ func Fire(name, lifecycle, entity, step, requester string, o ...StepOption) Step
 }
 
 func made(s Step, o []StepOption) Step {
-	for _, set := range o {
-		set(&s)
+	for _, option := range o {
+		option.set(&s)
 	}
 	if s.own != nil {
 		s.own.Safety, s.own.Unknown, s.own.Timeout = s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout
@@ -215,39 +215,41 @@ func text(s string) workflow.Value {
 
 // Next sets the step to run after this one, if it is not the next one in the definition; "end" ends
 // the run.
-func Next(step string) StepOption { return func(s *Step) { s.spec.Next = step } }
+func Next(step string) StepOption { return StepOption{func(s *Step) { s.spec.Next = step }} }
 
 // OnFailure sets the step at which the run continues if this step fails for good. Without it, the
 // run fails.
-func OnFailure(step string) StepOption { return func(s *Step) { s.spec.OnFailure = step } }
+func OnFailure(step string) StepOption { return StepOption{func(s *Step) { s.spec.OnFailure = step }} }
 
 // OnTimeout sets the step at which the run continues if the signal or decision does not arrive in
 // time. Without it, the timeout is handled as a failure ([OnFailure]).
-func OnTimeout(step string) StepOption { return func(s *Step) { s.spec.OnTimeout = step } }
+func OnTimeout(step string) StepOption { return StepOption{func(s *Step) { s.spec.OnTimeout = step }} }
 
 // OnReject sets the step at which the run continues after a rejection.
-func OnReject(step string) StepOption { return func(s *Step) { s.spec.OnReject = step } }
+func OnReject(step string) StepOption { return StepOption{func(s *Step) { s.spec.OnReject = step }} }
 
 // For sets the requesters on whose behalf an approval may be decided.
-func For(requesters ...string) StepOption { return func(s *Step) { s.spec.Requesters = requesters } }
+func For(requesters ...string) StepOption {
+	return StepOption{func(s *Step) { s.spec.Requesters = requesters }}
+}
 
 // WithRetry sets how often a step is attempted. The default is 3 attempts.
 func WithRetry(p holdfast.RetryPolicy) StepOption {
-	return func(s *Step) { s.spec.Retry = workflow.Retry(p) }
+	return StepOption{func(s *Step) { s.spec.Retry = workflow.Retry(p) }}
 }
 
 // Timeout limits the duration of one attempt. The default is 15 minutes.
-func Timeout(d time.Duration) StepOption { return func(s *Step) { s.spec.Timeout = d } }
+func Timeout(d time.Duration) StepOption { return StepOption{func(s *Step) { s.spec.Timeout = d }} }
 
 // Input sets the input of a step: a value that is encoded as JSON, in which a string that begins
 // with = is an expression.
 func Input(v any) StepOption {
-	return func(s *Step) { s.spec.Input = s.kept("input", v) }
+	return StepOption{func(s *Step) { s.spec.Input = s.kept("input", v) }}
 }
 
 // Body sets the body that a [Call] sends. The body may contain expressions, as described for [Input].
 func Body(v any) StepOption {
-	return func(s *Step) { s.spec.Body = s.kept("body", v) }
+	return StepOption{func(s *Step) { s.spec.Body = s.kept("body", v) }}
 }
 
 // kept encodes a value as JSON and records an encoding error on the step.
@@ -261,14 +263,14 @@ func (s *Step) kept(what string, v any) workflow.Value {
 
 // Header adds a header to a [Call].
 func Header(name, value string) StepOption {
-	return func(s *Step) {
+	return StepOption{func(s *Step) {
 		all := maps.Clone(s.spec.Headers)
 		if all == nil {
 			all = make(map[string]workflow.Value)
 		}
 		all[name] = text(value)
 		s.spec.Headers = all
-	}
+	}}
 }
 
 // Idempotent declares that a step may run again.
@@ -284,8 +286,8 @@ func Journaled() StepOption { return safety("journaled") }
 // person can report what happened.
 func Opaque() StepOption { return safety("opaque") }
 
-func safety(how string) StepOption { return func(s *Step) { s.spec.Safety = how } }
+func safety(how string) StepOption { return StepOption{func(s *Step) { s.spec.Safety = how }} }
 
 // OnUnknownRetry retries an opaque step whose outcome is unknown. Use it if the other system
 // honors the step's key, which is the same for every attempt.
-func OnUnknownRetry() StepOption { return func(s *Step) { s.spec.OnUnknown = "retry" } }
+func OnUnknownRetry() StepOption { return StepOption{func(s *Step) { s.spec.OnUnknown = "retry" }} }

@@ -368,7 +368,7 @@ func TestARejectionAheadOfAnotherCondition(t *testing.T) {
 	def := run.Define("unrelated", "1", run.Approval("ask", "Pay?", 0), run.If("big", "input.cents > 0", "", "end"), run.Remote("pay", "w", run.Idempotent()))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
-		_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Rejected, By: "ann"})
+		_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Rejected}, run.By("ann"))
 		b.ok(err)
 		b.tick()
 		b.is("FAILED", "ask", "FAILED")

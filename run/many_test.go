@@ -166,7 +166,7 @@ func runAndCount(t *testing.T, e *holdfast.Engine, db *counting, def *run.Defini
 	wrote := db.taken()
 	delete(wrote, "runs.put_definition") // by the first
 	delete(wrote, "workspaces.assign_shard")
-	if exact && (wrote["runs.start"] != n || wrote["runs.apply_plan"] != 5*n || len(wrote) != 2) {
+	if exact && (wrote["runs.start_at_step"] != n || wrote["runs.finish_step"] != 5*n || len(wrote) != 2) {
 		t.Errorf("%d runs of five steps wrote %v", n, wrote)
 	}
 }

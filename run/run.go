@@ -49,11 +49,19 @@ type Run struct {
 func (r Run) Over() bool { return runengine.Over(string(r.Status)) }
 
 func public(r runengine.Run) Run {
-	return Run{ID: r.ID, Definition: r.Definition, Key: r.Key, Status: Status(r.Status), Version: r.Version, Input: r.Input, State: r.State, Output: r.Output, Error: r.Error,
+	return Run{ID: r.ID, Definition: r.Definition, Key: r.Key, Status: Status(r.Status), Version: r.Version, Input: r.Input, State: r.State, Output: raw(r.Output), Error: r.Error,
 		Step: r.Step, CancelRequested: r.CancelRequested, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}
 }
 
-// StartOption sets an option of [Definition.Start].
+// raw returns stored JSON, or nil if it is empty, because an empty [json.RawMessage] cannot be encoded.
+func raw(text []byte) json.RawMessage {
+	if len(text) == 0 {
+		return nil
+	}
+	return text
+}
+
+// StartOption is an option of [Definition.Start].
 type StartOption struct{ set func(*runengine.Start) }
 
 // Key makes a start idempotent: every later start under the same key, by any caller, returns the
@@ -124,28 +132,31 @@ const (
 // Visit is one visit of a step. A loop visits a step several times.
 type Visit struct {
 	Name                  string
-	Visit                 int64
+	Visit                 int
 	Type                  StepType
 	Status                Status
-	Attempts              int64
+	Attempts              int
 	Uncertain             bool
 	Input, Output         json.RawMessage
 	Error                 string
 	StartedAt, FinishedAt time.Time
 }
 
-// Steps iterates over the visits of a run's steps, in the order in which they were visited.
-func Steps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, error] {
+// ListSteps iterates over the visits of a run's steps, in the order in which they were visited.
+func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, error] {
 	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
 		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
 	}, func(s runengine.Step) Visit {
-		return Visit{s.Name, s.Visit, StepType(s.Type), Status(s.Status), s.Attempts, s.Uncertain, s.Input, s.Output, s.Error, s.StartedAt, s.FinishedAt}
+		return Visit{s.Name, int(s.Visit), StepType(s.Type), Status(s.Status), int(s.Attempts), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
 	})
 }
 
 // Await waits until a run has ended and returns it. If ctx ends first, it returns the run as last read, and
 // the error of ctx.
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
+	if r, ok, err := awaitServed(ctx, e, id); ok {
+		return r, err
+	}
 	woken, end := engine.Of(e).Hub().Wait(runengine.EndTopic(id))
 	defer end()
 	// A run that ends on another node, or whose wake-up is lost, is found by polling.
@@ -164,6 +175,35 @@ func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 			return r, ctx.Err()
 		}
 		timer.Stop()
+	}
+}
+
+// awaitServed waits for the end of a run that this process serves now, without reading the run. ok is false if the run
+// must be read: this process does not serve it, has left it before its end, or has served it for so long that it may
+// have ended on another node meanwhile.
+func awaitServed(ctx context.Context, e *holdfast.Engine, id string) (r Run, ok bool, err error) {
+	w := localOf(engine.Of(e)).Worker
+	if w == nil {
+		return r, false, nil
+	}
+	s := w.Served(store.WorkspaceOf(ctx), id)
+	if s == nil {
+		return r, false, nil
+	}
+	timer := time.NewTimer(clock.Jitter(time.Second))
+	defer timer.Stop()
+	select {
+	case <-s.Done:
+		r = public(s.Run())
+		r.Input, r.State, r.Output = slices.Clone(r.Input), slices.Clone(r.State), slices.Clone(r.Output) // others may wait for the run too
+		return r, r.Over(), nil
+	case <-timer.C:
+		return r, false, nil
+	case <-ctx.Done():
+		if r, err = Get(context.WithoutCancel(ctx), e, id); err == nil && !r.Over() {
+			err = ctx.Err()
+		}
+		return r, true, err
 	}
 }
 
@@ -198,13 +238,13 @@ type ApprovalRequest struct {
 	Prompt               string
 	Requesters           []string // requesters that may decide; empty means any
 	Status               ApprovalStatus
-	By                   string // actor that decided
+	Actor                string // actor that decided
 	Content              json.RawMessage
 	CreatedAt, DecidedAt time.Time
 }
 
 func approvalRequest(a runengine.Approval) ApprovalRequest {
-	return ApprovalRequest{a.ID, a.Run, a.Step, a.Prompt, a.Requesters, ApprovalStatus(a.Status), a.Actor, a.Content, a.CreatedAt, a.DecidedAt}
+	return ApprovalRequest{a.ID, a.Run, a.Step, a.Prompt, a.Requesters, ApprovalStatus(a.Status), a.Actor, raw(a.Content), a.CreatedAt, a.DecidedAt}
 }
 
 // ApprovalFilter selects approval requests. The zero value selects all.
@@ -213,8 +253,8 @@ type ApprovalFilter struct {
 	Status ApprovalStatus
 }
 
-// ApprovalRequests iterates over approval requests, ordered by id.
-func ApprovalRequests(ctx context.Context, d holdfast.Doer, f ApprovalFilter) iter.Seq2[ApprovalRequest, error] {
+// ListApprovals iterates over approval requests, ordered by id.
+func ListApprovals(ctx context.Context, d holdfast.Doer, f ApprovalFilter) iter.Seq2[ApprovalRequest, error] {
 	return store.Seq(func(after runengine.Approval, limit int) ([]runengine.Approval, error) {
 		return runengine.Approvals(ctx, store.DoerOf(d), string(f.Status), f.Run, after.ID, limit)
 	}, approvalRequest)
@@ -223,20 +263,30 @@ func ApprovalRequests(ctx context.Context, d holdfast.Doer, f ApprovalFilter) it
 // Decision is the answer to an approval request.
 type Decision struct {
 	Status    ApprovalStatus // [Approved], [Rejected] or [Edited]
-	By        string         // actor that decides
 	Requester string         // requester on whose behalf it is decided
 	Content   any
 }
 
+// DecideOption is an option of [Decide].
+type DecideOption struct{ set func(*runengine.Decision) }
+
+// By sets the actor that the history records.
+func By(actor string) DecideOption {
+	return DecideOption{func(d *runengine.Decision) { d.Actor = actor }}
+}
+
 // Decide decides an approval request. Only the first decision counts. A different or late decision returns
 // [holdfast.ErrConflict]. A requester that the approval request does not name gets [holdfast.ErrForbidden].
-func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision) (ApprovalRequest, error) {
-	x := runengine.Decision{Decision: string(v.Status), Actor: v.By, May: func(requesters []string) error {
+func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o ...DecideOption) (ApprovalRequest, error) {
+	x := runengine.Decision{Decision: string(v.Status), May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.Contains(requesters, v.Requester) {
 			return nil
 		}
 		return fault.New(fault.Forbidden, "requester %q may not decide approval %q; allowed requesters: %s", v.Requester, approval, strings.Join(requesters, ", ")).With("requesters", requesters)
 	}}
+	for _, option := range o {
+		option.set(&x)
+	}
 	if v.Content != nil {
 		var err error
 		if x.Content, err = json.Marshal(v.Content); err != nil {
@@ -247,32 +297,47 @@ func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision) (
 	return approvalRequest(a), err
 }
 
+// CommandOption is an option of [Cancel], [Pause], [Resume] and [Retry].
+type CommandOption struct{ set func(*commandOptions) }
+
+type commandOptions struct{ expected *int64 }
+
+// ExpectVersion makes a command require that the run is at this version; otherwise the command returns
+// [holdfast.ErrConcurrency].
+func ExpectVersion(version int64) CommandOption {
+	return CommandOption{func(o *commandOptions) { o.expected = &version }}
+}
+
 // Cancel cancels a run. If a step is in flight, the cancel is recorded, and the run is cancelled
 // when that step ends. The results of finished steps stay stored.
-func Cancel(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	return command(ctx, d, id, runengine.Cancel)
+func Cancel(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
+	return command(ctx, d, id, runengine.Cancel, o)
 }
 
 // Pause stops a RUNNING run from beginning further steps. A step in flight is finished. If
 // the run cannot be paused, it returns [holdfast.ErrInvalidTransition].
-func Pause(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	return command(ctx, d, id, runengine.Pause)
+func Pause(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
+	return command(ctx, d, id, runengine.Pause, o)
 }
 
 // Resume continues a paused run. If the run is not paused, it returns
 // [holdfast.ErrInvalidTransition].
-func Resume(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	return command(ctx, d, id, runengine.Resume)
+func Resume(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
+	return command(ctx, d, id, runengine.Resume, o)
 }
 
 // Retry continues a failed run at the step that failed. If the run has not failed, it returns
 // [holdfast.ErrInvalidTransition].
-func Retry(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	return command(ctx, d, id, runengine.Retry)
+func Retry(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
+	return command(ctx, d, id, runengine.Retry, o)
 }
 
-func command(ctx context.Context, d holdfast.Doer, id, name string) (Run, error) {
-	r, err := localOf(store.DoerOf(d)).Executor.Command(ctx, store.DoerOf(d), id, name, nil)
+func command(ctx context.Context, d holdfast.Doer, id, name string, all []CommandOption) (Run, error) {
+	var o commandOptions
+	for _, option := range all {
+		option.set(&o)
+	}
+	r, err := localOf(store.DoerOf(d)).Executor.Command(ctx, store.DoerOf(d), id, name, o.expected)
 	return public(r), err
 }
 
@@ -280,8 +345,8 @@ func command(ctx context.Context, d holdfast.Doer, id, name string) (Run, error)
 type Info struct {
 	Run, Key string
 	Step     string
-	Visit    int64
-	Attempt  int64
+	Visit    int
+	Attempt  int
 	// Operation is an idempotency key for other systems. It is the same for every attempt of this visit.
 	Operation    string
 	Input, State json.RawMessage
@@ -308,7 +373,7 @@ func Of(ctx context.Context) (Info, bool) {
 		return Info{}, false
 	}
 	l := w.live
-	return Info{Run: l.Run.ID, Key: l.Run.Key, Step: l.Step.Name, Visit: l.Step.Visit, Attempt: l.Step.Attempts, Operation: l.Operation(), Input: l.Run.Input, State: l.Run.State}, true
+	return Info{Run: l.Run.ID, Key: l.Run.Key, Step: l.Step.Name, Visit: int(l.Step.Visit), Attempt: int(l.Step.Attempts), Operation: l.Operation(), Input: l.Run.Input, State: l.Run.State}, true
 }
 
 // Patch changes the run's state when the task completes, by a merge patch (RFC 7396). A second

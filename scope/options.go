@@ -17,10 +17,10 @@ import (
 
 // Defaults of kinds and handles.
 const (
-	DefaultBudget      = 30 * time.Second
-	DefaultMaxAttempts = 4
-	DefaultRequestTTL  = time.Hour
-	DefaultSessionTTL  = 24 * time.Hour
+	defaultBudget      = 30 * time.Second
+	defaultMaxAttempts = 4
+	defaultRequestTTL  = time.Hour
+	defaultSessionTTL  = 24 * time.Hour
 )
 
 // Names of predeclared kinds. Any other name is a valid kind too.
@@ -44,34 +44,35 @@ type Kind struct {
 	TTL time.Duration
 }
 
-// Option sets an option of one handle. It takes precedence over the settings of the kind.
-type Option func(*settings)
+// Option is an option of one handle. It takes precedence over the settings of the kind.
+type Option struct{ set func(*settings) }
 
 // Budget limits the duration of a change, including waiting. 0 means the value of the kind, and a negative value means
 // no limit.
-func Budget(d time.Duration) Option { return func(s *settings) { s.Budget = d } }
+func Budget(d time.Duration) Option { return Option{func(s *settings) { s.Budget = d }} }
 
 // MaxAttempts sets how often Atomic tries to write while other writers are faster, including the first attempt. 0 means
 // the value of the kind, and a negative number means that only the budget limits the attempts.
-func MaxAttempts(n int) Option { return func(s *settings) { s.MaxAttempts = n } }
+func MaxAttempts(n int) Option { return Option{func(s *settings) { s.MaxAttempts = n }} }
 
 // TTL sets how long the scope lives after a change made with this handle, at most 100 years. 0 means the value of the
 // kind, and a negative value means forever.
-func TTL(d time.Duration) Option { return func(s *settings) { s.TTL = d } }
+func TTL(d time.Duration) Option { return Option{func(s *settings) { s.TTL = d }} }
 
-// ExpectVersion makes every change require that the scope is at this version; otherwise the change returns
-// [ErrPrecondition].
-func ExpectVersion(version int64) Option { return func(s *settings) { s.expected = &version } }
+// ExpectVersion makes every change require that the scope is at this version. Otherwise the change returns
+// [holdfast.ErrConcurrency] with the field lastVersion, which is -1 if the scope does not exist.
+func ExpectVersion(version int64) Option { return Option{func(s *settings) { s.expected = &version }} }
 
-// Absent makes every change require that the scope does not exist; otherwise the change returns [ErrPrecondition].
+// Absent makes every change require that the scope does not exist; otherwise the change returns
+// [holdfast.ErrConcurrency].
 func Absent() Option { return ExpectVersion(events.None) }
 
 // Present makes every change require that the scope exists, at any version; otherwise the change returns
-// [ErrPrecondition].
+// [holdfast.ErrConcurrency].
 func Present() Option { return ExpectVersion(scopestore.Some) }
 
 // By sets the actor that the history records for the changes.
-func By(actor string) Option { return func(s *settings) { s.meta.Actor = actor } }
+func By(actor string) Option { return Option{func(s *settings) { s.meta.Actor = actor }} }
 
 // settings are the settings of a kind, overridden by the options of one handle.
 type settings struct {
@@ -123,14 +124,14 @@ func (h *state) settle(kind string, s settings) settings {
 	h.mu.Lock()
 	k := h.kinds[kind]
 	h.mu.Unlock()
-	s.Budget = cmp.Or(s.Budget, k.Budget, DefaultBudget)
-	s.MaxAttempts = cmp.Or(s.MaxAttempts, k.MaxAttempts, DefaultMaxAttempts)
+	s.Budget = cmp.Or(s.Budget, k.Budget, defaultBudget)
+	s.MaxAttempts = cmp.Or(s.MaxAttempts, k.MaxAttempts, defaultMaxAttempts)
 	ttl := time.Duration(-1)
 	switch kind {
 	case Request:
-		ttl = DefaultRequestTTL
+		ttl = defaultRequestTTL
 	case Session:
-		ttl = DefaultSessionTTL
+		ttl = defaultSessionTTL
 	}
 	s.TTL = max(cmp.Or(s.TTL, k.TTL, ttl), 0)
 	return s

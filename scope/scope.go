@@ -53,8 +53,8 @@ func Memory[T any](o ...Option) Scope[T] { return Of[T](InMemory(), "memory", "-
 
 func handled[T any](in backend, kind, id string, o []Option) Scope[T] {
 	h := &handle{backend: in, kind: kind, id: id}
-	for _, f := range o {
-		f(&h.given)
+	for _, option := range o {
+		option.set(&h.given)
 	}
 	return Scope[T]{h}
 }

@@ -29,7 +29,7 @@ const checkedWhole = 64 << 20
 // open turns a path into a usable store, in an order that changes nothing before the file is known
 // to be ours or empty.
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*adapter, store.Migrated, error) {
-	s := &adapter{log: o.Log, name: d.name(), owned: d.db == nil, plain: d.plain, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}, migrations: d.migrations}
+	s := &adapter{log: o.Log, name: d.name(), owned: d.db == nil, plain: o.Plain, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}, migrations: d.migrations}
 	s.grouper = store.NewGrouper(s.rounds())
 	if s.owned {
 		if err := d.inspect(ctx, migrate); err != nil {

@@ -27,7 +27,6 @@ type Database struct {
 	db      *sql.DB
 	alone   bool
 	readers int
-	plain   bool
 	wrong   func() time.Duration // the clock offset that tests set
 
 	migrations fs.FS // tests replace it
@@ -38,18 +37,15 @@ type handle = store.DatabaseHandle
 // opener opens a Database for an engine.
 type opener struct{ *Database }
 
-// Option changes how a database is opened.
-type Option func(*Database)
+// Option is an option of a database.
+type Option struct{ set func(*Database) }
 
 // Alone refuses a file that has tables of another program and none of Holdfast's. The server uses this option, so that
 // a mistyped path does not add tables to another program's database.
-func Alone() Option { return func(d *Database) { d.alone = true } }
+func Alone() Option { return Option{func(d *Database) { d.alone = true }} }
 
 // Readers sets the number of reading connections; the default is 4. Writes use one additional connection.
-func Readers(n int) Option { return func(d *Database) { d.readers = max(n, 1) } }
-
-// Plain makes every verb run its general script, and never the fast one. Use it in tests that compare the two.
-func Plain() Option { return func(d *Database) { d.plain = true } }
+func Readers(n int) Option { return Option{func(d *Database) { d.readers = max(n, 1) }} }
 
 // File returns the database in a file, which is created if it does not exist.
 func File(path string, options ...Option) *Database {
@@ -66,7 +62,7 @@ func DB(db *sql.DB, options ...Option) *Database {
 func with(d *Database, options []Option) *Database {
 	d.handle, d.readers, d.migrations = store.HandleDatabase(opener{d}), 4, files
 	for _, o := range options {
-		o(d)
+		o.set(d)
 	}
 	return d
 }

@@ -40,13 +40,13 @@ type Aggregate[S any] struct {
 //
 // A stream that was closed with [Restart] begins with its state at that time, as JSON, which is
 // decoded into S and not passed to f. A stream that was closed with [Tombstone] has no state:
-// loading it returns [fault.StreamClosed].
+// loading it returns [ErrClosed].
 //
 // Fold panics if the arguments are invalid, because that is a programming error.
 func Fold[S any](prefix string, f func(S, Event) (S, error), o ...FoldOption) *Aggregate[S] {
 	a := &Aggregate[S]{prefix: prefix, f: f, foldOptions: foldOptions{attempts: defaultAttempts}}
 	for _, option := range o {
-		option(&a.foldOptions)
+		option.set(&a.foldOptions)
 	}
 	if prefix != "" {
 		panicOn(strictjson.Text("prefix", prefix, events.MaxName))

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// FoldOption sets an option of an aggregate.
-type FoldOption func(*foldOptions)
+// FoldOption is an option of an aggregate.
+type FoldOption struct{ set func(*foldOptions) }
 
 type foldOptions struct {
 	attempts int
@@ -24,12 +24,12 @@ const defaultAttempts = 10
 // MaxAttempts sets how often [Aggregate.Do] tries to append while other writers append first, including the first
 // attempt. It must be at least 1; the default is 10.
 func MaxAttempts(n int) FoldOption {
-	return func(o *foldOptions) {
+	return FoldOption{func(o *foldOptions) {
 		if n < 1 {
 			o.fail(fault.New(fault.Validation, "MaxAttempts must be at least 1, got %d", n))
 		}
 		o.attempts = n
-	}
+	}}
 }
 
 // SnapshotEvery lets [Aggregate.Do] store the state, as JSON, after every n appended events, so that Load folds only
@@ -40,7 +40,7 @@ func MaxAttempts(n int) FoldOption {
 // whenever one of them changes. It must not contain a slash. Aggregates with the same prefix must not share a codec.
 // JSON must preserve all of S: no field may be unexported or excluded.
 func SnapshotEvery(n int, codec string) FoldOption {
-	return func(o *foldOptions) {
+	return FoldOption{func(o *foldOptions) {
 		if n < 1 {
 			o.fail(fault.New(fault.Validation, "SnapshotEvery must be at least 1, got %d", n))
 		}
@@ -49,7 +49,7 @@ func SnapshotEvery(n int, codec string) FoldOption {
 		}
 		o.fail(strictjson.Text("codec", codec, events.MaxName))
 		o.every, o.codec = n, codec
-	}
+	}}
 }
 
 // WithVault lets the aggregate append and read through a vault: f and decide get the decrypted data of subjects, and
@@ -57,12 +57,12 @@ func SnapshotEvery(n int, codec string) FoldOption {
 // unencrypted, and would keep it after the subject was forgotten. An aggregate without WithVault gets the data of
 // subjects encrypted.
 func WithVault(v *Vault) FoldOption {
-	return func(o *foldOptions) {
+	return FoldOption{func(o *foldOptions) {
 		if v == nil {
 			o.fail(fault.New(fault.Validation, "WithVault requires a vault, got nil"))
 		}
 		o.vault = v
-	}
+	}}
 }
 
 // fail records the first error.

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -24,25 +25,43 @@ const (
 	Restart CloseMode = "restart"
 )
 
-// CloseOptions are the options of [Close].
-type CloseOptions struct {
-	Mode CloseMode
-	// Snapshot is the data, as JSON, of the event that replaces the others in a restart.
-	Snapshot []byte
-	// ExpectVersion is the version that the close covers: the version of the last event that the caller has read. If
-	// the stream is at another version, the error is [holdfast.ErrConcurrency] with lastVersion: read the new events,
-	// make the snapshot again and retry the close. A restart requires ExpectVersion, because it would otherwise remove
-	// events that were appended after its snapshot was made. For the other modes, nil accepts any version.
-	ExpectVersion *Version
-	// Export, if set, receives the events page by page, in order, before anything is removed. While it runs, the stream
-	// accepts no events. Export may be called again for the same events if the close fails and is retried. Its context
-	// ends after Timeout.
-	Export func(context.Context, []Event) error
-	// Lease is how long the stream stays locked if this process crashes during the close; the
-	// default is 30 seconds. It is renewed while Export runs.
-	Lease time.Duration
-	// Timeout limits the total duration of Export; the default is 15 minutes.
-	Timeout time.Duration
+// CloseOption is an option of [Close].
+type CloseOption struct{ set func(*closeOptions) }
+
+type closeOptions struct {
+	streamclose.Args
+	export func(context.Context, []Event) error
+}
+
+// Snapshot sets the data, as JSON, of the event that replaces the others in a restart. A restart requires it.
+func Snapshot(data json.RawMessage) CloseOption {
+	return CloseOption{func(o *closeOptions) { o.Snapshot = data }}
+}
+
+// ExpectVersion sets the version that the close covers: the version of the last event that the caller has read. If the
+// stream is at another version, the error is [holdfast.ErrConcurrency] with lastVersion: read the new events, make the
+// snapshot again and retry the close. A restart requires this option, because it would otherwise remove events that
+// were appended after its snapshot was made. Without the option, the other modes accept any version.
+func ExpectVersion(version Version) CloseOption {
+	return CloseOption{func(o *closeOptions) { o.Args.ExpectVersion = (*int64)(&version) }}
+}
+
+// Export passes the events to f page by page, in order, before anything is removed. While f runs, the stream accepts no
+// events. f may be called again for the same events if the close fails and is retried. Its context ends after the
+// [Timeout].
+func Export(f func(context.Context, []Event) error) CloseOption {
+	return CloseOption{func(o *closeOptions) { o.export = f }}
+}
+
+// Lease sets how long the stream stays locked if this process crashes during the close; the default is 30 seconds. The
+// lock is renewed while an [Export] runs.
+func Lease(d time.Duration) CloseOption {
+	return CloseOption{func(o *closeOptions) { o.Args.Lease = d }}
+}
+
+// Timeout limits the total duration of an [Export]; the default is 15 minutes.
+func Timeout(d time.Duration) CloseOption {
+	return CloseOption{func(o *closeOptions) { o.Args.Timeout = d }}
 }
 
 // Closed describes a closed stream. The events from First to Last remain.
@@ -53,23 +72,26 @@ type Closed struct {
 }
 
 // Close closes a stream. Every append that was acknowledged before the close is part of the archived or exported
-// stream. Every later append returns [fault.StreamClosed].
+// stream. Every later append returns [ErrClosed].
 //
 // Every reaction that follows the stream must have handled all events that it selects, and must hold no lease on the
 // stream. Otherwise the error is [holdfast.ErrConflict], whose field "reactions" lists the reactions that need the
-// stream, and the stream stays open. It also stays open if Export fails.
+// stream, and the stream stays open. It also stays open if an [Export] fails.
 //
 // Repeating the same close changes nothing and returns the same result, even after a crash. A restart (with the same
 // ExpectVersion and Snapshot) can also be repeated after events were appended behind its snapshot, but not if the
 // stream was closed again since or truncated beyond the snapshot.
-func Close(ctx context.Context, e *holdfast.Engine, stream string, o CloseOptions) (Closed, error) {
-	a := streamclose.Args{Stream: stream, Mode: streamclose.Mode(o.Mode), ExpectVersion: (*int64)(o.ExpectVersion), Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
-	if o.Export != nil {
+func Close(ctx context.Context, e *holdfast.Engine, stream string, mode CloseMode, o ...CloseOption) (Closed, error) {
+	a := closeOptions{Args: streamclose.Args{Stream: stream, Mode: streamclose.Mode(mode)}}
+	for _, option := range o {
+		option.set(&a)
+	}
+	if a.export != nil {
 		a.Export = func(ctx context.Context, first, last int64) error {
-			return export(ctx, e, stream, Version(first), Version(last), o.Export)
+			return export(ctx, e, stream, Version(first), Version(last), a.export)
 		}
 	}
-	c, err := streamclose.Close(ctx, engine.Of(e), a)
+	c, err := streamclose.Close(ctx, engine.Of(e), a.Args)
 	return Closed{Stream: c.Stream, Mode: CloseMode(c.Mode), First: Version(c.First), Last: Version(c.Last)}, err
 }
 

@@ -29,8 +29,8 @@ func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, E
 }
 
 // Rebuild clears the projection and applies every stored event again, in the context's workspace. It returns when the
-// rebuild has begun; [Projection.Progress] returns its progress. If an event is being applied when the rebuild begins,
-// the write is either cleared or rejected.
+// rebuild has begun; [Projection.GetProgress] returns its progress. If an event is being applied when the rebuild
+// begins, the write is either cleared or rejected.
 func (p *Projection) Rebuild(ctx context.Context, e *holdfast.Engine) error {
 	_, err := reactions.Rebuild(ctx, engine.Of(e), p.name, store.TxFunc(p.clear))
 	if err == nil {
@@ -49,13 +49,13 @@ type Progress struct {
 	Handled, Events int64
 }
 
-// Progress returns the progress of the projection in the context's workspace.
-func (p *Projection) Progress(ctx context.Context, d holdfast.Doer) (Progress, error) {
-	return ProgressOf(ctx, d, p.name)
+// GetProgress returns the progress of the projection in the context's workspace.
+func (p *Projection) GetProgress(ctx context.Context, d holdfast.Doer) (Progress, error) {
+	return GetProgress(ctx, d, p.name)
 }
 
-// ProgressOf returns the progress of a reaction in the context's workspace.
-func ProgressOf(ctx context.Context, d holdfast.Doer, reaction string) (Progress, error) {
+// GetProgress returns the progress of a reaction in the context's workspace.
+func GetProgress(ctx context.Context, d holdfast.Doer, reaction string) (Progress, error) {
 	p, err := reactions.ProgressOf(ctx, store.DoerOf(d), reaction)
 	return Progress(p), err
 }

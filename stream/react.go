@@ -18,10 +18,10 @@ import (
 type Select struct {
 	// Events are the names of the events to deliver; none means every event.
 	Events []string
-	// Streams is a pattern (RE2) for the names of the streams; "" means every stream of the
+	// Pattern is an RE2 pattern for stream names; "" means every stream of the
 	// program. A pattern that begins with ^\$ follows the histories that Holdfast writes:
 	// `^\$entity/invoice/` matches the history of every invoice.
-	Streams string
+	Pattern string
 }
 
 // Options are the options of a reaction. The zero value is ready to use.
@@ -130,7 +130,7 @@ func (r *reaction) checkRetry() error {
 
 // definition returns the reaction as it is stored, with defaults filled in.
 func (r *reaction) definition() reactions.Definition {
-	d := reactions.Definition{Name: r.name, Events: r.sel.Events, Streams: r.sel.Streams, FromNow: r.o.FromNow, Options: reactions.DefaultOptions()}
+	d := reactions.Definition{Name: r.name, Events: r.sel.Events, Streams: r.sel.Pattern, FromNow: r.o.FromNow, Options: reactions.DefaultOptions()}
 	p := r.o.Retry
 	if p.MaxAttempts > 0 {
 		d.MaxRetries = p.MaxAttempts - 1
@@ -152,9 +152,9 @@ func public(e events.Event) Event {
 		Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: e.At}
 }
 
-// RemoveReaction removes a reaction and all its positions from the context's workspace, and reports
+// DeleteReaction deletes a reaction and all its positions from the context's workspace, and reports
 // whether it existed.
-func RemoveReaction(ctx context.Context, e *holdfast.Engine, name string) (bool, error) {
+func DeleteReaction(ctx context.Context, e *holdfast.Engine, name string) (bool, error) {
 	if err := reactions.CheckName(name); err != nil {
 		return false, err
 	}

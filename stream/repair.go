@@ -62,8 +62,8 @@ type RepairResult struct {
 	Pending  []Position
 }
 
-// Positions iterates over the positions of reactions, ordered by reaction and stream.
-func Positions(ctx context.Context, d holdfast.Doer, f PositionFilter) iter.Seq2[Position, error] {
+// ListPositions iterates over the positions of reactions, ordered by reaction and stream.
+func ListPositions(ctx context.Context, d holdfast.Doer, f PositionFilter) iter.Seq2[Position, error] {
 	return store.Seq(func(after reactions.Position, limit int) ([]reactions.Position, error) {
 		all, _, err := reactions.Query(ctx, store.DoerOf(d), f.inner(), after, limit)
 		return all, err

@@ -12,11 +12,13 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/subjectkey"
@@ -33,13 +35,16 @@ const (
 	None Version = -1
 )
 
+// ErrClosed is returned by an append to a stream that is being closed or was closed for good. Compare with [errors.Is].
+var ErrClosed = fault.Of(fault.StreamClosed)
+
 // Event is one event of a stream. To append one, set its Name, its Data as JSON (nil means {}), and its origin, if
 // known. The other fields are set when the event is read.
 type Event struct {
 	Stream  string
 	Version Version
 	Name    string
-	Data    []byte
+	Data    json.RawMessage
 	// Correlation, Causation and Actor describe the origin of the event. They are stored with the event, and are never
 	// used to recognize a repeated request.
 	Correlation string

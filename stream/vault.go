@@ -118,8 +118,8 @@ func (v *Vault) pages(ctx context.Context, d holdfast.Doer) func(events.ReadArgs
 // Open decrypts events that were read without the vault, in place and only once. Events without a
 // subject stay unchanged. Events of a forgotten subject get the data null, and Forgotten is set.
 //
-// If any data cannot be decrypted, none of the events is changed. The error is [fault.Forbidden] if the data was stored
-// under another master key, and [fault.DatabaseDamaged] if the data or the key has changed since it was written.
+// If any data cannot be decrypted, none of the events is changed. The error is [holdfast.ErrForbidden] if the data was
+// stored under another master key, and [fault.DatabaseDamaged] if the data or the key has changed since it was written.
 func (v *Vault) Open(ctx context.Context, d holdfast.Doer, all []Event) error {
 	keys, err := v.opening(ctx, d, subjectsOf(all))
 	if err != nil {

@@ -54,12 +54,6 @@ func keyOf(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// CheckSecret returns an error if the secret is invalid.
-func CheckSecret(secret string) error {
-	_, err := keyOf(secret)
-	return err
-}
-
 func sign(key []byte, id string, at int64, body []byte) string {
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s.%d.", id, at)

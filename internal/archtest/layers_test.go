@@ -38,7 +38,7 @@ var layers = map[string][]string{
 		// the plan of the next step of a run, without the database
 		"plan.go", "input.go", "enter.go", "moves.go",
 		// applying a plan, under the lease of a step
-		"apply.go", "journal.go", "executor.go", "step.go",
+		"plain.go", "apply.go", "journal.go", "executor.go", "step.go",
 		// signals and decisions, and timers
 		"inbox.go", "due.go",
 		// execution of handlers, local and remote

@@ -105,7 +105,7 @@ type reactionsStreams struct {
 }
 
 func (c *reactionsStreams) Run(ctx context.Context, d *connection) error {
-	l, err := d.ListPositionsPage(ctx, c.Name, client.PositionFilter{Stream: c.Matching, Blocked: c.Blocked}, c.page(), d.raw())
+	l, err := d.ListPositionsPage(ctx, c.Name, client.PositionFilter{Pattern: c.Matching, Blocked: c.Blocked}, c.page(), d.raw())
 	t := &table{heads: []string{"REACTION", "STREAM", "HANDLED", "HEAD", "RETRY", "BLOCKED", "LEASED BY", "ERROR"}}
 	for _, x := range l.Items {
 		t.add(x.Reaction, x.Stream, number64(x.Watermark), number64(x.Head), strconv.Itoa(x.Retry), yes(x.Blocked), x.LeasedBy, x.Error)

@@ -45,9 +45,9 @@ func (f changeFlags) options(to *target) ([]client.Option, error) {
 	case *f.IfVersion < -1:
 		return nil, misuse("--if-version must be 0 or more, or -1 if the scope must not exist, got %d", *f.IfVersion)
 	case *f.IfVersion == -1:
-		return append(all, client.IfAbsent()), nil
+		return append(all, client.Absent()), nil
 	}
-	return append(all, client.IfMatch(*f.IfVersion)), nil
+	return append(all, client.ExpectVersion(*f.IfVersion)), nil
 }
 
 // change runs a call that changes a scope and shows the new state.

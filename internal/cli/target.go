@@ -121,7 +121,7 @@ func (t *target) given(name string) bool {
 }
 
 func (t *target) remote() (*connection, error) {
-	c, err := client.New(t.URL, client.Options{Key: t.Key, Workspace: t.Workspace, UserAgent: "holdfast/" + build().Version})
+	c, err := client.New(t.URL, client.Options{APIKey: t.Key, Workspace: t.Workspace, UserAgent: "holdfast/" + build().Version})
 	if err != nil {
 		return nil, err
 	}

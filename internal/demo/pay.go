@@ -126,7 +126,7 @@ func (d *Demo) resolve(ctx context.Context, a *account, operation string) error 
 		}
 		known = append(known, r)
 	}
-	_, err = lifecycle.Resolve(ctx, d.engine, operation, known, "", person)
+	_, err = lifecycle.Resolve(ctx, d.engine, operation, known, lifecycle.By(person))
 	return err
 }
 

@@ -31,8 +31,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -85,6 +88,47 @@ func Open(ctx context.Context, e reactions.Engine) error {
 		return err
 	}
 	_, err = reactions.Register(ctx, e, reactions.Definition{Name: Reaction, Options: reactions.DefaultOptions()})
+	return err
+}
+
+// Engine is the part of an engine that the feed uses.
+type Engine interface {
+	reactions.Engine
+	Shared(key any, make func() any) any
+}
+
+// feeds is the feed state of an engine.
+type feeds struct {
+	on   atomic.Bool // the engine assigns positions
+	open sync.Map    // workspaces whose feed is known to be on
+}
+
+type feedsKey struct{}
+
+func feedsOf(e Engine) *feeds {
+	return e.Shared(feedsKey{}, func() any { return new(feeds) }).(*feeds)
+}
+
+// Enable records that the engine assigns positions.
+func Enable(e Engine) { feedsOf(e).on.Store(true) }
+
+// OpenIfEnabled switches the feed on in the context's workspace, if the engine assigns positions and the workspace
+// exists. A workspace is created by the first write to it.
+func OpenIfEnabled(ctx context.Context, e Engine) error {
+	f, space := feedsOf(e), store.WorkspaceOf(ctx)
+	if _, known := f.open.Load(space); known || !f.on.Load() {
+		return nil
+	}
+	if there, err := store.WorkspaceNamed(ctx, e, space); err != nil || there == nil {
+		return err
+	}
+	_, err := reactions.Get(ctx, e, Reaction)
+	if fault.CodeOf(err) == fault.NotFound {
+		err = Open(ctx, e)
+	}
+	if err == nil {
+		f.open.Store(space, true)
+	}
 	return err
 }
 

@@ -61,21 +61,13 @@ var (
 			args.Int("lease", a.lease.Milliseconds())
 			args.Text("plan", a.plan)
 		},
-		func(m *moved, r store.Row) error {
-			m.applied = r.Applied()
-			return r.Scan(&m.version, &m.until, &m.now)
-		}).RecoverWith(func(a applyPlanArgs, k store.CommitProof) moved {
+		scanMoved).RecoverWith(func(a applyPlanArgs, k store.CommitProof) moved {
 		return moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}
 	}).
 		Wakes(func(a applyPlanArgs) []string { return woken(a.run, a.wakes, a.over) }).
 		Emits(func(a applyPlanArgs) store.Emission { return emits(a.run, a.names) })
 	startVerb = store.NewVerb(store.Decl{Name: "runs.start", Group: true, Events: store.HistoryEvents},
-		func(a startArgs) []string {
-			if a.key != "" {
-				return []string{"run-key/" + a.key}
-			}
-			return []string{row(a.run)}
-		},
+		func(a startArgs) []string { return startRows(a.run, a.key) },
 		func(a startArgs, args *store.Args) {
 			args.Text("run", a.run)
 			args.Text("definition", a.definition)
@@ -85,15 +77,30 @@ var (
 			args.Int("lease", a.lease.Milliseconds())
 			args.Text("plan", a.plan)
 		},
-		func(s *started, r store.Row) error {
-			s.applied = r.Applied()
-			return r.Scan(&s.run, &s.version, &s.until, &s.now)
-		}).RecoverWith(func(a startArgs, k store.CommitProof) started {
+		scanStarted).RecoverWith(func(a startArgs, k store.CommitProof) started {
 		return started{true, a.run, moved{applied: true, version: k.Version, until: k.At.Add(a.held), now: k.At}}
 	}).
 		Wakes(func(a startArgs) []string { return woken(a.run, a.wakes, a.over) }).
 		Emits(func(a startArgs) store.Emission { return emits(a.run, a.names) })
 )
+
+func scanMoved(m *moved, r store.Row) error {
+	m.applied = r.Applied()
+	return r.Scan(&m.version, &m.until, &m.now)
+}
+
+func scanStarted(s *started, r store.Row) error {
+	s.applied = r.Applied()
+	return r.Scan(&s.run, &s.version, &s.until, &s.now)
+}
+
+// startRows returns the row that a start locks.
+func startRows(run, key string) []string {
+	if key != "" {
+		return []string{"run-key/" + key}
+	}
+	return []string{row(run)}
+}
 
 // woken returns the topics that a move of a run wakes.
 func woken(run string, more []string, over bool) []string {
@@ -109,7 +116,20 @@ func emits(run string, names []string) store.Emission {
 }
 
 // apply applies a plan.
-func apply(ctx context.Context, d store.Doer, l *ClaimedStep, c *planner, by Taker) (moved, error) {
+func (k *Executor) apply(ctx context.Context, d store.Doer, l *ClaimedStep, c *planner, by Taker) (m moved, err error) {
+	if err := c.finish(); err != nil {
+		return moved{}, err
+	}
+	since := clock.OfMachine()
+	if a, plain := c.finishesStep(l, by); plain && !k.PlansOnly {
+		if a.acted || a.policy != "" {
+			m, err = finishOpaqueStepVerb.DoAt(ctx, d, l.partition(), a)
+		} else {
+			m, err = finishStepVerb.DoAt(ctx, d, l.partition(), a.finishStepArgs)
+		}
+		m.since = since
+		return m, err
+	}
 	text, err := c.encoded()
 	if err != nil {
 		return moved{}, err
@@ -118,8 +138,7 @@ func apply(ctx context.Context, d store.Doer, l *ClaimedStep, c *planner, by Tak
 	if c.added != nil {
 		held = min(by.Lease, time.Duration(c.added.Timeout)*time.Millisecond)
 	}
-	since := clock.OfMachine()
-	m, err := applyPlanVerb.DoAt(ctx, d, l.partition(), applyPlanArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
+	m, err = applyPlanVerb.DoAt(ctx, d, l.partition(), applyPlanArgs{run: l.Run.ID, version: l.Run.Version, how: c.how, step: l.Step.Name, visit: l.Step.Visit, epoch: l.Step.Epoch,
 		holder: by.Holder, lease: by.Lease, plan: text, names: c.names(), wakes: c.wakes, over: c.plan.Run.Over, held: held})
 	m.since = since
 	return m, err
@@ -128,10 +147,16 @@ func apply(ctx context.Context, d store.Doer, l *ClaimedStep, c *planner, by Tak
 // after returns the run after a plan was applied, with the step that the plan took or, if it took
 // none, the step that it changed.
 func (c *planner) after(l *ClaimedStep, m moved) ClaimedStep {
-	next := ClaimedStep{Shard: l.Shard, Run: c.run, Step: c.step}
+	next := ClaimedStep{Shard: l.Shard, Run: c.run, Step: c.step, memo: &c.memo}
 	next.Run.Version = m.version
 	next.Run.memo = c.plan.Run.Memo
 	next.since = m.since
+	if next.Run.StartedAt.IsZero() && c.run.Status != Pending && c.run.Status != Cancelled {
+		next.Run.StartedAt = m.now
+	}
+	if next.Run.FinishedAt = (time.Time{}); Over(c.run.Status) {
+		next.Run.FinishedAt = m.now
+	}
 	switch {
 	case c.added != nil:
 		a := c.added

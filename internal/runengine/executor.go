@@ -25,6 +25,8 @@ type Executor struct {
 	Retention time.Duration
 	// Later is called with the time until the next step becomes due.
 	Later func(time.Duration)
+	// PlansOnly makes every move use a plan, never the verbs for the frequent moves. It is for tests.
+	PlansOnly bool
 
 	mu  sync.Mutex
 	all map[definitionKey]*compiled
@@ -181,7 +183,11 @@ func (k *Executor) Ensure(ctx context.Context, d store.Doer, def *workflow.Defin
 // planner returns a planner for the state of a run.
 func (k *Executor) planner(l *ClaimedStep, def *compiled) *planner {
 	c := &planner{def: def, run: l.Run, step: l.Step, retention: cmp.Or(def.Retention, k.Retention)}
-	_ = json.Unmarshal(l.Run.memo, &c.memo) // cannot fail: written by this package
+	if l.memo != nil {
+		c.memo = l.memo.clone() // a plan may be made twice
+	} else {
+		_ = json.Unmarshal(l.Run.memo, &c.memo) // cannot fail: written by this package
+	}
 	return c
 }
 
@@ -228,14 +234,16 @@ func (k *Executor) Start(ctx context.Context, d store.Doer, s Start) (l ClaimedS
 }
 
 func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedStep, c *planner) (ClaimedStep, bool, error) {
-	text, err := c.encoded()
+	if err := c.finish(); err != nil {
+		return l, false, err
+	}
+	send, err := k.starter(d, s, &l, c)
 	if err != nil {
 		return l, false, err
 	}
-	a := startArgs{run: l.Run.ID, definition: l.Run.Definition, key: s.Key, input: string(s.Input), holder: s.Holder, lease: s.Lease, plan: text, names: c.names(), wakes: c.wakes, over: c.plan.Run.Over, held: s.Lease}
 	for {
 		since := clock.OfMachine()
-		got, err := startVerb.DoAt(ctx, d, l.partition(), a)
+		got, err := send(ctx)
 		got.since = since
 		switch {
 		case err != nil:
@@ -243,6 +251,7 @@ func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedSt
 		case got.applied:
 			k.soon(c)
 			got.moved.applied = true
+			c.run.CreatedAt = got.now
 			return c.after(&l, got.moved), true, nil
 		case got.run != "":
 			was, err := load(ctx, d, l.partition(), visited{run: got.run})
@@ -256,6 +265,20 @@ func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedSt
 		}
 		// Another caller has just started it: the next attempt finds it.
 	}
+}
+
+// starter returns the function that starts the run.
+func (k *Executor) starter(d store.Doer, s Start, l *ClaimedStep, c *planner) (func(context.Context) (started, error), error) {
+	if a, plain := c.startsAtStep(s); plain && !k.PlansOnly {
+		verb := startAtStepVerb
+		if a.policy != "" {
+			verb = startAtOpaqueStepVerb
+		}
+		return func(ctx context.Context) (started, error) { return verb.DoAt(ctx, d, l.partition(), a) }, nil
+	}
+	text, err := c.encoded()
+	a := startArgs{run: l.Run.ID, definition: l.Run.Definition, key: s.Key, input: string(s.Input), holder: s.Holder, lease: s.Lease, plan: text, names: c.names(), wakes: c.wakes, over: c.plan.Run.Over, held: s.Lease}
+	return func(ctx context.Context) (started, error) { return startVerb.DoAt(ctx, d, l.partition(), a) }, err
 }
 
 // differs returns an error if a key was used for a different run.
@@ -328,7 +351,7 @@ func (k *Executor) try(ctx context.Context, d store.Doer, l *ClaimedStep, by Tak
 	if err := f(c); err != nil {
 		return *l, err
 	}
-	m, err := apply(ctx, d, l, c, by)
+	m, err := k.apply(ctx, d, l, c, by)
 	switch {
 	case err != nil:
 		return *l, err

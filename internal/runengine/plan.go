@@ -331,8 +331,8 @@ func (c *planner) soonest() string {
 	return "in"
 }
 
-// encoded encodes the plan.
-func (c *planner) encoded() (string, error) {
+// finish completes the plan with the state of the run.
+func (c *planner) finish() error {
 	p := &c.plan
 	p.Run.Status, p.Run.Step, p.Run.Visit, p.Run.Cancel = c.run.Status, c.run.Step, c.run.Visit, c.run.CancelRequested
 	p.Run.Error, p.Run.Over = maybe(c.run.Error), Over(c.run.Status)
@@ -341,7 +341,7 @@ func (c *planner) encoded() (string, error) {
 	}
 	memo, err := json.Marshal(c.memo)
 	if err != nil {
-		return "", err
+		return err
 	}
 	p.Run.Memo = memo
 	if p.Events == nil {
@@ -349,7 +349,12 @@ func (c *planner) encoded() (string, error) {
 	}
 	p.Plain = p.Ask == nil && !p.Lapse && p.Signal == "" && len(p.Results) == 0 && p.Body == nil && (p.Saw == nil || p.Saw.Open == 0) &&
 		!slices.ContainsFunc(p.Add, func(a addStep) bool { return a.Signal != nil })
-	text, err := json.Marshal(p)
+	return nil
+}
+
+// encoded encodes the finished plan.
+func (c *planner) encoded() (string, error) {
+	text, err := json.Marshal(&c.plan)
 	return string(text), err
 }
 

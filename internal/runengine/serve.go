@@ -66,25 +66,73 @@ func Pass(delay time.Duration) error { return passing{delay} }
 // Serve runs a body under its lease, records its result, and continues with the run as long as this
 // worker serves the next step. Neither the lease nor the recording depends on the worker's own context,
 // which ends when the worker stops.
-func (w *Worker) Serve(ctx context.Context, l ClaimedStep) {
+func (w *Worker) Serve(ctx context.Context, l ClaimedStep) { w.serveRun(ctx, l, w.serves(&l)) }
+
+func (w *Worker) serveRun(ctx context.Context, l ClaimedStep, s *ServedRun) {
+	defer w.served(s)
 	for {
-		next, more := w.serve(ctx, l)
-		if !more {
+		next, ok := w.serve(ctx, l)
+		if !ok {
+			return
+		}
+		if s.run = next.Run; !next.taken {
 			return
 		}
 		l = next
 	}
 }
 
-// serve executes one step and reports whether the run continues here.
-func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, more bool) {
+// ServedRun is a run that a worker of this process serves.
+type ServedRun struct {
+	// Done is closed when the worker has left the run.
+	Done chan struct{}
+	key  runKey
+	run  Run // as last recorded; read after Done
+}
+
+type runKey struct{ workspace, id string }
+
+// Run returns the run as the worker left it.
+func (s *ServedRun) Run() Run { return s.run }
+
+// Served returns a run that the worker serves now, or nil. A caller that waits for the end of such a run need not read
+// the run from the database, because the worker has it.
+func (w *Worker) Served(workspace, id string) *ServedRun {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.serving[runKey{workspace, id}]
+}
+
+// serves records that the worker serves a run.
+func (w *Worker) serves(l *ClaimedStep) *ServedRun {
+	s := &ServedRun{Done: make(chan struct{}), key: runKey{l.Run.Workspace, l.Run.ID}, run: l.Run}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.serving == nil {
+		w.serving = make(map[runKey]*ServedRun)
+	}
+	w.serving[s.key] = s
+	return s
+}
+
+// served records that the worker has left a run.
+func (w *Worker) served(s *ServedRun) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.serving[s.key] == s { // not that of a later lease of the same run
+		delete(w.serving, s.key)
+	}
+	close(s.Done)
+}
+
+// serve executes one step and reports whether its end was recorded.
+func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, ok bool) {
 	ctx = store.InWorkspace(ctx, l.Run.Workspace)
 	var leaseLost atomic.Bool // the renewer has seen that the lease is lost
 	wanted, unwanted := context.WithCancelCause(ctx)
 	defer unwanted(nil)
-	woken, leave := w.Hub.Watch(CancelTopic(l.Run.ID), wake.Cancelled(wake.CancelledRun, l.partition(), l.Run.ID))
-	defer leave()
-	k := lease.Renewer{Lease: w.lease(), Woken: woken, Since: l.since, Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
+	var leave func()
+	k := lease.Renewer{Lease: w.lease(), Since: l.since, Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
 		r, err := Renew(ctx, w.Engine, &l, w.lease())
 		if fault.CodeOf(err) == fault.LeaseLost {
 			leaseLost.Store(true)
@@ -95,6 +143,8 @@ func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, mo
 		}
 		return err
 	}}
+	leave = w.Hub.Watch(CancelTopic(l.Run.ID), wake.Cancelled(wake.CancelledRun, l.partition(), l.Run.ID), k.RenewNow)
+	defer leave()
 	j := &effects.Journal{Book: l.Book(w.Engine), Leased: k.Held}
 	body := k.Start(effects.With(wanted, j))
 	var done Done
@@ -121,7 +171,7 @@ func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, mo
 	if err != nil && !(leaseLost.Load() && fault.CodeOf(err) == fault.LeaseLost) {
 		w.Log.Warn("failed to record the end of a step", "workspace", l.Run.Workspace, "run", l.Run.ID, "step", l.Step.Name, "visit", l.Step.Visit, "epoch", l.Step.Epoch, "error", err)
 	}
-	return next, err == nil && next.taken
+	return next, err == nil
 }
 
 // body runs the user's code. After a panic it is unknown what the code did.

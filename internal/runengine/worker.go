@@ -40,8 +40,9 @@ type Worker struct {
 	ticker Finder
 	bodies sync.WaitGroup
 
-	mu   sync.Mutex
-	stop context.Context // ends when it must stop; nil if it is not running
+	mu      sync.Mutex
+	stop    context.Context // ends when it must stop; nil if it is not running
+	serving map[runKey]*ServedRun
 }
 
 func (w *Worker) init() {
@@ -206,11 +207,11 @@ func (w *Worker) Eager(workspace string) (mine LocalHandlers, serve func(*Claime
 		}
 	}
 	serve = func(l *ClaimedStep) {
-		ctx, step := stop, *l
+		ctx, step, s := stop, *l, w.serves(l)
 		stop = nil
 		go func() {
 			defer done()
-			w.Serve(ctx, step)
+			w.serveRun(ctx, step, s)
 		}()
 	}
 	return mine, serve, free
@@ -243,6 +244,15 @@ func LocalOf(e interface {
 	Shared(key any, make func() any) any
 }) *Local {
 	return e.Shared(localKey{}, func() any { return &Local{Executor: new(Executor)} }).(*Local)
+}
+
+// Has reports whether the program defines a handler.
+func (l *Local) Has(handler string) bool {
+	if l.Handled == nil {
+		return false
+	}
+	_, has := l.Handled()[handler]
+	return has
 }
 
 // Start starts a run. If it is not part of a transaction and there is capacity, the first step begins here at once.

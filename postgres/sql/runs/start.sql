@@ -12,7 +12,7 @@ WITH {members}, {include store/time}, made AS (
      WHERE m.key IS NULL
         OR CASE WHEN EXISTS (SELECT 1 FROM {schema}.run r WHERE r.shard = m.shard AND r.workspace = m.workspace AND r.key = m.key)
                 THEN false
-                ELSE {enter}(pg_catalog.hashtextextended('run/' || m.shard::text || '/' || m.workspace || '/' || m.key, 0)){entered} END
+                ELSE {enter}({include runs/key_lock m.}){entered} END
      ORDER BY m.shard, m.workspace, m.key
     ON CONFLICT (shard, workspace, key) WHERE key IS NOT NULL DO NOTHING
     RETURNING shard, workspace, id
