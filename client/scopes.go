@@ -9,14 +9,14 @@ import (
 // version.
 var ErrNotModified = errors.New("the scope has not changed")
 
-// ExpectVersion makes a change of a scope only while it is at this version; otherwise the call
-// returns [fault.PreconditionFailed], which is also a [fault.Concurrency], with the field lastVersion.
+// ExpectVersion makes a change of a scope require that the scope is at this version. Otherwise the call returns
+// [fault.PreconditionFailed], which is also a [fault.Concurrency], with the field lastVersion.
 func ExpectVersion(version int64) Option { return header("If-Match", tagOf(version)) }
 
-// Present makes a change of a scope only while it exists, at any version.
+// Present makes a change of a scope require that the scope exists, at any version.
 func Present() Option { return header("If-Match", "*") }
 
-// Absent makes a change of a scope only while it does not exist.
+// Absent makes a change of a scope require that the scope does not exist.
 func Absent() Option { return header("If-None-Match", "*") }
 
 // IfNoneMatch reads a scope only if it has another version. Otherwise the call returns

@@ -36,7 +36,7 @@ type Options struct {
 	NoMigrate bool
 	// RuntimeRole is the role that a migration grants the privileges a node needs, and no others (PostgreSQL).
 	RuntimeRole string
-	// Plain makes Open run every verb by its general statement, never by the fast one; see [Plain].
+	// Plain makes Open run every verb by its general statement, never by a fast one; see [Plain].
 	Plain bool
 }
 
