@@ -138,7 +138,7 @@ func TestALostAnswerIsTheCallersOwn(t *testing.T) {
 			var theirs scope.Snapshot[json.RawMessage]
 			set(func(ctx context.Context, verb string, next func(context.Context) error) (bool, error) {
 				switch {
-				case verb == "scopes.edit" && lost.CompareAndSwap(false, true):
+				case isEdit(verb) && lost.CompareAndSwap(false, true):
 					e.ok(next(ctx))
 					return true, errUntold
 				case verb == "scopes.get" && between.CompareAndSwap(false, true):
