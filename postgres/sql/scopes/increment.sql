@@ -17,7 +17,7 @@ WITH {members}, cur AS MATERIALIZED (
        AND CASE WHEN pg_catalog.jsonb_typeof(cur.state -> m.field) = 'number' THEN cur.state ->> m.field ~ '^-?[0-9]{1,17}$' END
 ), ok AS MATERIALIZED (
     SELECT fits.*, fits.version + pg_catalog.row_number() OVER added AS made,
-           ((fits.state ->> fits.field)::bigint + pg_catalog.sum(fits.amount) OVER added)::bigint AS total,
+           (fits.state ->> fits.field)::bigint + (pg_catalog.sum(fits.amount) OVER added)::bigint AS total,
            pg_catalog.lead(fits.member) OVER added IS NULL AS last
       FROM fits
      WHERE fits.field = fits.common
