@@ -18,15 +18,15 @@ func TestPlantedViolationsOfRuns(t *testing.T) {
 		s.startRun("over")
 		s.startRun("under way")
 		for name, c := range map[string][3]string{
-			"a version without its event": {"UPDATE holdfast_run SET version = version + 1 WHERE key = 'over'", "UPDATE holdfast_run SET version = version - 1 WHERE key = 'over'", "its last event is at"},
+			"a version without its event": {"UPDATE holdfast_run SET version = version + 1 WHERE key = 'over'", "UPDATE holdfast_run SET version = version - 1 WHERE key = 'over'", "the last event is at"},
 			"an event that is gone": {"UPDATE holdfast_history SET stream = '$run/x' WHERE version = 1 AND stream IN (SELECT '$run/' || id FROM holdfast_run WHERE key = 'over')",
 				"UPDATE holdfast_history SET stream = (SELECT '$run/' || id FROM holdfast_run WHERE key = 'over') WHERE stream = '$run/x'", "versions are missing"},
-			"a current step that does not exist": {"UPDATE holdfast_run SET visit = 7 WHERE key = 'over'", "UPDATE holdfast_run SET visit = 1 WHERE key = 'over'", "not its current step"},
-			"an open step that is not current":   {"UPDATE holdfast_run SET step = 'b' WHERE key = 'under way'", "UPDATE holdfast_run SET step = 'a' WHERE key = 'under way'", "not its current step"},
+			"a current step that does not exist": {"UPDATE holdfast_run SET visit = 7 WHERE key = 'over'", "UPDATE holdfast_run SET visit = 1 WHERE key = 'over'", "not the current step"},
+			"an open step that is not current":   {"UPDATE holdfast_run SET step = 'b' WHERE key = 'under way'", "UPDATE holdfast_run SET step = 'a' WHERE key = 'under way'", "not the current step"},
 			"an end with something to do": {"UPDATE holdfast_run SET status = 'CANCELLED', finished_at = created_at WHERE key = 'under way'",
-				"UPDATE holdfast_run SET status = 'RUNNING', finished_at = NULL WHERE key = 'under way'", "has ended"},
+				"UPDATE holdfast_run SET status = 'RUNNING', finished_at = NULL WHERE key = 'under way'", "the status is final"},
 			"a step that nobody resumes": {"UPDATE holdfast_step SET deadline = until, holder = NULL, until = NULL WHERE status = 'RUNNING'",
-				"UPDATE holdfast_step SET holder = 'me', until = deadline, deadline = NULL WHERE status = 'RUNNING'", "nothing will ever resume"},
+				"UPDATE holdfast_step SET holder = 'me', until = deadline, deadline = NULL WHERE status = 'RUNNING'", "nothing will resume"},
 			"a pause with a due step": {"UPDATE holdfast_run SET status = 'PAUSED' WHERE key = 'under way'; UPDATE holdfast_step SET deadline = until, due_at = until, holder = NULL, until = NULL WHERE status = 'RUNNING'",
 				"UPDATE holdfast_run SET status = 'RUNNING' WHERE key = 'under way'; UPDATE holdfast_step SET holder = 'me', until = deadline, due_at = NULL, deadline = NULL WHERE status = 'RUNNING'", "one of its steps is due"},
 			"a signal that is not taken": {`UPDATE holdfast_step SET status = 'WAITING', deadline = until, signal = 't', holder = NULL, until = NULL, due_at = until WHERE status = 'RUNNING';
