@@ -52,6 +52,8 @@ type request struct {
 	body   any // nil for none
 	keyed  bool
 	raw    *json.RawMessage
+	// refused is the error of an option that the call does not have.
+	refused error
 }
 
 func newRequest(method string, body any, path ...string) *request {
@@ -71,6 +73,9 @@ func (r *request) retryable() bool { return r.method == http.MethodGet || r.keye
 // url returns the URL of the request. It escapes each part of the path completely, so that an id
 // that contains a slash, or is "..", remains one part.
 func (r *request) url(base string) (string, error) {
+	if r.refused != nil {
+		return "", r.refused
+	}
 	var b strings.Builder
 	b.WriteString(base)
 	for _, p := range r.path {
@@ -156,7 +161,7 @@ func (c *Client) once(ctx context.Context, r *request, at string, text []byte) (
 		return nil, brokenOff(err)
 	}
 	if resp.StatusCode == http.StatusNotModified && r.header.Get("If-None-Match") != "" {
-		return nil, &failure{fault: fault.New(fault.PreconditionFailed, "the scope has not changed: it is still at version %s", strings.Trim(r.header.Get("If-None-Match"), `"`)).Wrap(ErrNotModified)}
+		return nil, &failure{unmodified: true}
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, refusal(resp, body)
