@@ -61,16 +61,28 @@ func MaxAttempts(n int) Option { return Option{func(s *settings) { s.MaxAttempts
 func TTL(d time.Duration) Option { return Option{func(s *settings) { s.TTL = d }} }
 
 // ExpectVersion makes changes only while the scope is at this version; otherwise they return
-// [holdfast.ErrConcurrency] with the field lastVersion, which is -1 if the scope does not exist.
-func ExpectVersion(version int64) Option { return Option{func(s *settings) { s.expected = &version }} }
+// [holdfast.ErrConcurrency] with the field lastVersion, which is -1 if the scope does not exist. A
+// negative version is refused with [holdfast.ErrValidation]: use [Absent] or [Present].
+func ExpectVersion(version int64) Option {
+	if version < 0 {
+		return Option{func(s *settings) {
+			s.bad = fault.New(fault.Validation, "the expected version must be 0 or more, got %d", version)
+		}}
+	}
+	return expect(version)
+}
+
+func expect(version int64) Option {
+	return Option{func(s *settings) { s.expected, s.bad = &version, nil }}
+}
 
 // Absent makes changes only while the scope does not exist; otherwise they return
 // [holdfast.ErrConcurrency].
-func Absent() Option { return ExpectVersion(events.None) }
+func Absent() Option { return expect(events.None) }
 
 // Present makes changes only while the scope exists, at any version; otherwise they return
 // [holdfast.ErrConcurrency].
-func Present() Option { return ExpectVersion(scopestore.Some) }
+func Present() Option { return expect(scopestore.Some) }
 
 // By sets the actor of the changes, for the history.
 func By(actor string) Option { return Option{func(s *settings) { s.meta.Actor = actor }} }
@@ -79,6 +91,7 @@ func By(actor string) Option { return Option{func(s *settings) { s.meta.Actor = 
 type settings struct {
 	Kind
 	expected *int64
+	bad      error // of an expected version that cannot exist
 	meta     events.Meta
 }
 
@@ -136,14 +149,6 @@ func (h *state) settle(kind string, s settings) settings {
 	}
 	s.TTL = max(cmp.Or(s.TTL, k.TTL, ttl), 0)
 	return s
-}
-
-// checkExpected rejects a version that cannot exist.
-func checkExpected(want *int64) error {
-	if want != nil && *want < scopestore.Some {
-		return fault.New(fault.Validation, "the expected version must be 0 or more, got %d", *want)
-	}
-	return nil
 }
 
 // checkTTL rejects a time to live of more than 100 years.
