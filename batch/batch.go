@@ -135,6 +135,7 @@ func ListItems(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) it
 // batch is torn down: no item starts after Cancel has returned, the cost of items that were not
 // accepted is refunded, their remains are cleaned up, and then the batch is CANCELLED. Cancelling
 // again changes nothing. If the batch is COMPLETED, Cancel returns [holdfast.ErrInvalidTransition].
+// It records no actor.
 func Cancel(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 	b, _, err := batchengine.Cancel(ctx, store.DoerOf(d), id)
 	return publicBatch(b), err

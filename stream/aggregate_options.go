@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -22,13 +23,13 @@ type foldOptions struct {
 const defaultAttempts = 10
 
 // MaxAttempts sets the number of attempts of [Aggregate.Do] while other writers are faster, the
-// first included. It must be at least 1; the default is 10.
+// first included. 0 means the default, 10; a negative number is refused.
 func MaxAttempts(n int) FoldOption {
 	return FoldOption{func(o *foldOptions) {
-		if n < 1 {
-			o.fail(fault.New(fault.Validation, "MaxAttempts must be at least 1, got %d", n))
+		if n < 0 {
+			o.fail(fault.New(fault.Validation, "MaxAttempts must be 1 or more, or 0 for the default, got %d", n))
 		}
-		o.attempts = n
+		o.attempts = cmp.Or(n, defaultAttempts)
 	}}
 }
 
