@@ -1,14 +1,15 @@
-// Command bench measures Holdfast against SQL written by hand for the same job,
-// on the same databases, in the same run.
+// Command bench measures Holdfast, by its public API, against SQL written by hand for the same job and
+// against other products, on the same databases, in the same run. It prints the goals that Holdfast has,
+// and what was measured.
 //
-//	make bench                                  # all, into bench/results.json
-//	go run . -run 'postgres/transition' -quick  # in bench/, with a PostgreSQL at hand
+//	make bench                                  # all, into bench/results.json and bench/results.svg
+//	go run . -run 'postgres/transition' -quick  # in bench/, a part of it
 //
 // Each measurement is a workload on a store with a number of clients. Its
 // systems take turns in short slices, in an order that rotates, so that what
 // else the machine does in the meantime meets them alike; the first round warms
 // up and is thrown away, and the median of the others is reported. What counts
-// is the ratio of two systems of one run, not a figure by itself.
+// is the ratio of two systems in the same round, not a figure by itself.
 package main
 
 import (
@@ -19,13 +20,16 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime"
 	"runtime/pprof"
+	"strconv"
 	"time"
 )
 
 // config is what the flags say.
 type config struct {
-	out      string
+	json     string
+	svg      string
 	run      *regexp.Regexp
 	systems  *regexp.Regexp
 	rounds   int
@@ -35,11 +39,12 @@ type config struct {
 	conns    int
 	writers  int
 	dir      string
+	pgdir    string
+	peers    string
 	profile  string
-	items    int // of a batch that are there for a slice
 
 	drainEvents, drainStreams int
-	batchItems                int
+	checkRuns                 int
 }
 
 func main() {
@@ -59,20 +64,23 @@ func parse(args []string) (c config, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	var run, systems string
 	var quick bool
-	flags.StringVar(&c.out, "o", "", "write the results to this file, as JSON")
+	flags.StringVar(&c.json, "json", "", "write the results to this file, as JSON")
+	flags.StringVar(&c.svg, "svg", "", "draw the goals into this file, as SVG")
 	flags.StringVar(&run, "run", "", "measure only what matches this regexp: store/workload/clients")
 	flags.StringVar(&systems, "systems", "", "measure only the systems that match this regexp")
 	flags.IntVar(&c.rounds, "rounds", 25, "rounds of a measurement; the first is thrown away")
 	flags.DurationVar(&c.slice, "slice", 200*time.Millisecond, "how long a system works in a round")
 	flags.DurationVar(&c.patience, "patience", 45*time.Second, "how long a measurement repeats slices in which others used the machine")
 	flags.BoolVar(&quick, "quick", false, "fewer and shorter rounds")
-	flags.StringVar(&c.postgres, "pg", "", "measure this PostgreSQL server (a superuser's URL) instead of a throwaway one")
+	flags.StringVar(&c.postgres, "pg", "", "measure this PostgreSQL server (a superuser's URL) instead of a throwaway one with the default durability")
+	flags.StringVar(&c.pgdir, "pgdir", "/tmp", "where to put the data of the throwaway server: a disk, and open to all users if this process is root's")
+	flags.StringVar(&c.peers, "peers", "peers", "where the programs of other products are; empty measures none of them")
 	flags.IntVar(&c.conns, "conns", 16, "connections of a system by hand on PostgreSQL")
 	flags.IntVar(&c.writers, "writers", 2, "writers of sql-best on PostgreSQL, for each kind of call")
 	flags.StringVar(&c.dir, "dir", ".", "where to put the SQLite files: a disk, not a memory file system")
 	var backlog string
 	flags.StringVar(&backlog, "drain", "", "measure only how fast a reaction works off a backlog: events/streams, 10000/1000")
-	flags.IntVar(&c.batchItems, "batch", 0, "measure only how long a batch of so many items takes, made and done: 100000")
+	flags.IntVar(&c.checkRuns, "check", 0, "measure also how long a check of so many runs takes, and of a tenth of them: 1000000")
 	flags.StringVar(&c.profile, "cpuprofile", "", "write a CPU profile of all slices to this file")
 	if err := flags.Parse(args); err != nil {
 		return c, err
@@ -82,11 +90,10 @@ func parse(args []string) (c config, err error) {
 			return c, fmt.Errorf("-drain is events/streams, of which one divides the other, not %q", backlog)
 		}
 	}
-	c.items = 20_000
 	if quick {
-		c.rounds, c.slice, c.patience, c.items = 6, 150*time.Millisecond, 0, 5_000
+		c.rounds, c.slice, c.patience = 7, 150*time.Millisecond, 0
 	}
-	if c.drainEvents == 0 && c.batchItems == 0 {
+	if c.drainEvents == 0 {
 		c.rounds = max(c.rounds, 2)
 	}
 	if c.run, err = regexp.Compile(run); err == nil {
@@ -111,24 +118,40 @@ func bench(ctx context.Context, c config) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	stop, env, err := startServer(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	fmt.Printf("PostgreSQL %s, fsync %s, synchronous_commit %s, data %s\n", env["server_version"], env["fsync"], env["synchronous_commit"], env["data_directory"])
 	if c.drainEvents > 0 {
 		_, err := drain(ctx, c)
 		return err
 	}
-	if c.batchItems > 0 {
-		return wholeBatch(ctx, c)
+	env["cpus"], env["go"] = strconv.Itoa(runtime.NumCPU()), runtime.Version()
+	all, err := measureAll(ctx, c)
+	r := report{Environment: env, Results: all, Goals: judge(all)}
+	goalTable(os.Stdout, r.Goals)
+	if err == nil && c.json != "" {
+		err = writeJSON(c.json, r)
 	}
-	var all []result
+	if err == nil && c.svg != "" {
+		err = writeSVG(c.svg, r.Goals)
+	}
+	return err
+}
+
+func measureAll(ctx context.Context, c config) (all []result, err error) {
 	for _, open := range []func(context.Context, config) (*place, error){openPostgres, openSQLite} {
 		found, err := measurePlace(ctx, c, open)
-		if err != nil {
-			return err
-		}
 		all = append(all, found...)
+		if err != nil {
+			return all, err
+		}
 	}
-	judge(os.Stdout, all)
-	if c.out == "" {
-		return nil
+	if c.checkRuns == 0 {
+		return all, nil
 	}
-	return writeJSON(c.out, all)
+	found, err := measureChecks(ctx, c)
+	return append(all, found...), err
 }

@@ -38,14 +38,14 @@ func (c *Client) ReadFeedPage(ctx context.Context, p Page, o ...Option) (wire.Li
 	return do[wire.List[wire.Event]](ctx, c, list(p, "events"), o)
 }
 
-// ReadActivity reads the histories and events of the workspace. It reads from the oldest to
-// the newest.
+// ReadActivity reads the histories and events of the workspace. Entries are in order, oldest
+// first.
 func (c *Client) ReadActivity(ctx context.Context) iter.Seq2[wire.Event, error] {
 	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadActivityPage(ctx, p) })
 }
 
-// ReadActivityPage reads a page of the histories and events of the workspace. It reads from
-// the oldest to the newest.
+// ReadActivityPage reads a page of the histories and events of the workspace. Entries are in
+// order, oldest first.
 func (c *Client) ReadActivityPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "feed"), o)
 }
@@ -61,7 +61,7 @@ func (c *Client) ListReactionsPage(ctx context.Context, p Page, o ...Option) (wi
 	return do[wire.List[wire.Reaction]](ctx, c, list(p, "reactions"), o)
 }
 
-// PutReaction registers a reaction, or changes one.
+// PutReaction registers a reaction, or changes its definition.
 func (c *Client) PutReaction(ctx context.Context, name string, in wire.PutReaction, o ...Option) (wire.Reaction, error) {
 	return do[wire.Reaction](ctx, c, newRequest(http.MethodPut, in, "reactions", name), o)
 }
@@ -87,7 +87,7 @@ func (c *Client) ListPositionsPage(ctx context.Context, reaction string, f Posit
 	return do[wire.List[wire.Position]](ctx, c, list(p, "reactions", reaction, "streams").set("stream", f.Pattern).set("blocked", f.Blocked), o)
 }
 
-// ClaimLeases claims streams of a reaction by hand. Without a [Key] the client generates one,
+// ClaimLeases claims streams of a reaction manually. Without a [Key] the client generates one,
 // so that it can retry the call and get the same leases after a lost response.
 func (c *Client) ClaimLeases(ctx context.Context, reaction string, in wire.TakeLeases, o ...Option) (wire.Leases, error) {
 	return do[wire.Leases](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "claim"), ownKey(o))
@@ -109,19 +109,19 @@ func (c *Client) RenewLease(ctx context.Context, reaction string, in wire.RenewL
 	return do[wire.Renewed](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "renew"), o)
 }
 
-// UnblockReactions unblocks the streams of a reaction (* for all). They continue with the
-// event that blocked them.
+// UnblockReactions unblocks the streams of a reaction (* for all). The streams continue with
+// the event that blocked them.
 func (c *Client) UnblockReactions(ctx context.Context, reaction string, in wire.Repair, o ...Option) (wire.Repaired, error) {
 	return do[wire.Repaired](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "unblock"), o)
 }
 
-// ResetReactions resets the streams of a reaction (* for all). They start over. With *,
+// ResetReactions resets the streams of a reaction (* for all). The streams start over. With *,
 // streams of after-effects and webhooks are not reset.
 func (c *Client) ResetReactions(ctx context.Context, reaction string, in wire.Repair, o ...Option) (wire.Repaired, error) {
 	return do[wire.Repaired](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "reset"), o)
 }
 
-// SkipReactions skips the event that blocks the streams of a reaction (* for all). They
+// SkipReactions skips the event that blocks the streams of a reaction (* for all). The streams
 // continue with the next event.
 func (c *Client) SkipReactions(ctx context.Context, reaction string, in wire.Repair, o ...Option) (wire.Repaired, error) {
 	return do[wire.Repaired](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "skip"), o)
@@ -147,7 +147,7 @@ func (c *Client) DrawLifecycle(ctx context.Context, name, format string, o ...Op
 	return do[wire.Diagram](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", name, "diagram").set("format", format), o)
 }
 
-// CreateEntity creates an entity. Without an id and without a key, each call creates another
+// CreateEntity creates an entity. Without an id and without a key, each call creates a new
 // entity.
 func (c *Client) CreateEntity(ctx context.Context, lifecycle string, in wire.NewEntity, o ...Option) (wire.Entity, error) {
 	return do[wire.Entity](ctx, c, newRequest(http.MethodPost, in, "lifecycles", lifecycle, "entities"), o)
@@ -178,7 +178,7 @@ func (c *Client) ReadHistoryPage(ctx context.Context, lifecycle, id string, p Pa
 	return do[wire.List[wire.Event]](ctx, c, list(p, "lifecycles", lifecycle, "entities", id, "history"), o)
 }
 
-// ListRefusals lists the refusals on an entity, newest first.
+// ListRefusals lists the refused attempts on an entity, newest first.
 func (c *Client) ListRefusals(ctx context.Context, lifecycle, id string) iter.Seq2[wire.Attempt, error] {
 	return pages(func(Page) (wire.List[wire.Attempt], error) {
 		return do[wire.List[wire.Attempt]](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "entities", id, "attempts"), nil)
@@ -192,7 +192,7 @@ func (c *Client) FireStep(ctx context.Context, lifecycle, id, step string, in wi
 	return do[wire.Fired](ctx, c, newRequest(http.MethodPost, in, "lifecycles", lifecycle, "entities", id, "steps", step), o)
 }
 
-// ClaimStep claims a step by hand. The caller runs the body of the step itself.
+// ClaimStep claims a step manually. The caller runs the body of the step itself.
 func (c *Client) ClaimStep(ctx context.Context, lifecycle, id string, in wire.NewClaim, o ...Option) (wire.Claimed, error) {
 	return do[wire.Claimed](ctx, c, newRequest(http.MethodPost, in, "lifecycles", lifecycle, "entities", id, "claims"), o)
 }
@@ -218,22 +218,24 @@ func (c *Client) SettleClaim(ctx context.Context, token string, in wire.Settle, 
 	return do[wire.Settled](ctx, c, newRequest(http.MethodPost, in, "claims", token, "settle"), o)
 }
 
-// ReleaseClaim releases a claim. It ends the claim with the outcome failure.
+// ReleaseClaim releases a claim. The claim ends with the outcome failure.
 func (c *Client) ReleaseClaim(ctx context.Context, token string, in wire.Release, o ...Option) (wire.Settled, error) {
 	return do[wire.Settled](ctx, c, newRequest(http.MethodPost, in, "claims", token, "release"), o)
 }
 
-// JournalEffect journals an effect under a claim. It records the intent or the outcome.
+// JournalEffect journals an effect under a claim. Without a result or notDone, the call
+// records the intent; otherwise it records the outcome.
 func (c *Client) JournalEffect(ctx context.Context, token string, in wire.EffectCall, o ...Option) (wire.EffectState, error) {
 	return do[wire.EffectState](ctx, c, newRequest(http.MethodPost, in, "claims", token, "effects"), o)
 }
 
-// ListOperations lists operations that have not ended or have contradictions.
+// ListOperations lists operations that have not ended, and operations with contradictions.
 func (c *Client) ListOperations(ctx context.Context, f OperationFilter) iter.Seq2[wire.Operation, error] {
 	return pages(func(p Page) (wire.List[wire.Operation], error) { return c.ListOperationsPage(ctx, f, p) })
 }
 
-// ListOperationsPage lists a page of operations that have not ended or have contradictions.
+// ListOperationsPage lists a page of operations that have not ended, and operations with
+// contradictions.
 func (c *Client) ListOperationsPage(ctx context.Context, f OperationFilter, p Page, o ...Option) (wire.List[wire.Operation], error) {
 	return do[wire.List[wire.Operation]](ctx, c, list(p, "operations").set("state", f.State), o)
 }
@@ -243,14 +245,14 @@ func (c *Client) ResolveOperation(ctx context.Context, id string, in wire.Resolv
 	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "resolve"), o)
 }
 
-// WithdrawOperation withdraws an operation that is not leased. If one of its effects may have
-// happened, the operation becomes uncertain and must be resolved.
+// WithdrawOperation withdraws an operation that is due and not leased. If one of its effects
+// may have happened, the operation becomes uncertain and must be resolved.
 func (c *Client) WithdrawOperation(ctx context.Context, id string, in wire.Withdraw, o ...Option) (wire.Resolved, error) {
 	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "withdraw"), o)
 }
 
-// AcknowledgeContradictions acknowledges contradictions of an operation. It returns the
-// contradictions that remain.
+// AcknowledgeContradictions acknowledges contradictions of an operation. The response lists
+// the contradictions that remain.
 func (c *Client) AcknowledgeContradictions(ctx context.Context, id string, in wire.Acknowledge, o ...Option) (wire.Acknowledged, error) {
 	return do[wire.Acknowledged](ctx, c, newRequest(http.MethodPost, in, "operations", id, "acknowledge"), o)
 }
@@ -276,13 +278,13 @@ func (c *Client) GetKey(ctx context.Context, id string, o ...Option) (wire.Key, 
 	return do[wire.Key](ctx, c, newRequest(http.MethodGet, nil, "keys", id), o)
 }
 
-// RotateKey replaces an API key with a new one that has the same rights. The secret of the new
+// RotateKey replaces an API key with a new key that has the same rights. The secret of the new
 // key is returned only once.
 func (c *Client) RotateKey(ctx context.Context, id string, in wire.RotateKey, o ...Option) (wire.CreatedKey, error) {
 	return do[wire.CreatedKey](ctx, c, newRequest(http.MethodPost, in, "keys", id, "rotate"), o)
 }
 
-// RevokeKey revokes an API key, on all nodes within 5 seconds.
+// RevokeKey revokes an API key. All nodes refuse it within 5 seconds.
 func (c *Client) RevokeKey(ctx context.Context, id string, o ...Option) (wire.Key, error) {
 	return do[wire.Key](ctx, c, newRequest(http.MethodDelete, nil, "keys", id), o)
 }
@@ -308,7 +310,7 @@ func (c *Client) GetWebhook(ctx context.Context, id string, o ...Option) (wire.W
 	return do[wire.Webhook](ctx, c, newRequest(http.MethodGet, nil, "webhooks", id), o)
 }
 
-// RotateWebhook rotates the secret of a webhook. It is returned only once.
+// RotateWebhook rotates the secret of a webhook. The new secret is returned only once.
 func (c *Client) RotateWebhook(ctx context.Context, id string, in wire.RotateWebhook, o ...Option) (wire.CreatedWebhook, error) {
 	return do[wire.CreatedWebhook](ctx, c, newRequest(http.MethodPost, in, "webhooks", id, "rotate"), o)
 }
@@ -334,7 +336,7 @@ func (c *Client) PutHandler(ctx context.Context, name string, in wire.PutHandler
 	return do[wire.Handler](ctx, c, newRequest(http.MethodPut, in, "handlers", name), o)
 }
 
-// GetHandler returns a handler. It does not include the secret.
+// GetHandler returns a handler. The response does not include the secret.
 func (c *Client) GetHandler(ctx context.Context, name string, o ...Option) (wire.Handler, error) {
 	return do[wire.Handler](ctx, c, newRequest(http.MethodGet, nil, "handlers", name), o)
 }
@@ -351,9 +353,9 @@ func (c *Client) PutLifecycle(ctx context.Context, name string, config json.RawM
 	return do[wire.PutLifecycle](ctx, c, newRequest(http.MethodPut, config, "lifecycles", name).set("dryRun", dryRun), o)
 }
 
-// ClaimTasks claims tasks for handlers, or waits for them. A task counts as received once it
-// is renewed, journals an effect or is ended. Without a [Key] the client generates one, so
-// that it can retry the call and get the same leases after a lost response.
+// ClaimTasks claims tasks of handlers. If none is due, the call waits for tasks. A task counts
+// as received once it is renewed, journals an effect or is ended. Without a [Key] the client
+// generates one, so that it can retry the call and get the same leases after a lost response.
 func (c *Client) ClaimTasks(ctx context.Context, in wire.ClaimTasks, o ...Option) (wire.Tasks, error) {
 	return do[wire.Tasks](ctx, c, newRequest(http.MethodPost, in, "tasks", "claim"), ownKey(o))
 }
@@ -374,7 +376,8 @@ func (c *Client) RenewTask(ctx context.Context, id string, in wire.Renew, o ...O
 	return do[wire.Renewed](ctx, c, newRequest(http.MethodPost, in, "tasks", id, "renew"), o)
 }
 
-// JournalTaskEffect journals an effect of a task. It records the intent or the outcome.
+// JournalTaskEffect journals an effect of a task. Without a result or notDone, the call
+// records the intent; otherwise it records the outcome.
 func (c *Client) JournalTaskEffect(ctx context.Context, id string, in wire.EffectCall, o ...Option) (wire.EffectState, error) {
 	return do[wire.EffectState](ctx, c, newRequest(http.MethodPost, in, "tasks", id, "effects"), o)
 }
@@ -391,8 +394,8 @@ func (c *Client) ListWorkspacesPage(ctx context.Context, p Page, o ...Option) (w
 	return do[wire.List[wire.Workspace]](ctx, c, list(p, "workspaces"), o)
 }
 
-// CreateWorkspace creates a workspace, on a server without API keys. On any other server,
-// creating the first API key of a workspace creates it.
+// CreateWorkspace creates a workspace, on a server without API keys. On any other server, a
+// workspace is created together with its first API key.
 func (c *Client) CreateWorkspace(ctx context.Context, in wire.NewWorkspace, o ...Option) (wire.Workspace, error) {
 	return do[wire.Workspace](ctx, c, newRequest(http.MethodPost, in, "workspaces"), o)
 }
@@ -462,8 +465,8 @@ func (c *Client) PushScope(ctx context.Context, kind, id string, in wire.PushSco
 	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodPost, in, "scopes", kind, id, "push"), o)
 }
 
-// SetScopeRecord sets a record under a key of the object in a field. A nil record is stored as
-// null.
+// SetScopeRecord sets a record in the object in a field, under a key. A nil record is stored
+// as null.
 func (c *Client) SetScopeRecord(ctx context.Context, kind, id, field, key string, record json.RawMessage, o ...Option) (wire.ChangedScope, error) {
 	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodPut, record, "scopes", kind, id, "records", field, key), o)
 }
@@ -520,7 +523,8 @@ func (c *Client) CancelBatch(ctx context.Context, id string, o ...Option) (wire.
 	return do[wire.CancelledBatch](ctx, c, newRequest(http.MethodPost, nil, "batches", id, "cancel"), o)
 }
 
-// FinalizeBatch accepts succeeded items of a batch. Without a list of items it accepts all.
+// FinalizeBatch accepts succeeded items of a batch. Without a list of items, the call accepts
+// all succeeded items.
 func (c *Client) FinalizeBatch(ctx context.Context, id string, in wire.Finalize, o ...Option) (wire.Finalized, error) {
 	return do[wire.Finalized](ctx, c, newRequest(http.MethodPost, in, "batches", id, "finalize"), o)
 }
@@ -557,8 +561,8 @@ func (c *Client) GetDefinition(ctx context.Context, id string, o ...Option) (wir
 	return do[wire.Definition](ctx, c, newRequest(http.MethodGet, nil, "workflow-definitions", id), o)
 }
 
-// StartRun starts a run, or finds the one that was started with the same key. The key is the
-// idempotencyKey of the request body.
+// StartRun starts a run. If a run was already started with the same key, the response contains
+// that run. The key is the idempotencyKey of the request body.
 func (c *Client) StartRun(ctx context.Context, in wire.StartRun, o ...Option) (wire.StartedRun, error) {
 	return do[wire.StartedRun](ctx, c, newRequest(http.MethodPost, in, "workflow-runs"), o)
 }
@@ -619,8 +623,8 @@ func (c *Client) RetryRun(ctx context.Context, id string, in wire.Command, o ...
 	return do[wire.Run](ctx, c, newRequest(http.MethodPost, in, "workflow-runs", id, "retry"), o)
 }
 
-// SignalRun sends a signal to a run. It is stored until the run reads it. A signal with the
-// same id is stored only once.
+// SignalRun sends a signal to a run. The signal is stored until the run reads it. A signal
+// with the same id is stored only once.
 func (c *Client) SignalRun(ctx context.Context, id string, in wire.Signal, o ...Option) (wire.Signalled, error) {
 	return do[wire.Signalled](ctx, c, newRequest(http.MethodPost, in, "workflow-runs", id, "signals"), o)
 }

@@ -19,10 +19,9 @@ import (
 // Option is an option of a call.
 type Option struct{ set func(*request) }
 
-// Key sets the idempotency key of a call: under the same key the server carries out the same call
-// once, however often it is sent, and returns the same response for a day. With a key, a call that
-// changes something is retried if its outcome is unknown. A key belongs to one call: another call
-// with it is [fault.KeyMismatch].
+// Key sets the idempotency key of a call: the server carries out a call once per key, however often the call is sent,
+// and returns the same response for a day. With a key, a call that changes something is retried if its outcome is
+// unknown. Use a new key for each call: a different call with the same key returns [fault.KeyMismatch].
 func Key(key string) Option {
 	return Option{func(r *request) {
 		if r.method != http.MethodGet {

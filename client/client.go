@@ -8,11 +8,11 @@
 // a [*fault.Error] with the code and the fields of the server's response. If the server cannot be
 // reached, or a proxy responds in its place, the error is [fault.Unavailable] and wraps the cause.
 //
-// A call that reads is retried after a temporary failure. A call that changes something is retried
-// only with an idempotency key ([Key]), which makes it take effect once. Without a key it is sent
-// once, and after [fault.Unavailable] it may have taken effect or not.
+// A call that reads is retried after a temporary failure. A call that changes something is retried only with an
+// idempotency key ([Key]), which makes it take effect once. Without a key it is sent once; if the error is
+// [fault.Unavailable], the call may or may not have taken effect.
 //
-// A list is an iterator that reads page after page, and ends with the first error:
+// A list is an iterator that reads one page after another and ends with the first error:
 //
 //	for e, err := range c.ListEntities(ctx, "invoice", client.EntityFilter{Status: "open"}) {
 //		if err != nil { return err }
@@ -35,8 +35,8 @@ import (
 type Options struct {
 	// APIKey is sent with every request, hf_…. The default is none.
 	APIKey string
-	// Workspace selects the workspace on a server without API keys. With a key, the key determines
-	// it. The default is that of the server.
+	// Workspace selects the workspace on a server without API keys. With a key, the key determines the workspace. The
+	// default is that of the server.
 	Workspace string
 	// HTTP sends the requests. Redirects are never followed, because a request that changes
 	// something must not be sent twice. Its Timeout also applies to [Client.FollowFeed]. The default
@@ -76,8 +76,7 @@ type Client struct {
 	patience time.Duration
 }
 
-// New returns a client for the server at a URL, such as http://127.0.0.1:7070. It sends nothing
-// yet.
+// New returns a client for the server at a URL, such as http://127.0.0.1:7070. It does not connect to the server yet.
 func New(base string, o Options) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {

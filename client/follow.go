@@ -23,10 +23,9 @@ import (
 //		position = *e.Position
 //	}
 //
-// Each event is yielded once, in order. A connection that breaks, or that is silent for 45 seconds,
-// is replaced, and continues after the last event. If the server cannot be reached at the start,
-// FollowFeed fails after [Options.MaxAttempts]; if it becomes unreachable later, FollowFeed keeps
-// reconnecting.
+// Each event is yielded once, in order. If a connection breaks or is silent for 45 seconds, FollowFeed opens another
+// one and continues after the last event. If the server cannot be reached at the start, FollowFeed fails after
+// [Options.MaxAttempts]; if it becomes unreachable later, FollowFeed keeps reconnecting.
 func (c *Client) FollowFeed(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return following[wire.Event]{c: c, path: []string{"events"}, after: after}.all(ctx)
 }
@@ -61,10 +60,9 @@ func (c *Client) FollowRun(ctx context.Context, id string) iter.Seq2[wire.Event,
 	return f.all(ctx)
 }
 
-// WatchScope yields the current state of a scope, and then every change, until the loop breaks, ctx
-// ends, or the server refuses. The last pair has the error. A scope that does not exist has version
-// -1. A slow caller gets the latest state and may miss intermediate ones. A broken connection is
-// replaced, without repeating the last state.
+// WatchScope yields the current state of a scope, and then every change, until the loop breaks, ctx ends, or the server
+// refuses. The last pair has the error. A scope that does not exist has version -1. A slow caller gets the latest state
+// and may miss intermediate states. WatchScope replaces a broken connection, without repeating the last state.
 func (c *Client) WatchScope(ctx context.Context, kind, id string) iter.Seq2[wire.Scope, error] {
 	return following[wire.Scope]{c: c, path: []string{"scopes", kind, id}}.all(ctx)
 }

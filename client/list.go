@@ -12,8 +12,8 @@ import (
 
 // Page selects a part of a list. The zero value is the first page.
 type Page struct {
-	// Limit is the maximum number of elements, up to 1000. The default is 100. A page also ends
-	// after 8 MiB: only Next tells whether it is the last one.
+	// Limit is the maximum number of elements, up to 1000. The default is 100. A page also ends after 8 MiB, so check
+	// Next to find out whether it is the last page.
 	Limit int
 	// Cursor is Next of the previous page.
 	Cursor string

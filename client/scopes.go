@@ -12,18 +12,19 @@ import (
 // version.
 var ErrNotModified = errors.New("the scope has not changed")
 
-// ExpectVersion makes a change of a scope only while it is at this version; otherwise the call
-// returns an error with the code [fault.PreconditionFailed], which is also a [fault.Concurrency], with
-// the field lastVersion. Any other call with it is refused.
+// ExpectVersion makes a change of a scope require that the scope is at this version. Otherwise the call returns an
+// error with the code [fault.PreconditionFailed], which [errors.Is] also recognizes as [fault.Concurrency], with the
+// field lastVersion. Calls that do not change a scope refuse this option.
 func ExpectVersion(version int64) Option {
 	return condition("ExpectVersion", "If-Match", tagOf(version))
 }
 
-// Present makes a change of a scope only while it exists, at any version. Any other call with it is
-// refused.
+// Present makes a change of a scope require that the scope exists, at any version. Calls that do not change a scope
+// refuse this option.
 func Present() Option { return condition("Present", "If-Match", "*") }
 
-// Absent makes a change of a scope only while it does not exist. Any other call with it is refused.
+// Absent makes a change of a scope require that the scope does not exist. Calls that do not change a scope refuse this
+// option.
 func Absent() Option { return condition("Absent", "If-None-Match", "*") }
 
 // IfNoneMatch reads a scope only if it has another version. Otherwise the call returns

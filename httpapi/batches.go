@@ -28,7 +28,7 @@ func (a *API) batchRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch. Charges for items that were not accepted are refunded.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
 		More: "The result is CANCELLED, or ACCEPTED while items in flight are torn down."}, cancelBatch)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "finalizeBatch", Tag: "batches", Summary: "Accept succeeded items of a batch.", Roles: operators, Idempotency: table.InTx,
-		More: "Without a list of items it accepts all."}, finalizeBatch)
+		More: "Without a list of items, the call accepts all succeeded items."}, finalizeBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read the events of a batch, or follow them to its end.", Roles: readers, Stream: true}, readBatchEvents)
 }
 

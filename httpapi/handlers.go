@@ -32,7 +32,7 @@ func (a *API) handlerRoutes() {
 	add(a, route{Method: http.MethodPut, Path: "handlers/{name}", ID: "putHandler", Tag: "handlers", Summary: "Declare a handler.", Roles: admins, Also: http.StatusCreated, Idempotency: table.InTx,
 		More: "The secret of a new http handler is returned only once."}, putHandler)
 	add(a, route{Method: http.MethodGet, Path: "handlers/{name}", ID: "getHandler", Tag: "handlers", Summary: "Show a handler.", Roles: readers,
-		More: "It does not include the secret."}, getHandler)
+		More: "The response does not include the secret."}, getHandler)
 	add(a, route{Method: http.MethodDelete, Path: "handlers/{name}", ID: "deleteHandler", Tag: "handlers", Summary: "Delete a handler.", Roles: admins, Idempotency: table.InTx}, deleteHandler)
 	add(a, route{Method: http.MethodPut, Path: "lifecycles/{name}", ID: "putLifecycle", Tag: "lifecycles", Summary: "Publish a lifecycle config, or validate it (dryRun).", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease,
 		More: "The config is a JSON document."}, putLifecycle)

@@ -37,12 +37,12 @@ func (a *API) lifecycleRoutes() {
 		More: `The format is svg (default, "") or mermaid.`}, drawLifecycle)
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities", ID: "createEntity", Tag: "lifecycles", Summary: "Create an entity.",
 		Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx,
-		More: "Without an id and without a key, each call creates another entity."}, createEntity)
+		More: "Without an id and without a key, each call creates a new entity."}, createEntity)
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List the entities of a lifecycle.", Roles: readers, Filter: "EntityFilter"}, listEntities)
 	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)
 	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "readHistory", Tag: "lifecycles", Summary: "Read the history of an entity.", Roles: readers,
 		More: "Events are in order, oldest first."}, readHistory)
-	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "listRefusals", Tag: "lifecycles", Summary: "List the refusals on an entity, newest first.", Roles: readers}, listRefusals)
+	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "listRefusals", Tag: "lifecycles", Summary: "List the refused attempts on an entity, newest first.", Roles: readers}, listRefusals)
 	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step of an entity.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.AsOperation,
 		More: "The outcome may be pending or uncertain: the step then continues in the background, and the same call with the same [Key] returns its outcome later."}, fireStep)

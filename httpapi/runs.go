@@ -19,7 +19,7 @@ import (
 
 func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
-	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run, or find the one that was started with the same key.",
+	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run. If a run was already started with the same key, the response contains that run.",
 		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx,
 		More: "The key is the idempotencyKey of the request body."}, startRun)
 	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the runs of the workspace, newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
@@ -32,7 +32,7 @@ func (a *API) runRoutes() {
 	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Pause a run: no further step starts.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Pause))
 	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Resume a paused run.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Resume))
 	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Retry a failed run at the step that failed.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Retry))
-	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Send a signal to a run. It is stored until the run reads it.",
+	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Send a signal to a run. The signal is stored until the run reads it.",
 		Roles: operators, Status: http.StatusAccepted, Idempotency: table.InTx,
 		More: "A signal with the same id is stored only once."}, signalRun)
 }

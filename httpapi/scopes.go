@@ -33,7 +33,7 @@ func (a *API) scopeRoutes() {
 	add(a, route{Method: http.MethodPost, Path: one + "/push", ID: "pushScope", Tag: "scopes", Summary: "Append an item to the list in a field.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
 		More: "A missing field counts as an empty list."}, pushScope)
-	add(a, route{Method: http.MethodPut, Path: record, ID: "setScopeRecord", Tag: "scopes", Summary: "Set a record under a key of the object in a field.",
+	add(a, route{Method: http.MethodPut, Path: record, ID: "setScopeRecord", Tag: "scopes", Summary: "Set a record in the object in a field, under a key.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
 		More: "A nil record is stored as null."}, setScopeRecord)
 	add(a, route{Method: http.MethodDelete, Path: record, ID: "deleteScopeRecord", Tag: "scopes", Summary: "Delete a record from the object in a field.",
@@ -175,7 +175,7 @@ func (c *call) changed(s snapshot, err error) (wire.ChangedScope, error) {
 	return wire.ChangedScope{Version: s.Version, State: stateOf(s), Changed: s.Changed}, nil
 }
 
-// conditionError converts the error of an expected version that does not match to the one of a
+// conditionError converts the error for an expected version that does not match to the error for a condition in a
 // header that does not match.
 func (c *call) conditionError(err error) error {
 	f, _ := errors.AsType[*fault.Error](err)

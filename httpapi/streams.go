@@ -37,7 +37,7 @@ func (a *API) streamRoutes() {
 		More: "A cursor can also be the position of an event."}, readFeed)
 	add(a, route{Method: http.MethodGet, Path: "feed", ID: "readActivity", Tag: "streams", Summary: "Read the histories and events of the workspace, or watch them (text/event-stream).",
 		Roles: readers, Stream: true,
-		More: "It reads from the oldest to the newest."}, readActivity)
+		More: "Entries are in order, oldest first."}, readActivity)
 }
 
 type appendIn struct {

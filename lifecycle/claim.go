@@ -12,15 +12,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Claim is a manual claim, for a body that runs elsewhere. It is held until its lease expires, unless it is renewed.
-// It is safe for concurrent use.
+// Claim is a manual claim, for a body that runs elsewhere. It lasts until its lease expires, unless it is renewed. It
+// is safe for concurrent use.
 type Claim[E any] struct {
 	Entity Entity[E]
 
 	inner *lifecycleengine.Claim
 }
 
-// Outcome is the outcome with which a claim is settled.
+// Outcome is the outcome of a settled claim.
 type Outcome string
 
 // The outcomes of a claim.
@@ -30,9 +30,9 @@ const (
 	Rejected Outcome = "invalid" // the request was refused, as with [holdfast.Invalid]
 )
 
-// Claim takes the claim of a step and leaves the body to the caller, who ends it with [Claim.Settle],
-// [Claim.Fail] or [Claim.Reject]. If the caller does not, the janitor recovers the claim after its lease has expired. Claim runs the
-// validation of the step, but not its action. Its errors are those of [Lifecycle.Fire], except
+// Claim takes the claim of a step for a caller that runs the body itself and then calls [Claim.Settle], [Claim.Fail] or
+// [Claim.Reject]. If the caller does not end the claim, the janitor recovers it after its lease has expired. Claim runs
+// the validation of the step, but not its action. Its errors are those of [Lifecycle.Fire], except
 // [holdfast.ErrActionFailed].
 //
 // In a handler of idem.Middleware the claim belongs to the key of the request, as in [Lifecycle.Fire]. If the
@@ -87,10 +87,10 @@ func (c *Claim[E]) Reject(ctx context.Context, reason string) (Entity[E], error)
 	return shown[E](c.inner.End(ctx, lifecycleengine.Rejected, reason))
 }
 
-// BeginEffect journals that an effect of a body that runs elsewhere is about to be tried. It returns the current
-// state of the effect, with the key to use for it. While the effect is begun and its outcome is unknown, the claim
-// cannot be released. If its lease expires then, the operation waits for manual resolution, unless its handler
-// declares that the effect may be retried or probed.
+// BeginEffect journals the intent to perform an effect of a body that runs elsewhere. It returns the current state of
+// the effect, with the key to use for it. While the outcome of a begun effect is unknown, the claim cannot be released.
+// If the lease expires during that time, the operation waits for manual resolution, unless its handler declares that the
+// effect may be retried or probed.
 func (c *Claim[E]) BeginEffect(ctx context.Context, name string, ordinal int) (Effect, error) {
 	return c.effect(ctx, remote.Effect{Name: name, Ordinal: ordinal})
 }

@@ -23,9 +23,8 @@ func (w *world) claim(id, step string, o ...lifecycle.FireOption) *lifecycle.Cla
 	return c
 }
 
-// Verifies that a claim taken by hand holds the entity for stuck_after, runs no
-// action, keeps all others out, and is settled with data and writes in one
-// transaction.
+// Verifies that a manual claim leases the entity for stuck_after, runs no action, keeps all other callers
+// out, and is settled with data and writes in one transaction.
 func TestAClaimByHand(t *testing.T) {
 	each(t, invoices, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -119,8 +118,8 @@ func TestSettlingAgain(t *testing.T) {
 	})
 }
 
-// Verifies that a commit that fails leaves the claim as it was, nothing of it
-// written, and that it can be settled afterwards; a panic of it goes on.
+// Verifies that a failed commit leaves the claim unchanged and writes nothing, that the claim can be settled
+// afterwards, and that a panic propagates.
 func TestASettleByHandWhoseCommitFails(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -153,9 +152,8 @@ func TestASettleByHandWhoseCommitFails(t *testing.T) {
 	})
 }
 
-// Verifies that a claim that has run out can be neither renewed, settled nor
-// released, before the janitor came and after it, and that nothing changes by it;
-// and that the janitor puts back once what nobody ended.
+// Verifies that an expired claim can be neither renewed, settled nor released, before and after the janitor
+// runs, and that such a call changes nothing; and that the janitor reverts an expired claim once.
 func TestAClaimByHandRunsOut(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -212,8 +210,8 @@ func TestAClaimByHandRunsOut(t *testing.T) {
 	})
 }
 
-// Verifies that a validation is asked of a claim by hand too: where it refuses or
-// panics, the claim is given back at once.
+// Verifies that a manual claim runs the validation, and that the claim is released at once if the validation
+// refuses or panics.
 func TestAClaimByHandIsValidated(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		w.create("i", "j")

@@ -90,8 +90,8 @@ func encoded[E any](id string, data E) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// Create creates an entity in the config's initial status. If it exists, the error is [holdfast.ErrConflict], and the
-// entity is unchanged. Rows of a user-owned table are created by the user, not by Create.
+// Create creates an entity in the config's initial status. If the entity exists, the error is [holdfast.ErrConflict],
+// and the entity is unchanged. For a user-owned table, insert the row with SQL instead: Create returns an error.
 func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, data E, o ...ActorOption) (Entity[E], error) {
 	raw, err := encoded(id, data)
 	if err != nil {
@@ -104,7 +104,7 @@ func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, d
 	return shown[E](l.inner.CreateAt(ctx, store.DoerOf(d), id, "", raw, actor))
 }
 
-// Get returns an entity, or [holdfast.ErrNotFound]. In a transaction, a row of a user-owned table is read with SQL
+// Get returns an entity, or [holdfast.ErrNotFound]. In a transaction, read the row of a user-owned table with SQL
 // instead: Get returns [holdfast.ErrValidation].
 func (l *Lifecycle[E]) Get(ctx context.Context, d holdfast.Doer, id string) (Entity[E], error) {
 	return shown[E](l.inner.Get(ctx, store.DoerOf(d), id))
@@ -115,7 +115,7 @@ type Filter struct {
 	Status string
 }
 
-// List iterates over entities, ordered by id. Rows of a user-owned table are listed with SQL instead: List returns
+// List iterates over entities, ordered by id. List the rows of a user-owned table with SQL instead: List returns
 // [holdfast.ErrValidation].
 func (l *Lifecycle[E]) List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Entity[E], error] {
 	list := store.Seq(func(after lifecycleengine.Entity, limit int) ([]lifecycleengine.Entity, error) {
@@ -153,7 +153,7 @@ func (l *Lifecycle[E]) ReadHistory(ctx context.Context, d holdfast.Doer, id stri
 	})
 }
 
-// Refusal records that a step was refused to a requester.
+// Refusal records that a requester could not fire a step.
 type Refusal struct {
 	Step, Requester string
 	Code            fault.Code

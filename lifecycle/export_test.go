@@ -20,10 +20,10 @@ func Beginning(f func(context.Context, *store.Tx, string) error) FireOption {
 	return fireOption(func(o *lifecycleengine.FireOptions) { o.Begin = f })
 }
 
-// Door has an engine serve lifecycles that are put, as the HTTP API does.
-type Door func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)
+// Published makes an engine serve published lifecycles, as the HTTP API does.
+type Published func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)
 
 // Register is called by holdfast.Open.
-func (d Door) Register(_ context.Context, e *holdfast.Engine) error {
+func (d Published) Register(_ context.Context, e *holdfast.Engine) error {
 	return lifecycleengine.ServePut(engine.Of(e), lifecycleengine.Caller(d))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// late is a holder that stands still inside of a call until its lease has run out.
+// late is a holder that is stopped inside a call until its lease has expired.
 type late struct {
 	*fxWorld
 	inside, goOn chan struct{}
@@ -62,8 +62,8 @@ func (l *late) charge(key string) (int, error) {
 	return l.call(key), l.err
 }
 
-// Verifies that what a holder did whose lease had run out is stored, changes no operation, and is
-// listed until it is acknowledged: whatever became of the operation meanwhile.
+// Verifies that a call by a holder whose lease had expired is stored, changes no operation, and is listed
+// until it is acknowledged, whatever the outcome of the operation.
 func TestALateCallIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		step     string

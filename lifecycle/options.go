@@ -55,8 +55,8 @@ func Transactional() HandlerOption { return safety(lifecycleconfig.Transactional
 // Journaled declares that a handler performs its side effects through [holdfast.Effect].
 func Journaled() HandlerOption { return safety(lifecycleconfig.Journaled) }
 
-// Opaque declares that a handler has side effects that it does not journal: once it has started, only the handler
-// itself or a person can report what happened.
+// Opaque declares that a handler has side effects that it does not journal: once the handler has started, only the
+// handler itself or a person can report what happened.
 func Opaque() HandlerOption { return safety(lifecycleconfig.Opaque) }
 
 // Timeout limits the duration of a handler. It must be shorter than the timeout of its step, which is 15 minutes by
@@ -113,7 +113,7 @@ type resolveOption func(*resolveOptions)
 
 func (f resolveOption) resolve(o *resolveOptions) { f(o) }
 
-// EndWith ends the operation with an outcome, instead of resuming it, once no effect is unknown.
+// EndWith ends the operation with an outcome, instead of resuming it, once the outcome of every effect is known.
 func EndWith(outcome Outcome) ResolveOption {
 	return resolveOption(func(o *resolveOptions) { o.ending = outcome })
 }

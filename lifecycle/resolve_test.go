@@ -221,9 +221,9 @@ func TestResolveTheBodyInParts(t *testing.T) {
 	})
 }
 
-// TestResolveInParts verifies that an operation of which something is still
-// unknown stays as it is, with what is known already, and goes on with the last
-// of it; what was said first is not overwritten without an error.
+// TestResolveInParts verifies that an operation with an effect of unknown outcome stays uncertain, stores the
+// outcomes that are already reported, and continues once all are known; and that a different outcome for the
+// same effect is refused.
 func TestResolveInParts(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		o := w.uncertain("b", 3)
@@ -259,8 +259,8 @@ func TestResolveInParts(t *testing.T) {
 	})
 }
 
-// TestResolveAnotherResult verifies that a person who names another result than
-// the one that is known is told so, rather than that all is well.
+// TestResolveAnotherResult verifies that a person who reports a result other than the recorded one gets an
+// error.
 func TestResolveAnotherResult(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		o := w.uncertain("b", 2)
@@ -307,9 +307,8 @@ func TestWhatCannotBeResolved(t *testing.T) {
 	})
 }
 
-// TestResolveWhatIsNotUncertain verifies that an operation that is held, or waits
-// to be resumed, is not resolved, whether something is said of its effects or
-// only how it ends; and that one that is at its end is not found.
+// TestResolveWhatIsNotUncertain verifies that an operation that is leased or waits to be resumed cannot be
+// resolved, with effects or with an outcome only; and that an ended operation is not found.
 func TestResolveWhatIsNotUncertain(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		w.make("b", func(ctx context.Context, a *fxAct) error {
@@ -350,9 +349,8 @@ func TestResolveWhatIsNotUncertain(t *testing.T) {
 	})
 }
 
-// TestResolveWithoutWhatIsUnknown verifies that an outcome that is named while
-// effects are unknown is not dropped in silence: the operation stays uncertain,
-// and the caller is told so.
+// TestResolveWithoutWhatIsUnknown verifies that an outcome that is given while effects are unknown is not
+// ignored silently: the operation stays uncertain, and the caller gets an error.
 func TestResolveWithoutWhatIsUnknown(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		o := w.uncertain("b", 2)
@@ -365,9 +363,8 @@ func TestResolveWithoutWhatIsUnknown(t *testing.T) {
 	})
 }
 
-// TestTwoResolveAtOnce verifies that of two who resolve an operation at once, and
-// say the opposite, one is heard and the other told that it came second; what the
-// first said is what becomes of the operation.
+// TestTwoResolveAtOnce verifies that of two callers that resolve an operation at once with opposite reports,
+// one wins and the other gets an error; the first report decides the operation.
 func TestTwoResolveAtOnce(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		for i := range 10 {

@@ -23,8 +23,8 @@ func begun(journal func(context.Context, string, int) (lifecycle.Effect, error))
 	}
 }
 
-// Verifies that what was done while a call waited for its entity counts: two who say the same
-// of an effect are both told that it is done, and a settlement behind one who says so is a success.
+// Verifies that a call that waited for its entity takes changes during the wait into account: two callers
+// that report the same result of an effect both succeed, and a settle after such a report is a success.
 func TestWhatWasDoneWhileACallWaitedCounts(t *testing.T) {
 	t.Parallel()
 	for _, second := range []string{"done", "settle", "begin", "begin again", "end again"} {

@@ -31,9 +31,8 @@ func (y *yard) pass(d time.Duration) {
 	engine.Of(y.e).Round(y.ctx)
 }
 
-// TestNoWorkerComes verifies that an operation which waits for a worker is bounded by the
-// timeout of its step: it is then given back or, where an effect was begun, waits for a person;
-// and that who asks for it later is told.
+// TestNoWorkerComes verifies that an operation waits for a worker only up to the timeout of its step. It is
+// then released or, if an effect was begun, waits for a person; a later caller gets that outcome.
 func TestNoWorkerComes(t *testing.T) {
 	eachYard(t, "journaled", "hold", func(y *yard) {
 		op := y.fire("do")
@@ -61,9 +60,9 @@ func TestNoWorkerComes(t *testing.T) {
 	})
 }
 
-// TestWithdraw verifies that an operation which is due can be withdrawn: the entity goes back,
-// no worker gets it, and who asks is told; that one with an effect whose outcome is unknown, or
-// that has happened, waits for a person instead; and that one that is held or uncertain is refused.
+// TestWithdraw verifies that a due operation can be withdrawn: the entity is reverted, no worker gets the
+// operation, and its caller gets the outcome; that an operation with an effect that is unknown or has
+// happened waits for a person instead; and that a leased or uncertain operation is refused.
 func TestWithdraw(t *testing.T) {
 	eachYard(t, "journaled", "hold", func(y *yard) {
 		op := y.fire("do")
@@ -106,8 +105,8 @@ func TestWithdraw(t *testing.T) {
 	})
 }
 
-// TestWithdrawRacesAWorker verifies that of a person who withdraws an operation and a worker
-// who takes it one wins, and the other is told.
+// TestWithdrawRacesAWorker verifies that if a person withdraws an operation while a worker claims it, one
+// wins and the other gets an error.
 func TestWithdrawRacesAWorker(t *testing.T) {
 	eachYard(t, "journaled", "hold", func(y *yard) {
 		for round := range 8 {
@@ -136,12 +135,12 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 	})
 }
 
-// TestCrashOfAWithdrawal verifies, at every point and for every fault, that an operation that is
-// withdrawn is ended once, and that its entity is back where it was.
+// TestCrashOfAWithdrawal verifies, at every point and for every fault, that a withdrawn operation ends once
+// and that its entity returns to its previous status.
 func TestCrashOfAWithdrawal(t *testing.T) {
 	far := newRemoteHandlers()
 	holdfasttest.Crash(t, holdfasttest.Scenario{
-		Parts: func() []holdfast.Part { return []holdfast.Part{lifecycle.Door(far.call)} },
+		Parts: func() []holdfast.Part { return []holdfast.Part{lifecycle.Published(far.call)} },
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
 			l, err := lifecycleengine.Named(ctx, engine.Of(hf), "job")
 			if fault.CodeOf(err) == fault.NotFound {

@@ -58,7 +58,7 @@ BEGIN
               WHERE c.oid IN ('{schema}.event'::regclass, '{schema}.history'::regclass, '{schema}.clock'::regclass) LOOP
         IF EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_roles r ON r.oid = p.proowner
                     WHERE t.tgrelid = f.of AND NOT t.tgisinternal AND p.proowner <> f.owner AND NOT r.rolsuper) THEN
-            RAISE EXCEPTION 'the table % has a trigger whose function is not its owner''s: it would run as the owner; drop the trigger', f.of;
+            RAISE EXCEPTION 'table % has a trigger whose function belongs to another role and would run as the owner: drop the trigger', f.of;
         END IF;
         FOR g IN SELECT a.grantee, bool_or(a.privilege_type = 'DELETE') AS deletes FROM aclexplode(f.acl) AS a
                   WHERE a.grantee <> f.owner AND a.privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER')

@@ -77,7 +77,7 @@ var planned = []struct{ name, args string }{
 	{"scopes.list_expired", `0, '', 100`},
 	{"scopes.expire", one + `, '{user}', '{u7}', '{3}', '{0}', '{NULL}'`},
 	{"scopes.delete_tombstone", one + `, '{user}', '{u57}'`},
-	{"wake.list_due", `0, '', '[0]', '[["reaction", "r"], ["operation", "l:n"], ["step", "h"], ["batch", "h"], ["keeping", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ["held operation", ""], ["held step", ""], ["held item", ""], ["paused batch", ""], ["unfinished reaction", ""], ["dropped events", ""], ["old run", ""], ["old scope", ""], ["old request", ""], ["old token", ""], ["old attempt", "86400000"], ["scope", "[0,\"w\",\"user\",\"u10050\",3]"], ["cancelled batch", "[0,\"w\",\"b\"]"], ["cancelled run", "[0,\"w\",\"run_10050\"]"]]', 2000`},
+	{"wake.list_due", `0, '', '[0]', '[["reaction", "r"], ["operation", "l:n"], ["step", "h"], ["batch", "h"], ["maintenance", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ["held operation", ""], ["held step", ""], ["held item", ""], ["paused batch", ""], ["unfinished reaction", ""], ["dropped events", ""], ["old run", ""], ["old scope", ""], ["old request", ""], ["old token", ""], ["old attempt", "86400000"], ["scope", "[0,\"w\",\"user\",\"u10050\",3]"], ["cancelled batch", "[0,\"w\",\"b\"]"], ["cancelled run", "[0,\"w\",\"run_10050\"]"]]', 2000`},
 	{"batches.mark_cleaned", one + `, '{b}', ARRAY['` + list(`["k%d", 0, 0, 1]`) + `']`},
 	{"refusals.list", `0, 'w', 'l', 'e1', 100`},
 	{"refusals.prune", `0, '', 86400000, 100`},
@@ -220,7 +220,7 @@ var many = []string{
 	 SELECT 0, gen_random_uuid(), 0, 'w', 's' || n, v, 'e', '{}', clock_timestamp() FROM generate_series(1, 10000) n, generate_series(0, 1) v`,
 	`INSERT INTO holdfast.stream (shard, workspace, name, head) SELECT 0, 'w', 's' || n, 1 FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.follow (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at, holder, until)
-	 SELECT 0, 'w', r, 's' || n, -1, 1, clock_timestamp(), clock_timestamp() - n * interval '1 ms', 1, clock_timestamp(),
+	 SELECT 0, 'w', r, 's' || n, -1, 1, clock_timestamp() - n * interval '1 ms', clock_timestamp() - n * interval '1 ms', 1, clock_timestamp(),
 	        CASE WHEN n BETWEEN 101 AND 200 AND r = 'r' THEN 'h' END, CASE WHEN n BETWEEN 101 AND 200 AND r = 'r' THEN clock_timestamp() + interval '1 hour' END
 	   FROM generate_series(1, 20000) n, (VALUES ('r'), ('$feed')) AS q(r)`,
 	`INSERT INTO holdfast.reaction (shard, workspace, name, source, events, streams, options, max_deaths, priority, base, state, created_at, updated_at)

@@ -17,7 +17,7 @@ import (
 )
 
 // TestAwaitReturnsWhatIsStored verifies that Await returns a run that ends in this process as it is stored, without
-// reading it, and that a context that ends first leaves the run alone.
+// reading it, and that a context that ends first does not affect the run.
 func TestAwaitReturnsWhatIsStored(t *testing.T) {
 	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
 		t.Run(name, func(t *testing.T) {

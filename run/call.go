@@ -17,8 +17,8 @@ import (
 // Caller makes the HTTP calls of [Call] steps. Package run/httpcall makes a Caller from an HTTP
 // client.
 type Caller interface {
-	// Call makes one call. The key is the same for every attempt. An error means that no response
-	// was received; an error that is [holdfast.NonRetryable] means that nothing was sent.
+	// Call makes one call. The key is the same for every attempt. If Call returns an error, no response was received.
+	// If that error is [holdfast.NonRetryable], nothing was sent.
 	Call(ctx context.Context, c CallRequest) (CallResponse, error)
 }
 

@@ -42,9 +42,8 @@ type Step struct {
 // StepOption is an option of a step.
 type StepOption struct{ set func(*Step) }
 
-// Define makes a definition from steps, which run in this order unless a step says otherwise. It
-// does not return errors: [holdfast.Open] and [Definition.Start] return the error of an invalid
-// definition.
+// Define makes a definition from steps, which run in this order unless an option such as [Next] sets another. Define
+// does not return an error: if the definition is invalid, [holdfast.Open] and [Definition.Start] return the error.
 func Define(name, version string, steps ...Step) *Definition {
 	d := &Definition{def: &workflow.Definition{Name: name, Version: version}, handlers: make(map[string]*handler)}
 	for _, s := range steps {
@@ -60,9 +59,9 @@ func Define(name, version string, steps ...Step) *Definition {
 	return d.checked()
 }
 
-// Retention sets how long finished runs of the definition are retained, at least a millisecond, and
-// returns the definition. Without it, the engine's [Retention] applies. As with [Define], [holdfast.Open]
-// and [Definition.Start] return the error of an invalid duration.
+// Retention sets how long finished runs of the definition are retained, at least a millisecond, and returns the
+// definition. Without it, the engine's [Retention] applies. If the duration is invalid, [holdfast.Open] and
+// [Definition.Start] return the error.
 func (d *Definition) Retention(retention time.Duration) *Definition {
 	if retention < time.Millisecond && d.bad == nil {
 		d.bad = fault.New(fault.Validation, "the retention of runs must be at least 1ms, got %s", retention)
@@ -148,9 +147,9 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 	return d
 }
 
-// Task is a step that runs a function. f gets the run's input, unless [Input] sets another one,
-// and its result is the step's output. f may run again if its worker crashes: [Idempotent],
-// [Transactional], [Journaled] or [Opaque] declares how safe that is.
+// Task is a step that runs a function. f gets the run's input, unless [Input] sets another input. The result of f is
+// the step's output. If its worker crashes, f may run again: declare with [Idempotent], [Transactional], [Journaled] or
+// [Opaque] how safe that is.
 func Task[I, O any](name string, f func(context.Context, I) (O, error), o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Task}, own: &handler{body: bodyOf(f)}}, o)
 }
@@ -171,8 +170,8 @@ func Until(name, when string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Wait, Until: text(when)}}, o)
 }
 
-// Signal is a step that waits for a signal, which [Send] sends, until the timeout; 0 waits
-// forever. A signal that arrived before the step counts. The payload is the step's output.
+// Signal is a step that waits for a signal, which [Send] sends, until the timeout; 0 waits forever. A signal that
+// arrived before the step began counts too. The payload is the step's output.
 func Signal(name, signal string, timeout time.Duration, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Event, Signal: signal, Timeout: timeout}}, o)
 }
@@ -185,8 +184,8 @@ func Approval(name, prompt string, timeout time.Duration, o ...StepOption) Step 
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Approval, Prompt: text(prompt), Timeout: timeout}}, o)
 }
 
-// If is a step that continues at one of two steps, depending on an expression. "" is the
-// following step, "end" ends the run.
+// If is a step that continues at one of two steps, depending on an expression. The name "" stands for the following
+// step, and "end" ends the run.
 func If(name, expr, then, otherwise string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Condition, If: expr, Then: then, Else: otherwise}}, o)
 }
@@ -261,7 +260,7 @@ func Input(v any) StepOption {
 	return StepOption{func(s *Step) { s.spec.Input = s.kept("input", v) }}
 }
 
-// Body sets the body that a [Call] sends. It may contain expressions, as in [Input].
+// Body sets the body that a [Call] sends. The body may contain expressions, as described for [Input].
 func Body(v any) StepOption {
 	return StepOption{func(s *Step) { s.spec.Body = s.kept("body", v) }}
 }
@@ -296,8 +295,8 @@ func Transactional() StepOption { return safety("transactional") }
 // Journaled declares that the side effects of a step go through [holdfast.Effect].
 func Journaled() StepOption { return safety("journaled") }
 
-// Opaque declares that a step has side effects without a journal: once it has begun, only the
-// step itself or a person can say what happened.
+// Opaque declares that a step has side effects without a journal: once such a step has begun, only the step itself or a
+// person can report what happened.
 func Opaque() StepOption { return safety("opaque") }
 
 func safety(how string) StepOption { return StepOption{func(s *Step) { s.spec.Safety = how }} }

@@ -53,7 +53,7 @@ func public(r runengine.Run) Run {
 		Step: r.Step, CancelRequested: r.CancelRequested, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}
 }
 
-// raw returns stored JSON, or nil for none: an empty value cannot be encoded.
+// raw returns stored JSON, or nil if it is empty, because an empty [json.RawMessage] cannot be encoded.
 func raw(text []byte) json.RawMessage {
 	if len(text) == 0 {
 		return nil
@@ -74,10 +74,10 @@ func Key(key string) StartOption {
 	}}
 }
 
-// Start starts a run and reports in created whether it is new. Under a [Key] that was used
-// before, it returns the run that was started then, or [holdfast.ErrKeyMismatch] if the content
-// differs. If the definition is invalid, or the input cannot be encoded as JSON, it returns
-// [holdfast.ErrValidation]. In a transaction, the run starts if the transaction commits.
+// Start starts a run; created reports whether the run is new. Under a [Key] that was used before, it
+// returns the run that was started then, or [holdfast.ErrKeyMismatch] if the content differs. If the
+// definition is invalid, or the input cannot be encoded as JSON, it returns [holdfast.ErrValidation]. In a
+// transaction, the run starts if the transaction commits.
 func (d *Definition) Start(ctx context.Context, doer holdfast.Doer, input any, o ...StartOption) (r Run, created bool, err error) {
 	if d.bad != nil {
 		return Run{}, false, d.bad
@@ -154,8 +154,8 @@ func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit,
 	})
 }
 
-// Await waits until a run is over and returns it. If ctx ends first, it returns the run as last
-// read, and the error of ctx.
+// Await waits until a run has ended and returns it. If ctx ends first, it returns the run as last read, and
+// the error of ctx.
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 	if r, ok, err := awaitServed(ctx, e, id); ok {
 		return r, err
@@ -181,9 +181,9 @@ func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 	}
 }
 
-// awaitServed waits for the end of a run that this process serves now, without reading it. It returns
-// false in ok if the run must be read: it is served elsewhere, has more to wait for, or takes long and may have
-// ended elsewhere meanwhile.
+// awaitServed waits for the end of a run that this process serves now, without reading the run. ok is false if the run
+// must be read: this process does not serve it, has left it before its end, or has served it for so long that it may
+// have ended on another node meanwhile.
 func awaitServed(ctx context.Context, e *holdfast.Engine, id string) (r Run, ok bool, err error) {
 	w := localOf(engine.Of(e)).Worker
 	if w == nil {
@@ -276,9 +276,8 @@ type ActorOption struct{ actor string }
 // By sets the actor that the history records.
 func By(actor string) ActorOption { return ActorOption{actor} }
 
-// Decide decides an approval request. The first decision counts: a different or late one returns
-// [holdfast.ErrConflict], and a requester that the request does not name gets
-// [holdfast.ErrForbidden].
+// Decide decides an approval request. Only the first decision counts. A different or late decision returns
+// [holdfast.ErrConflict]. A requester that the approval request does not name gets [holdfast.ErrForbidden].
 func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o ...ActorOption) (ApprovalRequest, error) {
 	x := runengine.Decision{Decision: string(v.Status), May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.Contains(requesters, v.Requester) {
@@ -304,8 +303,8 @@ type CommandOption struct{ set func(*commandOptions) }
 
 type commandOptions struct{ expected *int64 }
 
-// ExpectVersion refuses the command with [holdfast.ErrConcurrency] unless the run is at this
-// version.
+// ExpectVersion makes a command require that the run is at this version; otherwise the command returns
+// [holdfast.ErrConcurrency].
 func ExpectVersion(version int64) CommandOption {
 	return CommandOption{func(o *commandOptions) { o.expected = &version }}
 }
@@ -350,7 +349,7 @@ type Info struct {
 	Step     string
 	Visit    int
 	Attempt  int
-	// Operation is a key for other systems. It is the same for every attempt of this visit.
+	// Operation is an idempotency key for other systems. It is the same for every attempt of this visit.
 	Operation    string
 	Input, State json.RawMessage
 }

@@ -34,8 +34,8 @@ type Config struct {
 	Bucket string
 	// Folder is the prefix of all objects in the bucket. Default: none.
 	Folder string
-	// Region is the region of the bucket. Default: the region of the endpoint, or a request to
-	// the service.
+	// Region is the region of the bucket. Default: the region in the name of the endpoint; otherwise the service is
+	// asked for it.
 	Region string
 	// AccessKey and SecretKey are the credentials. Default: AWS_ACCESS_KEY_ID,
 	// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment; without these, requests

@@ -11,11 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Watch yields the current scope, and yields it again whenever it has changed, until the loop
-// breaks, ctx ends, or the scope cannot be read as a T. The last pair has the error. A slow loop
-// gets the last change, not each one: versions only grow, and the last one always arrives. A change
-// by another process may arrive up to a few seconds late. Watch keeps retrying while the database
-// is unreachable. A scope in a transaction cannot be watched ([holdfast.ErrValidation]).
+// Watch yields the current scope, and yields it again whenever it has changed. It ends when the loop breaks, ctx ends,
+// or the state cannot be read as a T; in the last two cases, the last pair has the error. A slow loop may miss
+// intermediate changes, but always gets the last one, and versions only grow. A change by another process may arrive up
+// to a few seconds late. While the database is unreachable, Watch keeps retrying. A scope in a transaction cannot be
+// watched ([holdfast.ErrValidation]).
 func (s Scope[T]) Watch(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 	return func(yield func(Snapshot[T], error) bool) {
 		w, err := s.handle.watching(ctx)
@@ -29,7 +29,7 @@ func (s Scope[T]) Watch(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 	}
 }
 
-// watching is how a backend notifies of changes.
+// watching delivers the notifications of a backend about changes.
 type watching struct {
 	woken <-chan struct{} // gets a value at a change; nil: no notifications
 	end   func()
@@ -83,7 +83,7 @@ func watch[T any](ctx context.Context, w watching, get func(context.Context) (Sn
 	}
 }
 
-// passing reports whether an error of a read may be gone at the next attempt.
+// passing reports whether a read that returned this error may succeed at the next attempt.
 func passing(err error) bool {
 	f, ok := errors.AsType[*fault.Error](err)
 	return !ok || f.Code == fault.Unavailable

@@ -22,13 +22,13 @@ import (
 // patience is how long a watcher waits for what must come.
 const patience = 20 * time.Second
 
-// seenChange is what a loop over [scope.Scope.Watch] gets.
+// seenChange is one pair that a loop over [scope.Scope.Watch] gets.
 type seenChange[T any] struct {
 	scope.Snapshot[T]
 	Err error
 }
 
-// changesOf sends what a loop gets, except the end of ctx.
+// changesOf sends each pair that a loop gets, except the error of ctx.
 func changesOf[T any](ctx context.Context, s scope.Scope[T]) <-chan seenChange[T] {
 	news := make(chan seenChange[T])
 	go func() {
@@ -199,8 +199,8 @@ func TestASlowWatcherIsToldOfTheLast(t *testing.T) {
 	})
 }
 
-// TestAWatchEndsWithAnError verifies that a state that is no T ends the loop, with the error, and
-// that the end of the context does.
+// TestAWatchEndsWithAnError verifies that a state that cannot be read as a T ends the loop with the error, and that the
+// end of the context does too.
 func TestAWatchEndsWithAnError(t *testing.T) {
 	each(t, func(e *env) {
 		news, _ := watched(e, at[cart](e, "thing", "u"))
@@ -225,8 +225,8 @@ func TestAWatchEndsWithAnError(t *testing.T) {
 	})
 }
 
-// TestAWatchOutlivesAnOutage verifies that a watcher is not told of a database that is unreachable
-// for a while, and is told of what has changed meanwhile.
+// TestAWatchOutlivesAnOutage verifies that a watcher gets no error while the database is unreachable, and afterwards
+// gets the changes that were made meanwhile.
 func TestAWatchOutlivesAnOutage(t *testing.T) {
 	intercepted(t, func(e *env, set func(intercept)) {
 		news, _ := watched(e, e.raw("u"))

@@ -22,8 +22,8 @@ type foldOptions struct {
 
 const defaultAttempts = 10
 
-// MaxAttempts sets the number of attempts of [Aggregate.Do] while other writers are faster, the
-// first included. 0 means the default, 10; a negative number is refused.
+// MaxAttempts sets how often [Aggregate.Do] tries to append while other writers append first, including the first
+// attempt. 0 means the default, 10; a negative number is an error.
 func MaxAttempts(n int) FoldOption {
 	return FoldOption{func(o *foldOptions) {
 		if n < 0 {
@@ -33,14 +33,13 @@ func MaxAttempts(n int) FoldOption {
 	}}
 }
 
-// SnapshotEvery lets [Aggregate.Do] store the state, as JSON, after every n appended events, so
-// that Load folds only the events after the snapshot. Snapshots are only an optimization: a
-// snapshot that cannot be stored is skipped, and one that cannot be decoded or does not fit its
-// stream is ignored.
+// SnapshotEvery lets [Aggregate.Do] store the state, as JSON, after every n appended events, so that Load folds only
+// the events after the snapshot. Snapshots are only an optimization: a snapshot that cannot be stored is skipped, and a
+// snapshot that cannot be decoded or does not fit its stream is ignored.
 //
-// The codec names the form of the state and the way it is computed, such as "account 2", and must
-// change with either. It must not contain a slash. Aggregates with the same prefix must not share
-// a codec. JSON must preserve all of S: no field may be unexported or excluded.
+// The codec, such as "account 2", identifies the format of the state and the way it is computed. Change the codec
+// whenever one of them changes. It must not contain a slash. Aggregates with the same prefix must not share a codec.
+// JSON must preserve all of S: no field may be unexported or excluded.
 func SnapshotEvery(n int, codec string) FoldOption {
 	return FoldOption{func(o *foldOptions) {
 		if n < 1 {
@@ -54,10 +53,10 @@ func SnapshotEvery(n int, codec string) FoldOption {
 	}}
 }
 
-// WithVault lets the aggregate append and read through a vault: f and decide get the decrypted data
-// of subjects, and null for forgotten ones. It cannot be combined with SnapshotEvery: a snapshot
-// would store the protected data unencrypted, and beyond the time of its subject. An aggregate
-// without WithVault gets the data of subjects encrypted.
+// WithVault lets the aggregate append and read through a vault: f and decide get the decrypted data of subjects, and
+// null for forgotten ones. It cannot be combined with SnapshotEvery: a snapshot would store the protected data
+// unencrypted, and would keep it after the subject was forgotten. An aggregate without WithVault gets the data of
+// subjects encrypted.
 func WithVault(v *Vault) FoldOption {
 	return FoldOption{func(o *foldOptions) {
 		if v == nil {

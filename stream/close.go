@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/streamclose"
 )
 
-// CloseMode is how a stream is closed.
+// CloseMode is the mode in which a stream is closed.
 type CloseMode string
 
 const (
-	// Archive ends a stream: it accepts no more events, and its events can still be read.
+	// Archive ends a stream. The stream accepts no more events, but its events can still be read.
 	Archive CloseMode = "archive"
 	// Tombstone ends a stream and removes its events, except a last one named "$tombstone".
 	Tombstone CloseMode = "tombstone"
@@ -33,30 +33,28 @@ type closeOptions struct {
 	export func(context.Context, []Event) error
 }
 
-// Snapshot sets the data of the one event that a restart leaves. A restart requires it.
+// Snapshot sets the data, as JSON, of the event that replaces the others in a restart. A restart requires it.
 func Snapshot(data json.RawMessage) CloseOption {
 	return CloseOption{func(o *closeOptions) { o.Snapshot = data }}
 }
 
-// ExpectVersion sets the version that the close covers: the version of the last event that the
-// caller has read. If the stream is at another version, the error is [holdfast.ErrConcurrency] with
-// lastVersion: read the new events, make the snapshot again and retry the close. A restart requires
-// it, because events that were appended after its snapshot was made would be removed. An archive
-// keeps every event, and a tombstone removes all of them: without the option, these modes accept any
-// version.
+// ExpectVersion sets the version that the close covers: the version of the last event that the caller has read. If the
+// stream is at another version, the error is [holdfast.ErrConcurrency] with lastVersion: read the new events, make the
+// snapshot again and retry the close. A restart requires this option, because it would otherwise remove events that
+// were appended after its snapshot was made. Without the option, the other modes accept any version.
 func ExpectVersion(version Version) CloseOption {
 	return CloseOption{func(o *closeOptions) { o.Args.ExpectVersion = (*int64)(&version) }}
 }
 
-// Export passes the events to f page by page, in order, before anything is removed. Meanwhile the
-// stream accepts no events. f may be called again for the same events if the close fails and is
-// retried. Its context ends after the [Timeout].
+// Export passes the events to f page by page, in order, before anything is removed. While f runs, the stream accepts no
+// events. f may be called again for the same events if the close fails and is retried. Its context ends after the
+// [Timeout].
 func Export(f func(context.Context, []Event) error) CloseOption {
 	return CloseOption{func(o *closeOptions) { o.export = f }}
 }
 
-// Lease sets how long the stream stays locked if this process crashes during the close; the default
-// is 30 seconds. It is renewed while an [Export] runs.
+// Lease sets how long the stream stays locked if this process crashes during the close; the default is 30 seconds. The
+// lock is renewed while an [Export] runs.
 func Lease(d time.Duration) CloseOption {
 	return CloseOption{func(o *closeOptions) { o.Args.Lease = d }}
 }
@@ -66,25 +64,23 @@ func Timeout(d time.Duration) CloseOption {
 	return CloseOption{func(o *closeOptions) { o.Args.Timeout = d }}
 }
 
-// Closed describes the remains of a closed stream: the events from First to Last.
+// Closed describes a closed stream. The events from First to Last remain.
 type Closed struct {
 	Stream      string
 	Mode        CloseMode
 	First, Last Version
 }
 
-// Close closes a stream. Every append that was acknowledged before is part of the archived or
-// exported stream, and every later append returns [ErrClosed].
+// Close closes a stream. Every append that was acknowledged before the close is part of the archived or exported
+// stream. Every later append returns [ErrClosed].
 //
-// Every reaction that follows the stream must have handled all events that concern it, and must
-// hold no lease on it. Otherwise the error is [holdfast.ErrConflict], whose field "reactions"
-// lists the reactions that need the stream, and the stream stays open. It also stays open if
-// an [Export] fails.
+// Every reaction that follows the stream must have handled all events that it selects, and must hold no lease on the
+// stream. Otherwise the error is [holdfast.ErrConflict], whose field "reactions" lists the reactions that need the
+// stream, and the stream stays open. It also stays open if an [Export] fails.
 //
-// Repeating the same close changes nothing and returns the same result, also after a crash. A
-// restart (with the same ExpectVersion and Snapshot) can also be repeated after events were
-// appended behind its snapshot, but not if the stream was closed again since or truncated beyond
-// the snapshot.
+// Repeating the same close changes nothing and returns the same result, even after a crash. A restart (with the same
+// ExpectVersion and Snapshot) can also be repeated after events were appended behind its snapshot, but not if the
+// stream was closed again since or truncated beyond the snapshot.
 func Close(ctx context.Context, e *holdfast.Engine, stream string, mode CloseMode, o ...CloseOption) (Closed, error) {
 	a := closeOptions{Args: streamclose.Args{Stream: stream, Mode: streamclose.Mode(mode)}}
 	for _, option := range o {
@@ -118,10 +114,9 @@ func export(ctx context.Context, e *holdfast.Engine, stream string, from, to Ver
 	return ctx.Err()
 }
 
-// Truncate permanently removes the events of a stream below a version. The last event always
-// stays. If a reaction has not handled an event to be removed that concerns it, the error is
-// [holdfast.ErrConflict], whose field "reactions" lists the reactions. A reaction that is reset
-// afterwards starts at the first event that is left.
+// Truncate permanently removes the events of a stream below a version. The last event is never removed. If a reaction
+// still has to handle one of the events to be removed, the error is [holdfast.ErrConflict], whose field "reactions"
+// lists the reactions. A reaction that is reset afterwards starts at the first remaining event.
 func Truncate(ctx context.Context, e *holdfast.Engine, stream string, before Version) error {
 	return streamclose.Truncate(ctx, engine.Of(e), stream, int64(before))
 }

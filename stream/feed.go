@@ -22,14 +22,13 @@ type FeedOptions struct {
 	Workspaces []string
 }
 
-// Feed makes the feed over all streams of a workspace: every event in one order, including events
-// from before it was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs,
-// on any number of nodes, each committed event gets one position in the feed. [ReadFeed] and
-// [FollowFeed] read it.
+// Feed returns the part that provides the feed of a workspace: all events of all streams in one order, including events
+// from before the feed was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs, on any number of
+// nodes, each committed event gets one position in the feed. [ReadFeed] and [FollowFeed] read it.
 //
-// The feed preserves the order of each stream. Between streams the order is approximately that of
-// time: a transaction that commits late comes late. A reader at a position has read everything
-// before it, and nothing is inserted there any more.
+// The feed preserves the order of each stream. Between streams, the order is approximately that of the commits. No
+// event is ever inserted before a position that has been assigned, so a reader at a position has read everything before
+// it.
 func Feed(o FeedOptions) holdfast.Part { return &feedPart{o} }
 
 type feedPart struct{ o FeedOptions }
@@ -51,8 +50,8 @@ func (p *feedPart) Register(ctx context.Context, e *holdfast.Engine) error {
 	return nil
 }
 
-// Cursor is a position in the feed of a workspace. It may be stored and used at any later time.
-// Its form is opaque, except that "" is the beginning.
+// Cursor is a position in the feed of a workspace. It may be stored and used at any later time. Its format is opaque,
+// except that "" is the beginning of the feed.
 type Cursor string
 
 // FeedEvent is an event of the feed. Its Position is a cursor: a read after it continues with the
@@ -62,10 +61,9 @@ type FeedEvent struct {
 	Position Cursor
 }
 
-// ReadFeed iterates over the events of the feed after a cursor, in order, up to its current end. A
-// reader that continues after the last Position sees each event once and misses none. Events that
-// their streams have removed are skipped. For a cursor that the feed never returned, ReadFeed
-// returns [holdfast.ErrValidation].
+// ReadFeed iterates over the events of the feed after a cursor, in order, up to the current end of the feed. A reader
+// that continues after the last Position sees each event once and misses none. Events that were removed from their
+// streams are skipped. If the feed never returned the cursor, ReadFeed returns [holdfast.ErrValidation].
 func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor) iter.Seq2[FeedEvent, error] {
 	return store.Seq(func(last feed.Item, limit int) ([]feed.Item, error) {
 		position, err := last.Position, error(nil)
@@ -81,15 +79,14 @@ func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor) iter.Seq2[Feed
 
 func feedEvent(i feed.Item) FeedEvent { return FeedEvent{public(i.Event), cursor(i.Position)} }
 
-// GetFeedHead returns the cursor at the current end of the feed: events that get a position later
-// come after it.
+// GetFeedHead returns the cursor at the current end of the feed. Events that get a position later come after it.
 func GetFeedHead(ctx context.Context, d holdfast.Doer) (Cursor, error) {
 	last, err := feed.Head(ctx, store.DoerOf(d))
 	return cursor(last), err
 }
 
-// GetFeedPosition returns the position of an event in the feed. If the event has none yet, or does
-// not exist, it returns [holdfast.ErrNotFound].
+// GetFeedPosition returns the position of an event in the feed. If the event has no position yet or does not exist, the
+// error is [holdfast.ErrNotFound].
 func GetFeedPosition(ctx context.Context, d holdfast.Doer, stream string, version Version) (Cursor, error) {
 	position, err := feed.PositionOf(ctx, store.DoerOf(d), stream, int64(version))
 	if err == nil && position == 0 {
@@ -98,12 +95,12 @@ func GetFeedPosition(ctx context.Context, d holdfast.Doer, stream string, versio
 	return cursor(position), err
 }
 
-// FollowFeed yields every event of the feed after a cursor, and then each new one, until the loop
-// breaks, ctx ends, or a read is refused. The last pair has the error. To continue later, store the
-// Position of the last event that was handled.
+// FollowFeed yields every event of the feed after a cursor, and then each new one. It ends when the loop breaks, ctx
+// ends, or a read is refused; in the last two cases, the last pair has the error. To continue later, store the Position
+// of the last event that was handled.
 //
-// FollowFeed wakes at commits of this engine and, while the engine runs, of other nodes; it also
-// polls every second or two. It keeps retrying while the database is unreachable.
+// FollowFeed wakes at commits of this engine and, while the engine runs, of other nodes; it also polls every second or
+// two. While the database is unreachable, FollowFeed keeps retrying.
 func FollowFeed(ctx context.Context, e *holdfast.Engine, after Cursor) iter.Seq2[FeedEvent, error] {
 	return func(yield func(FeedEvent, error) bool) {
 		if err := follow(ctx, e, after, yield); err != nil {

@@ -42,11 +42,11 @@ type Options struct {
 	Lease time.Duration
 	// Timeout limits the time that a body may take for one event; 0 means 15 minutes.
 	Timeout time.Duration
-	// Priority is a head start, in whole seconds: events of this reaction go before events of others
-	// until those have waited that much longer.
+	// Priority is a head start, in whole seconds: an event of this reaction is handled before events of other reactions,
+	// unless those have waited that much longer.
 	Priority time.Duration
-	// Workspaces are the workspaces in which the reaction is registered; none means the default
-	// workspace. It is served wherever it is registered.
+	// Workspaces are the workspaces in which the reaction is registered; none means the default workspace. The reaction
+	// is served in every workspace where it is registered.
 	Workspaces []string
 }
 
@@ -68,19 +68,18 @@ func (d *Delivery) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	d.inner.Commit(store.TxFunc(f))
 }
 
-// Snooze returns an error with which a body asks for its event to be delivered again after a
-// while. It does not count as a failure.
+// Snooze returns an error for the function of a reaction to return. The event is then delivered again after the given
+// time, and no failure is counted.
 func Snooze(after time.Duration) error { return &reactions.Snoozed{After: after} }
 
-// React returns a reaction: f receives every event that sel selects, in the order of each stream.
-// It begins with the oldest stored event or, with o.FromNow, with the first event after its
-// registration. Pass it to [holdfast.Open], which registers it. It is served while [holdfast.Engine.Run] runs, by any
-// number of nodes.
+// React returns a reaction, which calls f for every event that sel selects, in the order of each stream. A reaction
+// begins with the oldest stored event or, with o.FromNow, with the first event after its registration. Pass the
+// reaction to [holdfast.Open], which registers it. Any number of nodes serve it while [holdfast.Engine.Run] runs.
 //
-// An event is delivered until f returns nil for it: again after a failure, and again if the node
-// crashes before the acknowledgement is recorded. Writes through [Delivery.WriteTx] are applied
-// once. A failed event is retried after a pause. After the last attempt, or at once if the error
-// is [holdfast.NonRetryable], the stream is blocked, for this reaction only (see [Unblock]).
+// An event is delivered until f returns nil for it. It is delivered again after a failure, and if the node crashes
+// before the acknowledgement is recorded. Writes through [Delivery.WriteTx] are applied once. A failed event is retried
+// after a pause. After the last attempt, or at once if the error is [holdfast.NonRetryable], the stream is blocked, for
+// this reaction only (see [Unblock]).
 func React(name string, sel Select, f func(context.Context, *Delivery) error, o Options) holdfast.Part {
 	return &reaction{name: name, sel: sel, body: f, o: o}
 }

@@ -18,7 +18,7 @@ type PositionFilter struct {
 	Streams  []string // only these streams; empty for every stream
 	Pattern  string   // RE2 pattern for stream names, "" for every stream
 	Source   Source   // "" for every source
-	// Blocked selects only blocked positions, or only those that are not blocked; nil selects both.
+	// Blocked selects only blocked positions if true, and only unblocked positions if false; nil selects both.
 	Blocked *bool
 }
 
@@ -54,8 +54,8 @@ type Position struct {
 	ResetRequested bool
 }
 
-// RepairResult is the result of a repair. Leased are the positions that were
-// skipped because they are leased, and Pending those that are reset when their lease ends.
+// RepairResult is the result of a repair. Leased has the positions that were skipped because they are leased. Pending
+// has the positions that are reset when their lease ends.
 type RepairResult struct {
 	Repaired []Position
 	Leased   []Position
@@ -80,10 +80,9 @@ func Skip(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult,
 	return repair(ctx, d, "skip", f)
 }
 
-// Reset moves reactions back to the first stored event. Every event is delivered again, as a new
-// operation. After-effects and webhooks are reset only if [PositionFilter.Reaction] names one, because
-// they would send again what was already sent. A leased stream is reset when that lease ends: its
-// holder gets a request to stop, and cannot renew the lease.
+// Reset moves reactions back to the first stored event. Every event is delivered again, as a new operation.
+// After-effects and webhooks are reset only if [PositionFilter.Reaction] names one, because a reset would send messages
+// again. A leased stream is reset when that lease ends: its holder gets a request to stop, and cannot renew the lease.
 func Reset(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
 	return repair(ctx, d, "reset", f)
 }

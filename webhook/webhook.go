@@ -110,17 +110,17 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 	return v, nil
 }
 
-// Verify returns an error if the message has no signature by one of the secrets, or if its time
-// differs from now by more than [Tolerance], because it may be a replay.
+// Verify returns an error if the message was not signed with one of the secrets, or if its time differs from now by
+// more than [Tolerance], because it may be a replay.
 func (v *Verifier) Verify(h http.Header, body []byte) error {
 	_, _, err := v.verify(h, body)
 	return err
 }
 
-// VerifyOnce is like [Verifier.Verify], and also returns [fault.Conflict] for a message that
-// this verifier has accepted before, within the time in which it could be replayed. A sender
-// that gets no response sends the message again with the same id. The receiver should respond
-// to such a repetition with success, without handling it again.
+// VerifyOnce is like [Verifier.Verify], but also returns [fault.Conflict] for a message that this verifier has already
+// accepted. The verifier remembers a message for as long as it could be replayed. If a sender gets no response, it
+// sends the message again with the same id. The receiver should respond to such a duplicate with success, without
+// handling it again.
 func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {
 	id, at, err := v.verify(h, body)
 	if err != nil {
@@ -138,14 +138,14 @@ func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {
 		v.next = now.Add(Tolerance)
 	}
 	if _, again := v.seen[id]; again {
-		return fault.New(fault.Conflict, "message %q was already accepted", id)
+		return fault.New(fault.Conflict, "message %q was already accepted: respond with success, and do not handle it again", id)
 	}
 	v.seen[id] = at.Add(2 * Tolerance)
 	return nil
 }
 
 func (v *Verifier) verify(h http.Header, body []byte) (id string, at time.Time, err error) {
-	refused := fault.New(fault.Auth, "the message has no valid signature")
+	refused := fault.New(fault.Auth, "the message has no valid signature: check the secret of the receiver")
 	id = h.Get(HeaderID)
 	seconds, bad := strconv.ParseInt(h.Get(HeaderTimestamp), 10, 64)
 	if id == "" || bad != nil || len(h.Values(HeaderID)) != 1 || len(h.Values(HeaderTimestamp)) != 1 {

@@ -54,7 +54,7 @@ type Fired struct {
 	Output    json.RawMessage `json:"output,omitempty"`
 }
 
-// NewClaim is the request to claim a step by hand.
+// NewClaim is the request to claim a step manually.
 type NewClaim struct {
 	StepKey         string          `json:"stepKey"`
 	Requester       string          `json:"requester"`

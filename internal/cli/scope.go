@@ -73,7 +73,7 @@ func value(name, text string) (json.RawMessage, error) {
 			return nil, misuse("cannot read %s from stdin: %v", name, err)
 		}
 		if !json.Valid(raw) {
-			return nil, misuse("%s must be JSON, but stdin has none", name)
+			return nil, misuse("%s must be JSON, but stdin is empty", name)
 		}
 		return raw, nil
 	}
@@ -116,7 +116,7 @@ type scopeInc struct {
 	changeFlags
 	scopeArgs
 	Field string `arg:"" help:"Field. A missing field counts as 0."`
-	By    int64  `arg:"" default:"1" help:"Increment. Put a negative one last, after --. Default: 1."`
+	By    int64  `arg:"" default:"1" help:"Increment. Put a negative increment last, after --. Default: 1."`
 }
 
 func (c *scopeInc) Run(ctx context.Context, to *target) error {

@@ -9,7 +9,7 @@ import (
 // cursorMark begins every cursor, so that other text is not mistaken for one.
 const cursorMark = "p"
 
-// Cursor returns the text of a position; "" is before the first.
+// Cursor returns the text of a position; "" is the beginning of the feed.
 func Cursor(position int64) string {
 	if position == 0 {
 		return ""
@@ -17,7 +17,7 @@ func Cursor(position int64) string {
 	return cursorMark + strconv.FormatInt(position, 36)
 }
 
-// ParseCursor returns the position of a cursor. Each position has exactly one valid form.
+// ParseCursor returns the position of a cursor. Each position has exactly one valid cursor.
 func ParseCursor(cursor string) (int64, error) {
 	if cursor == "" {
 		return 0, nil

@@ -91,13 +91,13 @@ func Open(ctx context.Context, e reactions.Engine) error {
 	return err
 }
 
-// Engine is what the feed needs of an engine.
+// Engine is the part of an engine that the feed uses.
 type Engine interface {
 	reactions.Engine
 	Shared(key any, make func() any) any
 }
 
-// feeds is the state of an engine that concerns feeds.
+// feeds is the feed state of an engine.
 type feeds struct {
 	on   atomic.Bool // the engine assigns positions
 	open sync.Map    // workspaces whose feed is known to be on

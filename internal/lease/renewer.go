@@ -38,8 +38,8 @@ type Renewer struct {
 	again     chan struct{}
 }
 
-// renewerState is the state of a [Renewer]. Most handlers end long before the first renewal is due: the loop
-// that renews begins only then.
+// renewerState is the state of a [Renewer]. Most handlers end long before the first renewal is due, so the renewing
+// loop begins only when it is due.
 type renewerState uint8
 
 const (
@@ -74,7 +74,7 @@ func (k *Renewer) Start(ctx context.Context) context.Context {
 	return body
 }
 
-// RenewNow renews the lease at once, for the information that a renewal returns. It does not block.
+// RenewNow requests an immediate renewal, for the information that a renewal returns. It does not block.
 func (k *Renewer) RenewNow() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,7 +91,7 @@ func (k *Renewer) RenewNow() {
 	}
 }
 
-// begin begins the loop. REQUIRES: mu
+// begin starts the loop. REQUIRES: mu
 func (k *Renewer) begin() {
 	if k.first != nil {
 		k.first.Stop()
@@ -152,7 +152,7 @@ func (k *Renewer) limit() time.Duration {
 	return k.Timeout
 }
 
-// loop renews until the lease is lost, has reached its timeout or ctx ends.
+// loop renews the lease until the lease is lost, the timeout is reached or ctx ends.
 func (k *Renewer) loop(ctx context.Context) {
 	for limit := k.limit(); ; {
 		if clock.Since(k.begun) >= limit {

@@ -126,7 +126,7 @@ type body func(context.Context, *work) error
 
 func (c *Lifecycle) add(kind, name string, b body, d Declared) {
 	if c.handlers[name] != nil || name == "" {
-		panic(fmt.Sprintf("lifecycle: handler %q is registered twice or has an empty name", name))
+		panic(fmt.Sprintf("lifecycle: handler %q is registered twice or has an empty name: give each handler its own name", name))
 	}
 	c.handlers[name] = &handler{Handler: lifecycleconfig.Handler{Kind: kind, Safety: d.Safety, Timeout: d.Timeout}, name: name, body: b, after: d.After}
 }

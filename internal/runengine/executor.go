@@ -25,7 +25,7 @@ type Executor struct {
 	Retention time.Duration
 	// Later is called with the time until the next step becomes due.
 	Later func(time.Duration)
-	// PlansOnly moves runs by plans only, never by the verbs for the frequent moves. It is for tests.
+	// PlansOnly makes every move use a plan, never the verbs for the frequent moves. It is for tests.
 	PlansOnly bool
 
 	mu  sync.Mutex

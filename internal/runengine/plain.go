@@ -9,14 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Most moves of a run are the same two: the run starts at its first step, and a step completes and the
-// next one begins or the run ends. They have verbs of their own, whose statements take plain arguments
-// instead of a plan. A plan that involves anything else (a journaled effect, a signal, an approval, a wait, a
-// condition, a pause, a failure) goes through runs.start and runs.apply_plan.
-// TestPlainMovesDoWhatPlansDo compares the two.
+// Two moves of a run are the most frequent: the run starts at its first step, and a step completes and the next step
+// begins or the run ends. They have their own verbs, whose statements take plain arguments instead of a plan. A plan
+// that involves anything else (a journaled effect, a signal, an approval, a wait, a condition, a pause, a failure) is
+// applied by runs.start or runs.apply_plan. TestPlainMovesDoWhatPlansDo compares plain moves with plans.
 
-// plainMove is what both verbs have in common: the state of the run after the move, the step that begins
-// and the events.
+// plainMove has the arguments that both verbs share: the state of the run after the move, the step that begins and the
+// events.
 type plainMove struct {
 	run    string        `arg:"run"`
 	holder string        `arg:"holder"`
@@ -35,7 +34,7 @@ type plainMove struct {
 	safety     string `arg:"safety"`
 	unknown    string `arg:"unknown"`
 	held       bool   `arg:"held"`
-	policy     string `arg:"policy,null"` // of the step's body, if it is opaque: what to do if its outcome is unknown
+	policy     string `arg:"policy,null"` // if the step is opaque: what to do if the outcome of its body is unknown
 
 	event     string `arg:"event"`
 	data      string `arg:"data"`
@@ -70,8 +69,8 @@ type finishOpaqueStepArgs struct {
 	acted bool `arg:"acted"` // the step that ends is opaque, and its body is done
 }
 
-// Steps that are opaque have verbs of their own: without the statements' parts for their bodies, the others are
-// faster.
+// Opaque steps have their own verbs. The statements of the other verbs are faster, because they have no parts for the
+// bodies of opaque steps.
 var (
 	startAtStepVerb       = newStartAtStep("runs.start_at_step")
 	startAtOpaqueStepVerb = newStartAtStep("runs.start_at_opaque_step")
@@ -114,8 +113,8 @@ func (a *plainMove) emits() store.Emission {
 	return emits(a.run, names)
 }
 
-// plainMove returns what the verbs without a plan have in common, and false if the plan involves more than
-// a step that begins.
+// plainMove returns the arguments that the verbs without a plan share. ok is false if the plan involves more than a step
+// that begins.
 func (c *planner) plainMove(by Taker) (a plainMove, ok bool) {
 	p := &c.plan
 	if p.Ask != nil || p.Lapse || p.Signal != "" || p.Saw != nil || p.Run.Error != nil || p.Run.Cancel || len(p.Add) > 1 || len(p.Events) < 1 || len(p.Events) > 2 {
@@ -153,14 +152,14 @@ func (e event) encoded() (name, data string) {
 	return e.Name, string(text)
 }
 
-// startsAtStep returns the arguments of a start without a plan.
+// startsAtStep returns the arguments of a start without a plan. ok is false if the start requires a plan.
 func (c *planner) startsAtStep(s Start) (a startAtStepArgs, ok bool) {
 	a.plainMove, ok = c.plainMove(Taker{Holder: s.Holder, Lease: s.Lease})
 	a.definition, a.key, a.input = c.run.Definition, s.Key, string(s.Input)
 	return a, ok && a.begin != "" && c.plan.Touch == nil && len(c.plan.Results) == 0 && len(c.plan.Run.State) > 0 && len(c.plan.Run.Output) == 0
 }
 
-// finishesStep returns the arguments of a completed step without a plan.
+// finishesStep returns the arguments that complete a step without a plan. ok is false if this requires a plan.
 func (c *planner) finishesStep(l *ClaimedStep, by Taker) (a finishOpaqueStepArgs, ok bool) {
 	t, r := c.plan.Touch, &c.plan.Run
 	if c.how != "held" || t == nil || t.Status != Completed || t.Lease != "drop" || t.When != "none" || t.Error != nil || t.Next == nil || t.Output == nil ||

@@ -95,8 +95,8 @@ type runKey struct{ workspace, id string }
 // Run returns the run as the worker left it.
 func (s *ServedRun) Run() Run { return s.run }
 
-// Served returns a run that the worker serves now, or nil. A caller that waits for the end of such a run
-// need not read it: the worker knows it.
+// Served returns a run that the worker serves now, or nil. A caller that waits for the end of such a run need not read
+// the run from the database, because the worker has it.
 func (w *Worker) Served(workspace, id string) *ServedRun {
 	w.mu.Lock()
 	defer w.mu.Unlock()

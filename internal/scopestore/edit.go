@@ -134,7 +134,7 @@ func (o Op) Apply(state []byte) (next []byte, changed bool, err error) {
 			return nil, false, err
 		}
 		if fields, changed = v.(map[string]any); !changed {
-			return nil, false, fault.New(fault.Internal, "the stored state of the scope is not an object")
+			return nil, false, fault.New(fault.Internal, "the stored state of the scope is not a JSON object: restore it from a backup")
 		}
 	}
 	fields, err = o.edit(fields)

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
-// TestPlainMovesDoWhatPlansDo verifies that a start and the end of a step have the same results, and leave
-// the same rows, through the verbs with plain arguments and through plans.
+// TestPlainMovesDoWhatPlansDo verifies that the verbs with plain arguments and plans have the same results, and leave
+// the same rows, when a run starts and when a step ends.
 func TestPlainMovesDoWhatPlansDo(t *testing.T) {
 	for _, name := range []string{"sqlite", "postgres"} {
 		for _, general := range []bool{false, true} {
@@ -40,7 +40,7 @@ func lineAt(lines []string, i int) string {
 	return ""
 }
 
-// plainScene starts and moves runs by every kind of start and end, also those that plain moves leave to plans.
+// plainScene starts and moves runs with every kind of start and end, including those that require a plan.
 func plainScene(plansOnly bool) scene {
 	return func(t *testing.T, p play) (results []string, _ string) {
 		exec, e, ctx := &runengine.Executor{PlansOnly: plansOnly, Retention: time.Hour}, engine.Of(p.hf), t.Context()

@@ -17,9 +17,9 @@ const (
 	Operation   = "operation" // of a lifecycle
 	Step        = "step"      // of a run
 	Batch       = "batch"
-	Maintenance = "keeping"  // upkeep of batches; no name
-	Cleaning    = "cleaning" // cleanup after items; no name
-	Scope       = "scope"    // changed: see [ScopeChanged]
+	Maintenance = "maintenance" // maintenance of batches; no name
+	Cleaning    = "cleaning"    // cleanup after items; no name
+	Scope       = "scope"       // changed: see [ScopeChanged]
 	// Cancel requests for running work: see [Cancelled].
 	CancelledBatch = "cancelled batch"
 	CancelledRun   = "cancelled run"

@@ -119,7 +119,9 @@ func (t Table[C]) Find(r *http.Request) (*Route[C], map[string]string, error) {
 }
 
 // NothingHere returns the error for an unknown path.
-func NothingHere() *fault.Error { return fault.New(fault.NotFound, "this path does not exist") }
+func NothingHere() *fault.Error {
+	return fault.New(fault.NotFound, "this path does not exist: GET /api/v1/openapi.json lists all paths")
+}
 
 func (r *Route[C]) match(parts []string) (values map[string]string, ok bool) {
 	if len(parts) != len(r.parts) {

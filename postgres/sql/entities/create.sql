@@ -16,7 +16,7 @@ WITH {members}, {include store/time}, made AS (
            pg_catalog.json_build_object('to', made.status), m.correlation, m.causation, m.actor, made.created_at
       FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace
                       AND made.lifecycle = m.lifecycle AND made.id = m.entity
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN made.id IS NOT NULL THEN 1 WHEN e.id IS NOT NULL THEN 0 ELSE 2 END,
        coalesce(made.status, e.status, ''), coalesce(made.version, e.version, -1),

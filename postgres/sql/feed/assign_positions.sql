@@ -33,7 +33,7 @@ WITH seen AS MATERIALIZED (
              FROM {schema}.follow x
             WHERE x.shard = turn.shard AND x.workspace = turn.workspace AND x.reaction = '$feed'
               AND x.holder IS NULL AND NOT x.blocked AND x.due > x.watermark
-            ORDER BY x.crash_group DESC, x.rank -- in the order of the index
+            ORDER BY x.crash_group DESC, x.due_at -- in the order of the index
             LIMIT :streams
               FOR UPDATE SKIP LOCKED) AS f
 ), begun AS MATERIALIZED (

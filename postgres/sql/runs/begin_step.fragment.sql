@@ -1,4 +1,4 @@
--- Inserts the step that begins, leased by its holder or due; {1} stands before the name of an argument.
+-- Inserts the step that begins, either leased by its holder or due; {1} is the prefix of an argument name.
 begun AS (
     INSERT INTO {schema}.step
         (shard, workspace, run, name, visit, n, type, handler, status, input, attempts, failures, holder, epoch, until, deaths,

@@ -1,4 +1,4 @@
--- Records that the body of the step that ends is done; {1} stands before the name of an argument.
+-- Records that the body of the step that ends is done; {1} is the prefix of an argument name.
 acted AS (
     UPDATE {schema}.effect x
        SET state = 'done', result = {1}output::json, ended_at = ok.now

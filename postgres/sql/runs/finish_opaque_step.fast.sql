@@ -1,5 +1,4 @@
--- Completes a step, as runs.finish_step.fast, where the step that ends or the one that begins is
--- opaque.
+-- Completes a step, like runs.finish_step.fast, if the step that ends or the step that begins is opaque.
 {include runs/finish_one},
 {include runs/end_body :},
 {include runs/begin_step_body :},

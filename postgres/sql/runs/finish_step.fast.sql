@@ -1,6 +1,6 @@
--- Completes a step, as runs.finish_step, if no reaction follows the run; does nothing and returns
--- nothing if the run has moved, if the lease is lost or if a reaction follows. The step's epoch
--- changes only together with the run's version, and a renewal only postpones its expiry, so what
--- is read here of the step holds after a wait for the run.
+-- Completes a step, like runs.finish_step. If the run has moved, the lease is lost or a reaction follows the run, does
+-- nothing and returns nothing. The epoch of the step changes only together with the version of the run, and a renewal
+-- only postpones the expiry of the lease. Therefore the values of the step that are read here are still valid after the
+-- statement has waited for the run.
 {include runs/finish_one},
 {include runs/finish_one_written}

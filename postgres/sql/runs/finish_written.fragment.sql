@@ -2,7 +2,7 @@
 {include runs/begin_step ok.},
 {include history/write_without_cause}
     {include runs/select_step_events ok.; ok.version}
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN ok.member IS NOT NULL THEN 1
             WHEN (cur.member IS NULL OR st.member IS NULL)

@@ -31,7 +31,7 @@ WITH {members}, cur AS MATERIALIZED (
     SELECT ok.shard, ok.command, 0, ok.workspace, '$scope/' || ok.kind || '/' || ok.scope, ok.made, 'inc',
            {include scopes/increment_data ok.field; ok.amount; ok.total}, ok.correlation, ok.causation, ok.actor, ok.now
       FROM ok
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN ok.member IS NOT NULL THEN 1
             WHEN NOT EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace AND cur.kind = m.kind AND cur.id = m.scope)

@@ -1,4 +1,4 @@
--- Inserts the step that begins, leased by its holder or due, at the time {1}.
+-- Inserts the step that begins, either leased by its holder or due, at the time {1}.
 INSERT INTO holdfast_step
     (shard, workspace, run, name, visit, n, type, handler, status, input, attempts, failures, holder, epoch, until, deaths,
      timeout, taken_at, due_at, begun, uncertain, safety, unknown, created_at, started_at)

@@ -1,4 +1,4 @@
--- Completes a step, as runs.finish_step, where the step that ends or the one that begins is opaque.
+-- Completes a step, like runs.finish_step, if the step that ends or the step that begins is opaque.
 {include runs/finish_one}
 -- also
 UPDATE holdfast_effect AS x

@@ -1,4 +1,4 @@
--- Starts a run, as runs.start_at_step, whose first step is opaque.
+-- Starts a run whose first step is opaque, like runs.start_at_step.
 {include runs/start_one}
 -- also
 {include runs/begin_step_body :did4}

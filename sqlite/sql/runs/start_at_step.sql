@@ -1,4 +1,3 @@
--- Starts a run at its first step, as runs.start does by a plan, unless one exists under the key:
--- then returns that one.
+-- Starts a run at its first step. runs.start does the same with a plan. If a run with the key exists, returns that run.
 {include runs/start_one}
 {include runs/start_lost}

@@ -1,4 +1,4 @@
--- Returns the run that exists under the key.
+-- Returns the run that has the key.
 
 -- else
 SELECT coalesce(r.id, ''), 0, 0, {now}
