@@ -21,7 +21,8 @@ type Option struct{ set func(*request) }
 
 // Key sets the idempotency key of a call: the server carries out a call once per key, however often the call is sent,
 // and returns the same response for a day. With a key, a call that changes something is retried if its outcome is
-// unknown. Use a new key for each call: a different call with the same key returns [fault.KeyMismatch].
+// unknown. Use a new key for each call: a different call with the same key returns an error with
+// the code [fault.KeyMismatch].
 func Key(key string) Option {
 	return Option{func(r *request) {
 		if r.method != http.MethodGet {
