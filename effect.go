@@ -21,10 +21,11 @@ import (
 // next attempt resolves an effect of unknown outcome. Without an option, the operation is parked until a person
 // resolves it.
 //
-// Effect must be called in the body of a claimed action, with the context that the body was given. Effects of the same
-// name must be called in the same order on every attempt. If an effect did not happen and another effect of the same
-// name followed it, later attempts do not try the first effect again: Effect returns an error with the same text as
-// before. A call that is repeated while its outcome is unknown counts as the same effect.
+// Effect must be called in the body of a claimed action of a lifecycle, or of a task of a run, with the context that
+// the body was given. Elsewhere it returns [ErrValidation]. Effects of the same name must be called in the same order
+// on every attempt. If an effect did not happen and another effect of the same name followed it, later attempts do not
+// try the first effect again: Effect returns an error with the same text as before. A call that is repeated while its
+// outcome is unknown counts as the same effect.
 func Effect[R any](ctx context.Context, name string, call func(ctx context.Context, key string) (R, error), o ...EffectOption) (R, error) {
 	var r R
 	j := effects.From(ctx)

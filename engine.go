@@ -57,8 +57,9 @@ type Config struct {
 }
 
 // Part is a capability, or a component of the program, that belongs to an engine: a lifecycle, a workflow definition,
-// a kind of batch items, a reaction, kinds of scopes (scope.Kinds), the feed (stream.Feed), or settings of runs
-// (run.Lease, run.Retention, run.Calls). Pass parts to [Open].
+// a kind of batch items, a reaction, a projection, kinds of scopes (scope.Kinds), the feed (stream.Feed), a store of
+// artifacts (batch.Artifacts), settings of runs (run.Lease, run.Retention, run.Calls), or the maintenance of runs or
+// batches on an engine without definitions or kinds (run.Maintenance, batch.Maintenance). Pass parts to [Open].
 type Part interface {
 	// Register is called once by [Open], after the database is ready. If it returns an error, Open closes the engine
 	// and returns that error.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/batchengine"
 )
 
 // ArtifactStore stores the artifacts of items: files whose names begin with the item's prefix. The
@@ -45,12 +44,6 @@ func (p artifactsPart) Register(_ context.Context, e *holdfast.Engine) error {
 	}
 	k.artifacts, k.kinds.Artifacts = p.store, true
 	return nil
-}
-
-// Prefix returns the prefix under which an item may store artifacts. For every item key, the prefix contains only
-// characters that are valid in file and object names, and ends with a slash.
-func Prefix(workspace, batch, key string) string {
-	return batchengine.Prefix(workspace, batch, key)
 }
 
 // FileStore returns a store in a folder. If several nodes use the store, they must share the folder. The folder is

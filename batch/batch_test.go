@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -296,7 +297,7 @@ func TestArtifactsAreSwept(t *testing.T) {
 			t.Fatal(err)
 		}
 		until(t, e, "c", over)
-		late := batch.Prefix("default", "c", "k0000")
+		late := batchengine.Prefix("default", "c", "k0000")
 		has(late, 0)
 		put(late + "late")
 		has(late, 1)

@@ -337,7 +337,7 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 func (k *Kind[I, O]) do(ctx context.Context, t batchengine.Taken) ([]byte, []batchengine.Commit, error) {
 	i := &Item[I]{Batch: t.Batch, Key: t.Key, Operation: t.Operation(), Attempt: t.Attempt()}
 	if t.Artifacts {
-		i.Prefix = Prefix(t.Workspace, t.Batch, t.Key)
+		i.Prefix = batchengine.Prefix(t.Workspace, t.Batch, t.Key)
 	}
 	if err := json.Unmarshal(t.Input, &i.Input); err != nil {
 		return nil, nil, fault.NonRetryable(fmt.Errorf("the input does not match the input type of batch kind %q: %w", k.name, err))

@@ -188,7 +188,7 @@ func (k *maintenance) undo(ctx context.Context, s batchengine.Swept) (commits []
 		}
 	}()
 	if s.Artifacts {
-		if err := k.artifacts.Delete(ctx, Prefix(s.Workspace, s.Batch, s.Key)); err != nil {
+		if err := k.artifacts.Delete(ctx, batchengine.Prefix(s.Workspace, s.Batch, s.Key)); err != nil {
 			return nil, err
 		}
 	}

@@ -21,7 +21,8 @@ type Option struct{ set func(*request) }
 
 // Key sets the idempotency key of a call: the server carries out a call once per key, however often the call is sent,
 // and returns the same response for a day. With a key, a call that changes something is retried if its outcome is
-// unknown. Use a new key for each call: a different call with the same key returns [fault.KeyMismatch].
+// unknown. Use a new key for each call: a different call with the same key returns an error with
+// the code [fault.KeyMismatch].
 func Key(key string) Option {
 	return Option{func(r *request) {
 		if r.method != http.MethodGet {
@@ -51,6 +52,8 @@ type request struct {
 	body   any // nil for none
 	keyed  bool
 	raw    *json.RawMessage
+	// refused is the error of an option that the call does not have.
+	refused error
 }
 
 func newRequest(method string, body any, path ...string) *request {
@@ -70,6 +73,9 @@ func (r *request) retryable() bool { return r.method == http.MethodGet || r.keye
 // url returns the URL of the request. It escapes each part of the path completely, so that an id
 // that contains a slash, or is "..", remains one part.
 func (r *request) url(base string) (string, error) {
+	if r.refused != nil {
+		return "", r.refused
+	}
 	var b strings.Builder
 	b.WriteString(base)
 	for _, p := range r.path {
@@ -155,7 +161,7 @@ func (c *Client) once(ctx context.Context, r *request, at string, text []byte) (
 		return nil, brokenOff(err)
 	}
 	if resp.StatusCode == http.StatusNotModified && r.header.Get("If-None-Match") != "" {
-		return nil, &failure{fault: fault.New(fault.PreconditionFailed, "the scope has not changed: it is still at version %s", strings.Trim(r.header.Get("If-None-Match"), `"`)).Wrap(ErrNotModified)}
+		return nil, &failure{unmodified: true}
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, refusal(resp, body)

@@ -6,11 +6,12 @@
 //
 // Each operation of the API has a method of the same name, with types of package wire. A refusal is
 // a [*fault.Error] with the code and the fields of the server's response. If the server cannot be
-// reached, or a proxy responds in its place, the error is [fault.Unavailable] and wraps the cause.
+// reached, or a proxy responds in its place, the error has the code
+// [fault.Unavailable] and wraps the cause.
 //
 // A call that reads is retried after a temporary failure. A call that changes something is retried only with an
-// idempotency key ([Key]), which makes it take effect once. Without a key it is sent once; if the error is
-// [fault.Unavailable], the call may or may not have taken effect.
+// idempotency key ([Key]), which makes it take effect once. Without a key it is sent once; if the error has
+// the code [fault.Unavailable], the call may or may not have taken effect.
 //
 // A list is an iterator that reads one page after another and ends with the first error:
 //

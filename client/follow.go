@@ -30,10 +30,10 @@ func (c *Client) FollowFeed(ctx context.Context, after string) iter.Seq2[wire.Ev
 	return following[wire.Event]{c: c, path: []string{"events"}, after: after}.all(ctx)
 }
 
-// WatchActivity yields the histories and events of a workspace from now on, or from the id of an earlier
+// FollowActivity yields the histories and events of a workspace from now on, or from the id of an earlier
 // message. The last pair has the error. Events from shortly before a broken connection may be
-// repeated. WatchActivity is for observers; use a reaction to handle each event once.
-func (c *Client) WatchActivity(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
+// repeated. FollowActivity is for observers; use a reaction to handle each event once.
+func (c *Client) FollowActivity(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return following[wire.Event]{c: c, path: []string{"feed"}, after: after}.all(ctx)
 }
 

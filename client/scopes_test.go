@@ -67,10 +67,43 @@ func TestAScopeFromAfar(t *testing.T) {
 	if _, err = c.GetScope(ctx, kind, id, IfNoneMatch(6)); !errors.Is(err, ErrNotModified) || s.requests.Load() != before+1 {
 		t.Errorf("get of an unmodified scope: got %v after %d requests, want ErrNotModified after 1", err, s.requests.Load()-before)
 	}
+	if errors.Is(err, fault.Of(fault.Concurrency)) {
+		t.Errorf("get of an unmodified scope: %v is a CONCURRENCY_ERROR, want none", err)
+	}
 	x, err = c.DeleteScope(ctx, kind, id, ExpectVersion(6))
 	is(x, err, 7, true, "null")
 	x, err = c.DeleteScope(ctx, kind, id)
 	is(x, err, -1, false, "null")
+}
+
+// TestConditionsOfOtherCalls verifies that the client sends no call with a condition that its route
+// does not read.
+func TestConditionsOfOtherCalls(t *testing.T) {
+	s := serve(t, httpapi.Options{NoKeys: true})
+	c := dial(t, s.url, Options{})
+	ctx := t.Context()
+	for what, call := range map[string]func(Option) error{
+		"CancelRun":      func(o Option) error { _, err := c.CancelRun(ctx, "r", wire.Command{}, o); return err },
+		"FireStep":       func(o Option) error { _, err := c.FireStep(ctx, "l", "e", "s", wire.Fire{}, o); return err },
+		"DeleteReaction": func(o Option) error { return c.DeleteReaction(ctx, "r", o) },
+		"GetRun":         func(o Option) error { _, err := c.GetRun(ctx, "r", o); return err },
+		"AppendEvents":   func(o Option) error { _, err := c.AppendEvents(ctx, "s", wire.Append{}, o); return err },
+	} {
+		for name, o := range map[string]Option{"ExpectVersion": ExpectVersion(3), "Present": Present(), "Absent": Absent(), "IfNoneMatch": IfNoneMatch(3)} {
+			if err := call(o); fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s with %s: got %v, want a validation error that names the option", what, name, err)
+			}
+		}
+	}
+	if _, err := c.GetScope(ctx, "cart", "c", Absent()); fault.CodeOf(err) != fault.Validation {
+		t.Errorf("GetScope with Absent: got %v, want a validation error", err)
+	}
+	if _, err := c.PatchScope(ctx, "cart", "c", []byte(`{}`), IfNoneMatch(3)); fault.CodeOf(err) != fault.Validation {
+		t.Errorf("PatchScope with IfNoneMatch: got %v, want a validation error", err)
+	}
+	if n := s.requests.Load(); n != 0 {
+		t.Errorf("sent %d requests, want 0", n)
+	}
 }
 
 // TestALostAnswerOfAChange verifies that each change under a key takes effect once, although

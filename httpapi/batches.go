@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
@@ -151,7 +150,7 @@ func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 			w.Output = raw("null")
 		}
 		if b.Artifacts && x.Epoch > 0 {
-			w.Artifacts = batch.Prefix(c.key.Workspace, b.ID, x.Key)
+			w.Artifacts = batchengine.Prefix(c.key.Workspace, b.ID, x.Key)
 		}
 		return w
 	}, func(x batchengine.Item) string { return strconv.FormatInt(x.N, 10) })

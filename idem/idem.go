@@ -241,11 +241,12 @@ func within(ctx context.Context, f *idempotency.Flight) context.Context {
 // A request can commit only once. If f or the transaction fails, nothing is written, and the handler may call Commit
 // again or refuse the request. If the lease on the key has expired, the error is [holdfast.ErrLeaseLost]: another
 // execution may have the request now. f may run more than once, as in [holdfast.Engine.Update]. For a request without a
-// key, Commit is the same as Update. Outside of a handler of [Middleware], the error is [fault.Internal].
+// key, Commit is the same as Update. Outside of a handler of [Middleware], the error is
+// [holdfast.ErrValidation].
 func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	q, ok := ctx.Value(flightKey{}).(*idempotency.Flight)
 	if !ok {
-		return fault.New(fault.Internal, "idem.Commit was called outside a handler of idem.Middleware: call it inside one, with the context of the request")
+		return fault.New(fault.Validation, "idem.Commit was called outside a handler of idem.Middleware: call it inside one, with the context of the request")
 	}
 	return q.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
 }

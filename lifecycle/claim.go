@@ -87,11 +87,28 @@ func (c *Claim[E]) Reject(ctx context.Context, reason string) (Entity[E], error)
 	return shown[E](c.inner.End(ctx, lifecycleengine.Rejected, reason))
 }
 
-// Effect journals an effect of a body that runs elsewhere. With neither a result nor notDone, it records the intent to
-// perform the effect. It returns the current state of the effect, with the key to use for it. While the outcome of a
-// begun effect is unknown, the claim cannot be released. If the lease expires during that time, the operation waits for
-// manual resolution, unless its handler declares that the effect may be retried or probed.
-func (c *Claim[E]) Effect(ctx context.Context, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
-	x, err := c.inner.Effect(ctx, remote.Effect{Name: name, Ordinal: ordinal, Result: result, NotDone: notDone})
-	return publicEffect(x), err
+// BeginEffect journals the intent to perform an effect of a body that runs elsewhere. It returns the current state of
+// the effect, with the key to use for it. While the outcome of a begun effect is unknown, the claim cannot be released.
+// If the lease expires during that time, the operation waits for manual resolution, unless its handler declares that the
+// effect may be retried or probed.
+func (c *Claim[E]) BeginEffect(ctx context.Context, name string, ordinal int) (Effect, error) {
+	return c.effect(ctx, remote.Effect{Name: name, Ordinal: ordinal})
+}
+
+// EffectDone journals that an effect happened, with its result; nil is stored as null.
+func (c *Claim[E]) EffectDone(ctx context.Context, name string, ordinal int, result json.RawMessage) (Effect, error) {
+	if len(result) == 0 {
+		result = json.RawMessage("null") // without a result, the engine would record that the effect is begun
+	}
+	return c.effect(ctx, remote.Effect{Name: name, Ordinal: ordinal, Result: result})
+}
+
+// EffectNotDone journals that an effect did not happen.
+func (c *Claim[E]) EffectNotDone(ctx context.Context, name string, ordinal int) (Effect, error) {
+	return c.effect(ctx, remote.Effect{Name: name, Ordinal: ordinal, NotDone: true})
+}
+
+func (c *Claim[E]) effect(ctx context.Context, x remote.Effect) (Effect, error) {
+	state, err := c.inner.Effect(ctx, x)
+	return publicEffect(state), err
 }

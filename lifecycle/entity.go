@@ -92,12 +92,16 @@ func encoded[E any](id string, data E) (json.RawMessage, error) {
 
 // Create creates an entity in the config's initial status. If the entity exists, the error is [holdfast.ErrConflict],
 // and the entity is unchanged. For a user-owned table, insert the row with SQL instead: Create returns an error.
-func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, data E) (Entity[E], error) {
+func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, data E, o ...ActorOption) (Entity[E], error) {
 	raw, err := encoded(id, data)
 	if err != nil {
 		return Entity[E]{}, err
 	}
-	return shown[E](l.inner.Create(ctx, store.DoerOf(d), id, raw))
+	var actor string
+	for _, option := range o {
+		actor = option.actor
+	}
+	return shown[E](l.inner.CreateAt(ctx, store.DoerOf(d), id, "", raw, actor))
 }
 
 // Get returns an entity, or [holdfast.ErrNotFound]. In a transaction, read the row of a user-owned table with SQL
@@ -131,8 +135,9 @@ type Event struct {
 	Version int64
 	Name    string
 	Data    json.RawMessage
-	Actor   string
-	At      time.Time
+	// Correlation, Causation and Actor describe the origin of the event.
+	Correlation, Causation, Actor string
+	At                            time.Time
 }
 
 // ReadHistory iterates over the events of an entity, starting at version from.
@@ -143,7 +148,9 @@ func (l *Lifecycle[E]) ReadHistory(ctx context.Context, d holdfast.Doer, id stri
 			start = after.Version + 1
 		}
 		return l.inner.History(ctx, store.DoerOf(d), id, start, limit)
-	}, func(x events.Event) Event { return Event{x.Version, x.Name, x.Data, x.Actor, x.At} })
+	}, func(x events.Event) Event {
+		return Event{x.Version, x.Name, x.Data, x.Correlation, x.Causation, x.Actor, x.At}
+	})
 }
 
 // Refusal records that a requester could not fire a step.

@@ -118,7 +118,7 @@ func EndWith(outcome Outcome) ResolveOption {
 	return resolveOption(func(o *resolveOptions) { o.ending = outcome })
 }
 
-// ActorOption is the option [By] of [Withdraw]. It is also a [FireOption] and a [ResolveOption].
+// ActorOption is the option [By] of [Lifecycle.Create] and [Withdraw]. It is also a [FireOption] and a [ResolveOption].
 type ActorOption struct{ actor string }
 
 // By sets the actor that the history records.

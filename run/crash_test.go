@@ -191,7 +191,7 @@ func TestCrashOfARun(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if _, err := l.Create(ctx, engine.Of(e), "i1", []byte(`{"id": "i1"}`)); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+			if _, err := l.CreateAt(ctx, engine.Of(e), "i1", "", []byte(`{"id": "i1"}`), ""); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 				return err
 			}
 			r, _, err := def.Start(ctx, e, order{"i1", 500}, run.Key("k"))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,8 +17,9 @@ import (
 )
 
 // Definition is a workflow. A name and version identify exactly one definition, which never
-// changes: a run keeps the definition that it was started with. A Definition is safe for
-// concurrent use.
+// changes: a run keeps the definition that it was started with. [Definition.Retention] and [Handle]
+// must be called before it is passed to [holdfast.Open] or started. Afterwards a Definition is safe
+// for concurrent use.
 type Definition struct {
 	def      *workflow.Definition
 	bad      error
@@ -57,22 +59,20 @@ func Define(name, version string, steps ...Step) *Definition {
 	return d.checked()
 }
 
-// Retention returns a copy of the definition whose finished runs are retained for this long, at least a millisecond.
-// Without it, the engine's [Retention] applies. If the duration is invalid, [holdfast.Open] and [Definition.Start]
-// return the error.
+// Retention sets how long finished runs of the definition are retained, at least a millisecond, and returns the
+// definition. Without it, the engine's [Retention] applies. If the duration is invalid, [holdfast.Open] and
+// [Definition.Start] return the error.
 func (d *Definition) Retention(retention time.Duration) *Definition {
-	c := *d.def
-	c.Retention = retention
-	kept := &Definition{def: &c, bad: d.bad, handlers: d.handlers}
-	if retention < time.Millisecond && kept.bad == nil {
-		kept.bad = fault.New(fault.Validation, "the retention of runs must be at least 1ms, got %s", retention)
+	if retention < time.Millisecond && d.bad == nil {
+		d.bad = fault.New(fault.Validation, "the retention of runs must be at least 1ms, got %s", retention)
 	}
-	return kept.checked()
+	d.def.Retention = retention
+	return d.checked()
 }
 
 // Parse reads a definition from JSON or YAML. Its tasks name handlers: functions that [Handle]
 // adds, or handlers that are declared through the API. An invalid definition returns
-// [holdfast.ErrValidation], with the broken rules in its field "violations".
+// [holdfast.ErrValidation], with the broken rules in [fault.Error.Violations].
 func Parse(data []byte) (*Definition, error) {
 	def, violations := workflow.Parse(data)
 	if len(violations) > 0 {
@@ -111,10 +111,14 @@ func refused(violations []workflow.Violation) error {
 		return nil
 	}
 	var lines []string
+	var all []fault.Violation
 	for _, v := range violations {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", v.Rule, v.Path, v.Message))
+		all = append(all, fault.Violation{Rule: v.Rule, Path: v.Path, Line: v.Line, Message: v.Message})
 	}
-	return fault.New(fault.Validation, "the definition is invalid:\n%s", strings.Join(lines, "\n")).With("violations", violations)
+	f := fault.New(fault.Validation, "the definition is invalid:\n%s", strings.Join(lines, "\n"))
+	f.Violations = all
+	return f
 }
 
 // ID returns the identifier of the definition: name@version.
@@ -123,24 +127,24 @@ func (d *Definition) ID() string { return d.def.ID() }
 // JSON returns the definition as JSON.
 func (d *Definition) JSON() json.RawMessage { return d.def.JSON() }
 
-// Handle returns a copy of the definition in which f runs the handler that the tasks refer to by
-// name. If no task does, [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation].
+// Handle sets the function of a handler that the tasks of the definition refer to by name, and
+// returns the definition. Its options are the safety ([Idempotent] and the others), [OnUnknownRetry] and
+// [Timeout]; the definition itself sets everything else. If it is called with another option, or if
+// no task has the handler, [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation].
 func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O, error), o ...StepOption) *Definition {
-	s := Step{own: &handler{body: bodyOf(f)}}
-	for _, option := range o {
-		option.set(&s)
+	s := made(Step{own: &handler{body: bodyOf(f)}}, o)
+	d.handlers[name] = s.own
+	s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout = "", "", 0
+	switch {
+	case d.bad != nil:
+	case s.bad != nil:
+		d.bad = fmt.Errorf("handler %q: %w", name, s.bad)
+	case !reflect.DeepEqual(s.spec, workflow.Step{}):
+		d.bad = fault.New(fault.Validation, "handler %q: Handle accepts a safety, OnUnknownRetry and Timeout only: set other options in the definition", name)
+	case !slices.Contains(d.def.Handlers(), name):
+		d.bad = fault.New(fault.Validation, "definition %s has no step with handler %q", d.ID(), name)
 	}
-	s.own.Safety, s.own.Unknown, s.own.Timeout = s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout
-	all := maps.Clone(d.handlers)
-	all[name] = s.own
-	bad := d.bad
-	if bad == nil {
-		bad = s.bad
-	}
-	if bad == nil && !slices.Contains(d.def.Handlers(), name) {
-		bad = fault.New(fault.Validation, "definition %s has no step with handler %q", d.ID(), name)
-	}
-	return &Definition{def: d.def, bad: bad, handlers: all}
+	return d
 }
 
 // Task is a step that runs a function. f gets the run's input, unless [Input] sets another input. The result of f is
@@ -238,8 +242,17 @@ func WithRetry(p holdfast.RetryPolicy) StepOption {
 	return StepOption{func(s *Step) { s.spec.Retry = workflow.Retry(p) }}
 }
 
-// Timeout limits the duration of one attempt. The default is 15 minutes.
-func Timeout(d time.Duration) StepOption { return StepOption{func(s *Step) { s.spec.Timeout = d }} }
+// Timeout limits the duration of one attempt. The default is 15 minutes. [Signal] and [Approval],
+// which have a timeout as an argument, do not accept it.
+func Timeout(d time.Duration) StepOption {
+	return StepOption{func(s *Step) {
+		if s.spec.Type == workflow.Event || s.spec.Type == workflow.Approval {
+			s.bad = fault.New(fault.Validation, "Timeout is not an option of a step that waits: pass %s as its timeout argument", d)
+			return
+		}
+		s.spec.Timeout = d
+	}}
+}
 
 // Input sets the input of a step: a value that is encoded as JSON, in which a string that begins
 // with = is an expression.

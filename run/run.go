@@ -131,11 +131,14 @@ const (
 
 // Visit is one visit of a step. A loop visits a step several times.
 type Visit struct {
-	Name                  string
-	Visit                 int
-	Type                  StepType
-	Status                Status
-	Attempts              int
+	Name  string
+	Visit int
+	// Operation identifies the visit: [Info.Operation], and the argument of [Resolve].
+	Operation string
+	Type      StepType
+	Status    Status
+	Attempts  int
+	// Uncertain reports that the outcome of an effect is unknown: the step waits for [Resolve].
 	Uncertain             bool
 	Input, Output         json.RawMessage
 	Error                 string
@@ -147,7 +150,7 @@ func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit,
 	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
 		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
 	}, func(s runengine.Step) Visit {
-		return Visit{s.Name, int(s.Visit), StepType(s.Type), Status(s.Status), int(s.Attempts), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
+		return Visit{s.Name, int(s.Visit), runengine.Operation(id, s.Name, s.Visit), StepType(s.Type), Status(s.Status), int(s.Attempts), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
 	})
 }
 
@@ -267,17 +270,15 @@ type Decision struct {
 	Content   any
 }
 
-// DecideOption is an option of [Decide].
-type DecideOption struct{ set func(*runengine.Decision) }
+// ActorOption is the option [By] of [Decide]. It is also a [ResolveOption].
+type ActorOption struct{ actor string }
 
 // By sets the actor that the history records.
-func By(actor string) DecideOption {
-	return DecideOption{func(d *runengine.Decision) { d.Actor = actor }}
-}
+func By(actor string) ActorOption { return ActorOption{actor} }
 
 // Decide decides an approval request. Only the first decision counts. A different or late decision returns
 // [holdfast.ErrConflict]. A requester that the approval request does not name gets [holdfast.ErrForbidden].
-func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o ...DecideOption) (ApprovalRequest, error) {
+func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o ...ActorOption) (ApprovalRequest, error) {
 	x := runengine.Decision{Decision: string(v.Status), May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.Contains(requesters, v.Requester) {
 			return nil
@@ -285,7 +286,7 @@ func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o
 		return fault.New(fault.Forbidden, "requester %q may not decide approval %q; allowed requesters: %s", v.Requester, approval, strings.Join(requesters, ", ")).With("requesters", requesters)
 	}}
 	for _, option := range o {
-		option.set(&x)
+		x.Actor = option.actor
 	}
 	if v.Content != nil {
 		var err error
@@ -309,7 +310,8 @@ func ExpectVersion(version int64) CommandOption {
 }
 
 // Cancel cancels a run. If a step is in flight, the cancel is recorded, and the run is cancelled
-// when that step ends. The results of finished steps stay stored.
+// when that step ends. The results of finished steps stay stored. Cancel, [Pause], [Resume] and
+// [Retry] record no actor.
 func Cancel(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
 	return command(ctx, d, id, runengine.Cancel, o)
 }

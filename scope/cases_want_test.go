@@ -158,9 +158,11 @@ var wantCases = []testCase{
 	}},
 	{"options that make no sense are refused", func(e *env) {
 		for _, v := range verbs {
-			_, err := v.do(e.ctx, e.raw("u", scope.ExpectVersion(-3)))
-			e.refused(err, fault.Validation)
-			_, err = v.do(e.ctx, e.raw("u", scope.TTL(200*365*24*time.Hour)))
+			for version := int64(-3); version < 0; version++ {
+				_, err := v.do(e.ctx, e.raw("u", scope.ExpectVersion(version)))
+				e.refused(err, fault.Validation)
+			}
+			_, err := v.do(e.ctx, e.raw("u", scope.TTL(200*365*24*time.Hour)))
 			e.refused(err, fault.Validation)
 		}
 		e.isNone("u")

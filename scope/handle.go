@@ -50,7 +50,7 @@ type handle struct {
 // program's own code sees the context.
 func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, end func(), s settings, err error) {
 	s = h.backend.state().settle(h.kind, h.given)
-	for _, err := range []error{checkNames(h.kind, h.id), checkExpected(s.expected), checkTTL(s.TTL), events.CheckMeta(s.meta), h.backend.ready(ctx), ctx.Err()} {
+	for _, err := range []error{checkNames(h.kind, h.id), s.bad, checkTTL(s.TTL), events.CheckMeta(s.meta), h.backend.ready(ctx), ctx.Err()} {
 		if err != nil {
 			return ctx, func() {}, s, err
 		}

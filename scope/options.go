@@ -60,16 +60,28 @@ func MaxAttempts(n int) Option { return Option{func(s *settings) { s.MaxAttempts
 func TTL(d time.Duration) Option { return Option{func(s *settings) { s.TTL = d }} }
 
 // ExpectVersion makes every change require that the scope is at this version. Otherwise the change returns
-// [holdfast.ErrConcurrency] with the field lastVersion, which is -1 if the scope does not exist.
-func ExpectVersion(version int64) Option { return Option{func(s *settings) { s.expected = &version }} }
+// [holdfast.ErrConcurrency] with the field lastVersion, which is -1 if the scope does not exist. For a negative version
+// the change returns [holdfast.ErrValidation]: use [Absent] or [Present].
+func ExpectVersion(version int64) Option {
+	if version < 0 {
+		return Option{func(s *settings) {
+			s.bad = fault.New(fault.Validation, "the expected version must be 0 or more, got %d", version)
+		}}
+	}
+	return expect(version)
+}
+
+func expect(version int64) Option {
+	return Option{func(s *settings) { s.expected, s.bad = &version, nil }}
+}
 
 // Absent makes every change require that the scope does not exist; otherwise the change returns
 // [holdfast.ErrConcurrency].
-func Absent() Option { return ExpectVersion(events.None) }
+func Absent() Option { return expect(events.None) }
 
 // Present makes every change require that the scope exists, at any version; otherwise the change returns
 // [holdfast.ErrConcurrency].
-func Present() Option { return ExpectVersion(scopestore.Some) }
+func Present() Option { return expect(scopestore.Some) }
 
 // By sets the actor that the history records for the changes.
 func By(actor string) Option { return Option{func(s *settings) { s.meta.Actor = actor }} }
@@ -78,6 +90,7 @@ func By(actor string) Option { return Option{func(s *settings) { s.meta.Actor = 
 type settings struct {
 	Kind
 	expected *int64
+	bad      error // of an expected version that cannot exist
 	meta     events.Meta
 }
 
@@ -135,14 +148,6 @@ func (h *state) settle(kind string, s settings) settings {
 	}
 	s.TTL = max(cmp.Or(s.TTL, k.TTL, ttl), 0)
 	return s
-}
-
-// checkExpected rejects a version that cannot exist.
-func checkExpected(want *int64) error {
-	if want != nil && *want < scopestore.Some {
-		return fault.New(fault.Validation, "the expected version must be 0 or more, got %d", *want)
-	}
-	return nil
 }
 
 // checkTTL rejects a time to live of more than 100 years.

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -22,13 +23,13 @@ type foldOptions struct {
 const defaultAttempts = 10
 
 // MaxAttempts sets how often [Aggregate.Do] tries to append while other writers append first, including the first
-// attempt. It must be at least 1; the default is 10.
+// attempt. 0 means the default, 10; a negative number is an error.
 func MaxAttempts(n int) FoldOption {
 	return FoldOption{func(o *foldOptions) {
-		if n < 1 {
-			o.fail(fault.New(fault.Validation, "MaxAttempts must be at least 1, got %d", n))
+		if n < 0 {
+			o.fail(fault.New(fault.Validation, "MaxAttempts must be 1 or more, or 0 for the default, got %d", n))
 		}
-		o.attempts = n
+		o.attempts = cmp.Or(n, defaultAttempts)
 	}}
 }
 

@@ -54,8 +54,11 @@ func (p *Projection) GetProgress(ctx context.Context, d holdfast.Doer) (Progress
 	return GetProgress(ctx, d, p.name)
 }
 
-// GetProgress returns the progress of a reaction in the context's workspace.
+// GetProgress returns the progress of a reaction in the context's workspace, or [holdfast.ErrNotFound].
 func GetProgress(ctx context.Context, d holdfast.Doer, reaction string) (Progress, error) {
+	if _, err := reactions.Get(ctx, store.DoerOf(d), reaction); err != nil {
+		return Progress{}, err
+	}
 	p, err := reactions.ProgressOf(ctx, store.DoerOf(d), reaction)
 	return Progress(p), err
 }

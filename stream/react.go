@@ -42,9 +42,9 @@ type Options struct {
 	Lease time.Duration
 	// Timeout limits the time that a body may take for one event; 0 means 15 minutes.
 	Timeout time.Duration
-	// Priority is a head start in seconds: an event of this reaction is handled before events of other reactions,
-	// unless those have waited that many seconds longer.
-	Priority int
+	// Priority is a head start, in whole seconds: an event of this reaction is handled before events of other reactions,
+	// unless those have waited that much longer.
+	Priority time.Duration
 	// Workspaces are the workspaces in which the reaction is registered; none means the default workspace. The reaction
 	// is served in every workspace where it is registered.
 	Workspaces []string
@@ -94,7 +94,7 @@ type reaction struct {
 // Register registers the reaction.
 func (r *reaction) Register(ctx context.Context, e *holdfast.Engine) error {
 	h := &reactions.Handler{Definition: r.definition(), Timeout: r.o.Timeout, Body: r.handle}
-	if err := errors.Join(r.checkRetry(), h.Check(), reactions.CheckName(h.Name)); err != nil {
+	if err := errors.Join(r.check(), h.Check(), reactions.CheckName(h.Name)); err != nil {
 		return err
 	}
 	if err := engine.Of(e).Reactions().Add(h); err != nil {
@@ -116,14 +116,16 @@ func (r *reaction) handle(ctx context.Context, d *reactions.Delivery) error {
 	return r.body(ctx, &Delivery{Event: public(d.Event), Attempt: d.Attempt, Operation: d.Lease.Operation(d.Event.Version), inner: d})
 }
 
-// checkRetry rejects a policy that a reaction cannot store.
-func (r *reaction) checkRetry() error {
+// check rejects options that a reaction cannot store.
+func (r *reaction) check() error {
 	p := r.o.Retry
 	switch {
 	case p.MaxAttempts < 0 || p.Backoff < 0 || p.MaxBackoff < 0:
 		return fault.New(fault.Validation, "reaction %q: MaxAttempts (%d), Backoff (%s) and MaxBackoff (%s) must not be negative", r.name, p.MaxAttempts, p.Backoff, p.MaxBackoff)
 	case p.Multiplier != 0 && p.Multiplier != 1 && p.Multiplier != 2:
 		return fault.New(fault.Validation, "reaction %q: Multiplier must be 1 or 2, or 0 for the default, got %g", r.name, p.Multiplier)
+	case r.o.Priority%time.Second != 0:
+		return fault.New(fault.Validation, "reaction %q: Priority must be whole seconds, got %s", r.name, r.o.Priority)
 	}
 	return nil
 }
@@ -136,7 +138,7 @@ func (r *reaction) definition() reactions.Definition {
 		d.MaxRetries = p.MaxAttempts - 1
 	}
 	d.MaxCrashes = cmp.Or(r.o.MaxCrashes, d.MaxCrashes)
-	d.BlockOnError, d.Priority, d.Program = !r.o.SkipOnError, r.o.Priority, true
+	d.BlockOnError, d.Priority, d.Program = !r.o.SkipOnError, int(r.o.Priority/time.Second), true
 	d.Lease = cmp.Or(r.o.Lease, d.Lease)
 	if p.Multiplier == 1 {
 		d.Backoff.Kind = "fixed"

@@ -75,7 +75,7 @@ func Unblock(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResu
 	return repair(ctx, d, "unblock", f)
 }
 
-// Skip lets reactions continue after the event that failed.
+// Skip lets reactions continue after the event that failed. Skip, [Unblock] and [Reset] record no actor.
 func Skip(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
 	return repair(ctx, d, "skip", f)
 }

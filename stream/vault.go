@@ -119,7 +119,8 @@ func (v *Vault) pages(ctx context.Context, d holdfast.Doer) func(events.ReadArgs
 // subject stay unchanged. Events of a forgotten subject get the data null, and Forgotten is set.
 //
 // If any data cannot be decrypted, none of the events is changed. The error is [holdfast.ErrForbidden] if the data was
-// stored under another master key, and [fault.DatabaseDamaged] if the data or the key has changed since it was written.
+// stored under another master key, and has the code [fault.DatabaseDamaged] if the data or the key has changed since it
+// was written.
 func (v *Vault) Open(ctx context.Context, d holdfast.Doer, all []Event) error {
 	keys, err := v.opening(ctx, d, subjectsOf(all))
 	if err != nil {

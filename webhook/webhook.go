@@ -117,8 +117,8 @@ func (v *Verifier) Verify(h http.Header, body []byte) error {
 	return err
 }
 
-// VerifyOnce is like [Verifier.Verify], but also returns [fault.Conflict] for a message that this verifier has already
-// accepted. The verifier remembers a message for as long as it could be replayed. If a sender gets no response, it
+// VerifyOnce is like [Verifier.Verify], but also returns an error with the code [fault.Conflict] for a message that this
+// verifier has already accepted. The verifier remembers a message for as long as it could be replayed. If a sender gets no response, it
 // sends the message again with the same id. The receiver should respond to such a duplicate with success, without
 // handling it again.
 func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {

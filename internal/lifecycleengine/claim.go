@@ -224,7 +224,7 @@ type Effect struct {
 	Since   time.Time
 }
 
-// Effect journals an effect of a body that runs elsewhere; lifecycle.Claim.Effect documents it.
+// Effect journals an effect of a body that runs elsewhere; lifecycle.Claim documents it.
 func (c *Claim) Effect(ctx context.Context, x remote.Effect) (Effect, error) {
 	policy := effects.Hold
 	if !c.t.entity.Claim.Manual {
