@@ -6,7 +6,10 @@
 // transactions takes a server-wide lock at each commit, and cost up to 95 percent of their rate.
 package wake
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // Hub wakes waiters in the process by topic. Safe for concurrent use.
 type Hub struct {
@@ -81,6 +84,18 @@ func (h *Hub) all() {
 	}
 	h.mu.Unlock()
 	h.local(topics)
+}
+
+// Waiting reports whether anyone in this process waits for a topic with a prefix.
+func (h *Hub) Waiting(prefix string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t := range h.waiters {
+		if strings.HasPrefix(t, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // Wait returns a channel that receives a value when one of the topics is woken. Call end to stop waiting.

@@ -35,4 +35,4 @@ SELECT :shard, :workspace, q.last + row_number() OVER (ORDER BY t.moment, t.stre
 UPDATE holdfast_sequence AS q
    SET last = max(q.last, coalesce((SELECT max(o.position) FROM holdfast_feed AS o WHERE o.shard = :shard AND o.workspace = :workspace), 0))
  WHERE q.shard = :shard AND q.workspace = :workspace
-RETURNING 1
+RETURNING 0 -- feed.advance_watermarks returns whether more is left
