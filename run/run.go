@@ -199,11 +199,13 @@ func awaitServed(ctx context.Context, e *holdfast.Engine, id string) (r Run, ok 
 	case <-s.Done:
 		r = public(s.Run())
 		r.Input, r.State, r.Output = slices.Clone(r.Input), slices.Clone(r.State), slices.Clone(r.Output) // others may wait for the run too
-		return r, r.Over(), nil
+		return r, r.Over() && r.Status != Failed, nil // a failed run may have been retried since
 	case <-timer.C:
 		return r, false, nil
 	case <-ctx.Done():
-		if r, err = Get(context.WithoutCancel(ctx), e, id); err == nil && !r.Over() {
+		read, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if r, err = Get(read, e, id); err != nil || !r.Over() {
 			err = ctx.Err()
 		}
 		return r, true, err

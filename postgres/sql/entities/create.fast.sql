@@ -5,7 +5,9 @@ WITH made AS (
     SELECT :shard, :workspace, :lifecycle, :entity, :status, 0, :data::jsonb, t.now, t.now
       FROM (SELECT {now} AS now) AS t
      WHERE {include registry/is_current}
-       AND pg_catalog.pg_advisory_xact_lock({include entities/id_lock :})::text IS NOT NULL
+       AND CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = :shard AND e.workspace = :workspace AND e.lifecycle = :lifecycle AND e.id = :entity)
+                THEN false
+                ELSE pg_catalog.pg_advisory_xact_lock({include entities/id_lock :})::text IS NOT NULL END
     ON CONFLICT (shard, workspace, lifecycle, id) DO NOTHING
     RETURNING data, created_at
 ), {include history/write}

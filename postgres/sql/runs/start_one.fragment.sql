@@ -6,7 +6,10 @@ WITH ok AS (
            :begin, :begin_visit, false, t.now, CASE WHEN :status <> 'PENDING' THEN t.now END, t.now
       FROM (SELECT {now} AS now) AS t
      WHERE {include registry/is_current}
-       AND (:key IS NULL OR pg_catalog.pg_advisory_xact_lock({include runs/key_lock :})::text IS NOT NULL)
+       AND (:key IS NULL
+            OR CASE WHEN EXISTS (SELECT 1 FROM {schema}.run r WHERE r.shard = :shard AND r.workspace = :workspace AND r.key = :key)
+                    THEN false
+                    ELSE pg_catalog.pg_advisory_xact_lock({include runs/key_lock :})::text IS NOT NULL END)
     ON CONFLICT (shard, workspace, key) WHERE key IS NOT NULL DO NOTHING
     RETURNING version, created_at AS now
 )
