@@ -4,7 +4,7 @@
 //	done, err := c.FireStep(ctx, "invoice", "i1", "close", wire.Fire{Requester: "admin"}, client.Key(requestID))
 //	if errors.Is(err, fault.Of(fault.ClaimFailed)) { … } // another request is closing it
 //
-// Each operation of the API has a method of the same name, with types of package wire. A refusal is
+// Each API operation has a method of the same name that uses the types in package wire. A refusal is
 // a [*fault.Error] with the code and the fields of the server's response. If the server cannot be
 // reached, or a proxy responds in its place, the error is [fault.Unavailable] and wraps the cause.
 //

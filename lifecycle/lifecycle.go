@@ -120,7 +120,7 @@ func (l *Lifecycle[E]) Register(ctx context.Context, e *holdfast.Engine) error {
 
 // Fire executes a step of an entity on behalf of a requester, and returns the resulting entity.
 //
-// If another operation is in progress, the error is [holdfast.ErrClaimFailed], and nothing was done. If the step does
+// If another operation is in progress, the error is [holdfast.ErrClaimFailed], and nothing is changed. If the step does
 // not exist in the entity's status, the error is [holdfast.ErrInvalidTransition]; if the requester may not fire it,
 // [holdfast.ErrForbidden]. If the validation or the action refuses, the error is [holdfast.ErrActionInvalid]. If the
 // action fails, the error is [holdfast.ErrActionFailed], which wraps the action's own error. A panic of the action
