@@ -245,7 +245,7 @@ func within(ctx context.Context, f *idempotency.Flight) context.Context {
 func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	q, ok := ctx.Value(flightKey{}).(*idempotency.Flight)
 	if !ok {
-		return fault.New(fault.Internal, "idem.Commit was called outside a handler of idem.Middleware: call it inside one, with the context of the request")
+		return fault.New(fault.Internal, "idem.Commit was called outside a handler of idem.Middleware: call it inside such a handler, with the request's context")
 	}
 	return q.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
 }

@@ -73,7 +73,7 @@ func New(c Config) (batch.ArtifactStore, error) {
 // contain a secret.
 func (c Config) check() (*url.URL, error) {
 	if c.Bucket == "" {
-		return nil, fault.New(fault.Validation, "the object store requires a bucket: name one")
+		return nil, fault.New(fault.Validation, "the object store requires a bucket: set Config.Bucket")
 	}
 	if err := s3utils.CheckValidBucketName(c.Bucket); err != nil {
 		return nil, fault.New(fault.Validation, "invalid object store bucket: %v", err)

@@ -196,7 +196,7 @@ func (d *Database) inspectFile() (fresh bool, err error) {
 	switch {
 	case d.path == "" || d.path == ":memory:":
 		return false, fault.New(fault.Validation,
-			"%q is not the path of a file: name a file, for example in a temporary folder. In-memory databases are not supported, because they would lose acknowledged writes", d.path)
+			"%q is not a file path: use a file, for example in a temporary folder. In-memory databases are not supported, because they would lose acknowledged writes", d.path)
 	case strings.HasPrefix(d.path, "file:"):
 		return false, fault.New(fault.Validation, "%q is not the path of a file but a URI: give the path without file:", d.path)
 	}
