@@ -27,7 +27,7 @@ type Database interface{ publicDatabase }
 // several transactions or waits, so it cannot be part of a transaction.
 type Doer interface{ publicDoer }
 
-// Tx is an open transaction. Do not use it after the transaction has ended, or in two goroutines at once.
+// Tx is an open transaction. Do not use it after the transaction has ended, or in two goroutines at the same time.
 type Tx interface{ publicTx }
 
 // Config configures an engine. The zero value is ready to use.
@@ -45,13 +45,13 @@ type Config struct {
 	// StuckAfter is how long a claim lasts that is not renewed, for lifecycles whose config does not set it; the
 	// default is 5 minutes.
 	StuckAfter time.Duration
-	// HistoryRetention is the minimum retention of the histories of entities, scopes and reactions. 0 means unlimited;
+	// HistoryRetention is the minimum retention for histories of entities, scopes and reactions. 0 means unlimited;
 	// otherwise it must be at least an hour. The last event of each object, and events that a reaction has not handled
 	// yet, are not deleted. The program's own streams are not affected.
 	HistoryRetention time.Duration
 	// Node is the name of this node as the holder of leases; the default is the host name with a random part.
 	Node string
-	// MaxWorkers limits the reaction events that this node handles at once; the default is 16. If there are several
+	// MaxWorkers limits how many reaction events this node handles at the same time; the default is 16. If there are several
 	// workspaces, one workspace gets at most two thirds of it.
 	MaxWorkers int
 }

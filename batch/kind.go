@@ -22,9 +22,9 @@ import (
 
 // Options are the options of a kind. The zero value is ready to use.
 type Options struct {
-	// MaxConcurrency limits the items of one batch that run at once, on all nodes; 0 means 1.
+	// MaxConcurrency limits how many items of one batch run at the same time, on all nodes; 0 means 1.
 	MaxConcurrency int
-	// MaxWorkers limits the items of all batches that this node runs at once; 0 means 16. If
+	// MaxWorkers limits how many items this node runs at the same time, over all batches; 0 means 16. If
 	// there are several workspaces, one workspace gets at most two thirds of it.
 	MaxWorkers int
 	// Retry sets how often an item is attempted; the default is 3 attempts.
@@ -126,7 +126,7 @@ func ID(id string) CreateOption { return CreateOption{func(n *batchengine.New) {
 // LeaveOpen leaves the batch open for [Kind.Add], until [Seal].
 func LeaveOpen() CreateOption { return CreateOption{func(n *batchengine.New) { n.Open = true }} }
 
-// MaxConcurrency limits the items of the batch that run at once, instead of
+// MaxConcurrency limits how many items of the batch run at the same time, instead of
 // [Options.MaxConcurrency].
 func MaxConcurrency(n int) CreateOption {
 	return CreateOption{func(b *batchengine.New) { b.MaxConcurrency = int64(n) }}

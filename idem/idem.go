@@ -78,7 +78,7 @@ type Options struct {
 	// again. It must be between a millisecond and a day; the default is 30 seconds. A lease is renewed for at most 15
 	// minutes.
 	Lease time.Duration
-	// MaxBody is the maximum size of the body of a request with a key, in bytes; the default is 1 MiB. A larger body is
+	// MaxBody is the maximum body size of a request with a key, in bytes; the default is 1 MiB. A larger body is
 	// refused (413, PAYLOAD_TOO_LARGE).
 	MaxBody int64
 	// MaxResponse is the maximum size of a stored response body, in bytes; the default is 1 MiB.

@@ -2,7 +2,7 @@
 //
 //	hf, err := holdfast.Open(ctx, postgres.URL("postgres://app@db/app"), holdfast.Config{})
 //
-// All tables are in one schema, "holdfast" unless [Schema] names another. A node needs no privilege to change the
+// All tables are in one schema, "holdfast" unless [Schema] selects another. A node needs no privilege to change the
 // schema. Migrate with a role that owns the schema, and run the nodes with a role that owns nothing
 // (holdfast.Migration.RuntimeRole).
 package postgres

@@ -41,7 +41,7 @@ type Config struct {
 	// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment; without these, requests
 	// are not signed.
 	AccessKey, SecretKey string
-	// PathStyle puts the name of the bucket into the path of requests. Default: into the host
+	// PathStyle puts the bucket name into the request path. Default: into the host
 	// name if the service is known to support that, otherwise into the path.
 	PathStyle bool
 }

@@ -45,6 +45,6 @@
 // # Functions inside functions
 //
 // The context that a function gets records which scopes are being changed. If the function changes the same scope
-// again, that call returns [holdfast.ErrReentrant] at once. The function may change other scopes. If two functions
+// again, that call returns [holdfast.ErrReentrant] immediately. The function may change other scopes. If two functions
 // change each other's scopes in opposite order, they wait for each other until the first budget is spent.
 package scope

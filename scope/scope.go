@@ -24,7 +24,7 @@ type Snapshot[T any] struct {
 	Changed bool
 	// State is the state at Version, with one exception: if the database's response to an edit
 	// was lost, and others changed the scope before it could be read again, it is a later state.
-	// The sum of Inc is that of the caller's own change even then.
+	// The sum of Inc is the result of the caller's own change even then.
 	State T
 }
 
