@@ -51,8 +51,8 @@ type Config struct {
 	HistoryRetention time.Duration
 	// Node is the name of this node as the holder of leases; the default is the host name with a random part.
 	Node string
-	// MaxWorkers limits how many reaction events this node handles at the same time; the default is 16. If there are several
-	// workspaces, one workspace gets at most two thirds of it.
+	// MaxWorkers limits how many reaction events this node handles at the same time; the default is 16. If there are
+	// several workspaces, one workspace gets at most two thirds of it.
 	MaxWorkers int
 }
 
@@ -91,8 +91,8 @@ func (e *Engine) Close() error { return engine.Of(e).Close() }
 
 // Run runs the background work: it releases the leases that crashes left behind, handles events of reactions, and
 // listens for wake-ups of other nodes. It returns after ctx ends and all background loops have stopped. Any number of
-// nodes may run at once. A program that only makes calls need not call Run, as long as another node runs. If the engine
-// is already running, the error is [ErrConflict].
+// nodes may run concurrently. A program that only makes calls need not call Run, as long as another node runs. If the
+// engine is already running, the error is [ErrConflict].
 func (e *Engine) Run(ctx context.Context) error { return engine.Of(e).Run(ctx) }
 
 // Background adds a background loop. [Engine.Run] calls f with a context that ends with Run's own context, and waits

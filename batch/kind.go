@@ -132,8 +132,8 @@ func MaxConcurrency(n int) CreateOption {
 	return CreateOption{func(b *batchengine.New) { b.MaxConcurrency = int64(n) }}
 }
 
-// Create creates a batch of items that are paid from a wallet. Items are added in pages of 1,000, each in a transaction
-// of its own unless d is a transaction. If the program crashes in between, call Create again with the same [ID]: it
+// Create creates a batch of items that are paid from a wallet. Items are added in pages of 1,000, each in its own
+// transaction unless d is a transaction. If the program crashes in between, call Create again with the same [ID]: it
 // adds the missing items. If the wallet does not exist, the error is [holdfast.ErrNotFound].
 func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string, items iter.Seq[NewItem[I]], o ...CreateOption) (Batch, error) {
 	n := k.template()

@@ -36,7 +36,7 @@ type Options struct {
 	// APIKey is sent with every request, hf_…. The default is none.
 	APIKey string
 	// Workspace selects the workspace on a server without API keys. With a key, the key determines the workspace. The
-	// default is that of the server.
+	// default is the server's default.
 	Workspace string
 	// HTTP sends the requests. Redirects are never followed, because a request that changes
 	// something must not be sent twice. Its Timeout also applies to [Client.FollowFeed]. The default

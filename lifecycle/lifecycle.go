@@ -1,7 +1,7 @@
 // Package lifecycle moves entities through statuses: closing a bill, applying a payment, regenerating an invoice. A
 // config declares the steps between the statuses, the requesters that may fire each step, and the steps that are
-// claimed. A claimed step keeps the entity in a transient status while its body runs. If two requesters fire at once,
-// one acts. The other gets the error that an operation is already in progress, before any code runs.
+// claimed. A claimed step keeps the entity in a transient status while its body runs. If two requesters fire
+// concurrently, one acts. The other gets the error that an operation is already in progress, before any code runs.
 //
 // # Fire
 //

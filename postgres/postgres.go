@@ -64,7 +64,7 @@ func URL(url string, options ...Option) *Database {
 }
 
 // Pool returns the database behind a pool that the program has opened. The engine does not close the pool. It also
-// opens a small pool of its own, for calls that must not wait.
+// opens its own small pool, for calls that must not wait.
 func Pool(pool *pgxpool.Pool, options ...Option) *Database {
 	return with(&Database{pool: pool}, options)
 }

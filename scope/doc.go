@@ -1,5 +1,5 @@
-// Package scope stores versioned state: a JSON object under a kind and an id, such as the session
-// of a user, that many callers change at once without lost updates.
+// Package scope stores versioned state: a JSON object under a kind and an id, such as a user's
+// session, that many callers change concurrently without lost updates.
 //
 //	type Cart struct {
 //		Items []string `json:"items"`
@@ -17,8 +17,8 @@
 //		return c, nil
 //	})
 //
-// The verbs are the same wherever the state is stored: in the database of an engine or inside one
-// of its transactions ([In]), in memory ([Memory], [InMemory]), or in files ([InFiles]).
+// The verbs are the same wherever the state is stored: in an engine's database or inside one of its
+// transactions ([In]), in memory ([Memory], [InMemory]), or in files ([InFiles]).
 //
 // # How a change is made
 //

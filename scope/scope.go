@@ -79,7 +79,7 @@ func (s Scope[T]) Atomic(ctx context.Context, f func(context.Context, T) (T, err
 }
 
 // Patch merges a document into the state (RFC 7396). merge must encode to a JSON object, whose
-// members replace those of the state, recursively for objects; null removes a member. Readers see
+// members replace the members of the state, recursively for objects; null removes a member. Readers see
 // all of the patch, or nothing.
 func (s Scope[T]) Patch(ctx context.Context, merge any) (Snapshot[T], error) {
 	return s.editWith(ctx, merge, scopestore.Patch)

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// PositionFilter selects positions of reactions. The zero value selects every stream of every reaction of
+// PositionFilter selects positions of reactions. The zero value selects every stream of every reaction in
 // the workspace, including the after-effects of lifecycles ($after:<lifecycle>:<handler>) and
 // webhooks ($hook:<id>). [Reset] resets those only if Reaction selects one.
 type PositionFilter struct {
