@@ -7,8 +7,8 @@
 //
 //	_, err = stream.Append(ctx, hf, "orders-17", stream.None, stream.Event{Name: "placed"})
 //
-// [Open] opens an [Engine] on a database of package sqlite or package postgres. Each capability is a package of its
-// own. Its functions take a [Doer], which is either the engine or a [Tx]. With the engine, a call commits in its own
+// [Open] opens an [Engine] on a database of package sqlite or package postgres. Each capability has its own package.
+// Its functions take a [Doer], which is either the engine or a [Tx]. With the engine, a call commits in its own
 // transaction. With a Tx, the call becomes part of an open transaction: one of the engine's ([Engine.Update]), or one
 // that the program has begun itself (sqlite.Join, postgres.Join). In both cases the writes of Holdfast and of the
 // program commit together or not at all.

@@ -27,7 +27,7 @@ type Database interface{ publicDatabase }
 // several transactions or waits, so it cannot be part of a transaction.
 type Doer interface{ publicDoer }
 
-// Tx is an open transaction. Do not use it after the transaction has ended, or in two goroutines at once.
+// Tx is an open transaction. Do not use it after the transaction has ended, or in two goroutines at the same time.
 type Tx interface{ publicTx }
 
 // Config configures an engine. The zero value is ready to use.
@@ -45,14 +45,14 @@ type Config struct {
 	// StuckAfter is how long a claim lasts that is not renewed, for lifecycles whose config does not set it; the
 	// default is 5 minutes.
 	StuckAfter time.Duration
-	// HistoryRetention is the minimum retention of the histories of entities, scopes and reactions. 0 means unlimited;
+	// HistoryRetention is the minimum retention for histories of entities, scopes and reactions. 0 means unlimited;
 	// otherwise it must be at least an hour. The last event of each object, and events that a reaction has not handled
 	// yet, are not deleted. The program's own streams are not affected.
 	HistoryRetention time.Duration
 	// Node is the name of this node as the holder of leases; the default is the host name with a random part.
 	Node string
-	// MaxWorkers limits the reaction events that this node handles at once; the default is 16. If there are several
-	// workspaces, one workspace gets at most two thirds of it.
+	// MaxWorkers limits how many reaction events this node handles at the same time; the default is 16. If there are
+	// several workspaces, one workspace gets at most two thirds of it.
 	MaxWorkers int
 }
 
@@ -92,8 +92,8 @@ func (e *Engine) Close() error { return engine.Of(e).Close() }
 
 // Run runs the background work: it releases the leases that crashes left behind, handles events of reactions, and
 // listens for wake-ups of other nodes. It returns after ctx ends and all background loops have stopped. Any number of
-// nodes may run at once. A program that only makes calls need not call Run, as long as another node runs. If the engine
-// is already running, the error is [ErrConflict].
+// nodes may run concurrently. A program that only makes calls need not call Run, as long as another node runs. If the
+// engine is already running, the error is [ErrConflict].
 func (e *Engine) Run(ctx context.Context) error { return engine.Of(e).Run(ctx) }
 
 // Background adds a background loop. [Engine.Run] calls f with a context that ends with Run's own context, and waits

@@ -19,7 +19,7 @@ var (
 	ErrForbidden = fault.Of(fault.Forbidden)
 	// ErrValidation is returned when an argument or a document is invalid.
 	ErrValidation = fault.Of(fault.Validation)
-	// ErrKeyMismatch is returned when a key was used before for a different request. Its field differs names the
+	// ErrKeyMismatch is returned when a key was used before for a different request. Its field differs describes the
 	// difference.
 	ErrKeyMismatch = fault.Of(fault.KeyMismatch)
 	// ErrKeyInFlight is returned while another request with the same key is in flight. Retry the call a little later.
@@ -29,7 +29,7 @@ var (
 // Errors of steps and claims.
 var (
 	// ErrClaimFailed is returned when another operation is in progress. Its fields are holder, since and until.
-	// Nothing was done.
+	// Nothing was changed.
 	ErrClaimFailed = fault.Of(fault.ClaimFailed)
 	// ErrLeaseLost is returned when a holder has lost its lease. Nothing that it did after that is recorded.
 	ErrLeaseLost = fault.Of(fault.LeaseLost)

@@ -128,7 +128,7 @@ func ListItems(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) it
 	})
 }
 
-// Cancel cancels a batch. A batch of which no item was started is CANCELLED at once. Any other batch is torn down: no
+// Cancel cancels a batch. A batch of which no item was started is CANCELLED immediately. Any other batch is torn down: no
 // item starts after Cancel has returned, the cost of items that were not accepted is refunded, their artifacts are
 // deleted, started items are undone ([Kind.Undo]), and then the batch is CANCELLED. Cancelling again changes nothing.
 // If the batch is COMPLETED, Cancel returns [holdfast.ErrInvalidTransition]. It records no actor.

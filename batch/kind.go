@@ -22,9 +22,9 @@ import (
 
 // Options are the options of a kind. The zero value is ready to use.
 type Options struct {
-	// MaxConcurrency limits the items of one batch that run at once, on all nodes; 0 means 1.
+	// MaxConcurrency limits how many items of one batch run at the same time, on all nodes; 0 means 1.
 	MaxConcurrency int
-	// MaxWorkers limits the items of all batches that this node runs at once; 0 means 16. If
+	// MaxWorkers limits how many items this node runs at the same time, over all batches; 0 means 16. If
 	// there are several workspaces, one workspace gets at most two thirds of it.
 	MaxWorkers int
 	// Retry sets how often an item is attempted; the default is 3 attempts.
@@ -126,14 +126,14 @@ func ID(id string) CreateOption { return CreateOption{func(n *batchengine.New) {
 // LeaveOpen leaves the batch open for [Kind.Add], until [Seal].
 func LeaveOpen() CreateOption { return CreateOption{func(n *batchengine.New) { n.Open = true }} }
 
-// MaxConcurrency limits the items of the batch that run at once, instead of
+// MaxConcurrency limits how many items of the batch run at the same time, instead of
 // [Options.MaxConcurrency].
 func MaxConcurrency(n int) CreateOption {
 	return CreateOption{func(b *batchengine.New) { b.MaxConcurrency = int64(n) }}
 }
 
-// Create creates a batch of items that are paid from a wallet. Items are added in pages of 1,000, each in a transaction
-// of its own unless d is a transaction. If the program crashes in between, call Create again with the same [ID]: it
+// Create creates a batch of items that are paid from a wallet. Items are added in pages of 1,000, each in its own
+// transaction unless d is a transaction. If the program crashes in between, call Create again with the same [ID]: it
 // adds the missing items. If the wallet does not exist, the error is [holdfast.ErrNotFound].
 func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string, items iter.Seq[NewItem[I]], o ...CreateOption) (Batch, error) {
 	n := k.template()

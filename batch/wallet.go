@@ -49,7 +49,7 @@ func GetWallet(ctx context.Context, d holdfast.Doer, id string) (Wallet, error) 
 	return public(w), err
 }
 
-// Credit adds points to a wallet; points must be positive. The reference names the source of the points, such as a
+// Credit adds points to a wallet; points must be positive. The reference identifies the source of the points, such as a
 // payment. A second credit with the same reference adds nothing and returns the wallet unchanged. If it has a different
 // number of points, it returns [holdfast.ErrConflict]. Batches that were paused for lack of funds are resumed.
 // It records no actor.

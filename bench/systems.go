@@ -16,15 +16,15 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// The systems, by the names that the results have.
+// The names of the systems, as in the results.
 const (
 	ours      = "holdfast"
 	sqlOne    = "sql"
 	sqlBest   = "sql-best"
-	sqlSwap   = "sql-cas"    // a sum by reading, adding and comparing, with retries
+	sqlSwap   = "sql-cas"    // a sum by compare-and-swap, with retries
 	sqlLocked = "sql-locked" // one lock over all appends
 
-	oursLocked = "holdfast-locked" // the same, with Holdfast's own appends
+	oursLocked = "holdfast-locked" // Holdfast's appends under the same lock
 
 	peerDBOS  = "dbos"
 	peerRiver = "river"

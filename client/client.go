@@ -4,7 +4,7 @@
 //	done, err := c.FireStep(ctx, "invoice", "i1", "close", wire.Fire{Requester: "admin"}, client.Key(requestID))
 //	if errors.Is(err, fault.Of(fault.ClaimFailed)) { … } // another request is closing it
 //
-// Each operation of the API has a method of the same name, with types of package wire. A refusal is
+// Each API operation has a method of the same name that uses the types in package wire. A refusal is
 // a [*fault.Error] with the code and the fields of the server's response. If the server cannot be
 // reached, or a proxy responds in its place, the error has the code
 // [fault.Unavailable] and wraps the cause.
@@ -37,7 +37,7 @@ type Options struct {
 	// APIKey is sent with every request, hf_…. The default is none.
 	APIKey string
 	// Workspace selects the workspace on a server without API keys. With a key, the key determines the workspace. The
-	// default is that of the server.
+	// default is the server's default.
 	Workspace string
 	// HTTP sends the requests. Redirects are never followed, because a request that changes
 	// something must not be sent twice. Its Timeout also applies to [Client.FollowFeed]. The default

@@ -22,7 +22,7 @@ type Scenario struct {
 	// Do is the client's request. After an error, or after the engine crashed, it is repeated with the same intent
 	// until it returns nil or an error in Accepts. Its context is in a workspace that no other case uses.
 	Do func(context.Context, *holdfast.Engine) error
-	// Accepts lists the errors that tell a retrying client that its request is done. They are compared with
+	// Accepts lists the errors from which a retrying client learns that its request is done. They are compared with
 	// [errors.Is].
 	Accepts []error
 	// Recover performs the work that background loops do in a running program. It is called after the engine is

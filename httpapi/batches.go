@@ -17,10 +17,10 @@ import (
 )
 
 func (a *API) batchRoutes() {
-	add(a, route{Method: http.MethodGet, Path: "batches", ID: "listBatches", Tag: "batches", Summary: "List the batches of the workspace.", Roles: readers, Filter: "BatchFilter"}, listBatches)
+	add(a, route{Method: http.MethodGet, Path: "batches", ID: "listBatches", Tag: "batches", Summary: "List the workspace's batches.", Roles: readers, Filter: "BatchFilter"}, listBatches)
 	add(a, route{Method: http.MethodPost, Path: "batches", ID: "createBatch", Tag: "batches", Summary: "Create a batch of items paid from a wallet.", Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx}, createBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}", ID: "getBatch", Tag: "batches", Summary: "Show a batch.", Roles: readers}, getBatch)
-	add(a, route{Method: http.MethodGet, Path: "batches/{id}/items", ID: "listItems", Tag: "batches", Summary: "List the items of a batch.", Roles: readers, Filter: "ItemFilter"}, listItems)
+	add(a, route{Method: http.MethodGet, Path: "batches/{id}/items", ID: "listItems", Tag: "batches", Summary: "List a batch's items.", Roles: readers, Filter: "ItemFilter"}, listItems)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/items", ID: "addItems", Tag: "batches", Summary: "Add items to an open batch.", Roles: operators, Idempotency: table.InTx,
 		More: "Items that were added before are not added again."}, addItems)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/seal", ID: "sealBatch", Tag: "batches", Summary: "Seal a batch: no more items can be added.", Roles: operators, Idempotency: table.InTx}, sealBatch)
@@ -28,7 +28,7 @@ func (a *API) batchRoutes() {
 		More: "The result is CANCELLED, or ACCEPTED while items in flight are torn down."}, cancelBatch)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "finalizeBatch", Tag: "batches", Summary: "Accept succeeded items of a batch.", Roles: operators, Idempotency: table.InTx,
 		More: "Without a list of items, the call accepts all succeeded items."}, finalizeBatch)
-	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read the events of a batch, or follow them to its end.", Roles: readers, Stream: true}, readBatchEvents)
+	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read a batch's events, or follow them until the batch ends.", Roles: readers, Stream: true}, readBatchEvents)
 }
 
 func batchOf(b batchengine.Batch) wire.Batch {

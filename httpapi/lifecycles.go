@@ -31,16 +31,16 @@ type (
 
 func (a *API) lifecycleRoutes() {
 	const entity = "lifecycles/{name}/entities/{id}"
-	add(a, route{Method: http.MethodGet, Path: "lifecycles", ID: "listLifecycles", Tag: "lifecycles", Summary: "List the lifecycles of the workspace.", Roles: readers}, listLifecycles)
-	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}", ID: "getLifecycle", Tag: "lifecycles", Summary: "Show the config of a lifecycle.", Roles: readers}, getLifecycle)
-	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "drawLifecycle", Tag: "lifecycles", Summary: "Draw the diagram of a lifecycle.", Roles: readers, SVG: true,
+	add(a, route{Method: http.MethodGet, Path: "lifecycles", ID: "listLifecycles", Tag: "lifecycles", Summary: "List the workspace's lifecycles.", Roles: readers}, listLifecycles)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}", ID: "getLifecycle", Tag: "lifecycles", Summary: "Show a lifecycle's config.", Roles: readers}, getLifecycle)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "drawLifecycle", Tag: "lifecycles", Summary: "Draw a lifecycle's diagram.", Roles: readers, SVG: true,
 		More: `The format is svg (default, "") or mermaid.`}, drawLifecycle)
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities", ID: "createEntity", Tag: "lifecycles", Summary: "Create an entity.",
 		Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "Without an id and without a key, each call creates a new entity."}, createEntity)
-	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List the entities of a lifecycle.", Roles: readers, Filter: "EntityFilter"}, listEntities)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List a lifecycle's entities.", Roles: readers, Filter: "EntityFilter"}, listEntities)
 	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)
-	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "readHistory", Tag: "lifecycles", Summary: "Read the history of an entity.", Roles: readers,
+	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "readHistory", Tag: "lifecycles", Summary: "Read an entity's history.", Roles: readers,
 		More: "Events are in order, oldest first."}, readHistory)
 	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "listRefusals", Tag: "lifecycles", Summary: "List the refused attempts on an entity, newest first.", Roles: readers}, listRefusals)
 	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step of an entity.",

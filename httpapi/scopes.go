@@ -22,7 +22,7 @@ func (a *API) scopeRoutes() {
 	const one, record = "scopes/{kind}/{id}", "scopes/{kind}/{id}/records/{field}/{key}"
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getScope", Tag: "scopes", Summary: "Show a scope, or watch it (text/event-stream).",
 		Roles: readers, Stream: true, Conditional: true}, getScope)
-	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into the state of a scope (RFC 7396), or create the scope.",
+	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into a scope's state (RFC 7396), or create the scope.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true, Merges: true}, patchScope)
 	add(a, route{Method: http.MethodDelete, Path: one, ID: "deleteScope", Tag: "scopes", Summary: "Delete a scope.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
@@ -141,7 +141,7 @@ func conditionsOf(match, none []string) ([]scope.Option, error) {
 	case len(none) == 1 && none[0] == "*":
 		return []scope.Option{scope.Absent()}, nil
 	case len(none) == 1:
-		return nil, fault.New(fault.Validation, "If-None-Match of a change must be * (the scope must not exist), got %.80q: use If-Match to name a version", none[0])
+		return nil, fault.New(fault.Validation, "If-None-Match on a change must be * (the scope must not exist), got %.80q: use If-Match to expect a version", none[0])
 	case match[0] == "*":
 		return []scope.Option{scope.Present()}, nil
 	}
@@ -153,7 +153,7 @@ func conditionsOf(match, none []string) ([]scope.Option, error) {
 func versionIn(tag string) (int64, error) {
 	switch {
 	case strings.Contains(tag, ","):
-		return 0, fault.New(fault.Validation, "If-Match must not be a list: name one version, such as \"5\"")
+		return 0, fault.New(fault.Validation, "If-Match must not be a list: send one version, such as \"5\"")
 	case strings.HasPrefix(tag, "W/"):
 		return 0, fault.New(fault.Validation, "If-Match must not be a weak tag: send it without W/, such as \"5\"")
 	}

@@ -34,8 +34,8 @@ func (a *API) streamRoutes() {
 		More: "Repeating the same close returns the same result."}, closeStream)
 	add(a, route{Method: http.MethodGet, Path: "events", ID: "readFeed", Tag: "streams", Summary: "Read the feed of all streams, or follow it (text/event-stream).",
 		Roles: readers, Stream: true,
-		More: "A cursor can also be the position of an event."}, readFeed)
-	add(a, route{Method: http.MethodGet, Path: "feed", ID: "readActivity", Tag: "streams", Summary: "Read the histories and events of the workspace, or watch them (text/event-stream).",
+		More: "A cursor can also be an event's position."}, readFeed)
+	add(a, route{Method: http.MethodGet, Path: "feed", ID: "readActivity", Tag: "streams", Summary: "Read the workspace's histories and events, or watch them (text/event-stream).",
 		Roles: readers, Stream: true,
 		More: "Entries are in order, oldest first."}, readActivity)
 }

@@ -78,7 +78,7 @@ type Options struct {
 	// again. It must be between a millisecond and a day; the default is 30 seconds. A lease is renewed for at most 15
 	// minutes.
 	Lease time.Duration
-	// MaxBody is the maximum size of the body of a request with a key, in bytes; the default is 1 MiB. A larger body is
+	// MaxBody is the maximum body size of a request with a key, in bytes; the default is 1 MiB. A larger body is
 	// refused (413, PAYLOAD_TOO_LARGE).
 	MaxBody int64
 	// MaxResponse is the maximum size of a stored response body, in bytes; the default is 1 MiB.
@@ -246,7 +246,7 @@ func within(ctx context.Context, f *idempotency.Flight) context.Context {
 func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	q, ok := ctx.Value(flightKey{}).(*idempotency.Flight)
 	if !ok {
-		return fault.New(fault.Validation, "idem.Commit was called outside a handler of idem.Middleware: call it inside one, with the context of the request")
+		return fault.New(fault.Validation, "idem.Commit was called outside a handler of idem.Middleware: call it inside such a handler, with the request's context")
 	}
 	return q.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
 }

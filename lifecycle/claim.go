@@ -32,7 +32,7 @@ const (
 
 // Claim takes the claim of a step for a caller that runs the body itself and then calls [Claim.Settle], [Claim.Fail] or
 // [Claim.Reject]. If the caller does not end the claim, the janitor recovers it after its lease has expired. Claim runs
-// the validation of the step, but not its action. Its errors are those of [Lifecycle.Fire], except
+// the validation of the step, but not its action. It returns the same errors as [Lifecycle.Fire], except
 // [holdfast.ErrActionFailed].
 //
 // In a handler of idem.Middleware the claim belongs to the key of the request, as in [Lifecycle.Fire]. If the

@@ -44,7 +44,7 @@ type Operation struct {
 	Crashes   int
 	Error     string
 	Manual    bool // true for a manual claim, which is not resumed
-	// Handler is the handler of the operation's action as of when it was claimed, or "" if it has none.
+	// Handler is the operation's action handler at the time of the claim, or "" if it has none.
 	Handler string
 }
 

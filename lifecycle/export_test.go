@@ -25,5 +25,5 @@ type Published func(context.Context, lifecycleengine.RemoteCall) (lifecycleengin
 
 // Register is called by holdfast.Open.
 func (d Published) Register(_ context.Context, e *holdfast.Engine) error {
-	return lifecycleengine.ServePut(engine.Of(e), lifecycleengine.Caller(d))
+	return lifecycleengine.ServePublished(engine.Of(e), lifecycleengine.Caller(d))
 }

@@ -1,7 +1,7 @@
 // Package lifecycle moves entities through statuses: closing a bill, applying a payment, regenerating an invoice. A
 // config declares the steps between the statuses, the requesters that may fire each step, and the steps that are
-// claimed. A claimed step keeps the entity in a transient status while its body runs. If two requesters fire at once,
-// one acts. The other gets the error that an operation is already in progress, before any code runs.
+// claimed. A claimed step keeps the entity in a transient status while its body runs. If two requesters fire
+// concurrently, one acts. The other gets the error that an operation is already in progress, before any code runs.
 //
 // # Fire
 //
@@ -120,7 +120,7 @@ func (l *Lifecycle[E]) Register(ctx context.Context, e *holdfast.Engine) error {
 
 // Fire executes a step of an entity on behalf of a requester, and returns the resulting entity.
 //
-// If another operation is in progress, the error is [holdfast.ErrClaimFailed], and nothing was done. If the step does
+// If another operation is in progress, the error is [holdfast.ErrClaimFailed], and nothing is changed. If the step does
 // not exist in the entity's status, the error is [holdfast.ErrInvalidTransition]; if the requester may not fire it,
 // [holdfast.ErrForbidden]. If the validation or the action refuses, the error is [holdfast.ErrActionInvalid]. If the
 // action fails, the error is [holdfast.ErrActionFailed], which wraps the action's own error. A panic of the action

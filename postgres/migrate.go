@@ -105,7 +105,7 @@ func (d opener) Script(o store.Options) (string, error) {
 // checkRole refuses PUBLIC. The server knows any other role, or does not.
 func checkRole(role string) error {
 	if strings.EqualFold(role, "public") {
-		return fault.New(fault.Validation, "the runtime role must not be %q, which includes every role: name the role that the nodes log in with", role)
+		return fault.New(fault.Validation, "the runtime role must not be %q, which includes every role: use the role that the nodes log in with", role)
 	}
 	return nil
 }
@@ -283,7 +283,7 @@ func (s *adapter) applied(ctx context.Context, tx pgx.Tx) ([]store.Applied, erro
 	}
 	if records == 0 || columns != 4 {
 		return nil, fault.New(fault.DatabaseForeign,
-			"schema %q has tables but no valid record of Holdfast's migrations, so it belongs to another program: name another schema. Nothing was changed", s.schema)
+			"schema %q has tables but no valid record of Holdfast's migrations, so it belongs to another program: choose another schema. Nothing was changed", s.schema)
 	}
 	rows, err := tx.Query(ctx, fill(`SELECT number, name, min_reader, sum FROM {schema}.migration ORDER BY number`, s.schema, ""))
 	if err != nil {

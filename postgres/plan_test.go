@@ -77,7 +77,7 @@ var planned = []struct{ name, args string }{
 	{"scopes.list_expired", `0, '', 100`},
 	{"scopes.expire", one + `, '{user}', '{u7}', '{3}', '{0}', '{NULL}'`},
 	{"scopes.delete_tombstone", one + `, '{user}', '{u57}'`},
-	{"wake.list_due", `0, '', '[0]', '[["reaction", "r"], ["operation", "l:n"], ["step", "h"], ["batch", "h"], ["maintenance", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ["held operation", ""], ["held step", ""], ["held item", ""], ["paused batch", ""], ["unfinished reaction", ""], ["dropped events", ""], ["old run", ""], ["old scope", ""], ["old request", ""], ["old token", ""], ["old attempt", "86400000"], ["scope", "[0,\"w\",\"user\",\"u10050\",3]"], ["cancelled batch", "[0,\"w\",\"b\"]"], ["cancelled run", "[0,\"w\",\"run_10050\"]"]]', 2000`},
+	{"wake.list_due", `0, '', '[0]', '[["reaction", "r"], ["operation", "l:n"], ["step", "h"], ["batch", "h"], ["maintenance", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ["held operation", ""], ["held step", ""], ["held item", ""], ["paused batch", ""], ["unfinished reaction", ""], ["dropped events", ""], ["old run", ""], ["old scope", ""], ["old request", ""], ["old token", ""], ["old refusal", "86400000"], ["scope", "[0,\"w\",\"user\",\"u10050\",3]"], ["cancelled batch", "[0,\"w\",\"b\"]"], ["cancelled run", "[0,\"w\",\"run_10050\"]"]]', 2000`},
 	{"batches.mark_cleaned", one + `, '{b}', ARRAY['` + list(`["k%d", 0, 0, 1]`) + `']`},
 	{"refusals.list", `0, 'w', 'l', 'e1', 100`},
 	{"refusals.prune", `0, '', 86400000, 100`},

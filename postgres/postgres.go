@@ -2,7 +2,7 @@
 //
 //	hf, err := holdfast.Open(ctx, postgres.URL("postgres://app@db/app"), holdfast.Config{})
 //
-// All tables are in one schema, "holdfast" unless [Schema] names another. A node needs no privilege to change the
+// All tables are in one schema, "holdfast" unless [Schema] selects another. A node needs no privilege to change the
 // schema. Migrate with a role that owns the schema, and run the nodes with a role that owns nothing
 // (holdfast.Migration.RuntimeRole).
 package postgres
@@ -64,7 +64,7 @@ func URL(url string, options ...Option) *Database {
 }
 
 // Pool returns the database behind a pool that the program has opened. The engine does not close the pool. It also
-// opens a small pool of its own, for calls that must not wait.
+// opens its own small pool, for calls that must not wait.
 func Pool(pool *pgxpool.Pool, options ...Option) *Database {
 	return with(&Database{pool: pool}, options)
 }

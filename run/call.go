@@ -68,7 +68,7 @@ func (p callBody) call(ctx context.Context, l *runengine.ClaimedStep) (runengine
 	return heard(c, a)
 }
 
-// later lists the statuses that mean that nothing was done and that the call may be retried.
+// later lists the statuses that mean that the call had no effect and may be retried.
 var later = []int{408, 425, 429, 503}
 
 // heard maps a response to the outcome of its step. A call that was refused did not act; a call

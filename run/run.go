@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Status is the status of a run or of a step.
+// Status is the status of a run or a step.
 type Status string
 
 // The statuses of runs. A step is never PAUSED, and may be SKIPPED.

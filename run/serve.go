@@ -48,7 +48,7 @@ func maintenanceOf(e *engine.Engine) *maintenance {
 	}).(*maintenance)
 }
 
-// Lease sets the duration of the lease on a step of a run. A crash is noticed when the lease expires. While the step
+// Lease sets the duration of the lease on a run's step. A crash is noticed when the lease expires. While the step
 // runs, the lease is renewed each time a third of it has passed. The duration must be between 100ms and 24h; the
 // default is 30 seconds. Pass it to [holdfast.Open].
 func Lease(d time.Duration) holdfast.Part {
@@ -209,7 +209,7 @@ func (d *Definition) Register(_ context.Context, e *holdfast.Engine) error {
 	return nil
 }
 
-// Maintenance returns a part that maintains runs on an engine without definitions of its own: it
+// Maintenance returns a part that maintains runs on an engine without its own definitions: it
 // ends waits, delivers signals and decisions, and releases expired leases. Pass it to
 // [holdfast.Open].
 func Maintenance() holdfast.Part {

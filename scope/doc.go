@@ -1,5 +1,5 @@
-// Package scope stores versioned state: a JSON object under a kind and an id, such as the session
-// of a user, that many callers change at once without lost updates.
+// Package scope stores versioned state: a JSON object under a kind and an id, such as a user's
+// session, that many callers change concurrently without lost updates.
 //
 //	type Cart struct {
 //		Items []string `json:"items"`
@@ -17,8 +17,8 @@
 //		return c, nil
 //	})
 //
-// The verbs are the same wherever the state is stored: in the database of an engine or inside one
-// of its transactions ([In]), in memory ([Memory], [InMemory]), or in files ([InFiles]).
+// The verbs are the same wherever the state is stored: in an engine's database or inside one of its
+// transactions ([In]), in memory ([Memory], [InMemory]), or in files ([InFiles]).
 //
 // # How a change is made
 //
@@ -45,6 +45,6 @@
 // # Functions inside functions
 //
 // The context that a function gets records which scopes are being changed. If the function changes the same scope
-// again, that call returns [holdfast.ErrReentrant] at once. The function may change other scopes. If two functions
+// again, that call returns [holdfast.ErrReentrant] immediately. The function may change other scopes. If two functions
 // change each other's scopes in opposite order, they wait for each other until the first budget is spent.
 package scope

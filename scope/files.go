@@ -39,8 +39,8 @@ func InFiles(dir string, kinds ...Kind) (*Store, error) {
 	return &Store{f}, nil
 }
 
-// Sweep deletes the expired scopes of a store of files, and returns how many it deleted. Expired scopes are already
-// invisible, so Sweep only frees disk space. A store in memory sweeps itself, and Sweep does nothing there.
+// Sweep deletes the expired scopes in a file store and returns the number deleted. Expired scopes are already
+// invisible, so Sweep only frees disk space. A memory store sweeps itself, and Sweep does nothing there.
 func (s *Store) Sweep(ctx context.Context) (int, error) {
 	if f, ok := s.backend.(*fileBackend); ok {
 		return f.sweep(ctx)

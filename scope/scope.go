@@ -24,7 +24,7 @@ type Snapshot[T any] struct {
 	Changed bool
 	// State is the state at Version, with one exception: if the database's response to an edit
 	// was lost, and others changed the scope before it could be read again, it is a later state.
-	// The sum of Inc is that of the caller's own change even then.
+	// The sum of Inc is the result of the caller's own change even then.
 	State T
 }
 
@@ -79,7 +79,7 @@ func (s Scope[T]) Atomic(ctx context.Context, f func(context.Context, T) (T, err
 }
 
 // Patch merges a document into the state (RFC 7396). merge must encode to a JSON object, whose
-// members replace those of the state, recursively for objects; null removes a member. Readers see
+// members replace the members of the state, recursively for objects; null removes a member. Readers see
 // all of the patch, or nothing.
 func (s Scope[T]) Patch(ctx context.Context, merge any) (Snapshot[T], error) {
 	return s.editWith(ctx, merge, scopestore.Patch)

@@ -68,7 +68,7 @@ func mapCode(code int, name string, err error) error {
 	case codeCorrupt:
 		return fault.New(fault.DatabaseDamaged, "%s is damaged: restore it from a backup. Nothing was changed", name).Wrap(err)
 	case codeNotADB:
-		return fault.New(fault.DatabaseForeign, "%s is not a SQLite database, or its header is destroyed: name another file, or restore it from a backup. Nothing was changed", name).Wrap(err)
+		return fault.New(fault.DatabaseForeign, "%s is not a SQLite database, or its header is destroyed: choose another file, or restore this one from a backup. Nothing was changed", name).Wrap(err)
 	case codeCantOpen:
 		return fault.New(fault.Unavailable, "%s cannot be opened, because the file or one of its companion files (-wal, -shm) cannot be created or read: check the permissions of its folder", name).Wrap(err)
 	case codeIO:

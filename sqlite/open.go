@@ -196,7 +196,7 @@ func (d *Database) inspectFile() (fresh bool, err error) {
 	switch {
 	case d.path == "" || d.path == ":memory:":
 		return false, fault.New(fault.Validation,
-			"%q is not the path of a file: name a file, for example in a temporary folder. In-memory databases are not supported, because they would lose acknowledged writes", d.path)
+			"%q is not a file path: use a file, for example in a temporary folder. In-memory databases are not supported, because they would lose acknowledged writes", d.path)
 	case strings.HasPrefix(d.path, "file:"):
 		return false, fault.New(fault.Validation, "%q is not the path of a file but a URI: give the path without file:", d.path)
 	}
@@ -237,7 +237,7 @@ func (d *Database) inspectTables(ctx context.Context, db *sql.DB, migrate bool) 
 	}
 	if d.alone && ours == 0 && others > 0 {
 		return fault.New(fault.DatabaseForeign,
-			"%s has tables of another program (%d) and none of Holdfast's: name another file. Nothing was changed", d.path, others)
+			"%s contains another program's tables (%d) but none of Holdfast's: choose another file. Nothing was changed", d.path, others)
 	}
 	if err := d.inspectPages(ctx, db); err != nil {
 		return err

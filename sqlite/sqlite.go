@@ -40,7 +40,7 @@ type opener struct{ *Database }
 // Option is an option of a database.
 type Option struct{ set func(*Database) }
 
-// Alone refuses a file that has tables of another program and none of Holdfast's. The server uses this option, so that
+// Alone rejects a file that contains another program's tables but none of Holdfast's. The server uses this option, so that
 // a mistyped path does not add tables to another program's database.
 func Alone() Option { return Option{func(d *Database) { d.alone = true }} }
 

@@ -22,11 +22,11 @@ type FeedOptions struct {
 	Workspaces []string
 }
 
-// Feed returns the part that provides the feed of a workspace: all events of all streams in one order, including events
+// Feed returns the part that provides a workspace's feed: the events of all streams in one order, including events
 // from before the feed was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs, on any number of
 // nodes, each committed event gets one position in the feed. [ReadFeed] and [FollowFeed] read it.
 //
-// The feed preserves the order of each stream. Between streams, the order is approximately that of the commits. No
+// The feed preserves the order of each stream. Between streams, the order is approximately the order of the commits. No
 // event is ever inserted before a position that has been assigned, so a reader at a position has read everything before
 // it.
 func Feed(o FeedOptions) holdfast.Part { return &feedPart{o} }

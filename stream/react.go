@@ -78,7 +78,7 @@ func Snooze(after time.Duration) error { return &reactions.Snoozed{After: after}
 //
 // An event is delivered until f returns nil for it. It is delivered again after a failure, and if the node crashes
 // before the acknowledgement is recorded. Writes through [Delivery.WriteTx] are applied once. A failed event is retried
-// after a pause. After the last attempt, or at once if the error is [holdfast.NonRetryable], the stream is blocked, for
+// after a pause. After the last attempt, or immediately if the error is [holdfast.NonRetryable], the stream is blocked, for
 // this reaction only (see [Unblock]).
 func React(name string, sel Select, f func(context.Context, *Delivery) error, o Options) holdfast.Part {
 	return &reaction{name: name, sel: sel, body: f, o: o}

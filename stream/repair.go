@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// PositionFilter selects positions of reactions. The zero value selects every stream of every reaction of
+// PositionFilter selects positions of reactions. The zero value selects every stream of every reaction in
 // the workspace, including the after-effects of lifecycles ($after:<lifecycle>:<handler>) and
-// webhooks ($hook:<id>). [Reset] resets those only if Reaction names one.
+// webhooks ($hook:<id>). [Reset] resets those only if Reaction selects one.
 type PositionFilter struct {
 	Reaction string   // "" for every reaction
 	Streams  []string // only these streams; empty for every stream
@@ -81,7 +81,7 @@ func Skip(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult,
 }
 
 // Reset moves reactions back to the first stored event. Every event is delivered again, as a new operation.
-// After-effects and webhooks are reset only if [PositionFilter.Reaction] names one, because a reset would send messages
+// After-effects and webhooks are reset only if [PositionFilter.Reaction] selects one, because a reset would send messages
 // again. A leased stream is reset when that lease ends: its holder gets a request to stop, and cannot renew the lease.
 func Reset(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
 	return repair(ctx, d, "reset", f)

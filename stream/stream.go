@@ -50,7 +50,7 @@ type Event struct {
 	Correlation string
 	Causation   string
 	Actor       string
-	// Subject names the person that the data is about. Such an event is appended and read through
+	// Subject identifies the person that the data is about. Such an event is appended and read through
 	// a [Vault], which stores its data encrypted.
 	Subject string
 	// Forgotten reports that the subject was forgotten: the data is null.

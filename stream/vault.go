@@ -159,7 +159,7 @@ func (v *Vault) opening(ctx context.Context, d holdfast.Doer, names []string) (m
 }
 
 // sealing returns the keys of all the subjects, and creates missing ones. Two callers that create
-// a key at once both use the one that was stored.
+// a key concurrently both use the one that was stored.
 func (v *Vault) sealing(ctx context.Context, d holdfast.Doer, names []string) (map[string]cipher.AEAD, error) {
 	keys, err := v.opening(ctx, d, names)
 	if err != nil {

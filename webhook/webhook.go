@@ -34,8 +34,7 @@ const (
 
 const (
 	prefix = "whsec_"
-	// Tolerance is the maximum difference between the time of a message and the time of the
-	// receiver.
+	// Tolerance is the maximum difference between the message's time and the receiver's time.
 	Tolerance = 5 * time.Minute
 )
 

@@ -50,7 +50,7 @@ type HandlerCall struct {
 	Token          string          `json:"token,omitempty" doc:"Set for a journaled action: journal effects at claims/{token}/effects."`
 }
 
-// HandlerAnswer is the body of a 200 response of an http handler. A 204 response has no body. A
+// HandlerAnswer is the body of a 200 response from an http handler. A 204 response has no body. A
 // handler refuses a call with 422 and a message.
 type HandlerAnswer struct {
 	State   json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396), for the entity data of an action or the run state of a step."`

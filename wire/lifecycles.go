@@ -155,7 +155,7 @@ type Attempt struct {
 	At        *Time          `json:"at"`
 }
 
-// HeldClaim is an element of the list of claims.
+// HeldClaim is an element of a claim list.
 type HeldClaim struct {
 	Lifecycle string `json:"lifecycle"`
 	Entity    string `json:"entity"`

@@ -63,7 +63,7 @@ type FailTask struct {
 	Invalid   bool   `json:"invalid,omitempty" doc:"true if the handler refuses the step as invalid."`
 }
 
-// EndedTask is the result of a task: status and version of the entity, the version of the event
+// EndedTask is the result of a task: the entity's status and version, the version of the event
 // that was acknowledged or failed, the state of the item, or the status of the step.
 type EndedTask struct {
 	Status    string `json:"status" doc:"For an action, the status of the entity. For an event, acked, failed, skipped or blocked. For a batch item, its state. For a step of a run, its status, or UNCERTAIN if the step needs manual resolution."`

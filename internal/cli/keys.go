@@ -25,7 +25,7 @@ type keysCreate struct {
 	Handler   []string      `setting:"-" placeholder:"NAME,…" help:"Handlers whose tasks the API key may claim and settle. Default: all handlers."`
 	Name      string        `setting:"-" placeholder:"NAME" help:"Name of the API key. Default: its role."`
 	Lifetime  time.Duration `setting:"-" placeholder:"DURATION" help:"How long the API key is valid, such as 720h. Default: forever."`
-	KeyRate   int           `setting:"-" placeholder:"N" help:"Rate limit of the API key, in requests per second. Default: the limit of the server."`
+	KeyRate   int           `setting:"-" placeholder:"N" help:"Rate limit of the API key, in requests per second. Default: the server's limit."`
 }
 
 func (c *keysCreate) Run(ctx context.Context, to *target) error {

@@ -11,7 +11,7 @@ import (
 )
 
 type reactionsCommand struct {
-	List    reactionsList    `cmd:"" help:"List the reactions of a workspace and the after-effects of its lifecycles."`
+	List    reactionsList    `cmd:"" help:"List a workspace's reactions and its lifecycles' after-effects."`
 	Show    reactionsShow    `cmd:"" help:"Show a reaction."`
 	Put     reactionsPut     `cmd:"" help:"Register or change a reaction."`
 	Delete  reactionsDelete  `cmd:"" help:"Delete a reaction."`

@@ -133,7 +133,7 @@ func (t *target) remote() (*connection, error) {
 // a server.
 func (t *target) local(ctx context.Context) (*connection, error) {
 	if path, ok := t.sqlitePath(); ok && !t.create && isMissing(path) {
-		return nil, fault.New(fault.NotFound, "database %s does not exist: name one with --db, create one with \"holdfast migrate\", or use a server with --url", path)
+		return nil, fault.New(fault.NotFound, "database %s does not exist: choose another with --db, create one with \"holdfast migrate\", or use a server with --url", path)
 	}
 	o := httpapi.Options{Log: t.log, NoKeys: true}
 	engine, err := t.engine(ctx, &o)

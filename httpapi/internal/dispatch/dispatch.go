@@ -64,7 +64,7 @@ func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 	if err := batch.Maintenance().Register(ctx, hf); err != nil {
 		return err
 	}
-	return lifecycleengine.ServePut(e, c.call)
+	return lifecycleengine.ServePublished(e, c.call)
 }
 
 // NoBox returns the error for a secret that cannot be encrypted because there is no key.
