@@ -199,7 +199,7 @@ func awaitServed(ctx context.Context, e *holdfast.Engine, id string) (r Run, ok 
 	case <-s.Done:
 		r = public(s.Run())
 		r.Input, r.State, r.Output = slices.Clone(r.Input), slices.Clone(r.State), slices.Clone(r.Output) // others may wait for the run too
-		return r, r.Over() && r.Status != Failed, nil // a failed run may have been retried since
+		return r, r.Over() && r.Status != Failed, nil                                                     // a failed run may have been retried since
 	case <-timer.C:
 		return r, false, nil
 	case <-ctx.Done():
