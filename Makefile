@@ -61,8 +61,8 @@ tools:
 arch: ## who may import whom
 	$(GO) test ./internal/archtest
 
-bench: ## measure, into bench/results.json
-	$(PGRUN) sh -c 'cd bench && $(GO) run . -o results.json'
+bench: ## measure, on a server with the default durability; also into bench/results.json and bench/results.svg
+	cd bench && $(GO) run . -check 1000000 -json results.json -svg results.svg
 
 demo: ## a server with something to look at
 	$(GO) run ./cmd/holdfast dev --demo

@@ -17,8 +17,8 @@ type Report struct {
 	Violations []Violation `json:"violations"`
 	// Unlisted counts the violations beyond that limit.
 	Unlisted int64 `json:"unlisted,omitempty"`
-	// OverdueLeases counts leases that expired more than a minute ago and that no janitor has released. The cause may
-	// be that no engine runs a janitor; this is a warning, not a violation.
+	// OverdueLeases counts leases that expired more than a minute ago and that no janitor has released. If there are
+	// such leases, check that an engine is running. They are not violations.
 	OverdueLeases int64 `json:"overdueHolds"`
 }
 
@@ -35,7 +35,7 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s in workspace %s: %s", v.Invariant, v.Subject, v.Workspace, v.Message)
 }
 
-// Clean reports whether no violation was found.
+// Clean reports whether the check found no violations.
 func (r Report) Clean() bool { return len(r.Violations) == 0 }
 
 // String returns the violations, one per line, or "" for a clean report.
@@ -52,8 +52,8 @@ func (r Report) String() string {
 
 // Check checks the database against the invariants that are visible in its rows: every stream, entity and scope is at
 // the version of its last event, no version is missing, and every event belongs to an existing object. It reads all
-// workspaces, changes nothing, and may run during writes. Violations are in the report; the error is that of the
-// check itself.
+// workspaces, changes nothing, and may run during writes, because it pauses between pages. The report lists the
+// violations. The error is not nil if the check itself failed.
 func (e *Engine) Check(ctx context.Context) (Report, error) {
 	found, err := check.Run(ctx, engine.Of(e))
 	r := Report{Checked: found.Checked, Violations: make([]Violation, len(found.Violations)), Unlisted: found.Unlisted, OverdueLeases: found.OverdueLeases}

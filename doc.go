@@ -7,11 +7,11 @@
 //
 //	_, err = stream.Append(ctx, hf, "orders-17", stream.None, stream.Event{Name: "placed"})
 //
-// An [Engine] is opened on a database of package sqlite or package postgres. Each capability is a package. Its verbs
-// take a [Doer]: the engine, which commits the verb in its own transaction, or a [Tx], which makes the verb part of
-// an open transaction. That transaction is one of the engine's ([Engine.Update]) or one that the program has begun
-// itself (sqlite.Join, postgres.Join). In both cases the writes of Holdfast and of the program commit together or not
-// at all.
+// [Open] opens an [Engine] on a database of package sqlite or package postgres. Each capability has its own package.
+// Its functions take a [Doer], which is either the engine or a [Tx]. With the engine, a call commits in its own
+// transaction. With a Tx, the call becomes part of an open transaction: one of the engine's ([Engine.Update]), or one
+// that the program has begun itself (sqlite.Join, postgres.Join). In both cases the writes of Holdfast and of the
+// program commit together or not at all.
 //
 // # Errors
 //
@@ -19,6 +19,6 @@
 //
 //	if errors.Is(err, holdfast.ErrConcurrency) { … }
 //
-// Holdfast never promises "once" where it cannot keep the promise. If the database's response to a commit is lost,
-// the error is [ErrOutcomeUnknown], not a guess.
+// If the database's response to a commit is lost, and Holdfast cannot find out whether the commit was applied, the
+// error is [ErrOutcomeUnknown]. Holdfast never guesses the outcome.
 package holdfast

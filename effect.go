@@ -12,19 +12,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Effect performs an external side effect, such as charging a card, so that it is never repeated on a guess. It
-// commits the intent before it calls call. It stores the result of call as JSON; later attempts of the same operation
-// get that result instead of another call.
+// Effect performs an external side effect, such as charging a card, so that it is never repeated on a guess. It commits
+// the intent before it calls call, and stores the result of call as JSON. Later attempts of the same operation get the
+// stored result, and call is not called again.
 //
 // key identifies the effect to the remote system: it is the same for every attempt of one operation, and differs
-// between operations. An error from call leaves the outcome unknown, unless it is [NotDone]. An option decides how
-// the next attempt resolves an effect of unknown outcome; without one, the operation is parked until a person
+// between operations. An error from call leaves the outcome unknown, unless it is [NotDone]. The options decide how the
+// next attempt resolves an effect of unknown outcome. Without an option, the operation is parked until a person
 // resolves it.
 //
-// Effect must be called in the body of a claimed action, with the context that the body was given. Effects of the
-// same name must be called in the same order on every attempt. If an effect did not happen and another of its name
-// followed it, later attempts do not try it again: it returns an error with the same text. A call that is repeated
-// while its outcome is unknown is the same effect.
+// Effect must be called in the body of a claimed action of a lifecycle, or of a task of a run, with the context that
+// the body was given. Elsewhere it returns [ErrValidation]. Effects of the same name must be called in the same order
+// on every attempt. If an effect did not happen and another effect of the same name followed it, later attempts do not
+// try the first effect again: Effect returns an error with the same text as before. A call that is repeated while its
+// outcome is unknown counts as the same effect.
 func Effect[R any](ctx context.Context, name string, call func(ctx context.Context, key string) (R, error), o ...EffectOption) (R, error) {
 	var r R
 	j := effects.From(ctx)
@@ -55,8 +56,8 @@ func OnUnknownRetry() EffectOption {
 	return EffectOption{func(c *effects.Call) { c.Policy = effects.Retry }}
 }
 
-// OnUnknownProbe resolves an effect of unknown outcome by calling ask, which queries the remote system whether the
-// effect happened, and with which result. If it did not happen, the effect is tried again.
+// OnUnknownProbe resolves an effect of unknown outcome by calling ask, which asks the remote system whether the effect
+// happened and what its result was. If the effect did not happen, it is tried again.
 func OnUnknownProbe[R any](ask func(ctx context.Context, key string) (r R, happened bool, err error)) EffectOption {
 	return EffectOption{func(c *effects.Call) {
 		c.Policy = effects.Probe
@@ -69,17 +70,17 @@ func OnUnknownProbe[R any](ask func(ctx context.Context, key string) (r R, happe
 func RecordNow() EffectOption { return EffectOption{func(c *effects.Call) { c.Now = true }} }
 
 // NotDone marks an error of an effect's call: the effect is known not to have happened, for example because the card
-// was declined. NotDone of nil is also an error.
+// was declined. NotDone(nil) returns an error too.
 func NotDone(err error) error { return effects.NotHappened(err) }
 
 // Invalid returns an error with which a validation or an action refuses a request: [ErrActionInvalid], with the
 // reason as its message.
 func Invalid(reason string) error { return fault.New(fault.ActionInvalid, "%s", reason) }
 
-// Contradiction is a call of an effect by a holder that had lost its lease, or that lost it before it could record
-// the outcome, for example because the process was suspended for longer than the lease. It changes no operation. The
-// operation may have continued without this holder, so the effect may have happened twice, or may have happened
-// although a person reported that it did not. A contradiction is listed until a person acknowledges it.
+// Contradiction is a call of an effect by a holder that had lost its lease, or that lost it before it could record the
+// outcome, for example because the process was suspended for longer than the lease. A contradiction does not change its
+// operation. The operation may have continued without this holder, so the effect may have happened twice, or may have
+// happened although a person reported that it did not. A contradiction is listed until a person acknowledges it.
 type Contradiction struct {
 	ID        string
 	Operation string
@@ -99,8 +100,8 @@ type ContradictionFilter struct {
 	Operation string
 }
 
-// Contradictions iterates over the unacknowledged contradictions in the context's workspace, ordered by operation.
-func (e *Engine) Contradictions(ctx context.Context, f ContradictionFilter) iter.Seq2[Contradiction, error] {
+// ListContradictions iterates over the unacknowledged contradictions in the context's workspace, ordered by operation.
+func (e *Engine) ListContradictions(ctx context.Context, f ContradictionFilter) iter.Seq2[Contradiction, error] {
 	return func(yield func(Contradiction, error) bool) {
 		const page = 100 // operations
 		for after := ""; ; {
@@ -131,10 +132,20 @@ func contradiction(c effects.Contradiction) Contradiction {
 	return x
 }
 
-// AcknowledgeContradictions records that the person by has seen contradictions of an operation, given by their ids. They stay stored
-// but are no longer listed. Acknowledging again changes nothing. If the operation has no contradiction with one of
-// the ids, the error is [ErrNotFound].
-func (e *Engine) AcknowledgeContradictions(ctx context.Context, operation, by string, ids ...string) error {
+// AcknowledgeOption is an option of [Engine.AcknowledgeContradictions].
+type AcknowledgeOption struct{ actor string }
+
+// By sets the actor that is recorded.
+func By(actor string) AcknowledgeOption { return AcknowledgeOption{actor} }
+
+// AcknowledgeContradictions records that a person has seen the contradictions of an operation with the given ids. They
+// stay stored but are no longer listed. Acknowledging again changes nothing. If the operation has no contradiction with
+// one of the ids, the error is [ErrNotFound].
+func (e *Engine) AcknowledgeContradictions(ctx context.Context, operation string, ids []string, o ...AcknowledgeOption) error {
+	var by string
+	for _, option := range o {
+		by = option.actor
+	}
 	at, err := engine.Of(e).Partition(ctx, store.Write)
 	if err != nil {
 		return err

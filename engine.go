@@ -22,12 +22,12 @@ type (
 // implementations.
 type Database interface{ publicDatabase }
 
-// Doer is an [*Engine] or a [Tx]; there are no other implementations. With an engine, a call commits by itself; with a
-// transaction, it commits with the transaction. A function that takes an *Engine instead uses several transactions or
-// waits, so it cannot be part of one.
+// Doer is an [*Engine] or a [Tx]; there are no other implementations. With an engine, a call commits in its own
+// transaction; with a Tx, it commits with that transaction. A function that takes an *Engine instead of a Doer uses
+// several transactions or waits, so it cannot be part of a transaction.
 type Doer interface{ publicDoer }
 
-// Tx is an open transaction. It must not be used after the transaction has ended, nor by two goroutines at once.
+// Tx is an open transaction. Do not use it after the transaction has ended, or in two goroutines at the same time.
 type Tx interface{ publicTx }
 
 // Config configures an engine. The zero value is ready to use.
@@ -39,26 +39,27 @@ type Config struct {
 	// Shards is the number of shards over which new workspaces are distributed, at most 1024; the default is 1. A
 	// workspace stays on the shard that it was first assigned to.
 	Shards int
-	// SweepEvery is the interval at which a running engine looks for leases that crashes left behind; the default is
+	// SweepEvery is the interval at which a running engine releases the leases that crashes left behind; the default is
 	// 10 seconds.
 	SweepEvery time.Duration
-	// StuckAfter is the lease of a claim that is not renewed, for lifecycles whose config sets none; the default is 5
-	// minutes.
+	// StuckAfter is how long a claim lasts that is not renewed, for lifecycles whose config does not set it; the
+	// default is 5 minutes.
 	StuckAfter time.Duration
-	// HistoryRetention is the minimum retention of the histories of entities, scopes and reactions. 0 means
-	// unlimited; otherwise it must be at least an hour. The last event of each object and the events that a reaction
-	// has not handled yet stay. The program's own streams are not affected.
+	// HistoryRetention is the minimum retention for histories of entities, scopes and reactions. 0 means unlimited;
+	// otherwise it must be at least an hour. The last event of each object, and events that a reaction has not handled
+	// yet, are not deleted. The program's own streams are not affected.
 	HistoryRetention time.Duration
 	// Node is the name of this node as the holder of leases; the default is the host name with a random part.
 	Node string
-	// MaxConcurrency is the number of reaction events that are handled at once; the default is 16. If there are
-	// several workspaces, one workspace uses at most two thirds of it.
-	MaxConcurrency int
+	// MaxWorkers limits how many reaction events this node handles at the same time; the default is 16. If there are
+	// several workspaces, one workspace gets at most two thirds of it.
+	MaxWorkers int
 }
 
 // Part is a capability, or a component of the program, that belongs to an engine: a lifecycle, a workflow definition,
-// a kind of batch items, a reaction, kinds of scopes (scope.Kinds), the feed (stream.Feed), or settings of runs
-// (run.Lease, run.Retention, run.Calls). Pass parts to [Open].
+// a kind of batch items, a reaction, a projection, kinds of scopes (scope.Kinds), the feed (stream.Feed), a store of
+// artifacts (batch.Artifacts), settings of runs (run.Lease, run.Retention, run.Calls), or the maintenance of runs or
+// batches on an engine without definitions or kinds (run.Maintenance, batch.Maintenance). Pass parts to [Open].
 type Part interface {
 	// Register is called once by [Open], after the database is ready. If it returns an error, Open closes the engine
 	// and returns that error.
@@ -69,7 +70,8 @@ type Part interface {
 type Engine struct{ handle }
 
 // Open opens an engine: it checks the database, migrates its schema and registers the parts. An error describes the
-// problem and how to solve it. A database that Open refuses is unchanged; the error of a part may leave a migrated schema.
+// problem and how to solve it. Open does not change a database that it refuses. If a part returns an error, the schema
+// may already have been migrated.
 func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, error) {
 	inner, err := engine.Open(ctx, store.DatabaseOf(db), engine.Config(c))
 	if err != nil {
@@ -89,19 +91,19 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 func (e *Engine) Close() error { return engine.Of(e).Close() }
 
 // Run runs the background work: it releases the leases that crashes left behind, handles events of reactions, and
-// listens for wake-ups of other nodes. It returns after ctx ends and all background loops have stopped. Any number of nodes
-// may run at once. A program that only calls verbs need not call Run, as long as some node does. If the engine is
-// already running, the error is [ErrConflict].
+// listens for wake-ups of other nodes. It returns after ctx ends and all background loops have stopped. Any number of
+// nodes may run concurrently. A program that only makes calls need not call Run, as long as another node runs. If the
+// engine is already running, the error is [ErrConflict].
 func (e *Engine) Run(ctx context.Context) error { return engine.Of(e).Run(ctx) }
 
-// Background adds a loop. [Engine.Run] runs it until Run's context ends, and waits for it to return. Parts call
-// Background in their Register.
+// Background adds a background loop. [Engine.Run] calls f with a context that ends with Run's own context, and waits
+// for f to return. Parts call Background in their Register.
 func (e *Engine) Background(f func(context.Context)) { engine.Of(e).Background(f) }
 
-// Update runs f in one transaction: either everything that f does is committed, or nothing. The context that f is
-// given carries the transaction; using the engine with that context returns [ErrReentrant] instead of a deadlock. f may
-// run more than once if the transaction conflicts with another. It must therefore do nothing that a rollback does not
-// undo, and must not wait. A panic in f rolls the transaction back and propagates.
+// Update runs f in one transaction: either everything that f does is committed, or nothing. The context that f is given
+// carries the transaction; using the engine with that context returns [ErrReentrant] instead of a deadlock. If the
+// transaction conflicts with another, f may run more than once. It must therefore have no effects that a rollback
+// cannot undo, and must not wait. A panic in f rolls the transaction back and propagates.
 func (e *Engine) Update(ctx context.Context, f func(context.Context, Tx) error) error {
 	return engine.Update(ctx, engine.Of(e), f)
 }
@@ -114,15 +116,15 @@ type Status struct {
 }
 
 // Status checks that the database responds and, if the engine is running, that its janitor has not stalled; otherwise
-// it returns [ErrUnavailable]. On PostgreSQL the check uses a reserved connection, so it works even if all others
-// are busy.
+// it returns [ErrUnavailable]. On PostgreSQL the check uses a reserved connection, so it works even if all other
+// connections are busy.
 func (e *Engine) Status(ctx context.Context) (Status, error) {
 	s, err := engine.Of(e).Status(ctx)
 	return Status{Database: engine.Of(e).Runner().Version(), Schema: s.Schema, Now: s.Now}, err
 }
 
-// InWorkspace returns a context whose commands run in the given workspace. The workspace is created by the first
-// write to it. A context without a workspace uses "default".
+// InWorkspace returns a context whose commands run in the given workspace. The first write to a workspace creates it. A
+// context without a workspace uses "default".
 func InWorkspace(ctx context.Context, workspace string) context.Context {
 	return store.InWorkspace(ctx, workspace)
 }
@@ -131,7 +133,7 @@ func InWorkspace(ctx context.Context, workspace string) context.Context {
 type Migration struct {
 	// Log receives the messages of the migration; the default is [slog.Default].
 	Log *slog.Logger
-	// RuntimeRole is a PostgreSQL role that is granted exactly the privileges a node needs.
+	// RuntimeRole is a PostgreSQL role. The migration grants it exactly the privileges that a node needs.
 	RuntimeRole string
 }
 
@@ -139,8 +141,8 @@ func (m Migration) options() store.Options {
 	return store.Options{Log: cmp.Or(m.Log, slog.Default()), RuntimeRole: m.RuntimeRole}
 }
 
-// Migrate migrates the schema of a database to the newest version and does nothing else. It returns the number of the
-// newest migration before and after.
+// Migrate migrates the schema of a database to the newest version, without opening an engine. It returns the number of
+// the newest migration before and after the call.
 func Migrate(ctx context.Context, db Database, m Migration) (from, to int, err error) {
 	done, err := store.DatabaseOf(db).Migrate(ctx, m.options())
 	return done.From, done.To, err

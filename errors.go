@@ -14,22 +14,22 @@ var (
 	ErrConflict = fault.Of(fault.Conflict)
 	// ErrNotFound is returned when the object does not exist in the workspace.
 	ErrNotFound = fault.Of(fault.NotFound)
-	// ErrForbidden is returned when the caller is not allowed to do this, for example to append to Holdfast's own
-	// history.
+	// ErrForbidden is returned when the caller is not permitted to make the call, for example to append to one of
+	// Holdfast's own histories.
 	ErrForbidden = fault.Of(fault.Forbidden)
 	// ErrValidation is returned when an argument or a document is invalid.
 	ErrValidation = fault.Of(fault.Validation)
-	// ErrKeyMismatch is returned when a key was used before for a different request. Its field differs names the
+	// ErrKeyMismatch is returned when a key was used before for a different request. Its field differs describes the
 	// difference.
 	ErrKeyMismatch = fault.Of(fault.KeyMismatch)
-	// ErrKeyInFlight is returned while another request with the same key is in flight. Retry a little later.
+	// ErrKeyInFlight is returned while another request with the same key is in flight. Retry the call a little later.
 	ErrKeyInFlight = fault.Of(fault.KeyInFlight)
 )
 
 // Errors of steps and claims.
 var (
 	// ErrClaimFailed is returned when another operation is in progress. Its fields are holder, since and until.
-	// Nothing was done.
+	// Nothing was changed.
 	ErrClaimFailed = fault.Of(fault.ClaimFailed)
 	// ErrLeaseLost is returned when a holder has lost its lease. Nothing that it did after that is recorded.
 	ErrLeaseLost = fault.Of(fault.LeaseLost)
@@ -55,6 +55,6 @@ var (
 	ErrStorageFull = fault.Of(fault.StorageFull)
 )
 
-// NonRetryable marks an error that a retry cannot fix: an operation that fails with it is not retried. NonRetryable
-// of nil is nil.
+// NonRetryable marks an error that a retry cannot fix: an operation that fails with it is not retried.
+// NonRetryable(nil) returns nil.
 func NonRetryable(err error) error { return fault.NonRetryable(err) }

@@ -2,13 +2,14 @@ package holdfast
 
 import "time"
 
-// RetryPolicy sets how many times work is attempted and how long to wait between attempts. It has the same
-// meaning for the events of a reaction, the steps of a run, the items of a batch and the after-effects of a
-// lifecycle, except that reactions and after-effects restrict Multiplier. A zero field takes the default; the default of MaxAttempts is documented by the option that takes the
-// policy.
+// RetryPolicy sets how many times work is attempted and how long to wait between attempts. It has the same meaning for
+// the events of a reaction, the steps of a run, the items of a batch and the after-effects of a lifecycle, except that
+// reactions and after-effects restrict Multiplier. A zero field means the default. Each option that takes a policy
+// documents its default for MaxAttempts.
 //
-// The pause after the n-th consecutive failure is Backoff × Multiplier^(n−1), at most MaxBackoff, with jitter: a
-// random duration between half of it and all of it. An error that is [NonRetryable] ends the attempts immediately.
+// The pause after the n-th consecutive failure is Backoff × Multiplier^(n−1), at most MaxBackoff, with jitter: the
+// actual pause is a random duration between half of that value and the full value. An error that is [NonRetryable] ends
+// the attempts immediately.
 type RetryPolicy struct {
 	// MaxAttempts is the number of attempts, including the first. 1 means no retry.
 	MaxAttempts int

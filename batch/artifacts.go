@@ -12,14 +12,13 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/batchengine"
 )
 
 // ArtifactStore stores the artifacts of items: files whose names begin with the item's prefix. The
 // artifacts of an item that was given up or cancelled are deleted.
 type ArtifactStore interface {
-	// Delete deletes every artifact whose name begins with a prefix, which ends with a slash. An
-	// empty prefix is not an error: Delete is called repeatedly.
+	// Delete deletes every artifact whose name begins with a prefix, which ends with a slash. If there are no such
+	// artifacts, Delete returns nil: it is called repeatedly.
 	Delete(ctx context.Context, prefix string) error
 	// Put stores an artifact, and replaces one of the same name.
 	Put(ctx context.Context, name string, r io.Reader) error
@@ -29,9 +28,10 @@ type ArtifactStore interface {
 	List(ctx context.Context, prefix string) ([]string, error)
 }
 
-// Artifacts gives an engine an artifact store: the engine assigns a prefix to each item of the
-// batches that it creates, and deletes the artifacts under that prefix. All engines on a database must use the same store. An engine has
-// one store: a second one, or nil, makes [holdfast.Open] return [holdfast.ErrValidation].
+// Artifacts returns a part that gives an engine an artifact store. The engine assigns a prefix to each item of the
+// batches that it creates. If an item is given up or cancelled, the engine deletes the artifacts under its prefix. All
+// engines on a database must use the same store. An engine can have only one store. If there is a second one, or if the
+// store is nil, [holdfast.Open] returns [holdfast.ErrValidation].
 func Artifacts(s ArtifactStore) holdfast.Part { return artifactsPart{s} }
 
 type artifactsPart struct{ store ArtifactStore }
@@ -46,14 +46,8 @@ func (p artifactsPart) Register(_ context.Context, e *holdfast.Engine) error {
 	return nil
 }
 
-// Prefix returns the prefix under which an item may store artifacts. It contains only characters
-// that file and object names may have, whatever the item's key is, and ends with a slash.
-func Prefix(workspace, batch, key string) string {
-	return batchengine.Prefix(workspace, batch, key)
-}
-
-// FileStore returns a store in a folder of this machine, or in one that all nodes share. The folder
-// is created with the first artifact.
+// FileStore returns a store in a folder. If several nodes use the store, they must share the folder. The folder is
+// created with the first artifact.
 func FileStore(root string) (ArtifactStore, error) {
 	root, err := filepath.Abs(root)
 	return files{root}, err

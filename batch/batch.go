@@ -1,16 +1,13 @@
-// Package batch runs items of work that cost something, such as calls of an API that is paid per
-// call. A batch can be cancelled at any moment: the cost of items that were not accepted is
-// refunded exactly, and their remains are cleaned up.
+// Package batch runs items of work that cost something, such as calls of an API that is paid per call. You can cancel a
+// batch at any moment: the cost of items that were not accepted is refunded exactly, and their artifacts are deleted.
 //
-// A [Kind] defines the code for each item. [Kind.Create] creates a batch of items, which the
-// engines that have the kind run, with a limit on concurrency. The first attempt of an item
-// reserves its cost from the batch's wallet; further attempts cost nothing more. An item that
-// fails too often, or crashes its workers, is given up, and its cost is refunded. Without funds
-// the batch is PAUSED until a [Credit].
+// A [Kind] defines the code for each item. [Kind.Create] creates a batch of items. The engines that have the kind run
+// the items, up to a limit of concurrent items. The first attempt of an item reserves its cost from the batch's wallet;
+// further attempts are free. An item that fails too often, or crashes its workers, is given up, and its cost is
+// refunded. If the wallet has no funds left, the batch is PAUSED until a [Credit].
 //
-// A crash during an attempt, a cancel or a cleanup leaves the batch as it was between two
-// transactions, and another node continues from there. COMPLETED and CANCELLED come last: after
-// that, nothing is left to do for the batch.
+// Every change of a batch is one transaction, so after a crash during an attempt, a cancel or a cleanup, another node
+// continues from the last committed change. A batch becomes COMPLETED or CANCELLED only when no work is left.
 package batch
 
 import (
@@ -29,7 +26,7 @@ type Status string
 
 // The statuses of a batch. Cancelled and Completed are final.
 const (
-	Pending    Status = "PENDING" // no item was ever started
+	Pending    Status = "PENDING" // no item has been started yet
 	Running    Status = "RUNNING"
 	Paused     Status = "PAUSED"     // the wallet cannot pay for the next item
 	Cancelling Status = "CANCELLING" // items in flight are being cleaned up
@@ -78,7 +75,7 @@ const (
 	ItemCancelled ItemStatus = "cancelled"
 )
 
-// Decision is whether the cost of an item is final: [Undecided] until then.
+// Decision states whether the cost of an item is final.
 type Decision string
 
 // The decisions about an item.
@@ -122,8 +119,8 @@ type ItemFilter struct {
 	Status ItemStatus
 }
 
-// Items iterates over the items of a batch, in order.
-func Items(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) iter.Seq2[ItemInfo, error] {
+// ListItems iterates over the items of a batch, in order.
+func ListItems(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) iter.Seq2[ItemInfo, error] {
 	return store.Seq(func(after batchengine.Item, limit int) ([]batchengine.Item, error) {
 		return batchengine.Items(ctx, store.DoerOf(d), id, after.N, string(f.Status), limit)
 	}, func(i batchengine.Item) ItemInfo {
@@ -131,19 +128,18 @@ func Items(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) iter.S
 	})
 }
 
-// Cancel cancels a batch. A batch of which no item was started is CANCELLED at once. Any other
-// batch is torn down: no item starts after Cancel has returned, the cost of items that were not
-// accepted is refunded, their remains are cleaned up, and then the batch is CANCELLED. Cancelling
-// again changes nothing. If the batch is COMPLETED, Cancel returns [holdfast.ErrInvalidTransition].
+// Cancel cancels a batch. A batch of which no item was started is CANCELLED immediately. Any other batch is torn down: no
+// item starts after Cancel has returned, the cost of items that were not accepted is refunded, their artifacts are
+// deleted, started items are undone ([Kind.Undo]), and then the batch is CANCELLED. Cancelling again changes nothing.
+// If the batch is COMPLETED, Cancel returns [holdfast.ErrInvalidTransition]. It records no actor.
 func Cancel(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 	b, _, err := batchengine.Cancel(ctx, store.DoerOf(d), id)
 	return publicBatch(b), err
 }
 
-// Accept accepts the succeeded items among those with the keys, and returns how many it accepted.
-// The cost of an accepted item is not refunded any more. No item is accepted once a cancel is
-// requested or the batch is over. If the batch has no item with one of the keys, Accept returns
-// [holdfast.ErrNotFound] and accepts none.
+// Accept accepts the items with the given keys that have succeeded, and returns how many it accepted. The cost of an
+// accepted item is no longer refunded. No item is accepted once a cancel is requested or the batch is over. If the
+// batch has no item with one of the keys, Accept returns [holdfast.ErrNotFound] and accepts none.
 func Accept(ctx context.Context, d holdfast.Doer, id string, keys ...string) (int, error) {
 	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, append([]string{}, keys...))
 	return int(n), err
@@ -156,7 +152,7 @@ func AcceptAll(ctx context.Context, d holdfast.Doer, id string) (int, error) {
 	return int(n), err
 }
 
-// Seal closes an open batch: it has all its items, and none can be added any more.
+// Seal closes an open batch, so that no more items can be added.
 func Seal(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 	b, err := batchengine.Seal(ctx, store.DoerOf(d), id)
 	return publicBatch(b), err

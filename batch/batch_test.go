@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -128,7 +129,7 @@ func TestAKindDoesItsItems(t *testing.T) {
 			t.Errorf("got %d calls, at most %d at once, want 33 and 3", calls.Load(), most.Load())
 		}
 		n := 0
-		for s, err := range batch.Items(t.Context(), e, "b", batch.ItemFilter{}) {
+		for s, err := range batch.ListItems(t.Context(), e, "b", batch.ItemFilter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +297,7 @@ func TestArtifactsAreSwept(t *testing.T) {
 			t.Fatal(err)
 		}
 		until(t, e, "c", over)
-		late := batch.Prefix("default", "c", "k0000")
+		late := batchengine.Prefix("default", "c", "k0000")
 		has(late, 0)
 		put(late + "late")
 		has(late, 1)
@@ -450,7 +451,7 @@ func TestABatchIsMadeAgain(t *testing.T) {
 
 func itemsOf(t *testing.T, e *holdfast.Engine, id string) (keys []string) {
 	t.Helper()
-	for s, err := range batch.Items(t.Context(), e, id, batch.ItemFilter{}) {
+	for s, err := range batch.ListItems(t.Context(), e, id, batch.ItemFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func ExampleDefine() {
 			break
 		}
 	}
-	for item, err := range batch.Items(ctx, hf, b.ID, batch.ItemFilter{}) {
+	for item, err := range batch.ListItems(ctx, hf, b.ID, batch.ItemFilter{}) {
 		fmt.Println(item.Key, item.Status, string(item.Output), item.Error, err)
 	}
 	wallet, err := batch.GetWallet(ctx, hf, "shop")

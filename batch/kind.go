@@ -22,9 +22,9 @@ import (
 
 // Options are the options of a kind. The zero value is ready to use.
 type Options struct {
-	// MaxConcurrency limits the items of one batch that run at once, on all nodes; 0 means 1.
+	// MaxConcurrency limits how many items of one batch run at the same time, on all nodes; 0 means 1.
 	MaxConcurrency int
-	// MaxWorkers limits the items of all batches that this node runs at once; 0 means 16. If
+	// MaxWorkers limits how many items this node runs at the same time, over all batches; 0 means 16. If
 	// there are several workspaces, one workspace gets at most two thirds of it.
 	MaxWorkers int
 	// Retry sets how often an item is attempted; the default is 3 attempts.
@@ -48,20 +48,20 @@ type Kind[I, O any] struct {
 	maintenances []*maintenance // of the engines that have the kind
 }
 
-// Define defines a kind: body processes one item. The name is stored with the batches, and the
-// items of a batch are run by the engines that have a kind of that name.
+// Define defines a kind whose items are processed by body, one item per call. The name is stored with each batch, and
+// engines that have a kind of that name run its items.
 //
-// body may run more than once for an item, if it fails or its worker crashes. It passes
-// [Item.Operation], which stays the same, to other systems. Its result is stored as JSON. When
-// its context ends, the engine does not wait for body, and discards its result.
+// body may run more than once for an item, if it fails or its worker crashes. It passes [Item.Operation], which stays
+// the same, to other systems. Its result is stored as JSON. When its context ends, the engine does not wait for body to
+// return, and discards its result.
 func Define[I, O any](name string, body func(context.Context, *Item[I]) (O, error), o Options) *Kind[I, O] {
 	return &Kind[I, O]{name: name, body: body, o: o}
 }
 
-// Undo sets the function that undoes an item that was started and then given up or cancelled,
-// such as a refund in the program's own tables or a cleanup. f is called when no worker can be
-// running the item any more, and before the batch is over, until it returns nil. An error is
-// shown on the batch, and f is retried. Writes added with [Undone.WriteTx] are committed once.
+// Undo sets the function that undoes an item that was started and then given up or cancelled, such as a refund in the
+// program's own tables or a cleanup. f is called once no worker can still be running the item, and is retried until it
+// returns nil. The batch does not end before that, and shows the error of f ([Batch.Error]). Writes added with
+// [Undone.WriteTx] are committed once.
 func (k *Kind[I, O]) Undo(f func(context.Context, *Undone[I, O]) error) *Kind[I, O] {
 	k.undo = f
 	return k
@@ -71,7 +71,7 @@ func (k *Kind[I, O]) Undo(f func(context.Context, *Undone[I, O]) error) *Kind[I,
 type Item[I any] struct {
 	Batch, Key string
 	Input      I
-	// Operation is a key for other systems, the same for every attempt of the item.
+	// Operation is an idempotency key for other systems. It is the same for every attempt of the item.
 	Operation string
 	// Attempt is the number of this attempt, starting at 1.
 	Attempt int
@@ -88,7 +88,7 @@ func (i *Item[I]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	i.commits = append(i.commits, store.TxFunc(f))
 }
 
-// Undone is an item that is to be undone.
+// Undone is an item to be undone.
 type Undone[I, O any] struct {
 	Batch, Key string
 	Input      I
@@ -115,7 +115,7 @@ type NewItem[I any] struct {
 	Input I
 }
 
-// CreateOption sets an option of [Kind.Create].
+// CreateOption is an option of [Kind.Create].
 type CreateOption struct{ set func(*batchengine.New) }
 
 // ID sets the id of the batch; without it, the batch gets a new unique id. If a batch with this
@@ -126,16 +126,15 @@ func ID(id string) CreateOption { return CreateOption{func(n *batchengine.New) {
 // LeaveOpen leaves the batch open for [Kind.Add], until [Seal].
 func LeaveOpen() CreateOption { return CreateOption{func(n *batchengine.New) { n.Open = true }} }
 
-// MaxConcurrency limits the items of the batch that run at once, instead of
+// MaxConcurrency limits how many items of the batch run at the same time, instead of
 // [Options.MaxConcurrency].
 func MaxConcurrency(n int) CreateOption {
 	return CreateOption{func(b *batchengine.New) { b.MaxConcurrency = int64(n) }}
 }
 
-// Create creates a batch of items that are paid from a wallet. Items are added in pages of 1,000,
-// each in a transaction of its own unless d is a transaction. If the program crashes in between,
-// nothing is lost, and Create with the same [ID] continues. An unknown wallet is
-// [holdfast.ErrNotFound].
+// Create creates a batch of items that are paid from a wallet. Items are added in pages of 1,000, each in its own
+// transaction unless d is a transaction. If the program crashes in between, call Create again with the same [ID]: it
+// adds the missing items. If the wallet does not exist, the error is [holdfast.ErrNotFound].
 func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string, items iter.Seq[NewItem[I]], o ...CreateOption) (Batch, error) {
 	n := k.template()
 	n.Wallet, n.Handler, n.Artifacts = wallet, k.name, k.hasArtifacts()
@@ -181,7 +180,7 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.N
 		return Batch{}, err
 	}
 	other := func(what string) (Batch, error) {
-		return publicBatch(b), fault.New(fault.Conflict, "batch %q already exists with %s", n.ID, what)
+		return publicBatch(b), fault.New(fault.Conflict, "batch %q already exists with %s: use another id", n.ID, what)
 	}
 	if b.Wallet != n.Wallet || b.Handler != n.Handler {
 		return other("another wallet or kind")
@@ -252,9 +251,9 @@ func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after
 	return len(has), nil
 }
 
-// Add adds items to a batch that was created with [LeaveOpen], and returns how many were new:
-// sending the same items again adds nothing. If an item's key exists with another cost or input,
-// Add returns [holdfast.ErrConflict]; if the batch is not open, [holdfast.ErrInvalidTransition].
+// Add adds items to a batch that was created with [LeaveOpen], and returns how many were new. Adding the same items
+// again has no effect. If an item's key exists with another cost or input, Add returns [holdfast.ErrConflict]; if the
+// batch is not open, [holdfast.ErrInvalidTransition].
 func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items iter.Seq[NewItem[I]]) (int, error) {
 	next, stop := iter.Pull(items)
 	defer stop()
@@ -338,7 +337,7 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 func (k *Kind[I, O]) do(ctx context.Context, t batchengine.Taken) ([]byte, []batchengine.Commit, error) {
 	i := &Item[I]{Batch: t.Batch, Key: t.Key, Operation: t.Operation(), Attempt: t.Attempt()}
 	if t.Artifacts {
-		i.Prefix = Prefix(t.Workspace, t.Batch, t.Key)
+		i.Prefix = batchengine.Prefix(t.Workspace, t.Batch, t.Key)
 	}
 	if err := json.Unmarshal(t.Input, &i.Input); err != nil {
 		return nil, nil, fault.NonRetryable(fmt.Errorf("the input does not match the input type of batch kind %q: %w", k.name, err))

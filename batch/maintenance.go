@@ -20,7 +20,7 @@ import (
 
 // maintenance does the work of batches besides their items: it tears down cancelled batches,
 // cleans up after their items, completes finished batches, releases expired leases and resumes
-// paused batches. Every node has one. Two at once do no harm, because each step is conditional or
+// paused batches. Every node has one. Two may run concurrently, because each step is conditional or
 // leased.
 type maintenance struct {
 	engine    *engine.Engine
@@ -58,7 +58,7 @@ func maintenanceOf(hf *holdfast.Engine) *maintenance {
 	}).(*maintenance)
 }
 
-// Maintenance returns a part that maintains batches on an engine without kinds of its own. Pass
+// Maintenance returns a part that maintains batches on an engine without its own kinds. Pass
 // it to [holdfast.Open].
 func Maintenance() holdfast.Part { return maintenancePart{} }
 
@@ -188,7 +188,7 @@ func (k *maintenance) undo(ctx context.Context, s batchengine.Swept) (commits []
 		}
 	}()
 	if s.Artifacts {
-		if err := k.artifacts.Delete(ctx, Prefix(s.Workspace, s.Batch, s.Key)); err != nil {
+		if err := k.artifacts.Delete(ctx, batchengine.Prefix(s.Workspace, s.Batch, s.Key)); err != nil {
 			return nil, err
 		}
 	}

@@ -32,9 +32,9 @@ type Entry struct {
 	At        time.Time
 }
 
-// PutWallet creates a wallet, or changes whether its balance may be negative. If that is no
-// longer allowed and the balance is negative already, it can only rise. Allowing it resumes
-// batches that were paused for lack of funds.
+// PutWallet creates a wallet, or changes whether its balance may be negative. If you disallow a negative balance while
+// the balance is negative, the balance can only rise. Allowing a negative balance resumes batches that were paused for
+// lack of funds.
 func PutWallet(ctx context.Context, d holdfast.Doer, id string, allowNegative bool) (Wallet, error) {
 	w, err := wallets.Put(ctx, store.DoerOf(d), id, allowNegative)
 	if err == nil && allowNegative {
@@ -49,10 +49,10 @@ func GetWallet(ctx context.Context, d holdfast.Doer, id string) (Wallet, error) 
 	return public(w), err
 }
 
-// Credit adds points to a wallet; points must be positive. The reference names their source, such
-// as a payment: a second credit with the same reference adds nothing and returns the wallet as it
-// is; a different number of points under that reference returns [holdfast.ErrConflict]. Batches
-// that were paused for lack of funds are resumed.
+// Credit adds points to a wallet; points must be positive. The reference identifies the source of the points, such as a
+// payment. A second credit with the same reference adds nothing and returns the wallet unchanged. If it has a different
+// number of points, it returns [holdfast.ErrConflict]. Batches that were paused for lack of funds are resumed.
+// It records no actor.
 func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, reference string) (Wallet, error) {
 	if points <= 0 {
 		return Wallet{}, fault.New(fault.Validation, "points must be more than 0, got %d", points).With("field", "points")
@@ -64,10 +64,11 @@ func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, r
 	return public(w), err
 }
 
-// Ledger iterates over the rows of a wallet's ledger, in order, after the row with number after.
-func Ledger(ctx context.Context, d holdfast.Doer, wallet string, after int64) iter.Seq2[Entry, error] {
+// ReadLedger iterates over the rows of a wallet's ledger, in order, starting at the row with number
+// from.
+func ReadLedger(ctx context.Context, d holdfast.Doer, wallet string, from int64) iter.Seq2[Entry, error] {
 	return store.Seq(func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
-		return wallets.Ledger(ctx, store.DoerOf(d), wallet, cmp.Or(last.N, after), limit)
+		return wallets.Ledger(ctx, store.DoerOf(d), wallet, cmp.Or(last.N, max(from-1, 0)), limit)
 	}, func(e wallets.Entry) Entry { return Entry{e.N, e.Delta, e.Balance, e.Reason, e.Reference, e.At} })
 }
 

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
-	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast"
@@ -32,7 +31,6 @@ type drainPlace struct {
 	place
 	open func(context.Context, ...holdfast.Part) (*holdfast.Engine, error)
 	hand best
-	one  hand // one at a time, in tables of its own
 }
 
 // drain works off so many events on so many streams, in rounds, and as many
@@ -124,7 +122,7 @@ func (p *drainPlace) ours(ctx context.Context, c config, round int) (rate float6
 	var handled atomic.Int64
 	all := make(chan struct{})
 	name := fmt.Sprintf("drain-%d", round)
-	part := stream.React(name, stream.Select{Streams: fmt.Sprintf("^r%d-", round)}, func(context.Context, *stream.Delivery) error {
+	part := stream.React(name, stream.Select{Pattern: fmt.Sprintf("^r%d-", round)}, func(context.Context, *stream.Delivery) error {
 		if handled.Add(1) == int64(c.drainEvents) {
 			close(all)
 		}
@@ -152,11 +150,11 @@ func (p *drainPlace) ours(ctx context.Context, c config, round int) (rate float6
 		return 0, err
 	}
 	rate = float64(c.drainEvents) / clock.Since(begun).Seconds()
-	progress, err := stream.ProgressOf(ctx, hf, name)
+	progress, err := stream.GetProgress(ctx, hf, name)
 	if err == nil && (progress.Behind > 0 || progress.Events != int64(c.drainEvents)) {
 		err = fmt.Errorf("after the drain: %+v", progress)
 	}
-	if _, removed := stream.RemoveReaction(ctx, hf, name); removed != nil {
+	if _, removed := stream.DeleteReaction(ctx, hf, name); removed != nil {
 		err = errors.Join(err, removed)
 	}
 	return rate, err
@@ -188,22 +186,9 @@ func drainPostgres(ctx context.Context, c config) (*drainPlace, error) {
 		p.close()
 		return nil, err
 	}
-	one, _, err := p.byHand(ctx, c, url, "baseline_one")
-	if err != nil {
-		p.close()
-		return nil, err
-	}
-	p.hand, p.one = best{hand{all}, all}, hand{one}
+	p.hand = best{hand{all}, all}
 	p.open = func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
 		return holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, parts...)
-	}
-	p.settle = func(ctx context.Context) error {
-		conn, err := pgx.Connect(ctx, url)
-		if err != nil {
-			return err
-		}
-		_, err = conn.Exec(ctx, "VACUUM ANALYZE")
-		return errors.Join(err, conn.Close(ctx))
 	}
 	return p, nil
 }
@@ -219,12 +204,7 @@ func drainSQLite(ctx context.Context, c config) (*drainPlace, error) {
 		p.close()
 		return nil, err
 	}
-	one, err := p.inFile(ctx, filepath.Join(dir, "one.db"))
-	if err != nil {
-		p.close()
-		return nil, err
-	}
-	p.hand, p.one = best{hand{all}, all}, hand{one}
+	p.hand = best{hand{all}, all}
 	p.open = func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
 		return holdfast.Open(ctx, sqlite.File(filepath.Join(dir, "ours.db")), holdfast.Config{}, parts...)
 	}

@@ -4,142 +4,214 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/bench/baseline"
-	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/batchengine"
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// batcher does batches of items that are paid for from a wallet.
-type batcher interface {
-	// batch makes a batch and its wallet, unless they are there, and returns how many
-	// items it has and how many of them were ever taken.
-	batch(ctx context.Context, id string) (items, taken int, err error)
-	// addItems adds a page of items to it.
-	addItems(ctx context.Context, id string, from, n int) error
-	// takeItems takes up to [takeSize] items, or one where a system does one at a
-	// time, and none if none is left. What it returns settles one of them each.
-	takeItems(ctx context.Context, id string) ([]ack, error)
-}
-
-// manyItems is a system that settles what it takes in one call.
-type manyItems interface {
-	// doItems takes up to limit items and settles them, and returns how many.
-	doItems(ctx context.Context, id string, limit int) (int, error)
-}
+// A slice of batch-items is a batch of its own that is made beforehand and then done: by the
+// public [batch.Kind] with a body that does nothing, and by hand. clients is the number of items
+// that are in progress at once. Each batch has as many items as the previous slice did in its time.
 
 const (
-	itemBatch = "calls" // also what is done for its items
-	itemPage  = 1000    // items that are added at once
-	takeSize  = 16      // items that are taken at once
+	itemPage  = 1000 // items that are added at once
+	takeSize  = 16   // items that sql-best takes at once
 	itemLease = time.Hour
+	cost      = 7
+	balance   = 1 << 50
 )
 
 func itemKey(i int) string { return fmt.Sprintf("i-%08d", i) }
 
-// fillItems adds items to the one batch until so many are left to be taken.
-func fillItems(ctx context.Context, s system, left int) error {
-	return fillBatch(ctx, s, itemBatch, left)
+// pace chooses the names and sizes of batches.
+type pace struct {
+	perSecond float64
+	made      int
 }
 
-func fillBatch(ctx context.Context, b batcher, id string, left int) error {
-	items, taken, err := b.batch(ctx, id)
-	for err == nil && items-taken < left {
-		n := min(itemPage, left-items+taken)
-		err = b.addItems(ctx, id, items, n)
-		items += n
+func (p *pace) next(t turn) (id string, items int) {
+	p.made++
+	return fmt.Sprintf("batch-%d-%d", t.clients, p.made), max(20*t.clients, int(p.perSecond*t.long.Seconds()), 200)
+}
+
+// timed returns the slice of a batch that work does and check reads at the end.
+func (p *pace) timed(items int, work, check func() error) slice {
+	return func() (s sample, err error) {
+		start := clock.Now()
+		err = work()
+		s = sample{units: items, took: clock.Since(start), check: check}
+		p.perSecond = float64(items) / s.took.Seconds()
+		return s, err
 	}
-	return err
 }
 
-// startBatchItems gives each client the items that it takes itself, one after the
-// other. What is left of them at the end of a slice is settled in the next one.
-func startBatchItems(s system) unit {
-	if s, ok := s.(manyItems); ok {
-		return func(ctx context.Context, _, _ int) (int, error) {
-			n, err := s.doItems(ctx, itemBatch, takeSize)
-			if err == nil && n == 0 {
-				err = errNoMore
-			}
-			return n, err
-		}
+func openItems(_ context.Context, s system) (turner, func(), error) {
+	p := new(pace)
+	switch s := s.(type) {
+	case kernel:
+		k := &kinds{kernel: s, pace: p}
+		return k.turn, k.close, nil
+	case hand:
+		return func(ctx context.Context, t turn) (slice, error) {
+			id, n := p.next(t)
+			return s.items(ctx, p, id, n, t.clients, func(ctx context.Context) (int, error) { return s.oneItem(ctx, id) })
+		}, nil, nil
+	case best:
+		return func(ctx context.Context, t turn) (slice, error) {
+			id, n := p.next(t)
+			at := min(t.clients, takeSize)
+			return s.hand.items(ctx, p, id, n, t.clients/at, func(ctx context.Context) (int, error) { return s.doItems(ctx, id, at) })
+		}, nil, nil
 	}
-	var held [maxClients][]ack
-	return single(func(ctx context.Context, client, _ int) (err error) {
-		if len(held[client]) == 0 {
-			if held[client], err = s.takeItems(ctx, itemBatch); err != nil {
-				return err
-			}
-		}
-		if len(held[client]) == 0 {
-			return errNoMore
-		}
-		first := held[client][0]
-		held[client] = held[client][1:]
-		return first(ctx)
-	})
+	return nil, nil, nil
 }
 
-func (e kernel) batch(ctx context.Context, id string) (items, taken int, err error) {
-	b, err := batchengine.Get(ctx, engine.Of(e.hf), id)
-	if fault.CodeOf(err) == fault.NotFound {
-		if _, err = batch.PutWallet(ctx, e.hf, id, false); err == nil {
-			_, err = batch.Credit(ctx, e.hf, id, 1<<50, "first")
-		}
-		if err == nil {
-			b, err = batchengine.Create(ctx, engine.Of(e.hf), batchengine.New{ID: id, Wallet: id, Handler: id, MaxConcurrency: batchengine.MaxConcurrency, Open: true})
-		}
+type done struct {
+	OK bool `json:"ok"`
+}
+
+// kinds is an engine with a kind for a number of clients. Its bodies wait until a slice begins, so
+// that nothing of it runs while others are measured.
+type kinds struct {
+	kernel
+	*pace
+	clients int
+	hf      *holdfast.Engine
+	kind    *batch.Kind[invoice, done]
+	stop    func()
+	gate    atomic.Pointer[chan struct{}]
+}
+
+func (k *kinds) close() {
+	if k.hf != nil {
+		k.stop()
+		_ = k.hf.Close()
 	}
-	return int(b.Items), int(b.Next), err
+	k.hf = nil
 }
 
-func (e kernel) addItems(ctx context.Context, id string, from, n int) error {
-	page := make([]batchengine.Work, n)
-	for i := range page {
-		page[i] = batchengine.Work{Key: itemKey(from + i), Cost: cost, Input: []byte(payload)}
+// prepare opens the engine for a number of clients.
+func (k *kinds) prepare(ctx context.Context, clients int) (err error) {
+	if k.hf != nil && k.clients == clients {
+		return nil
 	}
-	_, err := batchengine.Add(ctx, engine.Of(e.hf), id, page)
-	return err
-}
-
-func (e kernel) takeItems(ctx context.Context, id string) ([]ack, error) {
-	all, err := batchengine.Take(ctx, engine.Of(e.hf), batchengine.Ask{Handlers: []string{id}, Holder: holder, Lease: itemLease, Limit: takeSize})
-	return each(all, func(ctx context.Context, t batchengine.Taken) error {
-		_, err := batchengine.Settle(ctx, engine.Of(e.hf), t, []byte(output))
+	k.close()
+	k.shut()
+	k.clients = clients
+	k.kind = batch.Define(fmt.Sprintf("call-%d", clients), func(ctx context.Context, _ *batch.Item[invoice]) (done, error) {
+		select {
+		case <-*k.gate.Load():
+			return done{true}, nil
+		case <-ctx.Done():
+			return done{}, ctx.Err()
+		}
+	}, batch.Options{MaxConcurrency: clients, MaxWorkers: clients})
+	if k.hf, err = k.open(ctx, k.kind); err != nil {
 		return err
-	}), err
+	}
+	k.stop = background(ctx, k.hf)
+	return nil
 }
 
-// doItems settles items as a worker does that finished them at the same time.
-func (e kernel) doItems(ctx context.Context, id string, limit int) (int, error) {
-	all, err := batchengine.Take(ctx, engine.Of(e.hf), batchengine.Ask{Handlers: []string{id}, Holder: holder, Lease: itemLease, Limit: limit})
-	if err != nil || len(all) == 0 {
-		return 0, err
-	}
-	finished := make([]batchengine.Finished, len(all))
-	for i, t := range all {
-		finished[i] = batchengine.Finished{Taken: t, Output: []byte(output)}
-	}
-	settled, err := batchengine.SettleAll(ctx, engine.Of(e.hf), finished)
-	if err == nil && !settled {
-		err = fmt.Errorf("%d items were not settled", len(all))
-	}
-	return len(all), err
+func (k *kinds) shut() {
+	gate := make(chan struct{})
+	k.gate.Store(&gate)
 }
 
-func (h hand) batch(ctx context.Context, id string) (items, taken int, err error) {
-	err = h.CreateBatch(ctx, baseline.Batch{ID: id, Wallet: id, Handler: id, Parallel: batchengine.MaxConcurrency})
+func (k *kinds) turn(ctx context.Context, t turn) (slice, error) {
+	if err := k.prepare(ctx, t.clients); err != nil {
+		return nil, err
+	}
+	k.shut()
+	id, n := k.next(t)
+	_, err := batch.PutWallet(ctx, k.hf, id, false)
 	if err == nil {
-		return 0, 0, h.PutWallet(ctx, id, 1<<50)
+		_, err = batch.Credit(ctx, k.hf, id, balance, "first")
 	}
-	if !errors.Is(err, baseline.ErrRefused) {
-		return 0, 0, err
+	if err == nil {
+		_, err = k.kind.Create(ctx, k.hf, id, itemsOf(n), batch.ID(id))
 	}
+	return k.timed(n, func() error {
+		close(*k.gate.Load())
+		return k.untilOver(ctx, id)
+	}, func() error { return k.checkBatch(ctx, id, int64(n)) }), err
+}
+
+func (k *kinds) untilOver(ctx context.Context, id string) error {
+	for {
+		b, err := batch.Get(ctx, k.hf, id)
+		if err != nil || b.Over() {
+			return err
+		}
+		if err := clock.Wait(ctx, 2*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func (k *kinds) checkBatch(ctx context.Context, id string, total int64) error {
+	b, err := batch.Get(ctx, k.hf, id)
+	if err != nil {
+		return err
+	}
+	w, err := batch.GetWallet(ctx, k.hf, id)
+	if err == nil && (b.Status != batch.Completed || b.Counts != (batch.Counts{Succeeded: total, Accepted: total}) || b.Charged != cost*total || w.Balance != balance-cost*total) {
+		err = fmt.Errorf("at the end: %+v, %+v", b, w)
+	}
+	return err
+}
+
+func itemsOf(n int) iter.Seq[batch.NewItem[invoice]] {
+	return func(yield func(batch.NewItem[invoice]) bool) {
+		for i := range n {
+			if !yield(batch.NewItem[invoice]{Key: itemKey(i), Cost: cost, Input: amount}) {
+				return
+			}
+		}
+	}
+}
+
+// items makes a batch. So many callers do its items until none is left.
+func (h hand) items(ctx context.Context, p *pace, id string, n, callers int, some func(context.Context) (int, error)) (slice, error) {
+	err := h.CreateBatch(ctx, baseline.Batch{ID: id, Wallet: id, Handler: "call", Parallel: 64})
+	if err == nil {
+		err = h.PutWallet(ctx, id, balance)
+	}
+	for from := 0; err == nil && from < n; from += itemPage {
+		err = h.addItems(ctx, id, from, min(itemPage, n-from))
+	}
+	return p.timed(n, func() error {
+		group, running := errgroup.WithContext(ctx)
+		for range callers {
+			group.Go(func() error {
+				for {
+					if n, err := some(running); err != nil || n == 0 {
+						return err
+					}
+				}
+			})
+		}
+		return group.Wait()
+	}, func() error { return h.checkBatch(ctx, id, int64(n)) }), err
+}
+
+// checkBatch reads at the end that every item was done and paid for once.
+func (h hand) checkBatch(ctx context.Context, id string, total int64) error {
 	c, err := h.CountBatch(ctx, id)
-	return int(c.Items), int(c.Next), err
+	c.Version = 0 // it counts the takes too
+	want := baseline.BatchCounts{Items: total, Next: total, Succeeded: total, Charged: cost * total, Balance: balance - cost*total,
+		Settled: total, Entries: total, Sum: -cost * total, Events: total}
+	if err == nil && c != want {
+		err = fmt.Errorf("at the end: %+v, want %+v", c, want)
+	}
+	return err
 }
 
 func (h hand) addItems(ctx context.Context, id string, from, n int) error {
@@ -150,15 +222,19 @@ func (h hand) addItems(ctx context.Context, id string, from, n int) error {
 	return h.AddItems(ctx, id, page)
 }
 
-// takeItems takes one: a statement a round trip.
-func (h hand) takeItems(ctx context.Context, id string) ([]ack, error) {
+// oneItem takes one item and settles it: a statement each.
+func (h hand) oneItem(ctx context.Context, id string) (int, error) {
 	x, err := h.TakeItem(ctx, id, holder, itemLease)
 	if errors.Is(err, baseline.ErrRefused) {
-		return nil, nil
+		return 0, nil
 	}
-	return []ack{func(ctx context.Context) error { return h.SettleItem(ctx, x, output) }}, err
+	if err == nil {
+		err = h.SettleItem(ctx, x, output)
+	}
+	return 1, err
 }
 
+// doItems takes up to so many items at once, and settles them at once.
 func (b best) doItems(ctx context.Context, id string, limit int) (int, error) {
 	many := b.System.(baseline.ManyItems)
 	all, err := many.TakeItems(ctx, id, holder, itemLease, limit)

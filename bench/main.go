@@ -1,14 +1,14 @@
-// Command bench measures Holdfast against SQL written by hand for the same job,
-// on the same databases, in the same run.
+// Command bench compares Holdfast, through its public API, with hand-written SQL for the same job and
+// with other products, on the same databases and at the same time. It prints Holdfast's goals and the
+// measured results.
 //
-//	make bench                                  # all, into bench/results.json
-//	go run . -run 'postgres/transition' -quick  # in bench/, with a PostgreSQL at hand
+//	make bench                                  # everything; writes bench/results.json and bench/results.svg
+//	go run . -run 'postgres/transition' -quick  # in bench/, a part of it
 //
-// Each measurement is a workload on a store with a number of clients. Its
-// systems take turns in short slices, in an order that rotates, so that what
-// else the machine does in the meantime meets them alike; the first round warms
-// up and is thrown away, and the median of the others is reported. What counts
-// is the ratio of two systems of one run, not a figure by itself.
+// Each measurement is a workload on a store with a number of clients. Its systems take turns in short
+// slices, in a rotating order, so that other activity on the machine affects them equally. The first
+// round warms up and is discarded; the median of the other rounds is reported. Compare the ratio of two
+// systems in the same round, not single figures.
 package main
 
 import (
@@ -19,13 +19,16 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime"
 	"runtime/pprof"
+	"strconv"
 	"time"
 )
 
-// config is what the flags say.
+// config holds the values of the flags.
 type config struct {
-	out      string
+	json     string
+	svg      string
 	run      *regexp.Regexp
 	systems  *regexp.Regexp
 	rounds   int
@@ -35,11 +38,12 @@ type config struct {
 	conns    int
 	writers  int
 	dir      string
+	pgdir    string
+	peers    string
 	profile  string
-	items    int // of a batch that are there for a slice
 
 	drainEvents, drainStreams int
-	batchItems                int
+	checkRuns                 int
 }
 
 func main() {
@@ -59,34 +63,36 @@ func parse(args []string) (c config, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	var run, systems string
 	var quick bool
-	flags.StringVar(&c.out, "o", "", "write the results to this file, as JSON")
-	flags.StringVar(&run, "run", "", "measure only what matches this regexp: store/workload/clients")
+	flags.StringVar(&c.json, "json", "", "write the results to this file, as JSON")
+	flags.StringVar(&c.svg, "svg", "", "draw the goals into this file, as SVG")
+	flags.StringVar(&run, "run", "", "measure only the store/workload/clients that match this regexp")
 	flags.StringVar(&systems, "systems", "", "measure only the systems that match this regexp")
-	flags.IntVar(&c.rounds, "rounds", 25, "rounds of a measurement; the first is thrown away")
-	flags.DurationVar(&c.slice, "slice", 200*time.Millisecond, "how long a system works in a round")
-	flags.DurationVar(&c.patience, "patience", 45*time.Second, "how long a measurement repeats slices in which others used the machine")
-	flags.BoolVar(&quick, "quick", false, "fewer and shorter rounds")
-	flags.StringVar(&c.postgres, "pg", "", "measure this PostgreSQL server (a superuser's URL) instead of a throwaway one")
-	flags.IntVar(&c.conns, "conns", 16, "connections of a system by hand on PostgreSQL")
-	flags.IntVar(&c.writers, "writers", 2, "writers of sql-best on PostgreSQL, for each kind of call")
-	flags.StringVar(&c.dir, "dir", ".", "where to put the SQLite files: a disk, not a memory file system")
+	flags.IntVar(&c.rounds, "rounds", 25, "number of rounds per measurement; the first is discarded")
+	flags.DurationVar(&c.slice, "slice", 200*time.Millisecond, "how long each system works in a round")
+	flags.DurationVar(&c.patience, "patience", 45*time.Second, "how long a measurement repeats slices that other programs disturbed")
+	flags.BoolVar(&quick, "quick", false, "use fewer and shorter rounds")
+	flags.StringVar(&c.postgres, "pg", "", "measure the PostgreSQL server at this superuser URL instead of a temporary one with default durability")
+	flags.StringVar(&c.pgdir, "pgdir", "/tmp", "folder for the data of the temporary server: on a disk, and accessible to all users if this process runs as root")
+	flags.StringVar(&c.peers, "peers", "peers", "folder with the programs of other products; empty measures no other product")
+	flags.IntVar(&c.conns, "conns", 16, "connections of each hand-written SQL system on PostgreSQL")
+	flags.IntVar(&c.writers, "writers", 2, "writers of sql-best on PostgreSQL, per kind of call")
+	flags.StringVar(&c.dir, "dir", ".", "folder for the SQLite files: on a disk, not in a memory file system")
 	var backlog string
-	flags.StringVar(&backlog, "drain", "", "measure only how fast a reaction works off a backlog: events/streams, 10000/1000")
-	flags.IntVar(&c.batchItems, "batch", 0, "measure only how long a batch of so many items takes, made and done: 100000")
+	flags.StringVar(&backlog, "drain", "", "measure only how fast a reaction drains a backlog of events/streams, such as 10000/1000")
+	flags.IntVar(&c.checkRuns, "check", 0, "also measure how long a check takes with this number of runs and with a tenth of it, such as 1000000")
 	flags.StringVar(&c.profile, "cpuprofile", "", "write a CPU profile of all slices to this file")
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}
 	if backlog != "" {
 		if _, err := fmt.Sscanf(backlog, "%d/%d", &c.drainEvents, &c.drainStreams); err != nil || c.drainStreams < 1 || c.drainEvents%c.drainStreams != 0 {
-			return c, fmt.Errorf("-drain is events/streams, of which one divides the other, not %q", backlog)
+			return c, fmt.Errorf("-drain must be events/streams, with events a multiple of streams, got %q", backlog)
 		}
 	}
-	c.items = 20_000
 	if quick {
-		c.rounds, c.slice, c.patience, c.items = 6, 150*time.Millisecond, 0, 5_000
+		c.rounds, c.slice, c.patience = 7, 150*time.Millisecond, 0
 	}
-	if c.drainEvents == 0 && c.batchItems == 0 {
+	if c.drainEvents == 0 {
 		c.rounds = max(c.rounds, 2)
 	}
 	if c.run, err = regexp.Compile(run); err == nil {
@@ -111,24 +117,40 @@ func bench(ctx context.Context, c config) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	stop, env, err := startServer(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	fmt.Printf("PostgreSQL %s, fsync %s, synchronous_commit %s, data %s\n", env["server_version"], env["fsync"], env["synchronous_commit"], env["data_directory"])
 	if c.drainEvents > 0 {
 		_, err := drain(ctx, c)
 		return err
 	}
-	if c.batchItems > 0 {
-		return wholeBatch(ctx, c)
+	env["cpus"], env["go"] = strconv.Itoa(runtime.NumCPU()), runtime.Version()
+	all, err := measureAll(ctx, c)
+	r := report{Environment: env, Results: all, Goals: judge(all)}
+	goalTable(os.Stdout, r.Goals)
+	if err == nil && c.json != "" {
+		err = writeJSON(c.json, r)
 	}
-	var all []result
+	if err == nil && c.svg != "" {
+		err = writeSVG(c.svg, r.Goals)
+	}
+	return err
+}
+
+func measureAll(ctx context.Context, c config) (all []result, err error) {
 	for _, open := range []func(context.Context, config) (*place, error){openPostgres, openSQLite} {
 		found, err := measurePlace(ctx, c, open)
-		if err != nil {
-			return err
-		}
 		all = append(all, found...)
+		if err != nil {
+			return all, err
+		}
 	}
-	judge(os.Stdout, all)
-	if c.out == "" {
-		return nil
+	if c.checkRuns == 0 {
+		return all, nil
 	}
-	return writeJSON(c.out, all)
+	found, err := measureChecks(ctx, c)
+	return append(all, found...), err
 }

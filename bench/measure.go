@@ -14,26 +14,6 @@ import (
 	"time"
 )
 
-// result is one line of results.json.
-type result struct {
-	Workload            string  `json:"workload"`
-	Store               string  `json:"store"`
-	Clients             int     `json:"clients"`
-	System              string  `json:"system"`
-	UnitsPerSecond      float64 `json:"unitsPerSecond"`
-	P50Ms               float64 `json:"p50Ms"`
-	P99Ms               float64 `json:"p99Ms"`
-	TransactionsPerUnit float64 `json:"transactionsPerUnit"`
-	WALBytesPerUnit     float64 `json:"walBytesPerUnit"`
-	// CPU of this process and, where the server is on this machine, of the
-	// server.
-	CPUMicrosPerUnit       float64 `json:"cpuMicrosPerUnit"`
-	ServerCPUMicrosPerUnit float64 `json:"serverCpuMicrosPerUnit,omitempty"`
-	// Slices that the line is made of, and how many slices were undisturbed.
-	Slices int `json:"slices"`
-	Quiet  int `json:"quietSlices"`
-}
-
 // place is a store with the systems that are measured on it, each with tables
 // of its own.
 type place struct {
@@ -58,6 +38,13 @@ func (p *place) settled(ctx context.Context) error {
 	return p.settle(ctx)
 }
 
+// finally adds to what close does, before all that was added earlier.
+func (p *place) finally(f func()) {
+	before := p.close
+	p.close = func() { f(); before() }
+}
+
+// named is a system, or a peer: another product, in a process of its own.
 type named struct {
 	name string
 	system
@@ -65,6 +52,25 @@ type named struct {
 	seeder system
 	file   string
 	only   string // the one workload that it is for, if there is one
+	peer   *product
+}
+
+// open prepares a system for a workload.
+func (s named) open(ctx context.Context, w workload) (turner, func(), error) {
+	if s.only != "" && s.only != w.name {
+		return nil, nil, nil
+	}
+	if s.peer != nil {
+		return s.peer.open(w.name), nil, nil
+	}
+	return w.open(ctx, s.system)
+}
+
+func (s named) seed(ctx context.Context, w workload) error {
+	if s.peer != nil || w.seed == nil {
+		return nil
+	}
+	return w.seed(ctx, s.seeder)
 }
 
 type counters struct {
@@ -82,6 +88,13 @@ func (c counters) minus(o counters) counters {
 
 var clientCounts = []int{1, 16, 64}
 
+func (w workload) clientCounts() []int {
+	if w.clients != nil {
+		return w.clients
+	}
+	return clientCounts
+}
+
 func measurePlace(ctx context.Context, c config, open func(context.Context, config) (*place, error)) (all []result, err error) {
 	p, err := open(ctx, c)
 	if err != nil || p == nil {
@@ -90,7 +103,7 @@ func measurePlace(ctx context.Context, c config, open func(context.Context, conf
 	defer p.close()
 	p.systems = slices.DeleteFunc(p.systems, func(s named) bool { return !c.systems.MatchString(s.name) })
 	for _, w := range workloads {
-		if !wanted(c, p.store, w.name) {
+		if !wanted(c, p.store, w) {
 			continue
 		}
 		found, err := measureWorkload(ctx, c, p, w)
@@ -102,8 +115,13 @@ func measurePlace(ctx context.Context, c config, open func(context.Context, conf
 	return all, nil
 }
 
-func wanted(c config, store, workload string) bool {
-	return slices.ContainsFunc(clientCounts, func(n int) bool { return c.run.MatchString(cellName(store, workload, n)) })
+func wanted(c config, store string, w workload) bool {
+	return slices.ContainsFunc(w.clientCounts(), func(n int) bool { return c.run.MatchString(cellName(store, w.name, n)) })
+}
+
+// storeWanted says whether any workload is measured on a store.
+func storeWanted(c config, store string) bool {
+	return slices.ContainsFunc(workloads, func(w workload) bool { return wanted(c, store, w) })
 }
 
 func cellName(store, workload string, clients int) string {
@@ -112,26 +130,22 @@ func cellName(store, workload string, clients int) string {
 
 func measureWorkload(ctx context.Context, c config, p *place, w workload) (all []result, err error) {
 	var systems []named
-	var units []unit
+	var turners []turner
 	for _, s := range p.systems {
-		if s.only != "" && s.only != w.name {
+		t, end, err := s.open(ctx, w)
+		if err == nil && t != nil {
+			err = s.seed(ctx, w)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		if t == nil {
 			continue
 		}
-		u := w.start(s.system)
-		if u == nil {
-			continue
+		if end != nil {
+			defer end()
 		}
-		systems, units = append(systems, s), append(units, u)
-		if w.seed != nil {
-			if err := w.seed(ctx, s.seeder); err != nil {
-				return nil, fmt.Errorf("seed %s: %w", s.name, err)
-			}
-		}
-		if w.fill != nil {
-			if err := w.fill(ctx, s.seeder, c.items); err != nil {
-				return nil, fmt.Errorf("fill %s: %w", s.name, err)
-			}
-		}
+		systems, turners = append(systems, s), append(turners, t)
 	}
 	if len(systems) == 0 {
 		return nil, nil
@@ -139,16 +153,11 @@ func measureWorkload(ctx context.Context, c config, p *place, w workload) (all [
 	if err := p.settled(ctx); err != nil {
 		return nil, err
 	}
-	for _, s := range systems {
-		if b, ok := s.system.(interface{ background(context.Context) func() }); ok && w.background {
-			defer b.background(ctx)()
-		}
-	}
-	for _, clients := range clientCounts {
+	for _, clients := range w.clientCounts() {
 		if !c.run.MatchString(cellName(p.store, w.name, clients)) {
 			continue
 		}
-		cell := cell{config: c, place: p, workload: w, clients: clients, systems: systems, units: units, runs: make([]tally, len(units))}
+		cell := cell{config: c, place: p, workload: w.name, clients: clients, systems: systems, turners: turners, runs: make([]tally, len(turners))}
 		if err := cell.measure(ctx); err != nil {
 			return all, err
 		}
@@ -163,11 +172,11 @@ func measureWorkload(ctx context.Context, c config, p *place, w workload) (all [
 type cell struct {
 	config
 	place    *place
-	workload workload
+	workload string
 	clients  int
-	systems  []named // that have such a call
-	units    []unit  // by system
-	runs     []tally // by system
+	systems  []named  // that have such a call
+	turners  []turner // by system
+	runs     []tally  // by system
 }
 
 // tally is what one system did: the slices in which the machine was ours, and
@@ -196,9 +205,9 @@ func (c *cell) kept(t *tally) []sample {
 func (c *cell) measure(ctx context.Context) error {
 	start := time.Now()
 	for round := 0; round < c.rounds || (c.lacks() && time.Since(start) < c.patience); round++ {
-		for i := range c.units {
-			at := (i + round) % len(c.units)
-			if err := c.turn(ctx, at, round > 0); err != nil {
+		for i := range c.turners {
+			at := (i + round) % len(c.turners)
+			if err := c.turn(ctx, at, round); err != nil {
 				return fmt.Errorf("%s, %d clients: %w", c.systems[at].name, c.clients, err)
 			}
 		}
@@ -219,7 +228,7 @@ func (c *cell) measure(ctx context.Context) error {
 
 // decayed returns an error if a system by hand became slower while it was measured, and Holdfast did not: then
 // its statements walk over rows that the measurement adds, and the ratio flatters Holdfast. A machine that becomes
-// slower meets both alike.
+// slower meets both alike. A peer is what it is: that it became slower is only said.
 func (c *cell) decayed() error {
 	at := slices.IndexFunc(c.systems, func(s named) bool { return s.name == ours })
 	if at < 0 {
@@ -230,9 +239,15 @@ func (c *cell) decayed() error {
 		return nil
 	}
 	for i, s := range c.systems {
-		if trend, ok := c.runs[i].trend(); ok && i != at && trend < 0.6*min(own, 1) {
-			return fmt.Errorf("%s fell to %.0f%% of its rate while it was measured (%s: %.0f%%): look at its plans", s.name, 100*trend, ours, 100*own)
+		trend, ok := c.runs[i].trend()
+		if !ok || i == at || trend >= 0.6*min(own, 1) {
+			continue
 		}
+		slower := fmt.Sprintf("%s fell to %.0f%% of its rate while it was measured (%s: %.0f%%)", s.name, 100*trend, ours, 100*own)
+		if s.peer == nil {
+			return fmt.Errorf("%s: look at its plans", slower)
+		}
+		fmt.Fprintln(os.Stderr, "bench:", cellName(c.place.store, c.workload, c.clients)+":", slower)
 	}
 	return nil
 }
@@ -245,7 +260,7 @@ func (t *tally) trend() (float64, bool) {
 	}
 	rates := make([]float64, len(t.quiet))
 	for i, s := range t.quiet {
-		rates[i] = float64(len(s.latencies)) / s.took.Seconds()
+		rates[i] = s.rate()
 	}
 	first := median(rates[:third])
 	return median(rates[len(rates)-third:]) / first, first > 0
@@ -257,13 +272,17 @@ func (c *cell) lacks() bool {
 
 func (c *cell) account(ctx context.Context) (err error) {
 	for i, s := range c.systems {
-		t := &c.runs[i]
-		if err := c.ready(ctx, i); err != nil {
+		if s.file == "" {
+			continue
+		}
+		work, err := c.turners[i](ctx, turn{c.clients, min(c.slice, 300*time.Millisecond)})
+		if err != nil {
 			return err
 		}
+		t := &c.runs[i]
 		t.account, t.accounted, err = c.place.account(ctx, s, func() (int, error) {
-			done, err := c.work(ctx, c.units[i], min(c.slice, 300*time.Millisecond))
-			return len(done.latencies), err
+			done, err := work()
+			return done.units, err
 		})
 		if err != nil {
 			return fmt.Errorf("%s, %d clients: %w", s.name, c.clients, err)
@@ -272,17 +291,10 @@ func (c *cell) account(ctx context.Context) (err error) {
 	return nil
 }
 
-// ready makes the work of a system's next slice, where that is used up.
-func (c *cell) ready(ctx context.Context, at int) error {
-	if c.workload.fill != nil {
-		return c.workload.fill(ctx, c.systems[at].seeder, c.items)
-	}
-	return nil
-}
-
-// turn is one slice of one system.
-func (c *cell) turn(ctx context.Context, at int, counts bool) error {
-	if err := c.ready(ctx, at); err != nil {
+// turn is one slice of one system. The first round is not counted.
+func (c *cell) turn(ctx context.Context, at, round int) error {
+	work, err := c.turners[at](ctx, turn{c.clients, c.slice})
+	if err != nil {
 		return err
 	}
 	runtime.GC() // so that nobody pays for another's garbage
@@ -291,16 +303,20 @@ func (c *cell) turn(ctx context.Context, at int, counts bool) error {
 		return err
 	}
 	machine, cpu := machineTime(), processTime()
-	done, err := c.work(ctx, c.units[at], c.slice)
-	if err != nil || !counts {
-		return err
-	}
-	machine, done.cpu = machineTime()-machine, processTime()-cpu
-	after, err := c.count(ctx)
+	done, err := work()
 	if err != nil {
 		return err
 	}
-	done.counted = after.minus(before)
+	machine, cpu = machineTime()-machine, processTime()-cpu
+	after, err := c.count(ctx)
+	if err == nil && done.check != nil {
+		err = done.check()
+	}
+	if err != nil || round == 0 {
+		return err
+	}
+	done.round, done.counted = round, after.minus(before)
+	done.cpu += cpu // a peer has its own
 	others := machine - done.cpu - done.counted.server
 	if t := &c.runs[at]; others > time.Duration(float64(done.took)*float64(runtime.NumCPU())*disturbing) {
 		t.disturbed = append(t.disturbed, done)
@@ -322,44 +338,59 @@ func (c *cell) count(ctx context.Context) (counters, error) {
 
 // sample is one slice.
 type sample struct {
-	latencies []time.Duration
+	round     int
+	units     int
 	took      time.Duration
+	latencies []time.Duration // of its units, where they have one
 	cpu       time.Duration
 	counted   counters
+	check     func() error // that it did what it should, after it was measured
 }
 
-// work lets all clients call for a while, each again as soon as it is answered.
-func (c *cell) work(ctx context.Context, u unit, long time.Duration) (sample, error) {
+func (s sample) rate() float64 { return float64(s.units) / s.took.Seconds() }
+
+// p50 returns the median latency in ms, or 0.
+func (s sample) p50() float64 {
+	return millis(quantile(slices.Sorted(slices.Values(s.latencies)), 0.50))
+}
+
+// callers lets all clients call for a while, each again as soon as it is answered.
+func callers(u unit) turner {
+	return func(ctx context.Context, t turn) (slice, error) {
+		return func() (sample, error) { return callFor(ctx, u, t) }, nil
+	}
+}
+
+func callFor(ctx context.Context, u unit, t turn) (sample, error) {
 	var group sync.WaitGroup
-	latencies, errs := make([][]time.Duration, c.clients), make([]error, c.clients)
+	latencies, errs := make([][]time.Duration, t.clients), make([]error, t.clients)
 	start := time.Now()
-	for client := range c.clients {
+	for client := range t.clients {
 		group.Go(func() {
-			for begun := start; begun.Sub(start) < long; {
-				n, err := u(ctx, client, c.clients)
-				if errors.Is(err, errNoMore) {
-					return
-				}
-				if errs[client] = err; err != nil {
+			for begun := start; begun.Sub(start) < t.long; {
+				if errs[client] = u(ctx, client, t.clients); errs[client] != nil {
 					return
 				}
 				now := time.Now()
-				for range n { // what was done at once took each of them as long
-					latencies[client] = append(latencies[client], now.Sub(begun))
-				}
+				latencies[client] = append(latencies[client], now.Sub(begun))
 				begun = now
 			}
 		})
 	}
 	group.Wait()
-	return sample{latencies: slices.Concat(latencies...), took: time.Since(start)}, errors.Join(errs...)
+	all := slices.Concat(latencies...)
+	return sample{latencies: all, units: len(all), took: time.Since(start)}, errors.Join(errs...)
 }
 
 func (c *cell) results() []result {
 	var all []result
 	for i, s := range c.systems {
-		r := c.runs[i].result(c.kept(&c.runs[i]))
-		r.Workload, r.Store, r.Clients, r.System = c.workload.name, c.place.store, c.clients, s.name
+		kept := c.kept(&c.runs[i])
+		r := c.runs[i].result(kept)
+		r.Workload, r.Store, r.Clients, r.System, r.samples = c.workload, c.place.store, c.clients, s.name, kept
+		if s.peer != nil {
+			r.Version = s.peer.hello.Version
+		}
 		all = append(all, r)
 	}
 	return all
@@ -370,14 +401,16 @@ func (t *tally) result(kept []sample) result {
 	var latencies []time.Duration
 	var cpu time.Duration
 	var sum counters
+	units := 0
 	for _, s := range kept {
-		rates = append(rates, float64(len(s.latencies))/s.took.Seconds())
+		rates = append(rates, s.rate())
 		latencies = append(latencies, s.latencies...)
+		units += s.units
 		cpu += s.cpu
 		sum = sum.plus(s.counted)
 	}
 	slices.Sort(latencies)
-	units, server, accounted := len(latencies), sum.server, len(latencies)
+	server, accounted := sum.server, units
 	if t.accounted > 0 {
 		sum, accounted = t.account, t.accounted
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,11 +22,6 @@ func openPostgres(ctx context.Context, c config) (*place, error) {
 	if !storeWanted(c, "postgres") {
 		return nil, nil
 	}
-	if c.postgres != "" {
-		if err := os.Setenv(pgtest.EnvURL, c.postgres); err != nil {
-			return nil, err
-		}
-	}
 	url, drop, err := pgtest.Database(ctx, pgtest.Options{})
 	if err != nil {
 		return nil, err
@@ -38,19 +34,59 @@ func openPostgres(ctx context.Context, c config) (*place, error) {
 	return p, nil
 }
 
-func storeWanted(c config, store string) bool {
-	for _, w := range workloads {
-		if wanted(c, store, w.name) {
-			return true
+// startServer provides the PostgreSQL server of all measurements: the given one or, with the durability
+// that PostgreSQL has by default, a throwaway one. It returns the settings that figures depend on.
+func startServer(ctx context.Context, c config) (stop func(), env map[string]string, err error) {
+	stop = func() {}
+	switch {
+	case c.postgres != "":
+		err = os.Setenv(pgtest.EnvURL, c.postgres)
+	case os.Getenv(pgtest.EnvURL) == "":
+		var cluster *pgtest.Cluster
+		if cluster, err = pgtest.StartDurable(ctx, c.pgdir); err != nil {
+			return nil, nil, err
 		}
+		stop = func() { _ = cluster.Close() }
+		err = os.Setenv(pgtest.EnvURL, cluster.URL())
 	}
-	return false
+	if err == nil {
+		env, err = serverSettings(ctx, os.Getenv(pgtest.EnvURL))
+	}
+	if err != nil {
+		stop()
+	}
+	return stop, env, err
 }
 
-// finally adds to what close does, before all that was added earlier.
-func (p *place) finally(f func()) {
-	before := p.close
-	p.close = func() { f(); before() }
+func serverSettings(ctx context.Context, url string) (map[string]string, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	env := make(map[string]string)
+	for _, name := range []string{"server_version", "fsync", "synchronous_commit", "full_page_writes", "shared_buffers", "data_directory"} {
+		var value string
+		if err := conn.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&value); err != nil {
+			return nil, err
+		}
+		env[name] = value
+	}
+	env["data_directory"] = fileSystem(env["data_directory"])
+	return env, nil
+}
+
+// fileSystem says whether a directory of this machine is in memory, where a flush to disk costs nothing.
+func fileSystem(dir string) string {
+	var fs syscall.Statfs_t
+	const tmpfs = 0x01021994
+	switch err := syscall.Statfs(dir, &fs); {
+	case err != nil:
+		return "unknown"
+	case fs.Type == tmpfs:
+		return "in memory"
+	}
+	return "on disk"
 }
 
 // byHand opens the system by hand in a schema, and the one that coalesces there.
@@ -65,12 +101,21 @@ func (p *place) byHand(ctx context.Context, c config, url, schema string) (*base
 	return one, all, nil
 }
 
+// openOurs opens Holdfast with what all workloads need.
+func (p *place) openOurs(ctx context.Context, k *kernel) (err error) {
+	if k.hf, err = k.open(ctx, invoices, workflows[1], workflows[3]); err == nil {
+		p.finally(func() { _ = k.hf.Close() })
+	}
+	return err
+}
+
 func (p *place) openPostgres(ctx context.Context, c config, url string) error {
-	hf, err := holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, threeSteps)
-	if err != nil {
+	mine := kernel{nodes: true, open: func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
+		return holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, parts...)
+	}}
+	if err := p.openOurs(ctx, &mine); err != nil {
 		return err
 	}
-	p.finally(func() { _ = hf.Close() })
 	one, seeder, err := p.byHand(ctx, c, url, "baseline")
 	if err != nil {
 		return err
@@ -84,12 +129,14 @@ func (p *place) openPostgres(ctx context.Context, c config, url string) error {
 		return err
 	}
 	p.systems = []named{
-		{name: ours, system: kernel{hf}, seeder: kernel{hf}},
+		{name: ours, system: mine, seeder: mine},
 		{name: sqlOne, system: hand{one}, seeder: hand{seeder}},
 		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}},
+		{name: sqlSwap, system: compared{hand{one}}, seeder: hand{one}, only: "hot-row"},
 		{name: sqlLocked, system: hand{baseline.PostgresLocked{Postgres: three}}, seeder: hand{lockedSeeder}, only: "append"},
-		{name: oursLocked, system: locked{kernel{hf}}, seeder: locked{kernel{hf}}, only: "append"},
+		{name: oursLocked, system: locked{mine}, seeder: locked{mine}, only: "append"},
 	}
+	p.addPeers(ctx, c, url, peerDBOS, peerRiver)
 	return p.openProbe(ctx, url)
 }
 
@@ -109,6 +156,8 @@ func (p *place) openProbe(ctx context.Context, url string) error {
 		_, err := conn.Exec(ctx, "VACUUM ANALYZE")
 		return err
 	}
+	var server time.Duration
+	used := make(map[int32]time.Duration) // by processes, of which some end
 	p.count = func(ctx context.Context) (counters, error) {
 		var n counters
 		var pids []int32
@@ -116,8 +165,11 @@ func (p *place) openProbe(ctx context.Context, url string) error {
 			(pg_current_wal_insert_lsn() - '0/0')::bigint,
 			array(SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid())`).Scan(&n.transactions, &n.wal, &pids)
 		for _, pid := range pids {
-			n.server += serverTime(pid)
+			now := serverTime(pid)
+			server += max(now-used[pid], 0)
+			used[pid] = now
 		}
+		n.server = server
 		return n, err
 	}
 	return nil

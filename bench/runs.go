@@ -6,25 +6,29 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/bench/baseline"
-	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/runengine"
-	"github.com/holdfast-go/holdfast/internal/workflow"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/run"
 )
 
-var runSteps = []string{"s1", "s2", "s3", "s4", "s5"}
+var runSteps = []string{"s1", "s2", "s3"}
 
-// threeSteps is a run as a user declares it.
-var threeSteps = func() *run.Definition {
-	step := func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(output), nil }
-	return run.Define("three", "1", run.Task(runSteps[0], step, run.Idempotent()), run.Task(runSteps[1], step, run.Idempotent()), run.Task(runSteps[2], step, run.Idempotent()))
-}()
+// workflows are runs as a user declares them, by the number of their steps.
+var workflows = map[int]*run.Definition{1: define(1), 3: define(3)}
 
-// awaitRun is what a user calls. The engine runs in the background.
-func (e kernel) awaitRun(ctx context.Context, key string) error {
-	r, created, err := threeSteps.Start(ctx, e.hf, json.RawMessage(payload), run.Key(key))
+func define(steps int) *run.Definition {
+	var all []run.Step
+	for _, name := range runSteps[:steps] {
+		all = append(all, run.Task(name, func(context.Context, invoice) (json.RawMessage, error) { return json.RawMessage(output), nil }, run.Idempotent()))
+	}
+	return run.Define(fmt.Sprintf("steps-%d", steps), "1", all...)
+}
+
+func (e kernel) run(ctx context.Context, key string, steps int) error {
+	r, created, err := workflows[steps].Start(ctx, e.hf, amount, run.Key(key))
 	if err == nil && !created {
 		err = errors.New("there was a run under the key")
 	}
@@ -37,74 +41,104 @@ func (e kernel) awaitRun(ctx context.Context, key string) error {
 	return err
 }
 
-// background runs the engine until stop is called.
-func (e kernel) background(ctx context.Context) (stop func()) {
+const stepLease = time.Hour
+
+func (h hand) run(ctx context.Context, key string, steps int) error {
+	id := "run_" + key
+	err := h.StartRun(ctx, baseline.StartRun{Run: id, Key: key, Input: payload, Step: runSteps[0], Holder: holder, Lease: stepLease})
+	for i := 0; err == nil && i < steps; i++ {
+		next := ""
+		if i+1 < steps {
+			next = runSteps[i+1]
+		}
+		err = h.FinishStep(ctx, baseline.FinishStep{Run: id, Step: runSteps[i], Output: output, Next: next, Holder: holder, Lease: stepLease})
+	}
+	return err
+}
+
+// background runs an engine until stop is called.
+func background(ctx context.Context, hf *holdfast.Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error)
-	go func() { done <- e.hf.Run(ctx) }()
+	go func() { done <- hf.Run(ctx) }()
 	return func() {
 		cancel()
 		<-done
 	}
 }
 
-func startAwaited(s system) unit {
-	var made atomic.Int64
-	return single(func(ctx context.Context, client, _ int) error {
-		return s.awaitRun(ctx, fmt.Sprintf("w-%d-%d", client, made.Add(1)))
-	})
-}
-
-func startRuns(s system) unit {
-	var made atomic.Int64
-	return single(func(ctx context.Context, client, _ int) error {
-		return s.takeRun(ctx, fmt.Sprintf("k-%d-%d", client, made.Add(1)))
-	})
-}
-
-// fiveSteps is the definition, and the desk that its runs are moved at.
-var fiveSteps, fiveExecutor = func() (*workflow.Definition, *runengine.Executor) {
-	d := &workflow.Definition{Name: "five", Version: "1"}
-	for _, name := range runSteps {
-		d.Steps = append(d.Steps, workflow.Step{Name: name, Type: workflow.Task, Handler: name, Safety: "idempotent"})
-	}
-	return d, new(runengine.Executor)
-}()
-
-func everyone(string) (runengine.Handled, bool) { return runengine.Handled{Safety: "idempotent"}, true }
-
-func (e kernel) takeRun(ctx context.Context, key string) error {
-	if err := fiveExecutor.Ensure(ctx, engine.Of(e.hf), fiveSteps); err != nil {
-		return err
-	}
-	l, created, err := fiveExecutor.Start(ctx, engine.Of(e.hf), runengine.Start{Definition: fiveSteps.ID(), Input: []byte(payload), Key: key, Holder: holder, Lease: itemLease, Local: everyone})
-	if err == nil && !created {
-		err = errors.New("there was a run under the key")
-	}
-	for err == nil && l.Taken() {
-		l, err = fiveExecutor.Complete(ctx, engine.Of(e.hf), &l, runengine.Ended{Output: []byte(output), Holder: holder, Lease: itemLease, Local: everyone})
-	}
-	if err == nil && l.Run.Status != runengine.Completed {
-		err = fmt.Errorf("the run is %s", l.Run.Status)
-	}
-	return err
-}
-
-func (h hand) takeRun(ctx context.Context, key string) error { return h.runSteps(ctx, key, runSteps) }
-
-func (h hand) awaitRun(ctx context.Context, key string) error {
-	return h.runSteps(ctx, key, runSteps[:3])
-}
-
-func (h hand) runSteps(ctx context.Context, key string, steps []string) error {
-	id := "run_" + key
-	err := h.StartRun(ctx, baseline.StartRun{Run: id, Key: key, Input: payload, Step: steps[0], Holder: holder, Lease: itemLease})
-	for i := 0; err == nil && i < len(steps); i++ {
-		next := ""
-		if i+1 < len(steps) {
-			next = steps[i+1]
+// openRuns runs Holdfast's engine in the background as long as the workload is measured.
+func openRuns(steps int) func(context.Context, system) (turner, func(), error) {
+	return func(ctx context.Context, s system) (turner, func(), error) {
+		var stop func()
+		if k, ok := s.(kernel); ok {
+			stop = background(ctx, k.hf)
 		}
-		err = h.FinishStep(ctx, baseline.FinishStep{Run: id, Step: steps[i], Output: output, Next: next, Holder: holder, Lease: itemLease})
+		var made atomic.Int64
+		return callers(func(ctx context.Context, client, _ int) error {
+			return s.run(ctx, fmt.Sprintf("w%d-%d-%d", steps, client, made.Add(1)), steps)
+		}), stop, nil
 	}
-	return err
+}
+
+// idleTime is how long both nodes have nothing to do before a wake-up.
+const idleTime = 50 * time.Millisecond
+
+// openWake opens a second node, which runs. Only PostgreSQL has several.
+func openWake(ctx context.Context, s system) (turner, func(), error) {
+	k, ok := s.(kernel)
+	if !ok || !k.nodes {
+		return nil, nil, nil
+	}
+	begun := make(chan time.Time, 1)
+	definition := func(step func()) *run.Definition {
+		return run.Define("woken", "1", run.Task("only", func(context.Context, invoice) (json.RawMessage, error) {
+			step()
+			return json.RawMessage(output), nil
+		}, run.Idempotent()))
+	}
+	here := definition(func() { panic("the step began on the node that does not run") })
+	caller, err := k.open(ctx, here)
+	if err != nil {
+		return nil, nil, err
+	}
+	other, err := k.open(ctx, definition(func() { begun <- clock.Now() }))
+	if err != nil {
+		return nil, nil, errors.Join(err, caller.Close())
+	}
+	stop := background(ctx, other)
+	end := func() {
+		stop()
+		_ = other.Close()
+		_ = caller.Close()
+	}
+	return func(ctx context.Context, t turn) (slice, error) {
+		return func() (sample, error) { return wake(ctx, caller, here, begun, t.long) }, nil
+	}, end, nil
+}
+
+// wake starts runs, one after the other, and measures from the call until the step begins on the other node.
+func wake(ctx context.Context, caller *holdfast.Engine, d *run.Definition, begun <-chan time.Time, long time.Duration) (s sample, err error) {
+	start := clock.Now()
+	for clock.Since(start) < long {
+		if err := clock.Wait(ctx, idleTime); err != nil {
+			return s, err
+		}
+		from := clock.Now()
+		r, _, err := d.Start(ctx, caller, amount)
+		if err != nil {
+			return s, err
+		}
+		select {
+		case at := <-begun:
+			s.latencies = append(s.latencies, at.Sub(from))
+		case <-ctx.Done():
+			return s, ctx.Err()
+		}
+		if _, err := run.Await(ctx, caller, r.ID); err != nil {
+			return s, err
+		}
+	}
+	s.units, s.took = len(s.latencies), clock.Since(start)
+	return s, nil
 }

@@ -26,7 +26,7 @@ func openSQLite(ctx context.Context, c config) (*place, error) {
 		return nil, err
 	}
 	p := &place{store: "sqlite", account: accountSQLite, close: func() { _ = os.RemoveAll(dir) }}
-	if err := p.openSQLite(ctx, dir); err != nil {
+	if err := p.openSQLite(ctx, c, dir); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -55,13 +55,14 @@ func (p *place) inFileBest(ctx context.Context, file string) (*baseline.SQLiteCo
 	return all, err
 }
 
-func (p *place) openSQLite(ctx context.Context, dir string) error {
+func (p *place) openSQLite(ctx context.Context, c config, dir string) error {
 	file := func(name string) string { return filepath.Join(dir, name+".db") }
-	hf, err := holdfast.Open(ctx, sqlite.File(file(ours)), holdfast.Config{}, threeSteps)
-	if err != nil {
+	mine := kernel{open: func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
+		return holdfast.Open(ctx, sqlite.File(file(ours)), holdfast.Config{}, parts...)
+	}}
+	if err := p.openOurs(ctx, &mine); err != nil {
 		return err
 	}
-	p.finally(func() { _ = hf.Close() })
 	one, err := p.inFile(ctx, file(sqlOne))
 	if err != nil {
 		return err
@@ -76,10 +77,12 @@ func (p *place) openSQLite(ctx context.Context, dir string) error {
 		return err
 	}
 	p.systems = []named{
-		{name: ours, system: kernel{hf}, seeder: kernel{hf}, file: file(ours)},
+		{name: ours, system: mine, seeder: mine, file: file(ours)},
 		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, file: file(sqlOne)},
 		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}, file: file(sqlBest)},
+		{name: sqlSwap, system: compared{hand{one}}, seeder: hand{one}, file: file(sqlOne), only: "hot-row"},
 	}
+	p.addPeers(ctx, c, "sqlite:"+absolute(file(peerDBOS)), peerDBOS)
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 func startHotSwap(s system) unit {
-	return single(func(ctx context.Context, _, _ int) error { return s.swap(ctx, "swapped") })
+	return func(ctx context.Context, _, _ int) error { return s.swap(ctx, "swapped") }
 }
 
 type swapped struct {

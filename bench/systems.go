@@ -4,28 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/bench/baseline"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/scopestore"
-	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/scope"
+	"github.com/holdfast-go/holdfast/stream"
 )
 
-// The systems, by the names that the results have.
+// The names of the systems, as in the results.
 const (
 	ours      = "holdfast"
 	sqlOne    = "sql"
 	sqlBest   = "sql-best"
+	sqlSwap   = "sql-cas"    // a sum by compare-and-swap, with retries
 	sqlLocked = "sql-locked" // one lock over all appends
 
-	oursLocked = "holdfast-locked" // the same, with Holdfast's own appends
+	oursLocked = "holdfast-locked" // Holdfast's appends under the same lock
+
+	peerDBOS  = "dbos"
+	peerRiver = "river"
 )
 
 // system does the units of the workloads. A call that is refused is an error:
@@ -38,66 +40,81 @@ type system interface {
 	put(ctx context.Context, id string) error
 	// swap changes a state by a function.
 	swap(ctx context.Context, id string) error
-	// takeRun starts a run of five plain steps under a key, and takes it to its end.
-	takeRun(ctx context.Context, key string) error
-	// awaitRun starts a run of three plain steps under a key, and waits for its end.
-	awaitRun(ctx context.Context, key string) error
-	batcher
-}
-
-// ack settles one item that was taken.
-type ack func(context.Context) error
-
-func each[T any](all []T, f func(context.Context, T) error) []ack {
-	acks := make([]ack, len(all))
-	for i, t := range all {
-		acks[i] = func(ctx context.Context) error { return f(ctx, t) }
-	}
-	return acks
+	// run starts a run of so many plain steps under a key, and waits for its end.
+	run(ctx context.Context, key string, steps int) error
 }
 
 const (
-	lifecycle = "invoice"
-	kind      = "org"
-	field     = "count"
-	queue     = "mail"
-	holder    = "bench"
-	output    = `{"ok":true}`
-	payload   = `{"amount":4200,"currency":"EUR"}`
+	lifecycleName = "invoice"
+	kind          = "org"
+	field         = "count"
+	queue         = "mail"
+	holder        = "bench"
+	output        = `{"ok":true}`
+	payload       = `{"amount":4200,"currency":"EUR"}`
 )
 
-// kernel is Holdfast, by the calls that its capabilities make.
-type kernel struct{ hf *holdfast.Engine }
+// invoice is the data of an entity and the input of an item.
+type invoice struct {
+	Amount   int    `json:"amount"`
+	Currency string `json:"currency"`
+}
+
+var amount = invoice{4200, "EUR"}
+
+// invoices has a step without a claim and without code for each move of the workloads.
+var invoices = func() *lifecycle.Lifecycle[invoice] {
+	moves := [][2]string{{"open", "closed"}, {"closed", "open"}, {"closed", "gone"}} // a config needs a final status
+	for i, from := range runStatuses {
+		moves = append(moves, [2]string{from, runStatuses[(i+1)%len(runStatuses)]})
+	}
+	var config strings.Builder
+	fmt.Fprintf(&config, "workflow: %s\nowning_module: bench\nstatus_types: [closed, gone, %s]\ninitial_status: open\nsteps:\n", lifecycleName, strings.Join(runStatuses, ", "))
+	for i, m := range moves {
+		fmt.Fprintf(&config, "  - {step_id: %d, step_key: %s, status: %s, successful_state: {admin: %s}}\n", 10*(i+1), moveStep(m[0], m[1]), m[0], m[1])
+	}
+	return lifecycle.MustParse[invoice]([]byte(config.String()))
+}()
+
+func moveStep(from, to string) string { return from + "_to_" + to }
+
+// kernel is Holdfast, by its public API.
+type kernel struct {
+	hf *holdfast.Engine
+	// open opens another engine on the same database.
+	open func(context.Context, ...holdfast.Part) (*holdfast.Engine, error)
+	// nodes says that several engines share the database.
+	nodes bool
+}
 
 func (e kernel) create(ctx context.Context, id string) error {
-	_, err := entities.Create(ctx, engine.Of(e.hf), entities.CreateArgs{Lifecycle: lifecycle, ID: id, Status: "open", Data: []byte(payload)})
+	_, err := invoices.Create(ctx, e.hf, id, amount)
 	return err
 }
 
 func (e kernel) transition(ctx context.Context, id, from, to string) error {
-	_, err := entities.Transition(ctx, engine.Of(e.hf), entities.TransitionArgs{Lifecycle: lifecycle, ID: id, From: []string{from}, To: to, Event: "moved"})
+	_, err := invoices.Fire(ctx, e.hf, id, moveStep(from, to), "admin")
 	return err
 }
 
-func (e kernel) append(ctx context.Context, stream string, want int64) error {
-	_, err := events.Append(ctx, engine.Of(e.hf), events.AppendArgs{Stream: stream, ExpectVersion: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
+func (e kernel) append(ctx context.Context, name string, want int64) error {
+	return appendPaid(ctx, e.hf, name, want)
+}
+
+func appendPaid(ctx context.Context, d holdfast.Doer, name string, want int64) error {
+	_, err := stream.Append(ctx, d, name, stream.Version(want), stream.Event{Name: "paid", Data: []byte(payload)})
 	return err
 }
 
 // locked is Holdfast with one lock over all appends, to show what that costs.
 type locked struct{ kernel }
 
-func (l locked) create(ctx context.Context, id string) error {
-	return l.kernel.create(holdfast.InWorkspace(ctx, oursLocked), id)
-}
-
-func (l locked) append(ctx context.Context, stream string, want int64) error {
+func (l locked) append(ctx context.Context, name string, want int64) error {
 	return l.hf.Update(holdfast.InWorkspace(ctx, oursLocked), func(ctx context.Context, tx holdfast.Tx) error {
 		if _, err := postgres.Raw(tx).Exec(ctx, "SELECT pg_advisory_xact_lock(8101979)"); err != nil {
 			return err
 		}
-		_, err := events.Append(ctx, store.DoerOf(tx), events.AppendArgs{Stream: stream, ExpectVersion: &want, Events: []events.Event{{Name: "paid", Data: []byte(payload)}}})
-		return err
+		return appendPaid(ctx, tx, name, want)
 	})
 }
 
@@ -107,7 +124,7 @@ func (e kernel) inc(ctx context.Context, id string) error {
 }
 
 func (e kernel) put(ctx context.Context, id string) error {
-	_, err := scopestore.Put(ctx, engine.Of(e.hf), scopestore.PutArgs{Kind: kind, ID: id, State: []byte(`{"` + field + `":0}`)})
+	_, err := scope.In[map[string]int64](e.hf, kind, id).Patch(ctx, map[string]int64{field: 0})
 	return err
 }
 
@@ -115,12 +132,12 @@ func (e kernel) put(ctx context.Context, id string) error {
 type hand struct{ baseline.System }
 
 func (h hand) create(ctx context.Context, id string) error {
-	_, err := h.Create(ctx, baseline.New{Lifecycle: lifecycle, ID: id, Status: "open", Data: payload})
+	_, err := h.Create(ctx, baseline.New{Lifecycle: lifecycleName, ID: id, Status: "open", Data: payload})
 	return err
 }
 
 func (h hand) transition(ctx context.Context, id, from, to string) error {
-	_, err := h.Transition(ctx, baseline.Move{Lifecycle: lifecycle, ID: id, From: from, To: to, Event: "moved"})
+	_, err := h.Transition(ctx, baseline.Move{Lifecycle: lifecycleName, ID: id, From: from, To: to, Event: "moved"})
 	return err
 }
 
@@ -142,6 +159,12 @@ func (h hand) add(ctx context.Context, id string) error {
 	return h.AddTask(ctx, baseline.Task{Queue: queue, ID: id, Input: payload})
 }
 
+// compared is the system by hand that changes a number as most programs do: it reads the
+// row, adds, writes if the version is unchanged, and else begins again.
+type compared struct{ hand }
+
+func (c compared) inc(ctx context.Context, id string) error { return c.swap(ctx, id) }
+
 // best is the system by hand that does many at once wherever it can.
 type best struct {
 	hand
@@ -160,28 +183,6 @@ func (b best) leaseAll(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// buyer is a system that has wallets. Holdfast has none yet.
-type buyer interface {
-	wallet(ctx context.Context, id string) error
-	// take takes an item and reserves its cost, settle pays for it.
-	take(ctx context.Context, id, wallet, from string) error
-	settle(ctx context.Context, id, wallet, to string) error
-}
-
-const cost = 7
-
-func (h hand) wallet(ctx context.Context, id string) error { return h.PutWallet(ctx, id, 1<<50) }
-
-func (h hand) take(ctx context.Context, id, wallet, from string) error {
-	_, err := h.Buy(ctx, baseline.Move{Lifecycle: lifecycle, ID: id, From: from, To: "taken", Event: "taken"}.Take(wallet, cost))
-	return err
-}
-
-func (h hand) settle(ctx context.Context, id, wallet, to string) error {
-	_, err := h.Buy(ctx, baseline.Move{Lifecycle: lifecycle, ID: id, From: "taken", To: to, Event: "settled"}.Settle(wallet, cost))
-	return err
-}
-
 // refusal says whether an error is a system's way to say that a thing exists.
 func refusal(err error) bool {
 	return errors.Is(err, baseline.ErrRefused) || fault.CodeOf(err) == fault.Conflict
@@ -190,4 +191,4 @@ func refusal(err error) bool {
 // seeded is how many rows a workload about distinct rows goes round.
 const seeded = 10_000
 
-func rowName(i int) string { return fmt.Sprintf("r-%06d", i) }
+func rowName(prefix string, i int) string { return fmt.Sprintf("%s-%06d", prefix, i) }

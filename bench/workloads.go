@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -12,59 +13,64 @@ import (
 // workload is one kind of unit.
 type workload struct {
 	name string
+	// clients are the numbers of clients that it is measured with; nil means all of [clientCounts].
+	clients []int
 	// seed makes, by a system that does it fast, the rows that units change.
 	seed func(context.Context, system) error
-	// fill makes what units use up, before the first slice and between slices: so
-	// many more of it.
-	fill func(ctx context.Context, s system, left int) error
-	// start returns the unit: one call of a client, of so many. Two calls of
-	// one client never run at once, and no two clients share a row unless
-	// sharing is what the workload is about.
-	// A system that has no such call has no unit.
-	start func(system) unit
-	// background has the systems that can run in the background do so.
-	background bool
+	// open prepares a system for the workload, and returns its slices. A system that has no such
+	// call has none. end is called after the last slice.
+	open func(context.Context, system) (t turner, end func(), err error)
 }
 
-// unit returns how many units it has done, which for most is one.
-type unit func(ctx context.Context, client, clients int) (int, error)
-
-// single is a unit that is one call.
-func single(f func(ctx context.Context, client, clients int) error) unit {
-	return func(ctx context.Context, client, clients int) (int, error) { return 1, f(ctx, client, clients) }
+// turn is what a slice should be.
+type turn struct {
+	clients int
+	long    time.Duration
 }
 
-// errNoMore ends a slice early: there is nothing left to do.
-var errNoMore = errors.New("nothing is left to do")
+// turner makes what a slice needs, and returns the slice: what is measured.
+type turner func(context.Context, turn) (slice, error)
+
+type slice func() (sample, error)
+
+// unit is one call of a client, of so many. Two calls of one client never run at once, and no
+// two clients share a row unless sharing is what the workload is about.
+type unit func(ctx context.Context, client, clients int) error
 
 var workloads = []workload{
 	// A guarded transition with its event, of rows that nobody else changes.
-	{name: "transition", seed: seedEntities, start: startTransition},
+	{name: "transition", seed: seedEntities, open: calls(startTransition)},
 	// One event, at the expected version of a stream that nobody else writes to.
-	{name: "append", seed: seedStreams, start: startAppend},
+	{name: "append", seed: seedStreams("r"), open: calls(startAppend)},
+	// The same through the HTTP API, with an API key, over loopback; with and without an
+	// Idempotency-Key. By hand, the call stays in the library.
+	{name: "append-http", clients: []int{1, 16}, seed: seedStreams("h"), open: openHTTP("h", false)},
+	{name: "append-http-key", clients: []int{1, 16}, seed: seedStreams("k"), open: openHTTP("k", true)},
 	// A new entity with its event; every tenth call is a repetition, which must
 	// find it and write nothing.
-	{name: "create", start: startCreate},
+	{name: "create", open: calls(startCreate)},
 	// One number of one row, added to by all, each with its event.
-	{name: "hot-row", seed: func(ctx context.Context, s system) error { return s.put(ctx, "hot") }, start: startHotRow},
+	{name: "hot-row", seed: func(ctx context.Context, s system) error { return s.put(ctx, "hot") }, open: calls(startHotRow)},
 	// The state of one row, which all callers change by a function of their own: it is
 	// read, decided on, and written if nobody was faster.
-	{name: "hot-swap", seed: func(ctx context.Context, s system) error { return s.put(ctx, "swapped") }, start: startHotSwap},
+	{name: "hot-swap", seed: func(ctx context.Context, s system) error { return s.put(ctx, "swapped") }, open: calls(startHotSwap)},
 	// Five guarded transitions of a row, one after the other, each with its event.
-	{name: "run-5", seed: seedRuns, start: startRun},
-	// An item that is taken while its cost is reserved from one of many wallets,
-	// and then settled.
-	{name: "item-wallet", seed: seedItems, start: startItemWallet},
-	// An item of one batch that is taken, with up to 15 others, charged to one wallet
-	// with a row of its ledger, and settled with its event. Each client takes its own
-	// and settles one after the other, or, where a system can, all at once.
-	{name: "batch-items", fill: fillItems, start: startBatchItems},
-	// A run of five plain steps, started under a key of its own and taken to its end: six
-	// transactions, each with two events or more.
-	{name: "run-steps", start: startRuns},
+	{name: "run-5", seed: seedRuns, open: calls(startRun)},
+	// An item of a batch that is taken, charged to a wallet with a row of its ledger, and
+	// settled with its event, so many at once.
+	{name: "batch-items", open: openItems},
 	// A run of three plain steps, as a user has it: started under a key of its own and waited
 	// for, while the engine runs in the background. By hand, the caller does the steps itself.
-	{name: "run-3", start: startAwaited, background: true},
+	{name: "run-3", open: openRuns(3)},
+	// The same with one step, as one uses a queue of jobs.
+	{name: "run-1", open: openRuns(1)},
+	// The start of a run on a node that does not run, until its first step begins on another.
+	{name: "wake-up", clients: []int{1}, open: openWake},
+}
+
+// calls opens a workload whose units are calls.
+func calls(start func(system) unit) func(context.Context, system) (turner, func(), error) {
+	return func(_ context.Context, s system) (turner, func(), error) { return callers(start(s)), nil, nil }
 }
 
 // seedAll calls f for every row, from many goroutines.
@@ -78,11 +84,13 @@ func seedAll(ctx context.Context, f func(context.Context, int) error) error {
 }
 
 func seedEntities(ctx context.Context, s system) error {
-	return seedAll(ctx, func(ctx context.Context, i int) error { return s.create(ctx, rowName(i)) })
+	return seedAll(ctx, func(ctx context.Context, i int) error { return s.create(ctx, rowName("r", i)) })
 }
 
-func seedStreams(ctx context.Context, s system) error {
-	return seedAll(ctx, func(ctx context.Context, i int) error { return s.append(ctx, rowName(i), -1) })
+func seedStreams(prefix string) func(context.Context, system) error {
+	return func(ctx context.Context, s system) error {
+		return seedAll(ctx, func(ctx context.Context, i int) error { return s.append(ctx, rowName(prefix, i), -1) })
+	}
 }
 
 // walk gives each client its own rows, one after the other. Those of one client are
@@ -101,82 +109,52 @@ func (w *walk) row(client, clients int) int {
 func startTransition(s system) unit {
 	var w walk
 	closed := make([]bool, seeded)
-	return single(func(ctx context.Context, client, clients int) error {
+	return func(ctx context.Context, client, clients int) error {
 		row := w.row(client, clients)
 		from, to := "open", "closed"
 		if closed[row] {
 			from, to = to, from
 		}
-		err := s.transition(ctx, rowName(row), from, to)
+		err := s.transition(ctx, rowName("r", row), from, to)
 		closed[row] = closed[row] != (err == nil)
 		return err
-	})
+	}
 }
 
-func startAppend(s system) unit {
+func startAppend(s system) unit { return appends("r", s.append) }
+
+// appends walks over the streams with a prefix, each at its expected version.
+func appends(prefix string, appendAt func(ctx context.Context, stream string, want int64) error) unit {
 	var w walk
 	heads := make([]int64, seeded)
-	return single(func(ctx context.Context, client, clients int) error {
+	return func(ctx context.Context, client, clients int) error {
 		row := w.row(client, clients)
-		err := s.append(ctx, rowName(row), heads[row])
+		err := appendAt(ctx, rowName(prefix, row), heads[row])
 		if err == nil {
 			heads[row]++
 		}
 		return err
-	})
+	}
 }
 
 func startCreate(s system) unit {
 	var made atomic.Int64
 	var last [maxClients]string
-	return single(func(ctx context.Context, client, clients int) error {
+	return func(ctx context.Context, client, clients int) error {
 		n := made.Add(1)
 		if n%10 == 0 && last[client] != "" {
 			if err := s.create(ctx, last[client]); !refusal(err) {
-				return fmt.Errorf("a repeated create was not refused: %w", err)
+				return errors.Join(errors.New("a repeated create was not refused"), err)
 			}
 			return nil
 		}
 		last[client] = fmt.Sprintf("n-%09d", n)
 		return s.create(ctx, last[client])
-	})
+	}
 }
 
 func startHotRow(s system) unit {
-	return single(func(ctx context.Context, _, _ int) error { return s.inc(ctx, "hot") })
-}
-
-const wallets = 1000
-
-func seedItems(ctx context.Context, s system) error {
-	b, ok := s.(buyer)
-	if !ok {
-		return nil
-	}
-	return seedAll(ctx, func(ctx context.Context, i int) error {
-		if i < wallets {
-			if err := b.wallet(ctx, rowName(i)); err != nil {
-				return err
-			}
-		}
-		return s.create(ctx, "item-"+rowName(i))
-	})
-}
-
-func startItemWallet(s system) unit {
-	b, ok := s.(buyer)
-	if !ok {
-		return nil
-	}
-	var w walk
-	return single(func(ctx context.Context, client, clients int) error {
-		row := w.row(client, clients)
-		item, wallet := "item-"+rowName(row), rowName(row%wallets)
-		if err := b.take(ctx, item, wallet, "open"); err != nil {
-			return err
-		}
-		return b.settle(ctx, item, wallet, "open")
-	})
+	return func(ctx context.Context, _, _ int) error { return s.inc(ctx, "hot") }
 }
 
 // runStatuses are what a run goes round: it ends one before where it began.
@@ -185,21 +163,21 @@ var runStatuses = []string{"open", "s1", "s2", "s3", "s4", "s5"}
 const runLength = 5
 
 func seedRuns(ctx context.Context, s system) error {
-	return seedAll(ctx, func(ctx context.Context, i int) error { return s.create(ctx, "run-"+rowName(i)) })
+	return seedAll(ctx, func(ctx context.Context, i int) error { return s.create(ctx, rowName("run", i)) })
 }
 
 func startRun(s system) unit {
 	var w walk
 	at := make([]int, seeded)
-	return single(func(ctx context.Context, client, clients int) error {
+	return func(ctx context.Context, client, clients int) error {
 		row := w.row(client, clients)
 		for range runLength {
 			to := (at[row] + 1) % len(runStatuses)
-			if err := s.transition(ctx, "run-"+rowName(row), runStatuses[at[row]], runStatuses[to]); err != nil {
+			if err := s.transition(ctx, rowName("run", row), runStatuses[at[row]], runStatuses[to]); err != nil {
 				return err
 			}
 			at[row] = to
 		}
 		return nil
-	})
+	}
 }

@@ -32,36 +32,35 @@ func (c *Client) CloseStream(ctx context.Context, stream string, in wire.CloseSt
 	return do[wire.ClosedStream](ctx, c, newRequest(http.MethodPost, in, "streams", stream, "close"), o)
 }
 
-// ReadEventsPage reads a page of the feed of all streams. A cursor can also be the position of
-// an event.
-func (c *Client) ReadEventsPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {
+// ReadFeedPage reads a page of the feed of all streams. A cursor can also be an event's
+// position.
+func (c *Client) ReadFeedPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "events"), o)
 }
 
-// ReadFeed reads the histories and events of the workspace. It reads from the oldest to the
-// newest.
-func (c *Client) ReadFeed(ctx context.Context) iter.Seq2[wire.Event, error] {
-	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadFeedPage(ctx, p) })
+// ReadActivity reads the workspace's histories and events. Entries are in order, oldest first.
+func (c *Client) ReadActivity(ctx context.Context) iter.Seq2[wire.Event, error] {
+	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadActivityPage(ctx, p) })
 }
 
-// ReadFeedPage reads a page of the histories and events of the workspace. It reads from the
-// oldest to the newest.
-func (c *Client) ReadFeedPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {
+// ReadActivityPage reads a page of the workspace's histories and events. Entries are in order,
+// oldest first.
+func (c *Client) ReadActivityPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "feed"), o)
 }
 
-// ListReactions lists the reactions of the workspace and the after-effects of its lifecycles.
+// ListReactions lists the workspace's reactions and its lifecycles' after-effects.
 func (c *Client) ListReactions(ctx context.Context) iter.Seq2[wire.Reaction, error] {
 	return pages(func(p Page) (wire.List[wire.Reaction], error) { return c.ListReactionsPage(ctx, p) })
 }
 
-// ListReactionsPage lists a page of the reactions of the workspace and the after-effects of
-// its lifecycles.
+// ListReactionsPage lists a page of the workspace's reactions and its lifecycles'
+// after-effects.
 func (c *Client) ListReactionsPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Reaction], error) {
 	return do[wire.List[wire.Reaction]](ctx, c, list(p, "reactions"), o)
 }
 
-// PutReaction registers a reaction, or changes one.
+// PutReaction registers a reaction, or changes its definition.
 func (c *Client) PutReaction(ctx context.Context, name string, in wire.PutReaction, o ...Option) (wire.Reaction, error) {
 	return do[wire.Reaction](ctx, c, newRequest(http.MethodPut, in, "reactions", name), o)
 }
@@ -77,17 +76,18 @@ func (c *Client) DeleteReaction(ctx context.Context, name string, o ...Option) e
 	return err
 }
 
-// ListPositions lists the positions of a reaction (* for all) on its streams.
+// ListPositions lists a reaction's positions (* for all reactions) on its streams.
 func (c *Client) ListPositions(ctx context.Context, reaction string, f PositionFilter) iter.Seq2[wire.Position, error] {
 	return pages(func(p Page) (wire.List[wire.Position], error) { return c.ListPositionsPage(ctx, reaction, f, p) })
 }
 
-// ListPositionsPage lists a page of the positions of a reaction (* for all) on its streams.
+// ListPositionsPage lists a page of a reaction's positions (* for all reactions) on its
+// streams.
 func (c *Client) ListPositionsPage(ctx context.Context, reaction string, f PositionFilter, p Page, o ...Option) (wire.List[wire.Position], error) {
-	return do[wire.List[wire.Position]](ctx, c, list(p, "reactions", reaction, "streams").set("stream", f.Stream).set("blocked", f.Blocked), o)
+	return do[wire.List[wire.Position]](ctx, c, list(p, "reactions", reaction, "streams").set("stream", f.Pattern).set("blocked", f.Blocked), o)
 }
 
-// ClaimLeases claims streams of a reaction by hand. Without a [Key] the client generates one,
+// ClaimLeases claims a reaction's streams manually. Without a [Key] the client generates one,
 // so that it can retry the call and get the same leases after a lost response.
 func (c *Client) ClaimLeases(ctx context.Context, reaction string, in wire.TakeLeases, o ...Option) (wire.Leases, error) {
 	return do[wire.Leases](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "claim"), ownKey(o))
@@ -109,56 +109,56 @@ func (c *Client) RenewLease(ctx context.Context, reaction string, in wire.RenewL
 	return do[wire.Renewed](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "renew"), o)
 }
 
-// UnblockReactions unblocks the streams of a reaction (* for all). They continue with the
-// event that blocked them.
+// UnblockReactions unblocks the streams of a reaction (* for all). The streams continue with
+// the event that blocked them.
 func (c *Client) UnblockReactions(ctx context.Context, reaction string, in wire.Repair, o ...Option) (wire.Repaired, error) {
 	return do[wire.Repaired](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "unblock"), o)
 }
 
-// ResetReactions resets the streams of a reaction (* for all). They start over. With *,
+// ResetReactions resets the streams of a reaction (* for all). The streams start over. With *,
 // streams of after-effects and webhooks are not reset.
 func (c *Client) ResetReactions(ctx context.Context, reaction string, in wire.Repair, o ...Option) (wire.Repaired, error) {
 	return do[wire.Repaired](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "reset"), o)
 }
 
-// SkipReactions skips the event that blocks the streams of a reaction (* for all). They
+// SkipReactions skips the event that blocks the streams of a reaction (* for all). The streams
 // continue with the next event.
 func (c *Client) SkipReactions(ctx context.Context, reaction string, in wire.Repair, o ...Option) (wire.Repaired, error) {
 	return do[wire.Repaired](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "skip"), o)
 }
 
-// ListLifecycles lists the lifecycles of the workspace.
+// ListLifecycles lists the workspace's lifecycles.
 func (c *Client) ListLifecycles(ctx context.Context) iter.Seq2[wire.Lifecycle, error] {
 	return pages(func(p Page) (wire.List[wire.Lifecycle], error) { return c.ListLifecyclesPage(ctx, p) })
 }
 
-// ListLifecyclesPage lists a page of the lifecycles of the workspace.
+// ListLifecyclesPage lists a page of the workspace's lifecycles.
 func (c *Client) ListLifecyclesPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Lifecycle], error) {
 	return do[wire.List[wire.Lifecycle]](ctx, c, list(p, "lifecycles"), o)
 }
 
-// GetLifecycle returns the config of a lifecycle.
+// GetLifecycle returns a lifecycle's config.
 func (c *Client) GetLifecycle(ctx context.Context, name string, o ...Option) (wire.Lifecycle, error) {
 	return do[wire.Lifecycle](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", name), o)
 }
 
-// DrawLifecycle draws the diagram of a lifecycle. The format is svg (default, "") or mermaid.
+// DrawLifecycle draws a lifecycle's diagram. The format is svg (default, "") or mermaid.
 func (c *Client) DrawLifecycle(ctx context.Context, name, format string, o ...Option) (wire.Diagram, error) {
 	return do[wire.Diagram](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", name, "diagram").set("format", format), o)
 }
 
-// CreateEntity creates an entity. Without an id and without a key, each call creates another
+// CreateEntity creates an entity. Without an id and without a key, each call creates a new
 // entity.
 func (c *Client) CreateEntity(ctx context.Context, lifecycle string, in wire.NewEntity, o ...Option) (wire.Entity, error) {
 	return do[wire.Entity](ctx, c, newRequest(http.MethodPost, in, "lifecycles", lifecycle, "entities"), o)
 }
 
-// ListEntities lists the entities of a lifecycle.
+// ListEntities lists a lifecycle's entities.
 func (c *Client) ListEntities(ctx context.Context, lifecycle string, f EntityFilter) iter.Seq2[wire.Entity, error] {
 	return pages(func(p Page) (wire.List[wire.Entity], error) { return c.ListEntitiesPage(ctx, lifecycle, f, p) })
 }
 
-// ListEntitiesPage lists a page of the entities of a lifecycle.
+// ListEntitiesPage lists a page of a lifecycle's entities.
 func (c *Client) ListEntitiesPage(ctx context.Context, lifecycle string, f EntityFilter, p Page, o ...Option) (wire.List[wire.Entity], error) {
 	return do[wire.List[wire.Entity]](ctx, c, list(p, "lifecycles", lifecycle, "entities").set("status", f.Status), o)
 }
@@ -168,20 +168,21 @@ func (c *Client) GetEntity(ctx context.Context, lifecycle, id string, o ...Optio
 	return do[wire.Entity](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "entities", id), o)
 }
 
-// GetHistory reads the history of an entity. Events are in order, oldest first.
-func (c *Client) GetHistory(ctx context.Context, lifecycle, id string) iter.Seq2[wire.Event, error] {
-	return pages(func(p Page) (wire.List[wire.Event], error) { return c.GetHistoryPage(ctx, lifecycle, id, p) })
+// ReadHistory reads an entity's history. Events are in order, oldest first.
+func (c *Client) ReadHistory(ctx context.Context, lifecycle, id string) iter.Seq2[wire.Event, error] {
+	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadHistoryPage(ctx, lifecycle, id, p) })
 }
 
-// GetHistoryPage reads a page of the history of an entity. Events are in order, oldest first.
-func (c *Client) GetHistoryPage(ctx context.Context, lifecycle, id string, p Page, o ...Option) (wire.List[wire.Event], error) {
+// ReadHistoryPage reads a page of an entity's history. Events are in order, oldest first.
+func (c *Client) ReadHistoryPage(ctx context.Context, lifecycle, id string, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "lifecycles", lifecycle, "entities", id, "history"), o)
 }
 
-// GetAttempts lists the refused attempts on an entity, newest first. The list is returned as a
-// single page.
-func (c *Client) GetAttempts(ctx context.Context, lifecycle, id string, o ...Option) (wire.List[wire.Attempt], error) {
-	return do[wire.List[wire.Attempt]](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "entities", id, "attempts"), o)
+// ListRefusals lists the refused attempts on an entity, newest first.
+func (c *Client) ListRefusals(ctx context.Context, lifecycle, id string) iter.Seq2[wire.Attempt, error] {
+	return pages(func(Page) (wire.List[wire.Attempt], error) {
+		return do[wire.List[wire.Attempt]](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "entities", id, "attempts"), nil)
+	})
 }
 
 // FireStep fires a step of an entity. The outcome may be pending or uncertain: the step then
@@ -191,17 +192,17 @@ func (c *Client) FireStep(ctx context.Context, lifecycle, id, step string, in wi
 	return do[wire.Fired](ctx, c, newRequest(http.MethodPost, in, "lifecycles", lifecycle, "entities", id, "steps", step), o)
 }
 
-// ClaimStep claims a step by hand. The caller runs the body of the step itself.
+// ClaimStep claims a step manually. The caller runs the step's body itself.
 func (c *Client) ClaimStep(ctx context.Context, lifecycle, id string, in wire.NewClaim, o ...Option) (wire.Claimed, error) {
 	return do[wire.Claimed](ctx, c, newRequest(http.MethodPost, in, "lifecycles", lifecycle, "entities", id, "claims"), o)
 }
 
-// ListClaims lists the claims of the workspace.
+// ListClaims lists the workspace's claims.
 func (c *Client) ListClaims(ctx context.Context, f OperationFilter) iter.Seq2[wire.HeldClaim, error] {
 	return pages(func(p Page) (wire.List[wire.HeldClaim], error) { return c.ListClaimsPage(ctx, f, p) })
 }
 
-// ListClaimsPage lists a page of the claims of the workspace.
+// ListClaimsPage lists a page of the workspace's claims.
 func (c *Client) ListClaimsPage(ctx context.Context, f OperationFilter, p Page, o ...Option) (wire.List[wire.HeldClaim], error) {
 	return do[wire.List[wire.HeldClaim]](ctx, c, list(p, "claims").set("state", f.State), o)
 }
@@ -217,22 +218,24 @@ func (c *Client) SettleClaim(ctx context.Context, token string, in wire.Settle, 
 	return do[wire.Settled](ctx, c, newRequest(http.MethodPost, in, "claims", token, "settle"), o)
 }
 
-// ReleaseClaim releases a claim. It ends the claim with the outcome failure.
+// ReleaseClaim releases a claim. The claim ends with the outcome failure.
 func (c *Client) ReleaseClaim(ctx context.Context, token string, in wire.Release, o ...Option) (wire.Settled, error) {
 	return do[wire.Settled](ctx, c, newRequest(http.MethodPost, in, "claims", token, "release"), o)
 }
 
-// JournalEffect journals an effect under a claim. It records the intent or the outcome.
+// JournalEffect journals an effect under a claim. Without a result or notDone, the call
+// records the intent; otherwise it records the outcome.
 func (c *Client) JournalEffect(ctx context.Context, token string, in wire.EffectCall, o ...Option) (wire.EffectState, error) {
 	return do[wire.EffectState](ctx, c, newRequest(http.MethodPost, in, "claims", token, "effects"), o)
 }
 
-// ListOperations lists operations that have not ended or have contradictions.
+// ListOperations lists operations that have not ended, and operations with contradictions.
 func (c *Client) ListOperations(ctx context.Context, f OperationFilter) iter.Seq2[wire.Operation, error] {
 	return pages(func(p Page) (wire.List[wire.Operation], error) { return c.ListOperationsPage(ctx, f, p) })
 }
 
-// ListOperationsPage lists a page of operations that have not ended or have contradictions.
+// ListOperationsPage lists a page of operations that have not ended, and operations with
+// contradictions.
 func (c *Client) ListOperationsPage(ctx context.Context, f OperationFilter, p Page, o ...Option) (wire.List[wire.Operation], error) {
 	return do[wire.List[wire.Operation]](ctx, c, list(p, "operations").set("state", f.State), o)
 }
@@ -242,13 +245,13 @@ func (c *Client) ResolveOperation(ctx context.Context, id string, in wire.Resolv
 	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "resolve"), o)
 }
 
-// WithdrawOperation withdraws an operation that is not leased. If one of its effects may have
-// happened, the operation becomes uncertain and must be resolved.
+// WithdrawOperation withdraws an operation that is due and not leased. If one of its effects
+// may have happened, the operation becomes uncertain and must be resolved.
 func (c *Client) WithdrawOperation(ctx context.Context, id string, in wire.Withdraw, o ...Option) (wire.Resolved, error) {
 	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "withdraw"), o)
 }
 
-// AcknowledgeContradictions acknowledges contradictions of an operation. It returns the
+// AcknowledgeContradictions acknowledges an operation's contradictions. The response lists the
 // contradictions that remain.
 func (c *Client) AcknowledgeContradictions(ctx context.Context, id string, in wire.Acknowledge, o ...Option) (wire.Acknowledged, error) {
 	return do[wire.Acknowledged](ctx, c, newRequest(http.MethodPost, in, "operations", id, "acknowledge"), o)
@@ -260,12 +263,12 @@ func (c *Client) CreateKey(ctx context.Context, in wire.NewKey, o ...Option) (wi
 	return do[wire.CreatedKey](ctx, c, newRequest(http.MethodPost, in, "keys"), o)
 }
 
-// ListKeys lists the API keys of the workspace.
+// ListKeys lists the workspace's API keys.
 func (c *Client) ListKeys(ctx context.Context) iter.Seq2[wire.Key, error] {
 	return pages(func(p Page) (wire.List[wire.Key], error) { return c.ListKeysPage(ctx, p) })
 }
 
-// ListKeysPage lists a page of the API keys of the workspace.
+// ListKeysPage lists a page of the workspace's API keys.
 func (c *Client) ListKeysPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Key], error) {
 	return do[wire.List[wire.Key]](ctx, c, list(p, "keys"), o)
 }
@@ -275,13 +278,13 @@ func (c *Client) GetKey(ctx context.Context, id string, o ...Option) (wire.Key, 
 	return do[wire.Key](ctx, c, newRequest(http.MethodGet, nil, "keys", id), o)
 }
 
-// RotateKey replaces an API key with a new one that has the same rights. The secret of the new
+// RotateKey replaces an API key with a new key that has the same rights. The secret of the new
 // key is returned only once.
 func (c *Client) RotateKey(ctx context.Context, id string, in wire.RotateKey, o ...Option) (wire.CreatedKey, error) {
 	return do[wire.CreatedKey](ctx, c, newRequest(http.MethodPost, in, "keys", id, "rotate"), o)
 }
 
-// RevokeKey revokes an API key, on all nodes within 5 seconds.
+// RevokeKey revokes an API key. All nodes refuse it within 5 seconds.
 func (c *Client) RevokeKey(ctx context.Context, id string, o ...Option) (wire.Key, error) {
 	return do[wire.Key](ctx, c, newRequest(http.MethodDelete, nil, "keys", id), o)
 }
@@ -292,12 +295,12 @@ func (c *Client) CreateWebhook(ctx context.Context, in wire.NewWebhook, o ...Opt
 	return do[wire.CreatedWebhook](ctx, c, newRequest(http.MethodPost, in, "webhooks"), o)
 }
 
-// ListWebhooks lists the webhooks of the workspace.
+// ListWebhooks lists the workspace's webhooks.
 func (c *Client) ListWebhooks(ctx context.Context) iter.Seq2[wire.Webhook, error] {
 	return pages(func(p Page) (wire.List[wire.Webhook], error) { return c.ListWebhooksPage(ctx, p) })
 }
 
-// ListWebhooksPage lists a page of the webhooks of the workspace.
+// ListWebhooksPage lists a page of the workspace's webhooks.
 func (c *Client) ListWebhooksPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Webhook], error) {
 	return do[wire.List[wire.Webhook]](ctx, c, list(p, "webhooks"), o)
 }
@@ -307,7 +310,7 @@ func (c *Client) GetWebhook(ctx context.Context, id string, o ...Option) (wire.W
 	return do[wire.Webhook](ctx, c, newRequest(http.MethodGet, nil, "webhooks", id), o)
 }
 
-// RotateWebhook rotates the secret of a webhook. It is returned only once.
+// RotateWebhook rotates a webhook's secret. The new secret is returned only once.
 func (c *Client) RotateWebhook(ctx context.Context, id string, in wire.RotateWebhook, o ...Option) (wire.CreatedWebhook, error) {
 	return do[wire.CreatedWebhook](ctx, c, newRequest(http.MethodPost, in, "webhooks", id, "rotate"), o)
 }
@@ -318,12 +321,12 @@ func (c *Client) DeleteWebhook(ctx context.Context, id string, o ...Option) erro
 	return err
 }
 
-// ListHandlers lists the handlers of the workspace.
+// ListHandlers lists the workspace's handlers.
 func (c *Client) ListHandlers(ctx context.Context) iter.Seq2[wire.Handler, error] {
 	return pages(func(p Page) (wire.List[wire.Handler], error) { return c.ListHandlersPage(ctx, p) })
 }
 
-// ListHandlersPage lists a page of the handlers of the workspace.
+// ListHandlersPage lists a page of the workspace's handlers.
 func (c *Client) ListHandlersPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Handler], error) {
 	return do[wire.List[wire.Handler]](ctx, c, list(p, "handlers"), o)
 }
@@ -333,7 +336,7 @@ func (c *Client) PutHandler(ctx context.Context, name string, in wire.PutHandler
 	return do[wire.Handler](ctx, c, newRequest(http.MethodPut, in, "handlers", name), o)
 }
 
-// GetHandler returns a handler. It does not include the secret.
+// GetHandler returns a handler. The response does not include the secret.
 func (c *Client) GetHandler(ctx context.Context, name string, o ...Option) (wire.Handler, error) {
 	return do[wire.Handler](ctx, c, newRequest(http.MethodGet, nil, "handlers", name), o)
 }
@@ -350,9 +353,10 @@ func (c *Client) PutLifecycle(ctx context.Context, name string, config json.RawM
 	return do[wire.PutLifecycle](ctx, c, newRequest(http.MethodPut, config, "lifecycles", name).set("dryRun", dryRun), o)
 }
 
-// ClaimTasks claims tasks for handlers, or waits for them. A task counts as received once it
-// is renewed, journals an effect or is ended. Without a [Key] the client generates one, so
-// that it can retry the call and get the same leases after a lost response.
+// ClaimTasks claims tasks for handlers. If none is due, the call waits for tasks. A task
+// counts as received once it is renewed, journals an effect or is ended. Without a [Key] the
+// client generates one, so that it can retry the call and get the same leases after a lost
+// response.
 func (c *Client) ClaimTasks(ctx context.Context, in wire.ClaimTasks, o ...Option) (wire.Tasks, error) {
 	return do[wire.Tasks](ctx, c, newRequest(http.MethodPost, in, "tasks", "claim"), ownKey(o))
 }
@@ -368,40 +372,41 @@ func (c *Client) FailTask(ctx context.Context, id string, in wire.FailTask, o ..
 	return do[wire.EndedTask](ctx, c, newRequest(http.MethodPost, in, "tasks", id, "fail"), o)
 }
 
-// RenewTask renews the lease of a task.
+// RenewTask renews a task's lease.
 func (c *Client) RenewTask(ctx context.Context, id string, in wire.Renew, o ...Option) (wire.Renewed, error) {
 	return do[wire.Renewed](ctx, c, newRequest(http.MethodPost, in, "tasks", id, "renew"), o)
 }
 
-// JournalTaskEffect journals an effect of a task. It records the intent or the outcome.
+// JournalTaskEffect journals an effect of a task. Without a result or notDone, the call
+// records the intent; otherwise it records the outcome.
 func (c *Client) JournalTaskEffect(ctx context.Context, id string, in wire.EffectCall, o ...Option) (wire.EffectState, error) {
 	return do[wire.EffectState](ctx, c, newRequest(http.MethodPost, in, "tasks", id, "effects"), o)
 }
 
-// ListWorkspaces lists the workspace of the API key or, on a server without API keys, all
+// ListWorkspaces lists the API key's workspace or, on a server without API keys, all
 // workspaces.
 func (c *Client) ListWorkspaces(ctx context.Context) iter.Seq2[wire.Workspace, error] {
 	return pages(func(p Page) (wire.List[wire.Workspace], error) { return c.ListWorkspacesPage(ctx, p) })
 }
 
-// ListWorkspacesPage lists a page of the workspace of the API key or, on a server without API
-// keys, all workspaces.
+// ListWorkspacesPage lists a page of the API key's workspace or, on a server without API keys,
+// all workspaces.
 func (c *Client) ListWorkspacesPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Workspace], error) {
 	return do[wire.List[wire.Workspace]](ctx, c, list(p, "workspaces"), o)
 }
 
-// CreateWorkspace creates a workspace, on a server without API keys. On any other server,
-// creating the first API key of a workspace creates it.
+// CreateWorkspace creates a workspace, on a server without API keys. On any other server, a
+// workspace is created together with its first API key.
 func (c *Client) CreateWorkspace(ctx context.Context, in wire.NewWorkspace, o ...Option) (wire.Workspace, error) {
 	return do[wire.Workspace](ctx, c, newRequest(http.MethodPost, in, "workspaces"), o)
 }
 
-// ListWallets lists the wallets of the workspace.
+// ListWallets lists the workspace's wallets.
 func (c *Client) ListWallets(ctx context.Context) iter.Seq2[wire.Wallet, error] {
 	return pages(func(p Page) (wire.List[wire.Wallet], error) { return c.ListWalletsPage(ctx, p) })
 }
 
-// ListWalletsPage lists a page of the wallets of the workspace.
+// ListWalletsPage lists a page of the workspace's wallets.
 func (c *Client) ListWalletsPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Wallet], error) {
 	return do[wire.List[wire.Wallet]](ctx, c, list(p, "wallets"), o)
 }
@@ -421,17 +426,17 @@ func (c *Client) CreditWallet(ctx context.Context, id string, in wire.Credit, o 
 	return do[wire.Wallet](ctx, c, newRequest(http.MethodPost, in, "wallets", id, "credit"), o)
 }
 
-// ReadLedger reads the ledger of a wallet.
+// ReadLedger reads a wallet's ledger.
 func (c *Client) ReadLedger(ctx context.Context, id string) iter.Seq2[wire.LedgerEntry, error] {
 	return pages(func(p Page) (wire.List[wire.LedgerEntry], error) { return c.ReadLedgerPage(ctx, id, p) })
 }
 
-// ReadLedgerPage reads a page of the ledger of a wallet.
+// ReadLedgerPage reads a page of a wallet's ledger.
 func (c *Client) ReadLedgerPage(ctx context.Context, id string, p Page, o ...Option) (wire.List[wire.LedgerEntry], error) {
 	return do[wire.List[wire.LedgerEntry]](ctx, c, list(p, "wallets", id, "ledger"), o)
 }
 
-// AuditWallet audits the ledger of a wallet (* for all).
+// AuditWallet audits a wallet's ledger (* for all wallets).
 func (c *Client) AuditWallet(ctx context.Context, id string, o ...Option) (wire.Audit, error) {
 	return do[wire.Audit](ctx, c, newRequest(http.MethodGet, nil, "wallets", id, "audit"), o)
 }
@@ -441,7 +446,7 @@ func (c *Client) GetScope(ctx context.Context, kind, id string, o ...Option) (wi
 	return do[wire.Scope](ctx, c, newRequest(http.MethodGet, nil, "scopes", kind, id), o)
 }
 
-// PatchScope merges a document into the state of a scope (RFC 7396), or creates the scope.
+// PatchScope merges a document into a scope's state (RFC 7396), or creates the scope.
 func (c *Client) PatchScope(ctx context.Context, kind, id string, merge json.RawMessage, o ...Option) (wire.ChangedScope, error) {
 	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodPatch, merge, "scopes", kind, id), o)
 }
@@ -461,8 +466,8 @@ func (c *Client) PushScope(ctx context.Context, kind, id string, in wire.PushSco
 	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodPost, in, "scopes", kind, id, "push"), o)
 }
 
-// SetScopeRecord sets a record under a key of the object in a field. A nil record is stored as
-// null.
+// SetScopeRecord sets a record in the object in a field, under a key. A nil record is stored
+// as null.
 func (c *Client) SetScopeRecord(ctx context.Context, kind, id, field, key string, record json.RawMessage, o ...Option) (wire.ChangedScope, error) {
 	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodPut, record, "scopes", kind, id, "records", field, key), o)
 }
@@ -473,14 +478,14 @@ func (c *Client) DeleteScopeRecord(ctx context.Context, kind, id, field, key str
 	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodDelete, nil, "scopes", kind, id, "records", field, key), o)
 }
 
-// ListBatches lists the batches of the workspace. An empty status lists all.
-func (c *Client) ListBatches(ctx context.Context, status string) iter.Seq2[wire.Batch, error] {
-	return pages(func(p Page) (wire.List[wire.Batch], error) { return c.ListBatchesPage(ctx, status, p) })
+// ListBatches lists the workspace's batches.
+func (c *Client) ListBatches(ctx context.Context, f BatchFilter) iter.Seq2[wire.Batch, error] {
+	return pages(func(p Page) (wire.List[wire.Batch], error) { return c.ListBatchesPage(ctx, f, p) })
 }
 
-// ListBatchesPage lists a page of the batches of the workspace. An empty status lists all.
-func (c *Client) ListBatchesPage(ctx context.Context, status string, p Page, o ...Option) (wire.List[wire.Batch], error) {
-	return do[wire.List[wire.Batch]](ctx, c, list(p, "batches").set("status", status), o)
+// ListBatchesPage lists a page of the workspace's batches.
+func (c *Client) ListBatchesPage(ctx context.Context, f BatchFilter, p Page, o ...Option) (wire.List[wire.Batch], error) {
+	return do[wire.List[wire.Batch]](ctx, c, list(p, "batches").set("status", f.Status), o)
 }
 
 // CreateBatch creates a batch of items paid from a wallet.
@@ -493,14 +498,14 @@ func (c *Client) GetBatch(ctx context.Context, id string, o ...Option) (wire.Bat
 	return do[wire.Batch](ctx, c, newRequest(http.MethodGet, nil, "batches", id), o)
 }
 
-// ListItems lists the items of a batch. An empty state lists all.
-func (c *Client) ListItems(ctx context.Context, id, state string) iter.Seq2[wire.BatchItem, error] {
-	return pages(func(p Page) (wire.List[wire.BatchItem], error) { return c.ListItemsPage(ctx, id, state, p) })
+// ListItems lists a batch's items.
+func (c *Client) ListItems(ctx context.Context, id string, f ItemFilter) iter.Seq2[wire.BatchItem, error] {
+	return pages(func(p Page) (wire.List[wire.BatchItem], error) { return c.ListItemsPage(ctx, id, f, p) })
 }
 
-// ListItemsPage lists a page of the items of a batch. An empty state lists all.
-func (c *Client) ListItemsPage(ctx context.Context, id, state string, p Page, o ...Option) (wire.List[wire.BatchItem], error) {
-	return do[wire.List[wire.BatchItem]](ctx, c, list(p, "batches", id, "items").set("state", state), o)
+// ListItemsPage lists a page of a batch's items.
+func (c *Client) ListItemsPage(ctx context.Context, id string, f ItemFilter, p Page, o ...Option) (wire.List[wire.BatchItem], error) {
+	return do[wire.List[wire.BatchItem]](ctx, c, list(p, "batches", id, "items").set("state", f.State), o)
 }
 
 // AddItems adds items to an open batch. Items that were added before are not added again.
@@ -519,17 +524,18 @@ func (c *Client) CancelBatch(ctx context.Context, id string, o ...Option) (wire.
 	return do[wire.CancelledBatch](ctx, c, newRequest(http.MethodPost, nil, "batches", id, "cancel"), o)
 }
 
-// FinalizeBatch accepts succeeded items of a batch. Without a list of items it accepts all.
+// FinalizeBatch accepts succeeded items of a batch. Without a list of items, the call accepts
+// all succeeded items.
 func (c *Client) FinalizeBatch(ctx context.Context, id string, in wire.Finalize, o ...Option) (wire.Finalized, error) {
 	return do[wire.Finalized](ctx, c, newRequest(http.MethodPost, in, "batches", id, "finalize"), o)
 }
 
-// ReadBatchEvents reads the events of a batch.
+// ReadBatchEvents reads a batch's events.
 func (c *Client) ReadBatchEvents(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
 	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadBatchEventsPage(ctx, id, p) })
 }
 
-// ReadBatchEventsPage reads a page of the events of a batch.
+// ReadBatchEventsPage reads a page of a batch's events.
 func (c *Client) ReadBatchEventsPage(ctx context.Context, id string, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "batches", id, "events"), o)
 }
@@ -541,12 +547,12 @@ func (c *Client) DefineWorkflow(ctx context.Context, definition json.RawMessage,
 	return do[wire.DefinedWorkflow](ctx, c, newRequest(http.MethodPost, definition, "workflow-definitions").set("dryRun", dryRun), o)
 }
 
-// ListDefinitions lists the workflow definitions of the workspace.
+// ListDefinitions lists the workspace's workflow definitions.
 func (c *Client) ListDefinitions(ctx context.Context) iter.Seq2[wire.Definition, error] {
 	return pages(func(p Page) (wire.List[wire.Definition], error) { return c.ListDefinitionsPage(ctx, p) })
 }
 
-// ListDefinitionsPage lists a page of the workflow definitions of the workspace.
+// ListDefinitionsPage lists a page of the workspace's workflow definitions.
 func (c *Client) ListDefinitionsPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Definition], error) {
 	return do[wire.List[wire.Definition]](ctx, c, list(p, "workflow-definitions"), o)
 }
@@ -556,18 +562,18 @@ func (c *Client) GetDefinition(ctx context.Context, id string, o ...Option) (wir
 	return do[wire.Definition](ctx, c, newRequest(http.MethodGet, nil, "workflow-definitions", id), o)
 }
 
-// StartRun starts a run, or finds the one that was started with the same key. The key is the
-// idempotencyKey of the request body.
+// StartRun starts a run. If a run was already started with the same key, the response contains
+// that run. The key is the idempotencyKey of the request body.
 func (c *Client) StartRun(ctx context.Context, in wire.StartRun, o ...Option) (wire.StartedRun, error) {
 	return do[wire.StartedRun](ctx, c, newRequest(http.MethodPost, in, "workflow-runs"), o)
 }
 
-// ListRuns lists the runs of the workspace, newest first.
+// ListRuns lists the workspace's runs, newest first.
 func (c *Client) ListRuns(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, error] {
 	return pages(func(p Page) (wire.List[wire.Run], error) { return c.ListRunsPage(ctx, f, p) })
 }
 
-// ListRunsPage lists a page of the runs of the workspace, newest first.
+// ListRunsPage lists a page of the workspace's runs, newest first.
 func (c *Client) ListRunsPage(ctx context.Context, f RunFilter, p Page, o ...Option) (wire.List[wire.Run], error) {
 	return do[wire.List[wire.Run]](ctx, c, list(p, "workflow-runs").set("status", f.Status).set("definitionId", f.Definition), o)
 }
@@ -577,22 +583,22 @@ func (c *Client) GetRun(ctx context.Context, id string, o ...Option) (wire.Run, 
 	return do[wire.Run](ctx, c, newRequest(http.MethodGet, nil, "workflow-runs", id), o)
 }
 
-// ListSteps lists the step visits of a run, in order.
+// ListSteps lists a run's step visits, in order.
 func (c *Client) ListSteps(ctx context.Context, id string) iter.Seq2[wire.RunStep, error] {
 	return pages(func(p Page) (wire.List[wire.RunStep], error) { return c.ListStepsPage(ctx, id, p) })
 }
 
-// ListStepsPage lists a page of the step visits of a run, in order.
+// ListStepsPage lists a page of a run's step visits, in order.
 func (c *Client) ListStepsPage(ctx context.Context, id string, p Page, o ...Option) (wire.List[wire.RunStep], error) {
 	return do[wire.List[wire.RunStep]](ctx, c, list(p, "workflow-runs", id, "steps"), o)
 }
 
-// ReadRunEvents reads the events of a run.
+// ReadRunEvents reads a run's events.
 func (c *Client) ReadRunEvents(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
 	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadRunEventsPage(ctx, id, p) })
 }
 
-// ReadRunEventsPage reads a page of the events of a run.
+// ReadRunEventsPage reads a page of a run's events.
 func (c *Client) ReadRunEventsPage(ctx context.Context, id string, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "workflow-runs", id, "events"), o)
 }
@@ -618,18 +624,18 @@ func (c *Client) RetryRun(ctx context.Context, id string, in wire.Command, o ...
 	return do[wire.Run](ctx, c, newRequest(http.MethodPost, in, "workflow-runs", id, "retry"), o)
 }
 
-// SignalRun sends a signal to a run. It is stored until the run reads it. A signal with the
-// same id is stored only once.
+// SignalRun sends a signal to a run. The signal is stored until the run reads it. A signal
+// with the same id is stored only once.
 func (c *Client) SignalRun(ctx context.Context, id string, in wire.Signal, o ...Option) (wire.Signalled, error) {
 	return do[wire.Signalled](ctx, c, newRequest(http.MethodPost, in, "workflow-runs", id, "signals"), o)
 }
 
-// ListApprovals lists the approvals of the workspace.
+// ListApprovals lists the workspace's approvals.
 func (c *Client) ListApprovals(ctx context.Context, f ApprovalFilter) iter.Seq2[wire.Approval, error] {
 	return pages(func(p Page) (wire.List[wire.Approval], error) { return c.ListApprovalsPage(ctx, f, p) })
 }
 
-// ListApprovalsPage lists a page of the approvals of the workspace.
+// ListApprovalsPage lists a page of the workspace's approvals.
 func (c *Client) ListApprovalsPage(ctx context.Context, f ApprovalFilter, p Page, o ...Option) (wire.List[wire.Approval], error) {
 	return do[wire.List[wire.Approval]](ctx, c, list(p, "approvals").set("status", f.Status).set("runId", f.Run), o)
 }

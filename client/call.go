@@ -16,20 +16,20 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Option modifies a call.
-type Option func(*request)
+// Option is an option of a call.
+type Option struct{ set func(*request) }
 
-// Key sets the idempotency key of a call: under the same key the server carries out the same call
-// once, however often it is sent, and returns the same response for a day. With a key, a call that
-// changes something is retried if its outcome is unknown. A key belongs to one call: another call
-// with it is [fault.KeyMismatch].
+// Key sets the idempotency key of a call: the server carries out a call once per key, however often the call is sent,
+// and returns the same response for a day. With a key, a call that changes something is retried if its outcome is
+// unknown. Use a new key for each call: a different call with the same key returns an error with
+// the code [fault.KeyMismatch].
 func Key(key string) Option {
-	return func(r *request) {
+	return Option{func(r *request) {
 		if r.method != http.MethodGet {
 			r.header.Set("Idempotency-Key", key)
 			r.keyed = key != ""
 		}
-	}
+	}}
 }
 
 // ownKey adds a generated key, unless the options set one.
@@ -37,11 +37,11 @@ func ownKey(o []Option) []Option { return append([]Option{Key(rand.Text())}, o..
 
 // Wait sets how long [Client.FireStep] waits for a worker. The default is 30 seconds.
 func Wait(d time.Duration) Option {
-	return func(r *request) { r.query.Set("waitMs", strconv.FormatInt(d.Milliseconds(), 10)) }
+	return Option{func(r *request) { r.query.Set("waitMs", strconv.FormatInt(d.Milliseconds(), 10)) }}
 }
 
 // Raw stores the undecoded response in into.
-func Raw(into *json.RawMessage) Option { return func(r *request) { r.raw = into } }
+func Raw(into *json.RawMessage) Option { return Option{func(r *request) { r.raw = into }} }
 
 // request is a call to be sent.
 type request struct {
@@ -52,6 +52,8 @@ type request struct {
 	body   any // nil for none
 	keyed  bool
 	raw    *json.RawMessage
+	// refused is the error of an option that the call does not have.
+	refused error
 }
 
 func newRequest(method string, body any, path ...string) *request {
@@ -60,7 +62,7 @@ func newRequest(method string, body any, path ...string) *request {
 
 func (r *request) with(all []Option) *request {
 	for _, o := range all {
-		o(r)
+		o.set(r)
 	}
 	return r
 }
@@ -71,6 +73,9 @@ func (r *request) retryable() bool { return r.method == http.MethodGet || r.keye
 // url returns the URL of the request. It escapes each part of the path completely, so that an id
 // that contains a slash, or is "..", remains one part.
 func (r *request) url(base string) (string, error) {
+	if r.refused != nil {
+		return "", r.refused
+	}
 	var b strings.Builder
 	b.WriteString(base)
 	for _, p := range r.path {
@@ -156,7 +161,7 @@ func (c *Client) once(ctx context.Context, r *request, at string, text []byte) (
 		return nil, brokenOff(err)
 	}
 	if resp.StatusCode == http.StatusNotModified && r.header.Get("If-None-Match") != "" {
-		return nil, &failure{fault: fault.New(fault.PreconditionFailed, "the scope has not changed: it is still at version %s", strings.Trim(r.header.Get("If-None-Match"), `"`)).Wrap(ErrNotModified)}
+		return nil, &failure{unmodified: true}
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, refusal(resp, body)
@@ -185,8 +190,8 @@ func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (
 	if q.Header.Get("Accept") == "" {
 		q.Header.Set("Accept", "application/json, "+wire.ProblemType)
 	}
-	if c.o.Key != "" {
-		q.Header.Set("Authorization", "Bearer "+c.o.Key)
+	if c.o.APIKey != "" {
+		q.Header.Set("Authorization", "Bearer "+c.o.APIKey)
 	}
 	if c.o.Workspace != "" {
 		q.Header.Set("X-Holdfast-Workspace", c.o.Workspace)

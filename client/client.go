@@ -1,18 +1,19 @@
 // Package client is a client for the HTTP API of a Holdfast server.
 //
-//	c, err := client.New("https://holdfast.example.org", client.Options{Key: os.Getenv("HOLDFAST_KEY")})
+//	c, err := client.New("https://holdfast.example.org", client.Options{APIKey: os.Getenv("HOLDFAST_KEY")})
 //	done, err := c.FireStep(ctx, "invoice", "i1", "close", wire.Fire{Requester: "admin"}, client.Key(requestID))
 //	if errors.Is(err, fault.Of(fault.ClaimFailed)) { … } // another request is closing it
 //
-// Each operation of the API has a method of the same name, with types of package wire. A refusal is
+// Each API operation has a method of the same name that uses the types in package wire. A refusal is
 // a [*fault.Error] with the code and the fields of the server's response. If the server cannot be
-// reached, or a proxy responds in its place, the error is [fault.Unavailable] and wraps the cause.
+// reached, or a proxy responds in its place, the error has the code
+// [fault.Unavailable] and wraps the cause.
 //
-// A call that reads is retried after a temporary failure. A call that changes something is retried
-// only with an idempotency key ([Key]), which makes it take effect once. Without a key it is sent
-// once, and after [fault.Unavailable] it may have taken effect or not.
+// A call that reads is retried after a temporary failure. A call that changes something is retried only with an
+// idempotency key ([Key]), which makes it take effect once. Without a key it is sent once; if the error has
+// the code [fault.Unavailable], the call may or may not have taken effect.
 //
-// A list is an iterator that reads page after page, and ends with the first error:
+// A list is an iterator that reads one page after another and ends with the first error:
 //
 //	for e, err := range c.ListEntities(ctx, "invoice", client.EntityFilter{Status: "open"}) {
 //		if err != nil { return err }
@@ -33,13 +34,13 @@ import (
 
 // Options configures a client. The zero value is ready to use with a server without API keys.
 type Options struct {
-	// Key is the API key, hf_…. The default is none.
-	Key string
-	// Workspace selects the workspace on a server without API keys. With a key, the key determines
-	// it. The default is that of the server.
+	// APIKey is sent with every request, hf_…. The default is none.
+	APIKey string
+	// Workspace selects the workspace on a server without API keys. With a key, the key determines the workspace. The
+	// default is the server's default.
 	Workspace string
 	// HTTP sends the requests. Redirects are never followed, because a request that changes
-	// something must not be sent twice. Its Timeout also applies to [Client.Follow]. The default
+	// something must not be sent twice. Its Timeout also applies to [Client.FollowFeed]. The default
 	// waits 90 seconds for the response headers.
 	HTTP *http.Client
 	// MaxAttempts is the maximum number of attempts of a request that may be retried. The default is
@@ -76,15 +77,14 @@ type Client struct {
 	patience time.Duration
 }
 
-// New returns a client for the server at a URL, such as http://127.0.0.1:7070. It sends nothing
-// yet.
+// New returns a client for the server at a URL, such as http://127.0.0.1:7070. It does not connect to the server yet.
 func New(base string, o Options) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return nil, fault.New(fault.Validation, "the server URL must be an http or https URL such as http://127.0.0.1:7070, without a user, query or fragment")
 	}
-	if strings.ContainsAny(o.Key+o.Workspace+o.UserAgent, "\r\n\x00") {
-		return nil, fault.New(fault.Validation, "Key, Workspace and UserAgent must not contain line breaks or NUL")
+	if strings.ContainsAny(o.APIKey+o.Workspace+o.UserAgent, "\r\n\x00") {
+		return nil, fault.New(fault.Validation, "APIKey, Workspace and UserAgent must not contain line breaks or NUL")
 	}
 	if o.MaxAttempts < 0 {
 		return nil, fault.New(fault.Validation, "MaxAttempts must be 1 or more, or 0 for the default, got %d", o.MaxAttempts)

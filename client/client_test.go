@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/wire"
@@ -46,7 +47,7 @@ func TestAnEntityFromAfar(t *testing.T) {
 		t.Errorf("settled %+v, %v", done, err)
 	}
 	var names []string
-	for x, err := range c.GetHistory(ctx, "invoice", id) {
+	for x, err := range c.ReadHistory(ctx, "invoice", id) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,9 +56,9 @@ func TestAnEntityFromAfar(t *testing.T) {
 	if len(names) != 3 {
 		t.Errorf("got history %q, want 3 events", names)
 	}
-	tried, err := c.GetAttempts(ctx, "invoice", id)
-	if err != nil || len(tried.Items) != 1 || tried.Items[0].Code != fault.ClaimFailed {
-		t.Errorf("got refusals %+v, %v, want one CLAIM_FAILED", tried, err)
+	refused, err := holdfast.Collect(c.ListRefusals(ctx, "invoice", id))
+	if err != nil || len(refused) != 1 || refused[0].Code != fault.ClaimFailed {
+		t.Errorf("got refusals %+v, %v, want one CLAIM_FAILED", refused, err)
 	}
 }
 
@@ -115,7 +116,7 @@ func TestKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := dial(t, s.url, Options{Key: reader.Secret})
+	c := dial(t, s.url, Options{APIKey: reader.Secret})
 	if _, err := c.GetEntity(t.Context(), "invoice", "i1"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("reader got %v, want NOT_FOUND", err)
 	}
@@ -146,7 +147,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%q: %v", url, err)
 		}
 	}
-	if _, err := New("http://a", Options{Key: "a\r\nb"}); fault.CodeOf(err) != fault.Validation {
+	if _, err := New("http://a", Options{APIKey: "a\r\nb"}); fault.CodeOf(err) != fault.Validation {
 		t.Error("a key with a line break is accepted")
 	}
 	c := dial(t, "http://127.0.0.1:1/below/", Options{MaxAttempts: 1})

@@ -23,7 +23,7 @@ func ExampleClient_PatchScope() {
 	defer c.Close()
 
 	ctx := context.Background()
-	seen, err := c.PatchScope(ctx, "session", "s-17", json.RawMessage(`{"total": 0}`), client.IfAbsent())
+	seen, err := c.PatchScope(ctx, "session", "s-17", json.RawMessage(`{"total": 0}`), client.Absent())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func ExampleClient_PatchScope() {
 		log.Fatal(err)
 	}
 	fmt.Println(now.Version, string(now.State))
-	_, err = c.PatchScope(ctx, "session", "s-17", json.RawMessage(`{"total": 9}`), client.IfMatch(seen.Version))
+	_, err = c.PatchScope(ctx, "session", "s-17", json.RawMessage(`{"total": 9}`), client.ExpectVersion(seen.Version))
 	fmt.Println(fault.CodeOf(err))
 	// Output:
 	// 1 {"total":1}

@@ -23,14 +23,18 @@ const maxAnswer = 64 << 20
 
 // failure is the failure of a request.
 type failure struct {
-	fault     *fault.Error
-	temporary bool          // a retry may succeed
-	after     time.Duration // Retry-After of the server
+	fault      *fault.Error
+	temporary  bool          // a retry may succeed
+	after      time.Duration // Retry-After of the server
+	unmodified bool          // [ErrNotModified], without a fault
 }
 
 // publicError returns the error for the caller. If the caller's context has ended, it wraps that
 // error too.
 func (f *failure) publicError(ctx context.Context) error {
+	if f.unmodified {
+		return ErrNotModified
+	}
 	if ctx.Err() != nil && !errors.Is(f.fault, ctx.Err()) {
 		return f.fault.Wrap(errors.Join(ctx.Err(), f.fault.Unwrap()))
 	}

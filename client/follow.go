@@ -15,26 +15,25 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Follow yields every event of the feed after a position ("" is the beginning), and then each new
+// FollowFeed yields every event of the feed after a position ("" is the beginning), and then each new
 // one, until the loop breaks, ctx ends, or the server refuses. The last pair has the error.
 //
-//	for e, err := range c.Follow(ctx, position) {
+//	for e, err := range c.FollowFeed(ctx, position) {
 //		if err != nil { return err }
 //		position = *e.Position
 //	}
 //
-// Each event is yielded once, in order. A connection that breaks, or that is silent for 45 seconds,
-// is replaced, and continues after the last event. If the server cannot be reached at the start,
-// Follow fails after [Options.MaxAttempts]; if it becomes unreachable later, Follow keeps
-// reconnecting.
-func (c *Client) Follow(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
+// Each event is yielded once, in order. If a connection breaks or is silent for 45 seconds, FollowFeed opens another
+// one and continues after the last event. If the server cannot be reached at the start, FollowFeed fails after
+// [Options.MaxAttempts]; if it becomes unreachable later, FollowFeed keeps reconnecting.
+func (c *Client) FollowFeed(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return following[wire.Event]{c: c, path: []string{"events"}, after: after}.all(ctx)
 }
 
-// Watch yields the histories and events of a workspace from now on, or from the id of an earlier
+// FollowActivity yields the histories and events of a workspace from now on, or from the id of an earlier
 // message. The last pair has the error. Events from shortly before a broken connection may be
-// repeated. Watch is for observers; use a reaction to handle each event once.
-func (c *Client) Watch(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
+// repeated. FollowActivity is for observers; use a reaction to handle each event once.
+func (c *Client) FollowActivity(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return following[wire.Event]{c: c, path: []string{"feed"}, after: after}.all(ctx)
 }
 
@@ -61,15 +60,14 @@ func (c *Client) FollowRun(ctx context.Context, id string) iter.Seq2[wire.Event,
 	return f.all(ctx)
 }
 
-// WatchScope yields the current state of a scope, and then every change, until the loop breaks, ctx
-// ends, or the server refuses. The last pair has the error. A scope that does not exist has version
-// -1. A slow caller gets the latest state and may miss intermediate ones. A broken connection is
-// replaced, without repeating the last state.
+// WatchScope yields the current state of a scope, and then every change, until the loop breaks, ctx ends, or the server
+// refuses. The last pair has the error. A scope that does not exist has version -1. A slow caller gets the latest state
+// and may miss intermediate states. WatchScope replaces a broken connection, without repeating the last state.
 func (c *Client) WatchScope(ctx context.Context, kind, id string) iter.Seq2[wire.Scope, error] {
 	return following[wire.Scope]{c: c, path: []string{"scopes", kind, id}}.all(ctx)
 }
 
-// following is one call of Follow or of a similar method.
+// following is one call of FollowFeed or of a similar method.
 type following[T any] struct {
 	c     *Client
 	path  []string

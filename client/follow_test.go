@@ -34,7 +34,7 @@ func TestFollowOverBrokenLines(t *testing.T) {
 	defer cancel()
 	next := int64(0)
 	var last string
-	for e, err := range c.Follow(ctx, "") {
+	for e, err := range c.FollowFeed(ctx, "") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,17 +55,17 @@ func TestFollowOverBrokenLines(t *testing.T) {
 	if next != all {
 		t.Errorf("followed %d events, want all", next)
 	}
-	p, err := c.ReadEventsPage(t.Context(), Page{Cursor: last})
+	p, err := c.ReadFeedPage(t.Context(), Page{Cursor: last})
 	if err != nil || len(p.Items) != 0 {
 		t.Errorf("got %+v, %v after the last event, want none", p, err)
 	}
-	for _, err := range c.Follow(ctx, "nonsense") {
+	for _, err := range c.FollowFeed(ctx, "nonsense") {
 		if fault.CodeOf(err) != fault.Validation {
 			t.Errorf("malformed cursor: got %v, want a validation error", err)
 		}
 	}
 	cancel()
-	for _, err := range c.Follow(ctx, last) {
+	for _, err := range c.FollowFeed(ctx, last) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("ended with %v, want context.Canceled", err)
 		}
@@ -107,7 +107,7 @@ func TestFollowReads(t *testing.T) {
 		})}})
 		var got []string
 		var ended error
-		for e, err := range c.Follow(t.Context(), "0") {
+		for e, err := range c.FollowFeed(t.Context(), "0") {
 			if ended = err; err == nil {
 				got = append(got, *e.Position)
 			}
@@ -130,7 +130,7 @@ func TestFollowGivesUp(t *testing.T) {
 			n++
 			return nil, io.ErrUnexpectedEOF
 		})}})
-		for _, err := range c.Follow(t.Context(), "") {
+		for _, err := range c.FollowFeed(t.Context(), "") {
 			if fault.CodeOf(err) != fault.Unavailable || n != 4 {
 				t.Errorf("after %d attempts: got %v, want UNAVAILABLE after 4", n, err)
 			}
@@ -143,7 +143,7 @@ func TestFollowGivesUp(t *testing.T) {
 		})}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		for _, err := range c.Follow(ctx, "") {
+		for _, err := range c.FollowFeed(ctx, "") {
 			if !errors.Is(err, context.DeadlineExceeded) || n < 100 {
 				t.Errorf("after %d attempts: got %v, want context.DeadlineExceeded", n, err)
 			}

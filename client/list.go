@@ -12,23 +12,29 @@ import (
 
 // Page selects a part of a list. The zero value is the first page.
 type Page struct {
-	// Limit is the maximum number of elements, up to 1000. The default is 100. A page also ends
-	// after 8 MiB: only Next tells whether it is the last one.
+	// Limit is the maximum number of elements, up to 1000. The default is 100. A page also ends after 8 MiB, so check
+	// Next to find out whether it is the last page.
 	Limit int
 	// Cursor is Next of the previous page.
 	Cursor string
 }
 
-// EntityFilter selects entities.
+// EntityFilter selects entities. As in every filter, the zero value selects all.
 type EntityFilter struct{ Status string }
 
+// BatchFilter selects batches.
+type BatchFilter struct{ Status string }
+
+// ItemFilter selects items of a batch.
+type ItemFilter struct{ State string }
+
 // OperationFilter selects operations and claims by state: held, due or uncertain; for operations
-// also contradicted or lost. "" selects all.
+// also contradicted or lost.
 type OperationFilter struct{ State string }
 
 // PositionFilter selects positions of a reaction.
 type PositionFilter struct {
-	Stream  string // a regular expression (RE2); "" selects all
+	Pattern string // RE2 pattern for stream names, "" for every stream
 	Blocked *bool
 }
 
@@ -107,13 +113,13 @@ func pages[T any](read func(Page) (wire.List[T], error)) iter.Seq2[T, error] {
 	}
 }
 
-// ReadEvents reads the feed of all streams up to its current end, after a position ("" is the
-// beginning). [Client.Follow] continues as the feed grows.
-func (c *Client) ReadEvents(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
+// ReadFeed reads the feed of all streams up to its current end, after a position ("" is the
+// beginning). [Client.FollowFeed] continues as the feed grows.
+func (c *Client) ReadFeed(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return pages(func(p Page) (wire.List[wire.Event], error) {
 		if p.Cursor == "" {
 			p.Cursor = after
 		}
-		return c.ReadEventsPage(ctx, p)
+		return c.ReadFeedPage(ctx, p)
 	})
 }

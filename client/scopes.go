@@ -2,29 +2,51 @@ package client
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
+
+	"github.com/holdfast-go/holdfast/fault"
 )
 
 // ErrNotModified is returned by [Client.GetScope] with [IfNoneMatch] if the scope still has that
 // version.
 var ErrNotModified = errors.New("the scope has not changed")
 
-// IfMatch makes a change of a scope conditional on its version. Otherwise the call returns
-// [fault.PreconditionFailed], with lastVersion.
-func IfMatch(version int64) Option { return header("If-Match", tagOf(version)) }
+// ExpectVersion makes a change of a scope require that the scope is at this version. Otherwise the call returns an
+// error with the code [fault.PreconditionFailed], which [errors.Is] also recognizes as [fault.Concurrency], with the
+// field lastVersion. Calls that do not change a scope refuse this option.
+func ExpectVersion(version int64) Option {
+	return condition("ExpectVersion", "If-Match", tagOf(version))
+}
 
-// IfPresent makes a change of a scope conditional on its existence, at any version.
-func IfPresent() Option { return header("If-Match", "*") }
+// Present makes a change of a scope require that the scope exists, at any version. Calls that do not change a scope
+// refuse this option.
+func Present() Option { return condition("Present", "If-Match", "*") }
 
-// IfAbsent makes a change of a scope conditional on its absence.
-func IfAbsent() Option { return header("If-None-Match", "*") }
+// Absent makes a change of a scope require that the scope does not exist. Calls that do not change a scope refuse this
+// option.
+func Absent() Option { return condition("Absent", "If-None-Match", "*") }
 
 // IfNoneMatch reads a scope only if it has another version. Otherwise the call returns
-// [ErrNotModified].
-func IfNoneMatch(version int64) Option { return header("If-None-Match", tagOf(version)) }
+// [ErrNotModified]. Any other call with it is refused.
+func IfNoneMatch(version int64) Option {
+	return Option{func(r *request) {
+		if r.path[0] != "scopes" || r.method != http.MethodGet {
+			r.refused = fault.New(fault.Validation, "IfNoneMatch is an option of GetScope only: the server would ignore it")
+		}
+		r.header.Set("If-None-Match", tagOf(version))
+	}}
+}
 
-func header(name, value string) Option {
-	return func(r *request) { r.header.Set(name, value) }
+// condition returns an option that sends the condition of a change of a scope. Other routes do not
+// read the header, so the change would be made in any case.
+func condition(option, header, value string) Option {
+	return Option{func(r *request) {
+		if r.path[0] != "scopes" || r.method == http.MethodGet {
+			r.refused = fault.New(fault.Validation, "%s is an option of calls that change a scope: other calls would ignore it", option)
+		}
+		r.header.Set(header, value)
+	}}
 }
 
 // tagOf returns the entity tag of a version.

@@ -30,22 +30,22 @@ func TestAScopeFromAfar(t *testing.T) {
 	if !errors.Is(err, fault.Of(fault.NotFound)) {
 		t.Errorf("get of a missing scope: got %v, want NOT_FOUND", err)
 	}
-	x, err := c.PatchScope(ctx, kind, id, []byte(`{"n":9007199254740993}`), IfAbsent())
+	x, err := c.PatchScope(ctx, kind, id, []byte(`{"n":9007199254740993}`), Absent())
 	is(x, err, 0, true, `{"n":9007199254740993}`)
-	_, err = c.PatchScope(ctx, kind, id, []byte(`{}`), IfAbsent())
+	_, err = c.PatchScope(ctx, kind, id, []byte(`{}`), Absent())
 	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.PreconditionFailed || f.Fields["lastVersion"] != 0.0 {
 		t.Errorf("second create: got %v, want PRECONDITION_FAILED with lastVersion 0", err)
 	}
-	x, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n"}, IfMatch(0))
+	x, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n"}, ExpectVersion(0))
 	is(x, err, 1, true, `{"n":9007199254740994}`)
-	if _, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n"}, IfMatch(0)); !errors.Is(err, fault.Of(fault.PreconditionFailed)) {
-		t.Errorf("change of an old version: got %v, want PRECONDITION_FAILED", err)
+	if _, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n"}, ExpectVersion(0)); !errors.Is(err, fault.Of(fault.PreconditionFailed)) || !errors.Is(err, fault.Of(fault.Concurrency)) {
+		t.Errorf("change of an old version: got %v, want PRECONDITION_FAILED, which is also a CONCURRENCY_ERROR", err)
 	}
 	by := int64(-9007199254740994)
-	x, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n", By: &by}, IfPresent())
+	x, err = c.IncScope(ctx, kind, id, wire.IncScope{Field: "n", By: &by}, Present())
 	is(x, err, 2, true, `{"n":0}`)
-	if _, err = c.IncScope(ctx, kind, "none", wire.IncScope{Field: "n"}, IfPresent()); !errors.Is(err, fault.Of(fault.PreconditionFailed)) {
-		t.Errorf("change of a missing scope: got %v, want PRECONDITION_FAILED", err)
+	if _, err = c.IncScope(ctx, kind, "none", wire.IncScope{Field: "n"}, Present()); !errors.Is(err, fault.Of(fault.PreconditionFailed)) {
+		t.Errorf("change of a missing scope: got %v, want PRECONDITION_FAILED, which is also a CONCURRENCY_ERROR", err)
 	}
 	x, err = c.PatchScope(ctx, kind, id, []byte(`{"n":null}`))
 	is(x, err, 3, true, `{}`)
@@ -67,10 +67,43 @@ func TestAScopeFromAfar(t *testing.T) {
 	if _, err = c.GetScope(ctx, kind, id, IfNoneMatch(6)); !errors.Is(err, ErrNotModified) || s.requests.Load() != before+1 {
 		t.Errorf("get of an unmodified scope: got %v after %d requests, want ErrNotModified after 1", err, s.requests.Load()-before)
 	}
-	x, err = c.DeleteScope(ctx, kind, id, IfMatch(6))
+	if errors.Is(err, fault.Of(fault.Concurrency)) {
+		t.Errorf("get of an unmodified scope: %v is a CONCURRENCY_ERROR, want none", err)
+	}
+	x, err = c.DeleteScope(ctx, kind, id, ExpectVersion(6))
 	is(x, err, 7, true, "null")
 	x, err = c.DeleteScope(ctx, kind, id)
 	is(x, err, -1, false, "null")
+}
+
+// TestConditionsOfOtherCalls verifies that the client sends no call with a condition that its route
+// does not read.
+func TestConditionsOfOtherCalls(t *testing.T) {
+	s := serve(t, httpapi.Options{NoKeys: true})
+	c := dial(t, s.url, Options{})
+	ctx := t.Context()
+	for what, call := range map[string]func(Option) error{
+		"CancelRun":      func(o Option) error { _, err := c.CancelRun(ctx, "r", wire.Command{}, o); return err },
+		"FireStep":       func(o Option) error { _, err := c.FireStep(ctx, "l", "e", "s", wire.Fire{}, o); return err },
+		"DeleteReaction": func(o Option) error { return c.DeleteReaction(ctx, "r", o) },
+		"GetRun":         func(o Option) error { _, err := c.GetRun(ctx, "r", o); return err },
+		"AppendEvents":   func(o Option) error { _, err := c.AppendEvents(ctx, "s", wire.Append{}, o); return err },
+	} {
+		for name, o := range map[string]Option{"ExpectVersion": ExpectVersion(3), "Present": Present(), "Absent": Absent(), "IfNoneMatch": IfNoneMatch(3)} {
+			if err := call(o); fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s with %s: got %v, want a validation error that names the option", what, name, err)
+			}
+		}
+	}
+	if _, err := c.GetScope(ctx, "cart", "c", Absent()); fault.CodeOf(err) != fault.Validation {
+		t.Errorf("GetScope with Absent: got %v, want a validation error", err)
+	}
+	if _, err := c.PatchScope(ctx, "cart", "c", []byte(`{}`), IfNoneMatch(3)); fault.CodeOf(err) != fault.Validation {
+		t.Errorf("PatchScope with IfNoneMatch: got %v, want a validation error", err)
+	}
+	if n := s.requests.Load(); n != 0 {
+		t.Errorf("sent %d requests, want 0", n)
+	}
 }
 
 // TestALostAnswerOfAChange verifies that each change under a key takes effect once, although

@@ -5,8 +5,8 @@
 //
 //	if errors.Is(err, fault.Of(fault.ClaimFailed)) { … }
 //
-// The underlying cause, such as an error of a database driver, is wrapped. It is meant for the log; its text is not
-// part of the message that a caller sees.
+// The underlying cause, such as an error of a database driver, is wrapped. The cause is meant for the log; its text is
+// not part of the message that a caller sees.
 package fault
 
 import (
@@ -45,8 +45,8 @@ const (
 	Unavailable          Code = "UNAVAILABLE"
 )
 
-// Codes beyond the wire contract. Over HTTP they are a 503, except [Reentrant] and [Internal], which are bugs and a
-// 500.
+// Codes beyond the wire contract. Over HTTP their status is 503, except for [Reentrant] and [Internal], which are bugs
+// and have the status 500.
 const (
 	// OutcomeUnknown is returned when the database accepted a write but did not respond: the write may or may not
 	// have been applied.
@@ -100,7 +100,7 @@ var statuses = map[Code]int{
 	Internal:             500,
 }
 
-// Status returns the HTTP status of the code. It is 503 for the codes that describe the database or a temporary
+// Status returns the HTTP status of the code. The status is 503 for codes that describe the database or a temporary
 // condition, and for unknown codes.
 func (c Code) Status() int {
 	if s, ok := statuses[c]; ok {
@@ -117,8 +117,8 @@ type Violation struct {
 	Message string `json:"message"`
 }
 
-// Error is a failure with a code. Its fields are set when it is made and not changed afterwards, so it is safe for
-// concurrent use.
+// Error is a failure with a code. Its fields do not change after the error is created, so it is safe for concurrent
+// use.
 type Error struct {
 	// Code is the kind of failure; [errors.Is] compares it.
 	Code Code
@@ -153,8 +153,8 @@ func (e *Error) With(name string, value any) *Error {
 	return &c
 }
 
-// Wrap returns a copy of the error that wraps a cause. A caller gets the cause through [errors.Unwrap]; the text of
-// the error does not include it.
+// Wrap returns a copy of the error that wraps a cause. A caller gets the cause through [errors.Unwrap]; the text of the
+// error does not include the cause.
 func (e *Error) Wrap(cause error) *Error {
 	c := *e
 	c.cause = cause
@@ -179,13 +179,14 @@ func (e *Error) Error() string {
 // Unwrap returns the wrapped cause, or nil. It is meant for the log.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is reports whether the target is an [*Error] with the same code.
+// Is reports whether the target is an [*Error] with the same code. A [PreconditionFailed] is also a [Concurrency]: the
+// HTTP API returns it if an expected version that was sent in a header does not match.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
-	return ok && t.Code == e.Code
+	return ok && (t.Code == e.Code || t.Code == Concurrency && e.Code == PreconditionFailed)
 }
 
-// CodeOf returns the code of an error: [Internal] for an error without a code, "" for nil.
+// CodeOf returns the code of an error. For an error without a code it returns [Internal], and for nil it returns "".
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

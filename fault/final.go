@@ -7,7 +7,7 @@ type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// NonRetryable marks an error that a retry cannot fix. NonRetryable of nil is nil.
+// NonRetryable marks an error that a retry cannot fix. NonRetryable(nil) returns nil.
 func NonRetryable(err error) error {
 	if err == nil {
 		return nil
@@ -15,7 +15,7 @@ func NonRetryable(err error) error {
 	return final{err}
 }
 
-// IsNonRetryable reports whether an error was marked by [NonRetryable].
+// IsNonRetryable reports whether [NonRetryable] has marked the error.
 func IsNonRetryable(err error) bool {
 	var f final
 	return errors.As(err, &f)

@@ -22,7 +22,7 @@ type Scenario struct {
 	// Do is the client's request. After an error, or after the engine crashed, it is repeated with the same intent
 	// until it returns nil or an error in Accepts. Its context is in a workspace that no other case uses.
 	Do func(context.Context, *holdfast.Engine) error
-	// Accepts lists the errors that tell a retrying client that its request is done. They are compared with
+	// Accepts lists the errors from which a retrying client learns that its request is done. They are compared with
 	// [errors.Is].
 	Accepts []error
 	// Recover performs the work that background loops do in a running program. It is called after the engine is
@@ -37,9 +37,9 @@ type Scenario struct {
 	Databases []string
 }
 
-// CaseVar is the name of the environment variable that makes [Crash] run a single case, such as "7:after" or
+// caseVar is the name of the environment variable that makes [Crash] run a single case, such as "7:after" or
 // "7:after,2:before". A failure prints the value.
-const CaseVar = "HOLDFAST_CRASH_CASE"
+const caseVar = "HOLDFAST_CRASH_CASE"
 
 // Crash runs a scenario once for every point at which the engine accesses its database and every fault that can occur
 // there: the process crashes before or after the point, the point is executed or not and the response is lost, or the
@@ -97,7 +97,7 @@ func crashAll(t *testing.T, s Scenario) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := &crashDriver{t: t, s: s, open: open, pairs: s.Pairs && name == "sqlite", slow: name == "postgres"}
-			if only := os.Getenv(CaseVar); only != "" {
+			if only := os.Getenv(caseVar); only != "" {
 				d.replay(only)
 				return
 			}

@@ -248,7 +248,7 @@ func (d *crashDriver) command(strikes []crash.Strike) string {
 		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
 	}
 	return fmt.Sprintf("%s=%s go test -count=1 %s -run %s",
-		CaseVar, shellQuote(crash.Format(strikes)), pkg, shellQuote(strings.Join(parts, "/")))
+		caseVar, shellQuote(crash.Format(strikes)), pkg, shellQuote(strings.Join(parts, "/")))
 }
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
@@ -258,7 +258,7 @@ func (d *crashDriver) replay(text string) {
 	d.t.Helper()
 	strikes, err := crash.Parse(text)
 	if err != nil {
-		d.t.Fatalf("%s: %v", CaseVar, err)
+		d.t.Fatalf("%s: %v", caseVar, err)
 	}
 	w := d.worker(slog.NewTextHandler(d.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r := d.cases([]*crashWorker{w}, [][]crash.Strike{strikes})[0]

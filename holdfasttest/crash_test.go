@@ -192,7 +192,7 @@ func findsAndReplays(t *testing.T, db, says string) {
 func failing(t *testing.T, run, only string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run="+run)
-	cmd.Env = append(os.Environ(), plantedVar+"=1", testlevel.LevelVar+"=crash", holdfasttest.CaseVar+"="+only)
+	cmd.Env = append(os.Environ(), plantedVar+"=1", testlevel.LevelVar+"=crash", "HOLDFAST_CRASH_CASE="+only)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || !strings.Contains(string(out), "--- FAIL") {

@@ -6,7 +6,7 @@
 //
 // The SQLite database is a file in the test's temporary folder. PostgreSQL is the server at
 // HOLDFAST_TEST_POSTGRES_URL or, if that is not set, a temporary server that is started from the installed binaries
-// and stopped with the test program. Each test gets its own database on it.
+// and stopped with the test program. Each test gets its own database on that server.
 package holdfasttest
 
 import (
@@ -187,8 +187,9 @@ func Race(t testing.TB, n int, f func(i int) error) (won int, lost []error) {
 // Round runs one round of the engine's janitor now, so that a test need not wait for it.
 func Round(ctx context.Context, hf *holdfast.Engine) { engine.Of(hf).Round(ctx) }
 
-// Advance moves the clock of the engine's database for all of its users: leases expire and timers become due without
-// waiting. It fails the test if the clock cannot be moved: on PostgreSQL only databases from [PostgreSQL] allow it.
+// Advance moves the clock of the engine's database for all of its users, so that leases expire and timers become due
+// without waiting. It fails the test if the clock cannot be moved. On PostgreSQL, only the clock of a database from
+// [PostgreSQL] can be moved.
 func Advance(t testing.TB, hf *holdfast.Engine, by time.Duration) {
 	t.Helper()
 	if err := store.Shift(context.Background(), engine.Of(hf), by); err != nil {

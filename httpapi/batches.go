@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
@@ -18,20 +17,18 @@ import (
 )
 
 func (a *API) batchRoutes() {
-	add(a, route{Method: http.MethodGet, Path: "batches", ID: "listBatches", Tag: "batches", Summary: "List the batches of the workspace.", Roles: readers,
-		More: "An empty status lists all."}, listBatches)
+	add(a, route{Method: http.MethodGet, Path: "batches", ID: "listBatches", Tag: "batches", Summary: "List the workspace's batches.", Roles: readers, Filter: "BatchFilter"}, listBatches)
 	add(a, route{Method: http.MethodPost, Path: "batches", ID: "createBatch", Tag: "batches", Summary: "Create a batch of items paid from a wallet.", Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx}, createBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}", ID: "getBatch", Tag: "batches", Summary: "Show a batch.", Roles: readers}, getBatch)
-	add(a, route{Method: http.MethodGet, Path: "batches/{id}/items", ID: "listItems", Tag: "batches", Summary: "List the items of a batch.", Roles: readers,
-		More: "An empty state lists all."}, listItems)
+	add(a, route{Method: http.MethodGet, Path: "batches/{id}/items", ID: "listItems", Tag: "batches", Summary: "List a batch's items.", Roles: readers, Filter: "ItemFilter"}, listItems)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/items", ID: "addItems", Tag: "batches", Summary: "Add items to an open batch.", Roles: operators, Idempotency: table.InTx,
 		More: "Items that were added before are not added again."}, addItems)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/seal", ID: "sealBatch", Tag: "batches", Summary: "Seal a batch: no more items can be added.", Roles: operators, Idempotency: table.InTx}, sealBatch)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch. Charges for items that were not accepted are refunded.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
 		More: "The result is CANCELLED, or ACCEPTED while items in flight are torn down."}, cancelBatch)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "finalizeBatch", Tag: "batches", Summary: "Accept succeeded items of a batch.", Roles: operators, Idempotency: table.InTx,
-		More: "Without a list of items it accepts all."}, finalizeBatch)
-	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read the events of a batch, or follow them to its end.", Roles: readers, Stream: true}, readBatchEvents)
+		More: "Without a list of items, the call accepts all succeeded items."}, finalizeBatch)
+	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read a batch's events, or follow them until the batch ends.", Roles: readers, Stream: true}, readBatchEvents)
 }
 
 func batchOf(b batchengine.Batch) wire.Batch {
@@ -153,7 +150,7 @@ func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 			w.Output = raw("null")
 		}
 		if b.Artifacts && x.Epoch > 0 {
-			w.Artifacts = batch.Prefix(c.key.Workspace, b.ID, x.Key)
+			w.Artifacts = batchengine.Prefix(c.key.Workspace, b.ID, x.Key)
 		}
 		return w
 	}, func(x batchengine.Item) string { return strconv.FormatInt(x.N, 10) })

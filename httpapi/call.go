@@ -62,7 +62,7 @@ func (c *call) mayActAs(requester string) error {
 	if c.key.Speaks(requester) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "the API key may not act for requester %q", requester)
+	return fault.New(fault.Forbidden, "the API key may not act for requester %q: use a key that lists this requester", requester)
 }
 
 // serve serves a request under /api/v1.

@@ -26,22 +26,22 @@ import (
 
 func (a *API) claimRoutes() {
 	by := workers
-	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities/{id}/claims", ID: "claimStep", Tag: "claims", Summary: "Claim a step by hand.",
+	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities/{id}/claims", ID: "claimStep", Tag: "claims", Summary: "Claim a step manually.",
 		Roles: by, Status: http.StatusCreated, Idempotency: table.AsOperation,
-		More: "The caller runs the body of the step itself."}, claimStep)
-	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List the claims of the workspace.", Roles: readers, Filter: "OperationFilter"}, listClaims)
+		More: "The caller runs the step's body itself."}, claimStep)
+	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List the workspace's claims.", Roles: readers, Filter: "OperationFilter"}, listClaims)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Renew a claim.", Roles: by, Idempotency: table.UnderLease}, renewClaim)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/settle", ID: "settleClaim", Tag: "claims", Summary: "Settle a claim with an outcome.", Roles: by, Idempotency: table.UnderLease,
 		More: "Settling it again with the same outcome returns the same result."}, settleClaim)
-	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Release a claim.", Roles: by, Idempotency: table.UnderLease, More: "It ends the claim with the outcome failure."}, releaseClaim)
+	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Release a claim.", Roles: by, Idempotency: table.UnderLease, More: "The claim ends with the outcome failure."}, releaseClaim)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/effects", ID: "journalEffect", Tag: "claims", Summary: "Journal an effect under a claim.", Roles: by, Idempotency: table.UnderLease,
-		More: "It records the intent or the outcome."}, journalEffect)
-	add(a, route{Method: http.MethodGet, Path: "operations", ID: "listOperations", Tag: "operations", Summary: "List operations that have not ended or have contradictions.", Roles: readers, Filter: "OperationFilter"}, listOperations)
+		More: "Without a result or notDone, the call records the intent; otherwise it records the outcome."}, journalEffect)
+	add(a, route{Method: http.MethodGet, Path: "operations", ID: "listOperations", Tag: "operations", Summary: "List operations that have not ended, and operations with contradictions.", Roles: readers, Filter: "OperationFilter"}, listOperations)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/resolve", ID: "resolveOperation", Tag: "operations", Summary: "Resolve an uncertain operation.", Roles: operators, Idempotency: table.UnderLease}, resolveOperation)
-	add(a, route{Method: http.MethodPost, Path: "operations/{id}/withdraw", ID: "withdrawOperation", Tag: "operations", Summary: "Withdraw an operation that is not leased.", Roles: operators, Idempotency: table.UnderLease,
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/withdraw", ID: "withdrawOperation", Tag: "operations", Summary: "Withdraw an operation that is due and not leased.", Roles: operators, Idempotency: table.UnderLease,
 		More: "If one of its effects may have happened, the operation becomes uncertain and must be resolved."}, withdrawOperation)
-	add(a, route{Method: http.MethodPost, Path: "operations/{id}/acknowledge", ID: "acknowledgeContradictions", Tag: "operations", Summary: "Acknowledge contradictions of an operation.", Roles: operators, Idempotency: table.UnderLease,
-		More: "It returns the contradictions that remain."}, acknowledge)
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/acknowledge", ID: "acknowledgeContradictions", Tag: "operations", Summary: "Acknowledge an operation's contradictions.", Roles: operators, Idempotency: table.UnderLease,
+		More: "The response lists the contradictions that remain."}, acknowledge)
 }
 
 type claimIn struct {

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"net/http"
 	"os"
 	"reflect"
 	"slices"
@@ -146,11 +148,17 @@ func methodsOf(r *route) []method {
 		o = "ownKey(o)"
 	}
 	one.result, one.sends = "("+out+", error)", fmt.Sprintf("return do[%s](ctx, c, %s, %s)", out, requestOf(r), o)
-	if _, paged := r.In.Query["cursor"]; !paged {
+	item, list := r.Out.FieldByName("Items")
+	_, paged := r.In.Query["cursor"]
+	if !list || r.Method != http.MethodGet {
 		return []method{one}
 	}
-	item, _ := r.Out.FieldByName("Items")
 	all := one
+	if !paged { // the only page
+		all.arguments, all.result = args, "iter.Seq2["+typeName(item.Type.Elem())+", error]"
+		all.sends = fmt.Sprintf("return pages(func(Page) %s { return do[%s](ctx, c, %s, nil) })", one.result, out, requestOf(r))
+		return []method{all}
+	}
 	all.arguments, all.result = args, "iter.Seq2["+typeName(item.Type.Elem())+", error]"
 	all.sends = fmt.Sprintf("return pages(func(p Page) %s { return c.%sPage(%s) })", one.result, name, names(append(slices.Clip(args), page)))
 	one.name, one.doc = name+"Page", strings.Replace(one.doc, " ", " a page of ", 1)
@@ -231,7 +239,7 @@ func queriesOf(r *route) (all []query) {
 		}
 		q := query{name, name, f.Type.String()}
 		if r.Filter != "" {
-			field := strings.TrimSuffix(name, "Id")
+			field := cmp.Or(f.Tag.Get("arg"), strings.TrimSuffix(name, "Id"))
 			q.value = filterName(r) + "." + strings.ToUpper(field[:1]) + field[1:]
 		}
 		all = append(all, q)

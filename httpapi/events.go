@@ -9,26 +9,28 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/sse"
+	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-type readEventsIn struct {
+type readFeedIn struct {
 	Limit  *int   `query:"limit"`
 	Cursor string `query:"cursor" doc:"Position of an event, or the value of next in the previous page."`
 }
 
-// readEvents reads the feed, as a page or as an event stream.
-func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
+// readFeed reads the feed, as a page or as an event stream.
+func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
 	p, err := c.page(paged{Limit: in.Limit})
 	if err != nil {
 		return none, err
 	}
-	if err := stream.OpenFeed(c.ctx(), c.api.hf); err != nil {
+	if err := feed.OpenIfEnabled(c.ctx(), c.api.engine); err != nil {
 		return none, err
 	}
 	if c.wantsStream() {
@@ -41,16 +43,24 @@ func readEvents(c *call, in *readEventsIn) (wire.List[wire.Event], error) {
 
 // readFeedPage reads a page of the feed behind a position.
 func readFeedPage(c *call, p page) ([]wire.Event, string, error) {
-	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]stream.FeedEvent, error) {
-		got, err := stream.ReadFeed(ctx, c.doer(), stream.Cursor(after), limit)
-		return got.Events, err
-	}, func(e stream.FeedEvent) string { return string(e.Position) })
-	all := make([]wire.Event, len(found))
-	for i, e := range found {
-		at := string(e.Position)
-		all[i] = eventOf(e.Event, &at)
+	return readPage(c, p, func(ctx context.Context, after string, limit int) ([]wire.Event, error) {
+		return feedAfter(ctx, c.doer(), after, limit)
+	}, func(e wire.Event) string { return *e.Position })
+}
+
+// feedAfter returns events of the feed after a cursor.
+func feedAfter(ctx context.Context, d store.Doer, after string, limit int) ([]wire.Event, error) {
+	position, err := feed.ParseCursor(after)
+	if err != nil {
+		return nil, err
 	}
-	return all, next, err
+	page, err := feed.Read(ctx, d, position, limit)
+	all := make([]wire.Event, len(page.Items))
+	for i, item := range page.Items {
+		all[i] = shapes.Event(item.Event)
+		all[i].Position = new(feed.Cursor(item.Position))
+	}
+	return all, err
 }
 
 // wantsStream reports whether the caller requests an event stream.
@@ -88,14 +98,20 @@ func (c *call) follow(after string) error {
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		after = last
 	}
-	if _, err := stream.ReadFeed(c.ctx(), c.doer(), stream.Cursor(after), 1); err != nil {
+	if _, err := feedAfter(c.ctx(), c.doer(), after, 1); err != nil {
 		return err
 	}
 	return c.send(func(ctx context.Context, emit func(message) error) error {
-		return stream.Follow(ctx, c.api.hf, stream.Cursor(after), func(e stream.FeedEvent) error {
+		for e, err := range stream.FollowFeed(ctx, c.api.hf, stream.Cursor(after)) {
+			if err != nil {
+				return err
+			}
 			at := string(e.Position)
-			return emit(message{at, e.Name, eventOf(e.Event, &at)})
-		})
+			if err := emit(message{at, e.Name, eventOf(e.Event, &at)}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
-	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -49,20 +48,20 @@ func (c *call) parseFeedCursor(after string) (feedCursor, error) {
 	return feedCursor{parts[0], parts[1], n}, nil
 }
 
-type readFeedIn struct {
+type readActivityIn struct {
 	Limit  *int   `query:"limit"`
 	Cursor string `query:"cursor" doc:"value of next in the previous page, or the id of the last message of an event stream."`
 }
 
-// readFeed reads the workspace feed, as a page from the oldest event, or as an event stream from
+// readActivity reads the workspace feed, as a page from the oldest event, or as an event stream from
 // now.
-func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
+func readActivity(c *call, in *readActivityIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
 	p, live, err := c.pageOrStream(in.Limit, in.Cursor)
 	if err != nil {
 		return none, err
 	}
-	if err := stream.OpenFeed(c.ctx(), c.api.hf); err != nil {
+	if err := feed.OpenIfEnabled(c.ctx(), c.api.engine); err != nil {
 		return none, err
 	}
 	from := feedCursor{id: retention.First}
@@ -72,11 +71,11 @@ func readFeed(c *call, in *readFeedIn) (wire.List[wire.Event], error) {
 			return none, err
 		}
 	case live:
-		head, err := stream.FeedHead(c.ctx(), c.doer())
+		head, err := feed.Head(c.ctx(), c.doer())
 		if err != nil {
 			return none, err
 		}
-		from = feedCursor{position: string(head), id: retention.Now()}
+		from = feedCursor{position: feed.Cursor(head), id: retention.Now()}
 	}
 	if !live {
 		got, last, err := c.historyPage(from, p)
@@ -192,18 +191,17 @@ func (w *watcher) watch(ctx context.Context, emit func(message) error) error {
 			}
 			return ctx.Err() == nil
 		}
-		if err := stream.OpenFeed(ctx, w.api.hf); err != nil { // the workspace may have been created since
+		if err := feed.OpenIfEnabled(ctx, w.api.engine); err != nil { // the workspace may have been created since
 			return false, err
 		}
 		if err := w.histories(ctx, func(t retention.HistoryEvent) bool { return send(shapes.Event(t.Event)) }); err != nil {
 			return found, err
 		}
 		w.read.Refill()
-		page, err := stream.ReadFeed(w.read.In(ctx), w.api.hf, stream.Cursor(w.from.position), w.read.Rows(watchPage))
-		for _, e := range page.Events {
-			at := string(e.Position)
-			w.from.position = at
-			if !send(eventOf(e.Event, &at)) {
+		page, err := feedAfter(w.read.In(ctx), w.api.engine, w.from.position, w.read.Rows(watchPage))
+		for _, e := range page {
+			w.from.position = *e.Position
+			if !send(e) {
 				break
 			}
 		}

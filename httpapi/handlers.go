@@ -28,11 +28,11 @@ func Handlers(o Options) holdfast.Part {
 }
 
 func (a *API) handlerRoutes() {
-	add(a, route{Method: http.MethodGet, Path: "handlers", ID: "listHandlers", Tag: "handlers", Summary: "List the handlers of the workspace.", Roles: readers}, listHandlers)
+	add(a, route{Method: http.MethodGet, Path: "handlers", ID: "listHandlers", Tag: "handlers", Summary: "List the workspace's handlers.", Roles: readers}, listHandlers)
 	add(a, route{Method: http.MethodPut, Path: "handlers/{name}", ID: "putHandler", Tag: "handlers", Summary: "Declare a handler.", Roles: admins, Also: http.StatusCreated, Idempotency: table.InTx,
 		More: "The secret of a new http handler is returned only once."}, putHandler)
 	add(a, route{Method: http.MethodGet, Path: "handlers/{name}", ID: "getHandler", Tag: "handlers", Summary: "Show a handler.", Roles: readers,
-		More: "It does not include the secret."}, getHandler)
+		More: "The response does not include the secret."}, getHandler)
 	add(a, route{Method: http.MethodDelete, Path: "handlers/{name}", ID: "deleteHandler", Tag: "handlers", Summary: "Delete a handler.", Roles: admins, Idempotency: table.InTx}, deleteHandler)
 	add(a, route{Method: http.MethodPut, Path: "lifecycles/{name}", ID: "putLifecycle", Tag: "lifecycles", Summary: "Publish a lifecycle config, or validate it (dryRun).", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease,
 		More: "The config is a JSON document."}, putLifecycle)
@@ -91,7 +91,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 			b.Secret = made
 		}
 	} else if b.Secret != "" {
-		if err := webhook.CheckSecret(b.Secret); err != nil {
+		if _, err := webhook.NewVerifier(b.Secret); err != nil {
 			return out, err
 		}
 	}

@@ -66,10 +66,10 @@ func afterVersion(after string) (int64, error) {
 	return n + 1, err
 }
 
-// ends are the final events of a subject. A failed run may still be retried.
+// ends are the final events of a run or batch. A failed run may still be retried.
 var ends = map[string]bool{"completed": true, "failed": true, "cancelled": true}
 
-// streamHistory streams a history until the subject has ended and all of its events are sent.
+// streamHistory streams a history until the run or batch has ended and all of its events are sent.
 func (c *call) streamHistory(ctx context.Context, stream, topic string, over isOver, from int64, emit func(message) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -102,5 +102,5 @@ func (c *call) streamHistory(ctx context.Context, stream, topic string, over isO
 	return nil
 }
 
-// errOver ends a stream whose subject has ended.
-var errOver = fault.New(fault.NotFound, "the subject of the stream has ended")
+// errOver ends the event stream of a run or batch that has ended.
+var errOver = fault.New(fault.NotFound, "the run or batch has ended")

@@ -51,12 +51,11 @@ type Options struct {
 	Log *slog.Logger
 	// Version is the program's version, reported by /readyz. The default is none.
 	Version string
-	// NoKeys disables API keys: every caller is an admin of the workspace that X-Holdfast-Workspace
-	// names. It is for development on a loopback address; requests whose Host is not a loopback
-	// name are refused.
+	// NoKeys disables API keys: every caller is an admin of the workspace that X-Holdfast-Workspace names. Use it only
+	// for development on a loopback address; requests whose Host is not a loopback name are refused.
 	NoKeys bool
-	// Declare declares an unknown handler as a worker handler when it is first named, and logs a
-	// warning. It is for development.
+	// Declare declares an unknown handler as a worker handler when it is first named, and logs a warning. Use it only
+	// for development.
 	Declare bool
 	// Rate is the default rate limit of keys without their own, in requests per second. 0 means
 	// unlimited.
@@ -66,10 +65,10 @@ type Options struct {
 	Traces trace.TracerProvider
 	// Metrics receives the API's metrics in addition to /metrics. The default is nil.
 	Metrics prometheus.Registerer
-	// SecretKeys encrypt the secrets that sign outgoing calls, 32 bytes each. The first key
-	// encrypts, all of them decrypt. Without a key there are no webhooks.
+	// SecretKeys encrypt the secrets that sign outgoing calls, 32 bytes each. The first key encrypts; all keys decrypt.
+	// Without a key, webhooks cannot be created.
 	SecretKeys [][]byte
-	// AllowPrivate lists non-public networks that users' URLs may reach, also over plain HTTP. The
+	// AllowPrivate lists private networks that the URLs of webhooks and handlers may reach, over plain HTTP too. The
 	// default is none.
 	AllowPrivate []netip.Prefix
 }
@@ -162,9 +161,8 @@ func (a *API) addRoutes() {
 // ServeHTTP serves one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
-// Stop makes /readyz report that the process is stopping, so that load balancers send no new work,
-// and ends long polls and event streams. Other requests are still served. Calling it twice is
-// harmless.
+// Stop makes /readyz report that the process is stopping, so that load balancers send no new work, and ends
+// long polls and event streams. Other requests are still served. You may call Stop more than once.
 func (a *API) Stop() {
 	a.stopping.Store(true)
 	a.stop.Do(func() { close(a.closing) })

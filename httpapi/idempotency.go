@@ -243,7 +243,7 @@ func (c *call) stored(answer any) []byte {
 
 // replay returns the stored response of an earlier request.
 func (c *call) replay(q idempotency.Request) (any, error) {
-	if err := c.flight.Replay(q); err != nil {
+	if err := c.flight.CheckReplay(q); err != nil {
 		return nil, err
 	}
 	var saved storedAnswer

@@ -15,12 +15,12 @@ func (a *API) keyRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "keys", ID: "createKey", Tag: "keys", Summary: "Create an API key. Its secret is returned only once.",
 		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "If the [Key] was used before, the secret is empty."}, createKey)
-	add(a, route{Method: http.MethodGet, Path: "keys", ID: "listKeys", Tag: "keys", Summary: "List the API keys of the workspace.", Roles: admins}, listKeys)
+	add(a, route{Method: http.MethodGet, Path: "keys", ID: "listKeys", Tag: "keys", Summary: "List the workspace's API keys.", Roles: admins}, listKeys)
 	add(a, route{Method: http.MethodGet, Path: "keys/{id}", ID: "getKey", Tag: "keys", Summary: "Show an API key, without its secret.", Roles: admins}, getKey)
-	add(a, route{Method: http.MethodPost, Path: "keys/{id}/rotate", ID: "rotateKey", Tag: "keys", Summary: "Replace an API key with a new one that has the same rights.",
+	add(a, route{Method: http.MethodPost, Path: "keys/{id}/rotate", ID: "rotateKey", Tag: "keys", Summary: "Replace an API key with a new key that has the same rights.",
 		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "The secret of the new key is returned only once."}, rotateKey)
-	add(a, route{Method: http.MethodDelete, Path: "keys/{id}", ID: "revokeKey", Tag: "keys", Summary: "Revoke an API key, on all nodes within 5 seconds.", Roles: admins, Idempotency: table.InTx}, revokeKey)
+	add(a, route{Method: http.MethodDelete, Path: "keys/{id}", ID: "revokeKey", Tag: "keys", Summary: "Revoke an API key. All nodes refuse it within 5 seconds.", Roles: admins, Idempotency: table.InTx}, revokeKey)
 }
 
 func keyOf(k keys.Key) wire.Key {
@@ -63,7 +63,7 @@ func createKey(c *call, in *createKeyIn) (wire.CreatedKey, error) {
 func (c *call) mayGrant(requesters []string) error {
 	for _, name := range requesters {
 		if !c.key.Speaks(name) {
-			return fault.New(fault.Forbidden, "the API key may not act for requester %q, so it cannot grant that requester to another key", name).With("pointer", "/requesters")
+			return fault.New(fault.Forbidden, "the API key may not act for requester %q, so it cannot grant that requester to another key: use a key that lists the requester", name).With("pointer", "/requesters")
 		}
 	}
 	return nil

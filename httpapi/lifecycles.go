@@ -31,19 +31,18 @@ type (
 
 func (a *API) lifecycleRoutes() {
 	const entity = "lifecycles/{name}/entities/{id}"
-	add(a, route{Method: http.MethodGet, Path: "lifecycles", ID: "listLifecycles", Tag: "lifecycles", Summary: "List the lifecycles of the workspace.", Roles: readers}, listLifecycles)
-	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}", ID: "getLifecycle", Tag: "lifecycles", Summary: "Show the config of a lifecycle.", Roles: readers}, getLifecycle)
-	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "drawLifecycle", Tag: "lifecycles", Summary: "Draw the diagram of a lifecycle.", Roles: readers, SVG: true,
+	add(a, route{Method: http.MethodGet, Path: "lifecycles", ID: "listLifecycles", Tag: "lifecycles", Summary: "List the workspace's lifecycles.", Roles: readers}, listLifecycles)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}", ID: "getLifecycle", Tag: "lifecycles", Summary: "Show a lifecycle's config.", Roles: readers}, getLifecycle)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "drawLifecycle", Tag: "lifecycles", Summary: "Draw a lifecycle's diagram.", Roles: readers, SVG: true,
 		More: `The format is svg (default, "") or mermaid.`}, drawLifecycle)
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities", ID: "createEntity", Tag: "lifecycles", Summary: "Create an entity.",
 		Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx,
-		More: "Without an id and without a key, each call creates another entity."}, createEntity)
-	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List the entities of a lifecycle.", Roles: readers, Filter: "EntityFilter"}, listEntities)
+		More: "Without an id and without a key, each call creates a new entity."}, createEntity)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List a lifecycle's entities.", Roles: readers, Filter: "EntityFilter"}, listEntities)
 	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)
-	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "getHistory", Tag: "lifecycles", Summary: "Read the history of an entity.", Roles: readers,
-		More: "Events are in order, oldest first."}, getHistory)
-	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "getAttempts", Tag: "lifecycles", Summary: "List the refused attempts on an entity, newest first.", Roles: readers,
-		More: "The list is returned as a single page."}, getAttempts)
+	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "readHistory", Tag: "lifecycles", Summary: "Read an entity's history.", Roles: readers,
+		More: "Events are in order, oldest first."}, readHistory)
+	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "listRefusals", Tag: "lifecycles", Summary: "List the refused attempts on an entity, newest first.", Roles: readers}, listRefusals)
 	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step of an entity.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.AsOperation,
 		More: "The outcome may be pending or uncertain: the step then continues in the background, and the same call with the same [Key] returns its outcome later."}, fireStep)
@@ -219,7 +218,7 @@ type historyIn struct {
 	paged
 }
 
-func getHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
+func readHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
 	l, err := c.lifecycle(in.Name)
 	if err != nil {
@@ -241,7 +240,7 @@ func getHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 	}, func(e events.Event) string { return nextVersion(e.Version, false) })
 }
 
-func getAttempts(c *call, in *entityIn) (wire.List[wire.Attempt], error) {
+func listRefusals(c *call, in *entityIn) (wire.List[wire.Attempt], error) {
 	var none wire.List[wire.Attempt]
 	l, err := c.lifecycle(in.Name)
 	if err != nil {

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -179,11 +181,11 @@ func largeFeed(d *testAPI) []string {
 	d.running()
 	all := largeStream(d)
 	for {
-		_, ok, err := stream.FeedPosition(d.t.Context(), d.engine, "s", largeOnes-1)
-		if ok {
+		_, err := stream.GetFeedPosition(d.t.Context(), d.engine, "s", largeOnes-1)
+		if err == nil {
 			return all
 		}
-		if err != nil || clock.Wait(d.t.Context(), 10*time.Millisecond) != nil {
+		if !errors.Is(err, holdfast.ErrNotFound) || clock.Wait(d.t.Context(), 10*time.Millisecond) != nil {
 			d.t.Fatal(err)
 		}
 	}

@@ -25,20 +25,20 @@ import (
 
 func (a *API) reactionRoutes() {
 	const byToken = "The lease is identified by its token."
-	add(a, route{Method: http.MethodGet, Path: "reactions", ID: "listReactions", Tag: "reactions", Summary: "List the reactions of the workspace and the after-effects of its lifecycles.", Roles: readers}, listReactions)
-	add(a, route{Method: http.MethodPut, Path: "reactions/{name}", ID: "putReaction", Tag: "reactions", Summary: "Register a reaction, or change one.", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease}, putReaction)
+	add(a, route{Method: http.MethodGet, Path: "reactions", ID: "listReactions", Tag: "reactions", Summary: "List the workspace's reactions and its lifecycles' after-effects.", Roles: readers}, listReactions)
+	add(a, route{Method: http.MethodPut, Path: "reactions/{name}", ID: "putReaction", Tag: "reactions", Summary: "Register a reaction, or change its definition.", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease}, putReaction)
 	add(a, route{Method: http.MethodGet, Path: "reactions/{name}", ID: "getReaction", Tag: "reactions", Summary: "Show a reaction.", Roles: readers}, getReaction)
 	add(a, route{Method: http.MethodDelete, Path: "reactions/{name}", ID: "deleteReaction", Tag: "reactions", Summary: "Delete a reaction.", Roles: admins, Idempotency: table.UnderLease}, deleteReaction)
-	add(a, route{Method: http.MethodGet, Path: "reactions/{name}/streams", ID: "listPositions", Tag: "reactions", Summary: "List the positions of a reaction (* for all) on its streams.", Roles: readers, Filter: "PositionFilter"}, listPositions)
-	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/claim", ID: "claimLeases", Tag: "reactions", Summary: "Claim streams of a reaction by hand.", Roles: workers, Idempotency: table.AsHandOut}, claimLeases)
+	add(a, route{Method: http.MethodGet, Path: "reactions/{name}/streams", ID: "listPositions", Tag: "reactions", Summary: "List a reaction's positions (* for all reactions) on its streams.", Roles: readers, Filter: "PositionFilter"}, listPositions)
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/claim", ID: "claimLeases", Tag: "reactions", Summary: "Claim a reaction's streams manually.", Roles: workers, Idempotency: table.AsHandOut}, claimLeases)
 	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/ack", ID: "ackLeases", Tag: "reactions", Summary: "Acknowledge handled events.", Roles: workers, Idempotency: table.InTx,
 		More: "Each lease is identified by its token. A lost lease or a version that was not delivered is reported in the results, not as an error."}, ackLeases)
 	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/fail", ID: "failLease", Tag: "reactions", Summary: "Report that an event could not be handled.", Roles: workers, Idempotency: table.UnderLease, More: byToken}, failLease)
 	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/renew", ID: "renewLease", Tag: "reactions", Summary: "Renew a lease.", Roles: workers, Idempotency: table.UnderLease, More: byToken}, renewLease)
 	for _, x := range []struct{ how, summary, more string }{
-		{"unblock", "Unblock the streams of a reaction (* for all).", "They continue with the event that blocked them."},
-		{"reset", "Reset the streams of a reaction (* for all).", "They start over. With *, streams of after-effects and webhooks are not reset."},
-		{"skip", "Skip the event that blocks the streams of a reaction (* for all).", "They continue with the next event."},
+		{"unblock", "Unblock the streams of a reaction (* for all).", "The streams continue with the event that blocked them."},
+		{"reset", "Reset the streams of a reaction (* for all).", "The streams start over. With *, streams of after-effects and webhooks are not reset."},
+		{"skip", "Skip the event that blocks the streams of a reaction (* for all).", "The streams continue with the next event."},
 	} {
 		add(a, route{Method: http.MethodPost, Path: "reactions/{name}/" + x.how, ID: x.how + "Reactions", Tag: "reactions", Summary: x.summary,
 			Roles: operators, Idempotency: table.InTx, More: x.more}, func(c *call, in *repairIn) (wire.Repaired, error) { return repair(c, x.how, in) })
@@ -181,7 +181,7 @@ func deleteReaction(c *call, in *reactionIn) (*struct{}, error) {
 
 type listPositionsIn struct {
 	Name    string `path:"name"`
-	Stream  string `query:"stream" doc:"RE2"`
+	Stream  string `query:"stream" arg:"pattern" doc:"Only streams whose names match this regular expression (RE2)."`
 	Blocked *bool  `query:"blocked"`
 	paged
 }
@@ -298,7 +298,7 @@ func (c *call) byHand(name string) (reactions.Info, error) {
 		err = fault.New(fault.Conflict, "reaction %q is served by handler %q, so it cannot be claimed: put the reaction without a handler first", name, x.Options.Handler)
 	}
 	if err == nil && (x.Options.Program || c.api.engine.Reactions().Follows(&x.Definition)) {
-		err = fault.New(fault.Conflict, "reaction %q is served by a Go program, so it cannot be claimed: use a reaction of your own. If the program no longer exists, put this reaction with other events and then again with its own; its positions are kept", name)
+		err = fault.New(fault.Conflict, "reaction %q is served by a Go program, so it cannot be claimed: use your own reaction. If the program no longer exists, put this reaction with other events and then again with its own; its positions are kept", name)
 	}
 	return x, err
 }

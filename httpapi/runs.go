@@ -19,20 +19,20 @@ import (
 
 func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
-	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run, or find the one that was started with the same key.",
+	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run. If a run was already started with the same key, the response contains that run.",
 		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx,
 		More: "The key is the idempotencyKey of the request body."}, startRun)
-	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the runs of the workspace, newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
+	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the workspace's runs, newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
-	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List the step visits of a run, in order.", Roles: readers}, listSteps)
-	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunEvents", Tag: "runs", Summary: "Read the events of a run, or follow them to its end.", Roles: readers, Stream: true}, readRunEvents)
+	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List a run's step visits, in order.", Roles: readers}, listSteps)
+	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunEvents", Tag: "runs", Summary: "Read a run's events, or follow them until the run ends.", Roles: readers, Stream: true}, readRunEvents)
 	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run: immediately, or after the step in flight.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
 		More: "Until the run ends, cancelRequested is set."}, cancelRun)
 	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Pause a run: no further step starts.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Pause))
 	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Resume a paused run.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Resume))
 	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Retry a failed run at the step that failed.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Retry))
-	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Send a signal to a run. It is stored until the run reads it.",
+	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Send a signal to a run. The signal is stored until the run reads it.",
 		Roles: operators, Status: http.StatusAccepted, Idempotency: table.InTx,
 		More: "A signal with the same id is stored only once."}, signalRun)
 }

@@ -1,9 +1,9 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,7 +22,7 @@ func (a *API) scopeRoutes() {
 	const one, record = "scopes/{kind}/{id}", "scopes/{kind}/{id}/records/{field}/{key}"
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getScope", Tag: "scopes", Summary: "Show a scope, or watch it (text/event-stream).",
 		Roles: readers, Stream: true, Conditional: true}, getScope)
-	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into the state of a scope (RFC 7396), or create the scope.",
+	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into a scope's state (RFC 7396), or create the scope.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true, Merges: true}, patchScope)
 	add(a, route{Method: http.MethodDelete, Path: one, ID: "deleteScope", Tag: "scopes", Summary: "Delete a scope.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
@@ -33,7 +33,7 @@ func (a *API) scopeRoutes() {
 	add(a, route{Method: http.MethodPost, Path: one + "/push", ID: "pushScope", Tag: "scopes", Summary: "Append an item to the list in a field.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
 		More: "A missing field counts as an empty list."}, pushScope)
-	add(a, route{Method: http.MethodPut, Path: record, ID: "setScopeRecord", Tag: "scopes", Summary: "Set a record under a key of the object in a field.",
+	add(a, route{Method: http.MethodPut, Path: record, ID: "setScopeRecord", Tag: "scopes", Summary: "Set a record in the object in a field, under a key.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
 		More: "A nil record is stored as null."}, setScopeRecord)
 	add(a, route{Method: http.MethodDelete, Path: record, ID: "deleteScopeRecord", Tag: "scopes", Summary: "Delete a record from the object in a field.",
@@ -141,7 +141,7 @@ func conditionsOf(match, none []string) ([]scope.Option, error) {
 	case len(none) == 1 && none[0] == "*":
 		return []scope.Option{scope.Absent()}, nil
 	case len(none) == 1:
-		return nil, fault.New(fault.Validation, "If-None-Match of a change must be * (the scope must not exist), got %.80q: use If-Match to name a version", none[0])
+		return nil, fault.New(fault.Validation, "If-None-Match on a change must be * (the scope must not exist), got %.80q: use If-Match to expect a version", none[0])
 	case match[0] == "*":
 		return []scope.Option{scope.Present()}, nil
 	}
@@ -153,7 +153,7 @@ func conditionsOf(match, none []string) ([]scope.Option, error) {
 func versionIn(tag string) (int64, error) {
 	switch {
 	case strings.Contains(tag, ","):
-		return 0, fault.New(fault.Validation, "If-Match must not be a list: name one version, such as \"5\"")
+		return 0, fault.New(fault.Validation, "If-Match must not be a list: send one version, such as \"5\"")
 	case strings.HasPrefix(tag, "W/"):
 		return 0, fault.New(fault.Validation, "If-Match must not be a weak tag: send it without W/, such as \"5\"")
 	}
@@ -167,12 +167,24 @@ func versionIn(tag string) (int64, error) {
 // changed returns the response to a change.
 func (c *call) changed(s snapshot, err error) (wire.ChangedScope, error) {
 	if err != nil {
-		return wire.ChangedScope{}, err
+		return wire.ChangedScope{}, c.conditionError(err)
 	}
 	if s.Exists {
 		c.etag = tagOf(s.Version)
 	}
 	return wire.ChangedScope{Version: s.Version, State: stateOf(s), Changed: s.Changed}, nil
+}
+
+// conditionError converts the error for an expected version that does not match to the error for a condition in a
+// header that does not match.
+func (c *call) conditionError(err error) error {
+	f, _ := errors.AsType[*fault.Error](err)
+	if f == nil || f.Code != fault.Concurrency || len(c.r.Header.Values("If-Match"))+len(c.r.Header.Values("If-None-Match")) == 0 {
+		return err
+	}
+	p := fault.New(fault.PreconditionFailed, "%s", f.Message).Wrap(err)
+	p.Fields = f.Fields
+	return p
 }
 
 type patchScopeIn struct {
@@ -275,16 +287,17 @@ func (c *call) watchScope(in *scopeIn) error {
 		return err
 	}
 	return c.send(func(ctx context.Context, emit func(message) error) error {
-		changes, err := scope.In[ignoredState](c.api.hf, in.Kind, in.ID).Watch(store.Gated(ctx, nil))
-		if err != nil {
-			return err
-		}
-		for change := range changes {
-			if change.Err == nil && seen && change.Version == last {
+		for change, err := range scope.In[ignoredState](c.api.hf, in.Kind, in.ID).Watch(store.Gated(ctx, nil)) {
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return err
+			case seen && change.Version == last:
 				continue
 			}
-			now, err := s.Get(ctx)                                               // waits for room
-			for err = cmp.Or(change.Err, err); err != nil && ctx.Err() == nil; { // the last message must be the current state
+			now, err := s.Get(ctx)               // waits for room
+			for err != nil && ctx.Err() == nil { // the last message must be the current state
 				c.api.log.Warn("failed to read a watched scope", "error", err)
 				if clock.Wait(ctx, time.Second) == nil {
 					now, err = s.Get(ctx)

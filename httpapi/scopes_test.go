@@ -199,7 +199,7 @@ func TestConditionsOfChanges(t *testing.T) {
 		for _, two := range [][]string{{"If-Match", `"0"`, "If-None-Match", "*"}, {"If-Match", `"0"`, "If-Match", `"0"`}, {"If-None-Match", "*", "If-None-Match", "*"}} {
 			d.want(d.ask("PATCH", at, `{}`, nil, two...), 400, fault.Validation)
 		}
-		for value, want := range map[string]string{`W/"1"`: "without W/", `"0", "1"`: "name one version", `1`: "in quotes"} { // the error says what to do
+		for value, want := range map[string]string{`W/"1"`: "without W/", `"0", "1"`: "send one version", `1`: "in quotes"} { // the error says what to do
 			if p := d.want(d.ask("PATCH", at, `{}`, nil, "If-Match", value), 400, fault.Validation); !strings.Contains(p.Detail, want) {
 				t.Errorf("If-Match: %s: got detail %q, want %q", value, p.Detail, want)
 			}

@@ -32,12 +32,12 @@ func (a *API) streamRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/close", ID: "closeStream", Tag: "streams", Summary: "Close a stream at an expected version.",
 		Roles: operators, Idempotency: table.UnderLease,
 		More: "Repeating the same close returns the same result."}, closeStream)
-	add(a, route{Method: http.MethodGet, Path: "events", ID: "readEvents", Tag: "streams", Summary: "Read the feed of all streams, or follow it (text/event-stream).",
+	add(a, route{Method: http.MethodGet, Path: "events", ID: "readFeed", Tag: "streams", Summary: "Read the feed of all streams, or follow it (text/event-stream).",
 		Roles: readers, Stream: true,
-		More: "A cursor can also be the position of an event."}, readEvents)
-	add(a, route{Method: http.MethodGet, Path: "feed", ID: "readFeed", Tag: "streams", Summary: "Read the histories and events of the workspace, or watch them (text/event-stream).",
+		More: "A cursor can also be an event's position."}, readFeed)
+	add(a, route{Method: http.MethodGet, Path: "feed", ID: "readActivity", Tag: "streams", Summary: "Read the workspace's histories and events, or watch them (text/event-stream).",
 		Roles: readers, Stream: true,
-		More: "It reads from the oldest to the newest."}, readFeed)
+		More: "Entries are in order, oldest first."}, readActivity)
 }
 
 type appendIn struct {
@@ -140,16 +140,15 @@ func withPositions(c *call, name string, found []events.Event) ([]wire.Event, er
 		return nil, nil
 	}
 	first, last := found[0].Version, found[len(found)-1].Version
-	places, err := stream.FeedPositions(c.ctx(), c.doer(), name, stream.Version(min(first, last)), stream.Version(max(first, last)))
+	places, err := feed.PositionsOf(c.ctx(), c.doer(), name, min(first, last), max(first, last))
 	if err != nil {
 		return nil, err
 	}
 	all := make([]wire.Event, len(found))
 	for i, e := range found {
 		all[i] = wireEvent(e)
-		if at, ok := places[stream.Version(e.Version)]; ok {
-			text := string(at)
-			all[i].Position = &text
+		if at, ok := places[e.Version]; ok {
+			all[i].Position = new(feed.Cursor(at))
 		}
 	}
 	return all, nil
@@ -185,12 +184,12 @@ func onlyFeed(err error) bool {
 }
 
 func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
-	var done stream.Closed
+	var done streamclose.Closed
 	var late error
 	// The feed lags behind recent appends by a moment, so the close waits for it.
 	err := c.await(feedWait, nil, func() (over bool, err error) {
-		done, err = stream.Close(c.ctx(), c.api.hf, in.Stream,
-			stream.CloseOptions{Mode: stream.CloseMode(in.Body.Mode), ExpectVersion: (*stream.Version)(in.Body.ExpectedVersion), Snapshot: in.Body.Snapshot})
+		done, err = streamclose.Close(c.ctx(), c.api.engine,
+			streamclose.Args{Stream: in.Stream, Mode: streamclose.Mode(in.Body.Mode), ExpectVersion: in.Body.ExpectedVersion, Snapshot: in.Body.Snapshot})
 		if onlyFeed(err) {
 			late = err
 			return false, nil
@@ -204,5 +203,5 @@ func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
 	if err != nil {
 		return wire.ClosedStream{}, err
 	}
-	return wire.ClosedStream{Stream: done.Stream, Mode: string(done.Mode), LastVersion: int64(done.Last)}, nil
+	return wire.ClosedStream{Stream: done.Stream, Mode: string(done.Mode), LastVersion: done.Last}, nil
 }

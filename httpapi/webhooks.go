@@ -45,9 +45,9 @@ func (a *API) webhookRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "webhooks", ID: "createWebhook", Tag: "webhooks", Summary: "Create a webhook. Its secret is returned only once.",
 		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "If the [Key] was used before, the secret is empty."}, createWebhook)
-	add(a, route{Method: http.MethodGet, Path: "webhooks", ID: "listWebhooks", Tag: "webhooks", Summary: "List the webhooks of the workspace.", Roles: readers}, listWebhooks)
+	add(a, route{Method: http.MethodGet, Path: "webhooks", ID: "listWebhooks", Tag: "webhooks", Summary: "List the workspace's webhooks.", Roles: readers}, listWebhooks)
 	add(a, route{Method: http.MethodGet, Path: "webhooks/{id}", ID: "getWebhook", Tag: "webhooks", Summary: "Show a webhook, without its secret.", Roles: readers}, getWebhook)
-	add(a, route{Method: http.MethodPost, Path: "webhooks/{id}/rotate", ID: "rotateWebhook", Tag: "webhooks", Summary: "Rotate the secret of a webhook. It is returned only once.",
+	add(a, route{Method: http.MethodPost, Path: "webhooks/{id}/rotate", ID: "rotateWebhook", Tag: "webhooks", Summary: "Rotate a webhook's secret. The new secret is returned only once.",
 		Roles: admins, Idempotency: table.InTx}, rotateWebhook)
 	add(a, route{Method: http.MethodDelete, Path: "webhooks/{id}", ID: "deleteWebhook", Tag: "webhooks", Summary: "Delete a webhook.", Roles: admins, Idempotency: table.InTx}, deleteWebhook)
 }
@@ -83,7 +83,8 @@ func secretOf(given string) (string, error) {
 	if !strings.HasPrefix(given, "whsec_") {
 		return "", fault.New(fault.Validation, "a webhook secret must begin with whsec_").With("pointer", "/secret")
 	}
-	return given, webhook.CheckSecret(given)
+	_, err := webhook.NewVerifier(given)
+	return given, err
 }
 
 type createWebhookIn struct{ Body wire.NewWebhook }

@@ -12,8 +12,8 @@ import (
 )
 
 func (a *API) workspaceRoutes() {
-	add(a, route{Method: http.MethodGet, Path: "workspaces", ID: "listWorkspaces", Tag: "workspaces", Summary: "List the workspace of the API key or, on a server without API keys, all workspaces.", Roles: readers}, listWorkspaces)
-	add(a, route{Method: http.MethodPost, Path: "workspaces", ID: "createWorkspace", Tag: "workspaces", Summary: "Create a workspace, on a server without API keys. On any other server, creating the first API key of a workspace creates it.",
+	add(a, route{Method: http.MethodGet, Path: "workspaces", ID: "listWorkspaces", Tag: "workspaces", Summary: "List the API key's workspace or, on a server without API keys, all workspaces.", Roles: readers}, listWorkspaces)
+	add(a, route{Method: http.MethodPost, Path: "workspaces", ID: "createWorkspace", Tag: "workspaces", Summary: "Create a workspace, on a server without API keys. On any other server, a workspace is created together with its first API key.",
 		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.UnderLease}, createWorkspace)
 }
 
@@ -50,7 +50,7 @@ type createWorkspaceIn struct{ Body wire.NewWorkspace }
 
 func createWorkspace(c *call, in *createWorkspaceIn) (wire.Workspace, error) {
 	if !c.api.noKeys && in.Body.Name != c.key.Workspace {
-		return wire.Workspace{}, fault.New(fault.Forbidden, "an API key can access only its own workspace: to create another one, create its first API key on the server (holdfast keys create --workspace)")
+		return wire.Workspace{}, fault.New(fault.Forbidden, "an API key can access only its own workspace: to create another workspace, create its first API key on the server (holdfast keys create --workspace)")
 	}
 	if err := store.CheckWorkspace(in.Body.Name); err != nil {
 		return wire.Workspace{}, err

@@ -170,7 +170,7 @@ func keptOf(sent, before http.Header) http.Header {
 // replay sends the stored response, or the reason why it cannot.
 func (g *guard) replay(w http.ResponseWriter, r *http.Request, f *idempotency.Flight, q idempotency.Request) {
 	var a answer
-	err := f.Replay(q)
+	err := f.CheckReplay(q)
 	if err == nil && !q.Answerless() {
 		err = json.Unmarshal(q.Answer, &a)
 	}

@@ -62,7 +62,7 @@ func TestCommit(t *testing.T) {
 		wantRuns(t, c, 1)
 		wantEvents(t, hf, 1)
 		testkit.WantCode(t, order(late), fault.Conflict)
-		testkit.WantCode(t, order(context.Background()), fault.Internal)
+		testkit.WantCode(t, order(context.Background()), fault.Validation)
 		wantEvents(t, hf, 1)
 	})
 }

@@ -34,7 +34,7 @@ func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 		return nil, fault.New(fault.PayloadTooLarge, "the request body exceeds %d bytes: send a smaller one", limit)
 	}
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the request body could not be read").Wrap(err)
+		return nil, fault.New(fault.Validation, "the request body could not be read: send the request again").Wrap(err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return body, nil

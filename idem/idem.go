@@ -1,11 +1,11 @@
-// Package idem provides net/http middleware that makes a program's own handlers idempotent: it keeps a request that
-// is sent twice from being executed twice.
+// Package idem provides net/http middleware that makes a program's own handlers idempotent: a request that is sent
+// twice is not executed twice.
 //
 //	once := idem.Middleware(hf, idem.Options{Scope: userID})
 //	mux.Handle("POST /orders", once(orders))
 //
-// A client that sends a request with an Idempotency-Key can send it again with the same key whenever it got no
-// response. The handler runs for the first request; later ones get the response of the first, with the header
+// A client that sends a request with an Idempotency-Key can send it again with the same key if it got no response. The
+// handler runs for the first request. Later requests get the response of the first one, with the header
 // Idempotency-Replayed: true.
 //
 //   - The same key with a different request (method, path and query, body) is refused: 422, KEY_MISMATCH. Members of
@@ -31,18 +31,18 @@
 // the stored response, so that a key has one response. If there is none, the client gets the handler's own response,
 // with the header Idempotency-Answer: unrecorded.
 //
-// There are two ways to get more. The first is [Commit]: the writes of the handler in it and the mark that its
-// request is done are one transaction, so they are written once, whatever happens. A holder that has lost its
-// lease writes nothing there. Use it for everything that takes a [holdfast.Doer]: an append, a new entity, a credit,
-// a batch, the start of a run.
+// A handler can do better than at-least-once in two ways. The first is [Commit], which commits the writes of the
+// handler in the same transaction as the record that the request is done, so they are written once, even after a crash.
+// A handler that has lost its lease on the key cannot commit. Use it for everything that takes a [holdfast.Doer]: an
+// append, a new entity, a credit, a batch, the start of a run.
 //
-// The second is a step that the handler fires or claims (package lifecycle) under the request's context: it belongs
-// to the key, as it does over HTTP. A handler that runs again gets the outcome of the operation that it began before:
+// The second is a step that the handler fires or claims (package lifecycle) under the request's context: it belongs to
+// the key, as it does over HTTP. A handler that runs again gets the outcome of the operation that it began before:
 // done, with the current entity; failed; pending or uncertain; or KEY_IN_FLIGHT while it is in flight. An operation
 // that was released without effect is begun again. Several steps of one handler are identified by lifecycle, entity,
-// step and requester; repetitions of the same step, by their order. A holder that has lost its lease begins nothing.
-// A step that an action fires in turn belongs to that action's operation, not to the key. Fire before [Commit] and
-// before the handler returns: after that the step is refused, because no retry would execute it.
+// step and requester; repetitions of the same step, by their order. A handler that has lost its lease on the key cannot
+// begin a step. A step that an action fires in turn belongs to that action's operation, not to the key. Fire before
+// [Commit] and before the handler returns: after that the step is refused, because no retry would execute it.
 //
 // A response that was not stored is replayed as 204 No Content, with the known headers except those of the body. The
 // header Idempotency-Answer gives the reason: "lost" if a process crashed after its Commit and before its response
@@ -78,8 +78,8 @@ type Options struct {
 	// again. It must be between a millisecond and a day; the default is 30 seconds. A lease is renewed for at most 15
 	// minutes.
 	Lease time.Duration
-	// MaxBody is the maximum size of the body of a request with a key, in bytes; the default is 1 MiB. A larger one
-	// is refused: 413, PAYLOAD_TOO_LARGE.
+	// MaxBody is the maximum body size of a request with a key, in bytes; the default is 1 MiB. A larger body is
+	// refused (413, PAYLOAD_TOO_LARGE).
 	MaxBody int64
 	// MaxResponse is the maximum size of a stored response body, in bytes; the default is 1 MiB.
 	MaxResponse int64
@@ -89,10 +89,10 @@ type Options struct {
 	// workspace of the request's context.
 	Workspace func(*http.Request) string
 	// Scope returns the id of the user that sends the request. Keys of different users never collide: without Scope,
-	// another user who sends the same key and body would get the first user's response. It must return the same id
-	// each time the user sends the request: an account id, never a token or a session id, which can change between
-	// two attempts. If it returns "" for a request with a key, the request is refused: 401, AUTH_ERROR. It is
-	// required, unless SharedKeys is set.
+	// another user who sends the same key and body would get the first user's response. It must return the same id each
+	// time the user sends the request: an account id, never a token or a session id, which can change between two
+	// attempts. If it returns "" for a request with a key, the request is refused: 401, AUTH_ERROR. Scope is required,
+	// unless SharedKeys is set.
 	Scope func(*http.Request) string
 	// SharedKeys makes all clients share their keys, for a single client or for clients that may see each other's
 	// responses. It replaces Scope.
@@ -234,18 +234,19 @@ func within(ctx context.Context, f *idempotency.Flight) context.Context {
 	return idempotency.InFlight(ctx, f)
 }
 
-// Commit runs f in a transaction that also marks the request of the context as done. The writes of f through the
-// transaction happen once, however often the request is sent and wherever a process crashes. The handler's
-// response is recorded when the handler returns, whatever its status is then.
+// Commit runs f in a transaction that also records that the context's request is done. The writes of f through the
+// transaction are applied once, however often the request is sent and whenever a process crashes. The handler's
+// response is recorded when the handler returns, even if its status is 400 or more.
 //
-// A request can commit once. If f or the transaction fails, nothing is written, and the handler may call Commit again
-// or refuse the request. If the lease on the key has expired, the error is [fault.LeaseLost]: another execution may
-// have the request now. f may run more than once, as in [holdfast.Engine.Update]. For a request without a key, Commit
-// is the same as Update. Outside of a handler of [Middleware], the error is [fault.Internal].
+// A request can commit only once. If f or the transaction fails, nothing is written, and the handler may call Commit
+// again or refuse the request. If the lease on the key has expired, the error is [holdfast.ErrLeaseLost]: another
+// execution may have the request now. f may run more than once, as in [holdfast.Engine.Update]. For a request without a
+// key, Commit is the same as Update. Outside of a handler of [Middleware], the error is
+// [holdfast.ErrValidation].
 func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	q, ok := ctx.Value(flightKey{}).(*idempotency.Flight)
 	if !ok {
-		return fault.New(fault.Internal, "idem.Commit was called outside a handler of idem.Middleware: call it inside one, with the context of the request")
+		return fault.New(fault.Validation, "idem.Commit was called outside a handler of idem.Middleware: call it inside such a handler, with the request's context")
 	}
 	return q.Update(ctx, func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
 }

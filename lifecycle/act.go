@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Act is the step that a handler executes. It must be used by one goroutine at a time.
+// Act is the step that a handler executes. Only one goroutine at a time may use it.
 type Act[E any] struct {
-	// Entity is the entity as of the start of the body: in the claim status, if the step has one. In an after-effect
-	// it is the current entity.
+	// Entity is the entity as it was when the body started. If the step is claimed, the entity is in the claim status.
+	// In an after-effect, it is the current entity.
 	Entity    Entity[E]
 	Step      string
 	Requester string

@@ -25,7 +25,7 @@ const mailOfPost = "$after:after:Mail"
 // positions are where the after-effect Mail stands.
 func (p *fxPost) positions() []stream.Position {
 	p.Helper()
-	all, err := holdfast.Collect(stream.Positions(context.Background(), p.e, stream.PositionFilter{Reaction: mailOfPost}))
+	all, err := holdfast.Collect(stream.ListPositions(context.Background(), p.e, stream.PositionFilter{Reaction: mailOfPost}))
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -62,9 +62,9 @@ func (p *fxPost) fireAll(step, as string, ids ...string) {
 	}
 }
 
-// TestAMailServiceThatIsDownForTwoHours verifies that after-effects which fail for two hours
-// of the database's time are blocked at no time, are tried all the while, and are all
-// delivered once the service is back: what they commit, once.
+// TestAMailServiceThatIsDownForTwoHours verifies that after-effects that fail for two hours of database time
+// are never blocked, are retried during that time, and are all delivered once the service is back. Their
+// writes are applied once.
 func TestAMailServiceThatIsDownForTwoHours(t *testing.T) {
 	fxPosts(t, func(p *fxPost) {
 		all := ids("m", 8)
@@ -123,11 +123,10 @@ func TestTheDefaultPolicySurvivesADay(t *testing.T) {
 	})
 }
 
-// TestABlockedAfterEffectIsReleased verifies that an after-effect that is blocked is listed
-// with its error; that unblocking delivers it, under the same operation; that skipping goes
-// on behind it, with what follows; that a reset delivers all again, as another operation;
-// that a repair of all unblocks after-effects, and resets none; and that what is Holdfast's
-// own affair stays refused.
+// TestABlockedAfterEffectIsReleased verifies that a blocked after-effect is listed with its error; that
+// unblocking delivers it under the same operation; that skipping continues with the next event; that a reset
+// delivers all events again as another operation; that a repair without a reaction name unblocks
+// after-effects and resets none; and that Holdfast's own reactions cannot be repaired.
 func TestABlockedAfterEffectIsReleased(t *testing.T) {
 	fxPosts(t, func(p *fxPost) {
 		history := func(id string) string { return entities.Stream("after", id) }
@@ -142,7 +141,7 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 			return at.Blocked || at.Stream == history("done") && at.Watermark == at.Due
 		})
 		yes := true
-		blocked, err := holdfast.Collect(stream.Positions(p.Context(), p.e, stream.PositionFilter{Blocked: &yes}))
+		blocked, err := holdfast.Collect(stream.ListPositions(p.Context(), p.e, stream.PositionFilter{Blocked: &yes}))
 		if err != nil || len(blocked) != len(all) || blocked[0].Reaction != mailOfPost || !strings.Contains(blocked[0].Error, errFx.Error()) {
 			p.Fatalf("got blocked positions %+v, %v", blocked, err)
 		}
@@ -188,8 +187,8 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 	})
 }
 
-// TestATimeoutOfAnAfterEffect verifies that an after-effect that took longer than it may has
-// failed, and is tried again as one that fails: it is no death, of which few are allowed.
+// TestATimeoutOfAnAfterEffect verifies that an after-effect that exceeds its timeout has failed and is
+// retried like any failure. It does not count as a crash.
 func TestATimeoutOfAnAfterEffect(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		p := newFxPost(w, lifecycle.Timeout(time.Millisecond))
@@ -203,8 +202,8 @@ func TestATimeoutOfAnAfterEffect(t *testing.T) {
 	})
 }
 
-// TestARetryPolicy verifies that a program and a config say how often an after-effect is
-// delivered, and after which pauses; and that what cannot be meant is refused at the start.
+// TestARetryPolicy verifies that a program and a config set how often an after-effect is delivered and with
+// which delays, and that invalid policies are refused at the start.
 func TestARetryPolicy(t *testing.T) {
 	policy := holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Minute, MaxBackoff: time.Hour}
 	const config = `"after_effects": {"Mail": {"max_attempts": 2, "backoff": "1m", "max_backoff": "1h"}}, "steps"`
@@ -247,10 +246,9 @@ func TestARetryPolicy(t *testing.T) {
 	})
 }
 
-// TestTheRowOfAnAfterEffectIsGone verifies what becomes of an after-effect whose row, in a
-// table of the user's own, was deleted before it was delivered: it is blocked at once, and
-// says why; others go on; it is delivered when the row is back, or skipped. One that skips
-// what is missing is skipped by itself, and that is recorded.
+// TestTheRowOfAnAfterEffectIsGone verifies that an after-effect is blocked at once, with the reason, if its
+// row in a user table was deleted before the delivery. Others continue. It is delivered when the row is back,
+// or can be skipped. With SkipMissing it is skipped automatically, and the skip is recorded.
 func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 	config := strings.ReplaceAll(invoices, "successful_state: noted}", "successful_state: noted, success_after_effect: Mail}")
 	mails := func(w *world, o ...lifecycle.HandlerOption) {
@@ -271,7 +269,7 @@ func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 		t.Helper()
 		var at stream.Position
 		testkit.Eventually(t, id+" "+what, func() bool {
-			all, err := holdfast.Collect(stream.Positions(context.Background(), w.e, stream.PositionFilter{Reaction: "$after:invoice:Mail", Streams: []string{entities.Stream("invoice", id)}}))
+			all, err := holdfast.Collect(stream.ListPositions(context.Background(), w.e, stream.PositionFilter{Reaction: "$after:invoice:Mail", Streams: []string{entities.Stream("invoice", id)}}))
 			if err != nil || len(all) != 1 || all[0].Holder != "" || !so(all[0]) {
 				return false
 			}

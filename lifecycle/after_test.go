@@ -134,7 +134,7 @@ func (p *fxPost) create(ids ...string) {
 // operation of the last event of an entity.
 func (p *fxPost) operation(id string) string {
 	p.Helper()
-	all, err := holdfast.Collect(p.l.History(context.Background(), p.e, id, 0))
+	all, err := holdfast.Collect(p.l.ReadHistory(context.Background(), p.e, id, 0))
 	if err != nil || len(all) == 0 {
 		p.Fatal(all, err)
 	}
@@ -166,10 +166,9 @@ func (p *fxPost) failed(id string, times int) {
 	})
 }
 
-// TestAfterEffects verifies that an after-effect is delivered once, with what it
-// commits, under the operation of its step; for the steps and requesters that
-// declare it and no others; for steps with a claim and without; with the input of
-// the step; and not for a step that failed, was refused or went to failed_state.
+// TestAfterEffects verifies that an after-effect is delivered once, with its writes, under the operation of
+// its step and with the input of the step; for the steps and requesters that declare it and no others; for
+// steps with and without a claim; and not for a step that failed, was refused or moved to failed_state.
 func TestAfterEffects(t *testing.T) {
 	fxPosts(t, func(p *fxPost) {
 		p.create("a", "b", "c", "d", "e")
@@ -215,10 +214,9 @@ func TestAfterEffects(t *testing.T) {
 	})
 }
 
-// TestAFailingAfterEffect verifies that an after-effect that fails is delivered
-// again, under the same operation, and that what it committed where it failed is
-// not written; that meanwhile others are delivered, of the same handler for other
-// entities and of other handlers; and that the step is settled in any case.
+// TestAFailingAfterEffect verifies that a failing after-effect is delivered again under the same operation,
+// and that the writes of a failed delivery are not applied; that other after-effects are delivered in the
+// meantime, for other entities and of other handlers; and that the step stays settled.
 func TestAFailingAfterEffect(t *testing.T) {
 	fxPosts(t, func(p *fxPost) {
 		p.create("bad", "good", "other")
@@ -257,9 +255,8 @@ func TestAFailingAfterEffect(t *testing.T) {
 	})
 }
 
-// TestAfterEffectOfWhatAPersonResolved verifies that a step that a person settles
-// is followed by its after-effect too, once, and one that a person ends as failed
-// is not.
+// TestAfterEffectOfWhatAPersonResolved verifies that a step that a person settles as a success has its
+// after-effect once, and that a step that a person ends as failed has none.
 func TestAfterEffectOfWhatAPersonResolved(t *testing.T) {
 	fxPosts(t, func(p *fxPost) {
 		p.create("a", "b")

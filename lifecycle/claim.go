@@ -12,15 +12,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Claim is a manual claim, for a body that runs elsewhere. It is held until its lease expires, unless it is renewed.
-// It is safe for concurrent use.
+// Claim is a manual claim, for a body that runs elsewhere. It lasts until its lease expires, unless it is renewed. It
+// is safe for concurrent use.
 type Claim[E any] struct {
 	Entity Entity[E]
 
 	inner *lifecycleengine.Claim
 }
 
-// Outcome is the outcome with which a claim is settled.
+// Outcome is the outcome of a settled claim.
 type Outcome string
 
 // The outcomes of a claim.
@@ -30,9 +30,9 @@ const (
 	Rejected Outcome = "invalid" // the request was refused, as with [holdfast.Invalid]
 )
 
-// Claim takes the claim of a step and leaves the body to the caller, who ends it with [Claim.Settle] or
-// [Claim.Fail]. If the caller does not, the janitor recovers the claim after its lease has expired. Claim runs the
-// validation of the step, but not its action. Its errors are those of [Lifecycle.Fire], except
+// Claim takes the claim of a step for a caller that runs the body itself and then calls [Claim.Settle], [Claim.Fail] or
+// [Claim.Reject]. If the caller does not end the claim, the janitor recovers it after its lease has expired. Claim runs
+// the validation of the step, but not its action. It returns the same errors as [Lifecycle.Fire], except
 // [holdfast.ErrActionFailed].
 //
 // In a handler of idem.Middleware the claim belongs to the key of the request, as in [Lifecycle.Fire]. If the
@@ -61,38 +61,54 @@ func (c *Claim[E]) Renew(ctx context.Context, lease time.Duration) (until time.T
 	return c.inner.Renew(ctx, lease)
 }
 
-// Settle ends the claim. With [Success] it moves the entity to its next status, replaces its data if data is not nil,
-// and runs f if it is not nil, all in one transaction. For a user-owned table data must be nil; otherwise the error
-// is [holdfast.ErrValidation]. With any other outcome it ignores data and f, and ends the claim as [Claim.End] does.
-// If the lease is lost, the error is [holdfast.ErrLeaseLost], and nothing is changed. Settling again with the same
-// outcome returns the same result.
-func (c *Claim[E]) Settle(ctx context.Context, o Outcome, data *E, f func(context.Context, holdfast.Tx) error) (Entity[E], error) {
+// Settle ends the claim with [Success]: it moves the entity to its next status, replaces its data if data is not nil,
+// and runs f if it is not nil, all in one transaction. For a user-owned table data must be nil; otherwise the error is
+// [holdfast.ErrValidation]. If the lease is lost, the error is [holdfast.ErrLeaseLost], and nothing is changed. Settling
+// again returns the same result.
+func (c *Claim[E]) Settle(ctx context.Context, data *E, f func(context.Context, holdfast.Tx) error) (Entity[E], error) {
 	var raw json.RawMessage
-	if data != nil && o == Success {
+	if data != nil {
 		var err error
 		if raw, err = encoded(c.Entity.ID, *data); err != nil {
 			return c.Entity, err
 		}
 	}
-	return shown[E](c.inner.Settle(ctx, lifecycleengine.Outcome(o), raw, store.TxFunc(f)))
+	return shown[E](c.inner.Settle(ctx, lifecycleengine.Success, raw, store.TxFunc(f)))
 }
 
-// Fail ends the claim with [Failure] and a reason.
+// Fail ends the claim with [Failure] and a reason. The entity moves to the step's failure status if the config sets one;
+// otherwise it returns to the status that the claim started from.
 func (c *Claim[E]) Fail(ctx context.Context, reason string) (Entity[E], error) {
-	return c.End(ctx, Failure, reason)
+	return shown[E](c.inner.End(ctx, lifecycleengine.Failure, reason))
 }
 
-// End ends the claim with an outcome other than [Success], and a reason. The entity returns to the status that the
-// claim started from, or moves to the step's failure status if the outcome is [Failure] and the config sets one.
-func (c *Claim[E]) End(ctx context.Context, o Outcome, reason string) (Entity[E], error) {
-	return shown[E](c.inner.End(ctx, lifecycleengine.Outcome(o), reason))
+// Reject ends the claim with [Rejected] and a reason. The entity returns to the status that the claim started from.
+func (c *Claim[E]) Reject(ctx context.Context, reason string) (Entity[E], error) {
+	return shown[E](c.inner.End(ctx, lifecycleengine.Rejected, reason))
 }
 
-// Effect journals an effect of a body that runs elsewhere. With neither a result nor notDone, it records that the
-// effect is about to be tried. It returns the current state of the effect, with the key to use for it. While the
-// effect is begun and its outcome is unknown, the claim cannot be released. If its lease expires then, the operation
-// waits for manual resolution, unless its handler declares that the effect may be retried or probed.
-func (c *Claim[E]) Effect(ctx context.Context, name string, ordinal int, result json.RawMessage, notDone bool) (Effect, error) {
-	x, err := c.inner.Effect(ctx, remote.Effect{Name: name, Ordinal: ordinal, Result: result, NotDone: notDone})
-	return publicEffect(x), err
+// BeginEffect journals the intent to perform an effect of a body that runs elsewhere. It returns the current state of
+// the effect, with the key to use for it. While the outcome of a begun effect is unknown, the claim cannot be released.
+// If the lease expires during that time, the operation waits for manual resolution, unless its handler declares that the
+// effect may be retried or probed.
+func (c *Claim[E]) BeginEffect(ctx context.Context, name string, ordinal int) (Effect, error) {
+	return c.effect(ctx, remote.Effect{Name: name, Ordinal: ordinal})
+}
+
+// EffectDone journals that an effect happened, with its result; nil is stored as null.
+func (c *Claim[E]) EffectDone(ctx context.Context, name string, ordinal int, result json.RawMessage) (Effect, error) {
+	if len(result) == 0 {
+		result = json.RawMessage("null") // without a result, the engine would record that the effect is begun
+	}
+	return c.effect(ctx, remote.Effect{Name: name, Ordinal: ordinal, Result: result})
+}
+
+// EffectNotDone journals that an effect did not happen.
+func (c *Claim[E]) EffectNotDone(ctx context.Context, name string, ordinal int) (Effect, error) {
+	return c.effect(ctx, remote.Effect{Name: name, Ordinal: ordinal, NotDone: true})
+}
+
+func (c *Claim[E]) effect(ctx context.Context, x remote.Effect) (Effect, error) {
+	state, err := c.inner.Effect(ctx, x)
+	return publicEffect(state), err
 }

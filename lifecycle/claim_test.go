@@ -23,9 +23,8 @@ func (w *world) claim(id, step string, o ...lifecycle.FireOption) *lifecycle.Cla
 	return c
 }
 
-// Verifies that a claim taken by hand holds the entity for stuck_after, runs no
-// action, keeps all others out, and is settled with data and writes in one
-// transaction.
+// Verifies that a manual claim leases the entity for stuck_after, runs no action, keeps all other callers
+// out, and is settled with data and writes in one transaction.
 func TestAClaimByHand(t *testing.T) {
 	each(t, invoices, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -45,7 +44,7 @@ func TestAClaimByHand(t *testing.T) {
 		if f := factsOf(err); f["holder"] == nil || f["since"] == nil || f["until"] == nil {
 			t.Errorf("got error fields %v, want holder, since and until", f)
 		}
-		settled, err := c.Settle(ctx, lifecycle.Success, &bill{5}, w.writes("i", "me"))
+		settled, err := c.Settle(ctx, &bill{5}, w.writes("i", "me"))
 		if err != nil || settled.Status != "closed" || settled.Version != 2 || settled.Data.Cents != 5 || settled.Claimed != nil {
 			t.Errorf("%+v, %v", settled, err)
 		}
@@ -66,19 +65,17 @@ func TestSettlingAgain(t *testing.T) {
 		w.makeOut()
 		w.create("i", "j", "k")
 		c := w.claim("i", "close")
-		first, err := c.Settle(ctx, lifecycle.Success, nil, w.writes("i", "me"))
+		first, err := c.Settle(ctx, nil, w.writes("i", "me"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := c.Settle(ctx, lifecycle.Success, nil, w.writes("i", "me"))
+		again, err := c.Settle(ctx, nil, w.writes("i", "me"))
 		if err != nil || again != first {
 			t.Errorf("first settle returned %+v, second %+v, %v, want the same", first, again, err)
 		}
 		w.written("i", "me")
-		for _, o := range []lifecycle.Outcome{lifecycle.Failure, lifecycle.Rejected} {
-			if _, err := c.Settle(ctx, o, nil, nil); !errors.Is(err, holdfast.ErrLeaseLost) {
-				t.Errorf("%s after a success: got %v, want ErrLeaseLost", o, err)
-			}
+		if _, err := c.Reject(ctx, "no"); !errors.Is(err, holdfast.ErrLeaseLost) {
+			t.Errorf("%v", err)
 		}
 		if _, err := c.Fail(ctx, "no"); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("%v", err)
@@ -95,24 +92,24 @@ func TestSettlingAgain(t *testing.T) {
 		if got, err := d.Fail(ctx, "the printer is on fire"); err != nil || got.Status != "open" {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if _, err := d.Settle(ctx, lifecycle.Success, nil, w.writes("j", "late")); !errors.Is(err, holdfast.ErrLeaseLost) {
+		if _, err := d.Settle(ctx, nil, w.writes("j", "late")); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("%v", err)
 		}
 		next := w.claim("j", "try")
 		if _, err := d.Fail(ctx, "again"); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("release of an earlier claim: got %v, want ErrLeaseLost", err)
 		}
-		if got, err := next.Settle(ctx, lifecycle.Failure, nil, nil); err != nil || got.Status != "failed" {
+		if got, err := next.Fail(ctx, ""); err != nil || got.Status != "failed" {
 			t.Errorf("%+v, %v", got, err)
 		}
 		w.happened("j", "failed", "created", "claimed", "released", "claimed", "failed/try")
 		w.written("j")
 
 		r := w.claim("k", "try")
-		if got, err := r.Settle(ctx, lifecycle.Rejected, nil, nil); err != nil || got.Status != "open" {
+		if got, err := r.Reject(ctx, ""); err != nil || got.Status != "open" {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if _, err := w.claim("k", "try").Settle(ctx, "perhaps", nil, nil); fault.CodeOf(err) != fault.Validation {
+		if _, err := w.claim("k", "try").Inner().Settle(ctx, "perhaps", nil, nil); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("%v", err)
 		}
 		w.advance(time.Hour)
@@ -121,8 +118,8 @@ func TestSettlingAgain(t *testing.T) {
 	})
 }
 
-// Verifies that a commit that fails leaves the claim as it was, nothing of it
-// written, and that it can be settled afterwards; a panic of it goes on.
+// Verifies that a failed commit leaves the claim unchanged and writes nothing, that the claim can be settled
+// afterwards, and that a panic propagates.
 func TestASettleByHandWhoseCommitFails(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -132,7 +129,7 @@ func TestASettleByHandWhoseCommitFails(t *testing.T) {
 		failing := func(ctx context.Context, tx holdfast.Tx) error {
 			return errors.Join(w.writes("i", "x")(ctx, tx), errOwn)
 		}
-		if _, err := c.Settle(ctx, lifecycle.Success, nil, failing); !errors.Is(err, errOwn) {
+		if _, err := c.Settle(ctx, nil, failing); !errors.Is(err, errOwn) {
 			t.Errorf("%v", err)
 		}
 		func() {
@@ -141,13 +138,13 @@ func TestASettleByHandWhoseCommitFails(t *testing.T) {
 					t.Errorf("panicked with %v, want ouch", p)
 				}
 			}()
-			_, _ = c.Settle(ctx, lifecycle.Success, nil, func(context.Context, holdfast.Tx) error { panic("ouch") })
+			_, _ = c.Settle(ctx, nil, func(context.Context, holdfast.Tx) error { panic("ouch") })
 		}()
 		w.written("i")
 		if got := w.get("i"); got.Status != "closing" || got.Version != 1 {
 			t.Errorf("%+v", got)
 		}
-		if _, err := c.Settle(ctx, lifecycle.Success, nil, w.writes("i", "me")); err != nil {
+		if _, err := c.Settle(ctx, nil, w.writes("i", "me")); err != nil {
 			t.Error(err)
 		}
 		w.written("i", "me")
@@ -155,9 +152,8 @@ func TestASettleByHandWhoseCommitFails(t *testing.T) {
 	})
 }
 
-// Verifies that a claim that has run out can be neither renewed, settled nor
-// released, before the janitor came and after it, and that nothing changes by it;
-// and that the janitor puts back once what nobody ended.
+// Verifies that an expired claim can be neither renewed, settled nor released, before and after the janitor
+// runs, and that such a call changes nothing; and that the janitor reverts an expired claim once.
 func TestAClaimByHandRunsOut(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -186,10 +182,11 @@ func TestAClaimByHandRunsOut(t *testing.T) {
 			if _, err := c.Renew(ctx, time.Minute); !errors.Is(err, holdfast.ErrLeaseLost) {
 				t.Errorf("%s, renew: got %v, want ErrLeaseLost", when, err)
 			}
-			for _, o := range []lifecycle.Outcome{lifecycle.Success, lifecycle.Failure, lifecycle.Rejected} {
-				if _, err := c.Settle(ctx, o, data, w.writes("i", "late")); !errors.Is(err, holdfast.ErrLeaseLost) {
-					t.Errorf("%s, settle %s: got %v, want ErrLeaseLost", when, o, err)
-				}
+			if _, err := c.Settle(ctx, data, w.writes("i", "late")); !errors.Is(err, holdfast.ErrLeaseLost) {
+				t.Errorf("%s, settle: got %v, want ErrLeaseLost", when, err)
+			}
+			if _, err := c.Reject(ctx, "late"); !errors.Is(err, holdfast.ErrLeaseLost) {
+				t.Errorf("%s, reject: got %v, want ErrLeaseLost", when, err)
 			}
 			if _, err := c.Fail(ctx, "late"); !errors.Is(err, holdfast.ErrLeaseLost) {
 				t.Errorf("%s, release: got %v, want ErrLeaseLost", when, err)
@@ -206,15 +203,15 @@ func TestAClaimByHandRunsOut(t *testing.T) {
 		refused("after the sweep")
 		next := w.claim("i", "close")
 		refused("in another's claim")
-		if _, err := next.Settle(ctx, lifecycle.Success, nil, nil); err != nil {
+		if _, err := next.Settle(ctx, nil, nil); err != nil {
 			t.Error(err)
 		}
 		w.happened("i", "closed", "created", "claimed", "recovered", "claimed", "settled/close")
 	})
 }
 
-// Verifies that a validation is asked of a claim by hand too: where it refuses or
-// panics, the claim is given back at once.
+// Verifies that a manual claim runs the validation, and that the claim is released at once if the validation
+// refuses or panics.
 func TestAClaimByHandIsValidated(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		w.create("i", "j")
@@ -252,11 +249,11 @@ func TestEndsOfOneClaimRace(t *testing.T) {
 			won, lost := holdfasttest.Race(t, 3, func(i int) (err error) {
 				switch i {
 				case 0:
-					ended[i], err = c.Settle(ctx, lifecycle.Success, nil, w.writes(id, "me"))
+					ended[i], err = c.Settle(ctx, nil, w.writes(id, "me"))
 				case 1:
 					ended[i], err = c.Fail(ctx, "no")
 				case 2:
-					ended[i], err = c.Settle(ctx, lifecycle.Rejected, nil, nil)
+					ended[i], err = c.Reject(ctx, "")
 				}
 				return err
 			})

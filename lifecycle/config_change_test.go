@@ -42,7 +42,7 @@ type depot struct {
 func eachDepot(t *testing.T, f func(*depot)) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) {
-		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newRemoteHandlers().call))
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(newRemoteHandlers().call))
 		d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "acme"), e: e}}
 		d.workers("journaled", "Do")
 		d.workers("transactional", "Tell")
@@ -119,9 +119,9 @@ func wantStranded(t testing.TB, err error, count int64, words ...string) {
 	}
 }
 
-// TestAClaimOutlivesItsConfig verifies that an operation keeps the claim and the targets that
-// it was taken with: under a config in which its claim status is none any more it settles,
-// fails, runs out and is refused as if nothing had changed, and its after-effect follows.
+// TestAClaimOutlivesItsConfig verifies that an operation keeps the claim and the targets that it was taken
+// with. Under a config in which its claim status is no longer one, it settles, fails, expires and is refused
+// as before, and its after-effect is delivered.
 func TestAClaimOutlivesItsConfig(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		d.create("success", "failure", "invalid", "expired", "late")
@@ -150,9 +150,9 @@ func TestAClaimOutlivesItsConfig(t *testing.T) {
 	})
 }
 
-// TestAStepIsRemovedUnderItsWorker verifies that a worker which holds a step with a recorded
-// effect, while the step and its handler are taken out of the config, ends it with success;
-// so does a person where the worker has died, and one that waits for its worker is given out.
+// TestAStepIsRemovedUnderItsWorker verifies that a worker can complete a step with a recorded effect after
+// the step and its handler were removed from the config; that a person can do so if the worker has died; and
+// that an operation that waits for its worker is handed out.
 func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		d.create("held", "died", "waiting")
@@ -204,16 +204,16 @@ func TestAStepIsRemovedUnderItsWorker(t *testing.T) {
 		if _, err := workers(d.e).Fail(d.ctx, leaseOf(died), remote.Failure{Message: "no", Final: true}); err != nil {
 			d.t.Fatal(err)
 		}
-		if _, err := lifecycle.Resolve(d.ctx, d.e, died.Operation, nil, lifecycle.Success, "mia"); err != nil {
+		if _, err := lifecycle.Resolve(d.ctx, d.e, died.Operation, nil, lifecycle.EndWith(lifecycle.Success), lifecycle.By("mia")); err != nil {
 			d.t.Errorf("resolve: %v", err)
 		}
 		d.at("died", "there")
 	})
 }
 
-// TestAStatusBecomesAClaim verifies that a config which makes a claim status of one that
-// entities stand in, or will come to, is refused with their count; and that it comes into
-// force once they are gone, and then nothing but a claim leads into it.
+// TestAStatusBecomesAClaim verifies that a config that turns a status into a claim status is refused with a
+// count while entities are in that status or will move to it; and that it takes effect once there are none,
+// after which only a claim leads to the status.
 func TestAStatusBecomesAClaim(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		if err := d.put(shipments(true)); err != nil {
@@ -242,9 +242,8 @@ func TestAStatusBecomesAClaim(t *testing.T) {
 	})
 }
 
-// TestATargetIsTakenAway verifies that a config without a status that an operation under way
-// leads to, or in which that is a claim status, is refused, with what to do; and that the
-// operation is not disturbed by the attempt.
+// TestATargetIsTakenAway verifies that a config is refused, with advice, if it lacks the target status of an
+// operation in flight or makes it a claim status; and that the attempt does not affect the operation.
 func TestATargetIsTakenAway(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		d.create("a")
@@ -263,12 +262,11 @@ func TestATargetIsTakenAway(t *testing.T) {
 	})
 }
 
-// TestRowsEditedIntoAClaimAreAdopted verifies that a row which somebody has edited into a
-// claim status is held and put back also for a lifecycle that was put over HTTP, by the
-// config of its own workspace.
+// TestRowsEditedIntoAClaimAreAdopted verifies that a row that was edited into a claim status is leased and
+// reverted for a published lifecycle too, by the config of its own workspace.
 func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
-		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newRemoteHandlers().call))
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(newRemoteHandlers().call))
 		for _, space := range []string{"acme", "other"} {
 			d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), space), e: e}}
 			d.workers("journaled", "Do")
@@ -298,9 +296,9 @@ func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
 	})
 }
 
-// TestCheckTellsWhoIsStranded verifies that a check names an entity in a status that the config
-// does not have, one that is free in a claim status, an operation that leads to where nobody
-// may stand, and one that an earlier program took and no end would move.
+// TestCheckTellsWhoIsStranded verifies that a check reports an entity in a status that the config does not
+// have, an unclaimed entity in a claim status, an operation that leads to a status that is not allowed, and
+// an operation of an earlier program that could not end.
 func TestCheckTellsWhoIsStranded(t *testing.T) {
 	eachDepot(t, func(d *depot) {
 		d.create("free", "held")
@@ -324,11 +322,11 @@ func TestCheckTellsWhoIsStranded(t *testing.T) {
 		}
 		const statuses, claims = `["here","moving","there","lost"]`, `["moving"]`
 		for _, x := range []struct{ damage, repair, want string }{
-			{`UPDATE holdfast_entity SET status = 'nowhere' WHERE id = 'free'`, `UPDATE holdfast_entity SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: it is in a status that its lifecycle's config does not have"},
-			{`UPDATE holdfast_entity SET status = 'moving' WHERE id = 'free'`, `UPDATE holdfast_entity SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: it is in a claim status without a claim"},
-			{`UPDATE holdfast_lifecycle SET statuses = '["here","moving","lost"]'`, `UPDATE holdfast_lifecycle SET statuses = '` + statuses + `'`, "entity shipment/held in workspace acme: its operation leads to a status"},
-			{`UPDATE holdfast_lifecycle SET claims = '["moving","lost"]'`, `UPDATE holdfast_lifecycle SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: its operation leads to a status"},
-			{`UPDATE holdfast_entity SET plan = NULL; UPDATE holdfast_lifecycle SET claims = '[]'`, `UPDATE holdfast_lifecycle SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: its operation is in a status that is no longer a claim status"},
+			{`UPDATE holdfast_entity SET status = 'nowhere' WHERE id = 'free'`, `UPDATE holdfast_entity SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: the status does not exist in the config of the lifecycle"},
+			{`UPDATE holdfast_entity SET status = 'moving' WHERE id = 'free'`, `UPDATE holdfast_entity SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: the entity is in a claim status without a claim"},
+			{`UPDATE holdfast_lifecycle SET statuses = '["here","moving","lost"]'`, `UPDATE holdfast_lifecycle SET statuses = '` + statuses + `'`, "entity shipment/held in workspace acme: the operation leads to a status"},
+			{`UPDATE holdfast_lifecycle SET claims = '["moving","lost"]'`, `UPDATE holdfast_lifecycle SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: the operation leads to a status"},
+			{`UPDATE holdfast_entity SET plan = NULL; UPDATE holdfast_lifecycle SET claims = '[]'`, `UPDATE holdfast_lifecycle SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: the operation is in a status that is no longer a claim status"},
 		} {
 			if found := check(); found != "" {
 				d.t.Errorf("before %s: check reported %s", x.damage, found)
@@ -367,10 +365,10 @@ steps:
 `)).Action("Pack", pack, lifecycle.Journaled())
 }
 
-// TestAProgramsClaimOutlivesItsConfig verifies that a body which runs while a program with
-// another config starts is settled as it was taken; that an operation whose step and handler
-// are gone, and that has an effect, is parked, and ended by a person as a success; and that
-// one without is put back.
+// TestAProgramsClaimOutlivesItsConfig verifies that a body that runs while a program with another config
+// starts is settled as it was claimed; that an operation with an effect whose step and handler are gone is
+// parked, and that a person can end it as a success; and that such an operation without an effect is
+// reverted.
 func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		ctx := t.Context()
@@ -434,20 +432,20 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 			return err == nil && e.Claimed != nil && e.Claimed.Phase == "uncertain"
 		})
 		stop()
-		all, err := holdfast.Collect(lifecycle.Operations(ctx, two, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
+		all, err := holdfast.Collect(lifecycle.ListOperations(ctx, two, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
 		if err != nil || len(all) != 1 || all[0].Error != `handler "Pack" no longer exists` {
 			t.Fatalf("got uncertain operations %+v, %v", all, err)
 		}
-		if _, err := lifecycle.Resolve(ctx, two, all[0].ID, nil, lifecycle.Success, "mia"); err != nil {
+		if _, err := lifecycle.Resolve(ctx, two, all[0].ID, nil, lifecycle.EndWith(lifecycle.Success), lifecycle.By("mia")); err != nil {
 			t.Error(err)
 		}
 		at("charged", "sent")
 	})
 }
 
-// TestAStatusBecomesAClaimDuringSteps verifies that against steps under way on a node that knows
-// the old config, a change that makes a claim status of one where they lead either is refused, or
-// comes into force and nobody stands there free.
+// TestAStatusBecomesAClaimDuringSteps verifies that, with steps in flight on a node that knows the old
+// config, a config that turns their target into a claim status either is refused, or takes effect and leaves
+// no unclaimed entity in that status.
 func TestAStatusBecomesAClaimDuringSteps(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		ctx := t.Context()
@@ -504,8 +502,8 @@ func TestAStatusBecomesAClaimDuringSteps(t *testing.T) {
 	})
 }
 
-// TestARowOfTheUsersOwnStandsWhereAClaimComes verifies that a config which makes a claim status of one
-// where rows of the user's own table stand free is refused, with their count.
+// TestARowOfTheUsersOwnStandsWhereAClaimComes verifies that a config that turns a status into a claim status
+// is refused, with a count, while unclaimed rows of a user table are in that status.
 func TestARowOfTheUsersOwnStandsWhereAClaimComes(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		ctx := t.Context()

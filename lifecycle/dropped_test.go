@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// TestAValidationIsDropped verifies that an operation which is to be resumed is done by a program whose
-// config has its step without the validation that it was taken with.
+// TestAValidationIsDropped verifies that a program whose config no longer has the validation of a step can
+// resume an operation that was claimed with the validation.
 func TestAValidationIsDropped(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		ctx := t.Context()

@@ -103,8 +103,8 @@ func (w *fxWorld) policy(name string, asked func(key string) (int, bool, error))
 	return nil
 }
 
-// fxKilled starts a child, waits for a word of it and what follows that, and kills
-// it (SIGKILL).
+// fxKilled starts a child process, waits for a line that begins with a given word, returns the rest of that
+// line, and kills the process (SIGKILL).
 func fxKilled(t *testing.T, db, what, word string) (rest string) {
 	t.Helper()
 	c := testkit.Start(t, testkit.Self("TestFxChild", fxChildVar+"="+what, fxDBVar+"="+db))
@@ -145,11 +145,10 @@ func fxProcesses(t *testing.T, f func(*fxPost, string)) {
 	}
 }
 
-// TestKilledAfterTheEffect verifies what becomes of an effect whose process was
-// killed between the call and the settle, for each policy: under hold it is not
-// called again, and the operation is uncertain; under probe the other side is
-// asked, and it is not called again; under retry it is called again under the very
-// key of the dead process; and one that was recorded is known.
+// TestKilledAfterTheEffect verifies the outcome of an effect whose process was killed between the call and
+// the settle, for each policy. Under hold it is not called again, and the operation is uncertain. Under probe
+// the remote system is asked, and the effect is not called again. Under retry it is called again with the
+// same key. A recorded result is used.
 func TestKilledAfterTheEffect(t *testing.T) {
 	for policy, c := range map[string]struct {
 		status, phase string
@@ -190,10 +189,9 @@ func TestKilledAfterTheEffect(t *testing.T) {
 	}
 }
 
-// TestKilledBeforeTheAfterEffect verifies that the after-effect of a step whose
-// process was killed when the step was settled, or while the after-effect ran, is
-// delivered by another node, under the same operation, and that what it commits is
-// written once.
+// TestKilledBeforeTheAfterEffect verifies that, if a process is killed after it settled a step or while the
+// after-effect ran, another node delivers the after-effect under the same operation, and its writes are
+// applied once.
 func TestKilledBeforeTheAfterEffect(t *testing.T) {
 	for what, word := range map[string]string{"settled": "settled", "after": "in"} {
 		t.Run(what, func(t *testing.T) {

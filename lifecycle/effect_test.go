@@ -340,9 +340,8 @@ func TestEffectWithAResultIsNotCalledAgain(t *testing.T) {
 	}
 }
 
-// TestUnknownUnderHoldIsParked verifies that an effect without a policy whose call
-// ends with an error parks its operation: the caller is told, the operation is
-// listed with its effect, it keeps its claim, so that nobody else gets in, and
+// TestUnknownUnderHoldIsParked verifies that an effect without a policy whose call returns an error parks its
+// operation: the caller gets the error, the operation is listed with its effect and keeps its claim, and
 // neither a janitor nor a resumer touches it.
 func TestUnknownUnderHoldIsParked(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
@@ -356,7 +355,7 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 		}
 		o := w.is("b", "charging", "uncertain")
 		w.wantUnchanged("b")
-		all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
+		all, err := holdfast.Collect(lifecycle.ListOperations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
 		if err != nil || len(all) != 1 || all[0].ID != o.ID || all[0].Step != "charge" || all[0].Entity != "b" || all[0].Requester != "admin" {
 			w.Fatalf("listed operations %+v, %v", all, err)
 		}
@@ -365,7 +364,7 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 			w.Errorf("got effects %+v", x)
 		}
 		for _, phase := range []string{"held", "due"} {
-			if all, err := holdfast.Collect(lifecycle.Operations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Phase(phase)})); err != nil || len(all) != 0 {
+			if all, err := holdfast.Collect(lifecycle.ListOperations(w.Context(), w.e, lifecycle.OperationFilter{Phase: lifecycle.Phase(phase)})); err != nil || len(all) != 0 {
 				w.Errorf("listed operations in phase %s: %+v, %v, want none", phase, all, err)
 			}
 		}
@@ -375,9 +374,8 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 	})
 }
 
-// TestTakenLightly verifies that a body which takes no notice of an unknown effect
-// and returns nil does not settle its step, under hold: nobody knows what
-// happened.
+// TestTakenLightly verifies that a body that ignores an effect of unknown outcome and returns nil does not
+// settle its step under hold.
 func TestTakenLightly(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		w.make("b", func(ctx context.Context, _ *fxAct) error {
@@ -412,8 +410,8 @@ func TestTakenLightlyUnderRetry(t *testing.T) {
 	})
 }
 
-// TestUnknownUnderRetry verifies that an effect of unknown outcome is tried again
-// under its very key, where the other side is said to honour it.
+// TestUnknownUnderRetry verifies that an effect of unknown outcome is retried with the same key if the policy
+// says that the remote system honors it.
 func TestUnknownUnderRetry(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		fail := 2
@@ -441,10 +439,9 @@ func TestUnknownUnderRetry(t *testing.T) {
 	})
 }
 
-// TestUnknownUnderProbe verifies that the other side is asked about an effect of
-// unknown outcome: what happened is used without a call, what did not is called
-// again under the same key, and where it cannot tell it is asked again later. It
-// is not asked about an effect that this attempt has begun itself.
+// TestUnknownUnderProbe verifies that the remote system is asked about an effect of unknown outcome: a result
+// is used without a call, an effect that did not happen is called again with the same key, and a failed probe
+// is repeated later. An effect that this attempt has begun itself is not probed.
 func TestUnknownUnderProbe(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		happened, unwell, fail := false, errFx, true
@@ -626,7 +623,7 @@ func TestEndsWithAnEffectBegun(t *testing.T) {
 				o := w.is("b", "charging", lifecycle.Phase(c.phase))
 				if c.phase == "uncertain" {
 					w.wantUnchanged("b")
-					if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, nil, "", "me"); err != nil {
+					if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, nil, lifecycle.By("me")); err != nil {
 						w.Fatal(err)
 					}
 				}
@@ -676,9 +673,9 @@ func TestTimeoutWithAnEffectBegun(t *testing.T) {
 	})
 }
 
-// TestResumedUpToALimit verifies that an operation that fails each time, with an
-// effect done, is tried six times in all, and then parked; and that the same is so
-// of one that kills each of its holders, after five deaths. Neither goes back.
+// TestResumedUpToALimit verifies that an operation that fails each time, with an effect done, is attempted
+// six times and then parked, and that an operation that crashes each of its holders is parked after five
+// crashes. Neither is reverted.
 func TestResumedUpToALimit(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		tries := 0
@@ -719,10 +716,9 @@ func TestResumedUpToALimit(t *testing.T) {
 	})
 }
 
-// TestOpaque verifies what becomes of a body that journals nothing: what it
-// returns is its word, so that a failure and a refusal go back; after a panic, an
-// ended context and a death nobody knows, and it is uncertain, under the name
-// "$body", and never run again by itself.
+// TestOpaque verifies that the return value of an opaque body decides, so that a failure and a refusal revert
+// the entity; and that after a panic, an ended context or a crash the operation is uncertain, under the
+// effect name "$body", and does not run again automatically.
 func TestOpaque(t *testing.T) {
 	for name, c := range map[string]struct {
 		end    func(*fxWorld, context.Context) error
@@ -772,9 +768,8 @@ func TestOpaque(t *testing.T) {
 	}
 }
 
-// TestOpaqueWhoseCommitFails verifies that an opaque body that has returned
-// success, and has therefore acted, does not go back where what it wanted to
-// write fails: nobody may run it again as if it had done nothing.
+// TestOpaqueWhoseCommitFails verifies that an opaque body that returned success is not reverted if its writes
+// fail, because it has acted and must not run again.
 func TestOpaqueWhoseCommitFails(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		w.make("b", func(_ context.Context, a *fxAct) error {
@@ -873,8 +868,8 @@ func TestUnclaimedInsideClaimed(t *testing.T) {
 	})
 }
 
-// TestEffectsAfterTheHoldWasLost verifies that a body that has lost its hold
-// begins no effect, records no result and settles nothing.
+// TestEffectsAfterTheHoldWasLost verifies that a body that has lost its lease begins no effect, records no
+// result and settles nothing.
 func TestEffectsAfterTheHoldWasLost(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		w.make("b", func(ctx context.Context, _ *fxAct) error {
@@ -919,8 +914,8 @@ func TestEffectsAfterTheHoldWasLost(t *testing.T) {
 	})
 }
 
-// TestOrdinals verifies that effects of one name are told apart by the order in
-// which they begin, and find their own results again.
+// TestOrdinals verifies that effects of the same name are distinguished by the order in which they begin, and
+// get their own results again.
 func TestOrdinals(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		var got [][]int
@@ -994,8 +989,8 @@ func TestConcurrentEffects(t *testing.T) {
 	})
 }
 
-// TestRecordNow verifies that a result that is recorded at once is in the journal
-// before the body goes on, and that otherwise it is there with the next effect.
+// TestRecordNow verifies that a result with RecordNow is in the journal before the body continues, and
+// otherwise with the next effect.
 func TestRecordNow(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		w.make("b", func(ctx context.Context, a *fxAct) error {
@@ -1063,20 +1058,19 @@ func TestResultsAreKeptAsTheyAre(t *testing.T) {
 	})
 }
 
-// TestEffectsUnderAClaimTakenByHand verifies that a claim taken by hand, with an
-// effect begun, goes back by no end: a release, a failure and a death park it,
-// because nobody resumes it; it is resolved only with an outcome. There is no
-// public way to journal under such a claim yet, so the journal itself is used.
+// TestEffectsUnderAClaimTakenByHand verifies that a manual claim with a begun effect is never reverted: a
+// release, a failure and a crash park it, because it cannot be resumed, and it is resolved only with an
+// outcome. There is no public way to journal under such a claim yet, so the test uses the journal itself.
 func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		for name, end := range map[string]func(*lifecycle.Claim[bill]) error{
 			"release": func(c *lifecycle.Claim[bill]) error { _, err := c.Fail(w.Context(), "no"); return err },
 			"failure": func(c *lifecycle.Claim[bill]) error {
-				_, err := c.Settle(w.Context(), lifecycle.Failure, nil, nil)
+				_, err := c.Fail(w.Context(), "")
 				return err
 			},
 			"invalid": func(c *lifecycle.Claim[bill]) error {
-				_, err := c.Settle(w.Context(), lifecycle.Rejected, nil, nil)
+				_, err := c.Reject(w.Context(), "")
 				return err
 			},
 			"death": func(*lifecycle.Claim[bill]) error {
@@ -1099,13 +1093,13 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 			o := w.is(name, "trying", "uncertain")
 			w.wantUnchanged(name)
 			known := []lifecycle.Resolution{{Name: "card", Happened: true}}
-			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, "", "me"); !errors.Is(err, holdfast.ErrValidation) {
+			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, lifecycle.By("me")); !errors.Is(err, holdfast.ErrValidation) {
 				w.Errorf("%s: resolve without an outcome: got %v, want ErrValidation", name, err)
 			}
 			if got := fxStates(w.find(o.ID)); !slices.Equal(got, []string{"card/0 begun"}) {
 				w.Errorf("%s: effects after the refused resolve are %q", name, got)
 			}
-			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, lifecycle.Success, "me"); err != nil {
+			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, lifecycle.EndWith(lifecycle.Success), lifecycle.By("me")); err != nil {
 				w.Errorf("%s: %v", name, err)
 			}
 			w.is(name, "tried", "")

@@ -44,7 +44,7 @@ type Operation struct {
 	Crashes   int
 	Error     string
 	Manual    bool // true for a manual claim, which is not resumed
-	// Handler is the handler of the operation's action as of when it was claimed, or "" if it has none.
+	// Handler is the operation's action handler at the time of the claim, or "" if it has none.
 	Handler string
 }
 
@@ -90,17 +90,21 @@ func encoded[E any](id string, data E) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// Create creates an entity in the config's initial status. If it exists, the error is [holdfast.ErrConflict], and the
-// entity is unchanged. Rows of a user-owned table are created by the user, not by Create.
-func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, data E) (Entity[E], error) {
+// Create creates an entity in the config's initial status. If the entity exists, the error is [holdfast.ErrConflict],
+// and the entity is unchanged. For a user-owned table, insert the row with SQL instead: Create returns an error.
+func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, data E, o ...ActorOption) (Entity[E], error) {
 	raw, err := encoded(id, data)
 	if err != nil {
 		return Entity[E]{}, err
 	}
-	return shown[E](l.inner.Create(ctx, store.DoerOf(d), id, raw))
+	var actor string
+	for _, option := range o {
+		actor = option.actor
+	}
+	return shown[E](l.inner.CreateAt(ctx, store.DoerOf(d), id, "", raw, actor))
 }
 
-// Get returns an entity, or [holdfast.ErrNotFound]. In a transaction, a row of a user-owned table is read with SQL
+// Get returns an entity, or [holdfast.ErrNotFound]. In a transaction, read the row of a user-owned table with SQL
 // instead: Get returns [holdfast.ErrValidation].
 func (l *Lifecycle[E]) Get(ctx context.Context, d holdfast.Doer, id string) (Entity[E], error) {
 	return shown[E](l.inner.Get(ctx, store.DoerOf(d), id))
@@ -111,7 +115,7 @@ type Filter struct {
 	Status string
 }
 
-// List iterates over entities, ordered by id. Rows of a user-owned table are listed with SQL instead: List returns
+// List iterates over entities, ordered by id. List the rows of a user-owned table with SQL instead: List returns
 // [holdfast.ErrValidation].
 func (l *Lifecycle[E]) List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Entity[E], error] {
 	list := store.Seq(func(after lifecycleengine.Entity, limit int) ([]lifecycleengine.Entity, error) {
@@ -131,22 +135,25 @@ type Event struct {
 	Version int64
 	Name    string
 	Data    json.RawMessage
-	Actor   string
-	At      time.Time
+	// Correlation, Causation and Actor describe the origin of the event.
+	Correlation, Causation, Actor string
+	At                            time.Time
 }
 
-// History iterates over the events of an entity, starting at version from.
-func (l *Lifecycle[E]) History(ctx context.Context, d holdfast.Doer, id string, from int64) iter.Seq2[Event, error] {
+// ReadHistory iterates over the events of an entity, starting at version from.
+func (l *Lifecycle[E]) ReadHistory(ctx context.Context, d holdfast.Doer, id string, from int64) iter.Seq2[Event, error] {
 	return store.Seq(func(after events.Event, limit int) ([]events.Event, error) {
 		start := from
 		if after.Name != "" {
 			start = after.Version + 1
 		}
 		return l.inner.History(ctx, store.DoerOf(d), id, start, limit)
-	}, func(x events.Event) Event { return Event{x.Version, x.Name, x.Data, x.Actor, x.At} })
+	}, func(x events.Event) Event {
+		return Event{x.Version, x.Name, x.Data, x.Correlation, x.Causation, x.Actor, x.At}
+	})
 }
 
-// Refusal records that a step was refused to a requester.
+// Refusal records that a requester could not fire a step.
 type Refusal struct {
 	Step, Requester string
 	Code            fault.Code
@@ -154,9 +161,9 @@ type Refusal struct {
 	At              time.Time
 }
 
-// Refusals iterates over the refusals on an entity, the latest first. The log is best effort: it is written outside
+// ListRefusals iterates over the refusals on an entity, the latest first. The log is best effort: it is written outside
 // of transactions and retained for a week, and entries may be missing after a crash or under load.
-func (l *Lifecycle[E]) Refusals(ctx context.Context, e *holdfast.Engine, id string) iter.Seq2[Refusal, error] {
+func (l *Lifecycle[E]) ListRefusals(ctx context.Context, e *holdfast.Engine, id string) iter.Seq2[Refusal, error] {
 	return func(yield func(Refusal, error) bool) {
 		all, err := l.inner.Attempts(ctx, engine.Of(e), id)
 		if err != nil {

@@ -12,15 +12,18 @@ import (
 // Inner is the lifecycle behind a public one.
 func Inner[E any](l *Lifecycle[E]) *lifecycleengine.Lifecycle { return l.inner }
 
+// Inner is the claim behind a public one.
+func (c *Claim[E]) Inner() *lifecycleengine.Claim { return c.inner }
+
 // Beginning is an option that the HTTP API has.
 func Beginning(f func(context.Context, *store.Tx, string) error) FireOption {
-	return FireOption{func(o *lifecycleengine.FireOptions) { o.Begin = f }}
+	return fireOption(func(o *lifecycleengine.FireOptions) { o.Begin = f })
 }
 
-// Door has an engine serve lifecycles that are put, as the HTTP API does.
-type Door func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)
+// Published makes an engine serve published lifecycles, as the HTTP API does.
+type Published func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)
 
 // Register is called by holdfast.Open.
-func (d Door) Register(_ context.Context, e *holdfast.Engine) error {
-	return lifecycleengine.ServePut(engine.Of(e), lifecycleengine.Caller(d))
+func (d Published) Register(_ context.Context, e *holdfast.Engine) error {
+	return lifecycleengine.ServePublished(engine.Of(e), lifecycleengine.Caller(d))
 }

@@ -101,11 +101,9 @@ func firePanicking(ctx context.Context, w *world, id, step string, o ...lifecycl
 	return nil, err
 }
 
-// Verifies that whatever keeps a claimed step from being done, with no effect begun,
-// releases the claim at once: to revert_to or, where the action failed and the step
-// has one, to its failed_state. The caller gets the error, or the panic, that it was;
-// nothing of what the body would have committed is there; and the next caller can
-// claim.
+// Verifies that a claimed step that does not succeed, with no effect begun, releases its claim at once: to
+// revert_to or, if the action failed and the step has one, to its failed_state. The caller gets the original
+// error or panic, none of the body's writes are committed, and the next caller can claim.
 func TestWhateverFailsIsReleased(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		w.makeOut()
@@ -165,7 +163,7 @@ func wantFailure(t *testing.T, w *world, f failing, id, step string) {
 	if got := w.get(id); got.Version != 2 || got.Data.Cents != 0 {
 		t.Errorf("got %+v", got)
 	}
-	all, _ := holdfast.Collect(w.l.History(context.Background(), w.e, id, 2))
+	all, _ := holdfast.Collect(w.l.ReadHistory(context.Background(), w.e, id, 2))
 	if len(all) == 1 && !strings.Contains(strings.ReplaceAll(string(all[0].Data), " ", ""), `"outcome":"`+f.outcome+`"`) {
 		t.Errorf("got event data %s, want outcome %q", all[0].Data, f.outcome)
 	}
@@ -182,8 +180,7 @@ func wantFailure(t *testing.T, w *world, f failing, id, step string) {
 	}
 }
 
-// Verifies that what fails without a claim writes nothing at all, and that its error
-// reaches the caller.
+// Verifies that a failing step without a claim writes nothing, and that its error reaches the caller.
 func TestWhateverFailsUnclaimedWritesNothing(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		w.makeOut()
@@ -281,7 +278,7 @@ func TestASettleWritesAllOrNothing(t *testing.T) {
 				t.Errorf("%s: %+v, %v", step, got, err)
 			}
 			w.written(id, "one", "two")
-			all, err := holdfast.Collect(w.l.History(context.Background(), w.e, id, 1))
+			all, err := holdfast.Collect(w.l.ReadHistory(context.Background(), w.e, id, 1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -294,9 +291,8 @@ func TestASettleWritesAllOrNothing(t *testing.T) {
 	})
 }
 
-// Verifies that a caller who names a stale version is refused, with the version that
-// it expected and the true one, and changes nothing; and that of many who name the
-// same version one is let in.
+// Verifies that a caller that names a stale version is refused with the expected and the actual version and
+// changes nothing; and that of many callers that name the same version one succeeds.
 func TestWant(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		for _, step := range []string{"close", "note", "skip"} {
@@ -356,9 +352,9 @@ steps:
   serialized: [system]
 `
 
-// Verifies that a step is done only for those whom it is offered to, and that
-// refusals are told apart: for nobody, not for you, not here, somebody is at it. The
-// log of attempts lists those who came second, with their codes.
+// Verifies that a step runs only for requesters that it is offered to, and that the refusals have different
+// codes: unknown step, wrong requester, wrong status, and operation in progress. The log of refusals lists
+// the losers with their codes.
 func TestRequesters(t *testing.T) {
 	everywhere(t, requesters, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -398,7 +394,7 @@ func TestRequesters(t *testing.T) {
 		}
 		w.happened("j", "closed", "created", "claimed", "settled/pay")
 
-		all, err := holdfast.Collect(w.l.Refusals(ctx, w.e, "i"))
+		all, err := holdfast.Collect(w.l.ListRefusals(ctx, w.e, "i"))
 		if err != nil || len(all) != 3 {
 			t.Fatalf("%+v, %v", all, err)
 		}
@@ -430,7 +426,7 @@ func TestAttemptsAreReadWhileOthersAreRefused(t *testing.T) {
 					if fault.CodeOf(err) != fault.ClaimFailed {
 						return fmt.Errorf("%v", err)
 					}
-				} else if _, err := holdfast.Collect(w.l.Refusals(context.Background(), w.e, "i")); err != nil {
+				} else if _, err := holdfast.Collect(w.l.ListRefusals(context.Background(), w.e, "i")); err != nil {
 					return err
 				}
 			}
@@ -439,7 +435,7 @@ func TestAttemptsAreReadWhileOthersAreRefused(t *testing.T) {
 		if len(errs) > 0 {
 			t.Error(errs)
 		}
-		all, err := holdfast.Collect(w.l.Refusals(context.Background(), w.e, "i"))
+		all, err := holdfast.Collect(w.l.ListRefusals(context.Background(), w.e, "i"))
 		if err != nil || len(all) != 80 {
 			t.Errorf("got %d refusals, want 80: %v", len(all), err)
 		}

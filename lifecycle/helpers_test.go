@@ -168,8 +168,8 @@ func (w *world) open() {
 	w.e = w.engine(w.l)
 }
 
-// engine opens an engine of the world's database, silently. What the test leaves must
-// be as the engine's own check wants it, and free of claims that have run out.
+// engine opens an engine on the world's database, without a log. When the test ends, the engine's check must
+// find no violation and no expired claim.
 func (w *world) engine(parts ...holdfast.Part) *holdfast.Engine {
 	w.t.Helper()
 	return w.engineWith(holdfast.Config{}, parts...)
@@ -242,7 +242,7 @@ func (w *world) get(id string) lifecycle.Entity[bill] {
 // history is the names of what happened to an entity.
 func (w *world) history(id string) string {
 	w.t.Helper()
-	all, err := holdfast.Collect(w.l.History(context.Background(), w.e, id, 0))
+	all, err := holdfast.Collect(w.l.ReadHistory(context.Background(), w.e, id, 0))
 	if err != nil {
 		w.t.Fatalf("history of %s: %v", id, err)
 	}
@@ -357,8 +357,8 @@ func factsOf(err error) map[string]any {
 	return nil
 }
 
-// held fires a step in the background whose body waits, and returns when the body
-// runs. The body goes on with what go_on is given; the answer comes on done.
+// held fires a step in the background whose body waits, and returns when the body runs. The body continues
+// with the value sent to go_on; the result arrives on done.
 func (w *world) held(id, step string, f body, o ...lifecycle.FireOption) (goOn chan<- error, done <-chan error) {
 	w.t.Helper()
 	return w.heldBy("admin", id, step, f, o...)

@@ -10,15 +10,15 @@ import (
 )
 
 // Janitor recovers the claims of a lifecycle that crashes left in a claim status or under a serialized requester's
-// lease. A module implements it to clean up what its body left half done.
+// lease. A module implements Janitor to clean up unfinished work of its bodies.
 type Janitor interface {
-	// Recover runs in the transaction that returns the entities to revert_to. If it returns an error, the claims
-	// stay, and it is called again. It gets only claims without effects: operations with effects are resumed or wait
-	// for manual resolution.
+	// Recover runs in the transaction that returns the entities to revert_to. If it returns an error, the claims are
+	// not released, and Recover is called again. It gets only claims whose effects cannot have happened; other
+	// operations are resumed or wait for manual resolution.
 	Recover(context.Context, holdfast.Tx, []Stuck) error
 }
 
-// Coverer is implemented by a [Janitor] that covers only some claim statuses. A janitor that does not implement it
+// Coverer is implemented by a [Janitor] that covers only some claim statuses. A Janitor that does not implement Coverer
 // covers all claim statuses of its lifecycle.
 type Coverer interface{ Covers() []string }
 

@@ -137,10 +137,9 @@ func (s *shop) ran(handler int, id string, action int) {
 	}
 }
 
-// TestARetryFindsItsOwnStep verifies that a request whose process died behind its step,
-// before its answer was stored, is answered as the first time when it is sent again:
-// the step is not done again, and not refused. What the caller has written in the
-// transaction that begins it is written once.
+// TestARetryFindsItsOwnStep verifies that a request whose process crashed after its step, before its response
+// was stored, gets the same response when it is sent again. The step neither runs again nor is refused, and
+// the caller's writes in the transaction that begins it are applied once.
 func TestARetryFindsItsOwnStep(t *testing.T) {
 	for step, acts := range map[string]int{"close": 1, "note": 1, "skip": 0} { // claimed; with code and no claim; with neither
 		t.Run(step, func(t *testing.T) {
@@ -173,9 +172,9 @@ func TestARetryFindsItsOwnStep(t *testing.T) {
 	}
 }
 
-// TestSeveralStepsUnderOneKey verifies that the steps of a handler are told apart, of
-// one entity, of two, and the same step done several times; and that after a death
-// behind each of them the handler goes on where it was.
+// TestSeveralStepsUnderOneKey verifies that the steps of a handler are distinguished, for one entity, for
+// two, and for the same step fired several times; and that the handler continues where it was after a crash
+// behind each of them.
 func TestSeveralStepsUnderOneKey(t *testing.T) {
 	steps := []string{"i close", "j skip", "j count", "i ship", "j count", "j count"}
 	for dies := range steps {
@@ -273,9 +272,9 @@ func TestTheKeyStaysWithAStepThatIsDone(t *testing.T) {
 	})
 }
 
-// TestTheKeyIsLostWhileItsStepIsHeld verifies what others are told while a step is worked
-// on: by the key, as long as it is held; then by the step. Nobody else runs it, and
-// what became of it is then told to all.
+// TestTheKeyIsLostWhileItsStepIsHeld verifies the errors of other requests while a step is in progress: first
+// because of the key, while its lease lasts, and then because of the step. No other request runs the step,
+// and all get its outcome in the end.
 func TestTheKeyIsLostWhileItsStepIsHeld(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		w.create("i")
@@ -335,9 +334,8 @@ func TestALateHolderBeginsNothing(t *testing.T) {
 	}
 }
 
-// TestAnotherRunWasFaster verifies that a run which has lost its key, and whose step another
-// run of the request has done meanwhile, is answered for that: the entity has moved
-// under its hands, and that is no refusal.
+// TestAnotherRunWasFaster verifies that a run that has lost its key, and whose step another run of the
+// request has already executed, gets the outcome of that step and no refusal.
 func TestAnotherRunWasFaster(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		w.create("i")
@@ -435,9 +433,8 @@ func TestARetriedKeyKeepsItsSteps(t *testing.T) {
 	})
 }
 
-// TestAClaimUnderAKey verifies that a claim taken by hand belongs to the key, too: a
-// retry finds it held by the run before it, then released, and takes it anew; and, behind
-// its end, is told how it ended.
+// TestAClaimUnderAKey verifies that a manual claim belongs to the key too: a retry finds it leased by the
+// earlier run, then released, and takes it again; after it has ended, a retry gets its outcome.
 func TestAClaimUnderAKey(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		w.create("i")
@@ -452,7 +449,7 @@ func TestAClaimUnderAKey(t *testing.T) {
 			if dies == "held" {
 				s.die()
 			}
-			if _, err := c.Settle(r.Context(), lifecycle.Success, nil, nil); err != nil {
+			if _, err := c.Settle(r.Context(), nil, nil); err != nil {
 				t.Error(err)
 			}
 			if dies == "settled" {

@@ -76,9 +76,9 @@ func TestLateChild(t *testing.T) {
 	os.Exit(0)
 }
 
-// Verifies that a process which is stopped (SIGSTOP) between the intent of an effect and its call, until
-// its lease has run out and a person has said that the effect did not happen, does not make the call
-// when it goes on.
+// Verifies that a process that is stopped (SIGSTOP) between the intent of an effect and its call, until its
+// lease has expired and a person has reported that the effect did not happen, does not make the call when it
+// continues.
 func TestAStoppedHolderDoesNotCall(t *testing.T) {
 	for name, at := range map[string]func(testing.TB) string{
 		"sqlite":   func(t testing.TB) string { return "sqlite:" + holdfasttest.SQLite(t) },

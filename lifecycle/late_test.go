@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// late is a holder that stands still inside of a call until its lease has run out.
+// late is a holder that is stopped inside a call until its lease has expired.
 type late struct {
 	*fxWorld
 	inside, goOn chan struct{}
@@ -62,8 +62,8 @@ func (l *late) charge(key string) (int, error) {
 	return l.call(key), l.err
 }
 
-// Verifies that what a holder did whose lease had run out is stored, changes no operation, and is
-// listed until it is acknowledged: whatever became of the operation meanwhile.
+// Verifies that a call by a holder whose lease had expired is stored, changes no operation, and is listed
+// until it is acknowledged, whatever the outcome of the operation.
 func TestALateCallIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		step     string
@@ -143,7 +143,7 @@ func TestALateCallIsReported(t *testing.T) {
 func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
 	l.Helper()
 	operation := l.get("b").Claimed.ID
-	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []lifecycle.Resolution{{Name: name, Happened: happened}}, o, "someone"); err != nil {
+	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []lifecycle.Resolution{{Name: name, Happened: happened}}, lifecycle.EndWith(o), lifecycle.By("someone")); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -151,7 +151,7 @@ func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
 // reported checks the contradictions of an operation, and acknowledges them.
 func (l *late) reported(operation string, n int, happened bool) {
 	l.Helper()
-	all, err := holdfast.Collect(l.e.Contradictions(l.Context(), holdfast.ContradictionFilter{}))
+	all, err := holdfast.Collect(l.e.ListContradictions(l.Context(), holdfast.ContradictionFilter{}))
 	if err != nil || len(all) != n {
 		l.Fatalf("got contradictions %+v (%v), want %d", all, err, n)
 	}
@@ -163,15 +163,15 @@ func (l *late) reported(operation string, n int, happened bool) {
 	if x.Operation != operation || x.Subject != "fx/b" || x.Epoch != 1 || x.Happened != happened || x.Key != key || x.At.IsZero() || x.Node == "" {
 		l.Errorf("got contradiction %+v", x)
 	}
-	if err := l.e.AcknowledgeContradictions(l.Context(), operation, "someone", "another"); !errors.Is(err, holdfast.ErrNotFound) {
+	if err := l.e.AcknowledgeContradictions(l.Context(), operation, []string{"another"}, holdfast.By("someone")); !errors.Is(err, holdfast.ErrNotFound) {
 		l.Errorf("acknowledge of an unknown id: got %v, want ErrNotFound", err)
 	}
 	for range 2 {
-		if err := l.e.AcknowledgeContradictions(l.Context(), operation, "someone", x.ID); err != nil {
+		if err := l.e.AcknowledgeContradictions(l.Context(), operation, []string{x.ID}, holdfast.By("someone")); err != nil {
 			l.Fatal(err)
 		}
 	}
-	if all, err = holdfast.Collect(l.e.Contradictions(l.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
+	if all, err = holdfast.Collect(l.e.ListContradictions(l.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
 		l.Errorf("got contradictions %+v after the acknowledgement (%v), want none", all, err)
 	}
 }
@@ -221,7 +221,7 @@ func TestALateCallThatIsConfirmedIsNoContradiction(t *testing.T) {
 		if err := <-fired; !errors.Is(err, holdfast.ErrLeaseLost) {
 			w.Errorf("the late holder got %v, want ErrLeaseLost", err)
 		}
-		if all, err := holdfast.Collect(w.e.Contradictions(w.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 1 {
+		if all, err := holdfast.Collect(w.e.ListContradictions(w.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 1 {
 			w.Errorf("got contradictions %+v before the next attempt (%v), want one", all, err)
 		}
 		engine.Of(w.e).Round(w.Context())

@@ -54,9 +54,8 @@ func (w *world) fireAs(as, id, step string, o ...lifecycle.FireOption) error {
 	return err
 }
 
-// Verifies that of callers who claim and serialized callers, of one step and of two,
-// who fire at once, one body runs, and ends only when all others are told that it is in
-// progress.
+// Verifies that, of claiming and serialized callers that fire one or two steps at once, one runs its body,
+// which ends only when all others have been refused because an operation is in progress.
 func TestSerializedCallersAndClaimingOnes(t *testing.T) {
 	everywhere(t, leases, func(t *testing.T, w *world) {
 		const callers = 8
@@ -93,10 +92,9 @@ func TestSerializedCallersAndClaimingOnes(t *testing.T) {
 	})
 }
 
-// Verifies that while the body of a serialized requester runs the entity keeps its
-// status, with the operation on it, and that everybody else is refused before anything
-// is done; that another version is told as such; and that the entity is free again,
-// however the body ends.
+// Verifies that while the body of a serialized requester runs, the entity keeps its status and shows the
+// operation, and all other callers are refused before any code runs; that a wrong version is reported as
+// such; and that the entity is free again, however the body ends.
 func TestALeaseExcludesAllOthers(t *testing.T) {
 	everywhere(t, leases, func(t *testing.T, w *world) {
 		for _, end := range []error{nil, errOwn, holdfast.Invalid("no")} {
@@ -144,8 +142,8 @@ func TestALeaseExcludesAllOthers(t *testing.T) {
 	})
 }
 
-// Verifies that a serialized requester's step is refused while another's claim is held,
-// and that a claim by hand is none of a serialized requester.
+// Verifies that a serialized requester's step is refused while another caller holds a claim, and that a
+// serialized requester cannot take a manual claim.
 func TestAClaimExcludesASerializedRequester(t *testing.T) {
 	everywhere(t, leases, func(t *testing.T, w *world) {
 		w.create("i")
@@ -181,8 +179,8 @@ func TestAFailureUnderALease(t *testing.T) {
 	})
 }
 
-// Verifies that who comes after an expired lease ends it first, as the janitor would, and need not wait for
-// that: who fires another step, who claims by hand, and who moves the entity in one statement.
+// Verifies that the next caller after an expired lease ends the lease first, as the janitor would, without
+// waiting: a caller that fires another step, claims manually, or moves the entity in one statement.
 func TestWhoComesAfterAnExpiredLeaseEndsIt(t *testing.T) {
 	everywhere(t, leases, func(t *testing.T, w *world) {
 		w.makeOut()
@@ -206,9 +204,9 @@ func TestWhoComesAfterAnExpiredLeaseEndsIt(t *testing.T) {
 	})
 }
 
-// Verifies that a lease which ran out is freed by the janitor, counted as overdue until
-// then, with the status as it was; and that its holder, should it come back, writes and
-// releases nothing, and leaves the claim of who came after it alone.
+// Verifies that the janitor releases an expired lease, which counts as overdue until then, and leaves the
+// status unchanged; and that a late holder writes and releases nothing, and does not affect the next holder's
+// claim.
 func TestALeaseThatRanOut(t *testing.T) {
 	for _, how := range []string{"success", "failure"} {
 		t.Run(how, func(t *testing.T) {
@@ -285,7 +283,7 @@ func TestAnEffectUnderALease(t *testing.T) {
 			}
 			testkit.WantCode(t, w.fireAs("admin", id, "pay"), fault.ClaimFailed)
 			testkit.WantCode(t, w.fireAs("admin", id, "skip"), fault.ClaimFailed)
-			all, err := holdfast.Collect(lifecycle.Operations(ctx, w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
+			all, err := holdfast.Collect(lifecycle.ListOperations(ctx, w.e, lifecycle.OperationFilter{Phase: lifecycle.Uncertain}))
 			if err != nil || len(all) != 1 || all[0].Status != "open" {
 				t.Fatalf("%+v, %v", all, err)
 			}
@@ -297,7 +295,7 @@ func TestAnEffectUnderALease(t *testing.T) {
 			if end == lifecycle.Failure {
 				known[0].Result = nil
 			}
-			if _, err := lifecycle.Resolve(ctx, w.e, all[0].ID, known, end, "mia"); err != nil {
+			if _, err := lifecycle.Resolve(ctx, w.e, all[0].ID, known, lifecycle.EndWith(end), lifecycle.By("mia")); err != nil {
 				t.Fatal(err)
 			}
 			status := map[lifecycle.Outcome]string{"": "closed", lifecycle.Success: "closed", lifecycle.Failure: "open"}[end]
@@ -311,9 +309,9 @@ func TestAnEffectUnderALease(t *testing.T) {
 	})
 }
 
-// Verifies that in a table of the user's own a lease counts the row's version as a claim
-// does, also where the step leads back to where it starts; and that a status which the
-// user sets meanwhile refuses the settle and stays.
+// Verifies that in a user table a lease increments the row's version as a claim does, even if the step leads
+// back to the status where it starts; and that a status that the user sets in the meantime makes the settle
+// fail and stays.
 func TestALeaseOnARowOfTheUsersOwn(t *testing.T) {
 	eachOwn(t, leases, func(t *testing.T, w *world) {
 		w.create("i", "j")
@@ -334,8 +332,8 @@ func TestALeaseOnARowOfTheUsersOwn(t *testing.T) {
 	})
 }
 
-// Verifies that no lease is taken where no step of the config is claimed: there is
-// nobody to keep out, and perhaps no janitor.
+// Verifies that no lease is taken if no step of the config is claimed, because there is no claim to exclude
+// and perhaps no janitor.
 func TestNoLeaseWithoutClaims(t *testing.T) {
 	config := leases[:strings.Index(leases, "janitor")] + `steps:
 - {step_id: 30, step_key: void, status: open, successful_state: {system: closed}, action: {system: Act}, serialized: [system]}

@@ -1,25 +1,25 @@
 // Package lifecycle moves entities through statuses: closing a bill, applying a payment, regenerating an invoice. A
-// config declares the steps: from which status to which they lead, which requesters may fire them, and which of them
-// are claimed. A claimed step holds the entity in a transient status while its body runs. If two requesters fire at
-// once, one acts, and the other gets an error that an operation is already in progress, before anything is done.
+// config declares the steps between the statuses, the requesters that may fire each step, and the steps that are
+// claimed. A claimed step keeps the entity in a transient status while its body runs. If two requesters fire
+// concurrently, one acts. The other gets the error that an operation is already in progress, before any code runs.
 //
 // # Fire
 //
 // [Lifecycle.Fire] takes the claim by a compare-and-swap from the status that the step starts from. It then runs the
 // validation and the body, without an open transaction. Finally it settles the step: the writes that the body added
-// with [Act.WriteTx], the status, the version, the event and the after-effects are committed in one transaction,
-// which is refused if the lease was lost meanwhile. If the body fails, the entity returns to its previous status.
+// with [Act.WriteTx], the status, the version, the event and the after-effects are committed in one transaction, which
+// is refused if the lease was lost in the meantime. If the body fails, the entity returns to its previous status.
 //
 // # Effects
 //
-// A body performs external side effects through [holdfast.Effect], which journals them. However a claim ends, its
-// effects are checked first. If none may have happened, the entity returns to its previous status. Otherwise the
+// A body performs external side effects through [holdfast.Effect], which journals them. Before a claim ends, its
+// effects are checked. If none of them can have happened, the entity returns to its previous status. Otherwise the
 // operation is resumed on any running node, with the same keys, or parked until a person resolves it ([Resolve]).
 //
 // # Recovery
 //
-// A process that crashes leaves its claim held until the lease expires. Then a janitor releases it: the standard
-// janitor, or a module's own ([Janitor]). A lifecycle with a claim that no janitor covers does not start.
+// If a process crashes, its claim stays until the lease expires. Then a janitor releases it: the standard janitor, or a
+// module's own ([Janitor]). If a lifecycle has a claim that no janitor covers, [holdfast.Open] returns an error.
 package lifecycle
 
 import (
@@ -30,9 +30,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 )
 
-// Lifecycle is a config with its handlers, for entities whose data is an E. It does not belong to an engine until it
-// is passed to [holdfast.Open] as a part. Handlers must be added before that. Afterwards it is safe
-// for concurrent use.
+// Lifecycle is a config with its handlers, for entities whose data is an E. Add its handlers, and then pass it to
+// [holdfast.Open] as a part. After Open has returned, it is safe for concurrent use.
 type Lifecycle[E any] struct {
 	inner *lifecycleengine.Lifecycle
 	bad   error // invalid handler options
@@ -48,7 +47,7 @@ func Parse[E any](config []byte) (*Lifecycle[E], error) {
 	return &Lifecycle[E]{inner: l}, nil
 }
 
-// MustParse is [Parse] for a config that is part of the program: it panics if the config is invalid.
+// MustParse is like [Parse], but panics if the config is invalid. Use it for a config that is part of the program.
 func MustParse[E any](config []byte) *Lifecycle[E] {
 	l, err := Parse[E](config)
 	if err != nil {
@@ -72,16 +71,16 @@ func (l *Lifecycle[E]) Validation(name string, f func(context.Context, *Act[E]) 
 	return l.handle("validation", name, f, o)
 }
 
-// AfterEffect sets a function that runs after the commit of a step. It is delivered at least once, always with the
-// same operation, and its writes through [Act.WriteTx] apply once. A failed after-effect is delivered again
-// ([WithRetry]). After its last attempt it is blocked, for this entity only. stream.Unblock and stream.Skip
-// continue it; its reaction is named $after:<lifecycle>:<handler>.
+// AfterEffect sets a function that runs after the commit of a step. It is delivered at least once, always with the same
+// operation, and its writes through [Act.WriteTx] are applied once. A failed after-effect is delivered again
+// ([WithRetry]). After its last attempt it is blocked, for this entity only. To continue it, use stream.Unblock or
+// stream.Skip; its reaction is named $after:<lifecycle>:<handler>.
 func (l *Lifecycle[E]) AfterEffect(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
 	return l.handle("afterEffect", name, f, o)
 }
 
-// RecoveredBy declares that claims left by crashes are recovered: by the given janitors, or by the standard janitor
-// if none is given.
+// RecoveredBy sets the janitors that recover claims left by crashes. Without arguments, it selects the standard
+// janitor.
 func (l *Lifecycle[E]) RecoveredBy(by ...Janitor) *Lifecycle[E] {
 	all := make([]lifecycleengine.Janitor, len(by))
 	for i, j := range by {
@@ -91,9 +90,9 @@ func (l *Lifecycle[E]) RecoveredBy(by ...Janitor) *Lifecycle[E] {
 	return l
 }
 
-// InWorkspaces restricts the lifecycle to the given workspaces: it is registered there when the engine opens, and refused in
-// others. Without it, the lifecycle is registered in "default" when the engine opens, and in any other workspace when it is
-// first used there.
+// InWorkspaces restricts the lifecycle to the given workspaces: it is registered in these workspaces when the engine
+// opens, and refused in all others. Without it, the lifecycle is registered in "default" when the engine opens, and in
+// any other workspace when it is first used there.
 func (l *Lifecycle[E]) InWorkspaces(workspaces ...string) *Lifecycle[E] {
 	l.inner.In(workspaces...)
 	return l
@@ -121,13 +120,13 @@ func (l *Lifecycle[E]) Register(ctx context.Context, e *holdfast.Engine) error {
 
 // Fire executes a step of an entity on behalf of a requester, and returns the resulting entity.
 //
-// If another operation is in progress, the error is [holdfast.ErrClaimFailed], and nothing was done. If the step does
+// If another operation is in progress, the error is [holdfast.ErrClaimFailed], and nothing is changed. If the step does
 // not exist in the entity's status, the error is [holdfast.ErrInvalidTransition]; if the requester may not fire it,
 // [holdfast.ErrForbidden]. If the validation or the action refuses, the error is [holdfast.ErrActionInvalid]. If the
 // action fails, the error is [holdfast.ErrActionFailed], which wraps the action's own error. A panic of the action
 // propagates after the claim was released.
 //
-// If ctx ends, an action that respects its context stops; the claim is released in any case.
+// If ctx ends, an action that respects its context stops. The claim is released even if the action does not stop.
 //
 // In a handler of idem.Middleware the operation belongs to the key of the request. If the handler runs again under
 // the key, after a crash, Fire returns the outcome of the operation that the handler began before, with the current

@@ -13,6 +13,44 @@ import (
 	"github.com/holdfast-go/holdfast/run"
 )
 
+// Properties: the history has the actor of a create, and the actor and correlation of a step; an effect that is
+// journaled as done without a result is done, with the result null.
+func TestOriginsAndEffectsOfAClaim(t *testing.T) {
+	things := lifecycle.MustParse[struct{}]([]byte(`{"workflow": "thing", "owning_module": "m", "status_types": ["a", "busy", "b"], "initial_status": "a",
+		"steps": [{"step_id": 1, "step_key": "go", "status": "a", "successful_state": {"any": "b"}, "successful_claim_state": {"any": ["busy", "a"]}}]}`)).RecoveredBy()
+	for name, open := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+		t.Run(name, func(t *testing.T) {
+			hf, ctx := holdfasttest.OpenOn(t, holdfasttest.At(open(t)), things), t.Context()
+			if _, err := things.Create(ctx, hf, "x", struct{}{}, lifecycle.By("mia")); err != nil {
+				t.Fatal(err)
+			}
+			c, err := things.Claim(ctx, hf, "x", "go", "any", lifecycle.By("ann"), lifecycle.Correlation("c-1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x, err := c.BeginEffect(ctx, "mail", 0); err != nil || x.State != lifecycle.EffectBegun {
+				t.Errorf("begun: got %+v, %v", x, err)
+			}
+			if x, err := c.EffectDone(ctx, "mail", 0, nil); err != nil || x.State != lifecycle.EffectDone || string(x.Result) != "null" {
+				t.Errorf("done without a result: got %+v, %v", x, err)
+			}
+			if _, err := c.BeginEffect(ctx, "print", 0); err != nil {
+				t.Fatal(err)
+			}
+			if x, err := c.EffectNotDone(ctx, "print", 0); err != nil || x.State != lifecycle.EffectNotDone {
+				t.Errorf("not done: got %+v, %v", x, err)
+			}
+			if _, err := c.Settle(ctx, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			all, err := holdfast.Collect(things.ReadHistory(ctx, hf, "x", 0))
+			if err != nil || len(all) < 3 || all[0].Actor != "mia" || all[1].Actor != "ann" || all[1].Correlation != "c-1" {
+				t.Errorf("got history %+v, %v", all, err)
+			}
+		})
+	}
+}
+
 // Properties: lists that span several pages have every element once and in order, on both databases.
 func TestListsSpanPages(t *testing.T) {
 	const n = 1003 // two pages and a bit

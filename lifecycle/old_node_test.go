@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// TestAnOldNodePutsNobodyBack verifies that the janitor of a node which still has the config of before
-// leaves alone who stands in a status that was a claim's and is one like any other now.
+// TestAnOldNodePutsNobodyBack verifies that the janitor of a node that still has the old config does not
+// revert an entity in a status that is no longer a claim status.
 func TestAnOldNodePutsNobodyBack(t *testing.T) { oldNode(t, false) }
 
-// TestAnOldNodePutsNoRowOfTheUsersOwnBack verifies the same of a table of the user's own.
+// TestAnOldNodePutsNoRowOfTheUsersOwnBack verifies the same for a user table.
 func TestAnOldNodePutsNoRowOfTheUsersOwnBack(t *testing.T) { oldNode(t, true) }
 
 func oldNode(t *testing.T, own bool) {

@@ -33,12 +33,12 @@ const (
 	EffectNotDone EffectState = "notDone"
 )
 
-// EffectPolicy is how the next attempt of an operation resolves an effect of unknown outcome.
+// EffectPolicy determines how the next attempt of an operation resolves an effect of unknown outcome.
 type EffectPolicy string
 
 // The policies of effects.
 const (
-	EffectHold  EffectPolicy = "hold"  // it waits for [Resolve]
+	EffectHold  EffectPolicy = "hold"  // the operation waits for [Resolve]
 	EffectRetry EffectPolicy = "retry" // [holdfast.OnUnknownRetry]
 	EffectProbe EffectPolicy = "probe" // [holdfast.OnUnknownProbe]
 )
@@ -72,16 +72,17 @@ type OperationFilter struct {
 	Phase Phase
 }
 
-// Operations iterates over the unfinished operations in the context's workspace, ordered by id.
-func Operations(ctx context.Context, d holdfast.Doer, f OperationFilter) iter.Seq2[PendingOperation, error] {
+// ListOperations iterates over the unfinished operations in the context's workspace, ordered by id.
+func ListOperations(ctx context.Context, d holdfast.Doer, f OperationFilter) iter.Seq2[PendingOperation, error] {
 	return store.Seq(func(after lifecycleengine.Pending, limit int) ([]lifecycleengine.Pending, error) {
 		return lifecycleengine.Operations(ctx, store.DoerOf(d), string(f.Phase), after.ID, limit)
 	}, pending)
 }
 
-// GetOperation returns an unfinished operation. If there is none with that id, the error is [holdfast.ErrNotFound].
-func GetOperation(ctx context.Context, d holdfast.Doer, operation string) (PendingOperation, error) {
-	p, err := lifecycleengine.Find(ctx, store.DoerOf(d), operation)
+// GetOperation returns an unfinished operation. If no unfinished operation has that id, the error is
+// [holdfast.ErrNotFound].
+func GetOperation(ctx context.Context, d holdfast.Doer, id string) (PendingOperation, error) {
+	p, err := lifecycleengine.Find(ctx, store.DoerOf(d), id)
 	return pending(p), err
 }
 
@@ -94,22 +95,29 @@ type Resolution struct {
 }
 
 // Resolve records what a person knows about the effects of an uncertain operation. It may resolve only some of them.
-// Once no effect is unknown, the operation is resumed by its handler, which then gets the results; or, if o is set,
-// it ends with that outcome. A manual claim and a body without a journal cannot be resumed, only ended. If the
-// operation is not uncertain, or a resolution contradicts a known result, the error is [holdfast.ErrConflict].
-// Resolve returns the operation, or nil if it has ended.
-func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, o Outcome, by string) (*Operation, error) {
+// Once the outcome of every effect is known, the operation is resumed with its handler, which then gets the results.
+// With [EndWith], the operation ends with that outcome instead. A manual claim, or an operation whose body has no
+// journal, cannot be resumed, only ended. If the operation is not uncertain, or a resolution contradicts a known
+// result, the error is [holdfast.ErrConflict]. Resolve returns the operation, or nil if it has ended.
+func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, o ...ResolveOption) (*Operation, error) {
+	var with resolveOptions
+	for _, option := range o {
+		option.resolve(&with)
+	}
 	all := mapped(known, func(r Resolution) lifecycleengine.Resolution { return lifecycleengine.Resolution(r) })
-	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(o), by)
+	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(with.ending), with.actor)
 	return operation(p), err
 }
 
-// Withdraw ends an operation that is due: it was passed to a worker or is to be resumed, and has no holder. If none
-// of its effects may have happened, the entity returns to the status that the step started from. Otherwise the
-// operation becomes uncertain, and a person ends it with [Resolve], because outcomes are never guessed. For an
-// operation that is held or uncertain the error is [holdfast.ErrConflict]. Withdraw returns the operation, or nil if
-// it has ended.
-func Withdraw(ctx context.Context, e *holdfast.Engine, id, reason, by string) (*Operation, error) {
-	p, err := lifecycleengine.Withdraw(ctx, engine.Of(e), id, reason, by)
+// Withdraw ends an operation that is due: it has no holder, and waits for a worker or for a node to resume it. If none
+// of its effects can have happened, the entity returns to the status that the step started from. Otherwise the
+// operation becomes uncertain, and a person must end it with [Resolve]. If the operation is held or uncertain, the
+// error is [holdfast.ErrConflict]. Withdraw returns the operation, or nil if it has ended.
+func Withdraw(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ActorOption) (*Operation, error) {
+	var with resolveOptions
+	for _, option := range o {
+		option.resolve(&with)
+	}
+	p, err := lifecycleengine.Withdraw(ctx, engine.Of(e), id, reason, with.actor)
 	return operation(p), err
 }

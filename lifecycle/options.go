@@ -55,8 +55,8 @@ func Transactional() HandlerOption { return safety(lifecycleconfig.Transactional
 // Journaled declares that a handler performs its side effects through [holdfast.Effect].
 func Journaled() HandlerOption { return safety(lifecycleconfig.Journaled) }
 
-// Opaque declares that a handler has side effects that it does not journal: once it has started, only the handler
-// itself or a person can report what happened.
+// Opaque declares that a handler has side effects that it does not journal: once the handler has started, only the
+// handler itself or a person can report what happened.
 func Opaque() HandlerOption { return safety(lifecycleconfig.Opaque) }
 
 // Timeout limits the duration of a handler. It must be shorter than the timeout of its step, which is 15 minutes by
@@ -84,47 +84,74 @@ func SkipMissing() HandlerOption {
 }
 
 // FireOption is an option of [Lifecycle.Fire] and [Lifecycle.Claim].
-type FireOption struct {
-	set func(*lifecycleengine.FireOptions)
+type FireOption interface {
+	fire(*lifecycleengine.FireOptions)
 }
+
+type fireOption func(*lifecycleengine.FireOptions)
+
+func (f fireOption) fire(o *lifecycleengine.FireOptions) { f(o) }
 
 func fireOptions(all []FireOption) (o lifecycleengine.FireOptions) {
 	for _, x := range all {
-		x.set(&o)
+		x.fire(&o)
 	}
 	return o
 }
 
+// ResolveOption is an option of [Resolve].
+type ResolveOption interface {
+	resolve(*resolveOptions)
+}
+
+type resolveOptions struct {
+	ending Outcome
+	actor  string
+}
+
+type resolveOption func(*resolveOptions)
+
+func (f resolveOption) resolve(o *resolveOptions) { f(o) }
+
+// EndWith ends the operation with an outcome, instead of resuming it, once the outcome of every effect is known.
+func EndWith(outcome Outcome) ResolveOption {
+	return resolveOption(func(o *resolveOptions) { o.ending = outcome })
+}
+
+// ActorOption is the option [By] of [Lifecycle.Create] and [Withdraw]. It is also a [FireOption] and a [ResolveOption].
+type ActorOption struct{ actor string }
+
+// By sets the actor that the history records.
+func By(actor string) ActorOption { return ActorOption{actor} }
+
+func (a ActorOption) fire(o *lifecycleengine.FireOptions) { o.Meta.Actor = a.actor }
+func (a ActorOption) resolve(o *resolveOptions)           { o.actor = a.actor }
+
 // Input sets the input of the body. It is stored as JSON.
 func Input(v any) FireOption {
-	return FireOption{func(o *lifecycleengine.FireOptions) { o.SetInput(v) }}
+	return fireOption(func(o *lifecycleengine.FireOptions) { o.SetInput(v) })
 }
 
 // ExpectVersion refuses the step with [holdfast.ErrConcurrency] unless the entity is at this version.
 func ExpectVersion(version int64) FireOption {
-	return FireOption{func(o *lifecycleengine.FireOptions) { o.ExpectVersion = &version }}
+	return fireOption(func(o *lifecycleengine.FireOptions) { o.ExpectVersion = &version })
 }
 
 // Lease sets the duration of the lease. For a fired step the default is 30 seconds, or the lifecycle's stuck_after if
 // that is shorter, and the lease is renewed while the body runs. For a manual claim the default is stuck_after. An
 // operation that is resumed uses the default again.
 func Lease(d time.Duration) FireOption {
-	return FireOption{func(o *lifecycleengine.FireOptions) { o.Lease = d }}
-}
-
-// By sets the actor that the history records.
-func By(actor string) FireOption {
-	return FireOption{func(o *lifecycleengine.FireOptions) { o.Meta.Actor = actor }}
+	return fireOption(func(o *lifecycleengine.FireOptions) { o.Lease = d })
 }
 
 // Correlation sets a correlation id that the history records.
 func Correlation(id string) FireOption {
-	return FireOption{func(o *lifecycleengine.FireOptions) { o.Meta.Correlation = id }}
+	return fireOption(func(o *lifecycleengine.FireOptions) { o.Meta.Correlation = id })
 }
 
 // OutputTo writes the output of a remote handler to out when the step is done.
 func OutputTo(out *json.RawMessage) FireOption {
-	return FireOption{func(o *lifecycleengine.FireOptions) { o.Output = out }}
+	return fireOption(func(o *lifecycleengine.FireOptions) { o.Output = out })
 }
 
 // mapped returns f of each element.

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// eachOwn runs a test with entities in a table of the user's own, on both databases.
+// eachOwn runs a test with entities in a user table, on both databases.
 func eachOwn(t *testing.T, config string, f func(*testing.T, *world)) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) { f(t, newOwnWorld(t, db, config)) })
@@ -39,10 +39,9 @@ func (w *world) wantRow(id, want string) {
 	}
 }
 
-// Verifies that a step of a row in a user's own table is claimed, seen by all in the
-// row itself, and settled together with what its body writes to that very row; that an
-// unclaimed one is done in one transaction; and that the row's other columns are the
-// entity's data.
+// Verifies that a step of a row in a user table is claimed visibly in the row itself, and settled together
+// with the body's writes to that row; that an unclaimed step is one transaction; and that the row's other
+// columns are the entity's data.
 func TestARowOfTheUsersOwn(t *testing.T) {
 	eachOwn(t, invoices, func(t *testing.T, w *world) {
 		w.exec(`INSERT INTO bills (nr, state, rev, cents) VALUES ('i', 'open', 7, 41), ('j', 'open', 3, 1)`)
@@ -83,8 +82,8 @@ func TestARowOfTheUsersOwn(t *testing.T) {
 	})
 }
 
-// Verifies that of many callers at once on a row of the user's own, claimed and not,
-// one gets through; the losers change nothing, the row's version included.
+// Verifies that of many concurrent callers on a row of a user table, with and without a claim, one succeeds;
+// the others change nothing, not even the row's version.
 func TestManyCallersOfARowOfTheUsersOwn(t *testing.T) {
 	eachOwn(t, invoices, func(t *testing.T, w *world) {
 		w.makeOut()
@@ -159,7 +158,7 @@ func TestTheUserEditsAClaimedRow(t *testing.T) {
 				c := w.claim(id, "close")
 				edit()
 				if how == "by hand" {
-					if _, err := c.Settle(context.Background(), lifecycle.Success, nil, w.writes(id, "me")); !errors.Is(err, holdfast.ErrConcurrency) {
+					if _, err := c.Settle(context.Background(), nil, w.writes(id, "me")); !errors.Is(err, holdfast.ErrConcurrency) {
 						t.Errorf("settle of a claim: got %v, want ErrConcurrency", err)
 					}
 				}
@@ -247,9 +246,9 @@ func TestTheUserEditsARowUnderAnUnclaimedStep(t *testing.T) {
 	})
 }
 
-// Verifies that a row of the user's own that is edited into a claim status is held at
-// the next round and put back after stuck_after, to that claim's own revert_to;
-// unrelated writes to the row put nothing off, in a claim neither (I8).
+// Verifies that a row of a user table that was edited into a claim status is leased in the next round of the
+// janitor and reverted after stuck_after, to the revert_to of that claim; unrelated writes to the row do not
+// delay this, nor do they extend a claim (I8).
 func TestARowOfTheUsersOwnEditedIntoAClaimIsAdopted(t *testing.T) {
 	eachOwn(t, invoices, func(t *testing.T, w *world) {
 		w.create("known", "new")
@@ -293,8 +292,8 @@ func TestARowOfTheUsersOwnEditedIntoAClaimIsAdopted(t *testing.T) {
 	})
 }
 
-// Verifies that a row which is settled while a janitor looks at it is not adopted: it
-// was in the claim status only because it was claimed.
+// Verifies that a row that is settled while a janitor reads it is not adopted: it was in the claim status
+// only because it was claimed.
 func TestASettledRowIsNotAdopted(t *testing.T) {
 	eachOwn(t, invoices, func(t *testing.T, w *world) {
 		if w.postgres() {
@@ -357,7 +356,7 @@ func adoptedLate(t *testing.T, w *world) {
 		err := tx.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
 		return err == nil && n > 0
 	})
-	if _, err := b.Settle(ctx, lifecycle.Success, nil, nil); err != nil {
+	if _, err := b.Settle(ctx, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Rollback(ctx); err != nil {
@@ -372,9 +371,9 @@ func adoptedLate(t *testing.T, w *world) {
 // tenants is a table of several workspaces.
 var tenants = strings.Replace(invoices, "janitor:", "entity_table: {name: bills, columns: {id: nr, status: state, version: rev, workspace: tenant}}\njanitor:", 1)
 
-// Verifies that rows of several workspaces in one table, told apart by a column, are
-// apart: the same id is another row in each, claimed, refused, adopted and recovered by
-// itself, and one that is not there is not found.
+// Verifies that rows of several workspaces in one table, distinguished by a column, are independent: the same
+// id is another row in each workspace, claimed, refused, adopted and recovered separately, and a missing row
+// is not found.
 func TestWorkspacesInOneTable(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := unopened(t, db, tenants)
@@ -416,12 +415,12 @@ func TestWorkspacesInOneTable(t *testing.T) {
 			t.Error(got)
 		}
 		for _, ctx := range []context.Context{a, b} {
-			all, err := holdfast.Collect(w.l.Refusals(ctx, w.e, "1"))
+			all, err := holdfast.Collect(w.l.ListRefusals(ctx, w.e, "1"))
 			if err != nil || len(all) != 0 {
 				t.Errorf("%+v, %v", all, err)
 			}
 		}
-		if _, err := inA.Settle(a, lifecycle.Success, nil, nil); !errors.Is(err, holdfast.ErrLeaseLost) {
+		if _, err := inA.Settle(a, nil, nil); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -475,8 +474,8 @@ func TestRowsAndTablesThatAreNoUse(t *testing.T) {
 	})
 }
 
-// Verifies that a constraint of the user's own which refuses a status makes the step
-// fail, with nothing changed, and leaves nothing held.
+// Verifies that a constraint of a user table that refuses a status makes the step fail without changing
+// anything or leaving a lease.
 func TestTheTableRefusesAStatus(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := unopened(t, db, inOwn(invoices))

@@ -107,10 +107,9 @@ func startNode(t *testing.T, db string) *testkit.Child {
 	return testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 }
 
-// Verifies that what a process held that was killed (SIGKILL) in the middle of its
-// bodies stays held until the lease is over, and is then put back once each, although
-// two janitors go round at once; nothing of what it would have written is there, and
-// the next caller can claim.
+// Verifies that the claims of a process that was killed (SIGKILL) during its bodies last until their leases
+// expire and are then reverted once each, although two janitors run at once; none of the bodies' writes are
+// committed, and the next caller can claim.
 func TestAKilledHolderIsRecoveredOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w, other := newWorld(t, db, invoices), unopened(t, db, invoices)
@@ -151,10 +150,9 @@ func TestAKilledHolderIsRecoveredOnce(t *testing.T) {
 	})
 }
 
-// Verifies that a process that was stopped (SIGSTOP) past the end of its hold, and
-// goes on (SIGCONT), can neither settle nor release: it is told that the hold is lost,
-// nothing of what it commits is there, and the claim of who came after it survives and
-// settles.
+// Verifies that a process that was stopped (SIGSTOP) past the end of its lease and continues (SIGCONT) can
+// neither settle nor release: it gets LEASE_LOST, none of its writes are committed, and the next holder's
+// claim survives and settles.
 func TestAStoppedHolderWritesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := newWorld(t, db, invoices)

@@ -67,10 +67,9 @@ func (c *processGroup) next() processLine {
 	return processLine{}
 }
 
-// Verifies that of 64 callers in four processes who fire one claimed step at once, one
-// gets to run its body, which ends only when all others have their answer: they are
-// told who is at it, since when and until when, and have done nothing. There is one
-// body, one settle, two versions and two events.
+// Verifies that of 64 callers in four processes that fire one claimed step at once, one runs its body, which
+// ends only when all others have their response: they get the holder, the start and the end of the lease, and
+// have done nothing. There is one body, one settle, two versions and two events.
 func TestManyCallersOfAClaimedStep(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := newWorld(t, db, invoices)
@@ -113,9 +112,8 @@ func TestManyCallersOfAClaimedStep(t *testing.T) {
 	})
 }
 
-// Verifies that of 64 callers in four processes who fire one step without a claim at
-// once, one commits, and the rest are refused because the entity has moved on: there is
-// one event, and one write.
+// Verifies that of 64 callers in four processes that fire one step without a claim at once, one commits, and
+// the others are refused because the entity has moved. There is one event, and one write.
 func TestManyCallersOfAnUnclaimedStep(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := newWorld(t, db, invoices)

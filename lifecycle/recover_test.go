@@ -51,9 +51,8 @@ func TestALongBodyIsRenewed(t *testing.T) {
 	})
 }
 
-// Verifies that a body whose hold ran out while it did not notice can write nothing:
-// a settle is refused with LEASE_LOST, what it would have committed is not there, and
-// a failure does not release the claim of who came after it.
+// Verifies that a body that did not notice that its lease expired can write nothing: a settle is refused with
+// LEASE_LOST, its writes are not committed, and a failure does not release the next holder's claim.
 func TestAHolderThatLostItsHoldWritesNothing(t *testing.T) {
 	for _, how := range []string{"success", "failure"} {
 		t.Run(how, func(t *testing.T) {
@@ -95,9 +94,9 @@ func TestAHolderThatLostItsHoldWritesNothing(t *testing.T) {
 	}
 }
 
-// Verifies that a row of Holdfast's own table that somebody has edited into a claim
-// status is held at the next round and, after stuck_after, put back to that claim's
-// own revert_to; and that other writes to it do not put that off.
+// Verifies that a row of Holdfast's own table that was edited into a claim status is leased in the next round
+// of the janitor and, after stuck_after, reverted to the revert_to of that claim; and that other writes to
+// the row do not delay this.
 func TestARowEditedIntoAClaimIsAdopted(t *testing.T) {
 	each(t, invoices, func(t *testing.T, w *world) {
 		w.create("a", "b", "c", "untouched")
@@ -160,15 +159,15 @@ func TestAStrayIsFoundAmongMany(t *testing.T) {
 	})
 }
 
-// Verifies that a status which somebody edits under a claim is not overwritten: a
-// settle names the status that it leaves (law 1).
+// Verifies that a status that was edited under a claim is not overwritten: a settle names the status that it
+// leaves (law 1).
 func TestAStatusEditedUnderAClaimIsNotOverwritten(t *testing.T) {
 	each(t, invoices, func(t *testing.T, w *world) {
 		w.makeOut()
 		w.create("i")
 		c := w.claim("i", "close")
 		w.exec(`UPDATE holdfast_entity SET status = 'noted' WHERE id = 'i'`)
-		if got, err := c.Settle(context.Background(), lifecycle.Success, nil, w.writes("i", "me")); err == nil {
+		if got, err := c.Settle(context.Background(), nil, w.writes("i", "me")); err == nil {
 			t.Errorf("settle succeeded: %+v", got)
 		}
 		if got := w.get("i"); got.Status != "noted" {
@@ -227,9 +226,8 @@ type partialCleaner struct {
 
 func (p *partialCleaner) Covers() []string { return p.covers }
 
-// Verifies that a lifecycle with a claim that nobody frees does not start, and that
-// the refusal names the workflow, the states, and the module; a janitor that covers
-// only some leaves the others named.
+// Verifies that a lifecycle with a claim that no janitor covers does not start, and that the error names the
+// workflow, the statuses and the module; if a janitor covers only some statuses, the error names the others.
 func TestAnUncoveredClaimIsRefused(t *testing.T) {
 	all := []string{"closing", "trying", "hurrying", "briefing"}
 	onBoth(t, func(t *testing.T, db string) {
@@ -275,10 +273,9 @@ func TestAnUncoveredClaimIsRefused(t *testing.T) {
 	})
 }
 
-// Verifies that a module's own janitor is called in the transaction that puts its
-// entity back: its error keeps the claim as it is, and nothing that it wrote; another
-// entity is freed all the same; and once it succeeds, what it wrote is there and the
-// entity is back, once.
+// Verifies that a module's janitor is called in the transaction that reverts its entity: its error leaves the
+// claim unchanged and rolls back its writes, other entities are still released, and once it succeeds, its
+// writes and the revert are committed once.
 func TestAModulesOwnJanitor(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		w := unopened(t, db, uncovered)
@@ -346,8 +343,8 @@ func TestAJanitorOfSomeStatuses(t *testing.T) {
 	})
 }
 
-// Verifies that a module's janitor that fails turn after turn makes the engine say
-// that it is not well, and that it is well again once the janitor is.
+// Verifies that a module's janitor that keeps failing makes the engine report that it is unhealthy, until the
+// janitor succeeds again.
 func TestAFailingJanitorIsUnhealthy(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		ctx := context.Background()
@@ -449,8 +446,7 @@ func TestAModulesJanitorSeesNoEffects(t *testing.T) {
 	})
 }
 
-// Verifies that several janitors that go round at once on several engines free each
-// claim that has run out once.
+// Verifies that several janitors that run at once on several engines release each expired claim once.
 func TestJanitorsAtOnceFreeOnce(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		config := invoices

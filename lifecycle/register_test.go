@@ -44,10 +44,9 @@ func openWith(ctx context.Context, db holdfast.Database, parts ...holdfast.Part)
 	return holdfast.Open(ctx, db, holdfast.Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, parts...)
 }
 
-// TestAConfigStrandsNobody verifies that a config without a status that entities are
-// in is refused, with their count, and that the one in force stays so; and that it
-// comes into force once they have moved on, and then binds nodes that know the old
-// one.
+// TestAConfigStrandsNobody verifies that a config is refused, with a count, if it lacks a status that
+// entities are in, and that the current config stays in force; and that the new config takes effect once the
+// entities have moved, and then binds nodes that know the old one.
 func TestAConfigStrandsNobody(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
@@ -97,9 +96,9 @@ func TestAConfigStrandsNobody(t *testing.T) {
 	})
 }
 
-// TestAChangeOfConfigRacesSteps verifies that against steps under way on nodes that
-// know the old config, a change either is refused, with the entities that it would
-// strand, or comes into force and strands none.
+// TestAChangeOfConfigRacesSteps verifies that, with steps in flight on nodes that know the old config, a
+// change either is refused with the number of entities that it would strand, or takes effect and strands
+// none.
 func TestAChangeOfConfigRacesSteps(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db holdfast.Database) {
@@ -166,8 +165,8 @@ func TestAChangeOfConfigRacesSteps(t *testing.T) {
 	})
 }
 
-// TestAConfigStrandsNoRowOfTheUsersOwn verifies that a config without a status that
-// rows of the user's own table are in is refused, with their count.
+// TestAConfigStrandsNoRowOfTheUsersOwn verifies that a config is refused, with a count, if it lacks a status
+// that rows of a user table are in.
 func TestAConfigStrandsNoRowOfTheUsersOwn(t *testing.T) {
 	t.Parallel()
 	config := func(statuses, steps string) []byte {
@@ -284,9 +283,9 @@ func TestNodesBringOneConfigAtOnce(t *testing.T) {
 	})
 }
 
-// TestARegistryThatWentBack verifies that a node goes on when the database has lost its last
-// registrations, as in a failover to a standby that was behind: what the node remembers is then of a
-// later revision than there is.
+// TestARegistryThatWentBack verifies that a node continues when the database has lost its last registrations,
+// as after a failover to a standby that was behind. The node then remembers a later revision than the
+// database has.
 func TestARegistryThatWentBack(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db holdfast.Database) {

@@ -14,7 +14,7 @@ import (
 
 // fxResolve resolves an operation as "me".
 func (w *fxWorld) resolve(operation string, o lifecycle.Outcome, known ...lifecycle.Resolution) (*lifecycle.Operation, error) {
-	return lifecycle.Resolve(context.Background(), w.e, operation, known, o, "me")
+	return lifecycle.Resolve(context.Background(), w.e, operation, known, lifecycle.EndWith(o), lifecycle.By("me"))
 }
 
 // uncertain creates an entity whose operation has n effects with an unknown outcome,
@@ -77,7 +77,7 @@ func fxDidNot(i int) lifecycle.Resolution { return lifecycle.Resolution{Name: fm
 // last returns the name and the actor of an entity's last event.
 func (w *fxWorld) last(id string) string {
 	w.Helper()
-	all, err := holdfast.Collect(w.History(context.Background(), w.e, id, 0))
+	all, err := holdfast.Collect(w.ReadHistory(context.Background(), w.e, id, 0))
 	if err != nil || len(all) == 0 {
 		w.Fatal(all, err)
 	}
@@ -221,9 +221,9 @@ func TestResolveTheBodyInParts(t *testing.T) {
 	})
 }
 
-// TestResolveInParts verifies that an operation of which something is still
-// unknown stays as it is, with what is known already, and goes on with the last
-// of it; what was said first is not overwritten without an error.
+// TestResolveInParts verifies that an operation with an effect of unknown outcome stays uncertain, stores the
+// outcomes that are already reported, and continues once all are known; and that a different outcome for the
+// same effect is refused.
 func TestResolveInParts(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		o := w.uncertain("b", 3)
@@ -259,8 +259,8 @@ func TestResolveInParts(t *testing.T) {
 	})
 }
 
-// TestResolveAnotherResult verifies that a person who names another result than
-// the one that is known is told so, rather than that all is well.
+// TestResolveAnotherResult verifies that a person who reports a result other than the recorded one gets an
+// error.
 func TestResolveAnotherResult(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		o := w.uncertain("b", 2)
@@ -301,15 +301,14 @@ func TestWhatCannotBeResolved(t *testing.T) {
 			}
 		}
 		other := holdfast.InWorkspace(w.Context(), "other")
-		if _, err := lifecycle.Resolve(other, w.e, o.ID, []lifecycle.Resolution{fxDidNot(0)}, "", "me"); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := lifecycle.Resolve(other, w.e, o.ID, []lifecycle.Resolution{fxDidNot(0)}, lifecycle.By("me")); !errors.Is(err, holdfast.ErrNotFound) {
 			w.Errorf("from another workspace: got %v, want ErrNotFound", err)
 		}
 	})
 }
 
-// TestResolveWhatIsNotUncertain verifies that an operation that is held, or waits
-// to be resumed, is not resolved, whether something is said of its effects or
-// only how it ends; and that one that is at its end is not found.
+// TestResolveWhatIsNotUncertain verifies that an operation that is leased or waits to be resumed cannot be
+// resolved, with effects or with an outcome only; and that an ended operation is not found.
 func TestResolveWhatIsNotUncertain(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		w.make("b", func(ctx context.Context, a *fxAct) error {
@@ -350,9 +349,8 @@ func TestResolveWhatIsNotUncertain(t *testing.T) {
 	})
 }
 
-// TestResolveWithoutWhatIsUnknown verifies that an outcome that is named while
-// effects are unknown is not dropped in silence: the operation stays uncertain,
-// and the caller is told so.
+// TestResolveWithoutWhatIsUnknown verifies that an outcome that is given while effects are unknown is not
+// ignored silently: the operation stays uncertain, and the caller gets an error.
 func TestResolveWithoutWhatIsUnknown(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		o := w.uncertain("b", 2)
@@ -365,9 +363,8 @@ func TestResolveWithoutWhatIsUnknown(t *testing.T) {
 	})
 }
 
-// TestTwoResolveAtOnce verifies that of two who resolve an operation at once, and
-// say the opposite, one is heard and the other told that it came second; what the
-// first said is what becomes of the operation.
+// TestTwoResolveAtOnce verifies that of two callers that resolve an operation at once with opposite reports,
+// one wins and the other gets an error; the first report decides the operation.
 func TestTwoResolveAtOnce(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		for i := range 10 {

@@ -41,7 +41,7 @@ type yard struct {
 func eachYard(t *testing.T, safety, unknown string, f func(*yard)) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) {
-		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(newRemoteHandlers().call))
+		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(newRemoteHandlers().call))
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
 		y := &yard{t: t, ctx: ctx, e: e}
 		y.declare(unknown, safety, "Do")
@@ -146,9 +146,9 @@ func (y *yard) is(status string) {
 	}
 }
 
-// Verifies that a worker takes what was fired, once, completes it with data and an
-// output, and is told the same when it completes again; and that nobody else, of
-// another workspace or with another epoch, can.
+// Verifies that a worker claims a fired step once, completes it with data and an output, and gets the same
+// result when it completes it again; and that no caller of another workspace or with another epoch can
+// complete it.
 func TestAWorkerCompletesAnAction(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		op := y.fire("do")
@@ -194,8 +194,8 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 	})
 }
 
-// Verifies that a validation by a worker comes before the action by one, that a
-// refusal puts the entity back, and that each is told the same again.
+// Verifies that a worker's validation runs before a worker's action, that a refusal reverts the entity, and
+// that repeating either call returns the same result.
 func TestAWorkerValidates(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		y.fire("check")
@@ -249,9 +249,8 @@ func TestAWorkerFails(t *testing.T) {
 	})
 }
 
-// Verifies that an effect whose outcome is not known is never tried again by itself
-// where the handler says nothing, that it is where the other side honours the key, and
-// that the key is the same then.
+// Verifies that an effect of unknown outcome is not retried automatically if the handler declares nothing,
+// and is retried with the same key if the handler declares that the remote system honors it.
 func TestAWorkersEffects(t *testing.T) {
 	for unknown, want := range map[string]string{"hold": "doing uncertain", "retry": "doing held"} {
 		t.Run(unknown, func(t *testing.T) {
@@ -295,8 +294,8 @@ func TestAWorkersEffects(t *testing.T) {
 	}
 }
 
-// Verifies that a worker which stops past its hold can write nothing more: what it was
-// at goes back, or waits for a person where starting it was an effect.
+// Verifies that a worker that is stopped past its lease can no longer write: the operation is reverted, or
+// waits for a person if starting it was an effect.
 func TestAWorkerThatStops(t *testing.T) {
 	for safety, want := range map[string]string{"transactional": "new", "opaque": "doing uncertain"} {
 		t.Run(safety, func(t *testing.T) {
@@ -361,8 +360,8 @@ func TestAForgedTaskIsNone(t *testing.T) {
 	})
 }
 
-// Verifies that a claim by hand of a step that an opaque worker does begins with it: it
-// does not go back by itself.
+// Verifies that a manual claim of a step with an opaque worker handler counts as begun: it is not reverted
+// automatically.
 func TestAClaimByHandOfAnOpaqueWorkersStep(t *testing.T) {
 	eachYard(t, "opaque", "hold", func(y *yard) {
 		if _, err := y.l.Claim(y.ctx, engine.Of(y.e), "j", "do", "admin", lifecycleengine.FireOptions{Lease: time.Minute}); err != nil {
@@ -400,7 +399,7 @@ func TestADeclarationDoesNotChangeWhatBegan(t *testing.T) {
 	})
 }
 
-// Verifies that an opaque worker's word counts, and is told again.
+// Verifies that the result of an opaque worker decides, and is returned again when the call is repeated.
 func TestAnOpaqueWorkerFails(t *testing.T) {
 	eachYard(t, "opaque", "hold", func(y *yard) {
 		y.fire("do")
@@ -414,16 +413,15 @@ func TestAnOpaqueWorkerFails(t *testing.T) {
 	})
 }
 
-// lapse lets the hold of a worker run out, and the janitor find it.
+// lapse lets the lease of a worker expire and runs the janitor.
 func (y *yard) lapse() {
 	y.t.Helper()
 	holdfasttest.Advance(y.t, y.e, 2*time.Minute)
 	engine.Of(y.e).Round(y.ctx)
 }
 
-// Verifies that a worker of a handler that acts unjournaled, and can be asked, is asked
-// whether it has acted after it was lost: if not, it is done anew; if it has, the step
-// is settled with what it says, once.
+// Verifies that a handler that keeps no journal and can be probed is probed after its worker was lost: if it
+// has not acted, the task is handed out again; if it has, the step is settled once with the reported result.
 func TestAWorkerIsAsked(t *testing.T) {
 	eachYard(t, "opaque", "probe", func(y *yard) {
 		op := y.fire("do")
@@ -479,8 +477,8 @@ func TestAWorkerIsAsked(t *testing.T) {
 	})
 }
 
-// Verifies that what acts unjournaled is done again where its handler says that the
-// other side honours the key, and that it waits for a person after too many deaths.
+// Verifies that a task without a journal is repeated if its handler declares that the remote system honors
+// the key, and waits for a person after too many crashes.
 func TestAWorkerTriesAgain(t *testing.T) {
 	eachYard(t, "opaque", "retry", func(y *yard) {
 		op := y.fire("do")
@@ -495,15 +493,14 @@ func TestAWorkerTriesAgain(t *testing.T) {
 			y.lapse()
 		}
 		y.is("doing uncertain")
-		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "$body"}}, "", "ann"); err != nil {
+		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "$body"}}, lifecycle.By("ann")); err != nil {
 			t.Fatal(err)
 		}
 		y.is("new")
 	})
 }
 
-// Verifies that the hold of a worker that hangs is renewed only as long as its handler
-// may take.
+// Verifies that the lease of a worker that hangs is renewed only up to the timeout of its handler.
 func TestAWorkerThatHangsIsNotHeldForEver(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		y.fire("do")

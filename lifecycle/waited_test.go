@@ -13,9 +13,9 @@ import (
 )
 
 // begun begins the effect again, and expects its state to be begun.
-func begun(journal func(context.Context, string, int, json.RawMessage, bool) (lifecycle.Effect, error)) func() error {
+func begun(journal func(context.Context, string, int) (lifecycle.Effect, error)) func() error {
 	return func() error {
-		x, err := journal(context.Background(), "charge", 0, nil, false)
+		x, err := journal(context.Background(), "charge", 0)
 		if err == nil && x.State != "begun" {
 			err = fmt.Errorf("got effect state %s, want begun", x.State)
 		}
@@ -23,8 +23,8 @@ func begun(journal func(context.Context, string, int, json.RawMessage, bool) (li
 	}
 }
 
-// Verifies that what was done while a call waited for its entity counts: two who say the same
-// of an effect are both told that it is done, and a settlement behind one who says so is a success.
+// Verifies that a call that waited for its entity takes changes during the wait into account: two callers
+// that report the same result of an effect both succeed, and a settle after such a report is a success.
 func TestWhatWasDoneWhileACallWaitedCounts(t *testing.T) {
 	t.Parallel()
 	for _, second := range []string{"done", "settle", "begin", "begin again", "end again"} {
@@ -35,23 +35,30 @@ func TestWhatWasDoneWhileACallWaitedCounts(t *testing.T) {
 			w.create("i")
 			c := w.claim("i", "close")
 			effect := func(name string, result json.RawMessage) func() error {
-				return func() error { _, err := c.Effect(t.Context(), name, 0, result, false); return err }
+				return func() (err error) {
+					if result == nil {
+						_, err = c.BeginEffect(t.Context(), name, 0)
+					} else {
+						_, err = c.EffectDone(t.Context(), name, 0, result)
+					}
+					return err
+				}
 			}
 			if err := effect("charge", nil)(); err != nil {
 				t.Fatal(err)
 			}
 			if strings.HasSuffix(second, "again") { // it came to nothing before
-				if _, err := c.Effect(t.Context(), "charge", 0, nil, true); err != nil {
+				if _, err := c.EffectNotDone(t.Context(), "charge", 0); err != nil {
 					t.Fatal(err)
 				}
 			}
 			done := effect("charge", json.RawMessage(`1`))
-			settle := func() error { _, err := c.Settle(t.Context(), lifecycle.Success, nil, nil); return err }
+			settle := func() error { _, err := c.Settle(t.Context(), nil, nil); return err }
 			calls := map[string][]func() error{
 				"done":        {done, done},
 				"settle":      {done, settle},
 				"begin":       {effect("mail", nil), effect("mail", json.RawMessage(`2`)), done},
-				"begin again": {effect("charge", nil), begun(c.Effect)},
+				"begin again": {effect("charge", nil), begun(c.BeginEffect)},
 				"end again":   {effect("charge", nil), done},
 			}[second]
 			for i, err := range storetest.Queue(t, url, `SELECT FROM holdfast.entity WHERE id = $1 FOR UPDATE`, []any{"i"}, nil, calls...) {

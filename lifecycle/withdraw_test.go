@@ -31,9 +31,8 @@ func (y *yard) pass(d time.Duration) {
 	engine.Of(y.e).Round(y.ctx)
 }
 
-// TestNoWorkerComes verifies that an operation which waits for a worker is bounded by the
-// timeout of its step: it is then given back or, where an effect was begun, waits for a person;
-// and that who asks for it later is told.
+// TestNoWorkerComes verifies that an operation waits for a worker only up to the timeout of its step. It is
+// then released or, if an effect was begun, waits for a person; a later caller gets that outcome.
 func TestNoWorkerComes(t *testing.T) {
 	eachYard(t, "journaled", "hold", func(y *yard) {
 		op := y.fire("do")
@@ -54,27 +53,27 @@ func TestNoWorkerComes(t *testing.T) {
 			y.t.Errorf("claimed %+v, want nothing", all)
 		}
 		known := []lifecycle.Resolution{{Name: "charge", Happened: true, Result: []byte(`1`)}}
-		if _, err := lifecycle.Resolve(y.ctx, y.e, op, known, lifecycle.Success, "mia"); err != nil {
+		if _, err := lifecycle.Resolve(y.ctx, y.e, op, known, lifecycle.EndWith(lifecycle.Success), lifecycle.By("mia")); err != nil {
 			y.t.Error(err)
 		}
 		y.is("done")
 	})
 }
 
-// TestWithdraw verifies that an operation which is due can be withdrawn: the entity goes back,
-// no worker gets it, and who asks is told; that one with an effect whose outcome is unknown, or
-// that has happened, waits for a person instead; and that one that is held or uncertain is refused.
+// TestWithdraw verifies that a due operation can be withdrawn: the entity is reverted, no worker gets the
+// operation, and its caller gets the outcome; that an operation with an effect that is unknown or has
+// happened waits for a person instead; and that a leased or uncertain operation is refused.
 func TestWithdraw(t *testing.T) {
 	eachYard(t, "journaled", "hold", func(y *yard) {
 		op := y.fire("do")
-		if o, err := lifecycle.Withdraw(y.ctx, y.e, op, "no such worker", "mia"); err != nil || o != nil {
+		if o, err := lifecycle.Withdraw(y.ctx, y.e, op, "no such worker", lifecycle.By("mia")); err != nil || o != nil {
 			y.t.Fatalf("withdraw returned %+v, %v, want no operation", o, err)
 		}
 		y.is("new")
 		if f, err := y.l.OutcomeOf(y.ctx, engine.Of(y.e), "j", op); err != nil || f.Outcome != "released" || f.Message != "no such worker" {
 			y.t.Errorf("got outcome %+v, %v, want released", f, err)
 		}
-		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.NotFound {
+		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", lifecycle.By("mia")); fault.CodeOf(err) != fault.NotFound {
 			y.t.Errorf("second withdraw: got %v, want NOT_FOUND", err)
 		}
 		if all := y.take("Do"); len(all) != 0 {
@@ -83,31 +82,31 @@ func TestWithdraw(t *testing.T) {
 
 		op = y.fire("do")
 		x := y.one("Do")
-		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.Conflict {
+		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", lifecycle.By("mia")); fault.CodeOf(err) != fault.Conflict {
 			y.t.Errorf("withdraw of a held operation: got %v, want CONFLICT", err)
 		}
 		y.begin(x)
 		y.pass(2 * time.Minute)
 		y.is("doing due")
-		o, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia")
+		o, err := lifecycle.Withdraw(y.ctx, y.e, op, "", lifecycle.By("mia"))
 		if err != nil || o == nil || o.Phase != "uncertain" {
 			y.t.Fatalf("withdraw after a begun effect returned %+v, %v, want an uncertain operation", o, err)
 		}
-		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", "mia"); fault.CodeOf(err) != fault.Conflict {
+		if _, err := lifecycle.Withdraw(y.ctx, y.e, op, "", lifecycle.By("mia")); fault.CodeOf(err) != fault.Conflict {
 			y.t.Errorf("withdraw of an uncertain operation: got %v, want CONFLICT", err)
 		}
 		if _, err := workers(y.e).Complete(y.ctx, leaseOf(x), remote.Result{}); fault.CodeOf(err) != fault.LeaseLost {
 			y.t.Errorf("the late worker got %v, want LEASE_LOST", err)
 		}
-		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "charge"}}, lifecycle.Failure, "mia"); err != nil {
+		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []lifecycle.Resolution{{Name: "charge"}}, lifecycle.EndWith(lifecycle.Failure), lifecycle.By("mia")); err != nil {
 			y.t.Error(err)
 		}
 		y.is("new")
 	})
 }
 
-// TestWithdrawRacesAWorker verifies that of a person who withdraws an operation and a worker
-// who takes it one wins, and the other is told.
+// TestWithdrawRacesAWorker verifies that if a person withdraws an operation while a worker claims it, one
+// wins and the other gets an error.
 func TestWithdrawRacesAWorker(t *testing.T) {
 	eachYard(t, "journaled", "hold", func(y *yard) {
 		for round := range 8 {
@@ -118,7 +117,7 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 					taken, err = takeTasks(y.ctx, y.e, remote.Claim{Worker: "w1", Handlers: []string{"Do"}, Lease: time.Minute}, 1)
 					return err
 				}
-				_, err = lifecycle.Withdraw(y.ctx, y.e, op, "", "mia")
+				_, err = lifecycle.Withdraw(y.ctx, y.e, op, "", lifecycle.By("mia"))
 				return err
 			})
 			if (len(taken) == 1) != (len(lost) == 1) || len(lost) == 1 && fault.CodeOf(lost[0]) != fault.Conflict {
@@ -136,12 +135,12 @@ func TestWithdrawRacesAWorker(t *testing.T) {
 	})
 }
 
-// TestCrashOfAWithdrawal verifies, at every point and for every fault, that an operation that is
-// withdrawn is ended once, and that its entity is back where it was.
+// TestCrashOfAWithdrawal verifies, at every point and for every fault, that a withdrawn operation ends once
+// and that its entity returns to its previous status.
 func TestCrashOfAWithdrawal(t *testing.T) {
 	far := newRemoteHandlers()
 	holdfasttest.Crash(t, holdfasttest.Scenario{
-		Parts: func() []holdfast.Part { return []holdfast.Part{lifecycle.Door(far.call)} },
+		Parts: func() []holdfast.Part { return []holdfast.Part{lifecycle.Published(far.call)} },
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
 			l, err := lifecycleengine.Named(ctx, engine.Of(hf), "job")
 			if fault.CodeOf(err) == fault.NotFound {
@@ -178,7 +177,7 @@ func TestCrashOfAWithdrawal(t *testing.T) {
 				}
 				return errors.New("claim was released, read again")
 			}
-			_, err = lifecycle.Withdraw(ctx, hf, e.Claimed.ID, "", "mia")
+			_, err = lifecycle.Withdraw(ctx, hf, e.Claimed.ID, "", lifecycle.By("mia"))
 			return err
 		},
 		Accepts: []error{holdfast.ErrNotFound},

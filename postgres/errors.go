@@ -43,7 +43,7 @@ func mapError(err error) error {
 	if isNetwork(err) {
 		return fault.New(fault.Unavailable, "the database cannot be reached, or the connection to it was lost").AsRetryable().Wrap(err)
 	}
-	return fault.New(fault.Internal, "unexpected database driver error").Wrap(err)
+	return fault.New(fault.Internal, "the database driver returned an unexpected error: see the log for the cause").Wrap(err)
 }
 
 // isNetwork reports whether err is a failed connection and not a defect of ours: pgx wraps such
@@ -87,7 +87,7 @@ func mapState(pg *pgconn.PgError, err error) error {
 	case "22021":
 		return fault.New(fault.Validation, "a text contains NUL or invalid UTF-8: remove it").Wrap(err)
 	case "22003":
-		return fault.New(fault.Validation, "a number is out of range (%s)", pg.Message).Wrap(err)
+		return fault.New(fault.Validation, "a number is out of range (%s): use a smaller number", pg.Message).Wrap(err)
 	case "26000", "42P05":
 		return fault.New(fault.Unavailable, "a prepared statement is missing or already exists: behind PgBouncer in transaction mode, add default_query_exec_mode=cache_describe to the URL").Wrap(err)
 	}
@@ -97,13 +97,13 @@ func mapState(pg *pgconn.PgError, err error) error {
 func mapClass(pg *pgconn.PgError, err error) error {
 	switch pg.Code[:min(2, len(pg.Code))] {
 	case "08":
-		return fault.New(fault.Unavailable, "the connection to the database failed").AsRetryable().Wrap(err)
+		return fault.New(fault.Unavailable, "the connection to the database failed: try again").AsRetryable().Wrap(err)
 	case "28":
 		return fault.New(fault.DatabaseDenied, "the database refused the login: check the user and the password in the URL").Wrap(err)
 	case "53":
-		return fault.New(fault.Unavailable, "the database server is out of a resource (%s)", pg.Message).Wrap(err)
+		return fault.New(fault.Unavailable, "the database server has run out of a resource (%s): raise its limit, or try again later", pg.Message).Wrap(err)
 	case "58":
-		return fault.New(fault.Unavailable, "the database server reported a system error (%s)", pg.Message).Wrap(err)
+		return fault.New(fault.Unavailable, "the database server reported a system error (%s): check the log of the server", pg.Message).Wrap(err)
 	default:
 		return fault.New(fault.Internal, "a statement failed (SQLSTATE %s%s)", pg.Code, constraintOf(pg)).Wrap(err)
 	}

@@ -6,8 +6,9 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 )
 
 // Migrations replaces the migrations of a program.
-func Migrations(files fs.FS) Option { return func(d *Database) { d.migrations = files } }
+func Migrations(files fs.FS) Option { return Option{func(d *Database) { d.migrations = files }} }
 
 // Pools returns the pools of a store by their names.
 func Pools(s store.Store) map[string]*pgxpool.Pool {

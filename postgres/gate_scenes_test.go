@@ -18,6 +18,7 @@ import (
 // scenes are the states in which pairs of calls are tested.
 var scenes = map[string]scene{
 	"run held":       runScene(func(*runStage) {}),
+	"run opaque":     opaqueScene(),
 	"run begun":      runScene(func(r *runStage) { r.begin("charge") }),
 	"run done":       runScene(func(r *runStage) { r.begin("charge"); r.end("charge", effects.Done) }),
 	"run uncertain":  runScene(func(r *runStage) { r.begin("charge"); r.park() }),
@@ -126,23 +127,47 @@ type runStage struct {
 	l        runengine.ClaimedStep
 }
 
+// opaqueScene is a run whose first step is opaque and held.
+func opaqueScene() scene {
+	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
+		r := newRunStage(t, ctx, e, run.Opaque())
+		all := r.calls()
+		few := map[string]call{"start opaque": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			opaque := func(string) (runengine.Handled, bool) { return runengine.Handled{Safety: "opaque"}, true }
+			l, fresh, err := r.executor.Start(ctx, engine.Of(e), runengine.Start{Definition: r.def.ID(), Key: "k4", Holder: "me", Lease: leaseTime, Local: opaque})
+			return []any{l.Run.Status, fresh}, err
+		}}
+		for _, name := range []string{"complete", "fail", "release", "renew", "expire", "take", runengine.Cancel, runengine.Pause} {
+			few[name] = all[name]
+		}
+		return few
+	}
+}
+
 func runScene(to func(*runStage)) scene {
 	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
-		r := &runStage{stage: newStage(t, ctx, e), executor: &runengine.Executor{Retention: time.Hour}, def: run.Define("one", "1",
-			run.Remote("first", "w", run.Journaled(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second}), run.Timeout(24*time.Hour)),
-			run.Remote("second", "w", run.Idempotent(), run.Timeout(24*time.Hour)),
-			run.Signal("told", "news", 24*time.Hour),
-			run.Approval("ask", "Yes?", 24*time.Hour),
-			run.Remote("last", "w", run.Idempotent()))}
-		started, _, err := r.def.Start(ctx, e, 1, run.Key("k"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.id = started.ID
-		r.take()
+		r := newRunStage(t, ctx, e, run.Journaled())
 		to(r)
 		return r.calls()
 	}
+}
+
+// newRunStage starts a run and takes its first step, which has a safety.
+func newRunStage(t *testing.T, ctx context.Context, e *holdfast.Engine, safety run.StepOption) *runStage {
+	t.Helper()
+	r := &runStage{stage: newStage(t, ctx, e), executor: &runengine.Executor{Retention: time.Hour}, def: run.Define("one", "1",
+		run.Remote("first", "w", safety, run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second}), run.Timeout(24*time.Hour)),
+		run.Remote("second", "w", run.Idempotent(), run.Timeout(24*time.Hour)),
+		run.Signal("told", "news", 24*time.Hour),
+		run.Approval("ask", "Yes?", 24*time.Hour),
+		run.Remote("last", "w", run.Idempotent()))}
+	started, _, err := r.def.Start(ctx, e, 1, run.Key("k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.id = started.ID
+	r.take()
+	return r
 }
 
 func (r *runStage) calls() map[string]call {

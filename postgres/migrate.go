@@ -58,7 +58,7 @@ BEGIN
               WHERE c.oid IN ('{schema}.event'::regclass, '{schema}.history'::regclass, '{schema}.clock'::regclass) LOOP
         IF EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_roles r ON r.oid = p.proowner
                     WHERE t.tgrelid = f.of AND NOT t.tgisinternal AND p.proowner <> f.owner AND NOT r.rolsuper) THEN
-            RAISE EXCEPTION 'the table % has a trigger whose function is not its owner''s: it would run as the owner; drop the trigger', f.of;
+            RAISE EXCEPTION 'table % has a trigger whose function belongs to another role and would run as the owner: drop the trigger', f.of;
         END IF;
         FOR g IN SELECT a.grantee, bool_or(a.privilege_type = 'DELETE') AS deletes FROM aclexplode(f.acl) AS a
                   WHERE a.grantee <> f.owner AND a.privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER')
@@ -105,7 +105,7 @@ func (d opener) Script(o store.Options) (string, error) {
 // checkRole refuses PUBLIC. The server knows any other role, or does not.
 func checkRole(role string) error {
 	if strings.EqualFold(role, "public") {
-		return fault.New(fault.Validation, "the runtime role must not be %q, which includes every role: name the role that the nodes log in with", role)
+		return fault.New(fault.Validation, "the runtime role must not be %q, which includes every role: use the role that the nodes log in with", role)
 	}
 	return nil
 }
@@ -283,7 +283,7 @@ func (s *adapter) applied(ctx context.Context, tx pgx.Tx) ([]store.Applied, erro
 	}
 	if records == 0 || columns != 4 {
 		return nil, fault.New(fault.DatabaseForeign,
-			"schema %q has tables but no valid record of Holdfast's migrations, so it belongs to another program: name another schema. Nothing was changed", s.schema)
+			"schema %q has tables but no valid record of Holdfast's migrations, so it belongs to another program: choose another schema. Nothing was changed", s.schema)
 	}
 	rows, err := tx.Query(ctx, fill(`SELECT number, name, min_reader, sum FROM {schema}.migration ORDER BY number`, s.schema, ""))
 	if err != nil {

@@ -162,7 +162,7 @@ func TestADatabaseThatIsNotOursToTouchIsRefusedAndNotChanged(t *testing.T) {
 		{"a dropped column", `ALTER TABLE holdfast.event DROP COLUMN actor`, fault.DatabaseDamaged, []string{"actor"}},
 		{"a record of another shape", `ALTER TABLE holdfast.migration DROP COLUMN sum`, fault.DatabaseForeign, []string{`"holdfast"`}},
 		{"a schema of another program", `DROP SCHEMA holdfast CASCADE; CREATE SCHEMA holdfast; CREATE TABLE holdfast.boat (id int); INSERT INTO holdfast.boat VALUES (1)`,
-			fault.DatabaseForeign, []string{`"holdfast"`, "name another schema"}},
+			fault.DatabaseForeign, []string{`"holdfast"`, "choose another schema"}},
 		{"a schema with another program's view", `DROP SCHEMA holdfast CASCADE; CREATE SCHEMA holdfast; CREATE VIEW holdfast.boat AS SELECT 1 AS id`,
 			fault.DatabaseForeign, []string{`"holdfast"`}},
 	} {

@@ -1,10 +1,10 @@
-// Package postgres runs an engine on PostgreSQL, version 15 or later, which many nodes can share.
+// Package postgres runs an engine on PostgreSQL, version 15 or later. Many nodes can share one database.
 //
 //	hf, err := holdfast.Open(ctx, postgres.URL("postgres://app@db/app"), holdfast.Config{})
 //
-// Everything is in one schema, "holdfast" unless [Schema] names another. A node needs no privilege
-// to change the schema: migrate with a role that owns it, and run the nodes with a role that owns
-// nothing (holdfast.Migration.RuntimeRole).
+// All tables are in one schema, "holdfast" unless [Schema] selects another. A node needs no privilege to change the
+// schema. Migrate with a role that owns the schema, and run the nodes with a role that owns nothing
+// (holdfast.Migration.RuntimeRole).
 package postgres
 
 import (
@@ -30,7 +30,6 @@ type Database struct {
 	pool   *pgxpool.Pool
 	schema string
 	pooled bool
-	plain  bool
 
 	callTimeout time.Duration
 	migrations  fs.FS // tests replace it
@@ -41,35 +40,31 @@ type handle = store.DatabaseHandle
 // opener opens a Database for an engine.
 type opener struct{ *Database }
 
-// Option changes how a database is opened.
-type Option func(*Database)
+// Option is an option of a database.
+type Option struct{ set func(*Database) }
 
-// Schema sets the schema that holds Holdfast's tables; the default is
-// "holdfast". Two engines with different schemas share nothing.
-func Schema(name string) Option { return func(d *Database) { d.schema = name } }
+// Schema sets the schema that holds Holdfast's tables; the default is "holdfast". Two engines with different schemas
+// share no data.
+func Schema(name string) Option { return Option{func(d *Database) { d.schema = name }} }
 
 // Pooled declares that connections go through PgBouncer or a similar pooler in transaction mode.
 // Statements are then not prepared, and the role needs the session settings that keep a stuck
 // client from holding locks (see docs/postgresql.md). A URL with default_query_exec_mode has the
 // same effect.
-func Pooled() Option { return func(d *Database) { d.pooled = true } }
-
-// Plain runs every verb by its general statement, never by the fast form for a single caller. It is
-// for tests that compare the two.
-func Plain() Option { return func(d *Database) { d.plain = true } }
+func Pooled() Option { return Option{func(d *Database) { d.pooled = true }} }
 
 // CallTimeout sets the time limit of a database call, 8 seconds by default. A connection that does
 // not respond in time is dropped. A transaction may take longer: each of its statements is a call.
 // The URL parameter call_timeout sets the same limit and takes precedence.
-func CallTimeout(t time.Duration) Option { return func(d *Database) { d.callTimeout = t } }
+func CallTimeout(t time.Duration) Option { return Option{func(d *Database) { d.callTimeout = t }} }
 
-// URL returns the database of a connection string, in any form that pgx accepts.
+// URL returns the database at a connection string, in any format that pgx accepts.
 func URL(url string, options ...Option) *Database {
 	return with(&Database{url: url}, options)
 }
 
-// Pool returns the database behind a pool that the program has opened. The engine does not close
-// it, and opens a small pool of its own beside it for calls that must not wait.
+// Pool returns the database behind a pool that the program has opened. The engine does not close the pool. It also
+// opens its own small pool, for calls that must not wait.
 func Pool(pool *pgxpool.Pool, options ...Option) *Database {
 	return with(&Database{pool: pool}, options)
 }
@@ -77,14 +72,14 @@ func Pool(pool *pgxpool.Pool, options ...Option) *Database {
 func with(d *Database, options []Option) *Database {
 	d.handle, d.schema, d.callTimeout, d.migrations = store.HandleDatabase(opener{d}), "holdfast", callTimeout, files
 	for _, o := range options {
-		o(d)
+		o.set(d)
 	}
 	return d
 }
 
-// Join runs verbs in the user's own transaction: their writes commit and roll back with it. The
-// caller commits. A refused command leaves the transaction usable; a database error ends it, as any
-// failed statement does.
+// Join returns a Tx that makes calls part of the program's own transaction, so that their writes commit and roll back
+// with it. The program commits the transaction. A refused call leaves the transaction usable; a database error aborts
+// it, as any failed statement does.
 func Join(e *holdfast.Engine, tx pgx.Tx) (holdfast.Tx, error) {
 	port := engine.Of(e).Runner()
 	s, ok := port.Base().(*adapter)
@@ -94,9 +89,8 @@ func Join(e *holdfast.Engine, tx pgx.Tx) (holdfast.Tx, error) {
 	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Directory), nil
 }
 
-// Raw returns the pgx transaction under tx, for the program's own tables. It panics if tx is not of
-// this package, which is a wiring mistake. The engine ends the transaction; do not commit it or
-// roll it back.
+// Raw returns the pgx transaction under tx, for the program's own tables. It panics if tx does not belong to this
+// package, because that is a programming error. The engine ends the transaction; do not commit it or roll it back.
 func Raw(tx holdfast.Tx) pgx.Tx {
 	under := store.TxOf(tx).Conn()
 	c, ok := under.(*conn)

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/scopestore"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -125,12 +126,12 @@ func TestALoserThatWaitedForTheRowIsToldTheTrueVersion(t *testing.T) {
 			for _, commit := range []bool{true, false} {
 				t.Run(fmt.Sprintf("plain %v, exists %v, commit %v", plain, exists, commit), func(t *testing.T) {
 					t.Parallel()
-					var with []postgres.Option
-					if plain {
-						with = append(with, postgres.Plain())
-					}
 					url := prepared(t)
-					waitedFor(t, url, openEngine(t, postgres.URL(url, with...)), exists, commit)
+					var db holdfast.Database = postgres.URL(url)
+					if plain {
+						db = store.Plain(db)
+					}
+					waitedFor(t, url, openEngine(t, db), exists, commit)
 				})
 			}
 		}

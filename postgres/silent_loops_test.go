@@ -77,7 +77,7 @@ func (n *silentNode) Register(_ context.Context, e *holdfast.Engine) error {
 func newSilentNode(t *testing.T, url string, watcher *pgx.Conn) *silentNode {
 	t.Helper()
 	n := &silentNode{watcher: watcher}
-	copies := stream.React("copy", stream.Select{Streams: "^writer-[0-9]$"}, func(_ context.Context, d *stream.Delivery) error {
+	copies := stream.React("copy", stream.Select{Pattern: "^writer-[0-9]$"}, func(_ context.Context, d *stream.Delivery) error {
 		d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := stream.Append(ctx, tx, "copy-"+d.Stream, stream.Any, event(d.Name))
 			return err
@@ -154,7 +154,7 @@ func (n *silentNode) goOn(t *testing.T, within time.Duration, happens func()) {
 	wants("the database lives", func() bool { _, err := n.hf.Status(ctx); return err == nil })
 	heads := map[stream.Cursor]bool{}
 	wants("the feed numbers", func() bool {
-		if head, err := stream.FeedHead(ctx, n.hf); err == nil {
+		if head, err := stream.GetFeedHead(ctx, n.hf); err == nil {
 			heads[head] = true
 		}
 		return len(heads) > 3
@@ -196,17 +196,11 @@ func (n *silentNode) check(t *testing.T) {
 func (n *silentNode) feed(t *testing.T) map[string]int {
 	t.Helper()
 	fed := map[string]int{}
-	for after := stream.Cursor(""); ; {
-		page, err := stream.ReadFeed(t.Context(), n.hf, after, 0)
+	for e, err := range stream.ReadFeed(t.Context(), n.hf, "") {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page.Events) == 0 {
-			return fed
-		}
-		for _, e := range page.Events {
-			fed[fmt.Sprint(e.Stream, "@", e.Version)]++
-		}
-		after = page.Next
+		fed[fmt.Sprint(e.Stream, "@", e.Version)]++
 	}
+	return fed
 }

@@ -14,7 +14,7 @@ func sqlFiles() (store.SQLFiles, error) {
 	all := make(store.SQLFiles)
 	err := all.Add(files, "sql")
 	if err == nil {
-		err = sharedsql.Add(all, strings.NewReplacer("{text}", "::text", "{epoch}", "'epoch'", "{pg}", "pg_catalog."))
+		err = sharedsql.Add(all, strings.NewReplacer("{text}", "::text", "{no_time}", "'epoch'", "{pg}", "pg_catalog."))
 	}
 	return all, err
 }
@@ -28,7 +28,7 @@ func (opener) Filled() (store.Texts, error) {
 	texts, err := filled()
 	texts = maps.Clone(texts)
 	for name, text := range texts {
-		texts[name] = strings.ReplaceAll(text, "{mark}", written+"{mark}")
+		texts[name] = strings.ReplaceAll(text, "{due_notices}", written+"{due_notices}")
 	}
 	return texts, err
 }
@@ -54,7 +54,7 @@ func arguments(d store.Decl, cols store.Columns, fast bool) store.Filling {
 			return fmt.Sprintf("m AS (\n    SELECT * FROM %s\n             WITH ORDINALITY AS m(%s, member)%s\n)", unnest(1, cols.Members), names(cols.Members), where)
 		}
 		if cols.Emits {
-			f.Tokens["{members}"] = members("\n     WHERE {known}")
+			f.Tokens["{members}"] = members("\n     WHERE {current_revision}")
 		} else {
 			f.Tokens["{members}"] = members("")
 			f.Tokens["{members few}"] = members("\n     WHERE m.member + 0 = m.member -- few, for the planner")

@@ -79,14 +79,14 @@ func tokens(schema string, movable bool, form form) *strings.Replacer {
 	return strings.NewReplacer(
 		"{schema}", quoted,
 		"{now}", now,
-		"{known}", "m.revision = coalesce((SELECT g.revision FROM "+quoted+".registry g WHERE g.shard = m.shard AND g.workspace = m.workspace), 0)",
-		"{mark}", form.mark(quoted),
+		"{current_revision}", "m.revision = coalesce((SELECT g.revision FROM "+quoted+".registry g WHERE g.shard = m.shard AND g.workspace = m.workspace), 0)",
+		"{due_notices}", form.dueNotices(quoted),
 		"{skip}", form.skip, "{enter}", form.enter, "{entered}", form.entered)
 }
 
-// mark ends the CTE "written" of a statement, and inserts the due notices of the reactions that
+// dueNotices ends the CTE "written" of a statement, and inserts the due notices of the reactions that
 // follow the written events. Due notices are only inserted, so no statement waits here.
-func mark(schema string) string {
+func dueNotices(schema string) string {
 	return written + `, marked AS (
     INSERT INTO ` + schema + `.due (shard, reaction, workspace, stream, version)
     SELECT w.shard, r.reaction, w.workspace, w.stream, pg_catalog.max(w.version)
@@ -98,21 +98,21 @@ func mark(schema string) string {
 
 type form struct {
 	skip, enter, entered string
-	mark                 func(schema string) string
+	dueNotices           func(schema string) string
 }
 
-// noMark is for members whose events no reaction follows: the statement is then without the CTE
+// noDueNotices is for members whose events no reaction follows: the statement is then without the CTE
 // that inserts due notices, which costs a tenth of the statement even if it inserts none.
-func noMark(string) string { return written }
+func noDueNotices(string) string { return written }
 
 // written ends the CTE of a statement that writes events.
 const written = "RETURNING shard, id, workspace, stream, version\n)"
 
 var forms = map[string]form{
-	"":                {"", "pg_catalog.pg_advisory_xact_lock", "::text IS NOT NULL", mark},
-	".unmarked":       {"", "pg_catalog.pg_advisory_xact_lock", "::text IS NOT NULL", noMark},
-	".group":          {" SKIP LOCKED", "pg_catalog.pg_try_advisory_xact_lock", "", mark},
-	".group.unmarked": {" SKIP LOCKED", "pg_catalog.pg_try_advisory_xact_lock", "", noMark},
+	"":                {"", "pg_catalog.pg_advisory_xact_lock", "::text IS NOT NULL", dueNotices},
+	".unmarked":       {"", "pg_catalog.pg_advisory_xact_lock", "::text IS NOT NULL", noDueNotices},
+	".group":          {" SKIP LOCKED", "pg_catalog.pg_try_advisory_xact_lock", "", dueNotices},
+	".group.unmarked": {" SKIP LOCKED", "pg_catalog.pg_try_advisory_xact_lock", "", noDueNotices},
 }
 
 // Texts returns the SQL of every verb in the schema: x as it runs alone, x.fast for one caller,
@@ -239,7 +239,7 @@ func (s *adapter) parse(ctx context.Context, all *statements) error {
 
 // migratedShape is the shape of a schema after all migrations. TestTheShapeOfASchema prints the new
 // value after a migration changes it.
-const migratedShape = "9d0e948a177e517af206c99e1d2c764b"
+const migratedShape = "f30dbb5e6bb48c6f64675b416d0294f8"
 
 // shapeSQL digests what parsing depends on in a schema: the columns and keys of its relations and
 // the signatures of its functions. It does not depend on the name of the schema.

@@ -105,7 +105,7 @@ func (s *adapter) relation(ctx context.Context, schema, name string) (r relation
 func (r relation) check(t *table, ours string) error {
 	switch {
 	case r.schema == ours || r.schema == "pg_catalog" || r.schema == "information_schema":
-		return fault.New(fault.Validation, "%s belongs to Holdfast or PostgreSQL: name a table of your program", t.name)
+		return fault.New(fault.Validation, "%s belongs to Holdfast or PostgreSQL: use one of your own tables", t.name)
 	case r.kind == "v" || r.kind == "m":
 		return fault.New(fault.Validation, "%s is a view: name its table", t.name)
 	case r.kind != "r" && r.kind != "p":
@@ -182,7 +182,7 @@ func (t *table) check(want store.Table) error {
 	}
 	for _, c := range []*column{t.cols.status, t.cols.version} {
 		if c.fixed {
-			return fault.New(fault.Validation, "column %q of %s is generated and cannot be written: name another column", c.name, t.name)
+			return fault.New(fault.Validation, "column %q of %s is generated and cannot be written: use another column", c.name, t.name)
 		}
 	}
 	return nil

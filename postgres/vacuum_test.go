@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 )
 
-// TestAnAutovacuumHasNoUser verifies that autovacuum processes have no user, and sessions have one. By this the
-// statements that wait for open transactions leave out autovacuum, which may take hours on a large table.
+// TestAnAutovacuumHasNoUser verifies that autovacuum processes have no user, and that sessions have one. The statements
+// that wait for open transactions use this to leave out autovacuum, which may take hours on a large table.
 func TestAnAutovacuumHasNoUser(t *testing.T) {
 	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), holdfasttest.PostgreSQL(t))

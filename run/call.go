@@ -17,8 +17,8 @@ import (
 // Caller makes the HTTP calls of [Call] steps. Package run/httpcall makes a Caller from an HTTP
 // client.
 type Caller interface {
-	// Call makes one call. The key is the same for every attempt. An error means that no response
-	// was received; an error that is [holdfast.NonRetryable] means that nothing was sent.
+	// Call makes one call. The key is the same for every attempt. If Call returns an error, no response was received.
+	// If that error is [holdfast.NonRetryable], nothing was sent.
 	Call(ctx context.Context, c CallRequest) (CallResponse, error)
 }
 
@@ -40,20 +40,12 @@ type CallResponse struct {
 
 // Calls makes c perform the HTTP requests of the engine's [Call] steps. Pass it to
 // [holdfast.Open], next to the definitions. A nil Caller makes Open return [holdfast.ErrValidation].
-func Calls(c Caller) holdfast.Part { return calling(c, "run.Calls", (*maintenance).replace) }
-
-// DefaultCalls is like [Calls], but leaves a Caller that the engine already has in place.
-func DefaultCalls(c Caller) holdfast.Part {
-	return calling(c, "run.DefaultCalls", (*maintenance).addDefault)
-}
-
-// calling returns a part that registers the handler of calls through known.
-func calling(c Caller, where string, known func(k *maintenance, name string, h *handler)) holdfast.Part {
+func Calls(c Caller) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if c == nil {
-			return fault.New(fault.Validation, "%s needs a Caller, got nil", where)
+			return fault.New(fault.Validation, "run.Calls needs a Caller, got nil")
 		}
-		known(maintenanceOf(engine.Of(e)), runengine.CallHandler, &handler{body: callBody{c}.call})
+		maintenanceOf(engine.Of(e)).replace(runengine.CallHandler, &handler{body: callBody{c}.call})
 		maintenanceOf(engine.Of(e)).start()
 		return nil
 	})
@@ -76,7 +68,7 @@ func (p callBody) call(ctx context.Context, l *runengine.ClaimedStep) (runengine
 	return heard(c, a)
 }
 
-// later lists the statuses that mean that nothing was done and that the call may be retried.
+// later lists the statuses that mean that the call had no effect and may be retried.
 var later = []int{408, 425, 429, 503}
 
 // heard maps a response to the outcome of its step. A call that was refused did not act; a call

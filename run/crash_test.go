@@ -63,7 +63,7 @@ func (w *world) everyStepType() *run.Definition {
 			if err := run.Patch(ctx, map[string]any{"reminded": info.Visit}); err != nil {
 				return 0, err
 			}
-			return int(info.Visit), writeAtEnd(ctx, "remind")
+			return info.Visit, writeAtEnd(ctx, "remind")
 		}, run.Transactional()),
 		run.If("enough", "state.reminded >= 2", "nap", "remind"),
 		run.Wait("nap", time.Minute),
@@ -135,7 +135,7 @@ func (h driver) nudge(l *runengine.ClaimedStep) error {
 	case l.Step.Status == runengine.Waiting && l.Step.Name == "paid":
 		return run.Send(h.ctx, h.e, l.Run.ID, "payment", "s1", map[string]int{"cents": 700})
 	case l.Step.Status == runengine.Waiting && l.Step.Name == "ask":
-		_, err := run.Decide(h.ctx, h.e, runengine.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Decision{Status: run.Approved, By: "ann", Requester: "manager"})
+		_, err := run.Decide(h.ctx, h.e, runengine.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Decision{Status: run.Approved, Requester: "manager"}, run.By("ann"))
 		if errors.Is(err, holdfast.ErrConflict) { // it was, and the answer was lost
 			err = nil
 		}
@@ -191,7 +191,7 @@ func TestCrashOfARun(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if _, err := l.Create(ctx, engine.Of(e), "i1", []byte(`{"id": "i1"}`)); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+			if _, err := l.CreateAt(ctx, engine.Of(e), "i1", "", []byte(`{"id": "i1"}`), ""); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 				return err
 			}
 			r, _, err := def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
@@ -211,7 +211,7 @@ func (w *world) check(ctx context.Context, e *holdfast.Engine, def *run.Definiti
 	if err != nil || created || r.Status != "COMPLETED" {
 		return fmt.Errorf("got run %s (%s), created again: %v, %w", r.Status, r.Error, created, err)
 	}
-	steps, err := holdfast.Collect(run.Steps(ctx, e, r.ID))
+	steps, err := holdfast.Collect(run.ListSteps(ctx, e, r.ID))
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 		does []string // what happens once
 	}{
 		"loop": {def: run.Define("loop", "1",
-			run.Task("turn", func(ctx context.Context, _ any) (int64, error) {
+			run.Task("turn", func(ctx context.Context, _ any) (int, error) {
 				info, _ := run.Of(ctx)
 				return info.Visit, writeAtEnd(ctx, "turn")
 			}, run.Transactional()),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,8 +17,9 @@ import (
 )
 
 // Definition is a workflow. A name and version identify exactly one definition, which never
-// changes: a run keeps the definition that it was started with. A Definition is safe for
-// concurrent use.
+// changes: a run keeps the definition that it was started with. [Definition.Retention] and [Handle]
+// must be called before it is passed to [holdfast.Open] or started. Afterwards a Definition is safe
+// for concurrent use.
 type Definition struct {
 	def      *workflow.Definition
 	bad      error
@@ -37,12 +39,11 @@ type Step struct {
 	bad  error
 }
 
-// StepOption sets an option of a step.
-type StepOption func(*Step)
+// StepOption is an option of a step.
+type StepOption struct{ set func(*Step) }
 
-// Define makes a definition from steps, which run in this order unless a step says otherwise. It
-// does not return errors: [holdfast.Open] and [Definition.Start] return the error of an invalid
-// definition.
+// Define makes a definition from steps, which run in this order unless an option such as [Next] sets another. Define
+// does not return an error: if the definition is invalid, [holdfast.Open] and [Definition.Start] return the error.
 func Define(name, version string, steps ...Step) *Definition {
 	d := &Definition{def: &workflow.Definition{Name: name, Version: version}, handlers: make(map[string]*handler)}
 	for _, s := range steps {
@@ -58,22 +59,20 @@ func Define(name, version string, steps ...Step) *Definition {
 	return d.checked()
 }
 
-// Retention returns a copy of the definition whose finished runs are retained for this long, at
-// least a millisecond. Without it, the engine's [Retention] applies. As with [Define], [holdfast.Open]
-// and [Definition.Start] return the error of an invalid duration.
+// Retention sets how long finished runs of the definition are retained, at least a millisecond, and returns the
+// definition. Without it, the engine's [Retention] applies. If the duration is invalid, [holdfast.Open] and
+// [Definition.Start] return the error.
 func (d *Definition) Retention(retention time.Duration) *Definition {
-	c := *d.def
-	c.Retention = retention
-	kept := &Definition{def: &c, bad: d.bad, handlers: d.handlers}
-	if retention < time.Millisecond && kept.bad == nil {
-		kept.bad = fault.New(fault.Validation, "the retention of runs must be at least 1ms, got %s", retention)
+	if retention < time.Millisecond && d.bad == nil {
+		d.bad = fault.New(fault.Validation, "the retention of runs must be at least 1ms, got %s", retention)
 	}
-	return kept.checked()
+	d.def.Retention = retention
+	return d.checked()
 }
 
 // Parse reads a definition from JSON or YAML. Its tasks name handlers: functions that [Handle]
 // adds, or handlers that are declared through the API. An invalid definition returns
-// [holdfast.ErrValidation], with the broken rules in its field "violations".
+// [holdfast.ErrValidation], with the broken rules in [fault.Error.Violations].
 func Parse(data []byte) (*Definition, error) {
 	def, violations := workflow.Parse(data)
 	if len(violations) > 0 {
@@ -112,41 +111,45 @@ func refused(violations []workflow.Violation) error {
 		return nil
 	}
 	var lines []string
+	var all []fault.Violation
 	for _, v := range violations {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", v.Rule, v.Path, v.Message))
+		all = append(all, fault.Violation{Rule: v.Rule, Path: v.Path, Line: v.Line, Message: v.Message})
 	}
-	return fault.New(fault.Validation, "the definition is invalid:\n%s", strings.Join(lines, "\n")).With("violations", violations)
+	f := fault.New(fault.Validation, "the definition is invalid:\n%s", strings.Join(lines, "\n"))
+	f.Violations = all
+	return f
 }
 
 // ID returns the identifier of the definition: name@version.
 func (d *Definition) ID() string { return d.def.ID() }
 
 // JSON returns the definition as JSON.
-func (d *Definition) JSON() []byte { return d.def.JSON() }
+func (d *Definition) JSON() json.RawMessage { return d.def.JSON() }
 
-// Handle returns a copy of the definition in which f runs the handler that the tasks refer to by
-// name. If no task does, [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation].
+// Handle sets the function of a handler that the tasks of the definition refer to by name, and
+// returns the definition. Its options are the safety ([Idempotent] and the others), [OnUnknownRetry] and
+// [Timeout]; the definition itself sets everything else. If it is called with another option, or if
+// no task has the handler, [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation].
 func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O, error), o ...StepOption) *Definition {
-	s := Step{own: &handler{body: bodyOf(f)}}
-	for _, set := range o {
-		set(&s)
+	s := made(Step{own: &handler{body: bodyOf(f)}}, o)
+	d.handlers[name] = s.own
+	s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout = "", "", 0
+	switch {
+	case d.bad != nil:
+	case s.bad != nil:
+		d.bad = fmt.Errorf("handler %q: %w", name, s.bad)
+	case !reflect.DeepEqual(s.spec, workflow.Step{}):
+		d.bad = fault.New(fault.Validation, "handler %q: Handle accepts a safety, OnUnknownRetry and Timeout only: set other options in the definition", name)
+	case !slices.Contains(d.def.Handlers(), name):
+		d.bad = fault.New(fault.Validation, "definition %s has no step with handler %q", d.ID(), name)
 	}
-	s.own.Safety, s.own.Unknown, s.own.Timeout = s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout
-	all := maps.Clone(d.handlers)
-	all[name] = s.own
-	bad := d.bad
-	if bad == nil {
-		bad = s.bad
-	}
-	if bad == nil && !slices.Contains(d.def.Handlers(), name) {
-		bad = fault.New(fault.Validation, "definition %s has no step with handler %q", d.ID(), name)
-	}
-	return &Definition{def: d.def, bad: bad, handlers: all}
+	return d
 }
 
-// Task is a step that runs a function. f gets the run's input, unless [Input] sets another one,
-// and its result is the step's output. f may run again if its worker crashes: [Idempotent],
-// [Transactional], [Journaled] or [Opaque] declares how safe that is.
+// Task is a step that runs a function. f gets the run's input, unless [Input] sets another input. The result of f is
+// the step's output. If its worker crashes, f may run again: declare with [Idempotent], [Transactional], [Journaled] or
+// [Opaque] how safe that is.
 func Task[I, O any](name string, f func(context.Context, I) (O, error), o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Task}, own: &handler{body: bodyOf(f)}}, o)
 }
@@ -167,8 +170,8 @@ func Until(name, when string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Wait, Until: text(when)}}, o)
 }
 
-// Signal is a step that waits for a signal, which [Send] sends, until the timeout; 0 waits
-// forever. A signal that arrived before the step counts. The payload is the step's output.
+// Signal is a step that waits for a signal, which [Send] sends, until the timeout; 0 waits forever. A signal that
+// arrived before the step began counts too. The payload is the step's output.
 func Signal(name, signal string, timeout time.Duration, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Event, Signal: signal, Timeout: timeout}}, o)
 }
@@ -181,8 +184,8 @@ func Approval(name, prompt string, timeout time.Duration, o ...StepOption) Step 
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Approval, Prompt: text(prompt), Timeout: timeout}}, o)
 }
 
-// If is a step that continues at one of two steps, depending on an expression. "" is the
-// following step, "end" ends the run.
+// If is a step that continues at one of two steps, depending on an expression. The name "" stands for the following
+// step, and "end" ends the run.
 func If(name, expr, then, otherwise string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Condition, If: expr, Then: then, Else: otherwise}}, o)
 }
@@ -200,8 +203,8 @@ func Fire(name, lifecycle, entity, step, requester string, o ...StepOption) Step
 }
 
 func made(s Step, o []StepOption) Step {
-	for _, set := range o {
-		set(&s)
+	for _, option := range o {
+		option.set(&s)
 	}
 	if s.own != nil {
 		s.own.Safety, s.own.Unknown, s.own.Timeout = s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout
@@ -216,39 +219,50 @@ func text(s string) workflow.Value {
 
 // Next sets the step to run after this one, if it is not the next one in the definition; "end" ends
 // the run.
-func Next(step string) StepOption { return func(s *Step) { s.spec.Next = step } }
+func Next(step string) StepOption { return StepOption{func(s *Step) { s.spec.Next = step }} }
 
 // OnFailure sets the step at which the run continues if this step fails for good. Without it, the
 // run fails.
-func OnFailure(step string) StepOption { return func(s *Step) { s.spec.OnFailure = step } }
+func OnFailure(step string) StepOption { return StepOption{func(s *Step) { s.spec.OnFailure = step }} }
 
 // OnTimeout sets the step at which the run continues if the signal or decision does not arrive in
 // time. Without it, the timeout is handled as a failure ([OnFailure]).
-func OnTimeout(step string) StepOption { return func(s *Step) { s.spec.OnTimeout = step } }
+func OnTimeout(step string) StepOption { return StepOption{func(s *Step) { s.spec.OnTimeout = step }} }
 
 // OnReject sets the step at which the run continues after a rejection.
-func OnReject(step string) StepOption { return func(s *Step) { s.spec.OnReject = step } }
+func OnReject(step string) StepOption { return StepOption{func(s *Step) { s.spec.OnReject = step }} }
 
 // For sets the requesters on whose behalf an approval may be decided.
-func For(requesters ...string) StepOption { return func(s *Step) { s.spec.Requesters = requesters } }
+func For(requesters ...string) StepOption {
+	return StepOption{func(s *Step) { s.spec.Requesters = requesters }}
+}
 
 // WithRetry sets how often a step is attempted. The default is 3 attempts.
 func WithRetry(p holdfast.RetryPolicy) StepOption {
-	return func(s *Step) { s.spec.Retry = workflow.Retry(p) }
+	return StepOption{func(s *Step) { s.spec.Retry = workflow.Retry(p) }}
 }
 
-// Timeout limits the duration of one attempt. The default is 15 minutes.
-func Timeout(d time.Duration) StepOption { return func(s *Step) { s.spec.Timeout = d } }
+// Timeout limits the duration of one attempt. The default is 15 minutes. [Signal] and [Approval],
+// which have a timeout as an argument, do not accept it.
+func Timeout(d time.Duration) StepOption {
+	return StepOption{func(s *Step) {
+		if s.spec.Type == workflow.Event || s.spec.Type == workflow.Approval {
+			s.bad = fault.New(fault.Validation, "Timeout is not an option of a step that waits: pass %s as its timeout argument", d)
+			return
+		}
+		s.spec.Timeout = d
+	}}
+}
 
 // Input sets the input of a step: a value that is encoded as JSON, in which a string that begins
 // with = is an expression.
 func Input(v any) StepOption {
-	return func(s *Step) { s.spec.Input = s.kept("input", v) }
+	return StepOption{func(s *Step) { s.spec.Input = s.kept("input", v) }}
 }
 
-// Body sets the body that a [Call] sends. It may contain expressions, as in [Input].
+// Body sets the body that a [Call] sends. The body may contain expressions, as described for [Input].
 func Body(v any) StepOption {
-	return func(s *Step) { s.spec.Body = s.kept("body", v) }
+	return StepOption{func(s *Step) { s.spec.Body = s.kept("body", v) }}
 }
 
 // kept encodes a value as JSON and records an encoding error on the step.
@@ -262,14 +276,14 @@ func (s *Step) kept(what string, v any) workflow.Value {
 
 // Header adds a header to a [Call].
 func Header(name, value string) StepOption {
-	return func(s *Step) {
+	return StepOption{func(s *Step) {
 		all := maps.Clone(s.spec.Headers)
 		if all == nil {
 			all = make(map[string]workflow.Value)
 		}
 		all[name] = text(value)
 		s.spec.Headers = all
-	}
+	}}
 }
 
 // Idempotent declares that a step may run again.
@@ -281,12 +295,12 @@ func Transactional() StepOption { return safety("transactional") }
 // Journaled declares that the side effects of a step go through [holdfast.Effect].
 func Journaled() StepOption { return safety("journaled") }
 
-// Opaque declares that a step has side effects without a journal: once it has begun, only the
-// step itself or a person can say what happened.
+// Opaque declares that a step has side effects without a journal: once such a step has begun, only the step itself or a
+// person can report what happened.
 func Opaque() StepOption { return safety("opaque") }
 
-func safety(how string) StepOption { return func(s *Step) { s.spec.Safety = how } }
+func safety(how string) StepOption { return StepOption{func(s *Step) { s.spec.Safety = how }} }
 
 // OnUnknownRetry retries an opaque step whose outcome is unknown. Use it if the other system
 // honors the step's key, which is the same for every attempt.
-func OnUnknownRetry() StepOption { return func(s *Step) { s.spec.OnUnknown = "retry" } }
+func OnUnknownRetry() StepOption { return StepOption{func(s *Step) { s.spec.OnUnknown = "retry" }} }

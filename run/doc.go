@@ -1,5 +1,4 @@
-// Package run executes durable workflows step by step, so that a crash at any point costs nothing
-// but time.
+// Package run executes durable workflows step by step, and continues them after a crash at any point.
 //
 // A [Definition] lists the steps: Go functions ([Task]), waits for a time ([Wait]), for a signal
 // ([Signal]) or for a decision ([Approval]), conditions ([If]), HTTP calls ([Call]) and steps of

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/stream"
 )
 
 // tally counts what bodies do, by run: two databases share a definition, but no run.
@@ -78,13 +79,67 @@ func (b *bench) uncertain(status string) {
 // resolve resolves an effect of the step.
 func (b *bench) resolve(name string, happened bool) {
 	b.t.Helper()
-	l := b.live()
-	known := runengine.Known{Name: name, Happened: happened}
+	known := run.Resolution{Name: name, Happened: happened}
 	if happened {
 		known.Result = []byte(`"yes"`)
 	}
-	_, err := b.executor().Resolve(b.ctx, engine.Of(b.e), l.Operation(), []runengine.Known{known}, "", "ann")
-	b.ok(err)
+	r, err := run.Resolve(b.ctx, b.e, b.doubtful(), []run.Resolution{known}, run.By("ann"))
+	if b.ok(err); r.ID != b.id {
+		b.t.Fatalf("resolved run %q, want %q", r.ID, b.id)
+	}
+}
+
+// doubtful returns the operation of the uncertain visit.
+func (b *bench) doubtful() (operation string) {
+	b.t.Helper()
+	for v, err := range run.ListSteps(b.ctx, b.e, b.id) {
+		if b.ok(err); v.Uncertain {
+			operation = v.Operation
+		}
+	}
+	return operation
+}
+
+// Verifies that a person can end an uncertain step with an outcome, once, and that the history has
+// the actor.
+func TestResolveEndsAStep(t *testing.T) {
+	def := run.Define("ended", "1", run.Task("a", func(context.Context, any) (string, error) { panic("acted, and died") }, run.Opaque()))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for outcome, status := range map[run.Outcome]run.Status{run.Success: run.Completed, run.Failure: run.Failed} {
+			b := newBench(t, e, def)
+			b.once()
+			b.uncertain("RUNNING")
+			operation := b.doubtful()
+			if _, err := run.Resolve(b.ctx, e, operation, nil); !errors.Is(err, holdfast.ErrConflict) {
+				t.Errorf("resolved with nothing: got %v, want ErrConflict", err)
+			}
+			if _, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith("other")); !errors.Is(err, holdfast.ErrValidation) {
+				t.Errorf("resolved with another outcome: got %v, want ErrValidation", err)
+			}
+			if _, err := run.Resolve(b.ctx, e, operation, []run.Resolution{{Name: "", Happened: true}}); !errors.Is(err, holdfast.ErrValidation) {
+				t.Errorf("resolved an effect without a name: got %v, want ErrValidation", err)
+			}
+			r, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith(outcome), run.By("ann"))
+			if err != nil || r.Status != status {
+				t.Errorf("ended with %s: got %s, %v, want %s", outcome, r.Status, err, status)
+			}
+			if _, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith(outcome)); !errors.Is(err, holdfast.ErrConflict) {
+				t.Errorf("resolved twice: got %v, want ErrConflict", err)
+			}
+			by := ""
+			for x, err := range stream.Read(b.ctx, e, "$run/"+b.id, 0) {
+				if b.ok(err); x.Name == "stepResolved" {
+					by = string(x.Data)
+				}
+			}
+			if !strings.Contains(by, `"ann"`) {
+				t.Errorf("the history has no actor: %s", by)
+			}
+		}
+		if _, err := run.Resolve(t.Context(), e, "none", nil); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("resolved an unknown operation: got %v, want ErrNotFound", err)
+		}
+	}, def)
 }
 
 // stopOnce runs an engine until something is so, and stops it in an orderly way.
@@ -368,7 +423,7 @@ func TestARejectionAheadOfAnotherCondition(t *testing.T) {
 	def := run.Define("unrelated", "1", run.Approval("ask", "Pay?", 0), run.If("big", "input.cents > 0", "", "end"), run.Remote("pay", "w", run.Idempotent()))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
-		_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Rejected, By: "ann"})
+		_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Rejected}, run.By("ann"))
 		b.ok(err)
 		b.tick()
 		b.is("FAILED", "ask", "FAILED")
@@ -473,6 +528,48 @@ func TestRunsAreKeptForSomeTime(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Verifies that a definition is refused if an option would have no effect: one that Handle does not
+// keep, and a second timeout of a step that waits.
+func TestOptionsWithoutEffect(t *testing.T) {
+	const text = `{"name":"handled","version":"1","steps":[{"name":"a","type":"task","handler":"h"}]}`
+	body := func(context.Context, any) (int, error) { return 1, nil }
+	bad := map[string]*run.Definition{
+		"a timeout of Signal":   run.Define("waits", "1", run.Signal("a", "s", time.Hour, run.Timeout(time.Second))),
+		"a timeout of Approval": run.Define("waits", "1", run.Approval("a", "?", 0, run.Timeout(time.Second))),
+		"another handler":       run.Handle(run.MustParse([]byte(text)), "other", body),
+	}
+	for name, o := range map[string]run.StepOption{"WithRetry": run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2}), "Next": run.Next("end"), "Input": run.Input(1),
+		"Header": run.Header("a", "b"), "For": run.For("ann"), "OnFailure": run.OnFailure("a")} {
+		bad[name] = run.Handle(run.MustParse([]byte(text)), "h", body, o)
+	}
+	good := run.MustParse([]byte(text))
+	run.Handle(good, "h", body, run.Opaque(), run.OnUnknownRetry(), run.Timeout(time.Minute)) // the result is only for chaining
+	good.Retention(time.Hour)
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		for name, def := range bad {
+			if _, _, err := def.Start(t.Context(), e, 1); !errors.Is(err, holdfast.ErrValidation) {
+				t.Errorf("%s: got %v, want ErrValidation", name, err)
+			}
+		}
+		b := newBench(t, e, good)
+		b.once()
+		b.is("COMPLETED", "a", "COMPLETED")
+		if text := string(good.JSON()); !strings.Contains(text, "retention") {
+			t.Errorf("the definition has no retention: %s", text)
+		}
+	}, good)
+}
+
+// Verifies that the error of an invalid definition lists the violated rules, as that of a lifecycle
+// does.
+func TestViolationsOfADefinition(t *testing.T) {
+	_, err := run.Parse([]byte(`{"name":"x","version":"1","steps":[{"name":"a","type":"task","handler":"h","next":"nowhere"}]}`))
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Code != fault.Validation || len(f.Violations) == 0 || f.Violations[0].Rule == "" || f.Violations[0].Path == "" || f.Violations[0].Message == "" || f.Fields != nil {
+		t.Errorf("got %+v, want a validation error with violations", err)
+	}
 }
 
 // Verifies that two patches of one body both count, and that the second goes on top.

@@ -50,7 +50,7 @@ func ExampleDefine() {
 
 	done, err := run.Await(ctx, hf, first.ID)
 	fmt.Println(done.Status, string(done.Output), err)
-	for visit, err := range run.Steps(ctx, hf, first.ID) {
+	for visit, err := range run.ListSteps(ctx, hf, first.ID) {
 		fmt.Println(visit.Name, visit.Status, string(visit.Output), err)
 	}
 	// Output:

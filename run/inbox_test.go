@@ -45,7 +45,7 @@ func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 		b.complete(b.take())
 		b.tick()
 		b.is("WAITING", "c", "WAITING")
-		steps, err := holdfast.Collect(run.Steps(b.ctx, e, b.id))
+		steps, err := holdfast.Collect(run.ListSteps(b.ctx, e, b.id))
 		b.ok(err)
 		if string(steps[1].Output) != `"n1"` || string(steps[2].Output) != `"n2"` {
 			t.Errorf("the waits took %s and %s", steps[1].Output, steps[2].Output)
@@ -84,7 +84,7 @@ func TestASignalRacesTheTimeout(t *testing.T) {
 				b.tick()
 			}
 			b.ok(sent)
-			steps, err := holdfast.Collect(run.Steps(b.ctx, e, b.id))
+			steps, err := holdfast.Collect(run.ListSteps(b.ctx, e, b.id))
 			b.ok(err)
 			in, late := steps[0].Status == "COMPLETED" && string(steps[0].Output) == "7" && steps[1].Name == "y", steps[0].Status == "FAILED" && steps[1].Name == "z"
 			if in == late || i%3 == 0 && in || i%3 == 1 && late {
@@ -105,7 +105,7 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 		for range 10 {
 			b := newBench(t, e, approvalDefinition("1"))
 			id := runengine.ApprovalID(b.id, "ask", 1)
-			if _, err := run.Decide(b.ctx, e, id, run.Decision{Status: run.Approved, By: "eve", Requester: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
+			if _, err := run.Decide(b.ctx, e, id, run.Decision{Status: run.Approved, Requester: "clerk"}, run.By("eve")); !errors.Is(err, holdfast.ErrForbidden) {
 				t.Errorf("decision by a clerk: got %v, want ErrForbidden", err)
 			}
 			for _, forged := range []string{"ask", id, "approval", "approvalDecided"} {
@@ -115,13 +115,13 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 			b.is("WAITING", "ask", "WAITING")
 			decisions := []string{"approved", "rejected"}
 			won, lost := holdfasttest.Race(t, 2, func(i int) error {
-				_, err := run.Decide(b.ctx, e, id, run.Decision{Status: run.ApprovalStatus(decisions[i]), By: "p" + decisions[i], Requester: "manager"})
+				_, err := run.Decide(b.ctx, e, id, run.Decision{Status: run.ApprovalStatus(decisions[i]), Requester: "manager"}, run.By("p"+decisions[i]))
 				return err
 			})
 			if won != 1 || !errors.Is(lost[0], holdfast.ErrConflict) {
 				t.Fatalf("%d decisions won, want 1; errors %v", won, lost)
 			}
-			asked, err := holdfast.Collect(run.ApprovalRequests(b.ctx, e, run.ApprovalFilter{Run: b.id}))
+			asked, err := holdfast.Collect(run.ListApprovals(b.ctx, e, run.ApprovalFilter{Run: b.id}))
 			b.ok(err)
 			b.tick()
 			l := b.live()
@@ -142,10 +142,10 @@ func TestAnApprovalExpires(t *testing.T) {
 			if looked {
 				b.tick()
 			}
-			if _, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved, By: "ann", Requester: "manager"}); !errors.Is(err, holdfast.ErrConflict) {
+			if _, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved, Requester: "manager"}, run.By("ann")); !errors.Is(err, holdfast.ErrConflict) {
 				t.Errorf("late decision (polled before: %v): got %v, want ErrConflict", looked, err)
 			}
-			asked, err := holdfast.Collect(run.ApprovalRequests(b.ctx, e, run.ApprovalFilter{Run: b.id}))
+			asked, err := holdfast.Collect(run.ListApprovals(b.ctx, e, run.ApprovalFilter{Run: b.id}))
 			b.ok(err)
 			if len(asked) != 1 || asked[0].Status != "expired" {
 				t.Errorf("got approvals %+v, want one expired", asked)
@@ -163,7 +163,7 @@ func TestARejection(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		reject := func(b *bench, visit int64) {
 			t.Helper()
-			_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", visit), run.Decision{Status: run.Rejected, By: "ann", Requester: "manager", Content: map[string]int{"why": 1}})
+			_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", visit), run.Decision{Status: run.Rejected, Requester: "manager", Content: map[string]int{"why": 1}}, run.By("ann"))
 			b.ok(err)
 			b.tick()
 		}
@@ -380,7 +380,7 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 			for _, b := range deaf {
 				b.tick()
 				b.is("WAITING", "a", "WAITING")
-				if want := "I42: run " + b.id + " in workspace default: it waits for a signal that is already in its inbox"; !strings.Contains(found(), want) {
+				if want := "I42: run " + b.id + " in workspace default: the run waits for a signal that is already in its inbox"; !strings.Contains(found(), want) {
 					t.Errorf("page %d: want %s in\n%s", page, want, found())
 				}
 			}

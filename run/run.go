@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Status is the status of a run or of a step.
+// Status is the status of a run or a step.
 type Status string
 
 // The statuses of runs. A step is never PAUSED, and may be SKIPPED.
@@ -53,7 +53,7 @@ func public(r runengine.Run) Run {
 		Step: r.Step, CancelRequested: r.CancelRequested, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}
 }
 
-// raw returns stored JSON, or nil for none: an empty value cannot be encoded.
+// raw returns stored JSON, or nil if it is empty, because an empty [json.RawMessage] cannot be encoded.
 func raw(text []byte) json.RawMessage {
 	if len(text) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func raw(text []byte) json.RawMessage {
 	return text
 }
 
-// StartOption sets an option of [Definition.Start].
+// StartOption is an option of [Definition.Start].
 type StartOption struct{ set func(*runengine.Start) }
 
 // Key makes a start idempotent: every later start under the same key, by any caller, returns the
@@ -74,10 +74,10 @@ func Key(key string) StartOption {
 	}}
 }
 
-// Start starts a run and reports in created whether it is new. Under a [Key] that was used
-// before, it returns the run that was started then, or [holdfast.ErrKeyMismatch] if the content
-// differs. If the definition is invalid, or the input cannot be encoded as JSON, it returns
-// [holdfast.ErrValidation]. In a transaction, the run starts if the transaction commits.
+// Start starts a run; created reports whether the run is new. Under a [Key] that was used before, it
+// returns the run that was started then, or [holdfast.ErrKeyMismatch] if the content differs. If the
+// definition is invalid, or the input cannot be encoded as JSON, it returns [holdfast.ErrValidation]. In a
+// transaction, the run starts if the transaction commits.
 func (d *Definition) Start(ctx context.Context, doer holdfast.Doer, input any, o ...StartOption) (r Run, created bool, err error) {
 	if d.bad != nil {
 		return Run{}, false, d.bad
@@ -131,28 +131,31 @@ const (
 
 // Visit is one visit of a step. A loop visits a step several times.
 type Visit struct {
-	Name                  string
-	Visit                 int64
-	Type                  StepType
-	Status                Status
-	Attempts              int64
+	Name  string
+	Visit int
+	// Operation identifies the visit: [Info.Operation], and the argument of [Resolve].
+	Operation string
+	Type      StepType
+	Status    Status
+	Attempts  int
+	// Uncertain reports that the outcome of an effect is unknown: the step waits for [Resolve].
 	Uncertain             bool
 	Input, Output         json.RawMessage
 	Error                 string
 	StartedAt, FinishedAt time.Time
 }
 
-// Steps iterates over the visits of a run's steps, in the order in which they were visited.
-func Steps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, error] {
+// ListSteps iterates over the visits of a run's steps, in the order in which they were visited.
+func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, error] {
 	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
 		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
 	}, func(s runengine.Step) Visit {
-		return Visit{s.Name, s.Visit, StepType(s.Type), Status(s.Status), s.Attempts, s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
+		return Visit{s.Name, int(s.Visit), runengine.Operation(id, s.Name, s.Visit), StepType(s.Type), Status(s.Status), int(s.Attempts), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
 	})
 }
 
-// Await waits until a run is over and returns it. If ctx ends first, it returns the run as last
-// read, and the error of ctx.
+// Await waits until a run has ended and returns it. If ctx ends first, it returns the run as last read, and
+// the error of ctx.
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 	if r, ok, err := awaitServed(ctx, e, id); ok {
 		return r, err
@@ -178,9 +181,9 @@ func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 	}
 }
 
-// awaitServed waits for the end of a run that this process serves now, without reading it. It returns
-// false in ok if the run must be read: it is served elsewhere, has more to wait for, or takes long and may have
-// ended elsewhere meanwhile.
+// awaitServed waits for the end of a run that this process serves now, without reading the run. ok is false if the run
+// must be read: this process does not serve it, has left it before its end, or has served it for so long that it may
+// have ended on another node meanwhile.
 func awaitServed(ctx context.Context, e *holdfast.Engine, id string) (r Run, ok bool, err error) {
 	w := localOf(engine.Of(e)).Worker
 	if w == nil {
@@ -196,11 +199,13 @@ func awaitServed(ctx context.Context, e *holdfast.Engine, id string) (r Run, ok 
 	case <-s.Done:
 		r = public(s.Run())
 		r.Input, r.State, r.Output = slices.Clone(r.Input), slices.Clone(r.State), slices.Clone(r.Output) // others may wait for the run too
-		return r, r.Over(), nil
+		return r, r.Over() && r.Status != Failed, nil                                                     // a failed run may have been retried since
 	case <-timer.C:
 		return r, false, nil
 	case <-ctx.Done():
-		if r, err = Get(context.WithoutCancel(ctx), e, id); err == nil && !r.Over() {
+		read, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if r, err = Get(read, e, id); err != nil || !r.Over() {
 			err = ctx.Err()
 		}
 		return r, true, err
@@ -238,7 +243,7 @@ type ApprovalRequest struct {
 	Prompt               string
 	Requesters           []string // requesters that may decide; empty means any
 	Status               ApprovalStatus
-	By                   string // actor that decided
+	Actor                string // actor that decided
 	Content              json.RawMessage
 	CreatedAt, DecidedAt time.Time
 }
@@ -253,8 +258,8 @@ type ApprovalFilter struct {
 	Status ApprovalStatus
 }
 
-// ApprovalRequests iterates over approval requests, ordered by id.
-func ApprovalRequests(ctx context.Context, d holdfast.Doer, f ApprovalFilter) iter.Seq2[ApprovalRequest, error] {
+// ListApprovals iterates over approval requests, ordered by id.
+func ListApprovals(ctx context.Context, d holdfast.Doer, f ApprovalFilter) iter.Seq2[ApprovalRequest, error] {
 	return store.Seq(func(after runengine.Approval, limit int) ([]runengine.Approval, error) {
 		return runengine.Approvals(ctx, store.DoerOf(d), string(f.Status), f.Run, after.ID, limit)
 	}, approvalRequest)
@@ -263,21 +268,28 @@ func ApprovalRequests(ctx context.Context, d holdfast.Doer, f ApprovalFilter) it
 // Decision is the answer to an approval request.
 type Decision struct {
 	Status    ApprovalStatus // [Approved], [Rejected] or [Edited]
-	By        string         // actor that decides
 	Requester string         // requester on whose behalf it is decided
 	Content   any
 }
 
-// Decide decides an approval request. The first decision counts: a different or late one returns
-// [holdfast.ErrConflict], and a requester that the request does not name gets
-// [holdfast.ErrForbidden].
-func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision) (ApprovalRequest, error) {
-	x := runengine.Decision{Decision: string(v.Status), Actor: v.By, May: func(requesters []string) error {
+// ActorOption is the option [By] of [Decide]. It is also a [ResolveOption].
+type ActorOption struct{ actor string }
+
+// By sets the actor that the history records.
+func By(actor string) ActorOption { return ActorOption{actor} }
+
+// Decide decides an approval request. Only the first decision counts. A different or late decision returns
+// [holdfast.ErrConflict]. A requester that the approval request does not name gets [holdfast.ErrForbidden].
+func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o ...ActorOption) (ApprovalRequest, error) {
+	x := runengine.Decision{Decision: string(v.Status), May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.Contains(requesters, v.Requester) {
 			return nil
 		}
 		return fault.New(fault.Forbidden, "requester %q may not decide approval %q; allowed requesters: %s", v.Requester, approval, strings.Join(requesters, ", ")).With("requesters", requesters)
 	}}
+	for _, option := range o {
+		x.Actor = option.actor
+	}
 	if v.Content != nil {
 		var err error
 		if x.Content, err = json.Marshal(v.Content); err != nil {
@@ -288,32 +300,48 @@ func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision) (
 	return approvalRequest(a), err
 }
 
+// CommandOption is an option of [Cancel], [Pause], [Resume] and [Retry].
+type CommandOption struct{ set func(*commandOptions) }
+
+type commandOptions struct{ expected *int64 }
+
+// ExpectVersion makes a command require that the run is at this version; otherwise the command returns
+// [holdfast.ErrConcurrency].
+func ExpectVersion(version int64) CommandOption {
+	return CommandOption{func(o *commandOptions) { o.expected = &version }}
+}
+
 // Cancel cancels a run. If a step is in flight, the cancel is recorded, and the run is cancelled
-// when that step ends. The results of finished steps stay stored.
-func Cancel(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	return command(ctx, d, id, runengine.Cancel)
+// when that step ends. The results of finished steps stay stored. Cancel, [Pause], [Resume] and
+// [Retry] record no actor.
+func Cancel(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
+	return command(ctx, d, id, runengine.Cancel, o)
 }
 
 // Pause stops a RUNNING run from beginning further steps. A step in flight is finished. If
 // the run cannot be paused, it returns [holdfast.ErrInvalidTransition].
-func Pause(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	return command(ctx, d, id, runengine.Pause)
+func Pause(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
+	return command(ctx, d, id, runengine.Pause, o)
 }
 
 // Resume continues a paused run. If the run is not paused, it returns
 // [holdfast.ErrInvalidTransition].
-func Resume(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	return command(ctx, d, id, runengine.Resume)
+func Resume(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
+	return command(ctx, d, id, runengine.Resume, o)
 }
 
 // Retry continues a failed run at the step that failed. If the run has not failed, it returns
 // [holdfast.ErrInvalidTransition].
-func Retry(ctx context.Context, d holdfast.Doer, id string) (Run, error) {
-	return command(ctx, d, id, runengine.Retry)
+func Retry(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
+	return command(ctx, d, id, runengine.Retry, o)
 }
 
-func command(ctx context.Context, d holdfast.Doer, id, name string) (Run, error) {
-	r, err := localOf(store.DoerOf(d)).Executor.Command(ctx, store.DoerOf(d), id, name, nil)
+func command(ctx context.Context, d holdfast.Doer, id, name string, all []CommandOption) (Run, error) {
+	var o commandOptions
+	for _, option := range all {
+		option.set(&o)
+	}
+	r, err := localOf(store.DoerOf(d)).Executor.Command(ctx, store.DoerOf(d), id, name, o.expected)
 	return public(r), err
 }
 
@@ -321,9 +349,9 @@ func command(ctx context.Context, d holdfast.Doer, id, name string) (Run, error)
 type Info struct {
 	Run, Key string
 	Step     string
-	Visit    int64
-	Attempt  int64
-	// Operation is a key for other systems. It is the same for every attempt of this visit.
+	Visit    int
+	Attempt  int
+	// Operation is an idempotency key for other systems. It is the same for every attempt of this visit.
 	Operation    string
 	Input, State json.RawMessage
 }
@@ -349,7 +377,7 @@ func Of(ctx context.Context) (Info, bool) {
 		return Info{}, false
 	}
 	l := w.live
-	return Info{Run: l.Run.ID, Key: l.Run.Key, Step: l.Step.Name, Visit: l.Step.Visit, Attempt: l.Step.Attempts, Operation: l.Operation(), Input: l.Run.Input, State: l.Run.State}, true
+	return Info{Run: l.Run.ID, Key: l.Run.Key, Step: l.Step.Name, Visit: int(l.Step.Visit), Attempt: int(l.Step.Attempts), Operation: l.Operation(), Input: l.Run.Input, State: l.Run.State}, true
 }
 
 // Patch changes the run's state when the task completes, by a merge patch (RFC 7396). A second

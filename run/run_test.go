@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
@@ -27,7 +28,7 @@ func awaitStatus(t *testing.T, hf *holdfast.Engine, id, status string) run.Run {
 	defer cancel()
 	r, err := run.Await(ctx, hf, id)
 	if err != nil || string(r.Status) != status {
-		steps, _ := holdfast.Collect(run.Steps(t.Context(), hf, id))
+		steps, _ := holdfast.Collect(run.ListSteps(t.Context(), hf, id))
 		t.Fatalf("got run %s (%s), want %s: %v\n%+v", r.Status, r.Error, status, err, steps)
 	}
 	return r
@@ -37,9 +38,9 @@ func awaitStatus(t *testing.T, hf *holdfast.Engine, id, status string) run.Run {
 // signal and an approval, and that what each brought is there for the next.
 func TestARunFromStartToEnd(t *testing.T) {
 	def := run.Define("chase", "1",
-		run.Task("remind", func(ctx context.Context, o order) (map[string]int64, error) {
+		run.Task("remind", func(ctx context.Context, o order) (map[string]int, error) {
 			info, _ := run.Of(ctx)
-			return map[string]int64{"n": info.Visit}, run.Patch(ctx, map[string]any{"reminded": info.Visit})
+			return map[string]int{"n": info.Visit}, run.Patch(ctx, map[string]any{"reminded": info.Visit})
 		}, run.Idempotent()),
 		run.If("enough", "state.reminded >= 2", "pause", "remind"),
 		run.Wait("pause", 10*time.Millisecond),
@@ -63,24 +64,24 @@ func TestARunFromStartToEnd(t *testing.T) {
 		}
 		var asked []run.ApprovalRequest
 		testkit.Eventually(t, "the approval is pending", func() bool {
-			asked, err = holdfast.Collect(run.ApprovalRequests(ctx, hf, run.ApprovalFilter{Run: r.ID}))
+			asked, err = holdfast.Collect(run.ListApprovals(ctx, hf, run.ApprovalFilter{Run: r.ID}))
 			return err != nil || len(asked) == 1
 		})
 		if err != nil || asked[0].Prompt != "Close o1?" {
 			t.Fatalf("got approvals %+v, %v", asked, err)
 		}
-		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "eve", Requester: "clerk"}); !errors.Is(err, holdfast.ErrForbidden) {
+		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, Requester: "clerk"}, run.By("eve")); !errors.Is(err, holdfast.ErrForbidden) {
 			t.Errorf("decision by a clerk: got %v, want ErrForbidden", err)
 		}
-		if _, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, By: "ann", Requester: "manager"}); err != nil {
-			t.Fatal(err)
+		if a, err := run.Decide(ctx, hf, asked[0].ID, run.Decision{Status: run.Approved, Requester: "manager"}, run.By("ann")); err != nil || a.Actor != "ann" {
+			t.Fatalf("got %+v, %v", a, err)
 		}
 		end := awaitStatus(t, hf, r.ID, "COMPLETED")
 		var output string
 		if err := json.Unmarshal(end.Output, &output); err != nil || output != "closed with 700" {
 			t.Errorf("got output %s, %v", end.Output, err)
 		}
-		if steps, err := holdfast.Collect(run.Steps(ctx, hf, r.ID)); err != nil || steps[2].Name != "remind" || steps[2].Visit != 2 || steps[4].Name != "pause" {
+		if steps, err := holdfast.Collect(run.ListSteps(ctx, hf, r.ID)); err != nil || steps[2].Name != "remind" || steps[2].Visit != 2 || steps[4].Name != "pause" {
 			t.Errorf("got steps %+v, %v", steps, err)
 		}
 		again, created, err := def.Start(ctx, hf, order{"o1", 500}, run.Key("k"))
@@ -91,6 +92,32 @@ func TestARunFromStartToEnd(t *testing.T) {
 			t.Errorf("another input under the same key: got %v, want ErrKeyMismatch", err)
 		}
 	}, def)
+}
+
+// Verifies that a command with ExpectVersion applies only at that version.
+func TestACommandAtAnExpectedVersion(t *testing.T) {
+	def := run.Define("waits", "1", run.Signal("paid", "payment", 0))
+	type command = func(context.Context, holdfast.Doer, string, ...run.CommandOption) (run.Run, error)
+	for name, do := range map[string]command{"Cancel": run.Cancel, "Pause": run.Pause, "Resume": run.Resume, "Retry": run.Retry} {
+		t.Run(name, func(t *testing.T) {
+			holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+				r, _, err := def.Start(t.Context(), hf, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = do(t.Context(), hf, r.ID, run.ExpectVersion(r.Version+1))
+				if f, _ := errors.AsType[*fault.Error](err); f == nil || !errors.Is(err, holdfast.ErrConcurrency) || f.Fields["lastVersion"] != r.Version {
+					t.Errorf("at another version: got %v, want ErrConcurrency with lastVersion %d", err, r.Version)
+				}
+				if now, err := run.Get(t.Context(), hf, r.ID); err != nil || now.Version != r.Version {
+					t.Errorf("the refused command left version %d, %v; want %d", now.Version, err, r.Version)
+				}
+				if _, err := do(t.Context(), hf, r.ID, run.ExpectVersion(r.Version)); errors.Is(err, holdfast.ErrConcurrency) {
+					t.Errorf("at the expected version: got %v", err)
+				}
+			})
+		})
+	}
 }
 
 // Verifies that the topic that Await waits for is woken by the end of a run, however it ends, and by no step before:

@@ -48,9 +48,9 @@ func maintenanceOf(e *engine.Engine) *maintenance {
 	}).(*maintenance)
 }
 
-// Lease sets how long an engine holds a step of a run without a renewal, which is also how long
-// it takes to notice a crash. The lease is renewed after a third of that time. It must be between
-// 100ms and 24h; the default is 30 seconds. Pass it to [holdfast.Open].
+// Lease sets the duration of the lease on a run's step. A crash is noticed when the lease expires. While the step
+// runs, the lease is renewed each time a third of it has passed. The duration must be between 100ms and 24h; the
+// default is 30 seconds. Pass it to [holdfast.Open].
 func Lease(d time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if d < shortestLease || d > 24*time.Hour {
@@ -103,10 +103,10 @@ func (k *maintenance) rouse(ctx context.Context) {
 		shards, err := store.Shards(ctx, k.engine)
 		woken, err := store.OnShards(shards, err, func(at store.Partition) (int, error) { return k.rouseShard(ctx, at.Shard) })
 		if woken > 0 {
-			k.engine.Log().Warn("woke runs that were still waiting after their signal had arrived", "woken", woken)
+			k.engine.Log().Warn("woke runs that still waited although their signal had arrived", "woken", woken)
 		}
 		if err != nil && ctx.Err() == nil {
-			k.engine.Log().Warn("failed to look for runs that are still waiting after their signal has arrived", "error", err)
+			k.engine.Log().Warn("failed to find runs that still wait although their signal has arrived", "error", err)
 		}
 		if clock.Wait(ctx, clock.Jitter(rouseEvery)) != nil {
 			return
@@ -192,9 +192,9 @@ func (k *maintenance) body(ctx context.Context, l *runengine.ClaimedStep) (runen
 	return h.body(ctx, l)
 }
 
-// Register is called by [holdfast.Open]. The engine then runs the steps of the definition, and
-// everything else that runs need: waits, signals and decisions. An invalid definition is refused,
-// and so is a second handler of the same name ([holdfast.ErrConflict]).
+// Register is called by [holdfast.Open]. The engine then runs the steps of the definition, and also handles waits,
+// signals and decisions. Register returns an error if the definition is invalid, or if a handler of the same name
+// already exists ([holdfast.ErrConflict]).
 func (d *Definition) Register(_ context.Context, e *holdfast.Engine) error {
 	if d.bad != nil {
 		return fmt.Errorf("definition %s: %w", d.ID(), d.bad)
@@ -209,7 +209,7 @@ func (d *Definition) Register(_ context.Context, e *holdfast.Engine) error {
 	return nil
 }
 
-// Maintenance returns a part that maintains runs on an engine without definitions of its own: it
+// Maintenance returns a part that maintains runs on an engine without its own definitions: it
 // ends waits, delivers signals and decisions, and releases expired leases. Pass it to
 // [holdfast.Open].
 func Maintenance() holdfast.Part {
@@ -228,8 +228,8 @@ func (k *maintenance) transition(ctx context.Context, l *runengine.ClaimedStep) 
 	return runengine.Transit(ctx, transition.On(k.engine), l, f)
 }
 
-// Retention sets how long finished runs are retained whose definition sets no retention. It must
-// be positive. Without it, such runs are retained forever. Pass it to [holdfast.Open].
+// Retention sets the retention of finished runs whose definition does not set one. It must be positive. Without it,
+// such runs are retained forever. Pass it to [holdfast.Open].
 func Retention(retention time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if retention <= 0 {

@@ -150,7 +150,7 @@ var to = map[string]func(b *bench){
 		b.complete(b.take())
 		b.ok(run.Send(b.ctx, b.e, b.id, "news", "n", 1))
 		b.tick()
-		_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved, By: "ann"})
+		_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved}, run.By("ann"))
 		b.ok(err)
 		b.tick()
 		b.complete(b.take())
@@ -304,7 +304,7 @@ func TestCancelRacesEverything(t *testing.T) {
 			return err
 		}, []string{"CANCELLED", "COMPLETED"}},
 		"approve": {"WAITING/approval", func(b *bench, _ *runengine.ClaimedStep) error {
-			_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved, By: "ann"})
+			_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved}, run.By("ann"))
 			if errors.Is(err, holdfast.ErrConflict) { // the run is cancelled
 				return nil
 			}

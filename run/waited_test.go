@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
@@ -14,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/run"
 )
 
@@ -87,6 +90,37 @@ func TestAnEffectBegunBesideTheEndIsSeen(t *testing.T) {
 				func() error { return end(b, l) })...))
 			b.uncertain("RUNNING")
 			b.resolve("charge", true)
+		})
+	}
+}
+
+// TestALeaseThatExpiresDuringAWaitIsLost verifies that a holder that waits for the run when it ends its step, and whose
+// lease expires meanwhile, has lost the lease.
+func TestALeaseThatExpiresDuringAWaitIsLost(t *testing.T) {
+	t.Parallel()
+	for name, safety := range map[string]run.StepOption{"idempotent": run.Idempotent(), "opaque": run.Opaque()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := holdfasttest.PostgreSQL(t)
+			def := run.Define("one", "1", run.Remote("first", "w", safety))
+			b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), def), def)
+			l := b.take()
+			conn, err := pgx.Connect(t.Context(), url)
+			b.ok(err)
+			t.Cleanup(func() { _ = conn.Close(context.Background()) })
+			_, err = conn.Exec(t.Context(), `UPDATE holdfast.step SET until = clock_timestamp() + interval '300 ms'`)
+			b.ok(err)
+			expired := func() (yes bool) {
+				b.ok(conn.QueryRow(t.Context(), `SELECT until < clock_timestamp() FROM holdfast.step`).Scan(&yes))
+				return yes
+			}
+			errs := storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id}, func() { testkit.Eventually(t, "the lease has expired", expired) }, func() error {
+				_, err := b.executor().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
+				return err
+			})
+			if err := errors.Join(errs...); !errors.Is(err, holdfast.ErrLeaseLost) {
+				t.Errorf("got %v, want a lost lease", err)
+			}
 		})
 	}
 }

@@ -34,14 +34,14 @@ type Config struct {
 	Bucket string
 	// Folder is the prefix of all objects in the bucket. Default: none.
 	Folder string
-	// Region is the region of the bucket. Default: the region of the endpoint, or a request to
-	// the service.
+	// Region is the region of the bucket. Default: the region in the name of the endpoint; otherwise the service is
+	// asked for it.
 	Region string
 	// AccessKey and SecretKey are the credentials. Default: AWS_ACCESS_KEY_ID,
 	// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment; without these, requests
 	// are not signed.
 	AccessKey, SecretKey string
-	// PathStyle puts the name of the bucket into the path of requests. Default: into the host
+	// PathStyle puts the bucket name into the request path. Default: into the host
 	// name if the service is known to support that, otherwise into the path.
 	PathStyle bool
 }
@@ -73,7 +73,7 @@ func New(c Config) (batch.ArtifactStore, error) {
 // contain a secret.
 func (c Config) check() (*url.URL, error) {
 	if c.Bucket == "" {
-		return nil, fault.New(fault.Validation, "the object store requires a bucket: name one")
+		return nil, fault.New(fault.Validation, "the object store requires a bucket: set Config.Bucket")
 	}
 	if err := s3utils.CheckValidBucketName(c.Bucket); err != nil {
 		return nil, fault.New(fault.Validation, "invalid object store bucket: %v", err)

@@ -11,8 +11,8 @@ import (
 //
 //	s3://bucket/folder?endpoint=https://s3.eu-central-1.amazonaws.com&region=eu-central-1&pathStyle=true
 //
-// The folder, the region and pathStyle are optional. A URL must not have credentials, because
-// it appears in process lists and logs: set the keys of the Config, or the environment.
+// The folder, the region and pathStyle are optional. A URL must not contain credentials, because URLs appear in process
+// lists and logs. Set the keys in the Config or in the environment instead.
 func Parse(text string) (Config, error) {
 	u, err := url.Parse(text)
 	switch {

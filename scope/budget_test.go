@@ -112,11 +112,11 @@ func TestBudget(t *testing.T) {
 			wait, work time.Duration
 			want       time.Duration // 0: it is done
 		}{
-			{"waiting", "thing", nil, time.Minute, 0, scope.DefaultBudget},
-			{"deciding", "thing", nil, 0, time.Minute, scope.DefaultBudget},
-			{"both", "thing", nil, 20 * time.Second, 20 * time.Second, scope.DefaultBudget},
+			{"waiting", "thing", nil, time.Minute, 0, 30 * time.Second},
+			{"deciding", "thing", nil, 0, time.Minute, 30 * time.Second},
+			{"both", "thing", nil, 20 * time.Second, 20 * time.Second, 30 * time.Second},
 			{"neither", "thing", nil, 14 * time.Second, 15 * time.Second, 0},
-			{"0 is the default", "thing", []scope.Option{scope.Budget(0)}, 0, time.Hour, scope.DefaultBudget},
+			{"0 is the default", "thing", []scope.Option{scope.Budget(0)}, 0, time.Hour, 30 * time.Second},
 			{"negative is no limit", "thing", []scope.Option{scope.Budget(-1)}, 24 * time.Hour, 24 * time.Hour, 0},
 			{"the handle's", "thing", []scope.Option{scope.Budget(time.Second)}, 0, time.Hour, time.Second},
 			{"the kind's", "slow", nil, 30 * time.Second, time.Hour, time.Minute},

@@ -33,7 +33,7 @@ var timedCases = []testCase{
 	{"each kind has its time to live, and each handle its own", func(e *env) {
 		e.wantLifetime("brief", nil, time.Minute)
 		e.wantLifetime(scope.User, nil, 2*time.Hour)
-		e.wantLifetime(scope.Session, nil, scope.DefaultSessionTTL)
+		e.wantLifetime(scope.Session, nil, 24*time.Hour)
 		e.wantLifetime(scope.Session, []scope.Option{scope.TTL(time.Minute)}, time.Minute)
 		e.wantLifetime("other", []scope.Option{scope.TTL(time.Hour)}, time.Hour)
 		for kind, o := range map[string][]scope.Option{"other": nil, scope.Org: nil, scope.Request: nil, "brief": {scope.TTL(-1)}} {
@@ -92,7 +92,7 @@ var timedCases = []testCase{
 		for _, v := range verbs {
 			for _, o := range []scope.Option{scope.ExpectVersion(1), scope.Present()} {
 				_, err := v.do(e.ctx, e.raw(v.name, o))
-				e.equal("lastVersion", e.refused(err, fault.PreconditionFailed).Fields["lastVersion"], -1)
+				e.equal("lastVersion", e.refused(err, fault.Concurrency).Fields["lastVersion"], -1)
 			}
 			s, err := v.do(e.ctx, e.raw(v.name, scope.Absent()))
 			e.ok(err)
@@ -122,7 +122,7 @@ var timedCases = []testCase{
 		for id, above := range map[string]int64{"u": last.Version, "d": gone.Version} {
 			for stale := range above + 1 {
 				_, err := e.raw(id, scope.ExpectVersion(stale)).Inc(e.ctx, "n", 1)
-				e.refused(err, fault.PreconditionFailed)
+				e.refused(err, fault.Concurrency)
 			}
 			s, err := e.raw(id).Inc(e.ctx, "n", 5)
 			e.ok(err)
@@ -132,7 +132,7 @@ var timedCases = []testCase{
 			e.is(id, `{"n":5}`, s.Version)
 			for stale := range above + 1 {
 				_, err := e.raw(id, scope.ExpectVersion(stale)).Inc(e.ctx, "n", 1)
-				e.refused(err, fault.PreconditionFailed)
+				e.refused(err, fault.Concurrency)
 			}
 			if s, err = e.raw(id, scope.ExpectVersion(s.Version)).Inc(e.ctx, "n", 1); err != nil {
 				e.Error(err)

@@ -17,10 +17,10 @@ var wantCases = []testCase{
 			e.has(v.name, full)
 			for _, stale := range []int64{0, 2, 7} {
 				_, err := v.do(e.ctx, e.raw(v.name, scope.ExpectVersion(stale)))
-				e.equal(v.name+" lastVersion", e.refused(err, fault.PreconditionFailed).Fields["lastVersion"], 1)
+				e.equal(v.name+" lastVersion", e.refused(err, fault.Concurrency).Fields["lastVersion"], 1)
 			}
 			_, err := v.do(e.ctx, e.raw(v.name, scope.Absent()))
-			e.equal(v.name+" lastVersion", e.refused(err, fault.PreconditionFailed).Fields["lastVersion"], 1)
+			e.equal(v.name+" lastVersion", e.refused(err, fault.Concurrency).Fields["lastVersion"], 1)
 			e.is(v.name, full, 1)
 			s, err := v.do(e.ctx, e.raw(v.name, scope.ExpectVersion(1)))
 			e.ok(err)
@@ -33,7 +33,7 @@ var wantCases = []testCase{
 		for _, v := range verbs {
 			for _, o := range []scope.Option{scope.Present(), scope.ExpectVersion(0)} {
 				_, err := v.do(e.ctx, e.raw(v.name, o))
-				e.equal(v.name+" lastVersion", e.refused(err, fault.PreconditionFailed).Fields["lastVersion"], -1)
+				e.equal(v.name+" lastVersion", e.refused(err, fault.Concurrency).Fields["lastVersion"], -1)
 			}
 			e.isNone(v.name)
 			e.has(v.name, full)
@@ -54,9 +54,9 @@ var wantCases = []testCase{
 		same := func(_ context.Context, d json.RawMessage) (json.RawMessage, error) { return d, nil }
 		for _, stale := range []scope.Option{scope.ExpectVersion(3), scope.Absent()} {
 			_, err := e.raw("u", stale).Inc(e.ctx, "n", 0)
-			e.refused(err, fault.PreconditionFailed)
+			e.refused(err, fault.Concurrency)
 			_, err = e.raw("u", stale).Atomic(e.ctx, same)
-			e.refused(err, fault.PreconditionFailed)
+			e.refused(err, fault.Concurrency)
 		}
 		s, err := e.raw("u", scope.ExpectVersion(0)).Inc(e.ctx, "n", 0)
 		e.ok(err)
@@ -71,7 +71,7 @@ var wantCases = []testCase{
 			e.Error("the function was called, want it not called")
 			return nil, nil
 		})
-		e.refused(err, fault.PreconditionFailed)
+		e.refused(err, fault.Concurrency)
 	}},
 	{"deleted and made anew, it never has an old version", func(e *env) {
 		e.has("u", `{"a":1}`)
@@ -84,7 +84,7 @@ var wantCases = []testCase{
 		for _, stale := range []int64{0, 1} {
 			for _, v := range verbs {
 				_, err := v.do(e.ctx, e.raw("u", scope.ExpectVersion(stale)))
-				e.refused(err, fault.PreconditionFailed)
+				e.refused(err, fault.Concurrency)
 			}
 		}
 		e.isNone("u")
@@ -97,7 +97,7 @@ var wantCases = []testCase{
 		for stale := range s.Version {
 			for _, v := range verbs {
 				_, err := v.do(e.ctx, e.raw("u", scope.ExpectVersion(stale)))
-				e.refused(err, fault.PreconditionFailed)
+				e.refused(err, fault.Concurrency)
 			}
 		}
 		if got := e.history("thing", "u"); got != nil {
@@ -158,9 +158,11 @@ var wantCases = []testCase{
 	}},
 	{"options that make no sense are refused", func(e *env) {
 		for _, v := range verbs {
-			_, err := v.do(e.ctx, e.raw("u", scope.ExpectVersion(-3)))
-			e.refused(err, fault.Validation)
-			_, err = v.do(e.ctx, e.raw("u", scope.TTL(200*365*24*time.Hour)))
+			for version := int64(-3); version < 0; version++ {
+				_, err := v.do(e.ctx, e.raw("u", scope.ExpectVersion(version)))
+				e.refused(err, fault.Validation)
+			}
+			_, err := v.do(e.ctx, e.raw("u", scope.TTL(200*365*24*time.Hour)))
 			e.refused(err, fault.Validation)
 		}
 		e.isNone("u")

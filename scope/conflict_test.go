@@ -84,7 +84,7 @@ func TestExhausted(t *testing.T) {
 		e.equal("calls without a limit", calls, 8)
 		e.equal("changed", s.Changed, true)
 		s, calls, err = raced(e, other, 1, doubled, scope.ExpectVersion(s.Version))
-		e.refused(err, fault.PreconditionFailed)
+		e.refused(err, fault.Concurrency)
 		e.equal("calls at a version", calls, 1)
 	}, shared...)
 }

@@ -94,7 +94,7 @@ func TestCrashOfVerbsThatNameAVersion(t *testing.T) {
 					return in(hf, scope.ExpectVersion(4)).Atomic(ctx, func(_ context.Context, p paid) (paid, error) { p.Sum *= 10; return p, nil })
 				},
 			} {
-				if _, err := step(); err != nil && !errors.Is(err, scope.ErrPrecondition) {
+				if _, err := step(); err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
 					return err
 				}
 			}
@@ -136,7 +136,7 @@ func TestCrashOfWhatEnds(t *testing.T) {
 			}
 			if len(made) == 0 {
 				_, err := scope.In[paid](hf, "request", "r-1", scope.TTL(time.Minute), scope.Absent()).Inc(ctx, "sum", 1)
-				if err != nil && !errors.Is(err, scope.ErrPrecondition) {
+				if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
 					return err
 				}
 			}
@@ -149,7 +149,7 @@ func TestCrashOfWhatEnds(t *testing.T) {
 				}
 			}
 			_, err = scope.In[paid](hf, "request", "r-1", scope.TTL(-1), scope.Absent()).Inc(ctx, "sum", 5)
-			if errors.Is(err, scope.ErrPrecondition) {
+			if errors.Is(err, holdfast.ErrConcurrency) {
 				return nil
 			}
 			return err

@@ -1,5 +1,5 @@
-// Package scope stores versioned state: a JSON object under a kind and an id, such as the session
-// of a user, that many callers change at once without lost updates.
+// Package scope stores versioned state: a JSON object under a kind and an id, such as a user's
+// session, that many callers change concurrently without lost updates.
 //
 //	type Cart struct {
 //		Items []string `json:"items"`
@@ -7,7 +7,7 @@
 //	}
 //
 //	cart := scope.In[Cart](hf, "session", "s-17")
-//	cart.Push(ctx, "items", "apples")   // made in the database: never a conflict
+//	cart.Push(ctx, "items", "apples")   // applied in the database, so it cannot conflict
 //	cart.Inc(ctx, "total", 250)
 //	s, err := cart.Atomic(ctx, func(ctx context.Context, c Cart) (Cart, error) {
 //		if c.Total > limit {
@@ -17,35 +17,34 @@
 //		return c, nil
 //	})
 //
-// The verbs are the same wherever the state is stored: in the database of an engine or inside one
-// of its transactions ([In]), in memory ([Memory], [InMemory]), or in files ([InFiles]).
+// The verbs are the same wherever the state is stored: in an engine's database or inside one of its
+// transactions ([In]), in memory ([Memory], [InMemory]), or in files ([InFiles]).
 //
 // # How a change is made
 //
-// In memory, the callers that change one scope take turns, in order of arrival. No version can conflict, so nothing is retried.
+// In memory, callers that change the same scope take turns, in order of arrival. Versions cannot conflict, so no change
+// is retried.
 //
-// In a store with other writers, Inc, Push, Patch, SetRecord, DeleteRecord and Delete are made in
-// the store; changes that wait at the same time are made in one write, each with its own version.
-// Atomic compares and swaps: it reads, calls the function, and writes if the version is still the
-// one that was read; otherwise it retries ([MaxAttempts]). Callers of one process queue first, so
-// a process never races with itself.
+// In a store with other writers, Inc, Push, Patch, SetRecord, DeleteRecord and Delete are applied in the store. Changes
+// that wait at the same time are applied in one write, each with its own version. Atomic compares and swaps: it reads,
+// calls the function, and writes if the version is still the one that was read; otherwise it retries ([MaxAttempts]).
+// Callers of one process queue first, so a process never races with itself.
 //
-// A call that changes nothing writes nothing, and reports that in [Snapshot].Changed: no version,
-// no event, no new time to live. The same holds for a change that another caller made first; this
-// is checked in the store, not in the memory of this process.
+// If a call changes nothing, [Snapshot].Changed is false. Such a call creates no version and no event, and does not
+// restart the time to live. The same is true if another caller has already made the change; Holdfast checks this
+// against the store, not against a copy in this process.
 //
 // # Time
 //
-// Every change has a budget ([Budget], 30 seconds), which includes waiting. When it is spent, the
-// call returns [ErrMutationTimeout], and the change is never written: a result that the function
-// returns later is dropped, and the queue has continued without it. Once the store has begun to
-// write, the call waits for the store's response and returns it. So a call that timed out can be
-// retried. Only if a database stays unreachable is the outcome of a change unknown: the error is
-// then [holdfast.ErrOutcomeUnknown], whatever the budget.
+// Every change has a budget ([Budget], 30 seconds), which includes waiting. When the budget is spent, the call returns
+// [ErrMutationTimeout], and the change is never applied. If the function returns a result later, the result is dropped,
+// and the queue has already moved on. Once the store has begun to write, the call waits for the store's response and
+// returns it. You can therefore retry a call that timed out. If a database stays unreachable, the outcome of a change
+// is unknown, and the error is [holdfast.ErrOutcomeUnknown], whatever the budget.
 //
 // # Functions inside functions
 //
-// The context that a function gets carries the scopes that are being changed. A change of the
-// same scope inside returns [holdfast.ErrReentrant] at once. Another scope may be changed inside;
-// two functions that do so in opposite order wait for each other until the first budget is spent.
+// The context that a function gets records which scopes are being changed. If the function changes the same scope
+// again, that call returns [holdfast.ErrReentrant] immediately. The function may change other scopes. If two functions
+// change each other's scopes in opposite order, they wait for each other until the first budget is spent.
 package scope

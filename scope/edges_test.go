@@ -181,7 +181,7 @@ func TestPatchOfManyMembers(t *testing.T) {
 			e.equal("history", e.history("thing", "u"), "[inc put put]")
 		}
 		_, err = at[map[string]any](e, "thing", "u", scope.ExpectVersion(1)).Patch(e.ctx, largeDocument("c"))
-		e.refused(err, fault.PreconditionFailed)
+		e.refused(err, fault.Concurrency)
 	}, someStores(t, everyStore)...)
 }
 

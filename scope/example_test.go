@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scope"
 )
 
@@ -36,7 +37,7 @@ func ExampleScope_Atomic() {
 	_, err = cart.Atomic(ctx, add("pears"))
 	fmt.Println(err)
 	_, err = scope.Of[Cart](store, scope.Session, "s-17", scope.ExpectVersion(0)).Inc(ctx, "cents", 1)
-	fmt.Println(errors.Is(err, scope.ErrPrecondition))
+	fmt.Println(errors.Is(err, holdfast.ErrConcurrency))
 	// Output:
 	// {250 [apples]} 1 <nil>
 	// the cart is full

@@ -23,11 +23,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// InFiles returns a store with one file per scope, in a folder that any number of processes on
-// one machine may share. A new file is written next to the old one, flushed, and renamed over it,
-// under a lock that the operating system releases when a process dies: a crash at any moment
-// leaves the old state or the new one. The folder must be on a file system that supports locks
-// (not every network file system does).
+// InFiles returns a store with one file per scope, in a folder that any number of processes on one machine may share. A
+// new file is written next to the old one, flushed, and renamed over it, under a lock that the operating system
+// releases when a process dies. After a crash at any moment, the file therefore contains either the old state or the
+// new one. The folder must be on a file system that supports locks (not every network file system does).
 func InFiles(dir string, kinds ...Kind) (*Store, error) {
 	f := &fileBackend{dir: dir, hub: wake.NewHub(), piles: make(map[container]*pile)}
 	f.ownVerbs = ownVerbs{f}
@@ -40,9 +39,8 @@ func InFiles(dir string, kinds ...Kind) (*Store, error) {
 	return &Store{f}, nil
 }
 
-// Sweep deletes the expired scopes of a store of files, and returns how many it deleted. Expired
-// scopes are invisible in any case: Sweep only frees disk space. A store in memory sweeps itself,
-// and Sweep does nothing there.
+// Sweep deletes the expired scopes in a file store and returns the number deleted. Expired scopes are already
+// invisible, so Sweep only frees disk space. A memory store sweeps itself, and Sweep does nothing there.
 func (s *Store) Sweep(ctx context.Context) (int, error) {
 	if f, ok := s.backend.(*fileBackend); ok {
 		return f.sweep(ctx)

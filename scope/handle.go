@@ -50,7 +50,7 @@ type handle struct {
 // program's own code sees the context.
 func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, end func(), s settings, err error) {
 	s = h.backend.state().settle(h.kind, h.given)
-	for _, err := range []error{checkNames(h.kind, h.id), checkExpected(s.expected), checkTTL(s.TTL), events.CheckMeta(s.meta), h.backend.ready(ctx), ctx.Err()} {
+	for _, err := range []error{checkNames(h.kind, h.id), s.bad, checkTTL(s.TTL), events.CheckMeta(s.meta), h.backend.ready(ctx), ctx.Err()} {
 		if err != nil {
 			return ctx, func() {}, s, err
 		}
@@ -98,13 +98,6 @@ func (h *handle) publicError(ctx context.Context, s settings, err error) error {
 	switch code := fault.CodeOf(err); {
 	case err == nil, code == fault.OutcomeUnknown: // regardless of the budget: it may be committed
 		return err
-	case code == fault.Concurrency && s.expected != nil && !own:
-		f, _ := errors.AsType[*fault.Error](err)
-		p := fault.New(fault.PreconditionFailed, "%s", f.Message).Wrap(err)
-		for name, value := range f.Fields {
-			p = p.With(name, value)
-		}
-		return p
 	case context.Cause(ctx) == errBudget && (ofContext(err) || code == fault.Unavailable && !own): //nolint:errorlint // it is our own, as it is
 		return fault.New(fault.MutationTimeout, "%s scope %q was not changed within %s: the change was abandoned, and you may retry it",
 			h.kind, h.id, s.Budget).With("budgetMs", s.Budget.Milliseconds())

@@ -84,7 +84,7 @@ func newProgram() *program {
 		})
 		return i.Input, nil
 	}, batch.Options{Retry: holdfast.RetryPolicy{Backoff: time.Millisecond}})
-	p.mails = stream.React("mails", stream.Select{Streams: "^letters$"}, func(_ context.Context, d *stream.Delivery) error {
+	p.mails = stream.React("mails", stream.Select{Pattern: "^letters$"}, func(_ context.Context, d *stream.Delivery) error {
 		d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := tallyIn(tx).Push(ctx, "events", d.Event.Name)
 			return p.once("event", err)
@@ -109,13 +109,9 @@ func TestInsideOtherHandlers(t *testing.T) {
 			testkit.Run(t, hf)
 			p.everything(t, hf)
 			want := tallied{Closed: 1, Steps: 1, Items: map[string]int64{"a": 1, "b": 2}, Events: []string{"one", "two"}}
-			changes, err := tallyIn(hf).Watch(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for c := range changes {
-				if c.Err != nil {
-					t.Fatal(c.Err)
+			for c, err := range tallyIn(hf).Watch(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
 				}
 				if s := c.State; s.Closed == want.Closed && s.Steps == want.Steps && len(s.Items) == 2 && slices.Equal(s.Events, want.Events) {
 					break

@@ -129,7 +129,7 @@ func TestAHungReadHoldsNobody(t *testing.T) {
 		var lost atomic.Bool
 		set(func(ctx context.Context, verb string, do func(context.Context) error) (bool, error) {
 			switch {
-			case verb == "scopes.edit" && lost.CompareAndSwap(false, true):
+			case isEdit(verb) && lost.CompareAndSwap(false, true):
 				e.ok(do(ctx))
 				return true, errUntold
 			case verb == "scopes.get":
@@ -202,3 +202,6 @@ func TestAWorkspaceInDoubtIsNoChangeInDoubt(t *testing.T) {
 		}
 	})
 }
+
+// isEdit reports whether a verb edits a scope in place.
+func isEdit(verb string) bool { return verb == "scopes.edit" || verb == "scopes.increment" }

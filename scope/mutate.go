@@ -17,7 +17,7 @@ import (
 )
 
 // PanicError is the panic value that the caller gets if a function that changes a scope panics:
-// the function runs in another goroutine, and the panic continues in the caller's.
+// the function runs in another goroutine, and its panic continues in the goroutine of the caller.
 type PanicError struct {
 	Value any    // original panic value
 	Stack []byte // stack of the function's goroutine

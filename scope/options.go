@@ -17,10 +17,10 @@ import (
 
 // Defaults of kinds and handles.
 const (
-	DefaultBudget      = 30 * time.Second
-	DefaultMaxAttempts = 4
-	DefaultRequestTTL  = time.Hour
-	DefaultSessionTTL  = 24 * time.Hour
+	defaultBudget      = 30 * time.Second
+	defaultMaxAttempts = 4
+	defaultRequestTTL  = time.Hour
+	defaultSessionTTL  = 24 * time.Hour
 )
 
 // Names of predeclared kinds. Any other name is a valid kind too.
@@ -31,54 +31,66 @@ const (
 	Org     = "org"
 )
 
-// Kind sets how the scopes of a kind behave. In each field 0 means the default, and a negative
-// value means no limit.
+// Kind configures the scopes of a kind. In each field, 0 means the default, and a negative value means no limit.
 type Kind struct {
 	Name string
-	// Budget limits the duration of a change, waiting included; the default is 30 seconds.
+	// Budget limits the duration of a change, including waiting; the default is 30 seconds.
 	Budget time.Duration
-	// MaxAttempts is the number of attempts of Atomic while other writers are faster, the first
-	// included; the default is 4.
+	// MaxAttempts is how often Atomic tries to write while other writers are faster, including the first attempt; the
+	// default is 4.
 	MaxAttempts int
 	// TTL is how long a scope lives after its last change, at most 100 years; the default is an
 	// hour for "request", a day for "session", and forever for other kinds.
 	TTL time.Duration
 }
 
-// Option sets an option of one handle. It takes precedence over the settings of the kind.
-type Option func(*settings)
+// Option is an option of one handle. It takes precedence over the settings of the kind.
+type Option struct{ set func(*settings) }
 
-// Budget limits the duration of a change, waiting included. 0 takes the kind's value; a negative
-// value means no limit.
-func Budget(d time.Duration) Option { return func(s *settings) { s.Budget = d } }
+// Budget limits the duration of a change, including waiting. 0 means the value of the kind, and a negative value means
+// no limit.
+func Budget(d time.Duration) Option { return Option{func(s *settings) { s.Budget = d }} }
 
-// MaxAttempts sets the number of attempts of Atomic while other writers are faster, the first
-// included. 0 takes the kind's value; a negative number means no limit but the budget.
-func MaxAttempts(n int) Option { return func(s *settings) { s.MaxAttempts = n } }
+// MaxAttempts sets how often Atomic tries to write while other writers are faster, including the first attempt. 0 means
+// the value of the kind, and a negative number means that only the budget limits the attempts.
+func MaxAttempts(n int) Option { return Option{func(s *settings) { s.MaxAttempts = n }} }
 
-// TTL sets how long the scope lives after a change made with this handle, at most 100 years. 0
-// takes the kind's value; a negative value means forever.
-func TTL(d time.Duration) Option { return func(s *settings) { s.TTL = d } }
+// TTL sets how long the scope lives after a change made with this handle, at most 100 years. 0 means the value of the
+// kind, and a negative value means forever.
+func TTL(d time.Duration) Option { return Option{func(s *settings) { s.TTL = d }} }
 
-// ExpectVersion makes changes only while the scope is at this version; otherwise they return
-// [ErrPrecondition].
-func ExpectVersion(version int64) Option { return func(s *settings) { s.expected = &version } }
+// ExpectVersion makes every change require that the scope is at this version. Otherwise the change returns
+// [holdfast.ErrConcurrency] with the field lastVersion, which is -1 if the scope does not exist. For a negative version
+// the change returns [holdfast.ErrValidation]: use [Absent] or [Present].
+func ExpectVersion(version int64) Option {
+	if version < 0 {
+		return Option{func(s *settings) {
+			s.bad = fault.New(fault.Validation, "the expected version must be 0 or more, got %d", version)
+		}}
+	}
+	return expect(version)
+}
 
-// Absent makes changes only while the scope does not exist; otherwise they return
-// [ErrPrecondition].
-func Absent() Option { return ExpectVersion(events.None) }
+func expect(version int64) Option {
+	return Option{func(s *settings) { s.expected, s.bad = &version, nil }}
+}
 
-// Present makes changes only while the scope exists, at any version; otherwise they return
-// [ErrPrecondition].
-func Present() Option { return ExpectVersion(scopestore.Some) }
+// Absent makes every change require that the scope does not exist; otherwise the change returns
+// [holdfast.ErrConcurrency].
+func Absent() Option { return expect(events.None) }
 
-// By sets the actor of the changes, for the history.
-func By(actor string) Option { return func(s *settings) { s.meta.Actor = actor } }
+// Present makes every change require that the scope exists, at any version; otherwise the change returns
+// [holdfast.ErrConcurrency].
+func Present() Option { return expect(scopestore.Some) }
+
+// By sets the actor that the history records for the changes.
+func By(actor string) Option { return Option{func(s *settings) { s.meta.Actor = actor }} }
 
 // settings are the settings of a kind, overridden by the options of one handle.
 type settings struct {
 	Kind
 	expected *int64
+	bad      error // of an expected version that cannot exist
 	meta     events.Meta
 }
 
@@ -125,25 +137,17 @@ func (h *state) settle(kind string, s settings) settings {
 	h.mu.Lock()
 	k := h.kinds[kind]
 	h.mu.Unlock()
-	s.Budget = cmp.Or(s.Budget, k.Budget, DefaultBudget)
-	s.MaxAttempts = cmp.Or(s.MaxAttempts, k.MaxAttempts, DefaultMaxAttempts)
+	s.Budget = cmp.Or(s.Budget, k.Budget, defaultBudget)
+	s.MaxAttempts = cmp.Or(s.MaxAttempts, k.MaxAttempts, defaultMaxAttempts)
 	ttl := time.Duration(-1)
 	switch kind {
 	case Request:
-		ttl = DefaultRequestTTL
+		ttl = defaultRequestTTL
 	case Session:
-		ttl = DefaultSessionTTL
+		ttl = defaultSessionTTL
 	}
 	s.TTL = max(cmp.Or(s.TTL, k.TTL, ttl), 0)
 	return s
-}
-
-// checkExpected rejects a version that cannot exist.
-func checkExpected(want *int64) error {
-	if want != nil && *want < scopestore.Some {
-		return fault.New(fault.Validation, "the expected version must be 0 or more, got %d", *want)
-	}
-	return nil
 }
 
 // checkTTL rejects a time to live of more than 100 years.

@@ -96,7 +96,7 @@ func TestNestedThroughATransaction(t *testing.T) {
 			if _, err := e.raw("u").Get(ctx); !errors.Is(err, holdfast.ErrReentrant) {
 				e.Errorf("get inside: got %v, want ErrReentrant", err)
 			}
-			if _, err := e.raw("u").Watch(ctx); !errors.Is(err, holdfast.ErrReentrant) {
+			if err := firstError(ctx, e.raw("u")); !errors.Is(err, holdfast.ErrReentrant) {
 				e.Errorf("watch inside: got %v, want ErrReentrant", err)
 			}
 			inside := scope.In[json.RawMessage](tx, "thing", "u")
@@ -174,7 +174,7 @@ func TestNestedInOppositeOrder(t *testing.T) {
 			begun := clock.Now()
 			told, met := opposite(e)
 			e.equal("they met", free(e, told, met), true)
-			e.equal("it took", clock.Since(begun), scope.DefaultBudget)
+			e.equal("it took", clock.Since(begun), 30*time.Second)
 		})
 	})
 }

@@ -12,12 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Snapshot is a scope at one moment. It belongs to the caller: changing it does not change the
-// store.
+// Snapshot is the state of a scope at one moment. It is a copy: changing it does not change the store.
 type Snapshot[T any] struct {
 	Kind, ID string
-	// Version grows with every change. It is -1 if the scope does not exist. After Delete it is
-	// the version of the deletion, which is never reused, even if the scope is created again.
+	// Version grows with every change. If the scope does not exist, it is -1. After Delete it is the version of the
+	// deletion, which is never reused, even if the scope is created again.
 	Version int64
 	// Exists reports whether the scope exists. If not, State is an empty object decoded as a T.
 	Exists bool
@@ -25,12 +24,11 @@ type Snapshot[T any] struct {
 	Changed bool
 	// State is the state at Version, with one exception: if the database's response to an edit
 	// was lost, and others changed the scope before it could be read again, it is a later state.
-	// The sum of Inc is that of the caller's own change even then.
+	// The sum of Inc is the result of the caller's own change even then.
 	State T
 }
 
-// Scope is a handle on one scope. It holds no resources, costs nothing to make, and is safe for
-// concurrent use.
+// Scope is a handle on one scope. It holds no resources, so creating it costs nothing. It is safe for concurrent use.
 type Scope[T any] struct{ handle *handle }
 
 // In returns a handle on a scope in the database of an engine or, given a transaction, inside
@@ -50,13 +48,13 @@ func Of[T any](s *Store, kind, id string, o ...Option) Scope[T] {
 	return handled[T](s.backend, kind, id, o)
 }
 
-// Memory returns a handle on a new scope of its own, in memory.
+// Memory returns a handle on a new scope in memory that no other handle shares.
 func Memory[T any](o ...Option) Scope[T] { return Of[T](InMemory(), "memory", "-", o...) }
 
 func handled[T any](in backend, kind, id string, o []Option) Scope[T] {
 	h := &handle{backend: in, kind: kind, id: id}
-	for _, f := range o {
-		f(&h.given)
+	for _, option := range o {
+		option.set(&h.given)
 	}
 	return Scope[T]{h}
 }
@@ -67,23 +65,21 @@ func (s Scope[T]) Get(ctx context.Context) (Snapshot[T], error) {
 	return typed[T](s.handle.get(ctx))
 }
 
-// Atomic replaces the state by the result of f. f gets its own copy of the state, and may modify
-// and return it. If f returns an error, Atomic returns it, and nothing is written. In a store
-// with other writers, f may run again on a state that another writer has written meanwhile, and
-// the snapshot is that of the attempt that was committed. If other writers are faster in every
-// attempt, the error is [holdfast.ErrConcurrency]. Fields that T does not have stay unchanged,
-// and so does everything that f did not touch.
+// Atomic replaces the state by the result of f. f gets its own copy of the state, which it may modify and return. If f
+// returns an error, Atomic returns that error and writes nothing. In a store with other writers, f may run again on a
+// newer state that another writer has written, and Atomic returns the snapshot of the attempt that was committed. If
+// other writers are faster in every attempt, the error is [holdfast.ErrConcurrency]. Fields that T does not have stay
+// unchanged, and so does everything that f did not touch.
 //
-// f may be slow and call other systems, but must not change the same scope: the context that it
-// gets detects that ([holdfast.ErrReentrant]). That context ends with the budget. A panic of f continues
-// in the caller, as a [PanicError] (inside a transaction unchanged), and does not affect the next
-// caller in the queue.
+// f may be slow and call other systems, but must not change the same scope: with the context that f gets, such a change
+// returns [holdfast.ErrReentrant]. That context ends when the budget is spent. A panic of f continues in the caller, as
+// a [PanicError] (inside a transaction unchanged), and does not affect the next caller in the queue.
 func (s Scope[T]) Atomic(ctx context.Context, f func(context.Context, T) (T, error)) (Snapshot[T], error) {
 	return typed[T](s.handle.atomic(ctx, func(ctx context.Context, state []byte) ([]byte, error) { return mutate(ctx, state, f) }))
 }
 
 // Patch merges a document into the state (RFC 7396). merge must encode to a JSON object, whose
-// members replace those of the state, recursively for objects; null removes a member. Readers see
+// members replace the members of the state, recursively for objects; null removes a member. Readers see
 // all of the patch, or nothing.
 func (s Scope[T]) Patch(ctx context.Context, merge any) (Snapshot[T], error) {
 	return s.editWith(ctx, merge, scopestore.Patch)
@@ -107,13 +103,13 @@ func (s Scope[T]) SetRecord(ctx context.Context, field, key string, record any) 
 	return s.editWith(ctx, record, func(doc []byte) (scopestore.Op, error) { return scopestore.Set(field, key, doc) })
 }
 
-// DeleteRecord removes a record from the object in a field. A missing record changes nothing.
+// DeleteRecord removes a record from the object in a field. If the record does not exist, nothing changes.
 func (s Scope[T]) DeleteRecord(ctx context.Context, field, key string) (Snapshot[T], error) {
 	op, err := scopestore.Unset(field, key)
 	return s.edit(ctx, op, err)
 }
 
-// Delete deletes the scope. A scope that does not exist changes nothing.
+// Delete deletes the scope. If the scope does not exist, nothing changes.
 func (s Scope[T]) Delete(ctx context.Context) (Snapshot[T], error) {
 	return typed[T](s.handle.remove(ctx))
 }

@@ -138,7 +138,7 @@ func TestALostAnswerIsTheCallersOwn(t *testing.T) {
 			var theirs scope.Snapshot[json.RawMessage]
 			set(func(ctx context.Context, verb string, next func(context.Context) error) (bool, error) {
 				switch {
-				case verb == "scopes.edit" && lost.CompareAndSwap(false, true):
+				case isEdit(verb) && lost.CompareAndSwap(false, true):
 					e.ok(next(ctx))
 					return true, errUntold
 				case verb == "scopes.get" && between.CompareAndSwap(false, true):
@@ -296,7 +296,7 @@ func TestWatchOfAWorkspaceThatAnotherNodePlaces(t *testing.T) {
 		here, there := *e, *e
 		here.hf, there.hf = nodes[0], nodes[1]
 		testkit.Run(e.T, here.hf)
-		var all []<-chan scope.Change[json.RawMessage]
+		var all []<-chan seenChange[json.RawMessage]
 		for i := range 3 { // at least one of them is not on the first shard
 			here.ctx = holdfast.InWorkspace(e.ctx, fmt.Sprint("later-", i))
 			news, _ := watched(&here, here.raw("u"))

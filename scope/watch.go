@@ -2,6 +2,8 @@ package scope
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -9,40 +11,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Change is a notification of [Scope.Watch]: the current scope, or the error of reading it.
-type Change[T any] struct {
-	Snapshot[T]
-	Err error
+// Watch yields the current scope, and yields it again whenever it has changed. It ends when the loop breaks, ctx ends,
+// or the state cannot be read as a T; in the last two cases, the last pair has the error. A slow loop may miss
+// intermediate changes, but always gets the last one, and versions only grow. A change by another process may arrive up
+// to a few seconds late. While the database is unreachable, Watch keeps retrying. A scope in a transaction cannot be
+// watched ([holdfast.ErrValidation]).
+func (s Scope[T]) Watch(ctx context.Context) iter.Seq2[Snapshot[T], error] {
+	return func(yield func(Snapshot[T], error) bool) {
+		w, err := s.handle.watching(ctx)
+		if err == nil {
+			defer w.end()
+			err = watch(ctx, w, s.Get, yield)
+		}
+		if err != nil {
+			yield(Snapshot[T]{}, err)
+		}
+	}
 }
 
-// Watch sends the current scope, and sends it again whenever it has changed, until the context
-// ends; then it closes the channel. A slow receiver gets the last change, not each one: versions
-// only grow, and the last one always arrives. If the scope cannot be read, Watch sends the error
-// once, and the scope when it can be read again. A change by another process may arrive up to a
-// few seconds late. A scope in a transaction cannot be watched ([holdfast.ErrValidation]).
-func (s Scope[T]) Watch(ctx context.Context) (<-chan Change[T], error) {
-	h := s.handle
-	if err := checkNames(h.kind, h.id); err != nil {
-		return nil, err
-	}
-	if err := h.backend.ready(ctx); err != nil {
-		return nil, err
-	}
-	w := h.backend.watch(h.kind, h.id)
-	if w.woken == nil {
-		w.end()
-		return nil, fault.New(fault.Validation, "a scope in a transaction cannot be watched: watch it on the engine")
-	}
-	out := make(chan Change[T])
-	go func() {
-		defer close(out)
-		defer w.end()
-		watch(ctx, w, s.Get, out)
-	}()
-	return out, nil
-}
-
-// watching is how a backend notifies of changes.
+// watching delivers the notifications of a backend about changes.
 type watching struct {
 	woken <-chan struct{} // gets a value at a change; nil: no notifications
 	end   func()
@@ -52,72 +39,75 @@ type watching struct {
 	rest func(ctx context.Context, seen int64) (due <-chan struct{}, end func(), ok bool)
 }
 
-// park returns how long to wait for changes after a version was seen, and delegates polling
-// meanwhile if possible.
-func (w *watching) park(ctx context.Context, seen int64) (long time.Duration, due <-chan struct{}, end func()) {
+// watching returns the notifications of a scope's changes.
+func (h *handle) watching(ctx context.Context) (watching, error) {
+	if err := checkNames(h.kind, h.id); err != nil {
+		return watching{}, err
+	}
+	if err := h.backend.ready(ctx); err != nil {
+		return watching{}, err
+	}
+	w := h.backend.watch(h.kind, h.id)
+	if w.woken == nil {
+		w.end()
+		return w, fault.New(fault.Validation, "a scope in a transaction cannot be watched: watch it on the engine")
+	}
+	return w, nil
+}
+
+// notYet is the version of a scope before its first read.
+const notYet = -2
+
+// watch yields each change, and returns nil if the loop breaks.
+func watch[T any](ctx context.Context, w watching, get func(context.Context) (Snapshot[T], error), yield func(Snapshot[T], error) bool) error {
+	for seen := int64(notYet); ; {
+		now, err := get(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !passing(err):
+			return err
+		case err != nil:
+			w.wait(ctx, w.every, nil)
+			continue
+		}
+		version := now.Version
+		if !now.Exists {
+			version = -1
+		}
+		if version != seen && !yield(now, nil) {
+			return nil
+		}
+		seen = version
+		w.park(ctx, seen)
+	}
+}
+
+// passing reports whether a read that returned this error may succeed at the next attempt.
+func passing(err error) bool {
+	f, ok := errors.AsType[*fault.Error](err)
+	return !ok || f.Code == fault.Unavailable
+}
+
+// park waits for changes after a version was seen, and delegates polling meanwhile if possible.
+func (w *watching) park(ctx context.Context, seen int64) {
 	if w.rest != nil {
 		if due, end, ok := w.rest(ctx, seen); ok {
-			return wake.Seldom, due, end
-		}
-	}
-	return w.every, nil, func() {}
-}
-
-// watch polls the scope and offers each change to the receiver.
-func watch[T any](ctx context.Context, w watching, get func(context.Context) (Snapshot[T], error), out chan<- Change[T]) {
-	var (
-		last Change[T]        // last change received
-		news chan<- Change[T] // nil while there is nothing to send
-		next Change[T]
-		told bool
-	)
-	for {
-		now, err := get(ctx)
-		if ctx.Err() != nil {
+			defer end()
+			w.wait(ctx, wake.Seldom, due)
 			return
 		}
-		long, due, rise := w.every, (<-chan struct{})(nil), func() {}
-		switch {
-		case err != nil:
-		case now.Exists:
-			long, due, rise = w.park(ctx, now.Version)
-		default:
-			long, due, rise = w.park(ctx, -1)
-		}
-		if now := (Change[T]{now, err}); !told || differs(last, now) {
-			next, news = now, out
-		} else {
-			news = nil // the pending change is outdated
-		}
-		timer := time.NewTimer(clock.Jitter(long))
-	waiting:
-		for {
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				rise()
-				return
-			case news <- next:
-				var none T
-				next.State = none // not retained: there may be many watchers, and it may be large
-				last, told, news = next, true, nil
-			case <-w.woken:
-				break waiting
-			case <-due:
-				break waiting
-			case <-timer.C:
-				break waiting
-			}
-		}
-		timer.Stop()
-		rise()
 	}
+	w.wait(ctx, w.every, nil)
 }
 
-// differs reports whether there is a change to send.
-func differs[T any](last, now Change[T]) bool {
-	if last.Err != nil || now.Err != nil {
-		return fault.CodeOf(last.Err) != fault.CodeOf(now.Err)
+func (w *watching) wait(ctx context.Context, long time.Duration, due <-chan struct{}) {
+	timer := time.NewTimer(clock.Jitter(long))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-w.woken:
+	case <-due:
+	case <-timer.C:
 	}
-	return last.Version != now.Version || last.Exists != now.Exists
 }

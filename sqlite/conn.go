@@ -97,7 +97,7 @@ func (c *conn) intact(ctx context.Context) error {
 		return nil
 	}
 	_ = c.tx.Rollback()
-	return fault.New(fault.Unavailable, "an earlier statement of this transaction failed, and SQLite rolled the transaction back")
+	return fault.New(fault.Unavailable, "an earlier statement of this transaction failed, and SQLite rolled the transaction back: begin a new transaction")
 }
 
 // guarded runs a command in a savepoint, so that a failure in the middle of its script leaves the

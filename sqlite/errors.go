@@ -52,13 +52,13 @@ func mapOther(err error, name string) error {
 	if errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return fault.New(fault.Internal, "%s: unexpected database driver error", name).Wrap(err)
+	return fault.New(fault.Internal, "%s: the database driver returned an unexpected error: see the log for the cause", name).Wrap(err)
 }
 
 func mapCode(code int, name string, err error) error {
 	switch code & 0xff {
 	case codeBusy, codeLocked, codeProtocol:
-		return fault.New(fault.Unavailable, "%s is busy: another connection or process holds its lock", name).AsRetryable().Wrap(err)
+		return fault.New(fault.Unavailable, "%s is busy: another connection or process holds its lock: try again", name).AsRetryable().Wrap(err)
 	case codeInterrupt:
 		return errors.Join(context.Canceled, err)
 	case codeReadOnly, codePerm, codeAuth:
@@ -68,9 +68,9 @@ func mapCode(code int, name string, err error) error {
 	case codeCorrupt:
 		return fault.New(fault.DatabaseDamaged, "%s is damaged: restore it from a backup. Nothing was changed", name).Wrap(err)
 	case codeNotADB:
-		return fault.New(fault.DatabaseForeign, "%s is not a SQLite database, or its header is destroyed: name another file, or restore it from a backup. Nothing was changed", name).Wrap(err)
+		return fault.New(fault.DatabaseForeign, "%s is not a SQLite database, or its header is destroyed: choose another file, or restore this one from a backup. Nothing was changed", name).Wrap(err)
 	case codeCantOpen:
-		return fault.New(fault.Unavailable, "%s cannot be opened: the file, or a file beside it, cannot be created or read: check the permissions of its folder", name).Wrap(err)
+		return fault.New(fault.Unavailable, "%s cannot be opened, because the file or one of its companion files (-wal, -shm) cannot be created or read: check the permissions of its folder", name).Wrap(err)
 	case codeIO:
 		return fault.New(fault.Unavailable, "%s: the disk reported an error: check the disk", name).Wrap(err)
 	default:

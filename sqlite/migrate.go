@@ -117,7 +117,7 @@ func (s *adapter) applied(ctx context.Context, q querier) ([]store.Applied, erro
 	}
 	if record == 0 {
 		return nil, fault.New(fault.DatabaseForeign,
-			"%s has tables whose names begin with holdfast_, but no record of Holdfast's migrations, so they belong to another program: name another file. Nothing was changed", s.name)
+			"%s has tables whose names begin with holdfast_, but no record of Holdfast's migrations, so they belong to another program: choose another file. Nothing was changed", s.name)
 	}
 	rows, err := q.QueryContext(ctx, `SELECT number, name, min_reader, sum FROM holdfast_migration ORDER BY number`)
 	if err != nil {
@@ -140,5 +140,5 @@ func (s *adapter) foreign(err error) error {
 	if fault.CodeOf(mapped) != fault.Internal {
 		return mapped
 	}
-	return fault.New(fault.DatabaseForeign, "%s has a table holdfast_migration that is not Holdfast's: name another file. Nothing was changed", s.name).Wrap(err)
+	return fault.New(fault.DatabaseForeign, "%s has a table holdfast_migration that is not Holdfast's: choose another file. Nothing was changed", s.name).Wrap(err)
 }

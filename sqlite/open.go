@@ -29,7 +29,7 @@ const checkedWhole = 64 << 20
 // open turns a path into a usable store, in an order that changes nothing before the file is known
 // to be ours or empty.
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*adapter, store.Migrated, error) {
-	s := &adapter{log: o.Log, name: d.name(), owned: d.db == nil, plain: d.plain, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}, migrations: d.migrations}
+	s := &adapter{log: o.Log, name: d.name(), owned: d.db == nil, plain: o.Plain, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}, migrations: d.migrations}
 	s.grouper = store.NewGrouper(s.rounds())
 	if s.owned {
 		if err := d.inspect(ctx, migrate); err != nil {
@@ -196,7 +196,7 @@ func (d *Database) inspectFile() (fresh bool, err error) {
 	switch {
 	case d.path == "" || d.path == ":memory:":
 		return false, fault.New(fault.Validation,
-			"%q is not the path of a file: name a file, for example in a temporary folder. In-memory databases are not supported, because they would lose acknowledged writes", d.path)
+			"%q is not a file path: use a file, for example in a temporary folder. In-memory databases are not supported, because they would lose acknowledged writes", d.path)
 	case strings.HasPrefix(d.path, "file:"):
 		return false, fault.New(fault.Validation, "%q is not the path of a file but a URI: give the path without file:", d.path)
 	}
@@ -237,7 +237,7 @@ func (d *Database) inspectTables(ctx context.Context, db *sql.DB, migrate bool) 
 	}
 	if d.alone && ours == 0 && others > 0 {
 		return fault.New(fault.DatabaseForeign,
-			"%s has tables of another program (%d) and none of Holdfast's: name another file. Nothing was changed", d.path, others)
+			"%s contains another program's tables (%d) but none of Holdfast's: choose another file. Nothing was changed", d.path, others)
 	}
 	if err := d.inspectPages(ctx, db); err != nil {
 		return err

@@ -32,12 +32,91 @@ func TestEveryStatementSearches(t *testing.T) {
 	}
 	defer s.Close()
 	for _, sc := range s.scripts {
-		for _, st := range append(sc.all(), &sc.do) {
+		for _, st := range withLook(sc) {
 			for _, line := range planOf(t, s, st.text) {
 				m := scan.FindStringSubmatch(line)
 				if m != nil && tablesIn(st.text)[m[1]+m[2]] && walks[sc.name] == "" {
 					t.Errorf("%s: %s", sc.name, line)
 				}
+			}
+		}
+	}
+}
+
+// withLook returns all statements of a script.
+func withLook(sc *script) []*statement {
+	if sc.look == nil {
+		return sc.all()
+	}
+	return append(sc.all(), sc.look)
+}
+
+// TestAPageIsTheOnlyRange verifies that a check reads one range that is open at its end, which is that of its page, and all
+// else by keys. SQLite bounds a range of row values at its end only by the first column.
+func TestAPageIsTheOnlyRange(t *testing.T) {
+	s, _, err := File(filepath.Join(t.TempDir(), "x.db")).open(t.Context(), store.Options{Log: slog.New(slog.DiscardHandler)}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, sc := range s.scripts {
+		if !strings.HasPrefix(sc.name, "check.") || walks[sc.name] != "" {
+			continue
+		}
+		var ranges []string
+		for _, line := range planOf(t, s, sc.do.text) {
+			if open.MatchString(line) {
+				ranges = append(ranges, line)
+			}
+		}
+		if len(ranges) != 1 {
+			t.Errorf("%s reads %d ranges, want one:\n%s", sc.name, len(ranges), strings.Join(ranges, "\n"))
+		}
+	}
+}
+
+// open matches a search that is bound to no workspace.
+var open = regexp.MustCompile(`^SEARCH \w+ (?:EXISTS )?USING .*\((?:\(shard,|shard[<>])`)
+
+// unbounded are the scripts that search an index of work without the present time, each with its reason.
+var unbounded = map[string]string{
+	"batches.take":              "it counts the leases of one batch, which are limited",
+	"entities.list_overdue":     "what waits for a worker, which each step allows for another time",
+	"feed.assign_positions":     "the streams of a feed never wait",
+	"reactions.list_expired":    "it counts the leases of a holder that has crashed",
+	"reactions.release_expired": "it counts the leases of a holder that has crashed",
+}
+
+// later matches a search in an index that contains work which is due later.
+var later = regexp.MustCompile(`^SEARCH \w+ (?:EXISTS )?USING (?:COVERING )?INDEX holdfast_(?:(?:entity|step)_(?:due|turn)|follow_ready|batch_due|item_turn|item_sweep|item_waiting|run_prune|attempt_at|\w+_held|\w+_expires) \((.*)\)$`)
+
+// bounded matches the end of a search that ends at a time, finds the next workspace, or finds streams on which a holder has crashed,
+// which are few.
+var bounded = regexp.MustCompile(`(?:<|workspace>|crash_group>)\?$`)
+
+// TestPollsAreBoundedByTheTime verifies that a search in an index of work ends at the present time, or finds only which workspace
+// comes next: it does not walk over work that is due later.
+func TestPollsAreBoundedByTheTime(t *testing.T) {
+	s, _, err := File(filepath.Join(t.TempDir(), "x.db")).open(t.Context(), store.Options{Log: slog.New(slog.DiscardHandler)}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, sc := range s.scripts {
+		for _, st := range withLook(sc) {
+			next, due := false, false
+			for _, line := range planOf(t, s, st.text) {
+				m := later.FindStringSubmatch(line)
+				if m == nil {
+					continue
+				}
+				next, due = next || strings.HasSuffix(m[1], "workspace>?"), due || strings.HasSuffix(m[1], "<?")
+				if unbounded[sc.name] == "" && !bounded.MatchString(m[1]) {
+					t.Errorf("%s: %s", sc.name, line)
+				}
+			}
+			if next && !due {
+				t.Errorf("%s looks for the next workspace in which work is due, over all that is not: look for the next workspace, and then whether work is due there", sc.name)
 			}
 		}
 	}
@@ -65,7 +144,7 @@ func TestPagesAreReadWithoutASort(t *testing.T) {
 }
 
 var (
-	scan    = regexp.MustCompile(`^(?:SCAN (\w+)(?: USING .*)?|SEARCH (\w+) USING PRIMARY KEY \(shard=\?\))$`)
+	scan    = regexp.MustCompile(`^(?:SCAN (\w+)(?: USING .*)?|SEARCH (\w+) (?:EXISTS )?USING PRIMARY KEY \(shard=\?\))$`)
 	named   = regexp.MustCompile(`holdfast_(\w+)(?: AS (\w+))?`)
 	derived = regexp.MustCompile(`(?:\) AS (\w+)|(\w+)(?:\([\w, ]+\))? AS (?:MATERIALIZED )?\()`)
 	binding = regexp.MustCompile(`\?(\d+)`)

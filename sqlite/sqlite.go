@@ -2,10 +2,9 @@
 //
 //	hf, err := holdfast.Open(ctx, sqlite.File("app.db"), holdfast.Config{})
 //
-// The file may have tables of the program's own: Holdfast's begin with "holdfast_", and [Raw]
-// returns the transaction of an update, to write both together. Several processes may share the
-// file. It is in WAL mode with synchronous=FULL, so that acknowledged writes survive a power
-// failure.
+// The file may also contain the program's own tables, because the names of Holdfast's tables begin with "holdfast_".
+// [Raw] returns the transaction of an update, so that the program can write to both. Several processes may share the
+// file. The file is in WAL mode with synchronous=FULL, so that acknowledged writes survive a power failure.
 package sqlite
 
 import (
@@ -28,7 +27,6 @@ type Database struct {
 	db      *sql.DB
 	alone   bool
 	readers int
-	plain   bool
 	wrong   func() time.Duration // the clock offset that tests set
 
 	migrations fs.FS // tests replace it
@@ -39,29 +37,24 @@ type handle = store.DatabaseHandle
 // opener opens a Database for an engine.
 type opener struct{ *Database }
 
-// Option changes how a database is opened.
-type Option func(*Database)
+// Option is an option of a database.
+type Option struct{ set func(*Database) }
 
-// Alone refuses a file that has tables of another program and none of Holdfast's. The server uses
-// it: a mistyped path should not add tables to another program's database.
-func Alone() Option { return func(d *Database) { d.alone = true } }
+// Alone rejects a file that contains another program's tables but none of Holdfast's. The server uses this option, so that
+// a mistyped path does not add tables to another program's database.
+func Alone() Option { return Option{func(d *Database) { d.alone = true }} }
 
-// Readers sets the number of reading connections; the default is 4. There is always one connection
-// that writes.
-func Readers(n int) Option { return func(d *Database) { d.readers = max(n, 1) } }
-
-// Plain runs every verb by its general script, never by the fast one. It is for tests that compare
-// the two.
-func Plain() Option { return func(d *Database) { d.plain = true } }
+// Readers sets the number of reading connections; the default is 4. Writes use one additional connection.
+func Readers(n int) Option { return Option{func(d *Database) { d.readers = max(n, 1) }} }
 
 // File returns the database in a file, which is created if it does not exist.
 func File(path string, options ...Option) *Database {
 	return with(&Database{path: path}, options)
 }
 
-// DB returns the database behind a pool that the program has opened, with any driver whose errors
-// have a method Code() int with SQLite's result code. The engine does not close it. It should be in
-// WAL mode; a pool of one connection is enough, and more do not write faster.
+// DB returns the database behind a pool that the program has opened, with any driver whose errors have a method Code()
+// int with SQLite's result code. The engine does not close the pool. The database should be in WAL mode. A pool of one
+// connection is enough, because more connections do not make writes faster.
 func DB(db *sql.DB, options ...Option) *Database {
 	return with(&Database{db: db}, options)
 }
@@ -69,16 +62,17 @@ func DB(db *sql.DB, options ...Option) *Database {
 func with(d *Database, options []Option) *Database {
 	d.handle, d.readers, d.migrations = store.HandleDatabase(opener{d}), 4, files
 	for _, o := range options {
-		o(d)
+		o.set(d)
 	}
 	return d
 }
 
-// Join runs verbs in the user's own transaction: their writes commit and roll back with it. The
-// caller commits. A command that is refused, or fails, leaves the transaction unchanged.
+// Join returns a Tx that makes calls part of the program's own transaction, so that their writes commit and roll back
+// with it. The program commits the transaction. If a call is refused or fails, it leaves the transaction as it was
+// before the call.
 //
-// The transaction must hold SQLite's write lock or be able to take it: begin it immediate
-// (_txlock=immediate), or join before it reads anything.
+// The transaction must hold SQLite's write lock or be able to take it: begin it with BEGIN IMMEDIATE
+// (_txlock=immediate), or join it before it reads anything.
 func Join(e *holdfast.Engine, tx *sql.Tx) (holdfast.Tx, error) {
 	port := engine.Of(e).Runner()
 	s, ok := port.Base().(*adapter)
@@ -91,9 +85,9 @@ func Join(e *holdfast.Engine, tx *sql.Tx) (holdfast.Tx, error) {
 	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Directory), nil
 }
 
-// Raw returns the sql.Tx under tx, for the program's own tables. It panics if tx is not of this
-// package, which is a wiring mistake. The engine ends the transaction; do not commit it or roll it
-// back. An update whose own statement failed should return the error: SQLite may have rolled back.
+// Raw returns the sql.Tx under tx, for the program's own tables. It panics if tx does not belong to this package,
+// because that is a programming error. The engine ends the transaction; do not commit it or roll it back. If one of
+// your own statements fails, return its error, because SQLite may have rolled the transaction back.
 func Raw(tx holdfast.Tx) *sql.Tx {
 	under := store.TxOf(tx).Conn()
 	c, ok := under.(*conn)

@@ -86,7 +86,7 @@ func sqlFiles() (store.SQLFiles, error) {
 	all := make(store.SQLFiles)
 	err := all.Add(files, "sql")
 	if err == nil {
-		err = sharedsql.Add(all, strings.NewReplacer("{schema}.", "holdfast_", "{text}", "", "{epoch}", "0", "{pg}", ""))
+		err = sharedsql.Add(all, strings.NewReplacer("{schema}.", "holdfast_", "{text}", "", "{no_time}", "0", "{pg}", ""))
 	}
 	return all, err
 }

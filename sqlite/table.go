@@ -316,7 +316,7 @@ func (t *table) conn(ctx context.Context, sc store.Conn) (*conn, error) {
 }
 
 func (t *table) several(n int, id string) error {
-	return fault.New(fault.Internal, "%d rows of %s have the id %q, although ids were unique when the table was opened", n, t.name, id)
+	return fault.New(fault.Internal, "%d rows of %s have the id %q, although ids were unique when the table was opened: make the ids unique again", n, t.name, id)
 }
 
 const (

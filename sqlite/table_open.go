@@ -69,9 +69,9 @@ func (s *adapter) relation(ctx context.Context, name string) (found string, stri
 	case err != nil:
 		return "", false, err
 	case strings.HasPrefix(lower, "holdfast_") || strings.HasPrefix(lower, "sqlite_"):
-		return "", false, fault.New(fault.Validation, "%q belongs to Holdfast or SQLite: name a table of your program", found)
+		return "", false, fault.New(fault.Validation, "%q belongs to Holdfast or SQLite: use one of your own tables", found)
 	case kind != "table":
-		return "", false, fault.New(fault.Validation, "%q is not an ordinary table (its type is %s): name an ordinary table", found, kind)
+		return "", false, fault.New(fault.Validation, "%q is not an ordinary table (its type is %s): use an ordinary table", found, kind)
 	}
 	return found, strict, nil
 }
@@ -126,7 +126,7 @@ func (t *table) check(want store.Table, strict bool) error {
 	}
 	for _, c := range []*column{t.cols.status, t.cols.version} {
 		if c.fixed {
-			return fault.New(fault.Validation, "column %q of %s is generated and cannot be written: name another column", c.name, t.name)
+			return fault.New(fault.Validation, "column %q of %s is generated and cannot be written: use another column", c.name, t.name)
 		}
 	}
 	return nil

@@ -21,8 +21,8 @@ const (
 	tombstoneEvent = "$tombstone"
 )
 
-// Aggregate is a state that is computed from the events of one stream, and that decides which
-// events may be appended to it. [Fold] makes it, once per program. It is safe for concurrent use.
+// Aggregate computes a state from the events of one stream, and appends events that are decided on that state. Create
+// it once per program, with [Fold]. It is safe for concurrent use.
 //
 // Invariants of the state hold for any number of concurrent callers: Do appends at exactly the
 // version that it decided on, never at [Any], and calls decide again if another writer appended
@@ -33,20 +33,20 @@ type Aggregate[S any] struct {
 	foldOptions
 }
 
-// Fold declares an aggregate. The state of an id is the result of applying f to the events of the
-// stream prefix+id, in order, starting with the zero S. f must depend only on its arguments. f
-// also runs before an event is appended: Do does not write an event for which f returns an error.
-// If [Append] wrote such an event, the stream cannot be loaded any more.
+// Fold declares an aggregate. The state of an id is the result of applying f to the events of the stream prefix+id, in
+// order, starting with the zero S. f must depend only on its arguments. f also runs before an event is appended: Do
+// does not write an event for which f returns an error. If [Append] has written such an event, the stream can no longer
+// be loaded.
 //
 // A stream that was closed with [Restart] begins with its state at that time, as JSON, which is
 // decoded into S and not passed to f. A stream that was closed with [Tombstone] has no state:
-// loading it returns [fault.StreamClosed].
+// loading it returns [ErrClosed].
 //
 // Fold panics if the arguments are invalid, because that is a programming error.
 func Fold[S any](prefix string, f func(S, Event) (S, error), o ...FoldOption) *Aggregate[S] {
 	a := &Aggregate[S]{prefix: prefix, f: f, foldOptions: foldOptions{attempts: defaultAttempts}}
 	for _, option := range o {
-		option(&a.foldOptions)
+		option.set(&a.foldOptions)
 	}
 	if prefix != "" {
 		panicOn(strictjson.Text("prefix", prefix, events.MaxName))
@@ -74,8 +74,8 @@ type folded[S any] struct {
 	state   S
 }
 
-// Load returns the state of an id and the version of the last event in it: the zero S and [None]
-// if the stream does not exist.
+// Load returns the state of an id, and the version of the last event that the state includes. If the stream does not
+// exist, it returns the zero S and [None].
 func (a *Aggregate[S]) Load(ctx context.Context, d holdfast.Doer, id string) (S, Version, error) {
 	now, err := a.load(ctx, d, id)
 	return now.state, now.version, err
@@ -85,9 +85,9 @@ func (a *Aggregate[S]) Load(ctx context.Context, d holdfast.Doer, id string) (S,
 // the state after them. If decide returns no events, or an error, nothing is written; the error
 // is returned unchanged.
 //
-// If another writer appended meanwhile, Do starts again: decide may run several times, and must
-// have no side effects. If other writers are faster in every attempt, the error is
-// [holdfast.ErrConcurrency] with the field attempts ([MaxAttempts]).
+// If another writer appended in the meantime, Do starts again. decide may therefore run several times, and must have no
+// side effects. If other writers are faster in every attempt, the error is [holdfast.ErrConcurrency] with the field
+// attempts ([MaxAttempts]).
 //
 // The returned state is folded from the events as decide returned them, before they are appended.
 // Their At is this node's time; Load uses the database's time.
@@ -142,7 +142,7 @@ func exhausted(err error, stream string, attempts int) error {
 		return err
 	}
 	f = f.With("attempts", attempts)
-	f.Message = fmt.Sprintf("others appended to the stream %s in each of %d attempts: try again later, or allow more attempts", stream, attempts)
+	f.Message = fmt.Sprintf("other writers appended to stream %s in each of %d attempts: try again later, or allow more attempts", stream, attempts)
 	return f
 }
 

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -8,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// FoldOption sets an option of an aggregate.
-type FoldOption func(*foldOptions)
+// FoldOption is an option of an aggregate.
+type FoldOption struct{ set func(*foldOptions) }
 
 type foldOptions struct {
 	attempts int
@@ -21,27 +22,26 @@ type foldOptions struct {
 
 const defaultAttempts = 10
 
-// MaxAttempts sets the number of attempts of [Aggregate.Do] while other writers are faster, the
-// first included. It must be at least 1; the default is 10.
+// MaxAttempts sets how often [Aggregate.Do] tries to append while other writers append first, including the first
+// attempt. 0 means the default, 10; a negative number is an error.
 func MaxAttempts(n int) FoldOption {
-	return func(o *foldOptions) {
-		if n < 1 {
-			o.fail(fault.New(fault.Validation, "MaxAttempts must be at least 1, got %d", n))
+	return FoldOption{func(o *foldOptions) {
+		if n < 0 {
+			o.fail(fault.New(fault.Validation, "MaxAttempts must be 1 or more, or 0 for the default, got %d", n))
 		}
-		o.attempts = n
-	}
+		o.attempts = cmp.Or(n, defaultAttempts)
+	}}
 }
 
-// SnapshotEvery lets [Aggregate.Do] store the state, as JSON, after every n appended events, so
-// that Load folds only the events after the snapshot. Snapshots are only an optimization: a
-// snapshot that cannot be stored is skipped, and one that cannot be decoded or does not fit its
-// stream is ignored.
+// SnapshotEvery lets [Aggregate.Do] store the state, as JSON, after every n appended events, so that Load folds only
+// the events after the snapshot. Snapshots are only an optimization: a snapshot that cannot be stored is skipped, and a
+// snapshot that cannot be decoded or does not fit its stream is ignored.
 //
-// The codec names the form of the state and the way it is computed, such as "account 2", and must
-// change with either. It must not contain a slash. Aggregates with the same prefix must not share
-// a codec. JSON must preserve all of S: no field may be unexported or excluded.
+// The codec, such as "account 2", identifies the format of the state and the way it is computed. Change the codec
+// whenever one of them changes. It must not contain a slash. Aggregates with the same prefix must not share a codec.
+// JSON must preserve all of S: no field may be unexported or excluded.
 func SnapshotEvery(n int, codec string) FoldOption {
-	return func(o *foldOptions) {
+	return FoldOption{func(o *foldOptions) {
 		if n < 1 {
 			o.fail(fault.New(fault.Validation, "SnapshotEvery must be at least 1, got %d", n))
 		}
@@ -50,20 +50,20 @@ func SnapshotEvery(n int, codec string) FoldOption {
 		}
 		o.fail(strictjson.Text("codec", codec, events.MaxName))
 		o.every, o.codec = n, codec
-	}
+	}}
 }
 
-// WithVault lets the aggregate append and read through a vault: f and decide get the decrypted data
-// of subjects, and null for forgotten ones. It cannot be combined with SnapshotEvery: a snapshot
-// would store the protected data unencrypted, and beyond the time of its subject. An aggregate
-// without WithVault gets the data of subjects encrypted.
+// WithVault lets the aggregate append and read through a vault: f and decide get the decrypted data of subjects, and
+// null for forgotten ones. It cannot be combined with SnapshotEvery: a snapshot would store the protected data
+// unencrypted, and would keep it after the subject was forgotten. An aggregate without WithVault gets the data of
+// subjects encrypted.
 func WithVault(v *Vault) FoldOption {
-	return func(o *foldOptions) {
+	return FoldOption{func(o *foldOptions) {
 		if v == nil {
 			o.fail(fault.New(fault.Validation, "WithVault requires a vault, got nil"))
 		}
 		o.vault = v
-	}
+	}}
 }
 
 // fail records the first error.

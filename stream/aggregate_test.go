@@ -173,6 +173,7 @@ func TestRacingDosNeverBreakAnInvariant(t *testing.T) {
 // decides as often as it may, writes nothing, and says so.
 func TestDoGivesUpAfterItsAttempts(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		stream.Fold("purse-", foldPurse, stream.MaxAttempts(0)) // 0 is the default
 		purses := stream.Fold("purse-", foldPurse, stream.MaxAttempts(3))
 		decided := 0
 		_, err := purses.Do(t.Context(), hf, "a", func(p purse) ([]stream.Event, error) {
@@ -429,7 +430,7 @@ func TestFoldRefusesMistakesInWiring(t *testing.T) {
 	for name, declare := range map[string]func(){
 		"no function":          func() { stream.Fold[int]("a", nil) },
 		"prefix":               func() { foldOf[int]("a\n") },
-		"attempts":             func() { foldOf[int]("a", stream.MaxAttempts(0)) },
+		"attempts":             func() { foldOf[int]("a", stream.MaxAttempts(-1)) },
 		"every":                func() { foldOf[int]("a", stream.SnapshotEvery(0, "1")) },
 		"no codec":             func() { foldOf[int]("a", stream.SnapshotEvery(1, "")) },
 		"codec with a slash":   func() { foldOf[int]("a", stream.SnapshotEvery(1, "a/1")) },

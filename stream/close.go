@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -11,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/streamclose"
 )
 
-// CloseMode is how a stream is closed.
+// CloseMode is the mode in which a stream is closed.
 type CloseMode string
 
 const (
-	// Archive ends a stream: it accepts no more events, and its events can still be read.
+	// Archive ends a stream. The stream accepts no more events, but its events can still be read.
 	Archive CloseMode = "archive"
 	// Tombstone ends a stream and removes its events, except a last one named "$tombstone".
 	Tombstone CloseMode = "tombstone"
@@ -24,56 +25,73 @@ const (
 	Restart CloseMode = "restart"
 )
 
-// CloseOptions are the options of [Close].
-type CloseOptions struct {
-	Mode CloseMode
-	// Snapshot is the data, as JSON, of the one event that a restart leaves.
-	Snapshot []byte
-	// ExpectVersion is the version that the close covers: the version of the last event that the
-	// caller has read. If the stream is at another version, the error is
-	// [holdfast.ErrConcurrency] with lastVersion: read the new events, make the snapshot again
-	// and retry the close. A restart requires it, because events that were appended after its
-	// snapshot was made would be removed. An archive keeps every event, and a tombstone removes
-	// all of them: for these modes nil accepts any version.
-	ExpectVersion *Version
-	// Export, if set, gets the events page by page, in order, before anything is removed.
-	// Meanwhile the stream accepts no events. Export may be called again for the same events if
-	// the close fails and is retried. Its context ends after Timeout.
-	Export func(context.Context, []Event) error
-	// Lease is how long the stream stays locked if this process crashes during the close; the
-	// default is 30 seconds. It is renewed while Export runs.
-	Lease time.Duration
-	// Timeout limits the total duration of Export; the default is 15 minutes.
-	Timeout time.Duration
+// CloseOption is an option of [Close].
+type CloseOption struct{ set func(*closeOptions) }
+
+type closeOptions struct {
+	streamclose.Args
+	export func(context.Context, []Event) error
 }
 
-// Closed describes the remains of a closed stream: the events from First to Last.
+// Snapshot sets the data, as JSON, of the event that replaces the others in a restart. A restart requires it.
+func Snapshot(data json.RawMessage) CloseOption {
+	return CloseOption{func(o *closeOptions) { o.Snapshot = data }}
+}
+
+// ExpectVersion sets the version that the close covers: the version of the last event that the caller has read. If the
+// stream is at another version, the error is [holdfast.ErrConcurrency] with lastVersion: read the new events, make the
+// snapshot again and retry the close. A restart requires this option, because it would otherwise remove events that
+// were appended after its snapshot was made. Without the option, the other modes accept any version.
+func ExpectVersion(version Version) CloseOption {
+	return CloseOption{func(o *closeOptions) { o.Args.ExpectVersion = (*int64)(&version) }}
+}
+
+// Export passes the events to f page by page, in order, before anything is removed. While f runs, the stream accepts no
+// events. f may be called again for the same events if the close fails and is retried. Its context ends after the
+// [Timeout].
+func Export(f func(context.Context, []Event) error) CloseOption {
+	return CloseOption{func(o *closeOptions) { o.export = f }}
+}
+
+// Lease sets how long the stream stays locked if this process crashes during the close; the default is 30 seconds. The
+// lock is renewed while an [Export] runs.
+func Lease(d time.Duration) CloseOption {
+	return CloseOption{func(o *closeOptions) { o.Args.Lease = d }}
+}
+
+// Timeout limits the total duration of an [Export]; the default is 15 minutes.
+func Timeout(d time.Duration) CloseOption {
+	return CloseOption{func(o *closeOptions) { o.Args.Timeout = d }}
+}
+
+// Closed describes a closed stream. The events from First to Last remain.
 type Closed struct {
 	Stream      string
 	Mode        CloseMode
 	First, Last Version
 }
 
-// Close closes a stream. Every append that was acknowledged before is part of the archived or
-// exported stream, and every later append returns [fault.StreamClosed].
+// Close closes a stream. Every append that was acknowledged before the close is part of the archived or exported
+// stream. Every later append returns [ErrClosed].
 //
-// Every reaction that follows the stream must have handled all events that concern it, and must
-// hold no lease on it. Otherwise the error is [holdfast.ErrConflict], whose field "reactions"
-// lists the reactions that need the stream, and the stream stays open. It also stays open if
-// Export fails.
+// Every reaction that follows the stream must have handled all events that it selects, and must hold no lease on the
+// stream. Otherwise the error is [holdfast.ErrConflict], whose field "reactions" lists the reactions that need the
+// stream, and the stream stays open. It also stays open if an [Export] fails.
 //
-// Repeating the same close changes nothing and returns the same result, also after a crash. A
-// restart (with the same ExpectVersion and Snapshot) can also be repeated after events were
-// appended behind its snapshot, but not if the stream was closed again since or truncated beyond
-// the snapshot.
-func Close(ctx context.Context, e *holdfast.Engine, stream string, o CloseOptions) (Closed, error) {
-	a := streamclose.Args{Stream: stream, Mode: streamclose.Mode(o.Mode), ExpectVersion: (*int64)(o.ExpectVersion), Snapshot: o.Snapshot, Lease: o.Lease, Timeout: o.Timeout}
-	if o.Export != nil {
+// Repeating the same close changes nothing and returns the same result, even after a crash. A restart (with the same
+// ExpectVersion and Snapshot) can also be repeated after events were appended behind its snapshot, but not if the
+// stream was closed again since or truncated beyond the snapshot.
+func Close(ctx context.Context, e *holdfast.Engine, stream string, mode CloseMode, o ...CloseOption) (Closed, error) {
+	a := closeOptions{Args: streamclose.Args{Stream: stream, Mode: streamclose.Mode(mode)}}
+	for _, option := range o {
+		option.set(&a)
+	}
+	if a.export != nil {
 		a.Export = func(ctx context.Context, first, last int64) error {
-			return export(ctx, e, stream, Version(first), Version(last), o.Export)
+			return export(ctx, e, stream, Version(first), Version(last), a.export)
 		}
 	}
-	c, err := streamclose.Close(ctx, engine.Of(e), a)
+	c, err := streamclose.Close(ctx, engine.Of(e), a.Args)
 	return Closed{Stream: c.Stream, Mode: CloseMode(c.Mode), First: Version(c.First), Last: Version(c.Last)}, err
 }
 
@@ -96,10 +114,9 @@ func export(ctx context.Context, e *holdfast.Engine, stream string, from, to Ver
 	return ctx.Err()
 }
 
-// Truncate permanently removes the events of a stream below a version. The last event always
-// stays. If a reaction has not handled an event to be removed that concerns it, the error is
-// [holdfast.ErrConflict], whose field "reactions" lists the reactions. A reaction that is reset
-// afterwards starts at the first event that is left.
+// Truncate permanently removes the events of a stream below a version. The last event is never removed. If a reaction
+// still has to handle one of the events to be removed, the error is [holdfast.ErrConflict], whose field "reactions"
+// lists the reactions. A reaction that is reset afterwards starts at the first remaining event.
 func Truncate(ctx context.Context, e *holdfast.Engine, stream string, before Version) error {
 	return streamclose.Truncate(ctx, engine.Of(e), stream, int64(before))
 }

@@ -72,19 +72,19 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 	if code := fault.CodeOf(err); err != nil && code != fault.Concurrency && code != fault.StreamClosed {
 		return err
 	}
-	o := stream.CloseOptions{Mode: c.mode}
+	var o []stream.CloseOption
 	if c.mode == stream.Restart {
-		o.Snapshot, o.ExpectVersion = []byte(`{"n":3}`), new(stream.Version(2))
+		o = append(o, stream.Snapshot([]byte(`{"n":3}`)), stream.ExpectVersion(2))
 	}
 	if c.exports {
 		k.exported = 0
-		o.Export = func(_ context.Context, page []stream.Event) error {
+		o = append(o, stream.Export(func(_ context.Context, page []stream.Event) error {
 			k.exported += len(page)
 			k.whole = k.exported == 3
 			return nil
-		}
+		}))
 	}
-	closed, err := stream.Close(ctx, hf, "s", o)
+	closed, err := stream.Close(ctx, hf, "s", c.mode, o...)
 	if errors.Is(err, holdfast.ErrConflict) { // a closer that died has it still
 		return errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second))
 	}
@@ -151,7 +151,8 @@ type restarting struct {
 type restartingCase struct {
 	appends int
 	acked   []string             // names of events
-	begun   *stream.CloseOptions // the close that was not refused yet
+	begun   []stream.CloseOption // the close that was not refused yet
+	covers  stream.Version       // by that close
 	closed  *stream.Closed       // what it was told first
 }
 
@@ -231,15 +232,16 @@ func (c *restarting) read(ctx context.Context, hf *holdfast.Engine, k *restartin
 		return err
 	}
 	snapshot, err := json.Marshal(names)
-	k.begun = &stream.CloseOptions{Mode: stream.Restart, ExpectVersion: &all[len(all)-1].Version, Snapshot: snapshot}
+	k.covers = all[len(all)-1].Version
+	k.begun = []stream.CloseOption{stream.ExpectVersion(k.covers), stream.Snapshot(snapshot)}
 	if c.exports {
-		k.begun.Export = func(context.Context, []stream.Event) error { return nil }
+		k.begun = append(k.begun, stream.Export(func(context.Context, []stream.Event) error { return nil }))
 	}
 	return err
 }
 
 func (c *restarting) close(ctx context.Context, hf *holdfast.Engine, k *restartingCase) error {
-	closed, err := stream.Close(ctx, hf, "s", *k.begun)
+	closed, err := stream.Close(ctx, hf, "s", stream.Restart, k.begun...)
 	switch {
 	case errors.Is(err, holdfast.ErrConflict): // a closer that died has it still
 		return errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second))
@@ -248,7 +250,7 @@ func (c *restarting) close(ctx context.Context, hf *holdfast.Engine, k *restarti
 		if err := c.read(ctx, hf, k); err != nil {
 			return err
 		}
-		closed, err = stream.Close(ctx, hf, "s", *k.begun)
+		closed, err = stream.Close(ctx, hf, "s", stream.Restart, k.begun...)
 	}
 	if err != nil {
 		return err
@@ -256,7 +258,7 @@ func (c *restarting) close(ctx context.Context, hf *holdfast.Engine, k *restarti
 	if k.closed == nil {
 		k.closed = &closed
 	}
-	if closed != *k.closed || closed.First != *k.begun.ExpectVersion+1 || closed.Last != closed.First {
+	if closed != *k.closed || closed.First != k.covers+1 || closed.Last != closed.First {
 		return fmt.Errorf("first close returned %+v, second %+v", *k.closed, closed)
 	}
 	return nil
@@ -303,8 +305,8 @@ func TestCrashKeepsWhatIsNotExported(t *testing.T) {
 			if err != nil && !errors.Is(err, holdfast.ErrConcurrency) && fault.CodeOf(err) != fault.StreamClosed {
 				return err
 			}
-			_, err = stream.Close(ctx, hf, "s", stream.CloseOptions{Mode: stream.Tombstone,
-				Export: func(context.Context, []stream.Event) error { return full }})
+			_, err = stream.Close(ctx, hf, "s", stream.Tombstone,
+				stream.Export(func(context.Context, []stream.Event) error { return full }))
 			return err
 		},
 		Accepts: []error{full, holdfast.ErrConflict},

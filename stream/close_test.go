@@ -31,18 +31,18 @@ func TestCloseExportsInPages(t *testing.T) {
 		full := errors.New("the disk is full")
 		var seen []stream.Event
 		pages := 0
-		o := stream.CloseOptions{Mode: stream.Tombstone, Export: func(ctx context.Context, page []stream.Event) error {
+		o := stream.Export(func(ctx context.Context, page []stream.Event) error {
 			if pages++; pages == 2 {
 				return full
 			}
 			seen = append(seen, page...)
 			return nil
-		}}
-		if _, err := stream.Close(ctx, hf, "s", o); !errors.Is(err, full) {
+		})
+		if _, err := stream.Close(ctx, hf, "s", stream.Tombstone, o); !errors.Is(err, full) {
 			t.Errorf("got %v, want the error of the export", err)
 		}
 		seen = nil
-		got, err := stream.Close(ctx, hf, "s", o)
+		got, err := stream.Close(ctx, hf, "s", stream.Tombstone, o)
 		if err != nil || got != (stream.Closed{Stream: "s", Mode: stream.Tombstone, First: size, Last: size}) {
 			t.Errorf("close returned %+v, %v", got, err)
 		}
@@ -65,17 +65,15 @@ func TestCloseWants(t *testing.T) {
 		if _, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "a"}, stream.Event{Name: "b"}); err != nil {
 			t.Fatal(err)
 		}
-		o := stream.CloseOptions{Mode: stream.Restart, Snapshot: []byte(`{}`), ExpectVersion: new(stream.Version(0))}
-		if _, err := stream.Close(ctx, hf, "s", o); !errors.Is(err, holdfast.ErrConcurrency) {
+		o := stream.Snapshot([]byte(`{}`))
+		if _, err := stream.Close(ctx, hf, "s", stream.Restart, o, stream.ExpectVersion(0)); !errors.Is(err, holdfast.ErrConcurrency) {
 			t.Errorf("got %v, want ErrConcurrency", err)
 		}
-		o.ExpectVersion = nil
-		if _, err := stream.Close(ctx, hf, "s", o); fault.CodeOf(err) != fault.Validation {
+		if _, err := stream.Close(ctx, hf, "s", stream.Restart, o); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("got %v, want a validation error", err)
 		}
-		o.ExpectVersion = new(stream.Version(1))
 		for range 2 {
-			if got, err := stream.Close(ctx, hf, "s", o); err != nil || got != (stream.Closed{Stream: "s", Mode: stream.Restart, First: 2, Last: 2}) {
+			if got, err := stream.Close(ctx, hf, "s", stream.Restart, o, stream.ExpectVersion(1)); err != nil || got != (stream.Closed{Stream: "s", Mode: stream.Restart, First: 2, Last: 2}) {
 				t.Errorf("close returned %+v, %v", got, err)
 			}
 			if _, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "c"}); err != nil {

@@ -23,7 +23,7 @@ func ExampleReact() {
 	defer os.RemoveAll(folder)
 	ctx, stop := context.WithCancel(context.Background())
 	handled := make(chan string)
-	invoice := stream.React("invoice", stream.Select{Events: []string{"shipped"}, Streams: "^order-"},
+	invoice := stream.React("invoice", stream.Select{Events: []string{"shipped"}, Pattern: "^order-"},
 		func(_ context.Context, d *stream.Delivery) error {
 			d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 				_, err := stream.Append(ctx, tx, "invoices", stream.Any, stream.Event{Name: "issued", Data: d.Data, Causation: d.Operation})

@@ -3,16 +3,13 @@ package stream
 import (
 	"context"
 	"errors"
-	"strconv"
-	"sync"
-	"sync/atomic"
+	"iter"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
-	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -25,14 +22,13 @@ type FeedOptions struct {
 	Workspaces []string
 }
 
-// Feed makes the feed over all streams of a workspace: every event in one order, including events
-// from before it was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs,
-// on any number of nodes, each committed event gets one position in the feed. [ReadFeed] and
-// [Follow] read it.
+// Feed returns the part that provides a workspace's feed: the events of all streams in one order, including events
+// from before the feed was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs, on any number of
+// nodes, each committed event gets one position in the feed. [ReadFeed] and [FollowFeed] read it.
 //
-// The feed preserves the order of each stream. Between streams the order is approximately that of
-// time: a transaction that commits late comes late. A reader at a position has read everything
-// before it, and nothing is inserted there any more.
+// The feed preserves the order of each stream. Between streams, the order is approximately the order of the commits. No
+// event is ever inserted before a position that has been assigned, so a reader at a position has read everything before
+// it.
 func Feed(o FeedOptions) holdfast.Part { return &feedPart{o} }
 
 type feedPart struct{ o FeedOptions }
@@ -48,46 +44,14 @@ func (p *feedPart) Register(ctx context.Context, e *holdfast.Engine) error {
 			return err
 		}
 	}
-	feedsOf(e).on.Store(true)
+	feed.Enable(engine.Of(e))
 	s := &feed.Sequencer{Doer: engine.Of(e), Hub: engine.Of(e).Hub(), Log: engine.Of(e).Reactions().Log}
 	e.Background(s.Run)
 	return nil
 }
 
-// feeds is the state of an engine that concerns feeds.
-type feeds struct {
-	on   atomic.Bool // the engine assigns positions
-	open sync.Map    // workspaces whose feed is known to be on
-}
-
-type feedsKey struct{}
-
-func feedsOf(e *holdfast.Engine) *feeds {
-	return engine.Of(e).Shared(feedsKey{}, func() any { return new(feeds) }).(*feeds)
-}
-
-// OpenFeed switches the feed on in the context's workspace, if the engine has the part [Feed] and
-// the workspace exists. A workspace is created by the first write to it.
-func OpenFeed(ctx context.Context, e *holdfast.Engine) error {
-	f, space := feedsOf(e), store.WorkspaceOf(ctx)
-	if _, known := f.open.Load(space); known || !f.on.Load() {
-		return nil
-	}
-	if there, err := store.WorkspaceNamed(ctx, engine.Of(e), space); err != nil || there == nil {
-		return err
-	}
-	_, err := reactions.Get(ctx, engine.Of(e), feed.Reaction)
-	if fault.CodeOf(err) == fault.NotFound {
-		err = feed.Open(ctx, engine.Of(e))
-	}
-	if err == nil {
-		f.open.Store(space, true)
-	}
-	return err
-}
-
-// Cursor is a position in the feed of a workspace. It may be stored and used at any later time.
-// Its form is opaque, except that "" is the beginning.
+// Cursor is a position in the feed of a workspace. It may be stored and used at any later time. Its format is opaque,
+// except that "" is the beginning of the feed.
 type Cursor string
 
 // FeedEvent is an event of the feed. Its Position is a cursor: a read after it continues with the
@@ -97,96 +61,94 @@ type FeedEvent struct {
 	Position Cursor
 }
 
-// FeedPage is a page of the feed. Next is the cursor to continue from. A page without events is
-// the end of the feed for now.
-type FeedPage struct {
-	Events []FeedEvent
-	Next   Cursor
+// ReadFeed iterates over the events of the feed after a cursor, in order, up to the current end of the feed. A reader
+// that continues after the last Position sees each event once and misses none. Events that were removed from their
+// streams are skipped. If the feed never returned the cursor, ReadFeed returns [holdfast.ErrValidation].
+func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor) iter.Seq2[FeedEvent, error] {
+	return store.Seq(func(last feed.Item, limit int) ([]feed.Item, error) {
+		position, err := last.Position, error(nil)
+		if position == 0 {
+			if position, err = feed.ParseCursor(string(after)); err != nil {
+				return nil, err
+			}
+		}
+		page, err := feed.Read(ctx, store.DoerOf(d), position, limit)
+		return page.Items, err
+	}, feedEvent)
 }
 
-// ReadFeed returns up to limit events of the feed after a cursor, in order. The maximum is 1,000
-// events, which is also the meaning of limit 0. A reader that continues from Next sees each event
-// once and misses none. Events that their streams have removed are skipped. For a cursor that
-// the feed never returned, ReadFeed returns [holdfast.ErrValidation].
-func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor, limit int) (FeedPage, error) {
-	position, err := after.position()
-	if err != nil {
-		return FeedPage{}, err
-	}
-	page, err := feed.Read(ctx, store.DoerOf(d), position, limit)
-	if err != nil {
-		return FeedPage{}, err
-	}
-	p := FeedPage{Next: cursor(page.Next)}
-	for _, i := range page.Items {
-		e := public(i.Event)
-		e.Subject = i.Subject
-		p.Events = append(p.Events, FeedEvent{e, cursor(i.Position)})
-	}
-	return p, nil
-}
+func feedEvent(i feed.Item) FeedEvent { return FeedEvent{public(i.Event), cursor(i.Position)} }
 
-// FeedHead returns the cursor at the current end of the feed: events that get a position later come
-// after it.
-func FeedHead(ctx context.Context, d holdfast.Doer) (Cursor, error) {
+// GetFeedHead returns the cursor at the current end of the feed. Events that get a position later come after it.
+func GetFeedHead(ctx context.Context, d holdfast.Doer) (Cursor, error) {
 	last, err := feed.Head(ctx, store.DoerOf(d))
 	return cursor(last), err
 }
 
-// FeedPosition returns the position of an event in the feed. It returns false if the event has none
-// yet, or does not exist.
-func FeedPosition(ctx context.Context, d holdfast.Doer, stream string, version Version) (Cursor, bool, error) {
+// GetFeedPosition returns the position of an event in the feed. If the event has no position yet or does not exist, the
+// error is [holdfast.ErrNotFound].
+func GetFeedPosition(ctx context.Context, d holdfast.Doer, stream string, version Version) (Cursor, error) {
 	position, err := feed.PositionOf(ctx, store.DoerOf(d), stream, int64(version))
-	return cursor(position), position > 0, err
-}
-
-// FeedPositions returns the positions in the feed of the events of a stream from first to last, by
-// version. Events that have no position yet are missing.
-func FeedPositions(ctx context.Context, d holdfast.Doer, stream string, first, last Version) (map[Version]Cursor, error) {
-	found, err := feed.PositionsOf(ctx, store.DoerOf(d), stream, int64(first), int64(last))
-	all := make(map[Version]Cursor, len(found))
-	for version, position := range found {
-		all[Version(version)] = cursor(position)
+	if err == nil && position == 0 {
+		err = fault.New(fault.NotFound, "event %d of stream %q has no position in the feed", version, stream)
 	}
-	return all, err
+	return cursor(position), err
 }
 
-// Follow calls f with every event of the feed after a cursor, and then with each new one, until
-// ctx ends or f returns an error, which Follow returns. To continue later, store the Position of
-// the last event that was handled.
+// FollowFeed yields every event of the feed after a cursor, and then each new one. It ends when the loop breaks, ctx
+// ends, or a read is refused; in the last two cases, the last pair has the error. To continue later, store the Position
+// of the last event that was handled.
 //
-// Follow wakes at commits of this engine and, while the engine runs, of other nodes; it also
-// polls every second or two. It keeps retrying while the database is unreachable.
-func Follow(ctx context.Context, e *holdfast.Engine, after Cursor, f func(FeedEvent) error) error {
+// FollowFeed wakes at commits of this engine and, while the engine runs, of other nodes; it also polls every second or
+// two. While the database is unreachable, FollowFeed keeps retrying.
+func FollowFeed(ctx context.Context, e *holdfast.Engine, after Cursor) iter.Seq2[FeedEvent, error] {
+	return func(yield func(FeedEvent, error) bool) {
+		if err := follow(ctx, e, after, yield); err != nil {
+			yield(FeedEvent{}, err)
+		}
+	}
+}
+
+// follow yields events until the loop is left, and then returns nil.
+func follow(ctx context.Context, e *holdfast.Engine, after Cursor, yield func(FeedEvent, error) bool) error {
+	position, err := feed.ParseCursor(string(after))
+	if err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	left := false // by the caller; nothing may be yielded after that
 	read := store.NewBudget(followBytes)
 	p := wake.Poller{Hub: engine.Of(e).Hub(), Topics: []string{feed.Topic(store.WorkspaceOf(ctx))}, Log: engine.Of(e).Reactions().Log,
 		Poll: func(ctx context.Context) (bool, error) {
-			if err := OpenFeed(ctx, e); err != nil { // the workspace may be created later
+			if err := feed.OpenIfEnabled(ctx, engine.Of(e)); err != nil { // the workspace may be created later
 				return false, err
 			}
 			read.Refill()
-			page, err := ReadFeed(read.In(ctx), e, after, read.Rows(events.MaxRead))
-			if err != nil && !passing(err) {
-				stop(err)
-			}
-			for _, event := range page.Events {
-				if ctx.Err() != nil {
-					break
-				}
-				if err := f(event); err != nil {
+			page, err := feed.Read(read.In(ctx), engine.Of(e), position, read.Rows(events.MaxRead))
+			if err != nil {
+				if !passing(err) {
 					stop(err)
-					break
 				}
-				after = event.Position
+				return false, err
 			}
-			if len(page.Events) == 0 && err == nil {
-				after = page.Next
+			for _, i := range page.Items {
+				if ctx.Err() != nil {
+					return true, nil
+				}
+				if left = !yield(feedEvent(i), nil); left {
+					stop(nil)
+					return true, nil
+				}
+				position = i.Position
 			}
-			return len(page.Events) > 0, err
+			position = page.Next
+			return len(page.Items) > 0, nil
 		}}
 	p.Run(ctx)
+	if left {
+		return nil
+	}
 	return context.Cause(ctx)
 }
 
@@ -200,26 +162,4 @@ func passing(err error) bool {
 	return !errors.As(err, &f) || f.Code == fault.Unavailable
 }
 
-// cursorMark begins every cursor, so that other text is not mistaken for one.
-const cursorMark = "p"
-
-func cursor(position int64) Cursor {
-	if position == 0 {
-		return ""
-	}
-	return Cursor(cursorMark + strconv.FormatInt(position, 36))
-}
-
-// position parses a cursor. Each position has exactly one valid form.
-func (c Cursor) position() (int64, error) {
-	if c == "" {
-		return 0, nil
-	}
-	if text := string(c); len(text) > len(cursorMark) {
-		position, err := strconv.ParseInt(text[len(cursorMark):], 36, 64)
-		if err == nil && position > 0 && cursor(position) == c {
-			return position, nil
-		}
-	}
-	return 0, fault.New(fault.Validation, "%q is not a cursor of the feed: pass back a cursor that a read returned", string(c)).With("field", "cursor")
-}
+func cursor(position int64) Cursor { return Cursor(feed.Cursor(position)) }

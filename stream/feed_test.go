@@ -33,36 +33,35 @@ func numbered(t *testing.T, ctx context.Context, hf *holdfast.Engine, n int) {
 	}
 }
 
-// TestReadFeedGoesOn verifies that the feed is read in pages of any size, each
+// TestReadFeedGoesOn verifies that the feed is read in parts of any size, each
 // event once and whole; that the position of each is where to go on; and that each
 // workspace has its own.
 func TestReadFeedGoesOn(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
-		if page, err := stream.ReadFeed(ctx, hf, "", 0); err != nil || len(page.Events) != 0 || page.Next != "" {
-			t.Errorf("feed without events: got %+v, %v", page, err)
+		if none, err := holdfast.Collect(stream.ReadFeed(ctx, hf, "")); err != nil || len(none) != 0 {
+			t.Errorf("feed without events: got %+v, %v", none, err)
 		}
 		numbered(t, ctx, hf, 10)
 		numbered(t, holdfast.InWorkspace(ctx, "other"), hf, 3)
 		for limit := 1; limit < 12; limit++ {
 			var all []stream.FeedEvent
-			for next := stream.Cursor(""); ; {
-				page, err := stream.ReadFeed(ctx, hf, next, limit)
-				if err != nil || len(page.Events) > limit {
-					t.Fatalf("got %d events with limit %d: %v", len(page.Events), limit, err)
-				}
-				if len(page.Events) == 0 {
-					if page.Next != next {
-						t.Errorf("the end of the feed moved from %q to %q", next, page.Next)
+			for next, read := stream.Cursor(""), limit; read == limit; {
+				read = 0
+				for e, err := range stream.ReadFeed(ctx, hf, next) {
+					if err != nil {
+						t.Fatal(err)
 					}
-					break
+					all, next = append(all, e), e.Position
+					if read++; read == limit {
+						break
+					}
 				}
-				all, next = append(all, page.Events...), page.Next
 			}
 			wantInOrder(t, hf, all, 10)
 		}
-		other, err := stream.ReadFeed(holdfast.InWorkspace(ctx, "other"), hf, "", 0)
-		if err != nil || len(other.Events) != 3 {
+		other, err := holdfast.Collect(stream.ReadFeed(holdfast.InWorkspace(ctx, "other"), hf, ""))
+		if err != nil || len(other) != 3 {
 			t.Errorf("feed of the other workspace is %+v, %v, want 3 events", other, err)
 		}
 	})
@@ -83,7 +82,7 @@ func wantInOrder(t *testing.T, hf *holdfast.Engine, all []stream.FeedEvent, n in
 			t.Errorf("got %+v", e)
 		}
 		next[e.Stream]++
-		if p, found, err := stream.FeedPosition(t.Context(), hf, e.Stream, e.Version); err != nil || !found || p != e.Position {
+		if p, err := stream.GetFeedPosition(t.Context(), hf, e.Stream, e.Version); err != nil || p != e.Position {
 			t.Errorf("position of %s %d: want %q, got %q (%v)", e.Stream, e.Version, e.Position, p, err)
 		}
 	}
@@ -94,59 +93,67 @@ func wantInOrder(t *testing.T, hf *holdfast.Engine, all []stream.FeedEvent, n in
 func TestBadCursors(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		numbered(t, t.Context(), hf, 3)
-		head, err := stream.FeedHead(t.Context(), hf)
+		head, err := stream.GetFeedHead(t.Context(), hf)
 		if err != nil || head != "p3" {
 			t.Fatalf("got feed head %q, %v, want p3", head, err)
 		}
 		for _, c := range []stream.Cursor{"p", "x3", "3", "p03", "p+3", "p-1", "p0", "P3", "p3 ", "pA", "p4", "pzzzzzzzzzzzzzzzz", "p\x00", "\xff"} {
-			_, err := stream.ReadFeed(t.Context(), hf, c, 0)
+			_, err := holdfast.Collect(stream.ReadFeed(t.Context(), hf, c))
 			if !errors.Is(err, holdfast.ErrValidation) {
 				t.Errorf("cursor %q: got %v, want ErrValidation", c, err)
 			}
-			if err := stream.Follow(t.Context(), hf, c, func(stream.FeedEvent) error { return nil }); !errors.Is(err, holdfast.ErrValidation) {
+			if _, err := holdfast.Collect(stream.FollowFeed(t.Context(), hf, c)); !errors.Is(err, holdfast.ErrValidation) {
 				t.Errorf("follow from cursor %q: got %v, want ErrValidation", c, err)
 			}
 		}
-		if page, err := stream.ReadFeed(t.Context(), hf, head, 0); err != nil || len(page.Events) != 0 || page.Next != head {
-			t.Errorf("at the end of the feed: got %+v, %v, want no events", page, err)
+		if none, err := holdfast.Collect(stream.ReadFeed(t.Context(), hf, head)); err != nil || len(none) != 0 {
+			t.Errorf("at the end of the feed: got %+v, %v, want no events", none, err)
 		}
-		if c, found, err := stream.FeedPosition(t.Context(), hf, "s0", 7); err != nil || found || c != "" {
+		if c, err := stream.GetFeedPosition(t.Context(), hf, "s0", 7); !errors.Is(err, holdfast.ErrNotFound) || c != "" {
 			t.Errorf("position of a missing event: got %q, %v", c, err)
 		}
 	})
 }
 
-// TestFollowEnds verifies that Follow ends with the error of its function, or of
-// its context, goes on from the last event that was handled, and cannot be used
+// TestFollowFeedEnds verifies that a loop over FollowFeed ends when it breaks, or with the
+// error of its context, goes on from the last event that was handled, and cannot be used
 // inside a transaction.
-func TestFollowEnds(t *testing.T) {
+func TestFollowFeedEnds(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		numbered(t, t.Context(), hf, 5)
 		var last stream.Cursor
-		enough := errors.New("enough")
 		seen := 0
 		for seen < 5 {
-			err := stream.Follow(t.Context(), hf, last, func(e stream.FeedEvent) error {
+			for e, err := range stream.FollowFeed(t.Context(), hf, last) {
+				if err != nil {
+					t.Fatal(err)
+				}
 				if last == e.Position || seen == 5 {
 					t.Errorf("%s %d was delivered twice", e.Stream, e.Version)
 				}
 				last = e.Position
 				if seen++; seen%2 == 0 || seen == 5 {
-					return enough
+					break
 				}
-				return nil
-			})
-			if err != enough {
-				t.Fatal(err)
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := stream.Follow(ctx, hf, last, func(stream.FeedEvent) error { return enough }); !errors.Is(err, context.Canceled) {
-			t.Error(err)
+		left, leave := context.WithCancel(t.Context())
+		defer leave()
+		for _, err := range stream.FollowFeed(left, hf, "") { // both at once
+			if err != nil {
+				t.Error(err)
+			}
+			leave()
+			break
+		}
+		if some, err := holdfast.Collect(stream.FollowFeed(ctx, hf, last)); !errors.Is(err, context.Canceled) || len(some) > 0 {
+			t.Error(some, err)
 		}
 		err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-			return stream.Follow(ctx, hf, "", func(stream.FeedEvent) error { return enough })
+			_, err := holdfast.Collect(stream.FollowFeed(ctx, hf, ""))
+			return err
 		})
 		if fault.CodeOf(err) != fault.Reentrant {
 			t.Error(err)

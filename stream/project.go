@@ -16,9 +16,9 @@ type Projection struct {
 	clear func(context.Context, holdfast.Tx) error
 }
 
-// Project makes a projection. apply writes the changes that an event causes; clear removes
-// everything that apply has ever written, for [Projection.Rebuild]. Both write only through the
-// transaction that they get and have no other effects, because they may run again.
+// Project makes a projection. apply writes the changes that an event causes; clear removes everything that apply has
+// ever written, for [Projection.Rebuild]. Both must write only through the transaction that they get, and must have no
+// other effects, because they may run again.
 func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, Event) error,
 	clear func(context.Context, holdfast.Tx) error, o Options) *Projection {
 	body := func(_ context.Context, d *Delivery) error {
@@ -28,9 +28,9 @@ func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, E
 	return &Projection{reaction: reaction{name: name, sel: sel, body: body, o: o}, clear: clear}
 }
 
-// Rebuild clears the projection and applies every stored event again, in the context's workspace.
-// It returns when the rebuild has begun; [Projection.Progress] returns how far it is. An event in
-// flight at that moment is either cleared or rejected.
+// Rebuild clears the projection and applies every stored event again, in the context's workspace. It returns when the
+// rebuild has begun; [Projection.GetProgress] returns its progress. If an event is being applied when the rebuild
+// begins, the write is either cleared or rejected.
 func (p *Projection) Rebuild(ctx context.Context, e *holdfast.Engine) error {
 	_, err := reactions.Rebuild(ctx, engine.Of(e), p.name, store.TxFunc(p.clear))
 	if err == nil {
@@ -39,7 +39,7 @@ func (p *Projection) Rebuild(ctx context.Context, e *holdfast.Engine) error {
 	return err
 }
 
-// Progress is how far a reaction is, over all its streams.
+// Progress describes how many events a reaction has handled, over all its streams.
 type Progress struct {
 	Streams int
 	Behind  int // streams that have work
@@ -49,13 +49,16 @@ type Progress struct {
 	Handled, Events int64
 }
 
-// Progress returns how far the projection is, in the context's workspace.
-func (p *Projection) Progress(ctx context.Context, d holdfast.Doer) (Progress, error) {
-	return ProgressOf(ctx, d, p.name)
+// GetProgress returns the progress of the projection in the context's workspace.
+func (p *Projection) GetProgress(ctx context.Context, d holdfast.Doer) (Progress, error) {
+	return GetProgress(ctx, d, p.name)
 }
 
-// ProgressOf returns how far a reaction is, in the context's workspace.
-func ProgressOf(ctx context.Context, d holdfast.Doer, reaction string) (Progress, error) {
+// GetProgress returns the progress of a reaction in the context's workspace, or [holdfast.ErrNotFound].
+func GetProgress(ctx context.Context, d holdfast.Doer, reaction string) (Progress, error) {
+	if _, err := reactions.Get(ctx, store.DoerOf(d), reaction); err != nil {
+		return Progress{}, err
+	}
 	p, err := reactions.ProgressOf(ctx, store.DoerOf(d), reaction)
 	return Progress(p), err
 }

@@ -18,10 +18,10 @@ import (
 type Select struct {
 	// Events are the names of the events to deliver; none means every event.
 	Events []string
-	// Streams is a pattern (RE2) for the names of the streams; "" means every stream of the
+	// Pattern is an RE2 pattern for stream names; "" means every stream of the
 	// program. A pattern that begins with ^\$ follows the histories that Holdfast writes:
 	// `^\$entity/invoice/` matches the history of every invoice.
-	Streams string
+	Pattern string
 }
 
 // Options are the options of a reaction. The zero value is ready to use.
@@ -42,11 +42,11 @@ type Options struct {
 	Lease time.Duration
 	// Timeout limits the time that a body may take for one event; 0 means 15 minutes.
 	Timeout time.Duration
-	// Priority is a head start in seconds: events of this reaction go before events of others
-	// until those have waited that much longer.
-	Priority int
-	// Workspaces are the workspaces in which the reaction is registered; none means the default
-	// workspace. It is served wherever it is registered.
+	// Priority is a head start, in whole seconds: an event of this reaction is handled before events of other reactions,
+	// unless those have waited that much longer.
+	Priority time.Duration
+	// Workspaces are the workspaces in which the reaction is registered; none means the default workspace. The reaction
+	// is served in every workspace where it is registered.
 	Workspaces []string
 }
 
@@ -68,19 +68,18 @@ func (d *Delivery) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	d.inner.Commit(store.TxFunc(f))
 }
 
-// Snooze returns an error with which a body asks for its event to be delivered again after a
-// while. It does not count as a failure.
+// Snooze returns an error for the function of a reaction to return. The event is then delivered again after the given
+// time, and no failure is counted.
 func Snooze(after time.Duration) error { return &reactions.Snoozed{After: after} }
 
-// React returns a reaction: f receives every event that sel selects, in the order of each stream.
-// It begins with the oldest stored event or, with o.FromNow, with the first event after its
-// registration. Pass it to [holdfast.Open], which registers it. It is served while [holdfast.Engine.Run] runs, by any
-// number of nodes.
+// React returns a reaction, which calls f for every event that sel selects, in the order of each stream. A reaction
+// begins with the oldest stored event or, with o.FromNow, with the first event after its registration. Pass the
+// reaction to [holdfast.Open], which registers it. Any number of nodes serve it while [holdfast.Engine.Run] runs.
 //
-// An event is delivered until f returns nil for it: again after a failure, and again if the node
-// crashes before the acknowledgement is recorded. Writes through [Delivery.WriteTx] are applied
-// once. A failed event is retried after a pause. After the last attempt, or at once if the error
-// is [holdfast.NonRetryable], the stream is blocked, for this reaction only (see [Unblock]).
+// An event is delivered until f returns nil for it. It is delivered again after a failure, and if the node crashes
+// before the acknowledgement is recorded. Writes through [Delivery.WriteTx] are applied once. A failed event is retried
+// after a pause. After the last attempt, or immediately if the error is [holdfast.NonRetryable], the stream is blocked, for
+// this reaction only (see [Unblock]).
 func React(name string, sel Select, f func(context.Context, *Delivery) error, o Options) holdfast.Part {
 	return &reaction{name: name, sel: sel, body: f, o: o}
 }
@@ -95,7 +94,7 @@ type reaction struct {
 // Register registers the reaction.
 func (r *reaction) Register(ctx context.Context, e *holdfast.Engine) error {
 	h := &reactions.Handler{Definition: r.definition(), Timeout: r.o.Timeout, Body: r.handle}
-	if err := errors.Join(r.checkRetry(), h.Check(), reactions.CheckName(h.Name)); err != nil {
+	if err := errors.Join(r.check(), h.Check(), reactions.CheckName(h.Name)); err != nil {
 		return err
 	}
 	if err := engine.Of(e).Reactions().Add(h); err != nil {
@@ -117,27 +116,29 @@ func (r *reaction) handle(ctx context.Context, d *reactions.Delivery) error {
 	return r.body(ctx, &Delivery{Event: public(d.Event), Attempt: d.Attempt, Operation: d.Lease.Operation(d.Event.Version), inner: d})
 }
 
-// checkRetry rejects a policy that a reaction cannot store.
-func (r *reaction) checkRetry() error {
+// check rejects options that a reaction cannot store.
+func (r *reaction) check() error {
 	p := r.o.Retry
 	switch {
 	case p.MaxAttempts < 0 || p.Backoff < 0 || p.MaxBackoff < 0:
 		return fault.New(fault.Validation, "reaction %q: MaxAttempts (%d), Backoff (%s) and MaxBackoff (%s) must not be negative", r.name, p.MaxAttempts, p.Backoff, p.MaxBackoff)
 	case p.Multiplier != 0 && p.Multiplier != 1 && p.Multiplier != 2:
 		return fault.New(fault.Validation, "reaction %q: Multiplier must be 1 or 2, or 0 for the default, got %g", r.name, p.Multiplier)
+	case r.o.Priority%time.Second != 0:
+		return fault.New(fault.Validation, "reaction %q: Priority must be whole seconds, got %s", r.name, r.o.Priority)
 	}
 	return nil
 }
 
 // definition returns the reaction as it is stored, with defaults filled in.
 func (r *reaction) definition() reactions.Definition {
-	d := reactions.Definition{Name: r.name, Events: r.sel.Events, Streams: r.sel.Streams, FromNow: r.o.FromNow, Options: reactions.DefaultOptions()}
+	d := reactions.Definition{Name: r.name, Events: r.sel.Events, Streams: r.sel.Pattern, FromNow: r.o.FromNow, Options: reactions.DefaultOptions()}
 	p := r.o.Retry
 	if p.MaxAttempts > 0 {
 		d.MaxRetries = p.MaxAttempts - 1
 	}
 	d.MaxCrashes = cmp.Or(r.o.MaxCrashes, d.MaxCrashes)
-	d.BlockOnError, d.Priority, d.Program = !r.o.SkipOnError, r.o.Priority, true
+	d.BlockOnError, d.Priority, d.Program = !r.o.SkipOnError, int(r.o.Priority/time.Second), true
 	d.Lease = cmp.Or(r.o.Lease, d.Lease)
 	if p.Multiplier == 1 {
 		d.Backoff.Kind = "fixed"
@@ -153,9 +154,9 @@ func public(e events.Event) Event {
 		Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: e.At}
 }
 
-// RemoveReaction removes a reaction and all its positions from the context's workspace, and reports
+// DeleteReaction deletes a reaction and all its positions from the context's workspace, and reports
 // whether it existed.
-func RemoveReaction(ctx context.Context, e *holdfast.Engine, name string) (bool, error) {
+func DeleteReaction(ctx context.Context, e *holdfast.Engine, name string) (bool, error) {
 	if err := reactions.CheckName(name); err != nil {
 		return false, err
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// PositionFilter selects positions of reactions. The zero value selects every stream of every reaction of
+// PositionFilter selects positions of reactions. The zero value selects every stream of every reaction in
 // the workspace, including the after-effects of lifecycles ($after:<lifecycle>:<handler>) and
-// webhooks ($hook:<id>). [Reset] resets those only if Reaction names one.
+// webhooks ($hook:<id>). [Reset] resets those only if Reaction selects one.
 type PositionFilter struct {
 	Reaction string   // "" for every reaction
 	Streams  []string // only these streams; empty for every stream
 	Pattern  string   // RE2 pattern for stream names, "" for every stream
 	Source   Source   // "" for every source
-	// Blocked selects only blocked positions, or only those that are not blocked; nil selects both.
+	// Blocked selects only blocked positions if true, and only unblocked positions if false; nil selects both.
 	Blocked *bool
 }
 
@@ -54,16 +54,16 @@ type Position struct {
 	ResetRequested bool
 }
 
-// RepairResult is the result of a repair. Leased are the positions that were
-// skipped because they are leased, and Pending those that are reset when their lease ends.
+// RepairResult is the result of a repair. Leased has the positions that were skipped because they are leased. Pending
+// has the positions that are reset when their lease ends.
 type RepairResult struct {
 	Repaired []Position
 	Leased   []Position
 	Pending  []Position
 }
 
-// Positions iterates over the positions of reactions, ordered by reaction and stream.
-func Positions(ctx context.Context, d holdfast.Doer, f PositionFilter) iter.Seq2[Position, error] {
+// ListPositions iterates over the positions of reactions, ordered by reaction and stream.
+func ListPositions(ctx context.Context, d holdfast.Doer, f PositionFilter) iter.Seq2[Position, error] {
 	return store.Seq(func(after reactions.Position, limit int) ([]reactions.Position, error) {
 		all, _, err := reactions.Query(ctx, store.DoerOf(d), f.inner(), after, limit)
 		return all, err
@@ -75,15 +75,14 @@ func Unblock(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResu
 	return repair(ctx, d, "unblock", f)
 }
 
-// Skip lets reactions continue after the event that failed.
+// Skip lets reactions continue after the event that failed. Skip, [Unblock] and [Reset] record no actor.
 func Skip(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
 	return repair(ctx, d, "skip", f)
 }
 
-// Reset moves reactions back to the first stored event. Every event is delivered again, as a new
-// operation. After-effects and webhooks are reset only if [PositionFilter.Reaction] names one, because
-// they would send again what was already sent. A leased stream is reset when that lease ends: its
-// holder gets a request to stop, and cannot renew the lease.
+// Reset moves reactions back to the first stored event. Every event is delivered again, as a new operation.
+// After-effects and webhooks are reset only if [PositionFilter.Reaction] selects one, because a reset would send messages
+// again. A leased stream is reset when that lease ends: its holder gets a request to stop, and cannot renew the lease.
 func Reset(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
 	return repair(ctx, d, "reset", f)
 }

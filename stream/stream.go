@@ -1,10 +1,10 @@
-// Package stream stores append-only logs: streams of events with versions 0, 1, 2 … without a
-// gap.
+// Package stream stores append-only logs of events. Each log is a stream, whose events have the versions 0, 1, 2 …
+// without gaps.
 //
 //	last, err := stream.Append(ctx, hf, "account-7", 4,
 //		stream.Event{Name: "withdrawn", Data: []byte(`{"cents": 1200}`)})
 //	if errors.Is(err, holdfast.ErrConcurrency) {
-//		// another writer was faster: load the stream again and decide anew
+//		// another writer appended first: load the stream again and decide again
 //	}
 //
 // Functions that take a [holdfast.Doer] take an engine or a transaction.
@@ -12,11 +12,13 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/subjectkey"
@@ -27,25 +29,28 @@ import (
 type Version int64
 
 const (
-	// Any accepts the stream at any version, and also if it does not exist.
+	// Any accepts any version of the stream, and also a stream that does not exist.
 	Any Version = -2
 	// None requires that the stream does not exist.
 	None Version = -1
 )
 
-// Event is one event of a stream. To append one, set its Name, its Data as JSON (nil means {}),
-// and what is known of its origin. The other fields are set when it is read.
+// ErrClosed is returned by an append to a stream that is being closed or was closed for good. Compare with [errors.Is].
+var ErrClosed = fault.Of(fault.StreamClosed)
+
+// Event is one event of a stream. To append one, set its Name, its Data as JSON (nil means {}), and its origin, if
+// known. The other fields are set when the event is read.
 type Event struct {
 	Stream  string
 	Version Version
 	Name    string
-	Data    []byte
-	// Correlation, Causation and Actor describe the origin of the event. They are passed on, and
-	// never used to recognize a repeated request.
+	Data    json.RawMessage
+	// Correlation, Causation and Actor describe the origin of the event. They are stored with the event, and are never
+	// used to recognize a repeated request.
 	Correlation string
 	Causation   string
 	Actor       string
-	// Subject names the person that the data is about. Such an event is appended and read through
+	// Subject identifies the person that the data is about. Such an event is appended and read through
 	// a [Vault], which stores its data encrypted.
 	Subject string
 	// Forgotten reports that the subject was forgotten: the data is null.
@@ -73,15 +78,15 @@ func Append(ctx context.Context, d holdfast.Doer, stream string, expected Versio
 	return Version(last), err
 }
 
-// Read iterates over the events of a stream, starting at a version. A stream that does not exist
-// has no events. Events are read in pages; outside a transaction, each page is a read of its own.
+// Read iterates over the events of a stream, starting at a version. A stream that does not exist has no events.
+// Events are read in pages; outside a transaction, each page is a separate read.
 func Read(ctx context.Context, d holdfast.Doer, stream string, from Version) iter.Seq2[Event, error] {
 	return iterate(events.ReadArgs{Stream: stream, From: int64(from), Limit: events.MaxRead}, pages(ctx, d))
 }
 
-// ReadBackward iterates over the events of a stream backward, newest first, starting at a version.
-// A negative version starts at the end of the stream. Stop the iteration when you have enough: the
-// first pages are small.
+// ReadBackward iterates over the events of a stream backward, newest first, starting at a version. A negative version
+// starts at the end of the stream. You can stop the iteration early without reading many events, because the first
+// pages are small.
 func ReadBackward(ctx context.Context, d holdfast.Doer, stream string, from Version) iter.Seq2[Event, error] {
 	return iterate(events.ReadArgs{Stream: stream, From: int64(from), Limit: backwardPage, Backward: true}, pages(ctx, d))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/subjectkey"
 )
 
-// Vault appends and reads events whose data is about a person, their Subject, and must one day be
-// forgotten although events are never deleted. It is safe for concurrent use.
+// Vault appends and reads events whose data is about a person (the Subject of the event). Although events are never
+// deleted, the vault can make the data of a subject unreadable. It is safe for concurrent use.
 //
 //	vault, err := stream.NewVault(master)
 //	_, err = vault.Append(ctx, hf, "customer-7", stream.Any,
@@ -27,19 +27,17 @@ import (
 //   - The data of an event that has a subject reaches the database encrypted, under a key that
 //     belongs to this subject only. The key is stored in the database, encrypted under the master
 //     key, which is never stored there. The names of streams, events and subjects are not
-//     encrypted: put nothing personal into them.
-//   - After Forget has returned, no node reads data of the subject any more, nor appends any: each
-//     call fetches the key and does not cache it. An append in flight at that moment may still be
-//     committed, and cannot be read either.
+//     encrypted: do not put personal data into them.
+//   - After Forget has returned, no node can read or append data of the subject, because each call fetches the key and does not cache it. An append that is in flight when Forget returns may still be committed, but its data cannot be read either.
 //   - Data that was changed in the database, or moved to another stream, name, subject or
-//     workspace, is an error and is never returned. Whole events of the same subject and name that
+//     workspace, is reported as an error and never returned. Whole events of the same subject and name that
 //     were exchanged within a stream are not detected.
 //
 // Forget overwrites a row. Old row versions that the database retains for a while, and backups,
 // still contain the key, encrypted under the master key, until they expire themselves.
 //
-// Without the master key, all data that has a subject is lost: store it as carefully as the keys
-// to your backups, and not together with them.
+// If you lose the master key, all data that has a subject is lost. Store the key as carefully as the keys to your
+// backups, and not together with the backups.
 type Vault struct {
 	master cipher.AEAD
 	id     [masterIDSize]byte
@@ -63,14 +61,14 @@ func NewVault(masterKey []byte) (*Vault, error) {
 	return &Vault{master: aead, id: masterID(masterKey)}, nil
 }
 
-// Format keeps the master key out of printed output.
+// Format prints the vault without its master key.
 func (v *Vault) Format(f fmt.State, _ rune) { fmt.Fprint(f, "stream.Vault") }
 
-// Append is like the function [Append], and encrypts the data of events that have a Subject. The
-// key of a subject is created when it is first needed. An event for a forgotten subject is
-// [holdfast.ErrConflict], and nothing is written.
+// Append is like the function [Append], and encrypts the data of events that have a Subject. The key of a subject is
+// created when it is first needed. If the subject of an event was forgotten, the error is [holdfast.ErrConflict], and
+// nothing is written.
 //
-// Encrypted data is a third longer, and the same size limit applies to it as to other data.
+// Encrypted data is a third longer than plain data, and the same size limit applies to it.
 func (v *Vault) Append(ctx context.Context, d holdfast.Doer, stream string, expected Version, all ...Event) (Version, error) {
 	for i := range all {
 		if err := checkPlain(&all[i]); err != nil {
@@ -120,9 +118,9 @@ func (v *Vault) pages(ctx context.Context, d holdfast.Doer) func(events.ReadArgs
 // Open decrypts events that were read without the vault, in place and only once. Events without a
 // subject stay unchanged. Events of a forgotten subject get the data null, and Forgotten is set.
 //
-// If any data cannot be decrypted, none of the events is changed. The error is [fault.Forbidden]
-// if the data was stored under another master key, and [fault.DatabaseDamaged] if the data or the
-// key is not what was written.
+// If any data cannot be decrypted, none of the events is changed. The error is [holdfast.ErrForbidden] if the data was
+// stored under another master key, and has the code [fault.DatabaseDamaged] if the data or the key has changed since it
+// was written.
 func (v *Vault) Open(ctx context.Context, d holdfast.Doer, all []Event) error {
 	keys, err := v.opening(ctx, d, subjectsOf(all))
 	if err != nil {
@@ -138,10 +136,9 @@ func (v *Vault) Open(ctx context.Context, d holdfast.Doer, all []Event) error {
 	return nil
 }
 
-// Forget permanently deletes a subject's key, for all nodes, and reports whether there was one.
-// The subject need not be known: from now on nothing can be appended for it. If a response of the
-// database is lost, Forget asks again, and may then return false although this call deleted the
-// key.
+// Forget permanently deletes a subject's key, for all nodes, and reports whether there was one. The subject need not
+// exist. After the call, nothing can be appended for the subject. If the response of the database is lost, Forget asks
+// again. It may then return false although this call deleted the key.
 func (v *Vault) Forget(ctx context.Context, d holdfast.Doer, subject string) (bool, error) {
 	return subjectkey.Forget(ctx, store.DoerOf(d), subject)
 }
@@ -162,7 +159,7 @@ func (v *Vault) opening(ctx context.Context, d holdfast.Doer, names []string) (m
 }
 
 // sealing returns the keys of all the subjects, and creates missing ones. Two callers that create
-// a key at once both use the one that was stored.
+// a key concurrently both use the one that was stored.
 func (v *Vault) sealing(ctx context.Context, d holdfast.Doer, names []string) (map[string]cipher.AEAD, error) {
 	keys, err := v.opening(ctx, d, names)
 	if err != nil {

@@ -34,8 +34,7 @@ const (
 
 const (
 	prefix = "whsec_"
-	// Tolerance is the maximum difference between the time of a message and the time of the
-	// receiver.
+	// Tolerance is the maximum difference between the message's time and the receiver's time.
 	Tolerance = 5 * time.Minute
 )
 
@@ -52,12 +51,6 @@ func keyOf(secret string) ([]byte, error) {
 		return nil, fault.New(fault.Validation, "a webhook secret must be whsec_ followed by 24 to 64 bytes in base64")
 	}
 	return key, nil
-}
-
-// CheckSecret returns an error if the secret is invalid.
-func CheckSecret(secret string) error {
-	_, err := keyOf(secret)
-	return err
 }
 
 func sign(key []byte, id string, at int64, body []byte) string {
@@ -116,17 +109,17 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 	return v, nil
 }
 
-// Verify returns an error if the message has no signature by one of the secrets, or if its time
-// differs from now by more than [Tolerance], because it may be a replay.
+// Verify returns an error if the message was not signed with one of the secrets, or if its time differs from now by
+// more than [Tolerance], because it may be a replay.
 func (v *Verifier) Verify(h http.Header, body []byte) error {
 	_, _, err := v.verify(h, body)
 	return err
 }
 
-// VerifyOnce is like [Verifier.Verify], and also returns [fault.Conflict] for a message that
-// this verifier has accepted before, within the time in which it could be replayed. A sender
-// that gets no response sends the message again with the same id. The receiver should respond
-// to such a repetition with success, without handling it again.
+// VerifyOnce is like [Verifier.Verify], but also returns an error with the code [fault.Conflict] for a message that this
+// verifier has already accepted. The verifier remembers a message for as long as it could be replayed. If a sender gets no response, it
+// sends the message again with the same id. The receiver should respond to such a duplicate with success, without
+// handling it again.
 func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {
 	id, at, err := v.verify(h, body)
 	if err != nil {
@@ -144,14 +137,14 @@ func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {
 		v.next = now.Add(Tolerance)
 	}
 	if _, again := v.seen[id]; again {
-		return fault.New(fault.Conflict, "message %q was already accepted", id)
+		return fault.New(fault.Conflict, "message %q was already accepted: respond with success, and do not handle it again", id)
 	}
 	v.seen[id] = at.Add(2 * Tolerance)
 	return nil
 }
 
 func (v *Verifier) verify(h http.Header, body []byte) (id string, at time.Time, err error) {
-	refused := fault.New(fault.Auth, "the message has no valid signature")
+	refused := fault.New(fault.Auth, "the message has no valid signature: check the secret of the receiver")
 	id = h.Get(HeaderID)
 	seconds, bad := strconv.ParseInt(h.Get(HeaderTimestamp), 10, 64)
 	if id == "" || bad != nil || len(h.Values(HeaderID)) != 1 || len(h.Values(HeaderTimestamp)) != 1 {

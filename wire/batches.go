@@ -9,7 +9,7 @@ type NewBatch struct {
 	Handler   string    `json:"handler" doc:"The handler that processes the items."`
 	Parallel  int64     `json:"parallel,omitempty" doc:"How many items run at once; default 1."`
 	Items     []NewItem `json:"items,omitempty"`
-	Open      bool      `json:"open,omitempty" doc:"More items follow until the batch is sealed."`
+	Open      bool      `json:"open,omitempty" doc:"Leave the batch open, so that items can be added until it is sealed."`
 	Attempts  int64     `json:"attempts,omitempty" doc:"How often a failing item is attempted; default 3."`
 	MaxDeaths int64     `json:"maxDeaths,omitempty" doc:"How many workers may crash on an item; default 5."`
 	TimeoutMs Millis    `json:"timeoutMs,omitempty" doc:"Timeout of one attempt; defaults to the handler's timeout, else 15 minutes."`

@@ -6,7 +6,7 @@ import "encoding/json"
 type PutHandler struct {
 	Kind      string `json:"kind" enum:"http,worker"`
 	URL       string `json:"url,omitempty"`
-	Safety    string `json:"safety,omitempty" enum:"idempotent,transactional,journaled,opaque" doc:"What the handler declares about its side effects, which decides whether it may run again; omit if undeclared."`
+	Safety    string `json:"safety,omitempty" enum:"idempotent,transactional,journaled,opaque" doc:"Safety that the handler declares, which decides whether it may run again. Omit it if undeclared."`
 	OnUnknown string `json:"onUnknown,omitempty" enum:"hold,retry,probe"`
 	TimeoutMs Millis `json:"timeoutMs,omitempty"`
 	Secret    string `json:"secret,omitempty" doc:"Signing secret (whsec_…). Generated for a new http handler if empty."`
@@ -30,7 +30,7 @@ type HandlerCall struct {
 	Kind           string          `json:"kind" enum:"action,validation,afterEffect,runStep,reaction,batchItem,probe"`
 	Handler        string          `json:"handler"`
 	Attempt        int             `json:"attempt"`
-	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation id: the same for every attempt."`
+	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation id, which is the same for every attempt."`
 	StepKey        string          `json:"stepKey,omitempty"`
 	Requester      string          `json:"requester,omitempty"`
 	Input          json.RawMessage `json:"input" doc:"Input of the step; for a reaction, the event data."`
@@ -50,11 +50,11 @@ type HandlerCall struct {
 	Token          string          `json:"token,omitempty" doc:"Set for a journaled action: journal effects at claims/{token}/effects."`
 }
 
-// HandlerAnswer is the body of a 200 response of an http handler. A 204 response has no body. A
+// HandlerAnswer is the body of a 200 response from an http handler. A 204 response has no body. A
 // handler refuses a call with 422 and a message.
 type HandlerAnswer struct {
-	State   json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396): of the entity data for an action, of the run state for a step."`
-	Output  json.RawMessage `json:"output,omitempty" doc:"For an action, returned to the caller that fired the step; for a step or an item, its output."`
+	State   json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396), for the entity data of an action or the run state of a step."`
+	Output  json.RawMessage `json:"output,omitempty" doc:"For an action, the output that is returned to the caller that fired the step. For a step or an item, its output."`
 	Message string          `json:"message,omitempty"`
 	// Happened is the response to a probe.
 	Happened *bool `json:"happened,omitempty" doc:"For a probe: whether an earlier call took effect."`

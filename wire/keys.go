@@ -5,12 +5,12 @@ type NewKey struct {
 	Name       string   `json:"name,omitempty"`
 	Role       string   `json:"role" enum:"read,operate,worker,admin"`
 	Requesters []string `json:"requesters,omitempty" doc:"Requesters that the key may act for; * for all. Without any, the key cannot fire steps."`
-	Handlers   []string `json:"handlers,omitempty" doc:"Handlers whose tasks the key may claim and end. A key with handlers cannot claim anything by hand. Empty: all handlers."`
+	Handlers   []string `json:"handlers,omitempty" doc:"Handlers whose tasks the key may claim and end. A key with handlers cannot claim entities or streams directly. Empty: all handlers."`
 	LifetimeMs Millis   `json:"lifetimeMs,omitempty" doc:"0 means that the key does not expire."`
 	Rate       int      `json:"rate,omitempty" doc:"Requests per second; 0 means the default of the server."`
 }
 
-// RotateKey replaces a key with a new one that has the same rights.
+// RotateKey replaces a key with a new key that has the same rights.
 type RotateKey struct {
 	OverlapMs Millis `json:"overlapMs,omitempty" doc:"How long the old key stays valid."`
 }

@@ -54,7 +54,7 @@ type Fired struct {
 	Output    json.RawMessage `json:"output,omitempty"`
 }
 
-// NewClaim is the request to claim a step by hand.
+// NewClaim is the request to claim a step manually.
 type NewClaim struct {
 	StepKey         string          `json:"stepKey"`
 	Requester       string          `json:"requester"`
@@ -155,7 +155,7 @@ type Attempt struct {
 	At        *Time          `json:"at"`
 }
 
-// HeldClaim is an element of the list of claims.
+// HeldClaim is an element of a claim list.
 type HeldClaim struct {
 	Lifecycle string `json:"lifecycle"`
 	Entity    string `json:"entity"`

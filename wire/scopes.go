@@ -21,7 +21,7 @@ type ChangedScope struct {
 // IncScope adds to the integer in a field.
 type IncScope struct {
 	Field string `json:"field"`
-	By    *int64 `json:"by,omitempty" doc:"Default 1."`
+	By    *int64 `json:"by,omitempty" doc:"Amount to add; default 1."`
 }
 
 // PushScope appends an item to the list in a field.

@@ -26,7 +26,7 @@ type NewEvent struct {
 
 // Append is the request to append events to a stream, all or none.
 type Append struct {
-	ExpectedVersion *int64     `json:"expectedVersion,omitempty" doc:"-1: the stream must not exist; n: its last version must be n; omit for any version."`
+	ExpectedVersion *int64     `json:"expectedVersion,omitempty" doc:"Expected last version of the stream; -1 if the stream must not exist. Omit to accept any version."`
 	Events          []NewEvent `json:"events"`
 }
 
@@ -40,7 +40,7 @@ type Appended struct {
 // CloseStream is the request to close a stream.
 type CloseStream struct {
 	Mode            string          `json:"mode" enum:"archive,tombstone,restart"`
-	ExpectedVersion *int64          `json:"expectedVersion,omitempty" doc:"The last version of the stream; omit for any. Required for restart."`
+	ExpectedVersion *int64          `json:"expectedVersion,omitempty" doc:"Expected last version of the stream; omit to accept any version. Required for restart."`
 	Snapshot        json.RawMessage `json:"snapshot,omitempty" doc:"Required for restart: the aggregate of all events up to expectedVersion."`
 }
 
@@ -87,12 +87,12 @@ type Reaction struct {
 	Start        string   `json:"start"`
 	Priority     int      `json:"priority"`
 	Handler      string   `json:"handler"`
-	Program      bool     `json:"program,omitempty" doc:"Served by a Go program, so it cannot be claimed by hand."`
+	Program      bool     `json:"program,omitempty" doc:"True if a Go program serves the reaction, so it cannot be claimed manually."`
 	CreatedAt    *Time    `json:"createdAt"`
 	UpdatedAt    *Time    `json:"updatedAt"`
 }
 
-// TakeLeases is the request to claim streams of a reaction by hand.
+// TakeLeases is the request to claim streams of a reaction manually.
 type TakeLeases struct {
 	By      string `json:"by"`
 	Limit   int    `json:"limit,omitempty"`
@@ -109,13 +109,13 @@ type Leases struct {
 type Lease struct {
 	Stream  string  `json:"stream"`
 	Epoch   int64   `json:"epoch"`
-	Token   string  `json:"token" doc:"Proves that the stream was claimed under this epoch. Required by ack, fail and renew."`
+	Token   string  `json:"token" doc:"Token that proves that the stream was claimed under this epoch. Required for ack, fail and renew."`
 	Until   *Time   `json:"until"`
 	Attempt int     `json:"attempt"`
 	Events  []Event `json:"events"`
 }
 
-// Acks acknowledges the events of leases.
+// Acks is the request to acknowledge events of several leases.
 type Acks struct {
 	Acks []Ack `json:"acks"`
 }
@@ -137,7 +137,7 @@ type Acked struct {
 type AckResult struct {
 	Stream    string `json:"stream"`
 	Status    string `json:"status" enum:"acked,LEASE_LOST,NOT_DELIVERED"`
-	Delivered *int64 `json:"delivered,omitempty" doc:"With NOT_DELIVERED: the last version that can be acknowledged under this lease, which remains valid."`
+	Delivered *int64 `json:"delivered,omitempty" doc:"Set with NOT_DELIVERED: the last version that can be acknowledged under this lease. The lease remains valid."`
 }
 
 // FailLease reports that an event could not be handled.
@@ -200,5 +200,5 @@ type Position struct {
 	LeasedUntil  *Time  `json:"leasedUntil"`
 	NotBefore    *Time  `json:"notBefore"`
 	// ResetRequested reports whether a reset is pending until the lease ends.
-	ResetRequested bool `json:"resetRequested" doc:"A reset is pending until the lease ends."`
+	ResetRequested bool `json:"resetRequested" doc:"true if a reset is pending until the lease ends."`
 }

@@ -16,7 +16,7 @@ type Tasks struct {
 	Tasks []Task `json:"tasks"`
 }
 
-// Task is a unit of work for a worker. Every later call about it must state its epoch.
+// Task is a unit of work for a worker. Every later call for the task must state its epoch.
 type Task struct {
 	ID             string          `json:"id"`
 	Epoch          int64           `json:"epoch"`
@@ -25,7 +25,7 @@ type Task struct {
 	Input          json.RawMessage `json:"input"`
 	Attempt        int             `json:"attempt"`
 	Until          *Time           `json:"until"`
-	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation id: the same for every attempt, never reused."`
+	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation id, which is the same for every attempt and never reused."`
 	Context        TaskContext     `json:"context"`
 }
 
@@ -60,13 +60,13 @@ type FailTask struct {
 	Epoch     int64  `json:"epoch"`
 	Message   string `json:"message"`
 	Retryable *bool  `json:"retryable,omitempty" doc:"false if a retry cannot succeed."`
-	Invalid   bool   `json:"invalid,omitempty" doc:"Refuses the step as invalid."`
+	Invalid   bool   `json:"invalid,omitempty" doc:"true if the handler refuses the step as invalid."`
 }
 
-// EndedTask is the result of a task: status and version of the entity, the version of the event
+// EndedTask is the result of a task: the entity's status and version, the version of the event
 // that was acknowledged or failed, the state of the item, or the status of the step.
 type EndedTask struct {
-	Status    string `json:"status" doc:"Status of the entity; for an event acked, failed, skipped or blocked; for an item its state; for a step of a run its status, or UNCERTAIN if it needs manual resolution."`
+	Status    string `json:"status" doc:"For an action, the status of the entity. For an event, acked, failed, skipped or blocked. For a batch item, its state. For a step of a run, its status, or UNCERTAIN if the step needs manual resolution."`
 	Version   int64  `json:"version"`
 	NotBefore *Time  `json:"notBefore,omitempty" doc:"When a failed event is retried."`
 }

@@ -15,7 +15,7 @@ type Wallet struct {
 // Credit adds points to a wallet.
 type Credit struct {
 	Points    int64  `json:"points" minimum:"1"`
-	Reference string `json:"reference" doc:"Idempotency reference: a reference that was used before credits nothing."`
+	Reference string `json:"reference" doc:"Idempotency reference. A credit with a reference that was used before adds nothing."`
 }
 
 // LedgerEntry is an entry of a wallet's ledger.

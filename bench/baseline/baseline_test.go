@@ -45,7 +45,6 @@ func TestSystems(t *testing.T) {
 			t.Run("run", func(t *testing.T) { testRun(t, s) })
 			t.Run("tasks", func(t *testing.T) { testTasks(t, s) })
 			t.Run("task race", func(t *testing.T) { testTaskRace(t, s) })
-			t.Run("wallet", func(t *testing.T) { testWallet(t, s) })
 			t.Run("all tasks", func(t *testing.T) { testAckAll(t, s) })
 			t.Run("items", func(t *testing.T) { testItems(t, s) })
 			t.Run("item race", func(t *testing.T) { testItemRace(t, s, "one", takeOne(s)) })
@@ -290,54 +289,6 @@ func testAckAll(t *testing.T, s baseline.System) {
 	})
 	if acked.Load() != 49 {
 		t.Errorf("acknowledged %d, want 49", acked.Load())
-	}
-}
-
-// A wallet never pays for more than it has, an item is taken once, and of the
-// two moves both are made or neither.
-func testWallet(t *testing.T, s baseline.System) {
-	ctx := context.Background()
-	if err := s.PutWallet(ctx, "w", 30); err != nil {
-		t.Fatal(err)
-	}
-	item := func(i int, from, to string) baseline.Move {
-		return baseline.Move{Lifecycle: "item", ID: fmt.Sprint(i), From: from, To: to, Event: to}
-	}
-	for i := range 8 {
-		if _, err := s.Create(ctx, baseline.New{Lifecycle: "item", ID: fmt.Sprint(i), Status: "free", Data: `{}`}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var mu sync.Mutex
-	taken := make(map[int]int)
-	won := race(t, 32, func(i int) error {
-		_, err := s.Buy(ctx, item(i%8, "free", "taken").Take("w", 10))
-		if err == nil {
-			mu.Lock()
-			defer mu.Unlock()
-			taken[i%8]++
-		}
-		return err
-	})
-	if won != 3 || len(taken) != 3 {
-		t.Fatalf("%d items were claimed, want 3: %v", won, taken)
-	}
-	for i := range 8 {
-		balance, err := s.Buy(ctx, item(i, "taken", "paid").Settle("w", 10))
-		if taken[i] == 1 && (err != nil || balance != 0) {
-			t.Errorf("settle %d: %d, %v", i, balance, err)
-		}
-		if taken[i] == 0 && !errors.Is(err, baseline.ErrRefused) {
-			t.Errorf("settle of unclaimed item %d: got %v, want ErrRefused", i, err)
-		}
-		// What could not be paid for is as free as it was.
-		_, err = s.Transition(ctx, item(i, "free", "gone"))
-		if (err == nil) != (taken[i] == 0) {
-			t.Errorf("item %d, claimed %d times: %v", i, taken[i], err)
-		}
-	}
-	if _, err := s.Buy(ctx, item(0, "gone", "taken").Take("none", 0)); !errors.Is(err, baseline.ErrRefused) {
-		t.Errorf("buy from a missing wallet: got %v, want ErrRefused", err)
 	}
 }
 

@@ -100,8 +100,6 @@ type System interface {
 	Ack(ctx context.Context, t Leased, output string) (int64, error)
 	// PutWallet makes a wallet, or replaces its balance, without an event.
 	PutWallet(ctx context.Context, id string, balance int64) error
-	// Buy moves an item and its cost, both or neither, and returns the balance.
-	Buy(context.Context, Purchase) (int64, error)
 	Swapper
 	Batcher
 	Runner

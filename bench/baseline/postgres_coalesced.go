@@ -18,7 +18,6 @@ type PostgresCoalesced struct {
 	incs    *lanes[Inc, int64]
 	adds    *lanes[Task, int64]
 	acks    *lanes[ack, int64]
-	buys    *lanes[Purchase, int64]
 }
 
 var _ System = (*PostgresCoalesced)(nil)
@@ -32,7 +31,6 @@ func (p *Postgres) Coalesced(writers int) *PostgresCoalesced {
 	c.incs = (&lanes[Inc, int64]{key: Inc.row, serve: c.incAll}).start(writers)
 	c.adds = (&lanes[Task, int64]{key: func(a Task) string { return a.Queue + "/" + a.ID }, apart: true, serve: c.addAll}).start(writers)
 	c.acks = (&lanes[ack, int64]{key: func(a ack) string { return a.Queue + "/" + a.ID }, apart: true, serve: c.ackAll}).start(writers)
-	c.buys = (&lanes[Purchase, int64]{key: func(a Purchase) string { return a.Wallet }, apart: true, serve: c.buyAll}).start(writers)
 	return c
 }
 
@@ -44,7 +42,6 @@ func (c *PostgresCoalesced) Close() {
 	c.incs.close()
 	c.adds.close()
 	c.acks.close()
-	c.buys.close()
 }
 
 // Create makes an entity with its event, unless there is one.

@@ -67,10 +67,6 @@ func (c liteCalls) PutWallet(ctx context.Context, id string, balance int64) erro
 	return c.update(ctx, func(ctx context.Context, q lite) error { return q.putWallet(ctx, id, balance) })
 }
 
-func (c liteCalls) Buy(ctx context.Context, a Purchase) (int64, error) {
-	return answered(ctx, c, func(ctx context.Context, q lite) (int64, error) { return q.buy(ctx, a) })
-}
-
 func (c liteCalls) CreateBatch(ctx context.Context, b Batch) error {
 	return c.update(ctx, func(ctx context.Context, q lite) error { return q.createBatch(ctx, b) })
 }

@@ -194,7 +194,7 @@ var Rules = slices.Concat(
 
 // BenchRules are the import rules of the module in bench/.
 var BenchRules = []Rule{
-	{Pkg: root, May: []string{"baseline"}, Libs: anyLib, Why: "a benchmark compares both systems"},
+	{Pkg: root, May: []string{"baseline", "peers/peer"}, Libs: anyLib, Why: "a benchmark compares both systems"},
 	{
 		Pkg:  "baseline",
 		Libs: []string{"github.com/holdfast-go/holdfast/internal/clock", "github.com/jackc/pgx/v5", "modernc.org/sqlite", "github.com/google/uuid"},

@@ -195,8 +195,8 @@ func (s *schema) addKey(f *sqlFile, statement []node, table string, item []node,
 	s.keys = append(s.keys, k)
 }
 
-// columnsOf returns the columns of a key. Expressions do not count, except for (shard + 0),
-// which has the order of shard but is not used for conditions on shard itself.
+// columnsOf returns the columns of a key. Expressions do not count, except for (shard + 0) and
+// (0 + shard), which have the order of shard but are not used for conditions on shard itself.
 func columnsOf(nodes []node) []string {
 	var columns []string
 	for _, item := range splitAt(nodes, ",") {
@@ -204,7 +204,7 @@ func columnsOf(nodes []node) []string {
 		if item[0].identifier() && !paren(item, 1) {
 			name = item[0].text
 		}
-		if kids := item[0].kids; len(kids) == 3 && kids[0].text == "shard" && kids[1].text == "+" && kids[2].text == "0" {
+		if kids := item[0].kids; len(kids) == 3 && kids[1].text == "+" && (kids[0].text == "shard" && kids[2].text == "0" || kids[0].text == "0" && kids[2].text == "shard") {
 			name = "shard"
 		}
 		columns = append(columns, name)

@@ -87,6 +87,9 @@ func columnOf(nodes []node) (alias, column string, ok bool) {
 	if len(nodes) == 5 && nodes[2].text == "shard" && nodes[3].is(punct, "+") && nodes[4].text == "0" { // as columnsOf
 		nodes = nodes[:3]
 	}
+	if len(nodes) == 5 && nodes[0].text == "0" && nodes[1].is(punct, "+") && nodes[4].text == "shard" {
+		nodes = nodes[2:]
+	}
 	if len(nodes) != 3 || !nodes[0].identifier() || !nodes[1].is(punct, ".") || !nodes[2].identifier() {
 		return "", "", false
 	}

@@ -265,6 +265,7 @@ func TestPlantedStatements(t *testing.T) {
 		{"no shard", SQLite, `SELECT e.id FROM holdfast_entity AS e WHERE e.workspace = ?1`, `holdfast_entity as e is not bound to a shard: add "e.shard = …"`},
 		{"either side", Postgres, `SELECT s.head FROM {schema}.stream s WHERE $1 = s.shard AND $2 = s.workspace`, ""},
 		{"by an index that is named", Postgres, `SELECT s.head FROM {schema}.stream s WHERE s.shard + 0 = $1 AND s.workspace = $2`, ""},
+		{"by the other index that is named", Postgres, `SELECT s.head FROM {schema}.stream s WHERE 0 + s.shard = $1 AND s.workspace = $2`, ""},
 		{"another shard", Postgres, `SELECT s.head FROM {schema}.stream s WHERE s.shard + 1 = $1 AND s.workspace = $2`, "not bound to a shard"},
 		{"with itself", Postgres, `SELECT 1 FROM {schema}.a a WHERE a.shard = $1 AND a.workspace = coalesce($2, a.workspace)`, "not bound to a workspace"},
 		{"another column", Postgres, `SELECT 1 FROM {schema}.a a JOIN {schema}.b b ON b.shard = a.shard AND b.workspace = a.name WHERE a.shard = $1 AND a.workspace = $2`, "b is not bound to a workspace"},

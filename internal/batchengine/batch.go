@@ -149,7 +149,7 @@ func Topic(handler string) string { return "batch/" + handler }
 const Made = "batch-made"
 
 // Maintenance is the topic that wakes teardown and cleanup.
-const Maintenance = "batch-keeping"
+const Maintenance = "batch-maintenance"
 
 // ProgressTopic returns the topic that wakes the watchers of a batch.
 func ProgressTopic(id string) string { return "batch-progress/" + id }

@@ -197,7 +197,7 @@ func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 			"charges that do not add up":   {"UPDATE holdfast_batch SET charged = charged + 1", "UPDATE holdfast_batch SET charged = charged - 1", "charges"},
 			"an item in another state":     {"UPDATE holdfast_item SET state = 'waiting' WHERE key = 'k000'", "UPDATE holdfast_item SET state = 'succeeded' WHERE key = 'k000'", "counts"},
 			"a gap in the order of items":  {"UPDATE holdfast_item SET n = 9 WHERE n = 4", "UPDATE holdfast_item SET n = 4 WHERE n = 9", "counts"},
-			"an end with something to do":  {"UPDATE holdfast_batch SET status = 'CANCELLED'", "UPDATE holdfast_batch SET status = 'RUNNING'", "has ended"},
+			"an end with something to do":  {"UPDATE holdfast_batch SET status = 'CANCELLED'", "UPDATE holdfast_batch SET status = 'RUNNING'", "status is final"},
 			"a version without its event":  {"UPDATE holdfast_batch SET version = version + 1", "UPDATE holdfast_batch SET version = version - 1", "version"},
 			"an item that nobody will see": {"UPDATE holdfast_item SET dirty = NOT dirty WHERE key = 'k001'", "UPDATE holdfast_item SET dirty = NOT dirty WHERE key = 'k001'", "counts"},
 		} {

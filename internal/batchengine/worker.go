@@ -117,9 +117,7 @@ func (w *Worker) lease() time.Duration {
 func (w *Worker) Serve(ctx context.Context, t Taken) {
 	ctx = store.InWorkspace(ctx, t.Workspace)
 	var cancelled atomic.Bool // the lease was lost or a cancel requested while the body ran
-	woken, unwatch := w.Hub.Watch(CancelTopic(t.Batch), wake.Cancelled(wake.CancelledBatch, t.partition(), t.Batch))
-	defer unwatch()
-	k := lease.Renewer{Lease: w.lease(), Timeout: t.Timeout, Woken: woken, Renew: func(ctx context.Context) error {
+	k := lease.Renewer{Lease: w.lease(), Timeout: t.Timeout, Renew: func(ctx context.Context) error {
 		r, err := Renew(ctx, w.Engine, t, w.lease())
 		if err == nil && r.CancelRequested { // the item is refunded whatever its result
 			err = lost(t)
@@ -129,6 +127,7 @@ func (w *Worker) Serve(ctx context.Context, t Taken) {
 		}
 		return err
 	}}
+	defer w.Hub.Watch(CancelTopic(t.Batch), wake.Cancelled(wake.CancelledBatch, t.partition(), t.Batch), k.RenewNow)()
 	output, commits, err := w.body(k.Start(ctx), t)
 	k.Stop()
 	stopping := ctx.Err() != nil

@@ -26,7 +26,7 @@ const attempt = 3 * time.Second
 func newCaller(urls []string, key string) (*caller, error) {
 	c := new(caller)
 	for _, u := range urls {
-		x, err := client.New(u, client.Options{Key: key, MaxAttempts: 1, HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}})
+		x, err := client.New(u, client.Options{APIKey: key, MaxAttempts: 1, HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}})
 		if err != nil {
 			return nil, err
 		}

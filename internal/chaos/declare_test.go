@@ -72,7 +72,7 @@ func (r *rig) declare() *load {
 // workerKey creates an API key for workers.
 func (r *rig) workerKey() string {
 	r.t.Helper()
-	c, err := client.New(r.urls[0], client.Options{Key: r.key})
+	c, err := client.New(r.urls[0], client.Options{APIKey: r.key})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func (b *flooder) bodies(t *testing.T) {
 // pages.
 func (b *flooder) pages(t *testing.T) {
 	events := testlevel.Pick(0, 5, 1000)
-	c, err := client.New(b.urls[0], client.Options{Key: b.key})
+	c, err := client.New(b.urls[0], client.Options{APIKey: b.key})
 	if err != nil {
 		t.Fatal(err)
 	}

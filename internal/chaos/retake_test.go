@@ -33,7 +33,7 @@ var quickHandlers = []string{"Stream", "Step", "Item"}
 // workQuickly is a worker that claims all tasks. With spec.Holds it only renews them until it is
 // killed. Otherwise it completes them, streams last, and crashes on an event named poison.
 func workQuickly(ctx context.Context, spec workerSpec) error {
-	c, err := client.New(spec.Servers[0], client.Options{Key: spec.Key})
+	c, err := client.New(spec.Servers[0], client.Options{APIKey: spec.Key})
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func TestAKilledWorkersWorkIsDoneByTheOther(t *testing.T) {
 }
 
 func retake(t *testing.T, r *rig) {
-	c, err := client.New(r.urls[0], client.Options{Key: r.key})
+	c, err := client.New(r.urls[0], client.Options{APIKey: r.key})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func (l *load) unsettled(ctx context.Context, round int) (left []stuck) {
 			_, _ = request(ctx, l.caller, with2(api.SignalRun, r.ID, wire.Signal{Type: "payment", ID: &id, Payload: raw(id)}))
 		}
 	}
-	batches, err := list(ctx, l.caller, all1(api.ListBatches, ""))
+	batches, err := list(ctx, l.caller, all1(api.ListBatches, client.BatchFilter{}))
 	read(err)
 	for _, b := range batches {
 		if b.Status == "COMPLETED" || b.Status == "CANCELLED" {

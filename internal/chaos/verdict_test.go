@@ -281,7 +281,7 @@ func (j *judge) money(ctx context.Context) error {
 		if b.cancelled != (now.Status == "CANCELLED") {
 			j.lost("batches", "batch %s is %s, but its cancel was acknowledged: %v", b.id, now.Status, b.cancelled)
 		}
-		items, err := list(ctx, j.caller, all2(api.ListItems, b.id, ""))
+		items, err := list(ctx, j.caller, all2(api.ListItems, b.id, client.ItemFilter{}))
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,8 @@
 //
 // It reads every shard and every workspace and changes nothing. Each verb returns the results of one page: the
 // rows that violate an invariant, and always the last row, at which the next page begins. One statement sees
-// one consistent state of a stream's head and its events, so a check may run during writes.
+// one consistent state of a stream's head and its events, so a check may run during writes. A page costs the same
+// wherever it is, and is followed by a pause, so that a check takes little from the servers that use the database.
 //
 // Rejected: one statement over everything. On a large database it would hit the time limits that keep a stuck
 // statement from blocking others.
@@ -15,12 +16,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 const (
 	// page is how many heads one statement checks.
 	page = 1000
+	// period limits the time of a page with its pause, so that a million heads take less than two minutes.
+	period = 100 * time.Millisecond
 	// MostListed is how many violations of one kind are listed; the rest are counted.
 	MostListed = 100
 )
@@ -117,17 +121,20 @@ func named(what string) func(row) string {
 
 // uneven describes a head that differs from its last event, or a gap below it.
 func uneven(f row) string {
-	if f.last != f.head {
-		return fmt.Sprintf("it is at version %d, but its last event is at %s", f.head, version(f.last))
+	if f.last < 0 {
+		return fmt.Sprintf("the version is %d, but there are no events", f.head)
 	}
-	return fmt.Sprintf("it is at version %d, but has %d events instead of %d: versions are missing", f.head, f.events, f.head-f.stored+1)
+	if f.last != f.head {
+		return fmt.Sprintf("the version is %d, but the last event is at version %d", f.head, f.last)
+	}
+	return fmt.Sprintf("the version is %d, but there are %d events instead of %d: versions are missing", f.head, f.events, f.head-f.stored+1)
 }
 
 // wrongs describes what can be wrong with the head of a stream besides its versions.
 var wrongs = map[string]string{
-	"tombstone": "it is a tombstone, but has events before it",
-	"hold":      "it is being closed without a lease, or leased without being closed",
-	"pruned":    "it has events below the version up to which they are recorded as deleted",
+	"tombstone": "the stream is a tombstone, but has events before the last one",
+	"hold":      "the stream is being closed without a lease, or is leased without being closed",
+	"pruned":    "there are events below the first stored version",
 }
 
 func unevenStream(f row) string {
@@ -141,11 +148,11 @@ func unevenStream(f row) string {
 func unevenBatch(f row) string {
 	switch f.wrong {
 	case "counts":
-		return "its counts do not match its items"
+		return "the counts do not match the items"
 	case "money":
-		return "its charges and refunds do not match those of its items, or the ledger rows of an item are missing or extra"
+		return "the charges and refunds do not match those of the items, or an item has missing or extra ledger rows"
 	case "end":
-		return "it has ended, but has unfinished work"
+		return "the status is final, but there is unfinished work"
 	}
 	return uneven(f)
 }
@@ -154,17 +161,17 @@ func unevenBatch(f row) string {
 func unevenRun(f row) string {
 	switch f.wrong {
 	case "steps":
-		return "its due step is not its current step"
+		return "the due step is not the current step"
 	case "end":
-		return "it has ended, but has unfinished work"
+		return "the status is final, but there is unfinished work"
 	case "stuck":
-		return "it has not ended, and nothing will ever resume it"
+		return "the run has not ended, but nothing will resume it"
 	case "deaf":
-		return "it waits for a signal that is already in its inbox: run a node, which wakes it within minutes"
+		return "the run waits for a signal that is already in its inbox: start a node, which wakes the run within minutes"
 	case "paused":
-		return "it is paused, but one of its steps is due"
+		return "the run is paused, but one of its steps is due"
 	case "effects":
-		return "the effect count of one of its steps does not match the journal"
+		return "the effect count of a step does not match the journal"
 	}
 	return uneven(f)
 }
@@ -173,45 +180,46 @@ func unevenRun(f row) string {
 // events is the version it was notified of, last the version it has handled.
 func misplaced(f row) string {
 	if f.last > f.head || f.events > f.head {
-		return fmt.Sprintf("it has handled version %d and was notified of %d, but its stream ends at %s", f.last, f.events, version(f.head))
+		return fmt.Sprintf("the reaction has handled version %d and was notified of version %d, but the stream %s", f.last, f.events, end(f.head))
 	}
-	return fmt.Sprintf("it was notified of version %d, but its stream is at %d without a due notice", f.events, f.head)
+	return fmt.Sprintf("the reaction was notified of version %d, but the stream is at version %d and there is no due notice", f.events, f.head)
 }
 
 func miscounted(f row) string {
-	return fmt.Sprintf("its claim of epoch %d counts %d effects that may have happened, but the journal has %d, or it was reverted nonetheless", f.last, f.head, f.events)
+	return fmt.Sprintf("the claim with epoch %d counts %d effects that may have happened, but the journal has %d, or the claim was reverted although an effect may have happened", f.last, f.head, f.events)
 }
 
 // stranded describes an entity whose status or operation does not fit the config in force.
 func stranded(f row) string {
 	switch f.wrong {
 	case "gone":
-		return "it is in a status that its lifecycle's config does not have: restore the status in the config and move the entity on"
+		return "the status does not exist in the config of the lifecycle: add it to the config again, and move the entity to another status"
 	case "stray":
-		return "it is in a claim status without a claim: run a node, which reverts it"
+		return "the entity is in a claim status without a claim: start a node, which reverts the entity"
 	case "target":
-		return "its operation leads to a status that its lifecycle's config does not have, or that is a claim status: restore the status and let the operation end"
+		return "the operation leads to a status that the config of the lifecycle does not have, or that is a claim status: restore the status, and let the operation end"
 	}
-	return "its operation is in a status that is no longer a claim status, so it cannot end: make it a claim status again and let the operation end"
+	return "the operation is in a status that is no longer a claim status, so it cannot end: make the status a claim status again, and let the operation end"
 }
 
 // unbalanced describes a wallet: head is its balance, last the sum of its ledger.
 func unbalanced(f row) string {
 	if f.head == f.last {
-		return fmt.Sprintf("its ledger of %d rows has a gap, or an item of a batch paid by another wallet", f.events)
+		return fmt.Sprintf("the ledger of %d rows has a gap, or a row for an item that another wallet pays for", f.events)
 	}
-	return fmt.Sprintf("its balance is %d, but its ledger of %d rows adds up to %d", f.head, f.events, f.last)
+	return fmt.Sprintf("the balance is %d, but the ledger of %d rows adds up to %d", f.head, f.events, f.last)
 }
 
 func headless(f row) string {
-	return fmt.Sprintf("it has %d events, the last at version %d, but no head row", f.events, f.last)
+	return fmt.Sprintf("there are %d events, the last at version %d, but no row for the object itself", f.events, f.last)
 }
 
-func version(v int64) string {
+// end describes the end of a stream whose last version is v.
+func end(v int64) string {
 	if v < 0 {
-		return "none"
+		return "has no events"
 	}
-	return fmt.Sprint(v)
+	return fmt.Sprintf("ends at version %d", v)
 }
 
 // Run runs every check.
@@ -231,10 +239,12 @@ func Run(ctx context.Context, d store.Doer) (Report, error) {
 func (k kind) run(ctx context.Context, d store.Doer, r *Report) error {
 	listed := 0
 	for after := (row{nth: page}); after.nth == page; {
+		begun := clock.Now()
 		found, err := k.verb.DoAt(ctx, d, after.at, after)
 		if err != nil {
 			return fmt.Errorf("check: %w", err)
 		}
+		took := clock.Since(begun)
 		for _, f := range found {
 			if f.bad {
 				listed++
@@ -248,9 +258,18 @@ func (k kind) run(ctx context.Context, d store.Doer, r *Report) error {
 		if k.counts != "" {
 			r.Checked[k.counts] += after.nth
 		}
+		if after.nth == page {
+			if err := clock.Wait(ctx, pause(took)); err != nil {
+				return fmt.Errorf("check: %w", err)
+			}
+		}
 	}
 	return nil
 }
+
+// pause returns how long to pause after a page that took a time: a check uses a fifth of one core, unless its pages take
+// longer than a fifth of the period.
+func pause(took time.Duration) time.Duration { return max(0, min(4*took, period-took)) }
 
 // add lists a violation, or only counts it if enough of its kind are listed.
 func (r *Report) add(nth int, v Violation) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -129,7 +130,7 @@ type batchesCreate struct {
 	itemsFile
 	Wallet    string `setting:"-" required:"" placeholder:"ID" help:"Wallet that pays for the items."`
 	Handler   string `setting:"-" required:"" placeholder:"NAME" help:"Handler that executes the items."`
-	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Batch id. Default: a new one."`
+	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Batch id. Default: a new id."`
 	Parallel  int64  `setting:"-" default:"1" placeholder:"N" help:"Maximum number of items in flight. Default: 1."`
 	Attempts  int64  `setting:"-" default:"3" placeholder:"N" help:"Maximum number of attempts per item. Default: 3."`
 	LeaveOpen bool   `setting:"-" help:"Leave the batch open for more items."`
@@ -205,7 +206,7 @@ type batchesList struct {
 }
 
 func (c *batchesList) Run(ctx context.Context, d *connection) error {
-	l, err := d.ListBatchesPage(ctx, c.Status, c.page(), d.raw())
+	l, err := d.ListBatchesPage(ctx, client.BatchFilter{Status: c.Status}, c.page(), d.raw())
 	t := &table{heads: []string{"BATCH", "STATUS", "WALLET", "PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "CHARGED", "REFUNDED", "ERROR"}}
 	for _, b := range l.Items {
 		n := b.Counts
@@ -231,7 +232,7 @@ type batchesItems struct {
 }
 
 func (c *batchesItems) Run(ctx context.Context, d *connection) error {
-	l, err := d.ListItemsPage(ctx, c.ID, c.State, c.page(), d.raw())
+	l, err := d.ListItemsPage(ctx, c.ID, client.ItemFilter{State: c.State}, c.page(), d.raw())
 	t := &table{heads: []string{"ITEM", "STATE", "DECISION", "COST", "ATTEMPTS", "OUTPUT", "ERROR"}}
 	for _, x := range l.Items {
 		t.add(x.Key, x.State, text(x.Decision), number64(x.Cost), number64(x.Attempts), string(x.Output), x.Error)

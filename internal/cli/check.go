@@ -38,7 +38,7 @@ func (c *checkCommand) Run(ctx context.Context, p *program) error {
 // check opens the database without migrating it: a check must not change the schema.
 func (c *checkCommand) check(ctx context.Context, p *program) (r holdfast.Report, err error) {
 	if path, ok := c.sqlitePath(); ok && isMissing(path) {
-		return r, fault.New(fault.NotFound, "database %s does not exist: name another one with --db", path)
+		return r, fault.New(fault.NotFound, "database %s does not exist: choose another database with --db", path)
 	}
 	db, err := c.open()
 	if err != nil {

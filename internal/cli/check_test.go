@@ -30,7 +30,7 @@ func TestCheckListsViolations(t *testing.T) {
 	out, complaint := run("table")
 	for _, want := range []string{
 		"streams         1\n", "overdue leases  0\n", "violations      1\n", "INVARIANT  WORKSPACE  SUBJECT   WHAT\n",
-		"I17        default    stream s  it is at version 1, but has 1 events instead of 2: versions are missing\n",
+		"I17        default    stream s  the version is 1, but there are 1 events instead of 2: versions are missing\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("want %q in output\n%s", want, out)

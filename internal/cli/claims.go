@@ -40,7 +40,7 @@ type claimTake struct {
 	stepFlags
 	entityArgs
 	Step  string        `arg:"" help:"Step key."`
-	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"Lease of the claim. Default: the lease of the lifecycle."`
+	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"Lease of the claim. Default: the lifecycle's lease."`
 }
 
 func (c *claimTake) Run(ctx context.Context, to *target) error {
@@ -57,7 +57,7 @@ func (c *claimTake) Run(ctx context.Context, to *target) error {
 type claimRenew struct {
 	idempotencyFlags
 	Token string        `arg:"" help:"Token of the claim, from \"claim take\"."`
-	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"Lease of the claim. Default: the lease of the lifecycle."`
+	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"Lease of the claim. Default: the lifecycle's lease."`
 }
 
 func (c *claimRenew) Run(ctx context.Context, to *target) error {
@@ -99,7 +99,7 @@ func (c *claimRelease) Run(ctx context.Context, d *connection) error {
 }
 
 type operationsCommand struct {
-	List     operationsList     `cmd:"" help:"List unfinished operations, and those with contradictions."`
+	List     operationsList     `cmd:"" help:"List unfinished operations, and operations with contradictions."`
 	Resolve  operationsResolve  `cmd:"" help:"Resolve an uncertain operation."`
 	Withdraw operationsWithdraw `cmd:"" help:"Withdraw an operation that is due."`
 	Ack      operationsAck      `cmd:"" help:"Acknowledge contradictions of an operation."`
@@ -164,9 +164,9 @@ func (c *operationsWithdraw) Run(ctx context.Context, d *connection) error {
 type operationsResolve struct {
 	idempotencyFlags
 	ID          string   `arg:"" name:"id" help:"Operation id."`
-	Happened    []string `setting:"-" sep:"none" placeholder:"EFFECT[=JSON]" help:"Effect that happened, with its result. To name the second call of an effect, add #1: charge#1. Repeat the flag for each effect."`
+	Happened    []string `setting:"-" sep:"none" placeholder:"EFFECT[=JSON]" help:"Effect that happened, with its result. To refer to the second call of an effect, add #1: charge#1. Repeat the flag for each effect."`
 	NotHappened []string `setting:"-" sep:"none" placeholder:"EFFECT" help:"Effect that did not happen, such as charge or charge#1. Repeat the flag for each effect."`
-	Outcome     string   `setting:"-" enum:",success,failure,invalid" default:"" placeholder:"OUTCOME" help:"Outcome that ends the operation: success, failure or invalid. Without one the operation resumes."`
+	Outcome     string   `setting:"-" enum:",success,failure,invalid" default:"" placeholder:"OUTCOME" help:"Outcome that ends the operation: success, failure or invalid. Without an outcome, the operation resumes."`
 }
 
 func (c *operationsResolve) Run(ctx context.Context, to *target) error {

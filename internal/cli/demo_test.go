@@ -44,7 +44,7 @@ func TestDemoThatLiesFails(t *testing.T) {
 	if exitCode(err) != 1 {
 		t.Fatalf("got error %v", err)
 	}
-	for _, want := range []string{"the demo found differences", "charges: 2 observed but 3 recorded", "an unexpected mail"} {
+	for _, want := range []string{"the demo found differences", "charges: 2 observed, but 3 recorded", "an unexpected mail"} {
 		if !strings.Contains(message(err), want) {
 			t.Errorf("got error %s, want it to contain %q", message(err), want)
 		}

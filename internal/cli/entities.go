@@ -18,7 +18,7 @@ type entitiesCommand struct {
 type entitiesCreate struct {
 	idempotencyFlags
 	Lifecycle string `arg:"" help:"Lifecycle name."`
-	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Entity id. Default: a new one."`
+	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Entity id. Default: a new id."`
 	Status    string `setting:"-" placeholder:"STATUS" help:"Initial status. Default: the initial status of the lifecycle."`
 	Data      string `setting:"-" placeholder:"JSON" help:"Entity data: a JSON object, or @FILE."`
 }
@@ -86,7 +86,7 @@ type entitiesHistory struct {
 }
 
 func (c *entitiesHistory) Run(ctx context.Context, d *connection) error {
-	l, err := d.GetHistoryPage(ctx, c.Lifecycle, c.ID, c.page(), d.raw())
+	l, err := d.ReadHistoryPage(ctx, c.Lifecycle, c.ID, c.page(), d.raw())
 	return d.showList(eventTable(l.Items), l.Next, err)
 }
 
@@ -100,7 +100,7 @@ func eventTable(all []wire.Event) *table {
 
 // stepFlags are the flags of commands that fire or claim a step.
 type stepFlags struct {
-	As            string `setting:"-" required:"" placeholder:"REQUESTER" help:"Requester of the step. The API key must be allowed to act as it."`
+	As            string `setting:"-" required:"" placeholder:"REQUESTER" help:"Requester of the step. The API key must be allowed to act for this requester."`
 	Input         string `setting:"-" placeholder:"JSON" help:"Input of the step: JSON, or @FILE."`
 	ExpectVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the entity is at this version."`
 }

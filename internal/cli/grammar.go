@@ -14,10 +14,10 @@ import (
 const about = `Holdfast makes actions that must not happen twice safe under double-clicks,
 redelivery and crashes, on the database you already have.
 
-  holdfast dev --demo                     try it: a server, and a race to watch
-  holdfast dev --listen 127.0.0.1:8080    a server on ./holdfast.db
-  holdfast migrate --print                the SQL of the schema
-  holdfast keys create --role admin       the first API key for "holdfast serve"`
+  holdfast dev --demo                     start a server and watch a demo of races
+  holdfast dev --listen 127.0.0.1:8080    start a server on ./holdfast.db
+  holdfast migrate --print                print the SQL of the schema
+  holdfast keys create --role admin       create the first API key for "holdfast serve"`
 
 // grammar defines the command line. Each flag is also a setting: an environment
 // variable and a name in the settings file. Exceptions are --help, --config, and flags
@@ -32,6 +32,7 @@ type grammar struct {
 	Serve   serveCommand   `cmd:"" help:"Run a server that requires API keys."`
 	Migrate migrateCommand `cmd:"" help:"Migrate the database schema to the version of this program."`
 	Check   checkCommand   `cmd:"" help:"Check the database against Holdfast's invariants."`
+	Bench   benchCommand   `cmd:"" help:"Measure Holdfast on your database."`
 	Lint    lintCommand    `cmd:"" help:"Validate lifecycle configs and workflow definitions."`
 	Diagram diagramCommand `cmd:"" help:"Draw a lifecycle config."`
 
@@ -67,12 +68,12 @@ type databaseFlags struct {
 type serverFlags struct {
 	Listen            string        `default:"127.0.0.1:7070" placeholder:"ADDRESS" help:"Address to listen on; port 0 picks a free port. Default: 127.0.0.1:7070."`
 	ShutdownTimeout   time.Duration `default:"30s" placeholder:"DURATION" help:"How long to drain requests in flight after SIGTERM or SIGINT. Default: 30s."`
-	JanitorEvery      time.Duration `default:"10s" placeholder:"DURATION" help:"Interval at which the janitor releases expired leases. The janitor of a lifecycle may set a longer one. Default: 10s."`
-	JanitorStuckAfter time.Duration `default:"5m" placeholder:"DURATION" help:"Lease of a claim that is not renewed, unless its lifecycle or its claimer sets another. Default: 5m."`
+	JanitorEvery      time.Duration `default:"10s" placeholder:"DURATION" help:"Interval at which the janitor releases expired leases. A lifecycle may set a longer interval. Default: 10s."`
+	JanitorStuckAfter time.Duration `default:"5m" placeholder:"DURATION" help:"How long a claim lasts without renewal, unless its lifecycle or its caller sets another duration. Default: 5m."`
 	KeepRuns          time.Duration `default:"720h" placeholder:"DURATION" help:"Retention of finished runs whose definition sets none; 0s keeps them forever. Default: 720h (30 days)."`
 	Artifacts         string        `placeholder:"WHERE" help:"Store for the artifacts of batch items: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. Default: a folder next to a SQLite file."`
-	ScopeKind         []string      `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is retried, how long a scope lives after its last change; none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
-	SecretKey         string        `placeholder:"KEY" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first encrypts, all decrypt."`
+	ScopeKind         []string      `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
+	SecretKey         string        `placeholder:"KEY" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
 	AllowPrivate      string        `placeholder:"NETWORKS" help:"Private networks that handlers and webhooks may be on, separated by commas, such as 10.1.0.0/16."`
 }
 

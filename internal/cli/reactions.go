@@ -11,7 +11,7 @@ import (
 )
 
 type reactionsCommand struct {
-	List    reactionsList    `cmd:"" help:"List the reactions of a workspace and the after-effects of its lifecycles."`
+	List    reactionsList    `cmd:"" help:"List a workspace's reactions and its lifecycles' after-effects."`
 	Show    reactionsShow    `cmd:"" help:"Show a reaction."`
 	Put     reactionsPut     `cmd:"" help:"Register or change a reaction."`
 	Delete  reactionsDelete  `cmd:"" help:"Delete a reaction."`
@@ -71,7 +71,7 @@ type reactionsPut struct {
 	BackoffMax   time.Duration `setting:"-" default:"1m" placeholder:"DURATION" help:"Longest delay, for --backoff. Default: 1m."`
 	Lease        time.Duration `setting:"-" placeholder:"DURATION" help:"Lease of a stream. Default: 10s."`
 	Priority     int           `setting:"-" placeholder:"N" help:"Priority. Reactions with a higher priority are handled first."`
-	Handler      string        `setting:"-" placeholder:"NAME" help:"Handler that handles the events. Without one they are claimed manually."`
+	Handler      string        `setting:"-" placeholder:"NAME" help:"Handler that handles the events. Without a handler, streams are claimed manually."`
 }
 
 func (c *reactionsPut) Run(ctx context.Context, to *target) error {
@@ -101,11 +101,11 @@ type reactionsStreams struct {
 	pageFlags
 	Name     string `arg:"" help:"Reaction name; * for all."`
 	Matching string `setting:"-" placeholder:"RE2" help:"List only streams whose names match this regular expression (RE2)."`
-	Blocked  *bool  `setting:"-" negatable:"" help:"List only blocked streams, or only others."`
+	Blocked  *bool  `setting:"-" negatable:"" help:"List only blocked streams or, with --no-blocked, only streams that are not blocked."`
 }
 
 func (c *reactionsStreams) Run(ctx context.Context, d *connection) error {
-	l, err := d.ListPositionsPage(ctx, c.Name, client.PositionFilter{Stream: c.Matching, Blocked: c.Blocked}, c.page(), d.raw())
+	l, err := d.ListPositionsPage(ctx, c.Name, client.PositionFilter{Pattern: c.Matching, Blocked: c.Blocked}, c.page(), d.raw())
 	t := &table{heads: []string{"REACTION", "STREAM", "HANDLED", "HEAD", "RETRY", "BLOCKED", "LEASED BY", "ERROR"}}
 	for _, x := range l.Items {
 		t.add(x.Reaction, x.Stream, number64(x.Watermark), number64(x.Head), strconv.Itoa(x.Retry), yes(x.Blocked), x.LeasedBy, x.Error)
@@ -119,7 +119,7 @@ type repairFlags struct {
 	Name     string   `arg:"" help:"Reaction name; * for all."`
 	Stream   []string `arg:"" optional:"" help:"Stream names."`
 	Matching string   `setting:"-" placeholder:"RE2" help:"Select all streams whose names match this regular expression (RE2)."`
-	Blocked  *bool    `setting:"-" negatable:"" help:"Select all blocked streams, or all others."`
+	Blocked  *bool    `setting:"-" negatable:"" help:"Select all blocked streams or, with --no-blocked, all streams that are not blocked."`
 	All      bool     `setting:"-" help:"Select all streams."`
 }
 

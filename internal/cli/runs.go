@@ -97,7 +97,7 @@ type runsStart struct {
 	idempotencyFlags
 	Definition     string `arg:"" help:"Definition, as name@version."`
 	Input          string `setting:"-" placeholder:"JSON" help:"Input of the run: a JSON object, or @FILE."`
-	IdempotencyKey string `setting:"-" placeholder:"KEY" help:"Run key. If a run with this run key exists, it is returned and none is started."`
+	IdempotencyKey string `setting:"-" placeholder:"KEY" help:"Run key. If a run with this key exists, that run is returned and no new run is started."`
 	Follow         bool   `setting:"-" help:"Follow the run until it ends."`
 }
 
@@ -306,7 +306,7 @@ func (f decideFlags) decide(ctx context.Context, d *connection, decision string)
 
 type runsApprove struct {
 	decideFlags
-	Edited bool `setting:"-" help:"Approve with edits: --content has the edited version."`
+	Edited bool `setting:"-" help:"Approve with edits. Give the edited version in --content."`
 }
 
 func (c *runsApprove) Run(ctx context.Context, d *connection) error {

@@ -45,9 +45,9 @@ func (f changeFlags) options(to *target) ([]client.Option, error) {
 	case *f.IfVersion < -1:
 		return nil, misuse("--if-version must be 0 or more, or -1 if the scope must not exist, got %d", *f.IfVersion)
 	case *f.IfVersion == -1:
-		return append(all, client.IfAbsent()), nil
+		return append(all, client.Absent()), nil
 	}
-	return append(all, client.IfMatch(*f.IfVersion)), nil
+	return append(all, client.ExpectVersion(*f.IfVersion)), nil
 }
 
 // change runs a call that changes a scope and shows the new state.
@@ -73,7 +73,7 @@ func value(name, text string) (json.RawMessage, error) {
 			return nil, misuse("cannot read %s from stdin: %v", name, err)
 		}
 		if !json.Valid(raw) {
-			return nil, misuse("%s must be JSON, but stdin has none", name)
+			return nil, misuse("%s must be JSON, but stdin is empty", name)
 		}
 		return raw, nil
 	}
@@ -116,7 +116,7 @@ type scopeInc struct {
 	changeFlags
 	scopeArgs
 	Field string `arg:"" help:"Field. A missing field counts as 0."`
-	By    int64  `arg:"" default:"1" help:"Increment. Put a negative one last, after --. Default: 1."`
+	By    int64  `arg:"" default:"1" help:"Increment. Put a negative increment last, after --. Default: 1."`
 }
 
 func (c *scopeInc) Run(ctx context.Context, to *target) error {

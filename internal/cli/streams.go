@@ -81,7 +81,7 @@ func (c *eventsCommand) Run(ctx context.Context, to *target) error {
 	if c.Follow {
 		return d.follow(ctx, c.Cursor)
 	}
-	l, err := d.ReadEventsPage(ctx, c.page(), d.raw())
+	l, err := d.ReadFeedPage(ctx, c.page(), d.raw())
 	t := &table{heads: []string{"STREAM", "VERSION", "NAME", "AT", "DATA"}}
 	for _, e := range l.Items {
 		t.add(e.Stream, number64(e.Version), e.Name, at(e.At), string(e.Data))
@@ -93,7 +93,7 @@ func (c *eventsCommand) Run(ctx context.Context, to *target) error {
 func (d *connection) follow(ctx context.Context, after string) error {
 	lines := json.NewEncoder(d.stdout)
 	lines.SetEscapeHTML(false)
-	for e, err := range d.Client.Follow(ctx, after) {
+	for e, err := range d.Client.FollowFeed(ctx, after) {
 		switch {
 		case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 			return nil

@@ -26,11 +26,11 @@ import (
 // on a database.
 type targetFlags struct {
 	databaseFlags
-	URL       string   `name:"url" placeholder:"URL" help:"URL of a server, such as http://127.0.0.1:7070. Without it, the command opens --db itself."`
+	URL       string   `name:"url" placeholder:"URL" help:"URL of a server, such as http://127.0.0.1:7070. Without a URL, the command opens the database in --db."`
 	Key       string   `placeholder:"KEY" help:"API key for the server, hf_…."`
 	Workspace string   `placeholder:"NAME" help:"Workspace, unless the API key sets it. Default: default."`
-	ScopeKind []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is retried, how long a scope lives after its last change; none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
-	SecretKey string   `hidden:"" placeholder:"KEY" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first encrypts, all decrypt."`
+	ScopeKind []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
+	SecretKey string   `hidden:"" placeholder:"KEY" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
 	Output    string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
 }
 
@@ -121,7 +121,7 @@ func (t *target) given(name string) bool {
 }
 
 func (t *target) remote() (*connection, error) {
-	c, err := client.New(t.URL, client.Options{Key: t.Key, Workspace: t.Workspace, UserAgent: "holdfast/" + build().Version})
+	c, err := client.New(t.URL, client.Options{APIKey: t.Key, Workspace: t.Workspace, UserAgent: "holdfast/" + build().Version})
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (t *target) remote() (*connection, error) {
 // a server.
 func (t *target) local(ctx context.Context) (*connection, error) {
 	if path, ok := t.sqlitePath(); ok && !t.create && isMissing(path) {
-		return nil, fault.New(fault.NotFound, "database %s does not exist: name one with --db, create one with \"holdfast migrate\", or use a server with --url", path)
+		return nil, fault.New(fault.NotFound, "database %s does not exist: choose another with --db, create one with \"holdfast migrate\", or use a server with --url", path)
 	}
 	o := httpapi.Options{Log: t.log, NoKeys: true}
 	engine, err := t.engine(ctx, &o)

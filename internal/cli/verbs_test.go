@@ -201,7 +201,7 @@ func TestServeLimitsKeys(t *testing.T) {
 		t.Fatal(errs.String())
 	}
 	url, _ := running(t, "serve", "--listen", "127.0.0.1:0", "--rate-limit", "1")
-	c, err := client.New(strings.TrimPrefix(url, "holdfast ready url="), client.Options{Key: strings.TrimSpace(key.String()), MaxAttempts: 1})
+	c, err := client.New(strings.TrimPrefix(url, "holdfast ready url="), client.Options{APIKey: strings.TrimSpace(key.String()), MaxAttempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func (r *Reader) jsonSyntax(data []byte) bool {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && !strings.Contains(err.Error(), "unexpected end") {
 		at = int(syntax.Offset) - 1
 	}
-	r.Refuse(RuleSyntax, "", place(data, at), "invalid JSON: %v: correct it here or before", err)
+	r.Refuse(RuleSyntax, "", place(data, at), "invalid JSON: %v: correct it here or earlier in the file", err)
 	return false
 }
 

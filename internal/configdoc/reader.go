@@ -14,7 +14,7 @@ import (
 type Document struct {
 	What  string // "config"
 	Needs string // the fields that it requires
-	Depth string // advice for a document that is too deep: "a config needs only five"
+	Depth string // advice for a document that is too deep: "a config needs at most five levels"
 	// Levels is the depth to which values are checked. Deeper values are refused as a whole when
 	// the fields are read.
 	Levels int
@@ -111,7 +111,7 @@ func (r *Reader) empty() {
 }
 
 func (r *Reader) tooDeep(at Position) {
-	r.Refuse(RuleDepth, "", at, "more than %d levels deep: %s", strictjson.MaxDepth, r.doc.Depth)
+	r.Refuse(RuleDepth, "", at, "the document is nested more than %d levels deep: %s", strictjson.MaxDepth, r.doc.Depth)
 }
 
 func invalidAt(data []byte) int {

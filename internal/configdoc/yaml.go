@@ -70,7 +70,7 @@ func (r *Reader) yamlSyntax(err error) {
 		r.Refuse(RuleSyntax, "", Position{1, 1}, "invalid YAML: simplify it, or write it as JSON")
 		return
 	}
-	r.Refuse(RuleSyntax, "", placeOfToken(syntax.Token), "invalid YAML: %s: correct it here or before", syntax.Message)
+	r.Refuse(RuleSyntax, "", placeOfToken(syntax.Token), "invalid YAML: %s: correct it here or earlier in the file", syntax.Message)
 }
 
 // maxEntries limits the entries of a block.

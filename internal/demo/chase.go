@@ -28,9 +28,9 @@ func reminders(id string) string { return "reminders-" + id }
 // manager for approval, and closes the invoice.
 func chase() *run.Definition {
 	return run.Define("demo-chase", "1",
-		run.Task("remind", func(ctx context.Context, c chased) (int64, error) {
+		run.Task("remind", func(ctx context.Context, c chased) (int, error) {
 			info, _ := run.Of(ctx)
-			if err := run.Patch(ctx, map[string]int64{"reminded": info.Visit}); err != nil {
+			if err := run.Patch(ctx, map[string]int{"reminded": info.Visit}); err != nil {
 				return 0, err
 			}
 			return info.Visit, run.WriteTx(ctx, func(ctx context.Context, tx holdfast.Tx) error {
@@ -65,7 +65,7 @@ func (d *Demo) chases(ctx context.Context) error {
 	}
 	var requests []run.ApprovalRequest
 	err = await(ctx, func() (bool, error) {
-		requests, err = holdfast.Collect(run.ApprovalRequests(ctx, d.engine, run.ApprovalFilter{Run: r}))
+		requests, err = holdfast.Collect(run.ListApprovals(ctx, d.engine, run.ApprovalFilter{Run: r}))
 		return len(requests) == 1, err
 	})
 	if err == nil {
@@ -105,7 +105,7 @@ func (d *Demo) startTogether(ctx context.Context, id string) (string, error) {
 // decideTogether decides an approval from several managers at once.
 func (d *Demo) decideTogether(ctx context.Context, approval string) error {
 	for _, err := range atOnce(deciders, func(i int) error {
-		_, err := run.Decide(ctx, d.engine, approval, run.Decision{Status: run.Approved, By: fmt.Sprint("manager-", i+1), Requester: "manager"})
+		_, err := run.Decide(ctx, d.engine, approval, run.Decision{Status: run.Approved, Requester: "manager"}, run.By(fmt.Sprint("manager-", i+1)))
 		return err
 	}) {
 		switch {
@@ -122,7 +122,7 @@ func (d *Demo) decideTogether(ctx context.Context, approval string) error {
 func (d *Demo) auditChase(ctx context.Context, id string, end run.Run) error {
 	d.total.recorded.runs++
 	d.total.observed.reminders += enoughReminders
-	steps, err := holdfast.Collect(run.Steps(ctx, d.engine, end.ID))
+	steps, err := holdfast.Collect(run.ListSteps(ctx, d.engine, end.ID))
 	if err != nil {
 		return err
 	}

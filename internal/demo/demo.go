@@ -118,10 +118,10 @@ func (d *Demo) audit(ctx context.Context, a *account) error {
 		return err
 	}
 	a.status, a.receipt = e.Status, e.Data.Receipt
-	if a.history, err = holdfast.Collect(d.invoices.History(ctx, d.engine, a.id, 0)); err != nil {
+	if a.history, err = holdfast.Collect(d.invoices.ReadHistory(ctx, d.engine, a.id, 0)); err != nil {
 		return err
 	}
-	if a.attempts, err = holdfast.Collect(d.invoices.Refusals(ctx, d.engine, a.id)); err != nil {
+	if a.attempts, err = holdfast.Collect(d.invoices.ListRefusals(ctx, d.engine, a.id)); err != nil {
 		return err
 	}
 	a.executions += d.ran(a.id)

@@ -85,7 +85,7 @@ func (d *Demo) closeReleased(ctx context.Context, a *account) error {
 
 // has reports whether the history of an invoice has an event.
 func (d *Demo) has(ctx context.Context, a *account, name string) (bool, error) {
-	all, err := holdfast.Collect(d.invoices.History(ctx, d.engine, a.id, 0))
+	all, err := holdfast.Collect(d.invoices.ReadHistory(ctx, d.engine, a.id, 0))
 	return slices.ContainsFunc(all, func(e lifecycle.Event) bool { return e.Name == name }), err
 }
 

@@ -14,7 +14,7 @@ const person = "a person"
 // payments pays two invoices from processes that are killed after they have charged the card
 // and before they record the charge.
 func (d *Demo) payments(ctx context.Context) error {
-	d.printf("\n3. Money: the processes that pay 2 more invoices are killed after they charged the card, before they recorded it.\n\n")
+	d.printf("\n3. Money: the processes that pay 2 more invoices are killed after they have charged the card and before they have recorded the charge.\n\n")
 	keyed, err := d.open(ctx, invoice{Cents: 9900})
 	if err != nil {
 		return err
@@ -122,11 +122,11 @@ func (d *Demo) resolve(ctx context.Context, a *account, operation string) error 
 			if r.Result, err = json.Marshal(found[0].Receipt); err != nil {
 				return err
 			}
-			d.printf("  invoice %s   %s finds the charge in the gateway's book and records that it happened, receipt %s\n", a.id, person, found[0].Receipt)
+			d.printf("  invoice %s   %s finds the charge in the gateway's records and reports that it happened, receipt %s\n", a.id, person, found[0].Receipt)
 		}
 		known = append(known, r)
 	}
-	_, err = lifecycle.Resolve(ctx, d.engine, operation, known, "", person)
+	_, err = lifecycle.Resolve(ctx, d.engine, operation, known, lifecycle.By(person))
 	return err
 }
 

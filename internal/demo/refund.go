@@ -90,7 +90,7 @@ func (d *Demo) auditRefunds(ctx context.Context, id, wallet string) error {
 	if err != nil {
 		return err
 	}
-	for e, err := range batch.Ledger(ctx, d.engine, wallet, 0) {
+	for e, err := range batch.ReadLedger(ctx, d.engine, wallet, 0) {
 		if err != nil {
 			return err
 		}

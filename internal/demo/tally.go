@@ -64,16 +64,16 @@ func (t *tally) remember(a *account) {
 // compare compares the history of an account with the results that its callers observed.
 func (t *tally) compare(a *account) {
 	if !slices.Equal(a.observed, a.events()) {
-		t.mismatch(a.id, fmt.Sprintf("its callers observed %q but the history is %q", a.observed, a.events()))
+		t.mismatch(a.id, fmt.Sprintf("the callers observed %q, but the history is %q", a.observed, a.events()))
 	}
 	if n := a.count("settled/close"); n != 1 {
-		t.mismatch(a.id, fmt.Sprintf("it was closed %s", times(n)))
+		t.mismatch(a.id, fmt.Sprintf("the invoice was closed %s", times(n)))
 	}
 	if a.status != "closed" && a.status != "paid" {
-		t.mismatch(a.id, fmt.Sprintf("its final status is %q", a.status))
+		t.mismatch(a.id, fmt.Sprintf("the final status is %q", a.status))
 	}
 	if a.refused != a.lost() {
-		t.mismatch(a.id, fmt.Sprintf("%d calls were refused but %d refusals are recorded", a.refused, a.lost()))
+		t.mismatch(a.id, fmt.Sprintf("%d calls were refused, but %d refusals are recorded", a.refused, a.lost()))
 	}
 }
 
@@ -121,7 +121,7 @@ func (t tally) check() error {
 	mismatches := slices.Clone(t.mismatches)
 	for _, r := range t.rows() {
 		if r.observed != r.recorded {
-			mismatches = append(mismatches, fmt.Sprintf("%s: %d observed but %d recorded", r.name, r.observed, r.recorded))
+			mismatches = append(mismatches, fmt.Sprintf("%s: %d observed, but %d recorded", r.name, r.observed, r.recorded))
 		}
 	}
 	if len(mismatches) == 0 {

@@ -25,7 +25,7 @@ type Config struct {
 	StuckAfter       time.Duration
 	HistoryRetention time.Duration
 	Node             string
-	MaxConcurrency   int
+	MaxWorkers       int
 }
 
 // Engine runs commands on a database. It is safe for concurrent use.
@@ -66,7 +66,7 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	e := &Engine{log: c.Log, runner: store.NewRunner(s, store.NewDirectory(c.Shards)), hub: wake.NewHub(), stuckAfter: c.StuckAfter}
 	e.doer = store.HandleDoer(e)
 	e.janitor = e.newJanitor(c.SweepEvery, c.HistoryRetention)
-	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), MaxConcurrency: c.MaxConcurrency}
+	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), MaxConcurrency: c.MaxWorkers}
 	if signals, ok := e.runner.Base().(store.Signals); ok {
 		e.sender = wake.NewSender(e.hub, signals, c.Log)
 	}

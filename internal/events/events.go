@@ -163,7 +163,7 @@ func checkAppend(a *AppendArgs) error {
 		total += len(a.Events[i].Data)
 	}
 	if total > MaxBytes {
-		return fault.New(fault.PayloadTooLarge, "the events of this append have %d bytes of data, but at most %d are allowed: split the append", total, MaxBytes)
+		return fault.New(fault.PayloadTooLarge, "this append's events have %d bytes of data, but at most %d are allowed: split the append", total, MaxBytes)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func TestALateCommitIsNotSkipped(t *testing.T) {
 	}
 	before := arrived(t, hf, 11)
 	_, next := rest(t, hf, "", 3)
-	if _, found, err := stream.FeedPosition(t.Context(), hf, "late", 1); found || err != nil {
+	if _, err := stream.GetFeedPosition(t.Context(), hf, "late", 1); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("an uncommitted event has a position (error %v)", err)
 	}
 	close(release)
@@ -81,13 +81,15 @@ func TestTheFeedUnderLoad(t *testing.T) {
 		var followed, resumed []stream.FeedEvent
 		var seen atomic.Int64
 		readers.Go(func() {
-			err := stream.Follow(reading, two, "", func(e stream.FeedEvent) error {
+			for e, err := range stream.FollowFeed(reading, two, "") {
+				if err != nil {
+					if !errors.Is(err, context.Canceled) {
+						t.Errorf("the follower got %v, want context.Canceled", err)
+					}
+					break
+				}
 				followed = append(followed, e)
 				seen.Store(int64(len(followed)))
-				return nil
-			})
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("follower returned %v, want context.Canceled", err)
 			}
 		})
 		readers.Go(func() { resumed = resume(t, reading, one) })
@@ -132,15 +134,16 @@ func restAfter(t *testing.T, d holdfast.Doer, read []stream.FeedEvent) []stream.
 // resume reads a few events at a time until ctx ends.
 func resume(t *testing.T, ctx context.Context, d holdfast.Doer) (all []stream.FeedEvent) {
 	for next := stream.Cursor(""); ctx.Err() == nil; {
-		page, err := stream.ReadFeed(context.Background(), d, next, 1+rand.IntN(20))
+		some, err := readSome(context.Background(), d, next, 1+rand.IntN(20))
 		if err != nil {
 			t.Errorf("read the feed: %v", err)
 			return all
 		}
-		all, next = append(all, page.Events...), page.Next
-		if len(page.Events) == 0 {
+		if len(some) == 0 {
 			_ = clock.Wait(ctx, 2*time.Millisecond)
+			continue
 		}
+		all, next = append(all, some...), some[len(some)-1].Position
 	}
 	return all
 }
@@ -396,10 +399,10 @@ func TestDroppedEventsArePassedOver(t *testing.T) {
 		if want := []string{"never3", "never4", "s2", "s3", "s4"}; !slices.Equal(got, want) {
 			t.Errorf("feed has %v, want %v", got, want)
 		}
-		if _, found, err := stream.FeedPosition(t.Context(), hf, "s", 1); found || err != nil {
+		if _, err := stream.GetFeedPosition(t.Context(), hf, "s", 1); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("a truncated event has a position (error %v)", err)
 		}
-		if head, err := stream.FeedHead(t.Context(), hf); err != nil || head != next {
+		if head, err := stream.GetFeedHead(t.Context(), hf); err != nil || head != next {
 			t.Errorf("reader is at %q, head of the feed is %q (error %v)", next, head, err)
 		}
 	})
@@ -428,7 +431,7 @@ func TestCrashOfTheFeed(t *testing.T) {
 			return errors.Join(err, numberAll(ctx, hf))
 		},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
-			page, err := stream.ReadFeed(ctx, hf, "", 0)
+			all, err := readSome(ctx, hf, "", 0)
 			if err != nil {
 				return err
 			}
@@ -436,7 +439,7 @@ func TestCrashOfTheFeed(t *testing.T) {
 			if head != 4 {
 				err = errors.Join(err, fmt.Errorf("4 events have positions up to %d", head))
 			}
-			return errors.Join(err, complete(ctx, hf, page.Events, "s"))
+			return errors.Join(err, complete(ctx, hf, all, "s"))
 		},
 	})
 }

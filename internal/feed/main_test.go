@@ -45,15 +45,28 @@ func named(n int) []stream.Event {
 func rest(t *testing.T, d holdfast.Doer, after stream.Cursor, limit int) (all []stream.FeedEvent, next stream.Cursor) {
 	t.Helper()
 	for next = after; ; {
-		page, err := stream.ReadFeed(t.Context(), d, next, limit)
+		some, err := readSome(t.Context(), d, next, limit)
 		if err != nil {
 			t.Fatalf("read the feed after %q: %v", next, err)
 		}
-		all, next = append(all, page.Events...), page.Next
-		if len(page.Events) == 0 {
+		if len(some) == 0 {
 			return all, next
 		}
+		all, next = append(all, some...), some[len(some)-1].Position
 	}
+}
+
+// readSome reads up to limit events of the feed after a cursor; 0 means all.
+func readSome(ctx context.Context, d holdfast.Doer, after stream.Cursor, limit int) (all []stream.FeedEvent, err error) {
+	for e, err := range stream.ReadFeed(ctx, d, after) {
+		if err != nil {
+			return all, err
+		}
+		if all = append(all, e); len(all) == limit {
+			break
+		}
+	}
+	return all, nil
 }
 
 // arrived reads the feed until it has n events.

@@ -78,7 +78,7 @@ func Read(ctx context.Context, d store.Doer, after int64, limit int) (Page, erro
 	case err != nil:
 		return Page{}, err
 	case after > f.head:
-		return Page{}, fault.New(fault.Validation, "the cursor is ahead of the feed, because it belongs to another workspace or database or is newer than a restored backup: read the feed again from its start").
+		return Page{}, fault.New(fault.Validation, "the cursor is ahead of the feed: it belongs to another workspace or database, or is newer than a restored backup. Read the feed again from its start").
 			With("field", "cursor")
 	case len(f.items) == limit || len(f.items) > 0 && store.Cut(ctx):
 		return Page{f.items, f.items[len(f.items)-1].Position}, nil

@@ -106,7 +106,7 @@ func flush(dir string) error {
 }
 
 func unsure(err error) error {
-	return fault.New(fault.OutcomeUnknown, "the change of the file may not survive a crash of the machine: try again").Wrap(err)
+	return fault.New(fault.OutcomeUnknown, "the file change may not survive a machine crash: try again").Wrap(err)
 }
 
 func broken(err error) error {

@@ -35,17 +35,18 @@ func KeyOf(values []string) (string, error) {
 	return "", fault.New(fault.Validation, "a request may have at most one idempotency key, got %d", len(values))
 }
 
-// Stored returns the key under which a caller's key is stored. Keys of different spaces never
-// collide, nor do those of different users in one space.
+// Stored returns the key under which a caller's key is stored. A space separates uses that share the
+// table: one per API operation, and one for package idem. Equal keys in different spaces never
+// collide, nor do equal keys of different users in one space.
 func Stored(space, user, key string) string {
 	return fmt.Sprintf("%s/%x", space, sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(user), user, key)))
 }
 
 // Incoming identifies a request.
 type Incoming struct {
-	Owner          string // a stored response is only for the same owner
-	Method, Target string // target is the path and the query
-	Conditions     [][]string
+	Owner          string     // the API key, by its first rotation, that alone may get the stored response; "" outside the HTTP API
+	Method, Target string     // target is the path and the query
+	Conditions     [][]string // the values of If-Match and If-None-Match, on routes that support them
 	Body           []byte
 	JSON           bool // ignore whitespace and member order in the body
 }
@@ -69,19 +70,20 @@ func (a Incoming) Fingerprint() string {
 	return hex.EncodeToString(append(sum.Sum(nil)[:24], owner[:ownerDigits/2]...))
 }
 
-// Replay refuses a request that must not get the stored response: it is a different request, or the
-// first one is in flight.
-func (f *Flight) Replay(q Request) error {
+// CheckReplay refuses a request that must not get the stored response, because it is a different
+// request or the first one is in flight. A request that is committed but whose response is not yet
+// stored counts as in flight until the time to store the response has passed.
+func (f *Flight) CheckReplay(stored Request) error {
 	at := len(f.Fingerprint) - ownerDigits
 	switch {
-	case q.Fingerprint == f.Fingerprint:
-	case len(q.Fingerprint) == len(f.Fingerprint) && q.Fingerprint[at:] != f.Fingerprint[at:]:
+	case stored.Fingerprint == f.Fingerprint:
+	case len(stored.Fingerprint) == len(f.Fingerprint) && stored.Fingerprint[at:] != f.Fingerprint[at:]:
 		return fault.New(fault.Conflict, "idempotency key %q was already used with another API key: use a new idempotency key", f.Name)
 	default:
 		return fault.New(fault.KeyMismatch, "idempotency key %q was already used for a different request: use a new idempotency key", f.Name)
 	}
-	if q.State != Done || q.Answerless() && q.RetryAfter > 0 {
-		return UnderWay(q.RetryAfter)
+	if stored.State != Done || stored.Answerless() && stored.RetryAfter > 0 {
+		return UnderWay(stored.RetryAfter)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func TestReplay(t *testing.T) {
 		if c.q.Fingerprint == "" {
 			c.q.Fingerprint = f.Fingerprint
 		}
-		err := f.Replay(c.q)
+		err := f.CheckReplay(c.q)
 		if fault.CodeOf(err) != c.want {
 			t.Errorf("%s: got error %v", name, err)
 			continue

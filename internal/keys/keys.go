@@ -217,7 +217,7 @@ const maxListed = 1000
 // including revoked and expired ones. A limit below 1 means 100.
 func List(ctx context.Context, d store.Doer, after string, limit int) ([]Key, error) {
 	if after != "" && !isID(after) {
-		return nil, fault.New(fault.Validation, "after must be the id of an API key: use the last id of the previous page").With("field", "after")
+		return nil, fault.New(fault.Validation, "after must be an API key id: use the last id of the previous page").With("field", "after")
 	}
 	if limit < 1 {
 		limit = 100
@@ -239,7 +239,7 @@ func in(ctx context.Context, k Key) Key {
 
 func missing(id string) *fault.Error {
 	if !isID(id) { // do not repeat it: it may be a complete key
-		return fault.New(fault.NotFound, "this is not the id of an API key: use the part of the key between hf_ and the next _")
+		return fault.New(fault.NotFound, "this is not an API key id: use the part of the key between hf_ and the next _")
 	}
 	return fault.New(fault.NotFound, "API key %q does not exist", id)
 }

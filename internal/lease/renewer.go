@@ -23,16 +23,31 @@ type Renewer struct {
 	Timeout time.Duration
 	// Since is a time on this node's clock before the lease was taken. Zero is the time of Start.
 	Since time.Time
-	// Woken triggers a renewal at once when it receives a value, for the information that a renewal returns. nil
-	// never does.
-	Woken <-chan struct{}
 
-	stop func()
-	done sync.WaitGroup
+	ctx   context.Context // of Start
+	begun time.Time
+	end   context.CancelCauseFunc // ends the handler's context
+	done  sync.WaitGroup
 
 	mu        sync.Mutex
 	renewedAt time.Time // a time before the lease was taken or last renewed
+	state     renewerState
+	early     bool        // RenewNow was called before Start
+	first     *time.Timer // until the first renewal
+	stop      func()      // ends the loop, once it runs
+	again     chan struct{}
 }
+
+// renewerState is the state of a [Renewer]. Most handlers end long before the first renewal is due, so the renewing
+// loop begins only when it is due.
+type renewerState uint8
+
+const (
+	created renewerState = iota
+	started
+	looping
+	stopped
+)
 
 // Causes of the end of a handler's context.
 var (
@@ -46,17 +61,59 @@ func (k *Renewer) Start(ctx context.Context) context.Context {
 	if k.Since.IsZero() {
 		k.Since = clock.OfMachine()
 	}
-	k.renewedAt = k.Since
-	body, end := context.WithCancelCause(ctx)
-	work, stop := context.WithCancel(context.WithoutCancel(ctx))
-	k.stop = func() { stop(); end(context.Canceled) }
-	k.done.Go(func() { k.loop(work, end) })
+	k.renewedAt, k.ctx, k.begun = k.Since, ctx, clock.Now()
+	var body context.Context
+	body, k.end = context.WithCancelCause(ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.state = started; k.early {
+		k.begin()
+	} else {
+		k.first = time.AfterFunc(max(0, min(k.Lease/3, k.limit())), k.RenewNow)
+	}
 	return body
+}
+
+// RenewNow requests an immediate renewal, for the information that a renewal returns. It does not block.
+func (k *Renewer) RenewNow() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch k.state {
+	case created:
+		k.early = true
+	case started:
+		k.begin()
+	case looping:
+		select {
+		case k.again <- struct{}{}:
+		default: // already requested
+		}
+	}
+}
+
+// begin starts the loop. REQUIRES: mu
+func (k *Renewer) begin() {
+	if k.first != nil {
+		k.first.Stop()
+	}
+	var ctx context.Context
+	ctx, k.stop = context.WithCancel(context.WithoutCancel(k.ctx))
+	k.state, k.again = looping, make(chan struct{}, 1)
+	k.done.Go(func() { k.loop(ctx) })
 }
 
 // Stop stops renewing and waits for it. Calling it twice is harmless.
 func (k *Renewer) Stop() {
-	k.stop()
+	k.mu.Lock()
+	k.state = stopped
+	if k.first != nil {
+		k.first.Stop()
+	}
+	if k.stop != nil {
+		k.stop()
+	}
+	k.mu.Unlock()
+	k.end(context.Canceled)
 	k.done.Wait()
 }
 
@@ -95,14 +152,11 @@ func (k *Renewer) limit() time.Duration {
 	return k.Timeout
 }
 
-func (k *Renewer) loop(ctx context.Context, end context.CancelCauseFunc) {
-	limit, begun := k.limit(), clock.Now()
-	for {
-		if k.wait(ctx, max(0, min(k.Lease/3, limit-clock.Since(begun)))) != nil {
-			return
-		}
-		if clock.Since(begun) >= limit {
-			end(ErrTimeout)
+// loop renews the lease until the lease is lost, the timeout is reached or ctx ends.
+func (k *Renewer) loop(ctx context.Context) {
+	for limit := k.limit(); ; {
+		if clock.Since(k.begun) >= limit {
+			k.end(ErrTimeout)
 			return
 		}
 		err := k.renewOnce(ctx)
@@ -111,19 +165,22 @@ func (k *Renewer) loop(ctx context.Context, end context.CancelCauseFunc) {
 		case ctx.Err() != nil:
 			return
 		case fault.CodeOf(err) == fault.LeaseLost, k.RanOut():
-			end(ErrLost)
+			k.end(ErrLost)
+			return
+		}
+		if k.wait(ctx, max(0, min(k.Lease/3, limit-clock.Since(k.begun)))) != nil {
 			return
 		}
 	}
 }
 
-// wait waits for d or until Woken receives a value.
+// wait waits for d or until [Renewer.RenewNow] is called.
 func (k *Renewer) wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-k.Woken:
+	case <-k.again:
 	case <-ctx.Done():
 	}
 	return ctx.Err()

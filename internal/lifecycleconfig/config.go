@@ -13,7 +13,7 @@ import (
 
 // Config is the config of a lifecycle.
 type Config struct {
-	Workflow      string
+	Workflow      string // the name of the lifecycle; the config calls it workflow
 	OwningModule  string
 	StatusTypes   []string
 	InitialStatus string

@@ -60,7 +60,7 @@ func (l *linter) claimedAction(s *Step, path, name string, h Handler) {
 		l.Refuse("R14", path, "action %s may take %v, but its claim lasts %v: make the step's timeout longer than the action's", configdoc.Show(name), h.Timeout, limit)
 	}
 	if h.Safety == Undeclared {
-		l.Warn("W1", path, "action %s does not declare its safety: after a crash the claim is released although the action may have acted", configdoc.Show(name))
+		l.Warn("W1", path, "action %s does not declare its safety, so after a crash the claim is released although the action may have acted: declare its safety", configdoc.Show(name))
 	}
 }
 

@@ -13,7 +13,7 @@ func Check(data []byte, handlers map[string]Handler) (c *Config, violations, war
 var config = configdoc.Document{
 	What:   "config",
 	Needs:  "workflow, owning_module, status_types, initial_status and steps",
-	Depth:  "a config needs only five",
+	Depth:  "a config needs at most five levels",
 	Levels: 5,
 }
 

@@ -151,7 +151,7 @@ func column(of func(*Table) *string) func(*configdoc.Reader, *Table, *configdoc.
 		switch {
 		case !ok:
 		case *of(t) != "":
-			r.Refuse(configdoc.RuleConflict, path, n.At, "column %s is given beside entity_table and inside it: keep one of them", configdoc.Last(path))
+			r.Refuse(configdoc.RuleConflict, path, n.At, "column %s is given both inside and outside entity_table: keep one of them", configdoc.Last(path))
 		default:
 			*of(t) = name
 		}

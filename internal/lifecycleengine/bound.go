@@ -22,8 +22,8 @@ type bound struct {
 	store    entityStore
 	afters   []reactions.Definition
 
-	known sync.Map      // workspaces in which the lifecycle is registered
-	turn  chan struct{} // serializes registration
+	known       sync.Map      // workspaces in which the lifecycle is registered
+	registering chan struct{} // holds one element while a goroutine registers the lifecycle
 }
 
 // lease returns the lease duration for the claim of a fired step.

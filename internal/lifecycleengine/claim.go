@@ -170,7 +170,7 @@ func (c *Claim) Settle(ctx context.Context, o Outcome, data json.RawMessage, f f
 	}
 	w := &work{requester: c.t.entity.Claim.Requester}
 	if data != nil && c.t.config.Table != nil {
-		return c.Entity, fault.New(fault.Validation, "the data of entity %q is its row in the table of the program: change the row in the transaction", c.Entity.ID)
+		return c.Entity, fault.New(fault.Validation, "the data of entity %q is its row in the program's table: change the row in the transaction", c.Entity.ID)
 	}
 	w.data = data
 	if f != nil {
@@ -224,7 +224,7 @@ type Effect struct {
 	Since   time.Time
 }
 
-// Effect journals an effect of a body that runs elsewhere; lifecycle.Claim.Effect documents it.
+// Effect journals an effect of a body that runs elsewhere; lifecycle.Claim documents it.
 func (c *Claim) Effect(ctx context.Context, x remote.Effect) (Effect, error) {
 	policy := effects.Hold
 	if !c.t.entity.Claim.Manual {

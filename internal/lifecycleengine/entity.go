@@ -76,16 +76,7 @@ func Public(e entities.Entity) Entity {
 
 func publicEntity(e entities.Entity, err error) (Entity, error) { return Public(e), err }
 
-// Create creates an entity in the config's initial status.
-func (l *Lifecycle) Create(ctx context.Context, d store.Doer, id string, data json.RawMessage) (Entity, error) {
-	if l.config.Table != nil {
-		return Entity{}, fault.New(fault.Validation, "the entities of lifecycle %q are the rows of table %q: insert a row into the table", l.Name(), l.config.Table.Name)
-	}
-	return publicEntity(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: l.config.InitialStatus, Data: data}))
-}
-
-// CreateAt is [Lifecycle.Create] for the API: it also takes a status ("" for the initial one),
-// which must not be a claim status, and the actor.
+// CreateAt creates an entity in a status ("" for the initial one), which must not be a claim status.
 func (l *Lifecycle) CreateAt(ctx context.Context, d store.Doer, id, status string, data json.RawMessage, by string) (Entity, error) {
 	if l.config.Table != nil {
 		return Entity{}, l.rowsOf()

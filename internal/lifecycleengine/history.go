@@ -181,7 +181,7 @@ func (s *bound) outcomeOf(ctx context.Context, id, operation string) (OperationO
 		return OperationOutcome{}, err
 	}
 	if operation == "" {
-		return OperationOutcome{}, fault.New(fault.NotFound, "the operation id must not be empty")
+		return OperationOutcome{}, fault.New(fault.NotFound, "the operation id must not be empty: use the operation id in the entity's claim or history")
 	}
 	if c := now.Claim; err == nil && c.Operation == operation && c.Phase != entities.Free {
 		queue, _, err := entities.Queued(ctx, s.engine, s.config.Workflow, id)

@@ -27,7 +27,7 @@ import (
 //     changed since then.
 //
 // A holder whose lease on the key expired is refused in that transaction ([fault.LeaseLost]),
-// because its successor may have reported to the client that nothing was done. A holder that
+// because its successor may have reported to the client that nothing was changed. A holder that
 // has begun by then continues, and its successor finds its operation.
 //
 // Two steps of one handler have separate slots: by lifecycle, entity, step and requester, and

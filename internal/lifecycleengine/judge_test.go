@@ -63,7 +63,7 @@ func TestACancelledRetryIsNotForgotten(t *testing.T) {
 			return charge(&endsLate{Context: ctx})
 		}, Declared{Safety: lifecycleconfig.Journaled})
 		holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-			if _, err := l.Create(t.Context(), engine.Of(hf), "x", []byte(`{}`)); err != nil {
+			if _, err := l.CreateAt(t.Context(), engine.Of(hf), "x", "", []byte(`{}`), ""); err != nil {
 				t.Fatal(err)
 			}
 			e, err := l.Fire(t.Context(), engine.Of(hf), "x", "close", "admin", FireOptions{})

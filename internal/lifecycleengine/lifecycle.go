@@ -93,13 +93,19 @@ func (c *Lifecycle) spaces() []string {
 // origin returns the stored origin of the config.
 func (c *Lifecycle) origin() string {
 	if c.bound != nil {
-		return "door"
+		return originAPI
 	}
-	return "program"
+	return originProgram
 }
 
+// The origins of a config, as they are stored.
+const (
+	originProgram = "program"
+	originAPI     = "door"
+)
+
 // originText describes the origin of a config, for error messages.
-var originText = map[string]string{"program": "is defined by a program", "door": "was published through the API"}
+var originText = map[string]string{originProgram: "is defined by a program", originAPI: "was published through the API"}
 
 // Declared holds the options that a program declares for a handler.
 type Declared struct {
@@ -126,7 +132,7 @@ type body func(context.Context, *work) error
 
 func (c *Lifecycle) add(kind, name string, b body, d Declared) {
 	if c.handlers[name] != nil || name == "" {
-		panic(fmt.Sprintf("lifecycle: handler %q is registered twice or has an empty name", name))
+		panic(fmt.Sprintf("lifecycle: handler %q is registered twice or has an empty name: give each handler its own name", name))
 	}
 	c.handlers[name] = &handler{Handler: lifecycleconfig.Handler{Kind: kind, Safety: d.Safety, Timeout: d.Timeout}, name: name, body: b, after: d.After}
 }
@@ -163,8 +169,8 @@ func (l *Lifecycle) Covered(by ...Janitor) {
 	l.janitors, l.standard = append(l.janitors, by...), l.standard || len(by) == 0
 }
 
-// checkJanitors refuses a lifecycle with a claim that no janitor covers.
-func (c *Lifecycle) checkJanitors() error {
+// checkClaimsRecovered refuses a lifecycle with a claim that nothing recovers after a crash.
+func (c *Lifecycle) checkClaimsRecovered() error {
 	if c.standard || c.config.Janitor != nil {
 		return nil
 	}

@@ -37,7 +37,7 @@ var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Rea
 	},
 	entities.ScanOpen)
 
-// Operations returns the operations of the context's workspace that have not ended; lifecycle.Operations documents it.
+// Operations returns the operations of the context's workspace that have not ended; lifecycle.ListOperations documents it.
 func Operations(ctx context.Context, d store.Doer, phase, behind string, limit int) ([]Pending, error) {
 	if limit <= 0 || limit > 1000 {
 		limit = 100

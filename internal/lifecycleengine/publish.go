@@ -215,14 +215,14 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 	if err != nil {
 		return Put{}, err
 	}
-	if err := checkOrigin(ctx, e, "program", name); err != nil {
+	if err := checkOrigin(ctx, e, originProgram, name); err != nil {
 		return Put{}, err
 	}
 	before, err := getConfigVerb.DoAt(ctx, e, at, name)
 	if err != nil {
 		return Put{}, err
 	}
-	if err := s.enlist(ctx, true); err != nil {
+	if err := s.registerOnce(ctx, true); err != nil {
 		return Put{}, err
 	}
 	if err := b.published.addKnown(publishedConfig{name: name, config: string(config)}); err != nil {
@@ -249,7 +249,7 @@ func (d *publishedSet) validate(ctx context.Context, name string, config []byte)
 	if c.Table != nil {
 		violations = append(violations, lifecycleconfig.Violation{Rule: "table", Path: "/entity_table", Message: "entity_table is only supported in a program, not through the API"})
 	}
-	if err := s.checkJanitors(); err != nil {
+	if err := s.checkClaimsRecovered(); err != nil {
 		violations = append(violations, lifecycleconfig.Violation{Rule: "coverage", Path: "/janitor", Message: fault.New(fault.Validation, "%s", err).Message})
 	}
 	if len(violations) > 0 {

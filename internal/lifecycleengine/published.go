@@ -97,7 +97,7 @@ func (d *publishedSet) boundTo(ctx context.Context, name string) (*bound, error)
 	if err != nil {
 		return nil, err
 	}
-	if now.revision == 0 || now.origin != "door" {
+	if now.revision == 0 || now.origin != originAPI {
 		return nil, unknown(name)
 	}
 	s, err := d.build(ctx, []byte(now.config), nil)
@@ -133,7 +133,7 @@ func (d *publishedSet) build(ctx context.Context, text []byte, more map[string][
 	if len(violations) > 0 {
 		return nil, invalidConfig(violations)
 	}
-	s := &bound{engine: d.registry.engine, registry: d.registry, turn: make(chan struct{}, 1)}
+	s := &bound{engine: d.registry.engine, registry: d.registry, registering: make(chan struct{}, 1)}
 	s.Lifecycle = &Lifecycle{config: c, text: string(text), handlers: make(map[string]*handler), workspaces: []string{store.WorkspaceOf(ctx)}, bound: s}
 	s.store = &builtinTable{bound: s}
 	for kind, names := range handlerNames(c) {

@@ -50,15 +50,15 @@ func (s *bound) ready(ctx context.Context) error {
 	if len(s.workspaces) > 0 && !slices.Contains(s.workspaces, space) {
 		return fault.New(fault.Validation, "lifecycle %q is not available in workspace %q: add the workspace with Lifecycle.InWorkspaces", s.config.Workflow, space)
 	}
-	return s.enlist(ctx, false)
+	return s.registerOnce(ctx, false)
 }
 
-// enlist registers the lifecycle in the context's workspace. With replace, its config
+// registerOnce registers the lifecycle, one caller at a time, in the context's workspace. With replace, its config
 // replaces the one in force.
-func (s *bound) enlist(ctx context.Context, replace bool) error {
+func (s *bound) registerOnce(ctx context.Context, replace bool) error {
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case s.registering <- struct{}{}:
+		defer func() { <-s.registering }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -75,10 +75,10 @@ func (s *bound) enlist(ctx context.Context, replace bool) error {
 	return nil
 }
 
-// enlistAll brings the config into force in every workspace that it is for and in every
+// registerAll brings the config into force in every workspace that it is for and in every
 // workspace with another config. There may be many workspaces, and most of them do not
 // change when a node starts: they are registered on first use.
-func (s *bound) enlistAll(ctx context.Context) error {
+func (s *bound) registerAll(ctx context.Context) error {
 	spaces := s.spaces()
 	shards, err := store.Shards(ctx, s.engine)
 	for _, shard := range shards {
@@ -93,7 +93,7 @@ func (s *bound) enlistAll(ctx context.Context) error {
 	}
 	slices.Sort(spaces)
 	for _, space := range slices.Compact(spaces) {
-		if err := s.enlist(store.InWorkspace(ctx, space), true); err != nil {
+		if err := s.registerOnce(store.InWorkspace(ctx, space), true); err != nil {
 			return err
 		}
 	}

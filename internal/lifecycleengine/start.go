@@ -25,10 +25,10 @@ func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
 	for _, w := range warnings {
 		e.Log().Warn("lifecycle config warning", "lifecycle", c.config.Workflow, "rule", w.Rule, "path", w.Path, "line", w.Line, "message", w.Message)
 	}
-	if err := errors.Join(c.checkJanitors(), c.checkDeliveries()); err != nil {
+	if err := errors.Join(c.checkClaimsRecovered(), c.checkDeliveries()); err != nil {
 		return err
 	}
-	s := &bound{Lifecycle: c, engine: e, registry: registryOf(e), turn: make(chan struct{}, 1)}
+	s := &bound{Lifecycle: c, engine: e, registry: registryOf(e), registering: make(chan struct{}, 1)}
 	var err error
 	if s.store, err = s.newStore(ctx); err != nil {
 		return err
@@ -36,10 +36,10 @@ func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
 	if err := errors.Join(s.addAfterEffects(), s.registry.add(s)); err != nil {
 		return err
 	}
-	if err := checkOrigin(ctx, e, "door", c.config.Workflow); err != nil {
+	if err := checkOrigin(ctx, e, originAPI, c.config.Workflow); err != nil {
 		return err
 	}
-	return s.enlistAll(ctx)
+	return s.registerAll(ctx)
 }
 
 // add registers a lifecycle. The first call starts the background loops that all lifecycles share.
@@ -55,20 +55,20 @@ func (b *registry) add(s *bound) error {
 	return nil
 }
 
-// start starts the background loops that all lifecycles share.
+// start starts the background loops, once per engine.
 func (b *registry) start() {
 	b.once.Do(func() {
 		transition.Register(b.engine, transitioner{b})
 		b.engine.Background(b.resume)
 		b.engine.Leases("operations", b.expire, wake.WorkKind{Kind: wake.HeldOperation})
 		b.engine.Sweep("lifecycles", b.adopt)
-		b.engine.Sweep("attempts", func(ctx context.Context) (int, error) { return refusals.Prune(ctx, b.engine) },
-			wake.WorkKind{Kind: wake.OldAttempt, Name: strconv.FormatInt(refusals.Retention.Milliseconds(), 10)})
+		b.engine.Sweep("refusals", func(ctx context.Context) (int, error) { return refusals.Prune(ctx, b.engine) },
+			wake.WorkKind{Kind: wake.OldRefusal, Name: strconv.FormatInt(refusals.Retention.Milliseconds(), 10)})
 	})
 }
 
-// ServePut makes an engine serve lifecycles that are published through the API. It must be called before the engine runs.
-func ServePut(e *engine.Engine, r Caller) error {
+// ServePublished makes an engine serve lifecycles that are published through the API. It must be called before the engine runs.
+func ServePublished(e *engine.Engine, r Caller) error {
 	b := registryOf(e)
 	if b.published != nil {
 		return fault.New(fault.Conflict, "this engine already serves published lifecycles: pass httpapi.Handlers to holdfast.Open only once")
@@ -83,7 +83,7 @@ func ServePut(e *engine.Engine, r Caller) error {
 // transitioner fires steps of this engine's lifecycles for runs.
 type transitioner struct{ registry *registry }
 
-// Fire fires a step.
+// Fire fires a step. begun is called with the operation's id in the transaction that begins the operation.
 func (f transitioner) Fire(ctx context.Context, x transition.Request, begun func(context.Context, *store.Tx, string) error) ([]byte, error) {
 	s, err := f.registry.find(ctx, x.Lifecycle)
 	if err != nil {

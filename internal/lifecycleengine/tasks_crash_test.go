@@ -206,9 +206,9 @@ func TestCrashOfATask(t *testing.T) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "asked", Parts: parts, Do: probed.do, Recover: probed.recover, Check: probed.check})
 }
 
-// TestTheDoorAndItsWorker verifies that the published set and the worker that serves its
+// TestPublishedLifecyclesAndTheirWorker verifies that the published set and the worker that serves its
 // after-effects do not deadlock: after-effects are added while the worker polls.
-func TestTheDoorAndItsWorker(t *testing.T) {
+func TestPublishedLifecyclesAndTheirWorker(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		ctx, stop := context.WithCancel(context.Background())
 		var running sync.WaitGroup

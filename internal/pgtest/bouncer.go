@@ -70,7 +70,7 @@ func startBouncer(ctx context.Context, program string, target *pgx.ConnConfig) (
 	}
 	// PgBouncer has no state worth an orderly shutdown, and its reaction to TERM and QUIT differs
 	// between versions.
-	k, err := newSupervisor("holdfast-bouncer", signals{"KILL", "KILL"}, func(dir string) []string {
+	k, err := newSupervisor(tempRoot(), "holdfast-bouncer", signals{"KILL", "KILL"}, func(dir string) []string {
 		return []string{program, filepath.Join(dir, "pgbouncer.ini")}
 	})
 	if err != nil {

@@ -23,7 +23,8 @@ const startLimit = time.Minute
 //
 // A Cluster is safe for concurrent use.
 type Cluster struct {
-	from installation
+	from    installation
+	durable bool
 
 	mu     sync.Mutex
 	sup    *supervisor
@@ -36,12 +37,23 @@ type Cluster struct {
 //
 // Cancelling ctx ends the start, not a cluster that was returned.
 func Start(ctx context.Context) (*Cluster, error) {
+	return (&Cluster{}).startIn(ctx, tempRoot())
+}
+
+// StartDurable is [Start] for a benchmark: the data is in a new directory below parent, which should
+// be on a disk, and commits are as durable as with PostgreSQL's default settings. A process of root
+// needs a parent that other users can enter and write to.
+func StartDurable(ctx context.Context, parent string) (*Cluster, error) {
+	return (&Cluster{durable: true}).startIn(ctx, parent)
+}
+
+func (c *Cluster) startIn(ctx context.Context, parent string) (*Cluster, error) {
 	from, err := findServer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{from: from}
-	if c.sup, err = newSupervisor("holdfast-pg", signals{"INT", "QUIT"}, c.command); err != nil {
+	c.from = from
+	if c.sup, err = newSupervisor(parent, "holdfast-pg", signals{"INT", "QUIT"}, c.command); err != nil {
 		return nil, err
 	}
 	if err := c.create(ctx); err != nil {
@@ -83,15 +95,13 @@ func (c *Cluster) initdb(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// settings trade safety after a power failure, which no test needs, for speed. Settings that a test
-// could notice (synchronous_commit, autovacuum) are as in production.
+// settings trade safety after a power failure, which no test needs, for speed, unless the cluster is
+// durable. Settings that a test could notice (synchronous_commit, autovacuum) are as in production.
 func (c *Cluster) settings() []string {
 	lines := []string{
 		"cluster_name = '" + c.name() + "'",
 		"listen_addresses = '127.0.0.1'",
 		"unix_socket_directories = ''",
-		"fsync = off",
-		"full_page_writes = off",
 		"synchronous_commit = on",
 		"autovacuum = on",
 		"max_connections = 300",
@@ -102,6 +112,9 @@ func (c *Cluster) settings() []string {
 		"timezone = 'UTC'",
 		"log_timezone = 'UTC'",
 		"logging_collector = off",
+	}
+	if !c.durable {
+		lines = append(lines, "fsync = off", "full_page_writes = off")
 	}
 	if c.from.hasLibrary("pg_stat_statements") {
 		lines = append(lines, "shared_preload_libraries = 'pg_stat_statements'")

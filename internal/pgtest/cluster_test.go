@@ -43,6 +43,27 @@ func TestClusterAnswers(t *testing.T) {
 	}
 }
 
+// Verifies that the server of a benchmark has PostgreSQL's own durability, in the given directory.
+func TestDurableCluster(t *testing.T) {
+	t.Parallel()
+	needServer(t)
+	const parent = "/tmp" // the server's user can enter it, even if this process is root
+	c, err := StartDurable(t.Context(), parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	conn := open(t, c.URL())
+	for _, setting := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
+		if got := one(t, conn, "SELECT current_setting($1)", setting); got != "on" {
+			t.Errorf("%s is %q, want on", setting, got)
+		}
+	}
+	if got := one(t, conn, "SHOW data_directory"); !strings.HasPrefix(got, parent) {
+		t.Errorf("the data is in %s, want it below %s", got, parent)
+	}
+}
+
 func TestClusterKeepsDataOverStopAndRestart(t *testing.T) {
 	t.Parallel()
 	testlevel.Long(t)

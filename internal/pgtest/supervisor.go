@@ -50,10 +50,10 @@ type supervisor struct {
 // five seconds.
 type signals struct{ graceful, force string }
 
-// newSupervisor creates the directory and starts the script. The server itself waits for
+// newSupervisor creates a directory in parent and starts the script. The server itself waits for
 // [supervisor.start]. command gets the directory and returns the server's command line.
-func newSupervisor(prefix string, end signals, command func(dir string) []string) (*supervisor, error) {
-	dir, err := makeDir(prefix)
+func newSupervisor(parent, prefix string, end signals, command func(dir string) []string) (*supervisor, error) {
+	dir, err := makeDir(parent, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +67,8 @@ func newSupervisor(prefix string, end signals, command func(dir string) []string
 }
 
 // makeDir creates the directory with mode 0700, owned by the user of the server.
-func makeDir(prefix string) (string, error) {
-	dir, err := os.MkdirTemp(tempRoot(), prefix+"-")
+func makeDir(parent, prefix string) (string, error) {
+	dir, err := os.MkdirTemp(parent, prefix+"-")
 	if err != nil {
 		return "", err
 	}

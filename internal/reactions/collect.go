@@ -60,6 +60,9 @@ func (g *Collector) Next(ctx context.Context, d store.Doer, at store.Partition, 
 	return deleted(some), err
 }
 
+// Full reports whether the last page left notices for the next one.
+func (g *Collector) Full() bool { return len(g.cursors) > 0 }
+
 func deleted(some []collected) bool { return len(some) > 0 && some[0].deleted > 0 }
 
 // page collects one page and moves the cursors.

@@ -35,10 +35,7 @@ func each(t *testing.T, f func(*testing.T, testDB)) {
 
 func (s testDB) postgres() bool { return s.url != "" }
 
-func (s testDB) database(o ...postgres.Option) holdfast.Database {
-	if s.postgres() && len(o) > 0 {
-		return postgres.URL(s.url, o...)
-	}
+func (s testDB) database() holdfast.Database {
 	return holdfasttest.At(s.url + s.path) // one of the two is empty
 }
 

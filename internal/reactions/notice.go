@@ -51,7 +51,7 @@ func (w *Worker) Notice(topics []string) []string {
 		case n.Error != "":
 			w.Log.Error("reaction skipped a permanently failed event", "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
 		default:
-			w.Log.Info("reaction continues", "how", n.What, "reaction", n.Reaction, "stream", n.Stream)
+			w.Log.Info("reaction continues after a repair", "how", n.What, "reaction", n.Reaction, "stream", n.Stream)
 		}
 	}
 	return others

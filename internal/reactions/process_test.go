@@ -80,7 +80,7 @@ func reactInChild(db string, lease time.Duration) error {
 	return hf.Run(context.Background())
 }
 
-var following = stream.Select{Streams: "^[cps]"}
+var following = stream.Select{Pattern: "^[cps]"}
 
 // startChild starts a node in another process.
 func startChild(t *testing.T, db string, lease time.Duration) *testkit.Child {
@@ -160,14 +160,14 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 			waitForPosition(t, next, "r", name, "is done", handled(1))
 		}
 		next.stop() // the epochs are those of the successor, and no lease is left
-		before, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{}))
+		before, err := holdfast.Collect(stream.ListPositions(context.Background(), hf, stream.PositionFilter{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Signal(syscall.SIGCONT)
 		c.Send("go on")
 		expectLines(c, "lost c", "lost p")
-		after, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{}))
+		after, err := holdfast.Collect(stream.ListPositions(context.Background(), hf, stream.PositionFilter{}))
 		if err != nil || !slices.Equal(before, after) {
 			t.Errorf("the late process changed a position: got %+v, error %v, want %+v", after, err, before)
 		}
@@ -185,7 +185,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		const streams, lease = 36, 5 * time.Minute
 		hf := startNode(t, databaseAt(db), briskly) // runs only a janitor
-		def := reactions.Definition{Name: "r", Streams: following.Streams, Options: reactions.DefaultOptions()}
+		def := reactions.Definition{Name: "r", Streams: following.Pattern, Options: reactions.DefaultOptions()}
 		def.MaxCrashes = maxDeaths
 		if _, err := reactions.Register(context.Background(), engine.Of(hf), def); err != nil {
 			t.Fatal(err)
@@ -212,7 +212,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 			default:
 			}
 			_ = clock.Wait(context.Background(), 50*time.Millisecond) // leave the CPU to the child
-			all, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{Reaction: "r"}))
+			all, err := holdfast.Collect(stream.ListPositions(context.Background(), hf, stream.PositionFilter{Reaction: "r"}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -262,7 +262,7 @@ func discardOutput(c *testkit.Child) (dead chan struct{}) {
 func TestAPanicInACommitIsAFailure(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		hf := openNode(t, databaseAt(db), briskly)
-		def := reactions.Definition{Name: "r", Streams: following.Streams, Options: reactions.DefaultOptions()}
+		def := reactions.Definition{Name: "r", Streams: following.Pattern, Options: reactions.DefaultOptions()}
 		if _, err := reactions.Register(context.Background(), engine.Of(hf), def); err != nil {
 			t.Fatal(err)
 		}

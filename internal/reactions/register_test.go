@@ -23,7 +23,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
-	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -476,7 +475,7 @@ func TestHistoriesAreFollowed(t *testing.T) {
 		skipped := len(streams)
 		streams = append(streams, histories(t, stale, "stale")...)
 		streams = append(streams, histories(t, fresh, "fresh")...)
-		plain := holdfasttest.OpenOn(t, s.database(postgres.Plain()))
+		plain := holdfasttest.OpenOn(t, store.Plain(s.database()))
 		streams = append(streams, histories(t, plain, "plain")...)
 		for i, hf := range []*holdfast.Engine{s.open(t), stale} {
 			err := hf.Update(context.Background(), func(_ context.Context, tx holdfast.Tx) error {

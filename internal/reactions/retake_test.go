@@ -331,7 +331,7 @@ func TestAResetStopsAWorker(t *testing.T) {
 		begun := make(chan struct{}, 10)
 		first := make(chan struct{}, 1)
 		first <- struct{}{}
-		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(ctx context.Context, d *stream.Delivery) error {
+		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{Pattern: "^s$"}, func(ctx context.Context, d *stream.Delivery) error {
 			begun <- struct{}{}
 			select {
 			case <-first:
@@ -357,7 +357,7 @@ func TestAResetStopsAWorker(t *testing.T) {
 func TestAnExpiredLeaseIsEndedByANodeThatRuns(t *testing.T) {
 	testlevel.Long(t)
 	onBoth(t, func(t *testing.T, db string) {
-		hf := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.React("r", stream.Select{Streams: "^s$"},
+		hf := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.React("r", stream.Select{Pattern: "^s$"},
 			func(context.Context, *stream.Delivery) error { return nil }, stream.Options{}))
 		emit(t, hf, "s", "a")
 		one(t, hf, "r")
@@ -455,7 +455,7 @@ func TestASkipTakesNoResetAway(t *testing.T) {
 func TestASweepThatHangsStopsNoPulse(t *testing.T) {
 	testlevel.Long(t)
 	onBoth(t, func(t *testing.T, db string) {
-		react := stream.React("r", stream.Select{Streams: "^s"}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{})
+		react := stream.React("r", stream.Select{Pattern: "^s"}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{})
 		hf := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, react)
 		hangs, release := make(chan struct{}), make(chan struct{})
 		engine.Of(hf).Leases("hangs", func(context.Context, bool) (int, error) {

@@ -39,7 +39,7 @@ const journalTable = `CREATE TABLE seen (reaction text NOT NULL, stream text NOT
 // once is a reaction that records each event with its acknowledgement. It accepts only
 // the first event of a stream and the one after the last recorded.
 func (j *journal) once(name string, fromNow bool) holdfast.Part {
-	return stream.React(name, stream.Select{Streams: "^s-"}, func(_ context.Context, d *stream.Delivery) error {
+	return stream.React(name, stream.Select{Pattern: "^s-"}, func(_ context.Context, d *stream.Delivery) error {
 		d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
 			first := int64(d.Version) - 1 // with FromNow the first may be any
 			if !fromNow {
@@ -61,7 +61,7 @@ func (j *journal) once(name string, fromNow bool) holdfast.Part {
 // least is a reaction that records nothing with its acknowledgement: an event may be
 // repeated, but never comes before its predecessor.
 func (j *journal) least(name string) holdfast.Part {
-	return stream.React(name, stream.Select{Streams: "^s-"}, func(_ context.Context, d *stream.Delivery) error {
+	return stream.React(name, stream.Select{Pattern: "^s-"}, func(_ context.Context, d *stream.Delivery) error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		last, ok := j.last[d.Stream]
@@ -296,7 +296,7 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 		var nodes []*holdfast.Engine
 		parts := func() (all []holdfast.Part) {
 			for _, inside := range []bool{true, false} {
-				all = append(all, stream.React(fmt.Sprint("inside-", inside), stream.Select{Streams: "^ask-"}, func(ctx context.Context, d *stream.Delivery) error {
+				all = append(all, stream.React(fmt.Sprint("inside-", inside), stream.Select{Pattern: "^ask-"}, func(ctx context.Context, d *stream.Delivery) error {
 					if !inside {
 						return withdraw(ctx, nodes[0], "account")
 					}
@@ -319,7 +319,7 @@ func TestReactionsNeverOverdraw(t *testing.T) {
 		}
 		no := false
 		waitUntilNone(t, "streams have events left", func() int {
-			all, err := holdfast.Collect(stream.Positions(context.Background(), hf, stream.PositionFilter{Blocked: &no}))
+			all, err := holdfast.Collect(stream.ListPositions(context.Background(), hf, stream.PositionFilter{Blocked: &no}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -279,7 +279,7 @@ var Turns = lease.NewTurns("reactions.list_turns")
 // Take leases streams that have due events.
 func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 	if len(a.Reactions) == 0 || a.Limit < 1 || a.Limit > 1000 || a.Crashed < 0 {
-		return nil, fault.New(fault.Validation, "at least one reaction, a limit between 1 and 1000, and a limit of crashed streams of at least 0 are required (reactions: %d, limit: %d, limit of crashed streams: %d)",
+		return nil, fault.New(fault.Validation, "at least one reaction, a limit between 1 and 1000, and a crashed-stream limit of at least 0 are required (reactions: %d, limit: %d, crashed-stream limit: %d)",
 			len(a.Reactions), a.Limit, a.Crashed)
 	}
 	for _, w := range a.Reactions {

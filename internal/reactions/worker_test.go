@@ -95,7 +95,7 @@ func emit(t testing.TB, d holdfast.Doer, name string, events ...string) {
 // positionOf returns the position of a reaction on a stream, or nil.
 func positionOf(t testing.TB, d holdfast.Doer, reaction, name string) *stream.Position {
 	t.Helper()
-	all, err := holdfast.Collect(stream.Positions(context.Background(), d, stream.PositionFilter{Reaction: reaction, Streams: []string{name}}))
+	all, err := holdfast.Collect(stream.ListPositions(context.Background(), d, stream.PositionFilter{Reaction: reaction, Streams: []string{name}}))
 	if err != nil {
 		t.Fatalf("query: %v", err)
 	}
@@ -386,7 +386,7 @@ func TestAFailureKeepsWhatWentBefore(t *testing.T) {
 		t.Run(fmt.Sprint("commits ", commits), func(t *testing.T) {
 			onBoth(t, func(t *testing.T, db string) {
 				var y deliveryLog
-				hf := openNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
+				hf := openNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{Pattern: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 					n := y.write(d)
 					if commits {
 						d.WriteTx(writeOut(d, "w"))
@@ -536,7 +536,7 @@ func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 				closure := once(c.closure)
 				m := &faultyDatabase{Database: store.DatabaseOf(databaseAt(db)), command: "reactions.ack", before: once(c.before), after: once(c.after)}
 				var bodies, closures atomic.Int32
-				hf := startNode(t, store.HandleDatabase(m), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
+				hf := startNode(t, store.HandleDatabase(m), briskly, stream.React("r", stream.Select{Pattern: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 					if d.Version == 0 {
 						bodies.Add(1)
 					}
@@ -573,7 +573,7 @@ func TestACommitUnderALostHoldWritesNothing(t *testing.T) {
 		other := openNode(t, databaseAt(db), briskly)
 		var ran atomic.Int32
 		var fenced atomic.Bool
-		hf := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
+		hf := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.React("r", stream.Select{Pattern: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 			first := ran.Add(1) == 1
 			by := "second"
 			if first {
@@ -601,7 +601,7 @@ func TestASlowBodyKeepsItsHold(t *testing.T) {
 		const lease = 1500 * time.Millisecond
 		var ran atomic.Int32
 		part := func() holdfast.Part {
-			return stream.React("r", stream.Select{Streams: "^s$"}, func(ctx context.Context, d *stream.Delivery) error {
+			return stream.React("r", stream.Select{Pattern: "^s$"}, func(ctx context.Context, d *stream.Delivery) error {
 				ran.Add(1)
 				d.WriteTx(writeOut(d, "w"))
 				return clock.Wait(ctx, 3*lease)
@@ -627,7 +627,7 @@ func TestABodyThatHangsLosesItsStream(t *testing.T) {
 		t.Cleanup(free)
 		back := make(chan struct{}, 10)
 		part := func(by string) holdfast.Part {
-			return stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
+			return stream.React("r", stream.Select{Pattern: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 				d.WriteTx(writeOut(d, by))
 				if by == "hangs" {
 					hung <- struct{}{}
@@ -638,7 +638,7 @@ func TestABodyThatHangsLosesItsStream(t *testing.T) {
 			}, stream.Options{Lease: time.Second, Timeout: 500 * time.Millisecond})
 		}
 		room := briskly
-		room.MaxConcurrency = 1 // so that the hanging node has no capacity to take it again
+		room.MaxWorkers = 1 // so that the hanging node has no capacity to take it again
 		one := startNode(t, databaseAt(db), room, part("hangs"))
 		t.Cleanup(free)
 		emit(t, one, "s", "a", "b")
@@ -671,7 +671,7 @@ func TestStoppingGivesEverythingBack(t *testing.T) {
 			part := func(body func(context.Context, *stream.Delivery) error) holdfast.Part {
 				return stream.React("r", stream.Select{}, body, stream.Options{Lease: 24 * time.Hour})
 			}
-			one := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour, MaxConcurrency: 4},
+			one := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour, MaxWorkers: 4},
 				part(func(ctx context.Context, d *stream.Delivery) error {
 					if d.Version == 0 {
 						return nil
@@ -725,7 +725,7 @@ func TestAWorkerOutlivesItsServer(t *testing.T) {
 	t.Cleanup(func() { server.Close() })
 	var bodies atomic.Int64
 	var gate atomic.Pointer[chan struct{}] // where bodies wait
-	hf := startNode(t, postgres.URL(server.URL()), briskly, stream.React("r", stream.Select{Streams: "^s"}, func(_ context.Context, d *stream.Delivery) error {
+	hf := startNode(t, postgres.URL(server.URL()), briskly, stream.React("r", stream.Select{Pattern: "^s"}, func(_ context.Context, d *stream.Delivery) error {
 		bodies.Add(1)
 		<-*gate.Load()
 		d.WriteTx(writeOut(d, "w"))
@@ -833,7 +833,7 @@ func TestWhatWaitsBehindAHungBodyGoesToAnotherNode(t *testing.T) {
 				return nil
 			}, stream.Options{Lease: time.Second, Timeout: 300 * time.Millisecond})
 		}
-		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: 100 * time.Millisecond, MaxConcurrency: 1}, part(true))
+		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: 100 * time.Millisecond, MaxWorkers: 1}, part(true))
 		emit(t, first, "a", "x")
 		emit(t, first, "b", "x")
 		first.start(t)
@@ -896,7 +896,7 @@ func TestAnOutageIsNoFailureOfItsEvent(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		m := &faultyDatabase{Database: store.DatabaseOf(databaseAt(db)), command: "reactions.ack", after: once(nil),
 			before: once(func() error { return fault.New(fault.Unavailable, "down") })}
-		hf := startNode(t, store.HandleDatabase(m), briskly, stream.React("r", stream.Select{Streams: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
+		hf := startNode(t, store.HandleDatabase(m), briskly, stream.React("r", stream.Select{Pattern: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 			d.WriteTx(writeOut(d, "w"))
 			return nil
 		}, stream.Options{Retry: lasting(1, time.Millisecond)}))

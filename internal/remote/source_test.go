@@ -29,7 +29,7 @@ import (
 type remoteHandlers struct{}
 
 func (remoteHandlers) Register(_ context.Context, e *holdfast.Engine) error {
-	return lifecycleengine.ServePut(engine.Of(e), func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
+	return lifecycleengine.ServePublished(engine.Of(e), func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 		panic("no handler has a URL")
 	})
 }

@@ -122,7 +122,11 @@ func (k *Executor) apply(ctx context.Context, d store.Doer, l *ClaimedStep, c *p
 	}
 	since := clock.OfMachine()
 	if a, plain := c.finishesStep(l, by); plain && !k.PlansOnly {
-		m, err = finishStepVerb.DoAt(ctx, d, l.partition(), a)
+		if a.acted || a.policy != "" {
+			m, err = finishOpaqueStepVerb.DoAt(ctx, d, l.partition(), a)
+		} else {
+			m, err = finishStepVerb.DoAt(ctx, d, l.partition(), a.finishStepArgs)
+		}
 		m.since = since
 		return m, err
 	}
@@ -143,7 +147,7 @@ func (k *Executor) apply(ctx context.Context, d store.Doer, l *ClaimedStep, c *p
 // after returns the run after a plan was applied, with the step that the plan took or, if it took
 // none, the step that it changed.
 func (c *planner) after(l *ClaimedStep, m moved) ClaimedStep {
-	next := ClaimedStep{Shard: l.Shard, Run: c.run, Step: c.step}
+	next := ClaimedStep{Shard: l.Shard, Run: c.run, Step: c.step, memo: &c.memo}
 	next.Run.Version = m.version
 	next.Run.memo = c.plan.Run.Memo
 	next.since = m.since

@@ -25,7 +25,7 @@ type Executor struct {
 	Retention time.Duration
 	// Later is called with the time until the next step becomes due.
 	Later func(time.Duration)
-	// PlansOnly moves runs by plans only, never by the verbs for the frequent moves. It is for tests.
+	// PlansOnly makes every move use a plan, never the verbs for the frequent moves. It is for tests.
 	PlansOnly bool
 
 	mu  sync.Mutex
@@ -183,7 +183,11 @@ func (k *Executor) Ensure(ctx context.Context, d store.Doer, def *workflow.Defin
 // planner returns a planner for the state of a run.
 func (k *Executor) planner(l *ClaimedStep, def *compiled) *planner {
 	c := &planner{def: def, run: l.Run, step: l.Step, retention: cmp.Or(def.Retention, k.Retention)}
-	_ = json.Unmarshal(l.Run.memo, &c.memo) // cannot fail: written by this package
+	if l.memo != nil {
+		c.memo = l.memo.clone() // a plan may be made twice
+	} else {
+		_ = json.Unmarshal(l.Run.memo, &c.memo) // cannot fail: written by this package
+	}
 	return c
 }
 
@@ -266,7 +270,11 @@ func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedSt
 // starter returns the function that starts the run.
 func (k *Executor) starter(d store.Doer, s Start, l *ClaimedStep, c *planner) (func(context.Context) (started, error), error) {
 	if a, plain := c.startsAtStep(s); plain && !k.PlansOnly {
-		return func(ctx context.Context) (started, error) { return startAtStepVerb.DoAt(ctx, d, l.partition(), a) }, nil
+		verb := startAtStepVerb
+		if a.policy != "" {
+			verb = startAtOpaqueStepVerb
+		}
+		return func(ctx context.Context) (started, error) { return verb.DoAt(ctx, d, l.partition(), a) }, nil
 	}
 	text, err := c.encoded()
 	a := startArgs{run: l.Run.ID, definition: l.Run.Definition, key: s.Key, input: string(s.Input), holder: s.Holder, lease: s.Lease, plan: text, names: c.names(), wakes: c.wakes, over: c.plan.Run.Over, held: s.Lease}

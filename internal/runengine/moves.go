@@ -111,7 +111,7 @@ func (c *planner) leaseExpired() {
 	limitReached := false // the crash limit is reached
 	if c.step.Quiet {
 		c.step.Lost++
-		name, message, delay = "stepLost", fmt.Sprintf("handed out to %s, but no response arrived", c.step.Holder), lease.LostPause(c.step.Lost, c.run.ID)
+		name, message, delay = "stepLost", fmt.Sprintf("the task was handed out to %s, but no response arrived", c.step.Holder), lease.LostPause(c.step.Lost, c.run.ID)
 		data["lost"] = c.step.Lost
 	} else {
 		c.step.Crashes++

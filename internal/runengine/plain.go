@@ -1,20 +1,21 @@
 package runengine
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Most moves of a run are the same two: the run starts at its first step, and a step completes and the
-// next one begins or the run ends. They have verbs of their own, whose statements take plain arguments
-// instead of a plan. A plan that involves anything else (an effect, a signal, an approval, a wait, a
-// condition, a pause, a failure) goes through runs.start and runs.apply_plan.
-// TestPlainMovesDoWhatPlansDo compares the two.
+// Two moves of a run are the most frequent: the run starts at its first step, and a step completes and the next step
+// begins or the run ends. They have their own verbs, whose statements take plain arguments instead of a plan. A plan
+// that involves anything else (a journaled effect, a signal, an approval, a wait, a condition, a pause, a failure) is
+// applied by runs.start or runs.apply_plan. TestPlainMovesDoWhatPlansDo compares plain moves with plans.
 
-// plainMove is what both verbs have in common: the state of the run after the move, the step that begins
-// and the events.
+// plainMove has the arguments that both verbs share: the state of the run after the move, the step that begins and the
+// events.
 type plainMove struct {
 	run    string        `arg:"run"`
 	holder string        `arg:"holder"`
@@ -33,6 +34,7 @@ type plainMove struct {
 	safety     string `arg:"safety"`
 	unknown    string `arg:"unknown"`
 	held       bool   `arg:"held"`
+	policy     string `arg:"policy,null"` // if the step is opaque: what to do if the outcome of its body is unknown
 
 	event     string `arg:"event"`
 	data      string `arg:"data"`
@@ -62,22 +64,37 @@ type finishStepArgs struct {
 	keep    *int64 `arg:"keep"`
 }
 
+type finishOpaqueStepArgs struct {
+	finishStepArgs
+	acted bool `arg:"acted"` // the step that ends is opaque, and its body is done
+}
+
+// Opaque steps have their own verbs. The statements of the other verbs are faster, because they have no parts for the
+// bodies of opaque steps.
 var (
-	startAtStepVerb = store.VerbOf(store.Decl{Name: "runs.start_at_step", Group: true, Events: store.HistoryEvents},
+	startAtStepVerb       = newStartAtStep("runs.start_at_step")
+	startAtOpaqueStepVerb = newStartAtStep("runs.start_at_opaque_step")
+	finishStepVerb        = newFinishStep("runs.finish_step", func(a *finishStepArgs) *finishStepArgs { return a })
+	finishOpaqueStepVerb  = newFinishStep("runs.finish_opaque_step", func(a *finishOpaqueStepArgs) *finishStepArgs { return &a.finishStepArgs })
+)
+
+func newStartAtStep(name string) *store.Verb[startAtStepArgs, started] {
+	return store.VerbOf(store.Decl{Name: name, Group: true, Events: store.HistoryEvents},
 		func(a startAtStepArgs) []string { return startRows(a.run, a.key) },
 		scanStarted).
-		RecoverWith(func(a startAtStepArgs, k store.CommitProof) started {
-			return started{true, a.run, a.recovered(k)}
-		}).
+		RecoverWith(func(a startAtStepArgs, k store.CommitProof) started { return started{true, a.run, a.recovered(k)} }).
 		Wakes(func(a startAtStepArgs) []string { return woken(a.run, a.wakes, false) }).
 		Emits(func(a startAtStepArgs) store.Emission { return a.emits() })
-	finishStepVerb = store.VerbOf(store.Decl{Name: "runs.finish_step", Group: true, Events: store.HistoryEvents},
-		func(a finishStepArgs) []string { return []string{row(a.run)} },
+}
+
+func newFinishStep[A any](name string, of func(*A) *finishStepArgs) *store.Verb[A, moved] {
+	return store.VerbOf(store.Decl{Name: name, Group: true, Events: store.HistoryEvents},
+		func(a A) []string { return []string{row(of(&a).run)} },
 		scanMoved).
-		RecoverWith(func(a finishStepArgs, k store.CommitProof) moved { return a.recovered(k) }).
-		Wakes(func(a finishStepArgs) []string { return woken(a.run, a.wakes, a.ended) }).
-		Emits(func(a finishStepArgs) store.Emission { return a.emits() })
-)
+		RecoverWith(func(a A, k store.CommitProof) moved { return of(&a).recovered(k) }).
+		Wakes(func(a A) []string { f := of(&a); return woken(f.run, f.wakes, f.ended) }).
+		Emits(func(a A) store.Emission { return of(&a).emits() })
+}
 
 // recovered rebuilds the result of a move from its last event.
 func (a *plainMove) recovered(k store.CommitProof) moved {
@@ -96,11 +113,11 @@ func (a *plainMove) emits() store.Emission {
 	return emits(a.run, names)
 }
 
-// plainMove returns what the verbs without a plan have in common, and false if the plan involves more than
-// a step that begins.
+// plainMove returns the arguments that the verbs without a plan share. ok is false if the plan involves more than a step
+// that begins.
 func (c *planner) plainMove(by Taker) (a plainMove, ok bool) {
 	p := &c.plan
-	if !p.Plain || p.Saw != nil || p.Run.Error != nil || p.Run.Cancel || len(p.Add) > 1 || len(p.Events) < 1 || len(p.Events) > 2 {
+	if p.Ask != nil || p.Lapse || p.Signal != "" || p.Saw != nil || p.Run.Error != nil || p.Run.Cancel || len(p.Add) > 1 || len(p.Events) < 1 || len(p.Events) > 2 {
 		return a, false
 	}
 	a = plainMove{run: c.run.ID, holder: by.Holder, lease: by.Lease, status: p.Run.Status, state: string(p.Run.State), memo: string(p.Run.Memo), wakes: c.wakes}
@@ -108,11 +125,20 @@ func (c *planner) plainMove(by Taker) (a plainMove, ok bool) {
 		s := &p.Add[0]
 		pending := s.Status == Pending && !s.Held && s.Attempts == 0 && s.Due != nil && *s.Due == 0
 		running := s.Status == Running && s.Held && s.Attempts == 1 && s.Due == nil
-		if !pending && !running || s.Output != nil || s.Error != nil || s.Next != nil || s.At != nil || s.Wait != nil || s.Signal != nil || s.Begun != 0 || s.Over {
+		if !pending && !running || s.Output != nil || s.Error != nil || s.Next != nil || s.At != nil || s.Wait != nil || s.Signal != nil || s.Over {
 			return a, false
 		}
 		a.begin, a.beginVisit, a.n, a.kind, a.handler, a.beginInput = s.Name, s.Visit, s.N, s.Type, s.Handler, string(s.Input)
 		a.timeout, a.safety, a.unknown, a.held = s.Timeout, s.Safety, s.Unknown, s.Held
+		if b := p.Body; b != nil && b.Operation == Operation(c.run.ID, s.Name, s.Visit) && b.Epoch == 1 {
+			a.policy = b.Policy
+		}
+		if s.Begun != store.Bit(a.policy != "") {
+			return a, false
+		}
+	}
+	if p.Body != nil && a.policy == "" {
+		return a, false
 	}
 	a.event, a.data = p.Events[0].encoded()
 	if len(p.Events) == 2 {
@@ -126,15 +152,15 @@ func (e event) encoded() (name, data string) {
 	return e.Name, string(text)
 }
 
-// startsAtStep returns the arguments of a start without a plan.
+// startsAtStep returns the arguments of a start without a plan. ok is false if the start requires a plan.
 func (c *planner) startsAtStep(s Start) (a startAtStepArgs, ok bool) {
 	a.plainMove, ok = c.plainMove(Taker{Holder: s.Holder, Lease: s.Lease})
 	a.definition, a.key, a.input = c.run.Definition, s.Key, string(s.Input)
-	return a, ok && a.begin != "" && c.plan.Touch == nil && len(c.plan.Run.State) > 0 && len(c.plan.Run.Output) == 0
+	return a, ok && a.begin != "" && c.plan.Touch == nil && len(c.plan.Results) == 0 && len(c.plan.Run.State) > 0 && len(c.plan.Run.Output) == 0
 }
 
-// finishesStep returns the arguments of a completed step without a plan.
-func (c *planner) finishesStep(l *ClaimedStep, by Taker) (a finishStepArgs, ok bool) {
+// finishesStep returns the arguments that complete a step without a plan. ok is false if this requires a plan.
+func (c *planner) finishesStep(l *ClaimedStep, by Taker) (a finishOpaqueStepArgs, ok bool) {
 	t, r := c.plan.Touch, &c.plan.Run
 	if c.how != "held" || t == nil || t.Status != Completed || t.Lease != "drop" || t.When != "none" || t.Error != nil || t.Next == nil || t.Output == nil ||
 		t.Attempts != l.Step.Attempts || t.Failures != l.Step.Failures || t.Crashes != l.Step.Crashes || t.Lost != 0 || t.Quiet || t.Uncertain || t.Clear ||
@@ -144,5 +170,12 @@ func (c *planner) finishesStep(l *ClaimedStep, by Taker) (a finishStepArgs, ok b
 	a.plainMove, ok = c.plainMove(by)
 	a.version, a.step, a.visit, a.epoch = l.Run.Version, l.Step.Name, l.Step.Visit, l.Step.Epoch
 	a.output, a.next, a.result, a.ended, a.keep = string(t.Output), *t.Next, string(r.Output), r.Over, r.Keep
+	switch results := c.plan.Results; {
+	case len(results) == 0:
+	case len(results) == 1 && results[0].Name == effects.Body && results[0].Ordinal == 0 && results[0].State == string(effects.Done) && bytes.Equal(results[0].Result, t.Output):
+		a.acted = true
+	default:
+		return a, false
+	}
 	return a, ok && r.Over == (a.begin == "")
 }

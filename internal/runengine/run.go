@@ -20,6 +20,7 @@ package runengine
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -126,6 +127,7 @@ type ClaimedStep struct {
 	again    bool      // this end was recorded before
 	taken    bool      // the caller that moved the run holds the lease of the step
 	since    time.Time // if taken: this node's clock before that
+	memo     *memo     // the run's memo, decoded; or nil
 }
 
 // Taken reports whether the caller that just moved the run holds the lease of the step.
@@ -149,6 +151,10 @@ type memo struct {
 	Steps  map[string]knownStep `json:"steps,omitempty"`
 	// Last is the output of the latest step that had one.
 	Last json.RawMessage `json:"last,omitempty"`
+}
+
+func (m *memo) clone() memo {
+	return memo{m.N, maps.Clone(m.Visits), maps.Clone(m.Steps), m.Last}
 }
 
 type knownStep struct {

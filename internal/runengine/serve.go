@@ -95,8 +95,8 @@ type runKey struct{ workspace, id string }
 // Run returns the run as the worker left it.
 func (s *ServedRun) Run() Run { return s.run }
 
-// Served returns a run that the worker serves now, or nil. A caller that waits for the end of such a run
-// need not read it: the worker knows it.
+// Served returns a run that the worker serves now, or nil. A caller that waits for the end of such a run need not read
+// the run from the database, because the worker has it.
 func (w *Worker) Served(workspace, id string) *ServedRun {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,9 +131,8 @@ func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, ok
 	var leaseLost atomic.Bool // the renewer has seen that the lease is lost
 	wanted, unwanted := context.WithCancelCause(ctx)
 	defer unwanted(nil)
-	woken, leave := w.Hub.Watch(CancelTopic(l.Run.ID), wake.Cancelled(wake.CancelledRun, l.partition(), l.Run.ID))
-	defer leave()
-	k := lease.Renewer{Lease: w.lease(), Woken: woken, Since: l.since, Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
+	var leave func()
+	k := lease.Renewer{Lease: w.lease(), Since: l.since, Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
 		r, err := Renew(ctx, w.Engine, &l, w.lease())
 		if fault.CodeOf(err) == fault.LeaseLost {
 			leaseLost.Store(true)
@@ -144,6 +143,8 @@ func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, ok
 		}
 		return err
 	}}
+	leave = w.Hub.Watch(CancelTopic(l.Run.ID), wake.Cancelled(wake.CancelledRun, l.partition(), l.Run.ID), k.RenewNow)
+	defer leave()
 	j := &effects.Journal{Book: l.Book(w.Engine), Leased: k.Held}
 	body := k.Start(effects.With(wanted, j))
 	var done Done

@@ -246,6 +246,15 @@ func LocalOf(e interface {
 	return e.Shared(localKey{}, func() any { return &Local{Executor: new(Executor)} }).(*Local)
 }
 
+// Has reports whether the program defines a handler.
+func (l *Local) Has(handler string) bool {
+	if l.Handled == nil {
+		return false
+	}
+	_, has := l.Handled()[handler]
+	return has
+}
+
 // Start starts a run. If it is not part of a transaction and there is capacity, the first step begins here at once.
 func (l *Local) Start(ctx context.Context, d store.Doer, s Start) (at ClaimedStep, created bool, err error) {
 	if _, inside := d.(*store.Tx); inside || l.Worker == nil {

@@ -23,16 +23,17 @@ const (
 // it in place, so concurrent callers do not conflict. The databases apply it in SQL.
 // [Op.Apply] applies it for all other stores, and is the reference for tests of both.
 type Op struct {
-	name  string `arg:"op"`
-	field string `arg:"field,null"`
-	key   string `arg:"key,null"`
-	value []byte `arg:"value,null"`
-	large bool   // a patch with so many members that the database would be slow
+	name   string `arg:"op"`
+	field  string `arg:"field,null"`
+	key    string `arg:"key,null"`
+	value  []byte `arg:"value,null"`
+	amount int64  // of an inc
+	large  bool   // a patch with so many members that the database would be slow
 }
 
 // Inc adds to the integer in a field. A missing field counts as 0.
 func Inc(field string, by int64) (Op, error) {
-	return Op{name: opInc, field: field, value: strconv.AppendInt(nil, by, 10)}, checkName("field", field)
+	return Op{name: opInc, field: field, value: strconv.AppendInt(nil, by, 10), amount: by}, checkName("field", field)
 }
 
 // Patch merges a document into the state (RFC 7396).
@@ -133,7 +134,7 @@ func (o Op) Apply(state []byte) (next []byte, changed bool, err error) {
 			return nil, false, err
 		}
 		if fields, changed = v.(map[string]any); !changed {
-			return nil, false, fault.New(fault.Internal, "the stored state of the scope is not an object")
+			return nil, false, fault.New(fault.Internal, "the stored state of the scope is not a JSON object: restore it from a backup")
 		}
 	}
 	fields, err = o.edit(fields)

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopestore"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -161,7 +162,7 @@ func engines(t *testing.T) map[string]*holdfast.Engine {
 	return map[string]*holdfast.Engine{
 		"sqlite":         holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.SQLite(t))),
 		"postgres":       holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t))),
-		"postgres-plain": holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t), postgres.Plain())),
+		"postgres-plain": holdfasttest.OpenOn(t, store.Plain(postgres.URL(holdfasttest.PostgreSQL(t)))),
 	}
 }
 

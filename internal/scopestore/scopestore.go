@@ -56,6 +56,16 @@ type EditArgs struct {
 	Meta          events.Meta
 }
 
+// incrementArgs are the arguments of the most frequent edit: an amount is added, at any version.
+type incrementArgs struct {
+	Kind   string        `arg:"kind"`
+	ID     string        `arg:"scope"`
+	field  string        `arg:"field"`
+	amount int64         `arg:"amount"`
+	TTL    time.Duration `arg:"ttl,null"`
+	Meta   events.Meta
+}
+
 // DeleteArgs are the arguments of [Delete]. ExpectVersion nil accepts any version.
 type DeleteArgs struct {
 	Kind          string `arg:"kind"`
@@ -101,9 +111,16 @@ var (
 		Emits(func(a DeleteArgs) store.Emission { return emits("deleted", a.Kind, a.ID) })
 	editVerb = store.VerbOf[EditArgs](store.Decl{Name: "scopes.edit", Group: true, Commutative: true, Events: store.HistoryEvents},
 		func(a EditArgs) []string { return []string{key(a.Kind, a.ID)} },
-		store.Outcome(func(r *result) (*bool, []any) { return &r.applied, []any{&r.scope.Version, &r.scope.State, &r.code} })).RecoverWith(recoveredEdit).
+		scanEdited).RecoverWith(func(_ EditArgs, m store.CommitProof) result { return recoveredEdit(m) }).
 		Wakes(func(a EditArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
 		Emits(func(a EditArgs) store.Emission { return emits(a.Op.name, a.Kind, a.ID) })
+	incrementVerb = store.VerbOf[incrementArgs](store.Decl{Name: "scopes.increment", Group: true, Commutative: true, Events: store.HistoryEvents},
+		func(a incrementArgs) []string { return []string{key(a.Kind, a.ID)} },
+		scanEdited).RecoverWith(func(_ incrementArgs, m store.CommitProof) result { return recoveredEdit(m) }).
+		Wakes(func(a incrementArgs) []string { return []string{Topic(a.Kind, a.ID)} }).
+		Emits(func(a incrementArgs) store.Emission { return emits(opInc, a.Kind, a.ID) })
+
+	scanEdited = store.Outcome(func(r *result) (*bool, []any) { return &r.applied, []any{&r.scope.Version, &r.scope.State, &r.code} })
 )
 
 func emits(name, kind, id string) store.Emission {
@@ -116,7 +133,7 @@ func recovered(m store.CommitProof, state []byte) result {
 
 // recoveredEdit returns the result of an edit from its event, which has the sum of an
 // inc but not the state.
-func recoveredEdit(_ EditArgs, m store.CommitProof) result {
+func recoveredEdit(m store.CommitProof) result {
 	r := recovered(m, nil)
 	var data struct{ Value int64 }
 	if json.Unmarshal(m.Data, &data) == nil { // written by Holdfast
@@ -218,7 +235,7 @@ func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
 		return replace(ctx, d, a)
 	}
 	a.TTL = ttlOrNever(a.TTL)
-	r, err := editVerb.Do(ctx, d, a)
+	r, err := edit(ctx, d, a)
 	e := Edited{named(r, a.Kind, a.ID), r.applied, r.sum}
 	if err != nil || r.applied {
 		return e, err
@@ -231,6 +248,21 @@ func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
 		err = refusal(a.Op, e.Scope)
 	}
 	return e, err
+}
+
+// maxIncrement limits the amounts that are added up in one statement, so that 64 of them fit into 64 bits.
+const maxIncrement = 1e16
+
+// edit edits the state in the database: by an increment if the edit is one, and otherwise, or if the scope or its
+// field is not ready for it, by the general statement.
+func edit(ctx context.Context, d store.Doer, a EditArgs) (result, error) {
+	if n := a.Op.amount; a.Op.name == opInc && a.ExpectVersion == nil && n != 0 && -maxIncrement < n && n < maxIncrement {
+		r, err := incrementVerb.Do(ctx, d, incrementArgs{a.Kind, a.ID, a.Op.field, n, a.TTL, a.Meta})
+		if err != nil || r.applied {
+			return r, err
+		}
+	}
+	return editVerb.Do(ctx, d, a)
 }
 
 // replace applies an edit in this process and replaces the state that it read. After a

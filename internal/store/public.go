@@ -51,6 +51,16 @@ func HandleDatabase(d Database) DatabaseHandle { return DatabaseHandle{d} }
 
 func (h DatabaseHandle) database() Database { return h.is }
 
+// Plain returns the database with [Options.Plain] set, for tests that compare general statements with fast ones.
+func Plain(d PublicDatabase) DatabaseHandle { return DatabaseHandle{plain{DatabaseOf(d)}} }
+
+type plain struct{ Database }
+
+func (p plain) Open(ctx context.Context, o Options) (Store, error) {
+	o.Plain = true
+	return p.Database.Open(ctx, o)
+}
+
 // TxFunc converts a function on a public transaction, such as holdfast.Tx, to one on a [*Tx]. It returns nil
 // for nil.
 func TxFunc[T any](f func(context.Context, T) error) func(context.Context, *Tx) error {

@@ -20,6 +20,15 @@ type Database interface {
 	Filled() (Texts, error)
 }
 
+// Dropper is a database that can drop all tables of Holdfast, in a schema that was created to be dropped.
+type Dropper interface {
+	// Drop drops the schema, whose name must begin with [ScratchPrefix].
+	Drop(context.Context) error
+}
+
+// ScratchPrefix is how the name of a schema begins that a measurement creates and drops.
+const ScratchPrefix = "holdfast_bench_"
+
 // Options is the configuration that the engine passes to an adapter.
 type Options struct {
 	Log *slog.Logger
@@ -27,6 +36,8 @@ type Options struct {
 	NoMigrate bool
 	// RuntimeRole is the role that a migration grants the privileges a node needs, and no others (PostgreSQL).
 	RuntimeRole string
+	// Plain makes Open run every verb by its general statement, never by a fast one; see [Plain].
+	Plain bool
 }
 
 // Migrated is the result of a migration: the schema number before and after it.

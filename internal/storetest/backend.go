@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -38,6 +39,14 @@ func Postgres(options ...postgres.Option) Backend {
 	return Backend{Name: "postgres", New: func(t testing.TB) Database {
 		url := holdfasttest.PostgreSQL(t)
 		return postgresDatabase(t, postgres.URL(url, options...), url)
+	}}
+}
+
+// PostgresPlain returns a backend that never uses the fast statements.
+func PostgresPlain() Backend {
+	return Backend{Name: "postgres", New: func(t testing.TB) Database {
+		url := holdfasttest.PostgreSQL(t)
+		return postgresDatabase(t, store.Plain(postgres.URL(url)), url)
 	}}
 }
 
@@ -89,7 +98,7 @@ func (u *sqliteTx) Count(from string) (n int, err error) {
 	return n, err
 }
 
-func postgresDatabase(t testing.TB, db *postgres.Database, url string) Database {
+func postgresDatabase(t testing.TB, db holdfast.Database, url string) Database {
 	pool, err := pgxpool.New(context.Background(), url)
 	if err != nil {
 		t.Fatal(err)

@@ -66,15 +66,19 @@ func (p play) declared(t *testing.T) {
 var table = regexp.MustCompile(`\{(\w+)\}`)
 
 var scenes = map[string]scene{
-	"events.append":        appendScene,
-	"entities.transition":  transitionScene,
-	"scopes.put":           putScene,
-	"scopes.edit":          editScene,
-	"runs.apply_plan":      moveScene,
-	"runs.finish_step":     plainScene(false),
-	"runs.start_at_step":   plainScene(false),
-	"batches.take":         itemsScene,
-	"batches.settle_items": itemsScene,
+	"events.append":             appendScene,
+	"entities.create":           createScene,
+	"entities.transition":       transitionScene,
+	"scopes.put":                putScene,
+	"scopes.edit":               editScene,
+	"scopes.increment":          editScene,
+	"runs.apply_plan":           moveScene,
+	"runs.finish_step":          plainScene(false),
+	"runs.start_at_step":        plainScene(false),
+	"runs.finish_opaque_step":   plainScene(false),
+	"runs.start_at_opaque_step": plainScene(false),
+	"batches.take":              itemsScene,
+	"batches.settle_items":      itemsScene,
 }
 
 // TestFastFormsDoWhatTheGeneralOnesDo verifies of every fast form of both databases that the same
@@ -119,23 +123,18 @@ func playScene(t *testing.T, name string, plain bool, scene scene) []string {
 	prefix := "holdfast_"
 	if name == "sqlite" {
 		path := holdfasttest.SQLite(t)
-		var options []sqlite.Option
-		if plain {
-			options = append(options, sqlite.Plain())
-		}
-		db, rows = sqlite.File(path, options...), openSQLite(t, path, "_pragma=busy_timeout(10000)")
+		db, rows = sqlite.File(path), openSQLite(t, path, "_pragma=busy_timeout(10000)")
 	} else {
 		url := holdfasttest.PostgreSQL(t)
-		var options []postgres.Option
-		if plain {
-			options = append(options, postgres.Plain())
-		}
 		config, err := pgx.ParseConfig(url)
 		if err != nil {
 			t.Fatal(err)
 		}
-		db, rows, prefix = postgres.URL(url, options...), stdlib.OpenDB(*config), "holdfast."
+		db, rows, prefix = postgres.URL(url), stdlib.OpenDB(*config), "holdfast."
 		t.Cleanup(func() { _ = rows.Close() })
+	}
+	if plain {
+		db = store.Plain(db)
 	}
 	results, skip := scene(t, play{holdfasttest.OpenOn(t, db, moves), rows, prefix})
 	for _, table := range []string{"stream", "event", "history", "entity", "scope", "run", "step", "effect", "batch", "item", "wallet", "ledger"} {
@@ -238,6 +237,22 @@ func appendScene(t *testing.T, p play) (results []string, _ string) {
 	p.change(t, "UPDATE {stream} SET state = 'closed' WHERE name = 'b'")
 	add("b", nil, "late")
 	add("b", version(4), "late")
+	return results, ""
+}
+
+func createScene(t *testing.T, p play) (results []string, _ string) {
+	create := func(a entities.CreateArgs) {
+		a.Lifecycle, a.ID = "door", cmp.Or(a.ID, "1")
+		e, err := entities.Create(t.Context(), engine.Of(p.hf), a)
+		results = append(results, formatResult(e, err))
+	}
+	create(entities.CreateArgs{Status: "open", Data: []byte(`{"a": 1}`)})
+	create(entities.CreateArgs{Status: "shut", Data: []byte(`{"a":2}`)})
+	create(entities.CreateArgs{ID: "2", Status: "shut", Data: []byte(`{}`), Meta: events.Meta{Correlation: "c", Causation: "x", Actor: "me"}})
+	create(entities.CreateArgs{ID: "2", Status: "shut", Data: []byte(`{}`)})
+	p.declared(t)
+	create(entities.CreateArgs{ID: "3", Status: "open", Data: []byte(`{"b":[1,2]}`)})
+	create(entities.CreateArgs{ID: "4", Status: "open", Data: []byte(`{}`)})
 	return results, ""
 }
 

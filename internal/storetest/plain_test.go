@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
-// TestPlainMovesDoWhatPlansDo verifies that a start and the end of a step have the same results, and leave
-// the same rows, through the verbs with plain arguments and through plans.
+// TestPlainMovesDoWhatPlansDo verifies that the verbs with plain arguments and plans have the same results, and leave
+// the same rows, when a run starts and when a step ends.
 func TestPlainMovesDoWhatPlansDo(t *testing.T) {
 	for _, name := range []string{"sqlite", "postgres"} {
 		for _, general := range []bool{false, true} {
@@ -40,7 +40,7 @@ func lineAt(lines []string, i int) string {
 	return ""
 }
 
-// plainScene starts and moves runs by every kind of start and end, also those that plain moves leave to plans.
+// plainScene starts and moves runs with every kind of start and end, including those that require a plan.
 func plainScene(plansOnly bool) scene {
 	return func(t *testing.T, p play) (results []string, _ string) {
 		exec, e, ctx := &runengine.Executor{PlansOnly: plansOnly, Retention: time.Hour}, engine.Of(p.hf), t.Context()
@@ -61,6 +61,7 @@ func plainScene(plansOnly bool) scene {
 		}
 		three := define("three", task("a", "idempotent"), task("b", "idempotent"), task("c", "idempotent"))
 		opaque := define("opaque", task("a", "opaque"), task("b", "opaque"))
+		both := define("both", task("a", "opaque"), task("b", "idempotent"), task("c", "opaque"))
 		mixed := define("mixed", task("a", "idempotent"), workflow.Step{Name: "if", Type: workflow.Condition, If: "state.n > 1", Then: "b", Else: "w"},
 			task("b", "idempotent"), workflow.Step{Name: "w", Type: workflow.Wait, Duration: time.Hour}, task("c", "idempotent"))
 		note := func(l runengine.ClaimedStep, more any, err error) {
@@ -111,9 +112,19 @@ func plainScene(plansOnly bool) scene {
 			a = start(mixed, "", `{}`, here)
 			end(a, `[1]`, `{"n":`+string(rune('0'+n))+`}`, here)
 		}
-		a = start(opaque, "", `{}`, local("opaque"))
+		// opaque steps
+		a = start(opaque, "k3", `{}`, local("opaque"))
+		start(opaque, "k3", `{}`, local("opaque"))
 		b = end(a, `1`, "", local("opaque"))
-		end(b, `2`, "", local(""))
+		end(a, `1`, "", local("opaque"))
+		end(b, `{"x":2}`, `{"y":3}`, local(""))
+		start(opaque, "", `{}`, local(""))
+		a = start(both, "", `{}`, local("opaque"))
+		b = end(a, `null`, "", here)
+		end(b, `2`, "", local("opaque"))
+		a = start(opaque, "", `{}`, local("opaque"))
+		p.change(t, "UPDATE {step} SET until = created_at WHERE run = '"+a.Run.ID+"'")
+		end(a, `1`, "", here)
 		for _, name := range []string{"pause", "cancel"} {
 			a = start(three, "", `{}`, here)
 			command(a, name)

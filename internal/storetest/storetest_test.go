@@ -36,7 +36,7 @@ var ways = map[string]Backend{
 	"sqlite":          SQLite(),
 	"sqlite-pool":     SQLitePool(),
 	"postgres":        Postgres(),
-	"postgres-plain":  Postgres(postgres.Plain()),
+	"postgres-plain":  PostgresPlain(),
 	"postgres-pooled": Postgres(postgres.Pooled()),
 }
 

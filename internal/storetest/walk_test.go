@@ -22,7 +22,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
-	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -42,7 +41,7 @@ func TestRandomWalk(t *testing.T) {
 	walkers := []*walker{
 		newWalker(t, "sqlite", SQLite()),
 		newWalker(t, "postgres", Postgres()),
-		newWalker(t, "postgres-plain", Postgres(postgres.Plain())),
+		newWalker(t, "postgres-plain", PostgresPlain()),
 	}
 	testlevel.Rapid()
 	rapid.Check(t, func(rt *rapid.T) {

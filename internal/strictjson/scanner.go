@@ -68,7 +68,7 @@ func (s *scanner) token(sh *shape) error {
 // object reads the members of an object.
 func (s *scanner) object(sh *shape) error {
 	if s.depth == MaxDepth {
-		return s.fail(s.pos, "more than %d levels deep", MaxDepth)
+		return s.fail(s.pos, "the document is nested more than %d levels deep", MaxDepth)
 	}
 	s.pos++
 	if s.next('}') {
@@ -111,7 +111,7 @@ func (s *scanner) member(sh *shape, seen *keySet) error {
 // array reads the items of an array.
 func (s *scanner) array(sh *shape) error {
 	if s.depth == MaxDepth {
-		return s.fail(s.pos, "more than %d levels deep", MaxDepth)
+		return s.fail(s.pos, "the document is nested more than %d levels deep", MaxDepth)
 	}
 	s.pos++
 	if s.next(']') {

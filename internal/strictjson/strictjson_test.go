@@ -73,9 +73,9 @@ var refusals = []refusal{
 		"expected a value, got 'x' at /" + strings.Repeat("é", 64) + "… (byte 1004)"},
 
 	{"too deep", strings.Repeat("[", 65) + strings.Repeat("]", 65), strings.Repeat("/0", 64),
-		"more than 64 levels deep at " + strings.Repeat("/0", 64) + " (byte 64)"},
+		"the document is nested more than 64 levels deep at " + strings.Repeat("/0", 64) + " (byte 64)"},
 	{"too deep, objects", strings.Repeat(`{"a":`, 64) + `{}` + strings.Repeat("}", 64), strings.Repeat("/a", 64),
-		"more than 64 levels deep at " + strings.Repeat("/a", 64) + " (byte 320)"},
+		"the document is nested more than 64 levels deep at " + strings.Repeat("/a", 64) + " (byte 320)"},
 
 	{"infinite", `[1e400]`, "/0", "a number too large for a float64 at /0 (byte 1)"},
 	{"infinite, just", `[1.8e308]`, "/0", "a number too large for a float64 at /0 (byte 1)"},

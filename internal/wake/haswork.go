@@ -17,15 +17,16 @@ const (
 	Operation   = "operation" // of a lifecycle
 	Step        = "step"      // of a run
 	Batch       = "batch"
-	Maintenance = "keeping"  // upkeep of batches; no name
-	Cleaning    = "cleaning" // cleanup after items; no name
-	Scope       = "scope"    // changed: see [ScopeChanged]
+	Maintenance = "maintenance" // maintenance of batches; no name
+	Cleaning    = "cleaning"    // cleanup after items; no name
+	Scope       = "scope"       // changed: see [ScopeChanged]
 	// Cancel requests for running work: see [Cancelled].
 	CancelledBatch = "cancelled batch"
 	CancelledRun   = "cancelled run"
 )
 
-// Work of the janitor. The name is empty, except for OldAttempt: there it is an age in ms.
+// Work of the janitor. The name is empty, except for OldRefusal, where it is the retention
+// in milliseconds: refusals have no column with their expiry.
 const (
 	HeldReaction       = "held reaction" // expired lease, as in those below
 	HeldStream         = "held stream"
@@ -39,7 +40,7 @@ const (
 	OldScope           = "old scope"
 	OldRequest         = "old request"
 	OldToken           = "old token"
-	OldAttempt         = "old attempt"
+	OldRefusal         = "old refusal"
 )
 
 // ScopeChanged returns the need of a caller that has seen a scope at a version, or -1 if it did not exist, and

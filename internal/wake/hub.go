@@ -6,12 +6,15 @@
 // transactions takes a server-wide lock at each commit, and cost up to 95 percent of their rate.
 package wake
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // Hub wakes waiters in the process by topic. Safe for concurrent use.
 type Hub struct {
 	mu      sync.Mutex
-	waiters map[string][]chan struct{}
+	waiters map[string][]*waiter
 	relay   func(topics []string)
 	poller  bool // an idle poller serves the parked pollers
 	parked  map[*idleState]bool
@@ -19,7 +22,26 @@ type Hub struct {
 
 // NewHub returns a hub without waiters.
 func NewHub() *Hub {
-	return &Hub{waiters: make(map[string][]chan struct{}), parked: make(map[*idleState]bool)}
+	return &Hub{waiters: make(map[string][]*waiter), parked: make(map[*idleState]bool)}
+}
+
+// waiter is woken through a channel, or by a function that must not block or call the hub.
+type waiter struct {
+	woken chan struct{}
+	f     func()
+}
+
+func newWaiter() *waiter { return &waiter{woken: make(chan struct{}, 1)} }
+
+func (w *waiter) call() {
+	if w.f != nil {
+		w.f()
+		return
+	}
+	select {
+	case w.woken <- struct{}{}:
+	default: // already woken
+	}
 }
 
 // Wake wakes the waiters of the topics, here and, through the relay, on other nodes. It does not block.
@@ -47,11 +69,8 @@ func (h *Hub) local(topics []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range topics {
-		for _, c := range h.waiters[t] {
-			select {
-			case c <- struct{}{}:
-			default: // already woken
-			}
+		for _, w := range h.waiters[t] {
+			w.call()
 		}
 	}
 }
@@ -67,24 +86,36 @@ func (h *Hub) all() {
 	h.local(topics)
 }
 
+// Waiting reports whether anyone in this process waits for a topic with a prefix.
+func (h *Hub) Waiting(prefix string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t := range h.waiters {
+		if strings.HasPrefix(t, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
 // Wait returns a channel that receives a value when one of the topics is woken. Call end to stop waiting.
 func (h *Hub) Wait(topics ...string) (woken <-chan struct{}, end func()) {
-	c := make(chan struct{}, 1)
+	w := newWaiter()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range topics {
-		h.waiters[t] = append(h.waiters[t], c)
+		h.waiters[t] = append(h.waiters[t], w)
 	}
-	return c, func() { h.forget(c, topics) }
+	return w.woken, func() { h.forget(w, topics...) }
 }
 
-func (h *Hub) forget(c chan struct{}, topics []string) {
+func (h *Hub) forget(w *waiter, topics ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range topics {
 		remaining := h.waiters[t][:0:0]
 		for _, o := range h.waiters[t] {
-			if o != c {
+			if o != w {
 				remaining = append(remaining, o)
 			}
 		}

@@ -111,14 +111,7 @@ func (p *IdlePoller) hasWork(ctx context.Context) (next time.Duration) {
 // idleState is a parked poller that leaves polling to the idle poller.
 type idleState struct {
 	needs func() []WorkKind
-	due   chan struct{}
-}
-
-func (r *idleState) call() {
-	select {
-	case r.due <- struct{}{}:
-	default: // already called
-	}
+	*waiter
 }
 
 // setPolling records whether an idle poller runs. When it stops, the parked pollers poll by themselves.
@@ -145,24 +138,24 @@ func (h *Hub) parkedPollers() (all []*idleState) {
 // Rest leaves polling for a need to the idle poller, if there is one: due receives a value when there is work.
 // The caller must call end.
 func (h *Hub) Rest(need WorkKind) (due <-chan struct{}, end func(), ok bool) {
-	r := &idleState{needs: func() []WorkKind { return []WorkKind{need} }, due: make(chan struct{}, 1)}
+	r := &idleState{func() []WorkKind { return []WorkKind{need} }, newWaiter()}
 	end, ok = h.park(r)
-	return r.due, end, ok
+	return r.woken, end, ok
 }
 
-// Watch returns a channel that receives a value when the topic is woken or the idle poller finds work for the
-// need. Call end to stop watching.
-func (h *Hub) Watch(topic string, need WorkKind) (woken <-chan struct{}, end func()) {
-	r := &idleState{needs: func() []WorkKind { return []WorkKind{need} }, due: make(chan struct{}, 1)}
+// Watch calls f when the topic is woken or the idle poller finds work for the need. f must not block or call
+// the hub. Call end to stop watching.
+func (h *Hub) Watch(topic string, need WorkKind, f func()) (end func()) {
+	r := &idleState{func() []WorkKind { return []WorkKind{need} }, &waiter{f: f}}
 	h.mu.Lock()
-	h.waiters[topic] = append(h.waiters[topic], r.due)
+	h.waiters[topic] = append(h.waiters[topic], r.waiter)
 	h.mu.Unlock()
 	unpark, _ := h.park(r)
-	return r.due, func() {
+	return func() {
 		if unpark != nil {
 			unpark()
 		}
-		h.forget(r.due, []string{topic})
+		h.forget(r.waiter, topic)
 	}
 }
 

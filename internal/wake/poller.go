@@ -63,10 +63,10 @@ func (p *Poller) Run(ctx context.Context) {
 func (p *Poller) waitIdle(ctx context.Context, woken <-chan struct{}, d time.Duration, long bool) bool {
 	var due chan struct{}
 	if long && p.WorkKinds != nil {
-		r := &idleState{needs: p.WorkKinds, due: make(chan struct{}, 1)}
+		r := &idleState{p.WorkKinds, newWaiter()}
 		if end, ok := p.Hub.park(r); ok {
 			defer end()
-			due, d = r.due, Seldom
+			due, d = r.woken, Seldom
 		}
 	}
 	timer := time.NewTimer(clock.Jitter(d))

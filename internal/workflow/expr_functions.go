@@ -12,7 +12,7 @@ import (
 // meter holds the rest of a budget.
 type meter struct{ left int }
 
-var errBudget = refuse("the expression does too much work: make it smaller, or use a task")
+var errBudget = refuse("the expression does too much work: simplify it, or use a task")
 
 // pay takes units from the budget.
 func (m *meter) pay(units int) {

@@ -148,7 +148,7 @@ func add(m *meter, args []any) any {
 func divide(_ *meter, args []any) any {
 	areNumbers("/", args)
 	if float(args[1]) == 0 {
-		panic(refuse("division by zero"))
+		panic(refuse("division by zero: check the divisor first"))
 	}
 	return float(args[0]) / float(args[1])
 }
@@ -166,7 +166,7 @@ func integers(what string, args []any) (x, y int) {
 func remainder(_ *meter, args []any) any {
 	x, y := integers("%", args)
 	if y == 0 {
-		panic(refuse("division by zero"))
+		panic(refuse("division by zero: check the divisor first"))
 	}
 	return x % y
 }

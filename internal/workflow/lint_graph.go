@@ -80,7 +80,7 @@ func (l *linter) spinning(w configdoc.Graph[int]) {
 	for i := range l.d.Steps {
 		if ahead := only.From(only[i]...); ahead[i] && !reported[i] {
 			names := l.together(only, i, ahead, reported)
-			l.Refuse("D4", configdoc.Item("/steps", i), "%s can form a cycle without a step that executes or waits: add one between them", configdoc.List(configdoc.Few(names)))
+			l.Refuse("D4", configdoc.Item("/steps", i), "%s can form a cycle without a step that executes or waits: add such a step between them", configdoc.List(configdoc.Few(names)))
 		}
 	}
 }

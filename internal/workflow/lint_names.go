@@ -84,7 +84,7 @@ func (l *linter) targets(i int, s *Step) {
 		}
 		l.mistyped = true
 		if l.Given(path) {
-			l.Refuse("D2", path, "step %s does not exist: name another step, or end", configdoc.Show(t.name))
+			l.Refuse("D2", path, "step %s does not exist: choose another step, or end", configdoc.Show(t.name))
 		}
 	}
 }

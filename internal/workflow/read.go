@@ -26,7 +26,7 @@ func Check(data []byte, k Known) (d *Definition, violations, warnings []Violatio
 var document = configdoc.Document{
 	What:   "definition",
 	Needs:  "name, version and steps",
-	Depth:  "make its values flatter",
+	Depth:  "use fewer levels",
 	Levels: strictjson.MaxDepth,
 }
 

@@ -51,7 +51,7 @@ func ExampleWith() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for visit, err := range run.Steps(ctx, hf, done.ID) {
+	for visit, err := range run.ListSteps(ctx, hf, done.ID) {
 		fmt.Println(visit.Name, visit.Status, err)
 	}
 	// Output:

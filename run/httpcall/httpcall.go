@@ -16,9 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/run"
 )
 
-// With returns a [run.Caller] that calls through client. The client decides which addresses may
-// be called: if others write the definitions, give it a transport that reaches only permitted
-// addresses. A response body is limited to 1 MiB; a longer one is an error.
+// With returns a [run.Caller] that calls through client. The client decides which addresses may be called. If others
+// write the definitions, use a client whose transport reaches only permitted addresses. A response body of more than 1
+// MiB is an error.
 func With(client *http.Client) run.Caller { return caller{client} }
 
 type caller struct{ client *http.Client }

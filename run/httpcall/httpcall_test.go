@@ -131,7 +131,7 @@ func TestCalls(t *testing.T) {
 func ended(t *testing.T, e *holdfast.Engine, id string) run.Visit {
 	t.Helper()
 	for {
-		steps, err := holdfast.Collect(run.Steps(t.Context(), e, id))
+		steps, err := holdfast.Collect(run.ListSteps(t.Context(), e, id))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -117,14 +117,12 @@ CREATE TABLE {schema}.task (
 CREATE INDEX task_due ON {schema}.task (shard, queue, due_at) WHERE state = 'due' AND holder IS NULL;
 CREATE INDEX task_held ON {schema}.task (shard, until) WHERE holder IS NOT NULL;
 
--- reserved is for purchases; what batches take is charged at once.
 CREATE TABLE {schema}.wallet (
     shard      smallint    NOT NULL,
     workspace  text        COLLATE "C" NOT NULL,
     id         text        COLLATE "C" NOT NULL,
     version    bigint      NOT NULL,
     balance    bigint      NOT NULL CHECK (balance >= 0),
-    reserved   bigint      NOT NULL CHECK (reserved >= 0),
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
     PRIMARY KEY (shard, workspace, id)

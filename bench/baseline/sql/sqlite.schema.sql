@@ -117,14 +117,12 @@ CREATE TABLE IF NOT EXISTS baseline_task (
 CREATE INDEX IF NOT EXISTS baseline_task_due ON baseline_task (shard, queue, due_at) WHERE state = 'due' AND holder IS NULL;
 CREATE INDEX IF NOT EXISTS baseline_task_held ON baseline_task (shard, until) WHERE holder IS NOT NULL;
 
--- reserved is for purchases; what batches take is charged at once.
 CREATE TABLE IF NOT EXISTS baseline_wallet (
     shard      INTEGER NOT NULL,
     workspace  TEXT    NOT NULL,
     id         TEXT    NOT NULL,
     version    INTEGER NOT NULL CHECK (version >= 0),
     balance    INTEGER NOT NULL CHECK (balance >= 0),
-    reserved   INTEGER NOT NULL CHECK (reserved >= 0),
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (shard, workspace, id)

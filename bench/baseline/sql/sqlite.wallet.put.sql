@@ -1,3 +1,3 @@
-INSERT INTO baseline_wallet (shard, workspace, id, version, balance, reserved, created_at, updated_at)
-VALUES (?1, ?2, ?3, 0, ?4, 0, ?5, ?5) ON CONFLICT (shard, workspace, id) DO UPDATE
-SET version = version + 1, balance = excluded.balance, reserved = 0, updated_at = excluded.updated_at
+INSERT INTO baseline_wallet (shard, workspace, id, version, balance, created_at, updated_at)
+VALUES (?1, ?2, ?3, 0, ?4, ?5, ?5) ON CONFLICT (shard, workspace, id) DO UPDATE
+SET version = version + 1, balance = excluded.balance, updated_at = excluded.updated_at

@@ -49,7 +49,7 @@ func (s *Stage) Whole(ctx context.Context, parts ...holdfast.Part) error {
 	}
 	defer hf.Close()
 	var found []string
-	for o, err := range lifecycle.Operations(ctx, hf, lifecycle.OperationFilter{}) {
+	for o, err := range lifecycle.ListOperations(ctx, hf, lifecycle.OperationFilter{}) {
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/run"
@@ -55,13 +56,15 @@ func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
 	e.Background(newStepper(s).run)
-	if err := run.DefaultCalls(httpcall.With(p.Policy.Guarded())).Register(ctx, hf); err != nil {
-		return err
+	if !runengine.LocalOf(e).Has(runengine.CallHandler) { // the program may have its own
+		if err := run.Calls(httpcall.With(p.Policy.Guarded())).Register(ctx, hf); err != nil {
+			return err
+		}
 	}
 	if err := batch.Maintenance().Register(ctx, hf); err != nil {
 		return err
 	}
-	return lifecycleengine.ServePut(e, c.call)
+	return lifecycleengine.ServePublished(e, c.call)
 }
 
 // NoBox returns the error for a secret that cannot be encrypted because there is no key.

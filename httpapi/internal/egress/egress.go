@@ -46,7 +46,7 @@ func (p Policy) CheckURL(text string) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, refuse("the URL is malformed")
+		return nil, refuse("the URL is malformed: correct it")
 	}
 	return u, p.check(u)
 }
@@ -59,7 +59,7 @@ func (p Policy) check(u *url.URL) error {
 	case u.User != nil:
 		return refuse("the URL must not contain a user or password")
 	case host == "":
-		return refuse("the URL has no host")
+		return refuse("the URL has no host: add one")
 	case u.Port() == "0":
 		return refuse("the port of the URL must not be 0")
 	case strings.ContainsAny(host, "%"):
@@ -156,10 +156,10 @@ func (p Policy) Client() *http.Client {
 		Transport: t,
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > MaxRedirects {
-				return refuse("more than %d redirects", MaxRedirects)
+				return refuse("the receiver redirected the call more than %d times: use the final URL", MaxRedirects)
 			}
 			if r.Method != via[0].Method || hasBody(r) != hasBody(via[0]) {
-				return refuse("the redirect changes the method")
+				return refuse("the receiver's redirect changes the method: use the final URL, or redirect with 307 or 308")
 			}
 			return p.check(r.URL)
 		},

@@ -61,15 +61,15 @@ func (in *Input) Bind(v reflect.Value, r Request) error {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return fault.New(fault.Validation, "the query string is malformed")
+		return fault.New(fault.Validation, "the query string is malformed: percent-encode special characters")
 	}
 	for name, values := range query {
 		at, known := in.Query[name]
 		switch {
 		case !known:
-			return fault.New(fault.Validation, "unknown query parameter %q", name)
+			return fault.New(fault.Validation, "unknown query parameter %q: remove it", name)
 		case len(values) > 1:
-			return fault.New(fault.Validation, "query parameter %q is given more than once", name)
+			return fault.New(fault.Validation, "query parameter %q is given more than once: give it once", name)
 		}
 		if err := set(v.FieldByIndex(at), values[0], "query parameter "+name); err != nil {
 			return err

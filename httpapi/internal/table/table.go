@@ -30,12 +30,14 @@ type Route[C any] struct {
 	Status           int         // status of success
 	Also             int         // another status of success, 0 for none
 	Idempotency      Idempotency
-	Stream           bool    // it can respond with an event stream
-	SVG              bool    // it can respond with an image
-	Conditional      bool    // its resource has an entity tag that a request may name
-	Merges           bool    // its body is a merge patch
-	Before           func(C) // reads what cannot be read inside the transaction
-	// Update runs the transaction of a request with an idempotency key; nil uses a plain one.
+	Stream           bool // it can respond with server-sent events
+	SVG              bool // it can respond with an SVG image
+	Conditional      bool // its resource has an ETag, for If-Match and If-None-Match
+	Merges           bool // its body is a merge patch
+	// Before runs before the transaction of a request with an idempotency key. It is for reads
+	// that use their own connection, such as those of the lifecycles in a definition; nil does nothing.
+	Before func(C)
+	// Update runs the transaction of a request with an idempotency key; nil uses Engine.Update.
 	Update func(C, func(context.Context, *store.Tx) error) error
 	In     *Input
 	Out    reflect.Type
@@ -52,8 +54,8 @@ const (
 	Never Idempotency = iota
 	// InTx is for requests that are one transaction: the response is stored in it.
 	InTx
-	// UnderLease is for requests of several transactions: the key is leased while the request runs,
-	// and a repetition after a crash has the same result as a second call.
+	// UnderLease is for requests of several transactions: the key is leased while the request runs.
+	// After a crash, a repetition runs the request again, as if it were sent without a key.
 	UnderLease
 	// AsOperation is for requests that begin an operation: the key points to it.
 	AsOperation
@@ -62,8 +64,8 @@ const (
 	AsHandOut
 )
 
-// May reports whether a role may use the route. Roles must not be nil: a route without declared
-// roles is a mistake and refuses everyone.
+// May reports whether a role may use the route. Empty Roles allow only admin; nil Roles are a
+// mistake in the table, and the route refuses everyone.
 func (r *Route[C]) May(role keys.Role) bool {
 	return r.Roles != nil && (role == keys.Admin || slices.Contains(r.Roles, role))
 }
@@ -119,7 +121,9 @@ func (t Table[C]) Find(r *http.Request) (*Route[C], map[string]string, error) {
 }
 
 // NothingHere returns the error for an unknown path.
-func NothingHere() *fault.Error { return fault.New(fault.NotFound, "this path does not exist") }
+func NothingHere() *fault.Error {
+	return fault.New(fault.NotFound, "this path does not exist: GET /api/v1/openapi.json lists all paths")
+}
 
 func (r *Route[C]) match(parts []string) (values map[string]string, ok bool) {
 	if len(parts) != len(r.parts) {

@@ -127,9 +127,9 @@ func unanswered(ctx context.Context, err error) error {
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
-		return fmt.Errorf("the call failed: %s", u.Err)
+		return fmt.Errorf("the call to the receiver failed: %s", u.Err)
 	}
-	return errors.New("the call failed")
+	return errors.New("the call to the receiver failed")
 }
 
 // retryAfter returns the Retry-After of a response, in seconds or as a date.

@@ -43,7 +43,7 @@ WITH {members}, {include store/time}, cur AS MATERIALIZED (
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsAdded',
            pg_catalog.json_build_object('added', fits.more, 'items', moved.items), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member JOIN fits ON fits.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 WHEN fits.found = 'stale' THEN 2 ELSE 0 END,
        coalesce(fits.found, 'missing'), coalesce(fits.more, 0),
        coalesce((SELECT page.key FROM page WHERE page.member = m.member AND page.other ORDER BY page.n LIMIT 1), '')

@@ -15,5 +15,5 @@ WITH {members}, moved AS (
            CASE WHEN moved.status = 'CANCELLED' THEN pg_catalog.json_build_object('cancelled', moved.items, 'charged', 0, 'refunded', 0) ELSE '{}'::json END,
            moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 {include store/select_applied moved}

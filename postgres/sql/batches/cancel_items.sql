@@ -69,7 +69,7 @@ WITH {members}, w AS MATERIALIZED (
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsCancelled',
            pg_catalog.json_build_object('flipped', sums.items, 'refunded', sums.cost), moved.updated_at
       FROM sums, m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END,
        CASE WHEN b.member IS NULL THEN 'none' WHEN sums.fits THEN 'fine' WHEN b.wallet IS NULL THEN 'missing' ELSE 'full' END,
        coalesce(sums.items, 0), coalesce(sums.cost, 0), coalesce((SELECT pg_catalog.max(page.n) FROM page), m.after),

@@ -15,5 +15,5 @@ WITH {members}, moved AS (
            pg_catalog.json_build_object('succeeded', moved.succeeded, 'failed', moved.failed, 'cancelled', moved.cancelled + moved.items - moved.next,
                              'charged', moved.charged, 'refunded', moved.refunded), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 {include store/select_applied moved}

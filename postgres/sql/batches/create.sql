@@ -23,7 +23,7 @@ WITH {members}, {include store/time}, paid AS (
 ), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, 0, 'created', pg_catalog.json_build_object('items', made.items), made.created_at
       FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.batch
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN made.id IS NOT NULL THEN 1 WHEN paid.member IS NULL OR b.id IS NOT NULL THEN 0 ELSE 2 END,
        CASE WHEN made.id IS NOT NULL THEN 'made' WHEN b.id IS NOT NULL THEN 'there' ELSE 'missing' END

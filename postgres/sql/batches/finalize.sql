@@ -36,7 +36,7 @@ WITH {members}, {include store/time}, cur AS MATERIALIZED (
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsAccepted',
            pg_catalog.json_build_object('taken', moved.taken, 'accepted', moved.accepted), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, cur.member IS NOT NULL, coalesce(moved.taken, 0), coalesce(unknown_keys.key, '')
   FROM m LEFT JOIN cur ON cur.member = m.member
   LEFT JOIN moved ON moved.member = m.member

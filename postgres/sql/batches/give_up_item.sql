@@ -61,7 +61,7 @@ WITH {members}, w AS MATERIALIZED (
                                                          'failed', moved.failed, 'cancelled', moved.cancelled, 'accepted', moved.accepted)),
            moved.updated_at
       FROM m JOIN ok ON ok.member = m.member JOIN ended ON ended.member = m.member JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END,
        CASE WHEN moved.member IS NOT NULL THEN 'failed' ELSE coalesce(cur.state, '') END, coalesce(cur.epoch, 0),
        coalesce(ended.failures, cur.failures, 0), coalesce(ended.deaths, cur.deaths, 0), coalesce(NOT ok.fits, false), coalesce(cur.wallet IS NULL, false)

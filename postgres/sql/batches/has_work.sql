@@ -3,7 +3,7 @@ WHEN 'batch' THEN
        WHERE b.shard + 0 = t.shard::smallint AND b.handler = q.item ->> 1 AND b.status NOT IN ('CANCELLED', 'COMPLETED')
          AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running < b.parallel AND (b.next < b.items OR b.waiting > 0)
        LIMIT 1)
-WHEN 'keeping' THEN
+WHEN 'maintenance' THEN
      (SELECT 0 FROM {schema}.batch b WHERE b.shard = t.shard::smallint AND b.due_at <= c.now ORDER BY b.due_at LIMIT 1)
 WHEN 'cleaning' THEN
      (SELECT 0 FROM {schema}.item i WHERE i.shard = t.shard::smallint AND i.sweep_at <= c.now ORDER BY i.sweep_at LIMIT 1)

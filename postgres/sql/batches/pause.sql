@@ -29,5 +29,5 @@ WITH {members}, w AS MATERIALIZED (
 ), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'paused', pg_catalog.json_build_object('need', moved.need), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 {include store/select_applied moved}

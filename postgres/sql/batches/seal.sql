@@ -10,5 +10,5 @@ WITH {members}, moved AS (
 ), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'sealed', pg_catalog.json_build_object('items', moved.items), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 {include store/select_applied moved}

@@ -69,7 +69,7 @@ WITH {members}, k AS (
       FROM m JOIN (SELECT ended.*, pg_catalog.row_number() OVER (PARTITION BY ended.shard, ended.workspace, ended.id ORDER BY ended.member) AS nth
                      FROM ended) AS e ON e.member = m.member
       JOIN moved ON moved.shard = m.shard AND moved.workspace = m.workspace AND moved.id = m.batch
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN ended.member IS NOT NULL THEN 1
             WHEN cur.member IS NULL AND EXISTS (SELECT 1 FROM {schema}.item i WHERE i.shard = ANY (ARRAY[m.shard]) AND i.workspace = m.workspace

@@ -50,7 +50,7 @@ WITH {members}, x AS MATERIALIZED (
                    pg_catalog.row_number() OVER (PARTITION BY ended.shard, ended.workspace, ended.batch ORDER BY ended.member, ended.n) AS at
               FROM ended) AS e
       JOIN moved ON moved.shard = e.shard AND moved.workspace = e.workspace AND moved.id = e.batch
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN won.member IS NOT NULL THEN 1 ELSE 0 END, coalesce(moved.over, false)
   FROM m LEFT JOIN won ON won.member = m.member
   LEFT JOIN moved ON won.member IS NOT NULL AND moved.shard = m.shard AND moved.workspace = m.workspace AND moved.id = m.batch

@@ -76,7 +76,7 @@ WITH {members}, w AS MATERIALIZED (
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsTaken',
            pg_catalog.json_build_object('keys', (SELECT pg_catalog.json_agg(taken.key ORDER BY taken.n) FROM taken), 'charged', sums.cost), t.now
       FROM t, sums, m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END,
        CASE WHEN moved.member IS NOT NULL
             THEN (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(taken.key, taken.epoch, taken.input, taken.failures, taken.deaths) ORDER BY taken.n)::text FROM taken)

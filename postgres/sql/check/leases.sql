@@ -2,17 +2,17 @@
 -- entities, reactions, items, steps, and streams that were being closed.
 SELECT (SELECT pg_catalog.count(*)
           FROM {schema}.entity e
-         WHERE e.holder IS NOT NULL AND e.until <= {now} - :ago::float8 * interval '1 ms')
+         WHERE e.holder IS NOT NULL AND e.until <= (SELECT {now} - :ago::float8 * interval '1 ms'))
      + (SELECT pg_catalog.count(*)
           FROM {schema}.follow f
-         WHERE f.holder IS NOT NULL AND f.until <= {now} - :ago::float8 * interval '1 ms')
+         WHERE f.holder IS NOT NULL AND f.until <= (SELECT {now} - :ago::float8 * interval '1 ms'))
      + (SELECT pg_catalog.count(*)
           FROM {schema}.stream s
-         WHERE s.holder IS NOT NULL AND s.until <= {now} - :ago::float8 * interval '1 ms')
+         WHERE s.holder IS NOT NULL AND s.until <= (SELECT {now} - :ago::float8 * interval '1 ms'))
      + (SELECT pg_catalog.count(*)
           FROM {schema}.item i
-         WHERE i.holder IS NOT NULL AND i.until <= {now} - :ago::float8 * interval '1 ms')
+         WHERE i.holder IS NOT NULL AND i.until <= (SELECT {now} - :ago::float8 * interval '1 ms'))
      + (SELECT pg_catalog.count(*)
           FROM {schema}.step p
-         WHERE p.holder IS NOT NULL AND p.until <= {now} - :ago::float8 * interval '1 ms')
+         WHERE p.holder IS NOT NULL AND p.until <= (SELECT {now} - :ago::float8 * interval '1 ms'))
  WHERE :shard IS NOT NULL AND :workspace IS NOT NULL

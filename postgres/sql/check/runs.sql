@@ -21,6 +21,12 @@ SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events
                     WHEN s.unlike > 0 THEN 'effects'
                     ELSE '' END AS wrong
           FROM page p
+         CROSS JOIN LATERAL ( -- of all steps at once: a lookup for each step costs more than the rest of the check
+               SELECT pg_catalog.jsonb_object_agg(e.operation, e.begun) AS begun
+                 FROM (SELECT e.operation, pg_catalog.count(*) AS begun
+                         FROM {schema}.effect e
+                        WHERE e.shard = p.shard AND e.workspace = p.workspace AND e.operation >= p.id || '/' AND e.operation < p.id || '0' AND e.state <> 'notDone'
+                        GROUP BY e.operation) AS e) AS o
          CROSS JOIN LATERAL (
                SELECT pg_catalog.count(*) FILTER (WHERE s.status IN ('PENDING', 'RUNNING', 'WAITING')) AS live,
                       pg_catalog.count(*) FILTER (WHERE s.name = p.step AND s.visit = p.visit) AS here,
@@ -32,10 +38,7 @@ SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events
                       pg_catalog.count(*) FILTER (WHERE s.status = 'WAITING' AND (s.due_at IS NULL OR s.due_at > {now}) AND EXISTS (
                                              SELECT 1 FROM {schema}.signal g
                                               WHERE g.shard = s.shard AND g.workspace = s.workspace AND g.run = s.run AND g.type = s.signal AND g.taken IS NULL)) AS deaf,
-                      pg_catalog.count(*) FILTER (WHERE s.begun <> (
-                                             SELECT pg_catalog.count(*) FROM {schema}.effect e
-                                              WHERE e.shard = s.shard AND e.workspace = s.workspace AND e.operation = s.run || '/' || s.name || '/' || s.visit::text
-                                                AND e.state <> 'notDone')) AS unlike
+                      pg_catalog.count(*) FILTER (WHERE s.begun <> coalesce((o.begun ->> (s.run || '/' || s.name || '/' || s.visit::text))::bigint, 0)) AS unlike
                  FROM {schema}.step s
                 WHERE s.shard = p.shard AND s.workspace = p.workspace AND s.run = p.id) AS s
          CROSS JOIN LATERAL (

@@ -16,7 +16,10 @@ SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.lifecycle, j.id, j.version,
           FROM (SELECT x.shard, x.workspace, x.lifecycle, x.id, x.version, x.side, x.status, x.phase, x.operation, x.revert, x.plan,
                        l.statuses::jsonb AS statuses, CASE WHEN l.wanted IS NULL THEN l.claims::jsonb END AS claims
                   FROM {schema}.entity x
-                  LEFT JOIN {schema}.lifecycle l ON l.shard = x.shard AND l.workspace = x.workspace AND l.name = x.lifecycle
+                  LEFT JOIN LATERAL (
+                       SELECT l.statuses, l.claims, l.wanted FROM {schema}.lifecycle l
+                        WHERE l.shard = x.shard AND l.workspace = x.workspace AND l.name = x.lifecycle
+                        LIMIT 1) AS l ON true
                  WHERE (x.shard, x.workspace, x.lifecycle, x.id) > (:shard, :workspace, :lifecycle, :entity)
                  ORDER BY x.shard, x.workspace, x.lifecycle, x.id
                  LIMIT :limit) AS c) AS j

@@ -20,5 +20,5 @@ WITH {members}, cur AS (
            pg_catalog.json_build_object('from', moved.was, 'to', moved.status, 'operation', moved.operation, 'epoch', moved.epoch),
            NULL, NULL, NULL, moved.updated_at
       FROM moved
-    {mark}
+    {due_notices}
 {include entities/select_result}

@@ -32,5 +32,5 @@ WITH {members}, cur AS (
                              'epoch', moved.epoch, 'holder', moved.holder),
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
       FROM moved
-    {mark}
+    {due_notices}
 {include entities/select_result}

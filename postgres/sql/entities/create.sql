@@ -7,7 +7,7 @@ WITH {members}, {include store/time}, made AS (
      WHERE CASE WHEN EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace
                                                                AND e.lifecycle = m.lifecycle AND e.id = m.entity)
                 THEN false
-                ELSE {enter}(pg_catalog.hashtextextended('entity/' || m.shard::text || '/' || m.workspace || '/' || m.lifecycle || '/' || m.entity, 0)){entered} END
+                ELSE {enter}({include entities/id_lock m.}){entered} END
      ORDER BY m.shard, m.workspace, m.lifecycle, m.entity
     ON CONFLICT (shard, workspace, lifecycle, id) DO NOTHING
     RETURNING shard, workspace, lifecycle, id, status, version, data, created_at, updated_at
@@ -16,7 +16,7 @@ WITH {members}, {include store/time}, made AS (
            pg_catalog.json_build_object('to', made.status), m.correlation, m.causation, m.actor, made.created_at
       FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace
                       AND made.lifecycle = m.lifecycle AND made.id = m.entity
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN made.id IS NOT NULL THEN 1 WHEN e.id IS NOT NULL THEN 0 ELSE 2 END,
        coalesce(made.status, e.status, ''), coalesce(made.version, e.version, -1),

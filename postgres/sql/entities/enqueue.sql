@@ -20,5 +20,5 @@ WITH {members}, cur AS (
                              'epoch', moved.epoch, 'stage', moved.stage),
            NULL, NULL, NULL, moved.updated_at
       FROM moved
-    {mark}
+    {due_notices}
 {include entities/select_result}

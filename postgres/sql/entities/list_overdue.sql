@@ -6,6 +6,7 @@ SELECT e.workspace, e.lifecycle, e.id, e.epoch, e.begun, e.status, e.revert, e.o
  WHERE e.shard + 0 = :shard AND (:workspace = '' OR e.workspace = :workspace)
    AND :lifecycles::jsonb ? e.lifecycle AND e.phase = 'due'
    AND coalesce(e.queue, 'l:' || e.lifecycle) >= 'h:' AND coalesce(e.queue, 'l:' || e.lifecycle) < 'h;' -- operations that wait for a worker
+   AND e.due_at <= (SELECT {now}) -- leaves those that wait for a retry to the index
    AND e.due_at + coalesce(CASE WHEN e.plan ->> 'operation'::text = e.operation THEN (e.plan ->> 'timeout'::text)::bigint END, :wait)::float8 * interval '1 ms' <= {now}
  ORDER BY e.due_at
  LIMIT :limit

@@ -34,5 +34,5 @@ WITH {members}, cur AS (
                              'epoch', moved.epoch, 'effects', moved.begun, 'deaths', moved.deaths, 'lost', moved.lost, 'message', moved.error, 'note', moved.a_note::json),
            NULL, NULL, NULL, moved.updated_at
       FROM moved
-    {mark}
+    {due_notices}
 {include entities/select_result}

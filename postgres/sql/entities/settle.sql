@@ -62,5 +62,5 @@ WITH {members}, locked AS (
                              'input', moved.input, 'note', moved.a_note::json),
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
       FROM moved
-    {mark}
+    {due_notices}
 {include entities/select_result}

@@ -34,6 +34,6 @@ WITH {members}, cur AS MATERIALIZED (
     SELECT m.shard, m.command, 0, m.workspace, '$entity/' || m.lifecycle || '/' || m.entity, fresh.version, 'seen',
            pg_catalog.json_build_object('to', fresh.status), NULL, NULL, NULL, fresh.updated_at
       FROM m JOIN fresh ON fresh.shard = m.shard AND fresh.workspace = m.workspace AND fresh.lifecycle = m.lifecycle AND fresh.id = m.entity
-    {mark}
+    {due_notices}
 SELECT m.member, coalesce(result.applied, 0), {include entities/result_columns result}
   FROM m LEFT JOIN result ON result.shard = m.shard AND result.workspace = m.workspace AND result.lifecycle = m.lifecycle AND result.id = m.entity

@@ -13,9 +13,9 @@ WITH due AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT x.shard, x.workspace, x.ctid AS place, (q.item ->> 1)::bigint AS lease
              FROM {schema}.entity x
-            WHERE x.shard + 0 = :shard AND (:workspace = '' OR x.workspace = :workspace) AND coalesce(x.queue, 'l:' || x.lifecycle) = q.item ->> 0
-              AND x.workspace >= q.item ->> 2 AND x.workspace <= q.item ->> 2 AND x.phase = 'due' AND x.due_at <= (SELECT {now})
-            ORDER BY x.workspace, x.due_at -- uses the index with this order
+            WHERE 0 + x.shard = :shard AND (:workspace = '' OR x.workspace = :workspace) AND coalesce(x.queue, 'l:' || x.lifecycle) = q.item ->> 0
+              AND x.workspace = q.item ->> 2 AND x.phase = 'due' AND x.due_at <= (SELECT {now})
+            ORDER BY x.due_at
             LIMIT :limit
               FOR UPDATE SKIP LOCKED) AS d
      WHERE pg_catalog.jsonb_typeof(q.item) = 'array' AND d.shard + 0 = :shard -- tells the planner that there are few rows

@@ -26,7 +26,7 @@ WITH {members}, cur AS (
            pg_catalog.json_build_object('from', moved.was, 'to', moved.target, 'note', moved.note::json),
            moved.correlation, moved.causation, moved.actor, moved.updated_at
       FROM moved
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN j.moves THEN 1 / (SELECT ((SELECT pg_catalog.count(*) FROM moved) = (SELECT pg_catalog.count(*) FROM decided WHERE decided.moves))::integer)
             WHEN j.id IS NULL AND EXISTS (SELECT 1 FROM {schema}.entity e WHERE e.shard = ANY (ARRAY[m.shard]) AND e.workspace = m.workspace

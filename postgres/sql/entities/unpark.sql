@@ -37,5 +37,5 @@ WITH {members}, cur AS (
                              'epoch', moved.epoch, 'outcome', moved.outcome, 'effects', moved.begun, 'input', moved.input, 'note', moved.a_note::json),
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
       FROM moved
-    {mark}
+    {due_notices}
 {include entities/select_result}

@@ -25,5 +25,5 @@ WITH {members}, cur AS (
                              'epoch', moved.epoch, 'outcome', moved.outcome, 'effects', moved.begun, 'message', moved.error, 'input', moved.input),
            moved.a_correlation, moved.a_causation, moved.a_actor, moved.updated_at
       FROM moved
-    {mark}
+    {due_notices}
 {include entities/select_result}

@@ -44,7 +44,7 @@ WITH {members}, cur AS (
     SELECT won.shard, won.command, c.n, won.workspace, won.name, won.head - won.size + 1 + c.n,
            c.name, c.data::json, c.subject, c.correlation, c.causation, c.actor, won.at
       FROM won JOIN {children} ON c.owner = won.member
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN won.member IS NOT NULL THEN 1
             WHEN cur.name IS NOT NULL THEN 0

@@ -33,7 +33,7 @@ WITH seen AS MATERIALIZED (
              FROM {schema}.follow x
             WHERE x.shard = turn.shard AND x.workspace = turn.workspace AND x.reaction = '$feed'
               AND x.holder IS NULL AND NOT x.blocked AND x.due > x.watermark
-            ORDER BY x.crash_group DESC, x.rank -- in the order of the index
+            ORDER BY x.crash_group DESC, x.due_at -- in the order of the index
             LIMIT :streams
               FOR UPDATE SKIP LOCKED) AS f
 ), begun AS MATERIALIZED (
@@ -48,7 +48,7 @@ WITH seen AS MATERIALIZED (
                  OVER (ORDER BY b.rank, b.stream ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)::bigint) AS high
       FROM begun b
 ), taken AS MATERIALIZED (
-    SELECT r.shard, r.workspace, r.stream, e.version, pg_catalog.max(e.at) OVER (PARTITION BY r.stream ORDER BY e.version) AS moment
+    SELECT r.shard, r.workspace, r.stream, r.place, e.version, pg_catalog.max(e.at) OVER (PARTITION BY r.stream ORDER BY e.version) AS moment
       FROM room r
      CROSS JOIN LATERAL (
            SELECT x.version, x.at
@@ -67,9 +67,11 @@ WITH seen AS MATERIALIZED (
                   ON n.shard = turn.shard AND n.workspace = turn.workspace
      WHERE q.shard = turn.shard AND q.shard = n.shard AND q.workspace = turn.workspace
 ), done AS (
-    SELECT r.shard, r.workspace, r.place, greatest(r.low, pg_catalog.max(t.version)) AS mark
-      FROM room r LEFT JOIN taken t ON t.shard = r.shard AND t.workspace = r.workspace AND t.stream = r.stream
-     GROUP BY r.shard, r.workspace, r.place, r.low
+    SELECT x.shard, x.workspace, x.place, pg_catalog.max(x.mark) AS mark
+      FROM (SELECT r.shard, r.workspace, r.place, r.low AS mark FROM room r
+             UNION ALL
+            SELECT t.shard, t.workspace, t.place, t.version FROM taken t) AS x
+     GROUP BY x.shard, x.workspace, x.place
 ), moved AS (
     UPDATE {schema}.follow f
        SET watermark = done.mark,
@@ -80,4 +82,6 @@ WITH seen AS MATERIALIZED (
        AND f.watermark < done.mark
     RETURNING 1
 )
-SELECT 1 WHERE EXISTS (SELECT 1 FROM taken) OR EXISTS (SELECT 1 FROM moved)
+SELECT pg_catalog.count(*) >= :streams OR pg_catalog.bool_or(r.high < r.due) -- more is left
+  FROM room r
+HAVING EXISTS (SELECT 1 FROM taken) OR EXISTS (SELECT 1 FROM moved)

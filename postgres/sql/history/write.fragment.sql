@@ -1,3 +1,3 @@
--- Begins the CTE that writes history: a SELECT follows, and {mark} ends it.
+-- Begins the CTE that writes history: a SELECT follows, and {due_notices} ends it.
 written AS (
     INSERT INTO {schema}.history (shard, id, n, workspace, stream, version, name, data, correlation, causation, actor, at)

@@ -15,7 +15,7 @@ WITH {members}, {include store/time}, made AS (
                              'expiresAt', pg_catalog.to_char(made.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'predecessor', m.predecessor),
            NULL, NULL, m.actor, made.created_at
       FROM m JOIN made ON made.id = m.id
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN made.id IS NULL THEN 0 ELSE 1 END,
        coalesce(made.id, ''), coalesce(made.name, ''), coalesce(made.role, ''), coalesce(made.requesters::text, '[]'), coalesce(made.handlers::text, '[]'), coalesce(made.rate, 0),
        ''::text, coalesce(made.created_by, ''), coalesce(made.created_at, 'epoch'), coalesce(made.expires_at, 'epoch'), 'epoch'::timestamptz

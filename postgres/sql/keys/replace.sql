@@ -22,7 +22,7 @@ WITH {members}, cur AS (
                              'expiresAt', pg_catalog.to_char(moved.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'successor', moved.successor),
            NULL, NULL, m.actor, moved.now
       FROM m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NULL THEN 0 ELSE 1 END,
        coalesce(cur.id, ''), coalesce(cur.name, ''), coalesce(cur.role, ''), coalesce(cur.requesters::text, '[]'), coalesce(cur.handlers::text, '[]'), coalesce(cur.rate, 0),
        coalesce(moved.successor, cur.successor, ''), coalesce(cur.created_by, ''), coalesce(cur.created_at, 'epoch'),

@@ -32,7 +32,7 @@ WITH {members}, cur AS (
            CASE WHEN m.how = 'skipped' THEN 'skipped' ELSE 'blocked' END,
            pg_catalog.json_build_object('version', m.failing, 'error', m.error, 'deaths', moved.deaths), moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN moved.member IS NOT NULL THEN 1
             WHEN cur.member IS NULL AND EXISTS (SELECT 1 FROM {schema}.follow f WHERE f.shard = ANY (ARRAY[m.shard]) AND f.workspace = m.workspace

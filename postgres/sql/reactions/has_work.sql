@@ -1,9 +1,19 @@
 WHEN 'reaction' THEN
      coalesce((SELECT 0 FROM {schema}.due d WHERE d.shard = t.shard::smallint AND d.reaction = q.item ->> 1 LIMIT 1),
-              (SELECT 0 FROM {schema}.follow f
-                WHERE f.shard = t.shard::smallint AND f.reaction = q.item ->> 1
-                  AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= c.now
-                ORDER BY f.workspace, f.crash_group DESC, f.rank LIMIT 1)) -- uses the index with this order
+              (WITH RECURSIVE a AS ( -- from one workspace to the next, regardless of how many streams wait for a retry
+                   SELECT t.shard::smallint AS shard, q.item ->> 1 AS reaction, '' COLLATE pg_catalog."C" AS workspace, c.now
+                   UNION ALL
+                   SELECT a.shard, a.reaction, (SELECT f.workspace FROM {schema}.follow f
+                                                 WHERE f.shard = a.shard AND f.reaction = a.reaction AND f.workspace > a.workspace
+                                                   AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark
+                                                 ORDER BY f.workspace LIMIT 1), a.now
+                     FROM a
+                    WHERE a.workspace IS NOT NULL
+               )
+               SELECT 0 FROM a
+                WHERE a.workspace <> ''
+                  AND {include reactions/is_due}
+                LIMIT 1))
 WHEN 'held reaction' THEN
      (SELECT {include wake/time_left f}
        FROM {schema}.follow f

@@ -1,9 +1,10 @@
 -- Records the transactions in flight, once, after the reaction was committed: later
 -- transactions see the reaction. A transaction is identified by the lock on its virtual id,
 -- which it has from its start, before it reads anything; a prepared one by its transaction
--- id. An autovacuum, which has no user, calls no verb. The row is locked first: a concurrent change of the reaction has then ended, and the
--- transactions are read after that. The registry's revision is recorded with them, as the
--- row itself has it, so that the end of one registration does not end a later one.
+-- id. Autovacuum processes, which have no user, are left out, because they call no verb. The row
+-- is locked first: a concurrent change of the reaction has then ended, and the transactions are
+-- read after that. The registry's revision is recorded with them, as the row itself has it, so
+-- that the end of one registration does not end a later one.
 WITH held AS MATERIALIZED (
     SELECT r.shard, r.workspace, r.name, r.base
       FROM {schema}.reaction r

@@ -42,7 +42,7 @@ WITH {members}, cur AS (
     SELECT m.shard, m.command, 0, m.workspace, '$reaction/' || m.reaction || '/' || m.stream, asked.version, 'reset',
            pg_catalog.json_build_object('watermark', -1, 'generation', asked.generation + 1, 'pending', true), {now}
       FROM m JOIN asked ON asked.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN moved.member IS NOT NULL OR asked.member IS NOT NULL THEN 1
             WHEN cur.member IS NULL AND EXISTS (SELECT 1 FROM {schema}.follow f WHERE f.shard = ANY (ARRAY[m.shard]) AND f.workspace = m.workspace

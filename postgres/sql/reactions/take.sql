@@ -1,12 +1,13 @@
 -- Takes streams on which a reaction has work, for each workspace up to its share, in the
--- order of their rank. Increments the epoch and sets updated_at to the time of the take. All
--- due events count as delivered, unless reactions.record_delivery records less. Rows that others are
--- taking are skipped. Streams on which a holder has crashed come first, the largest crash
--- groups before the others; a holder gets only as many of them as the smallest of their
--- groups allows, including those it already has. Rows are found again by their ctid, as in
--- entities.take_due. A caller that knows another definition of a reaction than the registered
--- one takes nothing of it. A reaction that names a handler is taken by callers that serve
--- handlers of its kind.
+-- order of their rank. Those of one reaction are read by the time at which they are due, which
+-- is the same order unless its priority was changed. Increments the epoch and sets updated_at to
+-- the time of the take. All due events count as delivered, unless reactions.record_delivery
+-- records less. Rows that others are taking are skipped. Streams on which a holder has crashed
+-- come first, the largest crash groups before the others; a holder gets only as many of them as
+-- the smallest of their groups allows, including those it already has. Rows are found again by
+-- their ctid, as in entities.take_due. A caller that knows another definition of a reaction than
+-- the registered one takes nothing of it. A reaction that names a handler is taken by callers
+-- that serve handlers of its kind.
 -- :reactions a JSON list of [name, lease in ms, events or null, streams, workspace, handler or null, its kind];
 -- :crashed the limit of streams on which a holder has crashed; :quiet whether the holder is remote and has not reported
 -- yet
@@ -24,10 +25,10 @@ WITH held AS MATERIALIZED (
             WHERE f.shard = :shard AND (:workspace = '' OR f.workspace = :workspace)
               AND f.reaction = q.item ->> 0 AND f.crash_group > 0
               AND f.workspace = q.item ->> 4
-              AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
+              AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= (SELECT {now})
               -- these conditions cannot become joins: rows are read in index order, and the reaction and handler are looked up by key
               AND {include reactions/is_served}
-            ORDER BY f.crash_group DESC, f.rank
+            ORDER BY f.crash_group DESC, f.due_at
             LIMIT :crashed
               FOR UPDATE SKIP LOCKED) AS d
              WHERE pg_catalog.jsonb_typeof(q.item) = 'array') AS c
@@ -47,10 +48,10 @@ WITH held AS MATERIALIZED (
             WHERE f.shard = :shard AND (:workspace = '' OR f.workspace = :workspace)
               AND f.reaction = q.item ->> 0 AND f.crash_group = 0
               AND f.workspace = q.item ->> 4
-              AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= {now}
+              AND f.holder IS NULL AND NOT f.blocked AND f.due > f.watermark AND f.due_at <= (SELECT {now})
               -- as above
               AND {include reactions/is_served}
-            ORDER BY f.rank
+            ORDER BY f.due_at
             LIMIT :share
               FOR UPDATE SKIP LOCKED) AS d
              WHERE pg_catalog.jsonb_typeof(q.item) = 'array') AS s) AS c

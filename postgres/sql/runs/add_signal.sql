@@ -42,7 +42,7 @@ WITH {members}, cur AS MATERIALIZED (
 ), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$run/' || ok.run, moved.version, 'signalled', pg_catalog.json_build_object('id', ok.id, 'type', ok.type), t.now
       FROM t, m JOIN ok ON ok.member = m.member JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 WHEN (cur.step, cur.visit) <> (seen.step, seen.visit) THEN 2 ELSE 0 END, coalesce(cur.status, ''), coalesce(g.type, ''), coalesce(g.payload::text, ''), coalesce(moved.version, cur.version, -1)
   FROM m LEFT JOIN cur ON cur.member = m.member
   LEFT JOIN seen ON seen.member = m.member

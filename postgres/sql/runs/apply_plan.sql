@@ -86,7 +86,7 @@ WITH {members}, cur AS MATERIALIZED (
      WHERE g.shard = ANY (ARRAY[ok.shard]) AND g.workspace = ok.workspace AND g.run = ok.run AND g.id = ok.plan ->> 'signal'::text
 ), {include history/write_without_cause}
     {include runs/select_plan_events}
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN moved.member IS NOT NULL THEN 1
             WHEN (cur.member IS NULL OR st.member IS NULL)

@@ -43,7 +43,7 @@ WITH {members}, cur AS MATERIALIZED (
     SELECT m.shard, m.command, 0, m.workspace, '$run/' || ok.run, moved.version, 'approvalDecided',
            pg_catalog.json_build_object('approval', ok.approval, 'step', ok.step, 'visit', ok.visit, 'decision', ok.decision, 'by', ok.actor), ok.actor, t.now
       FROM t, m JOIN ok ON ok.member = m.member JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, coalesce(ap.status, ''), coalesce(moved.version, cur.version, -1)
   FROM m LEFT JOIN cur ON cur.member = m.member
   LEFT JOIN ap ON ap.member = m.member

@@ -1,28 +1,6 @@
--- Completes a step, as runs.finish_step, if no reaction follows the run; does nothing and returns
--- nothing if the run has moved, if the lease is lost or if a reaction follows. The step's epoch
--- changes only together with the run's version, and a renewal only postpones its expiry, so what
--- is read here of the step holds after a wait for the run.
-WITH ok AS (
-    UPDATE {schema}.run r
-       SET version = :version + CASE WHEN :then_event IS NULL THEN 1 ELSE 2 END, status = :status, step = coalesce(:begin, r.step), visit = coalesce(:begin_visit, r.visit),
-           state = coalesce(:state::json, r.state), memo = :memo::json, output = coalesce(:result::json, r.output), error = NULL,
-           (started_at, finished_at, prune_at, updated_at) = (
-               SELECT coalesce(r.started_at, t.now), CASE :ended WHEN 1 THEN t.now END, CASE :ended WHEN 1 THEN t.now + :keep::float8 * interval '1 ms' END, t.now
-                 FROM (SELECT {now} AS now) AS t)
-     WHERE r.shard = :shard AND r.workspace = :workspace AND r.id = :run AND r.version = :version AND :marks IS NULL
-       AND :revision = coalesce((SELECT g.revision FROM {schema}.registry g WHERE g.shard = :shard AND g.workspace = :workspace), 0)
-       AND EXISTS (SELECT 1 FROM {schema}.step s
-                    WHERE s.shard = :shard AND s.workspace = :workspace AND s.run = :run AND s.name = :step AND s.visit = :visit AND s.epoch = :epoch AND s.until > {now})
-    RETURNING r.version, r.updated_at AS now
-), finished AS (
-    UPDATE {schema}.step s
-       SET status = 'COMPLETED', output = :output::json, error = NULL, next = :next, quiet = false, lost = 0, holder = NULL, until = NULL, due_at = NULL, later = NULL,
-           uncertain = false, finished_at = ok.now
-      FROM ok
-     WHERE s.shard = :shard AND s.workspace = :workspace AND s.run = :run AND s.name = :step AND s.visit = :visit
-), {include runs/begin_step :},
-{include history/write_without_cause}
-    {include runs/select_step_events :; :version}
-)
-SELECT ok.version, {include runs/begun_until :}, ok.now
-  FROM ok
+-- Completes a step, like runs.finish_step. If the run has moved, the lease is lost or a reaction follows the run, does
+-- nothing and returns nothing. The epoch of the step changes only together with the version of the run, and a renewal
+-- only postpones the expiry of the lease. Therefore the values of the step that are read here are still valid after the
+-- statement has waited for the run.
+{include runs/finish_one},
+{include runs/finish_one_written}

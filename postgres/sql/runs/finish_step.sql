@@ -1,49 +1,5 @@
--- Completes steps under their leases, and begins the next step of each run or ends the run, as
--- runs.apply_plan does by a plan. Locks run and step, in this order, and reads the time
--- afterwards: a holder that waited past its expiry has lost the lease.
-WITH {members}, cur AS MATERIALIZED (
-    SELECT m.*, r.version AS found
-      FROM m JOIN {schema}.run r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run
-     ORDER BY m.shard, r.workspace, r.id
-       FOR UPDATE OF r{skip}
-), st AS MATERIALIZED (
-    SELECT cur.member, s.epoch, s.until
-      FROM cur CROSS JOIN LATERAL (
-           SELECT s.epoch, s.until FROM {schema}.step s
-            WHERE s.shard = cur.shard AND s.workspace = cur.workspace AND s.run = cur.run AND s.name = cur.step AND s.visit = cur.visit
-              FOR UPDATE{skip}) AS s
-), t AS MATERIALIZED (
-    SELECT {now} AS now, pg_catalog.count(*) FROM st
-), ok AS MATERIALIZED (
-    SELECT cur.*, t.now
-      FROM t, cur JOIN st ON st.member = cur.member
-     WHERE cur.found = cur.version AND st.epoch = cur.epoch AND st.until > t.now
-), moved AS (
-    UPDATE {schema}.run r
-       SET version = ok.version + CASE WHEN ok.then_event IS NULL THEN 1 ELSE 2 END, status = ok.status, step = coalesce(ok.begin, r.step), visit = coalesce(ok.begin_visit, r.visit),
-           state = coalesce(ok.state::json, r.state), memo = ok.memo::json, output = coalesce(ok.result::json, r.output), error = NULL,
-           started_at = coalesce(r.started_at, ok.now), finished_at = CASE ok.ended WHEN 1 THEN ok.now END,
-           prune_at = CASE ok.ended WHEN 1 THEN ok.now + ok.keep::float8 * interval '1 ms' END, updated_at = ok.now
-      FROM ok
-     WHERE r.shard = ANY (ARRAY[ok.shard]) AND r.workspace = ok.workspace AND r.id = ok.run
-), finished AS (
-    UPDATE {schema}.step s
-       SET status = 'COMPLETED', output = ok.output::json, error = NULL, next = ok.next, quiet = false, lost = 0, holder = NULL, until = NULL, due_at = NULL, later = NULL,
-           uncertain = false, finished_at = ok.now
-      FROM ok
-     WHERE s.shard = ANY (ARRAY[ok.shard]) AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit
-), {include runs/begin_step ok.},
-{include history/write_without_cause}
-    {include runs/select_step_events ok.; ok.version}
-    {mark}
-SELECT m.member,
-       CASE WHEN ok.member IS NOT NULL THEN 1
-            WHEN (cur.member IS NULL OR st.member IS NULL)
-             AND EXISTS (SELECT 1 FROM {schema}.run r WHERE r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run)
-             AND EXISTS (SELECT 1 FROM {schema}.step s WHERE s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.run = m.run AND s.name = m.step AND s.visit = m.visit) THEN 2
-            ELSE 0 END,
-       coalesce(ok.version + CASE WHEN ok.then_event IS NULL THEN 1 ELSE 2 END, cur.found, -1),
-       {include runs/begun_until ok.}, t.now
-  FROM t, m LEFT JOIN cur ON cur.member = m.member
-  LEFT JOIN st ON st.member = m.member
-  LEFT JOIN ok ON ok.member = m.member
+-- Completes steps under their leases, and begins the next step of each run or ends the run. runs.apply_plan does the
+-- same with a plan. Locks the run and then the step, and reads the time afterwards: a holder whose lease expired while
+-- it waited has lost the lease.
+{include runs/finish_locked},
+{include runs/finish_written}

@@ -24,7 +24,7 @@ WITH {members}, {include store/time}, made AS (
 {include runs/add_approval},
 {include history/write_without_cause}
     {include runs/select_plan_events}
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN ok.member IS NOT NULL THEN 1 WHEN r.id IS NOT NULL THEN 0 ELSE 2 END,
        coalesce(ok.run, r.id, ''), pg_catalog.json_array_length(m.plan::json -> 'events'::text) - 1,

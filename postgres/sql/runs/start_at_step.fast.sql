@@ -1,19 +1,4 @@
--- Starts a run at its first step, as runs.start_at_step, if no run exists under the key and no
--- reaction follows the run; otherwise does nothing and returns nothing.
-WITH ok AS (
-    INSERT INTO {schema}.run
-        (shard, workspace, id, definition, key, status, version, input, state, memo, step, visit, cancel_requested, created_at, started_at, updated_at)
-    SELECT :shard, :workspace, :run, :definition, :key, :status, CASE WHEN :then_event IS NULL THEN 0 ELSE 1 END, :input::json, :state::json, :memo::json,
-           :begin, :begin_visit, false, t.now, CASE WHEN :status <> 'PENDING' THEN t.now END, t.now
-      FROM (SELECT {now} AS now) AS t
-     WHERE :marks IS NULL
-       AND :revision = coalesce((SELECT g.revision FROM {schema}.registry g WHERE g.shard = :shard AND g.workspace = :workspace), 0)
-       AND (:key IS NULL OR pg_catalog.pg_advisory_xact_lock({include runs/key_lock :})::text IS NOT NULL)
-    ON CONFLICT (shard, workspace, key) WHERE key IS NOT NULL DO NOTHING
-    RETURNING version, created_at AS now
-), {include runs/begin_step :},
-{include history/write_without_cause}
-    {include runs/select_step_events :; -1}
-)
-SELECT :run, ok.version, {include runs/begun_until :}, ok.now
-  FROM ok
+-- Starts a run at its first step, like runs.start_at_step, if no run has the key and no reaction follows the run.
+-- Otherwise does nothing and returns nothing.
+{include runs/start_one},
+{include runs/start_one_written}

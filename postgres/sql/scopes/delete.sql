@@ -16,7 +16,7 @@ WITH {members}, cur AS (
     SELECT m.shard, m.command, 0, m.workspace, '$scope/' || m.kind || '/' || m.scope, moved.version, 'deleted', '{}',
            m.correlation, m.causation, m.actor, moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1
             WHEN cur.id IS NULL AND (SELECT true FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace
                                                                             AND s.kind = m.kind AND s.id = m.scope LIMIT 1) IS NOT NULL THEN 2

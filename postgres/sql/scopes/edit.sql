@@ -76,7 +76,7 @@ WITH {members}, {include store/time}, k AS (
                'by', CASE WHEN m.op = 'inc' THEN m.value::json END, 'value', CASE WHEN m.op = 'inc' THEN won.state -> m.field END)),
            m.correlation, m.causation, m.actor, t.now
       FROM t, m JOIN won ON won.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN won.member IS NOT NULL THEN 1
             WHEN turn.member IS NULL OR turn.verdict = 1 THEN 2

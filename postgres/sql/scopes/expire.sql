@@ -12,7 +12,7 @@ WITH {members}, {include store/time}, cur AS (
 ), {include history/write_without_cause}
     SELECT m.shard, m.command, 0, m.workspace, '$scope/' || m.kind || '/' || m.scope, moved.version, 'expired', '{}', moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN moved.member IS NOT NULL THEN 1
             WHEN cur.id IS NULL AND (SELECT true FROM {schema}.scope s WHERE s.shard = m.shard AND s.workspace = m.workspace

@@ -38,7 +38,7 @@ WITH {members}, {include store/time}, cur AS (
     SELECT won.shard, won.command, 0, won.workspace, '$scope/' || won.kind || '/' || won.scope, won.version, 'put', '{}',
            won.correlation, won.causation, won.actor, won.updated_at
       FROM won
-    {mark}
+    {due_notices}
 SELECT m.member,
        CASE WHEN won.member IS NOT NULL THEN 1
             WHEN cur.id IS NOT NULL THEN 0

@@ -25,6 +25,6 @@ WITH {members}, cur AS (
     INSERT INTO {schema}.event (shard, id, n, workspace, stream, version, name, data, at)
     SELECT m.shard, m.command, 0, m.workspace, m.stream, moved.head, m.name, m.data::json, moved.at
       FROM m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, coalesce(moved.head, -1)
   FROM m LEFT JOIN moved ON moved.member = m.member

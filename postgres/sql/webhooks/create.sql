@@ -13,7 +13,7 @@ WITH {members}, {include store/time}, made AS (
            pg_catalog.json_build_object('name', made.name, 'url', made.url, 'events', made.events, 'streams', made.streams),
            NULL, NULL, m.actor, made.created_at
       FROM m JOIN made ON made.shard = m.shard AND made.workspace = m.workspace AND made.id = m.id
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN made.id IS NULL THEN 0 ELSE 1 END,
        coalesce(made.id, ''), coalesce(made.name, ''), coalesce(made.url, ''), coalesce(made.events::text, '[]'), coalesce(made.streams, ''),
        coalesce(made.version, -1), coalesce(made.created_by, ''), coalesce(made.created_at, 'epoch'), 'epoch'::timestamptz, 'epoch'::timestamptz

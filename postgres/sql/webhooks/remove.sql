@@ -16,6 +16,6 @@ WITH {members}, cur AS (
     SELECT m.shard, m.command, 0, m.workspace, '$webhook/' || m.id, moved.version, 'removed',
            '{}'::json, NULL, NULL, m.actor, moved.removed_at
       FROM m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NULL THEN 0 ELSE 1 END
   FROM m LEFT JOIN moved ON moved.member = m.member

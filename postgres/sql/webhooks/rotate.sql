@@ -21,7 +21,7 @@ WITH {members}, cur AS (
     SELECT m.shard, m.command, 0, m.workspace, '$webhook/' || m.id, moved.version, 'rotated',
            pg_catalog.json_build_object('overlapMs', m.overlap), NULL, NULL, m.actor, moved.rotated_at
       FROM m JOIN moved ON moved.member = m.member
-    {mark}
+    {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NULL THEN 0 ELSE 1 END,
        coalesce(cur.id, ''), coalesce(moved.name, ''), coalesce(moved.url, ''), coalesce(moved.events::text, '[]'), coalesce(moved.streams, ''),
        coalesce(moved.version, cur.version, -1), coalesce(moved.created_by, ''), coalesce(moved.created_at, 'epoch'),

@@ -1,8 +1,7 @@
 -- Checks one page of batches. Returns those whose counts differ from their items, whose charges,
 -- returns and refunds differ from their wallet's ledger, item by item, or whose status should be
--- final and is not; and the last batch of the page. Items and histories are read once each, by
--- the bounds of the page, and ledger rows batch by batch: a join that the planner takes for a
--- small one would read all of them for each batch.
+-- final and is not; and the last batch of the page. Items, ledger rows and histories are looked
+-- up batch by batch, as in check.runs.
 WITH page AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.id, x.status, x.items, x.next, x.waiting, x.running, x.succeeded, x.accepted, x.failed, x.cancelled, x.dirty,
            x.charged, x.refunded, x.version, x.wallet
@@ -10,8 +9,6 @@ WITH page AS MATERIALIZED (
      WHERE (x.shard, x.workspace, x.id) > (:shard, :workspace, :batch)
      ORDER BY x.shard, x.workspace, x.id
      LIMIT :limit
-), upto AS MATERIALIZED (
-    SELECT p.shard, p.workspace, p.id FROM page AS p ORDER BY p.shard DESC, p.workspace DESC, p.id DESC LIMIT 1
 ), parts AS MATERIALIZED (
     SELECT i.shard, i.workspace, i.batch, count(*) AS items, max(i.n) AS last, count(*) FILTER (WHERE i.state = 'pending') AS pending,
            coalesce(min(i.n) FILTER (WHERE i.state = 'pending'), max(i.n) + 1) AS first, count(*) FILTER (WHERE i.state = 'waiting') AS waiting,
@@ -19,15 +16,15 @@ WITH page AS MATERIALIZED (
            count(*) FILTER (WHERE i.state = 'failed') AS failed, count(*) FILTER (WHERE i.state = 'cancelled') AS cancelled,
            count(*) FILTER (WHERE i.decision = 'accepted') AS accepted, count(*) FILTER (WHERE i.dirty) AS dirty, sum(i.charged) AS charged,
            coalesce(sum(i.charged) FILTER (WHERE i.state IN ('failed', 'cancelled')), 0) AS refunded
-      FROM upto AS u, holdfast_item AS i
-     WHERE (i.shard, i.workspace, i.batch) > (:shard, :workspace, :batch) AND (i.shard, i.workspace, i.batch) <= (u.shard, u.workspace, u.id)
+      FROM page AS p CROSS JOIN holdfast_item AS i
+     WHERE i.shard = p.shard AND i.workspace = p.workspace AND i.batch = p.id
      GROUP BY i.shard, i.workspace, i.batch
 ), wanted AS (
     SELECT i.shard, i.workspace, i.batch, i.key, k.kind,
            CASE WHEN k.kind = 'charge' THEN -i.charged WHEN k.kind = 'return' AND i.state = 'failed' OR k.kind = 'refund' AND i.state = 'cancelled' THEN i.charged
                 ELSE 0 END AS wanted, 0 AS has
-      FROM upto AS u, holdfast_item AS i, (SELECT 'charge' AS kind UNION ALL SELECT 'return' UNION ALL SELECT 'refund') AS k
-     WHERE (i.shard, i.workspace, i.batch) > (:shard, :workspace, :batch) AND (i.shard, i.workspace, i.batch) <= (u.shard, u.workspace, u.id) AND i.charged > 0
+      FROM page AS p CROSS JOIN holdfast_item AS i CROSS JOIN (SELECT 'charge' AS kind UNION ALL SELECT 'return' UNION ALL SELECT 'refund') AS k
+     WHERE i.shard = p.shard AND i.workspace = p.workspace AND i.batch = p.id AND i.charged > 0
 ), had AS (
     SELECT l.shard, l.workspace, l.batch, substr(l.rest, instr(l.rest, '/') + 1) AS key, substr(l.rest, 1, instr(l.rest, '/') - 1) AS kind, 0 AS wanted,
            l.delta AS has
@@ -45,11 +42,10 @@ WITH page AS MATERIALIZED (
              GROUP BY b.shard, b.workspace, b.batch, b.key, b.kind) AS e
      WHERE e.wanted <> e.has
 ), heads AS MATERIALIZED (
-    SELECT h.shard, h.workspace, h.stream, count(*) AS events, max(h.version) AS last, min(h.version) AS low
-      FROM upto AS u, holdfast_history AS h
-     WHERE (h.shard, h.workspace, h.stream) > (:shard, :workspace, '$batch/' || :batch) AND (h.shard, h.workspace, h.stream) <= (u.shard, u.workspace, '$batch/' || u.id)
-       AND substr(h.stream, 1, 7) = '$batch/'
-     GROUP BY h.shard, h.workspace, h.stream
+    SELECT p.shard, p.workspace, p.id, count(*) AS events, max(h.version) AS last, min(h.version) AS low
+      FROM page AS p CROSS JOIN holdfast_history AS h
+     WHERE h.shard = p.shard AND h.workspace = p.workspace AND h.stream = '$batch/' || p.id
+     GROUP BY p.shard, p.workspace, p.id
 )
 SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events, j.last, j.low, j.wrong
   FROM (SELECT row_number() OVER (ORDER BY p.shard, p.workspace, p.id) AS nth, count(*) OVER () AS size, p.shard, p.workspace, p.id, p.version,
@@ -66,6 +62,6 @@ SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events
           FROM page AS p
           LEFT JOIN parts AS c ON c.shard = p.shard AND c.workspace = p.workspace AND c.batch = p.id
           LEFT JOIN money AS m ON m.shard = p.shard AND m.workspace = p.workspace AND m.batch = p.id
-          LEFT JOIN heads AS h ON h.shard = p.shard AND h.workspace = p.workspace AND h.stream = '$batch/' || p.id) AS j
+          LEFT JOIN heads AS h ON h.shard = p.shard AND h.workspace = p.workspace AND h.id = p.id) AS j
  WHERE j.wrong <> '' OR j.nth = j.size
  ORDER BY j.nth

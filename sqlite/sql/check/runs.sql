@@ -1,19 +1,17 @@
 -- Checks one page of runs. Returns those whose history has gaps, that have open steps other than their current one, that are not
 -- finished and never become due again, that wait although their signal has arrived, that are finished and have work left, or whose steps
--- count other effects than the journal has; and the last run of the page.
+-- count other effects than the journal has; and the last run of the page. All is looked up run by run (CROSS JOIN keeps that order): a
+-- range from the first run of the page to the last is bounded at one end only, and reads the rest of the table for each page.
 WITH page AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.id, x.status, x.version, x.step, x.visit, x.cancel_requested
       FROM holdfast_run AS x
      WHERE (x.shard, x.workspace, x.id) > (:shard, :workspace, :run)
      ORDER BY x.shard, x.workspace, x.id
      LIMIT :limit
-), upto AS MATERIALIZED (
-    SELECT p.shard, p.workspace, p.id FROM page AS p ORDER BY p.shard DESC, p.workspace DESC, p.id DESC LIMIT 1
 ), journal AS MATERIALIZED (
     SELECT e.shard, e.workspace, e.operation, count(*) AS begun
-      FROM upto AS u, holdfast_effect AS e
-     WHERE (e.shard, e.workspace, e.operation) > (:shard, :workspace, :run) AND (e.shard, e.workspace, e.operation) <= (u.shard, u.workspace, u.id || '0')
-       AND substr(e.operation, 1, 4) = 'run_' AND e.state <> 'notDone'
+      FROM page AS p CROSS JOIN holdfast_effect AS e
+     WHERE e.shard = p.shard AND e.workspace = p.workspace AND e.operation >= p.id || '/' AND e.operation < p.id || '0' AND e.state <> 'notDone'
      GROUP BY e.shard, e.workspace, e.operation
 ), steps AS MATERIALIZED (
     SELECT p.shard, p.workspace, p.id, count(*) FILTER (WHERE s.status IN ('PENDING', 'RUNNING', 'WAITING')) AS live,
@@ -27,19 +25,18 @@ WITH page AS MATERIALIZED (
                                   SELECT 1 FROM holdfast_signal AS g
                                    WHERE g.shard = s.shard AND g.workspace = s.workspace AND g.run = s.run AND g.type = s.signal AND g.taken IS NULL)) AS deaf,
            count(*) FILTER (WHERE s.begun <> coalesce(j.begun, 0)) AS unlike
-      FROM page AS p JOIN holdfast_step AS s ON s.shard = p.shard AND s.workspace = p.workspace AND s.run = p.id
+      FROM page AS p CROSS JOIN holdfast_step AS s ON s.shard = p.shard AND s.workspace = p.workspace AND s.run = p.id
       LEFT JOIN journal AS j ON j.shard = s.shard AND j.workspace = s.workspace AND j.operation = s.run || '/' || s.name || '/' || s.visit
      GROUP BY p.shard, p.workspace, p.id
 ), asked AS MATERIALIZED (
     SELECT p.shard, p.workspace, p.id, count(*) AS pending
-      FROM page AS p JOIN holdfast_approval AS a ON a.shard = p.shard AND a.workspace = p.workspace AND a.run = p.id AND a.status = 'pending'
+      FROM page AS p CROSS JOIN holdfast_approval AS a ON a.shard = p.shard AND a.workspace = p.workspace AND a.run = p.id AND a.status = 'pending'
      GROUP BY p.shard, p.workspace, p.id
 ), heads AS MATERIALIZED (
-    SELECT h.shard, h.workspace, h.stream, count(*) AS events, max(h.version) AS last, min(h.version) AS low
-      FROM upto AS u, holdfast_history AS h
-     WHERE (h.shard, h.workspace, h.stream) > (:shard, :workspace, '$run/' || :run) AND (h.shard, h.workspace, h.stream) <= (u.shard, u.workspace, '$run/' || u.id)
-       AND substr(h.stream, 1, 5) = '$run/'
-     GROUP BY h.shard, h.workspace, h.stream
+    SELECT p.shard, p.workspace, p.id, count(*) AS events, max(h.version) AS last, min(h.version) AS low
+      FROM page AS p CROSS JOIN holdfast_history AS h
+     WHERE h.shard = p.shard AND h.workspace = p.workspace AND h.stream = '$run/' || p.id
+     GROUP BY p.shard, p.workspace, p.id
 )
 SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events, j.last, j.low, j.wrong
   FROM (SELECT row_number() OVER (ORDER BY p.shard, p.workspace, p.id) AS nth, count(*) OVER () AS size, p.shard, p.workspace, p.id, p.version,
@@ -55,6 +52,6 @@ SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events
           FROM page AS p
           LEFT JOIN steps AS s ON s.shard = p.shard AND s.workspace = p.workspace AND s.id = p.id
           LEFT JOIN asked AS a ON a.shard = p.shard AND a.workspace = p.workspace AND a.id = p.id
-          LEFT JOIN heads AS h ON h.shard = p.shard AND h.workspace = p.workspace AND h.stream = '$run/' || p.id) AS j
+          LEFT JOIN heads AS h ON h.shard = p.shard AND h.workspace = p.workspace AND h.id = p.id) AS j
  WHERE j.wrong <> '' OR j.nth = j.size
  ORDER BY j.nth

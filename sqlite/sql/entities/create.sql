@@ -9,9 +9,8 @@ ON CONFLICT (shard, workspace, lifecycle, id) DO NOTHING
 RETURNING status, version, data, created_at, updated_at
 -- then
 {include history/write}
-SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, e.version, 'created',
-       json_object('to', e.status), :correlation, :causation, :actor, e.created_at
-  {include entities/by_id}
+SELECT :shard, :command, 0, :workspace, '$entity/' || :lifecycle || '/' || :entity, 0, 'created',
+       json_object('to', :status), :correlation, :causation, :actor, :did4
 -- else
 SELECT e.status, e.version, e.data, e.created_at, e.updated_at
   {include entities/by_id}

@@ -22,4 +22,4 @@ UPDATE holdfast_follow AS f
          LIMIT :streams) AS d
  WHERE f.shard = :shard AND f.workspace = :workspace AND f.reaction = '$feed' AND f.stream = d.stream
    AND f.watermark < d.mark
-RETURNING 1
+RETURNING watermark < due

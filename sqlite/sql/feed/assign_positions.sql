@@ -26,7 +26,7 @@ SELECT :shard, :workspace, q.last + row_number() OVER (ORDER BY t.moment, t.stre
                           FROM holdfast_follow AS f
                          WHERE f.shard = :shard AND f.workspace = :workspace AND f.reaction = '$feed'
                            AND f.holder IS NULL AND f.blocked = 0 AND f.due > f.watermark
-                         ORDER BY f.crash_group, f.rank -- in the order of the index
+                         ORDER BY f.crash_group, f.due_at -- in the order of the index
                          LIMIT :streams) AS b) AS r
          CROSS JOIN holdfast_event AS e
             ON e.shard = :shard AND e.workspace = :workspace AND e.stream = r.stream AND e.version > r.low AND e.version <= r.high) AS t
@@ -35,4 +35,4 @@ SELECT :shard, :workspace, q.last + row_number() OVER (ORDER BY t.moment, t.stre
 UPDATE holdfast_sequence AS q
    SET last = max(q.last, coalesce((SELECT max(o.position) FROM holdfast_feed AS o WHERE o.shard = :shard AND o.workspace = :workspace), 0))
  WHERE q.shard = :shard AND q.workspace = :workspace
-RETURNING 1
+RETURNING 0 -- feed.advance_watermarks returns whether more is left

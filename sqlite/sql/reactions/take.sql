@@ -1,20 +1,19 @@
 -- Takes streams on which a reaction has work, for each workspace up to its share, in the
--- order of their rank. Increments the epoch and sets updated_at to the time of the take. All
--- due events count as delivered, unless reactions.record_delivery records less. Streams on which a
--- holder has crashed come first, the largest crash groups before the others; a holder gets
--- only as many of them as the smallest of their groups allows, including those it already
--- has. A caller that knows another definition of a reaction than the registered one takes
--- nothing of it. A reaction that names a handler is taken by callers that serve handlers of
--- its kind. Each reaction is read in the order of its index, up to the limit: over all
--- reactions at once, all due streams would be sorted.
+-- order of their rank; those of one reaction are read by the time at which they are due.
+-- Increments the epoch and sets updated_at to the time of the take. All due events count as
+-- delivered, unless reactions.record_delivery records less. Streams on which a holder has
+-- crashed come first, the largest crash groups before the others; a holder gets only as many
+-- of them as the smallest of their groups allows, including those it already has. A caller
+-- that knows another definition of a reaction than the registered one takes nothing of it. A
+-- reaction that names a handler is taken by callers that serve handlers of its kind. Each
+-- reaction is read in the order of its index, up to the limit: over all reactions at once, all
+-- due streams would be sorted.
 -- look
 SELECT 1
   FROM json_each(:reactions) AS q
- WHERE EXISTS (SELECT 1
-                 FROM holdfast_follow AS d INDEXED BY holdfast_follow_ready
-                WHERE d.shard = :shard AND (:workspace = '' OR d.workspace = :workspace) AND d.reaction = q.value ->> 0
-                  AND d.workspace = q.value ->> 4
-                  AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now})
+ WHERE (SELECT {include reactions/is_due}
+          FROM (SELECT :shard AS shard, q.value ->> 0 AS reaction, q.value ->> 4 AS workspace) AS a
+         WHERE :workspace = '' OR a.workspace = :workspace)
  LIMIT 1
 -- do
 WITH held AS MATERIALIZED (
@@ -36,7 +35,7 @@ WITH held AS MATERIALIZED (
                           AND d.workspace = q.value ->> 4
                           AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now}
                           AND {include reactions/is_served}
-                        ORDER BY d.crash_group DESC, d.rank
+                        ORDER BY d.crash_group DESC, d.due_at
                         LIMIT :crashed) AS e)) AS c
            ) AS w
      WHERE w.nth <= :crashed
@@ -58,7 +57,7 @@ WITH held AS MATERIALIZED (
                           AND d.workspace = q.value ->> 4
                           AND d.holder IS NULL AND d.blocked = 0 AND d.due > d.watermark AND d.due_at <= {now}
                           AND {include reactions/is_served}
-                        ORDER BY d.rank
+                        ORDER BY d.due_at
                         LIMIT :share) AS e)) AS c) AS s
          WHERE s.turn <= :share
          ORDER BY s.turn, s.rank

@@ -1,2 +1,2 @@
-WHEN 'old attempt' THEN (
+WHEN 'old refusal' THEN (
      SELECT 0 FROM holdfast_attempt AS a INDEXED BY holdfast_attempt_at WHERE a.shard = t.value AND a.at < {now} - (q.value ->> 1) LIMIT 1)

@@ -4,7 +4,7 @@ SELECT f.reaction, r.source, f.stream, f.watermark, f.due,
        CASE WHEN r.source = 'event'
             THEN coalesce((SELECT s.head FROM {schema}.stream AS s WHERE s.shard = f.shard AND s.workspace = f.workspace AND s.name = f.stream), -1)
             ELSE coalesce((SELECT {pg}max(h.version) FROM {schema}.history AS h WHERE h.shard = f.shard AND h.workspace = f.workspace AND h.stream = f.stream), -1) END,
-       f.failures, f.deaths, f.lost, f.blocked, coalesce(f.error, ''), coalesce(f.holder, ''), coalesce(f.until, {epoch}), f.due_at,
+       f.failures, f.deaths, f.lost, f.blocked, coalesce(f.error, ''), coalesce(f.holder, ''), coalesce(f.until, {no_time}), f.due_at,
        coalesce(f.failing, -1), f.epoch, f.generation,
        CASE WHEN f.delivered_epoch = f.epoch THEN f.delivered ELSE -1 END, coalesce(f.until > {now}, false), f.reset_requested
   FROM {schema}.follow AS f

@@ -1,5 +1,5 @@
 -- Returns an approval.
 SELECT a.run, a.step, a.visit, a.prompt, a.requesters{text}, a.status, coalesce(a.actor, ''), coalesce(a.label, ''), coalesce(a.content{text}, ''),
-       coalesce(a.expires_at, {epoch}), coalesce(a.expires_at <= {now}, false), a.created_at, coalesce(a.decided_at, {epoch})
+       coalesce(a.expires_at, {no_time}), coalesce(a.expires_at <= {now}, false), a.created_at, coalesce(a.decided_at, {no_time})
   FROM {schema}.approval AS a
  WHERE a.shard = :shard AND a.workspace = :workspace AND a.run = :run AND a.step = :step AND a.visit = :visit

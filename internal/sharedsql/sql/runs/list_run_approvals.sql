@@ -1,7 +1,7 @@
 -- Lists the approvals of a run, after a given one.
 -- :status ('' for any)
 SELECT a.run, a.step, a.visit, a.prompt, a.requesters{text}, a.status, coalesce(a.actor, ''), coalesce(a.label, ''), coalesce(a.content{text}, ''),
-       coalesce(a.expires_at, {epoch}), coalesce(a.expires_at <= {now}, false), a.created_at, coalesce(a.decided_at, {epoch})
+       coalesce(a.expires_at, {no_time}), coalesce(a.expires_at <= {now}, false), a.created_at, coalesce(a.decided_at, {no_time})
   FROM {schema}.approval AS a
  WHERE a.shard = :shard AND a.workspace = :workspace AND a.run = :run AND (a.step, a.visit) > (:step, :visit) AND (:status = '' OR a.status = :status)
  ORDER BY a.step, a.visit

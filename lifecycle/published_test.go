@@ -93,7 +93,9 @@ func eachPublished(t *testing.T, f func(t *testing.T, e *holdfast.Engine, far *r
 	t.Helper()
 	onBoth(t, func(t *testing.T, db string) {
 		there := newRemoteHandlers()
-		open := func() *holdfast.Engine { return holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(there.call)) }
+		open := func() *holdfast.Engine {
+			return holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(there.call))
+		}
 		f(t, open(), there, open)
 	})
 }
@@ -116,9 +118,8 @@ func parcelsOf(t *testing.T, ctx context.Context, e *holdfast.Engine) *lifecycle
 	return l
 }
 
-// Verifies that a lifecycle that is put is fired as one of a program is: the handlers
-// elsewhere are called, what the action answers is merged into the data, and the
-// after-effect follows, on whichever node.
+// Verifies that a published lifecycle works like one of a program: the remote handlers are called, the result
+// of the action is merged into the data, and the after-effect is delivered, on any node.
 func TestALifecycleThatIsPut(t *testing.T) {
 	eachPublished(t, func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, other func() *holdfast.Engine) {
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
@@ -187,8 +188,7 @@ func TestALifecycleThatIsPutIsOfItsWorkspace(t *testing.T) {
 	})
 }
 
-// Verifies that what is put is held to the rules, all of them at once, and that a
-// config which is only judged changes nothing.
+// Verifies that a published config is checked against all rules at once, and that a dry run changes nothing.
 func TestWhatIsPutIsJudged(t *testing.T) {
 	eachPublished(t, func(t *testing.T, e *holdfast.Engine, _ *remoteHandlers, _ func() *holdfast.Engine) {
 		ctx := t.Context()
@@ -295,15 +295,15 @@ func TestAnAnswerThatIsNotHeard(t *testing.T) {
 }
 
 // Verifies that a program and the API do not use each other's lifecycles.
-func TestAProgramAndTheDoorKeepApart(t *testing.T) {
+func TestAProgramAndTheAPIKeepApart(t *testing.T) {
 	onBoth(t, func(t *testing.T, db string) {
 		there := newRemoteHandlers()
 		own := lifecycle.MustParse[json.RawMessage]([]byte(parcels)).
 			Action("Send", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }, lifecycle.Transactional()).
 			Validation("MaySend", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }).
 			AfterEffect("Tell", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil })
-		program := holdfasttest.OpenOn(t, databaseAt(db), own, lifecycle.Door(there.call))
-		server := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Door(there.call))
+		program := holdfasttest.OpenOn(t, databaseAt(db), own, lifecycle.Published(there.call))
+		server := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(there.call))
 		for _, e := range []*holdfast.Engine{program, server} {
 			declare(t, t.Context(), e, "transactional", "Send", "MaySend", "Tell")
 			_, err := lifecycleengine.PutConfig(t.Context(), engine.Of(e), "parcel", []byte(parcels), false)

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// openHTTP serves the HTTP API of an engine of its own on loopback, as "holdfast serve" does, and
+// calls it by the client with an API key. A system by hand appends in the library.
+func openHTTP(prefix string, keyed bool) func(context.Context, system) (turner, func(), error) {
+	return func(ctx context.Context, s system) (turner, func(), error) {
+		switch s := s.(type) {
+		case kernel:
+			c, end, err := s.serve(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			return callers(appends(prefix, httpAppend(c, prefix, keyed))), end, nil
+		case hand:
+			return callers(appends(prefix, s.append)), nil, nil
+		}
+		return nil, nil, nil
+	}
+}
+
+func httpAppend(c *client.Client, prefix string, keyed bool) func(context.Context, string, int64) error {
+	var sent atomic.Int64
+	return func(ctx context.Context, stream string, want int64) error {
+		var o []client.Option
+		if keyed {
+			o = append(o, client.Key(fmt.Sprintf("%s-%d", prefix, sent.Add(1))))
+		}
+		_, err := c.AppendEvents(ctx, stream, wire.Append{ExpectedVersion: &want, Events: []wire.NewEvent{{Name: "paid", Data: []byte(payload)}}}, o...)
+		return err
+	}
+}
+
+// serve opens an engine on the same database and serves its API until end is called.
+func (e kernel) serve(ctx context.Context) (c *client.Client, end func(), err error) {
+	hf, err := e.open(ctx, httpapi.Handlers(httpapi.Options{}))
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err := apiKey(ctx, hf)
+	if err != nil {
+		_ = hf.Close()
+		return nil, nil, err
+	}
+	url, stop, err := listen(ctx, httpapi.New(hf, httpapi.Options{}))
+	if err != nil {
+		_ = hf.Close()
+		return nil, nil, err
+	}
+	if c, err = client.New(url, client.Options{APIKey: key}); err != nil {
+		stop()
+		_ = hf.Close()
+		return nil, nil, err
+	}
+	idle := background(ctx, hf)
+	return c, func() {
+		c.Close()
+		stop()
+		idle()
+		_ = hf.Close()
+	}, nil
+}
+
+// apiKey creates a key by an API that needs none.
+func apiKey(ctx context.Context, hf *holdfast.Engine) (string, error) {
+	url, stop, err := listen(ctx, httpapi.New(hf, httpapi.Options{NoKeys: true}))
+	if err != nil {
+		return "", err
+	}
+	defer stop()
+	c, err := client.New(url, client.Options{})
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	made, err := c.CreateKey(ctx, wire.NewKey{Name: "bench", Role: "operate"})
+	return made.Secret, err
+}
+
+func listen(ctx context.Context, api *httpapi.API) (url string, stop func(), err error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- api.Serve(ctx, ln, time.Second) }()
+	return "http://" + ln.Addr().String(), func() {
+		cancel()
+		<-done
+	}, nil
+}

@@ -1,0 +1,4 @@
+package feed
+
+// Pace is the shortest time between two rounds while no reader waits.
+const Pace = pace
