@@ -854,7 +854,7 @@ func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 		ctx := context.Background()
 		hung, release, lost := make(chan struct{}), make(chan struct{}), make(chan struct{}, 10)
 		var y deliveryLog
-		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
+		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour, MaxWorkers: 1}, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 			if y.write(d); d.Version == 0 {
 				hung <- struct{}{}
 				<-release
@@ -871,7 +871,7 @@ func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 		t.Cleanup(sync.OnceFunc(func() { close(release) }))
 		<-hung
 		waitForPosition(t, first, "r", "s", "has run out", func(p stream.Position) bool { return p.Until.Before(databaseTime(t, first.Engine)) })
-		err := first.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { // so that no other node comes in between
+		err := first.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error { // so that no other node comes in between; its own worker is busy
 			if _, err := reactions.Sweep(ctx, store.DoerOf(tx), 0, func([]string) {}); err != nil {
 				return err
 			}
