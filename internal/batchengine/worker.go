@@ -129,11 +129,11 @@ func (w *Worker) Serve(ctx context.Context, t Taken) {
 	}}
 	defer w.Hub.Watch(CancelTopic(t.Batch), wake.Cancelled(wake.CancelledBatch, t.partition(), t.Batch), k.RenewNow)()
 	output, commits, err := w.body(k.Start(ctx), t)
-	k.Stop()
 	stopping := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
 	defer cancel()
-	err = w.record(ctx, t, output, commits, err, stopping)
+	err = w.record(ctx, t, output, commits, err, stopping) // under the lease: an item may wait for others of its batch
+	k.Stop()
 	if err != nil && !(cancelled.Load() && fault.CodeOf(err) == fault.LeaseLost) {
 		w.Log.Warn("failed to record the end of an item", "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "epoch", t.Epoch, "error", err)
 	}
