@@ -178,11 +178,29 @@ func (c *Client) ReadHistoryPage(ctx context.Context, lifecycle, id string, p Pa
 	return do[wire.List[wire.Event]](ctx, c, list(p, "lifecycles", lifecycle, "entities", id, "history"), o)
 }
 
-// ListRefusals lists the refused attempts on an entity, newest first.
+// ListRefusals lists the refused writes to an entity, newest first.
 func (c *Client) ListRefusals(ctx context.Context, lifecycle, id string) iter.Seq2[wire.Attempt, error] {
-	return pages(func(Page) (wire.List[wire.Attempt], error) {
-		return do[wire.List[wire.Attempt]](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "entities", id, "attempts"), nil)
+	return pages(func(p Page) (wire.List[wire.Attempt], error) { return c.ListRefusalsPage(ctx, lifecycle, id, p) })
+}
+
+// ListRefusalsPage lists a page of the refused writes to an entity, newest first.
+func (c *Client) ListRefusalsPage(ctx context.Context, lifecycle, id string, p Page, o ...Option) (wire.List[wire.Attempt], error) {
+	return do[wire.List[wire.Attempt]](ctx, c, list(p, "lifecycles", lifecycle, "entities", id, "attempts"), o)
+}
+
+// ReadEntityTimeline reads an entity's events, refusals and effects, newest first. Their order
+// is that of the database: a refusal comes after the event whose version it found.
+func (c *Client) ReadEntityTimeline(ctx context.Context, lifecycle, id string) iter.Seq2[wire.TimelineEntry, error] {
+	return pages(func(p Page) (wire.List[wire.TimelineEntry], error) {
+		return c.ReadEntityTimelinePage(ctx, lifecycle, id, p)
 	})
+}
+
+// ReadEntityTimelinePage reads a page of an entity's events, refusals and effects, newest
+// first. Their order is that of the database: a refusal comes after the event whose version it
+// found.
+func (c *Client) ReadEntityTimelinePage(ctx context.Context, lifecycle, id string, p Page, o ...Option) (wire.List[wire.TimelineEntry], error) {
+	return do[wire.List[wire.TimelineEntry]](ctx, c, list(p, "lifecycles", lifecycle, "entities", id, "timeline"), o)
 }
 
 // FireStep fires a step of an entity. The outcome may be pending or uncertain: the step then
@@ -648,4 +666,30 @@ func (c *Client) GetApproval(ctx context.Context, id string, o ...Option) (wire.
 // DecideApproval decides an approval. The first decision counts. Later decisions are refused.
 func (c *Client) DecideApproval(ctx context.Context, id string, in wire.Decide, o ...Option) (wire.Approval, error) {
 	return do[wire.Approval](ctx, c, newRequest(http.MethodPost, in, "approvals", id, "decide"), o)
+}
+
+// ReadTimeline reads the events, refusals and effects of any stream, newest first. The stream
+// may be a history, such as $run/{id} or $scope/{kind}/{id}.
+func (c *Client) ReadTimeline(ctx context.Context, stream string) iter.Seq2[wire.TimelineEntry, error] {
+	return pages(func(p Page) (wire.List[wire.TimelineEntry], error) { return c.ReadTimelinePage(ctx, stream, p) })
+}
+
+// ReadTimelinePage reads a page of the events, refusals and effects of any stream, newest
+// first. The stream may be a history, such as $run/{id} or $scope/{kind}/{id}.
+func (c *Client) ReadTimelinePage(ctx context.Context, stream string, p Page, o ...Option) (wire.List[wire.TimelineEntry], error) {
+	return do[wire.List[wire.TimelineEntry]](ctx, c, list(p, "timeline").set("stream", stream), o)
+}
+
+// ListRaces lists the workspace's refused writes, newest first, grouped by what they lost to.
+// The limit is a number of refusals. A race with more refusals than fit on a page continues on
+// the next one.
+func (c *Client) ListRaces(ctx context.Context) iter.Seq2[wire.Race, error] {
+	return pages(func(p Page) (wire.List[wire.Race], error) { return c.ListRacesPage(ctx, p) })
+}
+
+// ListRacesPage lists a page of the workspace's refused writes, newest first, grouped by what
+// they lost to. The limit is a number of refusals. A race with more refusals than fit on a
+// page continues on the next one.
+func (c *Client) ListRacesPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Race], error) {
+	return do[wire.List[wire.Race]](ctx, c, list(p, "races"), o)
 }

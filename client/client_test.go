@@ -57,8 +57,8 @@ func TestAnEntityFromAfar(t *testing.T) {
 		t.Errorf("got history %q, want 3 events", names)
 	}
 	refused, err := holdfast.Collect(c.ListRefusals(ctx, "invoice", id))
-	if err != nil || len(refused) != 1 || refused[0].Code != fault.ClaimFailed {
-		t.Errorf("got refusals %+v, %v, want one CLAIM_FAILED", refused, err)
+	if err != nil || len(refused) != 2 || refused[0].Code != fault.ClaimFailed || refused[1].StepKey != "create" {
+		t.Errorf("got refusals %+v, %v, want a CLAIM_FAILED and the refused create", refused, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -25,7 +26,8 @@ func (c *call) authenticate() error {
 		return fault.New(fault.Forbidden, "the API key does not belong to the workspace in the header %s: correct or omit the header", workspaceHeader)
 	}
 	c.key = key
-	c.r = c.r.WithContext(holdfast.InWorkspace(c.r.Context(), key.Workspace))
+	ctx := refusals.WithCaller(c.r.Context(), refusals.Caller{Actor: c.actor(), Request: requestID(c.r.Context())})
+	c.r = c.r.WithContext(holdfast.InWorkspace(ctx, key.Workspace))
 	return nil
 }
 

@@ -156,6 +156,7 @@ func (a *API) addRoutes() {
 	a.definitionRoutes()
 	a.runRoutes()
 	a.approvalRoutes()
+	a.timelineRoutes()
 }
 
 // ServeHTTP serves one request.

@@ -42,7 +42,9 @@ func (a *API) lifecycleRoutes() {
 	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)
 	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "readHistory", Tag: "lifecycles", Summary: "Read an entity's history.", Roles: readers,
 		More: "Events are in order, oldest first."}, readHistory)
-	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "listRefusals", Tag: "lifecycles", Summary: "List the refused attempts on an entity, newest first.", Roles: readers}, listRefusals)
+	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "listRefusals", Tag: "lifecycles", Summary: "List the refused writes to an entity, newest first.", Roles: readers}, listRefusals)
+	add(a, route{Method: http.MethodGet, Path: entity + "/timeline", ID: "readEntityTimeline", Tag: "lifecycles", Summary: "Read an entity's events, refusals and effects, newest first.", Roles: readers,
+		More: "Their order is that of the database: a refusal comes after the event whose version it found."}, readEntityTimeline)
 	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step of an entity.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.AsOperation,
 		More: "The outcome may be pending or uncertain: the step then continues in the background, and the same call with the same [Key] returns its outcome later."}, fireStep)
@@ -238,26 +240,6 @@ func readHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 	}, func(e events.Event) wire.Event {
 		return wire.Event{Stream: "$entity/" + in.Name + "/" + in.ID, Version: e.Version, Name: e.Name, Data: e.Data, Actor: e.Actor, At: wire.At(e.At)}
 	}, func(e events.Event) string { return nextVersion(e.Version, false) })
-}
-
-func listRefusals(c *call, in *entityIn) (wire.List[wire.Attempt], error) {
-	var none wire.List[wire.Attempt]
-	l, err := c.lifecycle(in.Name)
-	if err != nil {
-		return none, err
-	}
-	if _, err := l.Get(c.ctx(), c.api.engine, in.ID); err != nil {
-		return none, err
-	}
-	found, err := l.Attempts(c.ctx(), c.api.engine, in.ID)
-	if err != nil {
-		return none, err
-	}
-	all := make([]wire.Attempt, len(found))
-	for i, x := range found {
-		all[i] = wire.Attempt{StepKey: x.Step, Requester: x.Requester, Code: fault.Code(x.Code), Detail: x.Detail, At: wire.At(x.At)}
-	}
-	return listed(c, all, ""), nil
 }
 
 type fireIn struct {

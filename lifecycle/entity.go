@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -153,27 +154,29 @@ func (l *Lifecycle[E]) ReadHistory(ctx context.Context, d holdfast.Doer, id stri
 	})
 }
 
-// Refusal records that a requester could not fire a step.
+// Refusal records a write to an entity that was refused because another one was in progress or came first.
 type Refusal struct {
-	Step, Requester string
-	Code            fault.Code
-	Detail          map[string]any
-	At              time.Time
+	// Step is the step that was fired, or what a holder tried after it had lost its lease: "settle", "renew", "beginEffect",
+	// "endEffect" or "enqueue". A refused [Lifecycle.Create] is "create".
+	Step      string
+	Requester string
+	Actor     string
+	Node      string // the node that refused it
+	Code      fault.Code
+	Version   int64  // the entity's version when it was refused: the refusal comes after that event and before the next
+	Operation string // the operation in progress or, for a late holder, its own
+	Epoch     int64  // the epoch of a late holder's lease
+	StandsFor int64  // the number of refusals that this one stands for: more than 1 only above 100 refusals per second
+	Detail    map[string]any
+	At        time.Time
 }
 
-// ListRefusals iterates over the refusals on an entity, the latest first. The log is best effort: it is written outside
-// of transactions and retained for a week, and entries may be missing after a crash or under load.
+// ListRefusals iterates over the refusals on an entity, the latest first. Refusals are recorded shortly after they
+// happen, outside of transactions, and retained for a week. A node that crashes may lose the last ones.
 func (l *Lifecycle[E]) ListRefusals(ctx context.Context, e *holdfast.Engine, id string) iter.Seq2[Refusal, error] {
-	return func(yield func(Refusal, error) bool) {
-		all, err := l.inner.Attempts(ctx, engine.Of(e), id)
-		if err != nil {
-			yield(Refusal{}, err)
-			return
-		}
-		for _, a := range all {
-			if !yield(Refusal{a.Step, a.Requester, fault.Code(a.Code), a.Detail, a.At}, nil) {
-				return
-			}
-		}
-	}
+	return store.Seq(func(after refusals.Refusal, limit int) ([]refusals.Refusal, error) {
+		return l.inner.Refusals(ctx, engine.Of(e), id, after.Cursor(), limit)
+	}, func(r refusals.Refusal) Refusal {
+		return Refusal{r.Action, r.Requester, r.Actor, r.Node, fault.Code(r.Code), r.Version, r.Operation, r.Epoch, r.StandsFor, r.Detail, r.At}
+	})
 }

@@ -230,7 +230,7 @@ INSERT INTO holdfast.scope (shard, workspace, kind, id, version, state, created_
 INSERT INTO holdfast.stream (shard, workspace, name, head, state, holder, until) SELECT 0, 'w', 's' || n, 2, 'closing', 'a', tomorrow FROM numbers;
 INSERT INTO holdfast.request (shard, workspace, key, fingerprint, state, epoch, created_at, expires_at) SELECT 0, 'w', 'k' || n, '', 'done', 1, now(), tomorrow FROM numbers;
 INSERT INTO holdfast.token SELECT 0, 'w', 'k' || n, 'l', 'e', 'o', 1, '', tomorrow FROM numbers;
-INSERT INTO holdfast.attempt SELECT 0, 'w', 'l', 'e', gen_random_uuid(), 's', 'r', 'c', '{}', now() FROM numbers`
+INSERT INTO holdfast.refusal SELECT 0, 'w', gen_random_uuid()::text, '$entity/l/e', 1, 's', 'r', 'a', 'n', 'q', 'c', 'o', 0, 1, '{}', now() FROM numbers`
 
 // runningBatch adds the batch of the items that are running.
 const runningBatch = `

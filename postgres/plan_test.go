@@ -83,7 +83,8 @@ var planned = []struct{ name, args string }{
 	{"scopes.delete_tombstone", one + `, '{user}', '{u57}'`},
 	{"wake.list_due", `0, '', '[0]', '[["reaction", "r"], ["operation", "l:n"], ["step", "h"], ["batch", "h"], ["maintenance", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ["held operation", ""], ["held step", ""], ["held item", ""], ["paused batch", ""], ["unfinished reaction", ""], ["dropped events", ""], ["old run", ""], ["old scope", ""], ["old request", ""], ["old token", ""], ["old refusal", "86400000"], ["scope", "[0,\"w\",\"user\",\"u10050\",3]"], ["cancelled batch", "[0,\"w\",\"b\"]"], ["cancelled run", "[0,\"w\",\"run_10050\"]"]]', 2000`},
 	{"batches.mark_cleaned", one + `, '{b}', ARRAY['` + list(`["k%d", 0, 0, 1]`) + `']`},
-	{"refusals.list", `0, 'w', 'l', 'e1', 100`},
+	{"refusals.list", `0, 'w', '$entity/l/e1', 9223372036854775807, 'ffffffff', 100`},
+	{"refusals.list_recent", `0, 'w', 'ffffffff', 100`},
 	{"refusals.prune", `0, '', 86400000, 100`},
 	{"batches.list_due", `0, '', 100`},
 	{"batches.finalize", one + `, '{o}', ARRAY['` + list(`"k%d"`) + `'], '{0}', '{NULL}'`},
@@ -295,7 +296,7 @@ var many = []string{
 	 SELECT 0, 'w', 'f', 'k' || n, n, 1, 1, 'succeeded', '{}', 0, 1, 0, 0, false, clock_timestamp() FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.wallet SELECT 0, 'w', 'w' || n, 1000, false, 0, clock_timestamp(), clock_timestamp() FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.ledger SELECT 0, 'w', 'w1', n, -1, 1000, 'charge', '$batch/c' || n || '/charge/k', clock_timestamp() FROM generate_series(1, 20000) n`,
-	`INSERT INTO holdfast.attempt SELECT 0, 'w', 'l', 'e1', gen_random_uuid(), 's', 'r', 'c', '{}', clock_timestamp() - CASE WHEN n <= 50 THEN 2 ELSE 0 END * interval '1 day'
+	`INSERT INTO holdfast.refusal SELECT 0, 'w', gen_random_uuid()::text, '$entity/l/e1', n, 's', 'r', 'a', 'n', 'q', 'c', 'o', 0, 1, '{}', clock_timestamp() - CASE WHEN n <= 50 THEN 2 ELSE 0 END * interval '1 day'
 	   FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.request (shard, workspace, key, fingerprint, state, epoch, created_at, expires_at)
 	 SELECT 0, 'w', 'k' || n, '', 'done', 1, clock_timestamp(), clock_timestamp() + CASE WHEN n <= 50 THEN -1 ELSE 1 END * interval '1 hour' FROM generate_series(1, 20000) n`,

@@ -146,13 +146,14 @@ type PutLifecycle struct {
 	Warnings []fault.Violation `json:"warnings"`
 }
 
-// Attempt is a refused attempt to fire or claim a step.
+// Attempt is a refused write to an entity.
 type Attempt struct {
-	StepKey   string         `json:"stepKey"`
+	StepKey   string         `json:"stepKey" doc:"The step that was fired or claimed. For a holder that had lost its lease, what it tried: settle, renew, beginEffect, endEffect or enqueue. For a refused create: create."`
 	Requester string         `json:"requester"`
 	Code      fault.Code     `json:"code"`
 	Detail    map[string]any `json:"detail"`
 	At        *Time          `json:"at"`
+	RefusedBy
 }
 
 // HeldClaim is an element of a claim list.

@@ -237,6 +237,11 @@ func (s *schema) alter(f *sqlFile, nodes []node) {
 		return
 	}
 	table, i := s.table(f, nodes, skipIf(nodes, 2))
+	if keyword(nodes, 0) == "drop" {
+		delete(s.tables, table)
+		s.keys = slices.DeleteFunc(s.keys, func(k key) bool { return k.table == table })
+		return
+	}
 	s.references(f, nodes, nodes)
 	for _, action := range splitAt(nodes[min(i, len(nodes)):], ",") {
 		if isKeyword(action, 0, "add") {

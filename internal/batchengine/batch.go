@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -308,7 +309,7 @@ func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 	case f.what == "missing":
 		return Batch{}, fault.New(fault.NotFound, "wallet %q of batch %q does not exist: create the wallet first", n.Wallet, n.ID).With("pointer", "/wallet")
 	case !f.applied:
-		return Batch{}, fault.New(fault.Conflict, "batch %q already exists: choose another id", n.ID).With("pointer", "/id")
+		return Batch{}, note(ctx, d, n.ID, "create", fault.New(fault.Conflict, "batch %q already exists: choose another id", n.ID).With("pointer", "/id"))
 	}
 	if !n.Open && len(n.Items) == 0 {
 		if err := Close(ctx, d, n.ID); err != nil {
@@ -398,13 +399,18 @@ func Add(ctx context.Context, d store.Doer, id string, items []Work) (int64, err
 		if b, err = Get(ctx, d, id); err != nil {
 			return 0, err
 		}
-		return 0, refused(b, "accepts no more items")
+		return 0, note(ctx, d, id, "addItems", refused(b, "accepts no more items"))
 	case f.what == "other":
 		return 0, fault.New(fault.Conflict, "batch %q already has an item %q with a different cost or input; nothing was added: use another key", id, f.other).With("key", f.other)
 	case f.what == "missing":
 		return 0, missing(id)
 	}
 	return 0, nil // the batch has all of them
+}
+
+// note records a refused command on a batch.
+func note(ctx context.Context, d store.Doer, id, action string, err error) error {
+	return refusals.Note(ctx, d, refusals.Try{Stream: Stream(id), Action: action}, err)
 }
 
 func refused(b Batch, what string) error {
@@ -434,7 +440,7 @@ func Seal(ctx context.Context, d store.Doer, id string) (Batch, error) {
 	}
 	b, err := Get(ctx, d, id)
 	if err == nil && !b.Sealed {
-		err = refused(b, "cannot be sealed")
+		err = note(ctx, d, id, "seal", refused(b, "cannot be sealed"))
 	}
 	return b, err
 }
@@ -493,7 +499,7 @@ func Cancel(ctx context.Context, d store.Doer, id string) (b Batch, accepted boo
 		b, err = Get(ctx, d, id)
 	}
 	if err == nil && b.Status == Completed {
-		err = refused(b, "cannot be cancelled")
+		err = note(ctx, d, id, "cancel", refused(b, "cannot be cancelled"))
 	}
 	return b, err == nil && b.Status != Cancelled, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -120,6 +121,11 @@ var endNames = map[string][]string{"done": {"itemSucceeded"}, "fail": {"itemFail
 // Settle ends an item with its output. Repeating it under the same epoch with the
 // same output returns the same result.
 func Settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, error) {
+	e, err := settle(ctx, d, t, output)
+	return e, late(ctx, d, t, "settle", err)
+}
+
+func settle(ctx context.Context, d store.Doer, t Taken, output []byte) (Ended, error) {
 	if output == nil {
 		output = []byte("null")
 	}
@@ -150,12 +156,22 @@ func lateError(ctx context.Context, d store.Doer, t Taken, e Ended) error {
 	return lost(t)
 }
 
+// late records the refusal of a late holder, and returns err.
+func late(ctx context.Context, d store.Doer, t Taken, action string, err error) error {
+	return refusals.Note(store.InWorkspace(ctx, t.Workspace), d, refusals.Try{Stream: Stream(t.Batch), Action: action, Operation: t.Operation(), Epoch: t.Epoch}, err)
+}
+
 func lost(t Taken) error { return lease.Lost("item "+t.Key+" of batch "+t.Batch, t.Epoch) }
 
 // Fail ends an attempt with a failure that its worker reported. The item is due
 // again after the delay. If no attempt is left, or final is set, the item is given
 // up and its cost is returned.
 func Fail(ctx context.Context, d store.Doer, t Taken, message string, delay time.Duration, final bool) (Ended, error) {
+	e, err := fail(ctx, d, t, message, delay, final)
+	return e, late(ctx, d, t, "fail", err)
+}
+
+func fail(ctx context.Context, d store.Doer, t Taken, message string, delay time.Duration, final bool) (Ended, error) {
 	message = lease.Plain(message)
 	if !final {
 		e, err := settleVerb.DoAt(ctx, d, t.partition(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "fail", epoch: t.Epoch, message: message, delay: delay})
@@ -195,7 +211,7 @@ func giveUp(ctx context.Context, d store.Doer, t Taken, how, message string) (En
 func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) error {
 	e, err := settleVerb.DoAt(ctx, d, t.partition(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "release", epoch: t.Epoch, delay: delay})
 	if err == nil && !e.applied {
-		err = lateError(ctx, d, t, e)
+		err = late(ctx, d, t, "release", lateError(ctx, d, t, e))
 	}
 	return err
 }
@@ -204,7 +220,7 @@ func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) er
 // [fault.LeaseLost]. It sets CancelRequested if the item was cancelled meanwhile.
 func Renew(ctx context.Context, d store.Doer, t Taken, lease time.Duration) (Renewed, error) {
 	all, err := renewVerb.DoAt(ctx, d, t.partition(), renewArgs{leasedArgs{t.Batch, t.Key, t.Epoch}, lease})
-	return store.First(all, err, func() error { return lost(t) })
+	return store.First(all, err, func() error { return late(ctx, d, t, "renew", lost(t)) })
 }
 
 func finishIfOver(ctx context.Context, d store.Doer, at store.Partition, id string, over bool) error {

@@ -185,7 +185,7 @@ func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits [
 		return err
 	})
 	if fault.CodeOf(err) == fault.LeaseLost { // outside of the rolled-back transaction, record that this holder has finished
-		_, _ = Settle(ctx, e, t, output)
+		_, _ = settle(ctx, e, t, output)
 	}
 	return err
 }

@@ -9,10 +9,11 @@ import (
 )
 
 type entitiesCommand struct {
-	Create  entitiesCreate  `cmd:"" help:"Create an entity."`
-	List    entitiesList    `cmd:"" help:"List the entities of a lifecycle."`
-	Show    entitiesShow    `cmd:"" help:"Show an entity."`
-	History entitiesHistory `cmd:"" help:"List the events of an entity."`
+	Create   entitiesCreate   `cmd:"" help:"Create an entity."`
+	List     entitiesList     `cmd:"" help:"List the entities of a lifecycle."`
+	Show     entitiesShow     `cmd:"" help:"Show an entity."`
+	History  entitiesHistory  `cmd:"" help:"List the events of an entity."`
+	Timeline entitiesTimeline `cmd:"" help:"List the events, refusals and effects of an entity, newest first."`
 }
 
 type entitiesCreate struct {

@@ -39,13 +39,15 @@ type grammar struct {
 	Keys       keysCommand       `cmd:"" help:"Manage API keys: create, list, show, rotate, revoke."`
 	Lifecycles lifecyclesCommand `cmd:"" help:"Manage published lifecycles: list, put, diagram."`
 	Handlers   handlersCommand   `cmd:"" help:"Manage remote handlers: list, put, delete."`
-	Entities   entitiesCommand   `cmd:"" help:"Manage entities of lifecycles: create, list, show, history."`
+	Entities   entitiesCommand   `cmd:"" help:"Manage entities of lifecycles: create, list, show, history, timeline."`
 	Fire       fireCommand       `cmd:"" help:"Fire a step of an entity."`
 	Claim      claimCommand      `cmd:"" help:"Claim a step manually: take, renew, settle, release."`
 	Claims     claimsCommand     `cmd:"" help:"Inspect claims: list."`
 	Operations operationsCommand `cmd:"" help:"Manage unfinished operations: list, resolve, withdraw, ack."`
 	Streams    streamsCommand    `cmd:"" help:"Manage event streams: append, read, close."`
 	Events     eventsCommand     `cmd:"" help:"Read or follow the feed of all events."`
+	Timeline   timelineCommand   `cmd:"" help:"List the events, refusals and effects of a stream, newest first."`
+	Races      racesCommand      `cmd:"" help:"List refused writes, newest first, grouped by what they lost to."`
 	Reactions  reactionsCommand  `cmd:"" help:"Manage reactions: list, show, put, delete, streams, unblock, skip, reset."`
 
 	Runs     runsCommand     `cmd:"" help:"Manage workflow definitions and runs: define, definitions, start, list, show, steps, follow, cancel, pause, resume, retry, signal, approvals, approve, reject."`

@@ -141,7 +141,7 @@ func (b claimBook) End(ctx context.Context, name string, ordinal int, s State, r
 func Begin(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, p Policy, results []entities.Result) (Entry, error) {
 	r, err := beginVerb.DoAt(ctx, d, at, beginArgs{t, name, ordinal, p, results})
 	if err == nil && !r.held {
-		err = lost(t)
+		err = entities.Lost(ctx, d, at, t, "beginEffect", nil)
 	}
 	r.Name, r.Ordinal = name, ordinal
 	if r.State == "" || (r.State == Begun && r.Epoch == t.Epoch) { // begun by this attempt, whose response was lost
@@ -202,7 +202,10 @@ func Resolve(ctx context.Context, d store.Doer, at store.Partition, t entities.T
 func end(ctx context.Context, d store.Doer, at store.Partition, a endArgs) (State, []byte, error) {
 	r, err := endVerb.DoAt(ctx, d, at, a)
 	if err == nil && !r.held {
-		err = lost(a.Ticket)
+		err = lease.Lost(a.Lifecycle+" "+a.ID, a.Epoch)
+		if a.by != ByPerson {
+			err = entities.Lost(ctx, d, at, a.Ticket, "endEffect", nil)
+		}
 	}
 	return r.State, r.Result, err
 }
@@ -211,8 +214,6 @@ func end(ctx context.Context, d store.Doer, at store.Partition, a endArgs) (Stat
 func List(ctx context.Context, d store.Doer, at store.Partition, operation string) ([]Entry, error) {
 	return listVerb.DoAt(ctx, d, at, operation)
 }
-
-func lost(t entities.Ticket) error { return lease.Lost(t.Lifecycle+" "+t.ID, t.Epoch) }
 
 // BegunBefore returns the error of an effect that an earlier attempt began and whose outcome is unknown.
 func BegunBefore(name string, ordinal int) *fault.Error {

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -36,6 +37,7 @@ type Engine struct {
 	hub        *wake.Hub
 	sender     *wake.Sender // nil if the database cannot signal
 	janitor    *lease.Janitor
+	refusals   *refusals.Log
 	follow     *reactions.Worker
 	stuckAfter time.Duration
 	loops      []func(context.Context)
@@ -67,6 +69,7 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	e.doer = store.HandleDoer(e)
 	e.janitor = e.newJanitor(c.SweepEvery, c.HistoryRetention)
 	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), MaxConcurrency: c.MaxWorkers}
+	e.refusals = refusals.NewLog(e, e.Node())
 	if signals, ok := e.runner.Base().(store.Signals); ok {
 		e.sender = wake.NewSender(e.hub, signals, c.Log)
 	}
@@ -80,8 +83,9 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 
 const maxShards = 1024
 
-// Close waits for calls in flight and closes the database connections.
+// Close waits for calls in flight, records the last refusals, and closes the database connections.
 func (e *Engine) Close() error {
+	e.refusals.Close()
 	if e.sender != nil {
 		e.sender.Stop()
 	}
@@ -135,8 +139,14 @@ func (e *Engine) Registry(ctx context.Context, at store.Partition, fresh bool) (
 	return e.runner.Directory.Registry(ctx, e, at, fresh)
 }
 
+// Directory returns the directory that the engine shares with its transactions.
+func (e *Engine) Directory() *store.Directory { return e.runner.Directory }
+
 // Runner returns the runner that executes the engine's commands.
 func (e *Engine) Runner() *store.Runner { return e.runner }
+
+// Refusals returns the log of refused writes.
+func (e *Engine) Refusals() *refusals.Log { return e.refusals }
 
 // Status checks the health of the database and, on a running engine, that its janitor has not stalled.
 func (e *Engine) Status(ctx context.Context) (store.Status, error) {

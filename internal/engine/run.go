@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -140,6 +142,8 @@ func (e *Engine) newJanitor(every, historyRetention time.Duration) *lease.Janito
 		Name: "scopes", Needs: []wake.WorkKind{{Kind: wake.OldScope}}, Run: func(ctx context.Context, _ bool) (int, error) { return scopestore.SweepAll(ctx, e) },
 	}, {
 		Name: "books", Needs: []wake.WorkKind{{Kind: wake.HeldStream}, {Kind: wake.DroppedEvents}}, Run: func(ctx context.Context, _ bool) (int, error) { return streamclose.SweepAll(ctx, e) },
+	}, {
+		Name: "refusals", Needs: []wake.WorkKind{{Kind: wake.OldRefusal, Name: strconv.FormatInt(refusals.Retention.Milliseconds(), 10)}}, Run: func(ctx context.Context, _ bool) (int, error) { return refusals.Prune(ctx, e) },
 	}, {
 		Name: "requests", Needs: []wake.WorkKind{{Kind: wake.OldRequest}}, Run: func(ctx context.Context, _ bool) (int, error) { return idempotency.PruneAll(ctx, e) },
 	}}}

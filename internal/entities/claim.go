@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -377,12 +378,20 @@ func renew(ctx context.Context, d store.Doer, at store.Partition, a renewArgs) (
 	case err != nil:
 		return time.Time{}, err
 	case len(until) == 0:
-		return time.Time{}, lost(a.Ticket)
+		return time.Time{}, Lost(ctx, d, at, a.Ticket, "renew", nil)
 	}
 	return until[0], nil
 }
 
-func lost(t Ticket) *fault.Error { return lease.Lost(t.Lifecycle+" "+t.ID, t.Epoch) }
+// Lost records that a late holder was refused, and returns its error. found is the entity as it was found, or
+// nil.
+func Lost(ctx context.Context, d store.Doer, at store.Partition, t Ticket, action string, found *Entity) error {
+	try := refusals.Try{Stream: Stream(t.Lifecycle, t.ID), Action: action, Operation: t.Operation, Epoch: t.Epoch}
+	if found != nil && found.Version != events.None {
+		try.Version, try.Requester = &found.Version, found.Claim.Requester
+	}
+	return refusals.Note(store.InWorkspace(ctx, at.Workspace), d, try, lease.Lost(t.Lifecycle+" "+t.ID, t.Epoch))
+}
 
 // End ends a claim and returns the entity: free, or still claimed if something was begun. Ending again under
 // the same epoch with the same outcome writes nothing and returns the same result. If the lease is lost, End
@@ -414,7 +423,7 @@ func End(ctx context.Context, d store.Doer, at store.Partition, a EndArgs) (e En
 	if c := e.Claim; c.Operation == a.Operation && c.Epoch == a.Epoch && c.Phase == Held && e.Status != a.Claim {
 		return e, false, fault.New(fault.Concurrency, "%s %q was moved out of claim status %q while it was claimed, so the result of the operation was not recorded: read the entity again", a.Lifecycle, a.ID, a.Claim)
 	}
-	return e, false, lost(a.Ticket)
+	return e, false, Lost(ctx, d, at, a.Ticket, "settle", &e)
 }
 
 // ended reads the result of an end whose response was lost. If it cannot be read, the end is recorded

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -127,7 +128,7 @@ func Create(ctx context.Context, d store.Doer, a CreateArgs) (Entity, error) {
 		err = fault.New(fault.Conflict, "%s %q already exists with status %q at version %d: choose another id", a.Lifecycle, a.ID, e.Status, e.Version).
 			With("status", e.Status).With("version", e.Version)
 	}
-	return e, err
+	return e, refusals.Note(ctx, d, refusals.Try{Stream: Stream(a.Lifecycle, a.ID), Action: "create", Actor: a.Meta.Actor}, err)
 }
 
 // Get returns an entity, or [fault.NotFound].

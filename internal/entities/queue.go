@@ -39,7 +39,7 @@ func Queue(ctx context.Context, d store.Doer, at store.Partition, a QueueArgs) (
 	r, err := enqueueVerb.DoAt(store.InWorkspace(ctx, at.Workspace), d, at, a)
 	e := named(r.entity, a.Lifecycle, a.ID)
 	if err == nil && !r.applied {
-		err = lost(a.Ticket)
+		err = Lost(ctx, d, at, a.Ticket, "enqueue", &e)
 	}
 	return e, err
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -121,7 +122,7 @@ func AppendAt(ctx context.Context, d store.Doer, a AppendArgs) (last int64, at t
 	case !r.Applied:
 		err = Moved("stream "+a.Stream, *a.ExpectVersion, r.Last)
 	}
-	return r.Last, r.At.UTC(), err
+	return r.Last, r.At.UTC(), refusals.Note(ctx, d, refusals.Try{Stream: a.Stream, Action: "append", Actor: a.Events[0].Actor}, err)
 }
 
 // Closed returns the refusal of an append to a stream that is closed or being closed.

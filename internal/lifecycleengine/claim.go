@@ -47,9 +47,9 @@ func (l *Lifecycle) Claim(ctx context.Context, e *engine.Engine, id, step, as st
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.claim(ctx, r)
+	t, found, err := s.claim(ctx, r)
 	if refusal(err) {
-		s.note(ctx, r, err)
+		s.note(ctx, r, found, err)
 	}
 	if err != nil {
 		return nil, err
@@ -57,22 +57,23 @@ func (l *Lifecycle) Claim(ctx context.Context, e *engine.Engine, id, step, as st
 	return &Claim{Entity: Public(t.entity), t: t}, nil
 }
 
-func (s *bound) claim(ctx context.Context, r *request) (*attempt, error) {
+func (s *bound) claim(ctx context.Context, r *request) (*attempt, entities.Entity, error) {
+	var found entities.Entity
 	all, claimed := s.choices(r.steps, r.as)
 	for status, c := range all {
 		claimed = claimed && c.Into != status // a claim that keeps the status is only for fired bodies
 	}
 	if !claimed {
-		return nil, fault.New(fault.Validation, "step %q of lifecycle %q takes no claim for requester %q: fire the step instead", r.step, s.config.Workflow, r.as)
+		return nil, found, fault.New(fault.Validation, "step %q of lifecycle %q takes no claim for requester %q: fire the step instead", r.step, s.config.Workflow, r.as)
 	}
 	for _, step := range r.steps {
 		if s.worker(step.Validation, r.as) != nil {
-			return nil, fault.New(fault.Validation, "the validation of step %q is served by workers: fire the step instead of claiming it", r.step)
+			return nil, found, fault.New(fault.Validation, "the validation of step %q is served by workers: fire the step instead of claiming it", r.step)
 		}
 	}
 	args := entities.ClaimArgs{Choices: all, Holder: cmp.Or(r.Meta.Actor, s.engine.Node()), Lease: cmp.Or(r.Lease, s.stuckAfter()), Manual: true}
 	var t *attempt
-	_, err := s.underKey(ctx, r, func(ctx context.Context) (entities.Entity, error) {
+	found, err := s.underKey(ctx, r, func(ctx context.Context) (entities.Entity, error) {
 		e, err := s.retryExpired(ctx, func() (e entities.Entity, err error) { t, e, err = s.take(ctx, r, args); return e, err })
 		if err != nil {
 			return e, err
@@ -82,7 +83,7 @@ func (s *bound) claim(ctx context.Context, r *request) (*attempt, error) {
 	if err == nil && t == nil {
 		err = fault.New(fault.Conflict, "the claim of this request has already been settled with success").With("outcome", "success")
 	}
-	return t, err
+	return t, found, err
 }
 
 // Held returns a manual claim that was taken earlier, on this or another node, given its

@@ -74,7 +74,7 @@ func (s *bound) fire(ctx context.Context, id, step, as string, o FireOptions) (e
 		s.revertAbandoned(ctx) // helps the caller's next attempt; this one must not be repeated, a body may have run
 	}
 	if refusal(err) {
-		s.note(ctx, r, err)
+		s.note(ctx, r, e, err)
 	}
 	return e, err
 }
@@ -130,13 +130,14 @@ func (s *bound) outdated(err error) bool {
 	return slices.Contains(s.config.StatusTypes, status)
 }
 
-// note counts and logs a refused request.
-func (s *bound) note(ctx context.Context, r *request, err error) {
-	at, failed := s.engine.Partition(ctx, store.Read)
-	if f, ok := errors.AsType[*fault.Error](err); ok && failed == nil {
-		s.registry.refusal.Add(1)
-		s.registry.log.Note(at, refusals.Attempt{Lifecycle: s.config.Workflow, Entity: r.id, Step: r.step, Requester: r.as, Code: string(f.Code), Detail: f.Fields})
+// note counts and records a refused request.
+func (s *bound) note(ctx context.Context, r *request, found entities.Entity, err error) {
+	s.registry.refusal.Add(1)
+	try := refusals.Try{Stream: entities.Stream(s.config.Workflow, r.id), Action: r.step, Requester: r.as, Actor: r.Meta.Actor}
+	if found.Lifecycle != "" && found.Version != events.None {
+		try.Version = &found.Version
 	}
+	_ = refusals.Note(ctx, s.engine, try, err)
 }
 
 // enter finds the step that starts at the entity's status. If all candidates take a claim, the

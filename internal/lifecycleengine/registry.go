@@ -18,7 +18,6 @@ import (
 // them, and one janitor releases their expired leases.
 type registry struct {
 	engine  *engine.Engine
-	log     *refusals.Log
 	refusal atomic.Int64
 
 	mu          sync.Mutex
@@ -34,7 +33,7 @@ type registryKey struct{}
 
 func registryOf(e *engine.Engine) *registry {
 	return e.Shared(registryKey{}, func() any {
-		return &registry{engine: e, log: refusals.NewLog(e), bound: make(map[string]*bound), strayCursor: make(map[int16][3]string), swept: make(map[string]time.Time)}
+		return &registry{engine: e, bound: make(map[string]*bound), strayCursor: make(map[int16][3]string), swept: make(map[string]time.Time)}
 	}).(*registry)
 }
 
@@ -166,9 +165,9 @@ func (l *Lifecycle) OutcomeOf(ctx context.Context, e *engine.Engine, id, operati
 // progress or had come first.
 func Refused(e *engine.Engine) int64 { return registryOf(e).refusal.Load() }
 
-// Attempts returns the refused requests on an entity, the latest first. This is a
-// best-effort log: entries that could not be written are missing.
-func (l *Lifecycle) Attempts(ctx context.Context, e *engine.Engine, id string) ([]refusals.Attempt, error) {
-	registryOf(e).log.Flush()
-	return refusals.List(ctx, e, l.Name(), id, 0)
+// Refusals returns refused writes to an entity, the latest first, beginning before the given one; nil is the
+// latest. Those of this node are included, even if they have just been refused.
+func (l *Lifecycle) Refusals(ctx context.Context, e *engine.Engine, id string, before *refusals.Refusal, limit int) ([]refusals.Refusal, error) {
+	e.Refusals().Flush()
+	return refusals.List(ctx, e, entities.Stream(l.Name(), id), before, limit)
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
-	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/transition"
@@ -62,8 +60,6 @@ func (b *registry) start() {
 		b.engine.Background(b.resume)
 		b.engine.Leases("operations", b.expire, wake.WorkKind{Kind: wake.HeldOperation})
 		b.engine.Sweep("lifecycles", b.adopt)
-		b.engine.Sweep("refusals", func(ctx context.Context) (int, error) { return refusals.Prune(ctx, b.engine) },
-			wake.WorkKind{Kind: wake.OldRefusal, Name: strconv.FormatInt(refusals.Retention.Milliseconds(), 10)})
 	})
 }
 

@@ -216,6 +216,7 @@ func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, er
 				return nil, err
 			}
 			refused[i] = p.refusal(e.Lease, e.Done)
+			_ = e.Lease.note(ctx, d, "acknowledge", refused[i])
 		}
 	}
 	return refused, nil
@@ -266,15 +267,14 @@ type Failed struct {
 // returns the same result.
 func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, message string, retryable bool) (Failed, error) {
 	message = lease.Plain(message)
-	lost := lease.Lost("stream "+l.Stream+" for "+l.Reaction, l.Epoch)
 	p, err := Stands(ctx, d, l.Reaction, l.Stream)
 	switch {
 	case fault.CodeOf(err) == fault.NotFound:
-		return Failed{}, lost
+		return Failed{}, l.late(ctx, d, "fail")
 	case err != nil:
 		return Failed{}, err
 	case p.Epoch != l.Epoch:
-		return Failed{}, lost
+		return Failed{}, l.late(ctx, d, "fail")
 	case p.Holder == "" && p.Error == message && p.Failures > 0: // reported before
 		f := Failed{Blocked: p.Blocked, Failures: p.Failures}
 		if !p.Blocked {
@@ -319,7 +319,7 @@ func ByHand(at store.Partition, reaction, stream string, epoch int64) *Lease {
 func RenewOne(ctx context.Context, d store.Doer, l *Lease, leaseTime, longest time.Duration) (Renewal, error) {
 	all, err := renewWithin(ctx, d, []*Lease{l}, func(*Lease) time.Duration { return leaseTime }, longest)
 	if err == nil && all[0].Until.IsZero() {
-		err = lease.Lost("stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+		err = l.late(ctx, d, "renew")
 	}
 	if err != nil {
 		return Renewal{}, err

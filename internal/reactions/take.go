@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -400,7 +401,7 @@ func AckOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
 		return Ended{}, err
 	}
 	if !all[0].Recorded {
-		return Ended{}, lease.Lost("stream "+e.Lease.Stream+" for "+e.Lease.Reaction, e.Lease.Epoch)
+		return Ended{}, e.Lease.late(ctx, d, "acknowledge")
 	}
 	return all[0], nil
 }
@@ -425,7 +426,17 @@ func Block(ctx context.Context, d store.Doer, l *Lease, done, failing int64, mes
 		}
 		return err
 	}
-	return lease.Lost("stream "+l.Stream+" for "+l.Reaction, l.Epoch)
+	return l.late(ctx, d, a.how)
+}
+
+// late records the refusal of a late holder, and returns its error.
+func (l *Lease) late(ctx context.Context, d store.Doer, action string) error {
+	return l.note(ctx, d, action, lease.Lost("stream "+l.Stream+" for "+l.Reaction, l.Epoch))
+}
+
+// note records a refused write under a lease, and returns err.
+func (l *Lease) note(ctx context.Context, d store.Doer, action string, err error) error {
+	return refusals.Note(store.InWorkspace(ctx, l.Workspace), d, refusals.Try{Stream: Stream(l.Reaction, l.Stream), Action: action, Epoch: l.Epoch}, err)
 }
 
 // errReset cancels the context of a body whose stream has to be reset.

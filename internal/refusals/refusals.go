@@ -1,44 +1,117 @@
-// Package refusals logs refused attempts of steps, so that races can be inspected. The log is best effort:
-// written outside transactions, slightly delayed, and incomplete while the database is busy or a workspace is
-// refused more than [Rate] times a second. Nothing depends on it.
+// Package refusals records the writes that were refused: who tried what, when, and whom they lost to. A
+// capability notes a refusal where it turns the verdict of a statement into an error; races and timelines are
+// read from the records.
+//
+// The records are written in the background, shortly after the refusal, so they never delay a caller. A workspace
+// may be refused [Rate] times a second on each node, and [Burst] times at once, without a record being left out.
+// Beyond that, refusals are sampled: a record says how many refusals it stands for. Records are lost only if the
+// process ends before it has written them, or if the database is out of reach for longer than [giveUp]. Nothing
+// depends on them.
 package refusals
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"maps"
+	"math"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Attempt is a refused attempt.
-type Attempt struct {
-	Lifecycle, Entity string
-	Step, Requester   string
-	Code              string
-	Detail            map[string]any
-	ID                string
-	At                time.Time
+// Try is what was tried.
+type Try struct {
+	// Stream is the stream of the object: "$entity/invoice/17", "$run/…", or a stream of the user's own.
+	Stream string
+	// Action is the step of an entity, or the name of the command: "append", "cancel".
+	Action string
+	// Requester is the requester that an entity's step was fired for.
+	Requester string
+	// Actor is the caller; "" is the caller of the context (see [WithCaller]).
+	Actor string
+	// Version is the version of the object that refused the write, if the error does not say it.
+	Version *int64
+	// Operation and Epoch are the operation and the epoch of a late holder.
+	Operation string
+	Epoch     int64
 }
 
+// Refusal is a recorded refusal.
+type Refusal struct {
+	ID                       string
+	Stream                   string
+	Version                  int64 // the version that the object had when it refused the write
+	Action, Requester, Actor string
+	Node, Request            string
+	Code                     string
+	Operation                string // the operation that was in progress, or that a late holder belonged to
+	Epoch                    int64  // the epoch of a late holder
+	StandsFor                int64  // how many refusals this record stands for
+	Detail                   map[string]any
+	At                       time.Time
+}
+
+// Lost is a refusal with the event that it lost to: the one with the version that refused the write.
+type Lost struct {
+	Refusal
+	Winner Winner
+}
+
+// Winner is the event that a refused write lost to. It is the zero value if the event is no longer retained.
+type Winner struct {
+	Name, Actor string
+	Data        []byte // {} for an event of a user's stream
+	At          time.Time
+}
+
+// Caller identifies the caller of a context.
+type Caller struct{ Actor, Request string }
+
+type callerKey struct{}
+
+// WithCaller returns a context whose refusals name a caller.
+func WithCaller(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+// noted is a refusal that is not yet written.
 type noted struct {
-	Workspace string          `json:"w"`
-	Lifecycle string          `json:"l"`
-	Entity    string          `json:"e"`
 	ID        string          `json:"i"`
-	Step      string          `json:"s"`
+	Workspace string          `json:"w"`
+	Stream    string          `json:"s"`
+	Version   *int64          `json:"v"`
+	Action    string          `json:"a"`
 	Requester string          `json:"r"`
+	Actor     string          `json:"b"`
+	Node      string          `json:"n"`
+	Request   string          `json:"q"`
 	Code      string          `json:"c"`
+	Operation string          `json:"o"`
+	Epoch     int64           `json:"e"`
+	StandsFor int64           `json:"k"`
 	Detail    json.RawMessage `json:"d"`
+	Age       int64           `json:"t"` // in ms, when it is sent
+
+	seen time.Time
 }
 
 type listArgs struct {
-	lifecycle string `arg:"lifecycle"`
-	entity    string `arg:"entity"`
-	limit     int    `arg:"limit"`
+	stream  string `arg:"stream"`
+	version int64  `arg:"version"` // with id: the last refusal of the page before
+	id      string `arg:"id"`
+	limit   int    `arg:"limit"`
+}
+
+type recentArgs struct {
+	id    string `arg:"id"` // the last refusal of the page before
+	limit int    `arg:"limit"`
 }
 
 type pruneArgs struct {
@@ -47,20 +120,34 @@ type pruneArgs struct {
 }
 
 var (
-	recordVerb = store.NewVerb(store.Decl{Name: "refusals.record", Lane: store.Work}, nil,
+	recordVerb = store.NewVerb(store.Decl{Name: "refusals.record", Lane: store.Work, Idempotent: true}, nil,
 		func(all []noted, args *store.Args) { args.Text("refusals", store.JSON(all)) }, store.CountRows)
-	listVerb = store.VerbOf[listArgs](store.Decl{Name: "refusals.list", Lane: store.Read}, nil,
-		func(all *[]Attempt, row store.Row) error {
-			var a Attempt
-			var detail []byte
-			if err := row.Scan(&a.ID, &a.Step, &a.Requester, &a.Code, &detail, &a.At); err != nil {
-				return err
-			}
-			*all = append(*all, a)
-			return json.Unmarshal(detail, &(*all)[len(*all)-1].Detail)
-		})
+	listVerb   = store.VerbOf[listArgs](store.Decl{Name: "refusals.list", Lane: store.Read}, nil, scan)
+	recentVerb = store.VerbOf[recentArgs](store.Decl{Name: "refusals.list_recent", Lane: store.Read}, nil, func(all *[]Lost, row store.Row) error {
+		var l Lost
+		err := l.scan(row, &l.Winner.Name, &l.Winner.Data, &l.Winner.Actor, &l.Winner.At)
+		*all = append(*all, l)
+		return err
+	})
 	pruneVerb = store.VerbOf[pruneArgs](store.Decl{Name: "refusals.prune", Lane: store.Work}, nil, store.CountRows)
 )
+
+func scan(all *[]Refusal, row store.Row) error {
+	var r Refusal
+	err := r.scan(row)
+	*all = append(*all, r)
+	return err
+}
+
+// scan scans a refusal, and other columns after it.
+func (r *Refusal) scan(row store.Row, more ...any) error {
+	var detail []byte
+	if err := row.Scan(append([]any{&r.ID, &r.Stream, &r.Version, &r.Action, &r.Requester, &r.Actor, &r.Node, &r.Request, &r.Code, &r.Operation, &r.Epoch,
+		&r.StandsFor, &detail, &r.At}, more...)...); err != nil {
+		return err
+	}
+	return json.Unmarshal(detail, &r.Detail)
+}
 
 const (
 	room       = 4096 // refusals waiting to be written
@@ -68,64 +155,134 @@ const (
 	pruneLimit = 2000
 	// Retention is the retention of a refusal.
 	Retention = 7 * 24 * time.Hour
-	// Rate is how many refusals of a workspace a node logs per second, and Burst how many at once, so that
+	// Rate is how many refusals of a workspace a node records per second, and Burst how many at once, so that
 	// deliberate refusals cannot fill the database.
-	Rate  = 10
-	Burst = 1000
+	Rate  = 100
+	Burst = 2000
 	// maxDetail limits the size of a refusal's detail.
 	maxDetail = 4 << 10
+	// giveUp is how long a page of records is retried while the database is out of reach.
+	giveUp = time.Minute
 
-	maxLimiters = 10_000
+	maxTenants = 10_000
 )
 
-// Log collects refusals and writes them with a short delay. It must be flushed. Safe for concurrent use.
-type Log struct {
-	d       store.Doer
-	mu      sync.Mutex
-	waiting map[int16][]noted
-	limits  map[string]*rate.Limiter // by workspace
-	count   int
-	dropped int64
-	writing chan struct{} // closed when nothing waits any more; nil while nothing is being written
+// codes are the codes of refusals that another writer caused.
+var codes = map[fault.Code]bool{
+	fault.ClaimFailed: true, fault.Concurrency: true, fault.LeaseLost: true, fault.NotDelivered: true, fault.InvalidTransition: true,
+	fault.StreamClosed: true, fault.Conflict: true, fault.KeyMismatch: true,
 }
 
-// NewLog returns a log that writes through a doer.
-func NewLog(d store.Doer) *Log { return &Log{d: d, waiting: make(map[int16][]noted)} }
+// Log collects refusals and writes them with a short delay. Safe for concurrent use.
+type Log struct {
+	d       store.Doer
+	node    string
+	mu      sync.Mutex
+	waiting map[int16][]noted
+	count   int // in waiting
+	tenants map[string]*tenant
+	counts  map[fault.Code]int64
+	writing chan struct{} // closed when nothing waits any more; nil while nothing is being written
+	closed  bool
+}
 
-// Note logs a refusal, unless too many are waiting or come from its workspace. A detail that is too long is
-// omitted.
-func (l *Log) Note(at store.Partition, a Attempt) {
-	detail, err := json.Marshal(a.Detail)
-	if err != nil {
-		detail = []byte("{}")
+// tenant limits the refusals of one workspace.
+type tenant struct {
+	limit *rate.Limiter
+	shard int16
+	// skipped is the last refusal that was left out; it stands for all that were left out since the last record.
+	skipped *noted
+}
+
+type logKey struct{}
+
+// NewLog returns the log of an engine. Capabilities find it through the doers of the engine.
+func NewLog(d store.Doer, node string) *Log {
+	return store.DirectoryOf(d).Shared(logKey{}, func() any {
+		return &Log{d: d, node: node, waiting: make(map[int16][]noted), tenants: make(map[string]*tenant), counts: make(map[fault.Code]int64)}
+	}).(*Log)
+}
+
+// logOf returns the log of the engine behind a doer, or nil.
+func logOf(d store.Doer) *Log {
+	l, _ := store.DirectoryOf(d).Shared(logKey{}, func() any { return (*Log)(nil) }).(*Log)
+	return l
+}
+
+// Note records a refused write, if err is a refusal that another writer caused, and returns err. It does not
+// wait for the database.
+func Note(ctx context.Context, d store.Doer, t Try, err error) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || !codes[f.Code] {
+		return err
 	}
-	if len(detail) > maxDetail {
-		detail = []byte(`{"truncated":true}`)
+	if l := logOf(d); l != nil {
+		if at, known := store.DirectoryOf(d).Known(store.WorkspaceOf(ctx)); known {
+			l.note(ctx, at, t, f)
+		}
 	}
-	n := noted{at.Workspace, a.Lifecycle, a.Entity, store.NewID().String(), a.Step, a.Requester, a.Code, detail}
+	return err
+}
+
+func (l *Log) note(ctx context.Context, at store.Partition, t Try, f *fault.Error) {
+	by, _ := ctx.Value(callerKey{}).(Caller)
+	n := noted{ID: store.NewID().String(), Workspace: at.Workspace, Stream: t.Stream, Version: t.Version, Action: t.Action, Requester: t.Requester,
+		Actor: t.Actor, Node: l.node, Request: by.Request, Code: string(f.Code), Operation: t.Operation, Epoch: t.Epoch, StandsFor: 1, seen: clock.Now()}
+	if n.Actor == "" {
+		n.Actor = by.Actor
+	}
+	fields := maps.Clone(f.Fields)
+	for _, name := range []string{"version", "lastVersion"} {
+		if v, ok := fields[name].(int64); ok && n.Version == nil {
+			n.Version = &v
+		}
+	}
+	if operation, ok := fields["operation"].(string); ok && n.Operation == "" {
+		n.Operation = operation
+	}
+	var err error
+	if n.Detail, err = json.Marshal(fields); err != nil || fields == nil {
+		n.Detail = []byte("{}")
+	}
+	if len(n.Detail) > maxDetail {
+		n.Detail = []byte(`{"truncated":true}`)
+	}
+	l.add(at.Shard, n, f.Code)
+}
+
+func (l *Log) add(shard int16, n noted, code fault.Code) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.count >= room || !l.limit(at.Workspace).Allow() {
-		l.dropped++
+	l.counts[code]++
+	if l.closed {
 		return
 	}
-	l.waiting[at.Shard] = append(l.waiting[at.Shard], n)
-	l.count++
+	who := l.tenant(n.Workspace, shard)
+	if who.skipped != nil {
+		n.StandsFor += who.skipped.StandsFor
+	}
+	if l.count < room && who.limit.Allow() {
+		who.skipped = nil
+		l.waiting[shard] = append(l.waiting[shard], n)
+		l.count++
+	} else {
+		who.skipped = &n
+	}
 	if l.writing == nil {
 		l.writing = make(chan struct{})
 		go l.write()
 	}
 }
 
-// limit returns the rate limiter of a workspace. REQUIRES: mu
-func (l *Log) limit(workspace string) *rate.Limiter {
-	one := l.limits[workspace]
+// tenant returns the limits of a workspace. REQUIRES: mu
+func (l *Log) tenant(workspace string, shard int16) *tenant {
+	one := l.tenants[workspace]
 	if one == nil {
-		if l.limits == nil || len(l.limits) > maxLimiters {
-			l.limits = make(map[string]*rate.Limiter)
+		if len(l.tenants) > maxTenants {
+			maps.DeleteFunc(l.tenants, func(_ string, t *tenant) bool { return t.skipped == nil })
 		}
-		one = rate.NewLimiter(Rate, Burst)
-		l.limits[workspace] = one
+		one = &tenant{limit: rate.NewLimiter(Rate, Burst), shard: shard}
+		l.tenants[workspace] = one
 	}
 	return one
 }
@@ -133,17 +290,35 @@ func (l *Log) limit(workspace string) *rate.Limiter {
 // write writes until nothing is waiting.
 func (l *Log) write() {
 	for {
-		shard, some := l.next()
+		shard, some, last := l.next()
 		if len(some) == 0 {
-			return
+			if last {
+				return
+			}
+			_ = clock.Wait(context.Background(), time.Second/Rate) // for a skipped refusal whose turn comes
+			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		_, _ = recordVerb.DoAt(ctx, l.d, store.Partition{Shard: shard}, some) // best effort
-		cancel()
+		l.record(store.Partition{Shard: shard}, some)
 	}
 }
 
-func (l *Log) next() (int16, []noted) {
+// record writes a page, and tries again while the database is out of reach.
+func (l *Log) record(at store.Partition, some []noted) {
+	ctx, cancel := context.WithTimeout(context.Background(), giveUp)
+	defer cancel()
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		for i := range some {
+			some[i].Age = max(clock.Since(some[i].seen).Milliseconds(), 0)
+		}
+		_, err := recordVerb.DoAt(ctx, l.d, at, some)
+		if err == nil || !fault.IsRetryable(err) && fault.CodeOf(err) != fault.OutcomeUnknown || clock.Wait(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// next returns a page to write; last reports that nothing is waiting.
+func (l *Log) next() (shard int16, some []noted, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for shard, all := range l.waiting {
@@ -153,14 +328,29 @@ func (l *Log) next() (int16, []noted) {
 		n := min(len(all), page)
 		l.waiting[shard] = all[n:]
 		l.count -= n
-		return shard, all[:n]
+		return shard, all[:n], false
+	}
+	skipped := false
+	for _, who := range l.tenants {
+		if who.skipped == nil {
+			continue
+		}
+		if l.closed || who.limit.Allow() {
+			n := *who.skipped
+			who.skipped = nil
+			return who.shard, []noted{n}, false
+		}
+		skipped = true
+	}
+	if skipped {
+		return 0, nil, false
 	}
 	close(l.writing)
 	l.writing = nil
-	return 0, nil
+	return 0, nil, true
 }
 
-// Flush waits until the logged refusals are written, or have failed to be.
+// Flush waits until the recorded refusals are written, or have failed to be.
 func (l *Log) Flush() {
 	l.mu.Lock()
 	writing := l.writing
@@ -170,16 +360,45 @@ func (l *Log) Flush() {
 	}
 }
 
-// List returns the latest refusals on an entity, newest first.
-func List(ctx context.Context, d store.Doer, lifecycle, entity string, limit int) ([]Attempt, error) {
-	if limit <= 0 || limit > 1000 {
-		limit = 100
+// Close writes what is waiting. Later refusals are not recorded.
+func (l *Log) Close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.Flush()
+}
+
+// Counts returns how many refusals there were since the engine was opened, by code.
+func (l *Log) Counts() map[fault.Code]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.counts)
+}
+
+// Cursor returns the refusal as the place to continue a list: nil, the beginning, for the zero value.
+func (r Refusal) Cursor() *Refusal {
+	if r.ID == "" {
+		return nil
 	}
-	all, err := listVerb.Do(ctx, d, listArgs{lifecycle, entity, limit})
-	for i := range all {
-		all[i].Lifecycle, all[i].Entity = lifecycle, entity
+	return &r
+}
+
+// lastID is after every id.
+const lastID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
+// List returns refusals on a stream in the order of the database, the latest first: a refusal is after the event
+// whose version it found, and before the next. It begins before the given refusal; nil is the latest.
+func List(ctx context.Context, d store.Doer, stream string, before *Refusal, limit int) ([]Refusal, error) {
+	if before == nil {
+		before = &Refusal{Version: math.MaxInt64, ID: lastID}
 	}
-	return all, err
+	return listVerb.Do(ctx, d, listArgs{stream, before.Version, before.ID, limit})
+}
+
+// Recent returns refusals of a workspace, the latest first, beginning before the one with the given id; "" is the
+// latest.
+func Recent(ctx context.Context, d store.Doer, before string, limit int) ([]Lost, error) {
+	return recentVerb.Do(ctx, d, recentArgs{cmp.Or(before, lastID), limit})
 }
 
 // Prune deletes refusals past their retention.

@@ -1,13 +1,17 @@
 package refusals_test
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/refusals"
@@ -16,44 +20,103 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 
-// Verifies that a workspace that is refused repeatedly does not fill the database, that another workspace is
-// logged beside it, and that a long detail is not stored.
-func TestRefusalsAreBounded(t *testing.T) {
+// in returns a context of a workspace that exists.
+func in(t *testing.T, e *holdfast.Engine, workspace string) context.Context {
+	t.Helper()
+	ctx := holdfast.InWorkspace(t.Context(), workspace)
+	if _, err := engine.Of(e).Partition(ctx, store.Write); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+func recent(t *testing.T, ctx context.Context, e *holdfast.Engine) (all []refusals.Lost) {
+	t.Helper()
+	for before := ""; ; before = all[len(all)-1].ID {
+		page, err := refusals.Recent(ctx, engine.Of(e), before, 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, page...); len(page) < 500 {
+			return all
+		}
+	}
+}
+
+// Verifies that a refusal is recorded with everything that is known of it, at the time at which it happened.
+func TestARefusalIsRecordedWhole(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
-		l := refusals.NewLog(engine.Of(e))
-		note := func(workspace string, a refusals.Attempt) store.Partition {
-			t.Helper()
-			at, err := engine.Of(e).Partition(holdfast.InWorkspace(t.Context(), workspace), store.Write)
-			if err != nil {
-				t.Fatal(err)
+		ctx := refusals.WithCaller(in(t, e, "w"), refusals.Caller{Actor: "key:1", Request: "r-1"})
+		version := int64(7)
+		err := fault.New(fault.ClaimFailed, "taken").With("operation", "op").With("holder", "n2")
+		for _, x := range []struct {
+			try refusals.Try
+			err error
+		}{
+			{refusals.Try{Stream: "$entity/a/1", Action: "close", Requester: "admin", Version: &version}, err},
+			{refusals.Try{Stream: "$entity/a/2", Action: "close", Actor: "ann"}, fault.New(fault.Concurrency, "moved").With("lastVersion", int64(3))},
+			{refusals.Try{Stream: "$entity/a/3", Action: "settle", Operation: "mine", Epoch: 4}, fault.New(fault.LeaseLost, "lost")},
+		} {
+			if got := refusals.Note(ctx, engine.Of(e), x.try, x.err); !errors.Is(got, x.err) {
+				t.Errorf("Note returned %v, want %v", got, x.err)
 			}
-			a.Lifecycle, a.Step, a.Requester, a.Code = "invoice", "close", "admin", "CLAIM_FAILED"
-			l.Note(at, a)
-			return at
 		}
-		const tries, entities = 4 * refusals.Burst, 20
+		for _, other := range []error{nil, errors.New("down"), fault.New(fault.NotFound, "missing"), fault.New(fault.Validation, "bad")} {
+			_ = refusals.Note(ctx, engine.Of(e), refusals.Try{Stream: "s"}, other)
+		}
+		engine.Of(e).Refusals().Flush()
+		all := recent(t, ctx, e)
+		if len(all) != 3 {
+			t.Fatalf("got %d refusals, want 3: %+v", len(all), all)
+		}
+		lost, moved, claimed := all[0], all[1], all[2]
+		node := engine.Of(e).Node()
+		if c := claimed; c.Stream != "$entity/a/1" || c.Action != "close" || c.Requester != "admin" || c.Actor != "key:1" || c.Request != "r-1" || c.Node != node ||
+			c.Version != 7 || c.Code != "CLAIM_FAILED" || c.Operation != "op" || c.StandsFor != 1 || c.Detail["holder"] != "n2" || time.Since(c.At).Abs() > time.Minute {
+			t.Errorf("got %+v", c)
+		}
+		if m := moved; m.Version != 3 || m.Actor != "ann" || m.Code != "CONCURRENCY_ERROR" || m.Operation != "" {
+			t.Errorf("got %+v", m)
+		}
+		if l := lost; l.Operation != "mine" || l.Epoch != 4 || l.Code != "LEASE_LOST" || l.Version != -1 {
+			t.Errorf("got %+v", l)
+		}
+		if n := engine.Of(e).Refusals().Counts()[fault.ClaimFailed]; n != 1 {
+			t.Errorf("counted %d refused claims, want 1", n)
+		}
+	})
+}
+
+// Verifies that every refusal is recorded up to the documented burst; that above it some are left out, and that the
+// recorded ones stand for all of them; that another workspace is not affected; and that a long detail is not stored.
+func TestRefusalsAreSampled(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		note := func(ctx context.Context, stream string, detail string) {
+			_ = refusals.Note(ctx, engine.Of(e), refusals.Try{Stream: stream, Action: "append"}, fault.New(fault.Concurrency, "moved").With("status", detail))
+		}
+		loud, quiet := in(t, e, "loud"), in(t, e, "quiet")
+		const tries = 2 * refusals.Burst
+		for i := range refusals.Burst {
+			note(loud, strconv.Itoa(i), "")
+		}
+		engine.Of(e).Refusals().Flush()
+		if n := len(recent(t, loud, e)); n != refusals.Burst {
+			t.Errorf("%d of %d refusals are recorded", n, refusals.Burst)
+		}
 		for i := range tries {
-			note("loud", refusals.Attempt{Entity: strconv.Itoa(i % entities)})
-			if i%100 == 0 {
-				l.Flush() // the waiting refusals are limited too
-			}
+			note(loud, strconv.Itoa(i), "")
 		}
-		note("quiet", refusals.Attempt{Entity: "q", Detail: map[string]any{"status": strings.Repeat("x", 1<<20)}})
-		l.Flush()
-		stored := 0
-		for i := range entities {
-			all, err := refusals.List(holdfast.InWorkspace(t.Context(), "loud"), engine.Of(e), "invoice", strconv.Itoa(i), 1000)
-			if err != nil {
-				t.Fatal(err)
-			}
-			stored += len(all)
+		note(quiet, "q", strings.Repeat("x", 1<<20))
+		engine.Of(e).Refusals().Flush()
+		all, stands := recent(t, loud, e), int64(0)
+		for _, r := range all {
+			stands += r.StandsFor
 		}
-		if stored < refusals.Burst || stored == tries {
-			t.Errorf("%d of %d refusals are stored", stored, tries)
+		if len(all) == refusals.Burst+tries || stands != refusals.Burst+tries {
+			t.Errorf("%d recorded refusals stand for %d, want fewer that stand for %d", len(all), stands, refusals.Burst+tries)
 		}
-		all, err := refusals.List(holdfast.InWorkspace(t.Context(), "quiet"), engine.Of(e), "invoice", "q", 0)
-		if err != nil || len(all) != 1 || all[0].Detail["status"] != nil || all[0].Detail["truncated"] != true {
-			t.Errorf("other workspace has %d stored refusals, error %v, want 1", len(all), err)
+		if all := recent(t, quiet, e); len(all) != 1 || all[0].Detail["status"] != nil || all[0].Detail["truncated"] != true {
+			t.Errorf("the other workspace has %+v, want 1 refusal without its detail", all)
 		}
 	})
 }

@@ -261,7 +261,7 @@ func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedSt
 			if err != nil {
 				return was, false, err
 			}
-			return was, false, differs(was.Run, l.Run)
+			return was, false, note(ctx, d, was.Run.ID, "start", differs(was.Run, l.Run))
 		}
 		// Another caller has just started it: the next attempt finds it.
 	}
@@ -395,14 +395,14 @@ func (k *Executor) end(ctx context.Context, d store.Doer, l *ClaimedStep, by Tak
 	}
 	now, err := l.Now(ctx, d)
 	if fault.CodeOf(err) == fault.NotFound {
-		return *l, lost
+		return *l, l.late(ctx, d, "settle", lost)
 	}
 	if err != nil {
-		return *l, errors.Join(lost, err)
+		return *l, errors.Join(l.late(ctx, d, "settle", lost), err)
 	}
 	if now.Step.Epoch == l.Step.Epoch && now.Step.Holder == "" && same(now.Step) {
 		now.again = true
 		return now, nil
 	}
-	return now, lost
+	return now, l.late(ctx, d, "settle", lost)
 }

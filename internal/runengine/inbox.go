@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/workflow"
@@ -138,6 +139,11 @@ func scanApproval(all *[]Approval, r store.Row) error {
 // signals: the error is [fault.InvalidTransition]. The same id with different content returns
 // [fault.Conflict].
 func Send(ctx context.Context, d store.Doer, s Signal) (fresh bool, err error) {
+	fresh, err = send(ctx, d, s)
+	return fresh, note(ctx, d, s.Run, "signal", err)
+}
+
+func send(ctx context.Context, d store.Doer, s Signal) (fresh bool, err error) {
 	if s.ID == "" {
 		s.ID = store.NewID().String()
 	}
@@ -229,6 +235,11 @@ func Approvals(ctx context.Context, d store.Doer, status, run, behind string, li
 // Decide decides an approval. The first decision counts: any other, or one that comes too late,
 // returns [fault.Conflict].
 func Decide(ctx context.Context, d store.Doer, id string, v Decision) (Approval, error) {
+	a, err := decide(ctx, d, id, v)
+	return a, refusals.Note(ctx, d, refusals.Try{Stream: Stream(a.Run), Action: "decide", Actor: v.Actor}, err)
+}
+
+func decide(ctx context.Context, d store.Doer, id string, v Decision) (Approval, error) {
 	if !slices.Contains(Decisions, v.Decision) {
 		return Approval{}, fault.New(fault.Validation, "decision must be one of %s, got %q", strings.Join(Decisions, ", "), v.Decision).With("pointer", "/decision")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -120,11 +121,17 @@ func lostStep(l *ClaimedStep) error {
 	return lease.Lost("step "+l.Step.Name+" of run "+l.Run.ID, l.Step.Epoch)
 }
 
+// late records that a late holder was refused, and returns the error.
+func (l *ClaimedStep) late(ctx context.Context, d store.Doer, action string, err error) error {
+	return refusals.Note(store.InWorkspace(ctx, l.partition().Workspace), d,
+		refusals.Try{Stream: Stream(l.Run.ID), Action: action, Operation: l.Operation(), Epoch: l.Step.Epoch}, err)
+}
+
 // Renew extends a lease, at most until the step's timeout, or returns [fault.LeaseLost].
 func Renew(ctx context.Context, d store.Doer, l *ClaimedStep, lease time.Duration) (remote.Renewed, error) {
 	all, err := renewVerb.DoAt(ctx, d, l.partition(), renewArgs{leasedStep{l.visited(), l.Step.Epoch}, lease})
 	if err == nil && len(all) == 0 {
-		err = lostStep(l)
+		err = l.late(ctx, d, "renew", lostStep(l))
 	}
 	if err != nil {
 		return remote.Renewed{}, err
@@ -158,7 +165,7 @@ func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Po
 	l := b.l
 	n, err := beginEffectVerb.DoAt(ctx, b.d, l.partition(), beginArgs{leasedStep{l.visited(), l.Step.Epoch}, name, ordinal, p, results})
 	if err == nil && !n.held {
-		err = lostStep(l)
+		err = l.late(ctx, b.d, "beginEffect", lostStep(l))
 	}
 	n.Name, n.Ordinal = name, ordinal
 	if n.State == "" || n.State == effects.Begun && n.Epoch == l.Step.Epoch { // begun by this attempt, whose response was lost
@@ -172,7 +179,7 @@ func (b *book) End(ctx context.Context, name string, ordinal int, s effects.Stat
 	l := b.l
 	n, err := endEffectVerb.DoAt(ctx, b.d, l.partition(), endArgs{leasedStep{l.visited(), l.Step.Epoch}, name, ordinal, s, result, effects.HolderSays(probed)})
 	if err == nil && !n.held {
-		err = lostStep(l)
+		err = l.late(ctx, b.d, "endEffect", lostStep(l))
 	}
 	return n.State, n.Result, err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -156,7 +157,8 @@ func (r *Remote) heldTask(ctx context.Context, h remote.Lease) (t *task, err err
 func (t *task) ended(ctx context.Context, same func(Step) bool) error {
 	now, err := t.Now(ctx, t.r.Engine)
 	if err == nil && (now.Step.Epoch != t.epoch || now.Step.Holder != "" || !same(now.Step)) {
-		err = lease.Lost("step "+t.Step.Name+" of run "+t.Run.ID, t.epoch)
+		err = refusals.Note(ctx, t.r.Engine, refusals.Try{Stream: Stream(t.Run.ID), Action: "settle", Operation: t.Operation(), Epoch: t.epoch},
+			lease.Lost("step "+t.Step.Name+" of run "+t.Run.ID, t.epoch))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -181,6 +182,16 @@ func (k *Executor) Tick(ctx context.Context, d store.Doer, l *ClaimedStep, by Ta
 // error is [fault.Concurrency]. If the run's status does not allow the command, it is
 // [fault.InvalidTransition].
 func (k *Executor) Command(ctx context.Context, d store.Doer, id, name string, version *int64) (Run, error) {
+	r, err := k.command(ctx, d, id, name, version)
+	return r, note(ctx, d, id, name, err)
+}
+
+// note records a refused command on a run.
+func note(ctx context.Context, d store.Doer, id, action string, err error) error {
+	return refusals.Note(ctx, d, refusals.Try{Stream: Stream(id), Action: action}, err)
+}
+
+func (k *Executor) command(ctx context.Context, d store.Doer, id, name string, version *int64) (Run, error) {
 	for range maxAttempts {
 		l, err := Load(ctx, d, id)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -41,6 +42,7 @@ func Close(ctx context.Context, e Engine, a Args) (Closed, error) {
 		closed, err = c.inSteps(ctx)
 	}
 	if err != nil {
+		err = refusals.Note(ctx, e, refusals.Try{Stream: a.Stream, Action: "close"}, err)
 		return Closed{}, fmt.Errorf("close %s: %w", a.Stream, err)
 	}
 	return closed, nil

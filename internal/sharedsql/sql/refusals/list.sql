@@ -1,6 +1,6 @@
--- Lists refused callers, the latest first.
-SELECT a.id, a.step, a.requester, a.code, a.detail{text}, a.at
-  FROM {schema}.attempt AS a
- WHERE a.shard = :shard AND a.workspace = :workspace AND a.lifecycle = :lifecycle AND a.entity = :entity
- ORDER BY a.id DESC
+-- Lists refusals on a stream, the latest first.
+SELECT r.id, r.stream, r.version, r.action, r.requester, r.actor, r.node, r.request, r.code, r.operation, r.epoch, r.stands_for, r.detail{text}, r.at
+  FROM {schema}.refusal AS r
+ WHERE r.shard = :shard AND r.workspace = :workspace AND r.stream = :stream AND (r.version, r.id) < (:version, :id)
+ ORDER BY r.version DESC, r.id DESC
  LIMIT :limit

@@ -1,0 +1,228 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// contest is a lifecycle on two nodes of one database.
+type contest struct {
+	nodes [2]*testAPI
+	l     [2]*lifecycle.Lifecycle[json.RawMessage]
+}
+
+func onTwoNodes(t *testing.T, f func(t *testing.T, c *contest)) {
+	storetest.OnBoth(t, func(t *testing.T, where string) {
+		c := new(contest)
+		for i := range c.nodes {
+			c.l[i] = lifecycle.MustParse[json.RawMessage]([]byte(invoiceConfig)).RecoveredBy().
+				Action("Close", func(ctx context.Context, a *lifecycle.Act[json.RawMessage]) error {
+					_, err := holdfast.Effect(ctx, "charge", func(context.Context, string) (int, error) { return 1, nil })
+					return err
+				})
+			c.nodes[i] = newTestAPI(t, holdfasttest.OpenOn(t, holdfasttest.At(where), c.l[i]), httpapi.Options{NoKeys: true})
+		}
+		f(t, c)
+	})
+}
+
+func all[T any](d *testAPI, path string) (items []T) {
+	d.t.Helper()
+	for next := ""; ; {
+		var page wire.List[T]
+		d.want(d.ask("GET", path+next, nil, &page), http.StatusOK, "")
+		items = append(items, page.Items...)
+		if page.Next == nil {
+			return items
+		}
+		sep := "?"
+		if strings.Contains(path, "?") {
+			sep = "&"
+		}
+		next = sep + "cursor=" + *page.Next
+	}
+}
+
+// TestRacesAreWhatTheCallersCounted verifies, for callers that race on two nodes, that races and timelines show one
+// winner and every loser, with its request, its code and its order, as the callers counted them.
+func TestRacesAreWhatTheCallersCounted(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, c *contest) {
+		const rounds, callers = 8, 8
+		type told struct {
+			won   string
+			codes map[string]fault.Code // by request id
+		}
+		counted := make(map[string]told)
+		for round := range rounds {
+			id := fmt.Sprint("i-", round)
+			c.nodes[0].want(c.nodes[0].ask("POST", "lifecycles/invoice/entities", map[string]any{"id": id}, nil), http.StatusCreated, "")
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			now := told{codes: make(map[string]fault.Code)}
+			for n := range callers {
+				wg.Go(func() {
+					request := fmt.Sprintf("%s-%d", id, n)
+					resp := c.nodes[n%2].ask("POST", "lifecycles/invoice/entities/"+id+"/steps/close", map[string]any{"requester": "admin"}, nil, "X-Request-Id", request)
+					var p wire.Problem
+					_ = json.Unmarshal([]byte(textOf(resp)), &p)
+					mu.Lock()
+					defer mu.Unlock()
+					if resp.StatusCode == http.StatusOK {
+						now.won += request
+					} else {
+						now.codes[request] = p.Code
+					}
+				})
+			}
+			wg.Wait()
+			if now.won == "" || len(now.codes) != callers-1 {
+				t.Fatalf("the callers of %s counted %+v, want one winner", id, now)
+			}
+			counted["$entity/invoice/"+id] = now
+		}
+		for _, n := range c.nodes { // each node has recorded its own
+			n.ask("GET", "races", nil, nil)
+		}
+		codes := make(map[string]map[string]fault.Code)
+		for _, race := range all[wire.Race](c.nodes[0], "races?limit=20") {
+			if race.Winner == nil || race.Operation == "" {
+				t.Errorf("a race on %s has no winner: %+v", race.Stream, race)
+			}
+			for _, r := range race.Refusals {
+				if codes[race.Stream] == nil {
+					codes[race.Stream] = make(map[string]fault.Code)
+				}
+				codes[race.Stream][r.RequestID] = r.Code
+				if r.Actor != "dev" || r.Node == "" || r.Action != "close" || r.Requester != "admin" || r.StandsFor != 1 {
+					t.Errorf("a refusal lacks something: %+v", r)
+				}
+			}
+		}
+		for name, want := range counted {
+			if !maps.Equal(codes[name], want.codes) {
+				t.Errorf("races on %s: got %v, want %v", name, codes[name], want.codes)
+			}
+			checkOrder(t, all[wire.TimelineEntry](c.nodes[1], "timeline?limit=3&stream="+name), want.codes)
+		}
+	})
+}
+
+// checkOrder checks a timeline of created, claimed, an effect, close, and refusals among them.
+func checkOrder(t *testing.T, all []wire.TimelineEntry, want map[string]fault.Code) {
+	t.Helper()
+	codes := make(map[string]fault.Code)
+	order, version := "", int64(-1)
+	for i := len(all) - 1; i >= 0; i-- { // oldest first
+		switch e := all[i]; {
+		case e.Event != nil:
+			version = e.Event.Version
+			order += e.Event.Name + " "
+		case e.Effect != nil:
+			order += e.Effect.Name + "=" + e.Effect.State + " "
+		default:
+			codes[e.Refusal.RequestID] = e.Refusal.Code
+			if e.Refusal.Version != version {
+				t.Errorf("a refusal that found version %d comes after version %d", e.Refusal.Version, version)
+			}
+			if claimed := e.Refusal.Code == fault.ClaimFailed; claimed != (version == 1) {
+				t.Errorf("a refusal with %s comes after version %d", e.Refusal.Code, version)
+			}
+		}
+	}
+	if order != "created claimed charge=done settled/close " {
+		t.Errorf("got the order %q", order)
+	}
+	if !maps.Equal(codes, want) {
+		t.Errorf("the timeline has refusals %v, want %v", codes, want)
+	}
+}
+
+// TestALateHolderIsInTheTimeline verifies that a holder that lost its lease is shown between the events that it came
+// between, with its operation and epoch, and that the list of refusals has it too.
+func TestALateHolderIsInTheTimeline(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, c *contest) {
+		ctx, hf := t.Context(), c.nodes[0].engine
+		if _, err := c.l[0].Create(ctx, hf, "i", json.RawMessage(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		late, err := c.l[0].Claim(ctx, hf, "i", "close", "admin", lifecycle.By("ann"), lifecycle.Lease(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		holdfasttest.Advance(t, hf, 2*time.Minute)
+		next, err := c.l[1].Claim(ctx, c.nodes[1].engine, "i", "close", "admin", lifecycle.By("bob"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = late.Settle(ctx, nil, nil)
+		testkit.WantCode(t, err, fault.LeaseLost, "lease")
+		if _, err := next.Settle(ctx, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		for _, e := range all[wire.TimelineEntry](c.nodes[0], "lifecycles/invoice/entities/i/timeline?limit=2") {
+			switch {
+			case e.Event != nil:
+				order = append(order, e.Event.Name+" "+e.Event.Actor)
+			case e.Refusal != nil:
+				order = append(order, fmt.Sprint(e.Refusal.Action, " ", e.Refusal.Code, " ", e.Refusal.Epoch, " ", e.Refusal.Operation == late.Operation()))
+			default:
+				order = append(order, e.Effect.Name)
+			}
+		}
+		const want = "settled/close bob, settle LEASE_LOST 1 true, claimed bob, recovered , claimed ann, created "
+		if got := strings.Join(order, ", "); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		refused := all[wire.Attempt](c.nodes[1], "lifecycles/invoice/entities/i/attempts?limit=1")
+		if len(refused) != 1 || refused[0].StepKey != "settle" || refused[0].Code != fault.LeaseLost || refused[0].Version != 3 {
+			t.Errorf("got the refusals %+v", refused)
+		}
+	})
+}
+
+// TestRefusalsOfEveryKind verifies that each capability records the writes that lost.
+func TestRefusalsOfEveryKind(t *testing.T) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
+		d.ask("POST", "streams/s/events", `{"events":[{"name":"a"}]}`, nil)
+		d.want(d.ask("POST", "streams/s/events", `{"expectedVersion":-1,"events":[{"name":"b"}]}`, nil), http.StatusConflict, fault.Concurrency)
+		d.want(d.ask("PATCH", "scopes/k/x", `{"a":1}`, nil), http.StatusOK, "")
+		d.want(d.ask("PATCH", "scopes/k/x", `{"a":2}`, nil, "If-Match", `"7"`), http.StatusPreconditionFailed, fault.PreconditionFailed)
+		d.ask("PUT", "wallets/w", `{}`, nil)
+		d.ask("PUT", "handlers/h", `{"kind":"worker"}`, nil)
+		d.ask("POST", "batches", `{"id":"b","wallet":"w","handler":"h"}`, nil)
+		d.want(d.ask("POST", "batches", `{"id":"b","wallet":"w","handler":"h"}`, nil), http.StatusConflict, fault.Conflict)
+		d.want(d.ask("POST", "workflow-definitions", `{"name":"f","version":"1","steps":[{"name":"sleep","type":"wait","durationMs":3600000}]}`, nil), http.StatusCreated, "")
+		var started wire.StartedRun
+		d.want(d.ask("POST", "workflow-runs", `{"definitionId":"f@1","idempotencyKey":"k","input":{}}`, &started), http.StatusCreated, "")
+		d.want(d.ask("POST", "workflow-runs", `{"definitionId":"f@1","idempotencyKey":"k","input":{"other":1}}`, nil), http.StatusUnprocessableEntity, fault.KeyMismatch)
+		d.want(d.ask("POST", "workflow-runs/"+started.Run.ID+"/resume", `{}`, nil), http.StatusConflict, fault.InvalidTransition)
+		var got []string
+		for _, race := range all[wire.Race](d, "races") {
+			for _, r := range race.Refusals {
+				got = append(got, strings.ReplaceAll(r.Stream, started.Run.ID, "run")+" "+r.Action+" "+string(r.Code))
+			}
+		}
+		const want = "$run/run resume INVALID_TRANSITION, $run/run start KEY_MISMATCH, $batch/b create CONFLICT, $scope/k/x patch CONCURRENCY_ERROR, s append CONCURRENCY_ERROR"
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("got  %s\nwant %s", text, want)
+		}
+	})
+}
+

@@ -1,0 +1,186 @@
+// Package timeline reads what happened to an object, in the order of the database: the events of its stream, the
+// writes that it refused, and the effects of its operations. It also reads races: refusals, grouped by what they
+// lost to.
+//
+// No clock decides the order. A statement that refuses a write reads the version of the row that it has locked, so
+// a refusal comes after the event of that version and before the next. An effect comes before the event that ended its
+// last attempt, which has its operation and epoch.
+package timeline
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/refusals"
+	"github.com/holdfast-go/holdfast/internal/store"
+)
+
+// Entry is one of: an event, a refusal, an effect.
+type Entry struct {
+	Event   *events.Event
+	Refusal *refusals.Refusal
+	Effect  *Effect
+}
+
+// Effect is an effect of an operation.
+type Effect struct {
+	effects.Entry
+	Operation string
+	Version   int64 // of the event that ended the attempt or, during the attempt, of the last event
+}
+
+// Cursor is a place in a timeline: before the refusal with the id or, if the id is "", before the event of the
+// version. The zero value is the end, where a timeline begins.
+type Cursor struct {
+	Version int64
+	ID      string
+	set     bool
+}
+
+// At returns the place of a version and an id.
+func At(version int64, id string) Cursor { return Cursor{version, id, true} }
+
+// Cursor returns the place behind an entry.
+func (e Entry) Cursor() Cursor {
+	switch {
+	case e.Refusal != nil:
+		return At(e.Refusal.Version, e.Refusal.ID)
+	case e.Effect != nil:
+		return At(e.Effect.Version, "")
+	}
+	return At(e.Event.Version, "")
+}
+
+// attempt is what an event says of the attempt that it begins or ends.
+type attempt struct {
+	Operation string `json:"operation"`
+	Epoch     int64  `json:"epoch"`
+}
+
+// Read returns a part of the timeline of a stream, the latest first: limit events and refusals, and the effects
+// among them.
+func Read(ctx context.Context, d store.Doer, stream string, from Cursor, limit int) ([]Entry, error) {
+	before := &refusals.Refusal{Version: from.Version, ID: from.ID}
+	last := from.Version
+	switch {
+	case !from.set:
+		before, last = nil, math.MaxInt64
+	case from.ID == "":
+		last--
+	}
+	refused, err := refusals.List(ctx, d, stream, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	var happened []events.Event
+	if last >= 0 {
+		if happened, err = events.Read(ctx, d, events.ReadArgs{Stream: stream, From: last, Limit: limit, Backward: true}); err != nil {
+			return nil, err
+		}
+	}
+	var all []Entry
+	if !from.set && len(happened) > 0 {
+		if all, err = effectsOf(ctx, d, &happened[0], true); err != nil {
+			return nil, err
+		}
+	}
+	for n := 0; n < limit && (len(refused) > 0 || len(happened) > 0); n++ {
+		if len(happened) == 0 || len(refused) > 0 && refused[0].Version >= happened[0].Version {
+			all = append(all, Entry{Refusal: &refused[0]})
+			refused = refused[1:]
+			continue
+		}
+		e := &happened[0]
+		happened = happened[1:]
+		ended, err := effectsOf(ctx, d, e, false)
+		if err != nil {
+			return nil, err
+		}
+		all = append(append(all, Entry{Event: e}), ended...)
+	}
+	return all, nil
+}
+
+// begins are the names of the events that begin an attempt, or hand it on. All others with an operation end it.
+var begins = []string{entities.EventClaimed, entities.EventResumed, entities.EventAdopted, entities.EventQueued}
+
+// effectsOf returns the effects of the attempt that an event ended or, with current, of the attempt that is under
+// way after the last event. The latest is first.
+func effectsOf(ctx context.Context, d store.Doer, e *events.Event, current bool) (all []Entry, err error) {
+	var a attempt
+	if json.Unmarshal(e.Data, &a) != nil || a.Operation == "" || a.Epoch == 0 || !current && slices.Contains(begins, e.Name) {
+		return nil, nil
+	}
+	at, err := d.Partition(ctx, store.Read)
+	if err != nil {
+		return nil, err
+	}
+	found, err := effects.List(ctx, d, at, a.Operation)
+	slices.SortStableFunc(found, func(a, b effects.Entry) int { return cmp.Or(b.BegunAt.Compare(a.BegunAt), b.Ordinal-a.Ordinal) })
+	for _, x := range found {
+		in := x.Epoch == a.Epoch
+		if current {
+			in = x.Epoch > a.Epoch || in && slices.Contains(begins, e.Name)
+		}
+		if in {
+			all = append(all, Entry{Effect: &Effect{x, a.Operation, e.Version}})
+		}
+	}
+	return all, err
+}
+
+// Race is a group of refusals that lost to the same operation or, if that is not known, to the same event.
+type Race struct {
+	Stream    string
+	Version   int64 // of the winner's event
+	Operation string
+	Winner    refusals.Winner
+	Refused   int64 // with those that the recorded ones stand for
+	Refusals  []refusals.Refusal
+}
+
+// Races groups the latest refusals of a workspace by what they lost to, beginning before the refusal with the given
+// id; "" is the latest. limit is a number of refusals. next is where to continue, "" at the end. A race continues in
+// the next part if it has more refusals than fit.
+func Races(ctx context.Context, d store.Doer, before string, limit int) (all []*Race, next string, err error) {
+	found, err := refusals.Recent(ctx, d, before, limit)
+	type key struct {
+		stream, operation string
+		version           int64
+	}
+	known := make(map[key]*Race)
+	for _, x := range found {
+		k := key{stream: x.Stream, version: x.Version}
+		var a attempt
+		_ = json.Unmarshal(x.Winner.Data, &a) // events of users have no operation
+		operation := a.Operation
+		if operation == "" && x.Code == string(fault.ClaimFailed) {
+			operation = x.Operation
+		}
+		if operation != "" {
+			k = key{stream: x.Stream, operation: operation}
+		}
+		r := known[k]
+		if r == nil {
+			r = &Race{Stream: x.Stream, Version: x.Version, Operation: operation, Winner: x.Winner}
+			known[k] = r
+			all = append(all, r)
+		}
+		if x.Version < r.Version { // the claim rather than its end
+			r.Version, r.Winner = x.Version, x.Winner
+		}
+		r.Refused += x.StandsFor
+		r.Refusals = append(r.Refusals, x.Refusal)
+	}
+	if len(found) == limit {
+		next = found[len(found)-1].ID
+	}
+	return all, next, err
+}
