@@ -102,9 +102,10 @@ type Resolution struct {
 //   - If none happened, the operation ends, and the entity returns to the status that the step started from.
 //
 // With [EndWith], the operation ends with that outcome instead. If the outcome of an effect is then still unknown, the
-// error is [holdfast.ErrConflict], and nothing is recorded. A manual claim cannot be resumed: without EndWith, the error
-// is [holdfast.ErrValidation]. If the operation is not uncertain, or a resolution contradicts a known result, the error
-// is [holdfast.ErrConflict]. Resolve returns the operation, or nil if it has ended.
+// error is [holdfast.ErrConflict], and nothing is recorded. The operation of a manual claim cannot be resumed: unless
+// "$body" happened, it needs EndWith, and the error without it is [holdfast.ErrValidation]. If the operation is not
+// uncertain, or a resolution contradicts a known result, the error is [holdfast.ErrConflict]. Resolve returns the
+// operation, or nil if it has ended.
 func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, o ...ResolveOption) (*Operation, error) {
 	var with resolveOptions
 	for _, option := range o {
