@@ -5,7 +5,7 @@ import "github.com/holdfast-go/holdfast/fault"
 // Errors of writes. The refused call changed nothing. Compare with [errors.Is].
 var (
 	// ErrConcurrency is returned when an object is not at the version that the caller expected. Its fields are
-	// expectedVersion and lastVersion.
+	// "expectedVersion" and "lastVersion".
 	ErrConcurrency = fault.Of(fault.Concurrency)
 	// ErrInvalidTransition is returned when an object is not in the status that the transition starts from.
 	ErrInvalidTransition = fault.Of(fault.InvalidTransition)
@@ -19,24 +19,32 @@ var (
 	ErrForbidden = fault.Of(fault.Forbidden)
 	// ErrValidation is returned when an argument or a document is invalid.
 	ErrValidation = fault.Of(fault.Validation)
-	// ErrKeyMismatch is returned when a key was used before for a different request. Its field differs describes the
-	// difference.
+	// ErrKeyMismatch is returned when an idempotency key was used before for a different request. For a run, the field
+	// "differs" lists the parts of the request that are different.
 	ErrKeyMismatch = fault.Of(fault.KeyMismatch)
-	// ErrKeyInFlight is returned while another request with the same key is in flight. Retry the call a little later.
+	// ErrKeyInFlight is returned while another request with the same idempotency key is in flight. Retry the call a
+	// little later.
 	ErrKeyInFlight = fault.Of(fault.KeyInFlight)
 )
 
 // Errors of steps and claims.
 var (
-	// ErrClaimFailed is returned when another operation is in progress. Its fields are holder, since and until.
-	// Nothing was changed.
+	// ErrClaimFailed is returned when another operation on the entity is in progress. Nothing was changed. Its field
+	// "status" is the entity's status. The fields "operation", "holder" and "since", if they are set, describe that
+	// operation. The field "until" is set only while a holder has its lease, and "uncertain" only if it is uncertain.
 	ErrClaimFailed = fault.Of(fault.ClaimFailed)
-	// ErrLeaseLost is returned when a holder has lost its lease. Nothing that it did after that is recorded.
+	// ErrLeaseLost is returned when a holder has lost its lease. None of its later writes is applied. If it made the call
+	// of an effect after that, the call is recorded only as a contradiction; see [Engine.ListContradictions].
 	ErrLeaseLost = fault.Of(fault.LeaseLost)
-	// ErrActionInvalid is returned when a validation or an action refused the request.
+	// ErrActionInvalid is returned when the validation or the action of a lifecycle step refused the step with [Invalid].
 	ErrActionInvalid = fault.Of(fault.ActionInvalid)
-	// ErrActionFailed is returned when an action failed. Its field outcome is "released" if the claim was released,
-	// "pending" if the operation will be resumed, or "uncertain" if the outcome of an effect is unknown.
+	// ErrActionFailed is returned when the action of a lifecycle step failed, or when the step waits for a worker. Its
+	// field "outcome" is one of:
+	//   - "released": the claim was released
+	//   - "pending": the operation waits for a worker, or will be resumed
+	//   - "uncertain": the outcome of an effect is unknown
+	//   - "unreleased": the claim could not be released, and lasts until its lease expires
+	//   - "failed": the operation that an earlier request with the same idempotency key started has failed
 	ErrActionFailed = fault.Of(fault.ActionFailed)
 )
 

@@ -20,7 +20,7 @@ type Effect struct {
 	State   EffectState
 	Policy  EffectPolicy
 	Result  json.RawMessage
-	Since   time.Time
+	Since   time.Time // when the effect was last begun
 }
 
 // EffectState is the state of an effect.
@@ -63,7 +63,7 @@ type Phase string
 // The phases of unfinished operations.
 const (
 	Held      Phase = "held"      // a holder is executing it
-	Due       Phase = "due"       // it waits for a worker, or to be resumed
+	Due       Phase = "due"       // it has no holder: it waits for a worker, or for the time at which it is resumed
 	Uncertain Phase = "uncertain" // the outcome of an effect is unknown; use [Resolve]
 )
 
@@ -94,11 +94,18 @@ type Resolution struct {
 	Result   json.RawMessage
 }
 
-// Resolve records what a person knows about the effects of an uncertain operation. It may resolve only some of them.
-// Once the outcome of every effect is known, the operation is resumed with its handler, which then gets the results.
-// With [EndWith], the operation ends with that outcome instead. A manual claim, or an operation whose body has no
-// journal, cannot be resumed, only ended. If the operation is not uncertain, or a resolution contradicts a known
-// result, the error is [holdfast.ErrConflict]. Resolve returns the operation, or nil if it has ended.
+// Resolve records what a person knows about the effects of an uncertain operation. If it resolves only some of them,
+// the operation stays uncertain. Once the outcome of every effect is known:
+//   - If the body of an [Opaque] handler happened (the effect "$body"), the operation ends with success, and the body
+//     does not run again.
+//   - If another effect happened, the operation is resumed with its handler, which then gets the results.
+//   - If none happened, the operation ends, and the entity returns to the status that the step started from.
+//
+// With [EndWith], the operation ends with that outcome instead. If the outcome of an effect is then still unknown, the
+// error is [holdfast.ErrConflict], and nothing is recorded. The operation of a manual claim cannot be resumed: unless
+// "$body" happened, it needs EndWith, and the error without it is [holdfast.ErrValidation]. If the operation is not
+// uncertain, or a resolution contradicts a known result, the error is [holdfast.ErrConflict]. Resolve returns the
+// operation, or nil if it has ended.
 func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, o ...ResolveOption) (*Operation, error) {
 	var with resolveOptions
 	for _, option := range o {
@@ -109,10 +116,10 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolut
 	return operation(p), err
 }
 
-// Withdraw ends an operation that is due: it has no holder, and waits for a worker or for a node to resume it. If none
-// of its effects can have happened, the entity returns to the status that the step started from. Otherwise the
-// operation becomes uncertain, and a person must end it with [Resolve]. If the operation is held or uncertain, the
-// error is [holdfast.ErrConflict]. Withdraw returns the operation, or nil if it has ended.
+// Withdraw ends an operation that is due: it has no holder, and waits for a worker or for the time at which a node
+// resumes it. If none of its effects can have happened, the entity returns to the status that the step started from.
+// Otherwise the operation becomes uncertain, and a person must end it with [Resolve]. If the operation is held or
+// uncertain, the error is [holdfast.ErrConflict]. Withdraw returns the operation, or nil if it has ended.
 func Withdraw(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ActorOption) (*Operation, error) {
 	var with resolveOptions
 	for _, option := range o {

@@ -51,8 +51,8 @@ type race struct {
 func (r *race) node(ctx context.Context, random *rand.Rand) error {
 	first := sync.OnceFunc(r.ready.Done)
 	defer first()
-	for life := range lives + 1 {
-		killed, err := r.life(ctx, random, life < lives, first)
+	for life := range maxKills + 1 {
+		killed, err := r.life(ctx, random, life < maxKills, first)
 		if !killed {
 			return err
 		}

@@ -21,9 +21,9 @@ import (
 
 // Numbers of a race.
 const (
-	Nodes   = 4  // processes
-	Callers = 32 // callers that fire the same step of the same invoice at once
-	lives   = 2  // kills of each process
+	Nodes    = 4  // processes
+	Callers  = 32 // callers that fire the same step of the same invoice at once
+	maxKills = 2  // of each process; a process that was restarted after the last kill is not killed
 )
 
 // limit is the timeout of a race.
@@ -59,7 +59,7 @@ func Main(play func(context.Context, *Stage) error, node func(context.Context, *
 
 func run(ctx context.Context, play func(context.Context, *Stage) error, node func(context.Context, *Stage, []string) error) (code int, err error) {
 	flags := flag.NewFlagSet(os.Args[0], flag.ExitOnError)
-	db := flags.String("db", "", "database without these tables: sqlite:path or postgres://… (default: a temporary SQLite file)")
+	db := flags.String("db", "", "database that does not have the example's tables yet: sqlite:path or postgres://… (default: a temporary SQLite file)")
 	dir := flags.String("dir", "", "folder for the files of external services (default: a temporary folder)")
 	seed := flags.Uint64("seed", rand.Uint64(), "seed of the random moments")
 	verbose := flags.Bool("v", false, "show the logs of the engines")
