@@ -40,6 +40,11 @@ func Wait(d time.Duration) Option {
 	return Option{func(r *request) { r.query.Set("waitMs", strconv.FormatInt(d.Milliseconds(), 10)) }}
 }
 
+// At makes [Client.GetEntity] return the entity as it was at a version.
+func At(version int64) Option {
+	return Option{func(r *request) { r.query.Set("at", strconv.FormatInt(version, 10)) }}
+}
+
 // Raw stores the undecoded response in into.
 func Raw(into *json.RawMessage) Option { return Option{func(r *request) { r.raw = into }} }
 

@@ -133,7 +133,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"getLifecycle":       func() error { return second(c.GetLifecycle(ctx, "p")) },
 		"createEntity":       func() error { return second(c.CreateEntity(ctx, "p", wire.NewEntity{}, key)) },
 		"listEntities":       func() error { return second(c.ListEntitiesPage(ctx, "p", EntityFilter{"s"}, page)) },
-		"getEntity":          func() error { return second(c.GetEntity(ctx, "p", "p")) },
+		"getEntity":          func() error { return second(c.GetEntity(ctx, "p", "p", At(1))) },
 		"readHistory":        func() error { return second(c.ReadHistoryPage(ctx, "p", "p", page)) },
 		"listRefusals":       func() error { return second(c.ListRefusalsPage(ctx, "p", "p", page)) },
 		"readEntityTimeline": func() error { return second(c.ReadEntityTimelinePage(ctx, "p", "p", page)) },

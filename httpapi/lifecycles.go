@@ -200,15 +200,20 @@ func listEntities(c *call, in *listEntitiesIn) (wire.List[wire.Entity], error) {
 	}, func(e rawEntity) wire.Entity { return shapes.Entity(in.Name, e) }, func(e rawEntity) string { return e.ID })
 }
 
-type entityIn struct {
+type getEntityIn struct {
 	Name string `path:"name"`
 	ID   string `path:"id"`
+	At   *int64 `query:"at" doc:"Show the entity as it was at this version, without its claim."`
 }
 
-func getEntity(c *call, in *entityIn) (wire.Entity, error) {
+func getEntity(c *call, in *getEntityIn) (wire.Entity, error) {
 	l, err := c.lifecycle(in.Name)
 	if err != nil {
 		return wire.Entity{}, err
+	}
+	if in.At != nil {
+		e, err := l.GetAt(c.ctx(), c.doer(), in.ID, *in.At)
+		return shapes.Entity(in.Name, e), err
 	}
 	e, err := l.Get(c.ctx(), c.api.engine, in.ID)
 	return shapes.Entity(in.Name, e), err

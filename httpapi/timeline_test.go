@@ -225,4 +225,3 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 		}
 	})
 }
-

@@ -111,6 +111,13 @@ func (l *Lifecycle[E]) Get(ctx context.Context, d holdfast.Doer, id string) (Ent
 	return shown[E](l.inner.Get(ctx, store.DoerOf(d), id))
 }
 
+// GetAt returns an entity as it was at a version, without its claim. If the version is no longer retained or does not
+// exist yet, it returns [holdfast.ErrNotFound]. The earlier data of a user-owned table, and of a config with data_history:
+// false, is not recorded: GetAt returns [holdfast.ErrValidation].
+func (l *Lifecycle[E]) GetAt(ctx context.Context, d holdfast.Doer, id string, version int64) (Entity[E], error) {
+	return shown[E](l.inner.GetAt(ctx, store.DoerOf(d), id, version))
+}
+
 // Filter selects entities. The zero value selects all.
 type Filter struct {
 	Status string

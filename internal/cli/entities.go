@@ -74,10 +74,15 @@ type entityArgs struct {
 type entitiesShow struct {
 	targetFlags
 	entityArgs
+	At *int64 `setting:"-" placeholder:"VERSION" help:"Show the entity as it was at this version. Default: the current version."`
 }
 
 func (c *entitiesShow) Run(ctx context.Context, d *connection) error {
-	e, err := d.GetEntity(ctx, c.Lifecycle, c.ID, d.raw())
+	o := []client.Option{d.raw()}
+	if c.At != nil {
+		o = append(o, client.At(*c.At))
+	}
+	e, err := d.GetEntity(ctx, c.Lifecycle, c.ID, o...)
 	return d.show(entityFacts(e), err)
 }
 

@@ -22,6 +22,8 @@ type Config struct {
 	Steps         []Step
 	// AfterEffects holds the delivery options of after-effects, by handler name.
 	AfterEffects map[string]AfterEffect
+	// NoDataHistory omits from the history what a step changes in an entity's data.
+	NoDataHistory bool
 
 	source configdoc.Source
 }

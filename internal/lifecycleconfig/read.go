@@ -21,7 +21,15 @@ var configFields = &configdoc.Fields[Config]{
 		"janitor":        readJanitor,
 		"steps":          readSteps,
 		"after_effects":  readAfterEffects,
+		"data_history":   readDataHistory,
 	},
+}
+
+// readDataHistory reads whether changes of data are recorded.
+func readDataHistory(r *configdoc.Reader, c *Config, n *configdoc.Node, path string) {
+	if r.Is(n, configdoc.Boolean, path, "data_history must be true or false") {
+		c.NoDataHistory = n.Text == "false"
+	}
 }
 
 func readSteps(r *configdoc.Reader, c *Config, n *configdoc.Node, path string) {

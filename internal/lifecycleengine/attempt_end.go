@@ -54,7 +54,7 @@ func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result
 	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Success, To: to, Data: w.data, Results: results, Event: settled(t.step.Key),
 		Outcome: "success", Meta: t.meta}
 	args.After = afterOf(t.step, w.requester)
-	args.Note = settledNote(args.After, w.output)
+	args.Note = settledNote(args.After, w.output, t.wasOf(t.entity.Data, w.data))
 	e, err = retryUnavailable(ctx, func() (entities.Entity, error) { return t.store.end(ctx, t.at, args, t.claim, w.commits) })
 	t.lost = t.lost || e.Claim.Repeated // the end was already recorded, so this holder has no lease any more
 	if err == nil && t.output != nil {

@@ -239,7 +239,7 @@ func (s *bound) fireAtOnce(ctx context.Context, r *request) (e entities.Entity, 
 func (s *bound) transition(r *request, step *lifecycleconfig.Step, operation string) entities.TransitionArgs {
 	to, _ := step.Success.For(r.as)
 	return entities.TransitionArgs{Lifecycle: s.config.Workflow, ID: r.id, From: step.Status, To: to, ExpectVersion: r.ExpectVersion, Event: settled(r.step),
-		Note: noteOf(r.step, r.as, operation, afterOf(step, r.as), r.Input), After: afterOf(step, r.as), Meta: r.Meta}
+		Note: noteOf(r.step, r.as, operation, afterOf(step, r.as), r.Input, nil), After: afterOf(step, r.as), Meta: r.Meta}
 }
 
 // fireUnclaimed runs a step without a claim: the first commit wins.
@@ -258,6 +258,9 @@ func (s *bound) fireUnclaimed(ctx context.Context, r *request, e entities.Entity
 	}
 	args := s.transition(r, step, w.operation)
 	args.From, args.ExpectVersion, args.Data = []string{e.Status}, &e.Version, w.data
+	if was := s.wasOf(e.Data, w.data); was != nil {
+		args.Note = noteOf(r.step, r.as, w.operation, args.After, r.Input, was)
+	}
 	moved, err := s.store.move(ctx, args, append(r.commits(w.operation), w.commits...))
 	if err == nil && r.Output != nil {
 		*r.Output = w.output

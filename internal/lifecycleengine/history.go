@@ -10,13 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // settled returns the name of the event of a settled step.
 func settled(key string) string { return "settled/" + key }
 
 // noteOf returns the note of the event of a step without a claim.
-func noteOf(key, requester, operation, after string, input []byte) []byte {
+func noteOf(key, requester, operation, after string, input, was []byte) []byte {
 	if input == nil {
 		input = []byte("null")
 	}
@@ -26,13 +27,70 @@ func noteOf(key, requester, operation, after string, input []byte) []byte {
 		Operation string          `json:"operation"`
 		After     string          `json:"after,omitempty"`
 		Input     json.RawMessage `json:"input"`
-	}{key, requester, operation, after, input})
+		Was       json.RawMessage `json:"was,omitempty"`
+	}{key, requester, operation, after, input, was})
 	return note
 }
 
+// wasOf returns a JSON patch that restores an entity's data from the new data that a step sets, or nil if the step
+// sets none, or if the config records no changes. The data of a user's own row is not known.
+func (l *Lifecycle) wasOf(old, data []byte) []byte {
+	if data == nil || l.config.Table != nil || l.config.NoDataHistory {
+		return nil
+	}
+	was, err := strictjson.Difference(data, old)
+	if err != nil || string(was) == "[]" {
+		return nil // the write checks the data
+	}
+	return was
+}
+
+// GetAt returns an entity as it was at a version. Its claim is not known. A version that is no longer retained, or
+// not yet reached, is [holdfast.ErrNotFound].
+func (l *Lifecycle) GetAt(ctx context.Context, d store.Doer, id string, version int64) (Entity, error) {
+	if l.config.Table != nil {
+		return Entity{}, fault.New(fault.Validation, "the data of entity %q is its row in the program's table, whose earlier versions Holdfast does not record: read the history instead", id)
+	}
+	if l.config.NoDataHistory {
+		return Entity{}, fault.New(fault.Validation, "lifecycle %q does not record changes of data (data_history: false): read the history instead", l.Name())
+	}
+	now, err := entities.Get(ctx, d, l.Name(), id)
+	if err != nil {
+		return Entity{}, err
+	}
+	now.Claim = entities.Claim{Phase: entities.Free}
+	expected := now.Version
+	for x, err := range backward(ctx, d, entities.Stream(l.Name(), id), now.Version) {
+		if err != nil {
+			return Entity{}, err
+		}
+		var data struct {
+			To   string
+			Note struct{ Was json.RawMessage }
+		}
+		if x.Version != expected || json.Unmarshal(x.Data, &data) != nil {
+			break // a gap: the rest is no longer retained
+		}
+		if x.Version == version {
+			now.Status, now.Version, now.UpdatedAt = data.To, version, x.At
+			return Public(now), nil
+		}
+		if len(data.Note.Was) > 0 {
+			if now.Data, err = strictjson.Patched(now.Data, data.Note.Was); err != nil {
+				return Entity{}, err
+			}
+		}
+		expected--
+	}
+	return Entity{}, fault.New(fault.NotFound, "%s %q is at version %d, and version %d does not exist or is no longer retained", l.Name(), id, now.Version, version).With("lastVersion", now.Version)
+}
+
 // settledNote returns the note of the event of a settled step, or nil.
-func settledNote(after string, output []byte) []byte {
+func settledNote(after string, output, was []byte) []byte {
 	note := make(map[string]any)
+	if was != nil {
+		note["was"] = json.RawMessage(was)
+	}
 	if after != "" {
 		note["after"] = after
 	}
@@ -103,7 +161,7 @@ type AttemptEnd struct {
 func Ended(ctx context.Context, d store.Doer, t entities.Ticket) (AttemptEnd, error) {
 	const longAgo = 2000 // events
 	n := 0
-	for x, err := range backward(ctx, d, entities.Stream(t.Lifecycle, t.ID)) {
+	for x, err := range backward(ctx, d, entities.Stream(t.Lifecycle, t.ID), -1) {
 		if n++; err != nil || n > longAgo {
 			return AttemptEnd{}, err
 		}
@@ -140,10 +198,10 @@ func Ended(ctx context.Context, d store.Doer, t entities.Ticket) (AttemptEnd, er
 	return AttemptEnd{}, nil
 }
 
-// backward iterates over the events of a stream, latest first.
-func backward(ctx context.Context, d store.Doer, stream string) iter.Seq2[events.Event, error] {
+// backward iterates over the events of a stream, latest first, beginning with a version; -1 is the last.
+func backward(ctx context.Context, d store.Doer, stream string, from int64) iter.Seq2[events.Event, error] {
 	return func(yield func(events.Event, error) bool) {
-		for from, first := int64(-1), int64(-1); first != 0; from = first - 1 {
+		for first := int64(-1); first != 0; from = first - 1 {
 			page, err := events.Read(ctx, d, events.ReadArgs{Stream: stream, From: from, Limit: 200, Backward: true})
 			if err != nil {
 				yield(events.Event{}, err)
@@ -205,7 +263,7 @@ type lastEvent struct {
 
 // outcomeIn searches the history for the end of an operation, latest event first.
 func outcomeIn(ctx context.Context, d store.Doer, stream, operation string) (OperationOutcome, error) {
-	for x, err := range backward(ctx, d, stream) {
+	for x, err := range backward(ctx, d, stream, -1) {
 		if err != nil {
 			return OperationOutcome{}, err
 		}
