@@ -63,6 +63,9 @@ func (s *crashing) Do(ctx context.Context, c store.Command) error {
 	if s.dead.Load() {
 		return ErrCrashed
 	}
+	if c.Decl().Aside {
+		return s.Store.Do(ctx, c)
+	}
 	f := s.plan.meet("do " + c.Decl().Name)
 	switch f {
 	case Before:

@@ -120,7 +120,7 @@ type pruneArgs struct {
 }
 
 var (
-	recordVerb = store.NewVerb(store.Decl{Name: "refusals.record", Lane: store.Work, Idempotent: true}, nil,
+	recordVerb = store.NewVerb(store.Decl{Name: "refusals.record", Lane: store.Work, Idempotent: true, Aside: true}, nil,
 		func(all []noted, args *store.Args) { args.Text("refusals", store.JSON(all)) }, store.CountRows)
 	listVerb   = store.VerbOf[listArgs](store.Decl{Name: "refusals.list", Lane: store.Read}, nil, scan)
 	recentVerb = store.VerbOf[recentArgs](store.Decl{Name: "refusals.list_recent", Lane: store.Read}, nil, func(all *[]Lost, row store.Row) error {

@@ -56,6 +56,9 @@ type Decl struct {
 	Events EventTable
 	// Idempotent allows the verb to be retried when its outcome is unknown.
 	Idempotent bool
+	// Aside marks a command that the engine runs in the background and that nothing depends on. Crash tests do not
+	// count it, because the moment at which it runs is not determined.
+	Aside bool
 	// Slow marks a read that may scan much of the database. It gets [SlowLimit] instead of the time limit of a
 	// call.
 	Slow bool
