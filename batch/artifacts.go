@@ -40,7 +40,7 @@ type artifactsPart struct{ store ArtifactStore }
 func (p artifactsPart) Register(_ context.Context, e *holdfast.Engine) error {
 	k := maintenanceOf(e)
 	if k.artifacts != nil || p.store == nil {
-		return fault.New(fault.Validation, "an engine must have exactly one artifact store, which must not be nil")
+		return fault.New(fault.Validation, "an engine can have only one artifact store, which must not be nil: pass batch.Artifacts to holdfast.Open only once")
 	}
 	k.artifacts, k.kinds.Artifacts = p.store, true
 	return nil

@@ -245,7 +245,7 @@ func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after
 	}
 	for i, x := range has {
 		if w := some[i]; x.Key != w.Key || x.Cost != w.Cost || !strictjson.Equal(x.Input, w.Input) {
-			return i, fault.New(fault.Conflict, "batch %q already exists with different items: the first difference is at item %q", id, w.Key).With("key", w.Key)
+			return i, fault.New(fault.Conflict, "batch %q already exists with different items (the first difference is at item %q): use another id", id, w.Key).With("key", w.Key)
 		}
 	}
 	return len(has), nil
@@ -310,7 +310,7 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	}
 	kp := maintenanceOf(e)
 	if !kp.kinds.Add(k.name, k.template()) {
-		return fault.New(fault.Conflict, "batch kind %q is registered twice: register it once", k.name)
+		return fault.New(fault.Conflict, "batch kind %q is registered twice: register it only once", k.name)
 	}
 	if k.undo != nil {
 		kp.undoes[k.name] = k.undone

@@ -55,7 +55,7 @@ func GetWallet(ctx context.Context, d holdfast.Doer, id string) (Wallet, error) 
 // It records no actor.
 func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, reference string) (Wallet, error) {
 	if points <= 0 {
-		return Wallet{}, fault.New(fault.Validation, "points must be more than 0, got %d", points).With("field", "points")
+		return Wallet{}, fault.New(fault.Validation, "points must be greater than 0, got %d", points).With("field", "points")
 	}
 	w, err := wallets.Post(ctx, store.DoerOf(d), wallets.PostArgs{Wallet: wallet, Delta: points, Reason: "credit", Reference: reference})
 	if err == nil {

@@ -96,7 +96,7 @@ func (f following[T]) all(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// errEnough marks that the caller left the loop.
+// errEnough marks that the caller stopped the iteration.
 var errEnough = errors.New("enough")
 
 func (f *following[T]) run(ctx context.Context) error {

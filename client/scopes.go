@@ -32,7 +32,7 @@ func Absent() Option { return condition("Absent", "If-None-Match", "*") }
 func IfNoneMatch(version int64) Option {
 	return Option{func(r *request) {
 		if r.path[0] != "scopes" || r.method != http.MethodGet {
-			r.refused = fault.New(fault.Validation, "IfNoneMatch is an option of GetScope only: the server would ignore it")
+			r.refused = fault.New(fault.Validation, "IfNoneMatch applies only to GetScope: remove the option")
 		}
 		r.header.Set("If-None-Match", tagOf(version))
 	}}
@@ -43,7 +43,7 @@ func IfNoneMatch(version int64) Option {
 func condition(option, header, value string) Option {
 	return Option{func(r *request) {
 		if r.path[0] != "scopes" || r.method == http.MethodGet {
-			r.refused = fault.New(fault.Validation, "%s is an option of calls that change a scope: other calls would ignore it", option)
+			r.refused = fault.New(fault.Validation, "%s applies only to calls that change a scope: remove the option", option)
 		}
 		r.header.Set(header, value)
 	}}

@@ -21,7 +21,7 @@ func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
 	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run. If a run was already started with the same key, the response contains that run.",
 		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx,
-		More: "The key is the idempotencyKey of the request body."}, startRun)
+		More: "The key is the idempotencyKey in the request body."}, startRun)
 	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the workspace's runs, newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
 	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List a run's step visits, in order.", Roles: readers}, listSteps)
@@ -34,7 +34,7 @@ func (a *API) runRoutes() {
 	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Retry a failed run at the step that failed.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Retry))
 	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Send a signal to a run. The signal is stored until the run reads it.",
 		Roles: operators, Status: http.StatusAccepted, Idempotency: table.InTx,
-		More: "A signal with the same id is stored only once."}, signalRun)
+		More: "Sending a signal again with the same id has no effect."}, signalRun)
 }
 
 func runOf(r runengine.Run) wire.Run {

@@ -69,7 +69,7 @@ func (s *adapter) call(ctx context.Context, conn *pgx.Conn, call func(context.Co
 func (s *adapter) callFor(ctx context.Context, d time.Duration, conn *pgx.Conn, call func(context.Context) error) error {
 	err := s.bounded(ctx, d, call)
 	if errors.Is(err, errSilent) {
-		s.log.Warn("database connection dropped: no response", "after", d)
+		s.log.Warn("database connection dropped because the database did not respond", "after", d)
 		s.terminate(conn.PgConn().PID(), d)
 	}
 	return err

@@ -84,7 +84,7 @@ func Join(e *holdfast.Engine, tx pgx.Tx) (holdfast.Tx, error) {
 	port := engine.Of(e).Runner()
 	s, ok := port.Base().(*adapter)
 	if !ok {
-		return nil, fault.New(fault.Validation, "the engine does not use PostgreSQL: call Join from the package of its database")
+		return nil, fault.New(fault.Validation, "the engine does not use PostgreSQL: call Join from the package for the engine's database")
 	}
 	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Directory), nil
 }

@@ -140,7 +140,7 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 	case s.bad != nil:
 		d.bad = fmt.Errorf("handler %q: %w", name, s.bad)
 	case !reflect.DeepEqual(s.spec, workflow.Step{}):
-		d.bad = fault.New(fault.Validation, "handler %q: Handle accepts a safety, OnUnknownRetry and Timeout only: set other options in the definition", name)
+		d.bad = fault.New(fault.Validation, "handler %q: Handle accepts only a safety option, OnUnknownRetry and Timeout: set other options in the definition", name)
 	case !slices.Contains(d.def.Handlers(), name):
 		d.bad = fault.New(fault.Validation, "definition %s has no step with handler %q", d.ID(), name)
 	}
@@ -247,7 +247,7 @@ func WithRetry(p holdfast.RetryPolicy) StepOption {
 func Timeout(d time.Duration) StepOption {
 	return StepOption{func(s *Step) {
 		if s.spec.Type == workflow.Event || s.spec.Type == workflow.Approval {
-			s.bad = fault.New(fault.Validation, "Timeout is not an option of a step that waits: pass %s as its timeout argument", d)
+			s.bad = fault.New(fault.Validation, "Timeout does not apply to a step that waits: pass %s as the step's timeout argument", d)
 			return
 		}
 		s.spec.Timeout = d

@@ -429,7 +429,7 @@ func WriteTx(ctx context.Context, f func(context.Context, holdfast.Tx) error) er
 }
 
 func outside(what string) error {
-	return fault.New(fault.Validation, "%s was called outside a task: call it inside a task, with the context of the task", what)
+	return fault.New(fault.Validation, "%s was called outside a task: call it inside a task, with the task's context", what)
 }
 
 // bodyOf makes a step's body from a function.

@@ -54,7 +54,7 @@ func maintenanceOf(e *engine.Engine) *maintenance {
 func Lease(d time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if d < shortestLease || d > 24*time.Hour {
-			return fault.New(fault.Validation, "the lease of run steps must be between %s and 24h, got %s", shortestLease, d)
+			return fault.New(fault.Validation, "the lease on run steps must be between %s and 24h, got %s", shortestLease, d)
 		}
 		maintenanceOf(engine.Of(e)).Worker.Lease = d
 		return nil
@@ -155,7 +155,7 @@ func (k *maintenance) add(name string, h *handler) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.handlers[name] != nil && k.handlers[name] != h {
-		return fault.New(fault.Conflict, "run handler %q is registered twice: register it once", name)
+		return fault.New(fault.Conflict, "run handler %q is registered twice: register it only once", name)
 	}
 	k.handlers[name] = h
 	known := maps.Clone(k.known)

@@ -121,7 +121,7 @@ func (h *state) declare(kinds []Kind) error {
 			return err
 		}
 		if _, twice := h.kinds[k.Name]; twice {
-			return fault.New(fault.Conflict, "scope kind %q is declared twice", k.Name)
+			return fault.New(fault.Conflict, "scope kind %q is declared twice: declare it only once", k.Name)
 		}
 		if h.kinds == nil {
 			h.kinds = make(map[string]Kind)

@@ -16,7 +16,7 @@ import (
 func Update(ctx context.Context, e *holdfast.Engine, kind, id string, f func(context.Context, holdfast.Tx) error, o ...Option) error {
 	h := In[struct{}](e, kind, id, o...).handle
 	if g := h.given; g.expected != nil || g.bad != nil || g.TTL != 0 || g.MaxAttempts != 0 || g.meta != (events.Meta{}) {
-		return fault.New(fault.Validation, "scope.Update takes only the option Budget: pass the others to scope.In inside the function")
+		return fault.New(fault.Validation, "scope.Update accepts only the option Budget: pass other options to scope.In inside the function")
 	}
 	_, err := h.change(ctx, true, func(ctx context.Context, _ settings) (found, error) { return found{}, e.Update(ctx, f) })
 	return err

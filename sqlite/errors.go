@@ -38,7 +38,7 @@ func mapError(err error, name string) error {
 		return nil
 	}
 	if errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone) {
-		return fault.New(fault.Unavailable, "the transaction has ended: use it only inside the function it was given to").Wrap(errors.Join(store.ErrTxDone, err))
+		return fault.New(fault.Unavailable, "the transaction has ended: use it only inside the function that received it").Wrap(errors.Join(store.ErrTxDone, err))
 	}
 	var c coded
 	if !errors.As(err, &c) {
@@ -64,7 +64,7 @@ func mapCode(code int, name string, err error) error {
 	case codeReadOnly, codePerm, codeAuth:
 		return fault.New(fault.DatabaseReadOnly, "%s is read-only: give this process write access to the file and its folder. Nothing was changed", name).Wrap(err)
 	case codeFull:
-		return fault.New(fault.StorageFull, "no space is left for %s: free some and retry the call. Acknowledged writes are intact", name).Wrap(err)
+		return fault.New(fault.StorageFull, "no space is left for %s: free some space and retry the call. Acknowledged writes are intact", name).Wrap(err)
 	case codeCorrupt:
 		return fault.New(fault.DatabaseDamaged, "%s is damaged: restore it from a backup. Nothing was changed", name).Wrap(err)
 	case codeNotADB:

@@ -77,7 +77,7 @@ func Join(e *holdfast.Engine, tx *sql.Tx) (holdfast.Tx, error) {
 	port := engine.Of(e).Runner()
 	s, ok := port.Base().(*adapter)
 	if !ok {
-		return nil, fault.New(fault.Validation, "the engine does not use SQLite: call Join from the package of its database")
+		return nil, fault.New(fault.Validation, "the engine does not use SQLite: call Join from the package for the engine's database")
 	}
 	if _, err := tx.Exec(takeLock); err != nil {
 		return nil, joinFault(err)

@@ -125,7 +125,7 @@ func (r *reaction) check() error {
 	case p.Multiplier != 0 && p.Multiplier != 1 && p.Multiplier != 2:
 		return fault.New(fault.Validation, "reaction %q: Multiplier must be 1 or 2, or 0 for the default, got %g", r.name, p.Multiplier)
 	case r.o.Priority%time.Second != 0:
-		return fault.New(fault.Validation, "reaction %q: Priority must be whole seconds, got %s", r.name, r.o.Priority)
+		return fault.New(fault.Validation, "reaction %q: Priority must be a whole number of seconds, got %s", r.name, r.o.Priority)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (t *Time) UnmarshalJSON(raw []byte) error {
 // List is a page of a list. Next is the cursor of the following page, or null.
 type List[T any] struct {
 	Items []T     `json:"items"`
-	Next  *string `json:"next" doc:"Pass it as cursor to read the next page; null at the end."`
+	Next  *string `json:"next" doc:"Cursor for the next page; null at the end of the list."`
 }
 
 // Millis is a duration in milliseconds.

@@ -21,11 +21,11 @@ type keysCommand struct {
 type keysCreate struct {
 	targetFlags
 	Role      string        `setting:"-" required:"" enum:"read,operate,worker,admin" placeholder:"ROLE" help:"Role of the API key: read, operate, worker or admin."`
-	Requester []string      `setting:"-" placeholder:"NAME,…" help:"Requesters that the API key may act as; * for all. Without requesters, the API key cannot fire steps."`
+	Requester []string      `setting:"-" placeholder:"NAME,…" help:"Requesters that the API key may act for; * for all. Without requesters, the API key cannot fire steps."`
 	Handler   []string      `setting:"-" placeholder:"NAME,…" help:"Handlers whose tasks the API key may claim and settle. Default: all handlers."`
 	Name      string        `setting:"-" placeholder:"NAME" help:"Name of the API key. Default: its role."`
 	Lifetime  time.Duration `setting:"-" placeholder:"DURATION" help:"How long the API key is valid, such as 720h. Default: forever."`
-	KeyRate   int           `setting:"-" placeholder:"N" help:"Rate limit of the API key, in requests per second. Default: the server's limit."`
+	KeyRate   int           `setting:"-" placeholder:"N" help:"Rate limit for the API key, in requests per second. Default: the server's limit."`
 }
 
 func (c *keysCreate) Run(ctx context.Context, to *target) error {

@@ -141,7 +141,7 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 			return err
 		}
 	}
-	return fault.New(fault.Concurrency, "the config of lifecycle %q was changed concurrently in every attempt: try again", s.config.Workflow)
+	return fault.New(fault.Concurrency, "the config of lifecycle %q was changed concurrently during every attempt: try again", s.config.Workflow)
 }
 
 // change replaces a config. If the change could strand entities, it is announced first. An
