@@ -519,7 +519,7 @@ func (c *Client) SealBatch(ctx context.Context, id string, o ...Option) (wire.Ba
 }
 
 // CancelBatch cancels a batch. Charges for items that were not accepted are refunded. The
-// returned status is CANCELLED, or ACCEPTED while items in flight are torn down.
+// result is CANCELLED, or ACCEPTED while items in flight are torn down.
 func (c *Client) CancelBatch(ctx context.Context, id string, o ...Option) (wire.CancelledBatch, error) {
 	return do[wire.CancelledBatch](ctx, c, newRequest(http.MethodPost, nil, "batches", id, "cancel"), o)
 }

@@ -25,7 +25,7 @@ func (a *API) batchRoutes() {
 		More: "Items that were added before are not added again."}, addItems)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/seal", ID: "sealBatch", Tag: "batches", Summary: "Seal a batch: no more items can be added.", Roles: operators, Idempotency: table.InTx}, sealBatch)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch. Charges for items that were not accepted are refunded.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
-		More: "The returned status is CANCELLED, or ACCEPTED while items in flight are torn down."}, cancelBatch)
+		More: "The result is CANCELLED, or ACCEPTED while items in flight are torn down."}, cancelBatch)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "finalizeBatch", Tag: "batches", Summary: "Accept items of a batch that have succeeded.", Roles: operators, Idempotency: table.InTx,
 		More: "Without a list of items, the call accepts all succeeded items."}, finalizeBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read a batch's events, or follow them until the batch ends.", Roles: readers, Stream: true}, readBatchEvents)

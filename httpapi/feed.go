@@ -120,7 +120,7 @@ func (c *call) historyPage(from feedCursor, p page) ([]wire.Event, feedCursor, e
 	return append(all, numbered...), from, err
 }
 
-// Limits of one read of an observer. They are small, because there may be many observers.
+// Limits of one read by an observer. The limits are small, because there may be many observers.
 const (
 	watchPage  = 500
 	watchBytes = store.PageBytes / 256

@@ -98,8 +98,9 @@ func (s *adapter) terminate(pid uint32, age time.Duration) {
 	}
 }
 
-// The pause after the first failed termination, and how long it is tried again: then the server has ended the
-// transaction of an orphan itself (idle_in_transaction_session_timeout).
+// firstPause is the pause after the first failed termination. orphanLimit is how long a termination is
+// retried: by then, the server itself has ended the orphan's transaction
+// (idle_in_transaction_session_timeout).
 const (
 	firstPause  = 50 * time.Millisecond
 	orphanLimit = time.Minute

@@ -6,10 +6,9 @@
 //	…
 //	e, err := holdfast.Open(ctx, db, holdfast.Config{}, kind, batch.Artifacts(artifacts))
 //
-// The credentials must allow listing the bucket, and reading, writing and deleting objects
-// under the folder. In a bucket with versioning, a deleted object stays as an old version.
-// Use a lifecycle rule of the bucket to delete old versions and the parts of uploads that a
-// crash has left.
+// The credentials must allow listing the bucket, and reading, writing and deleting objects under
+// the folder. In a bucket with versioning, a deleted object stays as an old version. Use a bucket
+// lifecycle rule to delete old versions, and the parts of uploads that a crash left unfinished.
 package s3
 
 import (
@@ -34,12 +33,12 @@ type Config struct {
 	Bucket string
 	// Folder is the prefix of all objects in the bucket. Default: none.
 	Folder string
-	// Region is the region of the bucket. Default: the region in the name of the endpoint; otherwise the service is
-	// asked for it.
+	// Region is the region of the bucket. Default: the region in the endpoint's host name; if it contains none, the
+	// store asks the service.
 	Region string
 	// AccessKey and SecretKey are the credentials. Default: AWS_ACCESS_KEY_ID,
-	// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment; without these, requests
-	// are not signed.
+	// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN from the environment; without these, requests are
+	// not signed.
 	AccessKey, SecretKey string
 	// PathStyle puts the bucket name into the request path. Default: into the host
 	// name if the service is known to support that, otherwise into the path.
@@ -49,7 +48,7 @@ type Config struct {
 // maxAttempts is the number of attempts of a request. The caller retries later.
 const maxAttempts = 3
 
-// New returns a store in a bucket, which is safe for concurrent use. It validates the Config
+// New returns a store in a bucket. The store is safe for concurrent use. New validates the Config
 // and sends no request.
 func New(c Config) (batch.ArtifactStore, error) {
 	endpoint, err := c.check()

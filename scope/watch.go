@@ -12,7 +12,7 @@ import (
 )
 
 // Watch yields the current scope, and yields it again whenever it has changed. It ends when the loop breaks, ctx ends,
-// or the state cannot be read as a T; in the last two cases, the last pair has the error. A slow loop may miss
+// or the state cannot be read as a T; in the last two cases, the last pair contains the error. A slow loop may miss
 // intermediate changes, but always gets the last one, and versions only grow. A change by another process may arrive up
 // to a few seconds late. While the database is unreachable, Watch keeps retrying. A scope in a transaction cannot be
 // watched ([holdfast.ErrValidation]).

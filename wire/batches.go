@@ -73,8 +73,8 @@ type BatchItem struct {
 	Error        string          `json:"error"`
 }
 
-// CancelledBatch is the response to a cancel: CANCELLED, or ACCEPTED while items in flight are
-// being torn down.
+// CancelledBatch is the response to a cancel request: the result is CANCELLED, or ACCEPTED while
+// items in flight are being torn down.
 type CancelledBatch struct {
 	Result string `json:"result" enum:"CANCELLED,ACCEPTED"`
 	Batch  Batch  `json:"batch"`

@@ -10,7 +10,7 @@ type NewKey struct {
 	Rate       int      `json:"rate,omitempty" doc:"Requests per second; 0 means the server's default."`
 }
 
-// RotateKey replaces a key with a new key that has the same rights.
+// RotateKey replaces a key with a new key that has the same permissions.
 type RotateKey struct {
 	OverlapMs Millis `json:"overlapMs,omitempty" doc:"How long the old key stays valid."`
 }

@@ -176,13 +176,13 @@ type Operation struct {
 	Error        string   `json:"error,omitempty"`
 	Effects      []Effect `json:"effects"`
 	LostHandOuts int64    `json:"lostHandOuts,omitempty" doc:"Number of consecutive hand-outs to workers that never responded. Set only with state=lost."`
-	// Contradictions are calls by holders that had lost their lease. They are listed until they are
-	// acknowledged.
+	// Contradictions are effect calls by holders that had lost their lease. They are listed until
+	// they are acknowledged.
 	Contradictions []Contradiction `json:"contradictions,omitempty"`
 }
 
-// Contradiction is a call of an effect by a holder that had lost its lease, or lost it before it
-// could record the outcome. It does not change the operation.
+// Contradiction is an effect call by a holder that had lost its lease, or lost it before it could
+// record the outcome. It does not change the operation.
 type Contradiction struct {
 	ID      string          `json:"id"`
 	Name    string          `json:"name"`

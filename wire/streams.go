@@ -185,7 +185,7 @@ type Repaired struct {
 	Pending []string `json:"pending" doc:"Streams that are reset when their current lease ends. Until then, renew returns cancelRequested and no longer extends the lease."`
 }
 
-// Position is the position of a reaction on a stream.
+// Position is the position of a reaction in a stream.
 type Position struct {
 	Stream       string `json:"stream"`
 	Reaction     string `json:"reaction"`

@@ -35,8 +35,8 @@ type Audit struct {
 	Wrong   []AuditWrong `json:"wrong"`
 }
 
-// AuditWrong is a wallet whose ledger is inconsistent. ID is the first inconsistent entry, or 0 if
-// the balance is wrong.
+// AuditWrong is a wallet whose ledger is inconsistent. ID is the number of the first inconsistent
+// entry, or 0 if the entries are consistent but do not match the wallet.
 type AuditWrong struct {
 	Wallet  string `json:"wallet"`
 	ID      int64  `json:"id"`

@@ -1,9 +1,9 @@
-// Package wire defines the JSON shapes of the HTTP API, for servers and clients. docs/http.md
+// Package wire defines the JSON types of the HTTP API, for servers and clients. docs/http.md
 // describes the routes.
 //
-// Names are in camelCase. Times are RFC 3339 in UTC with milliseconds. Durations are milliseconds
-// in fields that end with Ms. Versions and epochs are integers. User data (data, input, result …)
-// is passed through unchanged, digit for digit.
+// Names are in camelCase. Times are in RFC 3339 format, in UTC with milliseconds. Durations are
+// milliseconds in fields that end with Ms. Versions and epochs are integers. User data (data,
+// input, result …) is passed through unchanged, digit for digit.
 package wire
 
 import (

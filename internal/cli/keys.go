@@ -49,7 +49,7 @@ func (d *connection) showSecret(made wire.CreatedKey, err error) error {
 	if _, err := fmt.Fprintln(d.stdout, made.Secret); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.stderr, "API key %s of workspace %s, role %s: store it now, it is not shown again\n", made.ID, cell(made.Workspace), made.Role)
+	_, err = fmt.Fprintf(d.stderr, "API key %s of workspace %s, role %s: store it now, because it is not shown again\n", made.ID, cell(made.Workspace), made.Role)
 	return err
 }
 
