@@ -32,7 +32,7 @@ type Tx interface{ publicTx }
 
 // Config configures an engine. The zero value is ready to use.
 type Config struct {
-	// Log receives the messages for the operator of the program; the default is [slog.Default].
+	// Log receives log messages; the default is [slog.Default].
 	Log *slog.Logger
 	// NoMigrate makes [Open] refuse a database whose schema is out of date instead of migrating it.
 	NoMigrate bool

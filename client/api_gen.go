@@ -273,7 +273,7 @@ func (c *Client) ListKeysPage(ctx context.Context, p Page, o ...Option) (wire.Li
 	return do[wire.List[wire.Key]](ctx, c, list(p, "keys"), o)
 }
 
-// GetKey returns an API key, without its secret.
+// GetKey returns an API key without its secret.
 func (c *Client) GetKey(ctx context.Context, id string, o ...Option) (wire.Key, error) {
 	return do[wire.Key](ctx, c, newRequest(http.MethodGet, nil, "keys", id), o)
 }
@@ -305,7 +305,7 @@ func (c *Client) ListWebhooksPage(ctx context.Context, p Page, o ...Option) (wir
 	return do[wire.List[wire.Webhook]](ctx, c, list(p, "webhooks"), o)
 }
 
-// GetWebhook returns a webhook, without its secret.
+// GetWebhook returns a webhook without its secret.
 func (c *Client) GetWebhook(ctx context.Context, id string, o ...Option) (wire.Webhook, error) {
 	return do[wire.Webhook](ctx, c, newRequest(http.MethodGet, nil, "webhooks", id), o)
 }
@@ -395,7 +395,7 @@ func (c *Client) ListWorkspacesPage(ctx context.Context, p Page, o ...Option) (w
 	return do[wire.List[wire.Workspace]](ctx, c, list(p, "workspaces"), o)
 }
 
-// CreateWorkspace creates a workspace, on a server without API keys. On any other server, a
+// CreateWorkspace creates a workspace on a server without API keys. On any other server, a
 // workspace is created together with its first API key.
 func (c *Client) CreateWorkspace(ctx context.Context, in wire.NewWorkspace, o ...Option) (wire.Workspace, error) {
 	return do[wire.Workspace](ctx, c, newRequest(http.MethodPost, in, "workspaces"), o)
@@ -421,7 +421,8 @@ func (c *Client) GetWallet(ctx context.Context, id string, o ...Option) (wire.Wa
 	return do[wire.Wallet](ctx, c, newRequest(http.MethodGet, nil, "wallets", id), o)
 }
 
-// CreditWallet credits points to a wallet, once per reference.
+// CreditWallet credits points to a wallet. Crediting again with the same reference adds
+// nothing.
 func (c *Client) CreditWallet(ctx context.Context, id string, in wire.Credit, o ...Option) (wire.Wallet, error) {
 	return do[wire.Wallet](ctx, c, newRequest(http.MethodPost, in, "wallets", id, "credit"), o)
 }
@@ -603,7 +604,7 @@ func (c *Client) ReadRunEventsPage(ctx context.Context, id string, p Page, o ...
 	return do[wire.List[wire.Event]](ctx, c, list(p, "workflow-runs", id, "events"), o)
 }
 
-// CancelRun cancels a run: immediately, or after the step in flight. Until the run ends,
+// CancelRun cancels a run, immediately or when the step in flight ends. Until the run ends,
 // cancelRequested is set.
 func (c *Client) CancelRun(ctx context.Context, id string, in wire.Command, o ...Option) (wire.Run, error) {
 	return do[wire.Run](ctx, c, newRequest(http.MethodPost, in, "workflow-runs", id, "cancel"), o)

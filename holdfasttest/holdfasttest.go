@@ -159,8 +159,8 @@ func migrate(ctx context.Context, url string) error {
 	return pgtest.Exec(ctx, url, `UPDATE holdfast.clock SET movable = true`) // for Advance
 }
 
-// Race calls f from n goroutines that start at the same time. It returns the number of calls that succeeded and the
-// errors of the others.
+// Race calls f from n goroutines that start at the same time. It returns the number of calls that succeeded, and
+// the errors of the calls that failed.
 func Race(t testing.TB, n int, f func(i int) error) (won int, lost []error) {
 	t.Helper()
 	errs := make([]error, n)

@@ -31,8 +31,8 @@ func approvalOf(a runengine.Approval) wire.Approval {
 
 type listApprovalsIn struct {
 	paged
-	Status string `query:"status" doc:"Only approvals with this status, such as pending."`
-	RunID  string `query:"runId" doc:"Only approvals of this run."`
+	Status string `query:"status" doc:"List only approvals with this status, such as pending."`
+	RunID  string `query:"runId" doc:"List only approvals of this run."`
 }
 
 func listApprovals(c *call, in *listApprovalsIn) (wire.List[wire.Approval], error) {

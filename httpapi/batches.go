@@ -39,7 +39,7 @@ func batchOf(b batchengine.Batch) wire.Batch {
 
 type listBatchesIn struct {
 	paged
-	Status string `query:"status" doc:"Only batches with this status."`
+	Status string `query:"status" doc:"List only batches with this status."`
 }
 
 func listBatches(c *call, in *listBatchesIn) (wire.List[wire.Batch], error) {
@@ -123,7 +123,7 @@ func getBatch(c *call, in *batchIn) (wire.Batch, error) {
 type listItemsIn struct {
 	ID string `path:"id"`
 	paged
-	State string `query:"state" doc:"Only items in this state."`
+	State string `query:"state" doc:"List only items in this state."`
 }
 
 func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {

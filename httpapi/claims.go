@@ -291,7 +291,7 @@ func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
 }
 
 type listClaimsIn struct {
-	State string `query:"state" doc:"held, due or uncertain"`
+	State string `query:"state" doc:"List only claims in this state: held, due or uncertain."`
 	paged
 }
 

@@ -65,8 +65,8 @@ type Options struct {
 	Traces trace.TracerProvider
 	// Metrics receives the API's metrics in addition to /metrics. The default is nil.
 	Metrics prometheus.Registerer
-	// SecretKeys encrypt the secrets that sign outgoing calls, 32 bytes each. The first key encrypts; all keys decrypt.
-	// Without a key, webhooks cannot be created.
+	// SecretKeys are the keys, 32 bytes each, that encrypt the secrets that sign outgoing calls. The first key
+	// encrypts; all keys decrypt. Without a key, webhooks cannot be created.
 	SecretKeys [][]byte
 	// AllowPrivate lists private networks that the URLs of webhooks and handlers may reach, including over plain
 	// HTTP. The default is none.

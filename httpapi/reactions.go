@@ -181,7 +181,7 @@ func deleteReaction(c *call, in *reactionIn) (*struct{}, error) {
 
 type listPositionsIn struct {
 	Name    string `path:"name"`
-	Stream  string `query:"stream" arg:"pattern" doc:"Only streams whose names match this regular expression (RE2)."`
+	Stream  string `query:"stream" arg:"pattern" doc:"List only streams whose names match this regular expression (RE2)."`
 	Blocked *bool  `query:"blocked"`
 	paged
 }

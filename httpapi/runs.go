@@ -26,7 +26,7 @@ func (a *API) runRoutes() {
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
 	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List a run's step visits, in order.", Roles: readers}, listSteps)
 	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunEvents", Tag: "runs", Summary: "Read a run's events, or follow them until the run ends.", Roles: readers, Stream: true}, readRunEvents)
-	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run: immediately, or after the step in flight.",
+	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run, immediately or when the step in flight ends.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
 		More: "Until the run ends, cancelRequested is set."}, cancelRun)
 	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Pause a run: no further step starts.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Pause))
@@ -100,8 +100,8 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 
 type listRunsIn struct {
 	paged
-	Status       string `query:"status" doc:"Only runs with this status."`
-	DefinitionID string `query:"definitionId" doc:"Only runs of this definition."`
+	Status       string `query:"status" doc:"List only runs with this status."`
+	DefinitionID string `query:"definitionId" doc:"List only runs of this definition."`
 }
 
 func listRuns(c *call, in *listRunsIn) (wire.List[wire.Run], error) {

@@ -190,7 +190,7 @@ func (d *Database) mode(config *pgxpool.Config) error {
 }
 
 // hidden keeps the URL, which may contain a password, out of logs.
-func hidden(error) error { return errors.New("the URL was not parsed") }
+func hidden(error) error { return errors.New("the URL could not be parsed") }
 
 // tune sets what the URL leaves open. A pooler refuses unknown session settings, so behind one the
 // role must have them.

@@ -60,8 +60,8 @@ func Define(name, version string, steps ...Step) *Definition {
 	return d.checked()
 }
 
-// Retention sets how long finished runs of the definition are retained, at least a millisecond, and returns the
-// definition. Without it, the engine's [Retention] applies. If the duration is invalid, [holdfast.Open] and
+// Retention sets how long finished runs of the definition are retained (at least a millisecond), and returns
+// the definition. Without it, the engine's [Retention] applies. If the duration is invalid, [holdfast.Open] and
 // [Definition.Start] return the error.
 func (d *Definition) Retention(retention time.Duration) *Definition {
 	if retention < time.Millisecond && d.bad == nil {
@@ -191,7 +191,7 @@ func If(name, expr, then, otherwise string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Condition, If: expr, Then: then, Else: otherwise}}, o)
 }
 
-// Call is a step that calls a URL, with the step's operation as Idempotency-Key. It requires an
+// Call is a step that calls a URL, with the step's operation as the Idempotency-Key. It requires an
 // engine that was opened with [Calls].
 func Call(name, method, url string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.HTTP, Method: method, URL: text(url)}}, o)

@@ -81,7 +81,7 @@ func (c Config) check() (*url.URL, error) {
 		return nil, fault.New(fault.Validation, "invalid object store folder: use a relative path without .. elements, backslashes or NUL")
 	}
 	if (c.AccessKey == "") != (c.SecretKey == "") {
-		return nil, fault.New(fault.Validation, "the access key and the secret key of the object store must be set together: set both or neither")
+		return nil, fault.New(fault.Validation, "the object store's access key and secret key must be set together: set both or neither")
 	}
 	return endpoint(c.Endpoint)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Snapshot is the state of a scope at one moment. It is a copy: changing it does not change the store.
+// Snapshot is the state of a scope at a point in time. It is a copy: changing it does not change the
+// store.
 type Snapshot[T any] struct {
 	Kind, ID string
 	// Version grows with every change. If the scope does not exist, it is -1. After Delete it is the version of the

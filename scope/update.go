@@ -12,7 +12,7 @@ import (
 // if it were a change by [Scope.Atomic]. Changes that f makes to the scope, through In with the transaction, therefore
 // do not race with other changes in this process. A transaction of [holdfast.Engine.Update] does not queue, and can
 // make a concurrent Atomic retry. f may run again, and must not use the engine. Update accepts only the option
-// [Budget], and returns [holdfast.ErrValidation] for any other option: pass the others to In.
+// [Budget], and returns [holdfast.ErrValidation] for any other option: pass other options to In.
 func Update(ctx context.Context, e *holdfast.Engine, kind, id string, f func(context.Context, holdfast.Tx) error, o ...Option) error {
 	h := In[struct{}](e, kind, id, o...).handle
 	if g := h.given; g.expected != nil || g.bad != nil || g.TTL != 0 || g.MaxAttempts != 0 || g.meta != (events.Meta{}) {

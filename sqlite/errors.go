@@ -58,7 +58,7 @@ func mapOther(err error, name string) error {
 func mapCode(code int, name string, err error) error {
 	switch code & 0xff {
 	case codeBusy, codeLocked, codeProtocol:
-		return fault.New(fault.Unavailable, "%s is busy: another connection or process holds its lock: try again", name).AsRetryable().Wrap(err)
+		return fault.New(fault.Unavailable, "%s is busy, because another connection or process holds its lock: try again", name).AsRetryable().Wrap(err)
 	case codeInterrupt:
 		return errors.Join(context.Canceled, err)
 	case codeReadOnly, codePerm, codeAuth:
@@ -98,7 +98,7 @@ func joinFault(err error) error {
 		return fault.New(fault.Validation,
 			"the transaction has read data that has since changed, so it cannot take SQLite's write lock: begin it with BEGIN IMMEDIATE (_txlock=immediate), or join it before it reads").Wrap(err)
 	case errors.As(err, &c) && c.Code() == codeGeneric:
-		return fault.New(fault.Validation, "the transaction is not on the engine's database, because it does not see Holdfast's tables: begin it on that database").Wrap(err)
+		return fault.New(fault.Validation, "the transaction does not see Holdfast's tables, so it is not on the engine's database: begin the transaction on that database").Wrap(err)
 	}
 	return mapError(err, "the joined transaction's database")
 }

@@ -90,7 +90,7 @@ func (a *Aggregate[S]) Load(ctx context.Context, d holdfast.Doer, id string) (S,
 // attempts ([MaxAttempts]).
 //
 // The returned state is folded from the events as decide returned them, before they are appended.
-// Their At is this node's time; Load uses the database's time.
+// In these events, At is this node's time; after Load, it is the database's time.
 func (a *Aggregate[S]) Do(ctx context.Context, d holdfast.Doer, id string, decide func(S) ([]Event, error)) (S, error) {
 	var zero S
 	for attempt := 1; ; attempt++ {

@@ -76,7 +76,7 @@ func (o *foldOptions) fail(err error) {
 // check returns the first error of an option or of their combination.
 func (o *foldOptions) check() error {
 	if o.err == nil && o.every > 0 && o.vault != nil {
-		return fault.New(fault.Validation, "SnapshotEvery and WithVault exclude each other, because a snapshot would store encrypted data in plain text: use one of them")
+		return fault.New(fault.Validation, "SnapshotEvery and WithVault cannot be combined, because a snapshot would store encrypted data in plain text: use only one of them")
 	}
 	return o.err
 }

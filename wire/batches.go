@@ -18,7 +18,7 @@ type NewBatch struct {
 // NewItem is an item of a batch that is being created or extended.
 type NewItem struct {
 	Key   string          `json:"key" doc:"Unique within the batch."`
-	Cost  int64           `json:"cost" doc:"Points, 0 or more."`
+	Cost  int64           `json:"cost" doc:"Cost in points, 0 or more."`
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
@@ -40,8 +40,8 @@ type Batch struct {
 	Handler         string      `json:"handler"`
 	Parallel        int64       `json:"parallel"`
 	Counts          BatchCounts `json:"counts"`
-	Charged         int64       `json:"charged" doc:"Points charged to the wallet."`
-	Refunded        int64       `json:"refunded" doc:"Points refunded for failed or cancelled items."`
+	Charged         int64       `json:"charged" doc:"Number of points charged to the wallet."`
+	Refunded        int64       `json:"refunded" doc:"Number of points refunded for failed or cancelled items."`
 	CancelRequested bool        `json:"cancelRequested"`
 	Open            bool        `json:"open" doc:"Whether items can still be added."`
 	Error           string      `json:"error,omitempty" doc:"Why the batch's teardown or cleanup makes no progress."`

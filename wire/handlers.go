@@ -6,7 +6,7 @@ import "encoding/json"
 type PutHandler struct {
 	Kind      string `json:"kind" enum:"http,worker"`
 	URL       string `json:"url,omitempty"`
-	Safety    string `json:"safety,omitempty" enum:"idempotent,transactional,journaled,opaque" doc:"Safety that the handler declares, which decides whether it may run again. Omit it to declare no safety."`
+	Safety    string `json:"safety,omitempty" enum:"idempotent,transactional,journaled,opaque" doc:"Declared safety, which determines whether the handler may run again. Omit it to declare no safety."`
 	OnUnknown string `json:"onUnknown,omitempty" enum:"hold,retry,probe"`
 	TimeoutMs Millis `json:"timeoutMs,omitempty"`
 	Secret    string `json:"secret,omitempty" doc:"Signing secret (whsec_…). If empty, a secret is generated for a new http handler."`

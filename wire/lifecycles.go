@@ -113,8 +113,8 @@ type Release struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// EffectCall journals an effect of an operation. Without result and notDone it records the intent;
-// otherwise it records the outcome.
+// EffectCall journals an effect of an operation. Without a result or notDone, it records the
+// intent; otherwise it records the outcome.
 type EffectCall struct {
 	Epoch   int64           `json:"epoch,omitempty"`
 	Name    string          `json:"name"`

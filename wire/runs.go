@@ -103,7 +103,7 @@ type Approval struct {
 	Step       string          `json:"step"`
 	Visit      int64           `json:"visit"`
 	Prompt     string          `json:"prompt"`
-	Requesters []string        `json:"requesters" doc:"Requesters that may decide. If empty, any key that may decide approvals can decide."`
+	Requesters []string        `json:"requesters" doc:"Requesters that may decide. If empty, any API key that is allowed to decide approvals may decide."`
 	Status     string          `json:"status" enum:"pending,approved,rejected,edited,expired"`
 	By         *string         `json:"by" doc:"The actor that decided."`
 	Label      *string         `json:"label" doc:"Name of the person who decided, as given in the request."`

@@ -70,7 +70,7 @@ type reactionsPut struct {
 	BackoffBase  time.Duration `setting:"-" default:"1s" placeholder:"DURATION" help:"First delay, if --backoff is set. Default: 1s."`
 	BackoffMax   time.Duration `setting:"-" default:"1m" placeholder:"DURATION" help:"Longest delay, if --backoff is set. Default: 1m."`
 	Lease        time.Duration `setting:"-" placeholder:"DURATION" help:"Duration of the lease on a stream. Default: 10s."`
-	Priority     int           `setting:"-" placeholder:"N" help:"Head start in seconds: an event is handled before events of other reactions that have waited up to that much longer. Default: 0."`
+	Priority     int           `setting:"-" placeholder:"N" help:"Priority: a head start, in seconds, over the events of other reactions. Default: 0."`
 	Handler      string        `setting:"-" placeholder:"NAME" help:"Handler for the events. Without a handler, streams are claimed manually."`
 }
 

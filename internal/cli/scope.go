@@ -172,11 +172,11 @@ type scopeDelete struct {
 func (c *scopeDelete) Run(ctx context.Context, to *target) error {
 	switch {
 	case c.Field != nil && *c.Field == "":
-		return misuse("the field is empty: give the field and the key of a record, or neither to delete the whole scope")
+		return misuse("the field is empty: specify both the field and the key of a record, or neither to delete the whole scope")
 	case c.Key != nil && *c.Key == "":
-		return misuse("the key is empty: give the field and the key of a record, or neither to delete the whole scope")
+		return misuse("the key is empty: specify both the field and the key of a record, or neither to delete the whole scope")
 	case c.Field != nil && c.Key == nil:
-		return misuse("the key is missing: give the field and the key of a record, or neither to delete the whole scope")
+		return misuse("the key is missing: specify both the field and the key of a record, or neither to delete the whole scope")
 	}
 	return c.change(ctx, to, func(d *connection, o ...client.Option) (wire.ChangedScope, error) {
 		if c.Field == nil {

@@ -27,7 +27,7 @@ import (
 type targetFlags struct {
 	databaseFlags
 	URL       string   `name:"url" placeholder:"URL" help:"URL of a server, such as http://127.0.0.1:7070. Without a URL, the command opens the database given in --db."`
-	Key       string   `placeholder:"KEY" help:"API key for the server, hf_…."`
+	Key       string   `placeholder:"KEY" help:"API key (hf_…) for the server."`
 	Workspace string   `placeholder:"NAME" help:"Workspace, unless the API key sets it. Default: default."`
 	ScopeKind []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
 	SecretKey string   `hidden:"" placeholder:"KEY" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`

@@ -231,7 +231,7 @@ func (s *bound) revertAbandoned(ctx context.Context) {
 		err = s.revertStaleChange(ctx, at, now)
 	}
 	if err != nil {
-		s.engine.Log().Warn("failed to revert an unfinished change of a lifecycle config", "lifecycle", s.config.Workflow, "error", err)
+		s.engine.Log().Warn("failed to revert an unfinished change to a lifecycle config", "lifecycle", s.config.Workflow, "error", err)
 	}
 }
 

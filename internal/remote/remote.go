@@ -209,7 +209,7 @@ type NoEffects struct{}
 
 // Effect returns [fault.Validation].
 func (NoEffects) Effect(context.Context, Lease, Effect) (EffectState, error) {
-	return EffectState{}, fault.New(fault.Validation, "this task cannot journal effects, because it is neither an action nor a run step: pass its idempotencyKey to the other system, because the task may be repeated")
+	return EffectState{}, fault.New(fault.Validation, "this task cannot journal effects, because it is neither an action nor a run step: since the task may be repeated, pass its idempotencyKey to the other system")
 }
 
 // Probed parses the output of a probe: whether the effect happened, and its result.
