@@ -182,7 +182,7 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) {
 		a.refuseHere(w, r, table.NothingHere())
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		a.refuseHere(w, r, fault.New(fault.MethodNotAllowed, "this path supports GET and HEAD only"))
+		a.refuseHere(w, r, fault.New(fault.MethodNotAllowed, "this path supports only GET and HEAD"))
 	default:
 		h(w, r)
 	}

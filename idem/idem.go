@@ -39,11 +39,11 @@
 // The second is a step that the handler fires or claims (package lifecycle) under the request's context: the step
 // belongs to the key, as it does over HTTP. A handler that runs again gets the outcome of the operation that it began
 // before: done, with the current entity; failed; pending or uncertain; or KEY_IN_FLIGHT while it is in flight. An
-// operation that was released without effect is begun again. Several steps of one handler are identified by lifecycle,
-// entity, step and requester; repetitions of the same step, by their order. A handler that has lost its lease on the
-// key cannot begin a step. A step that an action fires in turn belongs to that action's operation, not to the key. Fire
-// steps before [Commit] and before the handler returns: after that, a step is refused, because no retry would execute
-// it.
+// operation that was released without taking effect is begun again. Several steps of one handler are identified by
+// lifecycle, entity, step and requester; repetitions of the same step, by their order. A handler that has lost its
+// lease on the key cannot begin a step. A step that an action fires in turn belongs to that action's operation, not to
+// the key. Fire steps before [Commit] and before the handler returns: after that, a step is refused, because no retry
+// would execute it.
 //
 // A response that was not stored is replayed as 204 No Content, with the known headers except those that describe the
 // body. The header Idempotency-Answer gives the reason: "lost" if a process crashed after its Commit and before its

@@ -74,7 +74,7 @@ func (l *Lifecycle[E]) Validation(name string, f func(context.Context, *Act[E]) 
 
 // AfterEffect sets a function that runs after a step has been committed. The after-effect is delivered at least once,
 // always with the same operation, and its writes through [Act.WriteTx] are applied once. A failed after-effect is
-// delivered again ([WithRetry]). After its last attempt it is blocked, for this entity only. To continue it, use
+// delivered again ([WithRetry]). After its last attempt, it is blocked, but only for this entity. To continue it, use
 // stream.Unblock or stream.Skip; its reaction is named $after:<lifecycle>:<handler>.
 func (l *Lifecycle[E]) AfterEffect(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
 	return l.handle("afterEffect", name, f, o)

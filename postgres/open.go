@@ -251,7 +251,7 @@ func (s *adapter) checkServer(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("server_version_num %q: %w", num, err)
 	case n < oldestServer:
-		return fault.New(fault.DatabaseTooOld, "the server is PostgreSQL %s: Holdfast needs version 15 or later", version)
+		return fault.New(fault.DatabaseTooOld, "the server is PostgreSQL %s: Holdfast requires version 15 or later", version)
 	case recovery:
 		return fault.New(fault.DatabaseReadOnly, "the server is a read-only standby: connect to the primary (target_session_attrs=read-write)")
 	case readOnly == "on":

@@ -31,7 +31,7 @@ type Config struct {
 	Endpoint string
 	// Bucket is the name of the bucket, which must exist.
 	Bucket string
-	// Folder is the prefix of all objects in the bucket. Default: none.
+	// Folder is the prefix of the store's objects in the bucket. Default: none.
 	Folder string
 	// Region is the region of the bucket. Default: the region in the endpoint's host name; if it contains none, the
 	// store asks the service.

@@ -30,8 +30,8 @@ import (
 //     encrypted: do not put personal data into them.
 //   - After Forget has returned, no node can read or append data of the subject, because each call fetches the key and does not cache it. An append that is in flight when Forget returns may still be committed, but its data cannot be read either.
 //   - Data that was changed in the database, or moved to another stream, name, subject or
-//     workspace, is reported as an error and never returned. Whole events of the same subject and name that
-//     were exchanged within a stream are not detected.
+//     workspace, is reported as an error and never returned. The vault does not detect whole events of
+//     the same subject and name that were swapped within a stream.
 //
 // Forget overwrites a row. Old row versions that the database retains for a while, and backups,
 // still contain the key, encrypted under the master key, until they expire.

@@ -200,7 +200,7 @@ type Acknowledge struct {
 	Contradictions []string `json:"contradictions" doc:"Ids of the contradictions to acknowledge."`
 }
 
-// Acknowledged lists the contradictions of the operation that remain.
+// Acknowledged lists the operation's remaining contradictions.
 type Acknowledged struct {
 	Contradictions []Contradiction `json:"contradictions"`
 }
