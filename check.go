@@ -11,7 +11,8 @@ import (
 
 // Report is the result of [Engine.Check].
 type Report struct {
-	// Checked counts the rows that were checked, by kind: streams, entities, claims, scopes, positions of reactions.
+	// Checked counts the rows that were checked, by kind: streams, entities, claims, scopes, wallets, batches, runs
+	// and positions (of reactions).
 	Checked map[string]int64 `json:"checked"`
 	// Violations lists the violations found, at most 100 of each kind.
 	Violations []Violation `json:"violations"`
@@ -53,7 +54,7 @@ func (r Report) String() string {
 // Check checks the database against the invariants that are visible in its rows: every stream, entity and scope is at
 // the version of its last event, no version is missing, and every event belongs to an existing object. It reads all
 // workspaces, changes nothing, and may run during writes, because it pauses between pages. The report lists the
-// violations. The error is not nil if the check itself failed.
+// violations. Check returns an error only if the check itself failed.
 func (e *Engine) Check(ctx context.Context) (Report, error) {
 	found, err := check.Run(ctx, engine.Of(e))
 	r := Report{Checked: found.Checked, Violations: make([]Violation, len(found.Violations)), Unlisted: found.Unlisted, OverdueLeases: found.OverdueLeases}

@@ -7,15 +7,15 @@
 //
 //	_, err = stream.Append(ctx, hf, "orders-17", stream.None, stream.Event{Name: "placed"})
 //
-// [Open] opens an [Engine] on a database of package sqlite or package postgres. Each capability has its own package.
-// Its functions take a [Doer], which is either the engine or a [Tx]. With the engine, a call commits in its own
-// transaction. With a Tx, the call becomes part of an open transaction: one of the engine's ([Engine.Update]), or one
-// that the program has begun itself (sqlite.Join, postgres.Join). In both cases the writes of Holdfast and of the
-// program commit together or not at all.
+// [Open] opens an [Engine] on a database from package sqlite or package postgres. Each capability has its own
+// package, whose functions take a [Doer], which is either the engine or a [Tx]. With the engine, a call commits in
+// its own transaction. With a Tx, the call becomes part of an open transaction: one of the engine's
+// ([Engine.Update]), or one that the program has begun itself (sqlite.Join, postgres.Join). In either case,
+// Holdfast's writes and the program's own writes commit together or not at all.
 //
 // # Errors
 //
-// A refusal is an error with a code and with fields specific to the code. A refused call changed nothing:
+// A refusal is an error with a code and with fields specific to the code. A refused call changes nothing:
 //
 //	if errors.Is(err, holdfast.ErrConcurrency) { … }
 //

@@ -17,14 +17,14 @@ import (
 // stored result, and call is not called again.
 //
 // key identifies the effect to the remote system: it is the same for every attempt of one operation, and differs
-// between operations. An error from call leaves the outcome unknown, unless it is [NotDone]. The options decide how the
-// next attempt resolves an effect of unknown outcome. Without an option, the operation is parked until a person
-// resolves it.
+// between operations. An error from call leaves the outcome unknown, unless it is [NotDone]. The options determine how
+// the next attempt resolves an effect whose outcome is unknown. Without an option, the operation is parked until a
+// person resolves it.
 //
-// Effect must be called in the body of a claimed action of a lifecycle, or of a task of a run, with the context that
-// the body was given. Elsewhere it returns [ErrValidation]. Effects of the same name must be called in the same order
-// on every attempt. If an effect did not happen and another effect of the same name followed it, later attempts do not
-// try the first effect again: Effect returns an error with the same text as before. A call that is repeated while its
+// Call Effect only in the body of a claimed lifecycle action or of a run task, with the context that was passed to the
+// body. Elsewhere it returns [ErrValidation]. Effects with the same name must be called in the same order on every
+// attempt. If an effect did not happen and another effect with the same name followed it, later attempts do not try
+// the first effect again: Effect returns an error with the same text as before. A call that is repeated while its
 // outcome is unknown counts as the same effect.
 func Effect[R any](ctx context.Context, name string, call func(ctx context.Context, key string) (R, error), o ...EffectOption) (R, error) {
 	var r R
@@ -50,14 +50,14 @@ func Effect[R any](ctx context.Context, name string, call func(ctx context.Conte
 // EffectOption is an option of [Effect].
 type EffectOption struct{ set func(*effects.Call) }
 
-// OnUnknownRetry retries an effect of unknown outcome with the same key. Use it if the remote system treats the key
-// as an idempotency key.
+// OnUnknownRetry retries an effect whose outcome is unknown, with the same key. Use it if the remote system treats
+// the key as an idempotency key.
 func OnUnknownRetry() EffectOption {
 	return EffectOption{func(c *effects.Call) { c.Policy = effects.Retry }}
 }
 
-// OnUnknownProbe resolves an effect of unknown outcome by calling ask, which asks the remote system whether the effect
-// happened and what its result was. If the effect did not happen, it is tried again.
+// OnUnknownProbe resolves an effect whose outcome is unknown by calling ask, which asks the remote system whether the
+// effect happened and what its result was. If the effect did not happen, it is tried again.
 func OnUnknownProbe[R any](ask func(ctx context.Context, key string) (r R, happened bool, err error)) EffectOption {
 	return EffectOption{func(c *effects.Call) {
 		c.Policy = effects.Probe
@@ -66,18 +66,18 @@ func OnUnknownProbe[R any](ask func(ctx context.Context, key string) (r R, happe
 }
 
 // RecordNow writes the result of the effect immediately instead of with the next write of the operation. It costs one
-// more round trip and shortens the time in which a crash leaves the outcome unknown.
+// more round trip and shortens the time during which a crash leaves the outcome unknown.
 func RecordNow() EffectOption { return EffectOption{func(c *effects.Call) { c.Now = true }} }
 
-// NotDone marks an error of an effect's call: the effect is known not to have happened, for example because the card
-// was declined. NotDone(nil) returns an error too.
+// NotDone marks an error that an effect's call returns: the effect is known not to have happened, for example
+// because the card was declined. NotDone(nil) returns an error too.
 func NotDone(err error) error { return effects.NotHappened(err) }
 
 // Invalid returns an error with which a validation or an action refuses a request: [ErrActionInvalid], with the
 // reason as its message.
 func Invalid(reason string) error { return fault.New(fault.ActionInvalid, "%s", reason) }
 
-// Contradiction is a call of an effect by a holder that had lost its lease, or that lost it before it could record the
+// Contradiction is an effect call by a holder that had lost its lease, or that lost it before it could record the
 // outcome, for example because the process was suspended for longer than the lease. A contradiction does not change its
 // operation. The operation may have continued without this holder, so the effect may have happened twice, or may have
 // happened although a person reported that it did not. A contradiction is listed until a person acknowledges it.
@@ -135,7 +135,7 @@ func contradiction(c effects.Contradiction) Contradiction {
 // AcknowledgeOption is an option of [Engine.AcknowledgeContradictions].
 type AcknowledgeOption struct{ actor string }
 
-// By sets the actor that is recorded.
+// By sets the actor to record.
 func By(actor string) AcknowledgeOption { return AcknowledgeOption{actor} }
 
 // AcknowledgeContradictions records that a person has seen the contradictions of an operation with the given ids. They

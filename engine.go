@@ -32,7 +32,7 @@ type Tx interface{ publicTx }
 
 // Config configures an engine. The zero value is ready to use.
 type Config struct {
-	// Log receives the messages for the operator of the program; the default is [slog.Default].
+	// Log receives log messages; the default is [slog.Default].
 	Log *slog.Logger
 	// NoMigrate makes [Open] refuse a database whose schema is out of date instead of migrating it.
 	NoMigrate bool
@@ -42,24 +42,24 @@ type Config struct {
 	// SweepEvery is the interval at which a running engine releases the leases that crashes left behind; the default is
 	// 10 seconds.
 	SweepEvery time.Duration
-	// StuckAfter is how long a claim lasts that is not renewed, for lifecycles whose config does not set it; the
-	// default is 5 minutes.
+	// StuckAfter is how long a claim lasts without renewal, for lifecycles whose config does not set
+	// stuck_after; the default is 5 minutes.
 	StuckAfter time.Duration
 	// HistoryRetention is the minimum retention for histories of entities, scopes and reactions. 0 means unlimited;
 	// otherwise it must be at least an hour. The last event of each object, and events that a reaction has not handled
 	// yet, are not deleted. The program's own streams are not affected.
 	HistoryRetention time.Duration
-	// Node is the name of this node as the holder of leases; the default is the host name with a random part.
+	// Node is the name under which this node holds leases; the default is the host name plus a random suffix.
 	Node string
 	// MaxWorkers limits how many reaction events this node handles at the same time; the default is 16. If there are
-	// several workspaces, one workspace gets at most two thirds of it.
+	// several workspaces, one workspace gets at most two thirds of this limit.
 	MaxWorkers int
 }
 
 // Part is a capability, or a component of the program, that belongs to an engine: a lifecycle, a workflow definition,
-// a kind of batch items, a reaction, a projection, kinds of scopes (scope.Kinds), the feed (stream.Feed), a store of
-// artifacts (batch.Artifacts), settings of runs (run.Lease, run.Retention, run.Calls), or the maintenance of runs or
-// batches on an engine without definitions or kinds (run.Maintenance, batch.Maintenance). Pass parts to [Open].
+// a batch kind, a reaction, a projection, scope kinds (scope.Kinds), the feed (stream.Feed), an artifact store
+// (batch.Artifacts), run settings (run.Lease, run.Retention, run.Calls), or the maintenance of runs or batches on an
+// engine without definitions or kinds (run.Maintenance, batch.Maintenance). Pass parts to [Open].
 type Part interface {
 	// Register is called once by [Open], after the database is ready. If it returns an error, Open closes the engine
 	// and returns that error.
@@ -91,9 +91,9 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 func (e *Engine) Close() error { return engine.Of(e).Close() }
 
 // Run runs the background work: it releases the leases that crashes left behind, handles events of reactions, and
-// listens for wake-ups of other nodes. It returns after ctx ends and all background loops have stopped. Any number of
-// nodes may run concurrently. A program that only makes calls need not call Run, as long as another node runs. If the
-// engine is already running, the error is [ErrConflict].
+// listens for wake-ups from other nodes. It returns after ctx ends and all background loops have stopped. Any number
+// of nodes may run concurrently. A program that only makes calls need not call Run, as long as another node runs. If
+// the engine is already running, the error is [ErrConflict].
 func (e *Engine) Run(ctx context.Context) error { return engine.Of(e).Run(ctx) }
 
 // Background adds a background loop. [Engine.Run] calls f with a context that ends with Run's own context, and waits
@@ -101,9 +101,9 @@ func (e *Engine) Run(ctx context.Context) error { return engine.Of(e).Run(ctx) }
 func (e *Engine) Background(f func(context.Context)) { engine.Of(e).Background(f) }
 
 // Update runs f in one transaction: either everything that f does is committed, or nothing. The context that f is given
-// carries the transaction; using the engine with that context returns [ErrReentrant] instead of a deadlock. If the
-// transaction conflicts with another, f may run more than once. It must therefore have no effects that a rollback
-// cannot undo, and must not wait. A panic in f rolls the transaction back and propagates.
+// carries the transaction; using the engine with that context returns [ErrReentrant] instead of causing a deadlock. If
+// the transaction conflicts with another, f may run more than once. It must therefore have no effects that a rollback
+// cannot undo, and it must not block. A panic in f rolls the transaction back and propagates.
 func (e *Engine) Update(ctx context.Context, f func(context.Context, Tx) error) error {
 	return engine.Update(ctx, engine.Of(e), f)
 }

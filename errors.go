@@ -2,14 +2,14 @@ package holdfast
 
 import "github.com/holdfast-go/holdfast/fault"
 
-// Errors of writes. The refused call changed nothing. Compare with [errors.Is].
+// Errors of writes. A refused call changes nothing. Compare with [errors.Is].
 var (
 	// ErrConcurrency is returned when an object is not at the version that the caller expected. Its fields are
 	// "expectedVersion" and "lastVersion".
 	ErrConcurrency = fault.Of(fault.Concurrency)
 	// ErrInvalidTransition is returned when an object is not in the status that the transition starts from.
 	ErrInvalidTransition = fault.Of(fault.InvalidTransition)
-	// ErrConflict is returned when an object that should be created already exists, or when its state does not allow
+	// ErrConflict is returned when an object to be created already exists, or when an object's state does not allow
 	// the call.
 	ErrConflict = fault.Of(fault.Conflict)
 	// ErrNotFound is returned when the object does not exist in the workspace.

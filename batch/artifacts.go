@@ -14,13 +14,13 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// ArtifactStore stores the artifacts of items: files whose names begin with the item's prefix. The
-// artifacts of an item that was given up or cancelled are deleted.
+// ArtifactStore stores the artifacts of batch items: files whose names begin with the item's
+// prefix. The artifacts of an item that failed or was cancelled are deleted.
 type ArtifactStore interface {
-	// Delete deletes every artifact whose name begins with a prefix, which ends with a slash. If there are no such
-	// artifacts, Delete returns nil: it is called repeatedly.
+	// Delete deletes every artifact whose name begins with a prefix, which ends with a slash. Delete may be called
+	// more than once for a prefix: if there are no such artifacts, it returns nil.
 	Delete(ctx context.Context, prefix string) error
-	// Put stores an artifact, and replaces one of the same name.
+	// Put stores an artifact, replacing any artifact with the same name.
 	Put(ctx context.Context, name string, r io.Reader) error
 	// Open opens an artifact for reading, or returns [fs.ErrNotExist].
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
@@ -29,9 +29,9 @@ type ArtifactStore interface {
 }
 
 // Artifacts returns a part that gives an engine an artifact store. The engine assigns a prefix to each item of the
-// batches that it creates. If an item is given up or cancelled, the engine deletes the artifacts under its prefix. All
-// engines on a database must use the same store. An engine can have only one store. If there is a second one, or if the
-// store is nil, [holdfast.Open] returns [holdfast.ErrValidation].
+// batches that it creates. If an item fails or is cancelled, the engine deletes the artifacts under its prefix. All
+// engines on a database must use the same store. An engine can have only one store. If you pass a second store or a nil
+// store, [holdfast.Open] returns [holdfast.ErrValidation].
 func Artifacts(s ArtifactStore) holdfast.Part { return artifactsPart{s} }
 
 type artifactsPart struct{ store ArtifactStore }
@@ -40,14 +40,14 @@ type artifactsPart struct{ store ArtifactStore }
 func (p artifactsPart) Register(_ context.Context, e *holdfast.Engine) error {
 	k := maintenanceOf(e)
 	if k.artifacts != nil || p.store == nil {
-		return fault.New(fault.Validation, "an engine must have exactly one artifact store, which must not be nil")
+		return fault.New(fault.Validation, "an engine can have only one artifact store, which must not be nil: pass batch.Artifacts to holdfast.Open only once")
 	}
 	k.artifacts, k.kinds.Artifacts = p.store, true
 	return nil
 }
 
 // FileStore returns a store in a folder. If several nodes use the store, they must share the folder. The folder is
-// created with the first artifact.
+// created when the first artifact is stored.
 func FileStore(root string) (ArtifactStore, error) {
 	root, err := filepath.Abs(root)
 	return files{root}, err

@@ -1,10 +1,10 @@
-// Package batch runs items of work that cost something, such as calls of an API that is paid per call. You can cancel a
+// Package batch runs items of work that cost something, such as calls to an API that charges per call. You can cancel a
 // batch at any moment: the cost of items that were not accepted is refunded exactly, and their artifacts are deleted.
 //
 // A [Kind] defines the code for each item. [Kind.Create] creates a batch of items. The engines that have the kind run
-// the items, up to a limit of concurrent items. The first attempt of an item reserves its cost from the batch's wallet;
-// further attempts are free. An item that fails too often, or crashes its workers, is given up, and its cost is
-// refunded. If the wallet has no funds left, the batch is PAUSED until a [Credit].
+// the items, up to a limit of concurrent items. The first attempt of an item charges its cost to the batch's wallet;
+// further attempts are free. An item that fails, or crashes its workers, too many times is marked failed, and its
+// cost is refunded. If the wallet runs out of funds, the batch is PAUSED until a [Credit] adds points.
 //
 // Every change of a batch is one transaction, so after a crash during an attempt, a cancel or a cleanup, another node
 // continues from the last committed change. A batch becomes COMPLETED or CANCELLED only when no work is left.
@@ -34,19 +34,19 @@ const (
 	Completed  Status = "COMPLETED"
 )
 
-// Batch is a batch as it was when it was read.
+// Batch is the state of a batch at the time of the read.
 type Batch struct {
 	ID, Wallet, Kind string
 	Status           Status
 	Counts           Counts
-	// Charged is the amount taken from the wallet. Refunded is the amount returned to it, for
-	// items that were given up or cancelled.
+	// Charged is the number of points charged to the wallet. Refunded is the number of points
+	// refunded to it, for items that failed or were cancelled.
 	Charged, Refunded int64
 	MaxConcurrency    int
 	// Open reports whether items may be added.
 	Open            bool
 	CancelRequested bool
-	// Error is the reason why the teardown or the cleanup makes no progress.
+	// Error is the reason why the batch's teardown or cleanup makes no progress.
 	Error                string
 	CreatedAt, UpdatedAt time.Time
 }
@@ -85,7 +85,7 @@ const (
 	DecidedCancelled Decision = "cancelled" // the cost is refunded
 )
 
-// ItemInfo is an item as it was when it was read.
+// ItemInfo is the state of an item at the time of the read.
 type ItemInfo struct {
 	Key      string
 	Status   ItemStatus
@@ -128,18 +128,18 @@ func ListItems(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) it
 	})
 }
 
-// Cancel cancels a batch. A batch of which no item was started is CANCELLED immediately. Any other batch is torn down: no
-// item starts after Cancel has returned, the cost of items that were not accepted is refunded, their artifacts are
+// Cancel cancels a batch. A batch in which no item was started is CANCELLED immediately. Any other batch is torn down:
+// no item starts after Cancel has returned, the cost of items that were not accepted is refunded, their artifacts are
 // deleted, started items are undone ([Kind.Undo]), and then the batch is CANCELLED. Cancelling again changes nothing.
-// If the batch is COMPLETED, Cancel returns [holdfast.ErrInvalidTransition]. It records no actor.
+// If the batch is COMPLETED, Cancel returns [holdfast.ErrInvalidTransition]. Cancel records no actor.
 func Cancel(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 	b, _, err := batchengine.Cancel(ctx, store.DoerOf(d), id)
 	return publicBatch(b), err
 }
 
 // Accept accepts the items with the given keys that have succeeded, and returns how many it accepted. The cost of an
-// accepted item is no longer refunded. No item is accepted once a cancel is requested or the batch is over. If the
-// batch has no item with one of the keys, Accept returns [holdfast.ErrNotFound] and accepts none.
+// accepted item is no longer refunded. No item is accepted once a cancel has been requested or the batch is over. If
+// the batch has no item with one of the keys, Accept returns [holdfast.ErrNotFound] and accepts none.
 func Accept(ctx context.Context, d holdfast.Doer, id string, keys ...string) (int, error) {
 	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, append([]string{}, keys...))
 	return int(n), err

@@ -25,15 +25,16 @@ type Options struct {
 	// MaxConcurrency limits how many items of one batch run at the same time, on all nodes; 0 means 1.
 	MaxConcurrency int
 	// MaxWorkers limits how many items this node runs at the same time, over all batches; 0 means 16. If
-	// there are several workspaces, one workspace gets at most two thirds of it.
+	// there are several workspaces, one workspace gets at most two thirds of this limit.
 	MaxWorkers int
-	// Retry sets how often an item is attempted; the default is 3 attempts.
+	// Retry sets how many times an item is attempted, and the pauses between attempts; the default
+	// is 3 attempts.
 	Retry holdfast.RetryPolicy
-	// MaxCrashes is the number of worker crashes after which an item is given up; 0 means 5.
+	// MaxCrashes is the number of worker crashes after which an item fails; 0 means 5.
 	MaxCrashes int
 	// Timeout limits the duration of one attempt; 0 means 15 minutes.
 	Timeout time.Duration
-	// Lease is how long an item is leased without a renewal; 0 means 30 seconds.
+	// Lease is how long the lease on an item lasts without renewal; 0 means 30 seconds.
 	Lease time.Duration
 }
 
@@ -49,19 +50,19 @@ type Kind[I, O any] struct {
 }
 
 // Define defines a kind whose items are processed by body, one item per call. The name is stored with each batch, and
-// engines that have a kind of that name run its items.
+// engines that have a kind with that name run its items.
 //
-// body may run more than once for an item, if it fails or its worker crashes. It passes [Item.Operation], which stays
-// the same, to other systems. Its result is stored as JSON. When its context ends, the engine does not wait for body to
-// return, and discards its result.
+// body may run more than once for an item, if it fails or its worker crashes. Pass [Item.Operation], which is the same
+// for every attempt, to other systems as an idempotency key. The result of body is stored as JSON. When the context of
+// body ends, the engine does not wait for body to return, and discards its result.
 func Define[I, O any](name string, body func(context.Context, *Item[I]) (O, error), o Options) *Kind[I, O] {
 	return &Kind[I, O]{name: name, body: body, o: o}
 }
 
-// Undo sets the function that undoes an item that was started and then given up or cancelled, such as a refund in the
-// program's own tables or a cleanup. f is called once no worker can still be running the item, and is retried until it
-// returns nil. The batch does not end before that, and shows the error of f ([Batch.Error]). Writes added with
-// [Undone.WriteTx] are committed once.
+// Undo sets the function that undoes an item that was started and then failed or was cancelled: for example, f records
+// a refund in the program's own tables, or cleans up. f is called when no worker can still be running the item, and is
+// retried until it returns nil. Until then, the batch does not end, and [Batch.Error] contains the error from f.
+// Writes added with [Undone.WriteTx] are committed only once.
 func (k *Kind[I, O]) Undo(f func(context.Context, *Undone[I, O]) error) *Kind[I, O] {
 	k.undo = f
 	return k
@@ -75,20 +76,20 @@ type Item[I any] struct {
 	Operation string
 	// Attempt is the number of this attempt, starting at 1.
 	Attempt int
-	// Prefix is where the item may store artifacts, if the engine has [Artifacts]. They are
-	// deleted if the item is given up or cancelled.
+	// Prefix is where the item may store artifacts, if the engine has [Artifacts]. They are deleted
+	// if the item fails or is cancelled.
 	Prefix string
 
 	commits []batchengine.Commit
 }
 
-// WriteTx adds f to the transaction that settles the item: both are committed, or neither. f may
-// run more than once.
+// WriteTx adds f to the transaction that settles the item, so that the writes of f and the item's
+// result are committed together or not at all. f may run more than once.
 func (i *Item[I]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	i.commits = append(i.commits, store.TxFunc(f))
 }
 
-// Undone is an item to be undone.
+// Undone is an item that is being undone.
 type Undone[I, O any] struct {
 	Batch, Key string
 	Input      I
@@ -102,8 +103,8 @@ type Undone[I, O any] struct {
 	commits []batchengine.Commit
 }
 
-// WriteTx adds f to the transaction that records the undo: both are committed, or neither. f may
-// run more than once.
+// WriteTx adds f to the transaction that records the undo, so that the writes of f and this record
+// are committed together or not at all. f may run more than once.
 func (u *Undone[I, O]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	u.commits = append(u.commits, store.TxFunc(f))
 }
@@ -118,23 +119,23 @@ type NewItem[I any] struct {
 // CreateOption is an option of [Kind.Create].
 type CreateOption struct{ set func(*batchengine.New) }
 
-// ID sets the id of the batch; without it, the batch gets a new unique id. If a batch with this
-// id and the same items exists already, [Kind.Create] adds the items that are missing and returns
-// that batch; if its items differ, the error is [holdfast.ErrConflict].
+// ID sets the id of the batch; without it, the batch gets a new unique id. If a batch with this id
+// and the same items already exists, [Kind.Create] adds the items that are missing and returns that
+// batch; if its items differ, the error is [holdfast.ErrConflict].
 func ID(id string) CreateOption { return CreateOption{func(n *batchengine.New) { n.ID = id }} }
 
 // LeaveOpen leaves the batch open for [Kind.Add], until [Seal].
 func LeaveOpen() CreateOption { return CreateOption{func(n *batchengine.New) { n.Open = true }} }
 
-// MaxConcurrency limits how many items of the batch run at the same time, instead of
+// MaxConcurrency limits how many items of the batch run at the same time, and overrides
 // [Options.MaxConcurrency].
 func MaxConcurrency(n int) CreateOption {
 	return CreateOption{func(b *batchengine.New) { b.MaxConcurrency = int64(n) }}
 }
 
 // Create creates a batch of items that are paid from a wallet. Items are added in pages of 1,000, each in its own
-// transaction unless d is a transaction. If the program crashes in between, call Create again with the same [ID]: it
-// adds the missing items. If the wallet does not exist, the error is [holdfast.ErrNotFound].
+// transaction unless d is a transaction. If the program crashes between two pages, call Create again with the same
+// [ID]: it adds the missing items. If the wallet does not exist, the error is [holdfast.ErrNotFound].
 func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string, items iter.Seq[NewItem[I]], o ...CreateOption) (Batch, error) {
 	n := k.template()
 	n.Wallet, n.Handler, n.Artifacts = wallet, k.name, k.hasArtifacts()
@@ -245,15 +246,15 @@ func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after
 	}
 	for i, x := range has {
 		if w := some[i]; x.Key != w.Key || x.Cost != w.Cost || !strictjson.Equal(x.Input, w.Input) {
-			return i, fault.New(fault.Conflict, "batch %q already exists with different items: the first difference is at item %q", id, w.Key).With("key", w.Key)
+			return i, fault.New(fault.Conflict, "batch %q already exists with different items (the first difference is at item %q): use another id", id, w.Key).With("key", w.Key)
 		}
 	}
 	return len(has), nil
 }
 
 // Add adds items to a batch that was created with [LeaveOpen], and returns how many were new. Adding the same items
-// again has no effect. If an item's key exists with another cost or input, Add returns [holdfast.ErrConflict]; if the
-// batch is not open, [holdfast.ErrInvalidTransition].
+// again has no effect. If the batch already has an item with the same key but another cost or input, Add returns
+// [holdfast.ErrConflict]; if the batch is not open, [holdfast.ErrInvalidTransition].
 func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items iter.Seq[NewItem[I]]) (int, error) {
 	next, stop := iter.Pull(items)
 	defer stop()
@@ -310,7 +311,7 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	}
 	kp := maintenanceOf(e)
 	if !kp.kinds.Add(k.name, k.template()) {
-		return fault.New(fault.Conflict, "batch kind %q is registered twice: register it once", k.name)
+		return fault.New(fault.Conflict, "batch kind %q is registered twice: register it only once", k.name)
 	}
 	if k.undo != nil {
 		kp.undoes[k.name] = k.undone

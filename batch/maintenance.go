@@ -58,7 +58,7 @@ func maintenanceOf(hf *holdfast.Engine) *maintenance {
 	}).(*maintenance)
 }
 
-// Maintenance returns a part that maintains batches on an engine without its own kinds. Pass
+// Maintenance returns a part that maintains batches on an engine that has no kinds of its own. Pass
 // it to [holdfast.Open].
 func Maintenance() holdfast.Part { return maintenancePart{} }
 
@@ -73,8 +73,8 @@ func (maintenancePart) Register(_ context.Context, e *holdfast.Engine) error {
 // maintenanceInterval is the poll interval while nothing wakes the maintenance.
 const maintenanceInterval = 5 * time.Second
 
-// cleaners is the number of items that are cleaned up after at once. sweptPage is the number
-// of items that are taken at once if no cleanup is needed.
+// cleaners is the maximum number of items that are cleaned up at the same time. sweptPage is the
+// number of items that are taken at a time if no cleanup is needed.
 const (
 	cleaners  = 8
 	sweptPage = 200

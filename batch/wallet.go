@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
-// Wallet is a wallet as it was when it was read. Its balance is a whole number of points, and
-// negative only if AllowNegative is set.
+// Wallet is the state of a wallet at the time of the read. Its balance is a whole number of points.
+// A charge can make it negative only if AllowNegative is set.
 type Wallet struct {
 	ID            string
 	Balance       int64
@@ -50,12 +50,12 @@ func GetWallet(ctx context.Context, d holdfast.Doer, id string) (Wallet, error) 
 }
 
 // Credit adds points to a wallet; points must be positive. The reference identifies the source of the points, such as a
-// payment. A second credit with the same reference adds nothing and returns the wallet unchanged. If it has a different
-// number of points, it returns [holdfast.ErrConflict]. Batches that were paused for lack of funds are resumed.
-// It records no actor.
+// payment. A second credit with the same reference adds nothing and returns the wallet unchanged; if the number of
+// points differs, Credit returns [holdfast.ErrConflict]. Batches that were paused for lack of funds are resumed. Credit
+// records no actor.
 func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, reference string) (Wallet, error) {
 	if points <= 0 {
-		return Wallet{}, fault.New(fault.Validation, "points must be more than 0, got %d", points).With("field", "points")
+		return Wallet{}, fault.New(fault.Validation, "points must be greater than 0, got %d", points).With("field", "points")
 	}
 	w, err := wallets.Post(ctx, store.DoerOf(d), wallets.PostArgs{Wallet: wallet, Delta: points, Reason: "credit", Reference: reference})
 	if err == nil {
@@ -64,8 +64,7 @@ func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, r
 	return public(w), err
 }
 
-// ReadLedger iterates over the rows of a wallet's ledger, in order, starting at the row with number
-// from.
+// ReadLedger iterates over the rows of a wallet's ledger, in order, starting at row number from.
 func ReadLedger(ctx context.Context, d holdfast.Doer, wallet string, from int64) iter.Seq2[Entry, error] {
 	return store.Seq(func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
 		return wallets.Ledger(ctx, store.DoerOf(d), wallet, cmp.Or(last.N, max(from-1, 0)), limit)
@@ -75,19 +74,19 @@ func ReadLedger(ctx context.Context, d holdfast.Doer, wallet string, from int64)
 // Audit is the result of [AuditWallets].
 type Audit struct {
 	Wallets, Entries int64
-	// Discrepancies has the first wrong row of each wallet whose ledger does not add up.
+	// Discrepancies lists the first wrong row of each wallet whose ledger does not add up.
 	Discrepancies []Discrepancy
 }
 
 // Discrepancy is a row of a ledger that does not add up.
 type Discrepancy struct {
 	Wallet  string
-	Number  int64 // number of the row; 0 if the wallet's balance itself is wrong
+	Number  int64 // number of the row; 0 if the rows are consistent but do not match the wallet
 	Message string
 }
 
-// AuditWallets adds up the ledger of a wallet, or of all wallets in the workspace (""), and
-// checks every row and the wallet's balance against the sum.
+// AuditWallets adds up the ledger of the given wallet or, if wallet is "", of every wallet in the
+// workspace, and checks every row and the wallet's balance against the sum.
 func AuditWallets(ctx context.Context, d holdfast.Doer, wallet string) (Audit, error) {
 	found, err := wallets.Audit(ctx, store.DoerOf(d), wallet)
 	a := Audit{Wallets: found.Wallets, Entries: found.Entries}

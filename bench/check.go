@@ -90,7 +90,7 @@ func (k *copier) checked(ctx context.Context, model string, from, to int) (float
 	report, err := k.hf.Check(ctx)
 	took := clock.Since(start).Seconds()
 	if err == nil && (!report.Clean() || report.Checked["runs"] != int64(to)+1) {
-		err = fmt.Errorf("the check of %d copies: %s %+v", to, report, report.Checked)
+		err = fmt.Errorf("the check of %d copies found violations or did not check every run: %s %+v", to, report, report.Checked)
 	}
 	return took, err
 }

@@ -111,7 +111,7 @@ func (p *drainPlace) drainByHand(ctx context.Context, tasks, round int) (float64
 	}
 	err := group.Wait()
 	if err == nil && done.Load() != int64(tasks) {
-		err = fmt.Errorf("%d of %d tasks were acknowledged", done.Load(), tasks)
+		err = fmt.Errorf("only %d of %d tasks were acknowledged", done.Load(), tasks)
 	}
 	return float64(tasks) / clock.Since(begun).Seconds(), err
 }
@@ -152,7 +152,7 @@ func (p *drainPlace) ours(ctx context.Context, c config, round int) (rate float6
 	rate = float64(c.drainEvents) / clock.Since(begun).Seconds()
 	progress, err := stream.GetProgress(ctx, hf, name)
 	if err == nil && (progress.Behind > 0 || progress.Events != int64(c.drainEvents)) {
-		err = fmt.Errorf("after the drain: %+v", progress)
+		err = fmt.Errorf("not all events were handled in the drain: %+v", progress)
 	}
 	if _, removed := stream.DeleteReaction(ctx, hf, name); removed != nil {
 		err = errors.Join(err, removed)

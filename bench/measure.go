@@ -245,7 +245,7 @@ func (c *cell) decayed() error {
 		}
 		slower := fmt.Sprintf("%s fell to %.0f%% of its rate while it was measured (%s: %.0f%%)", s.name, 100*trend, ours, 100*own)
 		if s.peer == nil {
-			return fmt.Errorf("%s: look at its plans", slower)
+			return fmt.Errorf("%s: check its query plans", slower)
 		}
 		fmt.Fprintln(os.Stderr, "bench:", cellName(c.place.store, c.workload, c.clients)+":", slower)
 	}

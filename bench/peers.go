@@ -122,7 +122,7 @@ func (q *product) open(workload string) turner {
 			ask.Prepare = false
 			d, err := q.ask(ask)
 			if err == nil && d.Took <= 0 {
-				err = fmt.Errorf("a slice took %s", d.Took)
+				err = fmt.Errorf("the peer reported an impossible duration for a slice: %s", d.Took)
 			}
 			s := sample{units: d.Units, took: d.Took, latencies: d.Latencies, cpu: d.CPU}
 			p.perSecond = s.rate()

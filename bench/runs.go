@@ -30,13 +30,13 @@ func define(steps int) *run.Definition {
 func (e kernel) run(ctx context.Context, key string, steps int) error {
 	r, created, err := workflows[steps].Start(ctx, e.hf, amount, run.Key(key))
 	if err == nil && !created {
-		err = errors.New("there was a run under the key")
+		err = errors.New("a run with this key already existed")
 	}
 	if err != nil {
 		return err
 	}
 	if r, err = run.Await(ctx, e.hf, r.ID); err == nil && r.Status != run.Completed {
-		err = fmt.Errorf("the run is %s: %s", r.Status, r.Error)
+		err = fmt.Errorf("the run ended as %s: %s", r.Status, r.Error)
 	}
 	return err
 }

@@ -100,7 +100,7 @@ func accountSQLite(ctx context.Context, s named, work func() (int, error)) (n co
 		return n, 0, err
 	}
 	if busy != 0 {
-		return n, 0, errors.New("the log could not be emptied")
+		return n, 0, errors.New("the write-ahead log could not be emptied")
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -147,7 +147,7 @@ func readLog(path string) (n counters, err error) {
 	defer f.Close()
 	header := make([]byte, 32)
 	if _, err := io.ReadFull(f, header); err != nil {
-		return n, fmt.Errorf("the log's header: %w", err)
+		return n, fmt.Errorf("cannot read the header of the write-ahead log: %w", err)
 	}
 	page := int64(binary.BigEndian.Uint32(header[8:]))
 	salt := string(header[16:24])

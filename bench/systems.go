@@ -178,7 +178,7 @@ func (b best) leaseAll(ctx context.Context) (int, error) {
 	}
 	n, err := b.AckAll(ctx, all, output)
 	if err == nil && n != len(all) {
-		err = fmt.Errorf("%d of %d tasks were acknowledged", n, len(all))
+		err = fmt.Errorf("only %d of %d tasks were acknowledged", n, len(all))
 	}
 	return n, err
 }

@@ -76,13 +76,13 @@ func (c *Client) DeleteReaction(ctx context.Context, name string, o ...Option) e
 	return err
 }
 
-// ListPositions lists a reaction's positions (* for all reactions) on its streams.
+// ListPositions lists a reaction's positions in its streams (* for all reactions).
 func (c *Client) ListPositions(ctx context.Context, reaction string, f PositionFilter) iter.Seq2[wire.Position, error] {
 	return pages(func(p Page) (wire.List[wire.Position], error) { return c.ListPositionsPage(ctx, reaction, f, p) })
 }
 
-// ListPositionsPage lists a page of a reaction's positions (* for all reactions) on its
-// streams.
+// ListPositionsPage lists a page of a reaction's positions in its streams (* for all
+// reactions).
 func (c *Client) ListPositionsPage(ctx context.Context, reaction string, f PositionFilter, p Page, o ...Option) (wire.List[wire.Position], error) {
 	return do[wire.List[wire.Position]](ctx, c, list(p, "reactions", reaction, "streams").set("stream", f.Pattern).set("blocked", f.Blocked), o)
 }
@@ -109,20 +109,20 @@ func (c *Client) RenewLease(ctx context.Context, reaction string, in wire.RenewL
 	return do[wire.Renewed](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "renew"), o)
 }
 
-// UnblockReactions unblocks the streams of a reaction (* for all). The streams continue with
-// the event that blocked them.
+// UnblockReactions unblocks a reaction's streams (* for all reactions). Each stream continues
+// with the event that blocked it.
 func (c *Client) UnblockReactions(ctx context.Context, reaction string, in wire.Repair, o ...Option) (wire.Repaired, error) {
 	return do[wire.Repaired](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "unblock"), o)
 }
 
-// ResetReactions resets the streams of a reaction (* for all). The streams start over. With *,
-// streams of after-effects and webhooks are not reset.
+// ResetReactions resets a reaction's streams (* for all reactions). The reaction handles all
+// of their events again. With *, the streams of after-effects and webhooks are not reset.
 func (c *Client) ResetReactions(ctx context.Context, reaction string, in wire.Repair, o ...Option) (wire.Repaired, error) {
 	return do[wire.Repaired](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "reset"), o)
 }
 
-// SkipReactions skips the event that blocks the streams of a reaction (* for all). The streams
-// continue with the next event.
+// SkipReactions skips the events that block a reaction's streams (* for all reactions). Each
+// stream continues with its next event.
 func (c *Client) SkipReactions(ctx context.Context, reaction string, in wire.Repair, o ...Option) (wire.Repaired, error) {
 	return do[wire.Repaired](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "skip"), o)
 }
@@ -204,8 +204,8 @@ func (c *Client) ReadEntityTimelinePage(ctx context.Context, lifecycle, id strin
 }
 
 // FireStep fires a step of an entity. The outcome may be pending or uncertain: the step then
-// continues in the background, and the same call with the same [Key] returns its outcome
-// later.
+// continues in the background, and the same call with the same [Key] later returns its
+// outcome.
 func (c *Client) FireStep(ctx context.Context, lifecycle, id, step string, in wire.Fire, o ...Option) (wire.Fired, error) {
 	return do[wire.Fired](ctx, c, newRequest(http.MethodPost, in, "lifecycles", lifecycle, "entities", id, "steps", step), o)
 }
@@ -230,8 +230,8 @@ func (c *Client) RenewClaim(ctx context.Context, token string, in wire.Renew, o 
 	return do[wire.Renewed](ctx, c, newRequest(http.MethodPost, in, "claims", token, "renew"), o)
 }
 
-// SettleClaim settles a claim with an outcome. Settling it again with the same outcome returns
-// the same result.
+// SettleClaim settles a claim with an outcome. Settling the claim again with the same outcome
+// returns the same result.
 func (c *Client) SettleClaim(ctx context.Context, token string, in wire.Settle, o ...Option) (wire.Settled, error) {
 	return do[wire.Settled](ctx, c, newRequest(http.MethodPost, in, "claims", token, "settle"), o)
 }
@@ -291,18 +291,18 @@ func (c *Client) ListKeysPage(ctx context.Context, p Page, o ...Option) (wire.Li
 	return do[wire.List[wire.Key]](ctx, c, list(p, "keys"), o)
 }
 
-// GetKey returns an API key, without its secret.
+// GetKey returns an API key without its secret.
 func (c *Client) GetKey(ctx context.Context, id string, o ...Option) (wire.Key, error) {
 	return do[wire.Key](ctx, c, newRequest(http.MethodGet, nil, "keys", id), o)
 }
 
-// RotateKey replaces an API key with a new key that has the same rights. The secret of the new
-// key is returned only once.
+// RotateKey replaces an API key with a new key that has the same permissions. The secret of
+// the new key is returned only once.
 func (c *Client) RotateKey(ctx context.Context, id string, in wire.RotateKey, o ...Option) (wire.CreatedKey, error) {
 	return do[wire.CreatedKey](ctx, c, newRequest(http.MethodPost, in, "keys", id, "rotate"), o)
 }
 
-// RevokeKey revokes an API key. All nodes refuse it within 5 seconds.
+// RevokeKey revokes an API key. All nodes begin to refuse it within 5 seconds.
 func (c *Client) RevokeKey(ctx context.Context, id string, o ...Option) (wire.Key, error) {
 	return do[wire.Key](ctx, c, newRequest(http.MethodDelete, nil, "keys", id), o)
 }
@@ -323,7 +323,7 @@ func (c *Client) ListWebhooksPage(ctx context.Context, p Page, o ...Option) (wir
 	return do[wire.List[wire.Webhook]](ctx, c, list(p, "webhooks"), o)
 }
 
-// GetWebhook returns a webhook, without its secret.
+// GetWebhook returns a webhook without its secret.
 func (c *Client) GetWebhook(ctx context.Context, id string, o ...Option) (wire.Webhook, error) {
 	return do[wire.Webhook](ctx, c, newRequest(http.MethodGet, nil, "webhooks", id), o)
 }
@@ -371,7 +371,7 @@ func (c *Client) PutLifecycle(ctx context.Context, name string, config json.RawM
 	return do[wire.PutLifecycle](ctx, c, newRequest(http.MethodPut, config, "lifecycles", name).set("dryRun", dryRun), o)
 }
 
-// ClaimTasks claims tasks for handlers. If none is due, the call waits for tasks. A task
+// ClaimTasks claims tasks for handlers. If no task is due, the call waits for one. A task
 // counts as received once it is renewed, journals an effect or is ended. Without a [Key] the
 // client generates one, so that it can retry the call and get the same leases after a lost
 // response.
@@ -379,8 +379,8 @@ func (c *Client) ClaimTasks(ctx context.Context, in wire.ClaimTasks, o ...Option
 	return do[wire.Tasks](ctx, c, newRequest(http.MethodPost, in, "tasks", "claim"), ownKey(o))
 }
 
-// CompleteTask completes a task. Completing it again under the same epoch returns the same
-// result.
+// CompleteTask completes a task. Completing the task again under the same epoch returns the
+// same result.
 func (c *Client) CompleteTask(ctx context.Context, id string, in wire.CompleteTask, o ...Option) (wire.EndedTask, error) {
 	return do[wire.EndedTask](ctx, c, newRequest(http.MethodPost, in, "tasks", id, "complete"), o)
 }
@@ -413,7 +413,7 @@ func (c *Client) ListWorkspacesPage(ctx context.Context, p Page, o ...Option) (w
 	return do[wire.List[wire.Workspace]](ctx, c, list(p, "workspaces"), o)
 }
 
-// CreateWorkspace creates a workspace, on a server without API keys. On any other server, a
+// CreateWorkspace creates a workspace on a server without API keys. On any other server, a
 // workspace is created together with its first API key.
 func (c *Client) CreateWorkspace(ctx context.Context, in wire.NewWorkspace, o ...Option) (wire.Workspace, error) {
 	return do[wire.Workspace](ctx, c, newRequest(http.MethodPost, in, "workspaces"), o)
@@ -439,7 +439,8 @@ func (c *Client) GetWallet(ctx context.Context, id string, o ...Option) (wire.Wa
 	return do[wire.Wallet](ctx, c, newRequest(http.MethodGet, nil, "wallets", id), o)
 }
 
-// CreditWallet credits points to a wallet, once per reference.
+// CreditWallet credits points to a wallet. Crediting again with the same reference adds
+// nothing.
 func (c *Client) CreditWallet(ctx context.Context, id string, in wire.Credit, o ...Option) (wire.Wallet, error) {
 	return do[wire.Wallet](ctx, c, newRequest(http.MethodPost, in, "wallets", id, "credit"), o)
 }
@@ -542,8 +543,8 @@ func (c *Client) CancelBatch(ctx context.Context, id string, o ...Option) (wire.
 	return do[wire.CancelledBatch](ctx, c, newRequest(http.MethodPost, nil, "batches", id, "cancel"), o)
 }
 
-// FinalizeBatch accepts succeeded items of a batch. Without a list of items, the call accepts
-// all succeeded items.
+// FinalizeBatch accepts items of a batch that have succeeded. Without a list of items, the
+// call accepts all succeeded items.
 func (c *Client) FinalizeBatch(ctx context.Context, id string, in wire.Finalize, o ...Option) (wire.Finalized, error) {
 	return do[wire.Finalized](ctx, c, newRequest(http.MethodPost, in, "batches", id, "finalize"), o)
 }
@@ -559,8 +560,8 @@ func (c *Client) ReadBatchEventsPage(ctx context.Context, id string, p Page, o .
 }
 
 // DefineWorkflow stores a workflow definition, or validates it (dryRun). The definition is a
-// JSON document. Storing the same definition again changes nothing; a different one with the
-// same name and version is refused.
+// JSON document. Storing the same definition again changes nothing; a different definition
+// with the same name and version is refused.
 func (c *Client) DefineWorkflow(ctx context.Context, definition json.RawMessage, dryRun bool, o ...Option) (wire.DefinedWorkflow, error) {
 	return do[wire.DefinedWorkflow](ctx, c, newRequest(http.MethodPost, definition, "workflow-definitions").set("dryRun", dryRun), o)
 }
@@ -581,7 +582,7 @@ func (c *Client) GetDefinition(ctx context.Context, id string, o ...Option) (wir
 }
 
 // StartRun starts a run. If a run was already started with the same key, the response contains
-// that run. The key is the idempotencyKey of the request body.
+// that run. The key is the idempotencyKey in the request body.
 func (c *Client) StartRun(ctx context.Context, in wire.StartRun, o ...Option) (wire.StartedRun, error) {
 	return do[wire.StartedRun](ctx, c, newRequest(http.MethodPost, in, "workflow-runs"), o)
 }
@@ -621,7 +622,7 @@ func (c *Client) ReadRunEventsPage(ctx context.Context, id string, p Page, o ...
 	return do[wire.List[wire.Event]](ctx, c, list(p, "workflow-runs", id, "events"), o)
 }
 
-// CancelRun cancels a run: immediately, or after the step in flight. Until the run ends,
+// CancelRun cancels a run, immediately or when the step in flight ends. Until the run ends,
 // cancelRequested is set.
 func (c *Client) CancelRun(ctx context.Context, id string, in wire.Command, o ...Option) (wire.Run, error) {
 	return do[wire.Run](ctx, c, newRequest(http.MethodPost, in, "workflow-runs", id, "cancel"), o)
@@ -642,8 +643,8 @@ func (c *Client) RetryRun(ctx context.Context, id string, in wire.Command, o ...
 	return do[wire.Run](ctx, c, newRequest(http.MethodPost, in, "workflow-runs", id, "retry"), o)
 }
 
-// SignalRun sends a signal to a run. The signal is stored until the run reads it. A signal
-// with the same id is stored only once.
+// SignalRun sends a signal to a run. The signal is stored until the run reads it. Sending a
+// signal again with the same id has no effect.
 func (c *Client) SignalRun(ctx context.Context, id string, in wire.Signal, o ...Option) (wire.Signalled, error) {
 	return do[wire.Signalled](ctx, c, newRequest(http.MethodPost, in, "workflow-runs", id, "signals"), o)
 }
@@ -663,7 +664,8 @@ func (c *Client) GetApproval(ctx context.Context, id string, o ...Option) (wire.
 	return do[wire.Approval](ctx, c, newRequest(http.MethodGet, nil, "approvals", id), o)
 }
 
-// DecideApproval decides an approval. The first decision counts. Later decisions are refused.
+// DecideApproval decides an approval. Only the first decision counts. Later decisions are
+// refused.
 func (c *Client) DecideApproval(ctx context.Context, id string, in wire.Decide, o ...Option) (wire.Approval, error) {
 	return do[wire.Approval](ctx, c, newRequest(http.MethodPost, in, "approvals", id, "decide"), o)
 }

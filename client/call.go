@@ -19,10 +19,10 @@ import (
 // Option is an option of a call.
 type Option struct{ set func(*request) }
 
-// Key sets the idempotency key of a call: the server carries out a call once per key, however often the call is sent,
-// and returns the same response for a day. With a key, a call that changes something is retried if its outcome is
-// unknown. Use a new key for each call: a different call with the same key returns an error with
-// the code [fault.KeyMismatch].
+// Key sets the idempotency key of a call: the server carries out a call only once per key, no matter how many times
+// the call is sent, and returns the same response for a day. With a key, a call that changes something is retried if
+// its outcome is unknown. Use a new key for each call: a different call with the same key returns an error with the
+// code [fault.KeyMismatch].
 func Key(key string) Option {
 	return Option{func(r *request) {
 		if r.method != http.MethodGet {
@@ -45,7 +45,7 @@ func At(version int64) Option {
 	return Option{func(r *request) { r.query.Set("at", strconv.FormatInt(version, 10)) }}
 }
 
-// Raw stores the undecoded response in into.
+// Raw stores the undecoded response body in into.
 func Raw(into *json.RawMessage) Option { return Option{func(r *request) { r.raw = into }} }
 
 // request is a call to be sent.

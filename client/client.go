@@ -10,8 +10,8 @@
 // [fault.Unavailable] and wraps the cause.
 //
 // A call that reads is retried after a temporary failure. A call that changes something is retried only with an
-// idempotency key ([Key]), which makes it take effect once. Without a key it is sent once; if the error has
-// the code [fault.Unavailable], the call may or may not have taken effect.
+// idempotency key ([Key]), which makes it take effect once. Without a key, it is sent only once; if the error
+// has the code [fault.Unavailable], the call may or may not have taken effect.
 //
 // A list is an iterator that reads one page after another and ends with the first error:
 //
@@ -34,17 +34,17 @@ import (
 
 // Options configures a client. The zero value is ready to use with a server without API keys.
 type Options struct {
-	// APIKey is sent with every request, hf_…. The default is none.
+	// APIKey is the API key (hf_…) that is sent with every request. The default is none.
 	APIKey string
-	// Workspace selects the workspace on a server without API keys. With a key, the key determines the workspace. The
-	// default is the server's default.
+	// Workspace selects the workspace on a server without API keys. With an API key, the key determines the
+	// workspace. The default is the server's default workspace.
 	Workspace string
 	// HTTP sends the requests. Redirects are never followed, because a request that changes
 	// something must not be sent twice. Its Timeout also applies to [Client.FollowFeed]. The default
 	// waits 90 seconds for the response headers.
 	HTTP *http.Client
-	// MaxAttempts is the maximum number of attempts of a request that may be retried. The default is
-	// 6, over about 3 seconds.
+	// MaxAttempts is the maximum number of attempts for a request that may be retried. The default
+	// is 6, over about 3 seconds.
 	MaxAttempts int
 	// UserAgent is the User-Agent header. The default is "holdfast-client".
 	UserAgent string
@@ -115,7 +115,7 @@ func doer(h *http.Client) (_ *http.Client, own bool) {
 	return &c, own
 }
 
-// Close closes idle connections. If [Options.HTTP] was set, it does nothing.
+// Close closes idle connections. If [Options.HTTP] was set, Close does nothing.
 func (c *Client) Close() {
 	if c.own {
 		c.http.CloseIdleConnections()

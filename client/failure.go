@@ -61,7 +61,7 @@ func notHoldfast(what string, cause error) *fault.Error {
 // foreignResponse returns the failure of a response that no Holdfast server sends, such as a proxy's page.
 func foreignResponse(resp *http.Response, body []byte) *failure {
 	cause := fmt.Errorf("%s, %q: %.200q", resp.Status, resp.Header.Get("Content-Type"), body)
-	return &failure{fault: notHoldfast(resp.Status+", which is not a response of the API", cause), temporary: temporaryStatuses[resp.StatusCode], after: retryAfter(resp.Header)}
+	return &failure{fault: notHoldfast(resp.Status+", which is not an API response", cause), temporary: temporaryStatuses[resp.StatusCode], after: retryAfter(resp.Header)}
 }
 
 // temporaryStatuses are the statuses of a proxy that cannot reach the server or limits the rate.

@@ -16,7 +16,8 @@ import (
 )
 
 // FollowFeed yields every event of the feed after a position ("" is the beginning), and then each new
-// one, until the loop breaks, ctx ends, or the server refuses. The last pair has the error.
+// event, until the loop breaks, ctx ends, or the server refuses the request. In the last two cases,
+// the last pair contains the error.
 //
 //	for e, err := range c.FollowFeed(ctx, position) {
 //		if err != nil { return err }
@@ -30,15 +31,16 @@ func (c *Client) FollowFeed(ctx context.Context, after string) iter.Seq2[wire.Ev
 	return following[wire.Event]{c: c, path: []string{"events"}, after: after}.all(ctx)
 }
 
-// FollowActivity yields the histories and events of a workspace from now on, or from the id of an earlier
-// message. The last pair has the error. Events from shortly before a broken connection may be
-// repeated. FollowActivity is for observers; use a reaction to handle each event once.
+// FollowActivity yields the histories and events of a workspace from now on or, if after is not empty,
+// after the message with that id. If FollowActivity ends with an error, the last pair contains it.
+// Events from shortly before a broken connection may be repeated. FollowActivity is for observers; to
+// handle every event, use a reaction.
 func (c *Client) FollowActivity(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return following[wire.Event]{c: c, path: []string{"feed"}, after: after}.all(ctx)
 }
 
-// FollowBatch yields the events of a batch up to its end: "completed" or "cancelled" is the last.
-// It replaces a broken connection.
+// FollowBatch yields the events of a batch up to its end: "completed" or "cancelled" is the last
+// event. FollowBatch reconnects if the connection breaks.
 func (c *Client) FollowBatch(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
 	return following[wire.Event]{c: c, path: []string{"batches", id, "events"}, last: ended}.all(ctx)
 }
@@ -47,7 +49,8 @@ func (c *Client) FollowBatch(ctx context.Context, id string) iter.Seq2[wire.Even
 func ended(e wire.Event) bool { return e.Name == "completed" || e.Name == "cancelled" }
 
 // FollowRun yields the events of a run up to its end: "completed", "cancelled" or "failed" is the
-// last. If the run was retried, there are earlier "failed" events. It replaces a broken connection.
+// last event. If the run was retried, there are earlier "failed" events. FollowRun reconnects if
+// the connection breaks.
 func (c *Client) FollowRun(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
 	f := following[wire.Event]{c: c, path: []string{"workflow-runs", id, "events"}, last: ended}
 	f.over = func(ctx context.Context, last wire.Event) bool {
@@ -60,9 +63,10 @@ func (c *Client) FollowRun(ctx context.Context, id string) iter.Seq2[wire.Event,
 	return f.all(ctx)
 }
 
-// WatchScope yields the current state of a scope, and then every change, until the loop breaks, ctx ends, or the server
-// refuses. The last pair has the error. A scope that does not exist has version -1. A slow caller gets the latest state
-// and may miss intermediate states. WatchScope replaces a broken connection, without repeating the last state.
+// WatchScope yields the current state of a scope, and then its state after every change, until the loop breaks, ctx
+// ends, or the server refuses the request. In the last two cases, the last pair contains the error. A scope that does
+// not exist has version -1. A slow caller gets the latest state and may miss intermediate states. If the connection
+// breaks, WatchScope reconnects without repeating the last state.
 func (c *Client) WatchScope(ctx context.Context, kind, id string) iter.Seq2[wire.Scope, error] {
 	return following[wire.Scope]{c: c, path: []string{"scopes", kind, id}}.all(ctx)
 }
@@ -96,7 +100,7 @@ func (f following[T]) all(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// errEnough marks that the caller left the loop.
+// errEnough marks that the caller stopped the iteration.
 var errEnough = errors.New("enough")
 
 func (f *following[T]) run(ctx context.Context) error {

@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Page selects a part of a list. The zero value is the first page.
+// Page selects a part of a list. The zero value selects the first page.
 type Page struct {
 	// Limit is the maximum number of elements, up to 1000. The default is 100. A page also ends after 8 MiB, so check
 	// Next to find out whether it is the last page.
 	Limit int
-	// Cursor is Next of the previous page.
+	// Cursor is the value of Next in the previous page.
 	Cursor string
 }
 
@@ -46,8 +46,8 @@ type ApprovalFilter struct{ Status, Run string }
 
 // StreamRange selects events of a stream, and their order.
 type StreamRange struct {
-	// From is the first version to read. The default is the first version of the stream or, for
-	// Backward, its last.
+	// From is the first version to read. The default is the stream's first version or, with
+	// Backward, its last version.
 	From     *int64
 	Backward bool
 }

@@ -12,27 +12,26 @@ import (
 // version.
 var ErrNotModified = errors.New("the scope has not changed")
 
-// ExpectVersion makes a change of a scope require that the scope is at this version. Otherwise the call returns an
-// error with the code [fault.PreconditionFailed], which [errors.Is] also recognizes as [fault.Concurrency], with the
-// field lastVersion. Calls that do not change a scope refuse this option.
+// ExpectVersion applies a change only if the scope is at this version. Otherwise the call returns an error with the
+// code [fault.PreconditionFailed], which [errors.Is] also recognizes as [fault.Concurrency], with the field
+// lastVersion. Calls that do not change a scope refuse this option.
 func ExpectVersion(version int64) Option {
 	return condition("ExpectVersion", "If-Match", tagOf(version))
 }
 
-// Present makes a change of a scope require that the scope exists, at any version. Calls that do not change a scope
-// refuse this option.
+// Present applies a change only if the scope exists, at any version. Calls that do not change a scope refuse this
+// option.
 func Present() Option { return condition("Present", "If-Match", "*") }
 
-// Absent makes a change of a scope require that the scope does not exist. Calls that do not change a scope refuse this
-// option.
+// Absent applies a change only if the scope does not exist. Calls that do not change a scope refuse this option.
 func Absent() Option { return condition("Absent", "If-None-Match", "*") }
 
-// IfNoneMatch reads a scope only if it has another version. Otherwise the call returns
-// [ErrNotModified]. Any other call with it is refused.
+// IfNoneMatch reads a scope only if the scope is not at this version. Otherwise the call returns
+// [ErrNotModified]. Calls other than [Client.GetScope] refuse this option.
 func IfNoneMatch(version int64) Option {
 	return Option{func(r *request) {
 		if r.path[0] != "scopes" || r.method != http.MethodGet {
-			r.refused = fault.New(fault.Validation, "IfNoneMatch is an option of GetScope only: the server would ignore it")
+			r.refused = fault.New(fault.Validation, "IfNoneMatch applies only to GetScope: remove the option")
 		}
 		r.header.Set("If-None-Match", tagOf(version))
 	}}
@@ -43,7 +42,7 @@ func IfNoneMatch(version int64) Option {
 func condition(option, header, value string) Option {
 	return Option{func(r *request) {
 		if r.path[0] != "scopes" || r.method == http.MethodGet {
-			r.refused = fault.New(fault.Validation, "%s is an option of calls that change a scope: other calls would ignore it", option)
+			r.refused = fault.New(fault.Validation, "%s applies only to calls that change a scope: remove the option", option)
 		}
 		r.header.Set(header, value)
 	}}

@@ -1,12 +1,12 @@
-// Package fault provides the error type of Holdfast.
+// Package fault provides Holdfast's error type.
 //
 // Every refusal and every failure that a caller can act on is an [*Error] with a [Code]. The same code is sent over
 // HTTP and restored by the client, so a program tests for it in the same way on both sides:
 //
 //	if errors.Is(err, fault.Of(fault.ClaimFailed)) { … }
 //
-// The underlying cause, such as an error of a database driver, is wrapped. The cause is meant for the log; its text is
-// not part of the message that a caller sees.
+// The underlying cause, such as a database driver error, is wrapped. The cause is meant for the log; its text is not
+// part of the message that a caller sees.
 package fault
 
 import (

@@ -15,7 +15,7 @@ import (
 
 // Scenario is a use of an engine that must survive a crash at any point.
 type Scenario struct {
-	// Name makes the scenario a subtest of that name, if it is set.
+	// Name, if set, makes the scenario run as a subtest with that name.
 	Name string
 	// Parts returns the parts that the engine is opened with. It is called each time the engine is opened.
 	Parts func() []holdfast.Part
@@ -42,9 +42,10 @@ type Scenario struct {
 const caseVar = "HOLDFAST_CRASH_CASE"
 
 // Crash runs a scenario once for every point at which the engine accesses its database and every fault that can occur
-// there: the process crashes before or after the point, the point is executed or not and the response is lost, or the
-// caller's context ends. After each case the scenario's Check and the invariants of [holdfast.Engine.Check] must
-// hold. A failure prints the case, the points that it reached, and a command that replays it.
+// there: the process crashes before or after the point; the response is lost, whether or not the point was executed;
+// or the caller's context ends. After each case, the scenario's Check must succeed, and the invariants of
+// [holdfast.Engine.Check] must hold. A failure prints the case, the points that it reached, and a command that
+// replays it.
 //
 // HOLDFAST_TEST_LEVEL selects how many cases run: "test", the default, samples them; "check" runs every single fault
 // on SQLite and samples the rest; "crash" runs all. The sample depends on HOLDFAST_TEST_SEED and the name of the

@@ -159,8 +159,8 @@ func migrate(ctx context.Context, url string) error {
 	return pgtest.Exec(ctx, url, `UPDATE holdfast.clock SET movable = true`) // for Advance
 }
 
-// Race calls f from n goroutines that start at the same time. It returns the number of calls that succeeded and the
-// errors of the others.
+// Race calls f from n goroutines that start at the same time. It returns the number of calls that succeeded, and
+// the errors of the calls that failed.
 func Race(t testing.TB, n int, f func(i int) error) (won int, lost []error) {
 	t.Helper()
 	errs := make([]error, n)
@@ -187,9 +187,9 @@ func Race(t testing.TB, n int, f func(i int) error) (won int, lost []error) {
 // Round runs one round of the engine's janitor now, so that a test need not wait for it.
 func Round(ctx context.Context, hf *holdfast.Engine) { engine.Of(hf).Round(ctx) }
 
-// Advance moves the clock of the engine's database for all of its users, so that leases expire and timers become due
-// without waiting. It fails the test if the clock cannot be moved. On PostgreSQL, only the clock of a database from
-// [PostgreSQL] can be moved.
+// Advance moves the clock of the engine's database forward, for all of its users, so that a test need not wait for
+// leases to expire or timers to become due. It fails the test if the clock cannot be moved. On PostgreSQL, only the
+// clock of a database from [PostgreSQL] can be moved.
 func Advance(t testing.TB, hf *holdfast.Engine, by time.Duration) {
 	t.Helper()
 	if err := store.Shift(context.Background(), engine.Of(hf), by); err != nil {

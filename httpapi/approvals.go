@@ -15,7 +15,7 @@ import (
 func (a *API) approvalRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "approvals", ID: "listApprovals", Tag: "approvals", Summary: "List the workspace's approvals.", Roles: readers, Filter: "ApprovalFilter"}, listApprovals)
 	add(a, route{Method: http.MethodGet, Path: "approvals/{id}", ID: "getApproval", Tag: "approvals", Summary: "Show an approval.", Roles: readers}, getApproval)
-	add(a, route{Method: http.MethodPost, Path: "approvals/{id}/decide", ID: "decideApproval", Tag: "approvals", Summary: "Decide an approval. The first decision counts.",
+	add(a, route{Method: http.MethodPost, Path: "approvals/{id}/decide", ID: "decideApproval", Tag: "approvals", Summary: "Decide an approval. Only the first decision counts.",
 		Roles: operators, Idempotency: table.InTx,
 		More: "Later decisions are refused."}, decideApproval)
 }
@@ -31,8 +31,8 @@ func approvalOf(a runengine.Approval) wire.Approval {
 
 type listApprovalsIn struct {
 	paged
-	Status string `query:"status" doc:"Only approvals with this status, such as pending."`
-	RunID  string `query:"runId" doc:"Only approvals of this run."`
+	Status string `query:"status" doc:"List only approvals with this status, such as pending."`
+	RunID  string `query:"runId" doc:"List only approvals of this run."`
 }
 
 func listApprovals(c *call, in *listApprovalsIn) (wire.List[wire.Approval], error) {

@@ -77,7 +77,7 @@ func (c *call) limit() error {
 		return nil
 	}
 	seconds := int(math.Ceil(wait.Seconds()))
-	return fault.New(fault.RateLimited, "rate limit of the API key exceeded: try again in %d s", seconds).With("retryAfter", seconds)
+	return fault.New(fault.RateLimited, "the API key's rate limit is exceeded: try again in %d s", seconds).With("retryAfter", seconds)
 }
 
 // inTransaction returns a context whose call runs in a transaction.

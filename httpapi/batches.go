@@ -26,7 +26,7 @@ func (a *API) batchRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/seal", ID: "sealBatch", Tag: "batches", Summary: "Seal a batch: no more items can be added.", Roles: operators, Idempotency: table.InTx}, sealBatch)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch. Charges for items that were not accepted are refunded.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
 		More: "The result is CANCELLED, or ACCEPTED while items in flight are torn down."}, cancelBatch)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "finalizeBatch", Tag: "batches", Summary: "Accept succeeded items of a batch.", Roles: operators, Idempotency: table.InTx,
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "finalizeBatch", Tag: "batches", Summary: "Accept items of a batch that have succeeded.", Roles: operators, Idempotency: table.InTx,
 		More: "Without a list of items, the call accepts all succeeded items."}, finalizeBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read a batch's events, or follow them until the batch ends.", Roles: readers, Stream: true}, readBatchEvents)
 }
@@ -39,7 +39,7 @@ func batchOf(b batchengine.Batch) wire.Batch {
 
 type listBatchesIn struct {
 	paged
-	Status string `query:"status" doc:"Only batches with this status."`
+	Status string `query:"status" doc:"List only batches with this status."`
 }
 
 func listBatches(c *call, in *listBatchesIn) (wire.List[wire.Batch], error) {
@@ -85,7 +85,7 @@ func (c *call) itemHandler(name string) (remotehandler.Handler, error) {
 		err = fault.New(fault.NotFound, "handler %q does not exist: declare it first with PUT handlers/%s", name, name).With("pointer", "/handler")
 	}
 	if err == nil && (h.Safety == "opaque" || h.Safety == "journaled") && h.OnUnknown != "retry" {
-		err = fault.New(fault.Validation, "handler %q is %s: an item is retried under the same idempotencyKey if its worker crashes, so its handler must be idempotent or have onUnknown retry", name, h.Safety).
+		err = fault.New(fault.Validation, "handler %q is %s: an item is retried under the same idempotencyKey if its worker crashes, so its handler must be idempotent or set onUnknown to retry", name, h.Safety).
 			With("pointer", "/handler")
 	}
 	return h, err
@@ -123,7 +123,7 @@ func getBatch(c *call, in *batchIn) (wire.Batch, error) {
 type listItemsIn struct {
 	ID string `path:"id"`
 	paged
-	State string `query:"state" doc:"Only items in this state."`
+	State string `query:"state" doc:"List only items in this state."`
 }
 
 func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {

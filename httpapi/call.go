@@ -107,7 +107,7 @@ func (c *call) answer() (any, error) {
 	}
 	c.route, c.values, c.share.Workspace = watched.target, watched.values, c.key.Workspace
 	if !c.route.May(c.key.Role) {
-		return nil, fault.New(fault.Forbidden, "role %q of the API key does not permit this request: use a key with another role", c.key.Role)
+		return nil, fault.New(fault.Forbidden, "the API key's role %q does not permit this request: use a key with another role", c.key.Role)
 	}
 	if err := c.limit(); err != nil {
 		return nil, err

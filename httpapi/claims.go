@@ -32,7 +32,7 @@ func (a *API) claimRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List the workspace's claims.", Roles: readers, Filter: "OperationFilter"}, listClaims)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Renew a claim.", Roles: by, Idempotency: table.UnderLease}, renewClaim)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/settle", ID: "settleClaim", Tag: "claims", Summary: "Settle a claim with an outcome.", Roles: by, Idempotency: table.UnderLease,
-		More: "Settling it again with the same outcome returns the same result."}, settleClaim)
+		More: "Settling the claim again with the same outcome returns the same result."}, settleClaim)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/release", ID: "releaseClaim", Tag: "claims", Summary: "Release a claim.", Roles: by, Idempotency: table.UnderLease, More: "The claim ends with the outcome failure."}, releaseClaim)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/effects", ID: "journalEffect", Tag: "claims", Summary: "Journal an effect under a claim.", Roles: by, Idempotency: table.UnderLease,
 		More: "Without a result or notDone, the call records the intent; otherwise it records the outcome."}, journalEffect)
@@ -101,7 +101,7 @@ func claimedAs(c *call, l *named, id, operation string, f lifecycleengine.Operat
 		return nil, err
 	}
 	if !f.Running || e.Claimed == nil || e.Claimed.ID != operation {
-		return nil, fault.New(fault.Conflict, "the claim that was taken with this idempotency key has ended (outcome %q): use a new key to claim again", f.Outcome).With("outcome", f.Outcome)
+		return nil, fault.New(fault.Conflict, "the claim that was taken with this idempotency key has ended (outcome %q): use a new idempotency key to claim again", f.Outcome).With("outcome", f.Outcome)
 	}
 	claim, err := l.Held(c.ctx(), c.api.engine, id, operation, e.Claimed.Epoch)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *call) held(token string) (*named, *lifecycleengine.Claim, error) {
 		return nil, nil, err
 	}
 	if !c.key.Speaks(t.Requester) {
-		return nil, nil, fault.New(fault.NotFound, "no claim has this token: use the token that the claim returned")
+		return nil, nil, fault.New(fault.NotFound, "no claim has this token: use the token that the claim request returned")
 	}
 	l, err := c.lifecycle(t.Lifecycle)
 	if err != nil {
@@ -177,7 +177,7 @@ type settleIn struct {
 
 func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
 	if len(in.Body.Events) > 0 && c.key.Role == keys.Worker {
-		return wire.Settled{}, fault.New(fault.Forbidden, "a key with the role %s cannot append events: settle without events, or use a key with the role %s", keys.Worker, keys.Operate).With("pointer", "/events")
+		return wire.Settled{}, fault.New(fault.Forbidden, "an API key with the role %s cannot append events: settle without events, or use a key with the role %s", keys.Worker, keys.Operate).With("pointer", "/events")
 	}
 	l, claim, err := c.byToken(in.Token)
 	if err != nil {
@@ -223,7 +223,7 @@ func settle(c *call, name string, claim *lifecycleengine.Claim, b wire.Settle) (
 	o := lifecycleengine.Outcome(b.Outcome)
 	if o != lifecycleengine.Success {
 		if len(b.Data) > 0 || len(b.Events) > 0 {
-			return claim.Entity, fault.New(fault.Validation, "data and events require the outcome success, got %.80q", b.Outcome)
+			return claim.Entity, fault.New(fault.Validation, "data and events are allowed only with the outcome success, got %.80q", b.Outcome)
 		}
 		return claim.End(c.ctx(), o, b.Message)
 	}
@@ -291,7 +291,7 @@ func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
 }
 
 type listClaimsIn struct {
-	State string `query:"state" doc:"held, due or uncertain"`
+	State string `query:"state" doc:"List only claims in this state: held, due or uncertain."`
 	paged
 }
 

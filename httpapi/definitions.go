@@ -22,7 +22,7 @@ import (
 func (a *API) definitionRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "workflow-definitions", ID: "defineWorkflow", Tag: "runs", Summary: "Store a workflow definition, or validate it (dryRun).",
 		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx, Before: lookUpLifecycles,
-		More: "The definition is a JSON document. Storing the same definition again changes nothing; a different one with the same name and version is refused."}, defineWorkflow)
+		More: "The definition is a JSON document. Storing the same definition again changes nothing; a different definition with the same name and version is refused."}, defineWorkflow)
 	add(a, route{Method: http.MethodGet, Path: "workflow-definitions", ID: "listDefinitions", Tag: "runs", Summary: "List the workspace's workflow definitions.", Roles: readers}, listDefinitions)
 	add(a, route{Method: http.MethodGet, Path: "workflow-definitions/{id}", ID: "getDefinition", Tag: "runs", Summary: "Show a workflow definition.", Roles: readers,
 		More: "Its id is name@version."}, getDefinition)

@@ -125,7 +125,7 @@ type message struct {
 func (c *call) send(source func(context.Context, func(message) error) error) error {
 	out := sse.NewWriter(c.w, 2*heartbeat)
 	if out == nil {
-		return fault.New(fault.UnsupportedMediaType, "this connection does not support event streams")
+		return fault.New(fault.UnsupportedMediaType, "this connection does not support server-sent events")
 	}
 	c.done = true
 	ctx, stop := context.WithCancel(c.ctx())

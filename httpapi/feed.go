@@ -50,7 +50,7 @@ func (c *call) parseFeedCursor(after string) (feedCursor, error) {
 
 type readActivityIn struct {
 	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor" doc:"value of next in the previous page, or the id of the last message of an event stream."`
+	Cursor string `query:"cursor" doc:"The value of next in the previous page, or the id of the last server-sent event received."`
 }
 
 // readActivity reads the workspace feed, as a page from the oldest event, or as an event stream from
@@ -120,7 +120,7 @@ func (c *call) historyPage(from feedCursor, p page) ([]wire.Event, feedCursor, e
 	return append(all, numbered...), from, err
 }
 
-// Limits of one read of an observer. They are small, because there may be many observers.
+// Limits of one read by an observer. The limits are small, because there may be many observers.
 const (
 	watchPage  = 500
 	watchBytes = store.PageBytes / 256

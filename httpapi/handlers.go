@@ -79,7 +79,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	}
 	made := ""
 	if h.Kind == "worker" && b.Secret != "" {
-		return out, fault.New(fault.Validation, "a worker handler must not have a secret, because workers authenticate with their API key: omit it").With("pointer", "/secret")
+		return out, fault.New(fault.Validation, "a worker handler must not have a secret, because workers authenticate with their API key: omit the secret").With("pointer", "/secret")
 	}
 	if h.Kind == "http" && b.Secret == "" {
 		now, err := remotehandler.Get(c.ctx(), c.doer(), in.Name)
@@ -132,7 +132,7 @@ func checkUnused(ctx context.Context, tx *store.Tx, name string) error {
 	}
 	for _, x := range all {
 		if x.Options.Handler == name && !reactions.Reserved(x.Name) {
-			return fault.New(fault.Conflict, "reaction %q uses handler %q: give the reaction another handler, or delete it, first", x.Name, name).With("reaction", x.Name)
+			return fault.New(fault.Conflict, "reaction %q uses handler %q: change the reaction's handler, or delete the reaction, first", x.Name, name).With("reaction", x.Name)
 		}
 	}
 	names, err := lifecycleengine.PutNames(ctx, tx)
@@ -141,7 +141,7 @@ func checkUnused(ctx context.Context, tx *store.Tx, name string) error {
 	}
 	for workflow, used := range names {
 		if slices.Contains(used, name) {
-			return fault.New(fault.Conflict, "lifecycle %q uses handler %q: change the config of the lifecycle first", workflow, name).With("lifecycle", workflow)
+			return fault.New(fault.Conflict, "lifecycle %q uses handler %q: change the lifecycle's config first", workflow, name).With("lifecycle", workflow)
 		}
 	}
 	return nil
@@ -152,7 +152,7 @@ func checkUnused(ctx context.Context, tx *store.Tx, name string) error {
 func checkNoneWaiting(ctx context.Context, tx *store.Tx, name string) error {
 	n, err := entities.Waiting(ctx, tx, entities.Workers(store.WorkspaceOf(ctx), name))
 	if err == nil && n > 0 {
-		err = fault.New(fault.Conflict, "handler %q has operations that wait for its workers or are leased to them (%d): let these operations end, or withdraw them, first", name, n).With("operations", n)
+		err = fault.New(fault.Conflict, "handler %q has operations that wait for its workers or are leased to them (%d): wait until these operations end, or withdraw them, first", name, n).With("operations", n)
 	}
 	return err
 }
@@ -224,7 +224,7 @@ func (c *call) declare(names []string) (declared, unknown []string, err error) {
 
 // undeclaredWarning returns the warning about a handler that publishing declares in development mode.
 func undeclaredWarning(name string) string {
-	return fmt.Sprintf("handler %q is not declared: publishing stores it as a worker handler without safety; declare it with PUT handlers/%s", name, name)
+	return fmt.Sprintf("handler %q is not declared: publishing stores it as a worker handler with no safety declared; declare it with PUT handlers/%s", name, name)
 }
 
 // declareWorkers declares a worker handler in development mode, and logs a warning.
@@ -232,7 +232,7 @@ func (c *call) declareWorkers(ctx context.Context, tx *store.Tx, name string) (r
 	h := remotehandler.Handler{Name: name, Kind: "worker", OnUnknown: "hold"}
 	_, err := remotehandler.Put(ctx, tx, h)
 	if err == nil {
-		c.api.log.Warn("declared an unknown handler as a worker handler without safety; to change it, use PUT handlers/"+name, "workspace", c.key.Workspace, "handler", name)
+		c.api.log.Warn("stored an undeclared handler as a worker handler with no safety declared; to change the handler, use PUT handlers/"+name, "workspace", c.key.Workspace, "handler", name)
 	}
 	return h, err
 }

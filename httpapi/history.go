@@ -17,7 +17,7 @@ import (
 type historyRequestIn struct {
 	ID     string `path:"id"`
 	Limit  *int   `query:"limit"`
-	Cursor string `query:"cursor" doc:"value of next in the previous page, or the id of the last message of an event stream."`
+	Cursor string `query:"cursor" doc:"The value of next in the previous page, or the id of the last server-sent event received."`
 }
 
 // isOver reports whether a subject has ended, or returns an error if it does not exist.

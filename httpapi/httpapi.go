@@ -54,26 +54,26 @@ type Options struct {
 	// NoKeys disables API keys: every caller is an admin of the workspace that X-Holdfast-Workspace names. Use it only
 	// for development on a loopback address; requests whose Host is not a loopback name are refused.
 	NoKeys bool
-	// Declare declares an unknown handler as a worker handler when it is first named, and logs a warning. Use it only
-	// for development.
+	// Declare stores an undeclared handler as a worker handler when a request first names it, and logs a warning. Use
+	// it only for development.
 	Declare bool
-	// Rate is the default rate limit of keys without their own, in requests per second. 0 means
-	// unlimited.
+	// Rate is the rate limit for API keys that have no limit of their own, in requests per second.
+	// 0 means unlimited.
 	Rate int
 	// Traces receives a span for every request. The default is the global provider
 	// ([go.opentelemetry.io/otel.SetTracerProvider]).
 	Traces trace.TracerProvider
 	// Metrics receives the API's metrics in addition to /metrics. The default is nil.
 	Metrics prometheus.Registerer
-	// SecretKeys encrypt the secrets that sign outgoing calls, 32 bytes each. The first key encrypts; all keys decrypt.
-	// Without a key, webhooks cannot be created.
+	// SecretKeys are the keys, 32 bytes each, that encrypt the secrets that sign outgoing calls. The first key
+	// encrypts; all keys decrypt. Without a key, webhooks cannot be created.
 	SecretKeys [][]byte
-	// AllowPrivate lists private networks that the URLs of webhooks and handlers may reach, over plain HTTP too. The
-	// default is none.
+	// AllowPrivate lists private networks that the URLs of webhooks and handlers may reach, including over plain
+	// HTTP. The default is none.
 	AllowPrivate []netip.Prefix
 }
 
-// API serves requests with an engine. It is safe for concurrent use.
+// API serves HTTP requests for an engine. It is safe for concurrent use.
 type API struct {
 	hf       *holdfast.Engine
 	engine   *engine.Engine // of hf
@@ -183,7 +183,7 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) {
 		a.refuseHere(w, r, table.NothingHere())
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		a.refuseHere(w, r, fault.New(fault.MethodNotAllowed, "this path supports GET and HEAD only"))
+		a.refuseHere(w, r, fault.New(fault.MethodNotAllowed, "this path supports only GET and HEAD"))
 	default:
 		h(w, r)
 	}

@@ -16,11 +16,11 @@ func (a *API) keyRoutes() {
 		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "If the [Key] was used before, the secret is empty."}, createKey)
 	add(a, route{Method: http.MethodGet, Path: "keys", ID: "listKeys", Tag: "keys", Summary: "List the workspace's API keys.", Roles: admins}, listKeys)
-	add(a, route{Method: http.MethodGet, Path: "keys/{id}", ID: "getKey", Tag: "keys", Summary: "Show an API key, without its secret.", Roles: admins}, getKey)
-	add(a, route{Method: http.MethodPost, Path: "keys/{id}/rotate", ID: "rotateKey", Tag: "keys", Summary: "Replace an API key with a new key that has the same rights.",
+	add(a, route{Method: http.MethodGet, Path: "keys/{id}", ID: "getKey", Tag: "keys", Summary: "Show an API key without its secret.", Roles: admins}, getKey)
+	add(a, route{Method: http.MethodPost, Path: "keys/{id}/rotate", ID: "rotateKey", Tag: "keys", Summary: "Replace an API key with a new key that has the same permissions.",
 		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "The secret of the new key is returned only once."}, rotateKey)
-	add(a, route{Method: http.MethodDelete, Path: "keys/{id}", ID: "revokeKey", Tag: "keys", Summary: "Revoke an API key. All nodes refuse it within 5 seconds.", Roles: admins, Idempotency: table.InTx}, revokeKey)
+	add(a, route{Method: http.MethodDelete, Path: "keys/{id}", ID: "revokeKey", Tag: "keys", Summary: "Revoke an API key. All nodes begin to refuse it within 5 seconds.", Roles: admins, Idempotency: table.InTx}, revokeKey)
 }
 
 func keyOf(k keys.Key) wire.Key {

@@ -47,7 +47,7 @@ func (a *API) lifecycleRoutes() {
 		More: "Their order is that of the database: a refusal comes after the event whose version it found."}, readEntityTimeline)
 	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step of an entity.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.AsOperation,
-		More: "The outcome may be pending or uncertain: the step then continues in the background, and the same call with the same [Key] returns its outcome later."}, fireStep)
+		More: "The outcome may be pending or uncertain: the step then continues in the background, and the same call with the same [Key] later returns its outcome."}, fireStep)
 }
 
 // lifecycle returns a lifecycle by name.

@@ -42,7 +42,7 @@ type statusCollector struct{ api *API }
 
 var (
 	readyDesc   = prometheus.NewDesc("holdfast_ready", "1 if /readyz reports ready: the database responds, the janitor runs, and the node is not stopping.", nil, nil)
-	schemaDesc  = prometheus.NewDesc("holdfast_schema", "Number of the newest migration that the database has.", nil, nil)
+	schemaDesc  = prometheus.NewDesc("holdfast_schema", "Number of the newest migration applied to the database.", nil, nil)
 	streamsDesc = prometheus.NewDesc("holdfast_reaction_streams_total", "Streams of reactions, after-effects and webhooks that were blocked, unblocked, skipped or reset on this node.", []string{"kind", "what"}, nil)
 	buildDesc   = prometheus.NewDesc("holdfast_build_info", "Version of the program and name of its database.", []string{"version", "database"}, nil)
 )

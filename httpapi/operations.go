@@ -18,7 +18,7 @@ import (
 )
 
 type listOperationsIn struct {
-	State string `query:"state" doc:"held, due, uncertain, contradicted or lost"`
+	State string `query:"state" doc:"List only operations in this state: held, due, uncertain, contradicted or lost."`
 	paged
 }
 

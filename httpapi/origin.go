@@ -17,7 +17,7 @@ func (a *API) checkOrigin(r *http.Request) error {
 		return fault.New(fault.Forbidden, "this server runs without API keys and accepts only loopback host names: use 127.0.0.1, [::1] or localhost")
 	}
 	if a.origins.Check(r) != nil {
-		return fault.New(fault.Forbidden, "web pages of another origin must not change anything: send the request from a program or from the same origin")
+		return fault.New(fault.Forbidden, "web pages from another origin are not allowed to make changes: send the request from a program or from the same origin")
 	}
 	return nil
 }

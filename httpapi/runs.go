@@ -21,12 +21,12 @@ func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
 	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run. If a run was already started with the same key, the response contains that run.",
 		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx,
-		More: "The key is the idempotencyKey of the request body."}, startRun)
+		More: "The key is the idempotencyKey in the request body."}, startRun)
 	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the workspace's runs, newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
 	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List a run's step visits, in order.", Roles: readers}, listSteps)
 	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunEvents", Tag: "runs", Summary: "Read a run's events, or follow them until the run ends.", Roles: readers, Stream: true}, readRunEvents)
-	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run: immediately, or after the step in flight.",
+	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run, immediately or when the step in flight ends.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
 		More: "Until the run ends, cancelRequested is set."}, cancelRun)
 	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Pause a run: no further step starts.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Pause))
@@ -34,7 +34,7 @@ func (a *API) runRoutes() {
 	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Retry a failed run at the step that failed.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Retry))
 	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Send a signal to a run. The signal is stored until the run reads it.",
 		Roles: operators, Status: http.StatusAccepted, Idempotency: table.InTx,
-		More: "A signal with the same id is stored only once."}, signalRun)
+		More: "Sending a signal again with the same id has no effect."}, signalRun)
 }
 
 func runOf(r runengine.Run) wire.Run {
@@ -100,8 +100,8 @@ func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 
 type listRunsIn struct {
 	paged
-	Status       string `query:"status" doc:"Only runs with this status."`
-	DefinitionID string `query:"definitionId" doc:"Only runs of this definition."`
+	Status       string `query:"status" doc:"List only runs with this status."`
+	DefinitionID string `query:"definitionId" doc:"List only runs of this definition."`
 }
 
 func listRuns(c *call, in *listRunsIn) (wire.List[wire.Run], error) {

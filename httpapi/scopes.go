@@ -137,11 +137,11 @@ func conditionsOf(match, none []string) ([]scope.Option, error) {
 	case len(match)+len(none) == 0:
 		return nil, nil
 	case len(match)+len(none) > 1:
-		return nil, fault.New(fault.Validation, "a change can have only one condition: send either If-Match or If-None-Match, once")
+		return nil, fault.New(fault.Validation, "a change can have only one condition: send a single If-Match or If-None-Match header")
 	case len(none) == 1 && none[0] == "*":
 		return []scope.Option{scope.Absent()}, nil
 	case len(none) == 1:
-		return nil, fault.New(fault.Validation, "If-None-Match on a change must be * (the scope must not exist), got %.80q: use If-Match to expect a version", none[0])
+		return nil, fault.New(fault.Validation, "If-None-Match on a change must be * (the scope must not exist), got %.80q: use If-Match to require a version", none[0])
 	case match[0] == "*":
 		return []scope.Option{scope.Present()}, nil
 	}

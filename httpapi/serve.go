@@ -22,9 +22,9 @@ const (
 )
 
 // Serve serves requests from a listener until ctx ends, and then shuts down gracefully: /readyz reports that the node
-// is stopping, new connections are refused, and requests in flight have the time drain to finish. Remaining requests
-// are aborted, with a warning in the log. Serve closes the listener and returns when the last connection is closed. It
-// returns nil unless serving itself failed.
+// is stopping, new connections are refused, and requests in flight have the duration drain to finish. Remaining
+// requests are aborted, with a warning in the log. Serve closes the listener and returns when the last connection is
+// closed. It returns nil unless serving itself failed.
 func (a *API) Serve(ctx context.Context, ln net.Listener, drain time.Duration) error {
 	srv := &http.Server{
 		Handler:           a,

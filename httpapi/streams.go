@@ -93,7 +93,7 @@ func wireEvent(e events.Event) wire.Event {
 
 type readStreamIn struct {
 	Stream   string `path:"stream"`
-	From     *int64 `query:"from" doc:"First version to read; defaults to the first version of the stream, or its last for backward."`
+	From     *int64 `query:"from" doc:"First version to read; defaults to the stream's first version, or to its last version when reading backward."`
 	Backward bool   `query:"backward"`
 	paged
 }

@@ -23,11 +23,11 @@ import (
 )
 
 func (a *API) taskRoutes() {
-	add(a, route{Method: http.MethodPost, Path: "tasks/claim", ID: "claimTasks", Tag: "tasks", Summary: "Claim tasks for handlers. If none is due, the call waits for tasks.",
+	add(a, route{Method: http.MethodPost, Path: "tasks/claim", ID: "claimTasks", Tag: "tasks", Summary: "Claim tasks for handlers. If no task is due, the call waits for one.",
 		Roles: workers, Idempotency: table.AsHandOut,
 		More: "A task counts as received once it is renewed, journals an effect or is ended."}, claimTasks)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/complete", ID: "completeTask", Tag: "tasks", Summary: "Complete a task.", Roles: workers, Idempotency: table.UnderLease,
-		More: "Completing it again under the same epoch returns the same result."}, completeTask)
+		More: "Completing the task again under the same epoch returns the same result."}, completeTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/fail", ID: "failTask", Tag: "tasks", Summary: "Report that a task failed.", Roles: workers, Idempotency: table.UnderLease}, failTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/renew", ID: "renewTask", Tag: "tasks", Summary: "Renew a task's lease.", Roles: workers, Idempotency: table.UnderLease}, renewTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/effects", ID: "journalTaskEffect", Tag: "tasks", Summary: "Journal an effect of a task.", Roles: workers, Idempotency: table.UnderLease,
@@ -127,7 +127,7 @@ func (c *call) serves(handler string) error {
 	if c.key.Serves(handler) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "the API key may not serve handler %q, because it is restricted to %q: use another key", handler, c.key.Handlers)
+	return fault.New(fault.Forbidden, "the API key may not serve handler %q, because the key is restricted to the handlers %q: use another key", handler, c.key.Handlers)
 }
 
 // unrestricted refuses claims by hand to a key that is restricted to handlers.
@@ -135,7 +135,7 @@ func (c *call) unrestricted() error {
 	if c.key.Serves("") {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "this API key is restricted to the handlers %q and cannot claim entities or streams directly: use a key without handlers", c.key.Handlers)
+	return fault.New(fault.Forbidden, "this API key is restricted to the handlers %q and cannot claim entities or streams directly: use a key that is not restricted to handlers", c.key.Handlers)
 }
 
 // handedOut returns the id of a task that was handed out for a handler that the API key serves.

@@ -16,7 +16,7 @@ func (a *API) walletRoutes() {
 	add(a, route{Method: http.MethodPut, Path: "wallets/{id}", ID: "putWallet", Tag: "wallets", Summary: "Create a wallet, or change it.", Roles: operators, Idempotency: table.InTx,
 		More: "Only allowNegative can be changed."}, putWallet)
 	add(a, route{Method: http.MethodGet, Path: "wallets/{id}", ID: "getWallet", Tag: "wallets", Summary: "Show a wallet.", Roles: readers}, getWallet)
-	add(a, route{Method: http.MethodPost, Path: "wallets/{id}/credit", ID: "creditWallet", Tag: "wallets", Summary: "Credit points to a wallet, once per reference.", Roles: operators, Idempotency: table.InTx}, creditWallet)
+	add(a, route{Method: http.MethodPost, Path: "wallets/{id}/credit", ID: "creditWallet", Tag: "wallets", Summary: "Credit points to a wallet. Crediting again with the same reference adds nothing.", Roles: operators, Idempotency: table.InTx}, creditWallet)
 	add(a, route{Method: http.MethodGet, Path: "wallets/{id}/ledger", ID: "readLedger", Tag: "wallets", Summary: "Read a wallet's ledger.", Roles: readers}, readLedger)
 	add(a, route{Method: http.MethodGet, Path: "wallets/{id}/audit", ID: "auditWallet", Tag: "wallets", Summary: "Audit a wallet's ledger (* for all wallets).", Roles: readers}, auditWallet)
 }

@@ -46,7 +46,7 @@ func (a *API) webhookRoutes() {
 		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "If the [Key] was used before, the secret is empty."}, createWebhook)
 	add(a, route{Method: http.MethodGet, Path: "webhooks", ID: "listWebhooks", Tag: "webhooks", Summary: "List the workspace's webhooks.", Roles: readers}, listWebhooks)
-	add(a, route{Method: http.MethodGet, Path: "webhooks/{id}", ID: "getWebhook", Tag: "webhooks", Summary: "Show a webhook, without its secret.", Roles: readers}, getWebhook)
+	add(a, route{Method: http.MethodGet, Path: "webhooks/{id}", ID: "getWebhook", Tag: "webhooks", Summary: "Show a webhook without its secret.", Roles: readers}, getWebhook)
 	add(a, route{Method: http.MethodPost, Path: "webhooks/{id}/rotate", ID: "rotateWebhook", Tag: "webhooks", Summary: "Rotate a webhook's secret. The new secret is returned only once.",
 		Roles: admins, Idempotency: table.InTx}, rotateWebhook)
 	add(a, route{Method: http.MethodDelete, Path: "webhooks/{id}", ID: "deleteWebhook", Tag: "webhooks", Summary: "Delete a webhook.", Roles: admins, Idempotency: table.InTx}, deleteWebhook)

@@ -13,7 +13,7 @@ import (
 
 func (a *API) workspaceRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "workspaces", ID: "listWorkspaces", Tag: "workspaces", Summary: "List the API key's workspace or, on a server without API keys, all workspaces.", Roles: readers}, listWorkspaces)
-	add(a, route{Method: http.MethodPost, Path: "workspaces", ID: "createWorkspace", Tag: "workspaces", Summary: "Create a workspace, on a server without API keys. On any other server, a workspace is created together with its first API key.",
+	add(a, route{Method: http.MethodPost, Path: "workspaces", ID: "createWorkspace", Tag: "workspaces", Summary: "Create a workspace on a server without API keys. On any other server, a workspace is created together with its first API key.",
 		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.UnderLease}, createWorkspace)
 }
 

@@ -31,7 +31,7 @@ func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return nil, fault.New(fault.PayloadTooLarge, "the request body exceeds %d bytes: send a smaller one", limit)
+		return nil, fault.New(fault.PayloadTooLarge, "the request body exceeds %d bytes: send a smaller body", limit)
 	}
 	if err != nil {
 		return nil, fault.New(fault.Validation, "the request body could not be read: send the request again").Wrap(err)

@@ -15,39 +15,40 @@
 //     have changed nothing. If an operation that the handler fired is in progress or has taken effect, the key stays
 //     with this request, which may be sent again.
 //   - Responses are stored for [Options].TTL, 24 hours by default, with the headers that the handler set, except
-//     Set-Cookie and the headers of the connection (Connection and the headers it names, Content-Length, Date,
-//     Keep-Alive, Trailer, Transfer-Encoding, Upgrade …). Headers that were set before the handler ran, such as a
-//     request id, are those of the replay.
+//     Set-Cookie and the connection headers (Connection and the headers it names, Content-Length, Date, Keep-Alive,
+//     Trailer, Transfer-Encoding, Upgrade …). Headers that are set before the handler runs, such as a request id, are
+//     not stored: each replay has its own.
 //   - Keys belong to the user that [Options].Scope returns: keys of different users never collide.
 //   - GET, HEAD, OPTIONS and TRACE requests, and requests without a key, pass through unchanged.
 //
 // # Guarantees
 //
-// While the handler runs, it holds a lease on its key, for [Options].Lease at a time, which is renewed. If the
+// While the handler runs, it holds a lease on its key. The lease lasts for [Options].Lease and is renewed. If the
 // process crashes, the key can be used again once the lease has expired, and then the handler runs again. For a
-// handler that writes by its own means this is at-least-once execution. The same applies to a handler that panics,
+// handler that writes without Holdfast, this is at-least-once execution. The same applies to a handler that panics,
 // whose key is released, and to a handler that is cut off from the database for longer than its lease: its context
-// ends. If that handler continues nevertheless and another execution has stored a response meanwhile, its client gets
-// the stored response, so that a key has one response. If there is none, the client gets the handler's own response,
-// with the header Idempotency-Answer: unrecorded.
+// ends. If that handler continues nevertheless and another execution has stored a response in the meantime, its
+// client gets the stored response, so that a key has only one response. If there is none, the client gets the
+// handler's own response, with the header Idempotency-Answer: unrecorded.
 //
 // A handler can do better than at-least-once in two ways. The first is [Commit], which commits the writes of the
-// handler in the same transaction as the record that the request is done, so they are written once, even after a crash.
-// A handler that has lost its lease on the key cannot commit. Use it for everything that takes a [holdfast.Doer]: an
-// append, a new entity, a credit, a batch, the start of a run.
+// handler in the same transaction as the record that the request is done, so they are written only once, even after a
+// crash. A handler that has lost its lease on the key cannot commit. Use Commit for everything that takes a
+// [holdfast.Doer]: an append, a new entity, a credit, a batch, the start of a run.
 //
-// The second is a step that the handler fires or claims (package lifecycle) under the request's context: it belongs to
-// the key, as it does over HTTP. A handler that runs again gets the outcome of the operation that it began before:
-// done, with the current entity; failed; pending or uncertain; or KEY_IN_FLIGHT while it is in flight. An operation
-// that was released without effect is begun again. Several steps of one handler are identified by lifecycle, entity,
-// step and requester; repetitions of the same step, by their order. A handler that has lost its lease on the key cannot
-// begin a step. A step that an action fires in turn belongs to that action's operation, not to the key. Fire before
-// [Commit] and before the handler returns: after that the step is refused, because no retry would execute it.
+// The second is a step that the handler fires or claims (package lifecycle) under the request's context: the step
+// belongs to the key, as it does over HTTP. A handler that runs again gets the outcome of the operation that it began
+// before: done, with the current entity; failed; pending or uncertain; or KEY_IN_FLIGHT while it is in flight. An
+// operation that was released without taking effect is begun again. Several steps of one handler are identified by
+// lifecycle, entity, step and requester; repetitions of the same step, by their order. A handler that has lost its
+// lease on the key cannot begin a step. A step that an action fires in turn belongs to that action's operation, not to
+// the key. Fire steps before [Commit] and before the handler returns: after that, a step is refused, because no retry
+// would execute it.
 //
-// A response that was not stored is replayed as 204 No Content, with the known headers except those of the body. The
-// header Idempotency-Answer gives the reason: "lost" if a process crashed after its Commit and before its response
-// was written, and its lease has expired; "too-large" if the response exceeded [Options].MaxResponse. In both cases the
-// request was executed: a client that needs the response reads the resource itself.
+// A response that was not stored is replayed as 204 No Content, with the known headers except those that describe the
+// body. The header Idempotency-Answer gives the reason: "lost" if a process crashed after its Commit and before its
+// response was written, and its lease has expired; "too-large" if the response exceeded [Options].MaxResponse. In both
+// cases the request was executed: a client that needs the response reads the resource itself.
 //
 // The handler's response is held back until it is recorded: Flush sends nothing before that, and trailers and
 // hijacking are not supported. A response that exceeds MaxResponse is passed through, and flushed, from that point on;
@@ -74,9 +75,9 @@ const answerHeader = "Idempotency-Answer"
 
 // Options configures [Middleware]. Either Scope or SharedKeys is required.
 type Options struct {
-	// Lease is the duration of the lease on a key, and so the time until the key of a crashed process can be used
-	// again. It must be between a millisecond and a day; the default is 30 seconds. A lease is renewed for at most 15
-	// minutes.
+	// Lease is the duration of the lease on a key, and therefore the time until the key of a crashed process can be
+	// used again. It must be between a millisecond and a day; the default is 30 seconds. A lease is renewed for at
+	// most 15 minutes.
 	Lease time.Duration
 	// MaxBody is the maximum body size of a request with a key, in bytes; the default is 1 MiB. A larger body is
 	// refused (413, PAYLOAD_TOO_LARGE).
@@ -97,8 +98,8 @@ type Options struct {
 	// SharedKeys makes all clients share their keys, for a single client or for clients that may see each other's
 	// responses. It replaces Scope.
 	SharedKeys bool
-	// TTL is how long a response is stored, and how long an operation that the handler began is known. It must be
-	// between a second and a year; the default is 24 hours. After that the request is treated as new.
+	// TTL is how long a response is stored, and how long an operation that the handler began is remembered. It
+	// must be between a second and a year; the default is 24 hours. After that the request is treated as new.
 	TTL time.Duration
 }
 
@@ -234,14 +235,14 @@ func within(ctx context.Context, f *idempotency.Flight) context.Context {
 	return idempotency.InFlight(ctx, f)
 }
 
-// Commit runs f in a transaction that also records that the context's request is done. The writes of f through the
-// transaction are applied once, however often the request is sent and whenever a process crashes. The handler's
-// response is recorded when the handler returns, even if its status is 400 or more.
+// Commit runs f in a transaction that also records that the context's request is done. The writes that f makes
+// through the transaction are applied only once, no matter how many times the request is sent and when a process
+// crashes. The handler's response is recorded when the handler returns, even if its status is 400 or more.
 //
 // A request can commit only once. If f or the transaction fails, nothing is written, and the handler may call Commit
 // again or refuse the request. If the lease on the key has expired, the error is [holdfast.ErrLeaseLost]: another
 // execution may have the request now. f may run more than once, as in [holdfast.Engine.Update]. For a request without a
-// key, Commit is the same as Update. Outside of a handler of [Middleware], the error is
+// key, Commit is the same as [holdfast.Engine.Update]. Outside of a handler of [Middleware], the error is
 // [holdfast.ErrValidation].
 func Commit(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	q, ok := ctx.Value(flightKey{}).(*idempotency.Flight)

@@ -11,8 +11,8 @@ import (
 
 // Act is the step that a handler executes. Only one goroutine at a time may use it.
 type Act[E any] struct {
-	// Entity is the entity as it was when the body started. If the step is claimed, the entity is in the claim status.
-	// In an after-effect, it is the current entity.
+	// Entity is the state of the entity when the body started. If the step is claimed, the entity is in the claim
+	// status. In an after-effect, it is the current entity.
 	Entity    Entity[E]
 	Step      string
 	Requester string
@@ -27,13 +27,15 @@ type Act[E any] struct {
 	inner *lifecycleengine.Act
 }
 
-// WriteTx adds f to the transaction that settles the step: both are committed, or neither. f may run more than once. In an after-effect it runs in the transaction of the acknowledgement.
+// WriteTx adds f to the transaction that settles the step, so that the writes of f and the step's result are committed
+// together or not at all. f may run more than once. In an after-effect, f runs in the transaction that acknowledges the
+// delivery.
 func (a *Act[E]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	a.inner.Commit(store.TxFunc(f))
 }
 
-// Set replaces the entity's data when the step is settled. Rows of a user-owned table are changed in [Act.WriteTx]
-// instead.
+// Set replaces the entity's data when the step is settled. To change a row of a user-owned table, use
+// [Act.WriteTx] instead.
 func (a *Act[E]) Set(data E) error {
 	raw, err := encoded(a.Entity.ID, data)
 	if err != nil {
@@ -49,7 +51,7 @@ func (a *Act[E]) Decode(v any) error {
 		return holdfast.Invalid("the step requires an input, but none was given")
 	}
 	if err := json.Unmarshal(a.Input, v); err != nil {
-		return holdfast.Invalid("the input does not fit the expected type: " + err.Error())
+		return holdfast.Invalid("the input does not match the expected type: " + err.Error())
 	}
 	return nil
 }

@@ -35,8 +35,8 @@ const (
 // the validation of the step, but not its action. It returns the same errors as [Lifecycle.Fire], except
 // [holdfast.ErrActionFailed].
 //
-// In a handler of idem.Middleware the claim belongs to the key of the request, as in [Lifecycle.Fire]. If the
-// operation of the key has already succeeded, the error is [holdfast.ErrConflict], with the outcome.
+// In a handler of idem.Middleware, the claim belongs to the request's key, as in [Lifecycle.Fire]. If the
+// key's operation has already succeeded, the error is [holdfast.ErrConflict], with the outcome.
 func (l *Lifecycle[E]) Claim(ctx context.Context, e *holdfast.Engine, id, step, requester string, o ...FireOption) (*Claim[E], error) {
 	c, err := l.inner.Claim(ctx, engine.Of(e), id, step, requester, fireOptions(o))
 	if err != nil {
@@ -52,10 +52,10 @@ func (l *Lifecycle[E]) Claim(ctx context.Context, e *holdfast.Engine, id, step, 
 // Operation returns the id of the claim's operation.
 func (c *Claim[E]) Operation() string { return c.inner.Operation() }
 
-// Until returns when the lease of the claim expires, in the database's time.
+// Until returns the time at which the claim's lease expires, according to the database's clock.
 func (c *Claim[E]) Until() time.Time { return c.inner.Until() }
 
-// Renew extends the lease of the claim and returns its new end. If the lease is lost, the error is
+// Renew extends the claim's lease and returns its new end. If the lease is lost, the error is
 // [holdfast.ErrLeaseLost].
 func (c *Claim[E]) Renew(ctx context.Context, lease time.Duration) (until time.Time, err error) {
 	return c.inner.Renew(ctx, lease)
@@ -87,10 +87,10 @@ func (c *Claim[E]) Reject(ctx context.Context, reason string) (Entity[E], error)
 	return shown[E](c.inner.End(ctx, lifecycleengine.Rejected, reason))
 }
 
-// BeginEffect journals the intent to perform an effect of a body that runs elsewhere. It returns the current state of
+// BeginEffect journals that a body that runs elsewhere is about to perform an effect. It returns the current state of
 // the effect, with the key to use for it. While the outcome of a begun effect is unknown, the claim cannot be released.
-// If the lease expires during that time, the operation waits for manual resolution, unless its handler declares that the
-// effect may be retried or probed.
+// If the lease expires while the outcome is unknown, the operation waits for manual resolution, unless its handler
+// declares that the effect may be retried or probed.
 func (c *Claim[E]) BeginEffect(ctx context.Context, name string, ordinal int) (Effect, error) {
 	return c.effect(ctx, remote.Effect{Name: name, Ordinal: ordinal})
 }

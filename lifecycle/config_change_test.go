@@ -322,7 +322,7 @@ func TestCheckTellsWhoIsStranded(t *testing.T) {
 		}
 		const statuses, claims = `["here","moving","there","lost"]`, `["moving"]`
 		for _, x := range []struct{ damage, repair, want string }{
-			{`UPDATE holdfast_entity SET status = 'nowhere' WHERE id = 'free'`, `UPDATE holdfast_entity SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: the status does not exist in the config of the lifecycle"},
+			{`UPDATE holdfast_entity SET status = 'nowhere' WHERE id = 'free'`, `UPDATE holdfast_entity SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: the status does not exist in the lifecycle's config"},
 			{`UPDATE holdfast_entity SET status = 'moving' WHERE id = 'free'`, `UPDATE holdfast_entity SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: the entity is in a claim status without a claim"},
 			{`UPDATE holdfast_lifecycle SET statuses = '["here","moving","lost"]'`, `UPDATE holdfast_lifecycle SET statuses = '` + statuses + `'`, "entity shipment/held in workspace acme: the operation leads to a status"},
 			{`UPDATE holdfast_lifecycle SET claims = '["moving","lost"]'`, `UPDATE holdfast_lifecycle SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: the operation leads to a status"},

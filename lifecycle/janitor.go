@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Janitor recovers the claims of a lifecycle that crashes left in a claim status or under a serialized requester's
-// lease. A module implements Janitor to clean up unfinished work of its bodies.
+// Janitor recovers claims that crashes have left behind: their entities are in a claim status, or under the lease
+// of a serialized requester. A module implements Janitor to clean up unfinished work of its bodies.
 type Janitor interface {
 	// Recover runs in the transaction that returns the entities to revert_to. If it returns an error, the claims are
 	// not released, and Recover is called again. It gets only claims whose effects cannot have happened; other

@@ -1,11 +1,12 @@
 // Package lifecycle moves entities through statuses: closing a bill, applying a payment, regenerating an invoice. A
 // config declares the steps between the statuses, the requesters that may fire each step, and the steps that are
 // claimed. A claimed step keeps the entity in a transient status while its body runs. If two requesters fire
-// concurrently, one acts. The other gets the error that an operation is already in progress, before any code runs.
+// concurrently, only one of them proceeds. The other gets an error, before any code runs, because an operation is
+// already in progress.
 //
 // # Fire
 //
-// [Lifecycle.Fire] takes the claim by a compare-and-swap from the status that the step starts from. It then runs the
+// [Lifecycle.Fire] takes the claim with a compare-and-swap from the status that the step starts from. It then runs the
 // validation and the body, without an open transaction. Finally it settles the step: the writes that the body added
 // with [Act.WriteTx], the status, the version, the event and the after-effects are committed in one transaction, which
 // is refused if the lease was lost in the meantime. If the body fails, the entity returns to its previous status.
@@ -30,8 +31,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 )
 
-// Lifecycle is a config with its handlers, for entities whose data is an E. Add its handlers, and then pass it to
-// [holdfast.Open] as a part. After Open has returned, it is safe for concurrent use.
+// Lifecycle is a config with its handlers, for entities whose data has the type E. Add its handlers, and then
+// pass it to [holdfast.Open] as a part. After Open has returned, it is safe for concurrent use.
 type Lifecycle[E any] struct {
 	inner *lifecycleengine.Lifecycle
 	bad   error // invalid handler options
@@ -71,10 +72,10 @@ func (l *Lifecycle[E]) Validation(name string, f func(context.Context, *Act[E]) 
 	return l.handle("validation", name, f, o)
 }
 
-// AfterEffect sets a function that runs after the commit of a step. It is delivered at least once, always with the same
-// operation, and its writes through [Act.WriteTx] are applied once. A failed after-effect is delivered again
-// ([WithRetry]). After its last attempt it is blocked, for this entity only. To continue it, use stream.Unblock or
-// stream.Skip; its reaction is named $after:<lifecycle>:<handler>.
+// AfterEffect sets a function that runs after a step has been committed. The after-effect is delivered at least once,
+// always with the same operation, and its writes through [Act.WriteTx] are applied once. A failed after-effect is
+// delivered again ([WithRetry]). After its last attempt, it is blocked, but only for this entity. To continue it, use
+// stream.Unblock or stream.Skip; its reaction is named $after:<lifecycle>:<handler>.
 func (l *Lifecycle[E]) AfterEffect(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
 	return l.handle("afterEffect", name, f, o)
 }
@@ -123,15 +124,15 @@ func (l *Lifecycle[E]) Register(ctx context.Context, e *holdfast.Engine) error {
 // If another operation is in progress, the error is [holdfast.ErrClaimFailed], and nothing is changed. If the step does
 // not exist in the entity's status, the error is [holdfast.ErrInvalidTransition]; if the requester may not fire it,
 // [holdfast.ErrForbidden]. If the validation or the action refuses, the error is [holdfast.ErrActionInvalid]. If the
-// action fails, the error is [holdfast.ErrActionFailed], which wraps the action's own error. A panic of the action
-// propagates after the claim was released.
+// action fails, the error is [holdfast.ErrActionFailed], which wraps the action's own error. A panic in the action
+// propagates after the claim has been released.
 //
 // If ctx ends, an action that respects its context stops. The claim is released even if the action does not stop.
 //
-// In a handler of idem.Middleware the operation belongs to the key of the request. If the handler runs again under
-// the key, after a crash, Fire returns the outcome of the operation that the handler began before, with the current
+// In a handler of idem.Middleware, the operation belongs to the request's key. If the handler runs again under the
+// same key after a crash, Fire returns the outcome of the operation that the handler began before, with the current
 // entity. While that operation is in flight, the error is [holdfast.ErrKeyInFlight]. If another request has taken
-// over the key, it is [holdfast.ErrLeaseLost].
+// over the key, the error is [holdfast.ErrLeaseLost].
 func (l *Lifecycle[E]) Fire(ctx context.Context, e *holdfast.Engine, id, step, requester string, o ...FireOption) (Entity[E], error) {
 	return shown[E](l.inner.Fire(ctx, engine.Of(e), id, step, requester, fireOptions(o)))
 }

@@ -33,7 +33,8 @@ const (
 	EffectNotDone EffectState = "notDone"
 )
 
-// EffectPolicy determines how the next attempt of an operation resolves an effect of unknown outcome.
+// EffectPolicy determines how the next attempt of an operation resolves an effect whose outcome is
+// unknown.
 type EffectPolicy string
 
 // The policies of effects.
@@ -86,7 +87,7 @@ func GetOperation(ctx context.Context, d holdfast.Doer, id string) (PendingOpera
 	return pending(p), err
 }
 
-// Resolution is a person's report about an effect: whether it happened, and with which result.
+// Resolution is a person's report about an effect: whether it happened, and what its result was.
 type Resolution struct {
 	Name     string
 	Ordinal  int

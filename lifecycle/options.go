@@ -59,14 +59,15 @@ func Journaled() HandlerOption { return safety(lifecycleconfig.Journaled) }
 // handler itself or a person can report what happened.
 func Opaque() HandlerOption { return safety(lifecycleconfig.Opaque) }
 
-// Timeout limits the duration of a handler. It must be shorter than the timeout of its step, which is 15 minutes by
+// Timeout limits the duration of a handler. It must be shorter than the step's timeout, which is 15 minutes by
 // default.
 func Timeout(d time.Duration) HandlerOption {
 	return HandlerOption{set: func(h *lifecycleengine.Declared) { h.Timeout = d }}
 }
 
-// WithRetry sets how often an after-effect is delivered before it is blocked; the default is 1000 times, which takes
-// two to four days. The policy's Multiplier must be 2 or 0; otherwise [holdfast.Open] returns an error.
+// WithRetry sets how many times an after-effect is delivered before it is blocked, and the pauses between
+// deliveries; the default is 1000 times, which takes two to four days. The policy's Multiplier must be 2 or 0;
+// otherwise [holdfast.Open] returns an error.
 func WithRetry(p holdfast.RetryPolicy) HandlerOption {
 	o := delivery(func(a *lifecycleconfig.AfterEffect) {
 		a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff
@@ -118,7 +119,8 @@ func EndWith(outcome Outcome) ResolveOption {
 	return resolveOption(func(o *resolveOptions) { o.ending = outcome })
 }
 
-// ActorOption is the option [By] of [Lifecycle.Create] and [Withdraw]. It is also a [FireOption] and a [ResolveOption].
+// ActorOption is the option [By] for [Lifecycle.Create] and [Withdraw]. It is also a [FireOption] and a
+// [ResolveOption].
 type ActorOption struct{ actor string }
 
 // By sets the actor that the history records.
@@ -132,7 +134,8 @@ func Input(v any) FireOption {
 	return fireOption(func(o *lifecycleengine.FireOptions) { o.SetInput(v) })
 }
 
-// ExpectVersion refuses the step with [holdfast.ErrConcurrency] unless the entity is at this version.
+// ExpectVersion makes the step fail with [holdfast.ErrConcurrency] unless the entity is at this
+// version.
 func ExpectVersion(version int64) FireOption {
 	return fireOption(func(o *lifecycleengine.FireOptions) { o.ExpectVersion = &version })
 }

@@ -69,7 +69,7 @@ func (s *adapter) call(ctx context.Context, conn *pgx.Conn, call func(context.Co
 func (s *adapter) callFor(ctx context.Context, d time.Duration, conn *pgx.Conn, call func(context.Context) error) error {
 	err := s.bounded(ctx, d, call)
 	if errors.Is(err, errSilent) {
-		s.log.Warn("database connection dropped: no response", "after", d)
+		s.log.Warn("database connection dropped because the database did not respond", "after", d)
 		s.terminate(conn.PgConn().PID(), d)
 	}
 	return err
@@ -98,8 +98,9 @@ func (s *adapter) terminate(pid uint32, age time.Duration) {
 	}
 }
 
-// The pause after the first failed termination, and how long it is tried again: then the server has ended the
-// transaction of an orphan itself (idle_in_transaction_session_timeout).
+// firstPause is the pause after the first failed termination. orphanLimit is how long a termination is
+// retried: by then, the server itself has ended the orphan's transaction
+// (idle_in_transaction_session_timeout).
 const (
 	firstPause  = 50 * time.Millisecond
 	orphanLimit = time.Minute

@@ -24,7 +24,7 @@ func mapError(err error) error {
 		return err
 	}
 	if errors.Is(err, pgx.ErrTxClosed) {
-		return fault.New(fault.Unavailable, "the transaction has ended: use it only inside the function it was given to").Wrap(errors.Join(store.ErrTxDone, err))
+		return fault.New(fault.Unavailable, "the transaction has ended: use it only inside the function that received it").Wrap(errors.Join(store.ErrTxDone, err))
 	}
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
@@ -73,9 +73,9 @@ func mapState(pg *pgconn.PgError, err error) error {
 	case "53300", "57P01", "57P02", "57P03", "57P05", "25P03":
 		return fault.New(fault.Unavailable, "the database refused or ended the connection (%s): try again", pg.Message).AsRetryable().Wrap(err)
 	case "53100":
-		return fault.New(fault.StorageFull, "the database server has no space left: free some and retry the call. Acknowledged writes are intact").Wrap(err)
+		return fault.New(fault.StorageFull, "the database server has no space left: free some space and retry the call. Acknowledged writes are intact").Wrap(err)
 	case "25006":
-		return fault.New(fault.DatabaseReadOnly, "the database is read-only: connect to the primary, or turn default_transaction_read_only off. Nothing was changed").Wrap(err)
+		return fault.New(fault.DatabaseReadOnly, "the database is read-only: connect to the primary, or turn off default_transaction_read_only. Nothing was changed").Wrap(err)
 	case "25P02":
 		return fault.New(fault.Unavailable, "an earlier statement of this transaction failed: roll the transaction back").Wrap(err)
 	case "42501":
@@ -85,7 +85,7 @@ func mapState(pg *pgconn.PgError, err error) error {
 	case "42P01", "42703", "3F000", "42704", "42883", "XX001", "XX002":
 		return fault.New(fault.DatabaseDamaged, "the schema is damaged (%s): restore it from a backup. Nothing was changed", pg.Message).Wrap(err)
 	case "22021":
-		return fault.New(fault.Validation, "a text contains NUL or invalid UTF-8: remove it").Wrap(err)
+		return fault.New(fault.Validation, "a string contains NUL or invalid UTF-8: remove it").Wrap(err)
 	case "22003":
 		return fault.New(fault.Validation, "a number is out of range (%s): use a smaller number", pg.Message).Wrap(err)
 	case "26000", "42P05":
@@ -103,7 +103,7 @@ func mapClass(pg *pgconn.PgError, err error) error {
 	case "53":
 		return fault.New(fault.Unavailable, "the database server has run out of a resource (%s): raise its limit, or try again later", pg.Message).Wrap(err)
 	case "58":
-		return fault.New(fault.Unavailable, "the database server reported a system error (%s): check the log of the server", pg.Message).Wrap(err)
+		return fault.New(fault.Unavailable, "the database server reported a system error (%s): check the database server's log", pg.Message).Wrap(err)
 	default:
 		return fault.New(fault.Internal, "a statement failed (SQLSTATE %s%s)", pg.Code, constraintOf(pg)).Wrap(err)
 	}

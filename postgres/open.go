@@ -181,7 +181,7 @@ func (d *Database) watch(config *pgxpool.Config) error {
 func (d *Database) mode(config *pgxpool.Config) error {
 	switch config.ConnConfig.DefaultQueryExecMode {
 	case pgx.QueryExecModeSimpleProtocol:
-		return fault.New(fault.Validation, "default_query_exec_mode=simple_protocol is not supported, because it puts arguments into the text of statements: use cache_describe behind a pooler")
+		return fault.New(fault.Validation, "default_query_exec_mode=simple_protocol is not supported, because it puts arguments into the statement text: use cache_describe behind a pooler")
 	case pgx.QueryExecModeCacheStatement:
 	default:
 		d.pooled = true
@@ -190,7 +190,7 @@ func (d *Database) mode(config *pgxpool.Config) error {
 }
 
 // hidden keeps the URL, which may contain a password, out of logs.
-func hidden(error) error { return errors.New("the URL was not parsed") }
+func hidden(error) error { return errors.New("the URL could not be parsed") }
 
 // tune sets what the URL leaves open. A pooler refuses unknown session settings, so behind one the
 // role must have them.
@@ -223,7 +223,7 @@ func (s *adapter) start(ctx context.Context, o store.Options, migrate bool) (sto
 	err := store.Retry(ctx, func() error {
 		err := s.fault(s.bounded(ctx, s.callTimeout, s.checkServer))
 		if fault.IsRetryable(err) {
-			logged.Do(func() { s.log.Warn("database not reachable yet, retrying", "error", err) })
+			logged.Do(func() { s.log.Warn("database not reachable yet; retrying", "error", err) })
 		}
 		return err
 	})
@@ -251,9 +251,9 @@ func (s *adapter) checkServer(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("server_version_num %q: %w", num, err)
 	case n < oldestServer:
-		return fault.New(fault.DatabaseTooOld, "the server is PostgreSQL %s: Holdfast needs version 15 or later", version)
+		return fault.New(fault.DatabaseTooOld, "the server is PostgreSQL %s: Holdfast requires version 15 or later", version)
 	case recovery:
-		return fault.New(fault.DatabaseReadOnly, "the server is a standby and read-only: connect to the primary (target_session_attrs=read-write)")
+		return fault.New(fault.DatabaseReadOnly, "the server is a read-only standby: connect to the primary (target_session_attrs=read-write)")
 	case readOnly == "on":
 		return fault.New(fault.DatabaseReadOnly, "default_transaction_read_only is on: turn it off for the role (ALTER ROLE … SET default_transaction_read_only = off)")
 	case isolation != "read committed":

@@ -63,8 +63,8 @@ func URL(url string, options ...Option) *Database {
 	return with(&Database{url: url}, options)
 }
 
-// Pool returns the database behind a pool that the program has opened. The engine does not close the pool. It also
-// opens its own small pool, for calls that must not wait.
+// Pool returns the database behind a pool that the program has opened. The engine does not close this pool. The
+// engine also opens a small pool of its own, for calls that must not wait.
 func Pool(pool *pgxpool.Pool, options ...Option) *Database {
 	return with(&Database{pool: pool}, options)
 }
@@ -84,7 +84,7 @@ func Join(e *holdfast.Engine, tx pgx.Tx) (holdfast.Tx, error) {
 	port := engine.Of(e).Runner()
 	s, ok := port.Base().(*adapter)
 	if !ok {
-		return nil, fault.New(fault.Validation, "the engine does not use PostgreSQL: call Join from the package of its database")
+		return nil, fault.New(fault.Validation, "the engine does not use PostgreSQL: call Join from the package for the engine's database")
 	}
 	return store.NewTx(&conn{store: s, tx: tx, joined: true}, port.Directory), nil
 }

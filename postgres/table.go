@@ -315,7 +315,7 @@ func (t *table) conn(ctx context.Context, sc store.Conn) (*conn, error) {
 	}
 	c, ok := store.Unwrap(sc).(*conn)
 	if !ok || c.store != t.store {
-		return nil, fault.New(fault.Internal, "%s was used in a transaction of another engine", t.name)
+		return nil, fault.New(fault.Internal, "%s was used in a transaction that belongs to another engine", t.name)
 	}
 	return c, ctx.Err()
 }

@@ -38,8 +38,8 @@ type CallResponse struct {
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Calls makes c perform the HTTP requests of the engine's [Call] steps. Pass it to
-// [holdfast.Open], next to the definitions. A nil Caller makes Open return [holdfast.ErrValidation].
+// Calls returns a part that makes c perform the HTTP requests of the engine's [Call] steps. Pass it
+// to [holdfast.Open], next to the definitions. If c is nil, Open returns [holdfast.ErrValidation].
 func Calls(c Caller) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if c == nil {

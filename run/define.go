@@ -17,8 +17,8 @@ import (
 )
 
 // Definition is a workflow. A name and version identify exactly one definition, which never
-// changes: a run keeps the definition that it was started with. [Definition.Retention] and [Handle]
-// must be called before it is passed to [holdfast.Open] or started. Afterwards a Definition is safe
+// changes: a run keeps the definition that it was started with. Call [Definition.Retention] and
+// [Handle] before you pass the definition to [holdfast.Open] or start it. After that, it is safe
 // for concurrent use.
 type Definition struct {
 	def      *workflow.Definition
@@ -32,7 +32,7 @@ type handler struct {
 	body runengine.Body
 }
 
-// Step is a step of a definition. [Task], [Wait] and the other step functions make it.
+// Step is a step of a definition. [Task], [Wait] and the other step functions create steps.
 type Step struct {
 	spec workflow.Step
 	own  *handler
@@ -42,8 +42,9 @@ type Step struct {
 // StepOption is an option of a step.
 type StepOption struct{ set func(*Step) }
 
-// Define makes a definition from steps, which run in this order unless an option such as [Next] sets another. Define
-// does not return an error: if the definition is invalid, [holdfast.Open] and [Definition.Start] return the error.
+// Define makes a definition from steps, which run in this order unless an option such as [Next] sets another order.
+// Define does not return an error: if the definition is invalid, [holdfast.Open] and [Definition.Start] return the
+// error.
 func Define(name, version string, steps ...Step) *Definition {
 	d := &Definition{def: &workflow.Definition{Name: name, Version: version}, handlers: make(map[string]*handler)}
 	for _, s := range steps {
@@ -59,8 +60,8 @@ func Define(name, version string, steps ...Step) *Definition {
 	return d.checked()
 }
 
-// Retention sets how long finished runs of the definition are retained, at least a millisecond, and returns the
-// definition. Without it, the engine's [Retention] applies. If the duration is invalid, [holdfast.Open] and
+// Retention sets how long finished runs of the definition are retained (at least a millisecond), and returns
+// the definition. Without it, the engine's [Retention] applies. If the duration is invalid, [holdfast.Open] and
 // [Definition.Start] return the error.
 func (d *Definition) Retention(retention time.Duration) *Definition {
 	if retention < time.Millisecond && d.bad == nil {
@@ -71,8 +72,8 @@ func (d *Definition) Retention(retention time.Duration) *Definition {
 }
 
 // Parse reads a definition from JSON or YAML. Its tasks name handlers: functions that [Handle]
-// adds, or handlers that are declared through the API. An invalid definition returns
-// [holdfast.ErrValidation], with the broken rules in [fault.Error.Violations].
+// adds, or handlers that are declared through the API. If the definition is invalid, Parse returns
+// [holdfast.ErrValidation], with the violated rules in [fault.Error.Violations].
 func Parse(data []byte) (*Definition, error) {
 	def, violations := workflow.Parse(data)
 	if len(violations) > 0 {
@@ -140,7 +141,7 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 	case s.bad != nil:
 		d.bad = fmt.Errorf("handler %q: %w", name, s.bad)
 	case !reflect.DeepEqual(s.spec, workflow.Step{}):
-		d.bad = fault.New(fault.Validation, "handler %q: Handle accepts a safety, OnUnknownRetry and Timeout only: set other options in the definition", name)
+		d.bad = fault.New(fault.Validation, "handler %q: Handle accepts only a safety option, OnUnknownRetry and Timeout: set other options in the definition", name)
 	case !slices.Contains(d.def.Handlers(), name):
 		d.bad = fault.New(fault.Validation, "definition %s has no step with handler %q", d.ID(), name)
 	}
@@ -148,8 +149,8 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 }
 
 // Task is a step that runs a function. f gets the run's input, unless [Input] sets another input. The result of f is
-// the step's output. If its worker crashes, f may run again: declare with [Idempotent], [Transactional], [Journaled] or
-// [Opaque] how safe that is.
+// the step's output. If its worker crashes, f may run again: use [Idempotent], [Transactional], [Journaled] or [Opaque]
+// to declare how safe that is.
 func Task[I, O any](name string, f func(context.Context, I) (O, error), o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Task}, own: &handler{body: bodyOf(f)}}, o)
 }
@@ -184,13 +185,13 @@ func Approval(name, prompt string, timeout time.Duration, o ...StepOption) Step 
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Approval, Prompt: text(prompt), Timeout: timeout}}, o)
 }
 
-// If is a step that continues at one of two steps, depending on an expression. The name "" stands for the following
-// step, and "end" ends the run.
+// If is a step that continues at one of two steps, depending on an expression. The name "" means the next step in
+// the definition, and "end" ends the run.
 func If(name, expr, then, otherwise string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Condition, If: expr, Then: then, Else: otherwise}}, o)
 }
 
-// Call is a step that calls a URL, with the step's operation as Idempotency-Key. It requires an
+// Call is a step that calls a URL, with the step's operation as the Idempotency-Key. It requires an
 // engine that was opened with [Calls].
 func Call(name, method, url string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.HTTP, Method: method, URL: text(url)}}, o)
@@ -217,12 +218,12 @@ func text(s string) workflow.Value {
 	return v
 }
 
-// Next sets the step to run after this one, if it is not the next one in the definition; "end" ends
+// Next sets the step to run after this one, instead of the next step in the definition; "end" ends
 // the run.
 func Next(step string) StepOption { return StepOption{func(s *Step) { s.spec.Next = step }} }
 
-// OnFailure sets the step at which the run continues if this step fails for good. Without it, the
-// run fails.
+// OnFailure sets the step at which the run continues if this step fails permanently. Without it,
+// the run fails.
 func OnFailure(step string) StepOption { return StepOption{func(s *Step) { s.spec.OnFailure = step }} }
 
 // OnTimeout sets the step at which the run continues if the signal or decision does not arrive in
@@ -237,17 +238,18 @@ func For(requesters ...string) StepOption {
 	return StepOption{func(s *Step) { s.spec.Requesters = requesters }}
 }
 
-// WithRetry sets how often a step is attempted. The default is 3 attempts.
+// WithRetry sets how many times a step is attempted, and the pauses between attempts. The default
+// is 3 attempts.
 func WithRetry(p holdfast.RetryPolicy) StepOption {
 	return StepOption{func(s *Step) { s.spec.Retry = workflow.Retry(p) }}
 }
 
 // Timeout limits the duration of one attempt. The default is 15 minutes. [Signal] and [Approval],
-// which have a timeout as an argument, do not accept it.
+// which have a timeout as an argument, do not accept this option.
 func Timeout(d time.Duration) StepOption {
 	return StepOption{func(s *Step) {
 		if s.spec.Type == workflow.Event || s.spec.Type == workflow.Approval {
-			s.bad = fault.New(fault.Validation, "Timeout is not an option of a step that waits: pass %s as its timeout argument", d)
+			s.bad = fault.New(fault.Validation, "Timeout does not apply to a step that waits: pass %s as the step's timeout argument", d)
 			return
 		}
 		s.spec.Timeout = d
@@ -292,11 +294,11 @@ func Idempotent() StepOption { return safety("idempotent") }
 // Transactional declares that a step writes only through [WriteTx].
 func Transactional() StepOption { return safety("transactional") }
 
-// Journaled declares that the side effects of a step go through [holdfast.Effect].
+// Journaled declares that a step performs its side effects through [holdfast.Effect].
 func Journaled() StepOption { return safety("journaled") }
 
-// Opaque declares that a step has side effects without a journal: once such a step has begun, only the step itself or a
-// person can report what happened.
+// Opaque declares that a step has side effects that it does not journal: once such a step has begun, only the step
+// itself or a person can report what happened.
 func Opaque() StepOption { return safety("opaque") }
 
 func safety(how string) StepOption { return StepOption{func(s *Step) { s.spec.Safety = how }} }

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runengine"
 )
 
-// Resolution is a person's report about an effect: whether it happened, and with which result. The
-// name "$body" stands for the whole body of an [Opaque] step.
+// Resolution is a person's report about an effect: whether it happened, and what its result was.
+// The name "$body" stands for the whole body of an [Opaque] step.
 type Resolution struct {
 	Name     string
 	Ordinal  int
@@ -50,11 +50,11 @@ func EndWith(outcome Outcome) ResolveOption {
 	return resolveOption(func(o *resolveOptions) { o.ending = outcome })
 }
 
-// Resolve records what a person knows about the effects of an uncertain step ([Visit.Uncertain]), given
-// by its operation ([Visit.Operation]), and returns the run. The handler of the step then resumes it
-// with the results, or the step ends: with [EndWith], or with success if an opaque body is known to
-// have acted. If the step is not uncertain, a resolution contradicts a known result, or an effect
-// stays unknown without EndWith, the error is [holdfast.ErrConflict].
+// Resolve records what a person knows about the effects of an uncertain step ([Visit.Uncertain]),
+// identified by its operation ([Visit.Operation]), and returns the run. The handler of the step then
+// resumes it with the results, or the step ends: with [EndWith], or with success if an opaque body is
+// known to have acted. If the step is not uncertain, a resolution contradicts a known result, or the
+// outcome of an effect stays unknown without EndWith, the error is [holdfast.ErrConflict].
 func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []Resolution, o ...ResolveOption) (Run, error) {
 	var with resolveOptions
 	for _, option := range o {

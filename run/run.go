@@ -31,7 +31,7 @@ const (
 	Skipped   Status = "SKIPPED"   // a step whose branch was not taken
 )
 
-// Run is a run as it was when it was read.
+// Run is the state of a run at the time of the read.
 type Run struct {
 	ID, Definition, Key  string
 	Status               Status
@@ -64,8 +64,8 @@ func raw(text []byte) json.RawMessage {
 // StartOption is an option of [Definition.Start].
 type StartOption struct{ set func(*runengine.Start) }
 
-// Key makes a start idempotent: every later start under the same key, by any caller, returns the
-// run that was started first. An empty key makes Start return [holdfast.ErrValidation].
+// Key makes a start idempotent: every later start with the same key, by any caller, returns the run
+// that was started first. If the key is empty, Start returns [holdfast.ErrValidation].
 func Key(key string) StartOption {
 	return StartOption{func(s *runengine.Start) {
 		if s.Key = key; key == "" {
@@ -74,10 +74,10 @@ func Key(key string) StartOption {
 	}}
 }
 
-// Start starts a run; created reports whether the run is new. Under a [Key] that was used before, it
-// returns the run that was started then, or [holdfast.ErrKeyMismatch] if the content differs. If the
-// definition is invalid, or the input cannot be encoded as JSON, it returns [holdfast.ErrValidation]. In a
-// transaction, the run starts if the transaction commits.
+// Start starts a run; created reports whether the run is new. With a [Key] that was used before, Start
+// returns the run that was started first, or [holdfast.ErrKeyMismatch] if the content differs. If the
+// definition is invalid, or the input cannot be encoded as JSON, Start returns [holdfast.ErrValidation].
+// In a transaction, the run starts when the transaction commits.
 func (d *Definition) Start(ctx context.Context, doer holdfast.Doer, input any, o ...StartOption) (r Run, created bool, err error) {
 	if d.bad != nil {
 		return Run{}, false, d.bad
@@ -154,8 +154,8 @@ func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit,
 	})
 }
 
-// Await waits until a run has ended and returns it. If ctx ends first, it returns the run as last read, and
-// the error of ctx.
+// Await waits until a run has ended and returns it. If ctx ends first, Await returns the run as it last
+// read it, and the error from ctx.
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 	if r, ok, err := awaitServed(ctx, e, id); ok {
 		return r, err
@@ -213,7 +213,7 @@ func awaitServed(ctx context.Context, e *holdfast.Engine, id string) (r Run, ok 
 }
 
 // Send sends a signal to a run. The sender chooses the id, or passes "" to generate one. Sending
-// the same signal again has no further effect; other content under the same id returns
+// the same signal again has no further effect; if the content differs, Send returns
 // [holdfast.ErrConflict]. A run that is over accepts no signals: Send returns
 // [holdfast.ErrInvalidTransition].
 func Send(ctx context.Context, d holdfast.Doer, run, signal, id string, payload any) error {
@@ -272,7 +272,7 @@ type Decision struct {
 	Content   any
 }
 
-// ActorOption is the option [By] of [Decide]. It is also a [ResolveOption].
+// ActorOption is the option [By] for [Decide]. It is also a [ResolveOption].
 type ActorOption struct{ actor string }
 
 // By sets the actor that the history records.
@@ -305,32 +305,31 @@ type CommandOption struct{ set func(*commandOptions) }
 
 type commandOptions struct{ expected *int64 }
 
-// ExpectVersion makes a command require that the run is at this version; otherwise the command returns
-// [holdfast.ErrConcurrency].
+// ExpectVersion makes a command fail with [holdfast.ErrConcurrency] unless the run is at this version.
 func ExpectVersion(version int64) CommandOption {
 	return CommandOption{func(o *commandOptions) { o.expected = &version }}
 }
 
-// Cancel cancels a run. If a step is in flight, the cancel is recorded, and the run is cancelled
-// when that step ends. The results of finished steps stay stored. Cancel, [Pause], [Resume] and
-// [Retry] record no actor.
+// Cancel cancels a run. If a step is in flight, the cancellation is recorded, and the run is
+// cancelled when that step ends. The results of finished steps stay stored. Cancel, [Pause],
+// [Resume] and [Retry] record no actor.
 func Cancel(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
 	return command(ctx, d, id, runengine.Cancel, o)
 }
 
-// Pause stops a RUNNING run from beginning further steps. A step in flight is finished. If
-// the run cannot be paused, it returns [holdfast.ErrInvalidTransition].
+// Pause stops a RUNNING run from beginning further steps. A step in flight finishes first. If the
+// run cannot be paused, Pause returns [holdfast.ErrInvalidTransition].
 func Pause(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
 	return command(ctx, d, id, runengine.Pause, o)
 }
 
-// Resume continues a paused run. If the run is not paused, it returns
+// Resume continues a paused run. If the run is not paused, Resume returns
 // [holdfast.ErrInvalidTransition].
 func Resume(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
 	return command(ctx, d, id, runengine.Resume, o)
 }
 
-// Retry continues a failed run at the step that failed. If the run has not failed, it returns
+// Retry continues a failed run at the step that failed. If the run has not failed, Retry returns
 // [holdfast.ErrInvalidTransition].
 func Retry(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
 	return command(ctx, d, id, runengine.Retry, o)
@@ -381,7 +380,7 @@ func Of(ctx context.Context) (Info, bool) {
 }
 
 // Patch changes the run's state when the task completes, by a merge patch (RFC 7396). A second
-// patch is merged on top of the first. Outside a task it returns [holdfast.ErrValidation].
+// patch is merged on top of the first. Outside a task, Patch returns [holdfast.ErrValidation].
 func Patch(ctx context.Context, merge any) error {
 	w := workOf(ctx)
 	if w == nil {
@@ -417,8 +416,9 @@ func both(first, second []byte) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// WriteTx adds f to the transaction that completes the step: both are committed, or neither. f may
-// run more than once. Outside a task it returns [holdfast.ErrValidation].
+// WriteTx adds f to the transaction that completes the step, so that the writes of f and the step's
+// result are committed together or not at all. f may run more than once. Outside a task, WriteTx
+// returns [holdfast.ErrValidation].
 func WriteTx(ctx context.Context, f func(context.Context, holdfast.Tx) error) error {
 	w := workOf(ctx)
 	if w == nil {
@@ -429,7 +429,7 @@ func WriteTx(ctx context.Context, f func(context.Context, holdfast.Tx) error) er
 }
 
 func outside(what string) error {
-	return fault.New(fault.Validation, "%s was called outside a task: call it inside a task, with the context of the task", what)
+	return fault.New(fault.Validation, "%s was called outside a task: call it inside a task, with the task's context", what)
 }
 
 // bodyOf makes a step's body from a function.

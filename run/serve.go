@@ -48,13 +48,13 @@ func maintenanceOf(e *engine.Engine) *maintenance {
 	}).(*maintenance)
 }
 
-// Lease sets the duration of the lease on a run's step. A crash is noticed when the lease expires. While the step
-// runs, the lease is renewed each time a third of it has passed. The duration must be between 100ms and 24h; the
-// default is 30 seconds. Pass it to [holdfast.Open].
+// Lease sets the duration of the lease on a run's step. A crash is detected when the lease expires. While the
+// step runs, the lease is renewed after every third of its duration. The duration must be between 100ms and 24h;
+// the default is 30 seconds. Pass it to [holdfast.Open].
 func Lease(d time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if d < shortestLease || d > 24*time.Hour {
-			return fault.New(fault.Validation, "the lease of run steps must be between %s and 24h, got %s", shortestLease, d)
+			return fault.New(fault.Validation, "the lease on run steps must be between %s and 24h, got %s", shortestLease, d)
 		}
 		maintenanceOf(engine.Of(e)).Worker.Lease = d
 		return nil
@@ -89,7 +89,7 @@ func (k *maintenance) start() {
 	})
 }
 
-// The pauses of rouse: between two pages, and after the last page.
+// rousePause is the pause of rouse between two pages, and rouseEvery the pause after the last page.
 const (
 	rousePause = time.Second
 	rouseEvery = time.Minute
@@ -155,7 +155,7 @@ func (k *maintenance) add(name string, h *handler) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.handlers[name] != nil && k.handlers[name] != h {
-		return fault.New(fault.Conflict, "run handler %q is registered twice: register it once", name)
+		return fault.New(fault.Conflict, "run handler %q is registered twice: register it only once", name)
 	}
 	k.handlers[name] = h
 	known := maps.Clone(k.known)
@@ -209,8 +209,8 @@ func (d *Definition) Register(_ context.Context, e *holdfast.Engine) error {
 	return nil
 }
 
-// Maintenance returns a part that maintains runs on an engine without its own definitions: it
-// ends waits, delivers signals and decisions, and releases expired leases. Pass it to
+// Maintenance returns a part that maintains runs on an engine that has no definitions of its own:
+// it ends waits, delivers signals and decisions, and releases expired leases. Pass it to
 // [holdfast.Open].
 func Maintenance() holdfast.Part {
 	return part(func(e *holdfast.Engine) error {

@@ -6,10 +6,9 @@
 //	…
 //	e, err := holdfast.Open(ctx, db, holdfast.Config{}, kind, batch.Artifacts(artifacts))
 //
-// The credentials must allow listing the bucket, and reading, writing and deleting objects
-// under the folder. In a bucket with versioning, a deleted object stays as an old version.
-// Use a lifecycle rule of the bucket to delete old versions and the parts of uploads that a
-// crash has left.
+// The credentials must allow listing the bucket, and reading, writing and deleting objects under
+// the folder. In a bucket with versioning, a deleted object stays as an old version. Use a bucket
+// lifecycle rule to delete old versions, and the parts of uploads that a crash left unfinished.
 package s3
 
 import (
@@ -32,14 +31,14 @@ type Config struct {
 	Endpoint string
 	// Bucket is the name of the bucket, which must exist.
 	Bucket string
-	// Folder is the prefix of all objects in the bucket. Default: none.
+	// Folder is the prefix of the store's objects in the bucket. Default: none.
 	Folder string
-	// Region is the region of the bucket. Default: the region in the name of the endpoint; otherwise the service is
-	// asked for it.
+	// Region is the region of the bucket. Default: the region in the endpoint's host name; if it contains none, the
+	// store asks the service.
 	Region string
 	// AccessKey and SecretKey are the credentials. Default: AWS_ACCESS_KEY_ID,
-	// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment; without these, requests
-	// are not signed.
+	// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN from the environment; without these, requests are
+	// not signed.
 	AccessKey, SecretKey string
 	// PathStyle puts the bucket name into the request path. Default: into the host
 	// name if the service is known to support that, otherwise into the path.
@@ -49,7 +48,7 @@ type Config struct {
 // maxAttempts is the number of attempts of a request. The caller retries later.
 const maxAttempts = 3
 
-// New returns a store in a bucket, which is safe for concurrent use. It validates the Config
+// New returns a store in a bucket. The store is safe for concurrent use. New validates the Config
 // and sends no request.
 func New(c Config) (batch.ArtifactStore, error) {
 	endpoint, err := c.check()
@@ -82,7 +81,7 @@ func (c Config) check() (*url.URL, error) {
 		return nil, fault.New(fault.Validation, "invalid object store folder: use a relative path without .. elements, backslashes or NUL")
 	}
 	if (c.AccessKey == "") != (c.SecretKey == "") {
-		return nil, fault.New(fault.Validation, "the access key and the secret key of the object store must be set together: set both or neither")
+		return nil, fault.New(fault.Validation, "the object store's access key and secret key must be set together: set both or neither")
 	}
 	return endpoint(c.Endpoint)
 }
@@ -94,13 +93,13 @@ func endpoint(text string) (*url.URL, error) {
 	case text == "":
 		return nil, fault.New(fault.Validation, "the object store requires an endpoint, such as https://s3.eu-central-1.amazonaws.com")
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, fault.New(fault.Validation, "the endpoint of the object store must be a URL such as https://s3.eu-central-1.amazonaws.com")
+		return nil, fault.New(fault.Validation, "the object store endpoint must be a URL such as https://s3.eu-central-1.amazonaws.com")
 	case u.User != nil:
-		return nil, fault.New(fault.Validation, "the endpoint of the object store must not have a user: set the credentials separately")
+		return nil, fault.New(fault.Validation, "the object store endpoint must not have a user: set the credentials separately")
 	case strings.Trim(u.Path, "/") != "":
-		return nil, fault.New(fault.Validation, "the endpoint of the object store must not have a path: set the bucket and the folder separately")
+		return nil, fault.New(fault.Validation, "the object store endpoint must not have a path: set the bucket and the folder separately")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, fault.New(fault.Validation, "the endpoint of the object store must not have a query or a fragment: remove them")
+		return nil, fault.New(fault.Validation, "the object store endpoint must not have a query or a fragment: remove them")
 	}
 	return u, nil
 }

@@ -17,9 +17,9 @@ func Parse(text string) (Config, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "s3" || u.Opaque != "" || u.Fragment != "" || u.Host != u.Hostname():
-		return Config{}, fault.New(fault.Validation, "the URL of the object store must have the form s3://bucket/folder?endpoint=https://s3.eu-central-1.amazonaws.com")
+		return Config{}, fault.New(fault.Validation, "the object store URL must have the form s3://bucket/folder?endpoint=https://s3.eu-central-1.amazonaws.com")
 	case u.User != nil:
-		return Config{}, fault.New(fault.Validation, "the URL of the object store must not have a user: set the credentials separately")
+		return Config{}, fault.New(fault.Validation, "the object store URL must not have a user: set the credentials separately")
 	}
 	c := Config{Bucket: u.Host, Folder: strings.Trim(u.Path, "/")}
 	if err := c.parameters(u.RawQuery); err != nil {
@@ -35,11 +35,11 @@ func Parse(text string) (Config, error) {
 func (c *Config) parameters(query string) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return fault.New(fault.Validation, "the URL of the object store has an invalid query: percent-encode special characters")
+		return fault.New(fault.Validation, "the object store URL has an invalid query: percent-encode special characters")
 	}
 	for name, all := range values {
 		if len(all) != 1 {
-			return fault.New(fault.Validation, "the URL of the object store has parameter %q more than once: give it once", name)
+			return fault.New(fault.Validation, "the object store URL has parameter %q more than once: specify it only once", name)
 		}
 		if err := c.set(name, all[0]); err != nil {
 			return err
@@ -56,11 +56,11 @@ func (c *Config) set(name, value string) error {
 		c.Region = value
 	case "pathStyle":
 		if value != "true" && value != "false" {
-			return fault.New(fault.Validation, "parameter pathStyle in the URL of the object store must be true or false")
+			return fault.New(fault.Validation, "parameter pathStyle in the object store URL must be true or false")
 		}
 		c.PathStyle = value == "true"
 	default:
-		return fault.New(fault.Validation, "the URL of the object store has the unknown parameter %q: use only endpoint, region and pathStyle", name)
+		return fault.New(fault.Validation, "the object store URL has the unknown parameter %q: use only endpoint, region and pathStyle", name)
 	}
 	return nil
 }

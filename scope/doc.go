@@ -28,7 +28,7 @@
 // In a store with other writers, Inc, Push, Patch, SetRecord, DeleteRecord and Delete are applied in the store. Changes
 // that wait at the same time are applied in one write, each with its own version. Atomic compares and swaps: it reads,
 // calls the function, and writes if the version is still the one that was read; otherwise it retries ([MaxAttempts]).
-// Callers of one process queue first, so a process never races with itself.
+// Callers in one process queue first, so a process never races with itself.
 //
 // If a call changes nothing, [Snapshot].Changed is false. Such a call creates no version and no event, and does not
 // restart the time to live. The same is true if another caller has already made the change; Holdfast checks this
@@ -37,10 +37,10 @@
 // # Time
 //
 // Every change has a budget ([Budget], 30 seconds), which includes waiting. When the budget is spent, the call returns
-// [ErrMutationTimeout], and the change is never applied. If the function returns a result later, the result is dropped,
-// and the queue has already moved on. Once the store has begun to write, the call waits for the store's response and
-// returns it. You can therefore retry a call that timed out. If a database stays unreachable, the outcome of a change
-// is unknown, and the error is [holdfast.ErrOutcomeUnknown], whatever the budget.
+// [ErrMutationTimeout], and the change is never applied. If the function returns later, its result is dropped: the
+// queue has already moved on. Once the store has begun to write, the call waits for the store's response and returns
+// it. You can therefore retry a call that timed out. If a database stays unreachable, the outcome of a change is
+// unknown, and the error is [holdfast.ErrOutcomeUnknown], regardless of the budget.
 //
 // # Functions inside functions
 //

@@ -36,30 +36,30 @@ type Kind struct {
 	Name string
 	// Budget limits the duration of a change, including waiting; the default is 30 seconds.
 	Budget time.Duration
-	// MaxAttempts is how often Atomic tries to write while other writers are faster, including the first attempt; the
-	// default is 4.
+	// MaxAttempts is how many times Atomic tries to write while other writers are faster, including the first
+	// attempt; the default is 4.
 	MaxAttempts int
 	// TTL is how long a scope lives after its last change, at most 100 years; the default is an
 	// hour for "request", a day for "session", and forever for other kinds.
 	TTL time.Duration
 }
 
-// Option is an option of one handle. It takes precedence over the settings of the kind.
+// Option is an option of one handle. It takes precedence over the kind's settings.
 type Option struct{ set func(*settings) }
 
 // Budget limits the duration of a change, including waiting. 0 means the value of the kind, and a negative value means
 // no limit.
 func Budget(d time.Duration) Option { return Option{func(s *settings) { s.Budget = d }} }
 
-// MaxAttempts sets how often Atomic tries to write while other writers are faster, including the first attempt. 0 means
-// the value of the kind, and a negative number means that only the budget limits the attempts.
+// MaxAttempts sets how many times Atomic tries to write while other writers are faster, including the first attempt. 0
+// means the value of the kind, and a negative number means that only the budget limits the attempts.
 func MaxAttempts(n int) Option { return Option{func(s *settings) { s.MaxAttempts = n }} }
 
 // TTL sets how long the scope lives after a change made with this handle, at most 100 years. 0 means the value of the
 // kind, and a negative value means forever.
 func TTL(d time.Duration) Option { return Option{func(s *settings) { s.TTL = d }} }
 
-// ExpectVersion makes every change require that the scope is at this version. Otherwise the change returns
+// ExpectVersion applies changes only if the scope is at this version. Otherwise the change returns
 // [holdfast.ErrConcurrency] with the field lastVersion, which is -1 if the scope does not exist. For a negative version
 // the change returns [holdfast.ErrValidation]: use [Absent] or [Present].
 func ExpectVersion(version int64) Option {
@@ -75,15 +75,15 @@ func expect(version int64) Option {
 	return Option{func(s *settings) { s.expected, s.bad = &version, nil }}
 }
 
-// Absent makes every change require that the scope does not exist; otherwise the change returns
+// Absent applies changes only if the scope does not exist; otherwise the change returns
 // [holdfast.ErrConcurrency].
 func Absent() Option { return expect(events.None) }
 
-// Present makes every change require that the scope exists, at any version; otherwise the change returns
+// Present applies changes only if the scope exists, at any version; otherwise the change returns
 // [holdfast.ErrConcurrency].
 func Present() Option { return expect(scopestore.Some) }
 
-// By sets the actor that the history records for the changes.
+// By sets the actor that the history records for changes made with this handle.
 func By(actor string) Option { return Option{func(s *settings) { s.meta.Actor = actor }} }
 
 // settings are the settings of a kind, overridden by the options of one handle.
@@ -121,7 +121,7 @@ func (h *state) declare(kinds []Kind) error {
 			return err
 		}
 		if _, twice := h.kinds[k.Name]; twice {
-			return fault.New(fault.Conflict, "scope kind %q is declared twice", k.Name)
+			return fault.New(fault.Conflict, "scope kind %q is declared twice: declare it only once", k.Name)
 		}
 		if h.kinds == nil {
 			h.kinds = make(map[string]Kind)

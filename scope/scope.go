@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Snapshot is the state of a scope at one moment. It is a copy: changing it does not change the store.
+// Snapshot is the state of a scope at a point in time. It is a copy: changing it does not change the
+// store.
 type Snapshot[T any] struct {
 	Kind, ID string
 	// Version grows with every change. If the scope does not exist, it is -1. After Delete it is the version of the
@@ -20,11 +21,11 @@ type Snapshot[T any] struct {
 	Version int64
 	// Exists reports whether the scope exists. If not, State is an empty object decoded as a T.
 	Exists bool
-	// Changed reports whether the call that returned the snapshot has changed the scope.
+	// Changed reports whether the call that returned the snapshot changed the scope.
 	Changed bool
-	// State is the state at Version, with one exception: if the database's response to an edit
-	// was lost, and others changed the scope before it could be read again, it is a later state.
-	// The sum of Inc is the result of the caller's own change even then.
+	// State is the state at Version, with one exception: if the database's response to an edit was
+	// lost, and others changed the scope before it could be read again, State is a later state.
+	// Even then, the field changed by Inc has the result of the caller's own change.
 	State T
 }
 
@@ -65,14 +66,14 @@ func (s Scope[T]) Get(ctx context.Context) (Snapshot[T], error) {
 	return typed[T](s.handle.get(ctx))
 }
 
-// Atomic replaces the state by the result of f. f gets its own copy of the state, which it may modify and return. If f
-// returns an error, Atomic returns that error and writes nothing. In a store with other writers, f may run again on a
-// newer state that another writer has written, and Atomic returns the snapshot of the attempt that was committed. If
+// Atomic replaces the state with the result of f. f gets its own copy of the state, which it may modify and return. If
+// f returns an error, Atomic returns that error and writes nothing. In a store with other writers, f may run again on
+// a newer state that another writer has written, and Atomic returns the snapshot of the attempt that was committed. If
 // other writers are faster in every attempt, the error is [holdfast.ErrConcurrency]. Fields that T does not have stay
 // unchanged, and so does everything that f did not touch.
 //
 // f may be slow and call other systems, but must not change the same scope: with the context that f gets, such a change
-// returns [holdfast.ErrReentrant]. That context ends when the budget is spent. A panic of f continues in the caller, as
+// returns [holdfast.ErrReentrant]. That context ends when the budget is spent. A panic in f continues in the caller, as
 // a [PanicError] (inside a transaction unchanged), and does not affect the next caller in the queue.
 func (s Scope[T]) Atomic(ctx context.Context, f func(context.Context, T) (T, error)) (Snapshot[T], error) {
 	return typed[T](s.handle.atomic(ctx, func(ctx context.Context, state []byte) ([]byte, error) { return mutate(ctx, state, f) }))

@@ -12,10 +12,10 @@ import (
 )
 
 // Watch yields the current scope, and yields it again whenever it has changed. It ends when the loop breaks, ctx ends,
-// or the state cannot be read as a T; in the last two cases, the last pair has the error. A slow loop may miss
+// or the state cannot be read as a T; in the last two cases, the last pair contains the error. A slow loop may miss
 // intermediate changes, but always gets the last one, and versions only grow. A change by another process may arrive up
-// to a few seconds late. While the database is unreachable, Watch keeps retrying. A scope in a transaction cannot be
-// watched ([holdfast.ErrValidation]).
+// to a few seconds late. While the database is unreachable, Watch keeps retrying. A scope cannot be watched in a
+// transaction ([holdfast.ErrValidation]).
 func (s Scope[T]) Watch(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 	return func(yield func(Snapshot[T], error) bool) {
 		w, err := s.handle.watching(ctx)
@@ -50,7 +50,7 @@ func (h *handle) watching(ctx context.Context) (watching, error) {
 	w := h.backend.watch(h.kind, h.id)
 	if w.woken == nil {
 		w.end()
-		return w, fault.New(fault.Validation, "a scope in a transaction cannot be watched: watch it on the engine")
+		return w, fault.New(fault.Validation, "a scope cannot be watched in a transaction: watch it through the engine")
 	}
 	return w, nil
 }

@@ -38,7 +38,7 @@ func mapError(err error, name string) error {
 		return nil
 	}
 	if errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone) {
-		return fault.New(fault.Unavailable, "the transaction has ended: use it only inside the function it was given to").Wrap(errors.Join(store.ErrTxDone, err))
+		return fault.New(fault.Unavailable, "the transaction has ended: use it only inside the function that received it").Wrap(errors.Join(store.ErrTxDone, err))
 	}
 	var c coded
 	if !errors.As(err, &c) {
@@ -58,13 +58,13 @@ func mapOther(err error, name string) error {
 func mapCode(code int, name string, err error) error {
 	switch code & 0xff {
 	case codeBusy, codeLocked, codeProtocol:
-		return fault.New(fault.Unavailable, "%s is busy: another connection or process holds its lock: try again", name).AsRetryable().Wrap(err)
+		return fault.New(fault.Unavailable, "%s is busy, because another connection or process holds its lock: try again", name).AsRetryable().Wrap(err)
 	case codeInterrupt:
 		return errors.Join(context.Canceled, err)
 	case codeReadOnly, codePerm, codeAuth:
 		return fault.New(fault.DatabaseReadOnly, "%s is read-only: give this process write access to the file and its folder. Nothing was changed", name).Wrap(err)
 	case codeFull:
-		return fault.New(fault.StorageFull, "no space is left for %s: free some and retry the call. Acknowledged writes are intact", name).Wrap(err)
+		return fault.New(fault.StorageFull, "no space is left for %s: free some space and retry the call. Acknowledged writes are intact", name).Wrap(err)
 	case codeCorrupt:
 		return fault.New(fault.DatabaseDamaged, "%s is damaged: restore it from a backup. Nothing was changed", name).Wrap(err)
 	case codeNotADB:
@@ -98,7 +98,7 @@ func joinFault(err error) error {
 		return fault.New(fault.Validation,
 			"the transaction has read data that has since changed, so it cannot take SQLite's write lock: begin it with BEGIN IMMEDIATE (_txlock=immediate), or join it before it reads").Wrap(err)
 	case errors.As(err, &c) && c.Code() == codeGeneric:
-		return fault.New(fault.Validation, "the transaction is not on the engine's database, because it does not see Holdfast's tables: begin it on that database").Wrap(err)
+		return fault.New(fault.Validation, "the transaction does not see Holdfast's tables, so it is not on the engine's database: begin the transaction on that database").Wrap(err)
 	}
 	return mapError(err, "the joined transaction's database")
 }

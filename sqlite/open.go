@@ -198,7 +198,7 @@ func (d *Database) inspectFile() (fresh bool, err error) {
 		return false, fault.New(fault.Validation,
 			"%q is not a file path: use a file, for example in a temporary folder. In-memory databases are not supported, because they would lose acknowledged writes", d.path)
 	case strings.HasPrefix(d.path, "file:"):
-		return false, fault.New(fault.Validation, "%q is not the path of a file but a URI: give the path without file:", d.path)
+		return false, fault.New(fault.Validation, "%q is a URI, not a file path: specify the path without the prefix file:", d.path)
 	}
 	info, err := os.Stat(d.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -3,8 +3,9 @@
 //	hf, err := holdfast.Open(ctx, sqlite.File("app.db"), holdfast.Config{})
 //
 // The file may also contain the program's own tables, because the names of Holdfast's tables begin with "holdfast_".
-// [Raw] returns the transaction of an update, so that the program can write to both. Several processes may share the
-// file. The file is in WAL mode with synchronous=FULL, so that acknowledged writes survive a power failure.
+// [Raw] returns the transaction of an update, so that the program can write to its own tables in the same
+// transaction. Several processes may share the file. The file is in WAL mode with synchronous=FULL, so that
+// acknowledged writes survive a power failure.
 package sqlite
 
 import (
@@ -44,7 +45,7 @@ type Option struct{ set func(*Database) }
 // a mistyped path does not add tables to another program's database.
 func Alone() Option { return Option{func(d *Database) { d.alone = true }} }
 
-// Readers sets the number of reading connections; the default is 4. Writes use one additional connection.
+// Readers sets the number of read connections; the default is 4. Writes use one additional connection.
 func Readers(n int) Option { return Option{func(d *Database) { d.readers = max(n, 1) }} }
 
 // File returns the database in a file, which is created if it does not exist.
@@ -53,8 +54,8 @@ func File(path string, options ...Option) *Database {
 }
 
 // DB returns the database behind a pool that the program has opened, with any driver whose errors have a method Code()
-// int with SQLite's result code. The engine does not close the pool. The database should be in WAL mode. A pool of one
-// connection is enough, because more connections do not make writes faster.
+// int that returns SQLite's result code. The engine does not close the pool. The database should be in WAL mode. A
+// pool of one connection is enough, because more connections do not make writes faster.
 func DB(db *sql.DB, options ...Option) *Database {
 	return with(&Database{db: db}, options)
 }
@@ -77,7 +78,7 @@ func Join(e *holdfast.Engine, tx *sql.Tx) (holdfast.Tx, error) {
 	port := engine.Of(e).Runner()
 	s, ok := port.Base().(*adapter)
 	if !ok {
-		return nil, fault.New(fault.Validation, "the engine does not use SQLite: call Join from the package of its database")
+		return nil, fault.New(fault.Validation, "the engine does not use SQLite: call Join from the package for the engine's database")
 	}
 	if _, err := tx.Exec(takeLock); err != nil {
 		return nil, joinFault(err)

@@ -53,7 +53,7 @@ func checkTable(want store.Table) (name string, err error) {
 		schema, name = "main", want.Name
 	}
 	if !strings.EqualFold(schema, "main") || strings.Contains(name, ".") {
-		return "", fault.New(fault.Validation, "invalid table name %q: it must be name or main.name, for a table in the database file of the engine", want.Name)
+		return "", fault.New(fault.Validation, "invalid table name %q: it must be name or main.name, for a table in the engine's database file", want.Name)
 	}
 	return name, want.Check(longName, strings.EqualFold, name)
 }

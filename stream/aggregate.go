@@ -14,15 +14,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// Names of the events that closing a stream leaves. The data of $snapshot is the state
-// before the restart. No event follows $tombstone.
+// Names of the events that closing a stream leaves in it. The data of $snapshot is the state before
+// the restart. No event follows $tombstone.
 const (
 	snapshotEvent  = "$snapshot"
 	tombstoneEvent = "$tombstone"
 )
 
-// Aggregate computes a state from the events of one stream, and appends events that are decided on that state. Create
-// it once per program, with [Fold]. It is safe for concurrent use.
+// Aggregate computes a state from the events of one stream, and appends events that are decided from that state.
+// Create it once per program, with [Fold]. It is safe for concurrent use.
 //
 // Invariants of the state hold for any number of concurrent callers: Do appends at exactly the
 // version that it decided on, never at [Any], and calls decide again if another writer appended
@@ -90,7 +90,7 @@ func (a *Aggregate[S]) Load(ctx context.Context, d holdfast.Doer, id string) (S,
 // attempts ([MaxAttempts]).
 //
 // The returned state is folded from the events as decide returned them, before they are appended.
-// Their At is this node's time; Load uses the database's time.
+// In these events, At is this node's time; after Load, it is the database's time.
 func (a *Aggregate[S]) Do(ctx context.Context, d holdfast.Doer, id string, decide func(S) ([]Event, error)) (S, error) {
 	var zero S
 	for attempt := 1; ; attempt++ {

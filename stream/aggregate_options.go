@@ -22,8 +22,8 @@ type foldOptions struct {
 
 const defaultAttempts = 10
 
-// MaxAttempts sets how often [Aggregate.Do] tries to append while other writers append first, including the first
-// attempt. 0 means the default, 10; a negative number is an error.
+// MaxAttempts sets how many times [Aggregate.Do] tries to append while other writers append first, including the
+// first attempt. 0 means the default, 10; a negative number is an error.
 func MaxAttempts(n int) FoldOption {
 	return FoldOption{func(o *foldOptions) {
 		if n < 0 {
@@ -38,8 +38,8 @@ func MaxAttempts(n int) FoldOption {
 // snapshot that cannot be decoded or does not fit its stream is ignored.
 //
 // The codec, such as "account 2", identifies the format of the state and the way it is computed. Change the codec
-// whenever one of them changes. It must not contain a slash. Aggregates with the same prefix must not share a codec.
-// JSON must preserve all of S: no field may be unexported or excluded.
+// whenever either of them changes. It must not contain a slash. Aggregates with the same prefix must not share a
+// codec. JSON must preserve all of S: no field may be unexported or excluded.
 func SnapshotEvery(n int, codec string) FoldOption {
 	return FoldOption{func(o *foldOptions) {
 		if n < 1 {
@@ -76,7 +76,7 @@ func (o *foldOptions) fail(err error) {
 // check returns the first error of an option or of their combination.
 func (o *foldOptions) check() error {
 	if o.err == nil && o.every > 0 && o.vault != nil {
-		return fault.New(fault.Validation, "SnapshotEvery and WithVault exclude each other, because a snapshot would store encrypted data in plain text: use one of them")
+		return fault.New(fault.Validation, "SnapshotEvery and WithVault cannot be combined, because a snapshot would store encrypted data in plain text: use only one of them")
 	}
 	return o.err
 }

@@ -20,8 +20,8 @@ const (
 	Archive CloseMode = "archive"
 	// Tombstone ends a stream and removes its events, except a last one named "$tombstone".
 	Tombstone CloseMode = "tombstone"
-	// Restart replaces the events of a stream by one event named "$snapshot". The stream
-	// continues after it, and so do its versions.
+	// Restart replaces the events of a stream with one event named "$snapshot". The stream and its
+	// version numbers continue after that event.
 	Restart CloseMode = "restart"
 )
 
@@ -47,8 +47,8 @@ func ExpectVersion(version Version) CloseOption {
 }
 
 // Export passes the events to f page by page, in order, before anything is removed. While f runs, the stream accepts no
-// events. f may be called again for the same events if the close fails and is retried. Its context ends after the
-// [Timeout].
+// events. f may be called again for the same events if the close fails and is retried. The context passed to f ends
+// after the [Timeout].
 func Export(f func(context.Context, []Event) error) CloseOption {
 	return CloseOption{func(o *closeOptions) { o.export = f }}
 }
@@ -79,8 +79,8 @@ type Closed struct {
 // stream, and the stream stays open. It also stays open if an [Export] fails.
 //
 // Repeating the same close changes nothing and returns the same result, even after a crash. A restart (with the same
-// ExpectVersion and Snapshot) can also be repeated after events were appended behind its snapshot, but not if the
-// stream was closed again since or truncated beyond the snapshot.
+// ExpectVersion and Snapshot) can also be repeated after events were appended after its snapshot, but not if the
+// stream has since been closed again or truncated beyond the snapshot.
 func Close(ctx context.Context, e *holdfast.Engine, stream string, mode CloseMode, o ...CloseOption) (Closed, error) {
 	a := closeOptions{Args: streamclose.Args{Stream: stream, Mode: streamclose.Mode(mode)}}
 	for _, option := range o {

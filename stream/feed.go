@@ -96,8 +96,8 @@ func GetFeedPosition(ctx context.Context, d holdfast.Doer, stream string, versio
 }
 
 // FollowFeed yields every event of the feed after a cursor, and then each new one. It ends when the loop breaks, ctx
-// ends, or a read is refused; in the last two cases, the last pair has the error. To continue later, store the Position
-// of the last event that was handled.
+// ends, or a read is refused; in the last two cases, the last pair contains the error. To continue later, store the
+// Position of the last event that was handled.
 //
 // FollowFeed wakes at commits of this engine and, while the engine runs, of other nodes; it also polls every second or
 // two. While the database is unreachable, FollowFeed keeps retrying.

@@ -44,8 +44,8 @@ type Progress struct {
 	Streams int
 	Behind  int // streams that have work
 	Blocked int
-	// Handled and Events count versions. A reaction that selects events by name skips some of
-	// them.
+	// Handled and Events count versions. A reaction that selects events by name skips some
+	// versions.
 	Handled, Events int64
 }
 

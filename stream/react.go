@@ -18,9 +18,9 @@ import (
 type Select struct {
 	// Events are the names of the events to deliver; none means every event.
 	Events []string
-	// Pattern is an RE2 pattern for stream names; "" means every stream of the
-	// program. A pattern that begins with ^\$ follows the histories that Holdfast writes:
-	// `^\$entity/invoice/` matches the history of every invoice.
+	// Pattern is an RE2 pattern for stream names; "" means every user stream. A pattern that begins
+	// with ^\$ follows the histories that Holdfast writes: `^\$entity/invoice/` matches the history
+	// of every invoice.
 	Pattern string
 }
 
@@ -28,17 +28,18 @@ type Select struct {
 type Options struct {
 	// FromNow skips events that exist when the reaction is first registered.
 	FromNow bool
-	// Retry sets how often an event is attempted before its stream is blocked for the reaction;
-	// the default is 4 attempts. Multiplier must be 0, 1 or 2.
+	// Retry sets how many times an event is attempted before its stream is blocked for the
+	// reaction, and the pauses between attempts; the default is 4 attempts. Multiplier must be 0, 1
+	// or 2.
 	Retry holdfast.RetryPolicy
 	// MaxCrashes is the number of worker crashes on a stream after which it is blocked; 0 means
 	// 5.
 	MaxCrashes int
-	// SkipOnError skips an event that has failed for good, instead of blocking its stream. The
+	// SkipOnError skips an event that has failed permanently, instead of blocking its stream. The
 	// skip is recorded.
 	SkipOnError bool
-	// Lease is how long a stream is leased without a renewal; 0 means 10 seconds. A body may take
-	// longer, because its lease is renewed.
+	// Lease is how long the lease on a stream lasts without renewal; 0 means 10 seconds. A body may
+	// take longer, because its lease is renewed.
 	Lease time.Duration
 	// Timeout limits the time that a body may take for one event; 0 means 15 minutes.
 	Timeout time.Duration
@@ -62,8 +63,9 @@ type Delivery struct {
 	inner *reactions.Delivery
 }
 
-// WriteTx adds f to the transaction that acknowledges the event: both are committed, or neither. f
-// runs after the body has returned nil, and may run more than once.
+// WriteTx adds f to the transaction that acknowledges the event, so that the writes of f and the
+// acknowledgement are committed together or not at all. f runs after the body has returned nil, and
+// may run more than once.
 func (d *Delivery) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	d.inner.Commit(store.TxFunc(f))
 }
@@ -125,7 +127,7 @@ func (r *reaction) check() error {
 	case p.Multiplier != 0 && p.Multiplier != 1 && p.Multiplier != 2:
 		return fault.New(fault.Validation, "reaction %q: Multiplier must be 1 or 2, or 0 for the default, got %g", r.name, p.Multiplier)
 	case r.o.Priority%time.Second != 0:
-		return fault.New(fault.Validation, "reaction %q: Priority must be whole seconds, got %s", r.name, r.o.Priority)
+		return fault.New(fault.Validation, "reaction %q: Priority must be a whole number of seconds, got %s", r.name, r.o.Priority)
 	}
 	return nil
 }

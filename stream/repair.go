@@ -11,8 +11,8 @@ import (
 )
 
 // PositionFilter selects positions of reactions. The zero value selects every stream of every reaction in
-// the workspace, including the after-effects of lifecycles ($after:<lifecycle>:<handler>) and
-// webhooks ($hook:<id>). [Reset] resets those only if Reaction selects one.
+// the workspace, including the after-effects of lifecycles ($after:<lifecycle>:<handler>) and webhooks
+// ($hook:<id>). [Reset] resets after-effects and webhooks only if Reaction names one.
 type PositionFilter struct {
 	Reaction string   // "" for every reaction
 	Streams  []string // only these streams; empty for every stream
@@ -31,7 +31,7 @@ const (
 	Histories Source = "history" // histories that Holdfast writes; their names begin with $
 )
 
-// Position is the position of a reaction on a stream.
+// Position is the position of a reaction in a stream.
 type Position struct {
 	Reaction  string
 	Stream    string
@@ -54,8 +54,8 @@ type Position struct {
 	ResetRequested bool
 }
 
-// RepairResult is the result of a repair. Leased has the positions that were skipped because they are leased. Pending
-// has the positions that are reset when their lease ends.
+// RepairResult is the result of a repair. Leased lists the positions that were skipped because they are leased.
+// Pending lists the positions that are reset when their lease ends.
 type RepairResult struct {
 	Repaired []Position
 	Leased   []Position
@@ -81,8 +81,8 @@ func Skip(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult,
 }
 
 // Reset moves reactions back to the first stored event. Every event is delivered again, as a new operation.
-// After-effects and webhooks are reset only if [PositionFilter.Reaction] selects one, because a reset would send messages
-// again. A leased stream is reset when that lease ends: its holder gets a request to stop, and cannot renew the lease.
+// After-effects and webhooks are reset only if [PositionFilter.Reaction] names one, because a reset would send messages
+// again. A leased stream is reset when its lease ends: the holder is asked to stop, and cannot renew the lease.
 func Reset(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
 	return repair(ctx, d, "reset", f)
 }

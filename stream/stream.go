@@ -24,7 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/subjectkey"
 )
 
-// Version is the version of an event in its stream, counted from 0. As an expected version it may
+// Version is the version of an event in its stream, counted from 0. As an expected version, it may
 // also be [Any] or [None].
 type Version int64
 
@@ -35,7 +35,8 @@ const (
 	None Version = -1
 )
 
-// ErrClosed is returned by an append to a stream that is being closed or was closed for good. Compare with [errors.Is].
+// ErrClosed is returned by an append to a stream that is being closed or was closed permanently. Compare with
+// [errors.Is].
 var ErrClosed = fault.Of(fault.StreamClosed)
 
 // Event is one event of a stream. To append one, set its Name, its Data as JSON (nil means {}), and its origin, if

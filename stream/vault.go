@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/subjectkey"
 )
 
-// Vault appends and reads events whose data is about a person (the Subject of the event). Although events are never
-// deleted, the vault can make the data of a subject unreadable. It is safe for concurrent use.
+// Vault appends and reads events whose data is about a person (the Subject of the event). Although events never
+// change, the vault can make a subject's data unreadable. It is safe for concurrent use.
 //
 //	vault, err := stream.NewVault(master)
 //	_, err = vault.Append(ctx, hf, "customer-7", stream.Any,
@@ -30,11 +30,11 @@ import (
 //     encrypted: do not put personal data into them.
 //   - After Forget has returned, no node can read or append data of the subject, because each call fetches the key and does not cache it. An append that is in flight when Forget returns may still be committed, but its data cannot be read either.
 //   - Data that was changed in the database, or moved to another stream, name, subject or
-//     workspace, is reported as an error and never returned. Whole events of the same subject and name that
-//     were exchanged within a stream are not detected.
+//     workspace, is reported as an error and never returned. The vault does not detect whole events of
+//     the same subject and name that were swapped within a stream.
 //
 // Forget overwrites a row. Old row versions that the database retains for a while, and backups,
-// still contain the key, encrypted under the master key, until they expire themselves.
+// still contain the key, encrypted under the master key, until they expire.
 //
 // If you lose the master key, all data that has a subject is lost. Store the key as carefully as the keys to your
 // backups, and not together with the backups.
@@ -115,8 +115,9 @@ func (v *Vault) pages(ctx context.Context, d holdfast.Doer) func(events.ReadArgs
 	}
 }
 
-// Open decrypts events that were read without the vault, in place and only once. Events without a
-// subject stay unchanged. Events of a forgotten subject get the data null, and Forgotten is set.
+// Open decrypts events that were read without the vault, in place. Decrypting an event a second
+// time is an error. Events without a subject stay unchanged. Events of a forgotten subject get the
+// data null, and Forgotten is set.
 //
 // If any data cannot be decrypted, none of the events is changed. The error is [holdfast.ErrForbidden] if the data was
 // stored under another master key, and has the code [fault.DatabaseDamaged] if the data or the key has changed since it
@@ -137,8 +138,8 @@ func (v *Vault) Open(ctx context.Context, d holdfast.Doer, all []Event) error {
 }
 
 // Forget permanently deletes a subject's key, for all nodes, and reports whether there was one. The subject need not
-// exist. After the call, nothing can be appended for the subject. If the response of the database is lost, Forget asks
-// again. It may then return false although this call deleted the key.
+// exist. After the call, nothing can be appended for the subject. If the database's response is lost, Forget asks
+// again, and may then return false although this call deleted the key.
 func (v *Vault) Forget(ctx context.Context, d holdfast.Doer, subject string) (bool, error) {
 	return subjectkey.Forget(ctx, store.DoerOf(d), subject)
 }

@@ -64,7 +64,7 @@ func sign(key []byte, id string, at int64, body []byte) string {
 // each, so that receivers can rotate secrets.
 func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...string) error {
 	if id == "" || strings.ContainsAny(id, ". \t\r\n") {
-		return fault.New(fault.Validation, "the id of a message must not be empty or contain dots or whitespace, got %q", id)
+		return fault.New(fault.Validation, "a message id must not be empty or contain dots or whitespace, got %q", id)
 	}
 	all := make([]string, len(secrets))
 	for i, s := range secrets {
@@ -109,8 +109,8 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 	return v, nil
 }
 
-// Verify returns an error if the message was not signed with one of the secrets, or if its time differs from now by
-// more than [Tolerance], because it may be a replay.
+// Verify returns an error if the message was not signed with one of the secrets, or if its time differs from the
+// current time by more than [Tolerance], because it may be a replay.
 func (v *Verifier) Verify(h http.Header, body []byte) error {
 	_, _, err := v.verify(h, body)
 	return err
@@ -144,7 +144,7 @@ func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {
 }
 
 func (v *Verifier) verify(h http.Header, body []byte) (id string, at time.Time, err error) {
-	refused := fault.New(fault.Auth, "the message has no valid signature: check the secret of the receiver")
+	refused := fault.New(fault.Auth, "the message has no valid signature: check the receiver's secret")
 	id = h.Get(HeaderID)
 	seconds, bad := strconv.ParseInt(h.Get(HeaderTimestamp), 10, 64)
 	if id == "" || bad != nil || len(h.Values(HeaderID)) != 1 || len(h.Values(HeaderTimestamp)) != 1 {
@@ -152,7 +152,7 @@ func (v *Verifier) verify(h http.Header, body []byte) (id string, at time.Time, 
 	}
 	at = time.Unix(seconds, 0)
 	if d := v.now().Sub(at); d > Tolerance || d < -Tolerance {
-		return "", at, fault.New(fault.Auth, "the timestamp of the message differs from now by more than %s: it is a replay, or a clock is wrong", Tolerance)
+		return "", at, fault.New(fault.Auth, "the message's timestamp differs from the current time by more than %s: the message is a replay, or a clock is wrong", Tolerance)
 	}
 	for _, one := range strings.Fields(h.Get(HeaderSignature)) {
 		for _, key := range v.keys {

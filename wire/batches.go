@@ -7,18 +7,18 @@ type NewBatch struct {
 	ID        string    `json:"id,omitempty" doc:"Generated if empty."`
 	Wallet    string    `json:"wallet" doc:"The wallet that pays for the items."`
 	Handler   string    `json:"handler" doc:"The handler that processes the items."`
-	Parallel  int64     `json:"parallel,omitempty" doc:"How many items run at once; default 1."`
+	Parallel  int64     `json:"parallel,omitempty" doc:"Maximum number of items that run at the same time; default 1."`
 	Items     []NewItem `json:"items,omitempty"`
 	Open      bool      `json:"open,omitempty" doc:"Leave the batch open, so that items can be added until it is sealed."`
-	Attempts  int64     `json:"attempts,omitempty" doc:"How often a failing item is attempted; default 3."`
-	MaxDeaths int64     `json:"maxDeaths,omitempty" doc:"How many workers may crash on an item; default 5."`
-	TimeoutMs Millis    `json:"timeoutMs,omitempty" doc:"Timeout of one attempt; defaults to the handler's timeout, else 15 minutes."`
+	Attempts  int64     `json:"attempts,omitempty" doc:"How many times a failing item is attempted; default 3."`
+	MaxDeaths int64     `json:"maxDeaths,omitempty" doc:"Number of worker crashes after which an item fails; default 5."`
+	TimeoutMs Millis    `json:"timeoutMs,omitempty" doc:"Timeout of one attempt; defaults to the handler's timeout or, if that is not set, to 15 minutes."`
 }
 
 // NewItem is an item of a batch that is being created or extended.
 type NewItem struct {
 	Key   string          `json:"key" doc:"Unique within the batch."`
-	Cost  int64           `json:"cost" doc:"Points, 0 or more."`
+	Cost  int64           `json:"cost" doc:"Cost in points, 0 or more."`
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
@@ -40,11 +40,11 @@ type Batch struct {
 	Handler         string      `json:"handler"`
 	Parallel        int64       `json:"parallel"`
 	Counts          BatchCounts `json:"counts"`
-	Charged         int64       `json:"charged" doc:"Points charged to the wallet."`
-	Refunded        int64       `json:"refunded" doc:"Points refunded for failed or cancelled items."`
+	Charged         int64       `json:"charged" doc:"Number of points charged to the wallet."`
+	Refunded        int64       `json:"refunded" doc:"Number of points refunded for failed or cancelled items."`
 	CancelRequested bool        `json:"cancelRequested"`
 	Open            bool        `json:"open" doc:"Whether items can still be added."`
-	Error           string      `json:"error,omitempty" doc:"Why the teardown or cleanup of the batch makes no progress."`
+	Error           string      `json:"error,omitempty" doc:"Why the batch's teardown or cleanup makes no progress."`
 	CreatedAt       *Time       `json:"createdAt"`
 	UpdatedAt       *Time       `json:"updatedAt"`
 }
@@ -67,14 +67,14 @@ type BatchItem struct {
 	Decision     *string         `json:"decision" enum:"accepted,cancelled"`
 	Cost         int64           `json:"cost"`
 	Attempts     int64           `json:"attempts"`
-	LostHandOuts int64           `json:"lostHandOuts" doc:"Consecutive hand-outs to workers that never responded."`
+	LostHandOuts int64           `json:"lostHandOuts" doc:"Number of consecutive hand-outs to workers that never responded."`
 	Artifacts    string          `json:"artifacts" doc:"Prefix under which the item may have stored artifacts; empty if none."`
 	Output       json.RawMessage `json:"output"`
 	Error        string          `json:"error"`
 }
 
-// CancelledBatch is the response to a cancel: CANCELLED, or ACCEPTED while items in flight are
-// being torn down.
+// CancelledBatch is the response to a cancel request: the result is CANCELLED, or ACCEPTED while
+// items in flight are being torn down.
 type CancelledBatch struct {
 	Result string `json:"result" enum:"CANCELLED,ACCEPTED"`
 	Batch  Batch  `json:"batch"`
@@ -82,7 +82,7 @@ type CancelledBatch struct {
 
 // Finalize accepts succeeded items: the named ones, or all.
 type Finalize struct {
-	Items *[]string `json:"items,omitempty" doc:"Keys of the items to accept; omit for all. An empty list accepts none."`
+	Items *[]string `json:"items,omitempty" doc:"Keys of the items to accept; omit to accept all succeeded items. An empty list accepts none."`
 }
 
 // Finalized reports how many items were accepted.

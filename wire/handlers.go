@@ -6,10 +6,10 @@ import "encoding/json"
 type PutHandler struct {
 	Kind      string `json:"kind" enum:"http,worker"`
 	URL       string `json:"url,omitempty"`
-	Safety    string `json:"safety,omitempty" enum:"idempotent,transactional,journaled,opaque" doc:"Safety that the handler declares, which decides whether it may run again. Omit it if undeclared."`
+	Safety    string `json:"safety,omitempty" enum:"idempotent,transactional,journaled,opaque" doc:"Declared safety, which determines whether the handler may run again. Omit it to declare no safety."`
 	OnUnknown string `json:"onUnknown,omitempty" enum:"hold,retry,probe"`
 	TimeoutMs Millis `json:"timeoutMs,omitempty"`
-	Secret    string `json:"secret,omitempty" doc:"Signing secret (whsec_…). Generated for a new http handler if empty."`
+	Secret    string `json:"secret,omitempty" doc:"Signing secret (whsec_…). If empty, a secret is generated for a new http handler."`
 }
 
 // Handler is a declared handler.
@@ -22,7 +22,7 @@ type Handler struct {
 	TimeoutMs Millis `json:"timeoutMs"`
 	CreatedAt *Time  `json:"createdAt"`
 	UpdatedAt *Time  `json:"updatedAt"`
-	Secret    string `json:"secret,omitempty" doc:"Returned only by the call that generated it."`
+	Secret    string `json:"secret,omitempty" doc:"Signing secret, returned only by the call that generated it."`
 }
 
 // HandlerCall is the request body sent to an http handler.
@@ -45,16 +45,16 @@ type HandlerCall struct {
 	Visit          int64           `json:"visit,omitempty" doc:"Visit number of this step, starting at 1."`
 	State          json.RawMessage `json:"state,omitempty" doc:"State of the run."`
 	RunInput       json.RawMessage `json:"runInput,omitempty" doc:"Input of the run."`
-	Task           string          `json:"task,omitempty" doc:"Set for a journaled step of a run: journal its effects at tasks/{task}/effects, and send epoch with each."`
-	Epoch          int64           `json:"epoch,omitempty" doc:"Epoch of the lease; required when you journal effects of a step."`
+	Task           string          `json:"task,omitempty" doc:"Set for a journaled step of a run: journal its effects at tasks/{task}/effects, and send epoch with each effect."`
+	Epoch          int64           `json:"epoch,omitempty" doc:"Epoch of the lease; required when you journal a step's effects."`
 	Token          string          `json:"token,omitempty" doc:"Set for a journaled action: journal effects at claims/{token}/effects."`
 }
 
 // HandlerAnswer is the body of a 200 response from an http handler. A 204 response has no body. A
 // handler refuses a call with 422 and a message.
 type HandlerAnswer struct {
-	State   json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396), for the entity data of an action or the run state of a step."`
-	Output  json.RawMessage `json:"output,omitempty" doc:"For an action, the output that is returned to the caller that fired the step. For a step or an item, its output."`
+	State   json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396): for an action, it applies to the entity's data; for a step of a run, to the run's state."`
+	Output  json.RawMessage `json:"output,omitempty" doc:"For an action, the output to return to the caller that fired the step. For a step or an item, its output."`
 	Message string          `json:"message,omitempty"`
 	// Happened is the response to a probe.
 	Happened *bool `json:"happened,omitempty" doc:"For a probe: whether an earlier call took effect."`

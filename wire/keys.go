@@ -4,13 +4,13 @@ package wire
 type NewKey struct {
 	Name       string   `json:"name,omitempty"`
 	Role       string   `json:"role" enum:"read,operate,worker,admin"`
-	Requesters []string `json:"requesters,omitempty" doc:"Requesters that the key may act for; * for all. Without any, the key cannot fire steps."`
-	Handlers   []string `json:"handlers,omitempty" doc:"Handlers whose tasks the key may claim and end. A key with handlers cannot claim entities or streams directly. Empty: all handlers."`
-	LifetimeMs Millis   `json:"lifetimeMs,omitempty" doc:"0 means that the key does not expire."`
-	Rate       int      `json:"rate,omitempty" doc:"Requests per second; 0 means the default of the server."`
+	Requesters []string `json:"requesters,omitempty" doc:"Requesters that the key may act for; * for all. Without requesters, the key cannot fire steps."`
+	Handlers   []string `json:"handlers,omitempty" doc:"Handlers whose tasks the key may claim and end; empty means all handlers. A key with handlers cannot claim entities or streams directly."`
+	LifetimeMs Millis   `json:"lifetimeMs,omitempty" doc:"How long the key is valid; 0 means that it does not expire."`
+	Rate       int      `json:"rate,omitempty" doc:"Requests per second; 0 means the server's default."`
 }
 
-// RotateKey replaces a key with a new key that has the same rights.
+// RotateKey replaces a key with a new key that has the same permissions.
 type RotateKey struct {
 	OverlapMs Millis `json:"overlapMs,omitempty" doc:"How long the old key stays valid."`
 }
@@ -33,5 +33,5 @@ type Key struct {
 // CreatedKey is a new API key with its secret.
 type CreatedKey struct {
 	Key
-	Secret string `json:"secret,omitempty" doc:"The complete key. It is returned only once, and not when the request is replayed."`
+	Secret string `json:"secret,omitempty" doc:"The complete key. It is returned only once, and is not included when the request is replayed."`
 }

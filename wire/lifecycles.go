@@ -34,13 +34,13 @@ type Claim struct {
 // NewEntity is the request to create an entity. An empty ID is replaced by a generated one.
 type NewEntity struct {
 	ID     string          `json:"id,omitempty"`
-	Status string          `json:"status,omitempty" doc:"Defaults to the initial status of the config."`
+	Status string          `json:"status,omitempty" doc:"Defaults to the config's initial status."`
 	Data   json.RawMessage `json:"data,omitempty" doc:"A JSON object."`
 }
 
 // Fire is the request to fire a step of an entity.
 type Fire struct {
-	Requester       string          `json:"requester" doc:"The requester to act for; the key must be allowed to act for it."`
+	Requester       string          `json:"requester" doc:"The requester to act for; the API key must be allowed to act for it."`
 	Input           json.RawMessage `json:"input,omitempty"`
 	ExpectedVersion *int64          `json:"expectedVersion,omitempty"`
 }
@@ -59,7 +59,7 @@ type NewClaim struct {
 	StepKey         string          `json:"stepKey"`
 	Requester       string          `json:"requester"`
 	Input           json.RawMessage `json:"input,omitempty"`
-	LeaseMs         Millis          `json:"leaseMs,omitempty" doc:"How long the lease lasts; defaults to stuck_after of the lifecycle."`
+	LeaseMs         Millis          `json:"leaseMs,omitempty" doc:"How long the lease lasts; defaults to the lifecycle's stuck_after."`
 	ExpectedVersion *int64          `json:"expectedVersion,omitempty"`
 }
 
@@ -91,8 +91,8 @@ type Renewed struct {
 // Settle is the request to end a claim.
 type Settle struct {
 	Outcome string          `json:"outcome" enum:"success,failure,invalid"`
-	Data    json.RawMessage `json:"data,omitempty" doc:"A merge patch (RFC 7396) of the entity's data."`
-	Events  []SettleEvent   `json:"events,omitempty" doc:"Appended to their streams in the same transaction."`
+	Data    json.RawMessage `json:"data,omitempty" doc:"A merge patch (RFC 7396) for the entity's data."`
+	Events  []SettleEvent   `json:"events,omitempty" doc:"Events to append to user streams in the same transaction."`
 	Message string          `json:"message,omitempty"`
 }
 
@@ -113,8 +113,8 @@ type Release struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// EffectCall journals an effect of an operation. Without result and notDone it records the intent;
-// otherwise it records the outcome.
+// EffectCall journals an effect of an operation. Without a result or notDone, it records the
+// intent; otherwise it records the outcome.
 type EffectCall struct {
 	Epoch   int64           `json:"epoch,omitempty"`
 	Name    string          `json:"name"`
@@ -135,8 +135,8 @@ type Lifecycle struct {
 	Name     string          `json:"name"`
 	Revision int64           `json:"revision"`
 	Statuses []string        `json:"statuses"`
-	Config   json.RawMessage `json:"config,omitempty" doc:"The config as it was sent, if it was JSON."`
-	Source   string          `json:"source,omitempty" doc:"The config as it was sent, if it was YAML."`
+	Config   json.RawMessage `json:"config,omitempty" doc:"The config as it was sent, if it is JSON."`
+	Source   string          `json:"source,omitempty" doc:"The config as it was sent, if it is YAML."`
 }
 
 // PutLifecycle is the response to a request that publishes or validates a lifecycle config.
@@ -176,20 +176,20 @@ type Operation struct {
 	Epoch        int64    `json:"epoch"`
 	Error        string   `json:"error,omitempty"`
 	Effects      []Effect `json:"effects"`
-	LostHandOuts int64    `json:"lostHandOuts,omitempty" doc:"Consecutive hand-outs to workers that never responded; listed with state=lost."`
-	// Contradictions are calls by holders that had lost their lease. They are listed until they are
-	// acknowledged.
+	LostHandOuts int64    `json:"lostHandOuts,omitempty" doc:"Number of consecutive hand-outs to workers that never responded. Set only with state=lost."`
+	// Contradictions are effect calls by holders that had lost their lease. They are listed until
+	// they are acknowledged.
 	Contradictions []Contradiction `json:"contradictions,omitempty"`
 }
 
-// Contradiction is a call of an effect by a holder that had lost its lease, or lost it before it
-// could record the outcome. It does not change the operation.
+// Contradiction is an effect call by a holder that had lost its lease, or lost it before it could
+// record the outcome. It does not change the operation.
 type Contradiction struct {
 	ID      string          `json:"id"`
 	Name    string          `json:"name"`
 	Ordinal int             `json:"ordinal"`
 	Key     string          `json:"key"`
-	Epoch   int64           `json:"epoch" doc:"The epoch of the late holder."`
+	Epoch   int64           `json:"epoch" doc:"The epoch of the lease that the holder lost."`
 	State   string          `json:"state" enum:"done,unknown"`
 	Result  json.RawMessage `json:"result,omitempty"`
 	Node    string          `json:"node"`
@@ -201,7 +201,7 @@ type Acknowledge struct {
 	Contradictions []string `json:"contradictions" doc:"Ids of the contradictions to acknowledge."`
 }
 
-// Acknowledged lists the contradictions of the operation that remain.
+// Acknowledged lists the operation's remaining contradictions.
 type Acknowledged struct {
 	Contradictions []Contradiction `json:"contradictions"`
 }
@@ -218,7 +218,7 @@ type Effect struct {
 // Resolve states the outcome of an uncertain operation's effects.
 type Resolve struct {
 	Effects []KnownEffect `json:"effects,omitempty"`
-	Outcome string        `json:"outcome,omitempty" enum:"success,failure,invalid" doc:"How the operation ends; omit to resume it."`
+	Outcome string        `json:"outcome,omitempty" enum:"success,failure,invalid" doc:"Outcome that ends the operation; omit it to resume the operation."`
 }
 
 // Withdraw gives the reason for withdrawing an operation.

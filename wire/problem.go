@@ -51,7 +51,7 @@ const entityStatus = "entityStatus"
 // plain has no methods, so encoding/json handles it field by field.
 type plain Problem
 
-// MarshalJSON writes the additional members next to the standard ones, which they never replace.
+// MarshalJSON writes the additional members next to the standard members, which they never replace.
 // requestId is omitted if it is empty: only requests to the API have one.
 func (p Problem) MarshalJSON() ([]byte, error) {
 	raw, err := json.Marshal(plain(p))

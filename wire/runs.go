@@ -12,7 +12,7 @@ type Definition struct {
 	ID          string            `json:"id" doc:"name@version"`
 	Name        string            `json:"name"`
 	Version     string            `json:"version"`
-	RetentionMs Millis            `json:"retentionMs,omitempty" doc:"Retention of finished runs; defaults to the setting of the server."`
+	RetentionMs Millis            `json:"retentionMs,omitempty" doc:"Retention of finished runs; defaults to the server's setting."`
 	Steps       []json.RawMessage `json:"steps"`
 	CreatedAt   *Time             `json:"createdAt"`
 }
@@ -47,7 +47,7 @@ type Run struct {
 	Input           json.RawMessage `json:"input"`
 	State           json.RawMessage `json:"state"`
 	Output          json.RawMessage `json:"output"`
-	CurrentStepName *string         `json:"currentStepName" doc:"Current step, or the last one of a failed or cancelled run; null for a completed run."`
+	CurrentStepName *string         `json:"currentStepName" doc:"Current step or, for a failed or cancelled run, the last step; null for a completed run."`
 	CancelRequested bool            `json:"cancelRequested"`
 	Error           *string         `json:"error"`
 	CreatedAt       *Time           `json:"createdAt"`
@@ -63,37 +63,37 @@ type RunStep struct {
 	Handler      string          `json:"handler,omitempty"`
 	Status       string          `json:"status" enum:"PENDING,RUNNING,WAITING,COMPLETED,FAILED,SKIPPED,CANCELLED"`
 	Attempts     int64           `json:"attempts"`
-	Failures     int64           `json:"failures" doc:"Attempts that were reported as failed."`
-	Deaths       int64           `json:"deaths" doc:"Attempts whose worker crashed: the lease expired without a report."`
-	LostHandOuts int64           `json:"lostHandOuts" doc:"Consecutive hand-outs to workers that never responded."`
-	Uncertain    bool            `json:"uncertain" doc:"Whether the step waits for manual resolution; see operations."`
+	Failures     int64           `json:"failures" doc:"Number of attempts that were reported as failed."`
+	Deaths       int64           `json:"deaths" doc:"Number of attempts whose worker crashed: the lease expired without a report."`
+	LostHandOuts int64           `json:"lostHandOuts" doc:"Number of consecutive hand-outs to workers that never responded."`
+	Uncertain    bool            `json:"uncertain" doc:"Whether the step waits for manual resolution (see operations)."`
 	Input        json.RawMessage `json:"input"`
 	Output       json.RawMessage `json:"output"`
 	Error        *string         `json:"error"`
 	Epoch        int64           `json:"epoch"`
 	Holder       *string         `json:"holder"`
 	Until        *Time           `json:"until" doc:"End of the lease."`
-	DueAt        *Time           `json:"dueAt" doc:"When the step is due next, if it is not leased."`
+	DueAt        *Time           `json:"dueAt" doc:"When the step is next due, if it is not leased."`
 	StartedAt    *Time           `json:"startedAt"`
 	FinishedAt   *Time           `json:"finishedAt"`
 }
 
 // Command pauses, resumes, cancels or retries a run.
 type Command struct {
-	ExpectedVersion *int64 `json:"expectedVersion,omitempty" doc:"The command applies only if the run has this version."`
+	ExpectedVersion *int64 `json:"expectedVersion,omitempty" doc:"The command is applied only if the run is at this version."`
 }
 
 // Signal is a signal to a run.
 type Signal struct {
 	Type    string          `json:"type"`
 	Payload json.RawMessage `json:"payload,omitempty"`
-	ID      *string         `json:"id,omitempty" doc:"Id chosen by the sender. A signal with a known id is stored only once. Generated if omitted."`
+	ID      *string         `json:"id,omitempty" doc:"Id chosen by the sender. Sending a signal again with the same id has no effect. Generated if omitted."`
 }
 
 // Signalled is the response to a signal.
 type Signalled struct {
 	ID    string `json:"id"`
-	Fresh bool   `json:"fresh" doc:"false if the signal was sent before."`
+	Fresh bool   `json:"fresh" doc:"false if this signal was already sent."`
 }
 
 // Approval is a pending or decided approval.
@@ -103,10 +103,10 @@ type Approval struct {
 	Step       string          `json:"step"`
 	Visit      int64           `json:"visit"`
 	Prompt     string          `json:"prompt"`
-	Requesters []string        `json:"requesters" doc:"Requesters that may decide. If empty, any key that may decide approvals can decide."`
+	Requesters []string        `json:"requesters" doc:"Requesters that may decide. If empty, any API key that is allowed to decide approvals may decide."`
 	Status     string          `json:"status" enum:"pending,approved,rejected,edited,expired"`
 	By         *string         `json:"by" doc:"The actor that decided."`
-	Label      *string         `json:"label" doc:"Name of the decider as given in the request."`
+	Label      *string         `json:"label" doc:"Name of the person who decided, as given in the request."`
 	Content    json.RawMessage `json:"content"`
 	CreatedAt  *Time           `json:"createdAt"`
 	ExpiresAt  *Time           `json:"expiresAt"`
@@ -117,5 +117,5 @@ type Approval struct {
 type Decide struct {
 	Decision string          `json:"decision" enum:"approved,rejected,edited"`
 	Content  json.RawMessage `json:"content,omitempty"`
-	By       string          `json:"by,omitempty" doc:"A label. The actor is taken from the API key."`
+	By       string          `json:"by,omitempty" doc:"Name of the person who decides, stored as the label. The actor is the API key or, on a server without API keys, this name."`
 }

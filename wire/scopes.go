@@ -13,7 +13,7 @@ type Scope struct {
 
 // ChangedScope is a scope after a change.
 type ChangedScope struct {
-	Version int64           `json:"version" doc:"-1 if the scope does not exist; the version of the deletion if this call deleted it."`
+	Version int64           `json:"version" doc:"-1 if the scope does not exist; the version of the deletion if this call deleted the scope."`
 	State   json.RawMessage `json:"state" doc:"A JSON object; null if the scope does not exist."`
 	Changed bool            `json:"changed" doc:"false if nothing changed and nothing was written."`
 }

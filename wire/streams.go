@@ -6,7 +6,7 @@ import "encoding/json"
 type Event struct {
 	Stream      string          `json:"stream"`
 	Version     int64           `json:"version"`
-	Position    *string         `json:"position" doc:"Position in the feed, usable as cursor there; null until one is assigned."`
+	Position    *string         `json:"position" doc:"Position in the feed, which can be used as a feed cursor; null until it is assigned."`
 	Name        string          `json:"name"`
 	Data        json.RawMessage `json:"data"`
 	Correlation string          `json:"correlation"`
@@ -26,7 +26,7 @@ type NewEvent struct {
 
 // Append is the request to append events to a stream, all or none.
 type Append struct {
-	ExpectedVersion *int64     `json:"expectedVersion,omitempty" doc:"Expected last version of the stream; -1 if the stream must not exist. Omit to accept any version."`
+	ExpectedVersion *int64     `json:"expectedVersion,omitempty" doc:"Expected last version of the stream; -1 if the stream must not exist. Omit it to accept any version."`
 	Events          []NewEvent `json:"events"`
 }
 
@@ -40,8 +40,8 @@ type Appended struct {
 // CloseStream is the request to close a stream.
 type CloseStream struct {
 	Mode            string          `json:"mode" enum:"archive,tombstone,restart"`
-	ExpectedVersion *int64          `json:"expectedVersion,omitempty" doc:"Expected last version of the stream; omit to accept any version. Required for restart."`
-	Snapshot        json.RawMessage `json:"snapshot,omitempty" doc:"Required for restart: the aggregate of all events up to expectedVersion."`
+	ExpectedVersion *int64          `json:"expectedVersion,omitempty" doc:"Expected last version of the stream; omit it to accept any version. Required for restart."`
+	Snapshot        json.RawMessage `json:"snapshot,omitempty" doc:"Required for restart: the state computed from all events up to expectedVersion."`
 }
 
 // ClosedStream is the response to a close.
@@ -53,9 +53,9 @@ type ClosedStream struct {
 
 // PutReaction registers or changes a reaction.
 type PutReaction struct {
-	Events       []string `json:"events" doc:"Names of events; * for all."`
-	Streams      string   `json:"streams,omitempty" doc:"A regular expression (RE2); omit for all streams."`
-	Source       string   `json:"source,omitempty" enum:"event,history" doc:"Events of user streams, or histories."`
+	Events       []string `json:"events" doc:"Event names; * for all."`
+	Streams      string   `json:"streams,omitempty" doc:"A regular expression (RE2) that stream names must match; omit it for all streams."`
+	Source       string   `json:"source,omitempty" enum:"event,history" doc:"Where events come from: user streams (event) or histories (history)."`
 	MaxRetries   *int     `json:"maxRetries,omitempty"`
 	MaxDeaths    *int     `json:"maxDeaths,omitempty"`
 	BlockOnError *bool    `json:"blockOnError,omitempty"`
@@ -87,7 +87,7 @@ type Reaction struct {
 	Start        string   `json:"start"`
 	Priority     int      `json:"priority"`
 	Handler      string   `json:"handler"`
-	Program      bool     `json:"program,omitempty" doc:"True if a Go program serves the reaction, so it cannot be claimed manually."`
+	Program      bool     `json:"program,omitempty" doc:"true if a Go program serves the reaction, so that its streams cannot be claimed manually."`
 	CreatedAt    *Time    `json:"createdAt"`
 	UpdatedAt    *Time    `json:"updatedAt"`
 }
@@ -124,7 +124,7 @@ type Acks struct {
 type Ack struct {
 	Stream  string `json:"stream"`
 	Epoch   int64  `json:"epoch"`
-	Token   string `json:"token" doc:"Token of the lease."`
+	Token   string `json:"token" doc:"Lease token, from the claim."`
 	Version int64  `json:"version"`
 }
 
@@ -144,7 +144,7 @@ type AckResult struct {
 type FailLease struct {
 	Stream    string `json:"stream"`
 	Epoch     int64  `json:"epoch"`
-	Token     string `json:"token" doc:"Token of the lease."`
+	Token     string `json:"token" doc:"Lease token, from the claim."`
 	Message   string `json:"message"`
 	Retryable *bool  `json:"retryable,omitempty" doc:"false blocks the stream immediately."`
 }
@@ -160,7 +160,7 @@ type FailedLease struct {
 type RenewLease struct {
 	Stream  string `json:"stream"`
 	Epoch   int64  `json:"epoch"`
-	Token   string `json:"token" doc:"Token of the lease."`
+	Token   string `json:"token" doc:"Lease token, from the claim."`
 	LeaseMs Millis `json:"leaseMs,omitempty"`
 }
 
@@ -172,7 +172,7 @@ type Repair struct {
 
 // RepairFilter selects streams.
 type RepairFilter struct {
-	Stream  string `json:"stream,omitempty" doc:"A regular expression (RE2)."`
+	Stream  string `json:"stream,omitempty" doc:"A regular expression (RE2) that stream names must match."`
 	Source  string `json:"source,omitempty" enum:"event,history"`
 	Blocked *bool  `json:"blocked,omitempty"`
 }
@@ -182,18 +182,18 @@ type RepairFilter struct {
 type Repaired struct {
 	Streams []string `json:"streams"`
 	Held    []string `json:"held"`
-	Pending []string `json:"pending" doc:"Streams that are reset when their current lease ends. Until then renew returns cancelRequested and no longer extends the lease."`
+	Pending []string `json:"pending" doc:"Streams that are reset when their current lease ends. Until then, renew returns cancelRequested and no longer extends the lease."`
 }
 
-// Position is the position of a reaction on a stream.
+// Position is the position of a reaction in a stream.
 type Position struct {
 	Stream       string `json:"stream"`
 	Reaction     string `json:"reaction"`
-	Watermark    int64  `json:"watermark" doc:"-1 if nothing was handled yet."`
+	Watermark    int64  `json:"watermark" doc:"Last version that the reaction has handled; -1 if it has handled none."`
 	Head         int64  `json:"head"`
 	Retry        int    `json:"retry"`
 	Deaths       int    `json:"deaths"`
-	LostHandOuts int    `json:"lostHandOuts" doc:"Consecutive hand-outs to workers that never responded."`
+	LostHandOuts int    `json:"lostHandOuts" doc:"Number of consecutive hand-outs to workers that never responded."`
 	Blocked      bool   `json:"blocked"`
 	Error        string `json:"error"`
 	LeasedBy     string `json:"leasedBy"`

@@ -39,20 +39,20 @@ type TaskContext struct {
 
 	Batch          string `json:"batch,omitempty"`
 	Item           string `json:"item,omitempty" doc:"Key of the item in the batch."`
-	ArtifactPrefix string `json:"artifactPrefix,omitempty" doc:"Prefix for artifacts of the item. They are deleted if the item fails or is cancelled."`
+	ArtifactPrefix string `json:"artifactPrefix,omitempty" doc:"Prefix for the item's artifacts, which are deleted if the item fails or is cancelled."`
 
 	Run   string          `json:"run,omitempty"`
 	Step  string          `json:"step,omitempty" doc:"Step of the run."`
 	Visit int64           `json:"visit,omitempty" doc:"Visit number of this step, starting at 1."`
 	State json.RawMessage `json:"state,omitempty" doc:"State of the run."`
-	Input json.RawMessage `json:"input,omitempty" doc:"Input of the run; the input of the step is in the task."`
+	Input json.RawMessage `json:"input,omitempty" doc:"Input of the run; the step's input is in the task."`
 }
 
 // CompleteTask reports that a task succeeded.
 type CompleteTask struct {
 	Epoch  int64           `json:"epoch"`
 	Output json.RawMessage `json:"output,omitempty"`
-	State  json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396) of the entity data or of the run state."`
+	State  json.RawMessage `json:"state,omitempty" doc:"A merge patch (RFC 7396) for the entity data or the run state."`
 }
 
 // FailTask reports that a task failed.

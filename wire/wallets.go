@@ -15,14 +15,14 @@ type Wallet struct {
 // Credit adds points to a wallet.
 type Credit struct {
 	Points    int64  `json:"points" minimum:"1"`
-	Reference string `json:"reference" doc:"Idempotency reference. A credit with a reference that was used before adds nothing."`
+	Reference string `json:"reference" doc:"Idempotency reference. Crediting again with the same reference adds nothing."`
 }
 
 // LedgerEntry is an entry of a wallet's ledger.
 type LedgerEntry struct {
 	ID        int64  `json:"id" doc:"Number of the entry in the ledger, starting at 1."`
 	Delta     int64  `json:"delta"`
-	Balance   int64  `json:"balance" doc:"Balance of the wallet after this entry."`
+	Balance   int64  `json:"balance" doc:"The wallet's balance after this entry."`
 	Reason    string `json:"reason"`
 	Reference string `json:"reference"`
 	At        *Time  `json:"at"`
@@ -35,8 +35,8 @@ type Audit struct {
 	Wrong   []AuditWrong `json:"wrong"`
 }
 
-// AuditWrong is a wallet whose ledger is inconsistent. ID is the first inconsistent entry, or 0 if
-// the balance is wrong.
+// AuditWrong is a wallet whose ledger is inconsistent. ID is the number of the first inconsistent
+// entry, or 0 if the entries are consistent but do not match the wallet.
 type AuditWrong struct {
 	Wallet  string `json:"wallet"`
 	ID      int64  `json:"id"`

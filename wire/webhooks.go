@@ -4,9 +4,9 @@ package wire
 type NewWebhook struct {
 	URL     string   `json:"url"`
 	Name    string   `json:"name,omitempty"`
-	Events  []string `json:"events,omitempty" doc:"Names of events; omit or use * for all."`
-	Streams string   `json:"streams,omitempty" doc:"A regular expression (RE2); omit for all streams."`
-	Source  string   `json:"source,omitempty" enum:"event,history" doc:"Events of user streams, or histories."`
+	Events  []string `json:"events,omitempty" doc:"Event names; omit them or use * for all."`
+	Streams string   `json:"streams,omitempty" doc:"A regular expression (RE2) that stream names must match; omit it for all streams."`
+	Source  string   `json:"source,omitempty" enum:"event,history" doc:"Where events come from: user streams (event) or histories (history)."`
 	Secret  string   `json:"secret,omitempty" doc:"whsec_ followed by 24 to 64 bytes in base64; generated if omitted."`
 }
 
@@ -24,17 +24,17 @@ type Webhook struct {
 	Events       []string `json:"events"`
 	Streams      string   `json:"streams"`
 	Source       string   `json:"source"`
-	Reaction     string   `json:"reaction" doc:"Name of its reaction; reactions/{reaction}/streams lists its positions."`
+	Reaction     string   `json:"reaction" doc:"Name of the webhook's reaction; reactions/{reaction}/streams lists its positions."`
 	CreatedBy    string   `json:"createdBy"`
 	CreatedAt    *Time    `json:"createdAt"`
 	RotatedAt    *Time    `json:"rotatedAt"`
-	OverlapUntil *Time    `json:"overlapUntil" doc:"Until then messages are also signed with the previous secret; null if there is none."`
+	OverlapUntil *Time    `json:"overlapUntil" doc:"End of the period in which messages are also signed with the previous secret; null if there is none."`
 }
 
 // CreatedWebhook is a webhook with its new secret.
 type CreatedWebhook struct {
 	Webhook
-	Secret string `json:"secret,omitempty" doc:"Returned only once, and not when the request is replayed."`
+	Secret string `json:"secret,omitempty" doc:"Returned only once, and not included when the request is replayed."`
 }
 
 // WebhookMessage is the body of a message to a webhook.

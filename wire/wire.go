@@ -1,9 +1,9 @@
-// Package wire defines the JSON shapes of the HTTP API, for servers and clients. docs/http.md
+// Package wire defines the JSON types of the HTTP API, for servers and clients. docs/http.md
 // describes the routes.
 //
-// Names are in camelCase. Times are RFC 3339 in UTC with milliseconds. Durations are milliseconds
-// in fields that end with Ms. Versions and epochs are integers. User data (data, input, result …)
-// is passed through unchanged, digit for digit.
+// Names are in camelCase. Times are in RFC 3339 format, in UTC with milliseconds. Durations are
+// milliseconds in fields that end with Ms. Versions and epochs are integers. User data (data,
+// input, result …) is passed through unchanged, digit for digit.
 package wire
 
 import (
@@ -57,7 +57,7 @@ func (t *Time) UnmarshalJSON(raw []byte) error {
 // List is a page of a list. Next is the cursor of the following page, or null.
 type List[T any] struct {
 	Items []T     `json:"items"`
-	Next  *string `json:"next" doc:"Pass it as cursor to read the next page; null at the end."`
+	Next  *string `json:"next" doc:"Cursor for the next page; null at the end of the list."`
 }
 
 // Millis is a duration in milliseconds.

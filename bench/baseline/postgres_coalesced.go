@@ -138,7 +138,7 @@ func answer[A, R any](rows pgx.Rows, err error, calls []*call[A, R], dest func(*
 			return err
 		}
 		if member < 1 || member > int64(len(calls)) {
-			return fmt.Errorf("baseline: an answer for member %d of %d", member, len(calls))
+			return fmt.Errorf("baseline: the statement returned a row for member %d of %d", member, len(calls))
 		}
 		calls[member-1].out, calls[member-1].err = out, nil
 	}

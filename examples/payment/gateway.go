@@ -28,7 +28,7 @@ func openGateway(ctx context.Context, s *stage.Stage) (*gateway, error) {
 	return &gateway{db, s}, db.Exec(ctx, `CREATE TABLE IF NOT EXISTS charge (reference text, idempotency_key text UNIQUE, invoice text, cents bigint)`)
 }
 
-var errLost = errors.New("connection lost before the response of the gateway")
+var errLost = errors.New("connection lost before the gateway responded")
 
 // charge charges the card, unless it has done so with this key, and returns the reference.
 func (g *gateway) charge(ctx context.Context, key, invoice string, cents int64) (reference string, err error) {

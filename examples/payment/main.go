@@ -117,6 +117,6 @@ func check(ctx context.Context, s *stage.Stage, g *gateway, ids []string) error 
 	if err != nil {
 		return err
 	}
-	s.Tell("the charges of the gateway match the credits", differences(ids, charged, byFirst(credited)))
+	s.Tell("the gateway's charges match the credits", differences(ids, charged, byFirst(credited)))
 	return s.Whole(ctx, lifecycleOf(s, g))
 }

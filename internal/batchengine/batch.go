@@ -307,7 +307,7 @@ func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 	case err != nil:
 		return Batch{}, err
 	case f.what == "missing":
-		return Batch{}, fault.New(fault.NotFound, "wallet %q of batch %q does not exist: create the wallet first", n.Wallet, n.ID).With("pointer", "/wallet")
+		return Batch{}, fault.New(fault.NotFound, "wallet %q for batch %q does not exist: create the wallet first", n.Wallet, n.ID).With("pointer", "/wallet")
 	case !f.applied:
 		return Batch{}, note(ctx, d, n.ID, "create", fault.New(fault.Conflict, "batch %q already exists: choose another id", n.ID).With("pointer", "/id"))
 	}
@@ -331,7 +331,7 @@ func (n New) check() error {
 	case n.MaxCrashes < 1 || n.MaxCrashes > MaxAttempts:
 		return fault.New(fault.Validation, "maxDeaths must be between 1 and %d, got %d", MaxAttempts, n.MaxCrashes).With("pointer", "/maxDeaths")
 	case n.Timeout < time.Millisecond || n.Timeout > MaxTimeout:
-		return fault.New(fault.Validation, "the timeout of an item must be between 1ms and %s, got %s", MaxTimeout, n.Timeout).With("pointer", "/timeoutMs")
+		return fault.New(fault.Validation, "an item's timeout must be between 1ms and %s, got %s", MaxTimeout, n.Timeout).With("pointer", "/timeoutMs")
 	}
 	return nil
 }

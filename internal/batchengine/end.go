@@ -198,9 +198,9 @@ func giveUp(ctx context.Context, d store.Doer, t Taken, how, message string) (En
 		_, err := resume(ctx, d, t.partition(), "")
 		return e, err
 	case g.stuck && g.missing:
-		return e, fault.New(fault.NotFound, "item %q of batch %q cannot be given up, because the wallet for its refund does not exist: restore the wallet", t.Key, t.Batch)
+		return e, fault.New(fault.NotFound, "item %q of batch %q cannot be marked failed, because the wallet for its refund does not exist: restore the wallet", t.Key, t.Batch)
 	case g.stuck:
-		return e, fault.New(fault.Conflict, "item %q of batch %q cannot be given up, because the refund would exceed the wallet's maximum balance: reduce the balance", t.Key, t.Batch)
+		return e, fault.New(fault.Conflict, "item %q of batch %q cannot be marked failed, because the refund would exceed the wallet's maximum balance: reduce the balance", t.Key, t.Batch)
 	case g.state == "failed" && g.epoch == t.Epoch && how == "fail" && g.failures > t.Failures:
 		return e, nil // given up before, under this lease
 	}

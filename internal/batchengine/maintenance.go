@@ -131,7 +131,7 @@ func cancelItems(ctx context.Context, d store.Doer, at store.Partition, id strin
 		case f.found == "missing":
 			return fault.New(fault.NotFound, "batch %q cannot be torn down, because the wallet for its refund does not exist: restore the wallet", id)
 		case f.found == "full":
-			return fault.New(fault.Conflict, "batch %q cannot be torn down, because the refund would exceed the maximum balance of the wallet: reduce the balance", id)
+			return fault.New(fault.Conflict, "batch %q cannot be torn down, because the refund would exceed the wallet's maximum balance: reduce the balance", id)
 		case f.left <= 0 || f.found == "none":
 			_, err := resume(ctx, d, at, "") // the refund may pay for paused batches
 			return err

@@ -296,7 +296,7 @@ func takeOf(ctx context.Context, d store.Doer, at store.Partition, a takeArgs) (
 	}
 	var rows [][5]json.RawMessage
 	if err := json.Unmarshal([]byte(t.items), &rows); err != nil {
-		return nil, fault.New(fault.Internal, "batches.take returned items that cannot be decoded, %q: %v", t.items, err)
+		return nil, fault.New(fault.Internal, "batches.take returned items that cannot be decoded (%q): %v", t.items, err)
 	}
 	all := make([]Taken, len(rows))
 	for i, r := range rows {
@@ -308,7 +308,7 @@ func takeOf(ctx context.Context, d store.Doer, at store.Partition, a takeArgs) (
 				continue
 			}
 			if err := json.Unmarshal(r[j], into); err != nil {
-				return nil, fault.New(fault.Internal, "batches.take returned items that cannot be decoded, %q: %v", t.items, err)
+				return nil, fault.New(fault.Internal, "batches.take returned items that cannot be decoded (%q): %v", t.items, err)
 			}
 		}
 	}

@@ -193,11 +193,11 @@ func miscounted(f row) string {
 func stranded(f row) string {
 	switch f.wrong {
 	case "gone":
-		return "the status does not exist in the config of the lifecycle: add it to the config again, and move the entity to another status"
+		return "the status does not exist in the lifecycle's config: add it to the config again, and move the entity to another status"
 	case "stray":
 		return "the entity is in a claim status without a claim: start a node, which reverts the entity"
 	case "target":
-		return "the operation leads to a status that the config of the lifecycle does not have, or that is a claim status: restore the status, and let the operation end"
+		return "the operation leads to a status that the lifecycle's config does not have, or that is a claim status: restore the status, and let the operation end"
 	}
 	return "the operation is in a status that is no longer a claim status, so it cannot end: make the status a claim status again, and let the operation end"
 }

@@ -67,7 +67,7 @@ func Put(ctx context.Context, d store.Doer, token string, c Claim) error {
 func Find(ctx context.Context, d store.Doer, token string) (Claim, error) {
 	all, err := findVerb.Do(ctx, d, hash(token))
 	return store.First(all, err, func() error {
-		return fault.New(fault.NotFound, "no claim has this token: use the token that the claim returned")
+		return fault.New(fault.NotFound, "no claim has this token: use the token that the claim request returned")
 	})
 }
 

@@ -37,7 +37,7 @@ func (k *Keyring) Signer(ctx context.Context, d store.Doer) (Signer, error) {
 	}
 	key, err := hex.DecodeString(text)
 	if err != nil || len(key) < sha256.Size {
-		return nil, fault.New(fault.DatabaseDamaged, "the key that signs task ids is missing from the database or damaged: restore the table \"secret\" from a backup")
+		return nil, fault.New(fault.DatabaseDamaged, "the key that signs task ids is missing from the database or is damaged: restore the table \"secret\" from a backup")
 	}
 	k.signer.Store(new(Signer(key)))
 	return key, nil
@@ -54,14 +54,14 @@ func (s Signer) Task(workspace, id string, epoch int64, handler string) string {
 func (s Signer) Open(workspace, signed string, epoch int64) (id, handler string, err error) {
 	parts := strings.Split(signed, ".")
 	if len(parts) != 3 {
-		return "", "", fault.New(fault.NotFound, "task %q does not exist: use the id that the claim returned", signed)
+		return "", "", fault.New(fault.NotFound, "task %q does not exist: use the id that the claim request returned", signed)
 	}
 	name, bad := base64.RawURLEncoding.Strict().DecodeString(parts[1])
 	given, wrong := base64.RawURLEncoding.Strict().DecodeString(parts[2])
 	if bad == nil && wrong == nil && hmac.Equal(given, s.task(workspace, parts[0], epoch, string(name))) {
 		return parts[0], string(name), nil
 	}
-	return "", "", fault.New(fault.LeaseLost, "this task was not handed out under epoch %d: use the id and epoch that the claim returned", epoch)
+	return "", "", fault.New(fault.LeaseLost, "this task was not handed out under epoch %d: use the id and epoch that the claim request returned", epoch)
 }
 
 func (s Signer) task(workspace, id string, epoch int64, handler string) []byte {
@@ -78,7 +78,7 @@ func (s Signer) CheckLease(token, workspace, reaction, stream string, epoch int6
 	if hmac.Equal([]byte(token), []byte(s.Lease(workspace, reaction, stream, epoch))) {
 		return nil
 	}
-	return fault.New(fault.LeaseLost, "stream %q was not claimed for reaction %q under epoch %d with this token: use the epoch and token that the claim returned",
+	return fault.New(fault.LeaseLost, "stream %q was not claimed for reaction %q under epoch %d with this token: use the epoch and token that the claim request returned",
 		stream, reaction, epoch)
 }
 

@@ -17,13 +17,13 @@ import (
 
 type batchesCommand struct {
 	Create   batchesCreate   `cmd:"" help:"Create a batch from a file of items."`
-	Add      batchesAdd      `cmd:"" help:"Add a file of items to an open batch."`
+	Add      batchesAdd      `cmd:"" help:"Add items from a file to an open batch."`
 	Seal     batchesSeal     `cmd:"" help:"Seal a batch, so that it accepts no more items."`
 	List     batchesList     `cmd:"" help:"List the batches of a workspace."`
 	Show     batchesShow     `cmd:"" help:"Show a batch."`
 	Items    batchesItems    `cmd:"" help:"List the items of a batch."`
 	Follow   batchesFollow   `cmd:"" help:"Follow the progress of a batch until it ends."`
-	Finalize batchesFinalize `cmd:"" help:"Accept succeeded items of a batch."`
+	Finalize batchesFinalize `cmd:"" help:"Accept items of a batch that have succeeded."`
 	Cancel   batchesCancel   `cmd:"" help:"Cancel a batch and refund its unaccepted items."`
 }
 
@@ -33,7 +33,7 @@ type batchArg struct {
 
 // itemsFile is a file of items: one JSON object per line, or one JSON list.
 type itemsFile struct {
-	File string `arg:"" optional:"" help:"File of items, one per line: {\"key\": \"a\", \"cost\": 10, \"input\": {}}; - reads stdin."`
+	File string `arg:"" optional:"" help:"File of items, one per line or as a JSON list: {\"key\": \"a\", \"cost\": 10, \"input\": {}}; - reads stdin."`
 }
 
 // itemPage and itemBytes limit one request: the number of items, and their size.
@@ -48,7 +48,7 @@ func (f itemsFile) pages(each func([]wire.NewItem) error) error {
 	if f.File != "-" {
 		file, err := os.Open(f.File)
 		if err != nil {
-			return misuse("cannot read the file of items: %v", err)
+			return misuse("cannot read the items file: %v", err)
 		}
 		defer file.Close()
 		in = file
@@ -81,7 +81,7 @@ func (f itemsFile) each(r io.Reader, list bool, each func([]wire.NewItem) error)
 	d.DisallowUnknownFields()
 	if list {
 		if _, err := d.Token(); err != nil {
-			return misuse("cannot read the file of items: %v", err)
+			return misuse("cannot read the items file: %v", err)
 		}
 	}
 	var page []wire.NewItem
@@ -93,7 +93,7 @@ func (f itemsFile) each(r io.Reader, list bool, each func([]wire.NewItem) error)
 			break
 		}
 		if err != nil {
-			return misuse("cannot read item %d: %v: write an item as {\"key\": \"a\", \"cost\": 10, \"input\": {}}", n, err)
+			return misuse("cannot read item %d: %v: write each item as {\"key\": \"a\", \"cost\": 10, \"input\": {}}", n, err)
 		}
 		page, size = append(page, x), size+len(x.Input)+len(x.Key)+64
 		if len(page) == itemPage || size > itemBytes {
@@ -108,7 +108,7 @@ func (f itemsFile) each(r io.Reader, list bool, each func([]wire.NewItem) error)
 			return misuse("the list of items is incomplete: it must end with ]")
 		}
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			return misuse("the file must end after the list of items")
+			return misuse("the file must not contain anything after the list of items")
 		}
 	}
 	if len(page) == 0 {
@@ -144,7 +144,7 @@ func (c *batchesCreate) Run(ctx context.Context, d *connection) error {
 	}
 	if c.File != "" {
 		if err := c.add(ctx, d, b.ID); err != nil {
-			return fmt.Errorf("batch %q was created and is open, but not all items were added: %w", b.ID, err)
+			return fmt.Errorf("batch %q was created and is open, but not all items were added (to continue, use \"holdfast batches add\"): %w", b.ID, err)
 		}
 	}
 	switch {
@@ -172,7 +172,7 @@ type batchesAdd struct {
 
 func (c *batchesAdd) Run(ctx context.Context, to *target) error {
 	if c.File == "" {
-		return misuse("no items are given: name a file of items, or - for stdin")
+		return misuse("no items were given: specify an items file, or - for stdin")
 	}
 	d, err := to.open(ctx)
 	if err != nil {

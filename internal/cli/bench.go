@@ -18,7 +18,7 @@ import (
 
 type benchCommand struct {
 	DB       string        `name:"db" default:"sqlite:holdfast.db" placeholder:"DATABASE" help:"Database: sqlite:FILE, postgres://… or host=…. Default: sqlite:holdfast.db."`
-	Duration time.Duration `setting:"-" default:"1m" placeholder:"DURATION" help:"How long to measure in total, without setup and removal. Default: 1m."`
+	Duration time.Duration `setting:"-" default:"1m" placeholder:"DURATION" help:"How long to measure in total, excluding setup and removal. Default: 1m."`
 	Callers  []int         `setting:"-" default:"1,16" placeholder:"N" help:"Numbers of concurrent callers to measure with. Default: 1,16."`
 	Output   string        `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
 }
@@ -53,11 +53,11 @@ func (c *benchCommand) Run(ctx context.Context, p *program) error {
 		return misuse("--duration must be between %s and %s, got %s", minBench, maxBench, c.Duration)
 	}
 	if len(c.Callers) == 0 {
-		return misuse("--callers must have a number, such as 1,16")
+		return misuse("--callers must list at least one number, for example 1,16")
 	}
 	for _, n := range c.Callers {
 		if n < 1 || n > maxCallers {
-			return misuse("--callers must be between 1 and %d each, got %d", maxCallers, n)
+			return misuse("each number in --callers must be between 1 and %d, got %d", maxCallers, n)
 		}
 	}
 	place, err := c.scratch()
@@ -98,7 +98,7 @@ func (s scratchPlace) removed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
 	defer cancel()
 	if err := s.remove(ctx); err != nil {
-		return fmt.Errorf("%s was not removed: remove it yourself: %w", s.name, err)
+		return fmt.Errorf("%s could not be removed, so remove it manually: %w", s.name, err)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (c *benchCommand) scratch() (s scratchPlace, err error) {
 	}
 	folder := filepath.Join(filepath.Dir(path), name)
 	if err := os.Mkdir(folder, 0o700); err != nil {
-		return s, fault.New(fault.Validation, "cannot create a folder next to %s: choose a place with --db where you may", path).Wrap(err)
+		return s, fault.New(fault.Validation, "cannot create a folder next to %s: use --db to choose a path where you have write permission", path).Wrap(err)
 	}
 	db, err := openSQLite(filepath.Join(folder, "bench.db"))
 	return scratchPlace{"folder " + folder, db, func(context.Context) error { return os.RemoveAll(folder) }}, err

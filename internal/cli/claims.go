@@ -29,8 +29,8 @@ func (c *claimsList) Run(ctx context.Context, d *connection) error {
 }
 
 type claimCommand struct {
-	Take    claimTake    `cmd:"" help:"Claim a step and print the token of the claim."`
-	Renew   claimRenew   `cmd:"" help:"Renew the lease of a claim."`
+	Take    claimTake    `cmd:"" help:"Claim a step and print the claim's token."`
+	Renew   claimRenew   `cmd:"" help:"Renew a claim's lease."`
 	Settle  claimSettle  `cmd:"" help:"Settle a claim with an outcome."`
 	Release claimRelease `cmd:"" help:"End a claim with the outcome failure."`
 }
@@ -40,7 +40,7 @@ type claimTake struct {
 	stepFlags
 	entityArgs
 	Step  string        `arg:"" help:"Step key."`
-	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"Lease of the claim. Default: the lifecycle's lease."`
+	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"Duration of the lease. Default: the lifecycle's stuck_after."`
 }
 
 func (c *claimTake) Run(ctx context.Context, to *target) error {
@@ -56,8 +56,8 @@ func (c *claimTake) Run(ctx context.Context, to *target) error {
 
 type claimRenew struct {
 	idempotencyFlags
-	Token string        `arg:"" help:"Token of the claim, from \"claim take\"."`
-	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"Lease of the claim. Default: the lifecycle's lease."`
+	Token string        `arg:"" help:"Claim token, as printed by \"claim take\"."`
+	Lease time.Duration `setting:"-" placeholder:"DURATION" help:"Duration of the lease. Default: 5m."`
 }
 
 func (c *claimRenew) Run(ctx context.Context, to *target) error {
@@ -71,9 +71,9 @@ func (c *claimRenew) Run(ctx context.Context, to *target) error {
 
 type claimSettle struct {
 	idempotencyFlags
-	Token   string `arg:"" help:"Token of the claim, from \"claim take\"."`
+	Token   string `arg:"" help:"Claim token, as printed by \"claim take\"."`
 	Outcome string `arg:"" enum:"success,failure,invalid" help:"Outcome: success, failure or invalid."`
-	Data    string `setting:"-" placeholder:"JSON" help:"Merge patch for the data of the entity: JSON, or @FILE."`
+	Data    string `setting:"-" placeholder:"JSON" help:"Merge patch for the entity's data: JSON, or @FILE."`
 	Message string `setting:"-" placeholder:"TEXT" help:"Reason for a failure."`
 }
 
@@ -89,8 +89,8 @@ func (c *claimSettle) Run(ctx context.Context, to *target) error {
 
 type claimRelease struct {
 	idempotencyFlags
-	Token  string `arg:"" help:"Token of the claim, from \"claim take\"."`
-	Reason string `setting:"-" placeholder:"TEXT" help:"Reason for the history of the entity."`
+	Token  string `arg:"" help:"Claim token, as printed by \"claim take\"."`
+	Reason string `setting:"-" placeholder:"TEXT" help:"Reason to record in the entity's history."`
 }
 
 func (c *claimRelease) Run(ctx context.Context, d *connection) error {
@@ -102,7 +102,7 @@ type operationsCommand struct {
 	List     operationsList     `cmd:"" help:"List unfinished operations, and operations with contradictions."`
 	Resolve  operationsResolve  `cmd:"" help:"Resolve an uncertain operation."`
 	Withdraw operationsWithdraw `cmd:"" help:"Withdraw an operation that is due."`
-	Ack      operationsAck      `cmd:"" help:"Acknowledge contradictions of an operation."`
+	Ack      operationsAck      `cmd:"" help:"Acknowledge an operation's contradictions."`
 }
 
 type operationsList struct {
@@ -153,7 +153,7 @@ func (c *operationsAck) Run(ctx context.Context, d *connection) error {
 type operationsWithdraw struct {
 	idempotencyFlags
 	ID     string `arg:"" name:"id" help:"Operation id."`
-	Reason string `setting:"-" placeholder:"TEXT" help:"Reason for the history of the operation."`
+	Reason string `setting:"-" placeholder:"TEXT" help:"Reason to record in the operation's history."`
 }
 
 func (c *operationsWithdraw) Run(ctx context.Context, d *connection) error {
@@ -204,7 +204,7 @@ func knownEffect(flag, text string) (wire.KnownEffect, error) {
 	name, result, some := strings.Cut(text, "=")
 	if some {
 		if flag != "--happened" {
-			return x, misuse("--not-happened takes no result: write only the name of the effect")
+			return x, misuse("--not-happened does not accept a result: specify only the effect's name")
 		}
 		raw, err := document(flag, result)
 		if err != nil {

@@ -25,9 +25,9 @@ func (f databaseFlags) open() (holdfast.Database, error) {
 		return postgres.URL(f.DB, postgres.Schema(f.Schema)), nil
 	}
 	if s := scheme.FindString(f.DB); s != "" { // the rest may contain a password
-		return nil, misuse("--db has the unknown database type %q: %s", s, databaseForms)
+		return nil, misuse("--db specifies the unknown database type %q: %s", s, databaseForms)
 	}
-	return nil, misuse("--db must name the type of the database: %s", databaseForms)
+	return nil, misuse("--db must name the database type: %s", databaseForms)
 }
 
 func (f databaseFlags) isPostgres() bool {
@@ -46,7 +46,7 @@ func (f databaseFlags) sqlitePath() (string, bool) {
 
 func openSQLite(path string) (holdfast.Database, error) {
 	if path == "" || strings.HasPrefix(path, "//") {
-		return nil, misuse("--db must have a file path after sqlite:, without // before it: sqlite:holdfast.db, or sqlite:/var/lib/holdfast.db")
+		return nil, misuse("--db requires a file path directly after sqlite:, without //, for example sqlite:holdfast.db or sqlite:/var/lib/holdfast.db")
 	}
 	return sqlite.File(path, sqlite.Alone()), nil
 }

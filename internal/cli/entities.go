@@ -20,7 +20,7 @@ type entitiesCreate struct {
 	idempotencyFlags
 	Lifecycle string `arg:"" help:"Lifecycle name."`
 	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Entity id. Default: a new id."`
-	Status    string `setting:"-" placeholder:"STATUS" help:"Initial status. Default: the initial status of the lifecycle."`
+	Status    string `setting:"-" placeholder:"STATUS" help:"Initial status. Default: the lifecycle's initial status."`
 	Data      string `setting:"-" placeholder:"JSON" help:"Entity data: a JSON object, or @FILE."`
 }
 
@@ -106,8 +106,8 @@ func eventTable(all []wire.Event) *table {
 
 // stepFlags are the flags of commands that fire or claim a step.
 type stepFlags struct {
-	As            string `setting:"-" required:"" placeholder:"REQUESTER" help:"Requester of the step. The API key must be allowed to act for this requester."`
-	Input         string `setting:"-" placeholder:"JSON" help:"Input of the step: JSON, or @FILE."`
+	As            string `setting:"-" required:"" placeholder:"REQUESTER" help:"Requester to act for. The API key must be allowed to act for this requester."`
+	Input         string `setting:"-" placeholder:"JSON" help:"Step input: JSON, or @FILE."`
 	ExpectVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the entity is at this version."`
 }
 

@@ -30,16 +30,16 @@ type grammar struct {
 
 	Dev     devCommand     `cmd:"" help:"Run a development server on loopback, without API keys."`
 	Serve   serveCommand   `cmd:"" help:"Run a server that requires API keys."`
-	Migrate migrateCommand `cmd:"" help:"Migrate the database schema to the version of this program."`
+	Migrate migrateCommand `cmd:"" help:"Migrate the database schema to the version that this program uses."`
 	Check   checkCommand   `cmd:"" help:"Check the database against Holdfast's invariants."`
-	Bench   benchCommand   `cmd:"" help:"Measure Holdfast on your database."`
+	Bench   benchCommand   `cmd:"" help:"Measure Holdfast's performance on your database."`
 	Lint    lintCommand    `cmd:"" help:"Validate lifecycle configs and workflow definitions."`
 	Diagram diagramCommand `cmd:"" help:"Draw a lifecycle config."`
 
 	Keys       keysCommand       `cmd:"" help:"Manage API keys: create, list, show, rotate, revoke."`
 	Lifecycles lifecyclesCommand `cmd:"" help:"Manage published lifecycles: list, put, diagram."`
 	Handlers   handlersCommand   `cmd:"" help:"Manage remote handlers: list, put, delete."`
-	Entities   entitiesCommand   `cmd:"" help:"Manage entities of lifecycles: create, list, show, history, timeline."`
+	Entities   entitiesCommand   `cmd:"" help:"Manage lifecycle entities: create, list, show, history, timeline."`
 	Fire       fireCommand       `cmd:"" help:"Fire a step of an entity."`
 	Claim      claimCommand      `cmd:"" help:"Claim a step manually: take, renew, settle, release."`
 	Claims     claimsCommand     `cmd:"" help:"Inspect claims: list."`
@@ -52,7 +52,7 @@ type grammar struct {
 
 	Runs     runsCommand     `cmd:"" help:"Manage workflow definitions and runs: define, definitions, start, list, show, steps, follow, cancel, pause, resume, retry, signal, approvals, approve, reject."`
 	Batches  batchesCommand  `cmd:"" help:"Manage batches of items: create, add, seal, list, show, items, follow, finalize, cancel."`
-	Wallet   walletCommand   `cmd:"" help:"Manage wallets of points: list, put, show, credit, ledger, audit."`
+	Wallet   walletCommand   `cmd:"" help:"Manage wallets, which hold points: list, put, show, credit, ledger, audit."`
 	Scope    scopeCommand    `cmd:"" help:"Read and change scopes (versioned state): get, patch, inc, push, set, delete, watch."`
 	Webhooks webhooksCommand `cmd:"" help:"Manage webhooks: list, create, rotate, delete."`
 
@@ -64,19 +64,19 @@ type grammar struct {
 
 type databaseFlags struct {
 	DB     string `name:"db" default:"sqlite:holdfast.db" placeholder:"DATABASE" help:"Database: sqlite:FILE, postgres://… or host=…. Default: sqlite:holdfast.db."`
-	Schema string `default:"holdfast" placeholder:"NAME" help:"Schema of the tables (PostgreSQL). Default: holdfast."`
+	Schema string `default:"holdfast" placeholder:"NAME" help:"Schema for Holdfast's tables (PostgreSQL). Default: holdfast."`
 }
 
 type serverFlags struct {
 	Listen            string        `default:"127.0.0.1:7070" placeholder:"ADDRESS" help:"Address to listen on; port 0 picks a free port. Default: 127.0.0.1:7070."`
 	ShutdownTimeout   time.Duration `default:"30s" placeholder:"DURATION" help:"How long to drain requests in flight after SIGTERM or SIGINT. Default: 30s."`
 	JanitorEvery      time.Duration `default:"10s" placeholder:"DURATION" help:"Interval at which the janitor releases expired leases. A lifecycle may set a longer interval. Default: 10s."`
-	JanitorStuckAfter time.Duration `default:"5m" placeholder:"DURATION" help:"How long a claim lasts without renewal, unless its lifecycle or its caller sets another duration. Default: 5m."`
-	KeepRuns          time.Duration `default:"720h" placeholder:"DURATION" help:"Retention of finished runs whose definition sets none; 0s keeps them forever. Default: 720h (30 days)."`
-	Artifacts         string        `placeholder:"WHERE" help:"Store for the artifacts of batch items: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. Default: a folder next to a SQLite file."`
-	ScopeKind         []string      `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
+	JanitorStuckAfter time.Duration `default:"5m" placeholder:"DURATION" help:"How long a claim lasts without renewal, unless the lifecycle or the caller sets another duration. Default: 5m."`
+	KeepRuns          time.Duration `default:"720h" placeholder:"DURATION" help:"Retention of finished runs whose definition sets no retention; 0s keeps them forever. Default: 720h (30 days)."`
+	Artifacts         string        `placeholder:"WHERE" help:"Store for the artifacts of batch items: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. Default: a folder next to the database file (SQLite), or none (PostgreSQL)."`
+	ScopeKind         []string      `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
 	SecretKey         string        `placeholder:"KEY" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
-	AllowPrivate      string        `placeholder:"NETWORKS" help:"Private networks that handlers and webhooks may be on, separated by commas, such as 10.1.0.0/16."`
+	AllowPrivate      string        `placeholder:"NETWORKS" help:"Private networks that the URLs of handlers and webhooks may reach, separated by commas, such as 10.1.0.0/16."`
 }
 
 type devCommand struct {
@@ -89,7 +89,7 @@ type serveCommand struct {
 	databaseFlags
 	serverFlags
 	NoMigrate bool `help:"Fail if the database schema is out of date, instead of migrating it."`
-	RateLimit int  `default:"0" placeholder:"N" help:"Rate limit for API keys without their own, in requests per second; 0 means unlimited. Default: 0."`
+	RateLimit int  `default:"0" placeholder:"N" help:"Rate limit for API keys that have no limit of their own, in requests per second; 0 means unlimited. Default: 0."`
 }
 
 type migrateCommand struct {

@@ -36,8 +36,8 @@ func timeout(m wire.Millis) string {
 type handlersPut struct {
 	idempotencyFlags
 	Name      string        `arg:"" help:"Handler name, as used in configs and definitions."`
-	HandlerAt string        `setting:"-" name:"call" placeholder:"URL" help:"URL to call. Without a URL, workers claim the tasks of the handler."`
-	Safety    string        `setting:"-" enum:",idempotent,transactional,journaled,opaque" default:"" placeholder:"SAFETY" help:"Safety that the handler declares: idempotent, transactional, journaled or opaque."`
+	HandlerAt string        `setting:"-" name:"call" placeholder:"URL" help:"URL to call. Without a URL, workers claim the handler's tasks."`
+	Safety    string        `setting:"-" enum:",idempotent,transactional,journaled,opaque" default:"" placeholder:"SAFETY" help:"Safety to declare for the handler: idempotent, transactional, journaled or opaque."`
 	OnUnknown string        `setting:"-" enum:",hold,retry,probe" default:"" placeholder:"POLICY" help:"Policy for effects with an unknown outcome: hold, retry or probe. Default: hold."`
 	Timeout   time.Duration `setting:"-" placeholder:"DURATION" help:"How long a task may take. Default: 15m."`
 }

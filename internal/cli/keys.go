@@ -13,7 +13,7 @@ import (
 type keysCommand struct {
 	Create keysCreate `cmd:"" help:"Create an API key and print it once."`
 	List   keysList   `cmd:"" help:"List the API keys of a workspace."`
-	Show   keysShow   `cmd:"" help:"Show an API key, without its secret."`
+	Show   keysShow   `cmd:"" help:"Show an API key without its secret."`
 	Rotate keysRotate `cmd:"" help:"Replace an API key with a new key that has the same permissions."`
 	Revoke keysRevoke `cmd:"" help:"Revoke an API key permanently."`
 }
@@ -21,11 +21,11 @@ type keysCommand struct {
 type keysCreate struct {
 	targetFlags
 	Role      string        `setting:"-" required:"" enum:"read,operate,worker,admin" placeholder:"ROLE" help:"Role of the API key: read, operate, worker or admin."`
-	Requester []string      `setting:"-" placeholder:"NAME,…" help:"Requesters that the API key may act as; * for all. Without requesters, the API key cannot fire steps."`
+	Requester []string      `setting:"-" placeholder:"NAME,…" help:"Requesters that the API key may act for; * for all. Without requesters, the API key cannot fire steps."`
 	Handler   []string      `setting:"-" placeholder:"NAME,…" help:"Handlers whose tasks the API key may claim and settle. Default: all handlers."`
 	Name      string        `setting:"-" placeholder:"NAME" help:"Name of the API key. Default: its role."`
 	Lifetime  time.Duration `setting:"-" placeholder:"DURATION" help:"How long the API key is valid, such as 720h. Default: forever."`
-	KeyRate   int           `setting:"-" placeholder:"N" help:"Rate limit of the API key, in requests per second. Default: the server's limit."`
+	KeyRate   int           `setting:"-" placeholder:"N" help:"Rate limit for the API key, in requests per second. Default: the server's limit."`
 }
 
 func (c *keysCreate) Run(ctx context.Context, to *target) error {
@@ -49,7 +49,7 @@ func (d *connection) showSecret(made wire.CreatedKey, err error) error {
 	if _, err := fmt.Fprintln(d.stdout, made.Secret); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.stderr, "API key %s of workspace %s, role %s: store it now, it is not shown again\n", made.ID, cell(made.Workspace), made.Role)
+	_, err = fmt.Fprintf(d.stderr, "API key %s of workspace %s, role %s: store it now, because it is not shown again\n", made.ID, cell(made.Workspace), made.Role)
 	return err
 }
 

@@ -57,9 +57,9 @@ func scopeKind(text string) (k scope.Kind, err error) {
 		option, value, ok := strings.Cut(strings.TrimSpace(part), "=")
 		switch {
 		case !ok:
-			return k, misuse("--scope-kind: %q of kind %q is not an option: %s", option, k.Name, kindForm)
+			return k, misuse("--scope-kind: %q is not an option for kind %q: %s", option, k.Name, kindForm)
 		case seen[option]:
-			return k, misuse("--scope-kind: duplicate %s of kind %q", option, k.Name)
+			return k, misuse("--scope-kind: duplicate option %s for kind %q", option, k.Name)
 		}
 		seen[option] = true
 		switch option {
@@ -72,7 +72,7 @@ func scopeKind(text string) (k scope.Kind, err error) {
 				k.MaxAttempts++ // the first attempt is no retry
 			}
 		default:
-			err = misuse("--scope-kind: unknown option %q of kind %q: the options are budget, retries and ttl", option, k.Name)
+			err = misuse("--scope-kind: unknown option %q for kind %q: the options are budget, retries and ttl", option, k.Name)
 		}
 		if err != nil {
 			return k, err
@@ -93,9 +93,9 @@ func limit(kind, option, text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil, d == 0:
-		return 0, misuse("--scope-kind: %s of kind %q must be a duration such as 5s or 48h, or none for no limit, got %q", option, kind, text)
+		return 0, misuse("--scope-kind: %s for kind %q must be a duration such as 5s or 48h, or none for no limit, got %q", option, kind, text)
 	case d > longestTTL && option == "ttl":
-		return 0, misuse("--scope-kind: ttl of kind %q must be at most 100 years, or never, got %q", kind, text)
+		return 0, misuse("--scope-kind: ttl for kind %q must be at most 100 years, or never, got %q", kind, text)
 	}
 	return max(d, -1), nil
 }
@@ -106,7 +106,7 @@ func retries(kind, text string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n == 0 {
-		return 0, misuse("--scope-kind: retries of kind %q must be an integer such as 10, or none for no limit but the budget, got %q", kind, text)
+		return 0, misuse("--scope-kind: retries for kind %q must be an integer such as 10, or none for no limit other than the budget, got %q", kind, text)
 	}
 	return max(n, -1), nil
 }

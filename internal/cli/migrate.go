@@ -38,7 +38,7 @@ func (p *program) migrated(from, to int, role string) error {
 		text = fmt.Sprintf("schema %d, nothing to do\n", to)
 	}
 	if role != "" {
-		text += fmt.Sprintf("role %s has the privileges of a node\n", role)
+		text += fmt.Sprintf("role %s has the privileges that a node needs\n", role)
 	}
 	_, err := io.WriteString(p.stdout, text)
 	return err

@@ -15,7 +15,7 @@ type reactionsCommand struct {
 	Show    reactionsShow    `cmd:"" help:"Show a reaction."`
 	Put     reactionsPut     `cmd:"" help:"Register or change a reaction."`
 	Delete  reactionsDelete  `cmd:"" help:"Delete a reaction."`
-	Streams reactionsStreams `cmd:"" help:"List the positions of a reaction in its streams."`
+	Streams reactionsStreams `cmd:"" help:"List a reaction's positions in its streams."`
 	Unblock reactionsUnblock `cmd:"" help:"Unblock streams, so that their events are retried."`
 	Skip    reactionsSkip    `cmd:"" help:"Skip the events that block streams."`
 	Reset   reactionsReset   `cmd:"" help:"Reset streams, so that all of their events are handled again."`
@@ -60,18 +60,18 @@ type reactionsPut struct {
 	idempotencyFlags
 	reactionArg
 	Events       []string      `setting:"-" required:"" placeholder:"NAME,…" help:"Event names; * for all."`
-	Streams      string        `setting:"-" placeholder:"RE2" help:"Pattern of stream names. Default: all streams."`
-	Source       string        `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"Streams of events (event), or histories (history). Default: derived from the pattern."`
-	Start        string        `setting:"-" enum:",beginning,now" default:"" placeholder:"WHERE" help:"Start at the first event (beginning) or at the next (now). Default: beginning."`
-	MaxRetries   *int          `setting:"-" placeholder:"N" help:"Retries of an event before its stream is blocked. Default: 3."`
-	MaxDeaths    *int          `setting:"-" placeholder:"N" help:"Workers that may crash on an event before its stream is blocked. Default: 5."`
+	Streams      string        `setting:"-" placeholder:"RE2" help:"Pattern that stream names must match. Default: all streams."`
+	Source       string        `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"Where events come from: user streams (event) or histories (history). Default: derived from the pattern."`
+	Start        string        `setting:"-" enum:",beginning,now" default:"" placeholder:"WHERE" help:"Start at the first event (beginning) or at the next new event (now). Default: beginning."`
+	MaxRetries   *int          `setting:"-" placeholder:"N" help:"Number of times a failed event is retried before its stream is blocked. Default: 3."`
+	MaxDeaths    *int          `setting:"-" placeholder:"N" help:"Number of worker crashes on an event after which its stream is blocked. Default: 5."`
 	BlockOnError *bool         `setting:"-" negatable:"" help:"Block a stream after the last retry, instead of skipping the event. Default: true."`
-	Backoff      string        `setting:"-" enum:",fixed,linear,exponential" default:"" placeholder:"KIND" help:"Backoff: fixed, linear or exponential; with --backoff-base and --backoff-max."`
-	BackoffBase  time.Duration `setting:"-" default:"1s" placeholder:"DURATION" help:"First delay, for --backoff. Default: 1s."`
-	BackoffMax   time.Duration `setting:"-" default:"1m" placeholder:"DURATION" help:"Longest delay, for --backoff. Default: 1m."`
-	Lease        time.Duration `setting:"-" placeholder:"DURATION" help:"Lease of a stream. Default: 10s."`
-	Priority     int           `setting:"-" placeholder:"N" help:"Priority. Reactions with a higher priority are handled first."`
-	Handler      string        `setting:"-" placeholder:"NAME" help:"Handler that handles the events. Without a handler, streams are claimed manually."`
+	Backoff      string        `setting:"-" enum:",fixed,linear,exponential" default:"" placeholder:"KIND" help:"Backoff between retries: fixed, linear or exponential. Set its delays with --backoff-base and --backoff-max."`
+	BackoffBase  time.Duration `setting:"-" default:"1s" placeholder:"DURATION" help:"First delay, if --backoff is set. Default: 1s."`
+	BackoffMax   time.Duration `setting:"-" default:"1m" placeholder:"DURATION" help:"Longest delay, if --backoff is set. Default: 1m."`
+	Lease        time.Duration `setting:"-" placeholder:"DURATION" help:"Duration of the lease on a stream. Default: 10s."`
+	Priority     int           `setting:"-" placeholder:"N" help:"Priority: a head start, in seconds, over the events of other reactions. Default: 0."`
+	Handler      string        `setting:"-" placeholder:"NAME" help:"Handler for the events. Without a handler, streams are claimed manually."`
 }
 
 func (c *reactionsPut) Run(ctx context.Context, to *target) error {
@@ -128,7 +128,7 @@ func (f repairFlags) repair() (wire.Repair, error) {
 	filter := f.Matching != "" || f.Blocked != nil
 	switch {
 	case len(f.Stream) > 0 && (filter || f.All), f.All && filter:
-		return wire.Repair{}, misuse("select streams by name, by --matching and --blocked, or by --all: these cannot be combined")
+		return wire.Repair{}, misuse("select streams in only one way: by name, with --matching and --blocked, or with --all")
 	case len(f.Stream) > 0:
 		return wire.Repair{Streams: f.Stream}, nil
 	case filter:
@@ -136,7 +136,7 @@ func (f repairFlags) repair() (wire.Repair, error) {
 	case f.All:
 		return wire.Repair{}, nil
 	}
-	return wire.Repair{}, misuse("no streams selected: name them, or use --matching, --blocked or --all")
+	return wire.Repair{}, misuse("no streams were selected: name them, or use --matching, --blocked or --all")
 }
 
 type repairCall func(*client.Client, context.Context, string, wire.Repair, ...client.Option) (wire.Repaired, error)

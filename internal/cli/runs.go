@@ -96,7 +96,7 @@ func (c *runsDefinitions) Run(ctx context.Context, d *connection) error {
 type runsStart struct {
 	idempotencyFlags
 	Definition     string `arg:"" help:"Definition, as name@version."`
-	Input          string `setting:"-" placeholder:"JSON" help:"Input of the run: a JSON object, or @FILE."`
+	Input          string `setting:"-" placeholder:"JSON" help:"Run input: a JSON object, or @FILE."`
 	IdempotencyKey string `setting:"-" placeholder:"KEY" help:"Run key. If a run with this key exists, that run is returned and no new run is started."`
 	Follow         bool   `setting:"-" help:"Follow the run until it ends."`
 }
@@ -250,8 +250,8 @@ type runsSignal struct {
 	idempotencyFlags
 	runArg
 	Type    string `arg:"" help:"Signal type."`
-	Payload string `setting:"-" placeholder:"JSON" help:"Payload of the signal: JSON, or @FILE."`
-	Once    string `setting:"-" name:"id" placeholder:"ID" help:"Signal id. A signal with the same id is delivered once. Default: a new id."`
+	Payload string `setting:"-" placeholder:"JSON" help:"Signal payload: JSON, or @FILE."`
+	Once    string `setting:"-" name:"id" placeholder:"ID" help:"Signal id. Sending a signal again with the same id has no effect. Default: a new id."`
 }
 
 func (c *runsSignal) Run(ctx context.Context, to *target) error {
@@ -306,7 +306,7 @@ func (f decideFlags) decide(ctx context.Context, d *connection, decision string)
 
 type runsApprove struct {
 	decideFlags
-	Edited bool `setting:"-" help:"Approve with edits. Give the edited version in --content."`
+	Edited bool `setting:"-" help:"Approve with edits. Pass the edited version in --content."`
 }
 
 func (c *runsApprove) Run(ctx context.Context, d *connection) error {

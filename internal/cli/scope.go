@@ -33,7 +33,7 @@ type scopeArgs struct {
 type changeFlags struct {
 	targetFlags
 	KeyOnce   string `setting:"-" aliases:"idempotency-key" placeholder:"KEY" help:"Idempotency key. Repeating the command with the same idempotency key changes nothing and returns the same result. --idempotency-key is an alias."`
-	IfVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the scope is at this version; =-1 if the scope must not exist."`
+	IfVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the scope is at this version; use =-1 to require that the scope does not exist."`
 }
 
 // options returns the options of the API call.
@@ -73,15 +73,15 @@ func value(name, text string) (json.RawMessage, error) {
 			return nil, misuse("cannot read %s from stdin: %v", name, err)
 		}
 		if !json.Valid(raw) {
-			return nil, misuse("%s must be JSON, but stdin is empty", name)
+			return nil, misuse("%s must be valid JSON, but stdin is empty or contains something else", name)
 		}
 		return raw, nil
 	}
 	if text == "" {
-		return nil, misuse("%s must be JSON, but is empty", name)
+		return nil, misuse("%s must be valid JSON, but is empty", name)
 	}
 	if !strings.HasPrefix(text, "@") && !strings.ContainsAny(text[:1], `{["`) && !json.Valid([]byte(text)) {
-		return nil, misuse("%s must be JSON, got %s: quote a string for JSON and again for the shell, as '%s'", name, text, strconv.Quote(text))
+		return nil, misuse("%s must be valid JSON, got %s: quote a string first for JSON and then for the shell, such as '%s'", name, text, strconv.Quote(text))
 	}
 	return document(name, text)
 }
@@ -103,7 +103,7 @@ type scopePatch struct {
 }
 
 func (c *scopePatch) Run(ctx context.Context, to *target) error {
-	merge, err := value("JSON", c.JSON)
+	merge, err := value("the argument JSON", c.JSON)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ type scopePush struct {
 }
 
 func (c *scopePush) Run(ctx context.Context, to *target) error {
-	item, err := value("JSON", c.JSON)
+	item, err := value("the argument JSON", c.JSON)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ type scopeSet struct {
 }
 
 func (c *scopeSet) Run(ctx context.Context, to *target) error {
-	record, err := value("JSON", c.JSON)
+	record, err := value("the argument JSON", c.JSON)
 	if err != nil {
 		return err
 	}
@@ -165,18 +165,18 @@ type scopeDelete struct {
 	scopeArgs
 	// nil means that the argument is missing. An argument that is empty is refused, so that an
 	// unset shell variable never deletes the whole scope.
-	Field *string `arg:"" optional:"" help:"Field that has the record."`
-	Key   *string `arg:"" optional:"" help:"Key of the record. Without field and key the whole scope is deleted."`
+	Field *string `arg:"" optional:"" help:"Field that contains the record."`
+	Key   *string `arg:"" optional:"" help:"Key of the record. Without a field and a key, the whole scope is deleted."`
 }
 
 func (c *scopeDelete) Run(ctx context.Context, to *target) error {
 	switch {
 	case c.Field != nil && *c.Field == "":
-		return misuse("the field is empty: give the field and the key of a record, or neither to delete the whole scope")
+		return misuse("the field is empty: specify both the field and the key of a record, or neither to delete the whole scope")
 	case c.Key != nil && *c.Key == "":
-		return misuse("the key is empty: give the field and the key of a record, or neither to delete the whole scope")
+		return misuse("the key is empty: specify both the field and the key of a record, or neither to delete the whole scope")
 	case c.Field != nil && c.Key == nil:
-		return misuse("the key is missing: give the field and the key of a record, or neither to delete the whole scope")
+		return misuse("the key is missing: specify both the field and the key of a record, or neither to delete the whole scope")
 	}
 	return c.change(ctx, to, func(d *connection, o ...client.Option) (wire.ChangedScope, error) {
 		if c.Field == nil {

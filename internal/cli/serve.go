@@ -27,7 +27,7 @@ import (
 
 // Run runs the development server.
 func (c *devCommand) Run(ctx context.Context, p *program) error {
-	err := checkListen(c.Listen, "dev requires no API keys, so it listens on 127.0.0.1, [::1] or localhost only")
+	err := checkListen(c.Listen, "dev requires no API keys, so it listens only on 127.0.0.1, [::1] or localhost")
 	if err != nil {
 		return err
 	}

@@ -146,12 +146,12 @@ func document(flag, text string) (json.RawMessage, error) {
 	if path, ok := strings.CutPrefix(text, "@"); ok {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			return nil, misuse("cannot read the file of %s: %v", flag, err)
+			return nil, misuse("cannot read the file given as %s: %v", flag, err)
 		}
 		text = string(raw)
 	}
 	if !json.Valid([]byte(text)) {
-		return nil, misuse(`%s must be JSON, such as {"cents": 100}, or @FILE`, flag)
+		return nil, misuse(`%s must be valid JSON, such as {"cents": 100}, or @FILE`, flag)
 	}
 	return json.RawMessage(text), nil
 }

@@ -21,7 +21,7 @@ type streamsAppend struct {
 	Stream        string `arg:"" help:"Stream name."`
 	Event         string `arg:"" help:"Event name."`
 	Data          string `setting:"-" placeholder:"JSON" help:"Event data: JSON, or @FILE."`
-	ExpectVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the stream is at this version; =-1 if the stream must not exist."`
+	ExpectVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the stream is at this version; use =-1 to require that the stream does not exist."`
 	Correlation   string `setting:"-" placeholder:"TEXT" help:"Correlation id of the event."`
 	Causation     string `setting:"-" placeholder:"TEXT" help:"Causation id of the event."`
 }
@@ -40,7 +40,7 @@ func (c *streamsAppend) Run(ctx context.Context, to *target) error {
 type streamsRead struct {
 	pageFlags
 	Stream   string `arg:"" help:"Stream name."`
-	From     *int64 `setting:"-" placeholder:"N" help:"Version to start with. Default: the first, or the last with --backward."`
+	From     *int64 `setting:"-" placeholder:"N" help:"Version to start at. Default: the first version, or the last with --backward."`
 	Backward bool   `setting:"-" help:"Read the newest events first."`
 }
 

@@ -26,10 +26,10 @@ import (
 // on a database.
 type targetFlags struct {
 	databaseFlags
-	URL       string   `name:"url" placeholder:"URL" help:"URL of a server, such as http://127.0.0.1:7070. Without a URL, the command opens the database in --db."`
-	Key       string   `placeholder:"KEY" help:"API key for the server, hf_…."`
+	URL       string   `name:"url" placeholder:"URL" help:"URL of a server, such as http://127.0.0.1:7070. Without a URL, the command opens the database given in --db."`
+	Key       string   `placeholder:"KEY" help:"API key (hf_…) for the server."`
 	Workspace string   `placeholder:"NAME" help:"Workspace, unless the API key sets it. Default: default."`
-	ScopeKind []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how often it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
+	ScopeKind []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
 	SecretKey string   `hidden:"" placeholder:"KEY" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
 	Output    string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
 }
@@ -47,7 +47,7 @@ func (f idempotencyFlags) options(d *connection) []client.Option { return d.opti
 type pageFlags struct {
 	targetFlags
 	Limit  int    `setting:"-" default:"100" placeholder:"N" help:"Maximum number of results, up to 1000. Default: 100."`
-	Cursor string `setting:"-" placeholder:"CURSOR" help:"Cursor of the next page, as printed by the previous list."`
+	Cursor string `setting:"-" placeholder:"CURSOR" help:"Cursor of the next page, as printed with the previous page."`
 }
 
 func (f pageFlags) page() client.Page { return client.Page{Limit: f.Limit, Cursor: f.Cursor} }

@@ -63,7 +63,7 @@ type walletCredit struct {
 	idempotencyFlags
 	walletArg
 	Points    int64  `arg:"" help:"Number of points."`
-	Reference string `setting:"-" required:"" placeholder:"TEXT" help:"Reference of the credit. A credit with the same reference is applied once."`
+	Reference string `setting:"-" required:"" placeholder:"TEXT" help:"Reference of the credit. Crediting again with the same reference adds nothing."`
 }
 
 func (c *walletCredit) Run(ctx context.Context, d *connection) error {

@@ -11,7 +11,7 @@ import (
 type webhooksCommand struct {
 	List   webhooksList   `cmd:"" help:"List the webhooks of a workspace."`
 	Create webhooksCreate `cmd:"" help:"Create a webhook that sends events to a URL."`
-	Rotate webhooksRotate `cmd:"" help:"Rotate the secret of a webhook."`
+	Rotate webhooksRotate `cmd:"" help:"Rotate a webhook's secret."`
 	Delete webhooksDelete `cmd:"" help:"Delete a webhook."`
 }
 
@@ -30,11 +30,11 @@ func (c *webhooksList) Run(ctx context.Context, d *connection) error {
 
 type webhooksCreate struct {
 	idempotencyFlags
-	To      string   `arg:"" help:"URL of the webhook."`
-	Name    string   `setting:"-" placeholder:"NAME" help:"Name of the webhook."`
+	To      string   `arg:"" help:"Webhook URL."`
+	Name    string   `setting:"-" placeholder:"NAME" help:"Webhook name."`
 	Events  []string `setting:"-" placeholder:"NAME,…" help:"Event names. Default: all events."`
-	Streams string   `setting:"-" placeholder:"RE2" help:"Pattern of stream names. Default: all streams."`
-	Source  string   `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"Streams of events (event), or histories (history). Default: derived from the pattern."`
+	Streams string   `setting:"-" placeholder:"RE2" help:"Pattern that stream names must match. Default: all streams."`
+	Source  string   `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"Where events come from: user streams (event) or histories (history). Default: derived from the pattern."`
 }
 
 func (c *webhooksCreate) Run(ctx context.Context, d *connection) error {

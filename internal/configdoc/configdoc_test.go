@@ -56,7 +56,7 @@ func TestWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "the list is empty: write at least a",
 		"# nothing\n":              "the list is empty: write at least a",
-		"a: 1\n---\nb: 2\n":        "one file has one list",
+		"a: 1\n---\nb: 2\n":        "a file must contain only one list",
 		strings.Repeat("[", 65):    "the document is nested more than 64 levels deep: make it flatter",
 		strings.Repeat(" ", 1<<21): "the list has 2097152 bytes",
 	} {

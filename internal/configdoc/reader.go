@@ -75,7 +75,7 @@ func (r *Reader) plainText(data []byte) bool {
 	nul := bytes.IndexByte(data, 0)
 	switch {
 	case len(data) > strictjson.MaxBytes:
-		r.Refuse(RuleSize, "", start, "the %s has %d bytes, the limit is %d: split it", r.doc.What, len(data), strictjson.MaxBytes)
+		r.Refuse(RuleSize, "", start, "the %s has %d bytes, but the limit is %d: split it", r.doc.What, len(data), strictjson.MaxBytes)
 	case len(bytes.TrimSpace(data)) == 0:
 		r.empty()
 	case !utf8.Valid(data):

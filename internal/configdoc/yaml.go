@@ -24,7 +24,7 @@ func (r *Reader) yamlTree(data []byte) *Node {
 	var bodies []ast.Node
 	for _, doc := range file.Docs {
 		if _, ok := doc.Body.(*ast.DirectiveNode); ok {
-			r.Refuse(RuleYAML, "", placeOf(doc.Body), "directives (%%) are not supported: remove it")
+			r.Refuse(RuleYAML, "", placeOf(doc.Body), "a directive (%%) is not supported: remove it")
 			return nil
 		}
 		if doc.Body != nil {
@@ -36,7 +36,7 @@ func (r *Reader) yamlTree(data []byte) *Node {
 		r.empty()
 		return nil
 	case len(bodies) > 1:
-		r.Refuse(RuleYAML, "", placeOf(bodies[1]), "a second document begins here: one file has one %s", r.doc.What)
+		r.Refuse(RuleYAML, "", placeOf(bodies[1]), "a second document begins here, but a file must contain only one %s: split the file", r.doc.What)
 		return nil
 	}
 	return r.yamlNode(bodies[0], "")

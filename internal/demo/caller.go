@@ -78,7 +78,7 @@ func (c Callers) Killed(ctx context.Context, step, id, admin string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil || line != step+"\n" || cmd.ProcessState.Success():
-		return fmt.Errorf("the process of %s was not killed during the action of step %q: %s", admin, step, cmp.Or(strings.Join(strings.Fields(stderr.String()), " "), cmd.ProcessState.String()))
+		return fmt.Errorf("the process that acted for %s was not killed during the action of step %q: %s", admin, step, cmp.Or(strings.Join(strings.Fields(stderr.String()), " "), cmd.ProcessState.String()))
 	}
 	return nil
 }

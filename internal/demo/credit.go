@@ -80,7 +80,7 @@ func (d *Demo) exceedBudget(ctx context.Context, budget time.Duration) error {
 	for ; ; budget *= 2 {
 		started, err := d.changeLate(ctx, budget)
 		if !errors.Is(err, scope.ErrMutationTimeout) {
-			return fmt.Errorf("the change of a clerk that exceeded its budget must time out, got %w", err)
+			return fmt.Errorf("a clerk's change that exceeds its budget must time out, got %w", err)
 		}
 		if started {
 			return nil

@@ -102,7 +102,7 @@ func (d *Demo) auditRefunds(ctx context.Context, id, wallet string) error {
 	d.printf("  batch %s   %d succeeded, %d of them accepted, %d in flight; %s: charged %d, refunded %d, the wallet has %d of %d points\n", id,
 		doneBefore, b.Counts.Accepted, inFlight, b.Status, b.Charged, b.Refunded, w.Balance, scans*price)
 	if w.Balance != scans*price-b.Counts.Accepted*price || b.Counts.Accepted != accepted {
-		d.total.mismatch(id, "the balance of the wallet does not match the accepted items")
+		d.total.mismatch(id, "the wallet's balance does not match the accepted items")
 	}
 	return nil
 }

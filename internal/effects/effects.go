@@ -231,7 +231,7 @@ func CheckName(name string) error {
 // CheckCall refuses an invalid name or ordinal of a call.
 func CheckCall(name string, ordinal int) error {
 	if ordinal < 0 || ordinal > math.MaxInt32 {
-		return fault.New(fault.Validation, "the ordinal of an effect must be between 0 and %d, got %d", math.MaxInt32, ordinal).With("pointer", "/ordinal")
+		return fault.New(fault.Validation, "an effect's ordinal must be between 0 and %d, got %d", math.MaxInt32, ordinal).With("pointer", "/ordinal")
 	}
 	return CheckName(name)
 }
@@ -243,7 +243,7 @@ func resultOf(v any) (json.RawMessage, error) {
 		err = strictjson.Check(data)
 	}
 	if err != nil {
-		return nil, fault.New(fault.Validation, "the result of an effect cannot be stored as JSON: %v", err)
+		return nil, fault.New(fault.Validation, "the effect's result cannot be stored as JSON: %v", err)
 	}
 	return data, nil
 }

@@ -61,7 +61,7 @@ func From(ctx context.Context) *Journal {
 
 // ErrUnknown is returned by an effect that was begun before, whose outcome is unknown, and which only a person
 // can resolve.
-var ErrUnknown = errors.New("the effect was begun before, and its outcome is unknown: the operation waits for manual resolution")
+var ErrUnknown = errors.New("the effect was already begun, and its outcome is unknown: the operation waits for manual resolution")
 
 // ErrOpen is the error of a handler that succeeded although the outcome of an effect is unknown.
 var ErrOpen = errors.New("the action succeeded, but the outcome of an effect is unknown")

@@ -141,7 +141,7 @@ func Late(ctx context.Context, d store.Doer, at store.Partition, h Holder, calls
 	log = log.With("workspace", at.Workspace, "operation", h.Operation, "subject", h.Subject, "epoch", h.Epoch)
 	switch {
 	case err != nil:
-		log.Error("failed to store effect calls made after the lease was lost: compare them with the effects of the operation", "calls", callsJSON(calls), "error", err)
+		log.Error("failed to store effect calls made after the lease was lost: compare these calls with the operation's effects", "calls", callsJSON(calls), "error", err)
 	case n > 0:
 		log.Warn("effect called or recorded after its lease was lost; see \"holdfast operations list --state contradicted\"", "calls", n)
 	}

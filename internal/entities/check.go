@@ -27,7 +27,7 @@ func checkNames(lifecycle, id string, statuses ...string) error {
 
 func checkTransition(a TransitionArgs) error {
 	if len(a.From) == 0 {
-		return fault.New(fault.Validation, "a transition must have at least one status that it starts from")
+		return fault.New(fault.Validation, "a transition requires at least one status to start from")
 	}
 	if a.ExpectVersion != nil && *a.ExpectVersion < 0 {
 		return fault.New(fault.Validation, "the expected version must be 0 or more, got %d", *a.ExpectVersion)

@@ -302,7 +302,7 @@ func checkClaim(a ClaimArgs) error {
 		statuses = append(statuses, from, c.Into, c.Revert)
 	}
 	if len(statuses) == 0 {
-		return fault.New(fault.Validation, "a claim must have at least one status that it starts from")
+		return fault.New(fault.Validation, "a claim requires at least one status to start from")
 	}
 	if a.ExpectVersion != nil && *a.ExpectVersion < 0 {
 		return fault.New(fault.Validation, "the expected version must be 0 or more, got %d", *a.ExpectVersion)

@@ -130,7 +130,7 @@ func (f *Flight) free(ctx context.Context) {
 		err = f.Free(ctx, f.Engine)
 	}
 	if err != nil && fault.CodeOf(err) != fault.LeaseLost { // a lost lease needs no release
-		f.Log.Warn("failed to release the idempotency key of a refused request; its lease will expire", "key", f.Key, "error", err)
+		f.Log.Warn("failed to release the idempotency key of a refused request; the key's lease will expire", "key", f.Key, "error", err)
 	}
 }
 
@@ -148,7 +148,7 @@ func (f *Flight) Record(ctx context.Context, status int, answer []byte) (other *
 	if err == nil {
 		return nil, nil
 	}
-	f.Log.Warn("failed to store the response of a request with an idempotency key", "key", f.Key, "error", err)
+	f.Log.Warn("failed to store the response to a request with an idempotency key", "key", f.Key, "error", err)
 	if q, failed := Get(ctx, f.Engine, f.Key); failed == nil && q.State == Done && q.Epoch != f.Epoch && q.Fingerprint == f.Fingerprint {
 		other = &q
 	}

@@ -71,7 +71,7 @@ func accepted(t *testing.T, r *keys.Ring, text string) keys.Key {
 	return k
 }
 
-const refusal = "AUTH_ERROR: the API key is missing or invalid: send a valid key in the header Authorization"
+const refusal = "AUTH_ERROR: the API key is missing or invalid: send a valid key in the Authorization header"
 
 func refused(t *testing.T, r *keys.Ring, text, what string) {
 	t.Helper()

@@ -25,7 +25,7 @@ const (
 
 // refused is the error for every text that is not a valid key. It is always the same, so that it
 // does not reveal which part of a guess was right.
-var refused = fault.New(fault.Auth, "the API key is missing or invalid: send a valid key in the header Authorization")
+var refused = fault.New(fault.Auth, "the API key is missing or invalid: send a valid key in the Authorization header")
 
 // Ring verifies the keys that callers present. It is safe for concurrent use.
 //

@@ -60,6 +60,6 @@ type Lease struct {
 // Lost returns the error of a holder that no longer has the lease on what it wants to write.
 func Lost(what string, epoch int64) *fault.Error {
 	return fault.New(fault.LeaseLost,
-		"%s: the lease of epoch %d has expired or ended, and this holder can no longer record results: stop the work", what, epoch).
+		"%s: the lease with epoch %d has expired or ended, so this holder can no longer record results: stop the work", what, epoch).
 		With("epoch", epoch)
 }

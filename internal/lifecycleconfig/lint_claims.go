@@ -59,11 +59,11 @@ func (l *linter) reverts() {
 			first[into] = u
 		}
 		if again && was.value.Revert != revert {
-			l.Refuse("R6", u.path, "%s reverts to %s here and to %s at %s, so the janitor cannot decide: use one claim status for each",
+			l.Refuse("R6", u.path, "%s reverts to %s here and to %s at %s, so the janitor cannot decide: use a separate claim status for each",
 				configdoc.Show(into), configdoc.Show(revert), configdoc.Show(was.value.Revert), was.path)
 		}
 		if status := l.c.Steps[u.step].Status; len(status) == 1 && status[0] != revert {
-			l.Refuse("R7", configdoc.Item(u.path, 1), "revert_to is %s, but the step starts at %s: a claim must revert to where the step starts", configdoc.Show(revert), configdoc.Show(status[0]))
+			l.Refuse("R7", configdoc.Item(u.path, 1), "revert_to is %s, but the step starts at %s: a claim must revert to the status in which the step starts", configdoc.Show(revert), configdoc.Show(status[0]))
 		}
 	}
 }

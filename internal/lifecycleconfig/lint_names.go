@@ -79,7 +79,7 @@ func (c *Config) countWays() (n int) {
 func (l *linter) fits() bool {
 	n := l.c.countWays()
 	if n > maxWays {
-		l.Refuse("R15", "/steps", "the steps have %d combinations of status and requester, the limit is %d: split the lifecycle", n, maxWays)
+		l.Refuse("R15", "/steps", "the steps have %d combinations of status and requester, but the limit is %d: split the lifecycle", n, maxWays)
 	}
 	return n <= maxWays
 }

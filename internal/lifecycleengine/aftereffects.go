@@ -87,9 +87,9 @@ func (c *Lifecycle) checkDeliveries() error {
 		case h.Kind != "afterEffect":
 			return fault.New(fault.Validation, "handler %q is not an after-effect: remove WithRetry and SkipMissing, which apply only to after-effects", name)
 		case twice:
-			return fault.New(fault.Validation, "the delivery options of after-effect %q are set in both the program and the config (after_effects): set them in only one", name)
+			return fault.New(fault.Validation, "the delivery options of after-effect %q are set in both the program and the config (after_effects): set them in only one place", name)
 		case a.MaxAttempts < 1 || a.MaxAttempts > lifecycleconfig.MaxAttempts:
-			return fault.New(fault.Validation, "MaxAttempts of after-effect %q must be between 1 and %[3]d, or 0 for the default, got %[2]d", name, a.MaxAttempts, lifecycleconfig.MaxAttempts)
+			return fault.New(fault.Validation, "MaxAttempts for after-effect %q must be between 1 and %[3]d, or 0 for the default, got %[2]d", name, a.MaxAttempts, lifecycleconfig.MaxAttempts)
 		}
 	}
 	return nil

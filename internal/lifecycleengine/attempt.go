@@ -45,7 +45,7 @@ func (s *bound) attemptOf(ctx context.Context, at store.Partition, now entities.
 	c := now.Claim
 	s, step, err := s.planned(ctx, c.Plan, c.Step, c.Requester, c.Revert)
 	if err == nil && step == nil {
-		err = fault.New(fault.Conflict, "the config no longer has a step %q that starts at status %q: add the step to the config again", c.Step, c.Revert)
+		err = fault.New(fault.Conflict, "the config no longer has a step %q that starts in status %q: add the step to the config again", c.Step, c.Revert)
 	}
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func (a *Act) Commit(f func(context.Context, *store.Tx) error) {
 // Set replaces the entity's data when the step is settled.
 func (a *Act) Set(data json.RawMessage) error {
 	if a.w.own {
-		return fault.New(fault.Validation, "the data of entity %q is its row in the program's table: change the row in WriteTx", a.Entity.ID)
+		return fault.New(fault.Validation, "entity %q is a row in the program's own table: change the row in WriteTx", a.Entity.ID)
 	}
 	a.w.data = data
 	return nil

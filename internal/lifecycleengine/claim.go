@@ -64,7 +64,7 @@ func (s *bound) claim(ctx context.Context, r *request) (*attempt, entities.Entit
 		claimed = claimed && c.Into != status // a claim that keeps the status is only for fired bodies
 	}
 	if !claimed {
-		return nil, found, fault.New(fault.Validation, "step %q of lifecycle %q takes no claim for requester %q: fire the step instead", r.step, s.config.Workflow, r.as)
+		return nil, found, fault.New(fault.Validation, "step %q of lifecycle %q is not claimed for requester %q: fire the step instead", r.step, s.config.Workflow, r.as)
 	}
 	for _, step := range r.steps {
 		if s.worker(step.Validation, r.as) != nil {
@@ -81,7 +81,7 @@ func (s *bound) claim(ctx context.Context, r *request) (*attempt, entities.Entit
 		return e, t.runValidation(ctx)
 	})
 	if err == nil && t == nil {
-		err = fault.New(fault.Conflict, "the claim of this request has already been settled with success").With("outcome", "success")
+		err = fault.New(fault.Conflict, "the claim for this request has already been settled with success").With("outcome", "success")
 	}
 	return t, found, err
 }
@@ -171,7 +171,7 @@ func (c *Claim) Settle(ctx context.Context, o Outcome, data json.RawMessage, f f
 	}
 	w := &work{requester: c.t.entity.Claim.Requester}
 	if data != nil && c.t.config.Table != nil {
-		return c.Entity, fault.New(fault.Validation, "the data of entity %q is its row in the program's table: change the row in the transaction", c.Entity.ID)
+		return c.Entity, fault.New(fault.Validation, "entity %q is a row in the program's own table: change the row in the transaction", c.Entity.ID)
 	}
 	w.data = data
 	if f != nil {

@@ -86,7 +86,7 @@ func (l *Lifecycle) CreateAt(ctx context.Context, d store.Doer, id, status strin
 	}
 	claimed := slices.ContainsFunc(l.config.Claims(), func(c lifecycleconfig.ClaimState) bool { return c.Into == status })
 	if !slices.Contains(l.config.StatusTypes, status) || claimed {
-		return Entity{}, fault.New(fault.Validation, "an entity of lifecycle %q cannot start in status %q: use a status of the config that is not a claim status", l.Name(), status).With("pointer", "/status")
+		return Entity{}, fault.New(fault.Validation, "an entity of lifecycle %q cannot start in status %q: use a status in the config that is not a claim status", l.Name(), status).With("pointer", "/status")
 	}
 	return publicEntity(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: status, Data: data, Meta: events.Meta{Actor: by}}))
 }

@@ -252,7 +252,7 @@ func (s *bound) fireUnclaimed(ctx context.Context, r *request, e entities.Entity
 	defer cancel()
 	if err := s.bodies(ctx, step, w); err != nil {
 		if _, ok := errors.AsType[*handOn](err); ok {
-			err = fault.New(fault.ActionInvalid, "a handler served by workers needs a claim: add successful_claim_state to the step")
+			err = fault.New(fault.ActionInvalid, "a handler served by workers requires a claim: add successful_claim_state to the step")
 		}
 		return e, actionError(err)
 	}

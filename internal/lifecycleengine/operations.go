@@ -118,7 +118,7 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Re
 		return nil, err
 	}
 	if p.Phase != string(entities.Uncertain) {
-		return nil, fault.New(fault.Conflict, "operation %s has phase %s: only an uncertain operation can be resolved", p.ID, p.Phase).With("phase", p.Phase)
+		return nil, fault.New(fault.Conflict, "operation %s is in phase %s: only an uncertain operation can be resolved", p.ID, p.Phase).With("phase", p.Phase)
 	}
 	a, err := s.resolution(ctx, p, o, by)
 	if err != nil {

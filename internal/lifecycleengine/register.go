@@ -141,7 +141,7 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 			return err
 		}
 	}
-	return fault.New(fault.Concurrency, "the config of lifecycle %q was changed concurrently in every attempt: try again", s.config.Workflow)
+	return fault.New(fault.Concurrency, "the config of lifecycle %q was changed concurrently during every attempt: try again", s.config.Workflow)
 }
 
 // change replaces a config. If the change could strand entities, it is announced first. An
@@ -231,7 +231,7 @@ func (s *bound) revertAbandoned(ctx context.Context) {
 		err = s.revertStaleChange(ctx, at, now)
 	}
 	if err != nil {
-		s.engine.Log().Warn("failed to revert an unfinished change of a lifecycle config", "lifecycle", s.config.Workflow, "error", err)
+		s.engine.Log().Warn("failed to revert an unfinished change to a lifecycle config", "lifecycle", s.config.Workflow, "error", err)
 	}
 }
 

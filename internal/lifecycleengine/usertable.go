@@ -109,7 +109,7 @@ func (o *userTable) take(ctx context.Context, a entities.ClaimArgs, also func(co
 			return e, err
 		}
 	}
-	return e, fault.New(fault.Concurrency, "%s %q was changed concurrently in every attempt to claim it: try again", a.Lifecycle, a.ID)
+	return e, fault.New(fault.Concurrency, "%s %q was changed concurrently during every attempt to claim it: try again", a.Lifecycle, a.ID)
 }
 
 func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, err error) {

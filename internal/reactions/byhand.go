@@ -245,7 +245,7 @@ var positionVerb = store.VerbOf[oneArgs](store.Decl{Name: "reactions.get_positio
 func Stands(ctx context.Context, d store.Doer, reaction, stream string) (Position, error) {
 	all, err := positionVerb.Do(ctx, d, oneArgs{reaction, stream})
 	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "reaction %q has no position on stream %q", reaction, stream)
+		err = fault.New(fault.NotFound, "reaction %q has no position in stream %q", reaction, stream)
 	}
 	if err != nil {
 		return Position{}, err

@@ -186,7 +186,7 @@ func (o *Options) check() error {
 	case !slices.Contains([]string{"fixed", "linear", "exponential"}, o.Backoff.Kind):
 		return fault.New(fault.Validation, "backoff must be fixed, linear or exponential, got %q", o.Backoff.Kind)
 	case o.Backoff.Base < 0 || o.Backoff.Max < o.Backoff.Base || o.Backoff.Max > 365*24*time.Hour:
-		return fault.New(fault.Validation, "backoff must have 0 <= base <= max <= 365 days, got base %s and max %s", o.Backoff.Base, o.Backoff.Max)
+		return fault.New(fault.Validation, "backoff must satisfy 0 <= base <= max <= 365 days, got base %s and max %s", o.Backoff.Base, o.Backoff.Max)
 	}
 	return nil
 }

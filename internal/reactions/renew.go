@@ -23,7 +23,7 @@ func (w *Worker) end(l *Lease, e End) {
 			_ = clock.Wait(context.Background(), pause)
 			continue
 		case o.err != nil || o.Busy:
-			w.Log.Warn("failed to record the end of a lease; it will expire", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
+			w.Log.Warn("failed to record the end of a lease; the lease will expire", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
 			w.trace("lost", l, e.Done, o.err)
 		case !o.Recorded:
 			w.Log.Warn("lease lost before its end was recorded", "reaction", l.Reaction, "stream", l.Stream)

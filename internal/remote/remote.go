@@ -115,7 +115,7 @@ func (r Result) Stateless() error {
 	if len(r.State) == 0 {
 		return nil
 	}
-	return fault.New(fault.Validation, "the result of an event or a batch item must not have a state: remove the field").With("pointer", "/state")
+	return fault.New(fault.Validation, "the result of an event or a batch item must not have a state: remove the field state").With("pointer", "/state")
 }
 
 // Failure is the reason why a task failed.
@@ -209,7 +209,7 @@ type NoEffects struct{}
 
 // Effect returns [fault.Validation].
 func (NoEffects) Effect(context.Context, Lease, Effect) (EffectState, error) {
-	return EffectState{}, fault.New(fault.Validation, "this task cannot journal effects, only actions and run steps can: pass its idempotencyKey to the other system, because the task may be repeated")
+	return EffectState{}, fault.New(fault.Validation, "this task cannot journal effects, because it is neither an action nor a run step: since the task may be repeated, pass its idempotencyKey to the other system")
 }
 
 // Probed parses the output of a probe: whether the effect happened, and its result.

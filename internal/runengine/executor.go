@@ -384,7 +384,7 @@ func (k *Executor) holding(ctx context.Context, d store.Doer, l *ClaimedStep, by
 		}
 		l = &now
 	}
-	return *l, fault.New(fault.Unavailable, "run %q changed concurrently in every attempt: try again", l.Run.ID).AsRetryable()
+	return *l, fault.New(fault.Unavailable, "run %q changed concurrently during every attempt: try again", l.Run.ID).AsRetryable()
 }
 
 // end ends a step under its lease. Ending it again returns the same result if it ended the same way under its epoch.

@@ -168,7 +168,7 @@ func send(ctx context.Context, d store.Doer, s Signal) (fresh bool, err error) {
 			return false, fault.New(fault.InvalidTransition, "run %q is %s and no longer accepts signals", s.Run, got.status).With("status", got.status)
 		}
 	}
-	return false, fault.New(fault.Unavailable, "run %q changed concurrently in every attempt: try again", s.Run).AsRetryable()
+	return false, fault.New(fault.Unavailable, "run %q changed concurrently during every attempt: try again", s.Run).AsRetryable()
 }
 
 func (s Signal) check() error {

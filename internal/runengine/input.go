@@ -97,7 +97,7 @@ func (c *planner) text(what string, v workflow.Value) (string, error) {
 	if json.Unmarshal(out, &n) == nil && n != "" {
 		return n.String(), nil
 	}
-	return "", fault.New(fault.Validation, "%s must be a string, got %s", what, lease.Plain(string(out)))
+	return "", fault.New(fault.Validation, "%s must be a non-empty string or a number, got %s", what, lease.Plain(string(out)))
 }
 
 func (c *planner) transition(s *workflow.Step) (json.RawMessage, error) {

@@ -219,7 +219,7 @@ func (k *Executor) command(ctx context.Context, d store.Doer, id, name string, v
 		}
 		return next.Run, err
 	}
-	return Run{}, fault.New(fault.Unavailable, "run %q changed concurrently in every attempt: try again", id).AsRetryable()
+	return Run{}, fault.New(fault.Unavailable, "run %q changed concurrently during every attempt: try again", id).AsRetryable()
 }
 
 // Known is an operator's knowledge of an effect.

@@ -348,4 +348,4 @@ func Alone(d Doer) bool {
 }
 
 // ErrTxDone is returned when a transaction is used after its end.
-var ErrTxDone = errors.New("the transaction has ended: use it only inside the function it was given to")
+var ErrTxDone = errors.New("the transaction has ended: use it only inside the function that received it")

@@ -225,7 +225,7 @@ func (c *closer) outdatedError(s headRow) *fault.Error {
 	if c.Mode == Restart {
 		todo += ", make a new snapshot"
 	}
-	return fault.New(fault.Concurrency, "stream %q is at version %d, but this close covers version %d: %s and close it at the last version read", c.Stream, s.head, *c.ExpectVersion, todo).
+	return fault.New(fault.Concurrency, "stream %q is at version %d, but this close covers version %d: %s, and close the stream at the last version that you read", c.Stream, s.head, *c.ExpectVersion, todo).
 		With("expectedVersion", *c.ExpectVersion).With("lastVersion", s.head)
 }
 

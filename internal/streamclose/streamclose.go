@@ -259,7 +259,7 @@ func check(a *Args) error {
 	case a.ExpectVersion != nil && *a.ExpectVersion < 0:
 		return fault.New(fault.Validation, "the version that a close covers must be at least 0, got %d", *a.ExpectVersion).With("pointer", "/expectedVersion")
 	case a.Mode != Restart && a.Snapshot != nil:
-		return fault.New(fault.Validation, "only a restart takes a snapshot: remove the snapshot, or use mode restart instead of %s", a.Mode)
+		return fault.New(fault.Validation, "only a restart accepts a snapshot: remove the snapshot, or use mode restart instead of %s", a.Mode)
 	case a.Lease < time.Millisecond || a.Lease > 24*time.Hour:
 		return fault.New(fault.Validation, "lease must be between 1ms and 24h, got %s", a.Lease)
 	case a.Snapshot != nil:
@@ -273,7 +273,7 @@ func checkStream(name string) error {
 		return err
 	}
 	if strings.HasPrefix(name, "$") {
-		return fault.New(fault.Forbidden, "stream %q is a history of Holdfast: only user streams can be closed or truncated", name)
+		return fault.New(fault.Forbidden, "stream %q is a history that Holdfast maintains: only user streams can be closed or truncated", name)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func truncate(ctx context.Context, tx *store.Tx, at store.Partition, a truncateA
 	case s.live:
 		return s.busyError(a.stream)
 	case a.before > s.head:
-		return fault.New(fault.Validation, "stream %q is at version %d and must keep its last event: truncate below version %d at most", a.stream, s.head, s.head).
+		return fault.New(fault.Validation, "stream %q is at version %d and must keep its last event: truncate below version %d or lower", a.stream, s.head, s.head).
 			With("lastVersion", s.head)
 	case a.before <= s.first:
 		return nil

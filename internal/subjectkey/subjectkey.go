@@ -66,7 +66,7 @@ func IsSealed(data []byte) bool {
 func CheckEvent(name, subject string, data []byte) error {
 	switch sealed := IsSealed(data); {
 	case subject != "" && !sealed:
-		return fault.New(fault.Validation, "event %s has subject %q, whose data is stored encrypted: append it through a Vault", name, subject).
+		return fault.New(fault.Validation, "event %s has subject %q, whose data is stored encrypted: append the event through a Vault", name, subject).
 			With("field", "subject")
 	case subject == "" && sealed:
 		return fault.New(fault.Validation, `the data of event %s has the form {"$sealed": …}, which is reserved for encrypted data: use another form, or append the event through a Vault with its subject`, name)

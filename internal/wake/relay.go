@@ -101,7 +101,7 @@ func Listen(ctx context.Context, hub *Hub, signals store.Signals, log *slog.Logg
 		if ctx.Err() != nil {
 			return
 		}
-		log.Debug("connection for wake-ups lost; reconnecting", "error", err)
+		log.Debug("wake-up connection lost; reconnecting", "error", err)
 		if clock.Wait(ctx, clock.Jitter(pause)) != nil {
 			return
 		}

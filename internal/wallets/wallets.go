@@ -149,9 +149,9 @@ func Post(ctx context.Context, d store.Doer, a PostArgs) (Wallet, error) {
 		return w, fault.New(fault.Conflict, "reference %q was already used on wallet %q with an amount of %d, not %d: use a new reference", a.Reference, a.Wallet, p.delta, a.Delta).
 			With("posted", p.delta)
 	case a.Delta > 0:
-		return w, fault.New(fault.Validation, "wallet %q has a balance of %d, and adding %d would exceed the maximum balance", a.Wallet, p.balance, a.Delta)
+		return w, fault.New(fault.Validation, "wallet %q has a balance of %d, and adding %d would exceed the maximum balance: add fewer points", a.Wallet, p.balance, a.Delta)
 	}
-	return w, fault.New(fault.InsufficientFunds, "wallet %q has a balance of %d, but this posting requires %d: add points first", a.Wallet, p.balance, -a.Delta).
+	return w, fault.New(fault.InsufficientFunds, "wallet %q has a balance of %d, but this charge requires %d: add points first", a.Wallet, p.balance, -a.Delta).
 		With("balance", p.balance).With("wanted", -a.Delta)
 }
 

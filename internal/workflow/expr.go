@@ -92,7 +92,7 @@ func compile(text string) (e *Expr, err error) {
 	case strings.TrimSpace(text) == "":
 		return nil, refuse("the expression is empty: write one, or remove the field")
 	case n > MaxExpression:
-		return nil, refuse("the expression has %d characters, the limit is %d: shorten it", n, MaxExpression)
+		return nil, refuse("the expression has %d characters, but the limit is %d: shorten it", n, MaxExpression)
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
 		return nil, refuse("the expression contains invalid UTF-8 or a NUL character: remove it")
 	}

@@ -45,7 +45,7 @@ var loops = map[string]func(l *loop) any{
 // eight nodes, to cover the nodes that are not operations.
 func (b *builder) loop(n *ast.BuiltinNode, run func(*loop) any) part {
 	if b.inLoop {
-		panic(refuse("%s is inside the predicate of another loop: loops cannot be nested, use a task", n.Name))
+		panic(refuse("%s is inside the predicate of another loop, but loops cannot be nested: use a task", n.Name))
 	}
 	list, each, turn := b.build(n.Arguments[0]), part(currentItem), 1
 	if len(n.Arguments) > 1 {

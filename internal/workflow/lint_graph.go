@@ -51,7 +51,7 @@ func (l *linter) graph() {
 	for i := range l.d.Steps {
 		switch name := configdoc.Show(l.d.Steps[i].Name); {
 		case !reached[i]:
-			l.Refuse("D3", configdoc.Item("/steps", i), "no step leads to %s: name it in the next of another step, or remove it", name)
+			l.Refuse("D3", configdoc.Item("/steps", i), "no step leads to %s: name it in another step's next field, or remove it", name)
 		case !ending[i]:
 			if len(endless) == 0 {
 				first = i

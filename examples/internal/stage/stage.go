@@ -61,7 +61,7 @@ func run(ctx context.Context, play func(context.Context, *Stage) error, node fun
 	flags := flag.NewFlagSet(os.Args[0], flag.ExitOnError)
 	db := flags.String("db", "", "database that does not have the example's tables yet: sqlite:path or postgres://… (default: a temporary SQLite file)")
 	dir := flags.String("dir", "", "folder for the files of external services (default: a temporary folder)")
-	seed := flags.Uint64("seed", rand.Uint64(), "seed of the random moments")
+	seed := flags.Uint64("seed", rand.Uint64(), "seed for the random timing")
 	verbose := flags.Bool("v", false, "show the logs of the engines")
 	child := flags.Bool("node", false, "run as one of the racing processes (used internally)")
 	_ = flags.Parse(os.Args[1:]) // exits on an error

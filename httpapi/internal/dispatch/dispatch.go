@@ -134,7 +134,7 @@ func readAnswer(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
 	var body wire.HandlerAnswer
 	if len(bytes.TrimSpace(a.Body)) > 0 {
 		if err := json.Unmarshal(a.Body, &body); err != nil && a.Status < 300 {
-			return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the body of the handler's response is invalid: %s", err))
+			return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler's response body is invalid: %s", err))
 		}
 	}
 	if body.Message == "" {
@@ -146,11 +146,11 @@ func readAnswer(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
 	case a.Status == http.StatusUnprocessableEntity:
 		return lifecycleengine.RemoteAnswer{}, holdfast.Invalid(body.Message)
 	case a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout:
-		return lifecycleengine.RemoteAnswer{}, fault.New(fault.ActionFailed, "the handler responded with %d: %s", a.Status, body.Message)
+		return lifecycleengine.RemoteAnswer{}, fault.New(fault.ActionFailed, "the handler responded with status %d: %s", a.Status, body.Message)
 	case a.Status >= 400 && a.Status < 500:
-		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(fault.New(fault.ActionFailed, "the handler responded with %d: %s", a.Status, body.Message))
+		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(fault.New(fault.ActionFailed, "the handler responded with status %d: %s", a.Status, body.Message))
 	}
-	return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler responded with %d: %s", a.Status, body.Message))
+	return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler responded with status %d: %s", a.Status, body.Message))
 }
 
 // request builds the signed request.

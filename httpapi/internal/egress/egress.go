@@ -61,16 +61,16 @@ func (p Policy) check(u *url.URL) error {
 	case host == "":
 		return refuse("the URL has no host: add one")
 	case u.Port() == "0":
-		return refuse("the port of the URL must not be 0")
+		return refuse("the URL's port must not be 0")
 	case strings.ContainsAny(host, "%"):
-		return refuse("the host of the URL must not have an IPv6 zone")
+		return refuse("the URL's host must not have an IPv6 zone")
 	}
 	addr, err := netip.ParseAddr(host)
 	switch {
 	case err == nil:
 		return p.checkAddr(u.Scheme, addr)
 	case looksLikeAddress.MatchString(host):
-		return refuse("the host of the URL is a malformed IP address")
+		return refuse("the URL's host is a malformed IP address")
 	case len(p.Allow) > 0:
 		return nil
 	case u.Scheme == "http":

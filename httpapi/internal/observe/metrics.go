@@ -34,13 +34,13 @@ func NewMetrics(more ...prometheus.Collector) *Metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holdfast_http_requests_total",
 			Help: "Served requests."}, []string{"route", "method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "holdfast_http_request_seconds",
-			Help: "Duration of requests, except event streams.", Buckets: buckets}, []string{"route", "method"}),
+			Help: "Duration of requests, excluding event streams.", Buckets: buckets}, []string{"route", "method"}),
 		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "holdfast_http_in_flight",
 			Help: "Requests in flight, including event streams and long polls."}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holdfast_http_refusals_total",
 			Help: "Refused requests, by problem code."}, []string{"code"}),
 		replays: prometheus.NewCounter(prometheus.CounterOpts{Name: "holdfast_http_replays_total",
-			Help: "Requests answered with the stored response of an earlier one with the same Idempotency-Key."}),
+			Help: "Requests answered with the stored response to an earlier request with the same Idempotency-Key."}),
 	}
 	m.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.own = append([]prometheus.Collector{m.requests, m.seconds, m.InFlight, m.refusals, m.replays}, more...)

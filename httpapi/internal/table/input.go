@@ -69,7 +69,7 @@ func (in *Input) Bind(v reflect.Value, r Request) error {
 		case !known:
 			return fault.New(fault.Validation, "unknown query parameter %q: remove it", name)
 		case len(values) > 1:
-			return fault.New(fault.Validation, "query parameter %q is given more than once: give it once", name)
+			return fault.New(fault.Validation, "query parameter %q is specified more than once: specify it only once", name)
 		}
 		if err := set(v.FieldByIndex(at), values[0], "query parameter "+name); err != nil {
 			return err

@@ -64,7 +64,7 @@ func (r *Route[C]) operation(schemas huma.Registry, problem *huma.Schema) *huma.
 		}
 	}
 	if r.Idempotency != Never {
-		op.Parameters = append(op.Parameters, &huma.Param{Name: idempotency.KeyHeader, In: "header", Description: "Idempotency key. A request that is repeated with the same key takes effect once.",
+		op.Parameters = append(op.Parameters, &huma.Param{Name: idempotency.KeyHeader, In: "header", Description: "Idempotency key. A request that is repeated with the same key takes effect only once.",
 			Schema: &huma.Schema{Type: "string", MinLength: ptr(1), MaxLength: ptr(255)}})
 	}
 	if r.In.Body >= 0 {
@@ -104,10 +104,10 @@ func (r *Route[C]) describeConditions(op *huma.Operation, ok *huma.Response) {
 	}
 	if r.Method == http.MethodGet {
 		header("If-Match", "Expected ETag, or a list of ETags. The response is 412 if none matches.")
-		header("If-None-Match", "Known ETag. The response is 304 if it is still current.")
+		header("If-None-Match", "Known ETag. The response is 304 if the ETag is still current.")
 		op.Responses[strconv.Itoa(http.StatusNotModified)] = &huma.Response{Description: http.StatusText(http.StatusNotModified)}
 	} else {
-		header("If-Match", "Expected ETag, or * for any existing scope. The response is 412 if it does not match.")
+		header("If-Match", "Expected ETag, or * for any existing scope. The response is 412 if the ETag does not match.")
 		header("If-None-Match", "Only * is allowed. The response is 412 if the scope already exists.")
 	}
 	ok.Headers = map[string]*huma.Param{"ETag": {Description: "The version in quotes; absent if the scope does not exist.", Schema: &huma.Schema{Type: "string"}}}
@@ -141,9 +141,9 @@ func parameter(f reflect.StructField, schemas huma.Registry) *huma.Param {
 	switch p.Name {
 	case "limit":
 		p.Schema = &huma.Schema{Type: "integer", Minimum: ptr(1.0), Maximum: ptr(1000.0), Default: 100}
-		p.Description = "Maximum number of elements. A page also ends after 8 MiB, so check next to find out whether more elements may follow."
+		p.Description = "Maximum number of elements. A page also ends after 8 MiB, so check next to find out whether there may be more elements."
 	case "cursor":
-		p.Description = "Position to continue from: next of the previous page."
+		p.Description = "Position to continue from: the value of next in the previous page."
 	}
 	return p
 }

@@ -115,7 +115,7 @@ func (t Table[C]) Find(r *http.Request) (*Route[C], map[string]string, error) {
 	if len(allowed) > 0 {
 		slices.Sort(allowed)
 		list := strings.Join(slices.Compact(allowed), ", ")
-		return nil, nil, fault.New(fault.MethodNotAllowed, "this path supports %s only", list).With("allow", list)
+		return nil, nil, fault.New(fault.MethodNotAllowed, "this path supports only %s", list).With("allow", list)
 	}
 	return nil, nil, NothingHere()
 }

@@ -80,7 +80,7 @@ func (s *Service) message(ctx context.Context, to webhooks.Target, id string, d 
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(body))
 	if err != nil {
-		return nil, fault.NonRetryable(errors.New("the URL of the webhook is malformed"))
+		return nil, fault.NonRetryable(errors.New("the webhook URL is malformed"))
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Holdfast-Webhooks/1")
@@ -112,7 +112,7 @@ func outcomeOf(status int) error {
 	case status == http.StatusGone:
 		return fault.NonRetryable(errors.New("the receiver responded with 410 Gone, so the message is not sent again"))
 	}
-	return fmt.Errorf("the receiver responded with %d", status)
+	return fmt.Errorf("the receiver responded with status %d", status)
 }
 
 // unanswered returns the error of a call without a response. It never has a code that would refer
