@@ -89,8 +89,8 @@ type Contradiction struct {
 	Ordinal   int
 	Key       string          // key with which the effect was called
 	Epoch     int64           // epoch of the late holder
-	Happened  bool            // true if the call succeeded; otherwise its outcome is unknown
-	Result    json.RawMessage // result of a call that succeeded
+	Unknown   bool            // true if the outcome of the call is unknown; otherwise the call succeeded with Result
+	Result    json.RawMessage // nil if the outcome is unknown
 	Node      string          // node that recorded it
 	At        time.Time
 }
@@ -125,8 +125,8 @@ func (e *Engine) ListContradictions(ctx context.Context, f ContradictionFilter) 
 
 func contradiction(c effects.Contradiction) Contradiction {
 	x := Contradiction{ID: c.ID, Operation: c.Operation, Subject: c.Subject, Effect: c.Name, Ordinal: c.Ordinal, Key: effects.Key(c.Operation, c.Name, c.Ordinal),
-		Epoch: c.Epoch, Happened: c.State == effects.Done, Node: c.Node, At: c.At}
-	if x.Happened {
+		Epoch: c.Epoch, Unknown: c.State != effects.Done, Node: c.Node, At: c.At}
+	if !x.Unknown {
 		x.Result = c.Result
 	}
 	return x

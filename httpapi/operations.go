@@ -235,7 +235,7 @@ func (c *call) contradictionsOf(ctx context.Context, id string) ([]wire.Contradi
 			return nil, err
 		}
 		w := wire.Contradiction{ID: x.ID, Name: x.Effect, Ordinal: x.Ordinal, Key: x.Key, Epoch: x.Epoch, State: "unknown", Result: x.Result, Node: x.Node, At: wire.At(x.At)}
-		if x.Happened {
+		if !x.Unknown {
 			w.State = "done"
 		}
 		all = append(all, w)

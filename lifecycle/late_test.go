@@ -160,7 +160,7 @@ func (l *late) reported(operation string, n int, happened bool) {
 	}
 	x := all[0]
 	key := operation + "/" + x.Effect + "/0"
-	if x.Operation != operation || x.Subject != "fx/b" || x.Epoch != 1 || x.Happened != happened || x.Key != key || x.At.IsZero() || x.Node == "" {
+	if x.Operation != operation || x.Subject != "fx/b" || x.Epoch != 1 || x.Unknown == happened || x.Key != key || x.At.IsZero() || x.Node == "" {
 		l.Errorf("got contradiction %+v", x)
 	}
 	if err := l.e.AcknowledgeContradictions(l.Context(), operation, []string{"another"}, holdfast.By("someone")); !errors.Is(err, holdfast.ErrNotFound) {

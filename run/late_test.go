@@ -41,7 +41,7 @@ func TestALateStepIsReported(t *testing.T) {
 			b.is("FAILED", "a", "FAILED")
 			all, err := holdfast.Collect(e.ListContradictions(b.ctx, holdfast.ContradictionFilter{}))
 			b.ok(err)
-			if len(all) != 1 || all[0].Effect != name || all[0].Operation != runengine.Operation(b.id, "a", 1) || all[0].Epoch != 1 || !all[0].Happened || string(all[0].Result) != `"ref"` {
+			if len(all) != 1 || all[0].Effect != name || all[0].Operation != runengine.Operation(b.id, "a", 1) || all[0].Epoch != 1 || all[0].Unknown || string(all[0].Result) != `"ref"` {
 				t.Fatalf("%s: got contradictions %+v", name, all)
 			}
 			b.ok(e.AcknowledgeContradictions(b.ctx, all[0].Operation, []string{all[0].ID}, holdfast.By("ann")))
@@ -52,7 +52,7 @@ func TestALateStepIsReported(t *testing.T) {
 		b.once()
 		all, err := holdfast.Collect(e.ListContradictions(b.ctx, holdfast.ContradictionFilter{}))
 		b.ok(err)
-		if len(all) != 1 || all[0].Effect != effects.Body || all[0].Happened {
+		if len(all) != 1 || all[0].Effect != effects.Body || !all[0].Unknown {
 			t.Fatalf("body that was stopped: got contradictions %+v", all)
 		}
 		b.ok(e.AcknowledgeContradictions(b.ctx, all[0].Operation, []string{all[0].ID}, holdfast.By("ann")))
