@@ -524,12 +524,6 @@ func (c *Client) CancelBatch(ctx context.Context, id string, o ...Option) (wire.
 	return do[wire.CancelledBatch](ctx, c, newRequest(http.MethodPost, nil, "batches", id, "cancel"), o)
 }
 
-// FinalizeBatch accepts succeeded items of a batch. Without a list of items, the call accepts
-// all succeeded items.
-func (c *Client) FinalizeBatch(ctx context.Context, id string, in wire.Finalize, o ...Option) (wire.Finalized, error) {
-	return do[wire.Finalized](ctx, c, newRequest(http.MethodPost, in, "batches", id, "finalize"), o)
-}
-
 // ReadBatchEvents reads a batch's events.
 func (c *Client) ReadBatchEvents(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
 	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadBatchEventsPage(ctx, id, p) })

@@ -79,7 +79,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"addItems":        func() error { return second(c.AddItems(ctx, "p", wire.AddItems{}, key)) },
 		"sealBatch":       func() error { return second(c.SealBatch(ctx, "p", key)) },
 		"cancelBatch":     func() error { return second(c.CancelBatch(ctx, "p", key)) },
-		"finalizeBatch":   func() error { return second(c.FinalizeBatch(ctx, "p", wire.Finalize{}, key)) },
+		"acceptItems":     func() error { return second(c.AcceptItems(ctx, "p", nil, key)) },
 		"readBatchEvents": func() error { return second(c.ReadBatchEventsPage(ctx, "p", page)) },
 		"defineWorkflow":  func() error { return second(c.DefineWorkflow(ctx, []byte(`{}`), true, key)) },
 		"listDefinitions": func() error { return second(c.ListDefinitionsPage(ctx, page)) },

@@ -35,7 +35,7 @@ var exampleBodies = map[string]any{
 	"addItems":                  wire.AddItems{},
 	"sealBatch":                 json.RawMessage("{}"),
 	"cancelBatch":               json.RawMessage("{}"),
-	"finalizeBatch":             wire.Finalize{},
+	"acceptItems":               wire.AcceptItems{},
 	"putWallet":                 wire.PutWallet{},
 	"creditWallet":              wire.Credit{Points: 1, Reference: "r"},
 	"patchScope":                json.RawMessage(`{"a":1}`),
