@@ -343,7 +343,7 @@ func TestAResetStopsAWorker(t *testing.T) {
 		}, stream.Options{Lease: 3 * time.Second}))
 		emit(t, hf, "s", "a")
 		<-begun
-		if done, err := stream.Reset(t.Context(), hf, stream.PositionFilter{Reaction: "r"}); err != nil || len(done.Pending) != 1 || len(done.Repaired)+len(done.Leased) != 0 {
+		if done, err := stream.Reset(t.Context(), hf, "r", stream.PositionFilter{}); err != nil || len(done.Pending) != 1 || len(done.Repaired)+len(done.Leased) != 0 {
 			t.Fatalf("reset returned %+v, error %v", done, err)
 		}
 		if p := waitForPosition(t, hf, "r", "s", "is done", handled(0)); p.Generation != 1 || p.Crashes != 0 || p.Failures != 0 || p.ResetRequested {

@@ -579,7 +579,7 @@ func TestACommitUnderALostHoldWritesNothing(t *testing.T) {
 			if first {
 				by = "first"
 				holdfasttest.Advance(t, other.Engine, time.Hour)
-				done, err := stream.Reset(context.Background(), other, stream.PositionFilter{Reaction: "r"})
+				done, err := stream.Reset(context.Background(), other, "r", stream.PositionFilter{})
 				fenced.Store(err == nil && len(done.Repaired) == 1 && len(done.Leased) == 0)
 			}
 			d.WriteTx(writeOut(d, by))
