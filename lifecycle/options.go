@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -147,11 +146,6 @@ func Lease(d time.Duration) FireOption {
 // Correlation sets a correlation id that the history records.
 func Correlation(id string) FireOption {
 	return fireOption(func(o *lifecycleengine.FireOptions) { o.Meta.Correlation = id })
-}
-
-// OutputTo writes the output of a remote handler to out when the step is done.
-func OutputTo(out *json.RawMessage) FireOption {
-	return fireOption(func(o *lifecycleengine.FireOptions) { o.Output = out })
 }
 
 // mapped returns f of each element.
