@@ -279,6 +279,9 @@ func TestArtifactsAreSwept(t *testing.T) {
 		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("B/../../x")); !errors.Is(err, holdfast.ErrValidation) {
 			t.Errorf("id with slashes: got %v, want ErrValidation", err)
 		}
+		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("")); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("empty id: got %v, want ErrValidation", err)
+		}
 		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("..")); err != nil {
 			t.Fatal(err)
 		}

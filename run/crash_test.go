@@ -133,7 +133,7 @@ func (h driver) nudge(l *runengine.ClaimedStep) error {
 	case l.Step.Uncertain:
 		return h.resolve(l)
 	case l.Step.Status == runengine.Waiting && l.Step.Name == "paid":
-		return run.Send(h.ctx, h.e, l.Run.ID, "payment", "s1", map[string]int{"cents": 700})
+		return run.Send(h.ctx, h.e, l.Run.ID, "payment", map[string]int{"cents": 700}, run.SignalID("s1"))
 	case l.Step.Status == runengine.Waiting && l.Step.Name == "ask":
 		_, err := run.Decide(h.ctx, h.e, runengine.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Decision{Status: run.Approved, Requester: "manager"}, run.By("ann"))
 		if errors.Is(err, holdfast.ErrConflict) { // it was, and the answer was lost

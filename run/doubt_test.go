@@ -156,12 +156,12 @@ func TestTwoWaitsForOneSignal(t *testing.T) {
 	def := run.Define("twice", "1", run.Signal("a", "news", 0), run.Signal("b", "news", 0))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
-		b.ok(run.Send(b.ctx, e, b.id, "news", "1", 1))
+		b.ok(run.Send(b.ctx, e, b.id, "news", 1, run.SignalID("1")))
 		for range 4 {
 			b.once()
 			b.is("WAITING", "b", "WAITING")
 		}
-		b.ok(run.Send(b.ctx, e, b.id, "news", "2", 2))
+		b.ok(run.Send(b.ctx, e, b.id, "news", 2, run.SignalID("2")))
 		b.once()
 		b.is("COMPLETED", "b", "COMPLETED")
 		if out := b.live().Step.Output; string(out) != "2" {

@@ -33,13 +33,16 @@ func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		for _, id := range []string{"1", "1", "2"} {
-			b.ok(run.Send(b.ctx, e, b.id, "news", id, "n"+id))
+			b.ok(run.Send(b.ctx, e, b.id, "news", "n"+id, run.SignalID(id)))
 		}
-		if err := run.Send(b.ctx, e, b.id, "news", "1", "other"); !errors.Is(err, holdfast.ErrConflict) {
+		if err := run.Send(b.ctx, e, b.id, "news", "other", run.SignalID("1")); !errors.Is(err, holdfast.ErrConflict) {
 			t.Errorf("another payload under the same id: got %v, want ErrConflict", err)
 		}
-		if err := run.Send(b.ctx, e, "run_none", "news", "1", 1); !errors.Is(err, holdfast.ErrNotFound) {
+		if err := run.Send(b.ctx, e, "run_none", "news", 1, run.SignalID("1")); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("signal to an unknown run: got %v, want ErrNotFound", err)
+		}
+		if err := run.Send(b.ctx, e, b.id, "news", "n", run.SignalID("")); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("signal with an empty id: got %v, want ErrValidation", err)
 		}
 		b.is("PENDING", "first", "PENDING")
 		b.complete(b.take())
@@ -50,12 +53,12 @@ func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 		if string(steps[1].Output) != `"n1"` || string(steps[2].Output) != `"n2"` {
 			t.Errorf("the waits took %s and %s", steps[1].Output, steps[2].Output)
 		}
-		b.ok(run.Send(b.ctx, e, b.id, "news", "2", "n2")) // again, and long taken
-		b.ok(run.Send(b.ctx, e, b.id, "other", "3", nil))
+		b.ok(run.Send(b.ctx, e, b.id, "news", "n2", run.SignalID("2"))) // again, and long taken
+		b.ok(run.Send(b.ctx, e, b.id, "other", nil, run.SignalID("3")))
 		b.tick()
 		b.is("COMPLETED", "c", "COMPLETED")
-		b.ok(run.Send(b.ctx, e, b.id, "other", "3", nil)) // the same one was taken when it could be
-		if err := run.Send(b.ctx, e, b.id, "other", "4", nil); !errors.Is(err, holdfast.ErrInvalidTransition) {
+		b.ok(run.Send(b.ctx, e, b.id, "other", nil, run.SignalID("3"))) // the same one was taken when it could be
+		if err := run.Send(b.ctx, e, b.id, "other", nil, run.SignalID("4")); !errors.Is(err, holdfast.ErrInvalidTransition) {
 			t.Errorf("signal to a finished run: got %v, want ErrInvalidTransition", err)
 		}
 	})
@@ -71,7 +74,7 @@ func TestASignalRacesTheTimeout(t *testing.T) {
 			b.is("WAITING", "a", "WAITING")
 			holdfasttest.Advance(t, e, time.Hour+time.Second)
 			var sent error
-			acts := []func(){func() { b.tick() }, func() { sent = run.Send(b.ctx, e, b.id, "news", "1", 7) }}
+			acts := []func(){func() { b.tick() }, func() { sent = run.Send(b.ctx, e, b.id, "news", 7, run.SignalID("1")) }}
 			switch i % 3 {
 			case 0:
 				acts[0]()
@@ -109,7 +112,7 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 				t.Errorf("decision by a clerk: got %v, want ErrForbidden", err)
 			}
 			for _, forged := range []string{"ask", id, "approval", "approvalDecided"} {
-				b.ok(run.Send(b.ctx, e, b.id, forged, "", map[string]string{"decision": "approved"}))
+				b.ok(run.Send(b.ctx, e, b.id, forged, map[string]string{"decision": "approved"}))
 			}
 			b.tick()
 			b.is("WAITING", "ask", "WAITING")
@@ -362,7 +365,7 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 		other := newBench(t, e, short)
 		sleeper := func(def *run.Definition) *bench {
 			b := newBench(t, e, def)
-			b.ok(run.Send(b.ctx, e, b.id, "news", "1", "n"))
+			b.ok(run.Send(b.ctx, e, b.id, "news", "n", run.SignalID("1")))
 			b.exec(`UPDATE holdfast_step SET due_at = deadline WHERE run = '` + b.id + `'`)
 			return b
 		}

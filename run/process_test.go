@@ -99,7 +99,7 @@ func serveCommands(db string) error {
 		case "move":
 			go func() { say("moved %v", moves(ctx, e, n, func(id string) { say("moving %s", id) })) }()
 		case "send":
-			go func() { say("sent %s %v", key, run.Send(ctx, e, key, "news", "1", "n")) }()
+			go func() { say("sent %s %v", key, run.Send(ctx, e, key, "news", "n", run.SignalID("1"))) }()
 		}
 	}
 	return nil

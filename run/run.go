@@ -212,16 +212,27 @@ func awaitServed(ctx context.Context, e *holdfast.Engine, id string) (r Run, ok 
 	}
 }
 
-// Send sends a signal to a run. The sender chooses the id, or passes "" to generate one. Sending
-// the same signal again has no further effect; other content under the same id returns
-// [holdfast.ErrConflict]. A run that is over accepts no signals: Send returns
-// [holdfast.ErrInvalidTransition].
-func Send(ctx context.Context, d holdfast.Doer, run, signal, id string, payload any) error {
+// SendOption is an option of [Send].
+type SendOption struct{ id string }
+
+// SignalID makes a signal idempotent: sending the same signal again has no further effect, and other content under the
+// same id returns [holdfast.ErrConflict]. An empty id makes Send return [holdfast.ErrValidation].
+func SignalID(id string) SendOption { return SendOption{id} }
+
+// Send sends a signal to a run. Without a [SignalID], each call sends another signal. A run that is over accepts no
+// signals: Send returns [holdfast.ErrInvalidTransition].
+func Send(ctx context.Context, d holdfast.Doer, id, signal string, payload any, o ...SendOption) error {
 	data, err := json.Marshal(payload)
 	if err != nil {
 		return fault.New(fault.Validation, "the payload cannot be encoded as JSON: %v", err)
 	}
-	_, err = runengine.Send(ctx, store.DoerOf(d), runengine.Signal{Run: run, ID: id, Type: signal, Payload: data})
+	s := runengine.Signal{Run: id, Type: signal, Payload: data}
+	for _, option := range o {
+		if s.ID = option.id; s.ID == "" {
+			return fault.New(fault.Validation, "the id of a signal must not be empty: omit SignalID to generate one")
+		}
+	}
+	_, err = runengine.Send(ctx, store.DoerOf(d), s)
 	return err
 }
 

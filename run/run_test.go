@@ -59,7 +59,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 		if err != nil || !created {
 			t.Fatal(created, err)
 		}
-		if err := run.Send(ctx, hf, r.ID, "payment", "s1", order{"o1", 700}); err != nil {
+		if err := run.Send(ctx, hf, r.ID, "payment", order{"o1", 700}, run.SignalID("s1")); err != nil {
 			t.Fatal(err)
 		}
 		var asked []run.ApprovalRequest

@@ -33,7 +33,7 @@ func TestASignalThatWaitedWakesANewStep(t *testing.T) {
 			_, err := b.executor().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
 			return err
 		},
-		func() error { return run.Send(b.ctx, b.e, b.id, "news", "1", "n") })...))
+		func() error { return run.Send(b.ctx, b.e, b.id, "news", "n", run.SignalID("1")) })...))
 	b.tick()
 	b.is("COMPLETED", "told", "COMPLETED")
 }

@@ -85,7 +85,7 @@ var byOthers = []move{
 		}
 		return w.do(runengine.Cancel)
 	}},
-	{"signal", func(w *walk) error { return run.Send(w.ctx, w.e, w.id, "news", "", 1) }},
+	{"signal", func(w *walk) error { return run.Send(w.ctx, w.e, w.id, "news", 1) }},
 	{"decide", func(w *walk) error {
 		v := run.Decision{Status: []run.ApprovalStatus{run.Approved, run.Rejected}[w.rnd.IntN(2)]}
 		_, err := run.Decide(w.ctx, w.e, runengine.ApprovalID(w.id, "k", w.live().Step.Visit), v, run.By("x"))

@@ -59,7 +59,7 @@ func (d *Demo) chases(ctx context.Context) error {
 		return err
 	}
 	for range 2 { // the bank sends the signal twice
-		if err := run.Send(ctx, d.engine, r, "payment", "bank-1", map[string]int{"cents": 900}); err != nil {
+		if err := run.Send(ctx, d.engine, r, "payment", map[string]int{"cents": 900}, run.SignalID("bank-1")); err != nil {
 			return err
 		}
 	}
