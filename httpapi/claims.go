@@ -358,9 +358,9 @@ func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
 	if operation, ok := runengine.OperationOf(in.ID); ok {
 		return resolveStep(c, operation, in.Body)
 	}
-	known := make([]lifecycleengine.Resolution, len(in.Body.Effects))
+	known := make([]effects.Resolution, len(in.Body.Effects))
 	for i, x := range in.Body.Effects {
-		known[i] = lifecycleengine.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
+		known[i] = effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
 	}
 	if _, err := lifecycleengine.Resolve(c.ctx(), c.api.engine, in.ID, known, lifecycleengine.Outcome(in.Body.Outcome), c.actor()); err != nil {
 		return wire.Resolved{}, err

@@ -285,9 +285,9 @@ func (c *call) stepOperation(ctx context.Context, l *runengine.ClaimedStep, stat
 
 // resolveStep resolves an uncertain step.
 func resolveStep(c *call, operation string, b wire.Resolve) (wire.Resolved, error) {
-	known := make([]runengine.Known, len(b.Effects))
+	known := make([]effects.Resolution, len(b.Effects))
 	for i, x := range b.Effects {
-		known[i] = runengine.Known{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
+		known[i] = effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
 	}
 	l, err := runengine.LocalOf(c.api.engine).Executor.Resolve(c.ctx(), c.api.engine, operation, known, b.Outcome, c.actor())
 	if err != nil {
@@ -296,6 +296,10 @@ func resolveStep(c *call, operation string, b wire.Resolve) (wire.Resolved, erro
 	if l.Operation() != operation || l.Step.Status != runengine.Running { // it has ended
 		return wire.Resolved{}, nil
 	}
-	w, err := c.stepOperation(c.ctx(), &l, "due")
+	state := "due"
+	if l.Step.Uncertain {
+		state = "uncertain"
+	}
+	w, err := c.stepOperation(c.ctx(), &l, state)
 	return wire.Resolved{Operation: &w}, err
 }

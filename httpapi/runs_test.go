@@ -568,10 +568,14 @@ func TestAStepsEffects(t *testing.T) {
 		if s := d.steps(r.ID)[0]; !s.Uncertain || s.Status != "RUNNING" {
 			t.Errorf("got step %+v, want RUNNING and uncertain", s)
 		}
-		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{}, nil), 409, fault.Conflict)
+		var done wire.Resolved
+		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Outcome: "failure"}, nil), 409, fault.Conflict)
+		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{}, &done), 200, "")
+		if done.Operation == nil || done.Operation.State != "uncertain" {
+			t.Errorf("resolve of nothing returned %+v, want an uncertain operation", done)
+		}
 		d.want(d.ask("POST", "operations/opr_none/resolve", wire.Resolve{}, nil), 404, fault.NotFound)
 		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{}, nil, "X-Holdfast-Workspace", "other"), 404, fault.NotFound)
-		var done wire.Resolved
 		// The operation's id, as workers know it, is one part of the path as well.
 		id := url.PathEscape(r.ID + "/do/1")
 		d.want(d.ask("POST", "operations/"+id+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "mail", Happened: true, Result: json.RawMessage(`2`)}}}, &done), 200, "")

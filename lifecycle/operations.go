@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -86,7 +87,8 @@ func GetOperation(ctx context.Context, d holdfast.Doer, id string) (PendingOpera
 	return pending(p), err
 }
 
-// Resolution is a person's report about an effect: whether it happened, and with which result.
+// Resolution is a person's report about an effect: whether it happened, and with which result. The
+// name "$body" stands for the whole body of an opaque action.
 type Resolution struct {
 	Name     string
 	Ordinal  int
@@ -94,17 +96,19 @@ type Resolution struct {
 	Result   json.RawMessage
 }
 
-// Resolve records what a person knows about the effects of an uncertain operation. It may resolve only some of them.
-// Once the outcome of every effect is known, the operation is resumed with its handler, which then gets the results.
-// With [EndWith], the operation ends with that outcome instead. A manual claim, or an operation whose body has no
-// journal, cannot be resumed, only ended. If the operation is not uncertain, or a resolution contradicts a known
-// result, the error is [holdfast.ErrConflict]. Resolve returns the operation, or nil if it has ended.
+// Resolve records what a person knows about the effects of an uncertain operation. It stores each known result, also if
+// other effects stay unknown; then the operation stays uncertain. Once the outcome of every effect is known, the
+// operation is resumed with its handler, which then gets the results, or it ends: with [EndWith], or with success if an
+// opaque body is known to have acted. If an effect stays unknown with EndWith, the error is [holdfast.ErrConflict]. A
+// manual claim, or an operation whose body has no journal, cannot be resumed, only ended. If the operation is not
+// uncertain, or a resolution contradicts a known result, the error is [holdfast.ErrConflict]. Resolve returns the
+// operation, or nil if it has ended.
 func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, o ...ResolveOption) (*Operation, error) {
 	var with resolveOptions
 	for _, option := range o {
 		option.resolve(&with)
 	}
-	all := mapped(known, func(r Resolution) lifecycleengine.Resolution { return lifecycleengine.Resolution(r) })
+	all := mapped(known, func(r Resolution) effects.Resolution { return effects.Resolution(r) })
 	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(with.ending), with.actor)
 	return operation(p), err
 }

@@ -112,7 +112,8 @@ type resolveOption func(*resolveOptions)
 
 func (f resolveOption) resolve(o *resolveOptions) { f(o) }
 
-// EndWith ends the operation with an outcome, instead of resuming it, once the outcome of every effect is known.
+// EndWith ends the operation with an outcome, instead of resuming it. If an effect is still unknown, the error of
+// [Resolve] is [holdfast.ErrConflict].
 func EndWith(outcome Outcome) ResolveOption {
 	return resolveOption(func(o *resolveOptions) { o.ending = outcome })
 }

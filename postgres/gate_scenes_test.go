@@ -284,11 +284,11 @@ func (r *runStage) ask() runengine.Ask {
 func (r *runStage) resolve(happened bool, outcome string) call {
 	l := r.l
 	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		known := runengine.Known{Name: "charge", Happened: happened}
+		known := effects.Resolution{Name: "charge", Happened: happened}
 		if happened {
 			known.Result = []byte(`"yes"`)
 		}
-		_, err := r.executor.Resolve(ctx, engine.Of(e), l.Operation(), []runengine.Known{known}, outcome, "ann")
+		_, err := r.executor.Resolve(ctx, engine.Of(e), l.Operation(), []effects.Resolution{known}, outcome, "ann")
 		return nil, err
 	}
 }

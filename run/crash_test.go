@@ -155,7 +155,7 @@ func (h driver) wait() error {
 
 // resolve resolves effects as a person does who knows their outcomes.
 func (h driver) resolve(l *runengine.ClaimedStep) error {
-	var known []runengine.Known
+	var known []effects.Resolution
 	journal, err := l.Journal(h.ctx, engine.Of(h.e))
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (h driver) resolve(l *runengine.ClaimedStep) error {
 	for _, x := range journal {
 		if x.State == effects.Begun {
 			what := map[string]string{"charge": "charge", effects.Body: "mail"}[x.Name]
-			k := runengine.Known{Name: x.Name, Ordinal: x.Ordinal, Happened: h.w.called(h.ctx, what) > 0}
+			k := effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: h.w.called(h.ctx, what) > 0}
 			if k.Happened {
 				k.Result = []byte(`"known"`)
 			}

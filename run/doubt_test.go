@@ -110,8 +110,8 @@ func TestResolveEndsAStep(t *testing.T) {
 			b.once()
 			b.uncertain("RUNNING")
 			operation := b.doubtful()
-			if _, err := run.Resolve(b.ctx, e, operation, nil); !errors.Is(err, holdfast.ErrConflict) {
-				t.Errorf("resolved with nothing: got %v, want ErrConflict", err)
+			if _, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith(outcome)); !errors.Is(err, holdfast.ErrConflict) {
+				t.Errorf("ended although the body is unknown: got %v, want ErrConflict", err)
 			}
 			if _, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith("other")); !errors.Is(err, holdfast.ErrValidation) {
 				t.Errorf("resolved with another outcome: got %v, want ErrValidation", err)
@@ -119,7 +119,7 @@ func TestResolveEndsAStep(t *testing.T) {
 			if _, err := run.Resolve(b.ctx, e, operation, []run.Resolution{{Name: "", Happened: true}}); !errors.Is(err, holdfast.ErrValidation) {
 				t.Errorf("resolved an effect without a name: got %v, want ErrValidation", err)
 			}
-			r, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith(outcome), run.By("ann"))
+			r, err := run.Resolve(b.ctx, e, operation, []run.Resolution{{Name: "$body", Happened: true}}, run.EndWith(outcome), run.By("ann"))
 			if err != nil || r.Status != status {
 				t.Errorf("ended with %s: got %s, %v, want %s", outcome, r.Status, err, status)
 			}
@@ -138,6 +138,50 @@ func TestResolveEndsAStep(t *testing.T) {
 		}
 		if _, err := run.Resolve(t.Context(), e, "none", nil); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("resolved an unknown operation: got %v, want ErrNotFound", err)
+		}
+	}, def)
+}
+
+// Verifies that a resolution of some effects is stored while others stay unknown, that the step does not end before all are
+// known, and that a later resolution must not contradict an earlier one.
+func TestResolveStoresWhatIsKnown(t *testing.T) {
+	var bodies tally
+	def := run.Define("partly", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) {
+		bodies.add(ctx)
+		lost := func(context.Context, string) (string, error) { return "", errors.New("no answer") }
+		card, _ := holdfast.Effect(ctx, "card", lost)
+		mail, err := holdfast.Effect(ctx, "mail", lost)
+		return card + mail, err
+	}))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, def)
+		b.once()
+		b.uncertain("RUNNING")
+		operation := b.doubtful()
+		resolve := func(o []run.ResolveOption, all ...run.Resolution) error {
+			_, err := run.Resolve(b.ctx, e, operation, all, o...)
+			return err
+		}
+		card, mail := run.Resolution{Name: "card", Happened: true, Result: []byte(`"c"`)}, run.Resolution{Name: "mail", Happened: true, Result: []byte(`"m"`)}
+		end := []run.ResolveOption{run.EndWith(run.Failure)}
+		if err := resolve(end, card); !errors.Is(err, holdfast.ErrConflict) {
+			t.Errorf("ended although an effect is unknown: got %v, want ErrConflict", err)
+		}
+		for range 2 {
+			b.ok(resolve(nil, card))
+			b.uncertain("RUNNING")
+		}
+		for _, other := range []run.Resolution{{Name: "card"}, {Name: "card", Happened: true, Result: []byte(`"x"`)}} {
+			if err := resolve(nil, other, mail); !errors.Is(err, holdfast.ErrConflict) {
+				t.Errorf("contradicted a stored resolution with %+v: got %v, want ErrConflict", other, err)
+			}
+		}
+		b.uncertain("RUNNING")
+		b.ok(resolve(nil, mail))
+		b.once()
+		b.is("COMPLETED", "a", "COMPLETED")
+		if n, l := bodies.of(b.id), b.live(); n != 2 || string(l.Step.Output) != `"cm"` {
+			t.Errorf("the body ran %d times and returned %s, want twice, with the results of both effects", n, l.Step.Output)
 		}
 	}, def)
 }

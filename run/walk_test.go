@@ -97,8 +97,11 @@ var byOthers = []move{
 		return nil
 	}},
 	{"expire", func(w *walk) error { _, err := w.executor().Expire(w.ctx, engine.Of(w.e), w.at); return err }},
-	{"resolve", func(w *walk) error { return w.settle(nil, []string{"", "success", "failure"}[w.rnd.IntN(3)]) }},
-	{"resolve not done", func(w *walk) error { return w.settle([]runengine.Known{{Name: effects.Body}}, "") }},
+	{"resolve", func(w *walk) error {
+		known := []effects.Resolution{{Name: effects.Body, Happened: w.rnd.IntN(2) == 0}}
+		return w.settle(known[:w.rnd.IntN(2)], []string{"", "success", "failure"}[w.rnd.IntN(3)])
+	}},
+	{"resolve not done", func(w *walk) error { return w.settle([]effects.Resolution{{Name: effects.Body}}, "") }},
 }
 
 func (w *walk) fail(f runengine.Failure) error {
@@ -106,7 +109,7 @@ func (w *walk) fail(f runengine.Failure) error {
 	return err
 }
 
-func (w *walk) settle(known []runengine.Known, outcome string) error {
+func (w *walk) settle(known []effects.Resolution, outcome string) error {
 	l := w.live()
 	_, err := w.executor().Resolve(w.ctx, engine.Of(w.e), l.Operation(), known, outcome, "ann")
 	return err
