@@ -48,8 +48,8 @@ const (
 // Codes beyond the wire contract. Over HTTP their status is 503, except for [Reentrant] and [Internal], which are bugs
 // and have the status 500.
 const (
-	// OutcomeUnknown is returned when the database accepted a write but did not respond: the write may or may not
-	// have been applied.
+	// OutcomeUnknown is returned when the database accepted a write but did not respond, or a client got no response of
+	// the server: the write may or may not have been applied.
 	OutcomeUnknown Code = "OUTCOME_UNKNOWN"
 	// StorageFull is returned when the database has no space left. Nothing was written, and earlier acknowledged
 	// writes are intact.
