@@ -197,7 +197,9 @@ func CodeOf(err error) Code {
 	return Internal
 }
 
-// IsRetryable reports whether the error guarantees that nothing was written, so that the same call may be retried.
+// IsRetryable reports whether an error of the engine guarantees that nothing was written, so that the same call may be
+// retried. Responses over HTTP do not say so: it is false for an error of the client. It is not the opposite of
+// [IsNonRetryable]: an error may be neither.
 func IsRetryable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Retryable

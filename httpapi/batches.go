@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
@@ -34,7 +35,7 @@ func (a *API) batchRoutes() {
 func batchOf(b batchengine.Batch) wire.Batch {
 	return wire.Batch{ID: b.ID, Status: b.Status, Wallet: b.Wallet, Handler: b.Handler, Parallel: b.MaxConcurrency, Counts: wire.BatchCounts(b.Counts()), Charged: b.Charged,
 		Refunded: b.Refunded, CancelRequested: b.CancelRequested, Open: !b.Sealed && !b.Over() && !b.CancelRequested, Error: b.Error,
-		CreatedAt: wire.At(b.CreatedAt), UpdatedAt: wire.At(b.UpdatedAt)}
+		CreatedAt: shapes.At(b.CreatedAt), UpdatedAt: shapes.At(b.UpdatedAt)}
 }
 
 type listBatchesIn struct {

@@ -90,7 +90,7 @@ func (c *call) token(l *named, claim *lifecycleengine.Claim) (wire.Claimed, erro
 		_, _ = claim.End(context.WithoutCancel(c.ctx()), lifecycleengine.Failure, "failed to store its token") // if this fails, the janitor releases it
 		return wire.Claimed{}, err
 	}
-	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: wire.At(o.Until)}, Entity: shapes.Entity(l.Name(), claim.Entity)}, nil
+	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: shapes.At(o.Until)}, Entity: shapes.Entity(l.Name(), claim.Entity)}, nil
 }
 
 // claimedAs answers a repeated claim with the same idempotency key: with another token of the same
@@ -167,7 +167,7 @@ func renewClaim(c *call, in *renewClaimIn) (wire.Renewed, error) {
 		lease = renewFor
 	}
 	until, err := claim.Renew(c.ctx(), lease)
-	return wire.Renewed{Until: wire.At(until)}, err
+	return wire.Renewed{Until: shapes.At(until)}, err
 }
 
 type settleIn struct {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/runengine"
@@ -32,7 +33,7 @@ func (a *API) definitionRoutes() {
 func definitionOf(k runengine.StoredDefinition) (wire.Definition, error) {
 	var d wire.Definition
 	err := json.Unmarshal(k.Body, &d)
-	d.ID, d.CreatedAt = k.ID, wire.At(k.CreatedAt)
+	d.ID, d.CreatedAt = k.ID, shapes.At(k.CreatedAt)
 	return d, err
 }
 

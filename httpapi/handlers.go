@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/dispatch"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
@@ -48,8 +49,8 @@ func badURL(err error) error {
 }
 
 func handlerOf(h remotehandler.Handler) wire.Handler {
-	return wire.Handler{Name: h.Name, Kind: h.Kind, URL: h.URL, Safety: h.Safety, OnUnknown: h.OnUnknown, TimeoutMs: wire.Ms(h.Timeout), CreatedAt: wire.At(h.CreatedAt),
-		UpdatedAt: wire.At(h.UpdatedAt)}
+	return wire.Handler{Name: h.Name, Kind: h.Kind, URL: h.URL, Safety: h.Safety, OnUnknown: h.OnUnknown, TimeoutMs: wire.Ms(h.Timeout), CreatedAt: shapes.At(h.CreatedAt),
+		UpdatedAt: shapes.At(h.UpdatedAt)}
 }
 
 func listHandlers(c *call, in *paged) (wire.List[wire.Handler], error) {

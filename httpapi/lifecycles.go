@@ -236,7 +236,7 @@ func readHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 		}
 		return l.History(ctx, c.doer(), in.ID, from, limit)
 	}, func(e events.Event) wire.Event {
-		return wire.Event{Stream: "$entity/" + in.Name + "/" + in.ID, Version: e.Version, Name: e.Name, Data: e.Data, Actor: e.Actor, At: wire.At(e.At)}
+		return wire.Event{Stream: "$entity/" + in.Name + "/" + in.ID, Version: e.Version, Name: e.Name, Data: e.Data, Actor: e.Actor, At: shapes.At(e.At)}
 	}, func(e events.Event) string { return nextVersion(e.Version, false) })
 }
 
@@ -255,7 +255,7 @@ func listRefusals(c *call, in *entityIn) (wire.List[wire.Attempt], error) {
 	}
 	all := make([]wire.Attempt, len(found))
 	for i, x := range found {
-		all[i] = wire.Attempt{StepKey: x.Step, Requester: x.Requester, Code: fault.Code(x.Code), Detail: x.Detail, At: wire.At(x.At)}
+		all[i] = wire.Attempt{StepKey: x.Step, Requester: x.Requester, Code: fault.Code(x.Code), Detail: x.Detail, At: shapes.At(x.At)}
 	}
 	return listed(c, all, ""), nil
 }

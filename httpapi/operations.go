@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
@@ -139,7 +140,7 @@ func (l *operationList) lost() error {
 	}, func(x remotehandler.Lost) string { return x.Place })
 	l.next = next
 	for _, x := range found {
-		w := wire.Operation{Kind: x.Kind, State: "due", Handler: x.Handler, Since: wire.At(x.At), Epoch: x.Epoch, Error: x.Error, Effects: []wire.Effect{}, LostHandOuts: x.Times}
+		w := wire.Operation{Kind: x.Kind, State: "due", Handler: x.Handler, Since: shapes.At(x.At), Epoch: x.Epoch, Error: x.Error, Effects: []wire.Effect{}, LostHandOuts: x.Times}
 		if x.Held {
 			w.State = "held"
 		}
@@ -234,7 +235,7 @@ func (c *call) contradictionsOf(ctx context.Context, id string) ([]wire.Contradi
 		if err != nil {
 			return nil, err
 		}
-		w := wire.Contradiction{ID: x.ID, Name: x.Effect, Ordinal: x.Ordinal, Key: x.Key, Epoch: x.Epoch, State: "unknown", Result: x.Result, Node: x.Node, At: wire.At(x.At)}
+		w := wire.Contradiction{ID: x.ID, Name: x.Effect, Ordinal: x.Ordinal, Key: x.Key, Epoch: x.Epoch, State: "unknown", Result: x.Result, Node: x.Node, At: shapes.At(x.At)}
 		if !x.Unknown {
 			w.State = "done"
 		}
@@ -244,7 +245,7 @@ func (c *call) contradictionsOf(ctx context.Context, id string) ([]wire.Contradi
 }
 
 func operationOf(c *call, o lifecycleengine.Operation, list []lifecycleengine.Effect) wire.Operation {
-	w := wire.Operation{ID: o.ID, Kind: "action", Subject: o.Lifecycle + "/" + o.Entity, State: o.Phase, Handler: c.handlerOf(o), Since: wire.At(o.Since), Epoch: o.Epoch,
+	w := wire.Operation{ID: o.ID, Kind: "action", Subject: o.Lifecycle + "/" + o.Entity, State: o.Phase, Handler: c.handlerOf(o), Since: shapes.At(o.Since), Epoch: o.Epoch,
 		Error: o.Error, Effects: make([]wire.Effect, len(list))}
 	for i, x := range list {
 		w.Effects[i] = wire.Effect{Name: x.Name, Ordinal: x.Ordinal, Key: x.Key, State: x.State, Result: x.Result}

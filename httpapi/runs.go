@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/remote"
@@ -60,7 +61,7 @@ func timeOrNil(t time.Time) *wire.Time {
 	if t.Unix() <= 0 {
 		return nil
 	}
-	return wire.At(t)
+	return shapes.At(t)
 }
 
 type startRunIn struct{ Body wire.StartRun }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 	"github.com/holdfast-go/holdfast/wire"
@@ -80,7 +81,7 @@ func readLedger(c *call, in *ledgerIn) (wire.List[wire.LedgerEntry], error) {
 		}
 		return wallets.Ledger(ctx, c.doer(), in.ID, n, limit)
 	}, func(e wallets.Entry) wire.LedgerEntry {
-		return wire.LedgerEntry{ID: e.N, Delta: e.Delta, Balance: e.Balance, Reason: e.Reason, Reference: e.Reference, At: wire.At(e.At)}
+		return wire.LedgerEntry{ID: e.N, Delta: e.Delta, Balance: e.Balance, Reason: e.Reason, Reference: e.Reference, At: shapes.At(e.At)}
 	}, func(e wallets.Entry) string { return strconv.FormatInt(e.N, 10) })
 }
 

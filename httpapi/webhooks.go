@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/httpapi/internal/webhooksender"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -54,15 +55,15 @@ func (a *API) webhookRoutes() {
 
 func webhookOf(w webhooks.Webhook) wire.Webhook {
 	out := wire.Webhook{ID: w.ID, Name: w.Name, URL: w.URL, Events: w.Events, Streams: w.Streams, Source: "event", Reaction: webhooks.Reaction(w.ID),
-		CreatedBy: w.CreatedBy, CreatedAt: wire.At(w.CreatedAt)}
+		CreatedBy: w.CreatedBy, CreatedAt: shapes.At(w.CreatedAt)}
 	if strings.HasPrefix(w.Streams, reactions.Own) {
 		out.Source = "history"
 	}
 	if w.RotatedAt != nil {
-		out.RotatedAt = wire.At(*w.RotatedAt)
+		out.RotatedAt = shapes.At(*w.RotatedAt)
 	}
 	if w.OverlapUntil != nil {
-		out.OverlapUntil = wire.At(*w.OverlapUntil)
+		out.OverlapUntil = shapes.At(*w.OverlapUntil)
 	}
 	return out
 }
