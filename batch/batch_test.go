@@ -54,7 +54,7 @@ func run(t *testing.T, e *holdfast.Engine) *holdfast.Engine {
 
 func fund(t *testing.T, e *holdfast.Engine, points int64) {
 	t.Helper()
-	_, err := batch.PutWallet(t.Context(), e, "w", false)
+	_, err := batch.PutWallet(t.Context(), e, "w")
 	if err == nil && points > 0 {
 		_, err = batch.Credit(t.Context(), e, "w", points, "first")
 	}

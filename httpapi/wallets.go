@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
@@ -44,7 +45,11 @@ type putWalletIn struct {
 }
 
 func putWallet(c *call, in *putWalletIn) (wire.Wallet, error) {
-	w, err := batch.PutWallet(c.ctx(), c.doer(), in.ID, in.Body.AllowNegative)
+	var o []batch.WalletOption
+	if in.Body.AllowNegative {
+		o = append(o, batch.AllowNegative())
+	}
+	w, err := batch.PutWallet(c.ctx(), c.doer(), in.ID, o...)
 	return walletOf(w), err
 }
 
@@ -86,11 +91,13 @@ func readLedger(c *call, in *ledgerIn) (wire.List[wire.LedgerEntry], error) {
 }
 
 func auditWallet(c *call, in *walletIn) (wire.Audit, error) {
-	id := in.ID
-	if id == every {
-		id = ""
+	audit := batch.AuditWallet
+	if in.ID == every {
+		audit = func(ctx context.Context, d holdfast.Doer, _ string) (batch.Audit, error) {
+			return batch.AuditWallets(ctx, d)
+		}
 	}
-	found, err := batch.AuditWallets(c.ctx(), c.doer(), id)
+	found, err := audit(c.ctx(), c.doer(), in.ID)
 	out := wire.Audit{Wallets: found.Wallets, Entries: found.Entries, Wrong: []wire.AuditWrong{}}
 	for _, w := range found.Discrepancies {
 		out.Wrong = append(out.Wrong, wire.AuditWrong{Wallet: w.Wallet, ID: w.Number, Message: w.Message})

@@ -207,7 +207,7 @@ func finds(t *testing.T, url string) {
 	if _, err := stream.Append(ctx, other, "s", stream.Any, stream.Event{Name: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := batch.PutWallet(ctx, other, "w", false); err != nil {
+	if _, err := batch.PutWallet(ctx, other, "w"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := kind.Create(ctx, other, "w", slices.Values([]batch.NewItem[int]{{Key: "i", Input: 1}})); err != nil {
