@@ -198,13 +198,13 @@ func (c *Client) ClaimStep(ctx context.Context, lifecycle, id string, in wire.Ne
 }
 
 // ListClaims lists the workspace's claims.
-func (c *Client) ListClaims(ctx context.Context, f OperationFilter) iter.Seq2[wire.HeldClaim, error] {
+func (c *Client) ListClaims(ctx context.Context, f ClaimFilter) iter.Seq2[wire.HeldClaim, error] {
 	return pages(func(p Page) (wire.List[wire.HeldClaim], error) { return c.ListClaimsPage(ctx, f, p) })
 }
 
 // ListClaimsPage lists a page of the workspace's claims.
-func (c *Client) ListClaimsPage(ctx context.Context, f OperationFilter, p Page, o ...Option) (wire.List[wire.HeldClaim], error) {
-	return do[wire.List[wire.HeldClaim]](ctx, c, list(p, "claims").set("state", f.State), o)
+func (c *Client) ListClaimsPage(ctx context.Context, f ClaimFilter, p Page, o ...Option) (wire.List[wire.HeldClaim], error) {
+	return do[wire.List[wire.HeldClaim]](ctx, c, list(p, "claims").set("state", f.Phase), o)
 }
 
 // RenewClaim renews a claim.

@@ -37,7 +37,7 @@ func TestAnEntityFromAfar(t *testing.T) {
 	if !ok || f.Code != fault.ClaimFailed || f.Fields["holder"] == nil || f.Fields["requestId"] == "" {
 		t.Errorf("losing caller got %+v, want CLAIM_FAILED with holder and requestId", err)
 	}
-	for x, err := range c.ListClaims(ctx, OperationFilter{State: "held"}) {
+	for x, err := range c.ListClaims(ctx, ClaimFilter{Phase: "held"}) {
 		if err != nil || x.Entity != id || x.StepKey != "close" {
 			t.Errorf("listed %+v, %v", x, err)
 		}

@@ -29,7 +29,7 @@ func (a *API) claimRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities/{id}/claims", ID: "claimStep", Tag: "claims", Summary: "Claim a step manually.",
 		Roles: by, Status: http.StatusCreated, Idempotency: table.AsOperation,
 		More: "The caller runs the step's body itself."}, claimStep)
-	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List the workspace's claims.", Roles: readers, Filter: "OperationFilter"}, listClaims)
+	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List the workspace's claims.", Roles: readers, Filter: "ClaimFilter"}, listClaims)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Renew a claim.", Roles: by, Idempotency: table.UnderLease}, renewClaim)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/settle", ID: "settleClaim", Tag: "claims", Summary: "Settle a claim with an outcome.", Roles: by, Idempotency: table.UnderLease,
 		More: "Settling it again with the same outcome returns the same result."}, settleClaim)
@@ -291,7 +291,7 @@ func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
 }
 
 type listClaimsIn struct {
-	State string `query:"state" doc:"held, due or uncertain"`
+	State string `query:"state" arg:"phase" doc:"held, due or uncertain"`
 	paged
 }
 
