@@ -197,7 +197,7 @@ func stopOnce(t *testing.T, e *holdfast.Engine, yes func() bool) {
 // Verifies that of two waits in a row for one signal the second waits on when the first has
 // taken it, that looking at it again harms nobody, and that another signal ends it.
 func TestTwoWaitsForOneSignal(t *testing.T) {
-	def := run.Define("twice", "1", run.Signal("a", "news", 0), run.Signal("b", "news", 0))
+	def := run.Define("twice", "1", run.Signal("a", "news"), run.Signal("b", "news"))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		b.ok(run.Send(b.ctx, e, b.id, "news", 1, run.SignalID("1")))
@@ -464,7 +464,7 @@ func TestSlowBodiesHoldUpNoTimer(t *testing.T) {
 // Verifies that a rejection fails the step if a condition follows that looks at something
 // else: the run does not go on as if it had been approved.
 func TestARejectionAheadOfAnotherCondition(t *testing.T) {
-	def := run.Define("unrelated", "1", run.Approval("ask", "Pay?", 0), run.If("big", "input.cents > 0", "", "end"), run.Remote("pay", "w", run.Idempotent()))
+	def := run.Define("unrelated", "1", run.Approval("ask", "Pay?"), run.If("big", "input.cents > 0", "", "end"), run.Remote("pay", "w", run.Idempotent()))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Rejected}, run.By("ann"))
@@ -575,14 +575,12 @@ func TestRunsAreKeptForSomeTime(t *testing.T) {
 }
 
 // Verifies that a definition is refused if an option would have no effect: one that Handle does not
-// keep, and a second timeout of a step that waits.
+// keep.
 func TestOptionsWithoutEffect(t *testing.T) {
 	const text = `{"name":"handled","version":"1","steps":[{"name":"a","type":"task","handler":"h"}]}`
 	body := func(context.Context, any) (int, error) { return 1, nil }
 	bad := map[string]*run.Definition{
-		"a timeout of Signal":   run.Define("waits", "1", run.Signal("a", "s", time.Hour, run.Timeout(time.Second))),
-		"a timeout of Approval": run.Define("waits", "1", run.Approval("a", "?", 0, run.Timeout(time.Second))),
-		"another handler":       run.Handle(run.MustParse([]byte(text)), "other", body),
+		"another handler": run.Handle(run.MustParse([]byte(text)), "other", body),
 	}
 	for name, o := range map[string]run.StepOption{"WithRetry": run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2}), "Next": run.Next("end"), "Input": run.Input(1),
 		"Header": run.Header("a", "b"), "For": run.For("ann"), "OnFailure": run.OnFailure("a")} {

@@ -27,9 +27,9 @@ import (
 func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 	def := run.Define("two", "1",
 		run.Remote("first", "w", run.Idempotent()),
-		run.Signal("a", "news", time.Hour),
-		run.Signal("b", "news", time.Hour),
-		run.Signal("c", "other", time.Hour))
+		run.Signal("a", "news", run.Timeout(time.Hour)),
+		run.Signal("b", "news", run.Timeout(time.Hour)),
+		run.Signal("c", "other", run.Timeout(time.Hour)))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		for _, id := range []string{"1", "1", "2"} {
@@ -67,7 +67,7 @@ func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 // Verifies that of a signal and a timeout one wins: if the wait ended by the signal, that was
 // taken; if not, it is in the inbox still, or was refused.
 func TestASignalRacesTheTimeout(t *testing.T) {
-	def := run.Define("late", "1", run.Signal("a", "news", time.Hour, run.OnTimeout("z")), run.Wait("y", time.Hour), run.Wait("z", time.Hour))
+	def := run.Define("late", "1", run.Signal("a", "news", run.Timeout(time.Hour), run.OnTimeout("z")), run.Wait("y", time.Hour), run.Wait("z", time.Hour))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for i := range 20 {
 			b := newBench(t, e, def)
@@ -98,7 +98,7 @@ func TestASignalRacesTheTimeout(t *testing.T) {
 }
 
 func approvalDefinition(version string, o ...run.StepOption) *run.Definition {
-	return run.Define("asking", version, run.Approval("ask", "Yes?", time.Hour, append(o, run.For("manager"))...), run.Remote("last", "w", run.Idempotent()))
+	return run.Define("asking", version, run.Approval("ask", "Yes?", append(o, run.Timeout(time.Hour), run.For("manager"))...), run.Remote("last", "w", run.Idempotent()))
 }
 
 // Verifies that of two who decide at once one does, that the other is told CONFLICT, and that
@@ -162,7 +162,7 @@ func TestAnApprovalExpires(t *testing.T) {
 // Verifies what becomes of a rejection: it goes where the definition says, or a condition
 // that follows looks at it, or the step has failed; and that retrying asks anew.
 func TestARejection(t *testing.T) {
-	cond := run.Define("cond", "1", run.Approval("ask", "Yes?", 0), run.If("ok", `steps.ask.output.decision == "approved"`, "last", "end"), run.Remote("last", "w"))
+	cond := run.Define("cond", "1", run.Approval("ask", "Yes?"), run.If("ok", `steps.ask.output.decision == "approved"`, "last", "end"), run.Remote("last", "w"))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		reject := func(b *bench, visit int64) {
 			t.Helper()
@@ -360,7 +360,7 @@ func (b *bench) exec(text string) {
 // from before could leave them, that a node which runs wakes them, also behind a page of
 // signals that nobody waits for, and leaves a run alone whose signal is not there.
 func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
-	long, short := run.Define("long", "1", run.Signal("a", "news", 0)), run.Define("short", "1", run.Signal("a", "news", time.Hour))
+	long, short := run.Define("long", "1", run.Signal("a", "news")), run.Define("short", "1", run.Signal("a", "news", run.Timeout(time.Hour)))
 	eachAt(t, func(t *testing.T, e *holdfast.Engine, db string) {
 		other := newBench(t, e, short)
 		sleeper := func(def *run.Definition) *bench {

@@ -135,7 +135,7 @@ func starts(ctx context.Context, e *holdfast.Engine, key string, n int) string {
 
 // aimed is a step that is done, and then a signal that is waited for.
 func aimed() *run.Definition {
-	return run.Define("aimed", "1", run.Remote("first", "w", run.Idempotent()), run.Signal("told", "news", time.Hour))
+	return run.Define("aimed", "1", run.Remote("first", "w", run.Idempotent()), run.Signal("told", "news", run.Timeout(time.Hour)))
 }
 
 // moves moves n runs to the step that waits, a few at once. Each reports its id while

@@ -31,8 +31,8 @@ func simple() *run.Definition {
 	return run.Define("simple", "1",
 		run.Remote("first", "w", run.Idempotent(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second})),
 		run.Remote("second", "w", run.Idempotent(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 1, Backoff: time.Second})),
-		run.Signal("told", "news", time.Hour),
-		run.Approval("ask", "Yes?", time.Hour),
+		run.Signal("told", "news", run.Timeout(time.Hour)),
+		run.Approval("ask", "Yes?", run.Timeout(time.Hour)),
 		run.Remote("last", "w", run.Idempotent()))
 }
 

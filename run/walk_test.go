@@ -214,8 +214,8 @@ func randomFrom(first string) *run.Definition {
 		run.If("from", "input.cents > 0", first, "end"),
 		run.Remote("a", "w", run.Opaque(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second}), run.OnFailure("s")),
 		run.Remote("b", "w", run.Journaled(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second})),
-		run.Signal("s", "news", time.Hour, run.OnTimeout("k")),
-		run.Approval("k", "?", time.Hour),
+		run.Signal("s", "news", run.Timeout(time.Hour), run.OnTimeout("k")),
+		run.Approval("k", "?", run.Timeout(time.Hour)),
 		run.Fire("f", "invoice", "i1", "close", "system"),
 		run.If("again", "steps.f.visit < 3", "a", "end"))
 }

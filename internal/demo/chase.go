@@ -40,8 +40,8 @@ func chase() *run.Definition {
 		}, run.Transactional()),
 		run.If("enough", fmt.Sprintf("state.reminded >= %d", enoughReminders), "paid", "pause"),
 		run.Wait("pause", 100*time.Millisecond, run.Next("remind")),
-		run.Signal("paid", "payment", time.Hour),
-		run.Approval("look", `="Close " + input.invoice + ", of which " + string(steps.paid.output.cents) + " cents are paid?"`, time.Hour, run.For("manager")),
+		run.Signal("paid", "payment", run.Timeout(time.Hour)),
+		run.Approval("look", `="Close " + input.invoice + ", of which " + string(steps.paid.output.cents) + " cents are paid?"`, run.Timeout(time.Hour), run.For("manager")),
 		run.Fire("close", "invoice", "=input.invoice", "close", "admin"),
 	)
 }
