@@ -16,10 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Status is the status of a run or a step.
+// Status is the status of a run.
 type Status string
 
-// The statuses of runs. A step is never PAUSED, and may be SKIPPED.
+// The statuses of runs.
 const (
 	Pending   Status = "PENDING"   // not begun
 	Running   Status = "RUNNING"   // a step is in flight or due
@@ -28,7 +28,20 @@ const (
 	Completed Status = "COMPLETED" // final
 	Failed    Status = "FAILED"    // final, unless [Retry] continues it
 	Cancelled Status = "CANCELLED" // final
-	Skipped   Status = "SKIPPED"   // a step whose branch was not taken
+)
+
+// StepStatus is the status of a [Visit].
+type StepStatus string
+
+// The statuses of visits.
+const (
+	StepPending   StepStatus = "PENDING"   // not begun
+	StepRunning   StepStatus = "RUNNING"   // in flight or due
+	StepWaiting   StepStatus = "WAITING"   // for a time, a signal, a decision or a retry
+	StepCompleted StepStatus = "COMPLETED" // final
+	StepFailed    StepStatus = "FAILED"    // final, unless [Retry] continues the run
+	StepCancelled StepStatus = "CANCELLED" // final
+	StepSkipped   StepStatus = "SKIPPED"   // final: its branch was not taken
 )
 
 // Run is a run as it was when it was read.
@@ -136,7 +149,7 @@ type Visit struct {
 	// Operation identifies the visit: [Info.Operation], and the argument of [Resolve].
 	Operation string
 	Type      StepType
-	Status    Status
+	Status    StepStatus
 	Attempts  int
 	// Uncertain reports that the outcome of an effect is unknown: the step waits for [Resolve].
 	Uncertain             bool
@@ -150,7 +163,7 @@ func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit,
 	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
 		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
 	}, func(s runengine.Step) Visit {
-		return Visit{s.Name, int(s.Visit), runengine.Operation(id, s.Name, s.Visit), StepType(s.Type), Status(s.Status), int(s.Attempts), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
+		return Visit{s.Name, int(s.Visit), runengine.Operation(id, s.Name, s.Visit), StepType(s.Type), StepStatus(s.Status), int(s.Attempts), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
 	})
 }
 
