@@ -42,6 +42,17 @@ func Wait(d time.Duration) Option {
 	return Option{func(r *request) { r.query.Set("waitMs", strconv.FormatInt(d.Milliseconds(), 10)) }}
 }
 
+// DryRun makes [Client.PutLifecycle] and [Client.PutDefinition] validate a document without storing it. Other calls refuse
+// this option.
+func DryRun() Option {
+	return Option{func(r *request) {
+		if !(r.method == http.MethodPut && r.path[0] == "lifecycles") && !(r.method == http.MethodPost && r.path[0] == "workflow-definitions") {
+			r.refused = fault.New(fault.Validation, "DryRun is an option of PutLifecycle and PutDefinition: other calls would ignore it")
+		}
+		r.query.Set("dryRun", "true")
+	}}
+}
+
 // Raw stores the undecoded response in into.
 func Raw(into *json.RawMessage) Option { return Option{func(r *request) { r.raw = into }} }
 

@@ -47,7 +47,7 @@ func TestAnEntityFromAfar(t *testing.T) {
 		t.Errorf("settled %+v, %v", done, err)
 	}
 	var names []string
-	for x, err := range c.ReadHistory(ctx, "invoice", id) {
+	for x, err := range c.ReadEntityHistory(ctx, "invoice", id) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func TestConditionsOfOtherCalls(t *testing.T) {
 		"GetRun":         func(o Option) error { _, err := c.GetRun(ctx, "r", o); return err },
 		"AppendEvents":   func(o Option) error { _, err := c.AppendEvents(ctx, "s", wire.Append{}, o); return err },
 	} {
-		for name, o := range map[string]Option{"ExpectVersion": ExpectVersion(3), "Present": Present(), "Absent": Absent(), "IfNoneMatch": IfNoneMatch(3)} {
+		for name, o := range map[string]Option{"ExpectVersion": ExpectVersion(3), "Present": Present(), "Absent": Absent(), "IfNoneMatch": IfNoneMatch(3), "DryRun": DryRun()} {
 			if err := call(o); fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s with %s: got %v, want a validation error that names the option", what, name, err)
 			}

@@ -29,7 +29,7 @@ func (a *API) batchRoutes() {
 		More: "The result is CANCELLED, or ACCEPTED while items in flight are torn down."}, cancelBatch)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "acceptItems", Tag: "batches", Summary: "Accept succeeded items of a batch.", Roles: operators, Idempotency: table.InTx,
 		More: "Without a list of items, the call accepts all succeeded items."}, acceptItems)
-	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read a batch's events, or follow them until the batch ends.", Roles: readers, Stream: true}, readBatchEvents)
+	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchHistory", Tag: "batches", Summary: "Read a batch's events, or follow them until the batch ends.", Roles: readers, Stream: true}, readBatchHistory)
 }
 
 func batchOf(b batchengine.Batch) wire.Batch {
@@ -195,9 +195,9 @@ func acceptItems(c *call, in *acceptItemsIn) (wire.Accepted, error) {
 	return wire.Accepted{Accepted: n}, err
 }
 
-// readBatchEvents reads the history of a batch, as a page, or as an event stream from its first
+// readBatchHistory reads the history of a batch, as a page, or as an event stream from its first
 // event to its end.
-func readBatchEvents(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
+func readBatchHistory(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
 	return c.history(in, batchengine.Stream(in.ID), batchengine.ProgressTopic(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
 		b, err := batchengine.Get(ctx, d, in.ID)
 		return b.Over(), err

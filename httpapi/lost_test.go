@@ -358,7 +358,7 @@ func TestAClaimOfStreamsIsRepeatedUnderItsKey(t *testing.T) {
 		d.append("orders2", 1)
 		var got [2]wire.Leases
 		for i := range got {
-			d.want(d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me", Limit: 1, LeaseMs: 60000, WaitMs: 20_000}, &got[i], keyHeader, "k"), 200, "")
+			d.want(d.ask("POST", "reactions/r/claim", wire.ClaimLeases{By: "me", Limit: 1, LeaseMs: 60000, WaitMs: 20_000}, &got[i], keyHeader, "k"), 200, "")
 		}
 		if len(got[0].Leases) != 1 || len(got[1].Leases) != 1 || got[0].Leases[0].Stream != got[1].Leases[0].Stream || got[0].Leases[0].Epoch != got[1].Leases[0].Epoch {
 			t.Errorf("first call claimed %+v, second returned %+v, want the same lease", got[0], got[1])

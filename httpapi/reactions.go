@@ -227,7 +227,7 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 
 type claimLeasesIn struct {
 	Name string `path:"name"`
-	Body wire.TakeLeases
+	Body wire.ClaimLeases
 }
 
 // claimLeases claims streams of a reaction by hand.

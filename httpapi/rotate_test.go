@@ -36,7 +36,7 @@ func TestARotatedKeyRepeatsItsRequests(t *testing.T) {
 			}{
 				{"POST", "streams/t/events", exampleBodies["appendEvents"], 201},
 				{"PUT", "handlers/h" + id, exampleBodies["putHandler"], 201},
-				{"POST", "reactions/r/claim", wire.TakeLeases{By: "w", LeaseMs: 60_000}, 200},
+				{"POST", "reactions/r/claim", wire.ClaimLeases{By: "w", LeaseMs: 60_000}, 200},
 				{"POST", "lifecycles/invoice/entities/" + id + "/steps/close", exampleBodies["fireStep"], 200},
 			} {
 				resp := first.ask(q.method, q.path, q.body, nil, keyHeader, id)

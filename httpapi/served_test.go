@@ -106,7 +106,7 @@ func TestAWorkerHandlesEvents(t *testing.T) {
 		if third := d.one("Mail"); third.Context.Event.Version != 3 {
 			t.Errorf("claimed %+v, want version 3", third.Context.Event)
 		}
-		d.want(d.ask("POST", "reactions/mail/claim", wire.TakeLeases{By: "hand"}, nil), 409, fault.Conflict)
+		d.want(d.ask("POST", "reactions/mail/claim", wire.ClaimLeases{By: "hand"}, nil), 409, fault.Conflict)
 	}, httpapi.Handlers(elsewhere))
 }
 
@@ -197,7 +197,7 @@ func TestAURLHandlesEvents(t *testing.T) {
 			t.Errorf("claimed %+v, want version 2", x.Context.Event)
 		}
 		var leases wire.Leases
-		d.want(d.ask("POST", "reactions/mail/claim", wire.TakeLeases{By: "hand"}, &leases, "X-Holdfast-Workspace", "other"), 200, "")
+		d.want(d.ask("POST", "reactions/mail/claim", wire.ClaimLeases{By: "hand"}, &leases, "X-Holdfast-Workspace", "other"), 200, "")
 		if len(leases.Leases) != 1 {
 			t.Errorf("claimed %+v, want one lease", leases)
 		}

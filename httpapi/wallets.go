@@ -98,9 +98,9 @@ func auditWallet(c *call, in *walletIn) (wire.Audit, error) {
 		}
 	}
 	found, err := audit(c.ctx(), c.doer(), in.ID)
-	out := wire.Audit{Wallets: found.Wallets, Entries: found.Entries, Wrong: []wire.AuditWrong{}}
+	out := wire.Audit{Wallets: found.Wallets, Entries: found.Entries, Wrong: []wire.Discrepancy{}}
 	for _, w := range found.Discrepancies {
-		out.Wrong = append(out.Wrong, wire.AuditWrong{Wallet: w.Wallet, ID: w.Number, Message: w.Message})
+		out.Wrong = append(out.Wrong, wire.Discrepancy{Wallet: w.Wallet, ID: w.Number, Message: w.Message})
 	}
 	return out, err
 }

@@ -426,7 +426,7 @@ func TestAReceiverThatIsGoneIsBlocked(t *testing.T) {
 		}
 		d.want(d.ask("GET", "reactions/"+w.Reaction, nil, nil), 200, "")
 		d.want(d.ask("DELETE", "reactions/"+w.Reaction, nil, nil), 404, fault.NotFound)
-		d.want(d.ask("POST", "reactions/"+w.Reaction+"/claim", wire.TakeLeases{By: "me"}, nil), 404, fault.NotFound)
+		d.want(d.ask("POST", "reactions/"+w.Reaction+"/claim", wire.ClaimLeases{By: "me"}, nil), 404, fault.NotFound)
 		d.want(d.ask("PUT", "reactions/"+w.Reaction, wire.PutReaction{Events: []string{"*"}}, nil), 400, fault.Validation)
 		var done wire.Repaired
 		d.want(d.ask("POST", "reactions/"+w.Reaction+"/unblock", wire.Repair{}, &done), 200, "")

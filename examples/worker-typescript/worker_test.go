@@ -189,7 +189,7 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 		must(err)
 		_, err = c.PutHandler(ctx, "Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"})
 		must(err)
-		_, err = c.PutLifecycle(ctx, "invoice", config, false)
+		_, err = c.PutLifecycle(ctx, "invoice", config)
 		must(err)
 		_, err = c.PutReaction(ctx, "mail", wire.PutReaction{Events: []string{"overdue"}, Handler: "Mail"})
 		must(err)

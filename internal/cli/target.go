@@ -43,6 +43,14 @@ type idempotencyFlags struct {
 // options returns the options of the API call.
 func (f idempotencyFlags) options(d *connection) []client.Option { return d.options(f.KeyOnce) }
 
+// dryRun adds the option of a command's --dry-run.
+func dryRun(yes bool, o []client.Option) []client.Option {
+	if yes {
+		o = append(o, client.DryRun())
+	}
+	return o
+}
+
 // pageFlags are the flags of commands that list.
 type pageFlags struct {
 	targetFlags
