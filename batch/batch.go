@@ -1,6 +1,15 @@
 // Package batch runs items of work that cost something, such as calls of an API that is paid per call. You can cancel a
 // batch at any moment: the cost of items that were not accepted is refunded exactly, and their artifacts are deleted.
 //
+//	var scan = batch.Define("scan", func(ctx context.Context, i *batch.Item[Page]) (string, error) {
+//		return ocr.Read(ctx, i.Input.URL)
+//	}, batch.Options{})
+//
+//	hf, err := holdfast.Open(ctx, sqlite.File("app.db"), holdfast.Config{}, scan)
+//	_, err = batch.PutWallet(ctx, hf, "acme")
+//	_, err = batch.Credit(ctx, hf, "acme", 500, "payment-17")
+//	b, err := scan.Create(ctx, hf, "acme", pages, batch.ID("doc-9"))
+//
 // A [Kind] defines the code for each item. [Kind.Create] creates a batch of items. The engines that have the kind run
 // the items, up to a limit of concurrent items. The first attempt of an item reserves its cost from the batch's wallet;
 // further attempts are free. An item that fails too often, or crashes its workers, is given up, and its cost is

@@ -3,6 +3,18 @@
 // claimed. A claimed step keeps the entity in a transient status while its body runs. If two requesters fire
 // concurrently, one acts. The other gets the error that an operation is already in progress, before any code runs.
 //
+//	var bills = lifecycle.MustParse[Bill](config).Action("Print", func(ctx context.Context, a *lifecycle.Act[Bill]) error {
+//		_, err := holdfast.Effect(ctx, "print", func(ctx context.Context, key string) (string, error) {
+//			return printer.Print(ctx, key, a.Entity.Data)
+//		})
+//		return err
+//	}, lifecycle.Journaled())
+//
+//	hf, err := holdfast.Open(ctx, sqlite.File("app.db"), holdfast.Config{}, bills)
+//	_, err = bills.Create(ctx, hf, "b1", Bill{Cents: 1200})
+//	bill, err := bills.Fire(ctx, hf, "b1", "close", "admin")
+//	if errors.Is(err, holdfast.ErrClaimFailed) { … } // another request is closing it
+//
 // # Fire
 //
 // [Lifecycle.Fire] takes the claim by a compare-and-swap from the status that the step starts from. It then runs the

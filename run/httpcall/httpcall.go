@@ -1,4 +1,6 @@
 // Package httpcall makes the HTTP calls of runs ([run.Call]).
+//
+//	hf, err := holdfast.Open(ctx, db, holdfast.Config{}, definition, run.Calls(httpcall.With(http.DefaultClient)))
 package httpcall
 
 import (
