@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
-	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -101,11 +100,11 @@ type ContradictionFilter struct {
 }
 
 // ListContradictions iterates over the unacknowledged contradictions in the context's workspace, ordered by operation.
-func (e *Engine) ListContradictions(ctx context.Context, f ContradictionFilter) iter.Seq2[Contradiction, error] {
+func ListContradictions(ctx context.Context, d Doer, f ContradictionFilter) iter.Seq2[Contradiction, error] {
 	return func(yield func(Contradiction, error) bool) {
 		const page = 100 // operations
 		for after := ""; ; {
-			found, err := effects.Contradictions(ctx, engine.Of(e), f.Operation, after, page)
+			found, err := effects.Contradictions(ctx, store.DoerOf(d), f.Operation, after, page)
 			if err != nil {
 				yield(Contradiction{}, err)
 				return
@@ -132,23 +131,23 @@ func contradiction(c effects.Contradiction) Contradiction {
 	return x
 }
 
-// AcknowledgeOption is an option of [Engine.AcknowledgeContradictions].
-type AcknowledgeOption struct{ actor string }
+// ActorOption is the option [By] of [AcknowledgeContradictions].
+type ActorOption struct{ actor string }
 
 // By sets the actor that is recorded.
-func By(actor string) AcknowledgeOption { return AcknowledgeOption{actor} }
+func By(actor string) ActorOption { return ActorOption{actor} }
 
 // AcknowledgeContradictions records that a person has seen the contradictions of an operation with the given ids. They
 // stay stored but are no longer listed. Acknowledging again changes nothing. If the operation has no contradiction with
 // one of the ids, the error is [ErrNotFound].
-func (e *Engine) AcknowledgeContradictions(ctx context.Context, operation string, ids []string, o ...AcknowledgeOption) error {
+func AcknowledgeContradictions(ctx context.Context, d Doer, operation string, ids []string, o ...ActorOption) error {
 	var by string
 	for _, option := range o {
 		by = option.actor
 	}
-	at, err := engine.Of(e).Partition(ctx, store.Write)
+	at, err := store.DoerOf(d).Partition(ctx, store.Write)
 	if err != nil {
 		return err
 	}
-	return effects.Acknowledge(ctx, engine.Of(e), at, operation, by, ids)
+	return effects.Acknowledge(ctx, store.DoerOf(d), at, operation, by, ids)
 }

@@ -231,7 +231,7 @@ func (c *call) contradictionsOf(ctx context.Context, id string) ([]wire.Contradi
 		id = operation
 	}
 	var all []wire.Contradiction
-	for x, err := range c.api.hf.ListContradictions(ctx, holdfast.ContradictionFilter{Operation: id}) {
+	for x, err := range holdfast.ListContradictions(ctx, c.api.hf, holdfast.ContradictionFilter{Operation: id}) {
 		if err != nil {
 			return nil, err
 		}
@@ -263,7 +263,7 @@ func acknowledge(c *call, in *acknowledgeIn) (wire.Acknowledged, error) {
 	if operation, ok := runengine.OperationOf(id); ok {
 		id = operation
 	}
-	if err := c.api.hf.AcknowledgeContradictions(c.ctx(), id, in.Body.Contradictions, holdfast.By(c.actor())); err != nil {
+	if err := holdfast.AcknowledgeContradictions(c.ctx(), c.api.hf, id, in.Body.Contradictions, holdfast.By(c.actor())); err != nil {
 		return wire.Acknowledged{}, err
 	}
 	left, err := c.contradictionsOf(c.ctx(), id)
