@@ -186,7 +186,7 @@ func (w *fxWorld) is(id, status string, phase lifecycle.Phase) lifecycle.Operati
 }
 
 // find returns an operation with its effects.
-func (w *fxWorld) find(operation string) lifecycle.PendingOperation {
+func (w *fxWorld) find(operation string) lifecycle.Operation {
 	w.Helper()
 	p, err := lifecycle.GetOperation(context.Background(), w.e, operation)
 	if err != nil {
@@ -196,7 +196,7 @@ func (w *fxWorld) find(operation string) lifecycle.PendingOperation {
 }
 
 // states are the effects of an operation, as "name/ordinal state result".
-func fxStates(p lifecycle.PendingOperation) (all []string) {
+func fxStates(p lifecycle.Operation) (all []string) {
 	for _, x := range p.Effects {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s/%d %s %s", x.Name, x.Ordinal, x.State, x.Result)))
 	}

@@ -24,12 +24,12 @@ type Coverer interface{ Covers() []string }
 
 // Stuck is a claim whose lease expired before it was settled.
 type Stuck struct {
-	Lifecycle, ID     string
-	Claimed, RevertTo string // the claim status and the status to return to; equal under a serialized requester's lease
-	Operation         string
-	Step, Requester   string
-	Holder            string
-	Since             time.Time
+	Lifecycle, ID         string
+	ClaimStatus, RevertTo string // the status to return to is RevertTo; both are equal under a serialized requester's lease
+	Operation             string
+	Step, Requester       string
+	Holder                string
+	Since                 time.Time
 }
 
 // recovering adapts a janitor for the engine.

@@ -48,14 +48,10 @@ func publicEffect(x lifecycleengine.Effect) Effect {
 	return Effect{x.Name, x.Ordinal, x.Key, EffectState(x.State), EffectPolicy(x.Policy), x.Result, x.Since}
 }
 
-// PendingOperation is an unfinished operation with its effects.
-type PendingOperation struct {
-	Operation
-	Effects []Effect
-}
-
-func pending(p lifecycleengine.Pending) PendingOperation {
-	return PendingOperation{publicOperation(p.OperationFacts), mapped(p.Effects, publicEffect)}
+func pending(p lifecycleengine.Pending) Operation {
+	o := publicOperation(p.OperationFacts)
+	o.Effects = mapped(p.Effects, publicEffect)
+	return o
 }
 
 // Phase is the phase of an unfinished operation.
@@ -74,7 +70,7 @@ type OperationFilter struct {
 }
 
 // ListOperations iterates over the unfinished operations in the context's workspace, ordered by id.
-func ListOperations(ctx context.Context, d holdfast.Doer, f OperationFilter) iter.Seq2[PendingOperation, error] {
+func ListOperations(ctx context.Context, d holdfast.Doer, f OperationFilter) iter.Seq2[Operation, error] {
 	return store.Seq(func(after lifecycleengine.Pending, limit int) ([]lifecycleengine.Pending, error) {
 		return lifecycleengine.Operations(ctx, store.DoerOf(d), string(f.Phase), after.ID, limit)
 	}, pending)
@@ -82,7 +78,7 @@ func ListOperations(ctx context.Context, d holdfast.Doer, f OperationFilter) ite
 
 // GetOperation returns an unfinished operation. If no unfinished operation has that id, the error is
 // [holdfast.ErrNotFound].
-func GetOperation(ctx context.Context, d holdfast.Doer, id string) (PendingOperation, error) {
+func GetOperation(ctx context.Context, d holdfast.Doer, id string) (Operation, error) {
 	p, err := lifecycleengine.Find(ctx, store.DoerOf(d), id)
 	return pending(p), err
 }
