@@ -68,6 +68,46 @@ func OnUnknownProbe[R any](ask func(ctx context.Context, key string) (r R, happe
 // more round trip and shortens the time in which a crash leaves the outcome unknown.
 func RecordNow() EffectOption { return EffectOption{func(c *effects.Call) { c.Now = true }} }
 
+// EffectInfo is an effect of an operation or a step, as recorded in the journal.
+type EffectInfo struct {
+	Name    string
+	Ordinal int
+	Key     string
+	State   EffectState
+	Policy  EffectPolicy
+	Result  json.RawMessage
+	Since   time.Time
+}
+
+// EffectState is the state of an effect.
+type EffectState string
+
+// The states of effects.
+const (
+	EffectBegun   EffectState = "begun" // its outcome is unknown
+	EffectDone    EffectState = "done"
+	EffectNotDone EffectState = "notDone"
+)
+
+// EffectPolicy determines how the next attempt of an operation resolves an effect of unknown outcome.
+type EffectPolicy string
+
+// The policies of effects.
+const (
+	EffectHold  EffectPolicy = "hold"  // the operation waits for a [Resolution]
+	EffectRetry EffectPolicy = "retry" // [OnUnknownRetry]
+	EffectProbe EffectPolicy = "probe" // [OnUnknownProbe]
+)
+
+// Resolution is a person's report about an effect of an uncertain operation or step: whether it happened, and with
+// which result. The name "$body" stands for the whole body of an opaque action or step.
+type Resolution struct {
+	Name     string
+	Ordinal  int
+	Happened bool
+	Result   json.RawMessage
+}
+
 // NotDone marks an error of an effect's call: the effect is known not to have happened, for example because the card
 // was declined. NotDone(nil) returns an error too.
 func NotDone(err error) error { return effects.NotHappened(err) }

@@ -47,7 +47,7 @@ type Operation struct {
 	// Handler is the operation's action handler at the time of the claim, or "" if it has none.
 	Handler string
 	// Effects has the effects in the journal. [ListOperations] and [GetOperation] set it.
-	Effects []Effect
+	Effects []holdfast.EffectInfo
 }
 
 func operation(o *lifecycleengine.Operation) *Operation {

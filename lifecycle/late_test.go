@@ -143,7 +143,7 @@ func TestALateCallIsReported(t *testing.T) {
 func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
 	l.Helper()
 	operation := l.get("b").Claimed.ID
-	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []lifecycle.Resolution{{Name: name, Happened: happened}}, lifecycle.EndWith(o), lifecycle.By("someone")); err != nil {
+	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []holdfast.Resolution{{Name: name, Happened: happened}}, lifecycle.EndWith(o), lifecycle.By("someone")); err != nil {
 		l.Fatal(err)
 	}
 }

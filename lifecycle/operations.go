@@ -2,9 +2,7 @@ package lifecycle
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/effects"
@@ -13,39 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Effect is one external side effect of an operation, as recorded in the journal.
-type Effect struct {
-	Name    string
-	Ordinal int
-	Key     string
-	State   EffectState
-	Policy  EffectPolicy
-	Result  json.RawMessage
-	Since   time.Time
-}
-
-// EffectState is the state of an effect.
-type EffectState string
-
-// The states of effects.
-const (
-	EffectBegun   EffectState = "begun" // its outcome is unknown
-	EffectDone    EffectState = "done"
-	EffectNotDone EffectState = "notDone"
-)
-
-// EffectPolicy determines how the next attempt of an operation resolves an effect of unknown outcome.
-type EffectPolicy string
-
-// The policies of effects.
-const (
-	EffectHold  EffectPolicy = "hold"  // the operation waits for [Resolve]
-	EffectRetry EffectPolicy = "retry" // [holdfast.OnUnknownRetry]
-	EffectProbe EffectPolicy = "probe" // [holdfast.OnUnknownProbe]
-)
-
-func publicEffect(x lifecycleengine.Effect) Effect {
-	return Effect{x.Name, x.Ordinal, x.Key, EffectState(x.State), EffectPolicy(x.Policy), x.Result, x.Since}
+func publicEffect(x lifecycleengine.Effect) holdfast.EffectInfo {
+	return holdfast.EffectInfo{Name: x.Name, Ordinal: x.Ordinal, Key: x.Key, State: holdfast.EffectState(x.State), Policy: holdfast.EffectPolicy(x.Policy), Result: x.Result, Since: x.Since}
 }
 
 func pending(p lifecycleengine.Pending) Operation {
@@ -83,15 +50,6 @@ func GetOperation(ctx context.Context, d holdfast.Doer, id string) (Operation, e
 	return pending(p), err
 }
 
-// Resolution is a person's report about an effect: whether it happened, and with which result. The
-// name "$body" stands for the whole body of an opaque action.
-type Resolution struct {
-	Name     string
-	Ordinal  int
-	Happened bool
-	Result   json.RawMessage
-}
-
 // Resolve records what a person knows about the effects of an uncertain operation. It stores each known result, also if
 // other effects stay unknown; then the operation stays uncertain. Once the outcome of every effect is known, the
 // operation is resumed with its handler, which then gets the results, or it ends: with [EndWith], or with success if an
@@ -99,12 +57,12 @@ type Resolution struct {
 // manual claim, or an operation whose body has no journal, cannot be resumed, only ended. If the operation is not
 // uncertain, or a resolution contradicts a known result, the error is [holdfast.ErrConflict]. Resolve returns the
 // operation, or nil if it has ended.
-func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, o ...ResolveOption) (*Operation, error) {
+func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []holdfast.Resolution, o ...ResolveOption) (*Operation, error) {
 	var with resolveOptions
 	for _, option := range o {
 		option.resolve(&with)
 	}
-	all := mapped(known, func(r Resolution) effects.Resolution { return effects.Resolution(r) })
+	all := mapped(known, func(r holdfast.Resolution) effects.Resolution { return effects.Resolution(r) })
 	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(with.ending), with.actor)
 	return operation(p), err
 }

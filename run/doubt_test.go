@@ -79,11 +79,11 @@ func (b *bench) uncertain(status string) {
 // resolve resolves an effect of the step.
 func (b *bench) resolve(name string, happened bool) {
 	b.t.Helper()
-	known := run.Resolution{Name: name, Happened: happened}
+	known := holdfast.Resolution{Name: name, Happened: happened}
 	if happened {
 		known.Result = []byte(`"yes"`)
 	}
-	r, err := run.Resolve(b.ctx, b.e, b.doubtful(), []run.Resolution{known}, run.By("ann"))
+	r, err := run.Resolve(b.ctx, b.e, b.doubtful(), []holdfast.Resolution{known}, run.By("ann"))
 	if b.ok(err); r.ID != b.id {
 		b.t.Fatalf("resolved run %q, want %q", r.ID, b.id)
 	}
@@ -116,10 +116,10 @@ func TestResolveEndsAStep(t *testing.T) {
 			if _, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith("other")); !errors.Is(err, holdfast.ErrValidation) {
 				t.Errorf("resolved with another outcome: got %v, want ErrValidation", err)
 			}
-			if _, err := run.Resolve(b.ctx, e, operation, []run.Resolution{{Name: "", Happened: true}}); !errors.Is(err, holdfast.ErrValidation) {
+			if _, err := run.Resolve(b.ctx, e, operation, []holdfast.Resolution{{Name: "", Happened: true}}); !errors.Is(err, holdfast.ErrValidation) {
 				t.Errorf("resolved an effect without a name: got %v, want ErrValidation", err)
 			}
-			r, err := run.Resolve(b.ctx, e, operation, []run.Resolution{{Name: "$body", Happened: true}}, run.EndWith(outcome), run.By("ann"))
+			r, err := run.Resolve(b.ctx, e, operation, []holdfast.Resolution{{Name: "$body", Happened: true}}, run.EndWith(outcome), run.By("ann"))
 			if err != nil || r.Status != status {
 				t.Errorf("ended with %s: got %s, %v, want %s", outcome, r.Status, err, status)
 			}
@@ -158,11 +158,11 @@ func TestResolveStoresWhatIsKnown(t *testing.T) {
 		b.once()
 		b.uncertain("RUNNING")
 		operation := b.doubtful()
-		resolve := func(o []run.ResolveOption, all ...run.Resolution) error {
+		resolve := func(o []run.ResolveOption, all ...holdfast.Resolution) error {
 			_, err := run.Resolve(b.ctx, e, operation, all, o...)
 			return err
 		}
-		card, mail := run.Resolution{Name: "card", Happened: true, Result: []byte(`"c"`)}, run.Resolution{Name: "mail", Happened: true, Result: []byte(`"m"`)}
+		card, mail := holdfast.Resolution{Name: "card", Happened: true, Result: []byte(`"c"`)}, holdfast.Resolution{Name: "mail", Happened: true, Result: []byte(`"m"`)}
 		end := []run.ResolveOption{run.EndWith(run.Failure)}
 		if err := resolve(end, card); !errors.Is(err, holdfast.ErrConflict) {
 			t.Errorf("ended although an effect is unknown: got %v, want ErrConflict", err)
@@ -171,13 +171,24 @@ func TestResolveStoresWhatIsKnown(t *testing.T) {
 			b.ok(resolve(nil, card))
 			b.uncertain("RUNNING")
 		}
-		for _, other := range []run.Resolution{{Name: "card"}, {Name: "card", Happened: true, Result: []byte(`"x"`)}} {
+		for _, other := range []holdfast.Resolution{{Name: "card"}, {Name: "card", Happened: true, Result: []byte(`"x"`)}} {
 			if err := resolve(nil, other, mail); !errors.Is(err, holdfast.ErrConflict) {
 				t.Errorf("contradicted a stored resolution with %+v: got %v, want ErrConflict", other, err)
 			}
 		}
 		b.uncertain("RUNNING")
+		all, err := holdfast.Collect(run.ListUncertain(b.ctx, e))
+		if b.ok(err); len(all) != 1 || all[0].Run != b.id || all[0].Operation != operation || !all[0].Uncertain || all[0].Name != "a" || len(all[0].Effects) != 2 {
+			t.Fatalf("got uncertain steps %+v", all)
+		}
+		if x, y := all[0].Effects[0], all[0].Effects[1]; x.Name != "card" || x.State != holdfast.EffectDone || string(x.Result) != `"c"` || x.Key != operation+"/card/0" ||
+			y.Name != "mail" || y.State != holdfast.EffectBegun || y.Policy != holdfast.EffectHold || y.Since.IsZero() {
+			t.Errorf("got effects %+v", all[0].Effects)
+		}
 		b.ok(resolve(nil, mail))
+		if left, err := holdfast.Collect(run.ListUncertain(b.ctx, e)); err != nil || len(left) != 0 {
+			t.Errorf("got uncertain steps %+v, %v, want none", left, err)
+		}
 		b.once()
 		b.is("COMPLETED", "a", "COMPLETED")
 		if n, l := bodies.of(b.id), b.live(); n != 2 || string(l.Step.Output) != `"cm"` {

@@ -162,9 +162,11 @@ type Visit struct {
 func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, error] {
 	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
 		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
-	}, func(s runengine.Step) Visit {
-		return Visit{s.Name, int(s.Visit), runengine.Operation(id, s.Name, s.Visit), StepType(s.Type), StepStatus(s.Status), int(s.Attempts), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
-	})
+	}, func(s runengine.Step) Visit { return visit(id, s) })
+}
+
+func visit(id string, s runengine.Step) Visit {
+	return Visit{s.Name, int(s.Visit), runengine.Operation(id, s.Name, s.Visit), StepType(s.Type), StepStatus(s.Status), int(s.Attempts), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
 }
 
 // Await waits until a run has ended and returns it. If ctx ends first, it returns the run as last read, and
