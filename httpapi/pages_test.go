@@ -181,7 +181,7 @@ func largeFeed(d *testAPI) []string {
 	d.running()
 	all := largeStream(d)
 	for {
-		_, err := stream.GetFeedPosition(d.t.Context(), d.engine, "s", largeOnes-1)
+		_, err := stream.GetFeedCursor(d.t.Context(), d.engine, "s", largeOnes-1)
 		if err == nil {
 			return all
 		}
