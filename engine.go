@@ -42,23 +42,18 @@ type Config struct {
 	// SweepEvery is the interval at which a running engine releases the leases that crashes left behind; the default is
 	// 10 seconds.
 	SweepEvery time.Duration
-	// StuckAfter is how long a claim lasts that is not renewed, for lifecycles whose config does not set it; the
-	// default is 5 minutes.
-	StuckAfter time.Duration
 	// HistoryRetention is the minimum retention for histories of entities, scopes and reactions. 0 means unlimited;
 	// otherwise it must be at least an hour. The last event of each object, and events that a reaction has not handled
 	// yet, are not deleted. The program's own streams are not affected.
 	HistoryRetention time.Duration
 	// Node is the name of this node as the holder of leases; the default is the host name with a random part.
 	Node string
-	// MaxWorkers limits how many reaction events this node handles at the same time; the default is 16. If there are
-	// several workspaces, one workspace gets at most two thirds of it.
-	MaxWorkers int
 }
 
 // Part is a capability, or a component of the program, that belongs to an engine: a lifecycle, a workflow definition,
 // a kind of batch items, a reaction, a projection, kinds of scopes (scope.Kinds), the feed (stream.Feed), a store of
-// artifacts (batch.Artifacts), settings of runs (run.Lease, run.Retention, run.Calls), or the maintenance of runs or
+// artifacts (batch.Artifacts), settings of a capability (run.Lease, run.Retention, run.Calls, run.MaxWorkers,
+// stream.MaxWorkers, lifecycle.StuckAfter), or the maintenance of runs or
 // batches on an engine without definitions or kinds (run.Maintenance, batch.Maintenance). Pass parts to [Open].
 type Part interface {
 	// Register is called once by [Open], after the database is ready. If it returns an error, Open closes the engine

@@ -52,6 +52,21 @@ type Options struct {
 	Workspaces []string
 }
 
+// MaxWorkers limits how many reaction events this node handles at the same time; 0 means the default of 16. If there are
+// several workspaces, one workspace gets at most two thirds of it. Pass it to [holdfast.Open].
+func MaxWorkers(n int) holdfast.Part { return maxWorkers(n) }
+
+type maxWorkers int
+
+// Register sets the limit on an engine.
+func (n maxWorkers) Register(_ context.Context, e *holdfast.Engine) error {
+	if n < 0 {
+		return fault.New(fault.Validation, "MaxWorkers must not be negative, got %d", n)
+	}
+	engine.Of(e).Reactions().MaxConcurrency = int(n)
+	return nil
+}
+
 // Delivery is one event, delivered to a reaction.
 type Delivery struct {
 	Event

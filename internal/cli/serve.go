@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
+	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -140,8 +141,8 @@ func (s server) run(ctx context.Context) error {
 	if s.KeepRuns > 0 {
 		s.parts = append(s.parts, run.Retention(s.KeepRuns))
 	}
-	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: cmp.Or(s.sweepEvery, s.JanitorEvery), StuckAfter: s.JanitorStuckAfter},
-		append(s.parts, stream.Feed(stream.FeedOptions{}), httpapi.Handlers(s.api))...)
+	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: cmp.Or(s.sweepEvery, s.JanitorEvery)},
+		append(s.parts, lifecycle.StuckAfter(s.JanitorStuckAfter), stream.Feed(stream.FeedOptions{}), httpapi.Handlers(s.api))...)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
