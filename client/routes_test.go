@@ -34,7 +34,9 @@ type operation struct {
 func operations(t *testing.T) map[string]operation {
 	t.Helper()
 	w := httptest.NewRecorder()
-	httpapi.New(holdfasttest.Open(t), httpapi.Options{NoKeys: true}).ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1/api/v1/openapi.json", nil))
+	api := httpapi.New(httpapi.Options{NoKeys: true})
+	holdfasttest.Open(t, api)
+	api.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1/api/v1/openapi.json", nil))
 	var doc struct {
 		Paths map[string]map[string]operation `json:"paths"`
 	}

@@ -178,7 +178,7 @@ func TestATaskThatWasNotGivenOutCannotBeEnded(t *testing.T) {
 			}
 			d.want(d.ask("POST", "tasks/"+task.ID+"/complete", wire.CompleteTask{Epoch: task.Epoch}, nil), 200, "")
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAnAckWaitsForItsRow verifies on PostgreSQL that an ack whose row is locked for a moment, as

@@ -264,7 +264,7 @@ func TestABatchIsDoneByAURL(t *testing.T) {
 		if string(items.Items[0].Output) != `"did x"` || !strings.Contains(items.Items[1].Error, "not this one") || *items.Items[0].Decision != "accepted" {
 			t.Errorf("got items %+v", items.Items)
 		}
-	}, httpapi.Handlers(o))
+	})
 }
 
 // TestBatchesUnderAKey verifies that every request about batches can be repeated under its key,

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -90,7 +89,7 @@ func TestAStreamIsEndedByWhoWasGivenIt(t *testing.T) {
 		if p := d.position("r", "s"); p.Watermark != 1 {
 			t.Errorf("got position %+v, want watermark 1", p)
 		}
-	}, httpapi.Handlers(elsewhereWithKeys))
+	})
 }
 
 // TestAProgramsReactionIsNotTakenByHand verifies that a reaction that a Go program serves can be

@@ -434,7 +434,7 @@ func TestWrongMethodsOfEveryRoute(t *testing.T) {
 // disconnected.
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
-	api := httpapi.New(holdfasttest.Open(t), httpapi.Options{NoKeys: true})
+	api := httpapi.On(holdfasttest.Open(t), httpapi.Options{NoKeys: true})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -51,5 +50,5 @@ func TestARotatedKeyRepeatsItsRequests(t *testing.T) {
 				another.want(another.ask(q.method, q.path, q.body, nil, keyHeader, id), 409, fault.Conflict)
 			}
 		}
-	}, httpapi.Handlers(elsewhereWithKeys), invoices(nil))
+	}, invoices(nil))
 }

@@ -163,9 +163,11 @@ func await(t *testing.T, what string, c <-chan struct{}) {
 // charged, that events of a reaction are handled, and that SIGTERM stops the worker cleanly.
 func TestTheWorkerInTypeScript(t *testing.T) {
 	file := built(t)
-	o := httpapi.Options{NoKeys: true}
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
-		api := httpapi.New(e, o)
+		api := httpapi.New(httpapi.Options{NoKeys: true})
+		if err := api.Register(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
 		srv := httptest.NewServer(api)
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
@@ -243,5 +245,5 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 		if err := second.cmd.Wait(); err != nil || second.errors.Len() > 0 {
 			t.Errorf("the worker ended with %v: %s", err, second.errors)
 		}
-	}, httpapi.Handlers(o), stream.Feed(stream.FeedOptions{}))
+	}, stream.Feed(stream.FeedOptions{}))
 }

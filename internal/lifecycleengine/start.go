@@ -71,7 +71,7 @@ func (b *registry) start() {
 func ServePublished(e *engine.Engine, r Caller) error {
 	b := registryOf(e)
 	if b.published != nil {
-		return fault.New(fault.Conflict, "this engine already serves published lifecycles: pass httpapi.Handlers to holdfast.Open only once")
+		return fault.New(fault.Conflict, "this engine already serves published lifecycles")
 	}
 	b.published = &publishedSet{registry: b, remote: r, worker: reactions.CallingWorker(e), bound: make(map[publishedKey]*cached), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
