@@ -41,14 +41,14 @@ type Position struct {
 	Head      Version // the last version of the stream
 	Failures  int
 	Crashes   int
-	// LostDeliveries counts consecutive deliveries to remote workers that never responded.
-	LostDeliveries int
-	Blocked        bool
-	Error          string
-	Failing        Version // the version that failed, -1 for none
-	Holder         string  // holder of the lease, which ends at Until
-	Until          time.Time
-	DueAt          time.Time // time of the next attempt
+	// LostHandOuts counts consecutive hand-outs to remote workers that never responded.
+	LostHandOuts int
+	Blocked      bool
+	Error        string
+	Failing      Version // the version that failed, -1 for none
+	Holder       string  // holder of the lease, which ends at Until
+	Until        time.Time
+	DueAt        time.Time // time of the next attempt
 	// Generation counts the resets.
 	Generation int64
 	// ResetRequested reports that the position is reset when its current lease ends.
@@ -134,6 +134,6 @@ func positions(all []reactions.Position) []Position {
 
 func position(p reactions.Position) Position {
 	return Position{Reaction: p.Reaction, Stream: p.Stream, Watermark: Version(p.Watermark), Due: Version(p.Due), Head: Version(p.Head),
-		Failures: p.Failures, Crashes: p.Crashes, LostDeliveries: p.Lost, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
+		Failures: p.Failures, Crashes: p.Crashes, LostHandOuts: p.Lost, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
 		Holder: p.Holder, Until: p.Until, DueAt: p.DueAt, Generation: p.Generation, ResetRequested: p.ResetRequested}
 }

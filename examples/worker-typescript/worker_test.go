@@ -210,7 +210,7 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 		must(first.cmd.Process.Signal(syscall.SIGKILL))
 		_ = first.cmd.Wait()
 		holdfasttest.Advance(t, e, 2*time.Minute)
-		holdfasttest.Round(ctx, e) // runs the janitor now
+		holdfasttest.Round(t, e) // runs the janitor now
 		second := start(t, file, srv.URL, far.URL, "w2")
 		waiting.Wait()
 		must(err)

@@ -28,6 +28,9 @@ func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
 	if err := errors.Join(c.checkClaimsRecovered(), c.checkDeliveries()); err != nil {
 		return err
 	}
+	if c.bad != nil {
+		return c.bad
+	}
 	s := &bound{Lifecycle: c, engine: e, registry: registryOf(e), registering: make(chan struct{}, 1)}
 	var err error
 	if s.store, err = s.newStore(ctx); err != nil {

@@ -182,7 +182,7 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 			var got []string
 			for i := range 6 {
 				p := positionOf(t, hf, "r", fmt.Sprint("s", i))
-				got = append(got, fmt.Sprint(p.Crashes, "+", p.LostDeliveries))
+				got = append(got, fmt.Sprint(p.Crashes, "+", p.LostHandOuts))
 			}
 			if fmt.Sprint(got) != want {
 				t.Errorf("crashes and lost deliveries are %v, want %s", got, want)
